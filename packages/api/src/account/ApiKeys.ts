@@ -1,0 +1,24 @@
+import { Api } from "@svc/domain/Api"
+import { Caller } from "@svc/domain/account/Authorization"
+import { ApiKeys } from "@svc/cluster/account/ApiKeys"
+import { Effect } from "effect"
+import { HttpApiBuilder, HttpApiSchema } from "effect/http-api"
+
+export const layer = HttpApiBuilder.group(
+  Api,
+  "api_keys",
+  Effect.fn(function* (handlers) {
+    const keys = yield* ApiKeys
+
+    return handlers.handleAll({
+      list: () => Effect.flatMap(Caller, ({ org }) => Effect.map(keys.list(org.id), (api_keys) => ({ api_keys }))),
+      create: Effect.fnUntraced(function* ({ payload }) {
+        const { org } = yield* Caller
+        const minted = yield* keys.create(org.id, payload.name)
+        return HttpApiSchema.withHeaders({ body: minted, headers: { location: `/api/keys/${minted.api_key.id}` } })
+      }),
+      read: ({ params }) => Effect.flatMap(Caller, ({ org }) => keys.read(org.id, params.id)),
+      revoke: ({ params }) => Effect.flatMap(Caller, ({ org }) => keys.revoke(org.id, params.id)),
+    })
+  }),
+)

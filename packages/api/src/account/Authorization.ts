@@ -1,0 +1,42 @@
+/** Judges the credential of each call by what its endpoint demands, before the handler runs. */
+import { Access, type AccessLevel, Authorization, Caller, type CallerInfo } from "@svc/domain/account/Authorization"
+import { canonical } from "@svc/domain/handles/Handle"
+import { AdminRequired, ForeignIdentity, OrgScopeRequired, SessionRequired } from "@svc/domain/problems/Problem"
+import { CredentialLookup } from "@svc/cluster/account/CredentialLookup"
+import { Context, Effect, Layer } from "effect"
+import { HttpRouter } from "effect/http"
+
+const permit = (access: AccessLevel, caller: CallerInfo, handle: string | undefined) => {
+  if (access === "session" && caller.kind !== "session") {
+    return Effect.fail(new SessionRequired({ detail: "Only a console session may do this." }))
+  }
+  if (caller.kind !== "identity_key") return Effect.void
+  if (access === "org") return Effect.fail(new OrgScopeRequired({ detail: "An Identity Key cannot act for the whole Org." }))
+  if (access === "admin") return Effect.fail(new AdminRequired({ detail: "An Identity Key may not do this." }))
+  if (handle !== undefined && canonical(handle) !== caller.identity?.canonical) {
+    return Effect.fail(new ForeignIdentity({ detail: "An Identity Key may name only its own Identity." }))
+  }
+  return Effect.void
+}
+
+/** An endpoint without the annotation would be open to every credential, so it is a defect to serve one. */
+const accessOf = (endpoint: { readonly identifier: string; readonly annotations: Context.Context<never> }): AccessLevel => {
+  const access = Context.getOrUndefined(endpoint.annotations, Access)
+  if (access === undefined) throw new Error(`the endpoint ${endpoint.identifier} does not say who may call it`)
+  return access
+}
+
+export const layer = Layer.effect(
+  Authorization,
+  Effect.gen(function* () {
+    const credentials = yield* CredentialLookup
+    return Authorization.of({
+      api_key: Effect.fnUntraced(function* (handler, { credential, endpoint }) {
+        const caller = yield* credentials.resolve(credential)
+        const { params } = yield* HttpRouter.RouteContext
+        yield* permit(accessOf(endpoint), caller, params["handle"])
+        return yield* Effect.provideService(handler, Caller, caller)
+      }),
+    })
+  }),
+)

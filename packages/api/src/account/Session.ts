@@ -1,0 +1,40 @@
+/** The session at hand, and who is calling. */
+import { Api } from "@svc/domain/Api"
+import { Caller } from "@svc/domain/account/Authorization"
+import { Accounts } from "@svc/cluster/account/Accounts"
+import { Effect } from "effect"
+import { HttpApiBuilder } from "effect/http-api"
+
+export const layer = HttpApiBuilder.group(
+  Api,
+  "session",
+  Effect.fn(function* (handlers) {
+    const accounts = yield* Accounts
+
+    return handlers.handleAll({
+      read: Effect.fnUntraced(function* () {
+        const caller = yield* Caller
+        return {
+          session:
+            caller.session === null
+              ? null
+              : { id: caller.credentialId, expires_at: caller.session.expiresAt, created_at: caller.session.createdAt },
+          org: caller.org,
+          tos: yield* accounts.terms(caller.org),
+        }
+      }),
+      revoke: () => Effect.flatMap(Caller, (caller) => accounts.revokeSession(caller.credentialId)),
+      whoami: () =>
+        Effect.map(Caller, (caller) => ({
+          org: caller.org,
+          caller: {
+            kind: caller.kind,
+            key_id: caller.kind === "session" ? null : caller.credentialId,
+            key_name: caller.keyName,
+            identity_id: caller.identity?.id ?? null,
+            handle: caller.identity?.handle ?? null,
+          },
+        })),
+    })
+  }),
+)

@@ -1,0 +1,26 @@
+import { Api } from "@svc/domain/Api"
+import { HandleRules } from "@svc/cluster/handles/HandleRules"
+import { Effect } from "effect"
+import { HttpApiBuilder } from "effect/http-api"
+
+/** An unavailable name is an answer, not an error; it creates and reserves nothing. */
+export const layer = HttpApiBuilder.group(
+  Api,
+  "handles",
+  Effect.fn(function* (handlers) {
+    const handles = yield* HandleRules
+    return handlers.handle("check", ({ params }) =>
+      handles.claimable(params.handle).pipe(
+        Effect.map((name) => ({ handle: name.handle, available: true })),
+        Effect.catchTags({
+          handle_invalid: (refusal) => unavailable(params.handle, refusal),
+          handle_reserved: (refusal) => unavailable(params.handle, refusal),
+          handle_taken: (refusal) => unavailable(params.handle, refusal),
+        }),
+      ),
+    )
+  }),
+)
+
+const unavailable = <const Code extends string>(handle: string, refusal: { readonly code: Code; readonly detail: string }) =>
+  Effect.succeed({ handle, available: false, code: refusal.code, detail: refusal.detail })

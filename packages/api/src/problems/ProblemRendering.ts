@@ -1,0 +1,84 @@
+/**
+ * Turns every failure of an endpoint into a problem body: the operation's own problems, schema violations, the
+ * library's bare refusals, defects. Nothing of a defect but the request id reaches the caller.
+ */
+import { Addresses } from "@svc/domain/Addresses"
+import { Internal, InvalidRequest, isProblem, PayloadTooLarge, type Problem, UnsupportedMediaType, type Violation } from "@svc/domain/problems/Problem"
+import { ProblemRendering } from "@svc/domain/problems/ProblemRendering"
+import { Cause, Effect, Layer, SchemaIssue } from "effect"
+import { HttpServerError, type HttpServerResponse } from "effect/http"
+import { HttpApiError } from "effect/http-api"
+import { RequestId } from "../RequestId.ts"
+import { render } from "./Render.ts"
+
+const formatIssues = SchemaIssue.makeFormatterStandardSchemaV1()
+
+/** RFC 6901 section 3. */
+const pointer = (path: ReadonlyArray<PropertyKey | { readonly key: PropertyKey }> | undefined) =>
+  (path ?? [])
+    .map((segment) => String(typeof segment === "object" ? segment.key : segment))
+    .map((segment) => `/${segment.replaceAll("~", "~0").replaceAll("/", "~1")}`)
+    .join("")
+
+const slots: Record<string, string> = { Params: "path", Headers: "headers", Query: "query", Payload: "body" }
+
+const violations = (error: HttpApiError.HttpApiSchemaError): ReadonlyArray<Violation> =>
+  formatIssues(error.cause.issue).issues.map((issue) => ({ path: pointer(issue.path), message: issue.message }))
+
+const invalid = (error: HttpApiError.HttpApiSchemaError): Problem => {
+  const errors = violations(error)
+  const where = errors[0]?.path
+  return new InvalidRequest({
+    detail: `The ${slots[error.kind] ?? "request"} is not valid${where === undefined || where === "" ? "" : ` at ${where}`}: ${errors[0]?.message ?? "unreadable"}`,
+    errors,
+  })
+}
+
+/** What a failure means to the caller; undefined for a defect. */
+const meaning = (failure: unknown): Problem | undefined => {
+  if (isProblem(failure)) return failure
+  if (HttpApiError.HttpApiSchemaError.is(failure)) {
+    return failure.kind === "Body" || failure.kind === "ResponseHeaders" ? undefined : invalid(failure)
+  }
+  // The body could not be read: it was too long, or it stopped.
+  if (HttpServerError.isHttpServerError(failure) && failure.reason._tag === "RequestParseError") {
+    return /too large|maxBytes|exceed/i.test(Cause.pretty(Cause.die(failure)))
+      ? new PayloadTooLarge({ detail: "The request body is over the limit." })
+      : new InvalidRequest({ detail: "The request body could not be read." })
+  }
+  return undefined
+}
+
+export const layer = Layer.effect(
+  ProblemRendering,
+  Effect.gen(function* () {
+    const book = yield* Addresses
+
+    const explain = Effect.fnUntraced(function* (cause: Cause.Cause<unknown>) {
+      const requestId = yield* RequestId
+      const failure = cause.reasons.find((reason) => Cause.isFailReason(reason))
+      const defect = cause.reasons.find((reason) => Cause.isDieReason(reason))
+      const problem = (failure && meaning(failure.error)) ?? (defect && meaning(defect.defect))
+      if (problem !== undefined) return render(book, requestId, problem)
+      yield* Effect.logError("A request ended in a defect", cause)
+      return render(book, requestId, new Internal({ detail: "The service failed to answer this request." }))
+    })
+
+    return (endpoint) =>
+      endpoint.pipe(
+        Effect.flatMap((response) => translate(response)),
+        Effect.catchCause((cause): Effect.Effect<HttpServerResponse.HttpServerResponse> =>
+          Cause.hasInterruptsOnly(cause) ? Effect.failCause(cause as Cause.Cause<never>) : explain(cause),
+        ),
+      )
+
+    /** The library answers an unknown media type by itself, in plain text. */
+    function translate(response: HttpServerResponse.HttpServerResponse) {
+      return response.status === 415
+        ? Effect.map(Effect.service(RequestId), (requestId) =>
+            render(book, requestId, new UnsupportedMediaType({ detail: "The endpoint takes application/json." })),
+          )
+        : Effect.succeed(response)
+    }
+  }),
+)

@@ -1,0 +1,23 @@
+/** A problem as an HTTP response (RFC 9457): the members only this edge knows, and the headers its status calls for. */
+import { type AddressBook, problemUrl } from "@svc/domain/Addresses"
+import type { Problem } from "@svc/domain/problems/Problem"
+import { byCode } from "@svc/domain/problems/Problem"
+import { Schema } from "effect"
+import { HttpServerResponse } from "effect/http"
+
+const encoders = new Map(
+  Object.entries(byCode).map(([code, problem]) => [code, Schema.encodeUnknownSync(problem as Schema.Codec<unknown>)]),
+)
+
+export const render = (book: AddressBook, requestId: string, problem: Problem): HttpServerResponse.HttpServerResponse => {
+  const body = encoders.get(problem.code)!(problem) as Record<string, unknown>
+  const headers: Record<string, string> = {}
+  if (problem.status === 401) headers["www-authenticate"] = "Bearer"
+  if (problem.retry_after_seconds !== undefined && (problem.status === 429 || problem.status === 503)) {
+    headers["retry-after"] = String(problem.retry_after_seconds)
+  }
+  return HttpServerResponse.jsonUnsafe(
+    { ...body, instance: requestId, doc_url: problemUrl(book, problem.code) },
+    { status: problem.status, contentType: "application/problem+json", headers },
+  )
+}

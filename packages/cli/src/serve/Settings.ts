@@ -1,0 +1,104 @@
+/**
+ * Every setting of the service, read from the environment in this one place. The README's table lists them.
+ * Development is the default and needs none; production refuses to start without what only its operator can know.
+ */
+import type { Environment } from "@svc/domain/Addresses"
+import { Config, Effect, Option, Redacted, Schema } from "effect"
+
+/** The settings do not make a service; `message` names what to set. */
+export class SettingsInvalid extends Schema.TaggedError<SettingsInvalid>()("SettingsInvalid", { message: Schema.String }) {}
+
+const text = (name: string) => Config.option(Config.NonEmptyString(name))
+const secret = (name: string) => Config.option(Config.Redacted(name))
+const port = (name: string, fallback: number) => Config.Int(name).pipe(Config.withDefault(fallback))
+const count = (name: string, fallback: number) => Config.Int(name).pipe(Config.withDefault(fallback))
+
+const raw = Config.all({
+  environment: Config.option(Config.Literals(["development", "production"], "SVC_ENV")),
+  dataDirectory: Config.String("SVC_DATA_DIR").pipe(Config.withDefault(".data")),
+  databaseUrl: secret("DATABASE_URL"),
+  baseUrl: text("SVC_BASE_URL"),
+  profileBase: text("SVC_PROFILE_BASE"),
+  mailDomain: text("SVC_MAIL_DOMAIN"),
+  tunnelDomain: text("SVC_TUNNEL_DOMAIN"),
+  masterKey: secret("SVC_MASTER_KEY"),
+  host: Config.String("SVC_HOST").pipe(Config.withDefault("127.0.0.1")),
+  httpPort: port("SVC_HTTP_PORT", 8080),
+  smtpPort: port("SVC_SMTP_PORT", 2525),
+  imapPort: port("SVC_IMAP_PORT", 1143),
+  edgePort: port("SVC_EDGE_PORT", 8081),
+  edgeTcpPorts: Config.String("SVC_EDGE_TCP_PORTS").pipe(Config.withDefault("20000-20999")),
+  runnerHost: Config.String("SVC_RUNNER_HOST").pipe(Config.withDefault("127.0.0.1")),
+  runnerPort: port("SVC_RUNNER_PORT", 0),
+  runnerTls: Config.option(
+    Config.all({
+      ca: Config.String("SVC_RUNNER_TLS_CA"),
+      cert: Config.String("SVC_RUNNER_TLS_CERT"),
+      key: Config.String("SVC_RUNNER_TLS_KEY"),
+    }),
+  ),
+  smtpTls: Config.option(Config.all({ cert: Config.String("SVC_SMTP_TLS_CERT"), key: Config.String("SVC_SMTP_TLS_KEY") })),
+  relayUrl: secret("SVC_SMTP_RELAY_URL"),
+  systemFrom: text("SVC_SYSTEM_FROM"),
+  postmasterTo: text("SVC_POSTMASTER_TO"),
+  signup: Config.Literals(["open", "invite", "closed"], "SVC_SIGNUP").pipe(Config.withDefault("open" as const)),
+  inviteCodes: Config.String("SVC_INVITE_CODES").pipe(Config.withDefault("")),
+  tosVersion: Config.String("SVC_TOS_VERSION").pipe(Config.withDefault("2026-11-01")),
+  tosEffectiveAt: Config.option(Config.Date("SVC_TOS_EFFECTIVE_AT")),
+  brand: Config.String("SVC_BRAND").pipe(Config.withDefault("agentidentity")),
+  identityQuota: count("SVC_IDENTITY_QUOTA", 25),
+  mailboxBytes: count("SVC_MAILBOX_BYTES", 1024 * 1024 * 1024),
+  messageBytes: count("SVC_MESSAGE_BYTES", 25 * 1024 * 1024),
+})
+
+const withoutSlash = (url: string) => url.replace(/\/+$/, "")
+const loopback = (host: string) => host === "127.0.0.1" || host === "::1" || host === "localhost"
+
+const portRange = (range: string): Effect.Effect<{ readonly first: number; readonly last: number }, SettingsInvalid> => {
+  const [, first, last] = /^(\d{1,5})-(\d{1,5})$/.exec(range) ?? []
+  const ports = { first: Number(first), last: Number(last) }
+  return ports.first >= 1 && ports.last <= 65535 && ports.first <= ports.last
+    ? Effect.succeed(ports)
+    : Effect.fail(new SettingsInvalid({ message: `SVC_EDGE_TCP_PORTS is not a range of ports (20000-20999): ${range}` }))
+}
+
+export const load = Effect.gen(function* () {
+  const settings = yield* Effect.mapError(raw, (error) => new SettingsInvalid({ message: error.message }))
+  const environment: Environment = Option.getOrElse(settings.environment, () => "development" as const)
+  if (!loopback(settings.host) && Option.isNone(settings.environment)) {
+    return yield* new SettingsInvalid({ message: "SVC_HOST opens the service to the network: say SVC_ENV=production (or development, if you mean it)." })
+  }
+  if (!loopback(settings.runnerHost) && Option.isNone(settings.runnerTls)) {
+    return yield* new SettingsInvalid({
+      message: "SVC_RUNNER_HOST opens the cluster's port to the network: set SVC_RUNNER_TLS_CA, SVC_RUNNER_TLS_CERT and SVC_RUNNER_TLS_KEY.",
+    })
+  }
+  if (environment === "production") {
+    const missing = Object.entries({
+      SVC_MASTER_KEY: settings.masterKey,
+      SVC_BASE_URL: settings.baseUrl,
+      SVC_MAIL_DOMAIN: settings.mailDomain,
+      SVC_TUNNEL_DOMAIN: settings.tunnelDomain,
+      SVC_SMTP_RELAY_URL: settings.relayUrl,
+    }).flatMap(([name, value]) => (value._tag === "None" ? [name] : []))
+    if (missing.length > 0) {
+      return yield* new SettingsInvalid({ message: `Production needs ${missing.join(", ")}.` })
+    }
+  }
+  const baseUrl = withoutSlash(Option.getOrElse(settings.baseUrl, () => `http://localhost:${settings.httpPort}`))
+  const mailDomain = Option.getOrElse(settings.mailDomain, () => "mail.localhost")
+  return {
+    ...settings,
+    environment,
+    baseUrl,
+    profileBase: withoutSlash(Option.getOrElse(settings.profileBase, () => baseUrl)),
+    mailDomain,
+    tunnelDomain: Option.getOrElse(settings.tunnelDomain, () => "tunnel.localhost"),
+    systemFrom: Option.getOrElse(settings.systemFrom, () => `no-reply@${mailDomain}`),
+    tunnelPorts: yield* portRange(settings.edgeTcpPorts),
+    inviteCodes: new Set(settings.inviteCodes.split(",").map((code) => code.trim()).filter((code) => code !== "")),
+    relayUrl: Option.map(settings.relayUrl, Redacted.value),
+  }
+})
+
+export type Settings = Effect.Success<typeof load>

@@ -1,0 +1,132 @@
+/**
+ * This process's place in the cluster: a runner that carries actors, or a gateway that only asks them. Runners find
+ * one another through PostgreSQL; advisory locks there hold the ownership of shards. Messages are volatile (the
+ * actors' own transactions are what is durable), so no message storage is used.
+ */
+import { NodeClusterSocket, NodeSocket, NodeSocketServer } from "@effect/platform-node"
+import { Effect, Layer, Option } from "effect"
+import { MessageStorage, RunnerAddress, RunnerHealth, Runners, Sharding, ShardingConfig, SocketRunner, SqlRunnerStorage } from "effect/cluster"
+import { RpcClient, RpcSerialization } from "effect/rpc"
+import { Socket, SocketServer } from "effect/socket"
+import { SqlClient } from "effect/sql"
+import { check, pass } from "./health/Health.ts"
+import { ClusterSql } from "./store/Database.ts"
+import { Timing } from "./Timing.ts"
+
+/** Certificates of the runners' own authority; each end proves itself to the other. */
+export interface RunnerTls {
+  readonly ca: string
+  readonly cert: string
+  readonly key: string
+}
+
+export interface RunnerSettings {
+  /** Where other runners reach this one. Anything but loopback needs `tls`, since the protocol has no other authentication. */
+  readonly host: string
+  /** 0 takes a free port. */
+  readonly port: number
+  readonly tls?: RunnerTls | undefined
+}
+
+/** Every runner of a deployment must agree on this. */
+const shardsPerGroup = 64
+
+const common = {
+  shardsPerGroup,
+  shardLockExpiration: Timing.shardLockExpiration,
+  shardLockRefreshInterval: Timing.shardLockRefresh,
+  refreshAssignmentsInterval: Timing.refreshAssignments,
+  runnerHealthCheckInterval: Timing.runnerHealthCheck,
+  entityTerminationTimeout: Timing.drain,
+  maxResidentEntities: 50_000,
+  simulateRemoteSerialization: false,
+} as const
+
+/** Bodies over 256 KiB never travel; this is room for one below that with everything parsed of it. */
+const frame = RpcSerialization.layerSchemaBinary({ maxFrameSize: 8 * 1024 * 1024 })
+
+const runnerStorage = SqlRunnerStorage.layer.pipe(
+  Layer.provide(Layer.effect(SqlClient.SqlClient, Effect.service(ClusterSql))),
+  Layer.orDie,
+)
+
+/** Without TLS the library's own client; with it the same one over a connection that proves both ends. */
+const clientProtocol = (tls: RunnerTls | undefined) =>
+  tls === undefined
+    ? NodeClusterSocket.layerClientProtocol
+    : Layer.effect(
+        Runners.RpcClientProtocol,
+        Effect.gen(function* () {
+          const serialization = yield* RpcSerialization.RpcSerialization
+          return {
+            codecFor: serialization.codecFor,
+            make: Effect.fnUntraced(function* (address: RunnerAddress.RunnerAddress) {
+              const socket = yield* NodeSocket.makeTls({
+                ...tls,
+                host: address.host,
+                port: address.port,
+                openTimeout: 1000,
+                timeout: 5500,
+                // Runners are known by their authority's signature, not by a name.
+                checkServerIdentity: () => undefined,
+              })
+              return yield* RpcClient.makeProtocolSocket().pipe(
+                Effect.provideService(Socket.Socket, socket),
+                Effect.provideService(RpcSerialization.RpcSerialization, serialization),
+              )
+            }, Effect.orDie),
+          }
+        }),
+      )
+
+const listener = ({ host, port, tls }: RunnerSettings) =>
+  tls === undefined
+    ? NodeSocketServer.layer({ host, port })
+    : NodeSocketServer.layerTls({ ...tls, host, port, requestCert: true, rejectUnauthorized: true })
+
+/** The port is bound first, so that a port of 0 registers as the one it became. */
+const runnerConfig = (host: string) =>
+  Layer.effect(
+    ShardingConfig.ShardingConfig,
+    Effect.map(SocketServer.SocketServer, ({ address }) => {
+      if (address._tag === "UnixPathAddress") throw new Error("a runner listens on a port")
+      return {
+        ...ShardingConfig.defaults,
+        ...common,
+        runnerAddress: Option.some(RunnerAddress.make(host, address.port)),
+      }
+    }),
+  )
+
+const health = check(
+  "cluster",
+  true,
+  Effect.gen(function* () {
+    const sharding = yield* Sharding.Sharding
+    return (yield* sharding.isShutdown) ? { status: "fail" as const, detail: "is shutting down" } : pass
+  }),
+)
+
+/** A process that carries actors. */
+export const runner = (settings: RunnerSettings) => {
+  const protocol = clientProtocol(settings.tls)
+  return health.pipe(
+    Layer.provideMerge(SocketRunner.layer),
+    Layer.provide(RunnerHealth.layerPing.pipe(Layer.provide(Runners.layerRpc), Layer.provide(protocol))),
+    Layer.provide(protocol),
+    Layer.provide([MessageStorage.layerNoop, runnerStorage]),
+    Layer.provide(runnerConfig(settings.host)),
+    Layer.provide(listener(settings)),
+    Layer.provide(frame),
+  )
+}
+
+/** A process that only asks. */
+export const gateway = (tls: RunnerTls | undefined) =>
+  health.pipe(
+    Layer.provideMerge(SocketRunner.layerClientOnly),
+    Layer.provide(clientProtocol(tls)),
+    Layer.provide([MessageStorage.layerNoop, runnerStorage]),
+    Layer.provide(ShardingConfig.layer({ ...common, runnerAddress: Option.none() })),
+    Layer.provide(frame),
+  )

@@ -1,0 +1,138 @@
+/** Sign-up and sign-in by magic link, sessions, and the Terms an Org accepted (interface.md "Magic link and session"). */
+import { randomBytes } from "node:crypto"
+import { makeUuidV7 } from "@svc/domain/Ids"
+import type { Language, MagicLinkRequest, Org, RegistrationState, TermsStatus } from "@svc/domain/account/Account"
+import { InviteRequired, MagicLinkInvalid, RateLimited, TosNotAccepted } from "@svc/domain/problems/Problem"
+import { Clock, Context, Effect, Layer } from "effect"
+import { mint, sha256 } from "../identity/Credentials.ts"
+import { Sealing } from "../sealing/Sealing.ts"
+import { orUnavailable, Writes } from "../store/Database.ts"
+import { Timing } from "../Timing.ts"
+import { orgOf } from "./CredentialLookup.ts"
+
+export interface AccountSettings {
+  readonly registration: RegistrationState
+  readonly inviteCodes: ReadonlySet<string>
+  readonly tosVersion: string
+  /** When the console gate closes for Orgs that accepted an earlier version only. */
+  readonly tosEffectiveAt: Date | null
+}
+
+/** Links one email address may ask for in 15 minutes (decisions.md "Limits"). */
+const linksPerEmail = 5
+
+/** A link that was issued; null where the account is being deleted and gets none. */
+export interface IssuedLink {
+  readonly token: string | null
+  readonly language: Language
+  readonly expiresAt: Date
+}
+
+const make = (settings: AccountSettings) =>
+  Effect.gen(function* () {
+    const sql = yield* Writes
+    const sealing = yield* Sealing
+
+    const admit = (request: MagicLinkRequest): Effect.Effect<void, InviteRequired | TosNotAccepted> => {
+      const invited = request.invite_code !== undefined && settings.inviteCodes.has(request.invite_code)
+      if (settings.registration === "closed" || (settings.registration === "invite" && !invited)) {
+        return Effect.fail(new InviteRequired({ detail: "Sign-up needs a valid invitation." }))
+      }
+      return request.tos_accepted === true
+        ? Effect.void
+        : Effect.fail(new TosNotAccepted({ detail: "First contact needs `tos_accepted: true`." }))
+    }
+
+    const signUp = Effect.fnUntraced(function* (email: string, language: Language, now: Date) {
+      const id = yield* makeUuidV7
+      const { sealed } = yield* sealing.makeDataKey(id)
+      // Two first contacts at once make one Org.
+      yield* sql`
+        with made as (
+          insert into org (id, email, language, tos_version, tos_accepted_at, data_key, created_at)
+          values (${id}, ${email}, ${language}, ${settings.tosVersion}, ${now}, ${sealed}, ${now})
+          on conflict (email) do nothing
+          returning id
+        )
+        insert into terms_acceptance (org_id, version, accepted_at) select id, ${settings.tosVersion}::text, ${now}::timestamptz from made`
+    })
+
+    const find = (email: string) =>
+      sql<{ id: string; status: string; language: Language; recent: number }>`
+        select o.id, o.status, o.language,
+               (select count(*)::int from magic_link l where l.org_id = o.id and l.created_at > now() - interval '15 minutes') as recent
+        from org o where o.email = ${email}`.pipe(Effect.map(([row]) => row))
+
+    const requestLink = Effect.fn("Accounts.requestLink")(function* (request: MagicLinkRequest, spoken: Language) {
+      const email = request.email.toLowerCase()
+      const now = new Date(yield* Clock.currentTimeMillis)
+      const expiresAt = new Date(now.getTime() + Timing.magicLinkMillis)
+      let org = yield* find(email)
+      if (org === undefined) {
+        yield* admit(request)
+        yield* signUp(email, request.language ?? spoken, now)
+        org = (yield* find(email))!
+      }
+      if (org.recent >= linksPerEmail) {
+        return yield* new RateLimited({ detail: "Too many links were requested for this address.", retry_after_seconds: 15 * 60 })
+      }
+      if (org.status !== "active") return { token: null, language: org.language, expiresAt }
+      const token = randomBytes(32).toString("base64url")
+      yield* sql`insert into magic_link (token_hash, org_id, created_at, expires_at) values (${sha256(token)}, ${org.id}, ${now}, ${expiresAt})`
+      const link: IssuedLink = { token, language: org.language, expiresAt }
+      return link
+    }, orUnavailable)
+
+    const consume = Effect.fn("Accounts.consume")(function* (token: string) {
+      const now = new Date(yield* Clock.currentTimeMillis)
+      const minted = mint("session")
+      const sessionId = yield* makeUuidV7
+      const expiresAt = new Date(now.getTime() + Timing.sessionMillis)
+      // One statement: of two at once with the same token, one finds it used.
+      const [row] = yield* sql<Parameters<typeof orgOf>[0]>`
+        with used as (
+          update magic_link set used_at = ${now}
+          where token_hash = ${sha256(token)} and used_at is null and expires_at > ${now}
+          returning org_id
+        ),
+        verified as (
+          update org set email_verified_at = coalesce(email_verified_at, ${now}) from used
+          where org.id = used.org_id and org.status = 'active'
+          returning org.*
+        ),
+        opened as (
+          insert into session (id, org_id, token_hash, created_at, last_used_at, expires_at)
+          select ${sessionId}::uuid, id, ${minted.hash}::bytea, ${now}::timestamptz, ${now}::timestamptz, ${expiresAt}::timestamptz from verified
+        )
+        select id as org_id, email, language, status as org_status, tos_version, tos_accepted_at, email_verified_at, created_at as org_created_at
+        from verified`
+      if (row === undefined) return yield* new MagicLinkInvalid({ detail: "The link is unknown, used or expired." })
+      return {
+        session_token: minted.token,
+        session: { id: sessionId, expires_at: expiresAt, created_at: now },
+        org: orgOf(row),
+      }
+    }, orUnavailable)
+
+    return {
+      registration: settings.registration,
+      requestLink,
+      consume,
+      /** The token stops working at once. */
+      revokeSession: (id: string) => orUnavailable(Effect.asVoid(sql`delete from session where id = ${id}`)),
+      terms: (org: Org): Effect.Effect<TermsStatus> =>
+        Effect.map(Clock.currentTimeMillis, (now) => ({
+          current_version: settings.tosVersion,
+          accepted_version: org.tos_version,
+          accepted_at: org.tos_accepted_at,
+          effective_at: settings.tosEffectiveAt,
+          gated:
+            org.tos_version !== settings.tosVersion &&
+            (settings.tosEffectiveAt === null || settings.tosEffectiveAt.getTime() <= now),
+        })),
+    }
+  })
+
+export class Accounts extends Context.Service<Accounts, Effect.Success<ReturnType<typeof make>>>()("@svc/cluster/account/Accounts") {
+  static readonly layer = (settings: AccountSettings) => Layer.effect(Accounts, make(settings))
+}

@@ -1,0 +1,91 @@
+/** Admin Keys: minted by the account, listed, revoked at once. Identity Keys are listed and revoked here, minted by the saga. */
+import { makeUuidV7 } from "@svc/domain/Ids"
+import type { ApiKey } from "@svc/domain/account/Account"
+import { AccountDeleting, NotFound } from "@svc/domain/problems/Problem"
+import { Clock, Context, Effect, Layer } from "effect"
+import { raiseForOrg } from "../events/Raise.ts"
+import { mint } from "../identity/Credentials.ts"
+import { orUnavailable, Reads, Writes } from "../store/Database.ts"
+
+type Row = Omit<ApiKey, "scope">
+
+const view = (row: Row): ApiKey => ({
+  id: row.id,
+  name: row.name,
+  scope: row.identity_id === null ? "org" : "identity",
+  identity_id: row.identity_id,
+  token_prefix: row.token_prefix,
+  created_at: row.created_at,
+  last_used_at: row.last_used_at,
+  revoked_at: row.revoked_at,
+})
+
+const make = Effect.gen(function* () {
+  const reads = yield* Reads
+  const writes = yield* Writes
+  const columns = reads`id, name, identity_id, token_prefix, created_at, last_used_at, revoked_at`
+  const missing = Effect.fail(new NotFound({ detail: "There is no such key." }))
+
+  return {
+    /** Keys not revoked, newest first. */
+    list: (org: string) =>
+      orUnavailable(
+        Effect.map(
+          reads<Row>`select ${columns} from api_key where org_id = ${org} and revoked_at is null order by id desc`,
+          (rows) => rows.map(view),
+        ),
+      ),
+    read: (org: string, id: string) =>
+      orUnavailable(
+        Effect.flatMap(
+          reads<Row>`select ${columns} from api_key where id = ${id} and org_id = ${org} and revoked_at is null`,
+          ([row]) => (row === undefined ? missing : Effect.succeed(view(row))),
+        ),
+      ),
+    /** A new Admin Key; its plaintext is in this answer only. */
+    create: Effect.fn("ApiKeys.create")(function* (org: string, name: string) {
+      const id = yield* makeUuidV7
+      const minted = mint("admin_key")
+      const now = new Date(yield* Clock.currentTimeMillis)
+      const [row] = yield* writes<Row>`
+        with live as (select id from org where id = ${org} and status = 'active' for share),
+        made as (
+          insert into api_key (id, org_id, name, token_prefix, token_hash, created_at)
+          select ${id}::uuid, live.id, ${name}::text, ${minted.prefix}::text, ${minted.hash}::bytea, ${now}::timestamptz from live
+          returning ${columns}
+        ),
+        ${raiseForOrg(writes, "made", {
+          eventId: yield* makeUuidV7,
+          type: "api_key.created",
+          org,
+          data: { key_id: id, name, scope: "org" },
+          at: now,
+        })}
+        select * from made`
+      if (row === undefined) return yield* new AccountDeleting({ detail: "The account is being deleted." })
+      return { key: minted.token, api_key: view(row) }
+    }, orUnavailable),
+    /** Stops authenticating at once; repeating is a no-op. */
+    revoke: Effect.fn("ApiKeys.revoke")(function* (org: string, id: string) {
+      const now = new Date(yield* Clock.currentTimeMillis)
+      const [row] = yield* writes<{ known: boolean }>`
+        with known as (select id, name from api_key where id = ${id} and org_id = ${org}),
+        revoked as (
+          update api_key set revoked_at = ${now} where id = ${id} and org_id = ${org} and revoked_at is null returning id
+        ),
+        ${raiseForOrg(writes, "revoked", {
+          eventId: yield* makeUuidV7,
+          type: "api_key.revoked",
+          org,
+          data: { key_id: id },
+          at: now,
+        })}
+        select exists (select from known) as known`
+      if (row?.known !== true) return yield* missing
+    }, orUnavailable),
+  }
+})
+
+export class ApiKeys extends Context.Service<ApiKeys, Effect.Success<typeof make>>()("@svc/cluster/account/ApiKeys") {
+  static readonly layer = Layer.effect(ApiKeys, make)
+}

@@ -1,0 +1,129 @@
+/**
+ * Who a credential stands for: one indexed select by its SHA-256 on every call, so revocation is immediate in every
+ * process and there is no cache to invalidate.
+ */
+import type { Language, Org } from "@svc/domain/account/Account"
+import type { CallerInfo } from "@svc/domain/account/Authorization"
+import { kindOf } from "@svc/domain/account/Token"
+import { AccountDeleting, Unauthenticated } from "@svc/domain/problems/Problem"
+import { Clock, Context, Effect, FiberSet, Layer, Redacted } from "effect"
+import { sha256 } from "../identity/Credentials.ts"
+import { orUnavailable, Reads, Writes } from "../store/Database.ts"
+import { Timing } from "../Timing.ts"
+
+interface OrgColumns {
+  readonly org_id: string
+  readonly email: string
+  readonly language: Language
+  readonly org_status: "active" | "deleting"
+  readonly tos_version: string
+  readonly tos_accepted_at: Date
+  readonly email_verified_at: Date | null
+  readonly org_created_at: Date
+}
+
+interface KeyRow extends OrgColumns {
+  readonly id: string
+  readonly name: string
+  readonly last_used_at: Date | null
+  readonly identity_id: string | null
+  readonly handle: string | null
+  readonly canonical: string | null
+}
+
+interface SessionRow extends OrgColumns {
+  readonly id: string
+  readonly last_used_at: Date
+  readonly expires_at: Date
+  readonly created_at: Date
+}
+
+export const orgOf = (row: OrgColumns): Org => ({
+  id: row.org_id,
+  email: row.email,
+  language: row.language,
+  tos_version: row.tos_version,
+  tos_accepted_at: row.tos_accepted_at,
+  email_verified_at: row.email_verified_at,
+  created_at: row.org_created_at,
+})
+
+const refused = Effect.fail(
+  new Unauthenticated({ detail: "The call carries no credential, or one that is unknown, revoked or expired." }),
+)
+const deleting = Effect.fail(new AccountDeleting({ detail: "The account is being deleted." }))
+
+const make = Effect.gen(function* () {
+  const reads = yield* Reads
+  const writes = yield* Writes
+  const runUse = yield* FiberSet.makeRuntime()
+
+  /** Notes the use of a credential, at most once a minute and never in the caller's way. */
+  const noteUse = (statement: Effect.Effect<unknown, unknown>, lastUsed: Date | null, now: number) => {
+    if (lastUsed === null || now - lastUsed.getTime() > Timing.lastUsedMillis) runUse(Effect.ignore(statement))
+  }
+
+  const orgColumns = reads`o.id as org_id, o.email, o.language, o.status as org_status, o.tos_version,
+    o.tos_accepted_at, o.email_verified_at, o.created_at as org_created_at`
+
+  const key = Effect.fnUntraced(function* (token: string, kind: "admin_key" | "identity_key", now: number) {
+    const [row] = yield* reads<KeyRow>`
+      select k.id, k.name, k.last_used_at, k.identity_id, i.handle, i.canonical, ${orgColumns}
+      from api_key k join org o on o.id = k.org_id left join identity i on i.id = k.identity_id
+      where k.token_hash = ${sha256(token)} and k.revoked_at is null`
+    if (row === undefined) return yield* refused
+    if (row.org_status === "deleting") return yield* deleting
+    noteUse(writes`update api_key set last_used_at = ${new Date(now)} where id = ${row.id}`, row.last_used_at, now)
+    const caller: CallerInfo = {
+      kind,
+      org: orgOf(row),
+      credentialId: row.id,
+      keyName: row.name,
+      identity:
+        row.identity_id === null || row.handle === null || row.canonical === null
+          ? null
+          : { id: row.identity_id, handle: row.handle, canonical: row.canonical },
+      session: null,
+    }
+    return caller
+  })
+
+  const session = Effect.fnUntraced(function* (token: string, now: number) {
+    const [row] = yield* reads<SessionRow>`
+      select s.id, s.last_used_at, s.expires_at, s.created_at, ${orgColumns}
+      from session s join org o on o.id = s.org_id
+      where s.token_hash = ${sha256(token)} and s.expires_at > ${new Date(now)}`
+    if (row === undefined) return yield* refused
+    if (row.org_status === "deleting") return yield* deleting
+    noteUse(
+      writes`update session set last_used_at = ${new Date(now)}, expires_at = ${new Date(now + Timing.sessionMillis)} where id = ${row.id}`,
+      row.last_used_at,
+      now,
+    )
+    const caller: CallerInfo = {
+      kind: "session",
+      org: orgOf(row),
+      credentialId: row.id,
+      keyName: null,
+      identity: null,
+      session: { expiresAt: row.expires_at, createdAt: row.created_at },
+    }
+    return caller
+  })
+
+  return {
+    resolve: Effect.fnUntraced(function* (credential: Redacted.Redacted<string>) {
+      const token = Redacted.value(credential)
+      const kind = kindOf(token)
+      if (kind === undefined) return yield* refused
+      const now = yield* Clock.currentTimeMillis
+      return yield* orUnavailable(kind === "session" ? session(token, now) : key(token, kind, now))
+    }),
+  }
+})
+
+export class CredentialLookup extends Context.Service<CredentialLookup, Effect.Success<typeof make>>()(
+  "@svc/cluster/account/CredentialLookup",
+) {
+  static readonly layer = Layer.effect(CredentialLookup, make)
+}

@@ -1,0 +1,51 @@
+/**
+ * Asking an Identity actor from anywhere in the cluster. An ask has a deadline, finds the present owner when the actor
+ * has just moved, and turns what the caller cannot act on (no owner, full mailbox, time-out) into `unavailable`.
+ */
+import { IdentityActor, type Moved } from "@svc/domain/identity/IdentityProtocol"
+import { Unavailable } from "@svc/domain/problems/Problem"
+import { Context, Duration, Effect, Layer, Schedule } from "effect"
+import type { ClusterError } from "effect/cluster"
+import { Timing } from "../Timing.ts"
+
+const make = Effect.gen(function* () {
+  const clientFor = yield* IdentityActor.client
+  return { of: clientFor }
+})
+
+type Client = Effect.Success<typeof make>
+
+/** `of(canonical)` is the raw client of one Identity's actor; calls go through {@link ask}. */
+export class Identities extends Context.Service<Identities, Client>()("@svc/cluster/identity/Identities") {
+  static readonly layer = Layer.effect(Identities, make)
+}
+
+type Undelivered =
+  | Moved
+  | ClusterError.MailboxFull
+  | ClusterError.AlreadyProcessingMessage
+  | ClusterError.PersistenceError
+  | ClusterError.EntityNotAssignedToRunner
+
+const outOfReach = () =>
+  new Unavailable({
+    detail: "The Identity did not answer in time. The change may have been made.",
+    retry_after_seconds: 1,
+  })
+
+export const ask = <A, E, R>(
+  message: Effect.Effect<A, E, R>,
+  deadline: Duration.Input = Timing.ask,
+): Effect.Effect<A, Exclude<E, Undelivered> | Unavailable, R> =>
+  message.pipe(
+    Effect.retry({
+      while: (error) => hasTag(error, "Moved") || hasTag(error, "EntityNotAssignedToRunner"),
+      schedule: Schedule.spaced(Timing.askRetry),
+    }),
+    Effect.timeoutOrElse({ duration: deadline, orElse: () => Effect.fail(outOfReach()) }),
+    Effect.catchIf(isUndelivered, () => Effect.fail(outOfReach())),
+  ) as Effect.Effect<A, Exclude<E, Undelivered> | Unavailable, R>
+
+const hasTag = (error: unknown, tag: string) => typeof error === "object" && error !== null && "_tag" in error && error._tag === tag
+const undelivered = ["Moved", "MailboxFull", "AlreadyProcessingMessage", "PersistenceError", "EntityNotAssignedToRunner"]
+const isUndelivered = (error: unknown) => undelivered.some((tag) => hasTag(error, tag))

@@ -1,0 +1,141 @@
+/** Identities as callers read them: straight from the store, whose commits precede every reply. */
+import { type AddressBook, Addresses, cardUrl, email, profileUrl, tunnelHostname, tunnelUrl } from "@svc/domain/Addresses"
+import { type Identity, Saga, type ShowOnceSecrets } from "@svc/domain/identity/Identity"
+import { NotFound } from "@svc/domain/problems/Problem"
+import { Clock, Context, Effect, Layer, Schema } from "effect"
+import { Sealing } from "../sealing/Sealing.ts"
+import { orUnavailable, Reads } from "../store/Database.ts"
+import { identityKeyPlace, imapPasswordPlace } from "./Provisioning.ts"
+
+const Row = Schema.Struct({
+  id: Schema.String,
+  handle: Schema.String,
+  status: Schema.Literals(["provisioning", "ready", "failed", "deleting"]),
+  saga: Saga,
+  ready_at: Schema.NullOr(Schema.Date),
+  created_at: Schema.Date,
+  port: Schema.NullOr(Schema.Int),
+  first: Schema.Boolean,
+  signed_up_at: Schema.Date,
+})
+const decode = Schema.decodeUnknownEffect(Schema.Array(Row))
+
+const view = (book: AddressBook, row: typeof Row.Type): Identity => ({
+  id: row.id,
+  handle: row.handle,
+  status: row.status,
+  email: email(book, row.handle),
+  profile_url: profileUrl(book, row.handle),
+  card_url: cardUrl(book, row.handle),
+  tunnel: {
+    hostname: tunnelHostname(book, row.handle),
+    port: row.port,
+    url: tunnelUrl(book, row.handle),
+    connected: false,
+  },
+  saga: row.saga,
+  onboarding:
+    row.first && row.ready_at !== null
+      ? {
+          signed_up_at: row.signed_up_at,
+          ready_at: row.ready_at,
+          seconds: (row.ready_at.getTime() - row.signed_up_at.getTime()) / 1000,
+        }
+      : null,
+  created_at: row.created_at,
+})
+
+interface SecretsRow {
+  readonly id: string
+  readonly handle: string
+  readonly data_key: Uint8Array
+  readonly identity_key: Uint8Array | null
+  readonly imap_password: Uint8Array | null
+  readonly expires_at: Date | null
+  readonly key_id: string | null
+  readonly key_name: string | null
+  readonly token_prefix: string | null
+  readonly key_created_at: Date | null
+  readonly last_used_at: Date | null
+}
+
+const make = Effect.gen(function* () {
+  const sql = yield* Reads
+  const book = yield* Addresses
+  const sealing = yield* Sealing
+
+  const columns = sql`i.id, i.handle, i.status, i.saga, i.ready_at, i.created_at, p.port,
+    coalesce(o.first_ready_identity = i.id, false) as first, o.created_at as signed_up_at
+    from identity i join org o on o.id = i.org_id left join tunnel_port p on p.identity_id = i.id`
+  const missing = Effect.fail(new NotFound({ detail: "There is no such Identity." }))
+  const views = (rows: ReadonlyArray<unknown>) =>
+    Effect.map(Effect.orDie(decode(rows)), (decoded) => decoded.map((row) => view(book, row)))
+
+  const text = (bytes: Uint8Array) => new TextDecoder().decode(bytes)
+
+  return {
+    /** Every Identity of the Org that exists, oldest first. */
+    list: (org: string) =>
+      orUnavailable(Effect.flatMap(sql`select ${columns} where i.org_id = ${org} order by i.id`, views)),
+    read: (org: string, canonical: string) =>
+      orUnavailable(
+        Effect.flatMap(sql`select ${columns} where i.canonical = ${canonical} and i.org_id = ${org}`, views),
+      ).pipe(Effect.flatMap(([identity]) => (identity === undefined ? missing : Effect.succeed(identity)))),
+    /** The id of an Identity of the Org. */
+    idOf: (org: string, canonical: string) =>
+      orUnavailable(
+        Effect.flatMap(
+          sql<{ id: string }>`select id from identity where canonical = ${canonical} and org_id = ${org}`,
+          ([row]) => (row === undefined ? missing : Effect.succeed(row.id)),
+        ),
+      ),
+    /** Whether the name was ever given to anyone. */
+    isTaken: (canonical: string) =>
+      orUnavailable(
+        Effect.map(sql`select 1 from handle where canonical = ${canonical}`, (rows) => rows.length > 0),
+      ),
+    /** The secrets that are still waiting to be received; no member once neither is (interface.md "Show-once secrets"). */
+    secrets: Effect.fn("IdentityQueries.secrets")(function* (org: string, canonical: string) {
+      const [row] = yield* sql<SecretsRow>`
+        select i.id, i.handle, o.data_key, s.identity_key, s.imap_password, s.expires_at,
+               k.id as key_id, k.name as key_name, k.token_prefix, k.created_at as key_created_at, k.last_used_at
+        from identity i join org o on o.id = i.org_id
+        left join show_once s on s.identity_id = i.id and i.status = 'ready'
+        left join api_key k on k.id = s.key_id
+        where i.canonical = ${canonical} and i.org_id = ${org}`
+      if (row === undefined) return yield* missing
+      const now = yield* Clock.currentTimeMillis
+      const none: ShowOnceSecrets = {}
+      if (row.expires_at === null || row.expires_at.getTime() <= now) return none
+      if (row.identity_key === null || row.imap_password === null || row.key_id === null) return none
+      const owner = { id: row.id, orgId: org }
+      const dataKey = yield* sealing.openDataKey(org, row.data_key)
+      const secrets: ShowOnceSecrets = {
+        identity_key: text(yield* sealing.open(dataKey, identityKeyPlace(owner), row.identity_key)),
+        api_key: {
+          id: row.key_id,
+          name: row.key_name!,
+          scope: "identity",
+          identity_id: row.id,
+          token_prefix: row.token_prefix!,
+          created_at: row.key_created_at!,
+          last_used_at: row.last_used_at,
+          revoked_at: null,
+        },
+        imap: {
+          ...book.imap,
+          username: email(book, row.handle),
+          password: text(yield* sealing.open(dataKey, imapPasswordPlace(owner), row.imap_password)),
+        },
+        expires_at: row.expires_at,
+      }
+      return secrets
+    }, Effect.catchTag("CannotOpen", Effect.die), orUnavailable),
+  }
+})
+
+export class IdentityQueries extends Context.Service<IdentityQueries, Effect.Success<typeof make>>()(
+  "@svc/cluster/identity/IdentityQueries",
+) {
+  static readonly layer = Layer.effect(IdentityQueries, make)
+}

@@ -1,0 +1,39 @@
+/**
+ * Finds work whose time has passed because its actor is not in memory (it was passivated, or its process died) and
+ * wakes the actor. In the normal case actors drive their own rows and this finds nothing.
+ */
+import { Clock, Effect, Layer, Schedule } from "effect"
+import { Singleton } from "effect/cluster"
+import { Reads } from "../store/Database.ts"
+import { Timing } from "../Timing.ts"
+import { ask, Identities } from "./Ask.ts"
+
+/** Identities woken per scan; the rest is found by the next one. */
+const batch = 500
+const atOnce = 16
+
+const scan = Effect.gen(function* () {
+  const sql = yield* Reads
+  const identities = yield* Identities
+  const late = new Date((yield* Clock.currentTimeMillis) - Timing.overdueGraceMillis)
+  const rows = yield* sql<{ canonical: string }>`
+    select canonical from identity where saga_due_at <= ${late}
+    union
+    select i.canonical from (
+      select distinct identity_id from delivery where next_attempt_at <= ${late} limit ${batch}
+    ) d join identity i on i.id = d.identity_id
+    limit ${batch}`
+  yield* Effect.forEach(rows, ({ canonical }) => Effect.ignore(ask(identities.of(canonical).Work(undefined, { discard: true }))), {
+    concurrency: atOnce,
+    discard: true,
+  })
+})
+
+export const layer = Singleton.make(
+  "Overdue",
+  scan.pipe(
+    Effect.catchCause((cause) => Effect.logWarning("The scan for overdue work failed", cause)),
+    Effect.repeat(Schedule.spaced(Timing.overdueScan)),
+    Effect.asVoid,
+  ),
+).pipe(Layer.provide(Identities.layer))

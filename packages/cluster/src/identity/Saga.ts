@@ -1,0 +1,82 @@
+/**
+ * The saga as a state machine, without I/O: which step is next, what a success or a failure makes of the checklist.
+ * The actor commits each transition together with the step's own rows, so the checklist never runs ahead of the work.
+ *
+ * A step is tried six times with waits of 1, 2, 4, 8 and 16 s (with jitter) between, then fails for good
+ * (decisions.md "Resources"); a retry begins again at the failed step, finished ones stay `done`.
+ */
+import { type Saga, type SagaKind, sagaSteps, type SagaStep, type StepName } from "@svc/domain/identity/Identity"
+
+export const triesPerStep = 6
+
+export const start = (kind: SagaKind, now: Date): Saga => ({
+  kind,
+  status: "running",
+  steps: sagaSteps[kind].map((name, index): SagaStep => ({
+    name,
+    status: index === 0 ? "running" : "pending",
+    attempts: 0,
+    error: null,
+    finished_at: null,
+  })),
+  started_at: now,
+  finished_at: null,
+})
+
+/** The step that is to be done now; none once the saga has ended. */
+export const currentStep = (saga: Saga): StepName | undefined =>
+  saga.status === "running" ? saga.steps.find((step) => step.status !== "done")?.name : undefined
+
+const replaceStep = (saga: Saga, name: StepName, change: (step: SagaStep) => SagaStep): ReadonlyArray<SagaStep> =>
+  saga.steps.map((step) => (step.name === name ? change(step) : step))
+
+/** The step is done; the next one runs, or the saga is complete. */
+export const succeed = (saga: Saga, name: StepName, now: Date): Saga => {
+  const done = replaceStep(saga, name, (step) => ({
+    ...step,
+    status: "done",
+    attempts: step.attempts + 1,
+    error: null,
+    finished_at: now,
+  }))
+  const next = done.findIndex((step) => step.status !== "done")
+  return next < 0
+    ? { ...saga, status: "completed", steps: done, finished_at: now }
+    : { ...saga, steps: done.map((step, index) => (index === next ? { ...step, status: "running" } : step)) }
+}
+
+/** The step failed: it is due again after a wait, or the saga has failed for good (`dueAt` undefined). */
+export const fail = (
+  saga: Saga,
+  name: StepName,
+  error: string,
+  now: Date,
+  /** 0 up to 1, drawn anew for each failure. */
+  random: number,
+): { readonly saga: Saga; readonly dueAt: Date | undefined } => {
+  const attempts = (saga.steps.find((step) => step.name === name)?.attempts ?? 0) + 1
+  const final = attempts >= triesPerStep
+  const steps = replaceStep(saga, name, (step) => ({
+    ...step,
+    status: final ? "failed" : "retrying",
+    attempts,
+    error,
+    finished_at: final ? now : null,
+  }))
+  return final
+    ? { saga: { ...saga, status: "failed", steps, finished_at: now }, dueAt: undefined }
+    : { saga: { ...saga, steps }, dueAt: new Date(now.getTime() + waitMillis(attempts, random)) }
+}
+
+/** 1, 2, 4, 8, 16 s after the first to the fifth failure, each up to a fifth longer or shorter. */
+const waitMillis = (failures: number, random: number) => 1000 * 2 ** (failures - 1) * (0.8 + 0.4 * random)
+
+/** A failed saga, to be run again from its failed step. */
+export const rerun = (saga: Saga): Saga => ({
+  ...saga,
+  status: "running",
+  finished_at: null,
+  steps: saga.steps.map((step) =>
+    step.status === "failed" ? { ...step, status: "running", attempts: 0, finished_at: null } : step,
+  ),
+})

@@ -1,0 +1,44 @@
+/**
+ * Which addresses a URL that a user gave may lead to: public ones only, so that nobody makes the service talk to its
+ * own network (server-side request forgery).
+ */
+import ipaddr from "ipaddr.js"
+
+/** Ranges refused besides those the library names (standards.md "Webhooks"; IANA special-purpose registries). */
+const refusedRanges = [
+  "0.0.0.0/8",
+  "100.64.0.0/10",
+  "192.0.0.0/24",
+  "192.0.2.0/24",
+  "192.88.99.0/24",
+  "198.18.0.0/15",
+  "198.51.100.0/24",
+  "203.0.113.0/24",
+  "240.0.0.0/4",
+  "64:ff9b:1::/48",
+  "100::/64",
+  "2001::/23",
+  "2001:db8::/32",
+  "fec0::/10",
+].map((range) => ipaddr.parseCIDR(range))
+
+/** IPv6 ranges that carry an IPv4 address, and where in their bytes it is. */
+const embedded = [
+  { range: ipaddr.parseCIDR("::ffff:0:0/96"), at: 12 },
+  { range: ipaddr.parseCIDR("64:ff9b::/96"), at: 12 },
+  { range: ipaddr.parseCIDR("2002::/16"), at: 2 },
+]
+
+/** Whether the address is public unicast. An IPv4 address inside an IPv6 one is judged as itself. */
+export const isPublic = (address: string): boolean => {
+  if (!ipaddr.isValid(address)) return false
+  const parsed = ipaddr.parse(address)
+  if (parsed instanceof ipaddr.IPv6) {
+    const carrier = embedded.find(({ range }) => parsed.match(range))
+    if (carrier !== undefined) {
+      return isPublic(parsed.toByteArray().slice(carrier.at, carrier.at + 4).join("."))
+    }
+  }
+  if (parsed.range() !== "unicast") return false
+  return !refusedRanges.some((range) => range[0].kind() === parsed.kind() && parsed.match(range))
+}

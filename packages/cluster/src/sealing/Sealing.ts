@@ -1,0 +1,128 @@
+/**
+ * Envelope encryption. Each Org has a data key, sealed by the master key; every secret of the Org is sealed under its
+ * data key, so deleting the key destroys them all. AES-256-GCM; the place of a value (table, column, row, Org) is its
+ * associated data, so a sealed value that is moved elsewhere does not open.
+ *
+ * A sealed value is: version (1 byte), length of the key id and the key id (empty under a data key), nonce (12),
+ * ciphertext and tag (16).
+ */
+import { createCipheriv, createDecipheriv, createHmac, createSecretKey, type KeyObject, randomBytes, timingSafeEqual } from "node:crypto"
+import { Context, Effect, Layer, Redacted, Schema } from "effect"
+
+/** The value was altered, belongs elsewhere, or its key is not among ours. */
+export class CannotOpen extends Schema.TaggedError<CannotOpen>()("CannotOpen", { message: Schema.String }) {}
+
+/** Where a sealed value lives. */
+export interface Place {
+  readonly table: string
+  readonly column: string
+  readonly row: string
+  readonly org: string
+}
+
+/** An Org's data key, open. It prints as nothing. */
+export type DataKey = Redacted.Redacted<KeyObject>
+
+/** The first key seals, every key opens, so that a master key can be replaced (`SVC_MASTER_KEY`). */
+export type MasterKeys = ReadonlyArray<{ readonly id: string; readonly key: KeyObject }>
+
+/** One base64 key of 32 bytes, or `id:key,id:key`. */
+export const parseMasterKeys = (text: string): Effect.Effect<MasterKeys, CannotOpen> =>
+  Effect.forEach(text.split(","), (entry) => {
+    const separator = entry.indexOf(":")
+    const id = separator < 0 ? "0" : entry.slice(0, separator).trim()
+    const bytes = Buffer.from(entry.slice(separator + 1).trim(), "base64")
+    return bytes.length === 32 && id.length > 0 && id.length < 256
+      ? Effect.succeed({ id, key: createSecretKey(bytes) })
+      : Effect.fail(new CannotOpen({ message: "A master key is 32 bytes in base64." }))
+  })
+
+const version = 1
+
+const associated = (place: Place) => Buffer.from(JSON.stringify([place.table, place.column, place.row, place.org]))
+
+const sealWith = (key: KeyObject, keyId: string, place: Place, plaintext: Uint8Array): Uint8Array => {
+  const nonce = randomBytes(12)
+  const cipher = createCipheriv("aes-256-gcm", key, nonce).setAAD(associated(place))
+  const body = cipher.update(plaintext)
+  cipher.final()
+  const id = Buffer.from(keyId)
+  return new Uint8Array(Buffer.concat([Uint8Array.of(version, id.length), id, nonce, body, cipher.getAuthTag()]))
+}
+
+const openWith = (keyOf: (id: string) => KeyObject | undefined, place: Place, sealed: Uint8Array): Uint8Array => {
+  if (sealed[0] !== version || sealed.length < 2 + sealed[1]! + 28) throw new Error("not a sealed value")
+  const at = 2 + sealed[1]!
+  const key = keyOf(Buffer.from(sealed.subarray(2, at)).toString())
+  if (key === undefined) throw new Error("its key is not among ours")
+  const decipher = createDecipheriv("aes-256-gcm", key, sealed.subarray(at, at + 12))
+    .setAAD(associated(place))
+    .setAuthTag(sealed.subarray(-16))
+  const plaintext = decipher.update(sealed.subarray(at + 12, -16))
+  decipher.final()
+  return new Uint8Array(plaintext)
+}
+
+const opening = (place: Place, open: () => Uint8Array): Effect.Effect<Uint8Array, CannotOpen> =>
+  Effect.try({
+    try: open,
+    catch: () => new CannotOpen({ message: `A sealed value of ${place.table}.${place.column} does not open.` }),
+  })
+
+const macLength = 16
+const mac = (key: KeyObject, purpose: string, text: string): Buffer =>
+  createHmac("sha256", key).update(JSON.stringify(["stamp", purpose, text])).digest().subarray(0, macLength)
+
+const dataKeyPlace = (org: string): Place => ({ table: "org", column: "data_key", row: org, org })
+const canaryPlace: Place = { table: "sealing_canary", column: "sealed", row: "1", org: "" }
+const canaryText = new TextEncoder().encode("the master key fits this database")
+
+export class Sealing extends Context.Service<
+  Sealing,
+  {
+    /** A new data key for an Org, and its sealed form to store. */
+    readonly makeDataKey: (org: string) => Effect.Effect<{ readonly dataKey: DataKey; readonly sealed: Uint8Array }>
+    readonly openDataKey: (org: string, sealed: Uint8Array) => Effect.Effect<DataKey, CannotOpen>
+    readonly seal: (key: DataKey, place: Place, plaintext: Uint8Array) => Effect.Effect<Uint8Array>
+    readonly open: (key: DataKey, place: Place, sealed: Uint8Array) => Effect.Effect<Uint8Array, CannotOpen>
+    /** A sealed constant; a master key that does not open the stored one belongs to another database. */
+    readonly sealCanary: Effect.Effect<Uint8Array>
+    readonly openCanary: (sealed: Uint8Array) => Effect.Effect<void, CannotOpen>
+    /** A text that only we could have made, for tokens that we hand out and get back (cursors); not secret. */
+    readonly stamp: (purpose: string, text: string) => string
+    /** The text of a stamp of this purpose; undefined for anything else. */
+    readonly unstamp: (purpose: string, stamped: string) => string | undefined
+  }
+>()("@svc/cluster/sealing/Sealing") {
+  static readonly layer = (masterKeys: MasterKeys): Layer.Layer<Sealing> => {
+    const master = masterKeys[0]!
+    const masterKey = (id: string) => masterKeys.find((key) => key.id === id)?.key
+    return Layer.succeed(Sealing, {
+      makeDataKey: (org) =>
+        Effect.sync(() => {
+          const bytes = randomBytes(32)
+          return {
+            dataKey: Redacted.make(createSecretKey(bytes)),
+            sealed: sealWith(master.key, master.id, dataKeyPlace(org), bytes),
+          }
+        }),
+      openDataKey: (org, sealed) => {
+        const place = dataKeyPlace(org)
+        return Effect.map(opening(place, () => openWith(masterKey, place, sealed)), (bytes) =>
+          Redacted.make(createSecretKey(bytes)),
+        )
+      },
+      seal: (key, place, plaintext) => Effect.sync(() => sealWith(Redacted.value(key), "", place, plaintext)),
+      open: (key, place, sealed) => opening(place, () => openWith(() => Redacted.value(key), place, sealed)),
+      sealCanary: Effect.sync(() => sealWith(master.key, master.id, canaryPlace, canaryText)),
+      openCanary: (sealed) => Effect.asVoid(opening(canaryPlace, () => openWith(masterKey, canaryPlace, sealed))),
+      stamp: (purpose, text) => Buffer.concat([mac(master.key, purpose, text), Buffer.from(text)]).toString("base64url"),
+      unstamp: (purpose, stamped) => {
+        const bytes = Buffer.from(stamped, "base64url")
+        if (bytes.length <= macLength || bytes.toString("base64url") !== stamped) return undefined
+        const text = bytes.subarray(macLength).toString()
+        return masterKeys.some(({ key }) => timingSafeEqual(mac(key, purpose, text), bytes.subarray(0, macLength))) ? text : undefined
+      },
+    })
+  }
+}

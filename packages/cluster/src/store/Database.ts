@@ -1,0 +1,87 @@
+/**
+ * The PostgreSQL clients, each with its own connections because they want different things of them:
+ * reads share connections freely; a write waits for the disk, so only a few may share one; migrations and exports may
+ * run long; the cluster's own storage must not queue behind any of them (its lock session proves shard ownership).
+ */
+import { PgClient } from "@effect/sql-pg"
+import { Unavailable } from "@svc/domain/problems/Problem"
+import { Context, Effect, Layer, type Redacted } from "effect"
+import { type SqlClient, SqlError } from "effect/sql"
+import { Timing } from "../Timing.ts"
+
+/** How to reach the server: a URL, or the parts the embedded one gives. */
+export interface ConnectionSettings {
+  readonly url?: Redacted.Redacted<string>
+  readonly path?: string
+  readonly host?: string
+  readonly port?: number
+  readonly username?: string
+  readonly password?: Redacted.Redacted<string>
+  readonly database?: string
+}
+
+/** Statements that change nothing. */
+export class Reads extends Context.Service<Reads, PgClient.PgClient>()("@svc/cluster/store/Reads") {}
+/** Statements and transactions that change something. */
+export class Writes extends Context.Service<Writes, PgClient.PgClient>()("@svc/cluster/store/Writes") {}
+/** Work that may take longer than a request may wait: migrations, batches, exports. */
+export class Unhurried extends Context.Service<Unhurried, PgClient.PgClient>()("@svc/cluster/store/Unhurried") {}
+/** The cluster library's storage of runners and shard locks. */
+export class ClusterSql extends Context.Service<ClusterSql, PgClient.PgClient>()("@svc/cluster/store/ClusterSql") {}
+
+const timeout = { statement_timeout: String(Timing.statementTimeoutMillis) }
+
+const client = <I>(
+  tag: Context.Key<I, PgClient.PgClient>,
+  settings: ConnectionSettings,
+  pool: Pick<PgClient.PgPoolConfig, "multiplex" | "multiplexConcurrency" | "maxConnections" | "minConnections" | "startupParameters">,
+): Layer.Layer<I, SqlError.SqlError> =>
+  Layer.effectContext(
+    Effect.map(Effect.service(PgClient.PgClient), (sql) => Context.make(tag, sql)),
+  ).pipe(
+    Layer.provide(
+      Layer.fresh(PgClient.layer({ ...settings, applicationName: `svc:${tag.key.split("/").at(-1)}`, ...pool })),
+    ),
+  )
+
+export const layer = (
+  settings: ConnectionSettings,
+): Layer.Layer<Reads | Writes | Unhurried | ClusterSql, SqlError.SqlError> =>
+  Layer.mergeAll(
+    client(Reads, settings, { multiplex: true, maxConnections: 4, startupParameters: { ...timeout, default_transaction_read_only: "on" } }),
+    client(Writes, settings, { multiplex: true, multiplexConcurrency: 4, maxConnections: 8, startupParameters: timeout }),
+    client(Unhurried, settings, { maxConnections: 2, startupParameters: {} }),
+    client(ClusterSql, settings, { maxConnections: 2, startupParameters: timeout }),
+  )
+
+/** What the store being out of reach, slow or restarted looks like; anything else is a defect of ours. */
+const transient = new Set([
+  "ConnectionError",
+  "AuthenticationError",
+  "StatementTimeoutError",
+  "LockTimeoutError",
+  "DeadlockError",
+  "SerializationError",
+])
+
+/** SQLSTATE classes of a server that is stopping, starting or out of resources; the driver names none of them. */
+const transientMessage = /terminating connection|the database system is|too many clients|server closed|shutting down/i
+
+export const isTransient = (error: SqlError.SqlError): boolean =>
+  transient.has(error.reason._tag) || transientMessage.test(String(error.reason.cause)) || transientMessage.test(error.reason.message ?? "")
+
+export const unavailable = () =>
+  new Unavailable({ detail: "The database did not answer in time.", retry_after_seconds: 1 })
+
+/** Queries as operations see them: a store out of reach is `unavailable`, any other failure is a defect. */
+export const orUnavailable = <A, E, R>(
+  effect: Effect.Effect<A, E | SqlError.SqlError, R>,
+): Effect.Effect<A, Exclude<E, SqlError.SqlError> | Unavailable, R> =>
+  Effect.catchIf(
+    effect,
+    (error): error is E & SqlError.SqlError => SqlError.isSqlError(error),
+    (error): Effect.Effect<never, Unavailable> =>
+      isTransient(error) ? Effect.fail(unavailable()) : Effect.die(error),
+  ) as Effect.Effect<A, Exclude<E, SqlError.SqlError> | Unavailable, R>
+
+export type Sql = SqlClient.SqlClient

@@ -1,0 +1,26 @@
+/**
+ * Brings the schema up to date, one process at a time. Migrations only add, so that two versions of the program can
+ * run side by side during a rolling restart.
+ */
+import { PgClient } from "@effect/sql-pg"
+import { Effect, Layer } from "effect"
+import { Migrator, SqlClient } from "effect/sql"
+import { Unhurried } from "./Database.ts"
+import { core } from "./migrations/0001_core.ts"
+
+const migrations = { "0001_core": core }
+
+/** Any constant that no other user of the database takes: "svc" in ASCII. */
+const lockKey = 0x73_76_63
+
+export const migrate = Effect.gen(function* () {
+  const sql = yield* Unhurried
+  const run = Migrator.make({})({ loader: Migrator.fromRecord(migrations), table: "svc_migrations" }).pipe(
+    Effect.provideService(SqlClient.SqlClient, sql),
+    Effect.provideService(PgClient.PgClient, sql),
+  )
+  // The library locks its table, but two processes may both be about to create that table.
+  yield* sql.withTransaction(Effect.andThen(sql`select pg_advisory_xact_lock(${lockKey})`, run))
+})
+
+export const layer = Layer.effectDiscard(migrate)

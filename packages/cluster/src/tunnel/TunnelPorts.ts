@@ -1,0 +1,34 @@
+/** The pool of TCP ports that Tunnels are allotted from; the configured range is in the table once a process has started. */
+import { Effect, Layer } from "effect"
+import { check, type Finding } from "../health/Health.ts"
+import { Reads, Writes } from "../store/Database.ts"
+
+export interface PortRange {
+  readonly first: number
+  readonly last: number
+}
+
+/** Above this share of ports in use the operator should widen the range (traps.md 26). */
+const nearlyFull = 0.9
+
+export const layer = ({ first, last }: PortRange) =>
+  Layer.mergeAll(
+    Layer.effectDiscard(
+      Effect.gen(function* () {
+        const sql = yield* Writes
+        yield* sql`insert into tunnel_port (port) select generate_series(${first}::int, ${last}::int) on conflict (port) do nothing`
+      }),
+    ),
+    check(
+      "tunnel_ports",
+      false,
+      Effect.gen(function* () {
+        const sql = yield* Reads
+        const [row] = yield* sql<{ used: number }>`
+          select count(*)::int as used from tunnel_port where identity_id is not null and port between ${first} and ${last}`
+        const share = row!.used / (last - first + 1)
+        const finding: Finding = { status: share >= nearlyFull ? "warn" : "pass", detail: `${Math.round(share * 100)} % of the ports in use` }
+        return finding
+      }),
+    ),
+  )

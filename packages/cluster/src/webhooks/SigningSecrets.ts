@@ -1,0 +1,45 @@
+/**
+ * The HMAC secrets of an Identity, sealed under its Org's key. One is current; after a rotation the former one signs
+ * too until it retires (decisions.md "Resources").
+ */
+import { makeUuidV7 } from "@svc/domain/Ids"
+import { Effect, Redacted } from "effect"
+import { type DataKey, Sealing } from "../sealing/Sealing.ts"
+import type { Sql } from "../store/Database.ts"
+import { newSecret } from "./Signature.ts"
+
+interface Holder {
+  readonly id: string
+  readonly orgId: string
+  readonly dataKey: DataKey
+}
+
+const place = (holder: Holder, secretId: string) => ({
+  table: "signing_secret",
+  column: "sealed",
+  row: `${holder.id}/${secretId}`,
+  org: holder.orgId,
+})
+
+/** Every secret that signs now, newest first. */
+export const signingSecrets = Effect.fnUntraced(function* (sql: Sql, holder: Holder, now: Date) {
+  const sealing = yield* Sealing
+  const rows = yield* sql<{ id: string; sealed: Uint8Array }>`
+    select id, sealed from signing_secret
+    where identity_id = ${holder.id} and (retires_at is null or retires_at > ${now})
+    order by created_at desc`
+  return yield* Effect.forEach(rows, (row) =>
+    Effect.map(sealing.open(holder.dataKey, place(holder, row.id), row.sealed), (bytes) =>
+      Redacted.make(new TextDecoder().decode(bytes)),
+    ),
+  ).pipe(Effect.orDie)
+})
+
+/** A new secret and its sealed row. */
+export const mintSecret = Effect.fnUntraced(function* (holder: Holder) {
+  const sealing = yield* Sealing
+  const id = yield* makeUuidV7
+  const secret = newSecret()
+  const sealed = yield* sealing.seal(holder.dataKey, place(holder, id), new TextEncoder().encode(secret))
+  return { id, secret, sealed }
+})

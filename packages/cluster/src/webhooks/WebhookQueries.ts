@@ -1,0 +1,77 @@
+/** Webhooks and their delivery logs as callers read them. */
+import { toPublic } from "@svc/domain/Ids"
+import { Attempt, type Delivery, type DeliveryStatus, type Webhook } from "@svc/domain/webhooks/Webhook"
+import { NotFound } from "@svc/domain/problems/Problem"
+import { Context, Effect, Layer, Schema } from "effect"
+import { orUnavailable, Reads } from "../store/Database.ts"
+
+interface WebhookRow {
+  readonly id: string
+  readonly url: string
+  readonly event_types: ReadonlyArray<string>
+  readonly description: string | null
+  readonly status: "active" | "disabled"
+  readonly created_at: Date
+}
+
+interface DeliveryRow {
+  readonly id: string
+  readonly event_id: string
+  readonly event_type: string
+  readonly status: DeliveryStatus
+  readonly replay: boolean
+  readonly attempts: unknown
+  readonly next_attempt_at: Date | null
+  readonly created_at: Date
+}
+
+const decodeAttempts = Schema.decodeUnknownEffect(Schema.Array(Attempt))
+
+const webhookView = (row: WebhookRow): Webhook => ({ ...row, id: toPublic("wh_", row.id) })
+
+const deliveryView = (row: DeliveryRow): Effect.Effect<Delivery> =>
+  Effect.map(Effect.orDie(decodeAttempts(row.attempts)), (attempts) => ({
+    ...row,
+    id: toPublic("dlv_", row.id),
+    event_id: toPublic("evt_", row.event_id),
+    attempts,
+  }))
+
+const make = Effect.gen(function* () {
+  const sql = yield* Reads
+  const deliveryColumns = sql`id, event_id, event_type, status, replay, attempts, next_attempt_at, created_at`
+
+  return {
+    list: (identityId: string) =>
+      orUnavailable(
+        Effect.map(
+          sql<WebhookRow>`
+            select id, url, event_types, description, status, created_at from webhook
+            where identity_id = ${identityId} order by id`,
+          (rows) => rows.map(webhookView),
+        ),
+      ),
+    /** Newest first. */
+    deliveries: Effect.fn("WebhookQueries.deliveries")(function* (identityId: string, webhookId: string, limit: number) {
+      const [webhook] = yield* sql`select 1 from webhook where id = ${webhookId} and identity_id = ${identityId}`
+      if (webhook === undefined) return yield* new NotFound({ detail: "There is no such Webhook." })
+      const rows = yield* sql<DeliveryRow>`
+        select ${deliveryColumns} from delivery where webhook_id = ${webhookId} order by id desc limit ${limit}`
+      return yield* Effect.forEach(rows, deliveryView)
+    }, orUnavailable),
+    delivery: (id: string) =>
+      orUnavailable(
+        Effect.flatMap(sql<DeliveryRow>`select ${deliveryColumns} from delivery where id = ${id}`, ([row]) =>
+          row === undefined
+            ? Effect.fail(new NotFound({ detail: "There is no such delivery." }))
+            : deliveryView(row),
+        ),
+      ),
+  }
+})
+
+export class WebhookQueries extends Context.Service<WebhookQueries, Effect.Success<typeof make>>()(
+  "@svc/cluster/webhooks/WebhookQueries",
+) {
+  static readonly layer = Layer.effect(WebhookQueries, make)
+}

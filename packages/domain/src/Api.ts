@@ -1,0 +1,28 @@
+/** The whole HTTP API: what clients, the OpenAPI document and the handlers are derived from. */
+import { HttpApi, OpenApi } from "effect/http-api"
+import { ApiKeyApi, SessionApi, SignInApi } from "./account/AccountApi.ts"
+import { EventApi } from "./events/EventApi.ts"
+import { HealthApi } from "./health/HealthApi.ts"
+import { HandleApi, IdentityApi } from "./identity/IdentityApi.ts"
+import { MessageApi } from "./mail/MessageApi.ts"
+import { ProblemRendering } from "./problems/ProblemRendering.ts"
+import { WebhookApi } from "./webhooks/WebhookApi.ts"
+
+/** Version of the interface, not of this program (interface.md "Versioning"). */
+export const apiVersion = "0.1.0"
+
+export class Api extends HttpApi.make("agent_identity")
+  .add(HealthApi)
+  .add(SignInApi)
+  .add(SessionApi)
+  .add(ApiKeyApi)
+  .add(HandleApi)
+  .add(IdentityApi)
+  .add(MessageApi)
+  .add(WebhookApi)
+  .add(EventApi)
+  .middleware(ProblemRendering)
+  // An unknown member is a mistake the caller should hear about; headers are full of members we do not know.
+  .annotate(HttpApi.ParseOptions, { onExcessProperty: "error", errors: "all" })
+  .annotate(HttpApi.HeadersParseOptions, {})
+  .annotateMerge(OpenApi.annotations({ title: "Agent Identity Service", version: apiVersion })) {}

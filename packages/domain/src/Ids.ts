@@ -1,0 +1,57 @@
+/**
+ * Identifiers. Every id is a version 7 uuid (RFC 9562), so ids sort by time; the public form of most is a prefix and
+ * 26 Crockford base32 characters of it, lower case (decisions.md "General conventions").
+ */
+import type { Effect } from "effect"
+import { SecureRandom } from "effect/crypto"
+
+export type Prefix = "evt_" | "msg_" | "thr_" | "wh_" | "dlv_" | "req_" | "exp_"
+
+const alphabet = "0123456789abcdefghjkmnpqrstvwxyz"
+const digit = new Map(Array.from(alphabet, (letter, value) => [letter, value]))
+
+/** `evt_01jd…` for the uuid of an Event. */
+export const toPublic = (prefix: Prefix, uuid: string): string => {
+  let out = ""
+  // 128 bits are 26 digits of 5 bits, the first of which has only 3.
+  let bits = 2
+  let buffer = 0
+  for (const letter of uuid) {
+    if (letter === "-") continue
+    buffer = (buffer << 4) | parseInt(letter, 16)
+    bits += 4
+    if (bits >= 5) {
+      bits -= 5
+      out += alphabet[(buffer >> bits) & 31]
+      buffer &= (1 << bits) - 1
+    }
+  }
+  return prefix + out
+}
+
+/** The uuid of a public id; undefined when it is not one of this prefix. */
+export const fromPublic = (prefix: Prefix, id: string): string | undefined => {
+  if (!id.startsWith(prefix) || id.length !== prefix.length + 26) return undefined
+  let hex = ""
+  let bits = -2
+  let buffer = 0
+  for (const letter of id.slice(prefix.length)) {
+    const value = digit.get(letter)
+    if (value === undefined) return undefined
+    buffer = (buffer << 5) | value
+    bits += 5
+    while (bits >= 4) {
+      bits -= 4
+      const nibble = buffer >> bits
+      if (nibble > 15) return undefined
+      hex += nibble.toString(16)
+      buffer &= (1 << bits) - 1
+    }
+  }
+  return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`
+}
+
+const source = SecureRandom.make(SecureRandom.randomBytesUnsafe)
+
+/** A fresh id by the clock of the running effect; ids of one process sort in the order they were made. */
+export const makeUuidV7: Effect.Effect<string> = source.uuidV7()

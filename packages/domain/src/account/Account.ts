@@ -1,0 +1,81 @@
+/** Org, Session, Terms status, Caller and API key views (interface.md "Resources and their fields"). */
+import { Schema } from "effect"
+import { Timestamp } from "../Timestamp.ts"
+
+export const languages = ["en", "de", "fr"] as const
+export const Language = Schema.Literals(languages)
+export type Language = typeof Language.Type
+
+export const Uuid = Schema.String.check(Schema.isUUID())
+
+/** One addr-spec as people type it; comparison is by the lower-cased form. At most 254 octets (RFC 5321 section 4.5.3.1). */
+export const EmailAddress = Schema.String.check(
+  Schema.isMaxLength(254),
+  Schema.isPattern(/^[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]{1,64}@[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?(?:\.[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?)*$/, {
+    expected: "an email address",
+  }),
+)
+
+export const Org = Schema.Struct({
+  id: Uuid,
+  email: Schema.String,
+  language: Language,
+  tos_version: Schema.String,
+  tos_accepted_at: Timestamp,
+  email_verified_at: Schema.NullOr(Timestamp),
+  created_at: Timestamp,
+})
+export type Org = typeof Org.Type
+
+export const Session = Schema.Struct({ id: Uuid, expires_at: Timestamp, created_at: Timestamp })
+export type Session = typeof Session.Type
+
+export const TermsStatus = Schema.Struct({
+  current_version: Schema.String,
+  accepted_version: Schema.String,
+  accepted_at: Timestamp,
+  effective_at: Schema.NullOr(Timestamp),
+  gated: Schema.Boolean,
+})
+export type TermsStatus = typeof TermsStatus.Type
+
+export const CredentialKind = Schema.Literals(["session", "admin_key", "identity_key"])
+export type CredentialKind = typeof CredentialKind.Type
+
+export const CallerView = Schema.Struct({
+  kind: CredentialKind,
+  key_id: Schema.NullOr(Uuid),
+  key_name: Schema.NullOr(Schema.String),
+  identity_id: Schema.NullOr(Uuid),
+  handle: Schema.NullOr(Schema.String),
+})
+export type CallerView = typeof CallerView.Type
+
+export const ApiKey = Schema.Struct({
+  id: Uuid,
+  name: Schema.String,
+  scope: Schema.Literals(["org", "identity"]),
+  identity_id: Schema.NullOr(Uuid),
+  token_prefix: Schema.String,
+  created_at: Timestamp,
+  last_used_at: Schema.NullOr(Timestamp),
+  revoked_at: Schema.NullOr(Timestamp),
+})
+export type ApiKey = typeof ApiKey.Type
+
+export const MagicLinkRequest = Schema.Struct({
+  email: EmailAddress,
+  language: Schema.optionalKey(Language),
+  tos_accepted: Schema.optionalKey(Schema.Boolean),
+  invite_code: Schema.optionalKey(Schema.String.check(Schema.isMaxLength(200))),
+})
+export type MagicLinkRequest = typeof MagicLinkRequest.Type
+
+export const MagicLinkAnswer = Schema.Struct({
+  status: Schema.Literal("sent"),
+  expires_at: Timestamp,
+  dev_magic_link: Schema.NullOr(Schema.String),
+})
+
+export const Registration = Schema.Struct({ state: Schema.Literals(["open", "invite", "closed"]) })
+export type RegistrationState = (typeof Registration.Type)["state"]

@@ -1,0 +1,63 @@
+/**
+ * The format of credentials: a prefix that tells the kind, 32 random bytes in base62, and a CRC-32 of both in base62,
+ * so that secret scanners and we can tell a real one from garbage without a look-up (decisions.md "Resources").
+ */
+import type { CredentialKind } from "./Account.ts"
+
+const prefixes = { session: "svc_sess_", admin_key: "svc_admin_", identity_key: "svc_id_" } as const satisfies {
+  readonly [K in CredentialKind]: string
+}
+const kinds = Object.entries(prefixes) as ReadonlyArray<readonly [CredentialKind, string]>
+
+const alphabet = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+/** 62^43 exceeds 2^256. */
+const secretLength = 43
+const checksumLength = 6
+
+const base62 = (value: bigint, length: number): string => {
+  let out = ""
+  for (let rest = value; out.length < length; rest /= 62n) out = alphabet[Number(rest % 62n)] + out
+  return out
+}
+
+const crcTable = Uint32Array.from({ length: 256 }, (_, n) => {
+  let c = n
+  for (let k = 0; k < 8; k++) c = c & 1 ? 0xedb88320 ^ (c >>> 1) : c >>> 1
+  return c
+})
+
+const crc32 = (text: string): number => {
+  let crc = 0xffffffff
+  for (let i = 0; i < text.length; i++) crc = crcTable[(crc ^ text.charCodeAt(i)) & 0xff]! ^ (crc >>> 8)
+  return (crc ^ 0xffffffff) >>> 0
+}
+
+const checksum = (text: string): string => {
+  let out = ""
+  for (let rest = crc32(text); out.length < checksumLength; rest = Math.floor(rest / 62)) out = alphabet[rest % 62] + out
+  return out
+}
+
+/** The credential of 32 random bytes. */
+export const make = (kind: CredentialKind, random: Uint8Array): string => {
+  const value = random.reduce((sum, byte) => (sum << 8n) | BigInt(byte), 0n)
+  const text = prefixes[kind] + base62(value, secretLength)
+  return text + checksum(text)
+}
+
+/** The kind of a well-formed credential; undefined for anything else. */
+export const kindOf = (token: string): CredentialKind | undefined => {
+  for (const [kind, prefix] of kinds) {
+    if (!token.startsWith(prefix)) continue
+    if (token.length !== prefix.length + secretLength + checksumLength) return undefined
+    const text = token.slice(0, -checksumLength)
+    return checksum(text) === token.slice(-checksumLength) ? kind : undefined
+  }
+  return undefined
+}
+
+/** What lists show of a key: the prefix and the first six characters after it. */
+export const displayPrefix = (token: string): string => {
+  const prefix = kinds.find(([, candidate]) => token.startsWith(candidate))?.[1] ?? ""
+  return token.slice(0, prefix.length + 6)
+}

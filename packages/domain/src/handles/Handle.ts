@@ -1,0 +1,36 @@
+/**
+ * The rules of Handles (interface.md "Handle rules"). Two spellings that differ only in case or hyphens are one name,
+ * its {@link canonical} form. Whether a name is taken is the store's to say.
+ */
+import { reserved } from "./Reserved.ts"
+
+export const minimumLength = 3
+export const maximumLength = 63
+
+/** Lower case, hyphens stripped. */
+export const canonical = (spelling: string): string => spelling.toLowerCase().replaceAll("-", "")
+
+export type Checked =
+  | { readonly _tag: "Ok"; readonly handle: string; readonly canonical: string }
+  | { readonly _tag: "Invalid"; readonly detail: string }
+  | { readonly _tag: "Reserved"; readonly detail: string }
+
+const invalid = (detail: string): Checked => ({ _tag: "Invalid", detail })
+
+/** Judges a name as it would be registered: lower-cased as given. `brand` is the vendor's, refused as a part of any name. */
+export const check = (spelling: string, options: { readonly brand: string }): Checked => {
+  const handle = spelling.toLowerCase()
+  if (!/^[a-z0-9-]*$/.test(handle)) return invalid("A Handle has only the characters a-z, 0-9 and hyphen.")
+  if (handle.length > maximumLength) return invalid(`A Handle has at most ${maximumLength} characters.`)
+  if (handle.startsWith("-") || handle.endsWith("-")) return invalid("A Handle neither begins nor ends with a hyphen.")
+  const name = canonical(handle)
+  if (name.length < minimumLength) {
+    return invalid(`A Handle has at least ${minimumLength} characters; hyphens do not count.`)
+  }
+  // Names of this shape are kept for internationalised labels (RFC 5891 section 4.2.3.1), `xn--` among them.
+  if (handle.slice(2, 4) === "--") return invalid("A Handle has no hyphens as its third and fourth characters.")
+  const branded = options.brand !== "" && name.includes(canonical(options.brand))
+  return reserved.has(name) || branded
+    ? { _tag: "Reserved", detail: "The name is reserved; a verified rights holder asks support for it." }
+    : { _tag: "Ok", handle, canonical: name }
+}

@@ -1,0 +1,28 @@
+/** The health report: one entry per part this process stands on (decisions.md "Health"). */
+import { Schema } from "effect"
+import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema } from "effect/http-api"
+
+export const HealthStatus = Schema.Literals(["pass", "warn", "fail"])
+export type HealthStatus = typeof HealthStatus.Type
+
+export const HealthComponent = Schema.Struct({
+  name: Schema.String,
+  status: HealthStatus,
+  essential: Schema.Boolean,
+  latency_ms: Schema.NullOr(Schema.Finite),
+  detail: Schema.NullOr(Schema.String),
+})
+export type HealthComponent = typeof HealthComponent.Type
+
+export const HealthReport = Schema.Struct({
+  status: HealthStatus,
+  version: Schema.String,
+  components: Schema.Array(HealthComponent),
+})
+export type HealthReport = typeof HealthReport.Type
+
+export class HealthApi extends HttpApiGroup.make("health").add(
+  HttpApiEndpoint.get("report", "/api/healthz", {
+    success: [HealthReport, HealthReport.annotate({ description: "An essential component is unhealthy" }).pipe(HttpApiSchema.status(503))],
+  }),
+) {}

@@ -1,0 +1,78 @@
+/** The Identity as callers see it, its sagas as checklists (interface.md "Identity", decisions.md "Resources"). */
+import { Schema } from "effect"
+import { ApiKey, Uuid } from "../account/Account.ts"
+import { Timestamp } from "../Timestamp.ts"
+
+export const IdentityStatus = Schema.Literals(["provisioning", "ready", "failed", "deleting"])
+export type IdentityStatus = typeof IdentityStatus.Type
+
+export const SagaKind = Schema.Literals(["provisioning", "teardown"])
+export type SagaKind = typeof SagaKind.Type
+
+/** The steps of each saga in their order; teardown undoes provisioning in reverse. */
+export const sagaSteps = {
+  provisioning: ["mailbox", "tunnel", "card", "identity_key"],
+  teardown: ["identity_keys", "connectors", "card", "tunnel", "mailbox"],
+} as const satisfies { readonly [K in SagaKind]: ReadonlyArray<string> }
+export type StepName = (typeof sagaSteps)[SagaKind][number]
+export const StepName = Schema.Literals(["mailbox", "tunnel", "card", "identity_key", "identity_keys", "connectors"])
+
+export const StepStatus = Schema.Literals(["pending", "running", "retrying", "done", "failed"])
+export type StepStatus = typeof StepStatus.Type
+
+export const SagaStep = Schema.Struct({
+  name: StepName,
+  status: StepStatus,
+  attempts: Schema.Int,
+  error: Schema.NullOr(Schema.String),
+  finished_at: Schema.NullOr(Timestamp),
+})
+export type SagaStep = typeof SagaStep.Type
+
+export const Saga = Schema.Struct({
+  kind: SagaKind,
+  status: Schema.Literals(["running", "completed", "failed"]),
+  steps: Schema.Array(SagaStep),
+  started_at: Timestamp,
+  finished_at: Schema.NullOr(Timestamp),
+})
+export type Saga = typeof Saga.Type
+
+export const Identity = Schema.Struct({
+  id: Uuid,
+  handle: Schema.String,
+  status: IdentityStatus,
+  email: Schema.String,
+  profile_url: Schema.String,
+  card_url: Schema.String,
+  tunnel: Schema.Struct({
+    hostname: Schema.String,
+    port: Schema.NullOr(Schema.Int),
+    url: Schema.String,
+    connected: Schema.Boolean,
+  }),
+  saga: Saga,
+  /** Time from sign-up to ready, on the Org's first ready Identity only. */
+  onboarding: Schema.NullOr(
+    Schema.Struct({ signed_up_at: Timestamp, ready_at: Timestamp, seconds: Schema.Finite }),
+  ),
+  created_at: Timestamp,
+})
+export type Identity = typeof Identity.Type
+
+export const ImapCredentials = Schema.Struct({
+  host: Schema.String,
+  port: Schema.Int,
+  security: Schema.Literals(["tls", "starttls", "none"]),
+  username: Schema.String,
+  password: Schema.String,
+})
+
+/** Every member is absent once neither secret is waiting (interface.md "Show-once secrets"). */
+export const ShowOnceSecrets = Schema.Struct({
+  identity_key: Schema.optionalKey(Schema.String),
+  api_key: Schema.optionalKey(ApiKey),
+  imap: Schema.optionalKey(ImapCredentials),
+  expires_at: Schema.optionalKey(Timestamp),
+})
+export type ShowOnceSecrets = typeof ShowOnceSecrets.Type

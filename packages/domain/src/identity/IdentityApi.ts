@@ -1,0 +1,77 @@
+/** "Identities" of interface.md, and the handle check of its operational table. */
+import { Schema } from "effect"
+import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema } from "effect/http-api"
+import { Access, Authorization } from "../account/Authorization.ts"
+import {
+  HandleInvalid,
+  HandleReserved,
+  HandleTaken,
+  IdentityBusy,
+  IdentityQuotaExhausted,
+  NotFound,
+  RateLimited,
+  Unavailable,
+} from "../problems/Problem.ts"
+import { Identity, ShowOnceSecrets } from "./Identity.ts"
+
+/** Any spelling of a Handle names its Identity. */
+export const HandleParam = Schema.String.check(Schema.isMaxLength(200))
+
+const accepted = Identity.pipe(HttpApiSchema.status(202))
+
+export class IdentityApi extends HttpApiGroup.make("identities")
+  .add(
+    HttpApiEndpoint.get("list", "/api/identities", {
+      success: Schema.Struct({ identities: Schema.Array(Identity) }),
+      error: Unavailable,
+    }).annotate(Access, "org"),
+    HttpApiEndpoint.post("create", "/api/identities", {
+      payload: Schema.Struct({ handle: Schema.String.check(Schema.isMaxLength(200)) }),
+      success: accepted,
+      error: [HandleInvalid, HandleTaken, HandleReserved, IdentityQuotaExhausted, RateLimited, Unavailable],
+    }).annotate(Access, "org"),
+    HttpApiEndpoint.get("read", "/api/identities/:handle", {
+      params: { handle: HandleParam },
+      success: Identity,
+      error: [NotFound, Unavailable],
+    }).annotate(Access, "any"),
+    HttpApiEndpoint.delete("remove", "/api/identities/:handle", {
+      params: { handle: HandleParam },
+      success: accepted,
+      error: [NotFound, IdentityBusy, Unavailable],
+    }).annotate(Access, "org"),
+    HttpApiEndpoint.post("retry", "/api/identities/:handle/retry", {
+      params: { handle: HandleParam },
+      success: accepted,
+      error: [NotFound, Unavailable],
+    }).annotate(Access, "org"),
+    HttpApiEndpoint.get("secrets", "/api/identities/:handle/identity-key", {
+      params: { handle: HandleParam },
+      success: ShowOnceSecrets,
+      error: [NotFound, Unavailable],
+    }).annotate(Access, "any"),
+    HttpApiEndpoint.post("acknowledge", "/api/identities/:handle/identity-key/ack", {
+      params: { handle: HandleParam },
+      success: HttpApiSchema.NoContent,
+      error: [NotFound, Unavailable],
+    }).annotate(Access, "any"),
+  )
+  .middleware(Authorization) {}
+
+export const HandleAvailability = Schema.Struct({
+  handle: Schema.String,
+  available: Schema.Boolean,
+  code: Schema.optionalKey(Schema.Literals(["handle_invalid", "handle_reserved", "handle_taken"])),
+  detail: Schema.optionalKey(Schema.String),
+})
+
+export class HandleApi extends HttpApiGroup.make("handles")
+  .add(
+    HttpApiEndpoint.get("check", "/api/handles/:handle", {
+      params: { handle: HandleParam },
+      success: HandleAvailability,
+      error: [RateLimited, Unavailable],
+    }),
+  )
+  .middleware(Authorization)
+  .annotateEndpoints(Access, "org") {}

@@ -1,0 +1,83 @@
+/** Messages of a Mailbox (decisions.md "Resources"). Strings are free of NUL and lone surrogates, which no store takes. */
+import { Schema } from "effect"
+import { Timestamp } from "../Timestamp.ts"
+
+export const Address = Schema.Struct({ address: Schema.String, name: Schema.NullOr(Schema.String) })
+export type Address = typeof Address.Type
+
+/** Whether the domain of `From` really sent the message, and what SPF, DKIM and DMARC said (RFC 8601 result words). */
+export const OriginVerdict = Schema.Struct({
+  verdict: Schema.Literals(["verified", "failed", "unverified", "error"]),
+  spf: Schema.String,
+  dkim: Schema.String,
+  dmarc: Schema.String,
+  domain: Schema.NullOr(Schema.String),
+})
+export type OriginVerdict = typeof OriginVerdict.Type
+
+/** `size` is that of the decoded attachment, in bytes. */
+export const Attachment = Schema.Struct({
+  index: Schema.Int,
+  filename: Schema.NullOr(Schema.String),
+  content_type: Schema.String,
+  size: Schema.Int,
+})
+export type Attachment = typeof Attachment.Type
+
+export const Header = Schema.Struct({ name: Schema.String, value: Schema.String })
+export type Header = typeof Header.Type
+
+/** What a message says of itself, apart from its bodies. */
+const envelope = {
+  from: Schema.NullOr(Address),
+  to: Schema.Array(Address),
+  cc: Schema.Array(Address),
+  bcc: Schema.Array(Address),
+  reply_to: Schema.Array(Address),
+  subject: Schema.String,
+  /** The first 200 characters of the text, white space folded. */
+  snippet: Schema.String,
+  in_reply_to: Schema.NullOr(Schema.String),
+  references: Schema.Array(Schema.String),
+  attachments: Schema.Array(Attachment),
+}
+
+/** Everything an incoming message says, decoded. */
+export const ParsedMail = Schema.Struct({
+  ...envelope,
+  message_id: Schema.NullOr(Schema.String),
+  text: Schema.NullOr(Schema.String),
+  html: Schema.NullOr(Schema.String),
+  headers: Schema.Array(Header),
+  /** Sender, recipients, subject and bodies, lower case, at most 1 MB of UTF-8. */
+  search_text: Schema.String,
+})
+export type ParsedMail = typeof ParsedMail.Type
+
+/** What the store keeps of a message beside its columns. */
+export const StoredSummary = Schema.Struct({ ...envelope, origin: OriginVerdict })
+export type StoredSummary = typeof StoredSummary.Type
+
+const summary = {
+  id: Schema.String,
+  direction: Schema.Literals(["inbound", "outbound"]),
+  thread_id: Schema.String,
+  ...envelope,
+  message_id: Schema.NullOr(Schema.String),
+  tag: Schema.NullOr(Schema.String),
+  origin: OriginVerdict,
+  /** Bytes of the message as stored. */
+  size: Schema.Int,
+  received_at: Timestamp,
+}
+
+export const MessageSummary = Schema.Struct(summary)
+export type MessageSummary = typeof MessageSummary.Type
+
+export const Message = Schema.Struct({
+  ...summary,
+  text: Schema.NullOr(Schema.String),
+  html: Schema.NullOr(Schema.String),
+  headers: Schema.Array(Header),
+})
+export type Message = typeof Message.Type

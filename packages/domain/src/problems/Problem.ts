@@ -1,0 +1,105 @@
+/**
+ * Typed problems (RFC 9457), one class per code of {@link table}. Operations fail with them, messages between
+ * processes carry them, and the HTTP edge adds what only it knows: `instance` (the request id) and `doc_url`.
+ */
+import { Effect, Schema } from "effect"
+import { HttpApiError } from "effect/http-api"
+import { type AgentHint, type Code, table } from "./Table.ts"
+
+/** One place in a request and what is wrong with it; `path` is a JSON Pointer (RFC 6901). */
+export const Violation = Schema.Struct({ path: Schema.String, message: Schema.String })
+export type Violation = typeof Violation.Type
+
+/** The members every problem has besides RFC 9457's own (decisions.md "Errors"). */
+const members = <C extends Code>(code: C) => ({
+  code: Schema.tag(code),
+  detail: Schema.String,
+  agent_hint: Schema.Literals(["fix_call", "wait", "stop"]).pipe(
+    Schema.withConstructorDefault(Effect.succeed<AgentHint>(table[code].agent_hint)),
+  ),
+  instance: Schema.optionalKey(Schema.String),
+  doc_url: Schema.optionalKey(Schema.String),
+  errors: Schema.optionalKey(Schema.Array(Violation)),
+  retry_after_seconds: Schema.optionalKey(Schema.Int),
+})
+
+/** `type` is a relative reference (RFC 9457 section 3.1.1), so it is the same in every deployment. */
+const problem =
+  <Self>() =>
+  <const C extends Code>(code: C) =>
+    HttpApiError.Problem<Self>()(
+      code,
+      { type: `/problems/${code}`, status: table[code].status, title: table[code].title },
+      members(code),
+    )
+
+export class InvalidRequest extends problem<InvalidRequest>()("invalid_request") {}
+export class InvalidCursor extends problem<InvalidCursor>()("invalid_cursor") {}
+export class Unauthenticated extends problem<Unauthenticated>()("unauthenticated") {}
+export class AccountDeleting extends problem<AccountDeleting>()("account_deleting") {}
+export class OrgScopeRequired extends problem<OrgScopeRequired>()("org_scope_required") {}
+export class ForeignIdentity extends problem<ForeignIdentity>()("foreign_identity") {}
+export class SessionRequired extends problem<SessionRequired>()("session_required") {}
+export class AdminRequired extends problem<AdminRequired>()("admin_required") {}
+export class InviteRequired extends problem<InviteRequired>()("invite_required") {}
+export class RecipientNotAllowed extends problem<RecipientNotAllowed>()("recipient_not_allowed") {}
+export class NotFound extends problem<NotFound>()("not_found") {}
+export class MethodNotAllowed extends problem<MethodNotAllowed>()("method_not_allowed") {}
+export class NotAcceptable extends problem<NotAcceptable>()("not_acceptable") {}
+export class Conflict extends problem<Conflict>()("conflict") {}
+export class HandleTaken extends problem<HandleTaken>()("handle_taken") {}
+export class HandleReserved extends problem<HandleReserved>()("handle_reserved") {}
+export class HandleInvalid extends problem<HandleInvalid>()("handle_invalid") {}
+export class IdentityBusy extends problem<IdentityBusy>()("identity_busy") {}
+export class IdentityNotReady extends problem<IdentityNotReady>()("identity_not_ready") {}
+export class IdentityQuotaExhausted extends problem<IdentityQuotaExhausted>()("identity_quota_exhausted") {}
+export class TosNotAccepted extends problem<TosNotAccepted>()("tos_not_accepted") {}
+export class TosVersionMismatch extends problem<TosVersionMismatch>()("tos_version_mismatch") {}
+export class MagicLinkInvalid extends problem<MagicLinkInvalid>()("magic_link_invalid") {}
+export class PayloadTooLarge extends problem<PayloadTooLarge>()("payload_too_large") {}
+export class UnsupportedMediaType extends problem<UnsupportedMediaType>()("unsupported_media_type") {}
+export class RateLimited extends problem<RateLimited>()("rate_limited") {}
+export class WebhookTargetRefused extends problem<WebhookTargetRefused>()("webhook_target_refused") {}
+export class WebhookMismatch extends problem<WebhookMismatch>()("webhook_mismatch") {}
+export class Unavailable extends problem<Unavailable>()("unavailable") {}
+export class Internal extends problem<Internal>()("internal") {}
+
+/** Every problem class by its code. */
+export const byCode = {
+  invalid_request: InvalidRequest,
+  invalid_cursor: InvalidCursor,
+  unauthenticated: Unauthenticated,
+  account_deleting: AccountDeleting,
+  org_scope_required: OrgScopeRequired,
+  foreign_identity: ForeignIdentity,
+  session_required: SessionRequired,
+  admin_required: AdminRequired,
+  invite_required: InviteRequired,
+  recipient_not_allowed: RecipientNotAllowed,
+  not_found: NotFound,
+  method_not_allowed: MethodNotAllowed,
+  not_acceptable: NotAcceptable,
+  conflict: Conflict,
+  handle_taken: HandleTaken,
+  handle_reserved: HandleReserved,
+  handle_invalid: HandleInvalid,
+  identity_busy: IdentityBusy,
+  identity_not_ready: IdentityNotReady,
+  identity_quota_exhausted: IdentityQuotaExhausted,
+  tos_not_accepted: TosNotAccepted,
+  tos_version_mismatch: TosVersionMismatch,
+  magic_link_invalid: MagicLinkInvalid,
+  payload_too_large: PayloadTooLarge,
+  unsupported_media_type: UnsupportedMediaType,
+  rate_limited: RateLimited,
+  webhook_target_refused: WebhookTargetRefused,
+  webhook_mismatch: WebhookMismatch,
+  unavailable: Unavailable,
+  internal: Internal,
+} satisfies { readonly [C in Code]: unknown }
+
+export type Problem = InstanceType<(typeof byCode)[Code]>
+
+/** Tells a problem from any other failure. */
+export const isProblem = (u: unknown): u is Problem =>
+  typeof u === "object" && u !== null && "_tag" in u && typeof u._tag === "string" && Object.hasOwn(byCode, u._tag)

@@ -1,0 +1,53 @@
+/** Webhooks and their delivery log (decisions.md "Resources"). */
+import { Schema } from "effect"
+import { EventId, IdentityEventType } from "../events/Event.ts"
+import { Timestamp } from "../Timestamp.ts"
+
+const crockford = "[0-9a-hjkmnp-tv-z]{26}"
+export const WebhookId = Schema.String.check(Schema.isPattern(new RegExp(`^wh_${crockford}$`), { expected: "a Webhook id (wh_…)" }))
+export const DeliveryId = Schema.String.check(Schema.isPattern(new RegExp(`^dlv_${crockford}$`), { expected: "a delivery id (dlv_…)" }))
+
+/** Types of Events that concern an Identity, or `*` for all of them. */
+export const Subscription = Schema.NonEmptyArray(Schema.Union([IdentityEventType, Schema.Literal("*")])).check(Schema.isMaxLength(32))
+
+export const Webhook = Schema.Struct({
+  id: WebhookId,
+  url: Schema.String,
+  event_types: Schema.Array(Schema.String),
+  description: Schema.NullOr(Schema.String),
+  status: Schema.Literals(["active", "disabled"]),
+  created_at: Timestamp,
+})
+export type Webhook = typeof Webhook.Type
+
+export const NewWebhook = Schema.Struct({
+  url: Schema.String.check(Schema.isMaxLength(2048)),
+  event_types: Subscription,
+  description: Schema.optionalKey(Schema.NullOr(Schema.String.check(Schema.isMaxLength(500)))),
+})
+export type NewWebhook = typeof NewWebhook.Type
+
+/** One request to the target; `error` is a short stable word when no status arrived. */
+export const Attempt = Schema.Struct({
+  number: Schema.Int,
+  started_at: Timestamp,
+  duration_ms: Schema.Int,
+  status_code: Schema.NullOr(Schema.Int),
+  error: Schema.NullOr(Schema.String),
+})
+export type Attempt = typeof Attempt.Type
+
+export const DeliveryStatus = Schema.Literals(["queued", "delivered", "retrying", "failed"])
+export type DeliveryStatus = typeof DeliveryStatus.Type
+
+export const Delivery = Schema.Struct({
+  id: DeliveryId,
+  event_id: EventId,
+  event_type: Schema.String,
+  status: DeliveryStatus,
+  replay: Schema.Boolean,
+  attempts: Schema.Array(Attempt),
+  next_attempt_at: Schema.NullOr(Timestamp),
+  created_at: Timestamp,
+})
+export type Delivery = typeof Delivery.Type
