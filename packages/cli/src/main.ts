@@ -1,9 +1,32 @@
-import { Effect, Layer, Option } from "effect"
-import { NodeRuntime } from "@effect/platform-node"
-import { load } from "./serve/Settings.ts"
-import * as Serve from "./serve/Serve.ts"
-const program = Effect.gen(function*() {
-  const settings = yield* load
-  return Serve.layer(settings, { url: Option.getOrThrow(settings.databaseUrl) }, new Set(["api","actors"]))
-})
-Layer.launch(Layer.unwrap(program)).pipe(NodeRuntime.runMain)
+/** The `svc` command. */
+import "effect/schema/SchemaJITCompiler/enable"
+import { NodeRuntime, NodeServices } from "@effect/platform-node"
+import { Effect, Logger } from "effect"
+import { Command } from "effect/cli"
+import { apiVersion } from "@svc/domain/Api"
+import * as Serve from "./serve/Command.ts"
+
+/** Text for people at a terminal, a line of JSON per entry for machines. */
+const logger = process.stdout.isTTY ? Logger.consolePretty() : Logger.consoleJson
+
+const svc = Command.make("svc").pipe(
+  Command.withDescription("The agent identity service and its client."),
+  Command.withSubcommands([Serve.command]),
+)
+
+/** What went wrong in words, where it is the operator's to mend. */
+const explain = (error: { readonly _tag: string; readonly message: string }) =>
+  Effect.andThen(
+    Effect.sync(() => process.stderr.write(`svc: ${error.message}\n`)),
+    Effect.fail(new ExplainedFailure()),
+  )
+
+class ExplainedFailure extends Error {}
+
+svc.pipe(
+  Command.run({ version: apiVersion }),
+  Effect.catchTags({ SettingsInvalid: explain, EmbeddedPostgresError: explain }),
+  Effect.provide(NodeServices.layer),
+  Effect.provide(Logger.layer([logger])),
+  NodeRuntime.runMain({ disableErrorReporting: false }),
+)

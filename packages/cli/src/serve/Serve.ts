@@ -28,6 +28,7 @@ import { Addresses } from "@svc/domain/Addresses"
 import { Effect, Layer, Option } from "effect"
 import * as MasterKey from "./MasterKey.ts"
 import type { Settings } from "./Settings.ts"
+import * as Store from "./Store.ts"
 
 export const roles = ["api", "actors", "mail"] as const
 export type Role = (typeof roles)[number]
@@ -108,11 +109,12 @@ const cluster = (settings: Settings, carriesActors: boolean) => {
 }
 
 /** The service in the given roles, over the given store. */
-export const layer = (settings: Settings, connection: Database.ConnectionSettings, wanted: ReadonlySet<Role>) =>
+export const layer = (settings: Settings, store: Store.Store, wanted: ReadonlySet<Role>) =>
   Layer.mergeAll(
     wanted.has("actors") ? actors(settings) : Layer.empty,
     wanted.has("api") ? api(settings) : Layer.empty,
+    Store.diskHealth(store),
   ).pipe(
     Layer.provide(Layer.merge(cluster(settings, wanted.has("actors")), guardedClient(settings))),
-    Layer.provide(foundation(settings, connection)),
+    Layer.provide(foundation(settings, store.connection)),
   )

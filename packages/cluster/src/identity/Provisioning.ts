@@ -11,6 +11,7 @@ import { Sealing } from "../sealing/Sealing.ts"
 import type { Sql } from "../store/Database.ts"
 import { Writes } from "../store/Database.ts"
 import { raiseForOrg } from "../events/Raise.ts"
+import { Timing } from "../Timing.ts"
 import { mint, mintPassword } from "./Credentials.ts"
 import type { Owned } from "./Ownership.ts"
 
@@ -131,6 +132,7 @@ export const cardDefaults = (handle: string) => ({
   skills: [],
 })
 
+/** The last step: with its commit the Identity is ready, and both secrets can be fetched for a while. */
 const identityKey =
   (sql: Sql, sealing: Sealing["Service"]): Step =>
   Effect.fnUntraced(function* (identity, now) {
@@ -150,9 +152,10 @@ const identityKey =
           returning id
         ),
         shown as (
-          insert into show_once (identity_id, key_id, identity_key)
-          select ${identity.id}::uuid, id, ${sealedKey}::bytea from minted
-          on conflict (identity_id) do update set key_id = excluded.key_id, identity_key = excluded.identity_key
+          insert into show_once (identity_id, key_id, identity_key, expires_at)
+          select ${identity.id}::uuid, id, ${sealedKey}::bytea, ${new Date(now.getTime() + Timing.showOnceMillis)}::timestamptz from minted
+          on conflict (identity_id) do update
+          set key_id = excluded.key_id, identity_key = excluded.identity_key, expires_at = excluded.expires_at
         ),
         ${raiseForOrg(sql, "minted", {
           eventId: yield* makeUuidV7,

@@ -46,6 +46,13 @@ export const make = Effect.gen(function* () {
       Effect.catchTag("StepFailed", (failure) => commitFailure(ownership, identity, step, failure.message, at)),
       // The store out of reach is a failed try like any other, as soon as it can be written down.
       Effect.catchTag("SqlError", (error) => commitFailure(ownership, identity, step, error.message, at)),
+      // A defect must not be tried for ever: it counts as a try, and its cause stays in our log.
+      Effect.catchDefect((defect) =>
+        Effect.andThen(
+          Effect.logError(`The step ${step} ended in a defect`, defect),
+          commitFailure(ownership, identity, step, "internal error", at),
+        ),
+      ),
     )
   })
 
@@ -79,12 +86,8 @@ export const make = Effect.gen(function* () {
     if (!made) yield* commitFailure(ownership, identity, step, rows.otherwise, at)
   })
 
-  /** `ready`: the secrets become retrievable, the Org's first ready Identity is noted, the Event is raised. */
+  /** `ready`: the Org's first ready Identity is noted, the Event is raised. */
   const readiness = (identity: Owned, eventId: string, at: Date): Statement.Fragment => sql`
-    waiting as (
-      update show_once set expires_at = ${new Date(at.getTime() + Timing.showOnceMillis)}
-      where identity_id = ${identity.id} and exists (select from moved)
-    ),
     first as (
       update org set first_ready_identity = ${identity.id}
       where id = ${identity.orgId} and first_ready_identity is null and exists (select from moved)

@@ -2,7 +2,7 @@
  * What an actor does between messages: the next saga step, the deliveries that are due. It runs while something is
  * due soon and ends when nothing is; rows that fall due later are found by `Overdue`.
  */
-import { Clock, Effect, Latch } from "effect"
+import { Cause, Clock, Effect, Latch } from "effect"
 import type { SqlError } from "effect/sql"
 import type { Moved } from "@svc/domain/identity/IdentityProtocol"
 import type { Unavailable } from "@svc/domain/problems/Problem"
@@ -66,7 +66,11 @@ export const make = Effect.fnUntraced(function* (parts: {
   const run: Worker["run"] = Effect.suspend(() => {
     if (running) return changed.open
     running = true
-    return Effect.ensuring(loop, Effect.sync(() => (running = false)))
+    return loop.pipe(
+      // Nobody waits for this answer; the rows are still due, so `Overdue` sends the work again.
+      Effect.tapCause((cause) => (Cause.hasInterruptsOnly(cause) ? Effect.void : Effect.logWarning("The Identity's work was cut short", cause))),
+      Effect.ensuring(Effect.sync(() => (running = false))),
+    )
   }).pipe(Effect.asVoid)
 
   const wake: Worker["wake"] = Effect.suspend(() =>

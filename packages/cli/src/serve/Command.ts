@@ -1,0 +1,43 @@
+/** `svc serve`: the service, in all roles or the given ones. */
+import { Effect, Layer } from "effect"
+import { Command, Flag } from "effect/cli"
+import * as Serve from "./Serve.ts"
+import { load, type Settings } from "./Settings.ts"
+import * as Store from "./Store.ts"
+
+/** One short block: where it listens, where the data lies, how to begin. */
+const banner = (settings: Settings, store: Store.Store, roles: ReadonlySet<Serve.Role>) => {
+  const lines = [
+    ...(roles.has("api") ? [`  API        ${settings.baseUrl}`] : []),
+    ...(roles.has("mail") ? [`  SMTP       ${settings.host}:${settings.smtpPort}  (*@${settings.mailDomain})`] : []),
+    `  Data       ${store.place}`,
+    `  Roles      ${[...roles].join(", ")}${settings.environment === "development" ? "  (development)" : ""}`,
+  ]
+  const begin =
+    roles.has("api") && settings.environment === "development"
+      ? [
+          "",
+          "  Begin with:",
+          `    curl -s ${settings.baseUrl}/api/auth/magic-link -H 'content-type: application/json' \\`,
+          `      -d '{"email":"you@example.org","tos_accepted":true}'`,
+        ]
+      : []
+  return ["", "The agent identity service is up.", "", ...lines, ...begin, ""].join("\n")
+}
+
+const serve = Effect.fnUntraced(function* (roles: ReadonlySet<Serve.Role>) {
+  const settings = yield* load
+  const store = yield* Store.open(settings)
+  return Serve.layer(settings, store, roles).pipe(
+    Layer.tap(() => Effect.sync(() => process.stdout.write(`${banner(settings, store, roles)}\n`))),
+  )
+})
+
+const roleFlag = Flag.Literals("role", Serve.roles).pipe(
+  Flag.withDescription("A role to play; may be given more than once. All of them by default."),
+  Flag.between(0, Serve.roles.length),
+)
+
+export const command = Command.make("serve", { role: roleFlag }, ({ role }) =>
+  Layer.launch(Layer.unwrap(serve(new Set(role.length === 0 ? Serve.roles : role)))),
+).pipe(Command.withDescription("Run the service: every role in one process, or the given roles."))

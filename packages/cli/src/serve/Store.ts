@@ -1,0 +1,40 @@
+/** Which PostgreSQL the service stands on: the operator's by `DATABASE_URL`, else the embedded one in the data directory. */
+import { check, type Finding } from "@svc/cluster/health/Health"
+import type { ConnectionSettings } from "@svc/cluster/store/Database"
+import * as EmbeddedPostgres from "@svc/cluster/store/EmbeddedPostgres"
+import { Effect, Layer, Option } from "effect"
+import type { Settings } from "./Settings.ts"
+
+export interface Store {
+  readonly connection: ConnectionSettings
+  /** For people: where the data lies. */
+  readonly place: string
+  readonly embeddedHome: string | undefined
+}
+
+export const open = (settings: Settings) =>
+  Option.match(settings.databaseUrl, {
+    onSome: (url) => Effect.succeed<Store>({ connection: { url }, place: "the database of DATABASE_URL", embeddedHome: undefined }),
+    onNone: () =>
+      Effect.map(
+        EmbeddedPostgres.open({ directory: settings.dataDirectory }),
+        ({ connection, home }): Store => ({ connection, place: home, embeddedHome: home }),
+      ),
+  })
+
+/** Below these the operator is told, and then the store is likely to stop taking writes. */
+const lowBytes = 2 * 1024 ** 3
+const criticalBytes = 200 * 1024 ** 2
+
+/** The disk of the embedded store. */
+export const diskHealth = (store: Store) =>
+  store.embeddedHome === undefined
+    ? Layer.empty
+    : check(
+        "disk",
+        false,
+        Effect.map(EmbeddedPostgres.freeBytes(store.embeddedHome), (free): Finding => ({
+          status: free < criticalBytes ? "fail" : free < lowBytes ? "warn" : "pass",
+          detail: `${(free / 1024 ** 3).toFixed(1)} GiB free`,
+        })),
+      )

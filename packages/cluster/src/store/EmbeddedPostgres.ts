@@ -1,0 +1,139 @@
+/**
+ * An embedded PostgreSQL 18, shared by every process on the machine that names the same directory: the first starts
+ * it, the last one out stops it (even by `kill -9`), and whoever holds a lease starts it again when it dies.
+ * The binaries come with npm packages; nothing is downloaded at run time.
+ */
+import * as fs from "node:fs"
+import * as path from "node:path"
+import { Effect, Redacted, Schedule, Schema, type Scope } from "effect"
+import * as Account from "./embedded/Account.ts"
+import * as Binaries from "./embedded/Binaries.ts"
+import * as Lease from "./embedded/Lease.ts"
+import { type Running, running } from "./embedded/PidFile.ts"
+import * as Server from "./embedded/Server.ts"
+import * as StartLock from "./embedded/StartLock.ts"
+
+/** PostgreSQL could not be started; `message` says why and what to do. */
+export class EmbeddedPostgresError extends Schema.TaggedError<EmbeddedPostgresError>()("EmbeddedPostgresError", {
+  message: Schema.String,
+}) {}
+
+/** How clients reach the server; fits `PgClient`. */
+export interface Connection {
+  readonly path?: string
+  readonly host?: string
+  readonly port?: number
+  readonly username: string
+  readonly password: Redacted.Redacted<string>
+  readonly database: string
+}
+
+export interface Embedded {
+  readonly connection: Connection
+  /** Where the data really lies: /var/lib when the server's account cannot enter the asked directory. */
+  readonly home: string
+}
+
+/** Crash recovery after a power cut may take a while. */
+const startDeadline = "2 minutes"
+const pollInterval = "10 millis"
+/** How often a holder looks whether the server still runs. */
+const watchInterval = "250 millis"
+
+const failure = (error: unknown) =>
+  new EmbeddedPostgresError({ message: error instanceof Error ? error.message : String(error) })
+const attempt = <A>(evaluate: () => A) => Effect.try({ try: evaluate, catch: failure })
+const attemptPromise = <A>(evaluate: () => Promise<A>) => Effect.tryPromise({ try: evaluate, catch: failure })
+
+/** The server, started if it does not run. One process at a time is in here. */
+const ensureRunning = Effect.fnUntraced(function* (installation: Server.Installation) {
+  yield* Effect.mapError(StartLock.hold(installation.home), failure)
+  yield* attempt(() => Server.initialise(installation))
+  if (running(Server.dataOf(installation.home)) === undefined) yield* attemptPromise(() => Server.start(installation))
+  return yield* attemptPromise(() => Server.accepting(installation.home)).pipe(
+    Effect.flatMap((server) => (server === undefined ? Effect.fail("not yet" as const) : Effect.succeed(server))),
+    Effect.retry({ while: (error) => error === "not yet", schedule: Schedule.spaced(pollInterval) }),
+    Effect.timeoutOrElse({
+      duration: startDeadline,
+      orElse: () => Effect.fail(failure(`PostgreSQL is not ready in time:\n${Server.lastLogLines(installation.home)}`)),
+    }),
+    Effect.catchIf((error) => error === "not yet", () => Effect.never),
+    Effect.raceFirst(diedEarly(installation.home)),
+  )
+}, Effect.scoped)
+
+/** Fails when a server that was just started is gone again: its log says why. */
+const diedEarly = (home: string): Effect.Effect<never, EmbeddedPostgresError> =>
+  Effect.sleep("500 millis").pipe(
+    Effect.andThen(
+      Effect.suspend(() =>
+        running(Server.dataOf(home)) === undefined
+          ? Effect.fail(failure(`PostgreSQL did not start:\n${Server.lastLogLines(home)}`))
+          : Effect.void,
+      ),
+    ),
+    Effect.forever,
+  )
+
+/** Starts the server again when it dies under us. */
+const supervise = (installation: Server.Installation) =>
+  Effect.suspend(() => (running(Server.dataOf(installation.home)) === undefined ? restart(installation) : Effect.void)).pipe(
+    Effect.repeat(Schedule.spaced(watchInterval)),
+    Effect.forkScoped,
+  )
+
+const restart = (installation: Server.Installation) =>
+  Effect.logWarning("PostgreSQL is gone; starting it again").pipe(
+    Effect.andThen(ensureRunning(installation)),
+    Effect.catchTag("EmbeddedPostgresError", (error) => Effect.logError("PostgreSQL could not be started again", error)),
+  )
+
+/** The last one out waits until the server has written everything down. */
+const release = (installation: Server.Installation, lease: Lease.Lease | undefined) =>
+  Effect.gen(function* () {
+    if (lease === undefined) return Server.stop(installation.native, installation.home)
+    yield* Effect.promise(lease.release)
+    if (Lease.anyHeld(installation.home)) return
+    yield* Effect.sync(() => running(Server.dataOf(installation.home))).pipe(
+      Effect.repeat({ until: (server) => server === undefined, schedule: Schedule.spaced(pollInterval) }),
+      Effect.timeoutOption("15 seconds"),
+    )
+  })
+
+const connectionOf = (server: Running, password: string): Connection => ({
+  ...(Binaries.windows ? { host: "127.0.0.1", port: server.port } : { path: server.socket }),
+  username: Server.superuser,
+  password: Redacted.make(password),
+  database: "postgres",
+})
+
+/** Closing the scope gives the lease back; the last one out stops the server. */
+export const open = Effect.fn("EmbeddedPostgres.open")(function* (options: {
+  readonly directory: string
+  readonly settings?: Readonly<Record<string, string>>
+}): Effect.fn.Return<Embedded, EmbeddedPostgresError, Scope.Scope> {
+  const installation = yield* attempt((): Server.Installation => {
+    const directory = path.resolve(options.directory)
+    const account = Account.unprivileged(directory)
+    const home = Account.home(directory, account)
+    Server.prepare(home, account)
+    return { home, account, native: Binaries.provide(home, account), settings: options.settings ?? {} }
+  })
+  yield* Effect.acquireRelease(
+    Binaries.windows ? Effect.succeed(undefined) : attemptPromise(() => Lease.take(installation.home)),
+    (lease) => release(installation, lease),
+  )
+  const password = yield* Effect.scoped(
+    Effect.andThen(
+      Effect.mapError(StartLock.hold(installation.home), failure),
+      attempt(() => Server.password(installation.home, installation.account)),
+    ),
+  )
+  const server = yield* ensureRunning(installation)
+  yield* supervise(installation)
+  return { connection: connectionOf(server, password), home: installation.home }
+})
+
+/** Bytes that the file system of a directory has free for us. */
+export const freeBytes = (directory: string): Effect.Effect<number, EmbeddedPostgresError> =>
+  Effect.map(attemptPromise(() => fs.promises.statfs(directory)), (stat) => stat.bavail * stat.bsize)

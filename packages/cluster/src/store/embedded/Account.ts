@@ -1,0 +1,42 @@
+/** Which account the server runs as, and where its data can lie. PostgreSQL refuses to run as root. */
+import { spawnSync } from "node:child_process"
+import { createHash } from "node:crypto"
+import * as fs from "node:fs"
+import * as path from "node:path"
+import { windows } from "./Binaries.ts"
+
+/** Both undefined: the account of this process. */
+export interface Account {
+  readonly uid?: number
+  readonly gid?: number
+}
+
+/** Under root: the owner of what is there already, else `postgres`, else `nobody`. */
+export const unprivileged = (directory: string): Account => {
+  if (windows || process.getuid!() !== 0) return {}
+  for (const known of [directory, process.cwd()]) {
+    const stat = fs.statSync(known, { throwIfNoEntry: false })
+    if (stat !== undefined && stat.uid !== 0) return { uid: stat.uid, gid: stat.gid }
+  }
+  const accounts = fs.readFileSync("/etc/passwd", "utf8").split("\n").map((line) => line.split(":"))
+  const row = accounts.find(([name]) => name === "postgres") ?? accounts.find(([name]) => name === "nobody")
+  if (row === undefined) {
+    throw new Error("This is root, and there is no account postgres or nobody to run PostgreSQL as. Set DATABASE_URL to use a server of your own.")
+  }
+  return { uid: Number(row[2]), gid: Number(row[3]) }
+}
+
+const reaches = (account: Account, directory: string) =>
+  account.uid === undefined ||
+  spawnSync("/bin/sh", ["-c", 'cd "$1"', "sh", directory], { ...account, cwd: "/", stdio: "ignore" }).status === 0
+
+/**
+ * The server's home below `directory`, or, where the account cannot enter that (a project below /root), a folder in
+ * /var/lib that is named for it, so that the next start finds it and no two projects share one by accident.
+ */
+export const home = (directory: string, account: Account): string => {
+  fs.mkdirSync(directory, { recursive: true })
+  if (reaches(account, directory)) return path.join(directory, "pg18")
+  const name = createHash("sha256").update(fs.realpathSync(directory)).digest("hex").slice(0, 12)
+  return path.join("/var/lib", `svc-postgres-${name}`, "pg18")
+}

@@ -1,0 +1,72 @@
+/** What `postmaster.pid` says of a server, and whether that is still true. */
+import { spawnSync } from "node:child_process"
+import * as fs from "node:fs"
+import * as path from "node:path"
+import { windows } from "./Binaries.ts"
+
+export interface Running {
+  readonly pid: number
+  readonly port: number
+  readonly socket: string
+  readonly ready: boolean
+}
+
+const file = (data: string) => path.join(data, "postmaster.pid")
+
+/** Not a zombie (a container without a reaping init) and not another program under a reused pid, though `kill(pid, 0)` says so. */
+const isPostgres = (pid: number): boolean => {
+  try {
+    if (process.platform === "linux") {
+      const stat = fs.readFileSync(`/proc/${pid}/stat`, "utf8")
+      return stat.includes("(postgres)") && !/\) [ZX] /.test(stat)
+    }
+    if (windows) {
+      process.kill(pid, 0)
+      return true
+    }
+    const listed = spawnSync("ps", ["-o", "stat=,comm=", "-p", String(pid)], { encoding: "utf8" }).stdout
+    return listed.includes("postgres") && !listed.trim().startsWith("Z")
+  } catch {
+    return false
+  }
+}
+
+const lines = (data: string): ReadonlyArray<string> | undefined => {
+  try {
+    return fs.readFileSync(file(data), "utf8").split("\n")
+  } catch {
+    return undefined
+  }
+}
+
+/** The live server of this data directory, if any. */
+export const running = (data: string): Running | undefined => {
+  const text = lines(data)
+  if (text === undefined) return undefined
+  const pid = Number(text[0])
+  return isPostgres(pid)
+    ? { pid, port: Number(text[3]), socket: `${text[4]}/.s.PGSQL.${text[3]}`, ready: text[7]?.trim() === "ready" }
+    : undefined
+}
+
+/** No process has this pid: it is above every kernel's limit. */
+const nobody = "2147483646"
+
+/**
+ * PostgreSQL trusts `kill(pid, 0)`, so a zombie or a reused pid in a stale file blocks every start. Only then the file
+ * is given a pid that cannot exist (PostgreSQL's own shared-memory check stays in force). A live one is never touched:
+ * a postmaster whose file changes shuts itself down.
+ */
+export const clearStale = (data: string): void => {
+  const text = lines(data)
+  const pid = Math.abs(Number(text?.[0]))
+  if (text === undefined || !pid || isPostgres(pid)) return
+  try {
+    process.kill(pid, 0)
+  } catch (error) {
+    // No such process: PostgreSQL copes with that by itself.
+    if (error instanceof Error && "code" in error && error.code === "ESRCH") return
+  }
+  fs.writeFileSync(file(data), [nobody, ...text.slice(1)].join("\n"))
+  if (text[4]) fs.rmSync(`${text[4]}/.s.PGSQL.${text[3]}.lock`, { force: true })
+}

@@ -1,0 +1,151 @@
+/** Making a database cluster, starting its server, and waiting until it accepts connections. */
+import { spawn, spawnSync } from "node:child_process"
+import { createHash, randomBytes } from "node:crypto"
+import * as fs from "node:fs"
+import { connect, createServer } from "node:net"
+import * as os from "node:os"
+import * as path from "node:path"
+import type { Account } from "./Account.ts"
+import { executable, windows } from "./Binaries.ts"
+import { clearStale, type Running, running } from "./PidFile.ts"
+
+export interface Installation {
+  readonly home: string
+  readonly native: string
+  readonly account: Account
+  /** `postgres -c` settings besides ours. */
+  readonly settings: Readonly<Record<string, string>>
+}
+
+export const superuser = "svc"
+export const dataOf = (home: string) => path.join(home, "data")
+const logOf = (home: string) => path.join(home, "postgres.log")
+const environment = (): NodeJS.ProcessEnv => ({
+  PATH: process.env["PATH"],
+  LC_ALL: "C",
+  SYSTEMROOT: process.env["SYSTEMROOT"],
+  TEMP: process.env["TEMP"],
+})
+
+const own = (file: string, { uid, gid }: Account) => {
+  if (uid !== undefined && gid !== undefined) fs.chownSync(file, uid, gid)
+}
+
+/** The folders, with the rights the server insists on. */
+export const prepare = (home: string, account: Account) => {
+  fs.mkdirSync(path.join(home, "leases"), { recursive: true })
+  own(home, account)
+  fs.chmodSync(home, 0o700)
+}
+
+/** The password of the only role; made once, readable by its owner alone. */
+export const password = (home: string, account: Account): string => {
+  const file = path.join(home, "password")
+  if (!fs.existsSync(file)) {
+    fs.writeFileSync(file, randomBytes(24).toString("base64url"), { mode: 0o600 })
+    own(file, account)
+  }
+  return fs.readFileSync(file, "utf8")
+}
+
+/** A database cluster, unless there is one. It is made aside and renamed whole, so a kill leaves no half of one. */
+export const initialise = ({ home, native, account }: Installation) => {
+  if (fs.existsSync(path.join(dataOf(home), "PG_VERSION"))) return
+  for (const left of fs.readdirSync(home).filter((name) => name.startsWith("init-"))) {
+    fs.rmSync(path.join(home, left), { recursive: true, force: true })
+  }
+  const aside = path.join(home, `init-${process.pid}`)
+  const made = spawnSync(
+    executable(native, "initdb"),
+    [
+      ...["-D", aside, "-U", superuser, "-A", "scram-sha-256", `--pwfile=${path.join(home, "password")}`, "-E", "UTF8"],
+      ...["--locale-provider=builtin", "--builtin-locale=C.UTF-8", "--locale=C"],
+    ],
+    { ...account, env: environment(), cwd: home, encoding: "utf8" },
+  )
+  if (made.status !== 0) throw new Error(`initdb failed: ${made.error?.message ?? made.stderr}`)
+  fs.renameSync(aside, dataOf(home))
+}
+
+/** A socket's path holds 107 bytes (`sockaddr_un`), so a deep home has its socket elsewhere, always in the same place. */
+const socketDirectory = (home: string, account: Account): string => {
+  if (home.length < 80) return home
+  const name = createHash("sha256").update(home).digest("hex").slice(0, 12)
+  const directory = path.join(os.tmpdir(), `svc-pg-${name}`)
+  fs.mkdirSync(directory, { recursive: true, mode: 0o700 })
+  own(directory, account)
+  return directory
+}
+
+const freePort = () =>
+  new Promise<number>((resolve) => {
+    const server = createServer().listen(0, "127.0.0.1", () => {
+      const address = server.address()
+      server.close(() => resolve(typeof address === "object" && address !== null ? address.port : 0))
+    })
+  })
+
+const logLimit = 10 * 1024 * 1024
+
+const openLog = (home: string): number => {
+  const log = logOf(home)
+  if ((fs.statSync(log, { throwIfNoEntry: false })?.size ?? 0) > logLimit) fs.renameSync(log, `${log}.1`)
+  return fs.openSync(log, "a")
+}
+
+/** Starts the server detached, so that a Ctrl-C meant for us does not reach it before we have drained. */
+export const start = async ({ home, native, account, settings }: Installation): Promise<void> => {
+  const data = dataOf(home)
+  clearStale(data)
+  const listening = windows
+    ? { listen_addresses: "127.0.0.1", port: String(await freePort()) }
+    : { listen_addresses: "", unix_socket_directories: socketDirectory(home, account), unix_socket_permissions: "0700" }
+  const all = {
+    ...listening,
+    wal_level: "minimal",
+    max_wal_senders: "0",
+    log_checkpoints: "off",
+    // A failing statement's parameters may be secrets.
+    log_parameter_max_length_on_error: "0",
+    ...settings,
+  }
+  const arguments_ = Object.entries(all).flatMap(([name, value]) => ["-c", `${name}=${value}`])
+  const log = openLog(home)
+  if (windows) {
+    // pg_ctl gives administrator rights away, which the server refuses to have.
+    const options = arguments_.map((argument) => `"${argument}"`).join(" ")
+    spawnSync(executable(native, "pg_ctl"), ["start", "-D", data, "-l", logOf(home), "-w", "-o", options])
+  } else {
+    spawn(executable(native, "postgres"), ["-D", data, ...arguments_], {
+      ...account,
+      env: environment(),
+      cwd: home,
+      detached: true,
+      stdio: ["ignore", log, log],
+    }).unref()
+  }
+  fs.closeSync(log)
+}
+
+export const stop = (native: string, home: string) => {
+  spawnSync(executable(native, "pg_ctl"), ["stop", "-D", dataOf(home), "-m", "fast", "-w"])
+}
+
+/** The server, if it accepts connections now. */
+export const accepting = (home: string): Promise<Running | undefined> => {
+  const server = running(dataOf(home))
+  if (server?.ready !== true) return Promise.resolve(undefined)
+  return new Promise((resolve) => {
+    const socket = windows ? connect(server.port, "127.0.0.1") : connect(server.socket)
+    socket.once("connect", () => (socket.destroy(), resolve(server)))
+    socket.once("error", () => resolve(undefined))
+  })
+}
+
+export const lastLogLines = (home: string): string => {
+  try {
+    return fs.readFileSync(logOf(home), "utf8").split("\n").slice(-12).join("\n")
+  } catch {
+    return ""
+  }
+}
