@@ -5,7 +5,16 @@
  */
 import { NodeClusterSocket, NodeSocket, NodeSocketServer } from "@effect/platform-node"
 import { Effect, Layer, Option } from "effect"
-import { MessageStorage, RunnerAddress, RunnerHealth, Runners, Sharding, ShardingConfig, SocketRunner, SqlRunnerStorage } from "effect/cluster"
+import {
+  MessageStorage,
+  RunnerAddress,
+  RunnerHealth,
+  Runners,
+  Sharding,
+  ShardingConfig,
+  SocketRunner,
+  SqlRunnerStorage,
+} from "effect/cluster"
 import { RpcClient, RpcSerialization } from "effect/rpc"
 import { Socket, SocketServer } from "effect/socket"
 import { SqlClient } from "effect/sql"

@@ -11,7 +11,8 @@ const permit = (access: AccessLevel, caller: CallerInfo, handle: string | undefi
     return Effect.fail(new SessionRequired({ detail: "Only a console session may do this." }))
   }
   if (caller.kind !== "identity_key") return Effect.void
-  if (access === "org") return Effect.fail(new OrgScopeRequired({ detail: "An Identity Key cannot act for the whole Org." }))
+  if (access === "org")
+    return Effect.fail(new OrgScopeRequired({ detail: "An Identity Key cannot act for the whole Org." }))
   if (access === "admin") return Effect.fail(new AdminRequired({ detail: "An Identity Key may not do this." }))
   if (handle !== undefined && canonical(handle) !== caller.identity?.canonical) {
     return Effect.fail(new ForeignIdentity({ detail: "An Identity Key may name only its own Identity." }))
@@ -20,7 +21,10 @@ const permit = (access: AccessLevel, caller: CallerInfo, handle: string | undefi
 }
 
 /** An endpoint without the annotation would be open to every credential, so it is a defect to serve one. */
-const accessOf = (endpoint: { readonly identifier: string; readonly annotations: Context.Context<never> }): AccessLevel => {
+const accessOf = (endpoint: {
+  readonly identifier: string
+  readonly annotations: Context.Context<never>
+}): AccessLevel => {
   const access = Context.getOrUndefined(endpoint.annotations, Access)
   if (access === undefined) throw new Error(`the endpoint ${endpoint.identifier} does not say who may call it`)
   return access

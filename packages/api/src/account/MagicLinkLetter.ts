@@ -26,7 +26,8 @@ const words: { readonly [L in Language]: Words } = {
     instruction: "mit diesem Link melden Sie sich an:",
     button: "Anmelden",
     expiry: "Er gilt einmal und 15 Minuten lang.",
-    ignore: "Falls Sie ihn nicht angefordert haben, können Sie diese Nachricht ignorieren; ohne den Link geschieht nichts.",
+    ignore:
+      "Falls Sie ihn nicht angefordert haben, können Sie diese Nachricht ignorieren; ohne den Link geschieht nichts.",
   },
   fr: {
     subject: "Votre lien de connexion",
@@ -39,7 +40,11 @@ const words: { readonly [L in Language]: Words } = {
 }
 
 /** `link` is our own URL with a base64url token: it needs no escaping in HTML. */
-export const magicLinkLetter = (options: { readonly to: string; readonly link: string; readonly language: Language }): Letter => {
+export const magicLinkLetter = (options: {
+  readonly to: string
+  readonly link: string
+  readonly language: Language
+}): Letter => {
   const say = words[options.language]
   return {
     to: options.to,

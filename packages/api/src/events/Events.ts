@@ -29,12 +29,17 @@ export const layer = HttpApiBuilder.group(
         }
         const event_id = fromPublic("evt_", params.id)
         const webhook_id = fromPublic("wh_", payload.webhook_id)
-        if (event_id === undefined || webhook_id === undefined) return yield* new NotFound({ detail: "There is no such Webhook." })
+        if (event_id === undefined || webhook_id === undefined)
+          return yield* new NotFound({ detail: "There is no such Webhook." })
         if (event.handle === null) {
-          return yield* new WebhookMismatch({ detail: "An Org-level Event concerns no Identity and reaches no Webhook." })
+          return yield* new WebhookMismatch({
+            detail: "An Org-level Event concerns no Identity and reaches no Webhook.",
+          })
         }
         const delivery_id = yield* makeUuidV7
-        yield* ask(actors.of(canonical(event.handle)).Replay({ org_id: caller.org.id, delivery_id, event_id, webhook_id }))
+        yield* ask(
+          actors.of(canonical(event.handle)).Replay({ org_id: caller.org.id, delivery_id, event_id, webhook_id }),
+        )
         return { delivery: yield* webhooks.delivery(delivery_id) }
       }),
     })

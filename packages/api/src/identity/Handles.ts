@@ -22,5 +22,7 @@ export const layer = HttpApiBuilder.group(
   }),
 )
 
-const unavailable = <const Code extends string>(handle: string, refusal: { readonly code: Code; readonly detail: string }) =>
-  Effect.succeed({ handle, available: false, code: refusal.code, detail: refusal.detail })
+const unavailable = <const Code extends string>(
+  handle: string,
+  refusal: { readonly code: Code; readonly detail: string },
+) => Effect.succeed({ handle, available: false, code: refusal.code, detail: refusal.detail })

@@ -42,14 +42,17 @@ export const layer = HttpApiBuilder.group(
         // A teardown may have ended by the time we look, so the view before it is what we answer then.
         const before = yield* view
         yield* ask(actor.Delete({ org_id }))
-        return yield* Effect.catchTag(view, "not_found", () => Effect.succeed({ ...before, status: "deleting" as const }))
+        return yield* Effect.catchTag(view, "not_found", () =>
+          Effect.succeed({ ...before, status: "deleting" as const }),
+        )
       }),
       retry: Effect.fnUntraced(function* ({ params }) {
         const { actor, org_id, view } = yield* actorOf(params.handle)
         yield* ask(actor.Retry({ org_id }))
         return yield* view
       }),
-      secrets: ({ params }) => Effect.flatMap(Caller, ({ org }) => identities.secrets(org.id, canonical(params.handle))),
+      secrets: ({ params }) =>
+        Effect.flatMap(Caller, ({ org }) => identities.secrets(org.id, canonical(params.handle))),
       acknowledge: Effect.fnUntraced(function* ({ params }) {
         const { actor, org_id } = yield* actorOf(params.handle)
         yield* ask(actor.Acknowledge({ org_id }))

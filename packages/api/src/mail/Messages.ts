@@ -12,7 +12,8 @@ export const layer = HttpApiBuilder.group(
   Effect.fn(function* (handlers) {
     const identities = yield* IdentityQueries
     const messages = yield* MessageQueries
-    const mailboxOf = (handle: string) => Effect.flatMap(Caller, ({ org }) => identities.idOf(org.id, canonical(handle)))
+    const mailboxOf = (handle: string) =>
+      Effect.flatMap(Caller, ({ org }) => identities.idOf(org.id, canonical(handle)))
 
     return handlers.handleAll({
       list: Effect.fnUntraced(function* ({ params, query }) {

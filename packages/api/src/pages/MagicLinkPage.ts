@@ -12,7 +12,11 @@ const path = "/auth/magic-link"
 const Token = Schema.Struct({ token: Schema.String.check(Schema.isPattern(/^[A-Za-z0-9_-]{20,100}$/)) })
 
 const unusable = (detail: string) =>
-  page({ status: 400, title: "Sign in", body: `<h1>This link does not work any more</h1><p>${escape(detail)} Request a new one.</p>` })
+  page({
+    status: 400,
+    title: "Sign in",
+    body: `<h1>This link does not work any more</h1><p>${escape(detail)} Request a new one.</p>`,
+  })
 
 const form = HttpRouter.add(
   "GET",
@@ -43,7 +47,11 @@ const consume = HttpRouter.use((router) =>
           }),
         ),
         Effect.catchTag("magic_link_invalid", (problem) => Effect.succeed(unusable(problem.detail))),
-        Effect.catchTag("unavailable", () => Effect.succeed(page({ status: 503, title: "Sign in", body: "<h1>Not just now</h1><p>Try again in a moment.</p>" }))),
+        Effect.catchTag("unavailable", () =>
+          Effect.succeed(
+            page({ status: 503, title: "Sign in", body: "<h1>Not just now</h1><p>Try again in a moment.</p>" }),
+          ),
+        ),
         Effect.catchCause(() => Effect.succeed(unusable("It is incomplete."))),
       ),
     )

@@ -16,7 +16,12 @@ const style = `
 `
 
 /** `body` is HTML; whatever came from outside has been through {@link escape}. */
-export const page = (options: { readonly title: string; readonly body: string; readonly status?: number; readonly lang?: string }) =>
+export const page = (options: {
+  readonly title: string
+  readonly body: string
+  readonly status?: number
+  readonly lang?: string
+}) =>
   HttpServerResponse.text(
     `<!doctype html><html lang="${options.lang ?? "en"}"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1"><title>${escape(options.title)}</title><style>${style}</style></head><body><main>${options.body}</main></body></html>`,
     {
@@ -24,7 +29,8 @@ export const page = (options: { readonly title: string; readonly body: string; r
       contentType: "text/html; charset=utf-8",
       headers: {
         "cache-control": "no-store",
-        "content-security-policy": "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+        "content-security-policy":
+          "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
         "referrer-policy": "no-referrer",
       },
     },

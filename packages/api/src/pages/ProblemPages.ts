@@ -12,7 +12,11 @@ export const layer = HttpRouter.add(
   Effect.map(HttpRouter.RouteContext, ({ params }) => {
     const code = params["code"] ?? ""
     if (!Object.hasOwn(table, code)) {
-      return page({ status: 404, title: "No such problem", body: "<h1>No such problem</h1><p>The service knows no problem of this code.</p>" })
+      return page({
+        status: 404,
+        title: "No such problem",
+        body: "<h1>No such problem</h1><p>The service knows no problem of this code.</p>",
+      })
     }
     const row = table[code as Code]
     return page({

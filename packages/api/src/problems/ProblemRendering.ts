@@ -3,7 +3,15 @@
  * library's bare refusals, defects. Nothing of a defect but the request id reaches the caller.
  */
 import { Addresses } from "@svc/domain/Addresses"
-import { Internal, InvalidRequest, isProblem, PayloadTooLarge, type Problem, UnsupportedMediaType, type Violation } from "@svc/domain/problems/Problem"
+import {
+  Internal,
+  InvalidRequest,
+  isProblem,
+  PayloadTooLarge,
+  type Problem,
+  UnsupportedMediaType,
+  type Violation,
+} from "@svc/domain/problems/Problem"
 import { ProblemRendering } from "@svc/domain/problems/ProblemRendering"
 import { Cause, Effect, Layer, SchemaIssue } from "effect"
 import { HttpServerError, type HttpServerResponse } from "effect/http"

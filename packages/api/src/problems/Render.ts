@@ -9,7 +9,11 @@ const encoders = new Map(
   Object.entries(byCode).map(([code, problem]) => [code, Schema.encodeUnknownSync(problem as Schema.Codec<unknown>)]),
 )
 
-export const render = (book: AddressBook, requestId: string, problem: Problem): HttpServerResponse.HttpServerResponse => {
+export const render = (
+  book: AddressBook,
+  requestId: string,
+  problem: Problem,
+): HttpServerResponse.HttpServerResponse => {
   const body = encoders.get(problem.code)!(problem) as Record<string, unknown>
   const headers: Record<string, string> = {}
   if (problem.status === 401) headers["www-authenticate"] = "Bearer"

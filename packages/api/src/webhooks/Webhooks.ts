@@ -18,7 +18,8 @@ export const layer = HttpApiBuilder.group(
     const identities = yield* IdentityQueries
     const webhooks = yield* WebhookQueries
     const client = yield* GuardedClient
-    const identityOf = (handle: string) => Effect.flatMap(Caller, ({ org }) => identities.idOf(org.id, canonical(handle)))
+    const identityOf = (handle: string) =>
+      Effect.flatMap(Caller, ({ org }) => identities.idOf(org.id, canonical(handle)))
 
     return handlers.handleAll({
       list: Effect.fnUntraced(function* ({ params }) {
@@ -29,13 +30,16 @@ export const layer = HttpApiBuilder.group(
         yield* identityOf(params.handle)
         yield* Effect.mapError(
           client.assertTarget(payload.url),
-          (refusal) => new WebhookTargetRefused({ detail: refusal.message, errors: [{ path: "/url", message: refusal.message }] }),
+          (refusal) =>
+            new WebhookTargetRefused({ detail: refusal.message, errors: [{ path: "/url", message: refusal.message }] }),
         )
         const webhook_id = yield* makeUuidV7
         const event_types = [...new Set(payload.event_types)]
         const description = payload.description ?? null
         const made = yield* ask(
-          actors.of(canonical(params.handle)).RegisterWebhook({ org_id: org.id, webhook_id, url: payload.url, event_types, description }),
+          actors
+            .of(canonical(params.handle))
+            .RegisterWebhook({ org_id: org.id, webhook_id, url: payload.url, event_types, description }),
         )
         const id = toPublic("wh_", webhook_id)
         return HttpApiSchema.withHeaders({

@@ -25,6 +25,11 @@ import * as Migrations from "@svc/cluster/store/Migrations"
 import * as TunnelPorts from "@svc/cluster/tunnel/TunnelPorts"
 import { WebhookQueries } from "@svc/cluster/webhooks/WebhookQueries"
 import { Addresses } from "@svc/domain/Addresses"
+import * as Relay from "@svc/mail-gateway/account/Relay"
+import { Reception } from "@svc/mail-gateway/mail/Reception"
+import { Resolver } from "@svc/mail-gateway/mail/Resolver"
+import * as Smtp from "@svc/mail-gateway/mail/Smtp"
+import { SystemMail } from "@svc/mail-gateway/mail/SystemMail"
 import { Effect, Layer, Option } from "effect"
 import * as MasterKey from "./MasterKey.ts"
 import type { Settings } from "./Settings.ts"
@@ -69,17 +74,20 @@ const foundation = (settings: Settings, connection: Database.ConnectionSettings)
 
 const queries = (settings: Settings) =>
   HandleRules.layer({ brand: settings.brand }).pipe(
-    Layer.provideMerge(Layer.mergeAll(IdentityQueries.layer, EventQueries.layer, WebhookQueries.layer, MessageQueries.layer)),
+    Layer.provideMerge(
+      Layer.mergeAll(IdentityQueries.layer, EventQueries.layer, WebhookQueries.layer, MessageQueries.layer),
+    ),
   )
 
-const guardedClient = (settings: Settings) => GuardedClient.layer({ allowPrivate: settings.environment === "development" })
+const guardedClient = (settings: Settings) =>
+  GuardedClient.layer({ allowPrivate: settings.environment === "development" })
 
-const actors = (settings: Settings) =>
+const actors = (settings: Settings, parts: Parts) =>
   Layer.mergeAll(
     IdentityActor.layer({ identityQuota: settings.identityQuota, mailboxBytes: settings.mailboxBytes }),
     Overdue.layer,
     TunnelPorts.layer(settings.tunnelPorts),
-  ).pipe(Layer.provide(ProvisioningSteps.layer({ tunnelPorts: settings.tunnelPorts })))
+  ).pipe(Layer.provide(parts.provisioningSteps({ tunnelPorts: settings.tunnelPorts })))
 
 const api = (settings: Settings) =>
   Http.layer.pipe(
@@ -97,8 +105,29 @@ const api = (settings: Settings) =>
         }),
       ),
     ),
-    Layer.provide(Postman.none),
+    Layer.provide(postman(settings)),
     Layer.provide(NodeHttpServer.layer(createServer, { host: settings.host, port: settings.httpPort })),
+  )
+
+/** In Development without a relay the answer carries the sign-in link; production has a relay. */
+const postman = (settings: Settings) =>
+  Option.match(settings.relayUrl, {
+    onNone: () => Postman.none,
+    onSome: (url) => Relay.layer({ url, from: settings.systemFrom }),
+  })
+
+const mail = (settings: Settings, parts: Parts) =>
+  Smtp.layer({
+    host: settings.host,
+    port: settings.smtpPort,
+    mailDomain: settings.mailDomain,
+    maxBytes: settings.messageBytes,
+    tls: Option.getOrUndefined(settings.smtpTls),
+  }).pipe(
+    Layer.provide(
+      Layer.mergeAll(Reception.layer({ mailboxBytes: settings.mailboxBytes }), SystemMail.layer, parts.resolver),
+    ),
+    Layer.provide(Identities.layer),
   )
 
 const cluster = (settings: Settings, carriesActors: boolean) => {
@@ -108,11 +137,20 @@ const cluster = (settings: Settings, carriesActors: boolean) => {
     : Cluster.gateway(tls)
 }
 
+/** What tests put in the place of the world outside: public DNS, and the work of saga steps. */
+export interface Parts {
+  readonly resolver: Layer.Layer<Resolver>
+  readonly provisioningSteps: typeof ProvisioningSteps.layer
+}
+
+export const realParts: Parts = { resolver: Resolver.layer, provisioningSteps: ProvisioningSteps.layer }
+
 /** The service in the given roles, over the given store. */
-export const layer = (settings: Settings, store: Store.Store, wanted: ReadonlySet<Role>) =>
+export const layer = (settings: Settings, store: Store.Store, wanted: ReadonlySet<Role>, parts: Parts = realParts) =>
   Layer.mergeAll(
-    wanted.has("actors") ? actors(settings) : Layer.empty,
+    wanted.has("actors") ? actors(settings, parts) : Layer.empty,
     wanted.has("api") ? api(settings) : Layer.empty,
+    wanted.has("mail") ? mail(settings, parts) : Layer.empty,
     Store.diskHealth(store),
   ).pipe(
     Layer.provide(Layer.merge(cluster(settings, wanted.has("actors")), guardedClient(settings))),

@@ -3,10 +3,12 @@
  * Development is the default and needs none; production refuses to start without what only its operator can know.
  */
 import type { Environment } from "@svc/domain/Addresses"
-import { Config, Effect, Option, Redacted, Schema } from "effect"
+import { Config, Effect, Option, Schema } from "effect"
 
 /** The settings do not make a service; `message` names what to set. */
-export class SettingsInvalid extends Schema.TaggedError<SettingsInvalid>()("SettingsInvalid", { message: Schema.String }) {}
+export class SettingsInvalid extends Schema.TaggedError<SettingsInvalid>()("SettingsInvalid", {
+  message: Schema.String,
+}) {}
 
 const text = (name: string) => Config.option(Config.NonEmptyString(name))
 const secret = (name: string) => Config.option(Config.Redacted(name))
@@ -37,7 +39,9 @@ const raw = Config.all({
       key: Config.String("SVC_RUNNER_TLS_KEY"),
     }),
   ),
-  smtpTls: Config.option(Config.all({ cert: Config.String("SVC_SMTP_TLS_CERT"), key: Config.String("SVC_SMTP_TLS_KEY") })),
+  smtpTls: Config.option(
+    Config.all({ cert: Config.String("SVC_SMTP_TLS_CERT"), key: Config.String("SVC_SMTP_TLS_KEY") }),
+  ),
   relayUrl: secret("SVC_SMTP_RELAY_URL"),
   systemFrom: text("SVC_SYSTEM_FROM"),
   postmasterTo: text("SVC_POSTMASTER_TO"),
@@ -54,23 +58,30 @@ const raw = Config.all({
 const withoutSlash = (url: string) => url.replace(/\/+$/, "")
 const loopback = (host: string) => host === "127.0.0.1" || host === "::1" || host === "localhost"
 
-const portRange = (range: string): Effect.Effect<{ readonly first: number; readonly last: number }, SettingsInvalid> => {
+const portRange = (
+  range: string,
+): Effect.Effect<{ readonly first: number; readonly last: number }, SettingsInvalid> => {
   const [, first, last] = /^(\d{1,5})-(\d{1,5})$/.exec(range) ?? []
   const ports = { first: Number(first), last: Number(last) }
   return ports.first >= 1 && ports.last <= 65535 && ports.first <= ports.last
     ? Effect.succeed(ports)
-    : Effect.fail(new SettingsInvalid({ message: `SVC_EDGE_TCP_PORTS is not a range of ports (20000-20999): ${range}` }))
+    : Effect.fail(
+        new SettingsInvalid({ message: `SVC_EDGE_TCP_PORTS is not a range of ports (20000-20999): ${range}` }),
+      )
 }
 
 export const load = Effect.gen(function* () {
   const settings = yield* Effect.mapError(raw, (error) => new SettingsInvalid({ message: error.message }))
   const environment: Environment = Option.getOrElse(settings.environment, () => "development" as const)
   if (!loopback(settings.host) && Option.isNone(settings.environment)) {
-    return yield* new SettingsInvalid({ message: "SVC_HOST opens the service to the network: say SVC_ENV=production (or development, if you mean it)." })
+    return yield* new SettingsInvalid({
+      message: "SVC_HOST opens the service to the network: say SVC_ENV=production (or development, if you mean it).",
+    })
   }
   if (!loopback(settings.runnerHost) && Option.isNone(settings.runnerTls)) {
     return yield* new SettingsInvalid({
-      message: "SVC_RUNNER_HOST opens the cluster's port to the network: set SVC_RUNNER_TLS_CA, SVC_RUNNER_TLS_CERT and SVC_RUNNER_TLS_KEY.",
+      message:
+        "SVC_RUNNER_HOST opens the cluster's port to the network: set SVC_RUNNER_TLS_CA, SVC_RUNNER_TLS_CERT and SVC_RUNNER_TLS_KEY.",
     })
   }
   if (environment === "production") {
@@ -96,8 +107,12 @@ export const load = Effect.gen(function* () {
     tunnelDomain: Option.getOrElse(settings.tunnelDomain, () => "tunnel.localhost"),
     systemFrom: Option.getOrElse(settings.systemFrom, () => `no-reply@${mailDomain}`),
     tunnelPorts: yield* portRange(settings.edgeTcpPorts),
-    inviteCodes: new Set(settings.inviteCodes.split(",").map((code) => code.trim()).filter((code) => code !== "")),
-    relayUrl: Option.map(settings.relayUrl, Redacted.value),
+    inviteCodes: new Set(
+      settings.inviteCodes
+        .split(",")
+        .map((code) => code.trim())
+        .filter((code) => code !== ""),
+    ),
   }
 })
 

@@ -14,12 +14,14 @@ export interface Store {
 
 export const open = (settings: Settings) =>
   Option.match(settings.databaseUrl, {
-    onSome: (url) => Effect.succeed<Store>({ connection: { url }, place: "the database of DATABASE_URL", embeddedHome: undefined }),
+    onSome: (url) =>
+      Effect.succeed<Store>({ connection: { url }, place: "the database of DATABASE_URL", embeddedHome: undefined }),
     onNone: () =>
-      Effect.map(
-        EmbeddedPostgres.open({ directory: settings.dataDirectory }),
-        ({ connection, home }): Store => ({ connection, place: home, embeddedHome: home }),
-      ),
+      Effect.map(EmbeddedPostgres.open({ directory: settings.dataDirectory }), ({ connection, home }): Store => ({
+        connection,
+        place: home,
+        embeddedHome: home,
+      })),
   })
 
 /** Below these the operator is told, and then the store is likely to stop taking writes. */

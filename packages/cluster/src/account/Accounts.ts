@@ -74,7 +74,10 @@ const make = (settings: AccountSettings) =>
         org = (yield* find(email))!
       }
       if (org.recent >= linksPerEmail) {
-        return yield* new RateLimited({ detail: "Too many links were requested for this address.", retry_after_seconds: 15 * 60 })
+        return yield* new RateLimited({
+          detail: "Too many links were requested for this address.",
+          retry_after_seconds: 15 * 60,
+        })
       }
       if (org.status !== "active") return { token: null, language: org.language, expiresAt }
       const token = randomBytes(32).toString("base64url")
@@ -133,6 +136,8 @@ const make = (settings: AccountSettings) =>
     }
   })
 
-export class Accounts extends Context.Service<Accounts, Effect.Success<ReturnType<typeof make>>>()("@svc/cluster/account/Accounts") {
+export class Accounts extends Context.Service<Accounts, Effect.Success<ReturnType<typeof make>>>()(
+  "@svc/cluster/account/Accounts",
+) {
   static readonly layer = (settings: AccountSettings) => Layer.effect(Accounts, make(settings))
 }

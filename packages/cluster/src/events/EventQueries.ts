@@ -57,7 +57,9 @@ const make = Effect.gen(function* () {
       const name = filter.handle === undefined ? undefined : canonical(filter.handle)
       let identityId: string | undefined
       if (name !== undefined) {
-        const [identity] = yield* sql<{ id: string }>`select id from identity where canonical = ${name} and org_id = ${org}`
+        const [identity] = yield* sql<{
+          id: string
+        }>`select id from identity where canonical = ${name} and org_id = ${org}`
         if (identity === undefined) return yield* new NotFound({ detail: "The Org has no Identity of this Handle." })
         identityId = identity.id
       }
@@ -72,13 +74,15 @@ const make = Effect.gen(function* () {
       const last = page.at(-1)
       return {
         events: page.map(view),
-        next_cursor: rows.length > filter.limit && last !== undefined ? sealing.stamp(`events/${org}`, String(last.seq)) : null,
+        next_cursor:
+          rows.length > filter.limit && last !== undefined ? sealing.stamp(`events/${org}`, String(last.seq)) : null,
       }
     }, orUnavailable),
 
     read: Effect.fn("EventQueries.read")(function* (org: string, id: string) {
       const uuid = fromPublic("evt_", id)
-      const [row] = uuid === undefined ? [] : yield* sql<Row>`select ${columns} from event where id = ${uuid} and org_id = ${org}`
+      const [row] =
+        uuid === undefined ? [] : yield* sql<Row>`select ${columns} from event where id = ${uuid} and org_id = ${org}`
       if (row === undefined) return yield* new NotFound({ detail: "There is no such Event." })
       return view(row)
     }, orUnavailable),

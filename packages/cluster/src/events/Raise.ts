@@ -48,7 +48,13 @@ export const raiseForIdentity = (
 export const raiseForOrg = (
   sql: Sql,
   gate: string,
-  event: { readonly eventId: string; readonly type: EventType; readonly org: string; readonly data: Readonly<Record<string, unknown>>; readonly at: Date },
+  event: {
+    readonly eventId: string
+    readonly type: EventType
+    readonly org: string
+    readonly data: Readonly<Record<string, unknown>>
+    readonly at: Date
+  },
 ): Statement.Fragment => sql`
   raised_for_org as (
     insert into event (id, org_id, type, data, created_at)

@@ -71,7 +71,11 @@ export class Health extends Context.Service<Health, Effect.Success<typeof make>>
 }
 
 /** Registers one check for the lifetime of a layer. */
-export const check = <R>(name: string, essential: boolean, probe: Effect.Effect<Finding, unknown, R>): Layer.Layer<never, never, Health | R> =>
+export const check = <R>(
+  name: string,
+  essential: boolean,
+  probe: Effect.Effect<Finding, unknown, R>,
+): Layer.Layer<never, never, Health | R> =>
   Layer.effectDiscard(
     Effect.gen(function* () {
       const health = yield* Health

@@ -4,7 +4,7 @@
  */
 import { IdentityActor, type Moved } from "@svc/domain/identity/IdentityProtocol"
 import { Unavailable } from "@svc/domain/problems/Problem"
-import { Context, Duration, Effect, Layer, Schedule } from "effect"
+import { Context, type Duration, Effect, Layer, Schedule } from "effect"
 import type { ClusterError } from "effect/cluster"
 import { Timing } from "../Timing.ts"
 
@@ -46,6 +46,13 @@ export const ask = <A, E, R>(
     Effect.catchIf(isUndelivered, () => Effect.fail(outOfReach())),
   ) as Effect.Effect<A, Exclude<E, Undelivered> | Unavailable, R>
 
-const hasTag = (error: unknown, tag: string) => typeof error === "object" && error !== null && "_tag" in error && error._tag === tag
-const undelivered = ["Moved", "MailboxFull", "AlreadyProcessingMessage", "PersistenceError", "EntityNotAssignedToRunner"]
+const hasTag = (error: unknown, tag: string) =>
+  typeof error === "object" && error !== null && "_tag" in error && error._tag === tag
+const undelivered = [
+  "Moved",
+  "MailboxFull",
+  "AlreadyProcessingMessage",
+  "PersistenceError",
+  "EntityNotAssignedToRunner",
+]
 const isUndelivered = (error: unknown) => undelivered.some((tag) => hasTag(error, tag))

@@ -115,29 +115,33 @@ export const layer = (limits: IdentityLimits) =>
                 (error) => error.reason._tag === "UniqueViolation",
                 () => taken,
               ),
-              Effect.flatMap(([row]): Effect.Effect<Written<void> | undefined, AccountDeleting | IdentityQuotaExhausted> => {
-                if (row === undefined || row.status !== "active") {
-                  return Effect.fail(new AccountDeleting({ detail: "The account is being deleted." }))
-                }
-                if (!row.owned) return Effect.succeed(undefined)
-                if (!row.made) {
-                  return Effect.fail(
-                    new IdentityQuotaExhausted({ detail: `The Org has created its ${limits.identityQuota} Identities.` }),
-                  )
-                }
-                return Effect.map(Effect.orDie(sealing.openDataKey(payload.org_id, row.data_key)), (dataKey) => ({
-                  value: undefined,
-                  identity: {
-                    id: payload.identity_id,
-                    handle: payload.handle,
-                    orgId: payload.org_id,
-                    status: "provisioning" as const,
-                    saga,
-                    sagaDueAt: due,
-                    dataKey,
-                  },
-                }))
-              }),
+              Effect.flatMap(
+                ([row]): Effect.Effect<Written<void> | undefined, AccountDeleting | IdentityQuotaExhausted> => {
+                  if (row === undefined || row.status !== "active") {
+                    return Effect.fail(new AccountDeleting({ detail: "The account is being deleted." }))
+                  }
+                  if (!row.owned) return Effect.succeed(undefined)
+                  if (!row.made) {
+                    return Effect.fail(
+                      new IdentityQuotaExhausted({
+                        detail: `The Org has created its ${limits.identityQuota} Identities.`,
+                      }),
+                    )
+                  }
+                  return Effect.map(Effect.orDie(sealing.openDataKey(payload.org_id, row.data_key)), (dataKey) => ({
+                    value: undefined,
+                    identity: {
+                      id: payload.identity_id,
+                      handle: payload.handle,
+                      orgId: payload.org_id,
+                      status: "provisioning" as const,
+                      saga,
+                      sagaDueAt: due,
+                      dataKey,
+                    },
+                  }))
+                },
+              ),
             ),
           )
           yield* worker.wake
@@ -178,9 +182,12 @@ export const layer = (limits: IdentityLimits) =>
 
         ReceiveMail: Effect.fnUntraced(function* ({ payload }) {
           const { identity } = yield* ownership.state
-          if (identity === undefined || identity.status === "deleting") return yield* new MailRefused({ reason: "gone" })
+          if (identity === undefined || identity.status === "deleting")
+            return yield* new MailRefused({ reason: "gone" })
           if (identity.status !== "ready") return yield* new MailRefused({ reason: "not_yet" })
-          const received = yield* ownership.write((_, fence) => Mailbox.receive(sql, identity, fence, payload, limits.mailboxBytes))
+          const received = yield* ownership.write((_, fence) =>
+            Mailbox.receive(sql, identity, fence, payload, limits.mailboxBytes),
+          )
           if (received.queued > 0) yield* worker.wake
         }),
 

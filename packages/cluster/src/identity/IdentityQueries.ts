@@ -1,5 +1,13 @@
 /** Identities as callers read them: straight from the store, whose commits precede every reply. */
-import { type AddressBook, Addresses, cardUrl, email, profileUrl, tunnelHostname, tunnelUrl } from "@svc/domain/Addresses"
+import {
+  type AddressBook,
+  Addresses,
+  cardUrl,
+  email,
+  profileUrl,
+  tunnelHostname,
+  tunnelUrl,
+} from "@svc/domain/Addresses"
 import { type Identity, Saga, type ShowOnceSecrets } from "@svc/domain/identity/Identity"
 import { NotFound } from "@svc/domain/problems/Problem"
 import { Clock, Context, Effect, Layer, Schema } from "effect"
@@ -91,46 +99,48 @@ const make = Effect.gen(function* () {
       ),
     /** Whether the name was ever given to anyone. */
     isTaken: (canonical: string) =>
-      orUnavailable(
-        Effect.map(sql`select 1 from handle where canonical = ${canonical}`, (rows) => rows.length > 0),
-      ),
+      orUnavailable(Effect.map(sql`select 1 from handle where canonical = ${canonical}`, (rows) => rows.length > 0)),
     /** The secrets that are still waiting to be received; no member once neither is (interface.md "Show-once secrets"). */
-    secrets: Effect.fn("IdentityQueries.secrets")(function* (org: string, canonical: string) {
-      const [row] = yield* sql<SecretsRow>`
+    secrets: Effect.fn("IdentityQueries.secrets")(
+      function* (org: string, canonical: string) {
+        const [row] = yield* sql<SecretsRow>`
         select i.id, i.handle, o.data_key, s.identity_key, s.imap_password, s.expires_at,
                k.id as key_id, k.name as key_name, k.token_prefix, k.created_at as key_created_at, k.last_used_at
         from identity i join org o on o.id = i.org_id
         left join show_once s on s.identity_id = i.id and i.status = 'ready'
         left join api_key k on k.id = s.key_id
         where i.canonical = ${canonical} and i.org_id = ${org}`
-      if (row === undefined) return yield* missing
-      const now = yield* Clock.currentTimeMillis
-      const none: ShowOnceSecrets = {}
-      if (row.expires_at === null || row.expires_at.getTime() <= now) return none
-      if (row.identity_key === null || row.imap_password === null || row.key_id === null) return none
-      const owner = { id: row.id, orgId: org }
-      const dataKey = yield* sealing.openDataKey(org, row.data_key)
-      const secrets: ShowOnceSecrets = {
-        identity_key: text(yield* sealing.open(dataKey, identityKeyPlace(owner), row.identity_key)),
-        api_key: {
-          id: row.key_id,
-          name: row.key_name!,
-          scope: "identity",
-          identity_id: row.id,
-          token_prefix: row.token_prefix!,
-          created_at: row.key_created_at!,
-          last_used_at: row.last_used_at,
-          revoked_at: null,
-        },
-        imap: {
-          ...book.imap,
-          username: email(book, row.handle),
-          password: text(yield* sealing.open(dataKey, imapPasswordPlace(owner), row.imap_password)),
-        },
-        expires_at: row.expires_at,
-      }
-      return secrets
-    }, Effect.catchTag("CannotOpen", Effect.die), orUnavailable),
+        if (row === undefined) return yield* missing
+        const now = yield* Clock.currentTimeMillis
+        const none: ShowOnceSecrets = {}
+        if (row.expires_at === null || row.expires_at.getTime() <= now) return none
+        if (row.identity_key === null || row.imap_password === null || row.key_id === null) return none
+        const owner = { id: row.id, orgId: org }
+        const dataKey = yield* sealing.openDataKey(org, row.data_key)
+        const secrets: ShowOnceSecrets = {
+          identity_key: text(yield* sealing.open(dataKey, identityKeyPlace(owner), row.identity_key)),
+          api_key: {
+            id: row.key_id,
+            name: row.key_name!,
+            scope: "identity",
+            identity_id: row.id,
+            token_prefix: row.token_prefix!,
+            created_at: row.key_created_at!,
+            last_used_at: row.last_used_at,
+            revoked_at: null,
+          },
+          imap: {
+            ...book.imap,
+            username: email(book, row.handle),
+            password: text(yield* sealing.open(dataKey, imapPasswordPlace(owner), row.imap_password)),
+          },
+          expires_at: row.expires_at,
+        }
+        return secrets
+      },
+      Effect.catchTag("CannotOpen", Effect.die),
+      orUnavailable,
+    ),
   }
 })
 

@@ -23,10 +23,14 @@ const scan = Effect.gen(function* () {
       select distinct identity_id from delivery where next_attempt_at <= ${late} limit ${batch}
     ) d join identity i on i.id = d.identity_id
     limit ${batch}`
-  yield* Effect.forEach(rows, ({ canonical }) => Effect.ignore(ask(identities.of(canonical).Work(undefined, { discard: true }))), {
-    concurrency: atOnce,
-    discard: true,
-  })
+  yield* Effect.forEach(
+    rows,
+    ({ canonical }) => Effect.ignore(ask(identities.of(canonical).Work(undefined, { discard: true }))),
+    {
+      concurrency: atOnce,
+      discard: true,
+    },
+  )
 })
 
 export const layer = Singleton.make(

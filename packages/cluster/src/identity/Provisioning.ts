@@ -51,13 +51,16 @@ export class ProvisioningSteps extends Context.Service<
 
 const always = (sql: Sql) => sql`true`
 
-const mailbox =
-  (sql: Sql, sealing: Sealing["Service"]): Step =>
+const mailbox = (sql: Sql, sealing: Sealing["Service"]): Step =>
   Effect.fnUntraced(function* (identity, now) {
     const password = mintPassword()
     const verifier = createHash("sha256").update(password).digest()
     const sealedVerifier = yield* Effect.orDie(
-      sealing.seal(identity.dataKey, { table: "mailbox", column: "imap_verifier", row: identity.id, org: identity.orgId }, verifier),
+      sealing.seal(
+        identity.dataKey,
+        { table: "mailbox", column: "imap_verifier", row: identity.id, org: identity.orgId },
+        verifier,
+      ),
     )
     const sealedPassword = yield* Effect.orDie(
       sealing.seal(identity.dataKey, imapPasswordPlace(identity), new TextEncoder().encode(password)),
@@ -133,8 +136,7 @@ export const cardDefaults = (handle: string) => ({
 })
 
 /** The last step: with its commit the Identity is ready, and both secrets can be fetched for a while. */
-const identityKey =
-  (sql: Sql, sealing: Sealing["Service"]): Step =>
+const identityKey = (sql: Sql, sealing: Sealing["Service"]): Step =>
   Effect.fnUntraced(function* (identity, now) {
     const key = mint("identity_key")
     const keyId = yield* makeUuidV7
@@ -161,7 +163,13 @@ const identityKey =
           eventId: yield* makeUuidV7,
           type: "api_key.created",
           org: identity.orgId,
-          data: { key_id: keyId, name: identity.handle, scope: "identity", identity_id: identity.id, handle: identity.handle },
+          data: {
+            key_id: keyId,
+            name: identity.handle,
+            scope: "identity",
+            identity_id: identity.id,
+            handle: identity.handle,
+          },
           at: now,
         })}`,
       made: always(sql),

@@ -56,7 +56,13 @@ export const make = Effect.gen(function* () {
     )
   })
 
-  const commitSuccess = Effect.fnUntraced(function* (ownership: Ownership, identity: Owned, step: StepName, rows: StepRows, at: Date) {
+  const commitSuccess = Effect.fnUntraced(function* (
+    ownership: Ownership,
+    identity: Owned,
+    step: StepName,
+    rows: StepRows,
+    at: Date,
+  ) {
     const saga = Saga.succeed(identity.saga, step, at)
     const next = advanced(identity, saga, at)
     const eventId = yield* makeUuidV7
@@ -94,7 +100,13 @@ export const make = Effect.gen(function* () {
     ),
     ${raiseForIdentity(sql, "moved", { eventId, type: "identity.ready", org: identity.orgId, identity, data: {}, at })}`
 
-  const commitFailure = Effect.fnUntraced(function* (ownership: Ownership, identity: Owned, step: StepName, error: string, at: Date) {
+  const commitFailure = Effect.fnUntraced(function* (
+    ownership: Ownership,
+    identity: Owned,
+    step: StepName,
+    error: string,
+    at: Date,
+  ) {
     const failed = Saga.fail(identity.saga, step, error, at, yield* Random.next)
     const final = failed.dueAt === undefined
     const next: Owned = {
@@ -104,9 +116,10 @@ export const make = Effect.gen(function* () {
       status: final && identity.status === "provisioning" ? "failed" : identity.status,
     }
     const eventId = yield* makeUuidV7
-    const raised = final && identity.saga.kind === "provisioning"
-      ? sql`, ${raiseForIdentity(sql, "moved", { eventId, type: "identity.failed", org: identity.orgId, identity, data: { step, error }, at })}`
-      : sql``
+    const raised =
+      final && identity.saga.kind === "provisioning"
+        ? sql`, ${raiseForIdentity(sql, "moved", { eventId, type: "identity.failed", org: identity.orgId, identity, data: { step, error }, at })}`
+        : sql``
     yield* ownership.write((_, fence) =>
       sql<{ owned: boolean }>`
         with ${fence}, moved as (
@@ -123,7 +136,8 @@ export const make = Effect.gen(function* () {
 
 /** The Identity after a step succeeded; undefined when that was the last one of its teardown. */
 const advanced = (identity: Owned, saga: SagaState, at: Date): Owned | undefined => {
-  if (saga.status === "running") return { ...identity, saga, sagaDueAt: new Date(at.getTime() + Timing.sagaLeaseMillis) }
+  if (saga.status === "running")
+    return { ...identity, saga, sagaDueAt: new Date(at.getTime() + Timing.sagaLeaseMillis) }
   if (saga.kind === "teardown") return undefined
   return { ...identity, saga, sagaDueAt: null, status: "ready" }
 }

@@ -32,7 +32,10 @@ export const make = Effect.gen(function* () {
     const keys = yield* sql<{ id: string; name: string }>`
       select id, name from api_key where identity_id = ${identity.id} and revoked_at is null`
     const events = yield* Effect.forEach(keys, (key) =>
-      Effect.map(makeUuidV7, (eventId) => ({ eventId, data: { key_id: key.id, name: key.name, scope: "identity", handle: identity.handle } })),
+      Effect.map(makeUuidV7, (eventId) => ({
+        eventId,
+        data: { key_id: key.id, name: key.name, scope: "identity", handle: identity.handle },
+      })),
     )
     return {
       rows: sql`
@@ -56,7 +59,9 @@ export const make = Effect.gen(function* () {
       case "identity_keys":
         return revokeKeys(identity, now)
       case "card":
-        return Effect.succeed(only(sql`removed as (delete from card where identity_id = ${identity.id} and exists (select from fence))`))
+        return Effect.succeed(
+          only(sql`removed as (delete from card where identity_id = ${identity.id} and exists (select from fence))`),
+        )
       case "tunnel":
         return Effect.succeed(
           only(sql`removed as (

@@ -68,7 +68,9 @@ export const make = Effect.fnUntraced(function* (parts: {
     running = true
     return loop.pipe(
       // Nobody waits for this answer; the rows are still due, so `Overdue` sends the work again.
-      Effect.tapCause((cause) => (Cause.hasInterruptsOnly(cause) ? Effect.void : Effect.logWarning("The Identity's work was cut short", cause))),
+      Effect.tapCause((cause) =>
+        Cause.hasInterruptsOnly(cause) ? Effect.void : Effect.logWarning("The Identity's work was cut short", cause),
+      ),
       Effect.ensuring(Effect.sync(() => (running = false))),
     )
   }).pipe(Effect.asVoid)

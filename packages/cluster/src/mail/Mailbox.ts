@@ -87,10 +87,14 @@ export const receive = Effect.fnUntraced(function* (
     stored as (
       insert into message (id, identity_id, uid, direction, thread_id, tag, message_id, envelope_from, recipient, sha256, size, summary, received_at)
       select ${mail.message_id}::uuid, ${identity.id}::uuid, box.uid, 'inbound',
-             ${related.length === 0 ? sql`${mail.message_id}::uuid` : sql`coalesce((
+             ${
+               related.length === 0
+                 ? sql`${mail.message_id}::uuid`
+                 : sql`coalesce((
                select thread_id from message
                where identity_id = ${identity.id}::uuid and message_id = any(${related}::text[])
-               order by id desc limit 1), ${mail.message_id}::uuid)`},
+               order by id desc limit 1), ${mail.message_id}::uuid)`
+             },
              ${mail.tag}::text, ${mail.message_id_header}::text, ${mail.envelope_from}::text, ${mail.recipient}::text,
              ${mail.sha256}::bytea, ${mail.size}::int, ${JSON.stringify(summaryOf(mail))}::jsonb, ${at}::timestamptz
       from box

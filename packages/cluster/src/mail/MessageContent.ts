@@ -10,7 +10,13 @@ import type { Sql } from "../store/Database.ts"
 export const carriedAtMost = 256 * 1024
 
 /** CTE `contents`: the bodies, where `gate` has a row. */
-export const insertContent = (sql: Sql, gate: string, messageId: string, content: Content, at: Date): Statement.Fragment => sql`
+export const insertContent = (
+  sql: Sql,
+  gate: string,
+  messageId: string,
+  content: Content,
+  at: Date,
+): Statement.Fragment => sql`
   contents as (
     insert into message_content (message_id, raw, text, html, headers, search_text, created_at)
     select ${messageId}::uuid, ${content.raw}::bytea, ${content.text}::text, ${content.html}::text,

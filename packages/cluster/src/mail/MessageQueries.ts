@@ -51,7 +51,12 @@ const make = Effect.gen(function* () {
       const [summary] = yield* Effect.orDie(decodeSummaries(rows))
       if (summary === undefined) return yield* missing
       const { text, html, headers } = rows[0]!
-      const message: Message = { ...summaryView(summary), text, html, headers: yield* Effect.orDie(decodeHeaders(headers)) }
+      const message: Message = {
+        ...summaryView(summary),
+        text,
+        html,
+        headers: yield* Effect.orDie(decodeHeaders(headers)),
+      }
       return message
     }, orUnavailable),
   }

@@ -36,7 +36,12 @@ export const isPublic = (address: string): boolean => {
   if (parsed instanceof ipaddr.IPv6) {
     const carrier = embedded.find(({ range }) => parsed.match(range))
     if (carrier !== undefined) {
-      return isPublic(parsed.toByteArray().slice(carrier.at, carrier.at + 4).join("."))
+      return isPublic(
+        parsed
+          .toByteArray()
+          .slice(carrier.at, carrier.at + 4)
+          .join("."),
+      )
     }
   }
   if (parsed.range() !== "unicast") return false

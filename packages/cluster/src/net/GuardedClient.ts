@@ -29,7 +29,10 @@ export interface Answer {
 }
 
 /** Every address of a host, as `dns.lookup` answers with `all`. */
-export type Resolve = (host: string, done: (error: Error | null, addresses: ReadonlyArray<LookupAddress>) => void) => void
+export type Resolve = (
+  host: string,
+  done: (error: Error | null, addresses: ReadonlyArray<LookupAddress>) => void,
+) => void
 
 export interface GuardOptions {
   /** Development: http and addresses that are not public are allowed. */
@@ -64,7 +67,15 @@ const make = (options: GuardOptions) =>
       })
 
     const agent = yield* Effect.acquireRelease(
-      Effect.sync(() => new Agent({ connect: { lookup: guardedLookup, timeout }, connections: 8, pipelining: 1, keepAliveTimeout: 10_000 })),
+      Effect.sync(
+        () =>
+          new Agent({
+            connect: { lookup: guardedLookup, timeout },
+            connections: 8,
+            pipelining: 1,
+            keepAliveTimeout: 10_000,
+          }),
+      ),
       (agent) => Effect.promise(() => agent.destroy()),
     )
 
@@ -79,7 +90,11 @@ const make = (options: GuardOptions) =>
         judged(host, (error) => (error === null ? accept() : reject(error)))
       })
 
-    const exchange = async (url: URL, message: { readonly headers: Record<string, string>; readonly body: string }, signal: AbortSignal) => {
+    const exchange = async (
+      url: URL,
+      message: { readonly headers: Record<string, string>; readonly body: string },
+      signal: AbortSignal,
+    ) => {
       await abortable(checkHost(url.hostname), signal)
       const response = await request(url, {
         dispatcher: agent,
@@ -99,7 +114,10 @@ const make = (options: GuardOptions) =>
     }
 
     return {
-      post: (url: string, message: { readonly headers: Record<string, string>; readonly body: string }): Effect.Effect<Answer, DeliveryFailed> =>
+      post: (
+        url: string,
+        message: { readonly headers: Record<string, string>; readonly body: string },
+      ): Effect.Effect<Answer, DeliveryFailed> =>
         Effect.gen(function* () {
           const start = yield* Clock.currentTimeNanos
           const elapsed = Effect.map(Clock.currentTimeNanos, (end) => Math.round(Number(end - start) / 1e6))
@@ -125,7 +143,8 @@ const make = (options: GuardOptions) =>
           }
           if (url.username !== "" || url.password !== "") return yield* refuse("The target's URL carries credentials.")
           yield* Effect.tryPromise({
-            try: (signal) => abortable(checkHost(url.hostname), AbortSignal.any([signal, AbortSignal.timeout(timeout)])),
+            try: (signal) =>
+              abortable(checkHost(url.hostname), AbortSignal.any([signal, AbortSignal.timeout(timeout)])),
             catch: (error) =>
               error instanceof RefusedAddress
                 ? refuse("The target's host does not resolve to public addresses only.")
@@ -142,7 +161,12 @@ const abortable = <A>(promise: Promise<A>, signal: AbortSignal): Promise<A> =>
   ])
 
 const nameOf = (error: unknown, late: boolean): DeliveryFailed["error"] => {
-  if (late || error instanceof errors.HeadersTimeoutError || error instanceof errors.BodyTimeoutError || error instanceof errors.ConnectTimeoutError) {
+  if (
+    late ||
+    error instanceof errors.HeadersTimeoutError ||
+    error instanceof errors.BodyTimeoutError ||
+    error instanceof errors.ConnectTimeoutError
+  ) {
     return "timeout"
   }
   for (let cause = error; cause instanceof Error; cause = cause.cause) {

@@ -6,7 +6,15 @@
  * A sealed value is: version (1 byte), length of the key id and the key id (empty under a data key), nonce (12),
  * ciphertext and tag (16).
  */
-import { createCipheriv, createDecipheriv, createHmac, createSecretKey, type KeyObject, randomBytes, timingSafeEqual } from "node:crypto"
+import {
+  createCipheriv,
+  createDecipheriv,
+  createHmac,
+  createSecretKey,
+  type KeyObject,
+  randomBytes,
+  timingSafeEqual,
+} from "node:crypto"
 import { Context, Effect, Layer, Redacted, Schema } from "effect"
 
 /** The value was altered, belongs elsewhere, or its key is not among ours. */
@@ -71,7 +79,10 @@ const opening = (place: Place, open: () => Uint8Array): Effect.Effect<Uint8Array
 
 const macLength = 16
 const mac = (key: KeyObject, purpose: string, text: string): Buffer =>
-  createHmac("sha256", key).update(JSON.stringify(["stamp", purpose, text])).digest().subarray(0, macLength)
+  createHmac("sha256", key)
+    .update(JSON.stringify(["stamp", purpose, text]))
+    .digest()
+    .subarray(0, macLength)
 
 const dataKeyPlace = (org: string): Place => ({ table: "org", column: "data_key", row: org, org })
 const canaryPlace: Place = { table: "sealing_canary", column: "sealed", row: "1", org: "" }
@@ -108,20 +119,24 @@ export class Sealing extends Context.Service<
         }),
       openDataKey: (org, sealed) => {
         const place = dataKeyPlace(org)
-        return Effect.map(opening(place, () => openWith(masterKey, place, sealed)), (bytes) =>
-          Redacted.make(createSecretKey(bytes)),
+        return Effect.map(
+          opening(place, () => openWith(masterKey, place, sealed)),
+          (bytes) => Redacted.make(createSecretKey(bytes)),
         )
       },
       seal: (key, place, plaintext) => Effect.sync(() => sealWith(Redacted.value(key), "", place, plaintext)),
       open: (key, place, sealed) => opening(place, () => openWith(() => Redacted.value(key), place, sealed)),
       sealCanary: Effect.sync(() => sealWith(master.key, master.id, canaryPlace, canaryText)),
       openCanary: (sealed) => Effect.asVoid(opening(canaryPlace, () => openWith(masterKey, canaryPlace, sealed))),
-      stamp: (purpose, text) => Buffer.concat([mac(master.key, purpose, text), Buffer.from(text)]).toString("base64url"),
+      stamp: (purpose, text) =>
+        Buffer.concat([mac(master.key, purpose, text), Buffer.from(text)]).toString("base64url"),
       unstamp: (purpose, stamped) => {
         const bytes = Buffer.from(stamped, "base64url")
         if (bytes.length <= macLength || bytes.toString("base64url") !== stamped) return undefined
         const text = bytes.subarray(macLength).toString()
-        return masterKeys.some(({ key }) => timingSafeEqual(mac(key, purpose, text), bytes.subarray(0, macLength))) ? text : undefined
+        return masterKeys.some(({ key }) => timingSafeEqual(mac(key, purpose, text), bytes.subarray(0, macLength)))
+          ? text
+          : undefined
       },
     })
   }

@@ -34,11 +34,12 @@ const timeout = { statement_timeout: String(Timing.statementTimeoutMillis) }
 const client = <I>(
   tag: Context.Key<I, PgClient.PgClient>,
   settings: ConnectionSettings,
-  pool: Pick<PgClient.PgPoolConfig, "multiplex" | "multiplexConcurrency" | "maxConnections" | "minConnections" | "startupParameters">,
+  pool: Pick<
+    PgClient.PgPoolConfig,
+    "multiplex" | "multiplexConcurrency" | "maxConnections" | "minConnections" | "startupParameters"
+  >,
 ): Layer.Layer<I, SqlError.SqlError> =>
-  Layer.effectContext(
-    Effect.map(Effect.service(PgClient.PgClient), (sql) => Context.make(tag, sql)),
-  ).pipe(
+  Layer.effectContext(Effect.map(Effect.service(PgClient.PgClient), (sql) => Context.make(tag, sql))).pipe(
     Layer.provide(
       Layer.fresh(PgClient.layer({ ...settings, applicationName: `svc:${tag.key.split("/").at(-1)}`, ...pool })),
     ),
@@ -48,8 +49,17 @@ export const layer = (
   settings: ConnectionSettings,
 ): Layer.Layer<Reads | Writes | Unhurried | ClusterSql, SqlError.SqlError> =>
   Layer.mergeAll(
-    client(Reads, settings, { multiplex: true, maxConnections: 4, startupParameters: { ...timeout, default_transaction_read_only: "on" } }),
-    client(Writes, settings, { multiplex: true, multiplexConcurrency: 4, maxConnections: 8, startupParameters: timeout }),
+    client(Reads, settings, {
+      multiplex: true,
+      maxConnections: 4,
+      startupParameters: { ...timeout, default_transaction_read_only: "on" },
+    }),
+    client(Writes, settings, {
+      multiplex: true,
+      multiplexConcurrency: 4,
+      maxConnections: 8,
+      startupParameters: timeout,
+    }),
     client(Unhurried, settings, { maxConnections: 2, startupParameters: {} }),
     client(ClusterSql, settings, { maxConnections: 2, startupParameters: timeout }),
   )
@@ -68,7 +78,9 @@ const transient = new Set([
 const transientMessage = /terminating connection|the database system is|too many clients|server closed|shutting down/i
 
 export const isTransient = (error: SqlError.SqlError): boolean =>
-  transient.has(error.reason._tag) || transientMessage.test(String(error.reason.cause)) || transientMessage.test(error.reason.message ?? "")
+  transient.has(error.reason._tag) ||
+  transientMessage.test(String(error.reason.cause)) ||
+  transientMessage.test(error.reason.message ?? "")
 
 export const unavailable = () =>
   new Unavailable({ detail: "The database did not answer in time.", retry_after_seconds: 1 })
@@ -80,8 +92,7 @@ export const orUnavailable = <A, E, R>(
   Effect.catchIf(
     effect,
     (error): error is E & SqlError.SqlError => SqlError.isSqlError(error),
-    (error): Effect.Effect<never, Unavailable> =>
-      isTransient(error) ? Effect.fail(unavailable()) : Effect.die(error),
+    (error): Effect.Effect<never, Unavailable> => (isTransient(error) ? Effect.fail(unavailable()) : Effect.die(error)),
   ) as Effect.Effect<A, Exclude<E, SqlError.SqlError> | Unavailable, R>
 
 export type Sql = SqlClient.SqlClient

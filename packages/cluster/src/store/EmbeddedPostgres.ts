@@ -57,7 +57,10 @@ const ensureRunning = Effect.fnUntraced(function* (installation: Server.Installa
       duration: startDeadline,
       orElse: () => Effect.fail(failure(`PostgreSQL is not ready in time:\n${Server.lastLogLines(installation.home)}`)),
     }),
-    Effect.catchIf((error) => error === "not yet", () => Effect.never),
+    Effect.catchIf(
+      (error) => error === "not yet",
+      () => Effect.never,
+    ),
     Effect.raceFirst(diedEarly(installation.home)),
   )
 }, Effect.scoped)
@@ -77,15 +80,16 @@ const diedEarly = (home: string): Effect.Effect<never, EmbeddedPostgresError> =>
 
 /** Starts the server again when it dies under us. */
 const supervise = (installation: Server.Installation) =>
-  Effect.suspend(() => (running(Server.dataOf(installation.home)) === undefined ? restart(installation) : Effect.void)).pipe(
-    Effect.repeat(Schedule.spaced(watchInterval)),
-    Effect.forkScoped,
-  )
+  Effect.suspend(() =>
+    running(Server.dataOf(installation.home)) === undefined ? restart(installation) : Effect.void,
+  ).pipe(Effect.repeat(Schedule.spaced(watchInterval)), Effect.forkScoped)
 
 const restart = (installation: Server.Installation) =>
   Effect.logWarning("PostgreSQL is gone; starting it again").pipe(
     Effect.andThen(ensureRunning(installation)),
-    Effect.catchTag("EmbeddedPostgresError", (error) => Effect.logError("PostgreSQL could not be started again", error)),
+    Effect.catchTag("EmbeddedPostgresError", (error) =>
+      Effect.logError("PostgreSQL could not be started again", error),
+    ),
   )
 
 /** The last one out waits until the server has written everything down. */
@@ -136,4 +140,7 @@ export const open = Effect.fn("EmbeddedPostgres.open")(function* (options: {
 
 /** Bytes that the file system of a directory has free for us. */
 export const freeBytes = (directory: string): Effect.Effect<number, EmbeddedPostgresError> =>
-  Effect.map(attemptPromise(() => fs.promises.statfs(directory)), (stat) => stat.bavail * stat.bsize)
+  Effect.map(
+    attemptPromise(() => fs.promises.statfs(directory)),
+    (stat) => stat.bavail * stat.bsize,
+  )

@@ -27,7 +27,10 @@ export const layer = ({ first, last }: PortRange) =>
         const [row] = yield* sql<{ used: number }>`
           select count(*)::int as used from tunnel_port where identity_id is not null and port between ${first} and ${last}`
         const share = row!.used / (last - first + 1)
-        const finding: Finding = { status: share >= nearlyFull ? "warn" : "pass", detail: `${Math.round(share * 100)} % of the ports in use` }
+        const finding: Finding = {
+          status: share >= nearlyFull ? "warn" : "pass",
+          detail: `${Math.round(share * 100)} % of the ports in use`,
+        }
         return finding
       }),
     ),

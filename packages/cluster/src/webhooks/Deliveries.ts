@@ -121,14 +121,19 @@ export const record = Effect.fnUntraced(function* (
     yield* sql`with ${recorded} select 1 from recorded`
     return
   }
-  yield* sql`with ${recorded}, ${raiseForIdentity(sql, "recorded", {
-    eventId: yield* makeUuidV7,
-    type: "webhook.failed",
-    org: identity.orgId,
-    identity,
-    data: failureData(delivery, attempt),
-    at: now,
-  }, delivery.webhook_id)} select 1 from recorded`
+  yield* sql`with ${recorded}, ${raiseForIdentity(
+    sql,
+    "recorded",
+    {
+      eventId: yield* makeUuidV7,
+      type: "webhook.failed",
+      org: identity.orgId,
+      identity,
+      data: failureData(delivery, attempt),
+      at: now,
+    },
+    delivery.webhook_id,
+  )} select 1 from recorded`
 })
 
 const failureData = (delivery: Leased, attempt: Attempt) => ({
@@ -142,7 +147,11 @@ const failureData = (delivery: Leased, attempt: Attempt) => ({
 })
 
 /** Attempts whose process died: their leases have run out. They count as attempts, since the target may have seen them. */
-export const abandoned = (sql: Sql, identityId: string, now: Date): Effect.Effect<ReadonlyArray<Leased>, SqlError.SqlError> =>
+export const abandoned = (
+  sql: Sql,
+  identityId: string,
+  now: Date,
+): Effect.Effect<ReadonlyArray<Leased>, SqlError.SqlError> =>
   sql`
     select d.id, d.webhook_id, d.event_id, d.event_type, d.replay, d.attempts, w.url, d.status = 'queued' as first,
            d.attempt_started_at as started_at, e.data as event_data, e.created_at as event_created_at

@@ -52,7 +52,11 @@ const make = Effect.gen(function* () {
         ),
       ),
     /** Newest first. */
-    deliveries: Effect.fn("WebhookQueries.deliveries")(function* (identityId: string, webhookId: string, limit: number) {
+    deliveries: Effect.fn("WebhookQueries.deliveries")(function* (
+      identityId: string,
+      webhookId: string,
+      limit: number,
+    ) {
       const [webhook] = yield* sql`select 1 from webhook where id = ${webhookId} and identity_id = ${identityId}`
       if (webhook === undefined) return yield* new NotFound({ detail: "There is no such Webhook." })
       const rows = yield* sql<DeliveryRow>`
@@ -62,9 +66,7 @@ const make = Effect.gen(function* () {
     delivery: (id: string) =>
       orUnavailable(
         Effect.flatMap(sql<DeliveryRow>`select ${deliveryColumns} from delivery where id = ${id}`, ([row]) =>
-          row === undefined
-            ? Effect.fail(new NotFound({ detail: "There is no such delivery." }))
-            : deliveryView(row),
+          row === undefined ? Effect.fail(new NotFound({ detail: "There is no such delivery." })) : deliveryView(row),
         ),
       ),
   }

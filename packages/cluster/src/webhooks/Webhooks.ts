@@ -1,5 +1,5 @@
 /** Registering Webhooks and queueing replays: the writes an Identity's actor makes for them. */
-import { Replay as ReplayMessage, type RegisterWebhook } from "@svc/domain/identity/IdentityProtocol"
+import type { Replay as ReplayMessage, RegisterWebhook } from "@svc/domain/identity/IdentityProtocol"
 import { Conflict, NotFound, WebhookMismatch } from "@svc/domain/problems/Problem"
 import { Effect, Redacted } from "effect"
 import type { SqlError, Statement } from "effect/sql"

@@ -11,9 +11,12 @@ export const Uuid = Schema.String.check(Schema.isUUID())
 /** One addr-spec as people type it; comparison is by the lower-cased form. At most 254 octets (RFC 5321 section 4.5.3.1). */
 export const EmailAddress = Schema.String.check(
   Schema.isMaxLength(254),
-  Schema.isPattern(/^[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]{1,64}@[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?(?:\.[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?)*$/, {
-    expected: "an email address",
-  }),
+  Schema.isPattern(
+    /^[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]{1,64}@[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?(?:\.[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?)*$/,
+    {
+      expected: "an email address",
+    },
+  ),
 )
 
 export const Org = Schema.Struct({

@@ -1,8 +1,25 @@
 /** "Account and authentication" and "API keys" of interface.md, as far as sign-up, sign-in and Admin Keys go. */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema } from "effect/http-api"
-import { InviteRequired, MagicLinkInvalid, NotFound, RateLimited, TosNotAccepted, Unavailable } from "../problems/Problem.ts"
-import { ApiKey, CallerView, MagicLinkAnswer, MagicLinkRequest, Org, Registration, Session, TermsStatus, Uuid } from "./Account.ts"
+import {
+  InviteRequired,
+  MagicLinkInvalid,
+  NotFound,
+  RateLimited,
+  TosNotAccepted,
+  Unavailable,
+} from "../problems/Problem.ts"
+import {
+  ApiKey,
+  CallerView,
+  MagicLinkAnswer,
+  MagicLinkRequest,
+  Org,
+  Registration,
+  Session,
+  TermsStatus,
+  Uuid,
+} from "./Account.ts"
 import { Access, Authorization } from "./Authorization.ts"
 
 /** Sign-up and sign-in take no credential. */
@@ -25,10 +42,10 @@ export class SessionApi extends HttpApiGroup.make("session")
     HttpApiEndpoint.get("read", "/api/auth/session", {
       success: Schema.Struct({ session: Schema.NullOr(Session), org: Org, tos: TermsStatus }),
     }).annotate(Access, "any"),
-    HttpApiEndpoint.delete("revoke", "/api/auth/session", { success: HttpApiSchema.NoContent, error: Unavailable }).annotate(
-      Access,
-      "session",
-    ),
+    HttpApiEndpoint.delete("revoke", "/api/auth/session", {
+      success: HttpApiSchema.NoContent,
+      error: Unavailable,
+    }).annotate(Access, "session"),
     HttpApiEndpoint.get("whoami", "/api/auth/whoami", {
       success: Schema.Struct({ org: Org, caller: CallerView }),
     }).annotate(Access, "any"),
@@ -40,13 +57,26 @@ export const MintedKey = Schema.Struct({ key: Schema.String, api_key: ApiKey })
 
 export class ApiKeyApi extends HttpApiGroup.make("api_keys")
   .add(
-    HttpApiEndpoint.get("list", "/api/keys", { success: Schema.Struct({ api_keys: Schema.Array(ApiKey) }), error: Unavailable }),
+    HttpApiEndpoint.get("list", "/api/keys", {
+      success: Schema.Struct({ api_keys: Schema.Array(ApiKey) }),
+      error: Unavailable,
+    }),
     HttpApiEndpoint.post("create", "/api/keys", {
-      payload: Schema.Struct({ name: Schema.String.check(Schema.isPattern(/^[^\u0000-\u001f\u007f]{1,100}$/u, { expected: "1 to 100 characters without control characters" })) }),
+      payload: Schema.Struct({
+        name: Schema.String.check(
+          Schema.isPattern(/^\P{Cc}{1,100}$/u, {
+            expected: "1 to 100 characters without control characters",
+          }),
+        ),
+      }),
       success: HttpApiSchema.WithHeaders(MintedKey.pipe(HttpApiSchema.status(201)), { location: Schema.String }),
       error: Unavailable,
     }),
-    HttpApiEndpoint.get("read", "/api/keys/:id", { params: { id: Uuid }, success: ApiKey, error: [NotFound, Unavailable] }),
+    HttpApiEndpoint.get("read", "/api/keys/:id", {
+      params: { id: Uuid },
+      success: ApiKey,
+      error: [NotFound, Unavailable],
+    }),
     HttpApiEndpoint.delete("revoke", "/api/keys/:id", {
       params: { id: Uuid },
       success: HttpApiSchema.NoContent,

@@ -5,7 +5,15 @@
  */
 import { Context } from "effect"
 import { HttpApiMiddleware, HttpApiSecurity } from "effect/http-api"
-import { AccountDeleting, AdminRequired, ForeignIdentity, OrgScopeRequired, SessionRequired, Unauthenticated, Unavailable } from "../problems/Problem.ts"
+import {
+  AccountDeleting,
+  AdminRequired,
+  ForeignIdentity,
+  OrgScopeRequired,
+  SessionRequired,
+  Unauthenticated,
+  Unavailable,
+} from "../problems/Problem.ts"
 import type { CredentialKind, Org } from "./Account.ts"
 
 /** The credential of a call, resolved; the Org is never named otherwise. */
@@ -35,6 +43,14 @@ export class Authorization extends HttpApiMiddleware.Service<Authorization, { pr
   {
     requiredForClient: true,
     security: { api_key: HttpApiSecurity.bearer },
-    error: [Unauthenticated, AccountDeleting, OrgScopeRequired, ForeignIdentity, SessionRequired, AdminRequired, Unavailable],
+    error: [
+      Unauthenticated,
+      AccountDeleting,
+      OrgScopeRequired,
+      ForeignIdentity,
+      SessionRequired,
+      AdminRequired,
+      Unavailable,
+    ],
   },
 ) {}

@@ -34,7 +34,8 @@ const crc32 = (text: string): number => {
 
 const checksum = (text: string): string => {
   let out = ""
-  for (let rest = crc32(text); out.length < checksumLength; rest = Math.floor(rest / 62)) out = alphabet[rest % 62] + out
+  for (let rest = crc32(text); out.length < checksumLength; rest = Math.floor(rest / 62))
+    out = alphabet[rest % 62] + out
   return out
 }
 

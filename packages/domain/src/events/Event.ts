@@ -40,7 +40,9 @@ export type IdentityEventType = typeof IdentityEventType.Type
 export const EventType = Schema.Literals([...identityEventTypes, ...orgEventTypes])
 export type EventType = typeof EventType.Type
 
-export const EventId = Schema.String.check(Schema.isPattern(/^evt_[0-9a-hjkmnp-tv-z]{26}$/, { expected: "an Event id (evt_…)" }))
+export const EventId = Schema.String.check(
+  Schema.isPattern(/^evt_[0-9a-hjkmnp-tv-z]{26}$/, { expected: "an Event id (evt_…)" }),
+)
 
 export const Event = Schema.Struct({
   id: EventId,

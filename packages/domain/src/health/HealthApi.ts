@@ -23,6 +23,9 @@ export type HealthReport = typeof HealthReport.Type
 
 export class HealthApi extends HttpApiGroup.make("health").add(
   HttpApiEndpoint.get("report", "/api/healthz", {
-    success: [HealthReport, HealthReport.annotate({ description: "An essential component is unhealthy" }).pipe(HttpApiSchema.status(503))],
+    success: [
+      HealthReport,
+      HealthReport.annotate({ description: "An essential component is unhealthy" }).pipe(HttpApiSchema.status(503)),
+    ],
   }),
 ) {}

@@ -53,9 +53,7 @@ export const Identity = Schema.Struct({
   }),
   saga: Saga,
   /** Time from sign-up to ready, on the Org's first ready Identity only. */
-  onboarding: Schema.NullOr(
-    Schema.Struct({ signed_up_at: Timestamp, ready_at: Timestamp, seconds: Schema.Finite }),
-  ),
+  onboarding: Schema.NullOr(Schema.Struct({ signed_up_at: Timestamp, ready_at: Timestamp, seconds: Schema.Finite })),
   created_at: Timestamp,
 })
 export type Identity = typeof Identity.Type

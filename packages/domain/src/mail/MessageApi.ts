@@ -7,7 +7,9 @@ import { Limit, Offset } from "../Paging.ts"
 import { NotFound, Unavailable } from "../problems/Problem.ts"
 import { Message, MessageSummary } from "./Message.ts"
 
-export const MessageId = Schema.String.check(Schema.isPattern(/^msg_[0-9a-hjkmnp-tv-z]{26}$/, { expected: "a message id (msg_…)" }))
+export const MessageId = Schema.String.check(
+  Schema.isPattern(/^msg_[0-9a-hjkmnp-tv-z]{26}$/, { expected: "a message id (msg_…)" }),
+)
 
 export class MessageApi extends HttpApiGroup.make("messages")
   .add(

@@ -2,6 +2,9 @@
 import { HttpApiMiddleware } from "effect/http-api"
 import { Internal, InvalidRequest, PayloadTooLarge, UnsupportedMediaType } from "./Problem.ts"
 
-export class ProblemRendering extends HttpApiMiddleware.Service<ProblemRendering>()("@svc/domain/problems/ProblemRendering", {
-  error: [InvalidRequest, PayloadTooLarge, UnsupportedMediaType, Internal],
-}) {}
+export class ProblemRendering extends HttpApiMiddleware.Service<ProblemRendering>()(
+  "@svc/domain/problems/ProblemRendering",
+  {
+    error: [InvalidRequest, PayloadTooLarge, UnsupportedMediaType, Internal],
+  },
+) {}

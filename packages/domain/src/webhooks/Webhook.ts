@@ -4,11 +4,17 @@ import { EventId, IdentityEventType } from "../events/Event.ts"
 import { Timestamp } from "../Timestamp.ts"
 
 const crockford = "[0-9a-hjkmnp-tv-z]{26}"
-export const WebhookId = Schema.String.check(Schema.isPattern(new RegExp(`^wh_${crockford}$`), { expected: "a Webhook id (wh_…)" }))
-export const DeliveryId = Schema.String.check(Schema.isPattern(new RegExp(`^dlv_${crockford}$`), { expected: "a delivery id (dlv_…)" }))
+export const WebhookId = Schema.String.check(
+  Schema.isPattern(new RegExp(`^wh_${crockford}$`), { expected: "a Webhook id (wh_…)" }),
+)
+export const DeliveryId = Schema.String.check(
+  Schema.isPattern(new RegExp(`^dlv_${crockford}$`), { expected: "a delivery id (dlv_…)" }),
+)
 
 /** Types of Events that concern an Identity, or `*` for all of them. */
-export const Subscription = Schema.NonEmptyArray(Schema.Union([IdentityEventType, Schema.Literal("*")])).check(Schema.isMaxLength(32))
+export const Subscription = Schema.NonEmptyArray(Schema.Union([IdentityEventType, Schema.Literal("*")])).check(
+  Schema.isMaxLength(32),
+)
 
 export const Webhook = Schema.Struct({
   id: WebhookId,

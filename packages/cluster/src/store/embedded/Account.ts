@@ -18,10 +18,15 @@ export const unprivileged = (directory: string): Account => {
     const stat = fs.statSync(known, { throwIfNoEntry: false })
     if (stat !== undefined && stat.uid !== 0) return { uid: stat.uid, gid: stat.gid }
   }
-  const accounts = fs.readFileSync("/etc/passwd", "utf8").split("\n").map((line) => line.split(":"))
+  const accounts = fs
+    .readFileSync("/etc/passwd", "utf8")
+    .split("\n")
+    .map((line) => line.split(":"))
   const row = accounts.find(([name]) => name === "postgres") ?? accounts.find(([name]) => name === "nobody")
   if (row === undefined) {
-    throw new Error("This is root, and there is no account postgres or nobody to run PostgreSQL as. Set DATABASE_URL to use a server of your own.")
+    throw new Error(
+      "This is root, and there is no account postgres or nobody to run PostgreSQL as. Set DATABASE_URL to use a server of your own.",
+    )
   }
   return { uid: Number(row[2]), gid: Number(row[3]) }
 }

@@ -18,7 +18,8 @@ export interface Lease {
 
 const quiet = (stream: unknown) => {
   // The lease alone must not keep the process alive.
-  if (typeof stream === "object" && stream !== null && "unref" in stream && typeof stream.unref === "function") stream.unref()
+  if (typeof stream === "object" && stream !== null && "unref" in stream && typeof stream.unref === "function")
+    stream.unref()
 }
 
 export const take = (home: string): Promise<Lease> =>

@@ -58,8 +58,14 @@ export const initialise = ({ home, native, account }: Installation) => {
   const made = spawnSync(
     executable(native, "initdb"),
     [
-      ...["-D", aside, "-U", superuser, "-A", "scram-sha-256", `--pwfile=${path.join(home, "password")}`, "-E", "UTF8"],
-      ...["--locale-provider=builtin", "--builtin-locale=C.UTF-8", "--locale=C"],
+      `--pgdata=${aside}`,
+      `--username=${superuser}`,
+      "--auth=scram-sha-256",
+      `--pwfile=${path.join(home, "password")}`,
+      "--encoding=UTF8",
+      "--locale-provider=builtin",
+      "--builtin-locale=C.UTF-8",
+      "--locale=C",
     ],
     { ...account, env: environment(), cwd: home, encoding: "utf8" },
   )

@@ -26,7 +26,9 @@ const isBusy = (error: Error) => /locked|busy/i.test(error.message)
 /** Held until the scope closes. */
 export const hold = (home: string): Effect.Effect<void, Error, Scope.Scope> =>
   Effect.acquireRelease(
-    attempt(path.join(home, "start.lock")).pipe(Effect.retry({ while: isBusy, schedule: Schedule.spaced("10 millis") })),
+    attempt(path.join(home, "start.lock")).pipe(
+      Effect.retry({ while: isBusy, schedule: Schedule.spaced("10 millis") }),
+    ),
     (database) => Effect.sync(() => database.close()),
     { interruptible: true },
   ).pipe(Effect.asVoid)

@@ -150,6 +150,18 @@ const statements = [
     primary key (identity_id, address)
   )`,
 
+  // Mail for the operator (postmaster@, abuse@).
+  `create table system_mail (
+    id uuid primary key,
+    envelope_from text not null,
+    sha256 bytea not null,
+    subject text not null,
+    raw bytea not null,
+    received_at timestamptz not null,
+    forwarded_at timestamptz,
+    unique (sha256, envelope_from)
+  )`,
+
   // --- Events and Webhooks. \`seq\` orders; \`xid\` lets a reader stop short of transactions still running.
   `create table event (
     seq bigint generated always as identity primary key,

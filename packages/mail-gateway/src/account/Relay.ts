@@ -1,0 +1,54 @@
+/** The service's own mail to people, handed to the relay of `SVC_SMTP_RELAY_URL` (`smtp://` or `smtps://`, with credentials). */
+import { type Letter, Postman, PostmanUnavailable } from "@svc/cluster/account/Postman"
+import { Effect, Layer, Redacted } from "effect"
+import { createTransport } from "nodemailer"
+
+export interface RelaySettings {
+  readonly url: Redacted.Redacted<string>
+  readonly from: string
+}
+
+/** Exactly one addr-spec: the library would read a list, a group or a name out of anything looser. */
+const oneAddress = /^[^\s,;:<>()"\\]+@[^\s,;:<>()"\\@]+$/
+
+export const layer = (settings: RelaySettings) =>
+  Layer.effect(
+    Postman,
+    Effect.gen(function* () {
+      const transport = yield* Effect.acquireRelease(
+        Effect.sync(() =>
+          createTransport({
+            url: Redacted.value(settings.url),
+            pool: true,
+            connectionTimeout: 10_000,
+            greetingTimeout: 10_000,
+            socketTimeout: 30_000,
+            disableFileAccess: true,
+            disableUrlAccess: true,
+          }),
+        ),
+        (transport) => Effect.sync(() => transport.close()),
+      )
+      return {
+        send: (letter: Letter) =>
+          oneAddress.test(letter.to)
+            ? Effect.tryPromise({
+                try: () =>
+                  transport.sendMail({
+                    from: settings.from,
+                    envelope: { from: settings.from, to: [letter.to] },
+                    to: letter.to,
+                    subject: letter.subject,
+                    text: letter.text,
+                    html: letter.html,
+                    headers: { "Auto-Submitted": "auto-generated" },
+                  }),
+                catch: (error) => new PostmanUnavailable({ message: String(error) }),
+              }).pipe(
+                Effect.tapError((error) => Effect.logWarning("The relay did not take a letter", error.message)),
+                Effect.asVoid,
+              )
+            : Effect.fail(new PostmanUnavailable({ message: "not one address" })),
+      }
+    }),
+  )

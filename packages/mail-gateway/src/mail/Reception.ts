@@ -1,0 +1,117 @@
+/**
+ * What the SMTP server asks of the rest of the service: whether a Mailbox takes mail (one indexed select, so that no
+ * actor is woken for a name that does not exist), and to take a message (the Identity's actor; durable when it answers).
+ */
+import type { ParsedMail, OriginVerdict } from "@svc/domain/mail/Message"
+import type { ReceivedMail } from "@svc/domain/identity/IdentityProtocol"
+import { makeUuidV7 } from "@svc/domain/Ids"
+import { ask, Identities } from "@svc/cluster/identity/Ask"
+import { carriedAtMost, storeAhead } from "@svc/cluster/mail/MessageContent"
+import { Reads, Writes } from "@svc/cluster/store/Database"
+import { Timing } from "@svc/cluster/Timing"
+import { Clock, Context, Effect, Layer, Schema } from "effect"
+
+/** Nothing is decided; the sender tries again later. */
+export class ReceptionUnavailable extends Schema.TaggedError<ReceptionUnavailable>()("ReceptionUnavailable", {}) {}
+
+/** The Mailbox does not take this message. */
+export class MailboxRefused extends Schema.TaggedError<MailboxRefused>()("MailboxRefused", {
+  reason: Schema.Literals(["full", "gone", "not_yet"]),
+}) {}
+
+export type RecipientStatus = "accept" | "unknown" | "not_yet" | "full"
+
+export interface Recipient {
+  /** Canonical Handle. */
+  readonly mailbox: string
+  /** As given in RCPT. */
+  readonly address: string
+  readonly tag: string | null
+}
+
+export interface IncomingMail {
+  /** Complete, with our trace fields on top, but without those of a recipient. */
+  readonly raw: Uint8Array
+  readonly parsed: ParsedMail
+  readonly origin: OriginVerdict
+  readonly envelopeFrom: string
+  /** SHA-256 of DATA as received. */
+  readonly sha256: Uint8Array
+}
+
+const encoder = new TextEncoder()
+
+/** RFC 5321 section 4.4, and where the message was delivered. */
+const ownTrace = (mail: IncomingMail, recipient: Recipient) =>
+  encoder.encode(`Return-Path: <${mail.envelopeFrom}>\r\nDelivered-To: ${recipient.address}\r\n`)
+
+const concat = (head: Uint8Array, tail: Uint8Array): Uint8Array => {
+  const whole = new Uint8Array(head.length + tail.length)
+  whole.set(head)
+  whole.set(tail, head.length)
+  return whole
+}
+
+const make = (options: { readonly mailboxBytes: number }) =>
+  Effect.gen(function* () {
+    const reads = yield* Reads
+    const writes = yield* Writes
+    const actors = yield* Identities
+    const unavailable = () => new ReceptionUnavailable()
+
+    return {
+      status: (mailbox: string): Effect.Effect<RecipientStatus, ReceptionUnavailable> =>
+        reads<{ status: string; full: boolean | null }>`
+          select i.status, m.bytes_used >= ${options.mailboxBytes}::bigint as full
+          from identity i left join mailbox m on m.identity_id = i.id where i.canonical = ${mailbox}`.pipe(
+          Effect.mapError(unavailable),
+          Effect.map(([row]) => {
+            if (row === undefined || row.status === "deleting") return "unknown"
+            if (row.status !== "ready") return "not_yet"
+            return row.full === true ? "full" : "accept"
+          }),
+        ),
+
+      deliver: Effect.fn("Reception.deliver")(function* (mail: IncomingMail, recipient: Recipient) {
+        const received_at = new Date(yield* Clock.currentTimeMillis)
+        const message_id = yield* makeUuidV7
+        const raw = concat(ownTrace(mail, recipient), mail.raw)
+        const { message_id: message_id_header, text, html, headers, search_text, ...envelope } = mail.parsed
+        const content = { raw, text, html, headers, search_text }
+        const large = raw.length > carriedAtMost
+        if (large) yield* Effect.mapError(storeAhead(writes, message_id, content, received_at), unavailable)
+        const message: ReceivedMail = {
+          ...envelope,
+          message_id,
+          message_id_header,
+          envelope_from: mail.envelopeFrom,
+          recipient: recipient.address,
+          tag: recipient.tag,
+          sha256: mail.sha256,
+          size: raw.length,
+          received_at,
+          origin: mail.origin,
+          content: large ? null : content,
+        }
+        yield* ask(actors.of(recipient.mailbox).ReceiveMail(message), Timing.askSmtp).pipe(
+          Effect.catchTags({
+            MailRefused: ({ reason }) => new MailboxRefused({ reason }),
+            unavailable: () => new ReceptionUnavailable(),
+          }),
+          Effect.catchDefect(() => new ReceptionUnavailable()),
+        )
+      }),
+
+      /** Mail turned away after its recipient was accepted; the Identity hears of it, the sender does not wait for that. */
+      refused: (
+        mailbox: string,
+        refusal: { readonly reason: "size" | "full"; readonly from: string },
+      ): Effect.Effect<void> => Effect.ignore(ask(actors.of(mailbox).RefuseMail(refusal))),
+    }
+  })
+
+export class Reception extends Context.Service<Reception, Effect.Success<ReturnType<typeof make>>>()(
+  "@svc/mail-gateway/mail/Reception",
+) {
+  static readonly layer = (options: { readonly mailboxBytes: number }) => Layer.effect(Reception, make(options))
+}

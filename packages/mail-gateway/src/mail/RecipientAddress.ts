@@ -1,0 +1,24 @@
+/** Whom an address of ours stands for: `Research-Bot+Invoices@…` is the Mailbox `researchbot` and the tag `invoices`. */
+import { canonical } from "@svc/domain/handles/Handle"
+
+export interface LocalPart {
+  /** The canonical Handle. */
+  readonly mailbox: string
+  /** The subaddress tag (RFC 5233): what follows the first `+`, lower case. */
+  readonly tag: string | null
+}
+
+/** Undefined for a local part that no Handle can have. */
+export const parse = (localPart: string): LocalPart | undefined => {
+  const text = localPart.toLowerCase()
+  const plus = text.indexOf("+")
+  const name = plus < 0 ? text : text.slice(0, plus)
+  if (!/^[a-z0-9-]{1,63}$/.test(name)) return undefined
+  return { mailbox: canonical(name), tag: plus < 0 ? null : text.slice(plus + 1) }
+}
+
+/** The two sides of an address; the domain lower case. */
+export const split = (address: string): { readonly local: string; readonly domain: string } => {
+  const at = address.lastIndexOf("@")
+  return { local: address.slice(0, at), domain: address.slice(at + 1).toLowerCase() }
+}

@@ -1,0 +1,42 @@
+/** The DNS that verdicts are judged by: a seam for tests, and in service a cache with a deadline for each look-up. */
+import { Resolver as NodeResolver } from "node:dns/promises"
+import { Cache, Context, Duration, Effect, Exit, Layer, Schema } from "effect"
+
+/** A look-up that failed. `code` is node's (`ENOTFOUND`, `ENODATA`, `ETIMEOUT`, …), which the verdict turns on. */
+export class LookupFailed extends Schema.TaggedError<LookupFailed>()("LookupFailed", { code: Schema.String }) {}
+
+export type Records = ReadonlyArray<string> | ReadonlyArray<ReadonlyArray<string>>
+
+export class Resolver extends Context.Service<
+  Resolver,
+  { readonly lookup: (name: string, type: string) => Effect.Effect<Records, LookupFailed> }
+>()("@svc/mail-gateway/mail/Resolver") {
+  static readonly layer = Layer.effect(
+    Resolver,
+    Effect.gen(function* () {
+      const dns = new NodeResolver({ timeout: 2_000, tries: 2 })
+      const cache = yield* Cache.makeWith(
+        (key: string) => {
+          const [type, name] = key.split(" ", 2) as [string, string]
+          return Effect.tryPromise({
+            try: () => dns.resolve(name, type) as Promise<Records>,
+            catch: (error) => new LookupFailed({ code: codeOf(error) }),
+          })
+        },
+        {
+          capacity: 10_000,
+          // That a name does not exist is worth remembering; that DNS did not answer is not.
+          timeToLive: (exit) =>
+            Exit.isSuccess(exit) ? Duration.minutes(5) : isAbsence(exit) ? Duration.minutes(1) : Duration.zero,
+        },
+      )
+      return { lookup: (name, type) => Cache.get(cache, `${type} ${name.toLowerCase()}`) }
+    }),
+  )
+}
+
+const codeOf = (error: unknown): string => (error instanceof Error && "code" in error ? String(error.code) : "EUNKNOWN")
+
+const isAbsence = (exit: Exit.Exit<unknown, LookupFailed>): boolean =>
+  Exit.isFailure(exit) &&
+  exit.cause.reasons.some((reason) => "error" in reason && /ENOTFOUND|ENODATA/.test(reason.error.code))

@@ -1,0 +1,272 @@
+/**
+ * The SMTP server: takes mail for the Mailboxes of the service (RFC 5321). A 250 to DATA means that the message is
+ * durable in every Mailbox it was for; whatever is out of reach is 451, and the sender keeps the message.
+ */
+import { makeUuidV7 } from "@svc/domain/Ids"
+import { check, pass } from "@svc/cluster/health/Health"
+import { selfSigned } from "@svc/cluster/net/SelfSigned"
+import { Cause, Clock, Context, Effect, FiberSet, Layer, Schema } from "effect"
+import { SMTPServer, type SMTPServerAddress, type SMTPServerDataStream, type SMTPServerSession } from "smtp-server"
+import { judge } from "./Origin.ts"
+import { parse } from "./ParsedMail.ts"
+import * as RecipientAddress from "./RecipientAddress.ts"
+import { type IncomingMail, type Recipient, Reception } from "./Reception.ts"
+import type { Resolver } from "./Resolver.ts"
+import * as Clients from "./smtp/Clients.ts"
+import * as Data from "./smtp/Data.ts"
+import * as Trace from "./smtp/Trace.ts"
+import { SystemMail } from "./SystemMail.ts"
+
+export interface SmtpSettings {
+  readonly host: string
+  /** 0 takes a free port. */
+  readonly port: number
+  /** The domain of Mailbox addresses, and the name the server goes by. */
+  readonly mailDomain: string
+  readonly maxBytes: number
+  readonly tls?: { readonly key: string; readonly cert: string } | undefined
+}
+
+/** A refusal as SMTP words it; the library adds the enhanced code of the reply code. */
+class Reply extends Error {
+  readonly responseCode: number
+  constructor(responseCode: number, message: string) {
+    super(message)
+    this.responseCode = responseCode
+  }
+}
+
+const replies = {
+  later: new Reply(451, "Temporary failure, try again later"),
+  unknown: new Reply(550, "No such mailbox here"),
+  notYet: new Reply(450, "The mailbox is being set up, try again later"),
+  full: new Reply(452, "The mailbox is full"),
+  tooLarge: new Reply(552, "The message is too large"),
+  bare_line_break: new Reply(554, "Lines must end with CR LF, and only there"),
+  nul: new Reply(554, "The message contains NUL"),
+  short_lines: new Reply(554, "The message is made of empty lines"),
+  loop: new Reply(554, "Too many hops, the message is going in circles"),
+  busy: new Reply(421, "Too many connections, try again in a moment"),
+}
+
+/** Time for one DATA, and for a session as a whole, in milliseconds; the library restarts its own at every byte. */
+const deadlines = { data: 5 * 60_000, session: 30 * 60_000, idle: 60_000, close: 5_000 }
+
+/** Local parts RFC 5321 section 4.5.1 and RFC 2142 require of every domain. */
+const systemParts = new Set(["postmaster", "abuse"])
+
+export class SmtpListener extends Context.Service<SmtpListener, { readonly port: number }>()(
+  "@svc/mail-gateway/mail/SmtpListener",
+) {}
+
+/** The port could not be listened on. */
+export class ListenFailed extends Schema.TaggedError<ListenFailed>()("ListenFailed", { message: Schema.String }) {}
+
+const listen = Effect.fnUntraced(function* (settings: SmtpSettings) {
+  const reception = yield* Reception
+  const system = yield* SystemMail
+  const run = yield* FiberSet.makeRuntimePromise<Resolver>()
+  const clients = Clients.make()
+  const admitted = new Set<string>()
+  const timers = new Map<string, NodeJS.Timeout>()
+
+  /** Runs what a callback of the library asks for; whatever fails unforeseen is our failure, not the sender's. */
+  const answer = <A>(work: Effect.Effect<A, Reply, Resolver>, done: (error: Reply | null, value?: A) => void) =>
+    void run(
+      work.pipe(
+        Effect.matchCauseEffect({
+          onSuccess: (value) => Effect.sync(() => done(null, value)),
+          onFailure: (cause) => {
+            const refusal = cause.reasons.find((reason) => Cause.isFailReason(reason))?.error
+            if (refusal !== undefined) return Effect.sync(() => done(refusal))
+            return Effect.andThen(
+              Cause.hasInterruptsOnly(cause)
+                ? Effect.void
+                : Effect.logError("An SMTP command ended in a defect", cause),
+              Effect.sync(() => done(replies.later)),
+            )
+          },
+        }),
+      ),
+    )
+
+  const judgeRecipient = Effect.fnUntraced(function* ({ address }: SMTPServerAddress) {
+    const { local, domain } = RecipientAddress.split(address)
+    if (domain !== settings.mailDomain.toLowerCase()) return yield* Effect.fail(replies.unknown)
+    if (systemParts.has(local.toLowerCase())) return
+    const recipient = RecipientAddress.parse(local)
+    if (recipient === undefined) return yield* Effect.fail(replies.unknown)
+    const status = yield* Effect.mapError(reception.status(recipient.mailbox), () => replies.later)
+    if (status === "unknown") return yield* Effect.fail(replies.unknown)
+    if (status === "not_yet") return yield* Effect.fail(replies.notYet)
+    if (status === "full") {
+      yield* Effect.forkDetach(reception.refused(recipient.mailbox, { reason: "full", from: "" }))
+      return yield* Effect.fail(replies.full)
+    }
+  })
+
+  const recipientsOf = (session: SMTPServerSession): ReadonlyArray<Recipient> =>
+    session.envelope.rcptTo.flatMap(({ address }) => {
+      const { local } = RecipientAddress.split(address)
+      if (systemParts.has(local.toLowerCase())) return []
+      const parsed = RecipientAddress.parse(local)
+      return parsed === undefined ? [] : [{ ...parsed, address }]
+    })
+
+  const sender = (session: SMTPServerSession) =>
+    session.envelope.mailFrom === false ? "" : session.envelope.mailFrom.address
+
+  /** Judged, parsed, and stored for every recipient; then and only then is it accepted. */
+  const accept = Effect.fnUntraced(function* (session: SMTPServerSession, received: Data.Received) {
+    const arrival = {
+      ip: session.remoteAddress,
+      helo: session.hostNameAppearsAs || "unknown",
+      mailFrom: sender(session),
+      host: settings.mailDomain,
+    }
+    const { origin, header } = yield* judge(received.raw, arrival)
+    const at = new Date(yield* Clock.currentTimeMillis)
+    const trace = Trace.received({ ...arrival, secure: session.secure, id: yield* makeUuidV7, at })
+    const head = Buffer.from(`${header === null ? "" : `${header}\r\n`}${trace}\r\n`)
+    const raw = Buffer.concat([head, Trace.withoutOurResults(received.raw, settings.mailDomain)])
+    const mail: IncomingMail = {
+      raw,
+      parsed: parse(raw),
+      origin,
+      envelopeFrom: arrival.mailFrom,
+      sha256: received.sha256,
+    }
+
+    const forSystem = session.envelope.rcptTo.filter(({ address }) =>
+      systemParts.has(RecipientAddress.split(address).local.toLowerCase()),
+    )
+    const outcomes = yield* Effect.forEach(
+      recipientsOf(session),
+      (recipient) => Effect.result(reception.deliver(mail, recipient)),
+      { concurrency: 10 },
+    )
+    if (forSystem.length > 0) yield* Effect.mapError(system.store(mail), () => replies.later)
+    // One reply for all: a repeat stores nothing twice where it was stored already.
+    const failures = outcomes.flatMap((outcome) => (outcome._tag === "Failure" ? [outcome.failure] : []))
+    if (failures.some((failure) => failure._tag === "ReceptionUnavailable" || failure.reason === "not_yet")) {
+      return yield* Effect.fail(replies.later)
+    }
+    const refusal = failures.find((failure) => failure._tag === "MailboxRefused")
+    if (refusal !== undefined && failures.length === outcomes.length && forSystem.length === 0) {
+      return yield* Effect.fail(refusal.reason === "full" ? replies.full : replies.unknown)
+    }
+    // Some Mailboxes have it, others never will: a repeat would change nothing for either.
+  })
+
+  const tellOversized = (session: SMTPServerSession) =>
+    Effect.forEach(
+      recipientsOf(session),
+      ({ mailbox }) => reception.refused(mailbox, { reason: "size", from: sender(session) }),
+      {
+        discard: true,
+      },
+    )
+
+  const onData = (
+    stream: SMTPServerDataStream,
+    session: SMTPServerSession,
+    done: (error?: Error | null, message?: string) => void,
+  ) => {
+    const data = Data.make(settings.maxBytes)
+    const close = () => connectionOf(session)?.close()
+    const late = setTimeout(close, deadlines.data)
+    stream.on("data", (chunk: Buffer) => {
+      data.push(chunk)
+      // A sender that goes on long after it could know better is cut off.
+      if (data.size() > settings.maxBytes * 2) close()
+    })
+    stream.once("error", () => clearTimeout(late))
+    stream.once("close", () => clearTimeout(late))
+    stream.once("end", () => {
+      clearTimeout(late)
+      const received = data.finish()
+      if (typeof received !== "string") {
+        answer(accept(session, received), (error) => (error === null ? done(null, "Accepted") : done(error)))
+      } else if (received === "too_large") {
+        answer(Effect.forkDetach(tellOversized(session)), () => done(replies.tooLarge))
+      } else done(replies[received])
+    })
+  }
+
+  const connectionOf = (session: SMTPServerSession) =>
+    [...server.connections].find((connection) => connection.id === session.id)
+
+  const tls = settings.tls ?? selfSigned([settings.mailDomain, "localhost"], new Date(yield* Clock.currentTimeMillis))
+
+  const server = new SMTPServer({
+    ...tls,
+    name: settings.mailDomain,
+    banner: "at your service",
+    size: settings.maxBytes,
+    rejectOversized: true,
+    authOptional: true,
+    disabledCommands: ["AUTH"],
+    disableReverseLookup: true,
+    hideENHANCEDSTATUSCODES: false,
+    maxRecipients: 100,
+    maxClients: Clients.limits.inAll + 100,
+    socketTimeout: deadlines.idle,
+    closeTimeout: deadlines.close,
+    logger: false,
+    onConnect: (session, done) => {
+      if (!clients.enter(session.remoteAddress, Date.now())) return done(replies.busy)
+      admitted.add(session.id)
+      timers.set(
+        session.id,
+        setTimeout(() => connectionOf(session)?.close(), deadlines.session),
+      )
+      done()
+    },
+    onClose: (session, done) => {
+      clearTimeout(timers.get(session.id))
+      timers.delete(session.id)
+      if (admitted.delete(session.id)) clients.leave(session.remoteAddress)
+      done()
+    },
+    onRcptTo: (address, _session, done) => answer(judgeRecipient(address), (error) => done(error)),
+    onData,
+  })
+  // A connection that breaks is the client's affair; without a listener it would end the process.
+  server.on("error", () => {})
+
+  yield* Effect.acquireRelease(
+    Effect.callback<void, ListenFailed>((resume) => {
+      server.server.once("error", (error) =>
+        resume(
+          Effect.fail(
+            new ListenFailed({ message: `SMTP cannot listen on ${settings.host}:${settings.port}: ${error.message}` }),
+          ),
+        ),
+      )
+      server.listen(settings.port, settings.host, () => resume(Effect.void))
+    }),
+    () => Effect.callback<void>((resume) => void server.close(() => resume(Effect.void))),
+  )
+  const address = server.server.address()
+  return {
+    port: typeof address === "object" && address !== null ? address.port : settings.port,
+    listening: () => server.server.listening,
+  }
+})
+
+export const layer = (settings: SmtpSettings) =>
+  Layer.effectContext(
+    Effect.gen(function* () {
+      const listener = yield* listen(settings)
+      return Context.make(SmtpListener, listener)
+    }),
+  ).pipe((listener) =>
+    Layer.merge(
+      listener,
+      check(
+        "smtp",
+        true,
+        Effect.map(SmtpListener, ({ port }) => ({ ...pass, detail: `listening on port ${port}` })),
+      ).pipe(Layer.provide(listener)),
+    ),
+  )

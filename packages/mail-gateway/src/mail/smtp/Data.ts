@@ -1,0 +1,78 @@
+/**
+ * The bytes of one DATA as they arrive: kept up to the size limit, hashed, and watched for what no honest sender
+ * sends: bare CR or LF, by which servers are made to disagree on where a message ends (RFC 5321 section 2.3.8), NUL,
+ * and floods of tiny lines. No I/O.
+ */
+import { createHash } from "node:crypto"
+
+export type Flaw = "bare_line_break" | "nul" | "short_lines" | "too_large" | "loop"
+
+const LF = 10
+const CR = 13
+
+/** Lines per byte above which a large message is one of dots or nothing, which costs far more than its size. */
+const flood = { fromLines: 200_000, bytesPerLine: 4 }
+
+/** RFC 5321 section 6.3: a message with more Received fields goes in circles. */
+const maxReceived = 100
+
+export interface Received {
+  readonly raw: Buffer
+  readonly sha256: Uint8Array
+}
+
+export const make = (maxBytes: number) => {
+  const hash = createHash("sha256")
+  let chunks: Array<Buffer> = []
+  let size = 0
+  let lines = 0
+  let afterCr = false
+  let flaw: Flaw | undefined
+
+  const inspect = (chunk: Buffer) => {
+    if (chunk.includes(0)) flaw = "nul"
+    // A CR at the end of the chunk before this one must be followed by our first byte.
+    if (afterCr && chunk[0] !== LF) flaw = "bare_line_break"
+    for (let at = chunk.indexOf(CR); at >= 0 && at < chunk.length - 1; at = chunk.indexOf(CR, at + 1)) {
+      if (chunk[at + 1] !== LF) flaw = "bare_line_break"
+    }
+    for (let at = chunk.indexOf(LF); at >= 0; at = chunk.indexOf(LF, at + 1)) {
+      lines++
+      if (at === 0 ? !afterCr : chunk[at - 1] !== CR) flaw = "bare_line_break"
+    }
+    afterCr = chunk[chunk.length - 1] === CR
+    if (lines > flood.fromLines && size < lines * flood.bytesPerLine) flaw = "short_lines"
+  }
+
+  return {
+    /** Takes the next bytes. After a flaw they are only counted. */
+    push: (chunk: Buffer): void => {
+      if (chunk.length === 0) return
+      size += chunk.length
+      if (size > maxBytes) flaw = "too_large"
+      if (flaw === undefined) inspect(chunk)
+      if (flaw !== undefined) {
+        chunks = []
+        return
+      }
+      hash.update(chunk)
+      chunks.push(chunk)
+    },
+    size: () => size,
+    flaw: () => flaw,
+    /** The message, or what is wrong with it. */
+    finish: (): Received | Flaw => {
+      if (flaw !== undefined) return flaw
+      if (afterCr) return "bare_line_break"
+      const raw = chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks)
+      if (receivedFields(raw) > maxReceived) return "loop"
+      return { raw, sha256: new Uint8Array(hash.digest()) }
+    },
+  }
+}
+
+const receivedFields = (raw: Buffer): number => {
+  const end = raw.indexOf("\r\n\r\n")
+  const head = raw.subarray(0, Math.min(end < 0 ? raw.length : end, 1024 * 1024)).toString("latin1")
+  return head.match(/^Received:/gim)?.length ?? 0
+}
