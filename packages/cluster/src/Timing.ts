@@ -19,6 +19,8 @@ export const Timing = {
   actorIdle: "2 minutes",
   /** How long running writes may take to end when a shard or the process leaves. */
   drain: "8 seconds",
+  /** What attempts under way get of that. */
+  settle: "3 seconds",
   /** From the start of an attempt until another may start: longer than any attempt lasts. */
   leaseMillis: 60_000,
   /** A Webhook's target has this long to answer (decisions.md "Events"). */

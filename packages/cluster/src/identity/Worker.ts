@@ -71,6 +71,8 @@ export const make = Effect.fnUntraced(function* (parts: {
       Effect.tapCause((cause) =>
         Cause.hasInterruptsOnly(cause) ? Effect.void : Effect.logWarning("The Identity's work was cut short", cause),
       ),
+      // When the shard or the process leaves, attempts under way get a moment to be recorded as what they were.
+      Effect.onInterrupt(() => deliveries.settle),
       Effect.ensuring(Effect.sync(() => (running = false))),
     )
   }).pipe(Effect.asVoid)

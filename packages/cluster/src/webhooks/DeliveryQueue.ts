@@ -9,6 +9,7 @@ import type { Owned } from "../identity/Ownership.ts"
 import { GuardedClient } from "../net/GuardedClient.ts"
 import { Sealing } from "../sealing/Sealing.ts"
 import { Writes } from "../store/Database.ts"
+import { Timing } from "../Timing.ts"
 import { abandoned, lease, type Leased, nextDue, type Outcome, record } from "./Deliveries.ts"
 import { signedHeaders } from "./Signature.ts"
 import { signingSecrets } from "./SigningSecrets.ts"
@@ -19,6 +20,8 @@ export interface DeliveryQueue {
   /** When the next waiting delivery is due, leases of other attempts included. */
   readonly nextDue: (identity: Owned) => Effect.Effect<Date | null, SqlError.SqlError>
   readonly underWay: () => number
+  /** Waits for the attempts under way, though not as long as a target may take. */
+  readonly settle: Effect.Effect<void>
 }
 
 const now = Effect.map(Clock.currentTimeMillis, (millis) => new Date(millis))
@@ -109,6 +112,7 @@ export const make: Effect.Effect<DeliveryQueue, never, Writes | GuardedClient | 
     return {
       dispatch,
       nextDue: (identity) => nextDue(sql, identity.id),
+      settle: Effect.asVoid(Effect.timeoutOption(FiberSet.awaitEmpty(attempts), Timing.settle)),
       underWay: () => [...taken.values()].reduce((sum, places) => sum + places.first + places.retry, 0),
     }
   },

@@ -1,5 +1,6 @@
 /** Org, Session, Terms status, Caller and API key views (interface.md "Resources and their fields"). */
 import { Schema } from "effect"
+import { Text } from "../Text.ts"
 import { Timestamp } from "../Timestamp.ts"
 
 export const languages = ["en", "de", "fr"] as const
@@ -70,7 +71,7 @@ export const MagicLinkRequest = Schema.Struct({
   email: EmailAddress,
   language: Schema.optionalKey(Language),
   tos_accepted: Schema.optionalKey(Schema.Boolean),
-  invite_code: Schema.optionalKey(Schema.String.check(Schema.isMaxLength(200))),
+  invite_code: Schema.optionalKey(Text.check(Schema.isMaxLength(200))),
 })
 export type MagicLinkRequest = typeof MagicLinkRequest.Type
 

@@ -20,6 +20,7 @@ import {
   TermsStatus,
   Uuid,
 } from "./Account.ts"
+import { Text } from "../Text.ts"
 import { Access, Authorization } from "./Authorization.ts"
 
 /** Sign-up and sign-in take no credential. */
@@ -30,7 +31,7 @@ export class SignInApi extends HttpApiGroup.make("sign_in").add(
     error: [InviteRequired, TosNotAccepted, RateLimited, Unavailable],
   }),
   HttpApiEndpoint.post("consumeMagicLink", "/api/auth/magic-link/consume", {
-    payload: Schema.Struct({ token: Schema.String.check(Schema.isMaxLength(200)) }),
+    payload: Schema.Struct({ token: Text.check(Schema.isMaxLength(200)) }),
     success: Schema.Struct({ session_token: Schema.String, session: Session, org: Org }),
     error: [MagicLinkInvalid, Unavailable],
   }),
@@ -63,7 +64,7 @@ export class ApiKeyApi extends HttpApiGroup.make("api_keys")
     }),
     HttpApiEndpoint.post("create", "/api/keys", {
       payload: Schema.Struct({
-        name: Schema.String.check(
+        name: Text.check(
           Schema.isPattern(/^\P{Cc}{1,100}$/u, {
             expected: "1 to 100 characters without control characters",
           }),

@@ -4,6 +4,7 @@ import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema } from "effect/http-api"
 import { Access, Authorization } from "../account/Authorization.ts"
 import { HandleParam } from "../identity/IdentityApi.ts"
 import { Limit } from "../Paging.ts"
+import { Text } from "../Text.ts"
 import { Conflict, InvalidCursor, NotFound, Unavailable, WebhookMismatch } from "../problems/Problem.ts"
 import { Delivery, WebhookId } from "../webhooks/Webhook.ts"
 import { Event, EventId, EventType } from "./Event.ts"
@@ -15,7 +16,7 @@ export class EventApi extends HttpApiGroup.make("events")
         type: Schema.optionalKey(EventType),
         handle: Schema.optionalKey(HandleParam),
         limit: Limit,
-        cursor: Schema.optionalKey(Schema.String.check(Schema.isMaxLength(500))),
+        cursor: Schema.optionalKey(Text.check(Schema.isMaxLength(500))),
       },
       success: Schema.Struct({ events: Schema.Array(Event), next_cursor: Schema.NullOr(Schema.String) }),
       error: [NotFound, InvalidCursor, Unavailable],

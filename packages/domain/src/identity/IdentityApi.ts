@@ -12,10 +12,11 @@ import {
   RateLimited,
   Unavailable,
 } from "../problems/Problem.ts"
+import { Text } from "../Text.ts"
 import { Identity, ShowOnceSecrets } from "./Identity.ts"
 
 /** Any spelling of a Handle names its Identity. */
-export const HandleParam = Schema.String.check(Schema.isMaxLength(200))
+export const HandleParam = Text.check(Schema.isMaxLength(200))
 
 const accepted = Identity.pipe(HttpApiSchema.status(202))
 
@@ -26,7 +27,7 @@ export class IdentityApi extends HttpApiGroup.make("identities")
       error: Unavailable,
     }).annotate(Access, "org"),
     HttpApiEndpoint.post("create", "/api/identities", {
-      payload: Schema.Struct({ handle: Schema.String.check(Schema.isMaxLength(200)) }),
+      payload: Schema.Struct({ handle: HandleParam }),
       success: accepted,
       error: [HandleInvalid, HandleTaken, HandleReserved, IdentityQuotaExhausted, RateLimited, Unavailable],
     }).annotate(Access, "org"),

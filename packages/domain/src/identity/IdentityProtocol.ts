@@ -94,7 +94,7 @@ export const Replay = Rpc.make("Replay", {
   error: failures(NotFound, Conflict, WebhookMismatch),
 })
 /** Drives what is due: saga steps and deliveries. Sent by the actor to itself and by `Overdue`; lasts while there is work. */
-export const Work = Rpc.make("Work", { error: failures() })
+export const Work = Rpc.make("Work", { error: failures() }).annotate(ClusterSchema.InterruptOnTermination, true)
 
 export const IdentityActor = Entity.fromRpcGroup(
   "Identity",

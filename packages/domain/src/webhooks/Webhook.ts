@@ -1,6 +1,7 @@
 /** Webhooks and their delivery log (decisions.md "Resources"). */
 import { Schema } from "effect"
 import { EventId, IdentityEventType } from "../events/Event.ts"
+import { Text } from "../Text.ts"
 import { Timestamp } from "../Timestamp.ts"
 
 const crockford = "[0-9a-hjkmnp-tv-z]{26}"
@@ -27,9 +28,9 @@ export const Webhook = Schema.Struct({
 export type Webhook = typeof Webhook.Type
 
 export const NewWebhook = Schema.Struct({
-  url: Schema.String.check(Schema.isMaxLength(2048)),
+  url: Text.check(Schema.isMaxLength(2048)),
   event_types: Subscription,
-  description: Schema.optionalKey(Schema.NullOr(Schema.String.check(Schema.isMaxLength(500)))),
+  description: Schema.optionalKey(Schema.NullOr(Text.check(Schema.isMaxLength(500)))),
 })
 export type NewWebhook = typeof NewWebhook.Type
 

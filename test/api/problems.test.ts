@@ -1,0 +1,154 @@
+import { table } from "@svc/domain/problems/Table"
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { type Answer, call, signUp } from "../harness/Client.ts"
+import { startService, type TestService } from "../harness/Service.ts"
+
+let service: TestService
+let session: string
+beforeAll(async () => {
+  service = await startService()
+  session = (await signUp(service.base)).session
+})
+afterAll(() => service.stop())
+
+describe("every refusal is a problem", () => {
+  const refusals: ReadonlyArray<readonly [string, () => Promise<Answer>, number, string]> = [
+    ["a path that does not exist", () => call(service.base, "GET", "/api/nothing"), 404, "not_found"],
+    [
+      "a method the path does not have",
+      () => call(service.base, "PATCH", "/api/keys", { token: session }),
+      405,
+      "method_not_allowed",
+    ],
+    ["no credential", () => call(service.base, "GET", "/api/keys"), 401, "unauthenticated"],
+    [
+      "garbage for a credential",
+      () => call(service.base, "GET", "/api/keys", { token: "svc_admin_x" }),
+      401,
+      "unauthenticated",
+    ],
+    [
+      "malformed JSON",
+      () => call(service.base, "POST", "/api/keys", { token: session, body: "{" }),
+      400,
+      "invalid_request",
+    ],
+    [
+      "a missing member",
+      () => call(service.base, "POST", "/api/keys", { token: session, body: {} }),
+      400,
+      "invalid_request",
+    ],
+    [
+      "an unknown member",
+      () => call(service.base, "POST", "/api/keys", { token: session, body: { name: "a", x: 1 } }),
+      400,
+      "invalid_request",
+    ],
+    [
+      "a wrong type",
+      () => call(service.base, "POST", "/api/keys", { token: session, body: { name: 1 } }),
+      400,
+      "invalid_request",
+    ],
+    [
+      "an unknown query parameter",
+      () => call(service.base, "GET", "/api/events?x=1", { token: session }),
+      400,
+      "invalid_request",
+    ],
+    [
+      "a limit out of range",
+      () => call(service.base, "GET", "/api/events?limit=201", { token: session }),
+      400,
+      "invalid_request",
+    ],
+    ["a malformed id", () => call(service.base, "GET", "/api/keys/12", { token: session }), 400, "invalid_request"],
+    [
+      "a cursor of our own making",
+      () => call(service.base, "GET", "/api/events?cursor=abc", { token: session }),
+      400,
+      "invalid_cursor",
+    ],
+    [
+      "another media type",
+      () =>
+        call(service.base, "POST", "/api/keys", {
+          token: session,
+          body: "name=a",
+          headers: { "content-type": "text/csv" },
+        }),
+      415,
+      "unsupported_media_type",
+    ],
+    [
+      "a body over 1 MiB",
+      () => call(service.base, "POST", "/api/keys", { token: session, body: { name: "a".repeat(1024 * 1024 + 1) } }),
+      413,
+      "payload_too_large",
+    ],
+    [
+      "NUL in a path",
+      () => call(service.base, "GET", "/api/identities/a%00b", { token: session }),
+      400,
+      "invalid_request",
+    ],
+  ]
+  for (const [what, make, status, code] of refusals) {
+    it(what, async () => {
+      const answer = await make()
+      expect([answer.status, answer.body.code]).toEqual([status, code])
+      expect(answer.headers.get("content-type")).toMatch("application/problem+json")
+      expect(answer.body).toMatchObject({
+        type: `/problems/${code}`,
+        status,
+        title: table[code as keyof typeof table].title,
+        agent_hint: table[code as keyof typeof table].agent_hint,
+        instance: answer.headers.get("request-id"),
+        doc_url: `${service.base}/problems/${code}`,
+      })
+      expect(answer.headers.get("x-content-type-options")).toBe("nosniff")
+      if (status === 405) expect(answer.headers.get("allow")).toBe("GET, POST")
+    })
+  }
+
+  it("names the member that is wrong by a JSON Pointer", async () => {
+    const answer = await call(service.base, "POST", "/api/keys", { token: session, body: { name: "a", "x/y": 1 } })
+    expect(answer.body.errors[0].path).toBe("/x~1y")
+  })
+
+  it("never echoes a credential", async () => {
+    const answer = await call(service.base, "GET", "/api/keys", { token: `${session}x` })
+    expect(JSON.stringify(answer.body)).not.toContain("svc_sess_")
+  })
+})
+
+describe("the pages behind problems", () => {
+  it("exist for each code of the table", async () => {
+    for (const [code, row] of Object.entries(table)) {
+      const page: Answer = await call(service.base, "GET", `/problems/${code}`)
+      expect(page.status).toBe(200)
+      expect(page.body).toContain(`<code>${code}</code>`)
+      expect(String(page.body)).toContain(String(row.status))
+    }
+    expect((await call(service.base, "GET", "/problems/__proto__")).status).toBe(404)
+  })
+})
+
+describe("health", () => {
+  it("lists each part of the process", async () => {
+    const { status, body, headers } = await call(service.base, "GET", "/api/healthz")
+    expect([status, body.status, body.version, headers.get("cache-control")]).toEqual([
+      200,
+      "pass",
+      "0.1.0",
+      "no-store",
+    ])
+    expect(body.components.map(({ name }: { name: string }) => name).sort()).toEqual([
+      "cluster",
+      "database",
+      "smtp",
+      "tunnel_ports",
+    ])
+  })
+})

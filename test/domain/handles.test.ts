@@ -1,0 +1,56 @@
+import { canonical, check } from "@svc/domain/handles/Handle"
+import { productHostnames, reserved } from "@svc/domain/handles/Reserved"
+import * as fc from "fast-check"
+import { describe, expect, it } from "vitest"
+
+const judge = (name: string) => check(name, { brand: "agentidentity" })._tag
+
+describe("Handle rules", () => {
+  it.each([
+    ["ada", "Ok"],
+    ["Grace-Hopper", "Ok"],
+    ["a1b2", "Ok"],
+    ["a".repeat(63), "Ok"],
+    ["ab", "Invalid"],
+    ["a-b", "Invalid"],
+    ["a".repeat(64), "Invalid"],
+    ["-abc", "Invalid"],
+    ["abc-", "Invalid"],
+    ["ab_c", "Invalid"],
+    ["äbc", "Invalid"],
+    ["a.bc", "Invalid"],
+    ["xn--abc", "Invalid"],
+    ["ab--cd", "Invalid"],
+    ["", "Invalid"],
+    ["postmaster", "Reserved"],
+    ["Post-Master", "Reserved"],
+    ["claude", "Reserved"],
+    ["open-ai", "Reserved"],
+    ["my-agent", "Reserved"],
+    ["theagent-identitybot", "Reserved"],
+    ["claudette", "Ok"],
+  ])("%s is %s", (name, verdict) => expect(judge(name)).toBe(verdict))
+
+  it("reserve every hostname the product uses", () => {
+    for (const name of productHostnames) expect(reserved.has(canonical(name)), name).toBe(true)
+  })
+
+  it("take spellings that differ in case and hyphens for one name", () => {
+    fc.assert(
+      fc.property(fc.stringMatching(/^[a-z0-9]{3,20}$/), fc.nat(), (name, at) => {
+        const cut = 1 + (at % (name.length - 1))
+        const spelled = `${name.slice(0, cut)}-${name.slice(cut)}`.toUpperCase()
+        expect(canonical(spelled)).toBe(name)
+      }),
+    )
+  })
+
+  it("let through nothing that is no DNS label", () => {
+    fc.assert(
+      fc.property(fc.string({ maxLength: 70 }), (name) => {
+        const verdict = check(name, { brand: "" })
+        if (verdict._tag === "Ok") expect(verdict.handle).toMatch(/^[a-z0-9]([a-z0-9-]{1,61})[a-z0-9]$/)
+      }),
+    )
+  })
+})

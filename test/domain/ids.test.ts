@@ -1,0 +1,55 @@
+import { fromPublic, makeUuidV7, toPublic } from "@svc/domain/Ids"
+import { displayPrefix, kindOf, make } from "@svc/domain/account/Token"
+import { Effect } from "effect"
+import * as fc from "fast-check"
+import { describe, expect, it } from "vitest"
+
+describe("ids", () => {
+  it("are version 7 uuids that sort in the order they were made", () => {
+    const ids = Array.from({ length: 5_000 }, () => Effect.runSync(makeUuidV7))
+    expect(ids[0]).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/)
+    expect(ids.toSorted()).toEqual(ids)
+    expect(new Set(ids).size).toBe(ids.length)
+  })
+  it("go to their public form and back, keeping the order", () => {
+    fc.assert(
+      fc.property(fc.uuid(), fc.uuid(), (a, b) => {
+        expect(fromPublic("evt_", toPublic("evt_", a))).toBe(a)
+        expect(toPublic("evt_", a) < toPublic("evt_", b)).toBe(a < b)
+      }),
+    )
+  })
+  it("are nothing but the ids of their own prefix", () => {
+    const id = toPublic("evt_", Effect.runSync(makeUuidV7))
+    expect(id).toMatch(/^evt_[0-9a-hjkmnp-tv-z]{26}$/)
+    expect(fromPublic("wh_", id)).toBeUndefined()
+    expect(fromPublic("evt_", id.toUpperCase())).toBeUndefined()
+    expect(fromPublic("evt_", `evt_z${id.slice(5)}`)).toBeUndefined()
+    expect(fromPublic("evt_", id.replace(/.$/, "u"))).toBeUndefined()
+  })
+})
+
+describe("credentials", () => {
+  it("tell their kind and nothing else does", () => {
+    fc.assert(
+      fc.property(
+        fc.uint8Array({ minLength: 32, maxLength: 32 }),
+        fc.constantFrom("session", "admin_key", "identity_key"),
+        fc.nat(),
+        (random, kind, at) => {
+          const token = make(kind, random)
+          expect(kindOf(token)).toBe(kind)
+          expect(token).toMatch(/^svc_(sess|admin|id)_[0-9A-Za-z]{49}$/)
+          expect(token.startsWith(displayPrefix(token))).toBe(true)
+          const position = token.length - 1 - (at % 49)
+          const other = token[position] === "0" ? "1" : "0"
+          expect(kindOf(token.slice(0, position) + other + token.slice(position + 1))).toBeUndefined()
+        },
+      ),
+    )
+  })
+  it("keep all 256 bits apart", () => {
+    expect(make("session", new Uint8Array(32))).toContain("0".repeat(43))
+    expect(make("session", new Uint8Array(32).fill(255))).not.toBe(make("session", new Uint8Array(32).fill(254)))
+  })
+})

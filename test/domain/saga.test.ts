@@ -1,0 +1,52 @@
+import { currentStep, fail, rerun, start, succeed, triesPerStep } from "@svc/cluster/identity/Saga"
+import { attemptsInAll, nextAttemptAt } from "@svc/domain/webhooks/RetrySchedule"
+import { describe, expect, it } from "vitest"
+
+const now = new Date("2026-11-20T12:00:00.000Z")
+
+describe("the provisioning saga", () => {
+  it("goes through its steps in order and is complete after the last", () => {
+    let saga = start("provisioning", now)
+    const order: Array<string> = []
+    for (let step = currentStep(saga); step !== undefined; step = currentStep(saga)) {
+      order.push(step)
+      saga = succeed(saga, step, now)
+    }
+    expect(order).toEqual(["mailbox", "tunnel", "card", "identity_key"])
+    expect(saga.status).toBe("completed")
+    expect(saga.finished_at).toEqual(now)
+  })
+
+  it("tries a step six times, waiting 1, 2, 4, 8 and 16 s give or take a fifth, then fails for good", () => {
+    let saga = succeed(start("provisioning", now), "mailbox", now)
+    const waits: Array<number> = []
+    for (let tries = 1; tries <= triesPerStep; tries++) {
+      const failed = fail(saga, "tunnel", "no port", now, tries % 2)
+      saga = failed.saga
+      if (failed.dueAt !== undefined) waits.push((failed.dueAt.getTime() - now.getTime()) / 1000)
+    }
+    expect(waits.map((wait) => Math.round(wait * 10) / 10)).toEqual([1.2, 1.6, 4.8, 6.4, 19.2])
+    expect(saga.status).toBe("failed")
+    expect(saga.steps.map(({ status }) => status)).toEqual(["done", "failed", "pending", "pending"])
+    expect(saga.steps[1]).toMatchObject({ attempts: 6, error: "no port", finished_at: now })
+  })
+
+  it("runs again from the failed step, the finished ones stay done", () => {
+    let saga = succeed(start("provisioning", now), "mailbox", now)
+    for (let tries = 1; tries <= triesPerStep; tries++) saga = fail(saga, "tunnel", "x", now, 0).saga
+    const again = rerun(saga)
+    expect(again.status).toBe("running")
+    expect(currentStep(again)).toBe("tunnel")
+    expect(again.steps[0]!.status).toBe("done")
+  })
+})
+
+describe("a delivery's next attempt", () => {
+  it("follows the table of the requirement, seven in all", () => {
+    const seconds = Array.from({ length: 8 }, (_, i) => nextAttemptAt(i + 1, now)).map(
+      (at) => at && (at.getTime() - now.getTime()) / 1000,
+    )
+    expect(seconds).toEqual([30, 300, 1800, 7200, 21_600, 86_400, undefined, undefined])
+    expect(attemptsInAll).toBe(7)
+  })
+})

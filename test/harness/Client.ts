@@ -1,0 +1,56 @@
+/** A client as an integrator would write one from the interface alone. */
+import { eventually } from "./Service.ts"
+
+export interface Answer<A = any> {
+  readonly status: number
+  readonly headers: Headers
+  readonly body: A
+}
+
+export const call = async <A = any>(
+  base: string,
+  method: string,
+  path: string,
+  options: { readonly token?: string; readonly body?: unknown; readonly headers?: Record<string, string> } = {},
+): Promise<Answer<A>> => {
+  const headers: Record<string, string> = { ...options.headers }
+  if (options.token !== undefined) headers["authorization"] = `Bearer ${options.token}`
+  if (options.body !== undefined) headers["content-type"] ??= "application/json"
+  const response = await fetch(`${base}${path}`, {
+    method,
+    headers,
+    redirect: "manual",
+    ...(options.body === undefined
+      ? {}
+      : { body: typeof options.body === "string" ? options.body : JSON.stringify(options.body) }),
+  })
+  const text = await response.text()
+  const json = /json/.test(response.headers.get("content-type") ?? "")
+  return { status: response.status, headers: response.headers, body: json ? JSON.parse(text) : text }
+}
+
+let people = 0
+
+/** A new Org: its session token and address. */
+export const signUp = async (base: string) => {
+  const email = `person-${Date.now().toString(36)}-${people++}@example.org`
+  const link = await call(base, "POST", "/api/auth/magic-link", { body: { email, tos_accepted: true } })
+  const token = new URL(link.body.dev_magic_link).searchParams.get("token")
+  const consumed = await call(base, "POST", "/api/auth/magic-link/consume", { body: { token } })
+  return { email, session: consumed.body.session_token as string, org: consumed.body.org }
+}
+
+let names = 0
+export const newHandle = (stem = "agent") => `${stem}x${Date.now().toString(36)}x${(names++).toString(36)}`
+
+/** A ready Identity and its secrets. */
+export const makeIdentity = async (base: string, token: string, handle = newHandle()) => {
+  const created = await call(base, "POST", "/api/identities", { token, body: { handle } })
+  if (created.status !== 202) throw new Error(`create answered ${created.status}: ${JSON.stringify(created.body)}`)
+  const identity = await eventually(
+    () => call(base, "GET", `/api/identities/${handle}`, { token }),
+    ({ body }) => body.status === "ready",
+  )
+  const secrets = await call(base, "GET", `/api/identities/${handle}/identity-key`, { token })
+  return { handle, identity: identity.body, secrets: secrets.body }
+}

@@ -1,0 +1,37 @@
+/** A database of one's own, copied from the migrated template and dropped with the test. */
+import { randomBytes } from "node:crypto"
+import * as Stores from "@svc/cluster/store/Database"
+import { Effect, Exit, Layer, Redacted, Scope } from "effect"
+import { inject } from "vitest"
+import { templateDatabase } from "./GlobalSetup.ts"
+
+export interface TestDatabase {
+  readonly settings: Stores.ConnectionSettings
+  readonly drop: () => Promise<void>
+}
+
+const administer = (statement: string) =>
+  Effect.runPromise(
+    Effect.scoped(
+      Effect.gen(function* () {
+        const sql = yield* Stores.Unhurried
+        yield* sql.unsafe(statement)
+      }).pipe(Effect.provide(Layer.fresh(Stores.layer({ ...connection(), database: "postgres" })))),
+    ),
+  )
+
+const connection = () => {
+  const server = inject("server")
+  return { ...server, password: Redacted.make(server.password) }
+}
+
+export const makeDatabase = async (): Promise<TestDatabase> => {
+  const database = `test_${randomBytes(6).toString("hex")}`
+  await administer(`create database ${database} template ${templateDatabase} strategy file_copy`)
+  return {
+    settings: { ...connection(), database },
+    drop: () => administer(`drop database ${database} with (force)`),
+  }
+}
+
+export const closeScope = (scope: Scope.Closeable) => Effect.runPromise(Scope.close(scope, Exit.void))

@@ -1,0 +1,42 @@
+/** Senders: a well-behaved one (nodemailer), and a bare conversation for those that are not. */
+import { connect } from "node:net"
+import { createTransport, type SendMailOptions } from "nodemailer"
+
+export const send = async (port: number, message: SendMailOptions) => {
+  const transport = createTransport({ host: "127.0.0.1", port, tls: { rejectUnauthorized: false } })
+  try {
+    return await transport.sendMail(message)
+  } finally {
+    transport.close()
+  }
+}
+
+/** Says each line (or bytes) when the reply to the one before has come; answers all replies. */
+export const converse = (port: number, says: ReadonlyArray<string | Buffer>): Promise<ReadonlyArray<string>> =>
+  new Promise((resolve, reject) => {
+    const replies: Array<string> = []
+    const socket = connect(port, "127.0.0.1")
+    let text = ""
+    let next = 0
+    socket.setTimeout(20_000, () => socket.destroy(new Error(`no reply after: ${replies.at(-1)}`)))
+    socket.on("data", (chunk) => {
+      text += chunk.toString("latin1")
+      // A reply is complete with its line `250 …` (not `250-…`).
+      for (let end = /^\d{3} .*\r\n/m.exec(text); end !== null; end = /^\d{3} .*\r\n/m.exec(text)) {
+        replies.push(text.slice(0, end.index + end[0].length).trim())
+        text = text.slice(end.index + end[0].length)
+        if (next < says.length) socket.write(says[next++]!)
+        else socket.end()
+      }
+    })
+    socket.on("close", () => resolve(replies))
+    socket.on("error", (error) => (replies.length > 0 ? resolve(replies) : reject(error)))
+  })
+
+/** The commands up to DATA for one recipient. */
+export const upToData = (to: string, from = "sender@example.org") => [
+  "EHLO client.example.org\r\n",
+  `MAIL FROM:<${from}>\r\n`,
+  `RCPT TO:<${to}>\r\n`,
+  "DATA\r\n",
+]

@@ -1,0 +1,36 @@
+/** A receiver of webhooks, as its owner would write it with `standardwebhooks`. */
+import { createServer, type IncomingHttpHeaders, type ServerResponse } from "node:http"
+import { Webhook } from "standardwebhooks"
+
+export interface Got {
+  readonly at: number
+  readonly headers: IncomingHttpHeaders
+  readonly body: any
+  readonly raw: string
+}
+
+export const startReceiver = async (
+  answer: (response: ServerResponse, got: Got) => void = (response) => response.end(),
+) => {
+  const got: Array<Got> = []
+  const server = createServer((request, response) => {
+    const chunks: Array<Buffer> = []
+    request.on("data", (chunk: Buffer) => chunks.push(chunk))
+    request.on("end", () => {
+      const raw = Buffer.concat(chunks).toString()
+      const one = { at: Date.now(), headers: request.headers, body: JSON.parse(raw), raw }
+      got.push(one)
+      answer(response, one)
+    })
+  })
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
+  const address = server.address()
+  const port = typeof address === "object" && address !== null ? address.port : 0
+  return {
+    url: `http://127.0.0.1:${port}/hook`,
+    got,
+    /** Throws unless the signature is good, as the library's users rely on. */
+    verify: (secret: string, one: Got) => new Webhook(secret).verify(one.raw, one.headers as Record<string, string>),
+    stop: () => new Promise<void>((resolve) => (server.closeAllConnections(), server.close(() => resolve()))),
+  }
+}

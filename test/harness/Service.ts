@@ -1,0 +1,75 @@
+/** The whole service in this process, as `svc serve` puts it together, on free ports and a database of its own. */
+import { createServer } from "node:net"
+import * as os from "node:os"
+import * as path from "node:path"
+import * as Serve from "@svc/cli/serve/Serve"
+import { load } from "@svc/cli/serve/Settings"
+import * as Stores from "@svc/cluster/store/Database"
+import { ConfigProvider, Effect, Layer, References, Scope } from "effect"
+import { closeScope, makeDatabase } from "./Database.ts"
+
+export const freePort = () =>
+  new Promise<number>((resolve) => {
+    const server = createServer().listen(0, "127.0.0.1", () => {
+      const address = server.address()
+      server.close(() => resolve(typeof address === "object" && address !== null ? address.port : 0))
+    })
+  })
+
+export interface ServiceOptions {
+  readonly env?: Readonly<Record<string, string>>
+  readonly parts?: Partial<Serve.Parts>
+}
+
+export const startService = async (options: ServiceOptions = {}) => {
+  const database = await makeDatabase()
+  const [httpPort, smtpPort] = [await freePort(), await freePort()]
+  const env = {
+    SVC_HTTP_PORT: String(httpPort),
+    SVC_SMTP_PORT: String(smtpPort),
+    SVC_MASTER_KEY: Buffer.alloc(32, 7).toString("base64"),
+    SVC_DATA_DIR: path.join(os.tmpdir(), "svc-test-unused"),
+    ...options.env,
+  }
+  const settings = await Effect.runPromise(
+    load.pipe(Effect.provide(ConfigProvider.layer(ConfigProvider.fromUnknown(env)))),
+  )
+  const scope = Scope.makeUnsafe()
+  const store = { connection: database.settings, place: "test", embeddedHome: undefined }
+  const layer = Serve.layer(settings, store, new Set(Serve.roles), { ...Serve.realParts, ...options.parts })
+  await Effect.runPromise(
+    Layer.buildWithScope(layer, scope).pipe(Effect.provideService(References.MinimumLogLevel, "Error")),
+  )
+  const stores = await Effect.runPromise(Layer.buildWithScope(Layer.fresh(Stores.layer(database.settings)), scope))
+  return {
+    base: settings.baseUrl,
+    httpPort,
+    smtpPort,
+    /** The store itself, to look at what the interface does not show. */
+    query: <A extends object>(run: (sql: Stores.Writes["Service"]) => Effect.Effect<ReadonlyArray<A>, unknown>) =>
+      Effect.runPromise(
+        Effect.flatMap(Effect.service(Stores.Writes), (sql) => run(sql)).pipe(
+          Effect.provideContext(stores),
+          Effect.orDie,
+        ),
+      ),
+    stop: async () => {
+      await closeScope(scope)
+      await database.drop()
+    },
+  }
+}
+
+export type TestService = Awaited<ReturnType<typeof startService>>
+
+/** Waits for a condition; a test that needs time waits for what it needs, never for a time. */
+export const eventually = async <A>(look: () => Promise<A>, holds: (value: A) => boolean, seconds = 15): Promise<A> => {
+  const deadline = Date.now() + seconds * 1000
+  while (true) {
+    const value = await look()
+    if (holds(value)) return value
+    if (Date.now() > deadline)
+      throw new Error(`did not come about in ${seconds} s; last seen: ${JSON.stringify(value)}`)
+    await new Promise((resolve) => setTimeout(resolve, 20))
+  }
+}

@@ -1,0 +1,229 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { call, makeIdentity, newHandle, signUp } from "../harness/Client.ts"
+import { converse, send, upToData } from "../harness/Mail.ts"
+import { eventually, startService, type TestService } from "../harness/Service.ts"
+
+let service: TestService
+let session: string
+beforeAll(async () => {
+  service = await startService({
+    env: { SVC_MESSAGE_BYTES: String(1024 * 1024), SVC_MAILBOX_BYTES: String(4 * 1024 * 1024) },
+  })
+  session = (await signUp(service.base)).session
+})
+afterAll(() => service.stop())
+
+const messages = async (handle: string) =>
+  (await call(service.base, "GET", `/api/identities/${handle}/messages`, { token: session })).body.messages
+const message = (handle: string, id: string) =>
+  call(service.base, "GET", `/api/identities/${handle}/messages/${id}`, { token: session })
+
+describe("a message", () => {
+  it("arrives with its tag, decoded, with what it came by, and raises email.received", async () => {
+    const { handle, identity } = await makeIdentity(service.base, session)
+    const spelled = `${handle.slice(0, 3)}-${handle.slice(3)}`.toUpperCase()
+    await send(service.smtpPort, {
+      from: { name: "Grace Höpper", address: "grace@example.org" },
+      to: `${spelled}+Invoices+2026@MAIL.localhost`,
+      subject: "Grüße aus Köln",
+      text: "Hallo Welt",
+      html: "<p>Hallo <b>Welt</b></p>",
+      attachments: [{ filename: "räume.pdf", content: Buffer.from("%PDF-1.7"), contentType: "application/pdf" }],
+    })
+    const [summary] = await messages(handle)
+    expect(summary).toMatchObject({
+      direction: "inbound",
+      from: { address: "grace@example.org", name: "Grace Höpper" },
+      subject: "Grüße aus Köln",
+      snippet: "Hallo Welt",
+      tag: "invoices+2026",
+      attachments: [{ index: 0, filename: "räume.pdf", content_type: "application/pdf", size: 8 }],
+      origin: { verdict: expect.stringMatching(/^(unverified|error)$/) },
+    })
+    expect(Object.keys(summary)).not.toContain("text")
+    const { body } = await message(handle, summary.id)
+    expect(body).toMatchObject({ text: "Hallo Welt", html: "<p>Hallo <b>Welt</b></p>" })
+    const names = body.headers.map(({ name }: { name: string }) => name)
+    expect(names.slice(0, 3)).toEqual(["Return-Path", "Delivered-To", "Authentication-Results"])
+    expect(names).toContain("Received")
+    const events = await eventually(
+      () => call(service.base, "GET", `/api/events?type=email.received&handle=${handle}`, { token: session }),
+      ({ body }) => body.events.length === 1,
+    )
+    expect(events.body.events[0]).toMatchObject({
+      identity_id: identity.id,
+      handle,
+      data: { message_id: summary.id, subject: "Grüße aus Köln", tag: "invoices+2026" },
+    })
+  })
+
+  it("over 256 KiB arrives whole", async () => {
+    const { handle } = await makeIdentity(service.base, session)
+    const text = "0123456789abcdef".repeat(40_000)
+    await send(service.smtpPort, { from: "a@example.org", to: `${handle}@mail.localhost`, subject: "large", text })
+    const [summary] = await messages(handle)
+    expect(summary.size).toBeGreaterThan(600_000)
+    expect((await message(handle, summary.id)).body.text.replaceAll(/\s/g, "")).toBe(text)
+  })
+
+  it("joins the thread it answers", async () => {
+    const { handle } = await makeIdentity(service.base, session)
+    const to = `${handle}@mail.localhost`
+    await send(service.smtpPort, {
+      from: "a@example.org",
+      to,
+      subject: "q",
+      text: "1",
+      messageId: "<first@example.org>",
+    })
+    await send(service.smtpPort, {
+      from: "a@example.org",
+      to,
+      subject: "re",
+      text: "2",
+      inReplyTo: "<first@example.org>",
+    })
+    await send(service.smtpPort, { from: "a@example.org", to, subject: "other", text: "3" })
+    const [other, answer, first] = await messages(handle)
+    expect(answer.thread_id).toBe(first.thread_id)
+    expect(other.thread_id).not.toBe(first.thread_id)
+  })
+
+  it("sent twice with the same bytes by the same sender is one message", async () => {
+    const { handle } = await makeIdentity(service.base, session)
+    const data = "From: a@example.org\r\nSubject: once\r\n\r\nbody\r\n.\r\n"
+    for (let i = 0; i < 2; i++) {
+      const replies = await converse(service.smtpPort, [...upToData(`${handle}@mail.localhost`), data, "QUIT\r\n"])
+      expect(replies[5]).toMatch(/^250 /)
+    }
+    await converse(service.smtpPort, [...upToData(`${handle}@mail.localhost`, "other@example.org"), data, "QUIT\r\n"])
+    expect(await messages(handle)).toHaveLength(2)
+  })
+
+  it("for several recipients is stored for each", async () => {
+    const one = await makeIdentity(service.base, session)
+    const two = await makeIdentity(service.base, session)
+    await send(service.smtpPort, {
+      from: "a@example.org",
+      to: [`${one.handle}@mail.localhost`, `${two.handle}+t@mail.localhost`],
+      text: "x",
+    })
+    expect((await messages(one.handle))[0].tag).toBeNull()
+    expect((await messages(two.handle))[0].tag).toBe("t")
+  })
+})
+
+describe("recipients", () => {
+  const rcpt = async (address: string) =>
+    (
+      await converse(service.smtpPort, [
+        "EHLO x\r\n",
+        "MAIL FROM:<a@example.org>\r\n",
+        `RCPT TO:<${address}>\r\n`,
+        "QUIT\r\n",
+      ])
+    )[3]
+
+  it("that do not exist are refused for good, elsewhere too", async () => {
+    expect(await rcpt("nobodyhasthis@mail.localhost")).toMatch(/^550 5\.1\.1 /)
+    expect(await rcpt("a@example.org")).toMatch(/^550 5\.1\.1 /)
+    expect(await rcpt("no_such.name@mail.localhost")).toMatch(/^550 5\.1\.1 /)
+  })
+  it("that every domain must have are taken", async () => {
+    expect(await rcpt("postmaster@mail.localhost")).toMatch(/^250 /)
+    const data = "From: a@example.org\r\nSubject: help\r\n\r\nplease\r\n.\r\n"
+    const replies = await converse(service.smtpPort, [...upToData("Abuse@mail.localhost"), data, "QUIT\r\n"])
+    expect(replies[5]).toMatch(/^250 /)
+    expect(await service.query((sql) => sql`select subject from system_mail`)).toEqual([{ subject: "help" }])
+  })
+  it("that are gone are refused for good", async () => {
+    const { handle } = await makeIdentity(service.base, session)
+    await call(service.base, "DELETE", `/api/identities/${handle}`, { token: session })
+    expect(await rcpt(`${handle}@mail.localhost`)).toMatch(/^550 /)
+  })
+  it("that are full are told later, and the Identity hears of it once an hour", async () => {
+    const { handle } = await makeIdentity(service.base, session)
+    const big = "y".repeat(900_000)
+    const outcomes: Array<string> = []
+    for (let i = 0; i < 6; i++) {
+      await send(service.smtpPort, {
+        from: "a@example.org",
+        to: `${handle}@mail.localhost`,
+        subject: String(i),
+        text: big,
+      }).then(
+        () => outcomes.push("ok"),
+        (error) => outcomes.push(String(error.responseCode)),
+      )
+    }
+    expect(outcomes.slice(-2)).toEqual(["452", "452"])
+    const before = (await messages(handle)).length
+    expect(before).toBeLessThan(6)
+    expect(before).toBe(outcomes.filter((outcome) => outcome === "ok").length)
+  })
+})
+
+describe("hostile input", () => {
+  let to: string
+  let handle: string
+  beforeAll(async () => {
+    handle = (await makeIdentity(service.base, session, newHandle("hostile"))).handle
+    to = `${handle}@mail.localhost`
+  })
+  const data = async (bytes: string | Buffer) =>
+    (await converse(service.smtpPort, [...upToData(to), bytes, "QUIT\r\n"]))[5]
+  const head = "From: a@example.org\r\nSubject: s\r\n\r\n"
+
+  const cases: ReadonlyArray<readonly [string, string, RegExp]> = [
+    ["a bare LF", `${head}one\ntwo\r\n.\r\n`, /^554 5\.6\.0 /],
+    ["a bare CR", `${head}one\rtwo\r\n.\r\n`, /^554 5\.6\.0 /],
+    [
+      "an end of data between bare LFs, and a second message smuggled behind it",
+      `${head}one\n.\nMAIL FROM:<evil@example.org>\r\n.\r\n`,
+      /^554 /,
+    ],
+    ["an end of data after a bare LF", `${head}one\n.\r\nMAIL FROM:<evil@example.org>\r\n.\r\n`, /^554 /],
+    ["NUL", `${head}a\0b\r\n.\r\n`, /^554 5\.6\.0 /],
+    ["more hops than any message has", `${"Received: from a by b; now\r\n".repeat(101)}${head}x\r\n.\r\n`, /^554 /],
+    [
+      "more than the limit",
+      `${head}${"z".repeat(998)}\r\n`.repeat(1) + `${"z".repeat(998)}\r\n`.repeat(1100) + ".\r\n",
+      /^552 5\.3\.4 /,
+    ],
+    ["a megabyte of headers", `${"X-Junk: abcdefghijklmnop\r\n".repeat(35_000)}${head}x\r\n.\r\n`, /^250 /],
+    [
+      "ten thousand parts",
+      `From: a@example.org\r\nContent-Type: multipart/mixed; boundary=b\r\n\r\n${"--b\r\n\r\nx\r\n".repeat(10_000)}--b--\r\n.\r\n`,
+      /^250 /,
+    ],
+    [
+      "a nesting of a hundred",
+      `From: a@example.org\r\n${Array.from({ length: 100 }, (_, i) => `Content-Type: multipart/mixed; boundary=b${i}\r\n\r\n--b${i}\r\n`).join("")}\r\nx\r\n.\r\n`,
+      /^250 /,
+    ],
+    ["no header at all", "just text\r\n.\r\n", /^250 /],
+  ]
+  for (const [what, bytes, reply] of cases) {
+    it(`${what}: ${reply.source}`, async () => expect(await data(bytes)).toMatch(reply))
+  }
+
+  it("changed no sender and left the server answering", async () => {
+    const list = await messages(handle)
+    expect(
+      list.every(({ from }: { from: { address: string } | null }) => from === null || from.address === "a@example.org"),
+    ).toBe(true)
+    await send(service.smtpPort, { from: "a@example.org", to, subject: "still here", text: "x" })
+    expect((await messages(handle))[0].subject).toBe("still here")
+    await eventually(
+      () => call(service.base, "GET", `/api/events?type=email.refused&handle=${handle}`, { token: session }),
+      ({ body }) => body.events.length === 1 && body.events[0].data.reason === "size",
+    )
+  })
+
+  it("offers no authentication and no talk before the greeting", async () => {
+    const [, ehlo] = await converse(service.smtpPort, ["EHLO x\r\n", "QUIT\r\n"])
+    expect(ehlo).toMatch(/SIZE 1048576/)
+    expect(ehlo).toMatch(/STARTTLS/)
+    expect(ehlo).not.toMatch(/AUTH/)
+  })
+})
