@@ -1,20 +1,12 @@
 /** The whole service in this process, as `svc serve` puts it together, on free ports and a database of its own. */
-import { createServer } from "node:net"
 import * as os from "node:os"
 import * as path from "node:path"
 import * as Serve from "@svc/cli/serve/Serve"
 import { load } from "@svc/cli/serve/Settings"
 import * as Stores from "@svc/cluster/store/Database"
 import { ConfigProvider, Effect, Layer, References, Scope } from "effect"
+import { freePort } from "../rig/Ports.ts"
 import { closeScope, makeDatabase } from "./Database.ts"
-
-export const freePort = () =>
-  new Promise<number>((resolve) => {
-    const server = createServer().listen(0, "127.0.0.1", () => {
-      const address = server.address()
-      server.close(() => resolve(typeof address === "object" && address !== null ? address.port : 0))
-    })
-  })
 
 export interface ServiceOptions {
   readonly env?: Readonly<Record<string, string>>

@@ -1,0 +1,29 @@
+/** A look into the database of a deployment, past the service. */
+import { readFileSync } from "node:fs"
+import * as path from "node:path"
+import * as Stores from "@svc/cluster/store/Database"
+import { Effect, Layer, Redacted } from "effect"
+import type { Deployment } from "../rig/Deployment.ts"
+
+export const settingsOf = (deployment: Deployment): Stores.ConnectionSettings => {
+  const home = path.join(deployment.directory, "pg18")
+  const lines = readFileSync(path.join(home, "data", "postmaster.pid"), "utf8").split("\n")
+  return {
+    path: `${lines[4]}/.s.PGSQL.${lines[3]}`,
+    username: "svc",
+    password: Redacted.make(readFileSync(path.join(home, "password"), "utf8")),
+    database: "postgres",
+  }
+}
+
+export const inStore = <A extends object = object>(
+  deployment: Deployment,
+  statement: string,
+): Promise<ReadonlyArray<A>> =>
+  Effect.runPromise(
+    Effect.scoped(
+      Effect.flatMap(Effect.service(Stores.Unhurried), (sql) => sql.unsafe<A>(statement)).pipe(
+        Effect.provide(Layer.fresh(Stores.layer(settingsOf(deployment)))),
+      ),
+    ),
+  )

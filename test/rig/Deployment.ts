@@ -1,0 +1,115 @@
+/** The service as processes of their own over one embedded database in a temporary directory, as an operator runs it. */
+import { type ChildProcess, spawn } from "node:child_process"
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import * as os from "node:os"
+import * as path from "node:path"
+import { freePort } from "./Ports.ts"
+
+const main = path.join(import.meta.dirname, "..", "..", "packages", "cli", "src", "main.ts")
+
+export interface Process {
+  readonly roles: ReadonlyArray<string>
+  readonly base: string
+  readonly smtpPort: number
+  readonly child: ChildProcess
+  readonly output: () => string
+  /** Resolves with the exit code or signal. */
+  readonly gone: Promise<number | string>
+  readonly signal: (signal: NodeJS.Signals) => void
+}
+
+export interface Deployment {
+  readonly directory: string
+  readonly start: (roles?: ReadonlyArray<string>, env?: Readonly<Record<string, string>>) => Promise<Process>
+  /** Pid of the PostgreSQL server. */
+  readonly postgres: () => number
+  readonly stop: () => Promise<void>
+}
+
+export const until = async (what: string, holds: () => Promise<boolean> | boolean, seconds = 20): Promise<void> => {
+  const deadline = Date.now() + seconds * 1000
+  while (!(await holds())) {
+    if (Date.now() > deadline) throw new Error(`${what}: not within ${seconds} s`)
+    await new Promise((resolve) => setTimeout(resolve, 10))
+  }
+}
+
+export const isHealthy = async (base: string) => {
+  try {
+    return (await fetch(`${base}/api/healthz`, { signal: AbortSignal.timeout(2000) })).ok
+  } catch {
+    return false
+  }
+}
+
+export const deploy = async (options: { readonly keep?: boolean } = {}): Promise<Deployment> => {
+  const directory = mkdtempSync(path.join(os.tmpdir(), "svc-rig-"))
+  const processes: Array<Process> = []
+
+  const start: Deployment["start"] = async (roles = [], env = {}) => {
+    const [http, smtp] = [await freePort(), await freePort()]
+    const child = spawn(process.execPath, [main, "serve", ...roles.flatMap((role) => ["--role", role])], {
+      env: {
+        PATH: process.env["PATH"],
+        SVC_DATA_DIR: directory,
+        SVC_HTTP_PORT: String(http),
+        SVC_SMTP_PORT: String(smtp),
+        SVC_IDENTITY_QUOTA: "1000000",
+        ...env,
+      },
+      stdio: ["ignore", "pipe", "pipe"],
+    })
+    let output = ""
+    child.stdout.on("data", (chunk: Buffer) => (output += chunk.toString()))
+    child.stderr.on("data", (chunk: Buffer) => (output += chunk.toString()))
+    const started: Process = {
+      roles,
+      base: `http://localhost:${http}`,
+      smtpPort: smtp,
+      child,
+      output: () => output,
+      gone: new Promise((resolve) => child.once("exit", (code, signal) => resolve(code ?? signal ?? "gone"))),
+      signal: (signal) => void child.kill(signal),
+    }
+    processes.push(started)
+    await until(
+      `start of ${roles.join("+") || "all roles"}`,
+      () => {
+        if (child.exitCode !== null) throw new Error(`the process ended: ${output}`)
+        return roles.length === 0 || roles.includes("api") ? isHealthy(started.base) : output.includes("service is up")
+      },
+      30,
+    )
+    return started
+  }
+
+  return {
+    directory,
+    start,
+    postgres: () => Number(readFileSync(path.join(directory, "pg18", "data", "postmaster.pid"), "utf8").split("\n")[0]),
+    stop: async () => {
+      for (const { child } of processes) child.kill("SIGCONT")
+      for (const { child } of processes) child.kill("SIGTERM")
+      await Promise.all(
+        processes.map(({ gone, child }) =>
+          Promise.race([gone, new Promise((resolve) => setTimeout(resolve, 12_000)).then(() => child.kill("SIGKILL"))]),
+        ),
+      )
+      if (options.keep !== true) {
+        await until("the database's end", () => !alive(directory), 15).catch(() => {})
+        rmSync(directory, { recursive: true, force: true })
+      } else {
+        writeFileSync(path.join(directory, "output.log"), processes.map(({ output }) => output()).join("\n---\n"))
+      }
+    },
+  }
+}
+
+const alive = (directory: string) => {
+  try {
+    process.kill(Number(readFileSync(path.join(directory, "pg18", "data", "postmaster.pid"), "utf8").split("\n")[0]), 0)
+    return true
+  } catch {
+    return false
+  }
+}
