@@ -1,6 +1,6 @@
 /** The service as processes of their own over one embedded database in a temporary directory, as an operator runs it. */
 import { type ChildProcess, spawn } from "node:child_process"
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import * as os from "node:os"
 import * as path from "node:path"
 import { freePort } from "./Ports.ts"
@@ -44,6 +44,8 @@ export const isHealthy = async (base: string) => {
 
 export const deploy = async (options: { readonly keep?: boolean } = {}): Promise<Deployment> => {
   const directory = mkdtempSync(path.join(os.tmpdir(), "svc-rig-"))
+  // Open to the account the database runs as, so that its data lies here even under root.
+  chmodSync(directory, 0o755)
   const processes: Array<Process> = []
 
   const start: Deployment["start"] = async (roles = [], env = {}) => {
