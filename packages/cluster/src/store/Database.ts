@@ -85,12 +85,15 @@ export const isTransient = (error: SqlError.SqlError): boolean =>
 export const unavailable = () =>
   new Unavailable({ detail: "The database did not answer in time.", retry_after_seconds: 1 })
 
-/** Queries as operations see them: a store out of reach is `unavailable`, any other failure is a defect. */
+/**
+ * Queries as operations see them: a store out of reach, or one that does not answer in time (a server that hangs
+ * enforces no timeout of its own), is `unavailable`; any other failure is a defect.
+ */
 export const orUnavailable = <A, E, R>(
   effect: Effect.Effect<A, E | SqlError.SqlError, R>,
 ): Effect.Effect<A, Exclude<E, SqlError.SqlError> | Unavailable, R> =>
   Effect.catchIf(
-    effect,
+    Effect.timeoutOrElse(effect, { duration: Timing.ask, orElse: () => Effect.fail(unavailable()) }),
     (error): error is E & SqlError.SqlError => SqlError.isSqlError(error),
     (error): Effect.Effect<never, Unavailable> => (isTransient(error) ? Effect.fail(unavailable()) : Effect.die(error)),
   ) as Effect.Effect<A, Exclude<E, SqlError.SqlError> | Unavailable, R>
