@@ -91,11 +91,13 @@ export const unavailable = () =>
  */
 export const orUnavailable = <A, E, R>(
   effect: Effect.Effect<A, E | SqlError.SqlError, R>,
-): Effect.Effect<A, Exclude<E, SqlError.SqlError> | Unavailable, R> =>
-  Effect.catchIf(
-    Effect.timeoutOrElse(effect, { duration: Timing.ask, orElse: () => Effect.fail(unavailable()) }),
+): Effect.Effect<A, Exclude<E, SqlError.SqlError> | Unavailable, R> => {
+  const judged = Effect.catchIf(
+    effect,
     (error): error is E & SqlError.SqlError => SqlError.isSqlError(error),
     (error): Effect.Effect<never, Unavailable> => (isTransient(error) ? Effect.fail(unavailable()) : Effect.die(error)),
-  ) as Effect.Effect<A, Exclude<E, SqlError.SqlError> | Unavailable, R>
+  ) as Effect.Effect<A, Exclude<E, SqlError.SqlError>, R>
+  return Effect.timeoutOrElse(judged, { duration: Timing.ask, orElse: () => Effect.fail(unavailable()) })
+}
 
 export type Sql = SqlClient.SqlClient
