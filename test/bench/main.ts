@@ -1,0 +1,15 @@
+/** `npm run bench [row ...]`: each figure as a ratio to a reference measured in the same run on the same machine. */
+import { run } from "../rig/Report.ts"
+import * as Http from "./Http.ts"
+import * as Mail from "./Mail.ts"
+import * as Webhooks from "./Webhooks.ts"
+
+await run({
+  api: Http.api,
+  ask: Http.ask,
+  provision: Http.provision,
+  start: Http.start,
+  "mail-in": Mail.mailIn,
+  "mail-wake": Mail.mailWake,
+  webhook: Webhooks.webhook,
+})
