@@ -2,7 +2,7 @@
  * What the SMTP server asks of the rest of the service: whether a Mailbox takes mail (one indexed select, so that no
  * actor is woken for a name that does not exist), and to take a message (the Identity's actor; durable when it answers).
  */
-import type { ParsedMail, OriginVerdict } from "@svc/domain/mail/Message"
+import type { Header, OriginVerdict, ParsedMail } from "@svc/domain/mail/Message"
 import type { ReceivedMail } from "@svc/domain/identity/IdentityProtocol"
 import { makeUuidV7 } from "@svc/domain/Ids"
 import { ask, Identities } from "@svc/cluster/identity/Ask"
@@ -41,9 +41,11 @@ export interface IncomingMail {
 
 const encoder = new TextEncoder()
 
-/** RFC 5321 section 4.4, and where the message was delivered. */
-const ownTrace = (mail: IncomingMail, recipient: Recipient) =>
-  encoder.encode(`Return-Path: <${mail.envelopeFrom}>\r\nDelivered-To: ${recipient.address}\r\n`)
+/** RFC 5321 section 4.4, and where the message was delivered: what differs from recipient to recipient. */
+const ownTrace = (mail: IncomingMail, recipient: Recipient): ReadonlyArray<Header> => [
+  { name: "Return-Path", value: `<${mail.envelopeFrom}>` },
+  { name: "Delivered-To", value: recipient.address },
+]
 
 const concat = (head: Uint8Array, tail: Uint8Array): Uint8Array => {
   const whole = new Uint8Array(head.length + tail.length)
@@ -75,9 +77,11 @@ const make = (options: { readonly mailboxBytes: number }) =>
       deliver: Effect.fn("Reception.deliver")(function* (mail: IncomingMail, recipient: Recipient) {
         const received_at = new Date(yield* Clock.currentTimeMillis)
         const message_id = yield* makeUuidV7
-        const raw = concat(ownTrace(mail, recipient), mail.raw)
+        const trace = ownTrace(mail, recipient)
+        const head = encoder.encode(trace.map(({ name, value }) => `${name}: ${value}\r\n`).join(""))
+        const raw = concat(head, mail.raw)
         const { message_id: message_id_header, text, html, headers, search_text, ...envelope } = mail.parsed
-        const content = { raw, text, html, headers, search_text }
+        const content = { raw, text, html, headers: [...trace, ...headers], search_text }
         const large = raw.length > carriedAtMost
         if (large) yield* Effect.mapError(storeAhead(writes, message_id, content, received_at), unavailable)
         const message: ReceivedMail = {
