@@ -1,9 +1,12 @@
 /** `npm run faults [row ...]`: what is done to the service, what was acknowledged, what was lost. */
 import { run } from "../rig/Report.ts"
 import * as Cluster from "./Cluster.ts"
+import * as Mail from "./Mail.ts"
+import * as Webhooks from "./Webhooks.ts"
 
 await run({
   "kill-create": Cluster.killCreate,
+  "kill-mail": Mail.killMail,
   failover: Cluster.failover,
   drain: Cluster.drain,
   freeze: Cluster.freeze,
@@ -11,4 +14,6 @@ await run({
   "handle-race": Cluster.handleRace,
   "store-down": Cluster.storeDown,
   "store-killed": Cluster.storeKilled,
+  "hostile-smtp": Mail.hostileSmtp,
+  "webhook-storm": Webhooks.webhookStorm,
 })

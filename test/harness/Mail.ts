@@ -2,8 +2,8 @@
 import { connect } from "node:net"
 import { createTransport, type SendMailOptions } from "nodemailer"
 
-export const send = async (port: number, message: SendMailOptions) => {
-  const transport = createTransport({ host: "127.0.0.1", port, tls: { rejectUnauthorized: false } })
+export const send = async (port: number, message: SendMailOptions, from = "127.0.0.1") => {
+  const transport = createTransport({ host: "127.0.0.1", port, localAddress: from, tls: { rejectUnauthorized: false } })
   try {
     return await transport.sendMail(message)
   } finally {

@@ -1,0 +1,111 @@
+/** Faults of mail: killed right after a 250, and senders that mean harm. */
+import { connect } from "node:net"
+import { setTimeout as sleep } from "node:timers/promises"
+import { message, session } from "../bench/Mail.ts"
+import { call, makeIdentity, signUp } from "../harness/Client.ts"
+import { converse, send, upToData } from "../harness/Mail.ts"
+import { startReceiver } from "../harness/Receiver.ts"
+import { deploy, until } from "../rig/Deployment.ts"
+import type { Row } from "../rig/Report.ts"
+
+/** The whole service killed 0 to 20 ms after a 250; everything that was accepted is listed and reaches the Webhook. */
+export const killMail = async (): Promise<Row> => {
+  const deployment = await deploy()
+  const receiver = await startReceiver()
+  const kills = 12
+  const perKill = 10
+  try {
+    let service = await deployment.start()
+    const owner = await signUp(service.base)
+    const { handle } = await makeIdentity(service.base, owner.session)
+    const to = `${handle}@mail.localhost`
+    await call(service.base, "POST", `/api/identities/${handle}/webhooks`, {
+      token: owner.session,
+      body: { url: receiver.url, event_types: ["email.received"] },
+    })
+    const accepted: Array<string> = []
+    for (let kill = 0; kill < kills; kill++) {
+      const one = await session(service.smtpPort)
+      for (let i = 0; i < perKill; i++) {
+        const subject = `kill ${kill} message ${i}`
+        await one.send(to, message(to).replace(/Subject: .*\r\n/, `Subject: ${subject}\r\n`))
+        accepted.push(subject)
+      }
+      await sleep(Math.random() * 20)
+      service.signal("SIGKILL")
+      await service.gone
+      one.close()
+      service = await deployment.start()
+    }
+    const { body } = await call(service.base, "GET", `/api/identities/${handle}/messages?limit=200`, {
+      token: owner.session,
+    })
+    const listed = body.messages.map(({ subject }: { subject: string }) => subject) as ReadonlyArray<string>
+    const told = () => new Set(receiver.got.map((one) => one.body.data.subject as string))
+    // An attempt that a kill cut short keeps its lease for a minute.
+    await until("every delivery", () => accepted.every((subject) => told().has(subject)), 150).catch(() => {})
+    const lost = accepted.filter((subject) => !listed.includes(subject)).length
+    const untold = accepted.filter((subject) => !told().has(subject)).length
+    return {
+      id: "kill-mail",
+      ok: lost === 0 && untold === 0 && listed.length === accepted.length,
+      what: `kill -9 of the whole service 0 to 20 ms after the last of ${perKill} messages was accepted, ${kills} times`,
+      figures: {
+        accepted: accepted.length,
+        lost,
+        doubled: listed.length - new Set(listed).size,
+        "never delivered": untold,
+        "delivered more than once": receiver.got.length - told().size,
+      },
+    }
+  } finally {
+    await receiver.stop()
+    await deployment.stop()
+  }
+}
+
+/** Idle connections by the thousand, a sender that trickles, a flood of dots; honest mail goes on meanwhile. */
+export const hostileSmtp = async (): Promise<Row> => {
+  const deployment = await deploy()
+  try {
+    const service = await deployment.start()
+    const owner = await signUp(service.base)
+    const { handle } = await makeIdentity(service.base, owner.session)
+    const to = `${handle}@mail.localhost`
+    const honest = async () => {
+      const start = performance.now()
+      // From another address of this machine, as another sender.
+      await send(service.smtpPort, { from: "a@example.org", to, subject: "honest", text: "x" }, "127.0.0.2")
+      return performance.now() - start
+    }
+    await honest()
+    const refused: Array<string> = []
+    const sockets = Array.from({ length: 1000 }, () => {
+      const socket = connect(service.smtpPort, "127.0.0.1")
+      socket.on("error", () => {})
+      socket.on("data", (chunk) => chunk.toString().startsWith("421") && refused.push("421"))
+      return socket
+    })
+    await until("the refusals", () => refused.length >= 800, 20).catch(() => {})
+    const crowded = await honest()
+    for (const socket of sockets) socket.destroy()
+    await sleep(500)
+    const dots = converse(service.smtpPort, [...upToData(to), `${"..\r\n".repeat(2_000_000)}.\r\n`, "QUIT\r\n"])
+    const during = await honest()
+    const [reply] = (await dots).slice(5)
+    const { body } = await call(service.base, "GET", `/api/identities/${handle}/messages`, { token: owner.session })
+    return {
+      id: "hostile-smtp",
+      ok: body.messages.length === 3 && (reply ?? "").startsWith("55"),
+      what: "1,000 idle connections of one client, then 8 MB of dots; an honest sender beside them",
+      figures: {
+        "connections refused": refused.length,
+        "honest ms, crowded": Math.round(crowded),
+        "honest ms, dots": Math.round(during),
+        "dots answered": reply ?? "nothing",
+      },
+    }
+  } finally {
+    await deployment.stop()
+  }
+}
