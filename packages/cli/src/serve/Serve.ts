@@ -21,6 +21,7 @@ import { ProvisioningSteps } from "@svc/cluster/identity/Provisioning"
 import { MessageQueries } from "@svc/cluster/mail/MessageQueries"
 import { GuardedClient } from "@svc/cluster/net/GuardedClient"
 import * as Database from "@svc/cluster/store/Database"
+import * as Housekeeping from "@svc/cluster/store/Housekeeping"
 import * as Migrations from "@svc/cluster/store/Migrations"
 import * as TunnelPorts from "@svc/cluster/tunnel/TunnelPorts"
 import { WebhookQueries } from "@svc/cluster/webhooks/WebhookQueries"
@@ -86,6 +87,7 @@ const actors = (settings: Settings, parts: Parts) =>
   Layer.mergeAll(
     IdentityActor.layer({ identityQuota: settings.identityQuota, mailboxBytes: settings.mailboxBytes }),
     Overdue.layer,
+    Housekeeping.layer,
     TunnelPorts.layer(settings.tunnelPorts),
   ).pipe(Layer.provide(parts.provisioningSteps({ tunnelPorts: settings.tunnelPorts })))
 

@@ -1,6 +1,6 @@
 /**
  * Who uses the server. Each process holds a lease: a pipe to a tiny shell of its own, which sees the pipe close however
- * the process ends, `kill -9` included. The shell of the last one out stops the server.
+ * the process ends, `kill -9` included. The shell of the last one out stops the server, if the pid is still its.
  */
 import { type ChildProcess, spawn } from "node:child_process"
 import * as fs from "node:fs"
@@ -9,7 +9,9 @@ import * as path from "node:path"
 const script = `trap '' INT TERM HUP
 : > "$1/leases/$$"; echo held; cat > /dev/null; rm -f "$1/leases/$$"
 for lease in "$1"/leases/*; do [ -e "$lease" ] || continue; kill -0 "\${lease##*/}" 2>/dev/null && exit 0; rm -f "$lease"; done
-read -r pid < "$1/data/postmaster.pid" 2>/dev/null && kill -INT "$pid"`
+read -r pid < "$1/data/postmaster.pid" 2>/dev/null || exit 0
+if [ -r "/proc/$pid/comm" ]; then read -r name < "/proc/$pid/comm"; else name=$(ps -o comm= -p "$pid"); fi
+case $name in *postgres*) kill -INT "$pid";; esac`
 
 export interface Lease {
   /** Resolves once the lease is given back; the server is then being stopped if nobody else holds one. */

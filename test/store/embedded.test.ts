@@ -1,0 +1,145 @@
+/** The embedded database as processes of a machine share it: real processes, real kills. */
+import { type ChildProcess, spawn } from "node:child_process"
+import { chmodSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import * as os from "node:os"
+import * as path from "node:path"
+import { afterEach, describe, expect, it } from "vitest"
+import { eventually } from "../harness/Service.ts"
+
+const fixture = path.join(import.meta.dirname, "fixtures", "holder.ts")
+let directories: Array<string> = []
+let children: Array<ChildProcess> = []
+
+const directory = () => {
+  const made = mkdtempSync(path.join(os.tmpdir(), "svc-store-"))
+  chmodSync(made, 0o755)
+  directories.push(made)
+  return made
+}
+
+/** A process that holds the database and answers what it is told over its standard input. */
+const holder = async (where: string) => {
+  const child = spawn(process.execPath, [fixture, where], { stdio: ["pipe", "pipe", "inherit"] })
+  children.push(child)
+  let output = ""
+  child.stdout.on("data", (chunk: Buffer) => (output += chunk.toString()))
+  const line = async (n: number) =>
+    (
+      await eventually(
+        async () => output.split("\n"),
+        (lines) => lines.length > n + 1,
+        20,
+      )
+    )[n]!
+  let said = 0
+  await line(0)
+  return {
+    child,
+    query: async (statement: string) => {
+      child.stdin.write(`${statement}\n`)
+      return line(++said)
+    },
+    leave: async () => {
+      child.stdin.end()
+      await eventually(
+        async () => child.exitCode ?? child.signalCode,
+        (code) => code !== null,
+      )
+    },
+    kill: () => child.kill("SIGKILL"),
+  }
+}
+
+const pidFile = (where: string) => path.join(where, "pg18", "data", "postmaster.pid")
+const serverOf = (where: string) => Number(readFileSync(pidFile(where), "utf8").split("\n")[0])
+const runs = (pid: number) => existsSync(`/proc/${pid}`) && !/\) Z /.test(readFileSync(`/proc/${pid}/stat`, "utf8"))
+const gone = (pid: number) =>
+  eventually(
+    async () => runs(pid),
+    (alive) => !alive,
+    20,
+  )
+
+afterEach(async () => {
+  for (const child of children) child.kill("SIGKILL")
+  for (const where of directories) {
+    if (existsSync(pidFile(where))) await gone(serverOf(where))
+    rmSync(where, { recursive: true, force: true })
+  }
+  directories = []
+  children = []
+})
+
+describe.skipIf(process.platform !== "linux")("the embedded database", () => {
+  it("is shared by two processes that start at once, and ends with the last", async () => {
+    const where = directory()
+    const [one, two] = await Promise.all([holder(where), holder(where)])
+    await one.query("create table t as select 42 as n")
+    expect(await two.query("select n from t")).toBe('[{"n":42}]')
+    const server = serverOf(where)
+    await one.leave()
+    expect(await two.query("select n from t")).toBe('[{"n":42}]')
+    expect(runs(server)).toBe(true)
+    await two.leave()
+    await gone(server)
+    expect(readdirSync(path.join(where, "pg18", "leases"))).toEqual([])
+  })
+
+  it("ends with its only holder's kill -9, keeps what was committed, and starts over a pid file of another program", async () => {
+    const where = directory()
+    const one = await holder(where)
+    await one.query("create table t as select 1 as n")
+    const server = serverOf(where)
+    one.kill()
+    await gone(server)
+    const two = await holder(where)
+    expect(await two.query("select n from t")).toBe('[{"n":1}]')
+    const second = serverOf(where)
+    const lines = readFileSync(pidFile(where), "utf8").split("\n")
+    process.kill(second, "SIGKILL")
+    two.kill()
+    await gone(second)
+    await eventually(
+      async () => readdirSync(path.join(where, "pg18", "leases")),
+      (leases) => leases.length === 0,
+    )
+    // As after a restart of the machine, where the number now belongs to someone else: us.
+    writeFileSync(pidFile(where), [String(process.pid), ...lines.slice(1)].join("\n"))
+    const three = await holder(where)
+    expect(await three.query("select n from t")).toBe('[{"n":1}]')
+    await three.leave()
+  })
+
+  it("is started again when it dies under its holder", async () => {
+    const where = directory()
+    const one = await holder(where)
+    await one.query("create table t as select 7 as n")
+    const server = serverOf(where)
+    process.kill(server, "SIGKILL")
+    await eventually(
+      async () => (existsSync(pidFile(where)) ? serverOf(where) : server),
+      (pid) => pid !== server && runs(pid),
+    )
+    expect(
+      await eventually(
+        () => one.query("select n from t"),
+        (answer) => answer.startsWith("["),
+      ),
+    ).toBe('[{"n":7}]')
+    await one.leave()
+  })
+
+  it.skipIf(process.getuid?.() !== 0)(
+    "lies elsewhere when the account it runs as cannot enter the directory",
+    async () => {
+      const where = directory()
+      chmodSync(where, 0o700)
+      const one = await holder(where)
+      expect(await one.query("select current_setting('data_directory') as at")).toMatch("/var/lib/svc-postgres-")
+      expect(existsSync(path.join(where, "pg18"))).toBe(false)
+      const [{ at }] = JSON.parse(await one.query("select current_setting('data_directory') as at"))
+      await one.leave()
+      rmSync(path.join(at, "..", ".."), { recursive: true, force: true })
+    },
+  )
+})
