@@ -27,6 +27,8 @@ export const Timing = {
   deliveryTimeoutMillis: 15_000,
   /** A saga whose actor died is taken up again this long after its last commit. */
   sagaLeaseMillis: 5_000,
+  /** An actor that has just started attempts looks again this soon for others that fall due. */
+  busyLookMillis: 1_000,
   /** Work due later than this is left to `Overdue`, so that a wait of hours keeps no actor in memory. */
   residentWaitMillis: 90_000,
   /** How often `Overdue` looks, and how late a row is before it counts as nobody's. */

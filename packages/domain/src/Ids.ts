@@ -51,7 +51,21 @@ export const fromPublic = (prefix: Prefix, id: string): string | undefined => {
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`
 }
 
-const source = SecureRandom.make(SecureRandom.randomBytesUnsafe)
+/** Random bytes are drawn in bulk: a call to the system for each id takes longer than the rest of making it. */
+const pooled = (): ((size: number) => Uint8Array) => {
+  let pool: Uint8Array = new Uint8Array(0)
+  let used = 0
+  return (size) => {
+    if (used + size > pool.length) {
+      pool = SecureRandom.randomBytesUnsafe(Math.max(size, 4096))
+      used = 0
+    }
+    used += size
+    return pool.slice(used - size, used)
+  }
+}
+
+const source = SecureRandom.make(pooled())
 
 /** A fresh id by the clock of the running effect; ids of one process sort in the order they were made. */
 export const makeUuidV7: Effect.Effect<string> = source.uuidV7()

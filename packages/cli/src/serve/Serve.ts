@@ -24,6 +24,7 @@ import * as Database from "@svc/cluster/store/Database"
 import * as Housekeeping from "@svc/cluster/store/Housekeeping"
 import * as Migrations from "@svc/cluster/store/Migrations"
 import * as TunnelPorts from "@svc/cluster/tunnel/TunnelPorts"
+import { Deliveries } from "@svc/cluster/webhooks/Deliveries"
 import { WebhookQueries } from "@svc/cluster/webhooks/WebhookQueries"
 import { Addresses } from "@svc/domain/Addresses"
 import * as Relay from "@svc/mail-gateway/account/Relay"
@@ -89,7 +90,7 @@ const actors = (settings: Settings, parts: Parts) =>
     Overdue.layer,
     Housekeeping.layer,
     TunnelPorts.layer(settings.tunnelPorts),
-  ).pipe(Layer.provide(parts.provisioningSteps({ tunnelPorts: settings.tunnelPorts })))
+  ).pipe(Layer.provide([parts.provisioningSteps({ tunnelPorts: settings.tunnelPorts }), Deliveries.layer]))
 
 const api = (settings: Settings) =>
   Http.layer.pipe(

@@ -1,6 +1,6 @@
 /**
- * Who a credential stands for: one indexed select by its SHA-256 on every call, so revocation is immediate in every
- * process and there is no cache to invalidate.
+ * Who a credential stands for: looked up by its SHA-256 on every call, so revocation is immediate in every process and
+ * there is no cache to invalidate. Calls that come together share one select.
  */
 import type { Language, Org } from "@svc/domain/account/Account"
 import type { CallerInfo } from "@svc/domain/account/Authorization"
@@ -8,6 +8,7 @@ import { kindOf } from "@svc/domain/account/Token"
 import { AccountDeleting, Unauthenticated } from "@svc/domain/problems/Problem"
 import { Clock, Context, Effect, FiberSet, Layer, Redacted } from "effect"
 import { sha256 } from "../identity/Credentials.ts"
+import * as Batched from "../store/Batched.ts"
 import { orUnavailable, Reads, Writes } from "../store/Database.ts"
 import { Timing } from "../Timing.ts"
 
@@ -23,6 +24,7 @@ interface OrgColumns {
 }
 
 interface KeyRow extends OrgColumns {
+  readonly asked: number
   readonly id: string
   readonly name: string
   readonly last_used_at: Date | null
@@ -32,6 +34,7 @@ interface KeyRow extends OrgColumns {
 }
 
 interface SessionRow extends OrgColumns {
+  readonly asked: number
   readonly id: string
   readonly last_used_at: Date
   readonly expires_at: Date
@@ -66,11 +69,35 @@ const make = Effect.gen(function* () {
   const orgColumns = reads`o.id as org_id, o.email, o.language, o.status as org_status, o.tos_version,
     o.tos_accepted_at, o.email_verified_at, o.created_at as org_created_at`
 
+  /** CTE `asked`: the hashes in their order, from 1. */
+  const asked = (hashes: ReadonlyArray<string>) =>
+    reads`asked as (select decode(hash, 'hex') as token_hash, n::int as asked
+      from unnest(${hashes}::text[]) with ordinality as a (hash, n))`
+
+  const keyRow = yield* Batched.make((hashes: ReadonlyArray<string>) =>
+    Effect.map(
+      reads<KeyRow>`
+        with ${asked(hashes)}
+        select asked.asked, k.id, k.name, k.last_used_at, k.identity_id, i.handle, i.canonical, ${orgColumns}
+        from asked join api_key k on k.token_hash = asked.token_hash
+        join org o on o.id = k.org_id left join identity i on i.id = k.identity_id
+        where k.revoked_at is null`,
+      Batched.inOrder(hashes),
+    ),
+  )
+
+  const sessionRow = yield* Batched.make((hashes: ReadonlyArray<string>) =>
+    Effect.map(
+      reads<SessionRow>`
+        with ${asked(hashes)}
+        select asked.asked, s.id, s.last_used_at, s.expires_at, s.created_at, ${orgColumns}
+        from asked join session s on s.token_hash = asked.token_hash join org o on o.id = s.org_id`,
+      Batched.inOrder(hashes),
+    ),
+  )
+
   const key = Effect.fnUntraced(function* (token: string, kind: "admin_key" | "identity_key", now: number) {
-    const [row] = yield* reads<KeyRow>`
-      select k.id, k.name, k.last_used_at, k.identity_id, i.handle, i.canonical, ${orgColumns}
-      from api_key k join org o on o.id = k.org_id left join identity i on i.id = k.identity_id
-      where k.token_hash = ${sha256(token)} and k.revoked_at is null`
+    const row = yield* keyRow(Buffer.from(sha256(token)).toString("hex"))
     if (row === undefined) return yield* refused
     if (row.org_status === "deleting") return yield* deleting
     noteUse(writes`update api_key set last_used_at = ${new Date(now)} where id = ${row.id}`, row.last_used_at, now)
@@ -89,11 +116,8 @@ const make = Effect.gen(function* () {
   })
 
   const session = Effect.fnUntraced(function* (token: string, now: number) {
-    const [row] = yield* reads<SessionRow>`
-      select s.id, s.last_used_at, s.expires_at, s.created_at, ${orgColumns}
-      from session s join org o on o.id = s.org_id
-      where s.token_hash = ${sha256(token)} and s.expires_at > ${new Date(now)}`
-    if (row === undefined) return yield* refused
+    const row = yield* sessionRow(Buffer.from(sha256(token)).toString("hex"))
+    if (row === undefined || row.expires_at.getTime() <= now) return yield* refused
     if (row.org_status === "deleting") return yield* deleting
     noteUse(
       writes`update session set last_used_at = ${new Date(now)}, expires_at = ${new Date(now + Timing.sessionMillis)} where id = ${row.id}`,

@@ -58,10 +58,11 @@ export const layer = (limits: IdentityLimits) =>
       const sealing = yield* Sealing
       const ownership = yield* makeOwnership(canonical)
       const clientFor = yield* IdentityActor.client
+      const deliveries = yield* DeliveryQueue.make
       const worker = yield* Worker.make({
         ownership,
         sagas: yield* SagaRunner.make,
-        deliveries: yield* DeliveryQueue.make,
+        deliveries,
         // Work runs inside a message, so that the actor stays in memory and is drained on shutdown.
         start: Effect.asVoid(clientFor(canonical).Work(undefined, { discard: true })),
       })
@@ -203,9 +204,12 @@ export const layer = (limits: IdentityLimits) =>
           const identity = yield* mine(yield* ownership.state, payload.org_id)
           if (identity.status !== "ready") return yield* notReady(identity)
           const at = yield* now
-          return yield* ownership.write((_, fence) =>
+          const registered = yield* ownership.write((_, fence) =>
             Effect.provideService(Webhooks.register(sql, identity, fence, payload, at), Sealing, sealing),
           )
+          // The first Webhook brings the secret.
+          yield* deliveries.secretsChanged
+          return registered
         }),
 
         Replay: Effect.fnUntraced(function* ({ payload }) {

@@ -8,27 +8,37 @@ import {
   tunnelHostname,
   tunnelUrl,
 } from "@svc/domain/Addresses"
-import { type Identity, Saga, type ShowOnceSecrets } from "@svc/domain/identity/Identity"
+import type { Identity, IdentityStatus, Saga, ShowOnceSecrets } from "@svc/domain/identity/Identity"
 import { NotFound } from "@svc/domain/problems/Problem"
-import { Clock, Context, Effect, Layer, Schema } from "effect"
+import { Clock, Context, Effect, Layer } from "effect"
 import { Sealing } from "../sealing/Sealing.ts"
+import * as Batched from "../store/Batched.ts"
 import { orUnavailable, Reads } from "../store/Database.ts"
 import { identityKeyPlace, imapPasswordPlace } from "./Provisioning.ts"
 
-const Row = Schema.Struct({
-  id: Schema.String,
-  handle: Schema.String,
-  status: Schema.Literals(["provisioning", "ready", "failed", "deleting"]),
-  saga: Saga,
-  ready_at: Schema.NullOr(Schema.Date),
-  created_at: Schema.Date,
-  port: Schema.NullOr(Schema.Int),
-  first: Schema.Boolean,
-  signed_up_at: Schema.Date,
-})
-const decode = Schema.decodeUnknownEffect(Schema.Array(Row))
+interface Row {
+  readonly id: string
+  readonly handle: string
+  readonly status: IdentityStatus
+  readonly saga: typeof Saga.Encoded
+  readonly ready_at: Date | null
+  readonly created_at: Date
+  readonly port: number | null
+  readonly first: boolean
+  readonly signed_up_at: Date
+}
 
-const view = (book: AddressBook, row: typeof Row.Type): Identity => ({
+const dateOf = (text: string | null) => (text === null ? null : new Date(text))
+
+/** The checklist as the actor wrote it; the answer's schema judges it once, on its way out. */
+const sagaOf = (stored: typeof Saga.Encoded): Saga => ({
+  ...stored,
+  steps: stored.steps.map((step) => ({ ...step, finished_at: dateOf(step.finished_at) })),
+  started_at: new Date(stored.started_at),
+  finished_at: dateOf(stored.finished_at),
+})
+
+const view = (book: AddressBook, row: Row): Identity => ({
   id: row.id,
   handle: row.handle,
   status: row.status,
@@ -41,7 +51,7 @@ const view = (book: AddressBook, row: typeof Row.Type): Identity => ({
     url: tunnelUrl(book, row.handle),
     connected: false,
   },
-  saga: row.saga,
+  saga: sagaOf(row.saga),
   onboarding:
     row.first && row.ready_at !== null
       ? {
@@ -76,19 +86,32 @@ const make = Effect.gen(function* () {
     coalesce(o.first_ready_identity = i.id, false) as first, o.created_at as signed_up_at
     from identity i join org o on o.id = i.org_id left join tunnel_port p on p.identity_id = i.id`
   const missing = Effect.fail(new NotFound({ detail: "There is no such Identity." }))
-  const views = (rows: ReadonlyArray<unknown>) =>
-    Effect.map(Effect.orDie(decode(rows)), (decoded) => decoded.map((row) => view(book, row)))
+
+  /** Reads of the same moment share one select. */
+  const row = yield* Batched.make((wanted: ReadonlyArray<{ readonly org: string; readonly canonical: string }>) =>
+    Effect.map(
+      sql<Row & { readonly asked: number }>`
+        select asked.n::int as asked, ${columns}
+        join unnest(${wanted.map(({ org }) => org)}::uuid[], ${wanted.map((one) => one.canonical)}::text[])
+          with ordinality as asked (org_id, canonical, n) on i.canonical = asked.canonical and i.org_id = asked.org_id`,
+      Batched.inOrder(wanted),
+    ),
+  )
 
   const text = (bytes: Uint8Array) => new TextDecoder().decode(bytes)
 
   return {
     /** Every Identity of the Org that exists, oldest first. */
     list: (org: string) =>
-      orUnavailable(Effect.flatMap(sql`select ${columns} where i.org_id = ${org} order by i.id`, views)),
-    read: (org: string, canonical: string) =>
       orUnavailable(
-        Effect.flatMap(sql`select ${columns} where i.canonical = ${canonical} and i.org_id = ${org}`, views),
-      ).pipe(Effect.flatMap(([identity]) => (identity === undefined ? missing : Effect.succeed(identity)))),
+        Effect.map(sql<Row>`select ${columns} where i.org_id = ${org} order by i.id`, (rows) =>
+          rows.map((row) => view(book, row)),
+        ),
+      ),
+    read: (org: string, canonical: string) =>
+      orUnavailable(row({ org, canonical })).pipe(
+        Effect.flatMap((found) => (found === undefined ? missing : Effect.succeed(view(book, found)))),
+      ),
     /** The id of an Identity of the Org. */
     idOf: (org: string, canonical: string) =>
       orUnavailable(

@@ -46,7 +46,8 @@ export const make = Effect.fnUntraced(function* (parts: {
       yield* deliveries.dispatch(identity, changed.open)
       return wait
     }
-    yield* deliveries.dispatch(identity, changed.open)
+    // The end of an attempt wakes us; until one ends, another Webhook's retry may fall due.
+    if ((yield* deliveries.dispatch(identity, changed.open)) > 0) return Timing.busyLookMillis
     const due = yield* deliveries.nextDue(identity)
     return due === null ? Infinity : Math.max(0, due.getTime() - (yield* Clock.currentTimeMillis))
   })
@@ -55,8 +56,8 @@ export const make = Effect.fnUntraced(function* (parts: {
     while (true) {
       changed.closeUnsafe()
       const wait = yield* orUnavailable(turn)
-      if (wait === 0 && deliveries.underWay() === 0) continue
-      if (deliveries.underWay() === 0 && wait > Timing.residentWaitMillis) return
+      if (wait === 0 && !deliveries.isBusy()) continue
+      if (!deliveries.isBusy() && wait > Timing.residentWaitMillis) return
       // Due at once but no place is free: the end of an attempt wakes us.
       const pause = wait === 0 ? Timing.residentWaitMillis : Math.min(wait, Timing.residentWaitMillis)
       yield* Effect.raceFirst(changed.await, Effect.sleep(pause))

@@ -22,6 +22,9 @@ const refusedRanges = [
   "fec0::/10",
 ].map((range) => ipaddr.parseCIDR(range))
 
+/** All that IANA has given out for the public Internet; `::a.b.c.d` and what is unassigned lie outside. */
+const globalUnicast = ipaddr.parseCIDR("2000::/3")
+
 /** IPv6 ranges that carry an IPv4 address, and where in their bytes it is. */
 const embedded = [
   { range: ipaddr.parseCIDR("::ffff:0:0/96"), at: 12 },
@@ -43,6 +46,7 @@ export const isPublic = (address: string): boolean => {
           .join("."),
       )
     }
+    if (!parsed.match(globalUnicast)) return false
   }
   if (parsed.range() !== "unicast") return false
   return !refusedRanges.some((range) => range[0].kind() === parsed.kind() && parsed.match(range))

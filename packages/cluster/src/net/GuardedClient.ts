@@ -1,13 +1,14 @@
 /**
- * The one HTTP client for URLs that users gave. At every call the host is resolved, every address it has is judged by
- * {@link isPublic}, and a new connection goes to an address that was judged; a kept one was judged when it was made.
+ * The one HTTP client for URLs that users gave. At every call the host is resolved and every address it has is judged by
+ * {@link isPublic}; a new connection goes to an address that its own look-up judged, whatever a later one would say. A
+ * kept connection was judged when it was made and is used for a minute at most, so a name that moved is followed.
  * Redirects are answers, not instructions. One deadline covers resolution, connection, headers and body.
  */
 import { lookup, type LookupAddress } from "node:dns"
-import { isIP } from "node:net"
-import type { LookupFunction } from "node:net"
+import { Resolver } from "node:dns/promises"
+import { isIP, type LookupFunction } from "node:net"
 import { Clock, Context, Effect, Layer, Schema } from "effect"
-import { Agent, errors, request } from "undici"
+import { Agent, type Dispatcher, errors } from "undici"
 import { Timing } from "../Timing.ts"
 import { isPublic } from "./AddressGuard.ts"
 
@@ -23,16 +24,20 @@ export class DeliveryFailed extends Schema.TaggedError<DeliveryFailed>()("Delive
 /** The URL may not be a target at all. */
 export class TargetRefused extends Schema.TaggedError<TargetRefused>()("TargetRefused", { message: Schema.String }) {}
 
+export interface Message {
+  readonly headers: Record<string, string>
+  readonly body: string
+}
+
 export interface Answer {
   readonly statusCode: number
   readonly durationMs: number
 }
 
+type Resolved = (error: Error | null, addresses: ReadonlyArray<LookupAddress>) => void
+
 /** Every address of a host, as `dns.lookup` answers with `all`. */
-export type Resolve = (
-  host: string,
-  done: (error: Error | null, addresses: ReadonlyArray<LookupAddress>) => void,
-) => void
+export type Resolve = (host: string, done: Resolved) => void
 
 export interface GuardOptions {
   /** Development: http and addresses that are not public are allowed. */
@@ -42,23 +47,20 @@ export interface GuardOptions {
 }
 
 class RefusedAddress extends Error {}
-
-const systemResolve: Resolve = (host, done) =>
-  lookup(host, { all: true, verbatim: true }, (error, addresses) => done(error, addresses ?? []))
+class CannotResolve extends Error {}
 
 const make = (options: GuardOptions) =>
   Effect.gen(function* () {
-    const resolve = options.resolve ?? systemResolve
-    const timeout = options.timeoutMillis ?? Timing.deliveryTimeoutMillis
+    const resolve = options.resolve ?? (options.allowPrivate ? systemResolve : nameServers())
+    const duration = options.timeoutMillis ?? Timing.deliveryTimeoutMillis
 
-    const judged = (host: string, done: (error: Error | null, addresses: ReadonlyArray<LookupAddress>) => void) =>
+    const judged = (host: string, done: Resolved) =>
       resolve(host, (error, addresses) => {
-        if (error !== null) return done(error, [])
+        if (error !== null || addresses.length === 0) return done(new CannotResolve(host, { cause: error }), [])
         const refused = !options.allowPrivate && addresses.some(({ address }) => !isPublic(address))
-        done(refused || addresses.length === 0 ? new RefusedAddress(host) : null, addresses)
+        done(refused ? new RefusedAddress(host) : null, addresses)
       })
 
-    /** The connection goes to an address this very look-up judged, whatever a later one would say. */
     const guardedLookup: LookupFunction = (host, wanted, done) =>
       judged(host, (error, addresses) => {
         if (error !== null) return done(error, "", 4)
@@ -70,113 +72,154 @@ const make = (options: GuardOptions) =>
       Effect.sync(
         () =>
           new Agent({
-            connect: { lookup: guardedLookup, timeout },
-            connections: 8,
+            connect: { lookup: guardedLookup, timeout: duration },
+            // As many as are wanted: those who share a host must not wait for one another's hanging paths, and how
+            // many attempts a Webhook has under way is its queue's to bound.
+            connections: null,
             pipelining: 1,
+            // Nothing is gained by it, and Node can abort when HTTP/2 takes over a TLS socket.
+            allowH2: false,
             keepAliveTimeout: 10_000,
+            clientTtl: 60_000,
           }),
       ),
       (agent) => Effect.promise(() => agent.destroy()),
     )
 
-    /** A kept connection was judged when it was made; the name is judged again for this call. */
-    const checkHost = (host: string) =>
-      new Promise<void>((accept, reject) => {
-        const literal = host.replace(/^\[|\]$/g, "")
-        if (isIP(literal) !== 0) {
-          return options.allowPrivate || isPublic(literal) ? accept() : reject(new RefusedAddress(host))
-        }
-        if (options.allowPrivate) return accept()
-        judged(host, (error) => (error === null ? accept() : reject(error)))
-      })
-
-    const exchange = async (
-      url: URL,
-      message: { readonly headers: Record<string, string>; readonly body: string },
-      signal: AbortSignal,
-    ) => {
-      await abortable(checkHost(url.hostname), signal)
-      const response = await request(url, {
-        dispatcher: agent,
-        method: "POST",
-        headers: message.headers,
-        body: message.body,
-        signal,
-        headersTimeout: timeout,
-        bodyTimeout: timeout,
-      })
-      let read = 0
-      for await (const chunk of response.body) {
-        read += (chunk as Uint8Array).length
-        if (read > readAtMost) break
-      }
-      return response.statusCode
+    /** A literal address never comes to a look-up. `URL` has brought its decimal, octal and hexadecimal forms to one. */
+    const judgeHost = (hostname: string): Effect.Effect<void, RefusedAddress | CannotResolve> => {
+      if (options.allowPrivate) return Effect.void
+      const literal = hostname.replace(/^\[|\]$/g, "")
+      if (isIP(literal) !== 0) return isPublic(literal) ? Effect.void : Effect.fail(new RefusedAddress(hostname))
+      return Effect.callback((resume) =>
+        judged(hostname, (error) => resume(error === null ? Effect.void : Effect.fail(error))),
+      )
     }
 
+    const exchange = (url: URL, message: Message) =>
+      Effect.callback<number, Error>((resume) => {
+        const handler = answering(resume)
+        agent.dispatch(
+          {
+            origin: url.origin,
+            path: url.pathname + url.search,
+            method: "POST",
+            headers: message.headers,
+            body: message.body,
+            headersTimeout: duration,
+            bodyTimeout: duration,
+          },
+          handler,
+        )
+        return Effect.sync(handler.cancel)
+      })
+
     return {
-      post: (
-        url: string,
-        message: { readonly headers: Record<string, string>; readonly body: string },
-      ): Effect.Effect<Answer, DeliveryFailed> =>
-        Effect.gen(function* () {
-          const start = yield* Clock.currentTimeNanos
-          const elapsed = Effect.map(Clock.currentTimeNanos, (end) => Math.round(Number(end - start) / 1e6))
-          const deadline = AbortSignal.timeout(timeout)
-          const result = yield* Effect.tryPromise({
-            try: (signal) => exchange(new URL(url), message, AbortSignal.any([signal, deadline])),
-            catch: (error) => nameOf(error, deadline.aborted),
-          }).pipe(Effect.result)
-          const durationMs = yield* elapsed
-          return result._tag === "Success"
-            ? { statusCode: result.success, durationMs }
-            : yield* new DeliveryFailed({ error: result.failure, durationMs })
+      post: (url: string, message: Message): Effect.Effect<Answer, DeliveryFailed> =>
+        Effect.flatMap(Clock.currentTimeNanos, (start) => {
+          const ended = <A, E>(outcome: (durationMs: number) => Effect.Effect<A, E>) =>
+            Effect.flatMap(Clock.currentTimeNanos, (end) => outcome(Math.round(Number(end - start) / 1e6)))
+          const failed = (error: DeliveryFailed["error"]) =>
+            ended((durationMs) => Effect.fail(new DeliveryFailed({ error, durationMs })))
+          const target = new URL(url)
+          return Effect.andThen(judgeHost(target.hostname), exchange(target, message)).pipe(
+            Effect.timeoutOrElse({ duration, orElse: () => Effect.fail(new errors.HeadersTimeoutError()) }),
+            Effect.matchEffect({
+              onSuccess: (statusCode) => ended((durationMs) => Effect.succeed({ statusCode, durationMs })),
+              onFailure: (error) => failed(nameOf(error)),
+            }),
+          )
         }),
 
       /** Judges a URL before it is stored; its addresses are judged again at every call. */
-      assertTarget: (text: string): Effect.Effect<void, TargetRefused> =>
-        Effect.gen(function* () {
-          const url = URL.canParse(text) ? new URL(text) : undefined
-          const refuse = (message: string) => new TargetRefused({ message })
-          if (url === undefined) return yield* refuse("The target is not an absolute URL.")
-          if (url.protocol !== "https:" && !(options.allowPrivate && url.protocol === "http:")) {
-            return yield* refuse("The target must be an https URL.")
-          }
-          if (url.username !== "" || url.password !== "") return yield* refuse("The target's URL carries credentials.")
-          yield* Effect.tryPromise({
-            try: (signal) =>
-              abortable(checkHost(url.hostname), AbortSignal.any([signal, AbortSignal.timeout(timeout)])),
-            catch: (error) =>
-              error instanceof RefusedAddress
-                ? refuse("The target's host does not resolve to public addresses only.")
-                : refuse("The target's host does not resolve."),
-          })
-        }),
+      assertTarget: (text: string): Effect.Effect<void, TargetRefused> => {
+        const refuse = (message: string) => Effect.fail(new TargetRefused({ message }))
+        const url = URL.parse(text)
+        if (url === null) return refuse("The target is not an absolute URL.")
+        if (url.protocol !== "https:" && !(options.allowPrivate && url.protocol === "http:")) {
+          return refuse("The target must be an https URL.")
+        }
+        if (url.username !== "" || url.password !== "") return refuse("The target's URL carries credentials.")
+        return judgeHost(url.hostname).pipe(
+          Effect.catch((error) =>
+            error instanceof RefusedAddress
+              ? refuse("The target's host does not resolve to public addresses only.")
+              : refuse("The target's host does not resolve."),
+          ),
+          Effect.timeoutOrElse({ duration, orElse: () => refuse("The target's host does not resolve.") }),
+        )
+      },
     }
   })
 
-const abortable = <A>(promise: Promise<A>, signal: AbortSignal): Promise<A> =>
-  Promise.race([
-    promise,
-    new Promise<never>((_, reject) => signal.addEventListener("abort", () => reject(signal.reason), { once: true })),
-  ])
+/** Takes the status of an answer and a bounded part of its body. */
+const answering = (resume: (exit: Effect.Effect<number, Error>) => void) => {
+  let controller: Dispatcher.DispatchController | undefined
+  let cancelled = false
+  let status = 0
+  let read = 0
+  return {
+    cancel: () => {
+      cancelled = true
+      controller?.abort(new errors.RequestAbortedError())
+    },
+    onRequestStart: (started: Dispatcher.DispatchController) => {
+      controller = started
+      if (cancelled) started.abort(new errors.RequestAbortedError())
+    },
+    onResponseStart: (_: Dispatcher.DispatchController, statusCode: number) => {
+      status = statusCode
+    },
+    onResponseData: (receiving: Dispatcher.DispatchController, chunk: Buffer) => {
+      read += chunk.length
+      if (read <= readAtMost) return
+      // The status is all that counts, and it is known.
+      resume(Effect.succeed(status))
+      receiving.abort(new errors.RequestAbortedError())
+    },
+    onResponseEnd: () => resume(Effect.succeed(status)),
+    onResponseError: (_: Dispatcher.DispatchController, error: Error) => resume(Effect.fail(error)),
+  }
+}
 
-const nameOf = (error: unknown, late: boolean): DeliveryFailed["error"] => {
+/** As the machine resolves names, its hosts file included. */
+const systemResolve: Resolve = (host, done) =>
+  lookup(host, { all: true, verbatim: true }, (error, addresses) => done(error, addresses ?? []))
+
+/**
+ * Asks the name servers without `getaddrinfo`, which holds one of the process's few worker threads for as long as a name
+ * server that means harm keeps silent.
+ */
+const nameServers = (): Resolve => {
+  const dns = new Resolver({ timeout: 2_000, tries: 2 })
+  return async (host, done) => {
+    const [four, six] = await Promise.allSettled([dns.resolve4(host), dns.resolve6(host)])
+    const found = (family: 4 | 6, answer: PromiseSettledResult<ReadonlyArray<string>>) =>
+      answer.status === "fulfilled" ? answer.value.map((address) => ({ address, family })) : []
+    done(null, [...found(4, four), ...found(6, six)])
+  }
+}
+
+const nameOf = (error: Error): DeliveryFailed["error"] => {
   if (
-    late ||
     error instanceof errors.HeadersTimeoutError ||
     error instanceof errors.BodyTimeoutError ||
     error instanceof errors.ConnectTimeoutError
   ) {
     return "timeout"
   }
-  for (let cause = error; cause instanceof Error; cause = cause.cause) {
+  for (let cause: unknown = error; cause instanceof Error; cause = cause.cause) {
     if (cause instanceof RefusedAddress) return "refused_address"
+    if (cause instanceof CannotResolve) return "dns"
     const code = "code" in cause ? String(cause.code) : ""
-    if (code === "ENOTFOUND" || code === "EAI_AGAIN" || code === "ENODATA") return "dns"
-    if (/CERT|SSL|TLS|SELF_SIGNED|ALTNAME/.test(code)) return "tls"
+    if (code === "ETIMEDOUT") return "timeout"
+    if (ofCertificates.test(code)) return "tls"
   }
   return "connection"
 }
+
+/** Node's codes of a handshake or a certificate that failed; those of certificates are OpenSSL's (`X509_V_ERR_…`). */
+const ofCertificates = /CERT|SSL|TLS|CRL|^EPROTO$|^UNABLE_TO_|^HOSTNAME_MISMATCH$|^INVALID_(CA|PURPOSE)$|^PATH_LENGTH_/
 
 export class GuardedClient extends Context.Service<GuardedClient, Effect.Success<ReturnType<typeof make>>>()(
   "@svc/cluster/net/GuardedClient",

@@ -34,16 +34,25 @@ export type DataKey = Redacted.Redacted<KeyObject>
 /** The first key seals, every key opens, so that a master key can be replaced (`SVC_MASTER_KEY`). */
 export type MasterKeys = ReadonlyArray<{ readonly id: string; readonly key: KeyObject }>
 
-/** One base64 key of 32 bytes, or `id:key,id:key`. */
-export const parseMasterKeys = (text: string): Effect.Effect<MasterKeys, CannotOpen> =>
-  Effect.forEach(text.split(","), (entry) => {
+/** One base64 key of 32 bytes (its id is `0`), or `id:key,id:key`. */
+export const parseMasterKeys = (text: string): Effect.Effect<MasterKeys, CannotOpen> => {
+  const refuse = (message: string) => Effect.fail(new CannotOpen({ message }))
+  return Effect.forEach(text.split(","), (entry) => {
     const separator = entry.indexOf(":")
     const id = separator < 0 ? "0" : entry.slice(0, separator).trim()
-    const bytes = Buffer.from(entry.slice(separator + 1).trim(), "base64")
-    return bytes.length === 32 && id.length > 0 && id.length < 256
-      ? Effect.succeed({ id, key: createSecretKey(bytes) })
-      : Effect.fail(new CannotOpen({ message: "A master key is 32 bytes in base64." }))
-  })
+    const key = entry.slice(separator + 1).trim()
+    if (!/^[\w-]{1,64}$/.test(id)) return refuse("A master key's id is letters, digits, hyphens and underscores.")
+    // Node would skip what is not base64 and take what is left for another key.
+    if (!/^[\w+/-]{43}=?$/.test(key)) return refuse("A master key is 32 bytes in base64.")
+    return Effect.succeed({ id, key: createSecretKey(Buffer.from(key, "base64")) })
+  }).pipe(
+    // What the second key of one id has sealed would never open.
+    Effect.filterOrElse(
+      (keys) => new Set(keys.map(({ id }) => id)).size === keys.length,
+      () => refuse("Two master keys have the same id."),
+    ),
+  )
+}
 
 const version = 1
 

@@ -7,8 +7,9 @@ import { Effect, Layer } from "effect"
 import { Migrator, SqlClient } from "effect/sql"
 import { Unhurried } from "./Database.ts"
 import { core } from "./migrations/0001_core.ts"
+import { dueDeliveries } from "./migrations/0002_due_deliveries.ts"
 
-const migrations = { "0001_core": core }
+const migrations = { "0001_core": core, "0002_due_deliveries": dueDeliveries }
 
 /** Any constant that no other user of the database takes: "svc" in ASCII. */
 const lockKey = 0x73_76_63

@@ -1,15 +1,16 @@
 /**
  * Deliveries as rows. A delivery carries its own next attempt, so a restart forgets nothing; starting an attempt takes
  * a lease on the row (`attempt_started_at`, with `next_attempt_at` a minute ahead), so none runs twice at once and a
- * record is only taken from the holder of the lease.
+ * record is only taken from the holder of the lease. That lease is also the fence, so the actors of a process lease and
+ * record in statements they share.
  */
 import { makeUuidV7, toPublic as publicId } from "@svc/domain/Ids"
 import { attemptsInAll, nextAttemptAt } from "@svc/domain/webhooks/RetrySchedule"
 import { Attempt } from "@svc/domain/webhooks/Webhook"
-import { Effect, Schema } from "effect"
-import type { SqlError } from "effect/sql"
+import { Context, Effect, Layer, Schema } from "effect"
 import { raiseForIdentity } from "../events/Raise.ts"
-import type { Sql } from "../store/Database.ts"
+import * as Batched from "../store/Batched.ts"
+import { type Sql, Writes } from "../store/Database.ts"
 import { Timing } from "../Timing.ts"
 
 /** Attempts of one Webhook under way at once; retries have places of their own, so they never hold first attempts back. */
@@ -19,6 +20,7 @@ export const placesPerWebhook = { first: 4, retry: 4 }
 const Leased = Schema.Struct({
   id: Schema.String,
   webhook_id: Schema.String,
+  identity_id: Schema.String,
   url: Schema.String,
   first: Schema.Boolean,
   replay: Schema.Boolean,
@@ -43,23 +45,29 @@ export interface Outcome {
 /** Attempts under way in this process by Webhook. */
 export type Taken = ReadonlyMap<string, { readonly first: number; readonly retry: number }>
 
+/** A call for what is due of one Identity. */
+interface Wanted {
+  readonly identityId: string
+  readonly taken: Taken
+  readonly now: Date
+}
+
 /** Leases what is due and has a place: first attempts in the order of their Events, then retries by due time. */
-export const lease = (
-  sql: Sql,
-  identityId: string,
-  taken: Taken,
-  now: Date,
-): Effect.Effect<ReadonlyArray<Leased>, SqlError.SqlError> => {
-  const busy = [...taken]
-  const due = sql`webhook_id = w.id and attempt_started_at is null and next_attempt_at <= ${now}`
+const lease = (sql: Sql) => (wanted: ReadonlyArray<Wanted>) => {
+  const busy = wanted.flatMap(({ taken }) => [...taken])
+  const due = sql`webhook_id = w.id and attempt_started_at is null and next_attempt_at <= asked.now`
   return sql`
-    with busy as (
+    with asked as (
+      select * from unnest(${wanted.map(({ identityId }) => identityId)}::uuid[], ${wanted.map(({ now }) => now.toISOString())}::timestamptz[])
+        as asked (identity_id, now)
+    ),
+    busy as (
       select * from unnest(
         ${busy.map(([id]) => id)}::uuid[], ${busy.map(([, n]) => n.first)}::int[], ${busy.map(([, n]) => n.retry)}::int[]
       ) as busy (webhook_id, first, retry)
     ),
     due as materialized (
-      select d.id, d.first from webhook w
+      select d.id, d.first, asked.now from asked join webhook w on w.identity_id = asked.identity_id
       left join busy on busy.webhook_id = w.id
       cross join lateral (
         (select id, true as first from delivery where ${due} and status = 'queued'
@@ -68,36 +76,42 @@ export const lease = (
         (select id, false as first from delivery where ${due} and status = 'retrying'
          order by next_attempt_at limit greatest(0, ${placesPerWebhook.retry} - coalesce(busy.retry, 0)))
       ) d
-      where w.identity_id = ${identityId}
     ),
     leased as (
       update delivery d
-      set attempt_started_at = ${now}, next_attempt_at = ${new Date(now.getTime() + Timing.leaseMillis)}
+      set attempt_started_at = due.now, next_attempt_at = due.now + make_interval(secs => ${Timing.leaseMillis / 1000})
       from due where d.id = due.id and d.attempt_started_at is null
-      returning d.id, d.webhook_id, d.event_id, d.event_type, d.replay, d.attempts, due.first
+      returning d.id, d.webhook_id, d.identity_id, d.event_id, d.event_type, d.replay, d.attempts, due.first, due.now as started_at
     )
-    select l.*, w.url, ${now}::timestamptz as started_at, e.data as event_data, e.created_at as event_created_at
+    select l.*, w.url, e.data as event_data, e.created_at as event_created_at
     from leased l join webhook w on w.id = l.webhook_id join event e on e.id = l.event_id
-    order by l.id`.pipe(Effect.flatMap((rows) => Effect.orDie(decodeLeased(rows))))
+    order by l.id`.pipe(
+    Effect.flatMap((rows) => Effect.orDie(decodeLeased(rows))),
+    Effect.map((leased) => {
+      const byIdentity = Map.groupBy(leased, (delivery) => delivery.identity_id)
+      return wanted.map(({ identityId }): ReadonlyArray<Leased> => byIdentity.get(identityId) ?? [])
+    }),
+  )
 }
 
-/** When the next delivery of the Identity is due; null when none waits. Leased ones count by the end of their lease. */
-export const nextDue = (sql: Sql, identityId: string): Effect.Effect<Date | null, SqlError.SqlError> =>
-  sql<{ due: Date | null }>`
-    select min(next_attempt_at) as due from delivery where identity_id = ${identityId} and next_attempt_at is not null
-  `.pipe(Effect.map(([row]) => row?.due ?? null))
+/** When the next delivery of each Identity is due; null when none waits. Leased ones count by the end of their lease. */
+const nextDue = (sql: Sql) => (identityIds: ReadonlyArray<string>) =>
+  sql<{ asked: number; due: Date | null }>`
+    select n::int as asked, (select min(next_attempt_at) from delivery d where d.identity_id = asked.identity_id) as due
+    from unnest(${identityIds}::uuid[]) with ordinality as asked (identity_id, n)`.pipe(
+    Effect.map(Batched.inOrder(identityIds)),
+    Effect.map((rows) => rows.map((row) => row?.due ?? null)),
+  )
 
-/**
- * Records how the attempt ended and, by the table of waits, when the next is due. After the seventh failure the
- * delivery has failed and `webhook.failed` is raised, though not for the Webhook that failed.
- */
-export const record = Effect.fnUntraced(function* (
-  sql: Sql,
-  identity: { readonly id: string; readonly orgId: string; readonly handle: string },
-  delivery: Leased,
-  outcome: Outcome,
-  now: Date,
-) {
+/** An attempt that ended, and what follows by the table of waits. */
+interface Ended {
+  readonly delivery: Leased
+  readonly attempt: Attempt
+  readonly status: "delivered" | "retrying" | "failed"
+  readonly next: Date | undefined
+}
+
+const judge = (delivery: Leased, outcome: Outcome): Ended => {
   const attempt: Attempt = {
     number: delivery.attempts.length + 1,
     started_at: delivery.started_at,
@@ -107,21 +121,38 @@ export const record = Effect.fnUntraced(function* (
   }
   const delivered = outcome.statusCode !== null && outcome.statusCode >= 200 && outcome.statusCode < 300
   const next = delivered ? undefined : nextAttemptAt(attempt.number, delivery.started_at)
-  const status = delivered ? "delivered" : next === undefined ? "failed" : "retrying"
-  const recorded = sql`
-    recorded as (
-      update delivery
-      set status = ${status}, attempts = attempts || ${JSON.stringify([encodeAttempt(attempt)])}::jsonb,
-          attempt_started_at = null, next_attempt_at = ${next ?? null}::timestamptz
-      where id = ${delivery.id} and attempt_started_at = ${delivery.started_at}
-      returning id
-    )`
-  // A failed delivery of `webhook.failed` raises none: two dead Webhooks would keep each other busy for ever.
-  if (status !== "failed" || delivery.event_type === "webhook.failed") {
-    yield* sql`with ${recorded} select 1 from recorded`
-    return
-  }
-  yield* sql`with ${recorded}, ${raiseForIdentity(
+  return { delivery, attempt, status: delivered ? "delivered" : next === undefined ? "failed" : "retrying", next }
+}
+
+/** CTE `recorded`: the attempts written down by those that still hold their lease. */
+const recorded = (sql: Sql, ended: ReadonlyArray<Ended>) => sql`
+  recorded as (
+    update delivery d
+    set status = e.status, attempts = d.attempts || e.attempt, attempt_started_at = null, next_attempt_at = e.next
+    from jsonb_to_recordset(${JSON.stringify(
+      ended.map(({ delivery, attempt, status, next }) => ({
+        id: delivery.id,
+        started_at: delivery.started_at,
+        status,
+        attempt: encodeAttempt(attempt),
+        next,
+      })),
+    )}::jsonb) as e (id uuid, started_at timestamptz, status text, attempt jsonb, next timestamptz)
+    where d.id = e.id and d.attempt_started_at = e.started_at
+    returning d.id
+  )`
+
+/** The identity whose Events tell of a failed delivery. */
+interface Owner {
+  readonly id: string
+  readonly orgId: string
+  readonly handle: string
+}
+
+/** After the seventh failure the delivery has failed and `webhook.failed` is raised, though not for its own Webhook. */
+const recordFailure = Effect.fnUntraced(function* (sql: Sql, identity: Owner, ended: Ended, now: Date) {
+  const { delivery, attempt } = ended
+  yield* sql`with ${recorded(sql, [ended])}, ${raiseForIdentity(
     sql,
     "recorded",
     {
@@ -129,32 +160,56 @@ export const record = Effect.fnUntraced(function* (
       type: "webhook.failed",
       org: identity.orgId,
       identity,
-      data: failureData(delivery, attempt),
+      data: {
+        webhook_id: publicId("wh_", delivery.webhook_id),
+        delivery_id: publicId("dlv_", delivery.id),
+        event_id: publicId("evt_", delivery.event_id),
+        event_type: delivery.event_type,
+        attempts: attemptsInAll,
+        status_code: attempt.status_code,
+        error: attempt.error,
+      },
       at: now,
     },
     delivery.webhook_id,
   )} select 1 from recorded`
 })
 
-const failureData = (delivery: Leased, attempt: Attempt) => ({
-  webhook_id: publicId("wh_", delivery.webhook_id),
-  delivery_id: publicId("dlv_", delivery.id),
-  event_id: publicId("evt_", delivery.event_id),
-  event_type: delivery.event_type,
-  attempts: attemptsInAll,
-  status_code: attempt.status_code,
-  error: attempt.error,
-})
-
 /** Attempts whose process died: their leases have run out. They count as attempts, since the target may have seen them. */
-export const abandoned = (
-  sql: Sql,
-  identityId: string,
-  now: Date,
-): Effect.Effect<ReadonlyArray<Leased>, SqlError.SqlError> =>
+const abandoned = (sql: Sql, identityId: string, now: Date) =>
   sql`
-    select d.id, d.webhook_id, d.event_id, d.event_type, d.replay, d.attempts, w.url, d.status = 'queued' as first,
-           d.attempt_started_at as started_at, e.data as event_data, e.created_at as event_created_at
+    select d.id, d.webhook_id, d.identity_id, d.event_id, d.event_type, d.replay, d.attempts, w.url,
+           d.status = 'queued' as first, d.attempt_started_at as started_at,
+           e.data as event_data, e.created_at as event_created_at
     from delivery d join webhook w on w.id = d.webhook_id join event e on e.id = d.event_id
     where d.identity_id = ${identityId} and d.attempt_started_at is not null and d.next_attempt_at <= ${now}
     limit 100`.pipe(Effect.flatMap((rows) => Effect.orDie(decodeLeased(rows))))
+
+const make = Effect.gen(function* () {
+  const sql = yield* Writes
+  const write = yield* Batched.make((ended: ReadonlyArray<Ended>) =>
+    Effect.as(
+      sql`with ${recorded(sql, ended)} select 1`,
+      ended.map(() => undefined),
+    ),
+  )
+  return {
+    lease: yield* Batched.make(lease(sql)),
+    nextDue: yield* Batched.make(nextDue(sql)),
+    abandoned: (identityId: string, now: Date) => abandoned(sql, identityId, now),
+    /** Records how the attempt ended; nothing happens when its lease was lost. */
+    record: (identity: Owner, delivery: Leased, outcome: Outcome, now: Date) => {
+      const ended = judge(delivery, outcome)
+      // A failed delivery of `webhook.failed` raises none: two dead Webhooks would keep each other busy for ever.
+      return ended.status === "failed" && delivery.event_type !== "webhook.failed"
+        ? recordFailure(sql, identity, ended, now)
+        : write(ended)
+    },
+  }
+})
+
+export class Deliveries extends Context.Service<Deliveries, Effect.Success<typeof make>>()(
+  "@svc/cluster/webhooks/Deliveries",
+) {
+  static readonly layer = Layer.effect(Deliveries, make)
+}

@@ -10,28 +10,37 @@ import { GuardedClient } from "../net/GuardedClient.ts"
 import { Sealing } from "../sealing/Sealing.ts"
 import { Writes } from "../store/Database.ts"
 import { Timing } from "../Timing.ts"
-import { abandoned, lease, type Leased, nextDue, type Outcome, record } from "./Deliveries.ts"
+import { Deliveries, type Leased, type Outcome } from "./Deliveries.ts"
 import { signedHeaders } from "./Signature.ts"
-import { signingSecrets } from "./SigningSecrets.ts"
+import { type SigningSecret, signingSecrets } from "./SigningSecrets.ts"
 
 export interface DeliveryQueue {
-  /** Starts every attempt that is due and has a place; `ended` runs after each one that was recorded. */
-  readonly dispatch: (identity: Owned, ended: Effect.Effect<void>) => Effect.Effect<void, SqlError.SqlError>
+  /**
+   * Starts every attempt that is due and has a place, and answers how many. `changed` runs when a place is free again
+   * and when the last attempt is recorded.
+   */
+  readonly dispatch: (identity: Owned, changed: Effect.Effect<void>) => Effect.Effect<number, SqlError.SqlError>
   /** When the next waiting delivery is due, leases of other attempts included. */
   readonly nextDue: (identity: Owned) => Effect.Effect<Date | null, SqlError.SqlError>
-  readonly underWay: () => number
+  /** Whether an attempt is not recorded yet. */
+  readonly isBusy: () => boolean
+  /** The signing secrets were changed. */
+  readonly secretsChanged: Effect.Effect<void>
   /** Waits for the attempts under way, though not as long as a target may take. */
   readonly settle: Effect.Effect<void>
 }
 
 const now = Effect.map(Clock.currentTimeMillis, (millis) => new Date(millis))
 
-export const make: Effect.Effect<DeliveryQueue, never, Writes | GuardedClient | Sealing | Scope.Scope> = Effect.gen(
-  function* () {
+export const make: Effect.Effect<DeliveryQueue, never, Deliveries | Writes | GuardedClient | Sealing | Scope.Scope> =
+  Effect.gen(function* () {
     const sql = yield* Writes
+    const deliveries = yield* Deliveries
     const client = yield* GuardedClient
     const sealing = yield* Sealing
     const attempts = yield* FiberSet.make<void, unknown>()
+    let underWay = 0
+    let known: ReadonlyArray<SigningSecret> | undefined
     const taken = new Map<string, { first: number; retry: number }>()
 
     const occupy = (delivery: Leased, change: 1 | -1) => {
@@ -65,58 +74,76 @@ export const make: Effect.Effect<DeliveryQueue, never, Writes | GuardedClient | 
       return yield* client.post(delivery.url, { headers: { ...headers, "content-type": "application/json" }, body })
     })
 
+    const record = (identity: Owned, delivery: Leased, outcome: Outcome) =>
+      Effect.uninterruptible(Effect.flatMap(now, (at) => deliveries.record(identity, delivery, outcome, at)))
+
     /** One attempt from lease to record. An attempt that is cut short counts: its target may have seen it. */
-    const attempt = (identity: Owned, delivery: Leased, secrets: ReadonlyArray<Redacted.Redacted<string>>) => {
-      const write = (outcome: Outcome) =>
-        Effect.uninterruptible(Effect.flatMap(now, (at) => record(sql, identity, delivery, outcome, at)))
-      return post(identity, delivery, secrets).pipe(
-        Effect.flatMap((answer) =>
-          write({ durationMs: answer.durationMs, statusCode: answer.statusCode, error: null }),
+    const attempt = (
+      identity: Owned,
+      delivery: Leased,
+      secrets: ReadonlyArray<Redacted.Redacted<string>>,
+      freed: Effect.Effect<void>,
+    ) =>
+      post(identity, delivery, secrets).pipe(
+        Effect.map(({ durationMs, statusCode }): Outcome => ({ durationMs, statusCode, error: null })),
+        Effect.catchTag("DeliveryFailed", ({ durationMs, error }) =>
+          Effect.succeed<Outcome>({ durationMs, statusCode: null, error }),
         ),
-        Effect.catchTag("DeliveryFailed", (failure) =>
-          write({ durationMs: failure.durationMs, statusCode: null, error: failure.error }),
+        Effect.onInterrupt(() =>
+          Effect.ignore(Effect.flatMap(now, (at) => record(identity, delivery, interrupted(delivery, at)))),
         ),
-        Effect.onInterrupt(() => Effect.ignore(Effect.flatMap(now, (at) => write(interrupted(delivery, at))))),
+        // The target is free as soon as it has answered; the row stays leased until the record.
+        Effect.ensuring(freed),
+        Effect.flatMap((outcome) => record(identity, delivery, outcome)),
       )
-    }
 
     /** Records attempts whose process died: their leases have run out. */
     const reclaim = (identity: Owned, at: Date) =>
-      Effect.flatMap(abandoned(sql, identity.id, at), (deliveries) =>
-        Effect.forEach(deliveries, (delivery) => record(sql, identity, delivery, interrupted(delivery, at), at), {
-          discard: true,
-        }),
+      Effect.flatMap(deliveries.abandoned(identity.id, at), (left) =>
+        Effect.forEach(left, (delivery) => record(identity, delivery, interrupted(delivery, at)), { discard: true }),
       )
 
-    const dispatch: DeliveryQueue["dispatch"] = Effect.fnUntraced(function* (identity, ended) {
+    /** Only the actor changes its secrets, so they are read once. */
+    const secretsOf = (identity: Owned, at: Date) =>
+      Effect.map(
+        known === undefined
+          ? Effect.tap(Effect.provideService(signingSecrets(sql, identity, at), Sealing, sealing), (found) =>
+              Effect.sync(() => (known = found)),
+            )
+          : Effect.succeed(known),
+        (found) => found.filter(({ retiresAt }) => retiresAt === null || retiresAt > at).map(({ secret }) => secret),
+      )
+
+    const dispatch: DeliveryQueue["dispatch"] = Effect.fnUntraced(function* (identity, changed) {
       const at = yield* now
-      const leased = yield* lease(sql, identity.id, taken, at)
-      if (leased.length === 0) return yield* reclaim(identity, at)
-      const secrets = yield* Effect.provideService(signingSecrets(sql, identity, at), Sealing, sealing)
+      const leased = yield* deliveries.lease({ identityId: identity.id, taken: new Map(taken), now: at })
+      if (leased.length === 0) return yield* Effect.as(reclaim(identity, at), 0)
+      const secrets = yield* secretsOf(identity, at)
       for (const delivery of leased) {
         occupy(delivery, 1)
-        yield* attempt(identity, delivery, secrets).pipe(
+        underWay++
+        const freed = Effect.andThen(
+          Effect.sync(() => occupy(delivery, -1)),
+          changed,
+        )
+        yield* attempt(identity, delivery, secrets, freed).pipe(
           // What could not be recorded keeps its lease and is taken up again when that runs out.
           Effect.catchCause((cause) => Effect.logWarning("A delivery attempt was not recorded", cause)),
-          Effect.ensuring(
-            Effect.andThen(
-              Effect.sync(() => occupy(delivery, -1)),
-              ended,
-            ),
-          ),
+          Effect.ensuring(Effect.suspend(() => (--underWay === 0 ? changed : Effect.void))),
           FiberSet.run(attempts),
         )
       }
+      return leased.length
     })
 
     return {
       dispatch,
-      nextDue: (identity) => nextDue(sql, identity.id),
+      nextDue: (identity) => deliveries.nextDue(identity.id),
       settle: Effect.asVoid(Effect.timeoutOption(FiberSet.awaitEmpty(attempts), Timing.settle)),
-      underWay: () => [...taken.values()].reduce((sum, places) => sum + places.first + places.retry, 0),
+      isBusy: () => underWay > 0,
+      secretsChanged: Effect.sync(() => (known = undefined)),
     }
-  },
-)
+  })
 
 const interrupted = (delivery: Leased, at: Date): Outcome => ({
   durationMs: Math.max(0, at.getTime() - delivery.started_at.getTime()),

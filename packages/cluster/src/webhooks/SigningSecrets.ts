@@ -21,17 +21,24 @@ const place = (holder: Holder, secretId: string) => ({
   org: holder.orgId,
 })
 
+export interface SigningSecret {
+  readonly secret: Redacted.Redacted<string>
+  /** When it signs no longer. */
+  readonly retiresAt: Date | null
+}
+
 /** Every secret that signs now, newest first. */
 export const signingSecrets = Effect.fnUntraced(function* (sql: Sql, holder: Holder, now: Date) {
   const sealing = yield* Sealing
-  const rows = yield* sql<{ id: string; sealed: Uint8Array }>`
-    select id, sealed from signing_secret
+  const rows = yield* sql<{ id: string; sealed: Uint8Array; retires_at: Date | null }>`
+    select id, sealed, retires_at from signing_secret
     where identity_id = ${holder.id} and (retires_at is null or retires_at > ${now})
     order by created_at desc`
   return yield* Effect.forEach(rows, (row) =>
-    Effect.map(sealing.open(holder.dataKey, place(holder, row.id), row.sealed), (bytes) =>
-      Redacted.make(new TextDecoder().decode(bytes)),
-    ),
+    Effect.map(sealing.open(holder.dataKey, place(holder, row.id), row.sealed), (bytes) => ({
+      secret: Redacted.make(new TextDecoder().decode(bytes)),
+      retiresAt: row.retires_at,
+    })),
   ).pipe(Effect.orDie)
 })
 

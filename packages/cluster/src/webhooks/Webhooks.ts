@@ -42,7 +42,7 @@ export const register = Effect.fnUntraced(function* (
   return row?.owned === true
     ? {
         value: {
-          signing_secret: minted?.secret ?? Redacted.value(current!),
+          signing_secret: minted?.secret ?? Redacted.value(current!.secret),
           created_at: row.created_at,
         },
       }

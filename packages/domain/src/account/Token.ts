@@ -51,6 +51,8 @@ export const kindOf = (token: string): CredentialKind | undefined => {
   for (const [kind, prefix] of kinds) {
     if (!token.startsWith(prefix)) continue
     if (token.length !== prefix.length + secretLength + checksumLength) return undefined
+    // The checksum sees only the low byte of a character.
+    if (!/^[0-9A-Za-z]+$/.test(token.slice(prefix.length))) return undefined
     const text = token.slice(0, -checksumLength)
     return checksum(text) === token.slice(-checksumLength) ? kind : undefined
   }

@@ -19,8 +19,9 @@ const invalid = (detail: string): Checked => ({ _tag: "Invalid", detail })
 
 /** Judges a name as it would be registered: lower-cased as given. `brand` is the vendor's, refused as a part of any name. */
 export const check = (spelling: string, options: { readonly brand: string }): Checked => {
+  // Before lower-casing, which makes a plain k of the Kelvin sign.
+  if (!/^[A-Za-z0-9-]*$/.test(spelling)) return invalid("A Handle has only the characters a-z, 0-9 and hyphen.")
   const handle = spelling.toLowerCase()
-  if (!/^[a-z0-9-]*$/.test(handle)) return invalid("A Handle has only the characters a-z, 0-9 and hyphen.")
   if (handle.length > maximumLength) return invalid(`A Handle has at most ${maximumLength} characters.`)
   if (handle.startsWith("-") || handle.endsWith("-")) return invalid("A Handle neither begins nor ends with a hyphen.")
   const name = canonical(handle)
@@ -29,7 +30,8 @@ export const check = (spelling: string, options: { readonly brand: string }): Ch
   }
   // Names of this shape are kept for internationalised labels (RFC 5891 section 4.2.3.1), `xn--` among them.
   if (handle.slice(2, 4) === "--") return invalid("A Handle has no hyphens as its third and fourth characters.")
-  const branded = options.brand !== "" && name.includes(canonical(options.brand))
+  const brand = options.brand.toLowerCase().replace(/[^a-z0-9]/g, "")
+  const branded = brand !== "" && name.includes(brand)
   return reserved.has(name) || branded
     ? { _tag: "Reserved", detail: "The name is reserved; a verified rights holder asks support for it." }
     : { _tag: "Ok", handle, canonical: name }

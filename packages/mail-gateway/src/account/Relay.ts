@@ -1,6 +1,7 @@
 /** The service's own mail to people, handed to the relay of `SVC_SMTP_RELAY_URL` (`smtp://` or `smtps://`, with credentials). */
 import { type Letter, Postman, PostmanUnavailable } from "@svc/cluster/account/Postman"
-import { Effect, Layer, Redacted } from "effect"
+import { EmailAddress } from "@svc/domain/account/Account"
+import { Effect, Layer, Redacted, Schema } from "effect"
 import { createTransport } from "nodemailer"
 
 export interface RelaySettings {
@@ -8,8 +9,8 @@ export interface RelaySettings {
   readonly from: string
 }
 
-/** Exactly one addr-spec: the library would read a list, a group or a name out of anything looser. */
-const oneAddress = /^[^\s,;:<>()"\\]+@[^\s,;:<>()"\\@]+$/
+/** Exactly one addr-spec: the library would read a list, a group, a name or a source route out of anything looser. */
+const isOneAddress = Schema.is(EmailAddress)
 
 export const layer = (settings: RelaySettings) =>
   Layer.effect(
@@ -31,7 +32,7 @@ export const layer = (settings: RelaySettings) =>
       )
       return {
         send: (letter: Letter) =>
-          oneAddress.test(letter.to)
+          isOneAddress(letter.to)
             ? Effect.tryPromise({
                 try: () =>
                   transport.sendMail({

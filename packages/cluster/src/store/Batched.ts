@@ -1,0 +1,59 @@
+/**
+ * One statement for what many fibers want at the same time. A batch leaves as soon as fewer than `atOnce` are under
+ * way and takes all that has gathered meanwhile, so a lone call waits for nothing and a crowd shares its round trips.
+ * (`RequestResolver` gathers for a fixed delay or a tick; neither follows the load.)
+ */
+import { Effect, Exit, FiberSet, type Scope } from "effect"
+
+export interface BatchLimits {
+  /** Statements under way. */
+  readonly atOnce: number
+  /** Calls in one statement. */
+  readonly most: number
+}
+
+/** `run` answers one result per item, in their order; when it fails, all its callers fail. */
+export const make = <Item, Result, E>(
+  run: (items: ReadonlyArray<Item>) => Effect.Effect<ReadonlyArray<Result>, E>,
+  limits: BatchLimits = { atOnce: 2, most: 200 },
+): Effect.Effect<(item: Item) => Effect.Effect<Result, E>, never, Scope.Scope> =>
+  Effect.gen(function* () {
+    const fork = yield* FiberSet.makeRuntime()
+    const waiting: Array<{ readonly item: Item; readonly resume: (result: Effect.Effect<Result, E>) => void }> = []
+    let underWay = 0
+
+    const pump = () => {
+      while (underWay < limits.atOnce && waiting.length > 0) {
+        const batch = waiting.splice(0, limits.most)
+        underWay++
+        fork(
+          Effect.map(Effect.exit(Effect.suspend(() => run(batch.map(({ item }) => item)))), (exit) => {
+            underWay--
+            batch.forEach(({ resume }, index) => resume(Exit.map(exit, (results) => results[index]!)))
+            pump()
+          }),
+        )
+      }
+    }
+
+    return (item) =>
+      Effect.callback<Result, E>((resume) => {
+        const entry = { item, resume }
+        waiting.push(entry)
+        // What the same turn of the event loop still adds goes along.
+        if (waiting.length === 1) queueMicrotask(pump)
+        return Effect.sync(() => {
+          const index = waiting.indexOf(entry)
+          if (index >= 0) waiting.splice(index, 1)
+        })
+      })
+  })
+
+/** Rows that carry the place (`asked`, from 1) of the item they answer, as one result per item. */
+export const inOrder =
+  (items: ReadonlyArray<unknown>) =>
+  <Row extends { readonly asked: number }>(rows: ReadonlyArray<Row>): ReadonlyArray<Row | undefined> => {
+    const results: Array<Row | undefined> = items.map(() => undefined)
+    for (const row of rows) results[row.asked - 1] = row
+    return results
+  }
