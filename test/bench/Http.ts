@@ -1,16 +1,20 @@
 /** The HTTP rows: reading an Identity, asking an actor, provisioning, and the start. */
 import { spawn } from "node:child_process"
 import { once } from "node:events"
+import * as path from "node:path"
 import { setTimeout as sleep } from "node:timers/promises"
+import { NodeSocket } from "@effect/platform-node"
 import * as Cluster from "@svc/cluster/Cluster"
 import { Health } from "@svc/cluster/health/Health"
 import { Identities } from "@svc/cluster/identity/Ask"
 import * as Stores from "@svc/cluster/store/Database"
 import { Effect, Exit, Layer, Scope } from "effect"
+import { RpcClient, RpcSerialization } from "effect/rpc"
 import { makeIdentity, newHandle, signUp } from "../harness/Client.ts"
 import { settingsOf } from "../faults/Store.ts"
 import { deploy, type Deployment, isHealthy, until } from "../rig/Deployment.ts"
 import { percentile, round, type Row } from "../rig/Report.ts"
+import { Echo } from "./EchoServer.ts"
 import { fetchRaw, rate } from "./Throughput.ts"
 
 /** A process of its own that answers every request with the same bytes. */
@@ -82,6 +86,34 @@ export const api = async (): Promise<Row> => {
   }
 }
 
+/** Round trips of Effect's RPC to a process that only echoes, so many at a time. */
+const echoes = async (width: number) => {
+  const child = spawn(process.execPath, [path.join(import.meta.dirname, "EchoServer.ts")], {
+    stdio: ["ignore", "pipe", "inherit"],
+  })
+  const [port] = (await once(child.stdout, "data")) as [Buffer]
+  const measured = await Effect.runPromise(
+    Effect.scoped(
+      Effect.gen(function* () {
+        const client = yield* RpcClient.make(Echo, { disableTracing: true })
+        const run = Effect.runPromiseWith(yield* Effect.context<never>())
+        return yield* Effect.promise(() =>
+          rate(width, 3, () => run(client.Echo({ org_id: "00000000-0000-7000-8000-000000000000" }))),
+        )
+      }).pipe(
+        Effect.provide(
+          RpcClient.layerProtocolSocket().pipe(
+            Layer.provide(NodeSocket.layerNet({ host: "127.0.0.1", port: Number(port.toString()) })),
+            Layer.provide(RpcSerialization.layerSchemaBinary()),
+          ),
+        ),
+      ),
+    ),
+  )
+  child.kill()
+  return measured
+}
+
 /** Asks across two processes: this one asks, the service's actors answer. */
 export const ask = async (): Promise<Row> => {
   const deployment = await deploy()
@@ -109,14 +141,12 @@ export const ask = async (): Promise<Row> => {
     )
     const single = await rate(1, 2, one)
     const many = await rate(64, 3, one)
-    const bare = await bareServer("{}")
-    const reference = await rate(64, 3, () => fetchRaw(bare.url))
-    bare.stop()
+    const reference = await echoes(64)
     await Effect.runPromise(Scope.close(scope, Exit.void))
     return {
       id: "ask",
       ok: true,
-      what: "asks/s to actors of another process, 64 at a time, against bare node:http round trips",
+      what: "asks/s to actors of another process, 64 at a time, against an Effect RPC echo over the same kind of socket",
       figures: {
         ratio: round(many.perSecond / reference.perSecond),
         "asks/s": many.perSecond,

@@ -29,7 +29,15 @@ describe("Handle rules", () => {
     ["my-agent", "Reserved"],
     ["theagent-identitybot", "Reserved"],
     ["claudette", "Ok"],
+    // The Kelvin sign lower-cases to k.
+    ["\u212aelvin", "Invalid"],
   ])("%s is %s", (name, verdict) => expect(judge(name)).toBe(verdict))
+
+  it("reserve the brand in any spelling, and nothing when there is none", () => {
+    expect(check("my-ac-me-bot", { brand: "Ac.Me!" })._tag).toBe("Reserved")
+    expect(check("ada", { brand: "-" })._tag).toBe("Ok")
+    expect(check("ada", { brand: "" })._tag).toBe("Ok")
+  })
 
   it("reserve every hostname the product uses", () => {
     for (const name of productHostnames) expect(reserved.has(canonical(name)), name).toBe(true)

@@ -132,7 +132,7 @@ export const cut = () =>
 /** 200 creations while the only process is killed at random moments and started again. */
 export const killCreate = async (): Promise<Row> => {
   const deployment = await deploy()
-  const kills = 12
+  const kills = 50
   try {
     let service = await deployment.start()
     const { session } = await signUp(service.base)

@@ -12,8 +12,8 @@ import type { Row } from "../rig/Report.ts"
 export const killMail = async (): Promise<Row> => {
   const deployment = await deploy()
   const receiver = await startReceiver()
-  const kills = 12
-  const perKill = 10
+  const kills = 200
+  const perKill = 1
   try {
     let service = await deployment.start()
     const owner = await signUp(service.base)

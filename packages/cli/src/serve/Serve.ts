@@ -19,6 +19,7 @@ import { IdentityQueries } from "@svc/cluster/identity/IdentityQueries"
 import * as Overdue from "@svc/cluster/identity/Overdue"
 import { ProvisioningSteps } from "@svc/cluster/identity/Provisioning"
 import { MessageQueries } from "@svc/cluster/mail/MessageQueries"
+import * as SystemMailForwarding from "@svc/cluster/mail/SystemMailForwarding"
 import { GuardedClient } from "@svc/cluster/net/GuardedClient"
 import * as Database from "@svc/cluster/store/Database"
 import * as Housekeeping from "@svc/cluster/store/Housekeeping"
@@ -90,6 +91,10 @@ const actors = (settings: Settings, parts: Parts) =>
     Overdue.layer,
     Housekeeping.layer,
     TunnelPorts.layer(settings.tunnelPorts),
+    Option.match(settings.postmasterTo, {
+      onNone: () => Layer.empty,
+      onSome: (to) => SystemMailForwarding.layer({ to }).pipe(Layer.provide(postman(settings))),
+    }),
   ).pipe(Layer.provide([parts.provisioningSteps({ tunnelPorts: settings.tunnelPorts }), Deliveries.layer]))
 
 const api = (settings: Settings) =>

@@ -44,6 +44,8 @@ const raw = Config.all({
   ),
   relayUrl: secret("SVC_SMTP_RELAY_URL"),
   systemFrom: text("SVC_SYSTEM_FROM"),
+  postmasterTo: text("SVC_POSTMASTER_TO"),
+  contactTo: text("SVC_CONTACT_TO"),
   signup: Config.Literals(["open", "invite", "closed"], "SVC_SIGNUP").pipe(Config.withDefault("open" as const)),
   inviteCodes: Config.String("SVC_INVITE_CODES").pipe(Config.withDefault("")),
   tosVersion: Config.String("SVC_TOS_VERSION").pipe(Config.withDefault("2026-11-01")),

@@ -34,7 +34,8 @@ const embedded = [
 
 /** Whether the address is public unicast. An IPv4 address inside an IPv6 one is judged as itself. */
 export const isPublic = (address: string): boolean => {
-  if (!ipaddr.isValid(address)) return false
+  // The library reads the deprecated IPv4-compatible form as the mapped one, which is another address.
+  if (!ipaddr.isValid(address) || /^::\d+\./.test(address)) return false
   const parsed = ipaddr.parse(address)
   if (parsed instanceof ipaddr.IPv6) {
     const carrier = embedded.find(({ range }) => parsed.match(range))

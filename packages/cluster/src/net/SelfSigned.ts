@@ -33,7 +33,10 @@ const name = (text: string) => sequence(set(sequence(commonName, utf8(text))))
 const dnsName = (text: string) => encode(0x82, Buffer.from(text))
 
 const pem = (label: string, der: Uint8Array) =>
-  `-----BEGIN ${label}-----\n${Buffer.from(der).toString("base64").replace(/.{64}/g, "$&\n")}\n-----END ${label}-----\n`
+  `-----BEGIN ${label}-----\n${Buffer.from(der)
+    .toString("base64")
+    .match(/.{1,64}/g)!
+    .join("\n")}\n-----END ${label}-----\n`
 
 /** Key and certificate in PEM for these host names, valid for a year from `now`. */
 export const selfSigned = (hosts: readonly [string, ...ReadonlyArray<string>], now: Date) => {

@@ -17,6 +17,7 @@ const removals = [
     key: "id",
     when: "status in ('delivered', 'failed') and created_at < now() - interval '90 days'",
   },
+  { table: "system_mail", key: "id", when: "received_at < now() - interval '90 days'" },
   // Stored ahead of a message that its actor then did not take.
   {
     table: "message_content",

@@ -2,7 +2,7 @@
 import { type Letter, Postman, PostmanUnavailable } from "@svc/cluster/account/Postman"
 import { EmailAddress } from "@svc/domain/account/Account"
 import { Effect, Layer, Redacted, Schema } from "effect"
-import { createTransport } from "nodemailer"
+import { createTransport, type SendMailOptions } from "nodemailer"
 
 export interface RelaySettings {
   readonly url: Redacted.Redacted<string>
@@ -30,26 +30,28 @@ export const layer = (settings: RelaySettings) =>
         ),
         (transport) => Effect.sync(() => transport.close()),
       )
+      const hand = (to: string, mail: SendMailOptions) =>
+        isOneAddress(to)
+          ? Effect.tryPromise({
+              try: () => transport.sendMail({ ...mail, envelope: { from: settings.from, to: [to] } }),
+              catch: (error) => new PostmanUnavailable({ message: String(error) }),
+            }).pipe(
+              Effect.tapError((error) => Effect.logWarning("The relay did not take a letter", error.message)),
+              Effect.asVoid,
+            )
+          : Effect.fail(new PostmanUnavailable({ message: "not one address" }))
       return {
         send: (letter: Letter) =>
-          isOneAddress(letter.to)
-            ? Effect.tryPromise({
-                try: () =>
-                  transport.sendMail({
-                    from: settings.from,
-                    envelope: { from: settings.from, to: [letter.to] },
-                    to: letter.to,
-                    subject: letter.subject,
-                    text: letter.text,
-                    html: letter.html,
-                    headers: { "Auto-Submitted": "auto-generated" },
-                  }),
-                catch: (error) => new PostmanUnavailable({ message: String(error) }),
-              }).pipe(
-                Effect.tapError((error) => Effect.logWarning("The relay did not take a letter", error.message)),
-                Effect.asVoid,
-              )
-            : Effect.fail(new PostmanUnavailable({ message: "not one address" })),
+          hand(letter.to, {
+            from: settings.from,
+            to: letter.to,
+            ...(letter.replyTo === undefined ? {} : { replyTo: letter.replyTo }),
+            subject: letter.subject,
+            text: letter.text,
+            ...(letter.html === undefined ? {} : { html: letter.html }),
+            headers: { "Auto-Submitted": "auto-generated" },
+          }),
+        forward: ({ to, raw }) => hand(to, { raw: Buffer.from(raw) }),
       }
     }),
   )

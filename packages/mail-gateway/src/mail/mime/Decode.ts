@@ -1,5 +1,6 @@
 /** A part's content: transfer encoding and character set undone. Anything undecodable is given as it stands. */
 import libmime from "libmime"
+import charsets from "libmime/lib/charset.js"
 import libqp from "libqp"
 import type { Part } from "./Part.ts"
 
@@ -30,11 +31,11 @@ export const words = (value: string): string => {
 
 /** The text of a leaf part, at most `limit` bytes of it. */
 export const text = (raw: Buffer, part: Part, limit: number): string => {
-  const content = bytes(raw, part).subarray(0, limit)
+  const content = Buffer.from(bytes(raw, part).subarray(0, limit))
   const charset = part.parameters["charset"] ?? "utf-8"
   try {
-    return clean(libmime.charset.decode(content, charset)).replaceAll("\r\n", "\n")
+    return clean(charsets.decode(content, charset)).replaceAll("\r\n", "\n")
   } catch {
-    return clean(Buffer.from(content).toString("latin1")).replaceAll("\r\n", "\n")
+    return clean(content.toString("latin1")).replaceAll("\r\n", "\n")
   }
 }

@@ -1,0 +1,67 @@
+import { connect } from "node:tls"
+import { selfSigned } from "@svc/cluster/net/SelfSigned"
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { call, makeIdentity, signUp } from "../harness/Client.ts"
+import { send } from "../harness/Mail.ts"
+import { startReceiver } from "../harness/Receiver.ts"
+import { deploy, type Deployment, type Process, until } from "../rig/Deployment.ts"
+import { freePort } from "../rig/Ports.ts"
+
+/** One certificate of the deployment, its own authority, and one of a stranger. */
+const ours = selfSigned(["runner"], new Date())
+const strangers = selfSigned(["runner"], new Date())
+const tls = { SVC_RUNNER_TLS_CA: ours.cert, SVC_RUNNER_TLS_CERT: ours.cert, SVC_RUNNER_TLS_KEY: ours.key }
+
+let deployment: Deployment
+let api: Process
+let mail: Process
+let runnerPort: number
+
+beforeAll(async () => {
+  deployment = await deploy()
+  runnerPort = await freePort()
+  await deployment.start(["actors"], { ...tls, SVC_RUNNER_PORT: String(runnerPort) })
+  ;[api, mail] = await Promise.all([deployment.start(["api"], tls), deployment.start(["mail"], tls)])
+}, 60_000)
+afterAll(() => deployment.stop(), 60_000)
+
+/** Whether the runner's port lets in who presents this certificate. */
+const isLetIn = (certificate: { readonly cert: string; readonly key: string } | undefined) =>
+  new Promise<boolean>((resolve) => {
+    const socket = connect({ port: runnerPort, host: "127.0.0.1", ...certificate, rejectUnauthorized: false })
+    // TLS 1.3 says yes to the client before the server has judged its certificate; then the server ends it, or waits.
+    const patience = setTimeout(() => (socket.destroy(), resolve(true)), 1_000)
+    const refused = () => (clearTimeout(patience), resolve(false))
+    socket.on("error", refused).on("close", refused)
+  })
+
+describe("three roles as processes of their own, with mutual TLS between them", () => {
+  it("do together what one does alone", async () => {
+    const { session } = await signUp(api.base)
+    const { handle } = await makeIdentity(api.base, session)
+    const receiver = await startReceiver()
+    const webhook = await call(api.base, "POST", `/api/identities/${handle}/webhooks`, {
+      token: session,
+      body: { url: receiver.url, event_types: ["email.received"] },
+    })
+    await send(mail.smtpPort, {
+      from: "grace@example.org",
+      to: `${handle}+roles@mail.localhost`,
+      subject: "hi",
+      text: "x",
+    })
+    await until("the delivery", () => receiver.got.length > 0)
+    expect(receiver.verify(webhook.body.signing_secret, receiver.got[0]!)).toMatchObject({ type: "email.received" })
+    const messages = await call(api.base, "GET", `/api/identities/${handle}/messages`, { token: session })
+    expect(messages.body.messages).toMatchObject([{ subject: "hi", tag: "roles" }])
+    const health = await call(api.base, "GET", "/api/healthz")
+    expect(health.body.components.map(({ name }: { name: string }) => name)).toContain("cluster")
+    await receiver.stop()
+  })
+
+  it("let in nobody who cannot prove to be one of them", async () => {
+    expect(await isLetIn(ours)).toBe(true)
+    expect(await isLetIn(strangers)).toBe(false)
+    expect(await isLetIn(undefined)).toBe(false)
+  })
+})

@@ -1,0 +1,86 @@
+import { randomBytes } from "node:crypto"
+import { parseMasterKeys, type Place, Sealing } from "@svc/cluster/sealing/Sealing"
+import { Effect } from "effect"
+import * as fc from "fast-check"
+import { describe, expect, it } from "vitest"
+
+const keyText = () => randomBytes(32).toString("base64")
+const sealingOf = (text: string) =>
+  Effect.runPromise(
+    Effect.flatMap(parseMasterKeys(text), (keys) => Effect.provide(Effect.service(Sealing), Sealing.layer(keys))),
+  )
+const place: fc.Arbitrary<Place> = fc.record({
+  table: fc.string(),
+  column: fc.string(),
+  row: fc.string(),
+  org: fc.uuid(),
+})
+const opens = (effect: Effect.Effect<unknown, unknown>) =>
+  Effect.runSync(Effect.map(Effect.result(effect), ({ _tag }) => _tag === "Success"))
+
+describe("a sealed value", () => {
+  it("opens at its place and at no other, and not when a byte of it changed", async () => {
+    const sealing = await sealingOf(keyText())
+    const { dataKey } = await Effect.runPromise(sealing.makeDataKey("org"))
+    fc.assert(
+      fc.property(place, place, fc.uint8Array({ maxLength: 300 }), fc.nat(), (at, elsewhere, value, flip) => {
+        const sealed = Effect.runSync(sealing.seal(dataKey, at, value))
+        expect(Effect.runSync(sealing.open(dataKey, at, sealed))).toEqual(value)
+        fc.pre(JSON.stringify(at) !== JSON.stringify(elsewhere))
+        expect(opens(sealing.open(dataKey, elsewhere, sealed))).toBe(false)
+        const altered = sealed.slice()
+        altered[flip % altered.length]! ^= 1
+        expect(opens(sealing.open(dataKey, at, altered))).toBe(false)
+        expect(opens(sealing.open(dataKey, at, sealed.slice(0, flip % sealed.length)))).toBe(false)
+      }),
+    )
+  })
+
+  it("is never twice the same", async () => {
+    const sealing = await sealingOf(keyText())
+    const { dataKey } = await Effect.runPromise(sealing.makeDataKey("org"))
+    const at = { table: "t", column: "c", row: "r", org: "o" }
+    const one = Effect.runSync(sealing.seal(dataKey, at, new Uint8Array(8)))
+    expect(Effect.runSync(sealing.seal(dataKey, at, new Uint8Array(8)))).not.toEqual(one)
+  })
+})
+
+describe("master keys", () => {
+  it("open what a former one sealed once both are listed, and only then", async () => {
+    const [former, present] = [keyText(), keyText()]
+    const before = await sealingOf(`a:${former}`)
+    const { sealed } = await Effect.runPromise(before.makeDataKey("org"))
+    expect(opens((await sealingOf(`b:${present},a:${former}`)).openDataKey("org", sealed))).toBe(true)
+    expect(opens((await sealingOf(`b:${present}`)).openDataKey("org", sealed))).toBe(false)
+    expect(opens(before.openDataKey("another org", sealed))).toBe(false)
+  })
+
+  it("are refused where they cannot be meant", async () => {
+    const good = keyText()
+    for (const text of [
+      "",
+      "short",
+      `${good}x`,
+      `a:${good},a:${keyText()}`,
+      `${"i".repeat(65)}:${good}`,
+      `ä:${good}`,
+      good.replace(/./, "*"),
+    ]) {
+      expect(opens(parseMasterKeys(text)), text).toBe(false)
+    }
+  })
+
+  it("stamp what they recognise again, for one purpose", async () => {
+    const sealing = await sealingOf(keyText())
+    const other = await sealingOf(keyText())
+    fc.assert(
+      fc.property(fc.string(), (text) => {
+        const stamped = sealing.stamp("cursor", text)
+        expect(stamped).toMatch(/^[\w-]+$/)
+        if (text !== "") expect(sealing.unstamp("cursor", stamped)).toBe(text)
+        expect(sealing.unstamp("other", stamped)).toBeUndefined()
+        expect(other.unstamp("cursor", stamped)).toBeUndefined()
+      }),
+    )
+  })
+})

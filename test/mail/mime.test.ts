@@ -1,0 +1,119 @@
+import { parse } from "@svc/mail-gateway/mail/ParsedMail"
+import * as fc from "fast-check"
+import iconv from "iconv-lite"
+import { createTransport } from "nodemailer"
+import { describe, expect, it } from "vitest"
+
+/** A message as nodemailer, an independent writer of MIME, composes it. */
+const compose = async (mail: object): Promise<Buffer> => {
+  const transport = createTransport({ streamTransport: true, buffer: true, newline: "windows" })
+  return (await transport.sendMail(mail)).message as Buffer
+}
+
+/** Text as people write it: any script, no control characters, no line ends. */
+const line = fc
+  .string({ unit: "grapheme", minLength: 1, maxLength: 60 })
+  .filter((text) => !/[\p{C}\p{Z}]/u.test(text.replaceAll(" ", "")) && text.trim() !== "")
+const spaces = (text: string) => text.replace(/\s+/g, " ").trim()
+
+describe("a composed message", () => {
+  it("is read as it was written, in every script", async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        line,
+        line,
+        fc.array(line, { minLength: 1, maxLength: 5 }),
+        line,
+        async (subject, name, lines, filename) => {
+          const text = lines.join("\r\n")
+          const raw = await compose({
+            from: { address: "ada@example.org", name },
+            to: "bob@example.org",
+            subject,
+            text,
+            html: `<p>${lines.length}</p>`,
+            attachments: [{ filename, content: Buffer.from(text), contentType: "application/octet-stream" }],
+          })
+          const mail = parse(raw)
+          expect(spaces(mail.subject)).toBe(spaces(subject))
+          expect(mail.from?.address).toBe("ada@example.org")
+          expect(mail.text?.replace(/\r?\n$/, "").split(/\r?\n/)).toEqual(text.split("\r\n"))
+          expect(mail.attachments).toMatchObject([{ index: 0, size: Buffer.byteLength(text) }])
+        },
+      ),
+      { numRuns: 60 },
+    )
+  })
+
+  it.each([
+    ["windows-1252", "Größe – naïve € œuvre"],
+    ["iso-8859-15", "Prix 12 € déjà"],
+    ["koi8-r", "Съешь ещё этих мягких булок"],
+    ["shift_jis", "こんにちは世界"],
+    ["gb18030", "你好，世界"],
+    ["euc-kr", "안녕하세요"],
+    ["utf-16le", "plain"],
+  ])("in %s is decoded", (charset, text) => {
+    const body = iconv.encode(text, charset)
+    const head = Buffer.from(
+      `From: a@example.org\r\nContent-Type: text/plain; charset=${charset}\r\nContent-Transfer-Encoding: base64\r\n\r\n`,
+    )
+    const mail = parse(Buffer.concat([head, Buffer.from(body.toString("base64").replace(/.{76}/g, "$&\r\n"))]))
+    expect(mail.text?.trim()).toBe(text)
+    expect(mail.search_text).toContain(text.toLowerCase())
+  })
+
+  it("with encoded words in its subject is decoded, however they are split", () => {
+    const subject = "Ünïcödé ".repeat(20).trim()
+    const bytes = Buffer.from(subject)
+    // Cut without regard to characters, as careless senders do.
+    const words = Array.from(
+      { length: Math.ceil(bytes.length / 7) },
+      (_, at) => `=?utf-8?B?${bytes.subarray(at * 7, at * 7 + 7).toString("base64")}?=`,
+    )
+    const raw = `From: a@example.org\r\nSubject: ${words.join("\r\n ")}\r\n\r\nx\r\n`
+    expect(spaces(parse(Buffer.from(raw)).subject)).toBe(subject)
+  })
+})
+
+describe("any bytes at all", () => {
+  const word = fc.constantFrom(
+    "Content-Type: multipart/mixed; boundary=b\r\n",
+    "Content-Type: message/rfc822\r\n",
+    "Content-Type: text/html; charset=nonsense\r\n",
+    "Content-Transfer-Encoding: base64\r\n",
+    "Content-Transfer-Encoding: quoted-printable\r\n",
+    "Content-Disposition: attachment; filename*=utf-8''%FF%00\r\n",
+    "Subject: =?utf-8?B?////?= =?x?q?=00?=\r\n",
+    'From: a@example.org, "b" <c@d>\r\n',
+    "References: <a> <b\r\n",
+    "\r\n",
+    "--b\r\n",
+    "--b--\r\n",
+    "=3D=\r\n",
+    "&#0;&#xD800;&amp;<script>",
+  )
+  const bytes = fc
+    .array(
+      fc.oneof(
+        word.map((text) => Buffer.from(text)),
+        fc.uint8Array({ maxLength: 40 }).map((part) => Buffer.from(part)),
+      ),
+      {
+        maxLength: 60,
+      },
+    )
+    .map((parts) => Buffer.concat(parts))
+
+  it("parse to something that PostgreSQL and JSON can hold", () => {
+    fc.assert(
+      fc.property(bytes, (raw) => {
+        const text = JSON.stringify(parse(raw))
+        expect(text).not.toContain("\\u0000")
+        expect(text.isWellFormed()).toBe(true)
+        expect(text).not.toMatch(/\\ud[89a-f]/i)
+      }),
+      { numRuns: 500 },
+    )
+  })
+})

@@ -1,0 +1,168 @@
+import { createServer, type RequestListener } from "node:http"
+import { createServer as createSecureServer } from "node:https"
+import { createServer as createSocketServer, type Server, type Socket } from "node:net"
+import { GuardedClient, type GuardOptions, type Resolve } from "@svc/cluster/net/GuardedClient"
+import { selfSigned } from "@svc/cluster/net/SelfSigned"
+import { Effect } from "effect"
+import { afterEach, describe, expect, it } from "vitest"
+
+const servers: Array<Server> = []
+const sockets: Array<Socket> = []
+afterEach(async () => {
+  for (const socket of sockets.splice(0)) socket.destroy()
+  await Promise.all(servers.splice(0).map((server) => new Promise((resolve) => server.close(resolve))))
+})
+
+const listening = async (server: Server): Promise<number> => {
+  servers.push(server)
+  server.on("connection", (socket: Socket) => sockets.push(socket))
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
+  const address = server.address()
+  return typeof address === "object" && address !== null ? address.port : 0
+}
+const http = (listener: RequestListener) => listening(createServer(listener))
+
+const withClient = <A, E>(
+  options: Partial<GuardOptions>,
+  use: (client: GuardedClient["Service"]) => Effect.Effect<A, E>,
+) =>
+  Effect.runPromise(
+    Effect.flatMap(Effect.service(GuardedClient), use).pipe(
+      Effect.result,
+      Effect.provide(GuardedClient.layer({ allowPrivate: true, timeoutMillis: 500, ...options })),
+    ),
+  )
+const post = (url: string, options: Partial<GuardOptions> = {}) =>
+  withClient(options, (client) => client.post(url, { headers: { "content-type": "text/plain" }, body: "x" }))
+
+const failure = (error: string) => ({ _tag: "Failure", failure: { error } })
+
+/** Answers each look-up with the next address. */
+const answering = (...addresses: ReadonlyArray<string>): Resolve & { asked: number } => {
+  const resolve = Object.assign(
+    ((_host, done) => {
+      const address = addresses[Math.min(resolve.asked++, addresses.length - 1)]!
+      done(null, [{ address, family: address.includes(":") ? 6 : 4 }])
+    }) as Resolve,
+    { asked: 0 },
+  )
+  return resolve
+}
+
+describe("the guarded client", () => {
+  it("answers the status and how long it took", async () => {
+    const port = await http((_, response) => response.writeHead(202).end("fine"))
+    expect(await post(`http://127.0.0.1:${port}/`)).toMatchObject({ _tag: "Success", success: { statusCode: 202 } })
+  })
+
+  it("takes a redirect for the answer and does not follow it", async () => {
+    let followed = 0
+    const inner = await http((_, response) => (followed++, response.end()))
+    const port = await http((_, response) => response.writeHead(307, { location: `http://127.0.0.1:${inner}/` }).end())
+    expect(await post(`http://127.0.0.1:${port}/`)).toMatchObject({ success: { statusCode: 307 } })
+    expect(followed).toBe(0)
+  })
+
+  it("gives up on a target that never answers, and on one whose body drips", async () => {
+    const silent = await http(() => {})
+    expect(await post(`http://127.0.0.1:${silent}/`)).toMatchObject(failure("timeout"))
+    const dripping = await http((_, response) => {
+      response.writeHead(200)
+      const drip = setInterval(() => response.write("."), 50)
+      response.on("close", () => clearInterval(drip))
+    })
+    expect(await post(`http://127.0.0.1:${dripping}/`)).toMatchObject(failure("timeout"))
+  })
+
+  it("reads a bounded part of an endless body, whose status counts", async () => {
+    let sent = 0
+    const port = await http((_, response) => {
+      const chunk = Buffer.alloc(64 * 1024)
+      const pour = () => {
+        while (!response.destroyed && response.write(chunk)) sent += chunk.length
+      }
+      response.on("drain", pour)
+      response.writeHead(200)
+      pour()
+    })
+    expect(await post(`http://127.0.0.1:${port}/`, { timeoutMillis: 10_000 })).toMatchObject({
+      success: { statusCode: 200 },
+    })
+    expect(sent).toBeLessThan(64 * 1024 * 1024)
+  })
+
+  it("names what went wrong with the connection", async () => {
+    const resetting = await listening(createSocketServer((socket) => socket.resetAndDestroy()))
+    expect(await post(`http://127.0.0.1:${resetting}/`)).toMatchObject(failure("connection"))
+    expect(await post("http://127.0.0.1:9/")).toMatchObject(failure("connection"))
+    const garbage = await listening(createSocketServer((socket) => socket.end("SSH-2.0-OpenSSH_9.9\r\n")))
+    expect(await post(`http://127.0.0.1:${garbage}/`)).toMatchObject(failure("connection"))
+    const secure = await listening(createSecureServer(selfSigned(["localhost"], new Date()), () => {}))
+    expect(await post(`https://127.0.0.1:${secure}/`)).toMatchObject(failure("tls"))
+    const plain = await http((_, response) => response.end())
+    expect(await post(`https://127.0.0.1:${plain}/`)).toMatchObject(failure("tls"))
+    const nowhere: Resolve = (_, done) => done(new Error("ENOTFOUND"), [])
+    expect(await post("http://nowhere.example/", { resolve: nowhere, allowPrivate: false })).toMatchObject(
+      failure("dns"),
+    )
+  })
+
+  it("never connects to an address that is not public, however it is written", async () => {
+    let reached = 0
+    const port = await http((_, response) => (reached++, response.end()))
+    for (const host of [
+      "127.0.0.1",
+      "2130706433",
+      "0x7f.1",
+      "0177.0.0.1",
+      "[::1]",
+      "[::ffff:127.0.0.1]",
+      "[::127.0.0.1]",
+    ]) {
+      expect(await post(`http://${host}:${port}/`, { allowPrivate: false }), host).toMatchObject(
+        failure("refused_address"),
+      )
+    }
+    expect(reached).toBe(0)
+  })
+
+  it("refuses a name with one private address among public ones", async () => {
+    const resolve: Resolve = (_, done) =>
+      done(null, [
+        { address: "93.184.216.34", family: 4 },
+        { address: "10.0.0.1", family: 4 },
+      ])
+    expect(await post("http://mixed.example/", { resolve, allowPrivate: false })).toMatchObject(
+      failure("refused_address"),
+    )
+  })
+
+  it("judges the address it connects to, not the one a look-up before had (rebinding)", async () => {
+    let reached = 0
+    const port = await http((_, response) => (reached++, response.end()))
+    const resolve = answering("93.184.216.34", "127.0.0.1")
+    expect(await post(`http://rebinding.example:${port}/`, { resolve, allowPrivate: false })).toMatchObject(
+      failure("refused_address"),
+    )
+    expect(resolve.asked).toBe(2)
+    expect(reached).toBe(0)
+  })
+
+  it("says of a target why it may not be one", async () => {
+    const judge = (url: string, options: Partial<GuardOptions> = {}) =>
+      withClient({ allowPrivate: false, resolve: answering("93.184.216.34"), ...options }, (client) =>
+        client.assertTarget(url),
+      )
+    expect(await judge("https://hooks.example/x")).toMatchObject({ _tag: "Success" })
+    expect(await judge("http://hooks.example/x")).toMatchObject({
+      failure: { message: expect.stringContaining("https") },
+    })
+    expect(await judge("nonsense")).toMatchObject({ failure: { message: expect.stringContaining("absolute") } })
+    expect(await judge("https://user:pw@hooks.example/")).toMatchObject({
+      failure: { message: expect.stringContaining("credentials") },
+    })
+    expect(await judge("https://hooks.example/", { resolve: answering("10.0.0.1") })).toMatchObject({
+      failure: { message: expect.stringContaining("public addresses") },
+    })
+  })
+})

@@ -1,0 +1,15 @@
+import { createPrivateKey, X509Certificate } from "node:crypto"
+import { createSecureContext } from "node:tls"
+import { selfSigned } from "@svc/cluster/net/SelfSigned"
+import { expect, it } from "vitest"
+
+it("a certificate of our own is read by everyone, whatever length its signature has", () => {
+  for (let at = 0; at < 200; at++) {
+    const { cert, key } = selfSigned(["localhost", `${"n".repeat(at % 60)}.example`], new Date())
+    createSecureContext({ cert, key })
+    const read = new X509Certificate(cert)
+    expect(read.checkPrivateKey(createPrivateKey(key))).toBe(true)
+    expect(read.checkHost("localhost")).toBe("localhost")
+    expect(read.verify(read.publicKey)).toBe(true)
+  }
+})
