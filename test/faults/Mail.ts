@@ -42,8 +42,8 @@ export const killMail = async (): Promise<Row> => {
     })
     const listed = body.messages.map(({ subject }: { subject: string }) => subject) as ReadonlyArray<string>
     const told = () => new Set(receiver.got.map((one) => one.body.data.subject as string))
-    // An attempt that a kill cut short keeps its lease for a minute.
-    await until("every delivery", () => accepted.every((subject) => told().has(subject)), 150).catch(() => {})
+    // An attempt that a kill cut short keeps its lease for a minute; one cut short twice waits five more.
+    await until("every delivery", () => accepted.every((subject) => told().has(subject)), 420).catch(() => {})
     const lost = accepted.filter((subject) => !listed.includes(subject)).length
     const untold = accepted.filter((subject) => !told().has(subject)).length
     return {

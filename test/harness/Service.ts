@@ -7,6 +7,7 @@ import * as Stores from "@svc/cluster/store/Database"
 import { ConfigProvider, Effect, Layer, References, Scope } from "effect"
 import { freePort } from "../rig/Ports.ts"
 import { closeScope, makeDatabase } from "./Database.ts"
+import { unlimited } from "./Unlimited.ts"
 
 export interface ServiceOptions {
   readonly env?: Readonly<Record<string, string>>
@@ -21,6 +22,7 @@ export const startService = async (options: ServiceOptions = {}) => {
     SVC_SMTP_PORT: String(smtpPort),
     SVC_MASTER_KEY: Buffer.alloc(32, 7).toString("base64"),
     SVC_DATA_DIR: path.join(os.tmpdir(), "svc-test-unused"),
+    ...unlimited,
     ...options.env,
   }
   const settings = await Effect.runPromise(

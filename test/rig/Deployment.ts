@@ -3,6 +3,7 @@ import { type ChildProcess, spawn } from "node:child_process"
 import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import * as os from "node:os"
 import * as path from "node:path"
+import { unlimited } from "../harness/Unlimited.ts"
 import { freePort } from "./Ports.ts"
 
 const main = path.join(import.meta.dirname, "..", "..", "packages", "cli", "src", "main.ts")
@@ -57,6 +58,7 @@ export const deploy = async (options: { readonly keep?: boolean } = {}): Promise
         SVC_HTTP_PORT: String(http),
         SVC_SMTP_PORT: String(smtp),
         SVC_IDENTITY_QUOTA: "1000000",
+        ...unlimited,
         ...env,
       },
       stdio: ["ignore", "pipe", "pipe"],

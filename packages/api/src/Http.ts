@@ -5,60 +5,99 @@
 import { Addresses } from "@svc/domain/Addresses"
 import { Api } from "@svc/domain/Api"
 import { MethodNotAllowed, NotFound } from "@svc/domain/problems/Problem"
-import { ByteSize, Effect, Layer } from "effect"
+import { ByteSize, Effect, Layer, type Option } from "effect"
 import { HttpIncomingMessage, HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
+import * as Account from "./account/Account.ts"
 import * as ApiKeys from "./account/ApiKeys.ts"
 import * as Authorization from "./account/Authorization.ts"
+import * as Devices from "./account/Devices.ts"
 import * as Session from "./account/Session.ts"
 import * as SignIn from "./account/SignIn.ts"
+import * as Cards from "./card/Cards.ts"
+import * as Profiles from "./card/Profiles.ts"
+import { applyTag } from "./EntityTags.ts"
 import * as Events from "./events/Events.ts"
+import { Exchange, makeExchange } from "./Exchange.ts"
 import * as Health from "./health/Health.ts"
 import * as Handles from "./identity/Handles.ts"
 import * as Identities from "./identity/Identities.ts"
+import { type Networks, TrustedProxies } from "./limits/ClientAddress.ts"
+import * as MailSettings from "./mail/MailSettings.ts"
 import * as Messages from "./mail/Messages.ts"
 import * as MagicLinkPage from "./pages/MagicLinkPage.ts"
 import * as ProblemPages from "./pages/ProblemPages.ts"
+import * as Public from "./pages/Public.ts"
 import * as ProblemRendering from "./problems/ProblemRendering.ts"
 import { render } from "./problems/Render.ts"
 import { makeRequestId, RequestId } from "./RequestId.ts"
+import * as Vault from "./vault/Vault.ts"
 import * as Webhooks from "./webhooks/Webhooks.ts"
 
 /** Bodies over this are refused (decisions.md "General conventions"). */
 const maxBody = ByteSize.mebibytes(1)
 
-const Endpoints = HttpApiBuilder.layer(Api).pipe(
-  Layer.provide([
-    Health.layer,
-    SignIn.layer,
-    Session.layer,
-    ApiKeys.layer,
-    Handles.layer,
-    Identities.layer,
-    Messages.layer,
-    Webhooks.layer,
-    Events.layer,
-  ]),
-  Layer.provide([Authorization.layer, ProblemRendering.layer]),
-)
+const endpoints = (settings: HttpSettings) =>
+  HttpApiBuilder.layer(Api).pipe(
+    Layer.provide([
+      Health.layer,
+      SignIn.layer,
+      Session.layer,
+      Account.account,
+      Account.exportsGroup,
+      Devices.login,
+      Devices.confirmation,
+      ApiKeys.layer,
+      Handles.layer,
+      Identities.layer,
+      Cards.layer,
+      Profiles.layer,
+    ]),
+    Layer.provide([
+      Messages.layer,
+      MailSettings.layer,
+      Webhooks.layer,
+      Events.layer,
+      Vault.layer,
+      Public.layer({ to: settings.contactTo }),
+    ]),
+    Layer.provide([Authorization.layer, ProblemRendering.layer]),
+  )
+
+export interface HttpSettings {
+  /** Who reads what the contact form sends. */
+  readonly contactTo: Option.Option<string>
+  /** Proxies whose word on the client's address is taken. */
+  readonly trustedProxies: Networks
+}
 
 /** Every answer carries its request id, and nothing that took a credential is kept by a cache. */
-const Everywhere = HttpRouter.middleware(
-  (answer) =>
-    Effect.gen(function* () {
-      const request = yield* HttpServerRequest.HttpServerRequest
-      const requestId = yield* makeRequestId
-      const response = yield* answer.pipe(
-        Effect.provideService(RequestId, requestId),
-        Effect.provideService(HttpIncomingMessage.MaxBodySize, maxBody),
-        Effect.annotateLogs("request_id", requestId),
-      )
-      const headers: Record<string, string> = { "request-id": requestId, "x-content-type-options": "nosniff" }
-      if (request.headers["authorization"] !== undefined) headers["cache-control"] = "no-store"
-      return HttpServerResponse.setHeaders(response, headers)
-    }),
-  { global: true },
-)
+const everywhere = (settings: HttpSettings) =>
+  HttpRouter.middleware(
+    (answer) =>
+      Effect.gen(function* () {
+        const request = yield* HttpServerRequest.HttpServerRequest
+        const requestId = yield* makeRequestId
+        const exchange = makeExchange()
+        const answered = yield* answer.pipe(
+          Effect.provideService(RequestId, requestId),
+          Effect.provideService(Exchange, exchange),
+          Effect.provideService(TrustedProxies, settings.trustedProxies),
+          Effect.provideService(HttpIncomingMessage.MaxBodySize, maxBody),
+          Effect.annotateLogs("request_id", requestId),
+        )
+        if (exchange.settle !== undefined) yield* exchange.settle(answered)
+        const response = applyTag(exchange, request.method, request.headers["if-none-match"], answered)
+        const headers: Record<string, string> = {
+          ...exchange.headers,
+          "request-id": requestId,
+          "x-content-type-options": "nosniff",
+        }
+        if (request.headers["authorization"] !== undefined) headers["cache-control"] = "no-store"
+        return HttpServerResponse.setHeaders(response, headers)
+      }),
+    { global: true },
+  )
 
 /** The methods of every path the API has, as matchers of concrete paths. */
 const knownPaths = Object.values(Api.groups).flatMap((group) =>
@@ -88,7 +127,10 @@ const Elsewhere = HttpRouter.use((router) =>
   }),
 )
 
-export const layer = HttpRouter.serve(
-  Layer.mergeAll(Endpoints, ProblemPages.layer, ...MagicLinkPage.layers, Elsewhere).pipe(Layer.provide(Everywhere)),
-  { disableLogger: true, disableListenLog: true },
-)
+export const layer = (settings: HttpSettings) =>
+  HttpRouter.serve(
+    Layer.mergeAll(endpoints(settings), ProblemPages.layer, ...MagicLinkPage.layers, Elsewhere).pipe(
+      Layer.provide(everywhere(settings)),
+    ),
+    { disableLogger: true, disableListenLog: true },
+  )

@@ -1,11 +1,17 @@
 /** The whole HTTP API: what clients, the OpenAPI document and the handlers are derived from. */
 import { HttpApi, OpenApi } from "effect/http-api"
 import { ApiKeyApi, SessionApi, SignInApi } from "./account/AccountApi.ts"
+import { DeviceConfirmationApi, DeviceLoginApi } from "./account/DeviceApi.ts"
+import { ExportApi, OrgApi } from "./account/OrgApi.ts"
+import { CardApi, ProfileApi } from "./card/CardApi.ts"
 import { EventApi } from "./events/EventApi.ts"
 import { HealthApi } from "./health/HealthApi.ts"
 import { HandleApi, IdentityApi } from "./identity/IdentityApi.ts"
 import { MessageApi } from "./mail/MessageApi.ts"
+import { MailSettingsApi } from "./mail/MailSettingsApi.ts"
+import { PublicApi } from "./pages/PublicApi.ts"
 import { ProblemRendering } from "./problems/ProblemRendering.ts"
+import { VaultApi } from "./vault/VaultApi.ts"
 import { WebhookApi } from "./webhooks/WebhookApi.ts"
 
 /** Version of the interface, not of this program (interface.md "Versioning"). */
@@ -15,12 +21,21 @@ export class Api extends HttpApi.make("agent_identity")
   .add(HealthApi)
   .add(SignInApi)
   .add(SessionApi)
+  .add(OrgApi)
+  .add(DeviceLoginApi)
+  .add(DeviceConfirmationApi)
+  .add(ExportApi)
   .add(ApiKeyApi)
   .add(HandleApi)
   .add(IdentityApi)
+  .add(CardApi)
+  .add(ProfileApi)
   .add(MessageApi)
+  .add(MailSettingsApi)
   .add(WebhookApi)
   .add(EventApi)
+  .add(VaultApi)
+  .add(PublicApi)
   .middleware(ProblemRendering)
   // An unknown member is a mistake the caller should hear about; headers are full of members we do not know.
   .annotate(HttpApi.ParseOptions, { onExcessProperty: "error", errors: "all" })

@@ -1,10 +1,24 @@
-/** Judges the credential of each call by what its endpoint demands, before the handler runs. */
-import { Access, type AccessLevel, Authorization, Caller, type CallerInfo } from "@svc/domain/account/Authorization"
+/** Judges the credential of each call by what its endpoint demands and by the Org's limits, before the handler runs. */
+import {
+  Access,
+  type AccessLevel,
+  Authorization,
+  Caller,
+  type CallerInfo,
+  CallPolicy,
+  ShowsSecret,
+  Tagged,
+} from "@svc/domain/account/Authorization"
+import type { Policy } from "@svc/domain/account/OrgProtocol"
 import { canonical } from "@svc/domain/handles/Handle"
 import { AdminRequired, ForeignIdentity, OrgScopeRequired, SessionRequired } from "@svc/domain/problems/Problem"
 import { CredentialLookup } from "@svc/cluster/account/CredentialLookup"
+import { OrgLimits } from "@svc/cluster/limits/OrgLimits"
 import { Context, Effect, Layer } from "effect"
 import { HttpRouter } from "effect/http"
+import { Exchange } from "../Exchange.ts"
+import * as Idempotency from "../idempotency/Idempotency.ts"
+import { report } from "../limits/RateLimitHeaders.ts"
 
 const permit = (access: AccessLevel, caller: CallerInfo, handle: string | undefined) => {
   if (access === "session" && caller.kind !== "session") {
@@ -34,12 +48,26 @@ export const layer = Layer.effect(
   Authorization,
   Effect.gen(function* () {
     const credentials = yield* CredentialLookup
+    const limits = yield* OrgLimits
+    const repeatable = yield* Idempotency.make
+
+    const take = Effect.fnUntraced(function* (org: string, policy: Policy) {
+      const { quota, remaining, resetSeconds } = yield* limits.take(org, policy)
+      yield* report({ name: policy, quota, windowSeconds: 60, remaining, resetSeconds })
+    })
+
     return Authorization.of({
       api_key: Effect.fnUntraced(function* (handler, { credential, endpoint }) {
         const caller = yield* credentials.resolve(credential)
+        yield* take(caller.org.id, "calls")
+        const policy = Context.getOrUndefined(endpoint.annotations, CallPolicy)
+        if (policy !== undefined) yield* take(caller.org.id, policy)
         const { params } = yield* HttpRouter.RouteContext
         yield* permit(accessOf(endpoint), caller, params["handle"])
-        return yield* Effect.provideService(handler, Caller, caller)
+        const exchange = yield* Exchange
+        exchange.tagged = Context.get(endpoint.annotations, Tagged)
+        const secret = Context.get(endpoint.annotations, ShowsSecret)
+        return yield* Effect.provideService(repeatable(handler, caller, secret), Caller, caller)
       }),
     })
   }),

@@ -5,8 +5,10 @@ import { type Language, languages } from "@svc/domain/account/Account"
 import { Unavailable } from "@svc/domain/problems/Problem"
 import { Accounts } from "@svc/cluster/account/Accounts"
 import { Postman } from "@svc/cluster/account/Postman"
+import { PublicLimits } from "@svc/cluster/limits/PublicLimits"
 import { Effect } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
+import { limited } from "../limits/PublicLimit.ts"
 import { magicLinkLetter } from "./MagicLinkLetter.ts"
 
 /** The first of `Accept-Language` that we have, else English. */
@@ -22,10 +24,12 @@ export const layer = HttpApiBuilder.group(
     const accounts = yield* Accounts
     const postman = yield* Postman
     const book = yield* Addresses
+    const limits = yield* PublicLimits
 
     return handlers.handleAll({
       registration: () => Effect.succeed({ state: accounts.registration }),
       requestMagicLink: Effect.fnUntraced(function* ({ payload, request }) {
+        yield* limited(limits, "magic_link")
         const issued = yield* accounts.requestLink(payload, spoken(request.headers["accept-language"]))
         const link = issued.token === null ? null : `${book.baseUrl}/auth/magic-link?token=${issued.token}`
         if (link !== null) {

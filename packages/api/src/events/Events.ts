@@ -1,13 +1,16 @@
 import { Api } from "@svc/domain/Api"
 import { Caller } from "@svc/domain/account/Authorization"
 import { canonical } from "@svc/domain/handles/Handle"
-import { fromPublic, makeUuidV7 } from "@svc/domain/Ids"
+import { fromPublic } from "@svc/domain/Ids"
 import { NotFound, WebhookMismatch } from "@svc/domain/problems/Problem"
 import { EventQueries } from "@svc/cluster/events/EventQueries"
 import { ask, Identities } from "@svc/cluster/identity/Ask"
 import { WebhookQueries } from "@svc/cluster/webhooks/WebhookQueries"
 import { Effect } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
+import { commandId } from "../Exchange.ts"
+import * as OwnIdentity from "../identity/OwnIdentity.ts"
+import * as EventStreams from "./EventStreams.ts"
 
 export const layer = HttpApiBuilder.group(
   Api,
@@ -16,10 +19,18 @@ export const layer = HttpApiBuilder.group(
     const events = yield* EventQueries
     const actors = yield* Identities
     const webhooks = yield* WebhookQueries
+    const own = yield* OwnIdentity.make
+    const streams = yield* EventStreams.make
 
     return handlers.handleAll({
       list: ({ query }) => Effect.flatMap(Caller, ({ org }) => events.list(org.id, query)),
       read: ({ params }) => Effect.flatMap(Caller, ({ org }) => events.read(org.id, params.id)),
+      stream: ({ headers }) =>
+        Effect.flatMap(Caller, ({ org }) => streams.open(org.id, null, headers["last-event-id"])),
+      streamOfIdentity: Effect.fnUntraced(function* ({ params, headers }) {
+        const { id, org_id } = yield* own(params.handle)
+        return yield* streams.open(org_id, id, headers["last-event-id"])
+      }),
       replay: Effect.fnUntraced(function* ({ params, payload }) {
         const caller = yield* Caller
         const event = yield* events.read(caller.org.id, params.id)
@@ -36,7 +47,7 @@ export const layer = HttpApiBuilder.group(
             detail: "An Org-level Event concerns no Identity and reaches no Webhook.",
           })
         }
-        const delivery_id = yield* makeUuidV7
+        const delivery_id = yield* commandId
         yield* ask(
           actors.of(canonical(event.handle)).Replay({ org_id: caller.org.id, delivery_id, event_id, webhook_id }),
         )

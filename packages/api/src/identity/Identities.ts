@@ -2,12 +2,12 @@
 import { Api } from "@svc/domain/Api"
 import { Caller } from "@svc/domain/account/Authorization"
 import { canonical } from "@svc/domain/handles/Handle"
-import { makeUuidV7 } from "@svc/domain/Ids"
 import { ask, Identities } from "@svc/cluster/identity/Ask"
 import { HandleRules } from "@svc/cluster/handles/HandleRules"
 import { IdentityQueries } from "@svc/cluster/identity/IdentityQueries"
 import { Effect } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
+import { commandId } from "../Exchange.ts"
 
 export const layer = HttpApiBuilder.group(
   Api,
@@ -30,10 +30,12 @@ export const layer = HttpApiBuilder.group(
         Effect.flatMap(Caller, ({ org }) => Effect.map(identities.list(org.id), (found) => ({ identities: found }))),
       create: Effect.fnUntraced(function* ({ payload }) {
         const { org } = yield* Caller
+        const identity_id = yield* commandId
+        // A repeat of the request finds the name taken by what the first one made.
+        const made = yield* Effect.option(identities.read(org.id, canonical(payload.handle)))
+        if (made._tag === "Some" && made.value.id === identity_id) return made.value
         const name = yield* handles.claimable(payload.handle)
-        yield* ask(
-          actors.of(name.canonical).Create({ org_id: org.id, identity_id: yield* makeUuidV7, handle: name.handle }),
-        )
+        yield* ask(actors.of(name.canonical).Create({ org_id: org.id, identity_id, handle: name.handle }))
         return yield* Effect.catchTag(identities.read(org.id, name.canonical), "not_found", Effect.die)
       }),
       read: ({ params }) => Effect.flatMap(Caller, ({ org }) => identities.read(org.id, canonical(params.handle))),
@@ -56,6 +58,10 @@ export const layer = HttpApiBuilder.group(
       acknowledge: Effect.fnUntraced(function* ({ params }) {
         const { actor, org_id } = yield* actorOf(params.handle)
         yield* ask(actor.Acknowledge({ org_id }))
+      }),
+      rotate: Effect.fnUntraced(function* ({ params }) {
+        const { actor, org_id } = yield* actorOf(params.handle)
+        yield* ask(actor.RotateKey({ org_id }))
       }),
     })
   }),

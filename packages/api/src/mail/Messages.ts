@@ -1,26 +1,84 @@
 import { Api } from "@svc/domain/Api"
-import { Caller } from "@svc/domain/account/Authorization"
-import { canonical } from "@svc/domain/handles/Handle"
-import { IdentityQueries } from "@svc/cluster/identity/IdentityQueries"
+import { fromPublic } from "@svc/domain/Ids"
+import type { MessageSummary } from "@svc/domain/mail/Message"
+import { NotFound } from "@svc/domain/problems/Problem"
+import { ask } from "@svc/cluster/identity/Ask"
+import { AttachmentReader } from "@svc/cluster/mail/AttachmentReader"
 import { MessageQueries } from "@svc/cluster/mail/MessageQueries"
 import { Effect } from "effect"
+import { HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
+import * as OwnIdentity from "../identity/OwnIdentity.ts"
+
+/** `filename*` in UTF-8 (RFC 6266, RFC 8187); no name that a browser would read as a path or a header. */
+const disposition = (filename: string | null) =>
+  filename === null
+    ? "attachment"
+    : `attachment; filename*=UTF-8''${encodeURIComponent(filename.replace(/[\\/\p{Cc}]/gu, "_")).replace(/['()*]/g, (c) => `%${c.charCodeAt(0).toString(16).toUpperCase()}`)}`
 
 export const layer = HttpApiBuilder.group(
   Api,
   "messages",
   Effect.fn(function* (handlers) {
-    const identities = yield* IdentityQueries
+    const own = yield* OwnIdentity.make
     const messages = yield* MessageQueries
-    const mailboxOf = (handle: string) =>
-      Effect.flatMap(Caller, ({ org }) => identities.idOf(org.id, canonical(handle)))
+    const attachments = yield* AttachmentReader
+
+    /** What came after the call (or after `after`), as soon as there is something. */
+    const waitFor = Effect.fnUntraced(function* (
+      { id, org_id, actor }: Effect.Success<ReturnType<typeof own>>,
+      filter: Parameters<typeof messages.list>[1],
+      seconds: number,
+    ) {
+      const newest = filter.after ?? (yield* messages.newest(id))
+      // Where the Mailbox was empty, everything is newer.
+      const after = newest === undefined ? {} : { after: newest }
+      const deadline = Date.now() + seconds * 1000
+      let found: ReadonlyArray<MessageSummary> = yield* messages.list(id, { ...filter, ...after })
+      while (found.length === 0 && Date.now() < deadline) {
+        const left = Math.min(Math.ceil((deadline - Date.now()) / 1000), 60)
+        const looked = messages.list(id, { ...filter, ...after })
+        // The actor's word that something came, or our own look in case it came before the actor was asked.
+        yield* ask(actor.AwaitMessage({ org_id, seconds: left, after: newest ?? null }), `${left + 5} seconds`)
+        found = yield* looked
+      }
+      return found
+    })
 
     return handlers.handleAll({
       list: Effect.fnUntraced(function* ({ params, query }) {
-        return { messages: yield* messages.list(yield* mailboxOf(params.handle), query) }
+        const identity = yield* own(params.handle)
+        const { wait, ...filter } = query
+        return {
+          messages: yield* wait === undefined ? messages.list(identity.id, filter) : waitFor(identity, filter, wait),
+        }
       }),
       read: Effect.fnUntraced(function* ({ params }) {
-        return yield* messages.read(yield* mailboxOf(params.handle), params.id)
+        const { id } = yield* own(params.handle)
+        return yield* messages.read(id, params.id)
+      }),
+      remove: Effect.fnUntraced(function* ({ params }) {
+        const { org_id, actor } = yield* own(params.handle)
+        const message_id = fromPublic("msg_", params.id)
+        if (message_id === undefined) return yield* new NotFound({ detail: "There is no such message." })
+        yield* ask(actor.RemoveMessage({ org_id, message_id }))
+      }),
+      raw: Effect.fnUntraced(function* ({ params }) {
+        const { id } = yield* own(params.handle)
+        return HttpServerResponse.uint8Array(yield* messages.raw(id, params.id), { contentType: "message/rfc822" })
+      }),
+      attachment: Effect.fnUntraced(function* ({ params }) {
+        const { id } = yield* own(params.handle)
+        const found = attachments.read(yield* messages.raw(id, params.id), params.index)
+        if (found === undefined) return yield* new NotFound({ detail: "The message has no such attachment." })
+        return HttpServerResponse.uint8Array(found.content, {
+          contentType: found.content_type,
+          headers: {
+            "content-disposition": disposition(found.filename),
+            // Whatever someone sent is never a page of ours.
+            "content-security-policy": "sandbox; default-src 'none'",
+          },
+        })
       }),
     })
   }),

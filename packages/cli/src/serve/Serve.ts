@@ -8,8 +8,12 @@ import * as Http from "@svc/api/Http"
 import * as Cluster from "@svc/cluster/Cluster"
 import { Accounts } from "@svc/cluster/account/Accounts"
 import { ApiKeys } from "@svc/cluster/account/ApiKeys"
+import { Devices } from "@svc/cluster/account/Devices"
+import { Exports } from "@svc/cluster/account/Exports"
+import * as OrgActor from "@svc/cluster/account/OrgActor"
 import { CredentialLookup } from "@svc/cluster/account/CredentialLookup"
 import { Postman } from "@svc/cluster/account/Postman"
+import { CardQueries } from "@svc/cluster/card/CardQueries"
 import { EventQueries } from "@svc/cluster/events/EventQueries"
 import { HandleRules } from "@svc/cluster/handles/HandleRules"
 import { check, Health, pass } from "@svc/cluster/health/Health"
@@ -18,17 +22,25 @@ import * as IdentityActor from "@svc/cluster/identity/IdentityActor"
 import { IdentityQueries } from "@svc/cluster/identity/IdentityQueries"
 import * as Overdue from "@svc/cluster/identity/Overdue"
 import { ProvisioningSteps } from "@svc/cluster/identity/Provisioning"
+import { IdempotencyRecords } from "@svc/cluster/idempotency/IdempotencyRecords"
+import { OrgLimits } from "@svc/cluster/limits/OrgLimits"
+import { PublicLimits } from "@svc/cluster/limits/PublicLimits"
+import { MailSettingsQueries } from "@svc/cluster/mail/MailSettingsQueries"
 import { MessageQueries } from "@svc/cluster/mail/MessageQueries"
 import * as SystemMailForwarding from "@svc/cluster/mail/SystemMailForwarding"
 import { GuardedClient } from "@svc/cluster/net/GuardedClient"
+import { PageViews } from "@svc/cluster/pages/PageViews"
+import { ServiceKey } from "@svc/cluster/sealing/ServiceKey"
 import * as Database from "@svc/cluster/store/Database"
 import * as Housekeeping from "@svc/cluster/store/Housekeeping"
 import * as Migrations from "@svc/cluster/store/Migrations"
 import * as TunnelPorts from "@svc/cluster/tunnel/TunnelPorts"
+import { Vault } from "@svc/cluster/vault/Vault"
 import { Deliveries } from "@svc/cluster/webhooks/Deliveries"
 import { WebhookQueries } from "@svc/cluster/webhooks/WebhookQueries"
 import { Addresses } from "@svc/domain/Addresses"
 import * as Relay from "@svc/mail-gateway/account/Relay"
+import * as Attachments from "@svc/mail-gateway/mail/Attachments"
 import { Reception } from "@svc/mail-gateway/mail/Reception"
 import { Resolver } from "@svc/mail-gateway/mail/Resolver"
 import * as Smtp from "@svc/mail-gateway/mail/Smtp"
@@ -75,12 +87,17 @@ const foundation = (settings: Settings, connection: Database.ConnectionSettings)
     Layer.provideMerge(Layer.mergeAll(MasterKey.layer(settings), addresses(settings), Health.layer)),
   )
 
-const queries = (settings: Settings) =>
-  HandleRules.layer({ brand: settings.brand }).pipe(
-    Layer.provideMerge(
-      Layer.mergeAll(IdentityQueries.layer, EventQueries.layer, WebhookQueries.layer, MessageQueries.layer),
-    ),
-  )
+/** What is read and written without an actor. */
+const stores = Layer.mergeAll(
+  IdentityQueries.layer,
+  CardQueries.layer,
+  EventQueries.layer,
+  WebhookQueries.layer,
+  MessageQueries.layer,
+  MailSettingsQueries.layer,
+  ApiKeys.layer,
+  Vault.layer,
+)
 
 const guardedClient = (settings: Settings) =>
   GuardedClient.layer({ allowPrivate: settings.environment === "development" })
@@ -88,6 +105,7 @@ const guardedClient = (settings: Settings) =>
 const actors = (settings: Settings, parts: Parts) =>
   Layer.mergeAll(
     IdentityActor.layer({ identityQuota: settings.identityQuota, mailboxBytes: settings.mailboxBytes }),
+    OrgActor.layer(settings.limits).pipe(Layer.provide([stores, Identities.layer])),
     Overdue.layer,
     Housekeeping.layer,
     TunnelPorts.layer(settings.tunnelPorts),
@@ -97,22 +115,32 @@ const actors = (settings: Settings, parts: Parts) =>
     }),
   ).pipe(Layer.provide([parts.provisioningSteps({ tunnelPorts: settings.tunnelPorts }), Deliveries.layer]))
 
+/** Sites whose page views are counted. */
+const hostsOf = (settings: Settings) =>
+  new Set([settings.baseUrl, settings.profileBase].map((url) => new URL(url).hostname))
+
 const api = (settings: Settings) =>
-  Http.layer.pipe(
-    Layer.provide(
-      Layer.mergeAll(
-        queries(settings),
-        CredentialLookup.layer,
-        ApiKeys.layer,
-        Identities.layer,
-        Accounts.layer({
-          registration: settings.signup,
-          inviteCodes: settings.inviteCodes,
-          tosVersion: settings.tosVersion,
-          tosEffectiveAt: Option.getOrNull(settings.tosEffectiveAt),
-        }),
-      ),
-    ),
+  Http.layer({ contactTo: settings.contactTo, trustedProxies: settings.trustedProxies }).pipe(
+    Layer.provide([
+      HandleRules.layer({ brand: settings.brand }),
+      CredentialLookup.layer,
+      Devices.layer,
+      Exports.layer,
+      IdempotencyRecords.layer,
+      OrgActor.Orgs.layer,
+      OrgLimits.layer(settings.limits),
+      PublicLimits.layer(settings.limits),
+      ServiceKey.layer,
+      Attachments.layer,
+      PageViews.layer({ hosts: hostsOf(settings), ceiling: settings.pageViewCeiling }),
+      Accounts.layer({
+        registration: settings.signup,
+        inviteCodes: settings.inviteCodes,
+        tosVersion: settings.tosVersion,
+        tosEffectiveAt: Option.getOrNull(settings.tosEffectiveAt),
+      }),
+    ]),
+    Layer.provide([stores, Identities.layer, OrgActor.Orgs.layer]),
     Layer.provide(postman(settings)),
     Layer.provide(NodeHttpServer.layer(createServer, { host: settings.host, port: settings.httpPort })),
   )

@@ -3,6 +3,8 @@
  * Development is the default and needs none; production refuses to start without what only its operator can know.
  */
 import type { Environment } from "@svc/domain/Addresses"
+import type { Networks } from "@svc/api/limits/ClientAddress"
+import ipaddr from "ipaddr.js"
 import { Config, Effect, Option, Schema } from "effect"
 
 /** The settings do not make a service; `message` names what to set. */
@@ -54,6 +56,18 @@ const raw = Config.all({
   identityQuota: count("SVC_IDENTITY_QUOTA", 25),
   mailboxBytes: count("SVC_MAILBOX_BYTES", 1024 * 1024 * 1024),
   messageBytes: count("SVC_MESSAGE_BYTES", 25 * 1024 * 1024),
+  trustedProxies: Config.String("SVC_TRUSTED_PROXIES").pipe(Config.withDefault("")),
+  pageViewCeiling: count("SVC_PAGE_VIEW_CEILING", 10_000),
+  limits: Config.all({
+    calls: count("SVC_LIMIT_CALLS", 600),
+    identity_create: count("SVC_LIMIT_IDENTITY_CREATE", 10),
+    handle_check: count("SVC_LIMIT_HANDLE_CHECK", 60),
+    profile: count("SVC_LIMIT_PROFILE", 120),
+    hits: count("SVC_LIMIT_HITS", 120),
+    contact: count("SVC_LIMIT_CONTACT", 5),
+    magic_link: count("SVC_LIMIT_MAGIC_LINK", 5),
+    device: count("SVC_LIMIT_DEVICE", 10),
+  }),
 })
 
 const withoutSlash = (url: string) => url.replace(/\/+$/, "")
@@ -70,6 +84,19 @@ const portRange = (
         new SettingsInvalid({ message: `SVC_EDGE_TCP_PORTS is not a range of ports (20000-20999): ${range}` }),
       )
 }
+
+const networks = (list: string): Effect.Effect<Networks, SettingsInvalid> =>
+  Effect.forEach(
+    list
+      .split(",")
+      .map((one) => one.trim())
+      .filter((one) => one !== ""),
+    (one) =>
+      Effect.try({
+        try: () => ipaddr.parseCIDR(one.includes("/") ? one : `${one}/${one.includes(":") ? 128 : 32}`),
+        catch: () => new SettingsInvalid({ message: `SVC_TRUSTED_PROXIES has no address or network in ${one}` }),
+      }),
+  )
 
 export const load = Effect.gen(function* () {
   const settings = yield* Effect.mapError(raw, (error) => new SettingsInvalid({ message: error.message }))
@@ -107,6 +134,7 @@ export const load = Effect.gen(function* () {
     mailDomain,
     tunnelDomain: Option.getOrElse(settings.tunnelDomain, () => "tunnel.localhost"),
     systemFrom: Option.getOrElse(settings.systemFrom, () => `no-reply@${mailDomain}`),
+    trustedProxies: yield* networks(settings.trustedProxies),
     tunnelPorts: yield* portRange(settings.edgeTcpPorts),
     inviteCodes: new Set(
       settings.inviteCodes

@@ -2,7 +2,13 @@
 import { randomBytes } from "node:crypto"
 import { makeUuidV7 } from "@svc/domain/Ids"
 import type { Language, MagicLinkRequest, Org, RegistrationState, TermsStatus } from "@svc/domain/account/Account"
-import { InviteRequired, MagicLinkInvalid, RateLimited, TosNotAccepted } from "@svc/domain/problems/Problem"
+import {
+  InviteRequired,
+  MagicLinkInvalid,
+  RateLimited,
+  TosNotAccepted,
+  TosVersionMismatch,
+} from "@svc/domain/problems/Problem"
 import { Clock, Context, Effect, Layer } from "effect"
 import { mint, sha256 } from "../identity/Credentials.ts"
 import { Sealing } from "../sealing/Sealing.ts"
@@ -123,6 +129,23 @@ const make = (settings: AccountSettings) =>
       consume,
       /** The token stops working at once. */
       revokeSession: (id: string) => orUnavailable(Effect.asVoid(sql`delete from session where id = ${id}`)),
+      /** Appends the acceptance to the Org's history; accepting the same version again changes nothing. */
+      acceptTerms: Effect.fn("Accounts.acceptTerms")(function* (org: Org, version: string) {
+        if (version !== settings.tosVersion) {
+          return yield* new TosVersionMismatch({ detail: `The version in force is ${settings.tosVersion}.` })
+        }
+        const now = new Date(yield* Clock.currentTimeMillis)
+        const [row] = yield* sql<{ tos_version: string; tos_accepted_at: Date }>`
+          with accepted as (
+            update org set tos_version = ${version}, tos_accepted_at = ${now}
+            where id = ${org.id} and tos_version <> ${version} returning id
+          ),
+          noted as (insert into terms_acceptance (org_id, version, accepted_at) select id, ${version}::text, ${now}::timestamptz from accepted)
+          select case when exists (select from accepted) then ${version}::text else tos_version end as tos_version,
+                 case when exists (select from accepted) then ${now}::timestamptz else tos_accepted_at end as tos_accepted_at
+          from org where id = ${org.id}`
+        return { ...org, ...row }
+      }, orUnavailable),
       terms: (org: Org): Effect.Effect<TermsStatus> =>
         Effect.map(Clock.currentTimeMillis, (now) => ({
           current_version: settings.tosVersion,

@@ -36,6 +36,9 @@ export interface EventFilter {
   readonly cursor?: string | undefined
 }
 
+/** A test of a Webhook is in no list (decisions.md "Events"). */
+const hidden = "webhook.test"
+
 const make = Effect.gen(function* () {
   const sql = yield* Reads
   const sealing = yield* Sealing
@@ -65,7 +68,7 @@ const make = Effect.gen(function* () {
       }
       const rows = yield* sql<Row>`
         select ${columns} from event
-        where org_id = ${org} and ${settled}
+        where org_id = ${org} and ${settled} and type <> ${hidden}
           ${before === undefined ? sql`` : sql`and seq < ${before}::bigint`}
           ${filter.type === undefined ? sql`` : sql`and type = ${filter.type}`}
           ${identityId === undefined ? sql`` : sql`and identity_id = ${identityId}`}
@@ -79,10 +82,37 @@ const make = Effect.gen(function* () {
       }
     }, orUnavailable),
 
+    /** Where a stream begins: behind an Event that the client has, or behind everything there is now. */
+    position: Effect.fn("EventQueries.position")(function* (org: string, lastEventId: string | undefined) {
+      const uuid = lastEventId === undefined ? undefined : fromPublic("evt_", lastEventId)
+      const [row] = yield* lastEventId === undefined
+        ? sql<{ seq: bigint }>`select coalesce(max(seq), 0) as seq from event where ${settled}`
+        : sql<{ seq: bigint }>`select seq from event where id = ${uuid ?? null}::uuid and org_id = ${org}`
+      if (row === undefined) return yield* new NotFound({ detail: "There is no such Event to go on from." })
+      return String(row.seq)
+    }, orUnavailable),
+
+    /** Events behind a position, oldest first, each with its own position. */
+    since: Effect.fn("EventQueries.since")(function* (
+      org: string,
+      identityId: string | null,
+      position: string,
+      limit: number,
+    ) {
+      const rows = yield* sql<Row>`
+        select ${columns} from event
+        where org_id = ${org} and seq > ${position}::bigint and ${settled} and type <> ${hidden}
+          ${identityId === null ? sql`` : sql`and identity_id = ${identityId}`}
+        order by seq limit ${limit}`
+      return rows.map((row) => ({ event: view(row), position: String(row.seq) }))
+    }, orUnavailable),
+
     read: Effect.fn("EventQueries.read")(function* (org: string, id: string) {
       const uuid = fromPublic("evt_", id)
       const [row] =
-        uuid === undefined ? [] : yield* sql<Row>`select ${columns} from event where id = ${uuid} and org_id = ${org}`
+        uuid === undefined
+          ? []
+          : yield* sql<Row>`select ${columns} from event where id = ${uuid} and org_id = ${org} and type <> ${hidden}`
       if (row === undefined) return yield* new NotFound({ detail: "There is no such Event." })
       return view(row)
     }, orUnavailable),

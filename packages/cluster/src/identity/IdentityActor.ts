@@ -12,15 +12,20 @@ import {
   IdentityQuotaExhausted,
   NotFound,
 } from "@svc/domain/problems/Problem"
-import { Clock, Effect } from "effect"
+import { Clock, Effect, Fiber } from "effect"
 import { Entity } from "effect/cluster"
 import { Rpc } from "effect/rpc"
+import type { Statement } from "effect/sql"
+import * as Cards from "../card/Cards.ts"
+import * as Arrivals from "../mail/Arrivals.ts"
 import * as Mailbox from "../mail/Mailbox.ts"
+import * as MailSettings from "../mail/MailSettings.ts"
 import { Sealing } from "../sealing/Sealing.ts"
 import { Writes } from "../store/Database.ts"
 import { Timing } from "../Timing.ts"
 import * as DeliveryQueue from "../webhooks/DeliveryQueue.ts"
 import * as Webhooks from "../webhooks/Webhooks.ts"
+import { rotate } from "./KeyRotation.ts"
 import { type Activation, make as makeOwnership, type Owned, sagaJson, type Written } from "./Ownership.ts"
 import * as Saga from "./Saga.ts"
 import * as SagaRunner from "./SagaRunner.ts"
@@ -59,6 +64,7 @@ export const layer = (limits: IdentityLimits) =>
       const ownership = yield* makeOwnership(canonical)
       const clientFor = yield* IdentityActor.client
       const deliveries = yield* DeliveryQueue.make
+      const arrivals = Arrivals.make()
       const worker = yield* Worker.make({
         ownership,
         sagas: yield* SagaRunner.make,
@@ -78,6 +84,20 @@ export const layer = (limits: IdentityLimits) =>
             Effect.map(([row]) => (row?.owned === true ? { value: undefined, identity: next } : undefined)),
           ),
         )
+
+      /** A write to an Identity that is ready, at the time of the call. */
+      const onReady = <A, E>(
+        orgId: string,
+        commit: (identity: Owned, fence: Statement.Fragment, at: Date) => Effect.Effect<Written<A> | undefined, E>,
+      ) =>
+        Effect.gen(function* () {
+          const identity = yield* mine(yield* ownership.state, orgId)
+          if (identity.status !== "ready") return yield* notReady(identity)
+          const at = yield* now
+          return yield* ownership.write((_, fence) => commit(identity, fence, at))
+        })
+
+      const wakeFor = (queued: number) => (queued > 0 ? worker.wake : Effect.void)
 
       return IdentityActor.of({
         Create: Effect.fnUntraced(function* ({ payload }) {
@@ -158,7 +178,7 @@ export const layer = (limits: IdentityLimits) =>
 
         Delete: Effect.fnUntraced(function* ({ payload }) {
           const identity = yield* mine(yield* ownership.state, payload.org_id)
-          if (identity.status === "provisioning") {
+          if (identity.status === "provisioning" && payload.account !== true) {
             return yield* new IdentityBusy({ detail: "The Identity is being provisioned.", retry_after_seconds: 1 })
           }
           if (identity.status === "deleting" && identity.saga.status !== "failed") return
@@ -189,28 +209,87 @@ export const layer = (limits: IdentityLimits) =>
           const received = yield* ownership.write((_, fence) =>
             Mailbox.receive(sql, identity, fence, payload, limits.mailboxBytes),
           )
-          if (received.queued > 0) yield* worker.wake
+          yield* arrivals.announce
+          yield* wakeFor(received.queued)
         }),
+
+        AwaitMessage: ({ payload }) =>
+          Rpc.fork(
+            Effect.gen(function* () {
+              const identity = yield* mine(yield* ownership.state, payload.org_id)
+              const next = yield* Effect.forkChild(arrivals.next, { startImmediately: true })
+              // What came between the caller's look and ours.
+              if (yield* Mailbox.hasNewer(sql, identity.id, payload.after)) return
+              yield* Effect.timeoutOption(Fiber.join(next), payload.seconds * 1000)
+            }),
+          ),
 
         RefuseMail: Effect.fnUntraced(function* ({ payload }) {
           const { identity } = yield* ownership.state
           if (identity?.status !== "ready") return
           const at = yield* now
           const refused = yield* ownership.write((_, fence) => Mailbox.refuse(sql, identity, fence, payload, at))
-          if (refused.queued > 0) yield* worker.wake
+          yield* wakeFor(refused.queued)
         }),
 
-        RegisterWebhook: Effect.fnUntraced(function* ({ payload }) {
+        RotateKey: ({ payload }) =>
+          onReady(payload.org_id, (identity, fence, at) =>
+            Effect.provideService(rotate(sql, identity, fence, at), Sealing, sealing),
+          ),
+
+        RemoveMessage: Effect.fnUntraced(function* ({ payload }) {
           const identity = yield* mine(yield* ownership.state, payload.org_id)
-          if (identity.status !== "ready") return yield* notReady(identity)
-          const at = yield* now
-          const registered = yield* ownership.write((_, fence) =>
-            Effect.provideService(Webhooks.register(sql, identity, fence, payload, at), Sealing, sealing),
-          )
-          // The first Webhook brings the secret.
-          yield* deliveries.secretsChanged
-          return registered
+          yield* ownership.write((_, fence) => Mailbox.remove(sql, identity, fence, payload.message_id))
         }),
+
+        AllowRecipient: ({ payload }) =>
+          onReady(payload.org_id, (identity, fence, at) =>
+            MailSettings.allow(sql, identity, fence, payload.address, at),
+          ),
+
+        DisallowRecipient: ({ payload }) =>
+          onReady(payload.org_id, (identity, fence) => MailSettings.disallow(sql, identity, fence, payload.address)),
+
+        SetDisclosure: ({ payload }) =>
+          onReady(payload.org_id, (identity, fence, at) =>
+            MailSettings.setDisclosure(sql, identity, fence, payload, at),
+          ),
+
+        SwitchMail: ({ payload }) =>
+          onReady(payload.org_id, (identity, fence, at) => MailSettings.turn(sql, identity, fence, payload, at)).pipe(
+            Effect.flatMap(wakeFor),
+          ),
+
+        PatchCard: ({ payload }) =>
+          onReady(payload.org_id, (identity, fence, at) => Cards.patch(sql, identity, fence, payload, at)).pipe(
+            Effect.flatMap(wakeFor),
+          ),
+
+        PatchWebhook: ({ payload }) =>
+          onReady(payload.org_id, (identity, fence, at) => Webhooks.patch(sql, identity, fence, payload, at)),
+
+        RemoveWebhook: Effect.fnUntraced(function* ({ payload }) {
+          const identity = yield* mine(yield* ownership.state, payload.org_id)
+          yield* ownership.write((_, fence) => Webhooks.remove(sql, identity, fence, payload.webhook_id))
+        }),
+
+        TestWebhook: ({ payload }) =>
+          onReady(payload.org_id, (identity, fence, at) => Webhooks.test(sql, identity, fence, payload, at)).pipe(
+            Effect.andThen(worker.wake),
+          ),
+
+        RotateSecret: ({ payload }) =>
+          onReady(payload.org_id, (identity, fence, at) =>
+            Effect.provideService(Webhooks.rotateSecret(sql, identity, fence, payload.secret_id, at), Sealing, sealing),
+          ).pipe(Effect.tap(deliveries.secretsChanged)),
+
+        RegisterWebhook: ({ payload }) =>
+          onReady(payload.org_id, (identity, fence, at) =>
+            Effect.provideService(Webhooks.register(sql, identity, fence, payload, at), Sealing, sealing),
+          ).pipe(
+            // The first Webhook brings the secret.
+            Effect.tap(deliveries.secretsChanged),
+          ),
 
         Replay: Effect.fnUntraced(function* ({ payload }) {
           const identity = yield* mine(yield* ownership.state, payload.org_id)

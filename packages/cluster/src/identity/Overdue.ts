@@ -4,6 +4,7 @@
  */
 import { Clock, Effect, Layer, Schedule } from "effect"
 import { Singleton } from "effect/cluster"
+import { Orgs } from "../account/OrgActor.ts"
 import { Reads } from "../store/Database.ts"
 import { Timing } from "../Timing.ts"
 import { ask, Identities } from "./Ask.ts"
@@ -23,6 +24,15 @@ const scan = Effect.gen(function* () {
       select distinct identity_id from delivery where next_attempt_at <= ${late} limit ${batch}
     ) d join identity i on i.id = d.identity_id
     limit ${batch}`
+  const orgs = yield* Orgs
+  const waiting = yield* sql<{ id: string }>`
+    select id from org where status = 'deleting'
+    union select org_id from export where status in ('queued', 'running') and created_at <= ${late}
+    limit ${batch}`
+  yield* Effect.forEach(waiting, ({ id }) => Effect.ignore(ask(orgs.of(id).Work(undefined, { discard: true }))), {
+    concurrency: atOnce,
+    discard: true,
+  })
   yield* Effect.forEach(
     rows,
     ({ canonical }) => Effect.ignore(ask(identities.of(canonical).Work(undefined, { discard: true }))),
@@ -40,4 +50,4 @@ export const layer = Singleton.make(
     Effect.repeat(Schedule.spaced(Timing.overdueScan)),
     Effect.asVoid,
   ),
-).pipe(Layer.provide(Identities.layer))
+).pipe(Layer.provide([Identities.layer, Orgs.layer]))

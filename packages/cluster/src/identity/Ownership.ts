@@ -67,6 +67,10 @@ export interface Written<A> {
   readonly removed?: boolean
 }
 
+/** The outcome of a statement that selects whether the fence held. */
+export const committed = <A>(row: { readonly owned: boolean } | undefined, value: A): Written<A> | undefined =>
+  row?.owned === true ? { value } : undefined
+
 /** The CTE that lets a statement write only under the epoch it was loaded with. */
 const fenceOf = (sql: Sql, canonical: string, epoch: number): Statement.Fragment =>
   sql`fence as (select 1 from identity_actor where canonical = ${canonical} and epoch = ${epoch} for share)`

@@ -55,13 +55,7 @@ const mailbox = (sql: Sql, sealing: Sealing["Service"]): Step =>
   Effect.fnUntraced(function* (identity, now) {
     const password = mintPassword()
     const verifier = createHash("sha256").update(password).digest()
-    const sealedVerifier = yield* Effect.orDie(
-      sealing.seal(
-        identity.dataKey,
-        { table: "mailbox", column: "imap_verifier", row: identity.id, org: identity.orgId },
-        verifier,
-      ),
-    )
+    const sealedVerifier = yield* Effect.orDie(sealing.seal(identity.dataKey, imapVerifierPlace(identity), verifier))
     const sealedPassword = yield* Effect.orDie(
       sealing.seal(identity.dataKey, imapPasswordPlace(identity), new TextEncoder().encode(password)),
     )
@@ -187,6 +181,12 @@ export const identityKeyPlace = (identity: { readonly id: string; readonly orgId
 export const imapPasswordPlace = (identity: { readonly id: string; readonly orgId: string }) => ({
   table: "show_once",
   column: "imap_password",
+  row: identity.id,
+  org: identity.orgId,
+})
+export const imapVerifierPlace = (identity: { readonly id: string; readonly orgId: string }) => ({
+  table: "mailbox",
+  column: "imap_verifier",
   row: identity.id,
   org: identity.orgId,
 })

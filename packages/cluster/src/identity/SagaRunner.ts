@@ -73,7 +73,7 @@ export const make = Effect.gen(function* () {
           : sql`moved as (
               update identity set saga = ${sagaJson(saga)}::jsonb, saga_due_at = ${next.sagaDueAt}::timestamptz, status = ${next.status}
                      ${next.status === "ready" ? sql`, ready_at = ${at}` : sql``}
-              where id = ${identity.id} and exists (select from fence) and (${rows.made}) returning id)`
+              where id = ${identity.id} and status = ${identity.status} and exists (select from fence) and (${rows.made}) returning id)`
       const ready = next?.status === "ready" ? sql`, ${readiness(identity, eventId, at)}` : sql``
       return sql<{ owned: boolean; moved: boolean }>`
         with ${fence}, ${rows.rows}, ${moved} ${ready}
@@ -89,7 +89,9 @@ export const make = Effect.gen(function* () {
         ),
       )
     })
-    if (!made) yield* commitFailure(ownership, identity, step, rows.otherwise, at)
+    // An account's deletion may have turned the saga round meanwhile; then the step was for nothing.
+    if (made || (yield* ownership.state).identity?.status !== identity.status) return
+    yield* commitFailure(ownership, identity, step, rows.otherwise, at)
   })
 
   /** `ready`: the Org's first ready Identity is noted, the Event is raised. */
@@ -121,12 +123,14 @@ export const make = Effect.gen(function* () {
         ? sql`, ${raiseForIdentity(sql, "moved", { eventId, type: "identity.failed", org: identity.orgId, identity, data: { step, error }, at })}`
         : sql``
     yield* ownership.write((_, fence) =>
-      sql<{ owned: boolean }>`
+      sql<{ owned: boolean; moved: boolean }>`
         with ${fence}, moved as (
           update identity set saga = ${sagaJson(next.saga)}::jsonb, saga_due_at = ${next.sagaDueAt}::timestamptz, status = ${next.status}
-          where id = ${identity.id} and exists (select from fence) returning id) ${raised}
-        select exists (select from fence) as owned`.pipe(
-        Effect.map(([row]) => (row?.owned === true ? { value: undefined, identity: next } : undefined)),
+          where id = ${identity.id} and status = ${identity.status} and exists (select from fence) returning id) ${raised}
+        select exists (select from fence) as owned, exists (select from moved) as moved`.pipe(
+        Effect.map(([row]) =>
+          row?.owned !== true ? undefined : row.moved ? { value: undefined, identity: next } : { value: undefined },
+        ),
       ),
     )
   })

@@ -22,6 +22,13 @@ const removals = (sql: Sql, id: string) => [
       select count(*)::int as n from gone`,
   sql`with gone as (delete from event where seq in (select seq from event where identity_id = ${id} limit ${batch}) returning seq)
       select count(*)::int as n from gone`,
+  sql`with gone as (delete from vault_secret where id in (select id from vault_secret where identity_id = ${id} limit ${batch}) returning id)
+      select count(*)::int as n from gone`,
+  sql`with gone as (delete from export_piece p using export e where e.id = p.export_id and e.identity_id = ${id}
+        and (p.export_id, p.member, p.number) in (
+          select q.export_id, q.member, q.number from export_piece q join export f on f.id = q.export_id where f.identity_id = ${id} limit ${batch})
+        returning 1)
+      select count(*)::int as n from gone`,
 ]
 
 export const make = Effect.gen(function* () {
@@ -77,6 +84,8 @@ export const make = Effect.gen(function* () {
           Effect.map(makeUuidV7, (eventId) =>
             only(sql`
               leftover as (delete from event where identity_id = ${identity.id} and exists (select from fence)),
+              -- Its own exports go with the Identity; one of the whole Org carries its mail too.
+              archives as (delete from export where org_id = ${identity.orgId} and identity_id is null and exists (select from fence)),
               ${raiseForOrg(sql, "fence", {
                 eventId,
                 type: "identity.deleted",

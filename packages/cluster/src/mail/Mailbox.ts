@@ -3,13 +3,15 @@
  * Acceptance is one statement: the message with its UID, the Mailbox's size, the renewed Allowed Recipient,
  * `email.received` and the deliveries it queues are one commit.
  */
-import { makeUuidV7, toPublic } from "@svc/domain/Ids"
+import { fromPublic, makeUuidV7, toPublic } from "@svc/domain/Ids"
 import { MailRefused, type ReceivedMail } from "@svc/domain/identity/IdentityProtocol"
+import { NotFound } from "@svc/domain/problems/Problem"
 import { Effect } from "effect"
 import type { SqlError, Statement } from "effect/sql"
 import { raiseForIdentity } from "../events/Raise.ts"
-import type { Owned, Written } from "../identity/Ownership.ts"
-import { type Sql } from "../store/Database.ts"
+import { committed, type Owned, type Written } from "../identity/Ownership.ts"
+
+import { orUnavailable, type Sql } from "../store/Database.ts"
 import { insertContent } from "./MessageContent.ts"
 
 /** A repeat of the same DATA by the same sender within this time is the same message (traps.md 29). */
@@ -138,3 +140,33 @@ export const refuse = Effect.fnUntraced(function* (
     select exists (select from fence) as owned, (select count(*) from queued)::int as queued`
   return row?.owned === true ? { value: { queued: row.queued } } : undefined
 })
+
+/** Removes one message; its UID is never given again. */
+export const remove = Effect.fnUntraced(function* (
+  sql: Sql,
+  identity: Owned,
+  fence: Statement.Fragment,
+  messageId: string,
+): Effect.fn.Return<Written<void> | undefined, SqlError.SqlError | NotFound> {
+  const [row] = yield* sql<{ owned: boolean; gone: boolean }>`
+    with ${fence},
+    gone as (
+      delete from message where id = ${messageId} and identity_id = ${identity.id} and exists (select from fence) returning id, size
+    ),
+    contents as (delete from message_content c using gone where c.message_id = gone.id),
+    box as (update mailbox set bytes_used = bytes_used - gone.size from gone where identity_id = ${identity.id})
+    select exists (select from fence) as owned, exists (select from gone) as gone`
+  if (row?.owned === true && !row.gone) return yield* new NotFound({ detail: "There is no such message." })
+  return committed(row, undefined)
+})
+
+/** Whether the Mailbox has a message newer than this one (its public id), or any at all. */
+export const hasNewer = (sql: Sql, identityId: string, after: string | null) => {
+  const behind = after === null ? undefined : fromPublic("msg_", after)
+  return orUnavailable(
+    Effect.map(
+      sql`select 1 from message where identity_id = ${identityId} ${behind === undefined ? sql`` : sql`and id > ${behind}::uuid`} limit 1`,
+      (rows) => rows.length > 0,
+    ),
+  )
+}

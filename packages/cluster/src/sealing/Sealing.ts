@@ -94,6 +94,7 @@ const mac = (key: KeyObject, purpose: string, text: string): Buffer =>
     .subarray(0, macLength)
 
 const dataKeyPlace = (org: string): Place => ({ table: "org", column: "data_key", row: org, org })
+const servicePlace = (name: string): Place => ({ table: "service_key", column: "sealed", row: name, org: "" })
 const canaryPlace: Place = { table: "sealing_canary", column: "sealed", row: "1", org: "" }
 const canaryText = new TextEncoder().encode("the master key fits this database")
 
@@ -108,6 +109,9 @@ export class Sealing extends Context.Service<
     /** A sealed constant; a master key that does not open the stored one belongs to another database. */
     readonly sealCanary: Effect.Effect<Uint8Array>
     readonly openCanary: (sealed: Uint8Array) => Effect.Effect<void, CannotOpen>
+    /** What belongs to the service itself, sealed by the master key. */
+    readonly sealForService: (name: string, plaintext: Uint8Array) => Effect.Effect<Uint8Array>
+    readonly openForService: (name: string, sealed: Uint8Array) => Effect.Effect<Uint8Array, CannotOpen>
     /** A text that only we could have made, for tokens that we hand out and get back (cursors); not secret. */
     readonly stamp: (purpose: string, text: string) => string
     /** The text of a stamp of this purpose; undefined for anything else. */
@@ -137,6 +141,12 @@ export class Sealing extends Context.Service<
       open: (key, place, sealed) => opening(place, () => openWith(() => Redacted.value(key), place, sealed)),
       sealCanary: Effect.sync(() => sealWith(master.key, master.id, canaryPlace, canaryText)),
       openCanary: (sealed) => Effect.asVoid(opening(canaryPlace, () => openWith(masterKey, canaryPlace, sealed))),
+      sealForService: (name, plaintext) =>
+        Effect.sync(() => sealWith(master.key, master.id, servicePlace(name), plaintext)),
+      openForService: (name, sealed) => {
+        const place = servicePlace(name)
+        return opening(place, () => openWith(masterKey, place, sealed))
+      },
       stamp: (purpose, text) =>
         Buffer.concat([mac(master.key, purpose, text), Buffer.from(text)]).toString("base64url"),
       unstamp: (purpose, stamped) => {

@@ -17,6 +17,10 @@ const removals = [
     key: "id",
     when: "status in ('delivered', 'failed') and created_at < now() - interval '90 days'",
   },
+  { table: "public_limit", key: "key", when: "window_start < now() - interval '10 minutes'" },
+  { table: "export", key: "id", when: "expires_at < now()" },
+  { table: "device_authorization", key: "id", when: "expires_at < now() - interval '1 day'" },
+  { table: "page_view", key: "ctid", when: "day < current_date - 400" },
   { table: "system_mail", key: "id", when: "received_at < now() - interval '90 days'" },
   // Stored ahead of a message that its actor then did not take.
   {
@@ -26,7 +30,24 @@ const removals = [
   },
 ] as const
 
+/** A key that was approved and not collected in time is nobody's. */
+const revokeUncollected = Effect.gen(function* () {
+  const sql = yield* Unhurried
+  yield* sql`
+    with left_over as (
+      update device_authorization set sealed_key = null
+      where status = 'approved' and expires_at < now() and sealed_key is not null returning org_id, key_id
+    ),
+    revoked as (
+      update api_key k set revoked_at = now() from left_over l where k.id = l.key_id and k.revoked_at is null
+      returning k.id, k.org_id, k.name
+    )
+    insert into event (id, org_id, type, data, created_at)
+    select uuidv7(), org_id, 'api_key.revoked', jsonb_build_object('key_id', id, 'name', name, 'scope', 'org'), now() from revoked`
+})
+
 const sweep = Effect.gen(function* () {
+  yield* revokeUncollected
   const sql = yield* Unhurried
   yield* Effect.forEach(
     removals,

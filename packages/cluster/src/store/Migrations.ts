@@ -8,8 +8,9 @@ import { Migrator, SqlClient } from "effect/sql"
 import { Unhurried } from "./Database.ts"
 import { core } from "./migrations/0001_core.ts"
 import { dueDeliveries } from "./migrations/0002_due_deliveries.ts"
+import { surface } from "./migrations/0003_surface.ts"
 
-const migrations = { "0001_core": core, "0002_due_deliveries": dueDeliveries }
+const migrations = { "0001_core": core, "0002_due_deliveries": dueDeliveries, "0003_surface": surface }
 
 /** Any constant that no other user of the database takes: "svc" in ASCII. */
 const lockKey = 0x73_76_63

@@ -67,7 +67,7 @@ const lease = (sql: Sql) => (wanted: ReadonlyArray<Wanted>) => {
       ) as busy (webhook_id, first, retry)
     ),
     due as materialized (
-      select d.id, d.first, asked.now from asked join webhook w on w.identity_id = asked.identity_id
+      select d.id, d.first, asked.now from asked join webhook w on w.identity_id = asked.identity_id and w.status = 'active'
       left join busy on busy.webhook_id = w.id
       cross join lateral (
         (select id, true as first from delivery where ${due} and status = 'queued'
@@ -128,7 +128,8 @@ const judge = (delivery: Leased, outcome: Outcome): Ended => {
 const recorded = (sql: Sql, ended: ReadonlyArray<Ended>) => sql`
   recorded as (
     update delivery d
-    set status = e.status, attempts = d.attempts || e.attempt, attempt_started_at = null, next_attempt_at = e.next
+    set status = case when retried then 'retrying' when e.status = 'delivered' then 'delivered' else 'failed' end,
+        attempts = d.attempts || e.attempt, attempt_started_at = null, next_attempt_at = case when retried then e.next end
     from jsonb_to_recordset(${JSON.stringify(
       ended.map(({ delivery, attempt, status, next }) => ({
         id: delivery.id,
@@ -138,6 +139,10 @@ const recorded = (sql: Sql, ended: ReadonlyArray<Ended>) => sql`
         next,
       })),
     )}::jsonb) as e (id uuid, started_at timestamptz, status text, attempt jsonb, next timestamptz)
+    join lateral (
+      -- A Webhook that was disabled meanwhile gets no further attempt.
+      select e.status = 'retrying' and w.status = 'active' as retried from delivery l join webhook w on w.id = l.webhook_id where l.id = e.id
+    ) now on true
     where d.id = e.id and d.attempt_started_at = e.started_at
     returning d.id
   )`

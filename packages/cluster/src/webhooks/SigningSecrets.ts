@@ -2,7 +2,6 @@
  * The HMAC secrets of an Identity, sealed under its Org's key. One is current; after a rotation the former one signs
  * too until it retires (decisions.md "Resources").
  */
-import { makeUuidV7 } from "@svc/domain/Ids"
 import { Effect, Redacted } from "effect"
 import { type DataKey, Sealing } from "../sealing/Sealing.ts"
 import type { Sql } from "../store/Database.ts"
@@ -22,6 +21,7 @@ const place = (holder: Holder, secretId: string) => ({
 })
 
 export interface SigningSecret {
+  readonly id: string
   readonly secret: Redacted.Redacted<string>
   /** When it signs no longer. */
   readonly retiresAt: Date | null
@@ -36,6 +36,7 @@ export const signingSecrets = Effect.fnUntraced(function* (sql: Sql, holder: Hol
     order by created_at desc`
   return yield* Effect.forEach(rows, (row) =>
     Effect.map(sealing.open(holder.dataKey, place(holder, row.id), row.sealed), (bytes) => ({
+      id: row.id,
       secret: Redacted.make(new TextDecoder().decode(bytes)),
       retiresAt: row.retires_at,
     })),
@@ -43,9 +44,8 @@ export const signingSecrets = Effect.fnUntraced(function* (sql: Sql, holder: Hol
 })
 
 /** A new secret and its sealed row. */
-export const mintSecret = Effect.fnUntraced(function* (holder: Holder) {
+export const mintSecret = Effect.fnUntraced(function* (holder: Holder, id: string) {
   const sealing = yield* Sealing
-  const id = yield* makeUuidV7
   const secret = newSecret()
   const sealed = yield* sealing.seal(holder.dataKey, place(holder, id), new TextEncoder().encode(secret))
   return { id, secret, sealed }

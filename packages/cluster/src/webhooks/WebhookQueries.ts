@@ -51,6 +51,14 @@ const make = Effect.gen(function* () {
           (rows) => rows.map(webhookView),
         ),
       ),
+    read: Effect.fn("WebhookQueries.read")(function* (identityId: string, webhookId: string) {
+      const [row] = yield* sql<WebhookRow & { version: number }>`
+        select id, url, event_types, description, status, created_at, version from webhook
+        where id = ${webhookId} and identity_id = ${identityId}`
+      if (row === undefined) return yield* new NotFound({ detail: "There is no such Webhook." })
+      const { version, ...webhook } = row
+      return { webhook: webhookView(webhook), version }
+    }, orUnavailable),
     /** Newest first. */
     deliveries: Effect.fn("WebhookQueries.deliveries")(function* (
       identityId: string,

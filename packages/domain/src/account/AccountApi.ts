@@ -21,7 +21,7 @@ import {
   Uuid,
 } from "./Account.ts"
 import { Text } from "../Text.ts"
-import { Access, Authorization } from "./Authorization.ts"
+import { Access, Authorization, ShowsSecret, Tagged } from "./Authorization.ts"
 
 /** Sign-up and sign-in take no credential. */
 export class SignInApi extends HttpApiGroup.make("sign_in").add(
@@ -72,12 +72,12 @@ export class ApiKeyApi extends HttpApiGroup.make("api_keys")
       }),
       success: HttpApiSchema.WithHeaders(MintedKey.pipe(HttpApiSchema.status(201)), { location: Schema.String }),
       error: Unavailable,
-    }),
+    }).annotate(ShowsSecret, true),
     HttpApiEndpoint.get("read", "/api/keys/:id", {
       params: { id: Uuid },
       success: ApiKey,
       error: [NotFound, Unavailable],
-    }),
+    }).annotate(Tagged, true),
     HttpApiEndpoint.delete("revoke", "/api/keys/:id", {
       params: { id: Uuid },
       success: HttpApiSchema.NoContent,

@@ -8,13 +8,19 @@ import { HttpApiMiddleware, HttpApiSecurity } from "effect/http-api"
 import {
   AccountDeleting,
   AdminRequired,
+  Conflict,
   ForeignIdentity,
+  IdempotencyKeyInProgress,
+  IdempotencyKeyReused,
+  InvalidRequest,
   OrgScopeRequired,
+  RateLimited,
   SessionRequired,
   Unauthenticated,
   Unavailable,
 } from "../problems/Problem.ts"
 import type { CredentialKind, Org } from "./Account.ts"
+import type { Policy } from "./OrgProtocol.ts"
 
 /** The credential of a call, resolved; the Org is never named otherwise. */
 export interface CallerInfo {
@@ -38,6 +44,17 @@ export type AccessLevel = "any" | "org" | "session" | "admin"
 
 export class Access extends Context.Service<Access, AccessLevel>()("@svc/domain/account/Access") {}
 
+/** A budget of its own that a call of the endpoint takes from, besides the one of all calls. */
+export class CallPolicy extends Context.Service<CallPolicy, Exclude<Policy, "calls">>()(
+  "@svc/domain/account/CallPolicy",
+) {}
+
+/** The answer carries a secret that is shown once, so it is not kept for a repeat with the same `Idempotency-Key`. */
+export const ShowsSecret = Context.Reference<boolean>("@svc/domain/account/ShowsSecret", { defaultValue: () => false })
+
+/** A single resource without a version: its entity tag is made of its representation. */
+export const Tagged = Context.Reference<boolean>("@svc/domain/account/Tagged", { defaultValue: () => false })
+
 export class Authorization extends HttpApiMiddleware.Service<Authorization, { provides: Caller; requires: never }>()(
   "@svc/domain/account/Authorization",
   {
@@ -50,6 +67,11 @@ export class Authorization extends HttpApiMiddleware.Service<Authorization, { pr
       ForeignIdentity,
       SessionRequired,
       AdminRequired,
+      RateLimited,
+      IdempotencyKeyInProgress,
+      IdempotencyKeyReused,
+      Conflict,
+      InvalidRequest,
       Unavailable,
     ],
   },

@@ -1,12 +1,14 @@
 /** "Identities" of interface.md, and the handle check of its operational table. */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema } from "effect/http-api"
-import { Access, Authorization } from "../account/Authorization.ts"
+import { Access, Authorization, CallPolicy, Tagged } from "../account/Authorization.ts"
+import { Tool } from "../mcp/Tool.ts"
 import {
   HandleInvalid,
   HandleReserved,
   HandleTaken,
   IdentityBusy,
+  IdentityNotReady,
   IdentityQuotaExhausted,
   NotFound,
   RateLimited,
@@ -25,27 +27,39 @@ export class IdentityApi extends HttpApiGroup.make("identities")
     HttpApiEndpoint.get("list", "/api/identities", {
       success: Schema.Struct({ identities: Schema.Array(Identity) }),
       error: Unavailable,
-    }).annotate(Access, "org"),
+    })
+      .annotate(Access, "org")
+      .annotate(Tool, { name: "svc_identity_list", effect: "read" }),
     HttpApiEndpoint.post("create", "/api/identities", {
       payload: Schema.Struct({ handle: HandleParam }),
       success: accepted,
       error: [HandleInvalid, HandleTaken, HandleReserved, IdentityQuotaExhausted, RateLimited, Unavailable],
-    }).annotate(Access, "org"),
+    })
+      .annotate(CallPolicy, "identity_create")
+      .annotate(Access, "org")
+      .annotate(Tool, { name: "svc_identity_create", effect: "write" }),
     HttpApiEndpoint.get("read", "/api/identities/:handle", {
       params: { handle: HandleParam },
       success: Identity,
       error: [NotFound, Unavailable],
-    }).annotate(Access, "any"),
+    })
+      .annotate(Tagged, true)
+      .annotate(Access, "any")
+      .annotate(Tool, { name: "svc_identity_get", effect: "read" }),
     HttpApiEndpoint.delete("remove", "/api/identities/:handle", {
       params: { handle: HandleParam },
       success: accepted,
       error: [NotFound, IdentityBusy, Unavailable],
-    }).annotate(Access, "org"),
+    })
+      .annotate(Access, "org")
+      .annotate(Tool, { name: "svc_identity_delete", effect: "destructive", external: true }),
     HttpApiEndpoint.post("retry", "/api/identities/:handle/retry", {
       params: { handle: HandleParam },
       success: accepted,
       error: [NotFound, Unavailable],
-    }).annotate(Access, "org"),
+    })
+      .annotate(Access, "org")
+      .annotate(Tool, { name: "svc_identity_retry", effect: "idempotent_write" }),
     HttpApiEndpoint.get("secrets", "/api/identities/:handle/identity-key", {
       params: { handle: HandleParam },
       success: ShowOnceSecrets,
@@ -56,6 +70,11 @@ export class IdentityApi extends HttpApiGroup.make("identities")
       success: HttpApiSchema.NoContent,
       error: [NotFound, Unavailable],
     }).annotate(Access, "any"),
+    HttpApiEndpoint.post("rotate", "/api/identities/:handle/identity-key/rotate", {
+      params: { handle: HandleParam },
+      success: HttpApiSchema.NoContent,
+      error: [NotFound, IdentityNotReady, Unavailable],
+    }).annotate(Access, "admin"),
   )
   .middleware(Authorization) {}
 
@@ -72,7 +91,9 @@ export class HandleApi extends HttpApiGroup.make("handles")
       params: { handle: HandleParam },
       success: HandleAvailability,
       error: [RateLimited, Unavailable],
-    }),
+    })
+      .annotate(CallPolicy, "handle_check")
+      .annotate(Tool, { name: "svc_handle_check", effect: "read" }),
   )
   .middleware(Authorization)
   .annotateEndpoints(Access, "org") {}

@@ -5,8 +5,11 @@
 import { Schema } from "effect"
 import { ClusterSchema, Entity } from "effect/cluster"
 import { Rpc, RpcGroup } from "effect/rpc"
-import { Uuid } from "../account/Account.ts"
+import { CredentialKind, Uuid } from "../account/Account.ts"
+import { CardPatch } from "../card/Card.ts"
+import { MailPatch } from "../mail/MailSettings.ts"
 import { Attachment, Header, Address, OriginVerdict } from "../mail/Message.ts"
+import { IfVersion } from "../Precondition.ts"
 import {
   AccountDeleting,
   Conflict,
@@ -15,9 +18,11 @@ import {
   IdentityNotReady,
   IdentityQuotaExhausted,
   NotFound,
+  PreconditionFailed,
   Unavailable,
   WebhookMismatch,
 } from "../problems/Problem.ts"
+import { WebhookPatch } from "../webhooks/Webhook.ts"
 
 /** The actor that got the message no longer owns the Identity; the asker sends it again to the present owner. */
 export class Moved extends Schema.TaggedError<Moved>()("Moved", {}) {}
@@ -71,7 +76,13 @@ export const Create = Rpc.make("Create", {
   error: failures(HandleTaken, IdentityQuotaExhausted, AccountDeleting),
 })
 export const Retry = Rpc.make("Retry", { payload: tenant, error: failures(NotFound) })
-export const Delete = Rpc.make("Delete", { payload: tenant, error: failures(NotFound, IdentityBusy) })
+export const Delete = Rpc.make("Delete", {
+  /** `account`: the whole account goes, so a running provisioning gives way at its next step. */
+  payload: { ...tenant, account: Schema.optionalKey(Schema.Boolean) },
+  error: failures(NotFound, IdentityBusy),
+})
+/** Revokes the present Identity Key and IMAP password and puts new ones into the show-once place. */
+export const RotateKey = Rpc.make("RotateKey", { payload: tenant, error: failures(NotFound, IdentityNotReady) })
 export const Acknowledge = Rpc.make("Acknowledge", { payload: tenant, error: failures(NotFound) })
 export const ReceiveMail = Rpc.make("ReceiveMail", { payload: ReceivedMail, error: failures(MailRefused) })
 export const RefuseMail = Rpc.make("RefuseMail", {
@@ -93,14 +104,81 @@ export const Replay = Rpc.make("Replay", {
   payload: { ...tenant, delivery_id: Uuid, event_id: Uuid, webhook_id: Uuid },
   error: failures(NotFound, Conflict, WebhookMismatch),
 })
+export const PatchWebhook = Rpc.make("PatchWebhook", {
+  payload: { ...tenant, webhook_id: Uuid, patch: WebhookPatch, if_version: IfVersion },
+  error: failures(NotFound, IdentityNotReady, PreconditionFailed),
+})
+export const RemoveWebhook = Rpc.make("RemoveWebhook", {
+  payload: { ...tenant, webhook_id: Uuid },
+  error: failures(NotFound),
+})
+export const TestWebhook = Rpc.make("TestWebhook", {
+  payload: { ...tenant, webhook_id: Uuid, delivery_id: Uuid, event_id: Uuid },
+  error: failures(NotFound, IdentityNotReady, Conflict),
+})
+export const RotateSecret = Rpc.make("RotateSecret", {
+  payload: { ...tenant, secret_id: Uuid },
+  success: Schema.Struct({ signing_secret: Schema.String, previous_valid_until: Schema.NullOr(Schema.Date) }),
+  error: failures(NotFound, IdentityNotReady),
+})
+export const PatchCard = Rpc.make("PatchCard", {
+  payload: { ...tenant, patch: CardPatch, if_version: IfVersion },
+  error: failures(NotFound, IdentityNotReady, PreconditionFailed),
+})
+export const AllowRecipient = Rpc.make("AllowRecipient", {
+  payload: { ...tenant, address: Schema.String },
+  error: failures(NotFound, IdentityNotReady),
+})
+export const DisallowRecipient = Rpc.make("DisallowRecipient", {
+  payload: { ...tenant, address: Schema.String },
+  error: failures(NotFound, IdentityNotReady),
+})
+/** `text` null goes back to the default. */
+export const SetDisclosure = Rpc.make("SetDisclosure", {
+  payload: { ...tenant, text: Schema.NullOr(Schema.String), if_version: IfVersion },
+  error: failures(NotFound, IdentityNotReady, PreconditionFailed),
+})
+export const SwitchMail = Rpc.make("SwitchMail", {
+  payload: { ...tenant, patch: MailPatch, by: CredentialKind, if_version: IfVersion },
+  error: failures(NotFound, IdentityNotReady, PreconditionFailed),
+})
+export const RemoveMessage = Rpc.make("RemoveMessage", {
+  payload: { ...tenant, message_id: Uuid },
+  error: failures(NotFound),
+})
+/** Answers when a message newer than `after` (a public id; null: any) is there, or when `seconds` have passed. */
+export const AwaitMessage = Rpc.make("AwaitMessage", {
+  payload: { ...tenant, seconds: Schema.Int, after: Schema.NullOr(Schema.String) },
+  error: failures(NotFound),
+}).annotate(ClusterSchema.InterruptOnTermination, true)
 /** Drives what is due: saga steps and deliveries. Sent by the actor to itself and by `Overdue`; lasts while there is work. */
 export const Work = Rpc.make("Work", { error: failures() }).annotate(ClusterSchema.InterruptOnTermination, true)
 
 export const IdentityActor = Entity.fromRpcGroup(
   "Identity",
-  RpcGroup.make(Create, Retry, Delete, Acknowledge, ReceiveMail, RefuseMail, RegisterWebhook, Replay)
+  RpcGroup.make(
+    Create,
+    Retry,
+    Delete,
+    Acknowledge,
+    RotateKey,
+    ReceiveMail,
+    RefuseMail,
+    RemoveMessage,
+    AllowRecipient,
+    DisallowRecipient,
+    SetDisclosure,
+    SwitchMail,
+    PatchCard,
+    RegisterWebhook,
+    PatchWebhook,
+    RemoveWebhook,
+    TestWebhook,
+    RotateSecret,
+    Replay,
+  )
     // A write's handler runs to its end even when its caller has gone, so that memory and store stay one.
     .annotateRpcs(ClusterSchema.Uninterruptible, "server")
-    .add(Work)
+    .add(AwaitMessage, Work)
     .annotateRpcs(ClusterSchema.ClientTracingEnabled, false),
 )

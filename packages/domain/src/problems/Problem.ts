@@ -56,6 +56,19 @@ export class IdentityQuotaExhausted extends problem<IdentityQuotaExhausted>()("i
 export class TosNotAccepted extends problem<TosNotAccepted>()("tos_not_accepted") {}
 export class TosVersionMismatch extends problem<TosVersionMismatch>()("tos_version_mismatch") {}
 export class MagicLinkInvalid extends problem<MagicLinkInvalid>()("magic_link_invalid") {}
+export class AuthorizationPending extends problem<AuthorizationPending>()("authorization_pending") {}
+export class SlowDown extends problem<SlowDown>()("slow_down") {}
+export class DeviceCodeDenied extends problem<DeviceCodeDenied>()("device_code_denied") {}
+export class DeviceCodeExpired extends problem<DeviceCodeExpired>()("device_code_expired") {}
+export class DeviceCodeUsed extends problem<DeviceCodeUsed>()("device_code_used") {}
+export class DeviceCodeInvalid extends problem<DeviceCodeInvalid>()("device_code_invalid") {}
+export class DeviceAuthorizationSettled extends problem<DeviceAuthorizationSettled>()("device_authorization_settled") {}
+export class ConfirmationMismatch extends problem<ConfirmationMismatch>()("confirmation_mismatch") {}
+export class SecretNameInvalid extends problem<SecretNameInvalid>()("secret_name_invalid") {}
+export class PreconditionFailed extends problem<PreconditionFailed>()("precondition_failed") {}
+export class IdempotencyKeyReused extends problem<IdempotencyKeyReused>()("idempotency_key_reused") {}
+export class IdempotencyKeyInProgress extends problem<IdempotencyKeyInProgress>()("idempotency_key_in_progress") {}
+export class MailRelayUnavailable extends problem<MailRelayUnavailable>()("mail_relay_unavailable") {}
 export class PayloadTooLarge extends problem<PayloadTooLarge>()("payload_too_large") {}
 export class UnsupportedMediaType extends problem<UnsupportedMediaType>()("unsupported_media_type") {}
 export class RateLimited extends problem<RateLimited>()("rate_limited") {}
@@ -89,6 +102,19 @@ export const byCode = {
   tos_not_accepted: TosNotAccepted,
   tos_version_mismatch: TosVersionMismatch,
   magic_link_invalid: MagicLinkInvalid,
+  authorization_pending: AuthorizationPending,
+  slow_down: SlowDown,
+  device_code_denied: DeviceCodeDenied,
+  device_code_expired: DeviceCodeExpired,
+  device_code_used: DeviceCodeUsed,
+  device_code_invalid: DeviceCodeInvalid,
+  device_authorization_settled: DeviceAuthorizationSettled,
+  confirmation_mismatch: ConfirmationMismatch,
+  secret_name_invalid: SecretNameInvalid,
+  precondition_failed: PreconditionFailed,
+  idempotency_key_reused: IdempotencyKeyReused,
+  idempotency_key_in_progress: IdempotencyKeyInProgress,
+  mail_relay_unavailable: MailRelayUnavailable,
   payload_too_large: PayloadTooLarge,
   unsupported_media_type: UnsupportedMediaType,
   rate_limited: RateLimited,

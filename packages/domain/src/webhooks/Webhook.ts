@@ -34,6 +34,15 @@ export const NewWebhook = Schema.Struct({
 })
 export type NewWebhook = typeof NewWebhook.Type
 
+/** What may be changed of a Webhook; omitted members stay. */
+export const WebhookPatch = Schema.Struct({
+  url: Schema.optionalKey(NewWebhook.fields.url),
+  event_types: Schema.optionalKey(Subscription),
+  description: NewWebhook.fields.description,
+  status: Schema.optionalKey(Webhook.fields.status),
+})
+export type WebhookPatch = typeof WebhookPatch.Type
+
 /** One request to the target; `error` is a short stable word when no status arrived. */
 export const Attempt = Schema.Struct({
   number: Schema.Int,

@@ -30,6 +30,10 @@ const collect = (part: Part, into: Leaves): Leaves => {
   return into
 }
 
+/** The parts that are attachments, in the order of their index. */
+export const attachmentsOf = (root: Part): ReadonlyArray<Part> =>
+  collect(root, { text: [], html: [], attachments: [] }).attachments
+
 const addresses = (value: string | undefined): ReadonlyArray<Address> => {
   if (value === undefined) return []
   return addressparser(value.slice(0, 64 * 1024), { flatten: true })

@@ -1,0 +1,30 @@
+/** Entity tags of answers, and the answer 304 where the caller has the representation already (RFC 9110 section 13.1.2). */
+import { createHash } from "node:crypto"
+import { HttpServerResponse } from "effect/http"
+import type { ExchangeState } from "./Exchange.ts"
+
+/** What changes without anyone changing the resource (decisions.md "Smaller decisions"). */
+const incidental = /"connected":(?:true|false)|"last_used_at":(?:null|"[^"]*")/g
+
+const tagOfBody = (body: Uint8Array) =>
+  `"${createHash("sha256").update(Buffer.from(body).toString("utf8").replace(incidental, "")).digest("base64url").slice(0, 27)}"`
+
+/** Whether `If-None-Match` lists the tag; comparison is weak (section 13.1.2). */
+const isKnown = (header: string, tag: string) =>
+  header.trim() === "*" || header.split(",").some((one) => one.trim().replace(/^W\//, "") === tag)
+
+export const applyTag = (
+  exchange: ExchangeState,
+  method: string,
+  ifNoneMatch: string | undefined,
+  response: HttpServerResponse.HttpServerResponse,
+): HttpServerResponse.HttpServerResponse => {
+  if ((method !== "GET" && method !== "HEAD") || response.status !== 200) return response
+  const made =
+    exchange.tagged && response.body._tag === "Uint8Array" ? tagOfBody(response.body.body) : response.headers["etag"]
+  if (made === undefined) return response
+  if (ifNoneMatch !== undefined && isKnown(ifNoneMatch, made)) {
+    return HttpServerResponse.empty({ status: 304, headers: { etag: made } })
+  }
+  return HttpServerResponse.setHeader(response, "etag", made)
+}

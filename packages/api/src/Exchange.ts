@@ -1,0 +1,32 @@
+/**
+ * One request and its answer, as the parts of the edge that surround a handler share them: the id of the request, the
+ * headers its answer will carry, and what is to be done with the answer once it is there.
+ */
+import { makeUuidV7 } from "@svc/domain/Ids"
+import { Context, Effect } from "effect"
+import type { HttpServerResponse } from "effect/http"
+
+export interface ExchangeState {
+  readonly headers: Record<string, string>
+  /** The answer is one resource and gets an entity tag of its bytes. */
+  tagged: boolean
+  /** Runs with the final answer, before it goes out. */
+  settle: ((response: HttpServerResponse.HttpServerResponse) => Effect.Effect<void>) | undefined
+  /** The id of what this request makes; the same again when an `Idempotency-Key` repeats the request. */
+  commandId: string | undefined
+}
+
+export const makeExchange = (): ExchangeState => ({
+  headers: {},
+  tagged: false,
+  settle: undefined,
+  commandId: undefined,
+})
+
+/** Outside of a request there is one that nobody looks at. */
+export const Exchange = Context.Reference<ExchangeState>("@svc/api/Exchange", { defaultValue: makeExchange })
+
+/** The id of the command this request is; what it makes carries it. */
+export const commandId: Effect.Effect<string> = Effect.flatMap(Exchange, (exchange) =>
+  exchange.commandId === undefined ? makeUuidV7 : Effect.succeed(exchange.commandId),
+)

@@ -1,0 +1,48 @@
+/** Device login: the terminal's side without a credential, the account holder's with one. */
+import { Addresses } from "@svc/domain/Addresses"
+import { Api } from "@svc/domain/Api"
+import { Caller } from "@svc/domain/account/Authorization"
+import { Devices } from "@svc/cluster/account/Devices"
+import { PublicLimits } from "@svc/cluster/limits/PublicLimits"
+import { Effect } from "effect"
+import { HttpApiBuilder } from "effect/http-api"
+import { limited } from "../limits/PublicLimit.ts"
+
+export const login = HttpApiBuilder.group(
+  Api,
+  "device_login",
+  Effect.fn(function* (handlers) {
+    const devices = yield* Devices
+    const limits = yield* PublicLimits
+    const { baseUrl } = yield* Addresses
+
+    return handlers.handleAll({
+      start: Effect.fnUntraced(function* ({ payload }) {
+        yield* limited(limits, "device")
+        const started = yield* devices.start(payload)
+        return {
+          device_code: started.deviceCode,
+          user_code: started.userCode,
+          verification_uri: `${baseUrl}/auth/device`,
+          verification_uri_complete: `${baseUrl}/auth/device?user_code=${started.userCode}`,
+          expires_at: started.expiresAt,
+          interval_seconds: started.intervalSeconds,
+        }
+      }),
+      poll: ({ payload }) => devices.poll(payload.device_code),
+    })
+  }),
+)
+
+export const confirmation = HttpApiBuilder.group(
+  Api,
+  "device_confirmation",
+  Effect.fn(function* (handlers) {
+    const devices = yield* Devices
+    return handlers.handleAll({
+      read: ({ params }) => devices.view(params.userCode),
+      approve: ({ params }) => Effect.flatMap(Caller, ({ org }) => devices.approve(org.id, params.userCode)),
+      deny: ({ params }) => devices.deny(params.userCode),
+    })
+  }),
+)

@@ -1,0 +1,78 @@
+/** `Idempotency-Key` on POST: the first answer is given again, and a request that was cut short goes on as the same command. */
+import type { CallerInfo } from "@svc/domain/account/Authorization"
+import { Conflict, InvalidRequest } from "@svc/domain/problems/Problem"
+import { IdempotencyRecords, type Scope, type StoredAnswer } from "@svc/cluster/idempotency/IdempotencyRecords"
+import { Effect } from "effect"
+import { HttpServerRequest, HttpServerResponse } from "effect/http"
+import { Exchange } from "../Exchange.ts"
+
+/** Headers of an answer that belong to what was made, not to the one exchange. */
+const kept = ["content-type", "location", "etag"]
+
+/** Printable ASCII, as an sf-string's content or bare. */
+const keyOf = (header: string): string | undefined => /^"?([\x21\x23-\x7e ]{1,255}?)"?$/.exec(header)?.[1]
+
+const again = (answer: StoredAnswer) =>
+  HttpServerResponse.raw(answer.body ?? "", {
+    status: answer.status,
+    headers: answer.headers,
+    ...(answer.headers["content-type"] === undefined ? {} : { contentType: answer.headers["content-type"] }),
+  })
+
+const textOf = (response: HttpServerResponse.HttpServerResponse): string =>
+  response.body._tag === "Uint8Array" ? new TextDecoder().decode(response.body.body) : ""
+
+export const make = Effect.gen(function* () {
+  const records = yield* IdempotencyRecords
+
+  /** Runs `handler`, or answers for it. `secret`: the answer carries one, so only the fact is kept. */
+  return Effect.fnUntraced(function* <E, R>(
+    handler: Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>,
+    caller: CallerInfo,
+    secret: boolean,
+  ) {
+    const request = yield* HttpServerRequest.HttpServerRequest
+    const header = request.headers["idempotency-key"]
+    if (request.method !== "POST" || header === undefined) return yield* handler
+    const key = keyOf(header)
+    if (key === undefined) {
+      return yield* new InvalidRequest({
+        detail: "The Idempotency-Key is not 1 to 255 printable characters.",
+        errors: [{ path: "/idempotency-key", message: "1 to 255 printable ASCII characters" }],
+      })
+    }
+    const scope: Scope = { credentialId: caller.credentialId, operation: `${request.method} ${request.url}`, key }
+    const body = yield* Effect.catch(request.text, () => Effect.succeed(""))
+    const claim = yield* records.claim(scope, body)
+    if (claim._tag === "Answered") {
+      if (!secret || claim.answer.status >= 400) return again(claim.answer)
+      const exchange = yield* Exchange
+      if (claim.answer.headers["location"] !== undefined)
+        exchange.headers["location"] = claim.answer.headers["location"]
+      return yield* new Conflict({
+        detail: "The request with this Idempotency-Key was done; its answer carried a secret and was not kept.",
+      })
+    }
+    const exchange = yield* Exchange
+    exchange.commandId = claim.commandId
+    exchange.settle = (response) =>
+      Effect.ignore(
+        response.status >= 500 || response.status === 429 || response.status === 401
+          ? records.release(scope)
+          : records.settle(scope, {
+              status: response.status,
+              headers: Object.fromEntries(
+                kept.flatMap((name) => {
+                  const value = name === "content-type" ? contentType(response) : response.headers[name]
+                  return value === undefined ? [] : [[name, value]]
+                }),
+              ),
+              body: secret && response.status < 400 ? null : textOf(response),
+            }),
+      )
+    return yield* handler
+  })
+})
+
+const contentType = (response: HttpServerResponse.HttpServerResponse) =>
+  response.headers["content-type"] ?? (response.body._tag === "Uint8Array" ? response.body.contentType : undefined)

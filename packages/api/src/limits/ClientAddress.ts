@@ -1,0 +1,56 @@
+/**
+ * Who the client is to limits: the peer of the connection, or what a trusted proxy says of it (`SVC_TRUSTED_PROXIES`).
+ * An IPv6 client is its /64, which one customer has to itself.
+ */
+import ipaddr from "ipaddr.js"
+import { Context, Effect, Option } from "effect"
+import { HttpServerRequest } from "effect/http"
+
+export type Networks = ReadonlyArray<[ipaddr.IPv4 | ipaddr.IPv6, number]>
+
+/** Proxies whose `Forwarded` or `X-Forwarded-For` is believed. */
+export const TrustedProxies = Context.Reference<Networks>("@svc/api/TrustedProxies", { defaultValue: () => [] })
+
+const normal = (text: string): ipaddr.IPv4 | ipaddr.IPv6 | undefined => {
+  const bare = text
+    .trim()
+    .replace(/^"|"$/g, "")
+    .replace(/^\[([^\]]*)\](?::\d+)?$/, "$1")
+    .replace(/^([\d.]+):\d+$/, "$1")
+  return ipaddr.isValid(bare) ? ipaddr.process(bare) : undefined
+}
+
+const isTrusted = (networks: Networks, address: ipaddr.IPv4 | ipaddr.IPv6) =>
+  networks.some(([network, bits]) => network.kind() === address.kind() && address.match(network, bits))
+
+/** The hops a request came over, nearest last (RFC 7239 section 4, or the older field). */
+const hops = (headers: Readonly<Record<string, string | undefined>>): ReadonlyArray<string> => {
+  const forwarded = headers["forwarded"]
+  if (forwarded !== undefined) {
+    return forwarded.split(",").map((element) => /(?:^|;)\s*for=("[^"]*"|[^;,\s]*)/i.exec(element)?.[1] ?? "")
+  }
+  return headers["x-forwarded-for"]?.split(",") ?? []
+}
+
+/** The first hop, seen from us, that is no proxy of ours. */
+export const resolve = (
+  networks: Networks,
+  peer: string | undefined,
+  headers: Readonly<Record<string, string | undefined>>,
+): string => {
+  let client = peer === undefined ? undefined : normal(peer)
+  const chain = hops(headers).toReversed()
+  for (let at = 0; client !== undefined && isTrusted(networks, client) && at < chain.length; at++) {
+    const next = normal(chain[at]!)
+    if (next === undefined) break
+    client = next
+  }
+  if (client === undefined) return "unknown"
+  return client instanceof ipaddr.IPv6 ? `${client.parts.slice(0, 4).join(":")}::/64` : client.toString()
+}
+
+export const clientAddress = Effect.gen(function* () {
+  const request = yield* HttpServerRequest.HttpServerRequest
+  const networks = yield* TrustedProxies
+  return resolve(networks, Option.getOrUndefined(request.remoteAddress), request.headers)
+})

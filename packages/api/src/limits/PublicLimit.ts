@@ -1,0 +1,11 @@
+/** Counts a call without a credential against its limit, and tells the caller what is left. */
+import { PublicLimits, type PublicLimitName } from "@svc/cluster/limits/PublicLimits"
+import { Effect } from "effect"
+import { clientAddress } from "./ClientAddress.ts"
+import { report } from "./RateLimitHeaders.ts"
+
+export const limited = (limits: PublicLimits["Service"], name: PublicLimitName) =>
+  Effect.gen(function* () {
+    const { limit, remaining, resetSeconds } = yield* limits.take(name, yield* clientAddress)
+    yield* report({ name, quota: limit.quota, windowSeconds: limit.windowSeconds, remaining, resetSeconds })
+  })

@@ -1,0 +1,21 @@
+/** `RateLimit-Policy` and `RateLimit` (draft-ietf-httpapi-ratelimit-headers) of the answer at hand. */
+import { Effect } from "effect"
+import { Exchange } from "../Exchange.ts"
+
+export interface LimitState {
+  readonly name: string
+  readonly quota: number
+  readonly windowSeconds: number
+  readonly remaining: number
+  readonly resetSeconds: number
+}
+
+const append = (headers: Record<string, string>, name: string, item: string) => {
+  headers[name] = headers[name] === undefined ? item : `${headers[name]}, ${item}`
+}
+
+export const report = (limit: LimitState): Effect.Effect<void> =>
+  Effect.map(Exchange, ({ headers }) => {
+    append(headers, "ratelimit-policy", `"${limit.name}";q=${limit.quota};w=${limit.windowSeconds}`)
+    append(headers, "ratelimit", `"${limit.name}";r=${limit.remaining};t=${limit.resetSeconds}`)
+  })

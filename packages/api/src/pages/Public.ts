@@ -1,0 +1,78 @@
+/** Page views, the contact form, and what platforms fetch of us as their client. */
+import { Addresses, type AddressBook } from "@svc/domain/Addresses"
+import { Api } from "@svc/domain/Api"
+import { MailRelayUnavailable } from "@svc/domain/problems/Problem"
+import { Postman } from "@svc/cluster/account/Postman"
+import { ServiceKey } from "@svc/cluster/sealing/ServiceKey"
+import { PublicLimits } from "@svc/cluster/limits/PublicLimits"
+import { PageViews } from "@svc/cluster/pages/PageViews"
+import { Effect, Option } from "effect"
+import { HttpApiBuilder } from "effect/http-api"
+import { limited } from "../limits/PublicLimit.ts"
+
+/** Who reads what the contact form sends; without one nothing can be handed over. */
+export interface ContactSettings {
+  readonly to: Option.Option<string>
+}
+
+/** OAuth client metadata of atproto (its `client_id` is this document's own address). */
+const blueskyMetadata = (book: AddressBook, jwk: object) => ({
+  client_id: `${book.baseUrl}/api/connectors/bluesky/client-metadata.json`,
+  client_name: "Agent Identity Service",
+  client_uri: book.baseUrl,
+  redirect_uris: [`${book.baseUrl}/connectors/callback`],
+  grant_types: ["authorization_code", "refresh_token"],
+  response_types: ["code"],
+  scope: "atproto transition:generic transition:chat.bsky",
+  application_type: "web",
+  dpop_bound_access_tokens: true,
+  token_endpoint_auth_method: "private_key_jwt",
+  token_endpoint_auth_signing_alg: "ES256",
+  jwks: { keys: [jwk] },
+})
+
+/** What the service registers at a Mastodon instance. */
+const mastodonMetadata = (book: AddressBook) => ({
+  client_name: "Agent Identity Service",
+  website: book.baseUrl,
+  redirect_uris: [`${book.baseUrl}/connectors/callback`],
+  scopes: "read write",
+})
+
+export const layer = (contact: ContactSettings) =>
+  HttpApiBuilder.group(
+    Api,
+    "public",
+    Effect.fn(function* (handlers) {
+      const limits = yield* PublicLimits
+      const views = yield* PageViews
+      const postman = yield* Postman
+      const book = yield* Addresses
+      const keys = yield* ServiceKey
+
+      return handlers.handleAll({
+        hit: ({ payload }) => Effect.andThen(limited(limits, "hits"), views.count(payload)),
+        contact: Effect.fnUntraced(function* ({ payload }) {
+          yield* limited(limits, "contact")
+          if (Option.isNone(contact.to)) {
+            // In Development nobody is there to read it, which is no fault of the caller.
+            if (book.environment === "development") return yield* Effect.logInfo("A contact message came in.")
+            return yield* new MailRelayUnavailable({ detail: "Nobody takes messages here.", retry_after_seconds: 3600 })
+          }
+          yield* Effect.mapError(
+            postman.send({
+              to: contact.to.value,
+              replyTo: payload.email,
+              subject: `Contact: ${payload.subject ?? payload.name}`,
+              text: `${payload.name} <${payload.email}> writes:\n\n${payload.message}\n`,
+            }),
+            () => new MailRelayUnavailable({ detail: "The message could not be sent.", retry_after_seconds: 60 }),
+          )
+        }),
+        clientMetadata: ({ params }) =>
+          params.platform === "bluesky"
+            ? Effect.map(keys.publicJwk, (jwk) => blueskyMetadata(book, jwk))
+            : Effect.succeed(mastodonMetadata(book)),
+      })
+    }),
+  )

@@ -1,0 +1,220 @@
+/**
+ * Device login (RFC 8628): a terminal starts, the account holder decides, the terminal collects the key in exactly one
+ * answer. Each transition is one statement on the locked row, so of two at once one finds the other's outcome.
+ */
+import { randomBytes, randomInt } from "node:crypto"
+import {
+  deviceMillis,
+  type DeviceStart,
+  type DeviceStatus,
+  type DeviceView,
+  displayUserCode,
+  pollSeconds,
+  userCodeAlphabet,
+  userCodeOf,
+} from "@svc/domain/account/Device"
+import type { ApiKey } from "@svc/domain/account/Account"
+import { makeUuidV7 } from "@svc/domain/Ids"
+import {
+  AuthorizationPending,
+  DeviceAuthorizationSettled,
+  DeviceCodeDenied,
+  DeviceCodeExpired,
+  DeviceCodeInvalid,
+  DeviceCodeUsed,
+  NotFound,
+  SlowDown,
+} from "@svc/domain/problems/Problem"
+import { Clock, Context, Effect, Layer } from "effect"
+import { raiseForOrg } from "../events/Raise.ts"
+import { mint, sha256 } from "../identity/Credentials.ts"
+import { Sealing } from "../sealing/Sealing.ts"
+import { orUnavailable, Writes } from "../store/Database.ts"
+
+type StoredStatus = Exclude<DeviceStatus, "expired">
+
+interface ViewRow {
+  readonly user_code: string
+  readonly name: string
+  readonly client: string | null
+  readonly status: StoredStatus
+  readonly created_at: Date
+  readonly expires_at: Date
+}
+
+interface PollRow extends ViewRow {
+  readonly id: string
+  readonly collected: boolean
+  readonly too_fast: boolean
+  readonly interval_seconds: number
+  readonly sealed_key: Uint8Array | null
+  readonly data_key: Uint8Array | null
+  readonly org_id: string | null
+  readonly key_id: string | null
+  readonly key_name: string | null
+  readonly token_prefix: string | null
+  readonly key_created_at: Date | null
+  readonly key_revoked_at: Date | null
+}
+
+const now = Effect.map(Clock.currentTimeMillis, (millis) => new Date(millis))
+const unknown = new NotFound({ detail: "There is no such user code." })
+
+const keyPlace = (org: string, id: string) => ({ table: "device_authorization", column: "sealed_key", row: id, org })
+const newUserCode = () => Array.from({ length: 8 }, () => userCodeAlphabet[randomInt(userCodeAlphabet.length)]).join("")
+
+const statusAt = (row: ViewRow, at: Date): DeviceStatus =>
+  row.expires_at <= at && (row.status === "pending" || row.status === "approved") ? "expired" : row.status
+
+const make = Effect.gen(function* () {
+  const sql = yield* Writes
+  const sealing = yield* Sealing
+
+  const find = (userCode: string) => {
+    const letters = userCodeOf(userCode)
+    return letters === undefined
+      ? Effect.fail(unknown)
+      : Effect.flatMap(
+          sql<ViewRow>`
+            select user_code, name, client, status, created_at, expires_at from device_authorization where user_code = ${letters}`,
+          ([row]) => (row === undefined ? Effect.fail(unknown) : Effect.succeed(row)),
+        )
+  }
+
+  /** Of a decision that changed nothing: why. */
+  const settled = Effect.fnUntraced(function* (userCode: string) {
+    const row = yield* find(userCode)
+    return yield* new DeviceAuthorizationSettled({
+      detail: `The device login is ${statusAt(row, yield* now)}.`,
+    })
+  })
+
+  return {
+    start: Effect.fn("Devices.start")(
+      function* (request: DeviceStart) {
+        const id = yield* makeUuidV7
+        const at = yield* now
+        const expiresAt = new Date(at.getTime() + deviceMillis)
+        const deviceCode = randomBytes(32).toString("base64url")
+        const userCode = newUserCode()
+        yield* sql`
+          insert into device_authorization (id, device_hash, user_code, name, client, interval_seconds, created_at, expires_at)
+          values (${id}, ${sha256(deviceCode)}, ${userCode}, ${request.name}, ${request.client ?? null}, ${pollSeconds}, ${at}, ${expiresAt})`
+        return { deviceCode, userCode: displayUserCode(userCode), expiresAt, intervalSeconds: pollSeconds }
+      },
+      // A user code that is in use already: another is drawn.
+      Effect.retry({ times: 3, while: (error) => error.reason._tag === "UniqueViolation" }),
+      orUnavailable,
+    ),
+
+    view: Effect.fn("Devices.view")(function* (userCode: string) {
+      const row = yield* find(userCode)
+      const view: DeviceView = {
+        ...row,
+        user_code: displayUserCode(row.user_code),
+        status: statusAt(row, yield* now),
+      }
+      return view
+    }, orUnavailable),
+
+    /** Mints the Admin Key, sealed until the terminal collects it. */
+    approve: Effect.fn("Devices.approve")(
+      function* (org: string, userCode: string) {
+        const at = yield* now
+        const letters = userCodeOf(userCode)
+        if (letters === undefined) return yield* unknown
+        const [device] = yield* sql<{ id: string; name: string; data_key: Uint8Array }>`
+          select d.id, d.name, o.data_key from device_authorization d join org o on o.id = ${org} and o.status = 'active'
+          where d.user_code = ${letters} and d.status = 'pending' and d.expires_at > ${at}
+          for update of d for share of o`
+        if (device === undefined) return yield* settled(userCode)
+        const key = mint("admin_key")
+        const keyId = yield* makeUuidV7
+        const dataKey = yield* Effect.orDie(sealing.openDataKey(org, device.data_key))
+        const sealed = yield* sealing.seal(dataKey, keyPlace(org, device.id), new TextEncoder().encode(key.token))
+        yield* sql`
+          with approved as (
+            update device_authorization set status = 'approved', org_id = ${org}, key_id = ${keyId}, sealed_key = ${sealed}
+            where id = ${device.id} returning id
+          ),
+          minted as (
+            insert into api_key (id, org_id, name, token_prefix, token_hash, created_at)
+            select ${keyId}::uuid, ${org}::uuid, ${device.name}::text, ${key.prefix}::text, ${key.hash}::bytea, ${at}::timestamptz
+            from approved returning id
+          ),
+          ${raiseForOrg(sql, "minted", {
+            eventId: yield* makeUuidV7,
+            type: "api_key.created",
+            org,
+            data: { key_id: keyId, name: device.name, scope: "org" },
+            at,
+          })}
+          select 1`
+      },
+      (write) => sql.withTransaction(write),
+      orUnavailable,
+    ),
+
+    deny: Effect.fn("Devices.deny")(function* (userCode: string) {
+      const at = yield* now
+      const letters = userCodeOf(userCode)
+      if (letters === undefined) return yield* unknown
+      const denied = yield* sql`
+        update device_authorization set status = 'denied'
+        where user_code = ${letters} and status = 'pending' and expires_at > ${at} returning 1`
+      if (denied.length === 0) return yield* settled(userCode)
+    }, orUnavailable),
+
+    /** What the terminal asks again and again: the key, or why not (RFC 8628 section 3.5). */
+    poll: Effect.fn("Devices.poll")(function* (deviceCode: string) {
+      const at = yield* now
+      const [row] = yield* sql<PollRow>`
+        with found as (
+          select *, coalesce(polled_at > ${at}::timestamptz - make_interval(secs => interval_seconds), false) as too_fast
+          from device_authorization where device_hash = ${sha256(deviceCode)} for update
+        ),
+        collected as (
+          update device_authorization d set status = 'collected', sealed_key = null
+          from found where d.id = found.id and found.status = 'approved' and found.expires_at > ${at} returning d.id
+        ),
+        polled as (
+          update device_authorization d
+          set polled_at = ${at}, interval_seconds = d.interval_seconds + case when found.too_fast then 5 else 0 end
+          from found where d.id = found.id and found.status = 'pending' and found.expires_at > ${at} returning d.id
+        )
+        select found.*, exists (select from collected) as collected, o.data_key, k.name as key_name, k.token_prefix,
+               k.created_at as key_created_at, k.revoked_at as key_revoked_at
+        from found left join org o on o.id = found.org_id left join api_key k on k.id = found.key_id`
+      if (row === undefined) return yield* new DeviceCodeInvalid({ detail: "The device code is unknown." })
+      const status = statusAt(row, at)
+      if (status === "expired") return yield* new DeviceCodeExpired({ detail: "The device code has expired." })
+      if (status === "denied") return yield* new DeviceCodeDenied({ detail: "The account holder denied the login." })
+      if (status === "pending") {
+        const wait = row.interval_seconds + (row.too_fast ? 5 : 0)
+        return yield* row.too_fast
+          ? new SlowDown({ detail: `Polls must be ${wait} seconds apart.`, retry_after_seconds: wait })
+          : new AuthorizationPending({ detail: "The login is not confirmed yet.", retry_after_seconds: wait })
+      }
+      if (!row.collected || row.sealed_key === null || row.org_id === null || row.data_key === null) {
+        return yield* new DeviceCodeUsed({ detail: "The key was collected already." })
+      }
+      const dataKey = yield* Effect.orDie(sealing.openDataKey(row.org_id, row.data_key))
+      const token = yield* Effect.orDie(sealing.open(dataKey, keyPlace(row.org_id, row.id), row.sealed_key))
+      const api_key: ApiKey = {
+        id: row.key_id!,
+        name: row.key_name!,
+        scope: "org",
+        identity_id: null,
+        token_prefix: row.token_prefix!,
+        created_at: row.key_created_at!,
+        last_used_at: null,
+        revoked_at: row.key_revoked_at,
+      }
+      return { key: new TextDecoder().decode(token), api_key }
+    }, orUnavailable),
+  }
+})
+
+export class Devices extends Context.Service<Devices, Effect.Success<typeof make>>()("@svc/cluster/account/Devices") {
+  static readonly layer = Layer.effect(Devices, make)
+}

@@ -1,0 +1,61 @@
+/** The Org actor: the budget of the Org's calls, its deletion and its exports. Its entity id is the Org's id. */
+import { OrgActor } from "@svc/domain/account/OrgProtocol"
+import { Clock, Context, Effect, Layer } from "effect"
+import { Entity } from "effect/cluster"
+import { Rpc } from "effect/rpc"
+import { Identities } from "../identity/Ask.ts"
+import { Unhurried, Writes } from "../store/Database.ts"
+import { Timing } from "../Timing.ts"
+import * as AccountDeletion from "./AccountDeletion.ts"
+import * as CallBudget from "./CallBudget.ts"
+import * as Exports from "./Exports.ts"
+
+export const layer = (quotas: CallBudget.Quotas) =>
+  OrgActor.toLayer(
+    Effect.gen(function* () {
+      const org = (yield* Entity.CurrentAddress).entityId as string
+      const context = yield* Effect.context<Writes | Unhurried | Identities | Exports.Needs>()
+      const budget = CallBudget.make(quotas, yield* Clock.currentTimeMillis)
+      const clientFor = yield* OrgActor.client
+      const scope = yield* Effect.scope
+      let working = false
+
+      /** Work runs inside a message, so that the actor stays in memory and is drained on shutdown. */
+      const wake = Effect.asVoid(Effect.forkIn(Effect.ignore(clientFor(org).Work(undefined, { discard: true })), scope))
+
+      const work = Effect.gen(function* () {
+        yield* Exports.runAll(org)
+        if (yield* AccountDeletion.isDeleting(org)) yield* AccountDeletion.finish(org)
+      }).pipe(Effect.provideContext(context))
+
+      return OrgActor.of({
+        Lease: ({ payload }) =>
+          Effect.map(Clock.currentTimeMillis, (now) => budget.lease(payload.policy, payload.want, now)),
+        Delete: () => AccountDeletion.begin(org).pipe(Effect.provideContext(context), Effect.tap(wake)),
+        Export: ({ payload }) =>
+          Exports.begin(org, payload).pipe(Effect.provideContext(context), Effect.tap(wake), Effect.asVoid),
+        Work: () =>
+          Rpc.fork(
+            Effect.suspend(() => {
+              if (working) return Effect.void
+              working = true
+              return Effect.ensuring(
+                work,
+                Effect.sync(() => (working = false)),
+              )
+            }),
+          ),
+      })
+    }),
+    { maxIdleTime: Timing.actorIdle, disableFatalDefects: true },
+  )
+
+type Client = Effect.Success<typeof OrgActor.client>
+
+/** `of(orgId)` is the raw client of an Org's actor; calls go through `ask`. */
+export class Orgs extends Context.Service<Orgs, { readonly of: Client }>()("@svc/cluster/account/Orgs") {
+  static readonly layer = Layer.effect(
+    Orgs,
+    Effect.map(OrgActor.client, (of) => ({ of })),
+  )
+}

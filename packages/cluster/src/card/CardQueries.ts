@@ -1,0 +1,61 @@
+/** The A2A Card and the public profile as callers read them: a change shows with its commit. */
+import { type AddressBook, Addresses, cardUrl, email, profileUrl } from "@svc/domain/Addresses"
+import { a2aDocument, type Card, fieldsOf, type Profile, StoredCard } from "@svc/domain/card/Card"
+import { NotFound } from "@svc/domain/problems/Problem"
+import { Context, Effect, Layer, Schema } from "effect"
+import { orUnavailable, Reads } from "../store/Database.ts"
+
+interface Row {
+  readonly handle: string
+  readonly fields: unknown
+  readonly version: number
+  readonly updated_at: Date
+  readonly created_at: Date
+}
+const decode = Schema.decodeUnknownEffect(StoredCard)
+
+const profileOf = (book: AddressBook, row: Row, stored: StoredCard): Profile => {
+  const fields = fieldsOf(book, row.handle, stored)
+  return {
+    handle: row.handle,
+    name: fields.name,
+    description: fields.description,
+    email: email(book, row.handle),
+    profile_url: profileUrl(book, row.handle),
+    card_url: cardUrl(book, row.handle),
+    provider: fields.provider,
+    skills: fields.skills,
+    card: a2aDocument(fields),
+    created_at: row.created_at,
+  }
+}
+
+const make = Effect.gen(function* () {
+  const sql = yield* Reads
+  const book = yield* Addresses
+  const columns = sql`select i.handle, c.fields, c.version, c.updated_at, i.created_at
+    from identity i join card c on c.identity_id = i.id`
+
+  return {
+    read: Effect.fn("CardQueries.read")(function* (org: string, canonical: string) {
+      const [row] = yield* sql<Row>`${columns} where i.canonical = ${canonical} and i.org_id = ${org}`
+      if (row === undefined) return yield* new NotFound({ detail: "There is no such card." })
+      const fields = fieldsOf(book, row.handle, yield* Effect.orDie(decode(row.fields)))
+      const card: Card = { ...fields, card: a2aDocument(fields), updated_at: row.updated_at }
+      return { card, version: row.version }
+    }, orUnavailable),
+
+    /** What anyone may see; an Identity that is not ready yet, is going or never was, looks the same. */
+    profile: Effect.fn("CardQueries.profile")(function* (canonical: string) {
+      const [row] = yield* sql<Row>`${columns} where i.canonical = ${canonical} and i.status = 'ready'`
+      if (row === undefined) return yield* new NotFound({ detail: "There is no such profile." })
+      return { profile: profileOf(book, row, yield* Effect.orDie(decode(row.fields))), version: row.version }
+    }, orUnavailable),
+  }
+})
+
+export class CardQueries extends Context.Service<CardQueries, Effect.Success<typeof make>>()(
+  "@svc/cluster/card/CardQueries",
+) {
+  static readonly layer = Layer.effect(CardQueries, make)
+}

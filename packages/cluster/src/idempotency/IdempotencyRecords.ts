@@ -1,0 +1,101 @@
+/**
+ * The first answer to an `Idempotency-Key` (draft-ietf-httpapi-idempotency-key-header), kept for a day. A record also
+ * holds the id of the command that its first request gave: whoever takes up a request that a crash cut short makes the
+ * same command again, which is done once (traps.md 4, 18).
+ */
+import { makeUuidV7 } from "@svc/domain/Ids"
+import { IdempotencyKeyInProgress, IdempotencyKeyReused } from "@svc/domain/problems/Problem"
+import { Clock, Context, Effect, Layer } from "effect"
+import { sha256 } from "../identity/Credentials.ts"
+import { orUnavailable, Writes } from "../store/Database.ts"
+
+/** What a key is unique within. */
+export interface Scope {
+  readonly credentialId: string
+  /** Method and path. */
+  readonly operation: string
+  readonly key: string
+}
+
+export interface StoredAnswer {
+  readonly status: number
+  readonly headers: Readonly<Record<string, string>>
+  /** Null where the answer carried a secret and was not kept. */
+  readonly body: string | null
+}
+
+export type Claim =
+  | { readonly _tag: "Fresh"; readonly commandId: string }
+  | { readonly _tag: "Answered"; readonly answer: StoredAnswer }
+
+interface Row {
+  readonly mine: boolean
+  readonly same: boolean
+  readonly command_id: string
+  readonly status: number | null
+  readonly headers: Readonly<Record<string, string>> | null
+  readonly body: string | null
+}
+
+/** A request that has not ended after this long was cut short. */
+const abandonedMillis = 60_000
+const keptMillis = 24 * 60 * 60_000
+
+const make = Effect.gen(function* () {
+  const sql = yield* Writes
+  const where = ({ credentialId, operation, key }: Scope) =>
+    sql`credential_id = ${credentialId}::uuid and operation = ${operation} and key = ${key}`
+
+  return {
+    claim: Effect.fn("IdempotencyRecords.claim")(function* (scope: Scope, request: string) {
+      const now = yield* Clock.currentTimeMillis
+      const at = new Date(now)
+      const fingerprint = sha256(request)
+      const commandId = yield* makeUuidV7
+      // Expired records begin anew; one that was cut short goes on under its own command.
+      const [row] = yield* sql<Row>`
+        with mine as (
+          insert into idempotency_record as r (credential_id, operation, key, fingerprint, command_id, started_at)
+          values (${scope.credentialId}, ${scope.operation}, ${scope.key}, ${fingerprint}, ${commandId}, ${at})
+          on conflict (credential_id, operation, key) do update
+          set started_at = excluded.started_at, fingerprint = excluded.fingerprint, status = null, headers = null, body = null,
+              command_id = case when r.started_at <= ${new Date(now - keptMillis)} then excluded.command_id else r.command_id end
+          where r.started_at <= ${new Date(now - keptMillis)}
+             or (r.status is null and r.started_at <= ${new Date(now - abandonedMillis)} and r.fingerprint = excluded.fingerprint)
+          returning command_id
+        )
+        select true as mine, true as same, command_id, null::int as status, null::jsonb as headers, null::text as body from mine
+        union all
+        select false, fingerprint = ${fingerprint}, command_id, status, headers, body
+        from idempotency_record where ${where(scope)} and not exists (select from mine)`
+      if (row === undefined || row.mine) return { _tag: "Fresh", commandId: row?.command_id ?? commandId } as Claim
+      if (!row.same) return yield* new IdempotencyKeyReused({ detail: "The key came with another request before." })
+      if (row.status === null) {
+        return yield* new IdempotencyKeyInProgress({
+          detail: "The first request with this key has not ended.",
+          retry_after_seconds: 1,
+        })
+      }
+      return { _tag: "Answered", answer: { status: row.status, headers: row.headers ?? {}, body: row.body } } as Claim
+    }, orUnavailable),
+
+    /** Keeps the first answer. */
+    settle: (scope: Scope, answer: StoredAnswer) =>
+      orUnavailable(sql`
+        update idempotency_record
+        set status = ${answer.status}, headers = ${JSON.stringify(answer.headers)}::jsonb, body = ${answer.body}::text
+        where ${where(scope)} and status is null`),
+
+    /** The request was not decided (out of reach, over a limit): a repeat tries the same command again. */
+    release: (scope: Scope) =>
+      orUnavailable(
+        sql`update idempotency_record set started_at = now() - interval '1 hour' where ${where(scope)} and status is null`,
+      ),
+  }
+})
+
+export class IdempotencyRecords extends Context.Service<IdempotencyRecords, Effect.Success<typeof make>>()(
+  "@svc/cluster/idempotency/IdempotencyRecords",
+) {
+  static readonly layer = Layer.effect(IdempotencyRecords, make)
+}

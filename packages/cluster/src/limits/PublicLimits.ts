@@ -1,0 +1,90 @@
+/**
+ * Limits of calls without a credential, by client address or email address. Those that cost a mail are counted in the
+ * store, over every process; the others in this process. What is kept of an address is a keyed hash, for a window only.
+ */
+import { RateLimited } from "@svc/domain/problems/Problem"
+import { Clock, Context, Effect, Layer } from "effect"
+import { Sealing } from "../sealing/Sealing.ts"
+import { orUnavailable, Writes } from "../store/Database.ts"
+
+export interface PublicLimit {
+  readonly name: string
+  readonly quota: number
+  readonly windowSeconds: number
+  /** Counted over every process. */
+  readonly shared: boolean
+}
+
+/** What is left of a limit after a call that was let through. */
+export interface Left {
+  readonly limit: PublicLimit
+  readonly remaining: number
+  readonly resetSeconds: number
+}
+
+export type PublicLimitName = "profile" | "hits" | "contact" | "magic_link" | "device"
+export type PublicQuotas = { readonly [N in PublicLimitName]: number }
+
+/** Counters of this process are forgotten when there are this many; that is an attack, not a crowd. */
+const countersAtMost = 100_000
+
+const make = (quotas: PublicQuotas) =>
+  Effect.gen(function* () {
+    const sql = yield* Writes
+    const sealing = yield* Sealing
+    const counters = new Map<string, { readonly window: number; used: number }>()
+
+    const limits: { readonly [N in PublicLimitName]: PublicLimit } = {
+      profile: { name: "profile", quota: quotas.profile, windowSeconds: 60, shared: false },
+      hits: { name: "hits", quota: quotas.hits, windowSeconds: 60, shared: false },
+      device: { name: "device", quota: quotas.device, windowSeconds: 60, shared: false },
+      contact: { name: "contact", quota: quotas.contact, windowSeconds: 60, shared: true },
+      magic_link: { name: "magic_link", quota: quotas.magic_link, windowSeconds: 60, shared: true },
+    }
+
+    const here = (key: string, window: number) => {
+      const present = counters.get(key)
+      if (present?.window === window) return ++present.used
+      if (counters.size >= countersAtMost) counters.clear()
+      counters.set(key, { window, used: 1 })
+      return 1
+    }
+
+    const everywhere = (key: string, start: Date) =>
+      Effect.map(
+        sql<{ used: number }>`
+          insert into public_limit as l (key, window_start, used)
+          values (${new TextEncoder().encode(sealing.stamp("limit", key).slice(0, 22))}, ${start}, 1)
+          on conflict (key) do update
+          set used = case when l.window_start = excluded.window_start then l.used + 1 else 1 end, window_start = excluded.window_start
+          returning used`,
+        ([row]) => row!.used,
+      )
+
+    return {
+      /** Counts one call of `client`; over the quota it is refused with the time until the window ends. */
+      take: Effect.fn("PublicLimits.take")(function* (name: PublicLimitName, client: string) {
+        const limit = limits[name]
+        const millis = limit.windowSeconds * 1000
+        const now = yield* Clock.currentTimeMillis
+        const window = Math.floor(now / millis)
+        const key = `${name}/${client}`
+        const used = limit.shared ? yield* everywhere(key, new Date(window * millis)) : here(key, window)
+        const resetSeconds = Math.max(1, Math.ceil(((window + 1) * millis - now) / 1000))
+        if (used > limit.quota) {
+          return yield* new RateLimited({
+            detail: `At most ${limit.quota} such calls in ${limit.windowSeconds} seconds.`,
+            retry_after_seconds: resetSeconds,
+          })
+        }
+        const left: Left = { limit, remaining: limit.quota - used, resetSeconds }
+        return left
+      }, orUnavailable),
+    }
+  })
+
+export class PublicLimits extends Context.Service<PublicLimits, Effect.Success<ReturnType<typeof make>>>()(
+  "@svc/cluster/limits/PublicLimits",
+) {
+  static readonly layer = (quotas: PublicQuotas) => Layer.effect(PublicLimits, make(quotas))
+}

@@ -1,0 +1,81 @@
+/** Allowed Recipients, the AI disclosure and the mail status as callers read them. */
+import {
+  type AiDisclosure,
+  type AllowedRecipient,
+  defaultDisclosure,
+  disclosureHtml,
+  type MailStatus,
+} from "@svc/domain/mail/MailSettings"
+import { NotFound } from "@svc/domain/problems/Problem"
+import { Context, Effect, Layer } from "effect"
+import { orUnavailable, Reads } from "../store/Database.ts"
+
+interface BoxRow {
+  readonly handle: string
+  readonly switch_version: number
+  readonly stopped_at: Date | null
+  readonly stopped_by: MailStatus["stopped_by"]
+  readonly stop_reason: string | null
+  readonly disclosure_version: number
+  readonly disclosure: string | null
+  readonly disclosure_updated_at: Date | null
+}
+
+const make = Effect.gen(function* () {
+  const sql = yield* Reads
+
+  const box = Effect.fnUntraced(function* (identityId: string) {
+    const [row] = yield* sql<BoxRow>`
+      select i.handle, m.switch_version, m.stopped_at, m.stopped_by, m.stop_reason,
+             m.disclosure_version, m.disclosure, m.disclosure_updated_at
+      from identity i join mailbox m on m.identity_id = i.id where i.id = ${identityId}`
+    if (row === undefined) return yield* new NotFound({ detail: "The Identity has no Mailbox." })
+    return row
+  }, orUnavailable)
+
+  /** The account holder's own verified address is allowed without being listed in the table. */
+  const recipients = (identityId: string, address: string | null) =>
+    orUnavailable(sql<AllowedRecipient>`
+      select address, reason, coalesce(expires_at <= now(), false) as expired, created_at, expires_at from (
+        select r.address, r.reason, r.created_at, r.expires_at from allowed_recipient r
+        join identity i on i.id = r.identity_id join org o on o.id = i.org_id
+        where r.identity_id = ${identityId} and not (r.address = o.email and o.email_verified_at is not null)
+        union all
+        select o.email, 'account_owner', greatest(i.created_at, o.email_verified_at), null
+        from identity i join org o on o.id = i.org_id where i.id = ${identityId} and o.email_verified_at is not null
+      ) all_of_them
+      ${address === null ? sql`` : sql`where address = ${address}`}
+      order by created_at, address`)
+
+  return {
+    recipients: (identityId: string) => recipients(identityId, null),
+    recipient: (identityId: string, address: string) => Effect.map(recipients(identityId, address), ([found]) => found),
+    disclosure: (identityId: string) =>
+      Effect.map(box(identityId), (row) => {
+        const text = row.disclosure ?? defaultDisclosure(row.handle)
+        const disclosure: AiDisclosure = {
+          text,
+          html: disclosureHtml(text),
+          overridden: row.disclosure !== null,
+          updated_at: row.disclosure_updated_at,
+        }
+        return { disclosure, version: row.disclosure_version }
+      }),
+    status: (identityId: string) =>
+      Effect.map(box(identityId), (row) => {
+        const status: MailStatus = {
+          outgoing: row.stopped_at === null ? "active" : "stopped",
+          stopped_at: row.stopped_at,
+          stopped_by: row.stopped_by,
+          reason: row.stop_reason,
+        }
+        return { status, version: row.switch_version }
+      }),
+  }
+})
+
+export class MailSettingsQueries extends Context.Service<MailSettingsQueries, Effect.Success<typeof make>>()(
+  "@svc/cluster/mail/MailSettingsQueries",
+) {
+  static readonly layer = Layer.effect(MailSettingsQueries, make)
+}

@@ -1,0 +1,63 @@
+/** Device login: the terminal starts and polls without a credential, the account holder confirms. */
+import { Schema } from "effect"
+import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema } from "effect/http-api"
+import {
+  AuthorizationPending,
+  DeviceAuthorizationSettled,
+  DeviceCodeDenied,
+  DeviceCodeExpired,
+  DeviceCodeInvalid,
+  DeviceCodeUsed,
+  NotFound,
+  RateLimited,
+  SlowDown,
+  Unavailable,
+} from "../problems/Problem.ts"
+import { Text } from "../Text.ts"
+import { MintedKey } from "./AccountApi.ts"
+import { Access, Authorization, Tagged } from "./Authorization.ts"
+import { DeviceStart, DeviceStarted, DeviceView } from "./Device.ts"
+
+export class DeviceLoginApi extends HttpApiGroup.make("device_login").add(
+  HttpApiEndpoint.post("start", "/api/auth/device", {
+    payload: DeviceStart,
+    success: DeviceStarted.pipe(HttpApiSchema.status(201)),
+    error: [RateLimited, Unavailable],
+  }),
+  HttpApiEndpoint.post("poll", "/api/auth/device/token", {
+    payload: Schema.Struct({ device_code: Text.check(Schema.isMaxLength(200)) }),
+    success: MintedKey,
+    error: [
+      AuthorizationPending,
+      SlowDown,
+      DeviceCodeDenied,
+      DeviceCodeExpired,
+      DeviceCodeUsed,
+      DeviceCodeInvalid,
+      Unavailable,
+    ],
+  }),
+) {}
+
+const params = { userCode: Text.check(Schema.isMaxLength(100)) }
+
+export class DeviceConfirmationApi extends HttpApiGroup.make("device_confirmation")
+  .add(
+    HttpApiEndpoint.get("read", "/api/auth/device/:userCode", {
+      params,
+      success: DeviceView,
+      error: [NotFound, Unavailable],
+    }).annotate(Tagged, true),
+    HttpApiEndpoint.post("approve", "/api/auth/device/:userCode/approve", {
+      params,
+      success: HttpApiSchema.NoContent,
+      error: [NotFound, DeviceAuthorizationSettled, Unavailable],
+    }),
+    HttpApiEndpoint.post("deny", "/api/auth/device/:userCode/deny", {
+      params,
+      success: HttpApiSchema.NoContent,
+      error: [NotFound, DeviceAuthorizationSettled, Unavailable],
+    }),
+  )
+  .middleware(Authorization)
+  .annotateEndpoints(Access, "admin") {}

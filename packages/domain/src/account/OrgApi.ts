@@ -1,0 +1,77 @@
+/** What the account holder does with the whole account: accept Terms, take the data along, delete it. */
+import { Schema } from "effect"
+import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema } from "effect/http-api"
+import { HandleParam } from "../identity/IdentityApi.ts"
+import { ConfirmationMismatch, NotFound, TosVersionMismatch, Unavailable } from "../problems/Problem.ts"
+import { Text } from "../Text.ts"
+import { Timestamp } from "../Timestamp.ts"
+import { TermsStatus } from "./Account.ts"
+import { Access, Authorization, Tagged } from "./Authorization.ts"
+
+export const AccountDeletion = Schema.Struct({
+  status: Schema.Literal("deleting"),
+  requested_at: Timestamp,
+  /** Identities that are being torn down. */
+  identities: Schema.Int,
+})
+export type AccountDeletion = typeof AccountDeletion.Type
+
+const Confirmation = Schema.Struct({ confirm: Schema.optionalKey(Text.check(Schema.isMaxLength(300))) })
+
+export class OrgApi extends HttpApiGroup.make("account")
+  .add(
+    HttpApiEndpoint.post("acceptTerms", "/api/auth/tos/acceptance", {
+      payload: Schema.Struct({ version: Text.check(Schema.isMaxLength(100)) }),
+      success: TermsStatus,
+      error: [TosVersionMismatch, Unavailable],
+    }),
+    HttpApiEndpoint.post("remove", "/api/account/deletion", {
+      payload: [HttpApiSchema.NoContent, Confirmation],
+      success: AccountDeletion.pipe(HttpApiSchema.status(202)),
+      error: [ConfirmationMismatch, Unavailable],
+    }),
+  )
+  .middleware(Authorization)
+  .annotateEndpoints(Access, "session") {}
+
+export const ExportId = Schema.String.check(
+  Schema.isPattern(/^exp_[0-9a-hjkmnp-tv-z]{26}$/, { expected: "an export id (exp_…)" }),
+)
+
+export const Export = Schema.Struct({
+  id: ExportId,
+  status: Schema.Literals(["queued", "running", "ready", "failed"]),
+  /** The Handle it is about; null for the whole Org. */
+  identity: Schema.NullOr(Schema.String),
+  /** Bytes of the members before compression, once ready. */
+  size: Schema.NullOr(Schema.Int),
+  created_at: Timestamp,
+  expires_at: Timestamp,
+  download_url: Schema.NullOr(Schema.String),
+})
+export type Export = typeof Export.Type
+
+export class ExportApi extends HttpApiGroup.make("exports")
+  .add(
+    HttpApiEndpoint.post("create", "/api/exports", {
+      payload: [HttpApiSchema.NoContent, Schema.Struct({ identity: Schema.optionalKey(HandleParam) })],
+      success: Export.pipe(HttpApiSchema.status(202)),
+      error: [NotFound, Unavailable],
+    }),
+    HttpApiEndpoint.get("list", "/api/exports", {
+      success: Schema.Struct({ exports: Schema.Array(Export) }),
+      error: Unavailable,
+    }),
+    HttpApiEndpoint.get("read", "/api/exports/:id", {
+      params: { id: ExportId },
+      success: Export,
+      error: [NotFound, Unavailable],
+    }).annotate(Tagged, true),
+    HttpApiEndpoint.get("archive", "/api/exports/:id/archive", {
+      params: { id: ExportId },
+      success: HttpApiSchema.StreamUint8Array({ contentType: "application/zip" }),
+      error: [NotFound, Unavailable],
+    }),
+  )
+  .middleware(Authorization)
+  .annotateEndpoints(Access, "any") {}

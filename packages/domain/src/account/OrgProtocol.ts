@@ -1,0 +1,45 @@
+/**
+ * The messages of the Org actor, whose entity id is the Org's id: what happens to an account as a whole, and the budget
+ * of its calls, which processes take in portions.
+ */
+import { Schema } from "effect"
+import { ClusterSchema, Entity } from "effect/cluster"
+import { Rpc, RpcGroup } from "effect/rpc"
+import { NotFound, Unavailable } from "../problems/Problem.ts"
+import { Uuid } from "./Account.ts"
+
+/** A policy of calls per minute; the actor knows its quota. */
+export const Policy = Schema.Literals(["calls", "identity_create", "handle_check"])
+export type Policy = typeof Policy.Type
+
+/** Takes up to `want` calls of the running window; fewer, or none, are left at its end. */
+export const Lease = Rpc.make("Lease", {
+  payload: { policy: Policy, want: Schema.Int },
+  success: Schema.Struct({
+    granted: Schema.Int,
+    /** What the actor has left to give. */
+    left: Schema.Int,
+    /** Milliseconds until the window ends. */
+    ends_in: Schema.Int,
+  }),
+})
+
+/** Begins the deletion: from its commit on every credential is refused. */
+export const Delete = Rpc.make("Delete", {
+  success: Schema.Struct({ requested_at: Schema.Date, identities: Schema.Int }),
+  error: Schema.Union([NotFound, Unavailable]),
+}).annotate(ClusterSchema.Uninterruptible, "server")
+
+/** `identity_id` null is the whole Org. */
+export const Export = Rpc.make("Export", {
+  payload: { export_id: Uuid, identity_id: Schema.NullOr(Uuid), handle: Schema.NullOr(Schema.String) },
+  error: Schema.Union([NotFound, Unavailable]),
+}).annotate(ClusterSchema.Uninterruptible, "server")
+
+/** Goes on with what is due: the deletion, exports. */
+export const Work = Rpc.make("Work", { error: Unavailable }).annotate(ClusterSchema.InterruptOnTermination, true)
+
+export const OrgActor = Entity.fromRpcGroup(
+  "Org",
+  RpcGroup.make(Lease, Delete, Export, Work).annotateRpcs(ClusterSchema.ClientTracingEnabled, false),
+)

@@ -1,0 +1,176 @@
+/**
+ * The A2A Card: its editable fields, the merge patch that changes them (RFC 7396), and the A2A 1.0 document that the
+ * public profile serves (interface.md "A2A Card", decisions.md "Smaller decisions").
+ */
+import { Schema } from "effect"
+import { type AddressBook, tunnelUrl } from "../Addresses.ts"
+import { Text } from "../Text.ts"
+import { Timestamp } from "../Timestamp.ts"
+
+const Line = (maximum: number) =>
+  Text.check(
+    Schema.isMinLength(1),
+    Schema.isMaxLength(maximum),
+    Schema.isPattern(/^\P{Cc}*$/u, { expected: "one line" }),
+  )
+
+const url = (protocols: ReadonlyArray<string>, expected: string) =>
+  Text.check(
+    Schema.isMaxLength(2048),
+    Schema.makeFilter((text: string) => protocols.includes(URL.parse(text)?.protocol ?? ""), { expected }),
+  )
+const HttpsUrl = url(["https:"], "an absolute https URL")
+
+/** RFC 9110 section 8.3.1, without parameters' values being judged. */
+const MediaType = Text.check(
+  Schema.isMaxLength(200),
+  Schema.isPattern(/^[\w!#$&^.+-]+\/[\w!#$&^.+*-]+(?:\s*;[^\p{Cc}]*)?$/u, { expected: "a media type" }),
+)
+const Modes = Schema.NonEmptyArray(MediaType).check(Schema.isMaxLength(50))
+
+const Interface = Schema.Struct({
+  url: url(["https:", "http:"], "an absolute URL"),
+  protocol_binding: Line(200),
+  protocol_version: Line(50),
+})
+
+const Skill = Schema.Struct({
+  id: Line(100),
+  name: Line(200),
+  description: Text.check(Schema.isMaxLength(2000)),
+  tags: Schema.optionalKey(Schema.Array(Line(100)).check(Schema.isMaxLength(50))),
+  examples: Schema.optionalKey(Schema.Array(Text.check(Schema.isMaxLength(2000))).check(Schema.isMaxLength(50))),
+  input_modes: Schema.optionalKey(Modes),
+  output_modes: Schema.optionalKey(Modes),
+})
+
+const Skills = Schema.Array(Skill).check(
+  Schema.isMaxLength(200),
+  Schema.makeFilter(
+    (skills: ReadonlyArray<{ readonly id: string }>) => new Set(skills.map(({ id }) => id)).size === skills.length,
+    { expected: "skills with ids of their own" },
+  ),
+)
+
+const Provider = Schema.Struct({ organization: Line(200), url: url(["https:", "http:"], "an absolute URL") })
+
+export const CardFields = Schema.Struct({
+  name: Line(200),
+  description: Text.check(Schema.isMaxLength(2000)),
+  version: Line(64),
+  documentation_url: Schema.NullOr(HttpsUrl),
+  icon_url: Schema.NullOr(HttpsUrl),
+  provider: Schema.NullOr(Provider),
+  capabilities: Schema.Struct({
+    streaming: Schema.Boolean,
+    push_notifications: Schema.Boolean,
+    extended_agent_card: Schema.Boolean,
+  }),
+  default_input_modes: Modes,
+  default_output_modes: Modes,
+  interfaces: Schema.NonEmptyArray(Interface).check(Schema.isMaxLength(20)),
+  skills: Skills,
+})
+export type CardFields = typeof CardFields.Type
+
+const fields = CardFields.fields
+
+/** Omitted members stay, null clears where that is allowed, arrays replace whole, `capabilities` merges. */
+export const CardPatch = Schema.Struct({
+  name: Schema.optionalKey(fields.name),
+  description: Schema.optionalKey(fields.description),
+  version: Schema.optionalKey(fields.version),
+  documentation_url: Schema.optionalKey(fields.documentation_url),
+  icon_url: Schema.optionalKey(fields.icon_url),
+  provider: Schema.optionalKey(fields.provider),
+  capabilities: Schema.optionalKey(
+    Schema.Struct({
+      streaming: Schema.optionalKey(Schema.Boolean),
+      push_notifications: Schema.optionalKey(Schema.Boolean),
+      extended_agent_card: Schema.optionalKey(Schema.Boolean),
+    }),
+  ),
+  default_input_modes: Schema.optionalKey(fields.default_input_modes),
+  default_output_modes: Schema.optionalKey(fields.default_output_modes),
+  interfaces: Schema.optionalKey(fields.interfaces),
+  skills: Schema.optionalKey(fields.skills),
+})
+export type CardPatch = typeof CardPatch.Type
+
+/** As the store keeps them: null `interfaces` stands for the Identity's own Tunnel, whose address is configuration. */
+export const StoredCard = Schema.Struct({
+  ...fields,
+  interfaces: Schema.NullOr(fields.interfaces),
+  description: Schema.String,
+})
+export type StoredCard = typeof StoredCard.Type
+
+export const merge = (card: StoredCard, patch: CardPatch): StoredCard => ({
+  ...card,
+  ...patch,
+  capabilities: { ...card.capabilities, ...patch.capabilities },
+})
+
+/** Where the A2A client of another agent reaches this one by default. */
+const tunnelInterface = (book: AddressBook, handle: string) =>
+  ({ url: tunnelUrl(book, handle), protocol_binding: "JSONRPC", protocol_version: "1.0" }) as const
+
+export const fieldsOf = (book: AddressBook, handle: string, card: StoredCard): CardFields => ({
+  ...card,
+  interfaces: card.interfaces ?? [tunnelInterface(book, handle)],
+})
+
+/** The A2A 1.0 agent card: JSON of its protobuf, so absent members are omitted. */
+export const A2aCard = Schema.Record(Schema.String, Schema.Unknown).annotate({
+  identifier: "A2aAgentCard",
+  description: "The agent card in A2A 1.0 format, as served at the card's public address.",
+})
+
+export const a2aDocument = (card: CardFields): Record<string, unknown> => ({
+  name: card.name,
+  description: card.description,
+  supportedInterfaces: card.interfaces.map((one) => ({
+    url: one.url,
+    protocolBinding: one.protocol_binding,
+    protocolVersion: one.protocol_version,
+  })),
+  ...(card.provider === null ? {} : { provider: card.provider }),
+  version: card.version,
+  ...(card.documentation_url === null ? {} : { documentationUrl: card.documentation_url }),
+  ...(card.icon_url === null ? {} : { iconUrl: card.icon_url }),
+  capabilities: {
+    streaming: card.capabilities.streaming,
+    pushNotifications: card.capabilities.push_notifications,
+    extendedAgentCard: card.capabilities.extended_agent_card,
+  },
+  defaultInputModes: card.default_input_modes,
+  defaultOutputModes: card.default_output_modes,
+  skills: card.skills.map((skill) => ({
+    id: skill.id,
+    name: skill.name,
+    description: skill.description,
+    tags: skill.tags ?? [],
+    ...(skill.examples === undefined ? {} : { examples: skill.examples }),
+    ...(skill.input_modes === undefined ? {} : { inputModes: skill.input_modes }),
+    ...(skill.output_modes === undefined ? {} : { outputModes: skill.output_modes }),
+  })),
+})
+
+/** The editable fields and the document made of them. */
+export const Card = Schema.Struct({ ...fields, card: A2aCard, updated_at: Timestamp })
+export type Card = typeof Card.Type
+
+/** Everything the profile page shows, and the card. */
+export const Profile = Schema.Struct({
+  handle: Schema.String,
+  name: Schema.String,
+  description: Schema.String,
+  email: Schema.String,
+  profile_url: Schema.String,
+  card_url: Schema.String,
+  provider: fields.provider,
+  skills: fields.skills,
+  card: A2aCard,
+  created_at: Timestamp,
+})
+export type Profile = typeof Profile.Type

@@ -1,0 +1,77 @@
+/** Allowed Recipients, the AI disclosure, and the switch of outgoing mail. */
+import { Schema } from "effect"
+import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema } from "effect/http-api"
+import { EmailAddress } from "../account/Account.ts"
+import { Access, Authorization } from "../account/Authorization.ts"
+import { HandleParam } from "../identity/IdentityApi.ts"
+import { Tool } from "../mcp/Tool.ts"
+import { conditional } from "../Precondition.ts"
+import {
+  AdminRequired,
+  Conflict,
+  IdentityNotReady,
+  NotFound,
+  PreconditionFailed,
+  Unavailable,
+} from "../problems/Problem.ts"
+import { AiDisclosure, AllowedRecipient, DisclosureText, MailPatch, MailStatus } from "./MailSettings.ts"
+
+const params = { handle: HandleParam }
+const tag = { etag: Schema.String }
+const writeErrors = [NotFound, IdentityNotReady, Unavailable] as const
+
+export class MailSettingsApi extends HttpApiGroup.make("mail_settings")
+  .add(
+    HttpApiEndpoint.get("recipients", "/api/identities/:handle/allowed-recipients", {
+      params,
+      success: Schema.Struct({ allowed_recipients: Schema.Array(AllowedRecipient) }),
+      error: [NotFound, Unavailable],
+    })
+      .annotate(Access, "any")
+      .annotate(Tool, { name: "svc_allowed_recipient_list", effect: "read" }),
+    HttpApiEndpoint.post("allow", "/api/identities/:handle/allowed-recipients", {
+      params,
+      payload: Schema.Struct({ address: EmailAddress }),
+      success: AllowedRecipient.pipe(HttpApiSchema.status(201)),
+      error: writeErrors,
+    }).annotate(Access, "admin"),
+    HttpApiEndpoint.delete("disallow", "/api/identities/:handle/allowed-recipients/:address", {
+      params: { ...params, address: EmailAddress },
+      success: HttpApiSchema.NoContent,
+      error: [...writeErrors, Conflict],
+    }).annotate(Access, "admin"),
+    HttpApiEndpoint.get("disclosure", "/api/identities/:handle/ai-disclosure", {
+      params,
+      success: HttpApiSchema.WithHeaders(AiDisclosure, tag),
+      error: [NotFound, Unavailable],
+    })
+      .annotate(Access, "any")
+      .annotate(Tool, { name: "svc_ai_disclosure_get", effect: "read" }),
+    HttpApiEndpoint.put("setDisclosure", "/api/identities/:handle/ai-disclosure", {
+      params,
+      headers: conditional,
+      payload: Schema.Struct({ text: DisclosureText }),
+      success: HttpApiSchema.WithHeaders(AiDisclosure, tag),
+      error: [...writeErrors, PreconditionFailed],
+    }).annotate(Access, "admin"),
+    HttpApiEndpoint.delete("resetDisclosure", "/api/identities/:handle/ai-disclosure", {
+      params,
+      success: HttpApiSchema.NoContent,
+      error: writeErrors,
+    }).annotate(Access, "admin"),
+    HttpApiEndpoint.get("status", "/api/identities/:handle/mail", {
+      params,
+      success: HttpApiSchema.WithHeaders(MailStatus, tag),
+      error: [NotFound, Unavailable],
+    })
+      .annotate(Access, "any")
+      .annotate(Tool, { name: "svc_mail_status", effect: "read" }),
+    HttpApiEndpoint.patch("switch", "/api/identities/:handle/mail", {
+      params,
+      headers: conditional,
+      payload: [MailPatch, MailPatch.pipe(HttpApiSchema.asJson({ contentType: "application/merge-patch+json" }))],
+      success: HttpApiSchema.WithHeaders(MailStatus, tag),
+      error: [...writeErrors, AdminRequired, PreconditionFailed],
+    }).annotate(Access, "any"),
+  )
+  .middleware(Authorization) {}

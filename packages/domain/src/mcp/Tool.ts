@@ -1,0 +1,18 @@
+/**
+ * Which endpoints are tools of the MCP server (interface.md "MCP server"). The tool's arguments are the endpoint's path,
+ * query and body members, so nothing but this annotation is said twice.
+ */
+import { Context } from "effect"
+
+export type ToolEffect = "read" | "write" | "idempotent_write" | "destructive"
+
+export interface ToolInfo {
+  readonly name: string
+  readonly effect: ToolEffect
+  /** Reaches beyond the service. */
+  readonly external?: boolean
+  /** Query members that are no argument of the tool. */
+  readonly without?: ReadonlyArray<string>
+}
+
+export class Tool extends Context.Service<Tool, ToolInfo>()("@svc/domain/mcp/Tool") {}

@@ -1,0 +1,47 @@
+/** What anyone may call: page views, the contact form, and the metadata that platforms fetch of us as their client. */
+import { Schema } from "effect"
+import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema } from "effect/http-api"
+import { EmailAddress } from "../account/Account.ts"
+import { MailRelayUnavailable, NotFound, RateLimited, Unavailable } from "../problems/Problem.ts"
+import { Text } from "../Text.ts"
+
+const Line = (maximum: number) =>
+  Text.check(
+    Schema.isMinLength(1),
+    Schema.isMaxLength(maximum),
+    Schema.isPattern(/^\P{Cc}*$/u, { expected: "one line" }),
+  )
+
+/** One view of a page, counted per day, host, path and language; nothing of the caller is kept. */
+export const PageView = Schema.Struct({
+  host: Line(253),
+  path: Line(500).check(Schema.isPattern(/^\//, { expected: "a path that starts with /" })),
+  language: Text.check(Schema.isPattern(/^[A-Za-z]{2,8}(?:-[A-Za-z0-9]{1,8}){0,3}$/, { expected: "a language tag" })),
+})
+export type PageView = typeof PageView.Type
+
+export const ContactMessage = Schema.Struct({
+  name: Line(100),
+  email: EmailAddress,
+  message: Text.check(Schema.isMinLength(1), Schema.isMaxLength(10_000)),
+  subject: Schema.optionalKey(Line(200)),
+})
+export type ContactMessage = typeof ContactMessage.Type
+
+export class PublicApi extends HttpApiGroup.make("public").add(
+  HttpApiEndpoint.post("hit", "/api/hits", {
+    payload: PageView,
+    success: HttpApiSchema.NoContent,
+    error: [RateLimited, Unavailable],
+  }),
+  HttpApiEndpoint.post("contact", "/api/contact", {
+    payload: ContactMessage,
+    success: HttpApiSchema.Accepted,
+    error: [RateLimited, MailRelayUnavailable, Unavailable],
+  }),
+  HttpApiEndpoint.get("clientMetadata", "/api/connectors/:platform/client-metadata.json", {
+    params: { platform: Schema.Literals(["bluesky", "mastodon"]) },
+    success: Schema.Record(Schema.String, Schema.Unknown),
+    error: [NotFound, Unavailable],
+  }),
+) {}

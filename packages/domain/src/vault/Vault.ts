@@ -1,0 +1,41 @@
+/** Secrets of the Vault (interface.md "Vault secret", decisions.md "Resources"). */
+import { Schema } from "effect"
+import { Text } from "../Text.ts"
+import { Timestamp } from "../Timestamp.ts"
+
+export const namePattern = /^[a-z0-9][a-z0-9._-]{0,127}$/
+
+/** Bytes of UTF-8 a value may have. */
+export const maxValueBytes = 64 * 1024
+
+/** Versions of a secret that are kept. */
+export const versionsKept = 10
+
+const description = Schema.NullOr(Schema.String)
+
+/** What lists show: never the value. `size` is that of the value in bytes. */
+export const Secret = Schema.Struct({
+  name: Schema.String,
+  size: Schema.Int,
+  description,
+  version: Schema.Int,
+  created_at: Timestamp,
+  updated_at: Timestamp,
+})
+export type Secret = typeof Secret.Type
+
+export const SecretValue = Schema.Struct({
+  name: Schema.String,
+  value: Schema.String,
+  version: Schema.Int,
+  updated_at: Timestamp,
+})
+export type SecretValue = typeof SecretValue.Type
+
+export const SecretVersion = Schema.Struct({ version: Schema.Int, size: Schema.Int, created_at: Timestamp })
+
+export const NewSecret = Schema.Struct({
+  value: Text,
+  description: Schema.optionalKey(Schema.NullOr(Text.check(Schema.isMaxLength(500)))),
+})
+export type NewSecret = typeof NewSecret.Type
