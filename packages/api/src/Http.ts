@@ -25,8 +25,10 @@ import * as Identities from "./identity/Identities.ts"
 import { type Networks, TrustedProxies } from "./limits/ClientAddress.ts"
 import * as MailSettings from "./mail/MailSettings.ts"
 import * as Messages from "./mail/Messages.ts"
+import * as DevicePage from "./pages/DevicePage.ts"
 import * as MagicLinkPage from "./pages/MagicLinkPage.ts"
 import * as ProblemPages from "./pages/ProblemPages.ts"
+import * as ProfilePage from "./pages/ProfilePage.ts"
 import * as Public from "./pages/Public.ts"
 import * as ProblemRendering from "./problems/ProblemRendering.ts"
 import { render } from "./problems/Render.ts"
@@ -129,8 +131,13 @@ const Elsewhere = HttpRouter.use((router) =>
 
 export const layer = (settings: HttpSettings) =>
   HttpRouter.serve(
-    Layer.mergeAll(endpoints(settings), ProblemPages.layer, ...MagicLinkPage.layers, Elsewhere).pipe(
-      Layer.provide(everywhere(settings)),
-    ),
+    Layer.mergeAll(
+      endpoints(settings),
+      ProblemPages.layer,
+      ProfilePage.layer,
+      DevicePage.layer,
+      ...MagicLinkPage.layers,
+      Elsewhere,
+    ).pipe(Layer.provide(everywhere(settings))),
     { disableLogger: true, disableListenLog: true },
   )

@@ -1,5 +1,5 @@
 /** Counts a call without a credential against its limit, and tells the caller what is left. */
-import { PublicLimits, type PublicLimitName } from "@svc/cluster/limits/PublicLimits"
+import type { PublicLimitName, PublicLimits } from "@svc/cluster/limits/PublicLimits"
 import { Effect } from "effect"
 import { clientAddress } from "./ClientAddress.ts"
 import { report } from "./RateLimitHeaders.ts"

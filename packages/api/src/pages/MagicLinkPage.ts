@@ -2,10 +2,12 @@
  * Where a magic link leads. Opening it changes nothing, since mail scanners open links; a click consumes it and shows
  * the session token, once.
  */
+import { Addresses } from "@svc/domain/Addresses"
 import { Accounts } from "@svc/cluster/account/Accounts"
 import { Effect, Schema } from "effect"
 import { HttpRouter, HttpServerRequest } from "effect/http"
 import { escape, page } from "./Page.ts"
+import { remember } from "./SessionCookie.ts"
 
 const path = "/auth/magic-link"
 /** The form of our tokens; anything else is not echoed into a page. */
@@ -35,16 +37,22 @@ const form = HttpRouter.add(
 const consume = HttpRouter.use((router) =>
   Effect.gen(function* () {
     const accounts = yield* Accounts
+    const book = yield* Addresses
     yield* router.add(
       "POST",
       path,
       HttpServerRequest.schemaBodyUrlParams(Token).pipe(
         Effect.flatMap(({ token }) => accounts.consume(token)),
         Effect.map(({ session_token, org }) =>
-          page({
-            title: "Signed in",
-            body: `<h1>Signed in as ${escape(org.email)}</h1><p>This is your session token. It is shown once; send it as <code>Authorization: Bearer …</code>.</p><pre>${session_token}</pre>`,
-          }),
+          remember(
+            session_token,
+            book.baseUrl.startsWith("https:"),
+          )(
+            page({
+              title: "Signed in",
+              body: `<h1>Signed in as ${escape(org.email)}</h1><p>This is your session token. It is shown once; send it as <code>Authorization: Bearer …</code>.</p><pre>${session_token}</pre><p><a href="/auth/device">Confirm a device login</a></p>`,
+            }),
+          ),
         ),
         Effect.catchTag("magic_link_invalid", (problem) => Effect.succeed(unusable(problem.detail))),
         Effect.catchTag("unavailable", () =>

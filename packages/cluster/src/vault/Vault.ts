@@ -42,7 +42,14 @@ interface Row {
   readonly updated_at: Date
 }
 
-const view = ({ id: _, ...secret }: Row): Secret => secret
+const view = (row: Row): Secret => ({
+  name: row.name,
+  size: row.size,
+  description: row.description,
+  version: row.version,
+  created_at: row.created_at,
+  updated_at: row.updated_at,
+})
 
 const place = (namespace: Namespace, secretId: string, version: number) => ({
   table: "vault_version",

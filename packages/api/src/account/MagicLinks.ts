@@ -1,0 +1,40 @@
+/** Asking for a sign-in link, over the API or a page: limits, the account, the letter. */
+import { Addresses } from "@svc/domain/Addresses"
+import { type Language, languages, type MagicLinkRequest } from "@svc/domain/account/Account"
+import { Unavailable } from "@svc/domain/problems/Problem"
+import { Accounts } from "@svc/cluster/account/Accounts"
+import { Postman } from "@svc/cluster/account/Postman"
+import { PublicLimits } from "@svc/cluster/limits/PublicLimits"
+import { Effect } from "effect"
+import { limited } from "../limits/PublicLimit.ts"
+import { magicLinkLetter } from "./MagicLinkLetter.ts"
+
+/** The first of `Accept-Language` that we have, else English. */
+export const spoken = (header: string | undefined): Language => {
+  const wanted = (header ?? "").split(",").map((range) => range.trim().slice(0, 2).toLowerCase())
+  return wanted.flatMap((tag) => languages.filter((language) => language === tag))[0] ?? "en"
+}
+
+export const make = Effect.gen(function* () {
+  const accounts = yield* Accounts
+  const postman = yield* Postman
+  const book = yield* Addresses
+  const limits = yield* PublicLimits
+
+  return Effect.fn("MagicLinks.request")(function* (request: MagicLinkRequest, acceptLanguage: string | undefined) {
+    yield* limited(limits, "magic_link")
+    const issued = yield* accounts.requestLink(request, spoken(acceptLanguage))
+    const link = issued.token === null ? null : `${book.baseUrl}/auth/magic-link?token=${issued.token}`
+    if (link !== null) {
+      yield* Effect.mapError(
+        postman.send(magicLinkLetter({ to: request.email, link, language: issued.language })),
+        () => new Unavailable({ detail: "The link could not be mailed just now.", retry_after_seconds: 30 }),
+      )
+    }
+    return {
+      status: "sent" as const,
+      expires_at: issued.expiresAt,
+      dev_magic_link: book.environment === "development" ? link : null,
+    }
+  })
+})

@@ -1,0 +1,118 @@
+/** The public profile of an Identity as a page, and its A2A card at the address that agents resolve. */
+import { Addresses } from "@svc/domain/Addresses"
+import type { Profile } from "@svc/domain/card/Card"
+import { canonical } from "@svc/domain/handles/Handle"
+import { tagOf } from "@svc/domain/Precondition"
+import { CardQueries } from "@svc/cluster/card/CardQueries"
+import { PublicLimits } from "@svc/cluster/limits/PublicLimits"
+import { Effect } from "effect"
+import { HttpRouter, HttpServerResponse } from "effect/http"
+import { limited } from "../limits/PublicLimit.ts"
+import { render } from "../problems/Render.ts"
+import { RequestId } from "../RequestId.ts"
+import { escape, page } from "./Page.ts"
+
+const skillItem = (skill: Profile["skills"][number]) =>
+  `<li><h3>${escape(skill.name)}</h3><p>${escape(skill.description)}</p>${
+    (skill.tags ?? []).length === 0
+      ? ""
+      : `<p class="tags">${(skill.tags ?? []).map((tag) => `<span>${escape(tag)}</span>`).join(" ")}</p>`
+  }${(skill.examples ?? []).map((example) => `<blockquote>${escape(example)}</blockquote>`).join("")}</li>`
+
+const link = (url: string, text: string) => `<a href="${escape(url)}" rel="nofollow ugc noopener">${escape(text)}</a>`
+
+interface Shown {
+  readonly documentationUrl?: string
+  readonly version?: string
+  readonly supportedInterfaces?: ReadonlyArray<{ readonly url: string; readonly protocolBinding: string }>
+}
+
+const body = (profile: Profile) => {
+  const card = profile.card as Shown
+  const rows: ReadonlyArray<readonly [string, string]> = [
+    ["Mail", `<a href="mailto:${escape(profile.email)}">${escape(profile.email)}</a>`],
+    ...(profile.provider === null
+      ? []
+      : [["Operated by", link(profile.provider.url, profile.provider.organization)] as const]),
+    ...(card.documentationUrl === undefined
+      ? []
+      : [["Documentation", link(card.documentationUrl, card.documentationUrl)] as const]),
+    ...(card.supportedInterfaces ?? []).map(
+      (one) => [escape(one.protocolBinding), `<code>${escape(one.url)}</code>`] as const,
+    ),
+    ["Version", escape(card.version ?? "")],
+    ["Agent card", `<a href="${escape(new URL(profile.card_url).pathname)}">A2A 1.0 JSON</a>`],
+  ]
+  return `<header class="profile"><span class="avatar" aria-hidden="true">${escape([...profile.name][0]?.toUpperCase() ?? "")}</span>
+<div><h1>${escape(profile.name)}</h1><p class="handle">@${escape(profile.handle)} <span class="badge">AI agent</span></p></div></header>
+${profile.description === "" ? "" : `<p class="lead">${escape(profile.description)}</p>`}
+<dl>${rows.map(([term, value]) => `<dt>${term}</dt><dd>${value}</dd>`).join("")}</dl>
+${profile.skills.length === 0 ? "" : `<h2>Skills</h2><ul class="skills">${profile.skills.map(skillItem).join("")}</ul>`}`
+}
+
+const nobody = page({
+  status: 404,
+  title: "No such agent",
+  body: "<h1>No such agent</h1><p>Nobody goes by this name here.</p>",
+})
+
+export const layer = HttpRouter.use((router) =>
+  Effect.gen(function* () {
+    const cards = yield* CardQueries
+    const limits = yield* PublicLimits
+    const book = yield* Addresses
+
+    yield* router.add(
+      "GET",
+      "/@:handle",
+      Effect.gen(function* () {
+        const spelling = (yield* HttpRouter.RouteContext).params["handle"] ?? ""
+        yield* limited(limits, "profile")
+        const { profile } = yield* cards.profile(canonical(spelling))
+        // One address per agent: other spellings lead to the registered one.
+        if (spelling !== profile.handle) return HttpServerResponse.redirect(`/@${profile.handle}`, { status: 308 })
+        return page({
+          title: `${profile.name} (@${profile.handle})`,
+          body: body(profile),
+          description: profile.description,
+        })
+      }).pipe(
+        Effect.catchTags({
+          not_found: () => Effect.succeed(nobody),
+          rate_limited: () =>
+            Effect.succeed(
+              page({ status: 429, title: "Too many calls", body: "<h1>Too many calls</h1><p>Wait a minute.</p>" }),
+            ),
+          unavailable: () =>
+            Effect.succeed(
+              page({ status: 503, title: "Not just now", body: "<h1>Not just now</h1><p>Try again in a moment.</p>" }),
+            ),
+        }),
+      ),
+    )
+
+    yield* router.add(
+      "GET",
+      "/@:handle/agent-card.json",
+      Effect.gen(function* () {
+        const spelling = (yield* HttpRouter.RouteContext).params["handle"] ?? ""
+        yield* limited(limits, "profile")
+        const { profile, version } = yield* cards.profile(canonical(spelling))
+        return HttpServerResponse.jsonUnsafe(profile.card, {
+          headers: {
+            etag: tagOf(version),
+            "cache-control": "public, max-age=0, must-revalidate",
+            "access-control-allow-origin": "*",
+          },
+        })
+      }).pipe(
+        Effect.catchTags({
+          not_found: (problem) => Effect.map(RequestId, (id) => render(book, id, problem)),
+          rate_limited: (problem) => Effect.map(RequestId, (id) => render(book, id, problem)),
+          unavailable: (problem) => Effect.map(RequestId, (id) => render(book, id, problem)),
+        }),
+        Effect.map((response) => HttpServerResponse.setHeader(response, "access-control-allow-origin", "*")),
+      ),
+    )
+  }),
+)

@@ -1,0 +1,136 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { call, makeIdentity, signUp } from "../harness/Client.ts"
+import { startService, type TestService } from "../harness/Service.ts"
+
+let service: TestService
+let session: string
+let handle: string
+let key: string
+beforeAll(async () => {
+  service = await startService()
+  session = (await signUp(service.base)).session
+  const made = await makeIdentity(service.base, session)
+  handle = made.handle
+  key = made.secrets.identity_key
+})
+afterAll(() => service.stop())
+
+const read = () => call(service.base, "GET", `/api/identities/${handle}/card`, { token: key })
+const patch = (body: unknown, headers: Record<string, string> = {}) =>
+  call(service.base, "PATCH", `/api/identities/${handle}/card`, { token: key, body, headers })
+
+describe("the card", () => {
+  it("is born with its Handle, no skills, and the Tunnel as its interface", async () => {
+    const { body, headers } = await read()
+    expect(body).toMatchObject({
+      name: handle,
+      description: "",
+      version: "1.0.0",
+      provider: null,
+      capabilities: { streaming: false, push_notifications: false, extended_agent_card: false },
+      default_input_modes: ["text/plain"],
+      skills: [],
+      interfaces: [
+        { url: `http://${handle}.tunnel.localhost:8081`, protocol_binding: "JSONRPC", protocol_version: "1.0" },
+      ],
+    })
+    expect(body.card).toMatchObject({
+      name: handle,
+      supportedInterfaces: [{ protocolBinding: "JSONRPC" }],
+      capabilities: { pushNotifications: false },
+      skills: [],
+    })
+    expect(headers.get("etag")).toBe('"v1"')
+  })
+
+  it("is changed by merge patch: omitted stays, null clears, arrays replace, capabilities merge", async () => {
+    const skill = { id: "s1", name: "Sum", description: "Adds numbers" }
+    const first = await patch({
+      name: "Ada",
+      icon_url: "https://example.org/i.png",
+      provider: { organization: "Analytical", url: "https://example.org" },
+      capabilities: { streaming: true },
+      skills: [skill],
+    })
+    expect(first.status).toBe(200)
+    expect(first.body).toMatchObject({ name: "Ada", capabilities: { streaming: true, push_notifications: false } })
+    expect(first.body.card.skills).toEqual([{ ...skill, tags: [] }])
+    const second = await call(service.base, "PATCH", `/api/identities/${handle}/card`, {
+      token: session,
+      body: { icon_url: null, provider: null, skills: [] },
+      headers: { "content-type": "application/merge-patch+json" },
+    })
+    expect(second.body).toMatchObject({ name: "Ada", icon_url: null, provider: null, skills: [] })
+    expect(second.body.card).not.toHaveProperty("iconUrl")
+    const { body } = await call(service.base, "GET", "/api/events?type=card.updated", { token: session })
+    expect(body.events.map(({ data }: any) => data.changed)).toEqual([
+      ["icon_url", "provider", "skills"],
+      ["name", "icon_url", "provider", "capabilities", "skills"],
+    ])
+  })
+
+  it.each([
+    ["/name", { name: null }],
+    ["/name", { name: "" }],
+    ["/icon_url", { icon_url: "http://example.org/i.png" }],
+    ["/provider/url", { provider: { organization: "x" } }],
+    ["/capabilities/streaming", { capabilities: { streaming: null } }],
+    ["/interfaces", { interfaces: [] }],
+    [
+      "/skills",
+      {
+        skills: [
+          { id: "a", name: "a", description: "" },
+          { id: "a", name: "b", description: "" },
+        ],
+      },
+    ],
+    ["/default_input_modes/0", { default_input_modes: ["plain"] }],
+    ["/nickname", { nickname: "x" }],
+  ])("refuses %s in %j", async (path, body) => {
+    const answer = await patch(body)
+    expect(answer.status).toBe(400)
+    expect(answer.body.code).toBe("invalid_request")
+    expect(answer.body.errors.map((one: any) => one.path).join(" ")).toContain(path)
+  })
+
+  it("changes only the version it is meant for", async () => {
+    const { headers } = await read()
+    const tag = headers.get("etag")!
+    expect((await patch({ version: "2.0.0" }, { "if-match": '"v1"' })).body.code).toBe("precondition_failed")
+    const done = await patch({ version: "2.0.0" }, { "if-match": `"v1", ${tag}` })
+    expect(done.status).toBe(200)
+    expect(done.headers.get("etag")).not.toBe(tag)
+    const known = await call(service.base, "GET", `/api/identities/${handle}/card`, {
+      token: key,
+      headers: { "if-none-match": done.headers.get("etag")! },
+    })
+    expect(known.status).toBe(304)
+  })
+})
+
+describe("the public profile", () => {
+  it("shows the card to anyone at once, under any spelling", async () => {
+    await patch({ description: "Computes things." })
+    const spelled = `${handle.slice(0, 3).toUpperCase()}-${handle.slice(3)}`
+    const { status, body, headers } = await call(service.base, "GET", `/api/profiles/${spelled}`)
+    expect(status).toBe(200)
+    expect(body).toMatchObject({
+      handle,
+      name: "Ada",
+      description: "Computes things.",
+      email: `${handle}@mail.localhost`,
+    })
+    expect(body.card.description).toBe("Computes things.")
+    expect(headers.get("ratelimit-policy")).toBe('"profile";q=1000000000;w=60')
+  })
+
+  it("is the same 404 for a name that never was and one that is gone", async () => {
+    const gone = await makeIdentity(service.base, session)
+    await call(service.base, "DELETE", `/api/identities/${gone.handle}`, { token: session })
+    const one = await call(service.base, "GET", `/api/profiles/${gone.handle}`)
+    const two = await call(service.base, "GET", "/api/profiles/nobody-at-all")
+    expect([one.status, two.status]).toEqual([404, 404])
+    expect({ ...one.body, instance: "" }).toEqual({ ...two.body, instance: "" })
+  })
+})

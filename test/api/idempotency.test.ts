@@ -1,0 +1,95 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { call, makeIdentity, newHandle, signUp } from "../harness/Client.ts"
+import { startService, type TestService } from "../harness/Service.ts"
+
+let service: TestService
+let session: string
+beforeAll(async () => {
+  service = await startService()
+  session = (await signUp(service.base)).session
+})
+afterAll(() => service.stop())
+
+const create = (handle: string, key: string, token = session) =>
+  call(service.base, "POST", "/api/identities", { token, body: { handle }, headers: { "idempotency-key": key } })
+
+describe("an Idempotency-Key", () => {
+  it("answers a repeat with the first answer", async () => {
+    const handle = newHandle()
+    const first = await create(handle, "k1")
+    const again = await create(handle, "k1")
+    expect([first.status, again.status]).toEqual([202, 202])
+    expect(again.body).toEqual(first.body)
+    expect(again.headers.get("request-id")).not.toBe(first.headers.get("request-id"))
+    const refused = [await create("ab", "k2"), await create("ab", "k2")]
+    expect(refused.map(({ status }) => status)).toEqual([400, 400])
+    expect(refused[1]!.body).toEqual(refused[0]!.body)
+  })
+
+  it("is for one request: another body is refused, another credential or path has its own", async () => {
+    await create(newHandle(), "k3")
+    const other = await create(newHandle(), "k3")
+    expect([other.status, other.body.code]).toEqual([422, "idempotency_key_reused"])
+    const stranger = (await signUp(service.base)).session
+    expect((await create(newHandle(), "k3", stranger)).status).toBe(202)
+  })
+
+  it("makes one thing of many requests at once", async () => {
+    const handle = newHandle()
+    const answers = await Promise.all(Array.from({ length: 20 }, () => create(handle, "k4")))
+    const codes = new Set(answers.map(({ status, body }) => (status === 202 ? "made" : body.code)))
+    expect(codes.has("made")).toBe(true)
+    expect([...codes].filter((code) => code !== "made" && code !== "idempotency_key_in_progress")).toEqual([])
+    const list = await call(service.base, "GET", "/api/identities", { token: session })
+    expect(list.body.identities.filter((one: any) => one.handle === handle)).toHaveLength(1)
+  })
+
+  it("goes on with a request that a crash cut short, as the same command", async () => {
+    const handle = newHandle()
+    const first = await create(handle, "k5")
+    // As a process leaves it that died between the commit and its answer.
+    await service.query(
+      (sql) => sql`update idempotency_record set status = null, headers = null, body = null where key = 'k5'`,
+    )
+    expect((await create(handle, "k5")).body.code).toBe("idempotency_key_in_progress")
+    await service.query(
+      (sql) => sql`update idempotency_record set started_at = now() - interval '2 minutes' where key = 'k5'`,
+    )
+    const again = await create(handle, "k5")
+    expect(again.status).toBe(202)
+    expect(again.body.id).toBe(first.body.id)
+  })
+
+  it("keeps no answer that carried a secret", async () => {
+    const mint = () =>
+      call(service.base, "POST", "/api/keys", {
+        token: session,
+        body: { name: "one" },
+        headers: { "idempotency-key": "k6" },
+      })
+    const first = await mint()
+    const again = await mint()
+    expect([first.status, again.status]).toEqual([201, 409])
+    expect(again.headers.get("location")).toBe(first.headers.get("location"))
+    const rows = await service.query(
+      (sql) => sql<{ body: string | null }>`select body from idempotency_record where key = 'k6'`,
+    )
+    expect(rows).toEqual([{ body: null }])
+  })
+
+  it("that is none is refused", async () => {
+    expect((await create(newHandle(), "x".repeat(300))).body.code).toBe("invalid_request")
+  })
+})
+
+describe("entity tags", () => {
+  it("of single resources answer 304 to those who have them", async () => {
+    const { handle } = await makeIdentity(service.base, session)
+    const read = (headers = {}) => call(service.base, "GET", `/api/identities/${handle}`, { token: session, headers })
+    const tag = (await read()).headers.get("etag")!
+    expect(tag).toMatch(/^"[\w-]{27}"$/)
+    const known = await read({ "if-none-match": `"other", W/${tag}` })
+    expect([known.status, known.body, known.headers.get("etag")]).toEqual([304, "", tag])
+    expect((await read({ "if-none-match": '"other"' })).status).toBe(200)
+  })
+})

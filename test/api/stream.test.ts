@@ -1,0 +1,108 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { call, makeIdentity, signUp } from "../harness/Client.ts"
+import { eventually, startService, type TestService } from "../harness/Service.ts"
+
+let service: TestService
+let session: string
+let ada: Awaited<ReturnType<typeof makeIdentity>>
+beforeAll(async () => {
+  service = await startService()
+  session = (await signUp(service.base)).session
+  ada = await makeIdentity(service.base, session)
+})
+afterAll(() => service.stop())
+
+/** A client of Server-Sent Events. */
+const listen = async (path: string, token: string, headers: Record<string, string> = {}) => {
+  const controller = new AbortController()
+  const response = await fetch(`${service.base}${path}`, {
+    headers: { authorization: `Bearer ${token}`, ...headers },
+    signal: controller.signal,
+  })
+  const events: Array<{ id: string; type: string; event: any }> = []
+  let ended = false
+  const read = async () => {
+    let text = ""
+    for await (const chunk of response.body!) {
+      text += Buffer.from(chunk).toString()
+      for (let end = text.indexOf("\n\n"); end >= 0; end = text.indexOf("\n\n")) {
+        const field = (name: string) => new RegExp(`^${name}: (.*)$`, "m").exec(text.slice(0, end))?.[1] ?? ""
+        if (field("id") !== "") events.push({ id: field("id"), type: field("event"), event: JSON.parse(field("data")) })
+        text = text.slice(end + 2)
+      }
+    }
+  }
+  const done = read()
+    .catch(() => {})
+    .finally(() => (ended = true))
+  return { response, events, isEnded: () => ended, stop: async () => (controller.abort(), done) }
+}
+const turn = (outgoing: string) =>
+  call(service.base, "PATCH", `/api/identities/${ada.handle}/mail`, { token: session, body: { outgoing } })
+
+describe("the stream of Events", () => {
+  it("tells what happens, and goes on where a client was", async () => {
+    const first = await listen("/api/events/stream", session)
+    expect(first.response.headers.get("content-type")).toContain("text/event-stream")
+    await turn("stopped")
+    await eventually(
+      async () => first.events.length,
+      (count) => count === 1,
+    )
+    expect(first.events[0]).toMatchObject({ type: "mail.stopped", event: { type: "mail.stopped", handle: ada.handle } })
+    expect(first.events[0]!.id).toBe(first.events[0]!.event.id)
+    await first.stop()
+    await turn("active")
+    await turn("stopped")
+    const second = await listen("/api/events/stream", session, { "last-event-id": first.events[0]!.id })
+    await eventually(
+      async () => second.events.length,
+      (count) => count === 2,
+    )
+    expect(second.events.map(({ type }) => type)).toEqual(["mail.started", "mail.stopped"])
+    await second.stop()
+  })
+
+  it("of one Identity is for its own key, and no other Org's", async () => {
+    const other = await makeIdentity(service.base, session)
+    const path = `/api/identities/${ada.handle}/events/stream`
+    const own = await listen(path, ada.secrets.identity_key)
+    await call(service.base, "PATCH", `/api/identities/${other.handle}/mail`, {
+      token: session,
+      body: { outgoing: "stopped" },
+    })
+    await turn("active")
+    await eventually(
+      async () => own.events.length,
+      (count) => count > 0,
+    )
+    expect(own.events.map(({ event }) => event.handle)).toEqual([ada.handle])
+    await own.stop()
+    expect((await call(service.base, "GET", path, { token: other.secrets.identity_key })).body.code).toBe(
+      "foreign_identity",
+    )
+    expect((await call(service.base, "GET", path, { token: (await signUp(service.base)).session })).status).toBe(404)
+    expect((await call(service.base, "GET", "/api/events/stream", { token: ada.secrets.identity_key })).body.code).toBe(
+      "org_scope_required",
+    )
+  })
+
+  it("ends when its credential is revoked", async () => {
+    const minted = await call(service.base, "POST", "/api/keys", { token: session, body: { name: "listener" } })
+    const stream = await listen("/api/events/stream", minted.body.key)
+    await call(service.base, "DELETE", `/api/keys/${minted.body.api_key.id}`, { token: session })
+    await eventually(
+      async () => stream.isEnded(),
+      (ended) => ended,
+      5,
+    )
+  })
+
+  it("begins nowhere but at an Event that there is", async () => {
+    const none = await call(service.base, "GET", "/api/events/stream", {
+      token: session,
+      headers: { "last-event-id": "evt_nonsense" },
+    })
+    expect(none.status).toBe(404)
+  })
+})

@@ -1,0 +1,105 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { call, makeIdentity, signUp } from "../harness/Client.ts"
+import { startService, type TestService } from "../harness/Service.ts"
+
+let service: TestService
+let session: string
+let ada: Awaited<ReturnType<typeof makeIdentity>>
+let bob: Awaited<ReturnType<typeof makeIdentity>>
+beforeAll(async () => {
+  service = await startService()
+  session = (await signUp(service.base)).session
+  ada = await makeIdentity(service.base, session)
+  bob = await makeIdentity(service.base, session)
+})
+afterAll(() => service.stop())
+
+const put = (name: string, body: unknown, token = session, query = "", headers: Record<string, string> = {}) =>
+  call(service.base, "PUT", `/api/vault/secrets/${name}${query}`, { token, body, headers })
+const value = (name: string, token = session, query = "") =>
+  call(service.base, "GET", `/api/vault/secrets/${name}/value${query}`, { token })
+
+describe("a secret", () => {
+  it("is created, replaced, read and removed; its description stays unless it is given", async () => {
+    const made = await put("db.pass", { value: "one", description: "the database" })
+    expect(made.status).toBe(201)
+    expect(made.body).toMatchObject({ name: "db.pass", size: 3, description: "the database", version: 1 })
+    expect(made.body).not.toHaveProperty("value")
+    const again = await put("db.pass", { value: "zwölf" })
+    expect(again.status).toBe(200)
+    expect(again.body).toMatchObject({ size: 6, description: "the database", version: 2 })
+    expect((await value("db.pass")).body).toMatchObject({ name: "db.pass", value: "zwölf", version: 2 })
+    const list = await call(service.base, "GET", "/api/vault/secrets", { token: session })
+    expect(list.body.secrets).toMatchObject([{ name: "db.pass", size: 6 }])
+    expect(JSON.stringify(list.body)).not.toContain("zwölf")
+    expect((await call(service.base, "DELETE", "/api/vault/secrets/db.pass", { token: session })).status).toBe(204)
+    expect((await value("db.pass")).status).toBe(404)
+    expect((await call(service.base, "DELETE", "/api/vault/secrets/db.pass", { token: session })).status).toBe(404)
+  })
+
+  it("keeps its last ten versions, and one of them can come back", async () => {
+    for (let i = 1; i <= 12; i++) await put("key", { value: `value ${i}` })
+    const { body } = await call(service.base, "GET", "/api/vault/secrets/key/versions", { token: session })
+    expect(body.versions.map(({ version }: any) => version)).toEqual([12, 11, 10, 9, 8, 7, 6, 5, 4, 3])
+    expect((await value("key", session, "?version=3")).body).toMatchObject({ value: "value 3", version: 3 })
+    expect((await value("key", session, "?version=2")).status).toBe(404)
+    const restored = await call(service.base, "POST", "/api/vault/secrets/key/restore", {
+      token: session,
+      body: { version: 3 },
+    })
+    expect(restored.body).toMatchObject({ version: 13 })
+    expect((await value("key")).body.value).toBe("value 3")
+  })
+
+  it("is written under conditions", async () => {
+    const first = await put("cas", { value: "a" }, session, "", { "if-none-match": "*" })
+    expect(first.headers.get("etag")).toBe('"v1"')
+    expect((await put("cas", { value: "b" }, session, "", { "if-none-match": "*" })).status).toBe(412)
+    expect((await put("cas", { value: "b" }, session, "", { "if-match": '"v7"' })).body.code).toBe(
+      "precondition_failed",
+    )
+    expect((await put("cas", { value: "b" }, session, "", { "if-match": '"v1"' })).status).toBe(200)
+    expect((await put("none", { value: "b" }, session, "", { "if-match": "*" })).status).toBe(412)
+    const race = await Promise.all(
+      Array.from({ length: 10 }, (_, i) => put("cas", { value: `r${i}` }, session, "", { "if-match": '"v2"' })),
+    )
+    expect(race.filter(({ status }) => status === 200)).toHaveLength(1)
+    const births = await Promise.all(Array.from({ length: 10 }, (_, i) => put("born", { value: `r${i}` })))
+    expect(births.filter(({ status }) => status === 201)).toHaveLength(1)
+    expect(Math.max(...births.map(({ body }) => body.version))).toBe(10)
+  })
+
+  it("is refused with the name's or the value's own code", async () => {
+    expect((await put("Upper", { value: "x" })).body.code).toBe("secret_name_invalid")
+    expect((await put(".dot", { value: "x" })).body.code).toBe("secret_name_invalid")
+    expect((await put("big", { value: "x".repeat(64 * 1024 + 1) })).body.code).toBe("payload_too_large")
+    expect((await put("full", { value: "x".repeat(64 * 1024) })).status).toBe(201)
+    const unknown = await put("x", { value: "the secret text", extra: 1 })
+    expect(unknown.status).toBe(400)
+    expect(JSON.stringify(unknown.body)).not.toContain("the secret text")
+  })
+})
+
+describe("namespaces", () => {
+  it("are the Org's for an Admin Key, its own for an Identity Key, and an Identity's by name", async () => {
+    await put("shared", { value: "org's" })
+    await put("shared", { value: "ada's" }, ada.secrets.identity_key)
+    await put("shared", { value: "bob's" }, session, `?identity=${bob.handle.toUpperCase()}`)
+    expect((await value("shared")).body.value).toBe("org's")
+    expect((await value("shared", ada.secrets.identity_key)).body.value).toBe("ada's")
+    expect((await value("shared", bob.secrets.identity_key)).body.value).toBe("bob's")
+    expect((await value("shared", session, `?identity=${ada.handle}`)).body.value).toBe("ada's")
+    const foreign = await value("shared", ada.secrets.identity_key, `?identity=${bob.handle}`)
+    expect(foreign.body.code).toBe("foreign_identity")
+    expect((await value("shared", session, "?identity=nobody-here")).status).toBe(404)
+    const stranger = (await signUp(service.base)).session
+    expect((await value("shared", stranger)).status).toBe(404)
+    expect((await value("shared", stranger, `?identity=${ada.handle}`)).status).toBe(404)
+  })
+
+  it("lie sealed in the store", async () => {
+    await put("canary", { value: "a canary that sings" })
+    const rows = await service.query((sql) => sql<{ sealed: Uint8Array }>`select sealed from vault_version`)
+    for (const { sealed } of rows) expect(Buffer.from(sealed).includes("canary that sings")).toBe(false)
+  })
+})
