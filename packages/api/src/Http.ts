@@ -25,6 +25,8 @@ import * as Identities from "./identity/Identities.ts"
 import { type Networks, TrustedProxies } from "./limits/ClientAddress.ts"
 import * as MailSettings from "./mail/MailSettings.ts"
 import * as Messages from "./mail/Messages.ts"
+import * as Mcp from "./mcp/Mcp.ts"
+import * as OpenApi from "./openapi/OpenApi.ts"
 import * as DevicePage from "./pages/DevicePage.ts"
 import * as MagicLinkPage from "./pages/MagicLinkPage.ts"
 import * as ProblemPages from "./pages/ProblemPages.ts"
@@ -133,6 +135,8 @@ export const layer = (settings: HttpSettings) =>
   HttpRouter.serve(
     Layer.mergeAll(
       endpoints(settings),
+      OpenApi.layer,
+      Mcp.layer,
       ProblemPages.layer,
       ProfilePage.layer,
       DevicePage.layer,

@@ -4,6 +4,8 @@ import { NodeRuntime, NodeServices } from "@effect/platform-node"
 import { Effect, Logger } from "effect"
 import { Command } from "effect/cli"
 import { apiVersion } from "@svc/domain/Api"
+import * as Account from "./account/Commands.ts"
+import * as Mcp from "./mcp/Command.ts"
 import * as Serve from "./serve/Command.ts"
 
 /** Text for people at a terminal, a line of JSON per entry for machines. */
@@ -11,7 +13,7 @@ const logger = process.stdout.isTTY ? Logger.consolePretty() : Logger.consoleJso
 
 const svc = Command.make("svc").pipe(
   Command.withDescription("The agent identity service and its client."),
-  Command.withSubcommands([Serve.command]),
+  Command.withSubcommands([Serve.command, ...Account.commands, Mcp.command]),
 )
 
 /** What went wrong in words, where it is the operator's to mend. */

@@ -28,10 +28,12 @@ export const Org = Schema.Struct({
   tos_accepted_at: Timestamp,
   email_verified_at: Schema.NullOr(Timestamp),
   created_at: Timestamp,
-})
+}).annotate({ identifier: "Org" })
 export type Org = typeof Org.Type
 
-export const Session = Schema.Struct({ id: Uuid, expires_at: Timestamp, created_at: Timestamp })
+export const Session = Schema.Struct({ id: Uuid, expires_at: Timestamp, created_at: Timestamp }).annotate({
+  identifier: "Session",
+})
 export type Session = typeof Session.Type
 
 export const TermsStatus = Schema.Struct({
@@ -40,7 +42,7 @@ export const TermsStatus = Schema.Struct({
   accepted_at: Timestamp,
   effective_at: Schema.NullOr(Timestamp),
   gated: Schema.Boolean,
-})
+}).annotate({ identifier: "TermsStatus" })
 export type TermsStatus = typeof TermsStatus.Type
 
 export const CredentialKind = Schema.Literals(["session", "admin_key", "identity_key"])
@@ -52,7 +54,7 @@ export const CallerView = Schema.Struct({
   key_name: Schema.NullOr(Schema.String),
   identity_id: Schema.NullOr(Uuid),
   handle: Schema.NullOr(Schema.String),
-})
+}).annotate({ identifier: "CallerView" })
 export type CallerView = typeof CallerView.Type
 
 export const ApiKey = Schema.Struct({
@@ -64,7 +66,7 @@ export const ApiKey = Schema.Struct({
   created_at: Timestamp,
   last_used_at: Schema.NullOr(Timestamp),
   revoked_at: Schema.NullOr(Timestamp),
-})
+}).annotate({ identifier: "ApiKey" })
 export type ApiKey = typeof ApiKey.Type
 
 export const MagicLinkRequest = Schema.Struct({
@@ -81,5 +83,7 @@ export const MagicLinkAnswer = Schema.Struct({
   dev_magic_link: Schema.NullOr(Schema.String),
 })
 
-export const Registration = Schema.Struct({ state: Schema.Literals(["open", "invite", "closed"]) })
+export const Registration = Schema.Struct({ state: Schema.Literals(["open", "invite", "closed"]) }).annotate({
+  identifier: "Registration",
+})
 export type RegistrationState = (typeof Registration.Type)["state"]

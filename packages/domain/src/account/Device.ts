@@ -1,17 +1,13 @@
 /** Device login (RFC 8628; interface.md "Device authorization", decisions.md "Resources"). */
 import { Schema } from "effect"
-import { Text } from "../Text.ts"
+import { Line } from "../Text.ts"
 import { Timestamp } from "../Timestamp.ts"
-
-const Line = Text.check(
-  Schema.isPattern(/^\P{Cc}{1,100}$/u, { expected: "1 to 100 characters without control characters" }),
-)
 
 export const DeviceStart = Schema.Struct({
   /** The name the key will carry. */
-  name: Line,
+  name: Line(100),
   /** What asks, as its user knows it. */
-  client: Schema.optionalKey(Schema.NullOr(Line)),
+  client: Schema.optionalKey(Schema.NullOr(Line(100))),
 })
 export type DeviceStart = typeof DeviceStart.Type
 
@@ -22,7 +18,7 @@ export const DeviceStarted = Schema.Struct({
   verification_uri_complete: Schema.String,
   expires_at: Timestamp,
   interval_seconds: Schema.Int,
-})
+}).annotate({ identifier: "DeviceStarted" })
 
 export const DeviceStatus = Schema.Literals(["pending", "approved", "denied", "collected", "expired"])
 export type DeviceStatus = typeof DeviceStatus.Type
@@ -34,7 +30,7 @@ export const DeviceView = Schema.Struct({
   status: DeviceStatus,
   created_at: Timestamp,
   expires_at: Timestamp,
-})
+}).annotate({ identifier: "DeviceView" })
 export type DeviceView = typeof DeviceView.Type
 
 /** Consonants without look-alikes, so that no code is a word. */

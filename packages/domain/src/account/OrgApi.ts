@@ -13,7 +13,7 @@ export const AccountDeletion = Schema.Struct({
   requested_at: Timestamp,
   /** Identities that are being torn down. */
   identities: Schema.Int,
-})
+}).annotate({ identifier: "AccountDeletion" })
 export type AccountDeletion = typeof AccountDeletion.Type
 
 const Confirmation = Schema.Struct({ confirm: Schema.optionalKey(Text.check(Schema.isMaxLength(300))) })
@@ -48,7 +48,7 @@ export const Export = Schema.Struct({
   created_at: Timestamp,
   expires_at: Timestamp,
   download_url: Schema.NullOr(Schema.String),
-})
+}).annotate({ identifier: "Export" })
 export type Export = typeof Export.Type
 
 export class ExportApi extends HttpApiGroup.make("exports")

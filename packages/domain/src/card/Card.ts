@@ -4,15 +4,8 @@
  */
 import { Schema } from "effect"
 import { type AddressBook, tunnelUrl } from "../Addresses.ts"
-import { Text } from "../Text.ts"
+import { Line, Text } from "../Text.ts"
 import { Timestamp } from "../Timestamp.ts"
-
-const Line = (maximum: number) =>
-  Text.check(
-    Schema.isMinLength(1),
-    Schema.isMaxLength(maximum),
-    Schema.isPattern(/^\P{Cc}*$/u, { expected: "one line" }),
-  )
 
 const url = (protocols: ReadonlyArray<string>, expected: string) =>
   Text.check(
@@ -24,7 +17,9 @@ const HttpsUrl = url(["https:"], "an absolute https URL")
 /** RFC 9110 section 8.3.1, without parameters' values being judged. */
 const MediaType = Text.check(
   Schema.isMaxLength(200),
-  Schema.isPattern(/^[\w!#$&^.+-]+\/[\w!#$&^.+*-]+(?:\s*;[^\p{Cc}]*)?$/u, { expected: "a media type" }),
+  Schema.isPattern(/^[\w!#$&^.+-]+\/[\w!#$&^.+*-]+(?:\s*;\s*[ -~]*)?$/, {
+    expected: "a media type",
+  }),
 )
 const Modes = Schema.NonEmptyArray(MediaType).check(Schema.isMaxLength(50))
 
@@ -94,7 +89,7 @@ export const CardPatch = Schema.Struct({
   default_output_modes: Schema.optionalKey(fields.default_output_modes),
   interfaces: Schema.optionalKey(fields.interfaces),
   skills: Schema.optionalKey(fields.skills),
-})
+}).annotate({ identifier: "CardPatch" })
 export type CardPatch = typeof CardPatch.Type
 
 /** As the store keeps them: null `interfaces` stands for the Identity's own Tunnel, whose address is configuration. */
@@ -157,7 +152,7 @@ export const a2aDocument = (card: CardFields): Record<string, unknown> => ({
 })
 
 /** The editable fields and the document made of them. */
-export const Card = Schema.Struct({ ...fields, card: A2aCard, updated_at: Timestamp })
+export const Card = Schema.Struct({ ...fields, card: A2aCard, updated_at: Timestamp }).annotate({ identifier: "Card" })
 export type Card = typeof Card.Type
 
 /** Everything the profile page shows, and the card. */
@@ -172,5 +167,5 @@ export const Profile = Schema.Struct({
   skills: fields.skills,
   card: A2aCard,
   created_at: Timestamp,
-})
+}).annotate({ identifier: "Profile" })
 export type Profile = typeof Profile.Type

@@ -51,5 +51,5 @@ export const Event = Schema.Struct({
   identity_id: Schema.NullOr(Uuid),
   handle: Schema.NullOr(Schema.String),
   data: Schema.Record(Schema.String, Schema.Unknown),
-})
+}).annotate({ identifier: "Event" })
 export type Event = typeof Event.Type

@@ -11,14 +11,14 @@ export const HealthComponent = Schema.Struct({
   essential: Schema.Boolean,
   latency_ms: Schema.NullOr(Schema.Finite),
   detail: Schema.NullOr(Schema.String),
-})
+}).annotate({ identifier: "HealthComponent" })
 export type HealthComponent = typeof HealthComponent.Type
 
 export const HealthReport = Schema.Struct({
   status: HealthStatus,
   version: Schema.String,
   components: Schema.Array(HealthComponent),
-})
+}).annotate({ identifier: "HealthReport" })
 export type HealthReport = typeof HealthReport.Type
 
 export class HealthApi extends HttpApiGroup.make("health").add(

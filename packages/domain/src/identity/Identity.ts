@@ -35,7 +35,7 @@ export const Saga = Schema.Struct({
   steps: Schema.Array(SagaStep),
   started_at: Timestamp,
   finished_at: Schema.NullOr(Timestamp),
-})
+}).annotate({ identifier: "Saga" })
 export type Saga = typeof Saga.Type
 
 export const Identity = Schema.Struct({
@@ -55,7 +55,7 @@ export const Identity = Schema.Struct({
   /** Time from sign-up to ready, on the Org's first ready Identity only. */
   onboarding: Schema.NullOr(Schema.Struct({ signed_up_at: Timestamp, ready_at: Timestamp, seconds: Schema.Finite })),
   created_at: Timestamp,
-})
+}).annotate({ identifier: "Identity" })
 export type Identity = typeof Identity.Type
 
 export const ImapCredentials = Schema.Struct({
@@ -72,5 +72,5 @@ export const ShowOnceSecrets = Schema.Struct({
   api_key: Schema.optionalKey(ApiKey),
   imap: Schema.optionalKey(ImapCredentials),
   expires_at: Schema.optionalKey(Timestamp),
-})
+}).annotate({ identifier: "ShowOnceSecrets" })
 export type ShowOnceSecrets = typeof ShowOnceSecrets.Type

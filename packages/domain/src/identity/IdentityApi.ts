@@ -83,7 +83,7 @@ export const HandleAvailability = Schema.Struct({
   available: Schema.Boolean,
   code: Schema.optionalKey(Schema.Literals(["handle_invalid", "handle_reserved", "handle_taken"])),
   detail: Schema.optionalKey(Schema.String),
-})
+}).annotate({ identifier: "HandleAvailability" })
 
 export class HandleApi extends HttpApiGroup.make("handles")
   .add(

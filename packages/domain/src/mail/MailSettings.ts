@@ -11,7 +11,7 @@ export const AllowedRecipient = Schema.Struct({
   expired: Schema.Boolean,
   created_at: Timestamp,
   expires_at: Schema.NullOr(Timestamp),
-})
+}).annotate({ identifier: "AllowedRecipient" })
 export type AllowedRecipient = typeof AllowedRecipient.Type
 
 export const AiDisclosure = Schema.Struct({
@@ -19,7 +19,7 @@ export const AiDisclosure = Schema.Struct({
   html: Schema.String,
   overridden: Schema.Boolean,
   updated_at: Schema.NullOr(Timestamp),
-})
+}).annotate({ identifier: "AiDisclosure" })
 export type AiDisclosure = typeof AiDisclosure.Type
 
 export const DisclosureText = Text.check(
@@ -44,7 +44,7 @@ export const MailStatus = Schema.Struct({
   stopped_at: Schema.NullOr(Timestamp),
   stopped_by: Schema.NullOr(Schema.Union([CredentialKind, Schema.Literal("system")])),
   reason: Schema.NullOr(Schema.String),
-})
+}).annotate({ identifier: "MailStatus" })
 export type MailStatus = typeof MailStatus.Type
 
 export const MailPatch = Schema.Struct({

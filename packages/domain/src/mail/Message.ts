@@ -12,7 +12,7 @@ export const OriginVerdict = Schema.Struct({
   dkim: Schema.String,
   dmarc: Schema.String,
   domain: Schema.NullOr(Schema.String),
-})
+}).annotate({ identifier: "OriginVerdict" })
 export type OriginVerdict = typeof OriginVerdict.Type
 
 /** `size` is that of the decoded attachment, in bytes. */
@@ -21,10 +21,10 @@ export const Attachment = Schema.Struct({
   filename: Schema.NullOr(Schema.String),
   content_type: Schema.String,
   size: Schema.Int,
-})
+}).annotate({ identifier: "Attachment" })
 export type Attachment = typeof Attachment.Type
 
-export const Header = Schema.Struct({ name: Schema.String, value: Schema.String })
+export const Header = Schema.Struct({ name: Schema.String, value: Schema.String }).annotate({ identifier: "Header" })
 export type Header = typeof Header.Type
 
 /** What a message says of itself, apart from its bodies. */
@@ -71,7 +71,7 @@ const summary = {
   received_at: Timestamp,
 }
 
-export const MessageSummary = Schema.Struct(summary)
+export const MessageSummary = Schema.Struct(summary).annotate({ identifier: "MessageSummary" })
 export type MessageSummary = typeof MessageSummary.Type
 
 export const Message = Schema.Struct({
@@ -79,5 +79,5 @@ export const Message = Schema.Struct({
   text: Schema.NullOr(Schema.String),
   html: Schema.NullOr(Schema.String),
   headers: Schema.Array(Header),
-})
+}).annotate({ identifier: "Message" })
 export type Message = typeof Message.Type

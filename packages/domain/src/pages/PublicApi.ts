@@ -3,14 +3,7 @@ import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema } from "effect/http-api"
 import { EmailAddress } from "../account/Account.ts"
 import { MailRelayUnavailable, NotFound, RateLimited, Unavailable } from "../problems/Problem.ts"
-import { Text } from "../Text.ts"
-
-const Line = (maximum: number) =>
-  Text.check(
-    Schema.isMinLength(1),
-    Schema.isMaxLength(maximum),
-    Schema.isPattern(/^\P{Cc}*$/u, { expected: "one line" }),
-  )
+import { Line, Text } from "../Text.ts"
 
 /** One view of a page, counted per day, host, path and language; nothing of the caller is kept. */
 export const PageView = Schema.Struct({

@@ -21,7 +21,7 @@ export const Secret = Schema.Struct({
   version: Schema.Int,
   created_at: Timestamp,
   updated_at: Timestamp,
-})
+}).annotate({ identifier: "Secret" })
 export type Secret = typeof Secret.Type
 
 export const SecretValue = Schema.Struct({
@@ -29,10 +29,12 @@ export const SecretValue = Schema.Struct({
   value: Schema.String,
   version: Schema.Int,
   updated_at: Timestamp,
-})
+}).annotate({ identifier: "SecretValue" })
 export type SecretValue = typeof SecretValue.Type
 
-export const SecretVersion = Schema.Struct({ version: Schema.Int, size: Schema.Int, created_at: Timestamp })
+export const SecretVersion = Schema.Struct({ version: Schema.Int, size: Schema.Int, created_at: Timestamp }).annotate({
+  identifier: "SecretVersion",
+})
 
 export const NewSecret = Schema.Struct({
   value: Text,

@@ -24,14 +24,14 @@ export const Webhook = Schema.Struct({
   description: Schema.NullOr(Schema.String),
   status: Schema.Literals(["active", "disabled"]),
   created_at: Timestamp,
-})
+}).annotate({ identifier: "Webhook" })
 export type Webhook = typeof Webhook.Type
 
 export const NewWebhook = Schema.Struct({
   url: Text.check(Schema.isMaxLength(2048)),
   event_types: Subscription,
   description: Schema.optionalKey(Schema.NullOr(Text.check(Schema.isMaxLength(500)))),
-})
+}).annotate({ identifier: "NewWebhook" })
 export type NewWebhook = typeof NewWebhook.Type
 
 /** What may be changed of a Webhook; omitted members stay. */
@@ -40,7 +40,7 @@ export const WebhookPatch = Schema.Struct({
   event_types: Schema.optionalKey(Subscription),
   description: NewWebhook.fields.description,
   status: Schema.optionalKey(Webhook.fields.status),
-})
+}).annotate({ identifier: "WebhookPatch" })
 export type WebhookPatch = typeof WebhookPatch.Type
 
 /** One request to the target; `error` is a short stable word when no status arrived. */
@@ -50,7 +50,7 @@ export const Attempt = Schema.Struct({
   duration_ms: Schema.Int,
   status_code: Schema.NullOr(Schema.Int),
   error: Schema.NullOr(Schema.String),
-})
+}).annotate({ identifier: "Attempt" })
 export type Attempt = typeof Attempt.Type
 
 export const DeliveryStatus = Schema.Literals(["queued", "delivered", "retrying", "failed"])
@@ -65,5 +65,5 @@ export const Delivery = Schema.Struct({
   attempts: Schema.Array(Attempt),
   next_attempt_at: Schema.NullOr(Timestamp),
   created_at: Timestamp,
-})
+}).annotate({ identifier: "Delivery" })
 export type Delivery = typeof Delivery.Type

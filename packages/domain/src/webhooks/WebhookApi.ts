@@ -23,7 +23,7 @@ const tagged = HttpApiSchema.WithHeaders(Webhook, { etag: Schema.String })
 export const RotatedSecret = Schema.Struct({
   signing_secret: Schema.String,
   previous_valid_until: Schema.NullOr(Timestamp),
-})
+}).annotate({ identifier: "RotatedSecret" })
 
 export class WebhookApi extends HttpApiGroup.make("webhooks")
   .add(

@@ -1,0 +1,148 @@
+/**
+ * `POST /api/mcp`: a tool call is the REST call it names, sent through the same router with the caller's credential, so
+ * refusals are the same because they are the same.
+ */
+import { Addresses } from "@svc/domain/Addresses"
+import {
+  InvalidRequest,
+  MethodNotAllowed,
+  type Problem,
+  Unauthenticated,
+  UnsupportedMediaType,
+} from "@svc/domain/problems/Problem"
+import { CredentialLookup } from "@svc/cluster/account/CredentialLookup"
+import { Effect, Redacted } from "effect"
+import { HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
+import { render } from "../problems/Render.ts"
+import { RequestId } from "../RequestId.ts"
+import { interpret, type Served } from "./Protocol.ts"
+import { byName, type BoundTool, listFor } from "./Tools.ts"
+
+const path = "/api/mcp"
+
+// oxlint-disable-next-line typescript/no-explicit-any -- tool arguments are any JSON until the endpoint judges them
+type Json = Record<string, any>
+
+const bearer = (header: string | undefined) => /^Bearer\s+(\S+)\s*$/i.exec(header ?? "")?.[1]
+
+/** The REST request of a tool call; a path argument that is no text cannot make one. */
+const requestOf = (tool: BoundTool, input: Json, base: string, authorization: string): Request | InvalidRequest => {
+  const errors = tool.inPath
+    .filter((name) => typeof input[name] !== "string" || input[name] === "")
+    .map((name) => ({ path: `/${name}`, message: "Expected a text that is not empty" }))
+  if (errors.length > 0) {
+    return new InvalidRequest({ detail: `The argument ${errors[0]!.path.slice(1)} is missing or no text.`, errors })
+  }
+  // Members that a body has are judged with it; without one nothing would take them.
+  const nowhere = tool.hasBody
+    ? []
+    : Object.keys(input).filter((name) => !tool.inPath.includes(name) && !tool.inQuery.has(name))
+  if (nowhere.length > 0) {
+    return new InvalidRequest({
+      detail: `The tool has no argument ${nowhere[0]}.`,
+      errors: nowhere.map((name) => ({ path: `/${name}`, message: "Unexpected key" })),
+    })
+  }
+  const url = new URL(base)
+  url.pathname = tool.path.replace(/:(\w+)/g, (_, name: string) => encodeURIComponent(input[name]))
+  const rest = Object.entries(input).filter(([name]) => !tool.inPath.includes(name))
+  const body: Json = {}
+  for (const [name, value] of rest) {
+    if (tool.inQuery.has(name)) {
+      url.searchParams.append(name, typeof value === "string" ? value : JSON.stringify(value))
+    } else body[name] = value
+  }
+  return new Request(url, {
+    method: tool.method,
+    headers: { authorization, ...(tool.hasBody ? { "content-type": "application/json" } : {}) },
+    ...(tool.hasBody ? { body: JSON.stringify(body) } : {}),
+  })
+}
+
+const bodyOf = (response: HttpServerResponse.HttpServerResponse): Json => {
+  if (response.body._tag !== "Uint8Array") return {}
+  const parsed: unknown = JSON.parse(new TextDecoder().decode(response.body.body))
+  return typeof parsed === "object" && parsed !== null ? parsed : {}
+}
+
+const resultOf = (response: HttpServerResponse.HttpServerResponse): Json => {
+  const body = bodyOf(response)
+  return {
+    content: [{ type: "text", text: JSON.stringify(body) }],
+    structuredContent: body,
+    ...(response.status >= 400 ? { isError: true } : {}),
+  }
+}
+
+export const layer = HttpRouter.use((router) =>
+  Effect.gen(function* () {
+    const book = yield* Addresses
+    const credentials = yield* CredentialLookup
+    const rest = router.asHttpEffect()
+
+    const problem = (one: Problem) => Effect.map(RequestId, (id) => render(book, id, one))
+
+    const isOurs = (origin: string) => {
+      const host = URL.parse(origin)?.hostname
+      return (
+        [book.baseUrl, book.profileBase].some((base) => new URL(base).origin === origin) ||
+        (book.environment === "development" && ["localhost", "127.0.0.1", "[::1]"].includes(host ?? ""))
+      )
+    }
+
+    const callTool = Effect.fnUntraced(function* (served: Served & { readonly _tag: "Call" }, authorization: string) {
+      const tool = byName.get(served.name)
+      if (tool === undefined) return served.unknown
+      const request = requestOf(tool, served.input, book.baseUrl, authorization)
+      const response =
+        request instanceof InvalidRequest
+          ? yield* problem(request)
+          : yield* Effect.scoped(
+              Effect.provideService(rest, HttpServerRequest.HttpServerRequest, HttpServerRequest.fromWeb(request)),
+            )
+      return served.answer(resultOf(response))
+    })
+
+    const exchange = Effect.gen(function* () {
+      const request = yield* HttpServerRequest.HttpServerRequest
+      const { headers } = request
+      if (request.method !== "POST") {
+        const refused = yield* problem(new MethodNotAllowed({ detail: "The path has POST." }))
+        return HttpServerResponse.setHeader(refused, "allow", "POST")
+      }
+      if (headers["origin"] !== undefined && !isOurs(headers["origin"]))
+        return HttpServerResponse.empty({ status: 403 })
+      const token = bearer(headers["authorization"])
+      if (token === undefined) {
+        return yield* problem(new Unauthenticated({ detail: "The call carries no credential." }))
+      }
+      const caller = yield* credentials.resolve(Redacted.make(token))
+      if (!/^application\/json\b/i.test(headers["content-type"] ?? "")) {
+        return yield* problem(new UnsupportedMediaType({ detail: "The endpoint takes application/json." }))
+      }
+      const asked = interpret(yield* request.text, headers)
+      const answer =
+        asked._tag === "Answer"
+          ? asked
+          : asked._tag === "List"
+            ? asked.answer(listFor(caller.kind))
+            : yield* callTool(asked, `Bearer ${token}`)
+      return answer.body === undefined
+        ? HttpServerResponse.empty({ status: answer.status })
+        : HttpServerResponse.jsonUnsafe(answer.body, { status: answer.status })
+    })
+
+    yield* router.add(
+      "*",
+      path,
+      exchange.pipe(
+        Effect.catchTags({
+          unauthenticated: problem,
+          account_deleting: problem,
+          unavailable: problem,
+          HttpServerError: () => problem(new InvalidRequest({ detail: "The request body could not be read." })),
+        }),
+      ),
+    )
+  }),
+)

@@ -1,0 +1,173 @@
+/**
+ * The Model Context Protocol over one POST per message, without sessions: what a request is, in either era, and what is
+ * answered to it. 2026-07-28 names its version in `_meta` and mirrors the body in headers; the revisions before it open
+ * with `initialize`. No I/O.
+ */
+
+export const modern = "2026-07-28"
+export const legacy = ["2025-11-25", "2025-06-18", "2025-03-26"] as const
+const versions: ReadonlyArray<string> = [modern, ...legacy]
+
+const meta = "io.modelcontextprotocol/"
+const server = { name: "agent-identity", title: "Agent Identity Service", version: "0.1.0" }
+const instructions =
+  "Tools of the agent identity service. Each is one call of its REST API: a refusal is a problem with `code`, `detail` and `agent_hint` (fix_call, wait or stop)."
+const capabilities = { tools: { listChanged: false } }
+
+// oxlint-disable-next-line typescript/no-explicit-any -- JSON-RPC carries any JSON
+type Json = Record<string, any>
+export type Id = string | number | null
+
+/** An answer that needs nobody else. */
+export interface Answer {
+  readonly _tag: "Answer"
+  readonly status: number
+  /** Absent: no body. */
+  readonly body?: Json
+}
+
+/** A request that is served by the tools; `wrap` dresses its result as the caller's revision has it. */
+export type Served =
+  | { readonly _tag: "List"; readonly answer: (tools: ReadonlyArray<unknown>) => Answer }
+  | {
+      readonly _tag: "Call"
+      readonly name: string
+      readonly input: Json
+      readonly answer: (result: Json) => Answer
+      readonly unknown: Answer
+    }
+
+const reply = (id: Id, result: Json): Answer => ({ _tag: "Answer", status: 200, body: { jsonrpc: "2.0", id, result } })
+const refuse = (status: number, id: Id, code: number, message: string, data?: Json): Answer => ({
+  _tag: "Answer",
+  status,
+  body: { jsonrpc: "2.0", id, error: { code, message, ...(data === undefined ? {} : { data }) } },
+})
+const accepted: Answer = { _tag: "Answer", status: 202 }
+
+const isObject = (value: unknown): value is Json => typeof value === "object" && value !== null && !Array.isArray(value)
+
+/** A header value that may be `=?base64?…?=` of UTF-8; undefined where that is broken. */
+const decodeHeader = (value: string | undefined): string | undefined => {
+  const encoded = /^=\?base64\?(.*)\?=$/.exec(value?.trim() ?? "")?.[1]
+  if (encoded === undefined) return value?.trim()
+  const bytes = Buffer.from(encoded, "base64")
+  if (bytes.toString("base64") !== encoded) return undefined
+  try {
+    return new TextDecoder("utf-8", { fatal: true }).decode(bytes)
+  } catch {
+    return undefined
+  }
+}
+
+const unsupported = (id: Id, requested: string | undefined) =>
+  refuse(400, id, -32022, "Unsupported protocol version", { supported: versions, requested })
+
+/** The call of a tool, if its parameters are those of one. */
+const call = (id: Id, params: Json, dress: (result: Json) => Json): Answer | Served => {
+  const { name, arguments: input } = params
+  if (typeof name !== "string" || (input !== undefined && !isObject(input))) {
+    return refuse(200, id, -32602, "Invalid params: `name` is a string and `arguments` an object")
+  }
+  return {
+    _tag: "Call",
+    name,
+    input: input ?? {},
+    answer: (result) => reply(id, dress(result)),
+    unknown: refuse(200, id, -32602, `Unknown tool: ${name}`),
+  }
+}
+
+const legacyRequest = (id: Id, message: Json, version: string | undefined): Answer | Served => {
+  const params = isObject(message["params"]) ? message["params"] : {}
+  switch (message["method"]) {
+    case "initialize": {
+      const asked = params["protocolVersion"]
+      const chosen = legacy.find((one) => one === asked) ?? legacy[0]
+      return reply(id, { protocolVersion: chosen, capabilities, serverInfo: server, instructions })
+    }
+    case "ping":
+      return reply(id, {})
+    case "tools/list":
+      return { _tag: "List", answer: (tools) => reply(id, { tools }) }
+    case "tools/call":
+      return call(id, params, (result) => result)
+    default:
+      return version !== undefined && !versions.includes(version)
+        ? unsupported(id, version)
+        : refuse(200, id, -32601, `Method not found: ${message["method"]}`)
+  }
+}
+
+const modernRequest = (
+  id: Id,
+  message: Json,
+  headers: Readonly<Record<string, string | undefined>>,
+): Answer | Served => {
+  const params = isObject(message["params"]) ? message["params"] : {}
+  const said = isObject(params["_meta"]) ? params["_meta"] : undefined
+  const claim = said?.[`${meta}protocolVersion`]
+  const version = headers["mcp-protocol-version"]
+  if (version === undefined) return refuse(400, id, -32020, "Header mismatch: MCP-Protocol-Version is missing")
+  if (typeof claim !== "string") {
+    return versions.includes(version)
+      ? refuse(400, id, -32602, `Invalid params: _meta has no ${meta}protocolVersion`)
+      : unsupported(id, version)
+  }
+  if (claim !== version) return refuse(400, id, -32020, "Header mismatch: MCP-Protocol-Version is not that of _meta")
+  if (version !== modern) return unsupported(id, version)
+  if (!isObject(said?.[`${meta}clientCapabilities`])) {
+    return refuse(400, id, -32602, `Invalid params: _meta has no ${meta}clientCapabilities`)
+  }
+  const method: string = message["method"]
+  if (decodeHeader(headers["mcp-method"]) !== method) {
+    return refuse(400, id, -32020, "Header mismatch: Mcp-Method is not the method")
+  }
+  if (
+    method === "tools/call" &&
+    (typeof params["name"] !== "string" || decodeHeader(headers["mcp-name"]) !== params["name"])
+  ) {
+    return refuse(400, id, -32020, "Header mismatch: Mcp-Name is not the tool's name")
+  }
+  const dress = (result: Json) => ({ resultType: "complete", ...result, _meta: { [`${meta}serverInfo`]: server } })
+  switch (method) {
+    case "server/discover":
+      return reply(
+        id,
+        dress({ supportedVersions: versions, capabilities, instructions, ttlMs: 3_600_000, cacheScope: "private" }),
+      )
+    case "tools/list":
+      return { _tag: "List", answer: (tools) => reply(id, dress({ tools, ttlMs: 60_000, cacheScope: "private" })) }
+    case "tools/call":
+      return call(id, params, dress)
+    default:
+      return refuse(404, id, -32601, `Method not found: ${method}`)
+  }
+}
+
+/** What the body of a POST asks for. */
+export const interpret = (text: string, headers: Readonly<Record<string, string | undefined>>): Answer | Served => {
+  let message: unknown
+  try {
+    message = JSON.parse(text)
+  } catch {
+    return refuse(400, null, -32700, "Parse error")
+  }
+  if (Array.isArray(message)) return refuse(400, null, -32600, "Send one message per request, no batch")
+  if (!isObject(message) || message["jsonrpc"] !== "2.0") return refuse(400, null, -32600, "Invalid request")
+  const given = message["id"]
+  const id: Id = typeof given === "string" || Number.isInteger(given) ? given : null
+  if (typeof message["method"] !== "string") {
+    return "result" in message || "error" in message ? accepted : refuse(400, id, -32600, "Invalid request")
+  }
+  if ("id" in message && id === null)
+    return refuse(400, null, -32600, "Invalid request: the id is a string or an integer")
+  if (!("id" in message)) return accepted
+  const version = headers["mcp-protocol-version"]
+  const claim = isObject(message["params"]) ? message["params"]["_meta"]?.[`${meta}protocolVersion`] : undefined
+  const isModern =
+    claim !== undefined ||
+    message["method"] === "server/discover" ||
+    (version !== undefined && !legacy.some((one) => one === version) && message["method"] !== "initialize")
+  return isModern ? modernRequest(id, message, headers) : legacyRequest(id, message, version)
+}

@@ -1,0 +1,123 @@
+/**
+ * The tools of the MCP server, made from the endpoints that carry a `Tool` annotation: a tool's arguments are the path,
+ * query and body members of its endpoint in one object, as the OpenAPI document has them.
+ */
+import { Api } from "@svc/domain/Api"
+import { Access, type CallerInfo } from "@svc/domain/account/Authorization"
+import { Tool, type ToolEffect } from "@svc/domain/mcp/Tool"
+import { Context } from "effect"
+import type { HttpApiEndpoint } from "effect/http-api"
+import { document } from "../openapi/Document.ts"
+import { summaries } from "../openapi/Operations.ts"
+
+// oxlint-disable-next-line typescript/no-explicit-any -- JSON Schema
+type Json = Record<string, any>
+
+/** As `tools/list` shows it. */
+export interface ListedTool {
+  readonly name: string
+  readonly title: string
+  readonly description: string
+  readonly inputSchema: Json
+  readonly annotations: Readonly<
+    Record<"readOnlyHint" | "destructiveHint" | "idempotentHint" | "openWorldHint", boolean>
+  >
+}
+
+export interface BoundTool {
+  readonly listed: ListedTool
+  readonly method: string
+  /** `/api/identities/:handle`. */
+  readonly path: string
+  readonly inPath: ReadonlyArray<string>
+  readonly inQuery: ReadonlySet<string>
+  readonly hasBody: boolean
+  /** Only an Admin Key or a session may call it. */
+  readonly orgOnly: boolean
+}
+
+const hints: {
+  readonly [E in ToolEffect]: { readonly read: boolean; readonly destructive: boolean; readonly idempotent: boolean }
+} = {
+  read: { read: true, destructive: false, idempotent: true },
+  write: { read: false, destructive: false, idempotent: false },
+  idempotent_write: { read: false, destructive: false, idempotent: true },
+  destructive: { read: false, destructive: true, idempotent: true },
+}
+
+/** A schema that stands by itself: clients get no components to look references up in. */
+const inline = (schema: unknown): unknown => {
+  if (Array.isArray(schema)) return schema.map(inline)
+  if (typeof schema !== "object" || schema === null) return schema
+  const node = schema as Json
+  if (typeof node["$ref"] === "string") return inline(document["components"].schemas[node["$ref"].split("/").at(-1)!])
+  return Object.fromEntries(Object.entries(node).map(([key, value]) => [key, inline(value)]))
+}
+
+const argumentsOf = (operation: Json, without: ReadonlyArray<string>): Json => {
+  const properties: Json = {}
+  const required: Array<string> = []
+  for (const parameter of operation["parameters"] as ReadonlyArray<Json>) {
+    if (parameter["in"] === "header" || without.includes(parameter["name"])) continue
+    properties[parameter["name"]] = {
+      ...(inline(parameter["schema"]) as Json),
+      ...(parameter["description"] === undefined ? {} : { description: parameter["description"] }),
+    }
+    if (parameter["required"] === true) required.push(parameter["name"])
+  }
+  const body = inline(operation["requestBody"]?.content?.["application/json"]?.schema ?? {}) as Json
+  Object.assign(properties, body["properties"] ?? {})
+  required.push(...(body["required"] ?? []))
+  if (Object.keys(properties).length === 0) return { type: "object", additionalProperties: false }
+  return {
+    type: "object",
+    properties,
+    ...(required.length === 0 ? {} : { required }),
+    additionalProperties: false,
+  }
+}
+
+const bind = (group: string, name: string, endpoint: HttpApiEndpoint.Top): ReadonlyArray<BoundTool> => {
+  const tool = Context.getOrUndefined(endpoint.annotations, Tool)
+  if (tool === undefined) return []
+  const operation = document["paths"][endpoint.path.replace(/:(\w+)/g, "{$1}")][endpoint.method.toLowerCase()]
+  const { read, destructive, idempotent } = hints[tool.effect]
+  const parameters = operation["parameters"] as ReadonlyArray<Json>
+  return [
+    {
+      method: endpoint.method,
+      path: endpoint.path,
+      inPath: [...endpoint.path.matchAll(/:(\w+)/g)].map(([, one]) => one!),
+      inQuery: new Set(parameters.filter((one) => one["in"] === "query").map((one) => one["name"])),
+      hasBody: operation["requestBody"] !== undefined,
+      orgOnly: Context.getOrUndefined(endpoint.annotations, Access) !== "any",
+      listed: {
+        name: tool.name,
+        title: summaries[`${group}.${name}`]!,
+        description: operation["description"],
+        inputSchema: argumentsOf(operation, tool.without ?? []),
+        annotations: {
+          readOnlyHint: read,
+          destructiveHint: destructive,
+          idempotentHint: idempotent,
+          openWorldHint: tool.external === true,
+        },
+      },
+    },
+  ]
+}
+
+export const tools: ReadonlyArray<BoundTool> = Object.entries(Api.groups).flatMap(([group, { endpoints }]) =>
+  Object.entries(endpoints as Record<string, HttpApiEndpoint.Top>).flatMap(([name, endpoint]) =>
+    bind(group, name, endpoint),
+  ),
+)
+
+export const byName: ReadonlyMap<string, BoundTool> = new Map(tools.map((tool) => [tool.listed.name, tool]))
+
+const all = tools.map(({ listed }) => listed)
+const ofIdentity = tools.filter(({ orgOnly }) => !orgOnly).map(({ listed }) => listed)
+
+/** What a credential of this kind sees. */
+export const listFor = (kind: CallerInfo["kind"]): ReadonlyArray<ListedTool> =>
+  kind === "identity_key" ? ofIdentity : all

@@ -1,0 +1,101 @@
+/** `svc login`, `svc logout`, `svc whoami`. */
+import * as os from "node:os"
+import { DeviceStarted } from "@svc/domain/account/Device"
+import { Effect, Option, Redacted, Schema } from "effect"
+import { Command, Flag } from "effect/cli"
+import { apiOf, call, connect, explain } from "../client/Connection.ts"
+import * as Login from "../client/Login.ts"
+
+export const apiFlag = Flag.String("api").pipe(
+  Flag.withDescription("Address of the API (else SVC_API_URL, the stored login, http://localhost:8080)"),
+  Flag.optional,
+)
+
+const say = (text: string) => Effect.sync(() => void process.stdout.write(`${text}\n`))
+const decodeStarted = Schema.decodeUnknownEffect(DeviceStarted)
+const decodeKey = Schema.decodeUnknownEffect(Schema.Struct({ key: Schema.String }))
+const decodeWho = Schema.decodeUnknownEffect(
+  Schema.Struct({
+    org: Schema.Struct({ email: Schema.String }),
+    caller: Schema.Struct({
+      kind: Schema.String,
+      key_name: Schema.NullOr(Schema.String),
+      handle: Schema.NullOr(Schema.String),
+    }),
+  }),
+)
+
+/** Polls as RFC 8628 section 3.5 asks: at the interval, five seconds slower at each `slow_down`. */
+const collect = Effect.fnUntraced(function* (api: string, deviceCode: string, intervalSeconds: number) {
+  let interval = intervalSeconds
+  while (true) {
+    yield* Effect.sleep(interval * 1000)
+    const polled = yield* Effect.result(
+      call(api, "POST", "/api/auth/device/token", { body: { device_code: deviceCode } }),
+    )
+    if (polled._tag === "Success") return (yield* Effect.orDie(decodeKey(polled.success))).key
+    const failure = polled.failure
+    if (failure._tag === "Refused" && failure.code === "slow_down") interval = failure.retryAfterSeconds ?? interval + 5
+    else if (failure._tag !== "Refused" || failure.code !== "authorization_pending") {
+      // A connection that fails once is no refusal (RFC 8628 section 3.5): try on, more slowly.
+      if (failure._tag === "OutOfReach") interval *= 2
+      else return yield* failure
+    }
+  }
+})
+
+const login = Command.make(
+  "login",
+  {
+    api: apiFlag,
+    name: Flag.String("name").pipe(
+      Flag.withDescription("Name of the key that is made"),
+      Flag.withDefault(`svc on ${os.hostname()}`),
+    ),
+  },
+  Effect.fnUntraced(
+    function* (flags) {
+      const api = yield* apiOf(flags.api)
+      const started = yield* Effect.orDie(
+        decodeStarted(
+          yield* call(api, "POST", "/api/auth/device", {
+            body: { name: flags.name.slice(0, 100), client: "svc command line" },
+          }),
+        ),
+      )
+      yield* say(`Open ${started.verification_uri_complete}\nand approve the code ${started.user_code}. Waiting ...`)
+      const key = yield* collect(api, started.device_code, started.interval_seconds)
+      yield* Login.save({ api, key: Redacted.make(key) })
+      yield* say(`Logged in. The key is kept in ${Login.file()}.`)
+    },
+    Effect.catchTags({ Refused: explain, OutOfReach: explain }),
+  ),
+).pipe(Command.withDescription("Log in: the account holder approves a code, this machine gets an Admin Key."))
+
+const logout = Command.make(
+  "logout",
+  {},
+  Effect.fnUntraced(function* () {
+    const stored = yield* Login.load
+    yield* Login.forget
+    yield* say(Option.isSome(stored) ? "Logged out. The key still works until it is revoked." : "There was no login.")
+  }),
+).pipe(Command.withDescription("Forget the stored key."))
+
+const whoami = Command.make(
+  "whoami",
+  { api: apiFlag, json: Flag.Boolean("json").pipe(Flag.withDefault(false)) },
+  Effect.fnUntraced(
+    function* (flags) {
+      const { api, key } = yield* connect(flags.api)
+      const body = yield* call(api, "GET", "/api/auth/whoami", { key })
+      if (flags.json) return yield* say(JSON.stringify(body))
+      const { org, caller } = yield* Effect.orDie(decodeWho(body))
+      const as = caller.handle === null ? (caller.key_name ?? caller.kind) : `@${caller.handle}`
+      yield* say(`${org.email} as ${as} (${caller.kind}) at ${api}`)
+    },
+    Effect.catchTags({ Refused: explain, OutOfReach: explain, NotLoggedIn: explain }),
+  ),
+).pipe(Command.withDescription("Tell whose credential is used."))
+
+export const commands = [login, logout, whoami] as const

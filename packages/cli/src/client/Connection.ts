@@ -1,0 +1,119 @@
+/**
+ * The API as the command line calls it. Its address comes from `--api`, `SVC_API_URL`, then the stored login; the
+ * credential from `SVC_KEY`, then the stored login.
+ */
+import { Effect, Option, Redacted, Schema } from "effect"
+import * as Login from "./Login.ts"
+
+export const defaultApi = "http://localhost:8080"
+
+/** The service refused: the problem's title, detail and hint are for the user. Exit code 1. */
+export class Refused extends Schema.TaggedError<Refused>()("Refused", {
+  message: Schema.String,
+  code: Schema.String,
+  retryAfterSeconds: Schema.NullOr(Schema.Int),
+}) {}
+
+/** The service does not answer. Exit code 3. */
+export class OutOfReach extends Schema.TaggedError<OutOfReach>()("OutOfReach", { message: Schema.String }) {}
+
+/** There is no credential to call with. Exit code 2. */
+export class NotLoggedIn extends Schema.TaggedError<NotLoggedIn>()("NotLoggedIn", { message: Schema.String }) {}
+
+export interface Connection {
+  readonly api: string
+  readonly key: Redacted.Redacted<string>
+}
+
+const environment = (name: string) => Option.fromNullishOr(process.env[name] === "" ? undefined : process.env[name])
+const withoutSlash = (url: string) => url.replace(/\/+$/, "")
+
+export const apiOf = (flag: Option.Option<string>): Effect.Effect<string> =>
+  Effect.map(Login.load, (login) =>
+    withoutSlash(
+      flag.pipe(
+        Option.orElse(() => environment("SVC_API_URL")),
+        Option.orElse(() => Option.map(login, ({ api }) => api)),
+        Option.getOrElse(() => defaultApi),
+      ),
+    ),
+  )
+
+export const connect = Effect.fnUntraced(function* (flag: Option.Option<string>) {
+  const api = yield* apiOf(flag)
+  const login = yield* Login.load
+  const key = environment("SVC_KEY").pipe(
+    Option.map((text) => Redacted.make(text)),
+    // A key goes only to the service it came from.
+    Option.orElse(() =>
+      Option.flatMap(login, (stored) => (stored.api === api ? Option.some(stored.key) : Option.none())),
+    ),
+  )
+  if (Option.isNone(key)) {
+    return yield* new NotLoggedIn({ message: `There is no credential for ${api}: run \`svc login\` or set SVC_KEY.` })
+  }
+  const connection: Connection = { api, key: key.value }
+  return connection
+})
+
+const ProblemBody = Schema.Struct({
+  title: Schema.String,
+  detail: Schema.String,
+  code: Schema.String,
+  agent_hint: Schema.String,
+  retry_after_seconds: Schema.optionalKey(Schema.Int),
+})
+const readProblem = Schema.decodeUnknownOption(ProblemBody)
+
+/** One call; answers the body. */
+export const call = Effect.fnUntraced(function* (
+  api: string,
+  method: string,
+  path: string,
+  options: { readonly key?: Redacted.Redacted<string>; readonly body?: unknown } = {},
+) {
+  const response = yield* Effect.tryPromise({
+    try: (signal) =>
+      fetch(`${api}${path}`, {
+        method,
+        signal,
+        headers: {
+          ...(options.key === undefined ? {} : { authorization: `Bearer ${Redacted.value(options.key)}` }),
+          ...(options.body === undefined ? {} : { "content-type": "application/json" }),
+        },
+        ...(options.body === undefined ? {} : { body: JSON.stringify(options.body) }),
+      }),
+    catch: (error) => new OutOfReach({ message: `${api} does not answer: ${reasonOf(error)}` }),
+  })
+  const text = yield* Effect.orElseSucceed(
+    Effect.tryPromise(() => response.text()),
+    () => "",
+  )
+  const body: unknown = yield* Effect.orElseSucceed(
+    Effect.try((): unknown => JSON.parse(text)),
+    () => ({}),
+  )
+  if (response.ok) return body
+  const problem = Option.getOrUndefined(readProblem(body))
+  return yield* problem === undefined
+    ? new OutOfReach({ message: `${api} answered ${response.status}, not as the service does.` })
+    : new Refused({
+        message: `${problem.title}: ${problem.detail} (${problem.code}, ${problem.agent_hint})`,
+        code: problem.code,
+        retryAfterSeconds: problem.retry_after_seconds ?? null,
+      })
+})
+
+const reasonOf = (error: unknown) => {
+  const cause = error instanceof Error ? (error.cause ?? error) : error
+  return cause instanceof Error ? cause.message || String(Reflect.get(cause, "code")) : String(cause)
+}
+
+const exitCodes: Readonly<Record<string, number>> = { Refused: 1, NotLoggedIn: 2, OutOfReach: 3 }
+
+/** Says what went wrong and sets the exit code. */
+export const explain = (error: Refused | NotLoggedIn | OutOfReach): Effect.Effect<void> =>
+  Effect.sync(() => {
+    process.stderr.write(`svc: ${error.message}\n`)
+    process.exitCode = exitCodes[error._tag] ?? 1
+  })

@@ -1,0 +1,42 @@
+/** The stored login: one file in the user's configuration directory that only its owner may read. */
+import { chmodSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs"
+import * as os from "node:os"
+import * as path from "node:path"
+import { Effect, type Option, Redacted, Schema } from "effect"
+
+const Stored = Schema.fromJsonString(Schema.Struct({ api: Schema.String, key: Schema.String }))
+
+export interface Login {
+  readonly api: string
+  readonly key: Redacted.Redacted<string>
+}
+
+/** `$XDG_CONFIG_HOME/svc` or `~/.config/svc`; on Windows `%APPDATA%\svc`. */
+export const file = (): string =>
+  path.join(
+    process.platform === "win32"
+      ? (process.env["APPDATA"] ?? os.homedir())
+      : (process.env["XDG_CONFIG_HOME"] ?? path.join(os.homedir(), ".config")),
+    "svc",
+    "login.json",
+  )
+
+/** The login, if there is one that can be read. */
+export const load: Effect.Effect<Option.Option<Login>> = Effect.try(() => readFileSync(file(), "utf8")).pipe(
+  Effect.flatMap(Schema.decodeUnknownEffect(Stored)),
+  Effect.map(({ api, key }): Login => ({ api, key: Redacted.make(key) })),
+  Effect.option,
+)
+
+/** Mode 0600 from the start: the file is complete before it has its name. */
+export const save = (login: Login): Effect.Effect<void> =>
+  Effect.sync(() => {
+    const target = file()
+    mkdirSync(path.dirname(target), { recursive: true, mode: 0o700 })
+    const draft = `${target}.${process.pid}`
+    writeFileSync(draft, `${JSON.stringify({ api: login.api, key: Redacted.value(login.key) })}\n`, { mode: 0o600 })
+    chmodSync(draft, 0o600)
+    renameSync(draft, target)
+  })
+
+export const forget: Effect.Effect<void> = Effect.sync(() => rmSync(file(), { force: true }))

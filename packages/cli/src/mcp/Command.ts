@@ -1,0 +1,99 @@
+/**
+ * `svc mcp`: the MCP server over standard input and output. Each line is one message, relayed to `/api/mcp` with the
+ * headers that its revision wants; answers come back as lines. Nothing else is ever written to standard output.
+ */
+import { createInterface } from "node:readline"
+import { Effect, FiberSet, Option, Redacted, Stream } from "effect"
+import { Command } from "effect/cli"
+import { apiFlag } from "../account/Commands.ts"
+import { connect, type Connection, explain } from "../client/Connection.ts"
+
+// oxlint-disable-next-line typescript/no-explicit-any -- JSON-RPC carries any JSON
+type Json = Record<string, any>
+
+/** A header's value: as it is where a header can hold it, else base64 of its UTF-8. */
+const headerValue = (text: string) =>
+  /^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/.test(text) && !text.startsWith("=?")
+    ? text
+    : `=?base64?${Buffer.from(text).toString("base64")}?=`
+
+const parse = (line: string): Json => {
+  try {
+    const value: unknown = JSON.parse(line)
+    return typeof value === "object" && value !== null ? value : {}
+  } catch {
+    return {}
+  }
+}
+
+const headersOf = (message: Json, negotiated: string | undefined): Record<string, string> => {
+  const claim = message["params"]?.["_meta"]?.["io.modelcontextprotocol/protocolVersion"]
+  if (typeof claim !== "string") return negotiated === undefined ? {} : { "mcp-protocol-version": negotiated }
+  const name = message["params"]?.["name"]
+  return {
+    "mcp-protocol-version": headerValue(claim),
+    "mcp-method": headerValue(String(message["method"])),
+    ...(typeof name === "string" ? { "mcp-name": headerValue(name) } : {}),
+  }
+}
+
+const relay = (connection: Connection) => {
+  let negotiated: string | undefined
+  return Effect.fnUntraced(function* (line: string) {
+    const message = parse(line)
+    const answer = yield* Effect.tryPromise(async (signal) => {
+      const response = await fetch(`${connection.api}/api/mcp`, {
+        method: "POST",
+        signal,
+        headers: {
+          authorization: `Bearer ${Redacted.value(connection.key)}`,
+          "content-type": "application/json",
+          ...headersOf(message, negotiated),
+        },
+        body: line,
+      })
+      return { text: await response.text(), status: response.status }
+    }).pipe(Effect.option)
+    if (message["id"] === undefined && message["method"] !== undefined) return undefined
+    const body = Option.map(answer, ({ text }) => parse(text))
+    if (Option.isSome(body) && body.value["jsonrpc"] === "2.0") {
+      if (message["method"] === "initialize") negotiated = body.value["result"]?.["protocolVersion"]
+      return JSON.stringify(body.value)
+    }
+    // A refusal of the call itself (no credential, out of reach) is a JSON-RPC error to a client that speaks nothing else.
+    const reason = Option.match(body, {
+      onNone: () => `${connection.api} does not answer`,
+      onSome: (problem) => String(problem["detail"] ?? problem["title"] ?? "The service refused the request"),
+    })
+    return JSON.stringify({ jsonrpc: "2.0", id: message["id"] ?? null, error: { code: -32000, message: reason } })
+  })
+}
+
+const serve = Effect.fnUntraced(function* (connection: Connection) {
+  const answer = relay(connection)
+  const running = yield* FiberSet.make()
+  const lines = Stream.fromAsyncIterable(
+    createInterface({ input: process.stdin, crlfDelay: Infinity }),
+    () => undefined,
+  )
+  yield* Stream.runForEach(lines, (line) => {
+    if (line.trim() === "") return Effect.void
+    const work = Effect.map(answer(line), (text) => {
+      if (text !== undefined) process.stdout.write(`${text}\n`)
+    })
+    // The revision is settled before anything that depends on it goes out.
+    return /"initialize"/.test(line) ? work : Effect.asVoid(FiberSet.run(running, work))
+  }).pipe(Effect.ignore)
+  yield* FiberSet.awaitEmpty(running)
+})
+
+export const command = Command.make(
+  "mcp",
+  { api: apiFlag },
+  Effect.fnUntraced(
+    function* (flags) {
+      yield* Effect.scoped(serve(yield* connect(flags.api)))
+    },
+    Effect.catchTags({ NotLoggedIn: explain }),
+  ),
+).pipe(Command.withDescription("Serve MCP over standard input and output, for clients that start their servers."))

@@ -1,0 +1,300 @@
+import { execFile } from "node:child_process"
+import { createServer, request as httpRequest, type Server } from "node:http"
+import * as path from "node:path"
+import { promisify } from "node:util"
+import { Client as ModernClient, StreamableHTTPClientTransport as ModernTransport } from "@modelcontextprotocol/client"
+import { Client } from "@modelcontextprotocol/sdk/client/index.js"
+import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js"
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { call, makeIdentity, newHandle, signUp } from "../harness/Client.ts"
+import { startService, type TestService } from "../harness/Service.ts"
+
+let service: TestService
+let session: string
+let ada: Awaited<ReturnType<typeof makeIdentity>>
+let proxy: Server
+let proxyUrl: string
+
+/** The conformance suite cannot send a credential; this adds one to whatever passes. */
+const credentialProxy = (token: () => string) =>
+  createServer((incoming, outgoing) => {
+    const target = new URL(service.base)
+    const upstream = httpRequest(
+      {
+        host: "127.0.0.1",
+        port: target.port,
+        path: incoming.url,
+        method: incoming.method,
+        headers: { ...incoming.headers, authorization: `Bearer ${token()}` },
+      },
+      (answer) => {
+        outgoing.writeHead(answer.statusCode ?? 502, answer.headers)
+        answer.pipe(outgoing)
+      },
+    )
+    incoming.pipe(upstream)
+  })
+
+beforeAll(async () => {
+  service = await startService()
+  session = (await signUp(service.base)).session
+  ada = await makeIdentity(service.base, session)
+  proxy = credentialProxy(() => session)
+  await new Promise<void>((resolve) => proxy.listen(0, "127.0.0.1", resolve))
+  const address = proxy.address()
+  proxyUrl = `http://127.0.0.1:${typeof address === "object" && address !== null ? address.port : 0}/api/mcp`
+})
+afterAll(async () => {
+  proxy.close()
+  await service.stop()
+})
+
+const legacyTools = [
+  "svc_handle_check",
+  "svc_identity_list",
+  "svc_identity_get",
+  "svc_identity_create",
+  "svc_identity_delete",
+  "svc_identity_retry",
+  "svc_card_get",
+  "svc_card_update",
+  "svc_email_list",
+  "svc_email_get",
+  "svc_allowed_recipient_list",
+  "svc_ai_disclosure_get",
+  "svc_mail_status",
+  "svc_event_list",
+  "svc_event_get",
+  "svc_webhook_list",
+  "svc_webhook_deliveries",
+  "svc_vault_list",
+  "svc_vault_get",
+  "svc_vault_set",
+  "svc_vault_delete",
+]
+
+const post = (message: unknown, headers: Record<string, string> = {}, token: string | undefined = session) =>
+  call(service.base, "POST", "/api/mcp", {
+    ...(token === undefined ? {} : { token }),
+    body: typeof message === "string" ? message : (message as object),
+    headers: { "content-type": "application/json", ...headers },
+  })
+const rpc = (method: string, params: object = {}, token = session) =>
+  post({ jsonrpc: "2.0", id: 1, method, params }, {}, token)
+const tool = async (name: string, input: object, token = session) =>
+  (await rpc("tools/call", { name, arguments: input }, token)).body.result
+
+describe("the official clients", () => {
+  it("of the revisions with initialize list and call tools", async () => {
+    const client = new Client({ name: "test", version: "1" })
+    await client.connect(
+      new StreamableHTTPClientTransport(new URL(`${service.base}/api/mcp`), {
+        requestInit: { headers: { authorization: `Bearer ${session}` } },
+      }) as never,
+    )
+    const { tools } = await client.listTools()
+    expect(tools.map(({ name }) => name).toSorted()).toEqual(legacyTools.toSorted())
+    const listed = await client.callTool({ name: "svc_identity_list", arguments: {} })
+    expect(listed.structuredContent).toMatchObject({ identities: [{ handle: ada.handle }] })
+    await client.close()
+  })
+
+  it("of 2026-07-28 discover, list and call", async () => {
+    const client = new ModernClient({ name: "test", version: "1" }, { versionNegotiation: { mode: "auto" } } as never)
+    await client.connect(
+      new ModernTransport(new URL(`${service.base}/api/mcp`), {
+        requestInit: { headers: { authorization: `Bearer ${ada.secrets.identity_key}` } },
+      }) as never,
+    )
+    const { tools } = await client.listTools()
+    expect(tools.map(({ name }: { name: string }) => name)).not.toContain("svc_identity_create")
+    expect(tools).toHaveLength(14)
+    const card = await client.callTool({ name: "svc_card_get", arguments: { handle: ada.handle } })
+    expect(card.structuredContent).toMatchObject({ name: ada.handle })
+    await client.close()
+  })
+})
+
+describe("the conformance suite", () => {
+  const run = promisify(execFile)
+  const cli = path.join(
+    import.meta.dirname,
+    "..",
+    "..",
+    "node_modules",
+    "@modelcontextprotocol",
+    "conformance",
+    "dist",
+    "index.js",
+  )
+  const scenario = async (name: string, version?: string) => {
+    const { stdout } = await run(
+      process.execPath,
+      [
+        cli,
+        "server",
+        "--url",
+        proxyUrl,
+        "--scenario",
+        name,
+        ...(version === undefined ? [] : ["--spec-version", version]),
+      ],
+      { timeout: 60_000 },
+    ).catch((error: { stdout: string; stderr: string }) => ({ stdout: `${error.stdout}\n${error.stderr}` }))
+    return stdout
+  }
+  it.each([
+    ["http-header-validation", "2026-07-28"],
+    ["tools-list", "2026-07-28"],
+    ["tools-list", "2025-11-25"],
+    ["dns-rebinding-protection", "2025-11-25"],
+    ["server-initialize", "2025-11-25"],
+    ["ping", "2025-11-25"],
+  ])("%s (%s)", { timeout: 70_000 }, async (name, version) => {
+    const output = await scenario(name, version)
+    expect(output).toMatch(/Passed: (\d+)\/\1\b/)
+    expect(output).toMatch(/\b0 failed/)
+  })
+})
+
+describe("a tool call", () => {
+  it("is the REST call it names, and its refusal is the same problem", async () => {
+    const taken = await tool("svc_identity_create", { handle: ada.handle })
+    const rest = await call(service.base, "POST", "/api/identities", { token: session, body: { handle: ada.handle } })
+    expect(taken.isError).toBe(true)
+    expect({ ...taken.structuredContent, instance: "" }).toEqual({ ...rest.body, instance: "" })
+    expect(JSON.parse(taken.content[0].text)).toEqual(taken.structuredContent)
+    const handle = newHandle("mcp")
+    expect((await tool("svc_identity_create", { handle })).structuredContent).toMatchObject({
+      handle,
+      status: "provisioning",
+    })
+  })
+
+  it("puts its arguments where the endpoint has them", async () => {
+    await tool("svc_vault_set", { name: "a.b", value: "v/1 ?", description: "d", identity: ada.handle })
+    expect((await tool("svc_vault_get", { name: "a.b", identity: ada.handle })).structuredContent.value).toBe("v/1 ?")
+    expect((await tool("svc_vault_get", { name: "a.b" })).structuredContent.code).toBe("not_found")
+    expect((await tool("svc_vault_delete", { name: "a.b", identity: ada.handle })).structuredContent).toEqual({})
+    const patched = await tool("svc_card_update", { handle: ada.handle, description: "By tool.", provider: null })
+    expect(patched.structuredContent.description).toBe("By tool.")
+    expect((await tool("svc_email_list", { handle: ada.handle, limit: 1 })).structuredContent).toEqual({ messages: [] })
+  })
+
+  it("with wrong arguments answers the 400 problem that names them", async () => {
+    const wrong = await Promise.all([
+      tool("svc_identity_get", {}),
+      tool("svc_identity_get", { handle: 7 }),
+      tool("svc_email_list", { handle: ada.handle, limit: "many" }),
+      tool("svc_email_list", { handle: ada.handle, nonsense: 1 }),
+      tool("svc_card_update", { handle: ada.handle, name: 7 }),
+      tool("svc_identity_list", { extra: true }),
+    ])
+    expect(wrong.map(({ isError, structuredContent }) => [isError, structuredContent.code])).toEqual(
+      wrong.map(() => [true, "invalid_request"]),
+    )
+    expect(wrong[4].structuredContent.errors[0].path).toBe("/name")
+  })
+
+  it("that the credential may not make is the 403 of REST, listed or not", async () => {
+    const refused = await tool("svc_identity_list", {}, ada.secrets.identity_key)
+    expect(refused.structuredContent.code).toBe("org_scope_required")
+    const other = await makeIdentity(service.base, session)
+    const foreign = await tool("svc_card_get", { handle: other.handle }, ada.secrets.identity_key)
+    expect(foreign.structuredContent.code).toBe("foreign_identity")
+  })
+
+  it("tells all four hints of every tool", async () => {
+    const { tools } = (await rpc("tools/list")).body.result
+    const hints = Object.fromEntries(tools.map(({ name, annotations }: any) => [name, annotations]))
+    expect(hints["svc_identity_delete"]).toEqual({
+      readOnlyHint: false,
+      destructiveHint: true,
+      idempotentHint: true,
+      openWorldHint: true,
+    })
+    expect(hints["svc_vault_get"]).toEqual({
+      readOnlyHint: true,
+      destructiveHint: false,
+      idempotentHint: true,
+      openWorldHint: false,
+    })
+    expect(hints["svc_identity_create"]).toEqual({
+      readOnlyHint: false,
+      destructiveHint: false,
+      idempotentHint: false,
+      openWorldHint: false,
+    })
+    expect(tools.find(({ name }: any) => name === "svc_identity_list").inputSchema).toEqual({
+      type: "object",
+      additionalProperties: false,
+    })
+    expect(JSON.stringify(tools)).not.toContain("$ref")
+  })
+})
+
+describe("the protocol", () => {
+  const modern = (method: string, params: object = {}, headers: Record<string, string> = {}) =>
+    post(
+      {
+        jsonrpc: "2.0",
+        id: 7,
+        method,
+        params: {
+          ...params,
+          _meta: {
+            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientCapabilities": {},
+          },
+        },
+      },
+      { "mcp-protocol-version": "2026-07-28", "mcp-method": method, ...headers },
+    )
+
+  it("discovers, and dresses results as the revision has them", async () => {
+    const { body } = await modern("server/discover")
+    expect(body.result).toMatchObject({
+      resultType: "complete",
+      supportedVersions: ["2026-07-28", "2025-11-25", "2025-06-18", "2025-03-26"],
+      cacheScope: "private",
+    })
+    const called = await modern(
+      "tools/call",
+      { name: "svc_identity_list" },
+      { "mcp-name": "=?base64?c3ZjX2lkZW50aXR5X2xpc3Q=?=" },
+    )
+    expect(called.body.result.resultType).toBe("complete")
+  })
+
+  it.each([
+    ["another method in the header", () => modern("tools/list", {}, { "mcp-method": "ping" }), 400, -32020],
+    ["no name in the header", () => modern("tools/call", { name: "svc_identity_list" }), 400, -32020],
+    ["an unknown method", () => modern("prompts/list"), 404, -32601],
+    ["a method of the old era", () => modern("ping"), 404, -32601],
+    [
+      "a version nobody has",
+      () => post({ jsonrpc: "2.0", id: 1, method: "tools/list" }, { "mcp-protocol-version": "2031-01-01" }),
+      400,
+      -32022,
+    ],
+    ["no JSON", () => post("{"), 400, -32700],
+    ["a batch", () => post([{ jsonrpc: "2.0", id: 1, method: "ping" }]), 400, -32600],
+    ["an unknown tool", () => rpc("tools/call", { name: "svc_nothing" }), 200, -32602],
+    ["an unknown method of the old era", () => rpc("prompts/list"), 200, -32601],
+  ])("refuses %s", async (_, ask, status, code) => {
+    const answer = await ask()
+    expect([answer.status, answer.body.error.code]).toEqual([status, code])
+  })
+
+  it("takes POST with JSON and a credential, from our own pages only", async () => {
+    const get = await call(service.base, "GET", "/api/mcp", { token: session })
+    expect([get.status, get.headers.get("allow")]).toEqual([405, "POST"])
+    const anonymous = await fetch(`${service.base}/api/mcp`, { method: "POST", body: "{}" })
+    expect([anonymous.status, anonymous.headers.get("www-authenticate")]).toEqual([401, "Bearer"])
+    expect((await post("{}", { "content-type": "text/plain" })).status).toBe(415)
+    expect((await post({ jsonrpc: "2.0", id: 1, method: "ping" }, { origin: "https://evil.example" })).status).toBe(403)
+    expect((await post({ jsonrpc: "2.0", method: "notifications/initialized" })).status).toBe(202)
+    expect((await rpc("initialize", { protocolVersion: "2024-01-01" })).body.result.protocolVersion).toBe("2025-11-25")
+    expect((await rpc("initialize", { protocolVersion: "2025-03-26" })).body.result.protocolVersion).toBe("2025-03-26")
+  })
+})
