@@ -147,6 +147,17 @@ const parameterTexts: Readonly<Record<string, string>> = {
   after: "Only messages newer than this one.",
   "if-match": "Change only this version (an entity tag, or `*`).",
   "if-none-match": "`*`: create only. On reads: answer 304 where the tag is known.",
+  id: "The id of the resource.",
+  userCode: "The user code in any spelling.",
+  index: "The attachment's `index`.",
+  address: "The email address.",
+  name: "The secret's name.",
+  version: "A version that is kept; the present one where it is left out.",
+  platform: "The platform.",
+  type: "Only Events of this type.",
+  direction: "Only messages that came in, or went out.",
+  tag: "Only messages that arrived on this subaddress tag.",
+  thread_id: "Only messages of this thread.",
   "last-event-id": "The last Event the client has.",
 }
 
@@ -205,12 +216,14 @@ const describe = (input: Json): Json => {
     version: spec["info"].version,
     summary: "One call gives a software agent an identity.",
     description,
-    contact: { name: "Support", url: "https://agentidentity.example/contact" },
-    license: { name: "MIT", identifier: "MIT" },
+    contact: { name: "Support", url: "https://agentidentity.example/contact", email: "support@agentidentity.example" },
+    license: { name: "MIT", url: "https://opensource.org/license/mit" },
   }
   spec["servers"] = [{ url: "/", description: "This deployment" }]
   spec["security"] = [{ api_key: [] }]
-  spec["tags"] = spec["tags"].map(({ name }: Json) => ({ name, description: groups[name] ?? name }))
+  spec["tags"] = spec["tags"]
+    .map(({ name }: Json) => ({ name, description: groups[name] ?? name }))
+    .toSorted((a: Json, b: Json) => (a["name"] < b["name"] ? -1 : 1))
   spec["components"].headers = headers
   spec["components"].securitySchemes = {
     api_key: {

@@ -16,6 +16,9 @@ export const AccountDeletion = Schema.Struct({
 }).annotate({ identifier: "AccountDeletion" })
 export type AccountDeletion = typeof AccountDeletion.Type
 
+/** The body may be left out. (`NoContent` in its place would let any body pass as none.) */
+const NoBody = Schema.Undefined
+
 const Confirmation = Schema.Struct({ confirm: Schema.optionalKey(Text.check(Schema.isMaxLength(300))) })
 
 export class OrgApi extends HttpApiGroup.make("account")
@@ -26,7 +29,7 @@ export class OrgApi extends HttpApiGroup.make("account")
       error: [TosVersionMismatch, Unavailable],
     }),
     HttpApiEndpoint.post("remove", "/api/account/deletion", {
-      payload: [HttpApiSchema.NoContent, Confirmation],
+      payload: [NoBody, Confirmation],
       success: AccountDeletion.pipe(HttpApiSchema.status(202)),
       error: [ConfirmationMismatch, Unavailable],
     }),
@@ -54,7 +57,7 @@ export type Export = typeof Export.Type
 export class ExportApi extends HttpApiGroup.make("exports")
   .add(
     HttpApiEndpoint.post("create", "/api/exports", {
-      payload: [HttpApiSchema.NoContent, Schema.Struct({ identity: Schema.optionalKey(HandleParam) })],
+      payload: [NoBody, Schema.Struct({ identity: Schema.optionalKey(HandleParam) })],
       success: Export.pipe(HttpApiSchema.status(202)),
       error: [NotFound, Unavailable],
     }),

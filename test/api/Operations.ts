@@ -1,0 +1,53 @@
+/** Every endpoint of the API with a request that is well-formed, made from the API's definition and its document. */
+import { document } from "@svc/api/openapi/Document"
+import { Access, type AccessLevel } from "@svc/domain/account/Authorization"
+import { Api } from "@svc/domain/Api"
+import { Context } from "effect"
+import type { HttpApiEndpoint } from "effect/http-api"
+
+export interface Operation {
+  readonly id: string
+  readonly method: string
+  readonly path: string
+  /** Undefined: public. */
+  readonly access: AccessLevel | undefined
+  readonly statuses: ReadonlySet<number>
+  readonly endpoint: HttpApiEndpoint.Top
+  /** A body that is well-formed; undefined where there is none. */
+  readonly body: any
+}
+
+const crockford = "01kjr8xr3v7k2t9m4q6w8y0zab"
+const ids: Readonly<Record<string, string>> = {
+  messages: `msg_${crockford}`,
+  webhooks: `wh_${crockford}`,
+  events: `evt_${crockford}`,
+  exports: `exp_${crockford}`,
+  api_keys: "0199d3c0-5e0f-7c4e-9b1a-3f2d6c8e4a10",
+}
+
+/** The path with its parameters filled in; ids are of nothing that exists. */
+export const pathOf = (operation: Operation, handle: string): string =>
+  operation.path
+    .replace(":handle", handle)
+    .replace(":id", ids[operation.id.split(".")[0]!] ?? crockford)
+    .replace(":userCode", "BBBB-BBBB")
+    .replace(":index", "0")
+    .replace(":address", "nobody%40example.org")
+    .replace(":platform", "bluesky")
+    .replace(":name", "no.such.secret")
+
+export const operations: ReadonlyArray<Operation> = Object.entries(Api.groups).flatMap(([group, { endpoints }]) =>
+  Object.entries(endpoints as Record<string, HttpApiEndpoint.Top>).map(([name, endpoint]): Operation => {
+    const described = document["paths"][endpoint.path.replace(/:(\w+)/g, "{$1}")][endpoint.method.toLowerCase()]
+    return {
+      id: `${group}.${name}`,
+      method: endpoint.method,
+      path: endpoint.path,
+      access: Context.getOrUndefined(endpoint.annotations, Access),
+      statuses: new Set(Object.keys(described.responses).map(Number)),
+      endpoint,
+      body: described.requestBody?.content?.["application/json"]?.example,
+    }
+  }),
+)

@@ -1,0 +1,161 @@
+import { Schema } from "effect"
+import * as fc from "fast-check"
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { call, makeIdentity, signUp } from "../harness/Client.ts"
+import { startService, type TestService } from "../harness/Service.ts"
+import { type Operation, operations, pathOf } from "./Operations.ts"
+
+let service: TestService
+let session: string
+let handle: string
+beforeAll(async () => {
+  service = await startService()
+  session = (await signUp(service.base)).session
+  handle = (await makeIdentity(service.base, session)).handle
+})
+afterAll(() => service.stop())
+
+const send = (operation: Operation, body: unknown, path = pathOf(operation, handle)) =>
+  call(service.base, operation.method, path, {
+    ...(operation.access === undefined ? {} : { token: session }),
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    headers: { "content-type": "application/json" },
+  })
+
+const expectDocumented = (operation: Operation, status: number, body: unknown) => {
+  expect(status, JSON.stringify(body)).not.toBe(500)
+  expect([...operation.statuses], `${operation.id} answered ${status}: ${JSON.stringify(body)}`).toContain(status)
+}
+
+/** What the endpoint's own schema says of a body. */
+const accepts = (operation: Operation, body: unknown): boolean =>
+  [...operation.endpoint.payload.values()]
+    .flatMap(({ schemas }: any) => schemas as ReadonlyArray<Schema.Codec<unknown>>)
+    .some(
+      (schema) =>
+        Schema.decodeUnknownResult(Schema.toCodecJson(schema))(body, { onExcessProperty: "error" })._tag === "Success",
+    )
+
+const value = fc.oneof(
+  fc.jsonValue({ maxDepth: 2 }),
+  fc.string({ unit: "binary" }),
+  fc.constantFrom("\0", "\ud800", "x".repeat(3000), -1, 1e308, "__proto__", [], {}, null),
+)
+
+describe("a body of", () => {
+  const withBody = operations.filter(({ body }) => typeof body === "object" && body !== null)
+  it.each(withBody.map((operation) => [operation.id, operation] as const))(
+    "%s that violates the schema is a 400 that names the member, and none is a 500",
+    { timeout: 60_000 },
+    async (_, operation) => {
+      const members = Object.keys(operation.body)
+      await fc.assert(
+        fc.asyncProperty(
+          fc.constantFrom(...members, "stranger", "__proto__", "constructor"),
+          value,
+          fc.boolean(),
+          async (member, replaced, drop) => {
+            // Account deletion must not come about by chance, nor the limits of a magic link be what answers.
+            const body: Record<string, unknown> = JSON.parse(JSON.stringify(operation.body))
+            Object.defineProperty(body, member, {
+              value: replaced,
+              enumerable: true,
+              configurable: true,
+              writable: true,
+            })
+            if (drop && members.includes(member)) delete body[member]
+            const answer = await send(operation, body)
+            expectDocumented(operation, answer.status, answer.body)
+            if (!accepts(operation, JSON.parse(JSON.stringify(body)))) {
+              expect([400, 413], JSON.stringify(body)).toContain(answer.status)
+              expect(
+                answer.body.errors.some(({ path }: { path: string }) => path === "" || path.startsWith(`/${member}`)),
+                `${JSON.stringify(body)}: ${JSON.stringify(answer.body)}`,
+              ).toBe(true)
+            }
+          },
+        ),
+        { numRuns: 25 },
+      )
+    },
+  )
+
+  it.each(withBody.map((operation) => [operation.id, operation] as const))(
+    "%s that is no object, or too deep, is a 400",
+    async (_, operation) => {
+      // Where the body may be left out, null is none.
+      const none = ["account.remove", "exports.create"].includes(operation.id) ? [] : [null]
+      for (const body of [[], "text", 7, ...none, true]) {
+        const answer = await send(operation, body)
+        expect(answer.status).toBe(400)
+      }
+      const deep = await call(service.base, operation.method, pathOf(operation, handle), {
+        token: session,
+        body: `{"x":${"[".repeat(10_000)}${"]".repeat(10_000)}}`,
+      })
+      expect(deep.status).toBe(400)
+    },
+  )
+})
+
+describe("a path or query of", () => {
+  const withText = operations.filter(({ path, id }) => path.includes(":") && !id.startsWith("events.stream"))
+  const segment = fc.oneof(
+    fc.string({ unit: "binary", minLength: 1, maxLength: 40 }).filter((text) => text.isWellFormed()),
+    fc.constantFrom("\0", "..", "%", "a/b", "ä".repeat(300), "1e400", "evt_", "-"),
+  )
+  it.each(withText.map((operation) => [operation.id, operation] as const))(
+    "%s holds for any text",
+    { timeout: 60_000 },
+    async (_, operation) => {
+      await fc.assert(
+        fc.asyncProperty(segment, segment, async (one, two) => {
+          const path = operation.path.replace(/:(\w+)/g, (__, name: string) =>
+            encodeURIComponent(name === "handle" ? one : two),
+          )
+          const answer = await send(operation, operation.body, path)
+          if (answer.status === 404 && answer.body?.detail === "There is no such path.") return
+          // A segment of dots is another path.
+          if (answer.status === 405) return
+          expectDocumented(operation, answer.status, answer.body)
+        }),
+        { numRuns: 15 },
+      )
+    },
+  )
+
+  it.each([
+    ["/api/events?limit=", ["0", "201", "x", "1.5", "", "-1", "1e9"]],
+    ["/api/events?type=", ["nothing", "", "webhook.test"]],
+    ["/api/events?cursor=", ["", "x", "AAAA"]],
+    ["/api/vault/secrets?identity=", ["%00"]],
+  ] as const)("%s refuses what is none", async (path, values) => {
+    for (const one of values) {
+      const answer = await call(service.base, "GET", `${path}${one}`, { token: session })
+      expect([answer.status, answer.body.code], `${path}${one}`).toEqual([400, expect.stringMatching(/^invalid_/)])
+    }
+  })
+
+  it("an undocumented method is a 405 with Allow", async () => {
+    const paths = Map.groupBy(operations, ({ path }) => path)
+    for (const known of paths.values()) {
+      for (const method of ["GET", "POST", "PUT", "PATCH", "DELETE"]) {
+        if (known.some((operation) => operation.method === method)) continue
+        const answer = await call(service.base, method, pathOf(known[0]!, handle), { token: session })
+        // Another path may have this form too (`/api/auth/device/token` reads as a user code).
+        if (answer.status !== 405) {
+          expect(
+            operations.some(
+              (other) =>
+                other.method === method &&
+                new RegExp(`^${other.path.replace(/:\w+/g, "[^/]+")}$`).test(pathOf(known[0]!, handle)),
+            ),
+          ).toBe(true)
+          continue
+        }
+        expect(answer.body.code).toBe("method_not_allowed")
+        expect(answer.headers.get("allow")).toContain(known[0]!.method)
+      }
+    }
+  })
+})
