@@ -1,0 +1,133 @@
+import { DefaultAgentCardResolver } from "@a2a-js/sdk/client"
+import type { Browser } from "playwright-core"
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { hasBrowser, openBrowser } from "../harness/Browser.ts"
+import { call, makeIdentity, newHandle, signUp } from "../harness/Client.ts"
+import { startService, type TestService } from "../harness/Service.ts"
+
+let service: TestService
+let owner: Awaited<ReturnType<typeof signUp>>
+const handle = `ada-${newHandle("page")}`
+const hostile = `"><script>alert(1)</script>`
+
+beforeAll(async () => {
+  service = await startService()
+  owner = await signUp(service.base)
+  await makeIdentity(service.base, owner.session, handle)
+  await call(service.base, "PATCH", `/api/identities/${handle}/card`, {
+    token: owner.session,
+    body: {
+      name: `Ada ${hostile}`,
+      description: hostile,
+      provider: { organization: "Analytical", url: "https://example.org/?a=1&b='2'" },
+      skills: [{ id: "s", name: "Sums", description: "Adds & subtracts", tags: ["math"], examples: ["1 + 1?"] }],
+    },
+  })
+})
+afterAll(() => service.stop())
+
+describe("the agent card at its public address", () => {
+  it("is resolved by the A2A SDK, cached by its tag, and open to any origin", async () => {
+    const card = await new DefaultAgentCardResolver().resolve(service.base, `/@${handle}/agent-card.json`)
+    expect(card).toMatchObject({ name: `Ada ${hostile}`, version: "1.0.0", skills: [{ id: "s", name: "Sums" }] })
+    const response = await fetch(`${service.base}/@${handle}/agent-card.json`)
+    expect(response.headers.get("access-control-allow-origin")).toBe("*")
+    expect(response.headers.get("cache-control")).toBe("public, max-age=0, must-revalidate")
+    const again = await fetch(`${service.base}/@${handle}/agent-card.json`, {
+      headers: { "if-none-match": response.headers.get("etag")! },
+    })
+    expect(again.status).toBe(304)
+    const missing = await fetch(`${service.base}/@nobody-here/agent-card.json`)
+    expect([missing.status, missing.headers.get("content-type")]).toEqual([404, "application/problem+json"])
+  })
+})
+
+describe("the profile page", () => {
+  it("shows what the profile says, without script, whatever was written into it", async () => {
+    const response = await fetch(`${service.base}/@${handle}`)
+    expect(response.status).toBe(200)
+    expect(response.headers.get("content-security-policy")).toContain("default-src 'none'")
+    const html = await response.text()
+    expect(html).not.toContain("<script")
+    expect(html).toContain("Ada &quot;&gt;&lt;script&gt;")
+    expect(html).toContain("Adds &amp; subtracts")
+    expect(html).toContain("https://example.org/?a=1&amp;b=&#39;2&#39;")
+  })
+  it("has one address: other spellings lead there, unknown names to a 404", async () => {
+    const spelled = await fetch(`${service.base}/@${handle.toUpperCase().replaceAll("-", "")}`, { redirect: "manual" })
+    expect([spelled.status, spelled.headers.get("location")]).toEqual([308, `/@${handle}`])
+    expect((await fetch(`${service.base}/@nobody-here`)).status).toBe(404)
+  })
+})
+
+describe("the documentation", () => {
+  it("is served with the document it shows", async () => {
+    const document = await call(service.base, "GET", "/api/openapi.json")
+    expect(document.body.openapi).toBe("3.1.1")
+    const docs = await fetch(`${service.base}/api/docs`)
+    expect([docs.status, docs.headers.get("content-type")]).toEqual([200, expect.stringContaining("text/html")])
+  })
+})
+
+describe.skipIf(!hasBrowser)("in a browser", () => {
+  let browser: Browser
+  beforeAll(async () => {
+    browser = await openBrowser()
+  })
+  afterAll(() => browser.close())
+
+  it("someone signs in, sees what asks, and approves it", { timeout: 60_000 }, async () => {
+    const started = (
+      await call(service.base, "POST", "/api/auth/device", { body: { name: "laptop", client: "svc 0.1" } })
+    ).body
+    const page = await browser.newPage()
+    await page.goto(started.verification_uri_complete)
+    await page.getByLabel("Your email address").fill(owner.email)
+    await page.getByRole("button", { name: "Mail me a link" }).click()
+    await page.getByRole("link", { name: "open the link" }).click()
+    await page.getByRole("button", { name: "Sign in" }).click()
+    expect(await page.getByRole("heading").innerText()).toBe(`Signed in as ${owner.email}`)
+    await page.goto(started.verification_uri_complete)
+    expect(await page.locator("dl").innerText()).toContain(started.user_code)
+    await page.getByRole("button", { name: "Approve" }).click()
+    expect(await page.getByRole("heading").innerText()).toBe("Approved")
+    const { body } = await call(service.base, "POST", "/api/auth/device/token", {
+      body: { device_code: started.device_code },
+    })
+    expect(body.api_key.name).toBe("laptop")
+    await page.close()
+  })
+
+  it("another site cannot decide in their place", async () => {
+    const started = (await call(service.base, "POST", "/api/auth/device", { body: { name: "laptop" } })).body
+    const forged = await fetch(`${service.base}/auth/device`, {
+      method: "POST",
+      headers: { origin: "https://evil.example", cookie: `svc_session=${owner.session}` },
+      body: new URLSearchParams({ user_code: started.user_code, decision: "approve" }),
+    })
+    expect(forged.status).toBe(403)
+    const view = await call(service.base, "GET", `/api/auth/device/${started.user_code}`, { token: owner.session })
+    expect(view.body.status).toBe("pending")
+  })
+
+  it("the profile fits a phone and runs nothing", async () => {
+    const page = await browser.newPage({ viewport: { width: 360, height: 640 }, colorScheme: "dark" })
+    const dialogs: Array<string> = []
+    page.on("dialog", (dialog) => (dialogs.push(dialog.message()), void dialog.dismiss()))
+    await page.goto(`${service.base}/@${handle}`)
+    const [width, background] = await page.evaluate<[number, string]>(
+      "[document.documentElement.scrollWidth, getComputedStyle(document.documentElement).colorScheme]",
+    )
+    expect(width).toBeLessThanOrEqual(360)
+    expect(background).toBe("light dark")
+    expect(dialogs).toEqual([])
+    await page.close()
+  })
+
+  it("the documentation lists the operations", { timeout: 60_000 }, async () => {
+    const page = await browser.newPage()
+    await page.goto(`${service.base}/api/docs`)
+    await page.getByText("Accept the current Terms").first().waitFor()
+    await page.close()
+  })
+})
