@@ -2,6 +2,7 @@
 import { run } from "../rig/Report.ts"
 import * as Http from "./Http.ts"
 import * as Mail from "./Mail.ts"
+import * as Surface from "./Surface.ts"
 import * as Webhooks from "./Webhooks.ts"
 
 await run({
@@ -9,6 +10,8 @@ await run({
   ask: Http.ask,
   provision: Http.provision,
   start: Http.start,
+  write: Surface.write,
+  mcp: Surface.mcp,
   "mail-in": Mail.mailIn,
   "mail-wake": Mail.mailWake,
   webhook: Webhooks.webhook,

@@ -1,10 +1,23 @@
+/**
+ * Ports that nothing listens on. They lie below the range from which systems give outgoing connections theirs, so that
+ * none is taken between our look and its use; each process begins elsewhere.
+ */
 import { createServer } from "node:net"
 
-/** A port nobody listens on at the moment. */
-export const freePort = () =>
-  new Promise<number>((resolve) => {
-    const server = createServer().listen(0, "127.0.0.1", () => {
-      const address = server.address()
-      server.close(() => resolve(typeof address === "object" && address !== null ? address.port : 0))
-    })
+const first = 10_000
+const count = 20_000
+let next = (process.pid * 97) % count
+
+const isFree = (port: number) =>
+  new Promise<boolean>((resolve) => {
+    const server = createServer()
+    server.once("error", () => resolve(false))
+    server.listen(port, "127.0.0.1", () => server.close(() => resolve(true)))
   })
+
+export const freePort = async (): Promise<number> => {
+  while (true) {
+    const port = first + (next++ % count)
+    if (await isFree(port)) return port
+  }
+}

@@ -1,13 +1,14 @@
 /** Entity tags of answers, and the answer 304 where the caller has the representation already (RFC 9110 section 13.1.2). */
-import { createHash } from "node:crypto"
+import { hash } from "node:crypto"
 import { HttpServerResponse } from "effect/http"
 import type { ExchangeState } from "./Exchange.ts"
 
 /** What changes without anyone changing the resource (decisions.md "Smaller decisions"). */
 const incidental = /"connected":(?:true|false)|"last_used_at":(?:null|"[^"]*")/g
 
+const decoder = new TextDecoder()
 const tagOfBody = (body: Uint8Array) =>
-  `"${createHash("sha256").update(Buffer.from(body).toString("utf8").replace(incidental, "")).digest("base64url").slice(0, 27)}"`
+  `"${hash("sha256", decoder.decode(body).replace(incidental, ""), "base64url").slice(0, 27)}"`
 
 /** Whether `If-None-Match` lists the tag; comparison is weak (section 13.1.2). */
 const isKnown = (header: string, tag: string) =>

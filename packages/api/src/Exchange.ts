@@ -7,6 +7,7 @@ import { Context, Effect } from "effect"
 import type { HttpServerResponse } from "effect/http"
 
 export interface ExchangeState {
+  readonly requestId: string
   readonly headers: Record<string, string>
   /** The answer is one resource and gets an entity tag of its bytes. */
   tagged: boolean
@@ -16,7 +17,8 @@ export interface ExchangeState {
   commandId: string | undefined
 }
 
-export const makeExchange = (): ExchangeState => ({
+export const makeExchange = (requestId = "req_unknown"): ExchangeState => ({
+  requestId,
   headers: {},
   tagged: false,
   settle: undefined,
@@ -24,7 +26,7 @@ export const makeExchange = (): ExchangeState => ({
 })
 
 /** Outside of a request there is one that nobody looks at. */
-export const Exchange = Context.Reference<ExchangeState>("@svc/api/Exchange", { defaultValue: makeExchange })
+export const Exchange = Context.Reference<ExchangeState>("@svc/api/Exchange", { defaultValue: () => makeExchange() })
 
 /** The id of the command this request is; what it makes carries it. */
 export const commandId: Effect.Effect<string> = Effect.flatMap(Exchange, (exchange) =>

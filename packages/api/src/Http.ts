@@ -5,7 +5,7 @@
 import { Addresses } from "@svc/domain/Addresses"
 import { Api } from "@svc/domain/Api"
 import { MethodNotAllowed, NotFound } from "@svc/domain/problems/Problem"
-import { ByteSize, Effect, Layer, type Option } from "effect"
+import { ByteSize, Context, Effect, Layer, type Option, References } from "effect"
 import { HttpIncomingMessage, HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import * as Account from "./account/Account.ts"
@@ -82,13 +82,15 @@ const everywhere = (settings: HttpSettings) =>
       Effect.gen(function* () {
         const request = yield* HttpServerRequest.HttpServerRequest
         const requestId = yield* makeRequestId
-        const exchange = makeExchange()
-        const answered = yield* answer.pipe(
-          Effect.provideService(RequestId, requestId),
-          Effect.provideService(Exchange, exchange),
-          Effect.provideService(TrustedProxies, settings.trustedProxies),
-          Effect.provideService(HttpIncomingMessage.MaxBodySize, maxBody),
-          Effect.annotateLogs("request_id", requestId),
+        const exchange = makeExchange(requestId)
+        // One context for all: each call of `provideService` would cost a layer of it on every request.
+        const answered = yield* Effect.provideContext(
+          answer,
+          Context.make(Exchange, exchange).pipe(
+            Context.add(References.CurrentLogAnnotations, { request_id: requestId }),
+            Context.add(TrustedProxies, settings.trustedProxies),
+            Context.add(HttpIncomingMessage.MaxBodySize, maxBody),
+          ),
         )
         if (exchange.settle !== undefined) yield* exchange.settle(answered)
         const response = applyTag(exchange, request.method, request.headers["if-none-match"], answered)
@@ -116,7 +118,7 @@ const Elsewhere = HttpRouter.use((router) =>
   Effect.gen(function* () {
     const book = yield* Addresses
     yield* router.add("*", "/*", (request) =>
-      Effect.map(Effect.service(RequestId), (requestId) => {
+      Effect.map(RequestId, (requestId) => {
         const path = request.url.split("?")[0]!
         const allowed = knownPaths.filter(({ matches }) => matches.test(path)).map(({ method }) => method)
         return allowed.length === 0

@@ -16,9 +16,9 @@ import { CredentialLookup } from "@svc/cluster/account/CredentialLookup"
 import { OrgLimits } from "@svc/cluster/limits/OrgLimits"
 import { Context, Effect, Layer } from "effect"
 import { HttpRouter } from "effect/http"
-import { Exchange } from "../Exchange.ts"
+import { Exchange, type ExchangeState } from "../Exchange.ts"
 import * as Idempotency from "../idempotency/Idempotency.ts"
-import { report } from "../limits/RateLimitHeaders.ts"
+import { note } from "../limits/RateLimitHeaders.ts"
 
 const permit = (access: AccessLevel, caller: CallerInfo, handle: string | undefined) => {
   if (access === "session" && caller.kind !== "session") {
@@ -51,20 +51,20 @@ export const layer = Layer.effect(
     const limits = yield* OrgLimits
     const repeatable = yield* Idempotency.make
 
-    const take = Effect.fnUntraced(function* (org: string, policy: Policy) {
-      const { quota, remaining, resetSeconds } = yield* limits.take(org, policy)
-      yield* report({ name: policy, quota, windowSeconds: 60, remaining, resetSeconds })
-    })
+    const take = (exchange: ExchangeState, org: string, policy: Policy) =>
+      Effect.map(limits.take(org, policy), ({ quota, remaining, resetSeconds }) =>
+        note(exchange, { name: policy, quota, windowSeconds: 60, remaining, resetSeconds }),
+      )
 
     return Authorization.of({
       api_key: Effect.fnUntraced(function* (handler, { credential, endpoint }) {
         const caller = yield* credentials.resolve(credential)
-        yield* take(caller.org.id, "calls")
+        const exchange = yield* Exchange
+        yield* take(exchange, caller.org.id, "calls")
         const policy = Context.getOrUndefined(endpoint.annotations, CallPolicy)
-        if (policy !== undefined) yield* take(caller.org.id, policy)
+        if (policy !== undefined) yield* take(exchange, caller.org.id, policy)
         const { params } = yield* HttpRouter.RouteContext
         yield* permit(accessOf(endpoint), caller, params["handle"])
-        const exchange = yield* Exchange
         exchange.tagged = Context.get(endpoint.annotations, Tagged)
         const secret = Context.get(endpoint.annotations, ShowsSecret)
         return yield* Effect.provideService(repeatable(handler, caller, secret), Caller, caller)

@@ -2,10 +2,11 @@
 import type { PublicLimitName, PublicLimits } from "@svc/cluster/limits/PublicLimits"
 import { Effect } from "effect"
 import { clientAddress } from "./ClientAddress.ts"
-import { report } from "./RateLimitHeaders.ts"
+import { Exchange } from "../Exchange.ts"
+import { note } from "./RateLimitHeaders.ts"
 
 export const limited = (limits: PublicLimits["Service"], name: PublicLimitName) =>
   Effect.gen(function* () {
     const { limit, remaining, resetSeconds } = yield* limits.take(name, yield* clientAddress)
-    yield* report({ name, quota: limit.quota, windowSeconds: limit.windowSeconds, remaining, resetSeconds })
+    note(yield* Exchange, { name, quota: limit.quota, windowSeconds: limit.windowSeconds, remaining, resetSeconds })
   })

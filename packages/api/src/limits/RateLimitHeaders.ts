@@ -1,6 +1,5 @@
 /** `RateLimit-Policy` and `RateLimit` (draft-ietf-httpapi-ratelimit-headers) of the answer at hand. */
-import { Effect } from "effect"
-import { Exchange } from "../Exchange.ts"
+import type { ExchangeState } from "../Exchange.ts"
 
 export interface LimitState {
   readonly name: string
@@ -14,8 +13,7 @@ const append = (headers: Record<string, string>, name: string, item: string) => 
   headers[name] = headers[name] === undefined ? item : `${headers[name]}, ${item}`
 }
 
-export const report = (limit: LimitState): Effect.Effect<void> =>
-  Effect.map(Exchange, ({ headers }) => {
-    append(headers, "ratelimit-policy", `"${limit.name}";q=${limit.quota};w=${limit.windowSeconds}`)
-    append(headers, "ratelimit", `"${limit.name}";r=${limit.remaining};t=${limit.resetSeconds}`)
-  })
+export const note = ({ headers }: ExchangeState, limit: LimitState): void => {
+  append(headers, "ratelimit-policy", `"${limit.name}";q=${limit.quota};w=${limit.windowSeconds}`)
+  append(headers, "ratelimit", `"${limit.name}";r=${limit.remaining};t=${limit.resetSeconds}`)
+}

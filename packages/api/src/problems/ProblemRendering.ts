@@ -83,7 +83,7 @@ export const layer = Layer.effect(
     /** The library answers an unknown media type by itself, in plain text. */
     function translate(response: HttpServerResponse.HttpServerResponse) {
       return response.status === 415
-        ? Effect.map(Effect.service(RequestId), (requestId) =>
+        ? Effect.map(RequestId, (requestId) =>
             render(book, requestId, new UnsupportedMediaType({ detail: "The endpoint takes application/json." })),
           )
         : Effect.succeed(response)

@@ -51,34 +51,42 @@ const make = (quotas: Quotas) =>
       return true
     }
 
-    return {
-      take: Effect.fnUntraced(function* (org: string, policy: Policy) {
-        const portion = portionOf(`${policy}/${org}`)
-        const now = yield* Clock.currentTimeMillis
-        const window = Math.floor(now / windowMillis)
-        const resetSeconds = Math.max(1, Math.ceil(((window + 1) * windowMillis - now) / 1000))
-        if (!spend(portion, window)) {
-          const spent = yield* portion.lock.withPermits(1)(
-            Effect.gen(function* () {
-              if (spend(portion, window)) return true
-              if (portion.window === window && portion.left === 0) return false
-              const lease = yield* ask(orgs.of(org).Lease({ policy, want: want(policy) }))
-              portion.window = window
-              portion.mine = lease.granted
-              portion.left = lease.left
-              return spend(portion, window)
-            }),
-          )
-          if (!spent) {
-            return yield* new RateLimited({
-              detail: `At most ${quotas[policy]} such calls a minute.`,
-              retry_after_seconds: resetSeconds,
-            })
+    const leftOf = (policy: Policy, portion: Portion, now: number): OrgLeft => ({
+      policy,
+      quota: quotas[policy],
+      remaining: portion.mine + portion.left,
+      resetSeconds: Math.max(1, Math.ceil((windowMillis - (now % windowMillis)) / 1000)),
+    })
+
+    /** Asks the actor for a portion, unless another call just got one or the window is known to be used up. */
+    const fetchPortion = (org: string, policy: Policy, portion: Portion, now: number) =>
+      portion.lock.withPermits(1)(
+        Effect.gen(function* () {
+          const window = Math.floor(now / windowMillis)
+          if (spend(portion, window)) return leftOf(policy, portion, now)
+          if (portion.window !== window || portion.left > 0) {
+            const lease = yield* ask(orgs.of(org).Lease({ policy, want: want(policy) }))
+            portion.window = window
+            portion.mine = lease.granted
+            portion.left = lease.left
+            if (spend(portion, window)) return leftOf(policy, portion, now)
           }
-        }
-        const left: OrgLeft = { policy, quota: quotas[policy], remaining: portion.mine + portion.left, resetSeconds }
-        return left
-      }),
+          return yield* new RateLimited({
+            detail: `At most ${quotas[policy]} such calls a minute.`,
+            retry_after_seconds: leftOf(policy, portion, now).resetSeconds,
+          })
+        }),
+      )
+
+    return {
+      /** Counts one call; over the quota it is refused with the time until the window ends. */
+      take: (org: string, policy: Policy) =>
+        Effect.flatMap(Clock.currentTimeMillis, (now) => {
+          const portion = portionOf(`${policy}/${org}`)
+          return spend(portion, Math.floor(now / windowMillis))
+            ? Effect.succeed(leftOf(policy, portion, now))
+            : fetchPortion(org, policy, portion, now)
+        }),
     }
   })
 

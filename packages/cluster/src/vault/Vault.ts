@@ -1,9 +1,9 @@
 /**
  * The Vault's store: values sealed under the Org's data key, the last versions of each kept. Called in process; each
- * operation is one statement or one transaction, and tenancy is in every one of them.
+ * operation is one statement, and tenancy is in every one of them.
  */
 import { makeUuidV7 } from "@svc/domain/Ids"
-import { type IfVersion, matches } from "@svc/domain/Precondition"
+import type { IfVersion } from "@svc/domain/Precondition"
 import {
   AccountDeleting,
   IdentityNotReady,
@@ -14,7 +14,8 @@ import {
 } from "@svc/domain/problems/Problem"
 import { maxValueBytes, namePattern, type Secret, type SecretValue, versionsKept } from "@svc/domain/vault/Vault"
 import { Clock, Context, Effect, Layer } from "effect"
-import { type DataKey, Sealing } from "../sealing/Sealing.ts"
+import { Sealing } from "../sealing/Sealing.ts"
+import * as Batched from "../store/Batched.ts"
 import { orUnavailable, Reads, Writes } from "../store/Database.ts"
 
 /** A namespace: the Org's own, or an Identity's of this Org. */
@@ -51,10 +52,11 @@ const view = (row: Row): Secret => ({
   updated_at: row.updated_at,
 })
 
-const place = (namespace: Namespace, secretId: string, version: number) => ({
+/** A version is sealed under an id of its own, since its number is only known with its commit. */
+const place = (namespace: Namespace, versionId: string) => ({
   table: "vault_version",
   column: "sealed",
-  row: `${secretId}/${version}`,
+  row: versionId,
   org: namespace.org,
 })
 
@@ -72,16 +74,46 @@ const make = Effect.gen(function* () {
   const inside = (namespace: Namespace) =>
     reads`s.org_id = ${namespace.org}::uuid and s.identity_id is not distinct from ${namespace.identity}::uuid`
 
-  /** Locks out deletion of the Org and of the Identity until the write is committed. */
-  const lockOwner = Effect.fnUntraced(function* (namespace: Namespace) {
-    const [org] = yield* writes<{ data_key: Uint8Array; status: string }>`
-      select data_key, status from org where id = ${namespace.org} for share`
-    if (org === undefined || org.status !== "active") {
-      return yield* new AccountDeleting({ detail: "The account is being deleted." })
-    }
+  const dataKeyRow = yield* Batched.make((orgs: ReadonlyArray<string>) =>
+    Effect.map(
+      reads<{ readonly asked: number; readonly data_key: Uint8Array; readonly status: string }>`
+        select n::int as asked, o.data_key, o.status from unnest(${orgs}::uuid[]) with ordinality as asked (id, n)
+        join org o on o.id = asked.id`,
+      Batched.inOrder(orgs),
+    ),
+  )
+  const deleting = new AccountDeleting({ detail: "The account is being deleted." })
+
+  const dataKeyOf = Effect.fnUntraced(function* (org: string) {
+    const row = yield* dataKeyRow(org)
+    if (row === undefined || row.status !== "active") return yield* deleting
+    return yield* Effect.orDie(sealing.openDataKey(org, row.data_key))
+  })
+
+  /** CTE `owner`: a row while neither the Org nor the Identity is being deleted, which it locks out. */
+  const owner = (namespace: Namespace) =>
+    namespace.identity === null
+      ? writes`owner as (select 1 from org where id = ${namespace.org}::uuid and status = 'active' for share)`
+      : writes`owner as (
+          select 1 from org o join identity i on i.org_id = o.id
+          where o.id = ${namespace.org}::uuid and o.status = 'active' and i.id = ${namespace.identity}::uuid and i.status = 'ready'
+          for share)`
+
+  /** CTEs that keep a version of what CTE `written` wrote, and forget the oldest. */
+  const versions = (versionId: string, sealed: Uint8Array, size: number, at: Date) => writes`
+    kept as (
+      insert into vault_version (secret_id, version, id, sealed, size, created_at)
+      select id, version, ${versionId}::uuid, ${sealed}::bytea, ${size}::int, ${at}::timestamptz from written
+    ),
+    forgotten as (
+      delete from vault_version v using written w where v.secret_id = w.id and v.version <= w.version - ${versionsKept}::int
+    )`
+
+  /** Why a write found nothing that it may write. */
+  const refusal = Effect.fnUntraced(function* (namespace: Namespace, name: string) {
     if (namespace.identity !== null) {
-      const [identity] = yield* writes<{ status: string }>`
-        select status from identity where id = ${namespace.identity} and org_id = ${namespace.org} for share`
+      const [identity] = yield* reads<{ status: string }>`
+        select status from identity where id = ${namespace.identity} and org_id = ${namespace.org}`
       if (identity === undefined) return yield* new NotFound({ detail: "There is no such Identity." })
       if (identity.status !== "ready") {
         return yield* new IdentityNotReady({
@@ -90,41 +122,24 @@ const make = Effect.gen(function* () {
         })
       }
     }
-    return yield* Effect.orDie(sealing.openDataKey(namespace.org, org.data_key))
-  })
-
-  const lockSecret = (namespace: Namespace, name: string) =>
-    Effect.map(
-      writes<Row>`select ${columns} from vault_secret s where ${inside(namespace)} and s.name = ${name} for update`,
-      ([row]) => row,
-    )
-
-  /** Writes the next version of a secret whose row is locked, and forgets the oldest. */
-  const append = Effect.fnUntraced(function* (
-    namespace: Namespace,
-    dataKey: DataKey,
-    secret: { readonly id: string; readonly version: number },
-    bytes: Uint8Array,
-    at: Date,
-  ) {
-    const sealed = yield* sealing.seal(dataKey, place(namespace, secret.id, secret.version), bytes)
-    yield* writes`
-      with made as (
-        insert into vault_version (secret_id, version, sealed, size, created_at)
-        values (${secret.id}, ${secret.version}, ${sealed}, ${bytes.length}, ${at})
-      )
-      delete from vault_version where secret_id = ${secret.id} and version <= ${secret.version - versionsKept}`
+    const [present] =
+      yield* reads<Row>`select ${columns} from vault_secret s where ${inside(namespace)} and s.name = ${name}`
+    return yield* new PreconditionFailed({
+      detail: present === undefined ? "The secret does not exist." : `The secret is at version ${present.version}.`,
+    })
   })
 
   const open = Effect.fnUntraced(function* (namespace: Namespace, name: string, version: number | undefined) {
-    const [row] = yield* reads<Row & { sealed: Uint8Array; data_key: Uint8Array; at: Date; shown: number }>`
-      select ${columns}, v.sealed, v.version as shown, v.created_at as at, o.data_key
+    const [row] = yield* reads<
+      Row & { sealed: Uint8Array; version_id: string; data_key: Uint8Array; at: Date; shown: number }
+    >`
+      select ${columns}, v.sealed, v.id as version_id, v.version as shown, v.created_at as at, o.data_key
       from vault_secret s join org o on o.id = s.org_id
       join vault_version v on v.secret_id = s.id and v.version = ${version === undefined ? reads`s.version` : reads`${version}::int`}
       where ${inside(namespace)} and s.name = ${name}`
     if (row === undefined) return yield* missing
     const dataKey = yield* Effect.orDie(sealing.openDataKey(namespace.org, row.data_key))
-    const bytes = yield* Effect.orDie(sealing.open(dataKey, place(namespace, row.id, row.shown), row.sealed))
+    const bytes = yield* Effect.orDie(sealing.open(dataKey, place(namespace, row.version_id), row.sealed))
     return { row, bytes }
   })
 
@@ -161,75 +176,65 @@ const make = Effect.gen(function* () {
     }, orUnavailable),
 
     /** Creates the secret or writes its next version; a description that is left out stays. */
-    put: Effect.fn("Vault.put")(
-      function* (
-        namespace: Namespace,
-        name: string,
-        secret: { readonly value: string; readonly description?: string | null },
-        condition: WriteCondition,
-      ) {
-        yield* checkName(name)
-        const bytes = new TextEncoder().encode(secret.value)
-        if (bytes.length > maxValueBytes) {
-          return yield* new PayloadTooLarge({ detail: `A value has at most ${maxValueBytes} bytes.` })
-        }
-        const at = yield* now
-        const dataKey = yield* lockOwner(namespace)
-        const id = yield* makeUuidV7
-        // Two first writes at once: the second waits here for the first and finds its row.
-        const [made] = yield* writes<Row>`
-          insert into vault_secret as s (id, org_id, identity_id, name, description, version, size, created_at, updated_at)
-          select ${id}::uuid, ${namespace.org}::uuid, ${namespace.identity}::uuid, ${name}::text, ${secret.description ?? null}::text, 1,
-                 ${bytes.length}::int, ${at}::timestamptz, ${at}::timestamptz
-          where ${!condition.ifPresent}::boolean
-          on conflict (org_id, identity_id, name) do nothing
-          returning ${columns}`
-        if (made !== undefined) {
-          yield* append(namespace, dataKey, made, bytes, at)
-          return { secret: view(made), created: true }
-        }
-        const before = yield* lockSecret(namespace, name)
-        if (before === undefined || condition.ifAbsent || !matches(condition.ifVersion, before.version)) {
-          return yield* new PreconditionFailed({
-            detail: before === undefined ? "The secret does not exist." : `The secret is at version ${before.version}.`,
-          })
-        }
-        const [row] = yield* writes<Row>`
-          update vault_secret s
-          set version = version + 1, size = ${bytes.length}, updated_at = ${at},
-              description = ${secret.description === undefined ? before.description : secret.description}::text
-          where id = ${before.id} returning ${columns}`
-        yield* append(namespace, dataKey, row!, bytes, at)
-        return { secret: view(row!), created: false }
-      },
-      (write) => writes.withTransaction(write),
-      orUnavailable,
-    ),
+    put: Effect.fn("Vault.put")(function* (
+      namespace: Namespace,
+      name: string,
+      secret: { readonly value: string; readonly description?: string | null },
+      condition: WriteCondition,
+    ) {
+      yield* checkName(name)
+      const bytes = new TextEncoder().encode(secret.value)
+      if (bytes.length > maxValueBytes) {
+        return yield* new PayloadTooLarge({ detail: `A value has at most ${maxValueBytes} bytes.` })
+      }
+      const at = yield* now
+      const id = yield* makeUuidV7
+      const versionId = yield* makeUuidV7
+      const sealed = yield* sealing.seal(yield* dataKeyOf(namespace.org), place(namespace, versionId), bytes)
+      const description = secret.description ?? null
+      const change = writes`
+        version = s.version + 1, size = ${bytes.length}::int, updated_at = ${at}::timestamptz,
+        description = ${secret.description === undefined ? writes`s.description` : writes`${description}::text`}`
+      const current =
+        condition.ifVersion === null ? writes`true` : writes`s.version = any(${[...condition.ifVersion]}::int[])`
+      const written = condition.ifPresent
+        ? writes`written as (
+            update vault_secret s set ${change} from owner
+            where ${inside(namespace)} and s.name = ${name} and ${current} returning ${columns}, false as created)`
+        : writes`written as (
+            insert into vault_secret as s (id, org_id, identity_id, name, description, version, size, created_at, updated_at)
+            select ${id}::uuid, ${namespace.org}::uuid, ${namespace.identity}::uuid, ${name}::text, ${description}::text, 1,
+                   ${bytes.length}::int, ${at}::timestamptz, ${at}::timestamptz
+            from owner
+            on conflict (org_id, identity_id, name) ${condition.ifAbsent ? writes`do nothing` : writes`do update set ${change}`}
+            returning ${columns}, s.id = ${id}::uuid as created)`
+      const [row] = yield* writes<Row & { created: boolean }>`
+        with ${owner(namespace)}, ${written}, ${versions(versionId, sealed, bytes.length, at)} select * from written`
+      return row === undefined ? yield* refusal(namespace, name) : { secret: view(row), created: row.created }
+    }, orUnavailable),
 
     /** Makes an earlier version the present one, as a new version. */
-    restore: Effect.fn("Vault.restore")(
-      function* (namespace: Namespace, name: string, version: number, condition: IfVersion) {
-        yield* checkName(name)
-        const at = yield* now
-        const dataKey = yield* lockOwner(namespace)
-        const before = yield* lockSecret(namespace, name)
-        if (before === undefined) return yield* missing
-        if (!matches(condition, before.version)) {
-          return yield* new PreconditionFailed({ detail: `The secret is at version ${before.version}.` })
-        }
-        const [kept] = yield* writes<{ sealed: Uint8Array }>`
-          select sealed from vault_version where secret_id = ${before.id} and version = ${version}`
-        if (kept === undefined) return yield* new NotFound({ detail: "This version is not kept." })
-        const bytes = yield* Effect.orDie(sealing.open(dataKey, place(namespace, before.id, version), kept.sealed))
-        const [row] = yield* writes<Row>`
-          update vault_secret s set version = version + 1, size = ${bytes.length}, updated_at = ${at}
-          where id = ${before.id} returning ${columns}`
-        yield* append(namespace, dataKey, row!, bytes, at)
-        return view(row!)
-      },
-      (write) => writes.withTransaction(write),
-      orUnavailable,
-    ),
+    restore: Effect.fn("Vault.restore")(function* (
+      namespace: Namespace,
+      name: string,
+      version: number,
+      condition: IfVersion,
+    ) {
+      yield* checkName(name)
+      const { bytes } = yield* open(namespace, name, version)
+      const at = yield* now
+      const versionId = yield* makeUuidV7
+      const sealed = yield* sealing.seal(yield* dataKeyOf(namespace.org), place(namespace, versionId), bytes)
+      const current = condition === null ? writes`true` : writes`s.version = any(${[...condition]}::int[])`
+      const [row] = yield* writes<Row>`
+        with ${owner(namespace)},
+        written as (
+          update vault_secret s set version = s.version + 1, size = ${bytes.length}::int, updated_at = ${at}::timestamptz from owner
+          where ${inside(namespace)} and s.name = ${name} and ${current} returning ${columns}
+        ),
+        ${versions(versionId, sealed, bytes.length, at)} select * from written`
+      return row === undefined ? yield* refusal(namespace, name) : view(row)
+    }, orUnavailable),
 
     /** The name and every version of its value are gone. */
     remove: Effect.fn("Vault.remove")(function* (namespace: Namespace, name: string) {

@@ -43,6 +43,7 @@ const statements = [
   `create table vault_version (
     secret_id uuid not null references vault_secret on delete cascade,
     version integer not null,
+    id uuid not null,
     sealed bytea not null,
     size integer not null,
     created_at timestamptz not null,
