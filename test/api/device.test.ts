@@ -81,6 +81,17 @@ describe("device login", () => {
     expect((await decide(started.user_code, "approve", secrets.identity_key)).body.code).toBe("admin_required")
   })
 
+  it("gives its key to one of the polls that wait while it is approved", async () => {
+    for (let round = 0; round < 5; round++) {
+      const started = await start()
+      const polls = Array.from({ length: 20 }, () => poll(started.device_code))
+      expect((await decide(started.user_code, "approve")).status).toBe(204)
+      const answers = [...(await Promise.all(polls)), await poll(started.device_code)]
+      expect(answers.filter(({ status }) => status === 200)).toHaveLength(1)
+      expect(answers.filter(({ status }) => status >= 500)).toHaveLength(0)
+    }
+  })
+
   it("gives its key to exactly one of fifty polls, and one decision of two", async () => {
     const started = await start()
     const decisions = await Promise.all([decide(started.user_code, "approve"), decide(started.user_code, "deny")])

@@ -2,6 +2,7 @@
 import { run } from "../rig/Report.ts"
 import * as Cluster from "./Cluster.ts"
 import * as Mail from "./Mail.ts"
+import * as Surface from "./Surface.ts"
 import * as Webhooks from "./Webhooks.ts"
 
 await run({
@@ -16,4 +17,9 @@ await run({
   "store-killed": Cluster.storeKilled,
   "hostile-smtp": Mail.hostileSmtp,
   "webhook-storm": Webhooks.webhookStorm,
+  "device-race": Surface.deviceRace,
+  credential: Surface.credential,
+  canary: Surface.canary,
+  "hostile-http": Surface.hostileHttp,
+  "kill-delete": Surface.killDelete,
 })

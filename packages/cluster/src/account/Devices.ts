@@ -48,13 +48,17 @@ interface PollRow extends ViewRow {
   readonly too_fast: boolean
   readonly interval_seconds: number
   readonly sealed_key: Uint8Array | null
-  readonly data_key: Uint8Array | null
   readonly org_id: string | null
   readonly key_id: string | null
-  readonly key_name: string | null
-  readonly token_prefix: string | null
-  readonly key_created_at: Date | null
-  readonly key_revoked_at: Date | null
+}
+
+interface KeyRow {
+  readonly id: string
+  readonly name: string
+  readonly token_prefix: string
+  readonly created_at: Date
+  readonly revoked_at: Date | null
+  readonly data_key: Uint8Array
 }
 
 const now = Effect.map(Clock.currentTimeMillis, (millis) => new Date(millis))
@@ -166,9 +170,10 @@ const make = Effect.gen(function* () {
     }, orUnavailable),
 
     /** What the terminal asks again and again: the key, or why not (RFC 8628 section 3.5). */
-    poll: Effect.fn("Devices.poll")(function* (deviceCode: string) {
-      const at = yield* now
-      const [row] = yield* sql<PollRow>`
+    poll: Effect.fn("Devices.poll")(
+      function* (deviceCode: string) {
+        const at = yield* now
+        const [row] = yield* sql<PollRow>`
         with found as (
           select *, coalesce(polled_at > ${at}::timestamptz - make_interval(secs => interval_seconds), false) as too_fast
           from device_authorization where device_hash = ${sha256(deviceCode)} for update
@@ -182,36 +187,43 @@ const make = Effect.gen(function* () {
           set polled_at = ${at}, interval_seconds = d.interval_seconds + case when found.too_fast then 5 else 0 end
           from found where d.id = found.id and found.status = 'pending' and found.expires_at > ${at} returning d.id
         )
-        select found.*, exists (select from collected) as collected, o.data_key, k.name as key_name, k.token_prefix,
-               k.created_at as key_created_at, k.revoked_at as key_revoked_at
-        from found left join org o on o.id = found.org_id left join api_key k on k.id = found.key_id`
-      if (row === undefined) return yield* new DeviceCodeInvalid({ detail: "The device code is unknown." })
-      const status = statusAt(row, at)
-      if (status === "expired") return yield* new DeviceCodeExpired({ detail: "The device code has expired." })
-      if (status === "denied") return yield* new DeviceCodeDenied({ detail: "The account holder denied the login." })
-      if (status === "pending") {
-        const wait = row.interval_seconds + (row.too_fast ? 5 : 0)
-        return yield* row.too_fast
-          ? new SlowDown({ detail: `Polls must be ${wait} seconds apart.`, retry_after_seconds: wait })
-          : new AuthorizationPending({ detail: "The login is not confirmed yet.", retry_after_seconds: wait })
-      }
-      if (!row.collected || row.sealed_key === null || row.org_id === null || row.data_key === null) {
-        return yield* new DeviceCodeUsed({ detail: "The key was collected already." })
-      }
-      const dataKey = yield* Effect.orDie(sealing.openDataKey(row.org_id, row.data_key))
-      const token = yield* Effect.orDie(sealing.open(dataKey, keyPlace(row.org_id, row.id), row.sealed_key))
-      const api_key: ApiKey = {
-        id: row.key_id!,
-        name: row.key_name!,
-        scope: "org",
-        identity_id: null,
-        token_prefix: row.token_prefix!,
-        created_at: row.key_created_at!,
-        last_used_at: null,
-        revoked_at: row.key_revoked_at,
-      }
-      return { key: new TextDecoder().decode(token), api_key }
-    }, orUnavailable),
+        select found.*, exists (select from collected) as collected from found`
+        if (row === undefined) return yield* new DeviceCodeInvalid({ detail: "The device code is unknown." })
+        const status = statusAt(row, at)
+        if (status === "expired") return yield* new DeviceCodeExpired({ detail: "The device code has expired." })
+        if (status === "denied") return yield* new DeviceCodeDenied({ detail: "The account holder denied the login." })
+        if (status === "pending") {
+          const wait = row.interval_seconds + (row.too_fast ? 5 : 0)
+          return yield* row.too_fast
+            ? new SlowDown({ detail: `Polls must be ${wait} seconds apart.`, retry_after_seconds: wait })
+            : new AuthorizationPending({ detail: "The login is not confirmed yet.", retry_after_seconds: wait })
+        }
+        if (!row.collected || row.sealed_key === null || row.org_id === null) {
+          return yield* new DeviceCodeUsed({ detail: "The key was collected already." })
+        }
+        // A statement of its own: the one above may have waited for the approval, and saw nothing else of its commit.
+        const [minted] = yield* sql<KeyRow>`
+        select k.id, k.name, k.token_prefix, k.created_at, k.revoked_at, o.data_key
+        from api_key k join org o on o.id = k.org_id where k.id = ${row.key_id}`
+        if (minted === undefined) return yield* new DeviceCodeUsed({ detail: "The key is gone." })
+        const dataKey = yield* Effect.orDie(sealing.openDataKey(row.org_id, minted.data_key))
+        const token = yield* Effect.orDie(sealing.open(dataKey, keyPlace(row.org_id, row.id), row.sealed_key))
+        const api_key: ApiKey = {
+          id: minted.id,
+          name: minted.name,
+          scope: "org",
+          identity_id: null,
+          token_prefix: minted.token_prefix,
+          created_at: minted.created_at,
+          last_used_at: null,
+          revoked_at: minted.revoked_at,
+        }
+        return { key: new TextDecoder().decode(token), api_key }
+      },
+      // Collected with the answer's parts at hand, or not at all. What a refusal noted stays noted.
+      (poll) => Effect.flatMap(sql.withTransaction(Effect.result(poll)), Effect.fromResult),
+      orUnavailable,
+    ),
   }
 })
 
