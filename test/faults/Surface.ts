@@ -294,3 +294,39 @@ export const killDelete = async (): Promise<Row> => {
     await deployment.stop()
   }
 }
+
+/** Three API processes, one Org: together they let through what one would. */
+export const limits = async (): Promise<Row> => {
+  const deployment = await deploy()
+  const quota = 600
+  try {
+    const env = { SVC_LIMIT_CALLS: String(quota) }
+    const first = await deployment.start(["api", "actors"], env)
+    const bases = [first, await deployment.start(["api"], env), await deployment.start(["api"], env)].map(
+      ({ base }) => base,
+    )
+    const { session } = await signUp(first.base)
+    // One whole window: from its begin, for most of its length.
+    await sleep(60_500 - (Date.now() % 60_000))
+    const end = Date.now() + 20_000
+    let passed = 0
+    let refused = 0
+    await Promise.all(
+      Array.from({ length: 24 }, async (_, worker) => {
+        while (Date.now() < end) {
+          const { status } = await call(bases[worker % 3]!, "GET", "/api/auth/whoami", { token: session })
+          if (status === 200) passed++
+          else refused++
+        }
+      }),
+    )
+    return {
+      id: "limits",
+      ok: passed <= quota && passed >= quota * 0.9 && refused > 0,
+      what: `one Org calling three API processes as fast as it can within one window of ${quota}`,
+      figures: { passed, refused },
+    }
+  } finally {
+    await deployment.stop()
+  }
+}

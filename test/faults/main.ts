@@ -22,4 +22,5 @@ await run({
   canary: Surface.canary,
   "hostile-http": Surface.hostileHttp,
   "kill-delete": Surface.killDelete,
+  limits: Surface.limits,
 })
