@@ -31,7 +31,11 @@ describe("the card", () => {
       default_input_modes: ["text/plain"],
       skills: [],
       interfaces: [
-        { url: `http://${handle}.tunnel.localhost:8081`, protocol_binding: "JSONRPC", protocol_version: "1.0" },
+        {
+          url: `http://${handle}.tunnel.localhost:${service.edgePort}`,
+          protocol_binding: "JSONRPC",
+          protocol_version: "1.0",
+        },
       ],
     })
     expect(body.card).toMatchObject({

@@ -147,6 +147,7 @@ describe("health", () => {
     expect(body.components.map(({ name }: { name: string }) => name).sort()).toEqual([
       "cluster",
       "database",
+      "edge",
       "smtp",
       "tunnel_ports",
     ])

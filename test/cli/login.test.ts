@@ -1,5 +1,7 @@
 import { spawn } from "node:child_process"
 import { mkdtempSync, rmSync, statSync } from "node:fs"
+import { createServer, request } from "node:http"
+import type { AddressInfo } from "node:net"
 import * as os from "node:os"
 import * as path from "node:path"
 import { Client } from "@modelcontextprotocol/sdk/client/index.js"
@@ -31,7 +33,7 @@ const svc = (...args: ReadonlyArray<string>) => {
   child.stdout.on("data", (chunk: Buffer) => (out += chunk.toString()))
   child.stderr.on("data", (chunk: Buffer) => (errors += chunk.toString()))
   const ended = new Promise<number | null>((resolve) => child.once("close", resolve))
-  return { out: () => out, errors: () => errors, ended }
+  return { out: () => out, errors: () => errors, ended, stop: () => child.kill() }
 }
 
 describe("svc", () => {
@@ -73,6 +75,46 @@ describe("svc", () => {
     const refused = await client.callTool({ name: "svc_identity_get", arguments: { handle: "nobody-here" } })
     expect(refused).toMatchObject({ isError: true, structuredContent: { code: "not_found" } })
     await client.close()
+  })
+
+  it("gives a local port a public address", { timeout: 30_000 }, async () => {
+    const { handle } = await makeIdentity(service.base, session)
+    const origin = createServer((_, outgoing) => outgoing.end("from the laptop"))
+    await new Promise<void>((resolve) => origin.listen(0, "127.0.0.1", resolve))
+    const { port } = origin.address() as AddressInfo
+    const tunnel = svc("tunnel", String(port), "--handle", handle)
+    await eventually(
+      async () => tunnel.out(),
+      (out) => out.includes(`http://${handle}.tunnel.localhost`),
+    )
+    const answer = await fetch(`http://127.0.0.1:${service.edgePort}/some/path`, {
+      headers: { host: `${handle}.tunnel.localhost` },
+    }).catch(() => undefined)
+    // `fetch` does not let Host be set; the edge then knows no such name, which is an answer too.
+    expect(answer?.status).toBe(404)
+    await new Promise<void>((resolve, reject) => {
+      request(
+        {
+          host: "127.0.0.1",
+          port: service.edgePort,
+          path: "/some/path",
+          headers: { host: `${handle}.tunnel.localhost` },
+        },
+        (incoming) => {
+          incoming.on("data", (chunk: Buffer) => expect(chunk.toString()).toBe("from the laptop"))
+          incoming.on("end", resolve)
+        },
+      )
+        .on("error", reject)
+        .end()
+    })
+    await eventually(
+      async () => tunnel.out(),
+      (out) => out.includes("GET /some/path"),
+    )
+    tunnel.stop()
+    await tunnel.ended
+    origin.close()
   })
 
   it("logs out", { timeout: 30_000 }, async () => {

@@ -3,6 +3,7 @@ import { run } from "../rig/Report.ts"
 import * as Cluster from "./Cluster.ts"
 import * as Mail from "./Mail.ts"
 import * as Surface from "./Surface.ts"
+import * as Tunnel from "./Tunnel.ts"
 import * as Webhooks from "./Webhooks.ts"
 
 await run({
@@ -23,4 +24,6 @@ await run({
   "hostile-http": Surface.hostileHttp,
   "kill-delete": Surface.killDelete,
   limits: Surface.limits,
+  "kill-edge": Tunnel.killEdge,
+  "drain-edge": Tunnel.drainEdge,
 })

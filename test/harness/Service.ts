@@ -16,10 +16,11 @@ export interface ServiceOptions {
 
 export const startService = async (options: ServiceOptions = {}) => {
   const database = await makeDatabase()
-  const [httpPort, smtpPort] = [await freePort(), await freePort()]
+  const [httpPort, smtpPort, edgePort] = [await freePort(), await freePort(), await freePort()]
   const env = {
     SVC_HTTP_PORT: String(httpPort),
     SVC_SMTP_PORT: String(smtpPort),
+    SVC_EDGE_PORT: String(edgePort),
     SVC_MASTER_KEY: Buffer.alloc(32, 7).toString("base64"),
     SVC_DATA_DIR: path.join(os.tmpdir(), "svc-test-unused"),
     ...unlimited,
@@ -39,6 +40,7 @@ export const startService = async (options: ServiceOptions = {}) => {
     base: settings.baseUrl,
     httpPort,
     smtpPort,
+    edgePort,
     /** The store itself, to look at what the interface does not show. */
     query: <A extends object>(run: (sql: Stores.Writes["Service"]) => Effect.Effect<ReadonlyArray<A>, unknown>) =>
       Effect.runPromise(

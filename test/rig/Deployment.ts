@@ -12,6 +12,7 @@ export interface Process {
   readonly roles: ReadonlyArray<string>
   readonly base: string
   readonly smtpPort: number
+  readonly edgePort: number
   readonly child: ChildProcess
   readonly output: () => string
   /** Resolves with the exit code or signal. */
@@ -50,13 +51,14 @@ export const deploy = async (options: { readonly keep?: boolean } = {}): Promise
   const processes: Array<Process> = []
 
   const start: Deployment["start"] = async (roles = [], env = {}) => {
-    const [http, smtp] = [await freePort(), await freePort()]
+    const [http, smtp, edge] = [await freePort(), await freePort(), await freePort()]
     const child = spawn(process.execPath, [main, "serve", ...roles.flatMap((role) => ["--role", role])], {
       env: {
         PATH: process.env["PATH"],
         SVC_DATA_DIR: directory,
         SVC_HTTP_PORT: String(http),
         SVC_SMTP_PORT: String(smtp),
+        SVC_EDGE_PORT: String(edge),
         SVC_IDENTITY_QUOTA: "1000000",
         ...unlimited,
         ...env,
@@ -70,6 +72,7 @@ export const deploy = async (options: { readonly keep?: boolean } = {}): Promise
       roles,
       base: `http://localhost:${http}`,
       smtpPort: smtp,
+      edgePort: edge,
       child,
       output: () => output,
       gone: new Promise((resolve) => child.once("exit", (code, signal) => resolve(code ?? signal ?? "gone"))),

@@ -7,13 +7,14 @@ import { apiVersion } from "@svc/domain/Api"
 import * as Account from "./account/Commands.ts"
 import * as Mcp from "./mcp/Command.ts"
 import * as Serve from "./serve/Command.ts"
+import * as Tunnel from "./tunnel/Command.ts"
 
 /** Text for people at a terminal, a line of JSON per entry for machines. */
 const logger = process.stdout.isTTY ? Logger.consolePretty() : Logger.consoleJson
 
 const svc = Command.make("svc").pipe(
   Command.withDescription("The agent identity service and its client."),
-  Command.withSubcommands([Serve.command, ...Account.commands, Mcp.command]),
+  Command.withSubcommands([Serve.command, ...Account.commands, Mcp.command, Tunnel.command]),
 )
 
 /** What went wrong in words, where it is the operator's to mend. */

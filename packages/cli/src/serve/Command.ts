@@ -10,6 +10,7 @@ const banner = (settings: Settings, store: Store.Store, roles: ReadonlySet<Serve
   const lines = [
     ...(roles.has("api") ? [`  API        ${settings.baseUrl}`] : []),
     ...(roles.has("mail") ? [`  SMTP       ${settings.host}:${settings.smtpPort}  (*@${settings.mailDomain})`] : []),
+    ...(roles.has("edge") ? [`  Tunnels    ${settings.host}:${settings.edgePort}  (*.${settings.tunnelDomain})`] : []),
     `  Data       ${store.place}`,
     `  Roles      ${[...roles].join(", ")}${settings.environment === "development" ? "  (development)" : ""}`,
   ]

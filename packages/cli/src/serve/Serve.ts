@@ -34,6 +34,7 @@ import { ServiceKey } from "@svc/cluster/sealing/ServiceKey"
 import * as Database from "@svc/cluster/store/Database"
 import * as Housekeeping from "@svc/cluster/store/Housekeeping"
 import * as Migrations from "@svc/cluster/store/Migrations"
+import { TunnelLinks } from "@svc/cluster/tunnel/TunnelLinks"
 import * as TunnelPorts from "@svc/cluster/tunnel/TunnelPorts"
 import { Vault } from "@svc/cluster/vault/Vault"
 import { Deliveries } from "@svc/cluster/webhooks/Deliveries"
@@ -45,12 +46,13 @@ import { Reception } from "@svc/mail-gateway/mail/Reception"
 import { Resolver } from "@svc/mail-gateway/mail/Resolver"
 import * as Smtp from "@svc/mail-gateway/mail/Smtp"
 import { SystemMail } from "@svc/mail-gateway/mail/SystemMail"
+import * as Edge from "@svc/tunnel-edge/edge/Edge"
 import { Effect, Layer, Option } from "effect"
 import * as MasterKey from "./MasterKey.ts"
 import type { Settings } from "./Settings.ts"
 import * as Store from "./Store.ts"
 
-export const roles = ["api", "actors", "mail"] as const
+export const roles = ["api", "actors", "mail", "edge"] as const
 export type Role = (typeof roles)[number]
 
 const addresses = (settings: Settings) =>
@@ -166,6 +168,14 @@ const mail = (settings: Settings, parts: Parts) =>
     Layer.provide(Identities.layer),
   )
 
+const edge = (settings: Settings) =>
+  Edge.layer({
+    host: settings.host,
+    port: settings.edgePort,
+    address: Option.getOrUndefined(settings.edgeAddress),
+    tls: Option.getOrUndefined(settings.edgeTls),
+  }).pipe(Layer.provide([CredentialLookup.layer, TunnelLinks.layer, Identities.layer]))
+
 const cluster = (settings: Settings, carriesActors: boolean) => {
   const tls = Option.getOrUndefined(settings.runnerTls)
   return carriesActors
@@ -187,6 +197,7 @@ export const layer = (settings: Settings, store: Store.Store, wanted: ReadonlySe
     wanted.has("actors") ? actors(settings, parts) : Layer.empty,
     wanted.has("api") ? api(settings) : Layer.empty,
     wanted.has("mail") ? mail(settings, parts) : Layer.empty,
+    wanted.has("edge") ? edge(settings) : Layer.empty,
     Store.diskHealth(store),
   ).pipe(
     Layer.provide(Layer.merge(cluster(settings, wanted.has("actors")), guardedClient(settings))),

@@ -44,6 +44,10 @@ const raw = Config.all({
   smtpTls: Config.option(
     Config.all({ cert: Config.String("SVC_SMTP_TLS_CERT"), key: Config.String("SVC_SMTP_TLS_KEY") }),
   ),
+  edgeTls: Config.option(
+    Config.all({ cert: Config.String("SVC_EDGE_TLS_CERT"), key: Config.String("SVC_EDGE_TLS_KEY") }),
+  ),
+  edgeAddress: text("SVC_EDGE_ADDRESS"),
   relayUrl: secret("SVC_SMTP_RELAY_URL"),
   systemFrom: text("SVC_SYSTEM_FROM"),
   postmasterTo: text("SVC_POSTMASTER_TO"),

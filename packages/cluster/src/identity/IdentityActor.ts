@@ -23,6 +23,7 @@ import * as MailSettings from "../mail/MailSettings.ts"
 import { Sealing } from "../sealing/Sealing.ts"
 import { Writes } from "../store/Database.ts"
 import { Timing } from "../Timing.ts"
+import * as TunnelLinks from "../tunnel/TunnelLinks.ts"
 import * as DeliveryQueue from "../webhooks/DeliveryQueue.ts"
 import * as Webhooks from "../webhooks/Webhooks.ts"
 import { rotate } from "./KeyRotation.ts"
@@ -282,6 +283,14 @@ export const layer = (limits: IdentityLimits) =>
           onReady(payload.org_id, (identity, fence, at) =>
             Effect.provideService(Webhooks.rotateSecret(sql, identity, fence, payload.secret_id, at), Sealing, sealing),
           ).pipe(Effect.tap(deliveries.secretsChanged)),
+
+        TunnelChanged: Effect.fnUntraced(function* () {
+          const { identity } = yield* ownership.state
+          if (identity?.status !== "ready") return
+          const at = yield* now
+          const queued = yield* ownership.write((_, fence) => TunnelLinks.noteChange(sql, identity, fence, at))
+          yield* wakeFor(queued)
+        }),
 
         RegisterWebhook: ({ payload }) =>
           onReady(payload.org_id, (identity, fence, at) =>

@@ -24,6 +24,7 @@ interface Row {
   readonly ready_at: Date | null
   readonly created_at: Date
   readonly port: number | null
+  readonly connected: boolean
   readonly first: boolean
   readonly signed_up_at: Date
 }
@@ -49,7 +50,7 @@ const view = (book: AddressBook, row: Row): Identity => ({
     hostname: tunnelHostname(book, row.handle),
     port: row.port,
     url: tunnelUrl(book, row.handle),
-    connected: false,
+    connected: row.connected,
   },
   saga: sagaOf(row.saga),
   onboarding:
@@ -82,7 +83,7 @@ const make = Effect.gen(function* () {
   const book = yield* Addresses
   const sealing = yield* Sealing
 
-  const columns = sql`i.id, i.handle, i.status, i.saga, i.ready_at, i.created_at, p.port,
+  const columns = sql`i.id, i.handle, i.status, i.saga, i.ready_at, i.created_at, i.tunnel_connected as connected, p.port,
     coalesce(o.first_ready_identity = i.id, false) as first, o.created_at as signed_up_at
     from identity i join org o on o.id = i.org_id left join tunnel_port p on p.identity_id = i.id`
   const missing = Effect.fail(new NotFound({ detail: "There is no such Identity." }))

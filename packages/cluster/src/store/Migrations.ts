@@ -9,8 +9,14 @@ import { Unhurried } from "./Database.ts"
 import { core } from "./migrations/0001_core.ts"
 import { dueDeliveries } from "./migrations/0002_due_deliveries.ts"
 import { surface } from "./migrations/0003_surface.ts"
+import { tunnelLinks } from "./migrations/0004_tunnel_links.ts"
 
-const migrations = { "0001_core": core, "0002_due_deliveries": dueDeliveries, "0003_surface": surface }
+const migrations = {
+  "0001_core": core,
+  "0002_due_deliveries": dueDeliveries,
+  "0003_surface": surface,
+  "0004_tunnel_links": tunnelLinks,
+}
 
 /** Any constant that no other user of the database takes: "svc" in ASCII. */
 const lockKey = 0x73_76_63

@@ -146,6 +146,8 @@ export const RemoveMessage = Rpc.make("RemoveMessage", {
   payload: { ...tenant, message_id: Uuid },
   error: failures(NotFound),
 })
+/** The Identity's links changed: whether it is connected is looked up, and a change raises its Event. */
+export const TunnelChanged = Rpc.make("TunnelChanged", { error: failures() })
 /** Answers when a message newer than `after` (a public id; null: any) is there, or when `seconds` have passed. */
 export const AwaitMessage = Rpc.make("AwaitMessage", {
   payload: { ...tenant, seconds: Schema.Int, after: Schema.NullOr(Schema.String) },
@@ -176,6 +178,7 @@ export const IdentityActor = Entity.fromRpcGroup(
     TestWebhook,
     RotateSecret,
     Replay,
+    TunnelChanged,
   )
     // A write's handler runs to its end even when its caller has gone, so that memory and store stay one.
     .annotateRpcs(ClusterSchema.Uninterruptible, "server")

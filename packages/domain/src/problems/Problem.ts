@@ -69,6 +69,14 @@ export class PreconditionFailed extends problem<PreconditionFailed>()("precondit
 export class IdempotencyKeyReused extends problem<IdempotencyKeyReused>()("idempotency_key_reused") {}
 export class IdempotencyKeyInProgress extends problem<IdempotencyKeyInProgress>()("idempotency_key_in_progress") {}
 export class MailRelayUnavailable extends problem<MailRelayUnavailable>()("mail_relay_unavailable") {}
+export class TunnelAgentOffline extends problem<TunnelAgentOffline>()("tunnel_agent_offline") {}
+export class TunnelNotFound extends problem<TunnelNotFound>()("tunnel_not_found") {}
+export class TunnelLocalRefused extends problem<TunnelLocalRefused>()("tunnel_local_refused") {}
+export class TunnelLinkLost extends problem<TunnelLinkLost>()("tunnel_link_lost") {}
+export class TunnelLocalTimeout extends problem<TunnelLocalTimeout>()("tunnel_local_timeout") {}
+export class TunnelTransferBlocked extends problem<TunnelTransferBlocked>()("tunnel_transfer_blocked") {}
+export class TunnelDuplicateEdge extends problem<TunnelDuplicateEdge>()("tunnel_duplicate_edge") {}
+export class TunnelClientOutdated extends problem<TunnelClientOutdated>()("tunnel_client_outdated") {}
 export class PayloadTooLarge extends problem<PayloadTooLarge>()("payload_too_large") {}
 export class UnsupportedMediaType extends problem<UnsupportedMediaType>()("unsupported_media_type") {}
 export class RateLimited extends problem<RateLimited>()("rate_limited") {}
@@ -115,6 +123,14 @@ export const byCode = {
   idempotency_key_reused: IdempotencyKeyReused,
   idempotency_key_in_progress: IdempotencyKeyInProgress,
   mail_relay_unavailable: MailRelayUnavailable,
+  tunnel_agent_offline: TunnelAgentOffline,
+  tunnel_not_found: TunnelNotFound,
+  tunnel_local_refused: TunnelLocalRefused,
+  tunnel_link_lost: TunnelLinkLost,
+  tunnel_local_timeout: TunnelLocalTimeout,
+  tunnel_transfer_blocked: TunnelTransferBlocked,
+  tunnel_duplicate_edge: TunnelDuplicateEdge,
+  tunnel_client_outdated: TunnelClientOutdated,
   payload_too_large: PayloadTooLarge,
   unsupported_media_type: UnsupportedMediaType,
   rate_limited: RateLimited,

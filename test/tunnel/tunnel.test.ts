@@ -1,0 +1,408 @@
+import { createHash, randomBytes } from "node:crypto"
+import { createServer as createHttpServer, type RequestListener, request, type Server } from "node:http"
+import { connect, createServer, type Socket } from "node:net"
+import { connectTunnel, type Tunnel, TunnelRefused } from "@svc/tunnel-edge/agent/Agent"
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { call, makeIdentity, signUp } from "../harness/Client.ts"
+import { eventually, startService, type TestService } from "../harness/Service.ts"
+import { freePort } from "../rig/Ports.ts"
+
+let service: TestService
+let session: string
+let ada: Awaited<ReturnType<typeof makeIdentity>>
+let origin: Server
+let originPort: number
+let tunnel: Tunnel
+
+/** What an application behind a tunnel may be. */
+const application: RequestListener = (incoming, outgoing) => {
+  const url = new URL(incoming.url ?? "/", "http://x")
+  switch (url.pathname) {
+    case "/echo": {
+      const hash = createHash("sha256")
+      let bytes = 0
+      incoming.on("data", (chunk: Buffer) => {
+        hash.update(chunk)
+        bytes += chunk.length
+      })
+      incoming.on("end", () =>
+        outgoing.end(JSON.stringify({ bytes, sha256: hash.digest("hex"), trailers: incoming.trailers })),
+      )
+      return
+    }
+    case "/headers":
+      return void outgoing.end(JSON.stringify({ headers: incoming.headers, raw: incoming.rawHeaders }))
+    case "/large": {
+      const chunk = Buffer.alloc(256 * 1024, 7)
+      let left = Number(url.searchParams.get("chunks"))
+      const pour = () => {
+        while (left > 0) {
+          left--
+          if (!outgoing.write(chunk)) return
+        }
+        outgoing.end()
+      }
+      outgoing.on("drain", pour)
+      return pour()
+    }
+    case "/events": {
+      outgoing.writeHead(200, { "content-type": "text/event-stream" })
+      let n = 0
+      const timer = setInterval(() => outgoing.write(`data: ${n++}\n\n`), 20)
+      outgoing.on("close", () => clearInterval(timer))
+      return
+    }
+    case "/early":
+      outgoing.writeEarlyHints({ link: "</style.css>; rel=preload" })
+      return void outgoing.end("after hints")
+    default:
+      outgoing.end(`hello ${incoming.method} ${incoming.url}`)
+  }
+}
+
+beforeAll(async () => {
+  service = await startService()
+  session = (await signUp(service.base)).session
+  ada = await makeIdentity(service.base, session)
+  origin = createHttpServer(application)
+  origin.on("upgrade", (incoming, socket: Socket, head) => {
+    socket.write(
+      `HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: ${incoming.headers.upgrade}\r\n\r\n`,
+    )
+    if (head.length > 0) socket.write(head)
+    socket.pipe(socket)
+  })
+  originPort = await freePort()
+  await new Promise<void>((resolve) => origin.listen(originPort, "127.0.0.1", resolve))
+  tunnel = open(ada.secrets.identity_key, { port: originPort })
+  await tunnel.ready
+})
+afterAll(async () => {
+  await tunnel.close()
+  await service.stop()
+  origin.closeAllConnections()
+  origin.close()
+})
+
+const open = (key: string, more: object) =>
+  connectTunnel({ key, edge: `http://connect.tunnel.localhost:${service.edgePort}`, client: "test", ...more })
+const hostOf = (handle: string) => `${handle}.tunnel.localhost`
+
+const ask = (
+  handle: string,
+  target: string,
+  options: { method?: string; headers?: Record<string, string>; body?: Buffer; trailers?: Record<string, string> } = {},
+) =>
+  new Promise<{ status: number; headers: Record<string, string | Array<string> | undefined>; body: string }>(
+    (resolve, reject) => {
+      const outgoing = request(
+        {
+          host: "127.0.0.1",
+          port: service.edgePort,
+          // A connection of its own: one that is kept would carry another Host.
+          agent: false,
+          path: target,
+          method: options.method ?? "GET",
+          headers: { host: hostOf(handle), ...options.headers },
+        },
+        (incoming) => {
+          const chunks: Array<Buffer> = []
+          incoming.on("data", (chunk: Buffer) => chunks.push(chunk))
+          incoming.on("end", () =>
+            resolve({
+              status: incoming.statusCode ?? 0,
+              headers: incoming.headers,
+              body: Buffer.concat(chunks).toString(),
+            }),
+          )
+          incoming.on("error", reject)
+        },
+      )
+      outgoing.on("error", reject)
+      if (options.body !== undefined) outgoing.write(options.body)
+      if (options.trailers !== undefined) outgoing.addTrailers(options.trailers)
+      outgoing.end()
+    },
+  )
+
+/** Says bytes to the edge and answers everything that comes back until the end, or `until` matches. */
+const raw = (bytes: string | Buffer, until?: RegExp) =>
+  new Promise<string>((resolve) => {
+    const socket = connect(service.edgePort, "127.0.0.1", () => socket.write(bytes))
+    let text = ""
+    socket.setTimeout(5_000, () => socket.destroy())
+    socket.on("data", (chunk) => {
+      text += chunk.toString("latin1")
+      if (until?.test(text) === true) socket.destroy()
+    })
+    socket.on("error", () => {})
+    socket.on("close", () => resolve(text))
+  })
+
+describe("requests through the tunnel", () => {
+  it("reach the agent's port with what the edge knows of the client, and nothing the client made up", async () => {
+    const { status, body } = await ask(ada.handle, "/headers", {
+      headers: { "x-forwarded-for": "1.2.3.4", forwarded: "for=1.2.3.4", "svc-tunnel-handle": "x", "x-mine": "yes" },
+    })
+    expect(status).toBe(200)
+    const { headers } = JSON.parse(body)
+    expect(headers).toMatchObject({
+      host: hostOf(ada.handle),
+      "x-forwarded-for": "127.0.0.1",
+      "x-forwarded-proto": "http",
+      "x-forwarded-host": hostOf(ada.handle),
+      "x-mine": "yes",
+    })
+    expect(headers).not.toHaveProperty("forwarded")
+    expect(headers).not.toHaveProperty("svc-tunnel-handle")
+  })
+
+  it("carry bodies of any size both ways, with trailers", { timeout: 60_000 }, async () => {
+    const bytes = randomBytes(20 * 1024 * 1024)
+    const sent = await ask(ada.handle, "/echo", {
+      method: "POST",
+      body: bytes,
+      headers: { "content-length": String(bytes.length) },
+    })
+    expect(JSON.parse(sent.body)).toMatchObject({
+      bytes: bytes.length,
+      sha256: createHash("sha256").update(bytes).digest("hex"),
+    })
+    const chunked = await ask(ada.handle, "/echo", {
+      method: "POST",
+      body: bytes.subarray(0, 1_000_000),
+      headers: { "transfer-encoding": "chunked", trailer: "x-sum" },
+      trailers: { "x-sum": "17" },
+    })
+    expect(JSON.parse(chunked.body)).toMatchObject({ bytes: 1_000_000, trailers: { "x-sum": "17" } })
+    const large = await ask(ada.handle, "/large?chunks=200")
+    expect(large.body.length).toBe(200 * 256 * 1024)
+  })
+
+  it("keep their connection, and may be sent ahead of the answers", async () => {
+    const one = `GET /one HTTP/1.1\r\nHost: ${hostOf(ada.handle)}\r\n\r\n`
+    const last = `GET /two HTTP/1.1\r\nHost: ${hostOf(ada.handle)}\r\nConnection: close\r\n\r\n`
+    const text = await raw(one + one + last)
+    expect([...text.matchAll(/hello GET \/(one|two)/g)].map(([, name]) => name)).toEqual(["one", "one", "two"])
+  })
+
+  it("pass on early hints, events as they happen, and that the client went away", async () => {
+    const hints = await raw(`GET /early HTTP/1.1\r\nHost: ${hostOf(ada.handle)}\r\nConnection: close\r\n\r\n`)
+    expect(hints).toMatch(/^HTTP\/1\.1 103 [^]*HTTP\/1\.1 200 [^]*after hints/)
+    const events = await raw(`GET /events HTTP/1.1\r\nHost: ${hostOf(ada.handle)}\r\n\r\n`, /data: 3/)
+    expect(events).toContain("data: 0")
+    const connections = () => new Promise<number>((resolve) => origin.getConnections((_, count) => resolve(count)))
+    await eventually(connections, (count) => count === 0)
+  })
+
+  it("become opaque after a 101, and not before", async () => {
+    const head = `GET /socket HTTP/1.1\r\nHost: ${hostOf(ada.handle)}\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n`
+    const text = await raw(`${head}\u0001\u0002 not HTTP at all\n\n`, /not HTTP at all/)
+    expect(text).toMatch(/^HTTP\/1\.1 101 /)
+    expect(text).toContain("\u0001\u0002 not HTTP at all")
+    // An application that does not upgrade is asked the next request as any other.
+    const plain = createHttpServer((_, outgoing) => outgoing.end("plain"))
+    const port = await freePort()
+    await new Promise<void>((resolve) => plain.listen(port, "127.0.0.1", resolve))
+    const other = await makeIdentity(service.base, session)
+    const second = open(other.secrets.identity_key, { port })
+    await second.ready
+    const host = hostOf(other.handle)
+    const both = await raw(
+      `GET /a HTTP/1.1\r\nHost: ${host}\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\nGET /b HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`,
+    )
+    expect([...both.matchAll(/HTTP\/1\.1 200/g)]).toHaveLength(2)
+    await second.close()
+    plain.close()
+  })
+
+  it("do not wait for readers that never read", { timeout: 30_000 }, async () => {
+    const stalled = Array.from({ length: 20 }, () => {
+      const socket = connect(service.edgePort, "127.0.0.1", () => {
+        socket.write(`GET /large?chunks=400 HTTP/1.1\r\nHost: ${hostOf(ada.handle)}\r\n\r\n`)
+        socket.pause()
+      })
+      socket.on("error", () => {})
+      return socket
+    })
+    for (let i = 0; i < 20; i++) expect((await ask(ada.handle, "/quick")).status).toBe(200)
+    for (const socket of stalled) socket.destroy()
+  })
+})
+
+describe("the TCP port", () => {
+  it("carries raw bytes with half-close both ways", async () => {
+    const echo = createServer({ allowHalfOpen: true }, (socket) => {
+      const chunks: Array<Buffer> = []
+      socket.on("data", (chunk: Buffer) => chunks.push(chunk))
+      // Answers only when the client has said everything.
+      socket.on("end", () => socket.end(Buffer.concat(chunks).toString().toUpperCase()))
+    })
+    const port = await freePort()
+    await new Promise<void>((resolve) => echo.listen(port, "127.0.0.1", resolve))
+    const bob = await makeIdentity(service.base, session)
+    const raw_tunnel = open(bob.secrets.identity_key, { port })
+    const { tcp_port } = await raw_tunnel.ready
+    expect(tcp_port).toBe(bob.identity.tunnel.port)
+    const text = await new Promise<string>((resolve, reject) => {
+      const socket = connect({ port: tcp_port!, host: "127.0.0.1", allowHalfOpen: true }, () =>
+        socket.end("everything"),
+      )
+      let got = ""
+      socket.on("data", (chunk) => (got += chunk.toString()))
+      socket.on("end", () => resolve(got))
+      socket.on("error", reject)
+    })
+    expect(text).toBe("EVERYTHING")
+    await raw_tunnel.close()
+    await eventually(
+      () =>
+        new Promise<string>((resolve) =>
+          connect(tcp_port!, "127.0.0.1")
+            .once("error", (error: any) => resolve(error.code))
+            .once("connect", () => resolve("connected")),
+        ),
+      (outcome) => outcome === "ECONNREFUSED",
+    )
+    echo.close()
+  })
+})
+
+describe("a name without an agent", () => {
+  it("answers problems to programs, a page to browsers, its card, and 404 where there is none", async () => {
+    const { handle } = await makeIdentity(service.base, session)
+    const offline = await ask(handle, "/")
+    expect(offline.status).toBe(503)
+    expect(offline.headers).toMatchObject({ "svc-tunnel-error": "tunnel_agent_offline", "retry-after": "5" })
+    expect(JSON.parse(offline.body)).toMatchObject({ code: "tunnel_agent_offline", agent_hint: "wait" })
+    const page = await ask(handle, "/", { headers: { accept: "text/html,*/*" } })
+    expect(page.headers["content-type"]).toContain("text/html")
+    const card = await ask(handle, "/.well-known/agent-card.json")
+    expect(card.status).toBe(200)
+    expect(JSON.parse(card.body)).toMatchObject({ name: handle, supportedInterfaces: [{ protocolBinding: "JSONRPC" }] })
+    expect((await ask("nobody-here", "/")).headers["svc-tunnel-error"]).toBe("tunnel_not_found")
+  })
+
+  it("whose port refuses is a 502", async () => {
+    const { handle, secrets } = await makeIdentity(service.base, session)
+    const dead = open(secrets.identity_key, { port: await freePort() })
+    await dead.ready
+    expect((await ask(handle, "/")).headers["svc-tunnel-error"]).toBe("tunnel_local_refused")
+    await dead.close()
+  })
+})
+
+describe("what the edge refuses", () => {
+  const host = () => `Host: ${hostOf(ada.handle)}\r\n`
+  const cases: ReadonlyArray<readonly [string, () => string, number]> = [
+    ["a bare LF", () => `GET / HTTP/1.1\n${host()}\r\n\r\n`, 400],
+    ["a folded field", () => `GET / HTTP/1.1\r\n${host()}X: a\r\n b\r\n\r\n`, 400],
+    ["space before the colon", () => `GET / HTTP/1.1\r\n${host()}X : a\r\n\r\n`, 400],
+    ["NUL", () => `GET / HTTP/1.1\r\n${host()}X: a\0\r\n\r\n`, 400],
+    [
+      "a length with a coding",
+      () => `POST / HTTP/1.1\r\n${host()}Content-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n`,
+      400,
+    ],
+    ["two lengths", () => `POST / HTTP/1.1\r\n${host()}Content-Length: 1\r\nContent-Length: 1\r\n\r\n`, 400],
+    ["a signed length", () => `POST / HTTP/1.1\r\n${host()}Content-Length: +1\r\n\r\n`, 400],
+    ["another coding", () => `POST / HTTP/1.1\r\n${host()}Transfer-Encoding: gzip, chunked\r\n\r\n`, 400],
+    ["a hidden coding", () => `POST / HTTP/1.1\r\n${host()}Transfer-Encoding: xchunked\r\n\r\n`, 400],
+    [
+      "two codings",
+      () => `POST / HTTP/1.1\r\n${host()}Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n`,
+      400,
+    ],
+    ["no Host", () => "GET / HTTP/1.1\r\n\r\n", 400],
+    ["two Hosts", () => `GET / HTTP/1.1\r\n${host()}${host()}\r\n`, 400],
+    ["a Host that is not the target's", () => `GET http://other.example/ HTTP/1.1\r\n${host()}\r\n`, 400],
+    ["Connection naming framing", () => `GET / HTTP/1.1\r\n${host()}Connection: content-length\r\n\r\n`, 400],
+    ["HTTP/1.0", () => `GET / HTTP/1.0\r\n${host()}\r\n`, 505],
+    ["HTTP/2 without a word", () => "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 505],
+    ["a head that is too large", () => `GET / HTTP/1.1\r\n${host()}X: ${"x".repeat(20_000)}\r\n\r\n`, 431],
+    ["too many fields", () => `GET / HTTP/1.1\r\n${host()}${"X: y\r\n".repeat(120)}\r\n`, 431],
+    ["a target that is no path", () => `GET other.example:443 HTTP/1.1\r\n${host()}\r\n`, 400],
+  ]
+  it.each(cases)("%s", async (_, bytes, status) => {
+    expect(await raw(bytes())).toMatch(new RegExp(`^HTTP/1\\.1 ${status} `))
+  })
+
+  it("chunk extensions, broken chunks and another Host, on a connection that began well", async () => {
+    const post = `POST /echo HTTP/1.1\r\n${host()}Transfer-Encoding: chunked\r\n\r\n`
+    expect(await raw(`${post}5;x=y\r\nhello\r\n0\r\n\r\n`)).not.toMatch(/HTTP\/1\.1 200/)
+    expect(await raw(`${post}-5\r\nhello\r\n0\r\n\r\n`)).not.toMatch(/HTTP\/1\.1 200/)
+    const moved = await raw(`GET /one HTTP/1.1\r\n${host()}\r\nGET / HTTP/1.1\r\nHost: other.tunnel.localhost\r\n\r\n`)
+    expect(moved).not.toContain("hello GET / ")
+  })
+})
+
+describe("the link", () => {
+  const connected = async (handle: string) =>
+    (await call(service.base, "GET", `/api/identities/${handle}`, { token: session })).body.tunnel.connected
+  const eventsOf = async (handle: string) =>
+    (await call(service.base, "GET", `/api/events?handle=${handle}`, { token: session })).body.events.map(
+      ({ type }: any) => type,
+    )
+
+  it("shows on the Identity and in its Events", async () => {
+    const eve = await makeIdentity(service.base, session)
+    expect(await connected(eve.handle)).toBe(false)
+    const own = open(eve.secrets.identity_key, { handler: (_: unknown, outgoing: any) => outgoing.end("in process") })
+    const address = await own.ready
+    expect(address).toMatchObject({
+      hostname: hostOf(eve.handle),
+      url: eve.identity.tunnel.url,
+      tcp_port: eve.identity.tunnel.port,
+    })
+    await eventually(
+      () => connected(eve.handle),
+      (is) => is,
+    )
+    expect((await ask(eve.handle, "/")).body).toBe("in process")
+    await own.close()
+    await eventually(
+      () => connected(eve.handle),
+      (is) => !is,
+    )
+    expect(await eventsOf(eve.handle)).toEqual(["tunnel.disconnected", "tunnel.connected", "identity.ready"])
+  })
+
+  it("is refused to who may not hold it", async () => {
+    const refusal = async (key: string, handle?: string) => {
+      const refused = open(key, { port: 1, ...(handle === undefined ? {} : { handle }) })
+      const error = await refused.ready.catch((one: unknown) => one)
+      await refused.ended
+      return error instanceof TunnelRefused ? [error.status, error.code] : error
+    }
+    const other = await makeIdentity(service.base, session)
+    const stranger = (await signUp(service.base)).session
+    expect(await refusal("svc_id_nonsense")).toEqual([401, "unauthenticated"])
+    expect(await refusal(other.secrets.identity_key, ada.handle)).toEqual([403, "foreign_identity"])
+    expect(await refusal(stranger, ada.handle)).toEqual([404, "not_found"])
+    expect(await refusal(session, "nobody-here")).toEqual([404, "not_found"])
+  })
+
+  it("goes to the newer process of an agent", async () => {
+    const eve = await makeIdentity(service.base, session)
+    const answering = (text: string) => ({ handler: (_: unknown, outgoing: any) => outgoing.end(text) })
+    const first = open(eve.secrets.identity_key, answering("first"))
+    await first.ready
+    expect((await ask(eve.handle, "/")).body).toBe("first")
+    const second = open(session, { handle: eve.handle, ...answering("second") })
+    await second.ready
+    await first.ended
+    expect((await ask(eve.handle, "/")).body).toBe("second")
+    await second.close()
+  })
+
+  it("ends within seconds of its credential", async () => {
+    const eve = await makeIdentity(service.base, session)
+    const own = open(eve.secrets.identity_key, { port: originPort })
+    await own.ready
+    await call(service.base, "DELETE", `/api/keys/${eve.secrets.api_key.id}`, { token: session })
+    const start = Date.now()
+    await own.ended
+    expect(Date.now() - start).toBeLessThan(3_000)
+    expect((await ask(eve.handle, "/")).status).toBe(503)
+  })
+})
