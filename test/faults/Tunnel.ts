@@ -45,26 +45,14 @@ const twoEdges = async (
     const edges = [await deployment.start(["edge"]), await deployment.start(["edge"])]
     const { session } = await signUp(api.base)
     const { handle, secrets } = await makeIdentity(api.base, session)
-    // The agent dials the first edge; when that is gone, its next try goes to the second, as a name with both would.
-    let at = 0
-    const links: Array<ReturnType<typeof connectTunnel>> = []
-    const dial = () => {
-      const tunnel = connectTunnel({
-        key: secrets.identity_key,
-        edge: `http://connect.tunnel.localhost:${edges[at]!.edgePort}`,
-        port,
-        onDisconnected: () => {
-          if (at === 0) {
-            at = 1
-            dial()
-            void tunnel.close()
-          }
-        },
-      })
-      links.push(tunnel)
-      return tunnel
-    }
-    await dial().ready
+    // A name with both edges behind it: the first try goes to the one, the next to the other.
+    let tries = 0
+    const tunnel = connectTunnel({
+      key: secrets.identity_key,
+      edge: () => `http://connect.tunnel.localhost:${edges[Math.min(tries++, 1)]!.edgePort}`,
+      port,
+    })
+    await tunnel.ready
     await until("the hop", async () => (await get(edges[1]!.edgePort, handle)) === 200)
     let hopped = 0
     let failed = 0
@@ -87,7 +75,7 @@ const twoEdges = async (
     await sleep(2_000)
     await hurt(edges[0]!)
     await load
-    for (const tunnel of links) await tunnel.close()
+    await tunnel.close()
     const seen = { failed, longestGapMillis, hopped }
     return { id, ok: judge(seen), what, figures: { answered: hopped, failed, "longest gap ms": longestGapMillis } }
   } finally {

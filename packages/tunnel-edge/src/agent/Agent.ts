@@ -21,8 +21,8 @@ export interface TunnelOptions {
   /** An Identity Key, or an Admin Key with `handle`. */
   readonly key: string
   readonly handle?: string
-  /** The edge: `https://connect.{tunnel_domain}`, in Development `http://connect.tunnel.localhost:8081`. */
-  readonly edge: string
+  /** The edge: `https://connect.{tunnel_domain}`, in Development `http://connect.tunnel.localhost:8081`; asked anew for each link. */
+  readonly edge: string | (() => string)
   /** Where requests go; loopback unless `host` says otherwise. */
   readonly port?: number
   readonly host?: string
@@ -64,6 +64,8 @@ export class TunnelRefused extends Error {
 const final = new Set([401, 403, 404, 410, 426])
 const backOff = { firstMillis: 500, mostMillis: 30_000 }
 const dialMillis = 10_000
+/** What is under way on the link of an edge that goes down has this long to end. */
+const drainMillis = 180_000
 
 interface Dialled {
   readonly link: Link
@@ -135,7 +137,7 @@ export const connectTunnel = (options: TunnelOptions): Tunnel => {
   /** One link. Resolves once the edge has said hello. */
   const dial = (onGoaway: (reason: number) => void) =>
     new Promise<Dialled>((resolve, reject) => {
-      const url = new URL(options.edge)
+      const url = new URL(typeof options.edge === "string" ? options.edge : options.edge())
       const secure = url.protocol === "https:"
       const port = Number(url.port === "" ? (secure ? 443 : 80) : url.port)
       // `*.localhost` is this machine (RFC 6761 section 6.3), whatever its resolver says.
@@ -209,12 +211,25 @@ export const connectTunnel = (options: TunnelOptions): Tunnel => {
       socket.on("data", answered)
     })
 
+  /** The next link is made before this one breaks: what is under way on it may end. */
+  const leaveSlowly = (link: Link) => {
+    const deadline = Date.now() + drainMillis
+    const timer = setInterval(() => {
+      const replaced = current !== undefined && current.link !== link
+      if (!over && Date.now() < deadline && !(replaced && link.mux.streams.size === 0)) return
+      clearInterval(timer)
+      link.close("drained")
+    }, 50)
+    timer.unref()
+  }
+
   const keep = async () => {
     let failures = 0
     while (!over) {
       const begun = Date.now()
       let reason: string
       let finalReason: TunnelRefused | undefined
+      let draining = false
       try {
         let leaving = 0
         let left: () => void = () => {}
@@ -230,8 +245,8 @@ export const connectTunnel = (options: TunnelOptions): Tunnel => {
         current = dialled
         failures = 0
         reason = await Promise.race([dialled.closed, goes])
-        // Streams on the link of an edge that leaves may end while the next one is dialled.
-        if (leaving === goaway.drain) setTimeout(() => dialled.link.close("drained"), 180_000).unref()
+        draining = leaving === goaway.drain
+        if (draining) leaveSlowly(dialled.link)
       } catch (error) {
         reason = error instanceof Error ? error.message : String(error)
         if (error instanceof TunnelRefused && final.has(error.status)) finalReason = error
@@ -243,6 +258,7 @@ export const connectTunnel = (options: TunnelOptions): Tunnel => {
         break
       }
       // A link that stood for a while begins anew; full jitter keeps a crowd of agents apart.
+      if (draining) continue
       failures = Date.now() - begun > timing.silenceMillis ? 0 : failures + 1
       const wait =
         failures === 0 ? 0 : Math.random() * Math.min(backOff.mostMillis, backOff.firstMillis * 2 ** (failures - 1))

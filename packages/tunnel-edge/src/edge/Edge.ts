@@ -42,7 +42,7 @@ export class EdgeListenFailed extends Schema.TaggedError<EdgeListenFailed>()("Ed
 
 const peerPath = "/v1/peer"
 /** A name whose last link was just lost is waited for: the agent is on its way back. */
-const hold = { lostWithinMillis: 10_000, waitMillis: 3_000, stepMillis: 50 }
+const hold = { lostWithinMillis: 10_000, waitMillis: 3_000, stepMillis: 50, atMost: 1_000 }
 const unknownNameMillis = 5_000
 const judgeEvery = "1 second"
 const drainMillis = 8_000
@@ -87,6 +87,8 @@ const make = Effect.fnUntraced(function* (settings: EdgeSettings) {
   const run = yield* FiberSet.makeRuntimePromise()
   const unknown = new Map<string, number>()
   const peers = new Map<string, Promise<Link | undefined>>()
+  /** Requests that wait for an agent to come back. */
+  const held = new Set<Head>()
   const tcpListeners = new Map<string, Server>()
   let address = settings.address ?? ""
   let draining = false
@@ -100,16 +102,18 @@ const make = Effect.fnUntraced(function* (settings: EdgeSettings) {
 
   // --- Routes
 
-  /** A stream of the edge that holds a link of the name; undefined where none does. */
+  /** A stream of the edge that holds a link of the name; whether there should have been one. */
   const hop = Effect.fnUntraced(function* (name: string) {
-    for (const { edge_address } of yield* links.elsewhere(name, edgeId)) {
+    const holders = yield* links.elsewhere(name, edgeId)
+    for (const { edge_address } of holders) {
       const peer = yield* Effect.promise(() => peerOf(edge_address))
       if (peer !== undefined) {
-        return (streamKind: number, meta: object) =>
+        const open = (streamKind: number, meta: object) =>
           peer.mux.open(streamKind, flag.hopped, Buffer.from(JSON.stringify({ ...meta, name })))
+        return { open, expected: true }
       }
     }
-    return undefined
+    return { open: undefined, expected: holders.length > 0 }
   })
 
   const offline = Effect.fnUntraced(function* (head: Head, name: string) {
@@ -141,14 +145,21 @@ const make = Effect.fnUntraced(function* (settings: EdgeSettings) {
         return says(head, "tunnel_not_found", "No agent has this name.")
       }
       const lostAt = registry.lostAt(name)
-      const deadline = lostAt !== undefined && now - lostAt < hold.lostWithinMillis ? now + hold.waitMillis : 0
+      let wait = lostAt !== undefined && now - lostAt < hold.lostWithinMillis
       while (true) {
         const back = registry.pick(name)
         if (back !== undefined) return streamOf(back)
-        const open = yield* hop(name)
+        const { open, expected } = yield* hop(name)
         if (open !== undefined) return { _tag: "Stream", open } as Route
-        if ((yield* Clock.currentTimeMillis) >= deadline) return yield* offline(head, name)
-        yield* Effect.sleep(hold.stepMillis)
+        // Its edge died a moment ago: the lease stands, nobody answers, and the agent is dialling.
+        wait ||= expected
+        const late = (yield* Clock.currentTimeMillis) >= now + hold.waitMillis
+        if (!wait || late || held.size >= hold.atMost) return yield* offline(head, name)
+        held.add(head)
+        yield* Effect.ensuring(
+          Effect.sleep(hold.stepMillis),
+          Effect.sync(() => held.delete(head)),
+        )
       }
     }).pipe(Effect.catch(() => Effect.succeed(says(head, "unavailable", "The name could not be looked up."))))
     return Buffer.isBuffer(found) ? { _tag: "Answer", bytes: found } : found

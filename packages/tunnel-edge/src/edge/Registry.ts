@@ -18,7 +18,7 @@ export interface Attached {
 export interface Registry {
   readonly add: (attached: Attached) => void
   readonly remove: (attached: Attached) => void
-  /** The link with the fewest streams that takes new ones. */
+  /** The link with the fewest streams; one that is leaving only where there is no other, until the agent is back. */
   readonly pick: (canonical: string) => Attached | undefined
   readonly of: (canonical: string) => ReadonlyArray<Attached>
   readonly all: () => ReadonlyArray<Attached>
@@ -48,8 +48,11 @@ export const make = (): Registry => {
     pick: (canonical) => {
       let best: Attached | undefined
       for (const one of links.get(canonical) ?? []) {
-        if (one.draining) continue
-        if (best === undefined || one.link.mux.streams.size < best.link.mux.streams.size) best = one
+        const better =
+          best === undefined || one.draining !== best.draining
+            ? best === undefined || !one.draining
+            : one.link.mux.streams.size < best.link.mux.streams.size
+        if (better) best = one
       }
       return best
     },
