@@ -3,6 +3,7 @@ import { run } from "../rig/Report.ts"
 import * as Http from "./Http.ts"
 import * as Mail from "./Mail.ts"
 import * as Surface from "./Surface.ts"
+import * as Tunnel from "./Tunnel.ts"
 import * as Webhooks from "./Webhooks.ts"
 
 await run({
@@ -15,4 +16,5 @@ await run({
   "mail-in": Mail.mailIn,
   "mail-wake": Mail.mailWake,
   webhook: Webhooks.webhook,
+  tunnel: Tunnel.tunnel,
 })

@@ -46,6 +46,7 @@ const hold = { lostWithinMillis: 10_000, waitMillis: 3_000, stepMillis: 50, atMo
 const unknownNameMillis = 5_000
 const judgeEvery = "1 second"
 const drainMillis = 8_000
+const idleDrainMillis = 2_000
 
 const decodeCard = Schema.decodeUnknownOption(StoredCard)
 
@@ -89,6 +90,8 @@ const make = Effect.fnUntraced(function* (settings: EdgeSettings) {
   const peers = new Map<string, Promise<Link | undefined>>()
   /** Requests that wait for an agent to come back. */
   const held = new Set<Head>()
+  /** Links that other edges made to this one. */
+  const accepted = new Set<Link>()
   const tcpListeners = new Map<string, Server>()
   let address = settings.address ?? ""
   let draining = false
@@ -336,7 +339,7 @@ const make = Effect.fnUntraced(function* (settings: EdgeSettings) {
   const acceptPeer = (head: Head, socket: Socket, rest: Buffer) => {
     if (!isPeer(head.headers.get("svc-tunnel-peer"))) return socket.destroy()
     socket.write(`HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: ${upgradeToken}\r\n\r\n`)
-    makeLink(socket, rest, false, {
+    const peer = makeLink(socket, rest, false, {
       open: (stream, streamKind, _, meta) => {
         const { name, ...passed } = meta
         const local = typeof name === "string" ? registry.pick(name) : undefined
@@ -346,8 +349,9 @@ const make = Effect.fnUntraced(function* (settings: EdgeSettings) {
       },
       hello: () => {},
       goaway: () => {},
-      close: () => {},
+      close: () => accepted.delete(peer),
     })
+    accepted.add(peer)
     socket.resume()
   }
 
@@ -402,15 +406,22 @@ const make = Effect.fnUntraced(function* (settings: EdgeSettings) {
           attached.draining = true
           attached.link.goaway(goaway.drain)
         }
+        for (const peer of accepted) peer.goaway(goaway.drain)
         // Agents dial elsewhere and leave; what is under way may end.
         const deadline = Date.now() + drainMillis
-        while (Date.now() < deadline && registry.all().some(({ link }) => link.mux.streams.size > 0)) {
+        const busy = () =>
+          [...registry.all().map(({ link }) => link), ...accepted].some(({ mux }) => mux.streams.size > 0)
+        // An agent that has another edge is gone in a moment; one that has none keeps its idle link to no end.
+        const patience = Date.now() + idleDrainMillis
+        yield* Effect.sleep(100)
+        while (Date.now() < deadline && (busy() || (registry.all().length > 0 && Date.now() < patience))) {
           yield* Effect.sleep(50)
         }
         const ids = registry.all().map(({ id, link }) => (link.close("drained"), id))
+        for (const peer of accepted) peer.close("drained")
         yield* Effect.ignore(links.detach(ids))
         for (const listener of tcpListeners.values()) listener.close()
-        for (const socket of sockets) socket.destroy()
+        for (const socket of sockets) socket.destroySoon()
       }),
   )
   const bound = server.address()
