@@ -4,8 +4,8 @@
  * closes, plain callbacks in between.
  */
 import { randomUUID } from "node:crypto"
-import { createServer, connect, type Server, type Socket } from "node:net"
-import { createServer as createSecureServer, connect as connectSecure, type TLSSocket } from "node:tls"
+import { createServer, type Socket } from "node:net"
+import { createServer as createSecureServer, type TLSSocket } from "node:tls"
 import { Addresses, tunnelHostname, tunnelUrl } from "@svc/domain/Addresses"
 import { a2aDocument, fieldsOf, StoredCard } from "@svc/domain/card/Card"
 import { canonical as canonicalOf } from "@svc/domain/handles/Handle"
@@ -17,14 +17,15 @@ import { ask, Identities } from "@svc/cluster/identity/Ask"
 import { Sealing } from "@svc/cluster/sealing/Sealing"
 import { renewEvery, TunnelLinks } from "@svc/cluster/tunnel/TunnelLinks"
 import { Clock, Context, Effect, FiberSet, Layer, Redacted, Schedule, Schema } from "effect"
-import { couple } from "../protocol/Couple.ts"
-import { type Link, makeLink } from "../protocol/Link.ts"
-import { flag, goaway, kind, path, reset, timing, upgradeToken, version } from "../protocol/Manifest.ts"
-import type { MuxStream } from "../protocol/Mux.ts"
+import { makeLink } from "../protocol/Link.ts"
+import { flag, goaway, path, reset, timing, upgradeToken, version } from "../protocol/Manifest.ts"
 import { answer, problem } from "./Answers.ts"
+import * as Peers from "./Peers.ts"
+import { peerPath, switching } from "./Peers.ts"
 import { type Front, type Route, serve } from "./PublicHttp.ts"
 import * as Registry from "./Registry.ts"
 import type { Head } from "./RequestHead.ts"
+import * as TcpPorts from "./TcpPorts.ts"
 
 export interface EdgeSettings {
   readonly host: string
@@ -40,7 +41,6 @@ export class EdgeListenFailed extends Schema.TaggedError<EdgeListenFailed>()("Ed
   message: Schema.String,
 }) {}
 
-const peerPath = "/v1/peer"
 /** A name whose last link was just lost is waited for: the agent is on its way back. */
 const hold = { lostWithinMillis: 10_000, waitMillis: 3_000, stepMillis: 50, atMost: 1_000 }
 const unknownNameMillis = 5_000
@@ -57,26 +57,6 @@ const failures: Readonly<Record<number, Code>> = {
   [reset.not_here]: "tunnel_agent_offline",
 }
 
-/** Joins two streams, of the edge that was asked and of the agent's link. */
-const join = (from: MuxStream, to: MuxStream) => {
-  const pass = (a: MuxStream, b: MuxStream) => {
-    let owed = 0
-    a.onData = (bytes) => {
-      if (b.write(bytes)) a.delivered(bytes.length)
-      else owed += bytes.length
-    }
-    b.onDrain = () => {
-      const bytes = owed
-      owed = 0
-      a.delivered(bytes)
-    }
-    a.onEnd = () => b.end()
-    a.onReset = (code) => b.reset(code as typeof reset.cancel)
-  }
-  pass(from, to)
-  pass(to, from)
-}
-
 const make = Effect.fnUntraced(function* (settings: EdgeSettings) {
   const book = yield* Addresses
   const credentials = yield* CredentialLookup
@@ -87,16 +67,15 @@ const make = Effect.fnUntraced(function* (settings: EdgeSettings) {
   const registry = Registry.make()
   const run = yield* FiberSet.makeRuntimePromise()
   const unknown = new Map<string, number>()
-  const peers = new Map<string, Promise<Link | undefined>>()
   /** Requests that wait for an agent to come back. */
   const held = new Set<Head>()
-  /** Links that other edges made to this one. */
-  const accepted = new Set<Link>()
-  const tcpListeners = new Map<string, Server>()
   let address = settings.address ?? ""
   let draining = false
 
   const suffix = `.${book.tunnelDomain.toLowerCase()}`
+  const connectHost = `connect${suffix}`
+  const ports = TcpPorts.make(settings.host, registry)
+  const peers = Peers.make({ edgeId, connectHost, ca: settings.tls?.cert, sealing, registry })
   const nameOf = (host: string) => (host.endsWith(suffix) ? canonicalOf(host.slice(0, -suffix.length)) : undefined)
 
   const requestId = () => Effect.runSync(Effect.map(makeUuidV7, (id) => toPublic("req_", id)))
@@ -109,7 +88,7 @@ const make = Effect.fnUntraced(function* (settings: EdgeSettings) {
   const hop = Effect.fnUntraced(function* (name: string) {
     const holders = yield* links.elsewhere(name, edgeId)
     for (const { edge_address } of holders) {
-      const peer = yield* Effect.promise(() => peerOf(edge_address))
+      const peer = yield* Effect.promise(() => peers.to(edge_address))
       if (peer !== undefined) {
         const open = (streamKind: number, meta: object) =>
           peer.mux.open(streamKind, flag.hopped, Buffer.from(JSON.stringify({ ...meta, name })))
@@ -183,28 +162,6 @@ const make = Effect.fnUntraced(function* (settings: EdgeSettings) {
       yield* changed(attached.canonical)
     })
 
-  /** The port of a name listens while an agent of it is attached here; without one, connections are refused. */
-  const openPort = (name: string, port: number | null) => {
-    if (port === null || tcpListeners.has(name)) return
-    const server = createServer({ allowHalfOpen: true }, (socket) => {
-      const attached = registry.pick(name)
-      const stream = attached?.link.mux.open(kind.tcp, 0, Buffer.from(JSON.stringify({ peer: socket.remoteAddress })))
-      if (stream === undefined) return socket.resetAndDestroy()
-      socket.setNoDelay(true)
-      socket.setKeepAlive(true, 60_000)
-      socket.setTimeout(3_600_000, () => socket.destroy())
-      couple(socket, stream)
-    })
-    // Taken by another edge of this machine, which serves it as well.
-    server.on("error", () => tcpListeners.delete(name))
-    tcpListeners.set(name, server)
-    server.listen(port, settings.host)
-  }
-  const closePort = (name: string) => {
-    tcpListeners.get(name)?.close()
-    tcpListeners.delete(name)
-  }
-
   const refuseUpgrade = (socket: Socket, head: Head, code: Code, detail: string) => socket.end(says(head, code, detail))
 
   const accept = Effect.fnUntraced(function* (head: Head, socket: Socket, rest: Buffer) {
@@ -242,7 +199,7 @@ const make = Effect.fnUntraced(function* (settings: EdgeSettings) {
       other.link.goaway(goaway.replaced)
       setTimeout(() => other.link.close("replaced"), 1_000).unref()
     }
-    socket.write(`HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: ${upgradeToken}\r\n\r\n`)
+    socket.write(switching)
     const link = makeLink(socket, rest, true, {
       open: (stream) => stream.reset(reset.policy),
       hello: () => {},
@@ -251,7 +208,7 @@ const make = Effect.fnUntraced(function* (settings: EdgeSettings) {
       },
       close: () => {
         registry.remove(attached)
-        if (registry.of(name).length === 0) closePort(name)
+        if (registry.of(name).length === 0) ports.close(name)
         void run(leave(attached)).catch(() => {})
       },
     })
@@ -268,7 +225,7 @@ const make = Effect.fnUntraced(function* (settings: EdgeSettings) {
       draining: false,
     }
     registry.add(attached)
-    openPort(name, port)
+    ports.open(name, port)
     link.hello({
       version,
       edge_id: edgeId,
@@ -280,81 +237,6 @@ const make = Effect.fnUntraced(function* (settings: EdgeSettings) {
     yield* changed(name)
   })
 
-  // --- Other edges
-
-  const stampOf = (now: number) => sealing.stamp("edge-peer", `${edgeId}/${now}`)
-  const isPeer = (stamped: string | undefined) => {
-    const at = Number(sealing.unstamp("edge-peer", stamped ?? "")?.split("/")[1])
-    return Math.abs(Date.now() - at) < 60_000
-  }
-
-  const peerOf = (where: string): Promise<Link | undefined> => {
-    const present = peers.get(where)
-    if (present !== undefined) return present
-    const dialled = dialPeer(where)
-    peers.set(where, dialled)
-    void dialled.then((link) => link === undefined && peers.delete(where))
-    return dialled
-  }
-
-  const dialPeer = (where: string) =>
-    new Promise<Link | undefined>((resolve) => {
-      const [host, port] = [where.replace(/:\d+$/, ""), Number(/:(\d+)$/.exec(where)?.[1])]
-      const socket: Socket =
-        settings.tls === undefined
-          ? connect({ host, port })
-          : connectSecure({
-              host,
-              port,
-              servername: `connect${suffix}`,
-              ca: settings.tls.cert,
-              checkServerIdentity: () => undefined,
-            })
-      const give_up = () => (socket.destroy(), resolve(undefined))
-      socket.setTimeout(2_000, give_up)
-      socket.once("error", give_up)
-      socket.once(settings.tls === undefined ? "connect" : "secureConnect", () =>
-        socket.write(
-          `GET ${peerPath} HTTP/1.1\r\nHost: connect${suffix}\r\nConnection: Upgrade\r\nUpgrade: ${upgradeToken}\r\nsvc-tunnel-peer: ${stampOf(Date.now())}\r\n\r\n`,
-        ),
-      )
-      let text = ""
-      const answered = (chunk: Buffer) => {
-        text += chunk.toString("latin1")
-        const end = text.indexOf("\r\n\r\n")
-        if (end < 0) return
-        socket.removeAllListeners()
-        if (!text.startsWith("HTTP/1.1 101")) return give_up()
-        const link = makeLink(socket, Buffer.from(text.slice(end + 4), "latin1"), true, {
-          open: (stream) => stream.reset(reset.policy),
-          hello: () => {},
-          goaway: () => peers.delete(where),
-          close: () => peers.delete(where),
-        })
-        resolve(link)
-      }
-      socket.on("data", answered)
-    })
-
-  const acceptPeer = (head: Head, socket: Socket, rest: Buffer) => {
-    if (!isPeer(head.headers.get("svc-tunnel-peer"))) return socket.destroy()
-    socket.write(`HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: ${upgradeToken}\r\n\r\n`)
-    const peer = makeLink(socket, rest, false, {
-      open: (stream, streamKind, _, meta) => {
-        const { name, ...passed } = meta
-        const local = typeof name === "string" ? registry.pick(name) : undefined
-        const onward = local?.link.mux.open(streamKind, flag.hopped, Buffer.from(JSON.stringify(passed)))
-        if (onward === undefined) return stream.reset(reset.not_here)
-        join(stream, onward)
-      },
-      hello: () => {},
-      goaway: () => {},
-      close: () => accepted.delete(peer),
-    })
-    accepted.add(peer)
-    socket.resume()
-  }
-
   // --- The listener
 
   const front: Front = {
@@ -365,10 +247,10 @@ const make = Effect.fnUntraced(function* (settings: EdgeSettings) {
       head.upgrade &&
       head.headers.get("upgrade")?.toLowerCase() === upgradeToken &&
       (head.target === path || head.target === peerPath) &&
-      (head.host === `connect${suffix}` || book.environment === "development"),
+      (head.host === connectHost || book.environment === "development"),
     link: (head, socket, rest) => {
       socket.on("error", () => socket.destroy())
-      if (head.target === peerPath) acceptPeer(head, socket, rest)
+      if (head.target === peerPath) peers.accept(head, socket, rest)
       else void run(accept(head, socket, rest)).catch(() => socket.destroy())
     },
   }
@@ -406,11 +288,10 @@ const make = Effect.fnUntraced(function* (settings: EdgeSettings) {
           attached.draining = true
           attached.link.goaway(goaway.drain)
         }
-        for (const peer of accepted) peer.goaway(goaway.drain)
+        peers.leave()
         // Agents dial elsewhere and leave; what is under way may end.
         const deadline = Date.now() + drainMillis
-        const busy = () =>
-          [...registry.all().map(({ link }) => link), ...accepted].some(({ mux }) => mux.streams.size > 0)
+        const busy = () => peers.isBusy() || registry.all().some(({ link }) => link.mux.streams.size > 0)
         // An agent that has another edge is gone in a moment; one that has none keeps its idle link to no end.
         const patience = Date.now() + idleDrainMillis
         yield* Effect.sleep(100)
@@ -418,9 +299,9 @@ const make = Effect.fnUntraced(function* (settings: EdgeSettings) {
           yield* Effect.sleep(50)
         }
         const ids = registry.all().map(({ id, link }) => (link.close("drained"), id))
-        for (const peer of accepted) peer.close("drained")
+        peers.close()
         yield* Effect.ignore(links.detach(ids))
-        for (const listener of tcpListeners.values()) listener.close()
+        ports.closeAll()
         for (const socket of sockets) socket.destroySoon()
       }),
   )

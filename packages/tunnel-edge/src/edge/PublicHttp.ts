@@ -4,6 +4,7 @@
  * to an upgrade.
  */
 import type { Socket } from "node:net"
+import { TLSSocket } from "node:tls"
 import { couple } from "../protocol/Couple.ts"
 import { kind, reset } from "../protocol/Manifest.ts"
 import type { MuxStream } from "../protocol/Mux.ts"
@@ -42,6 +43,10 @@ const finalStatus = (text: string): number | undefined => {
   }
 }
 
+/** The name a TLS client asked for (SNI); undefined where it named none, or there is no TLS. */
+const serverName = (socket: Socket): string | undefined =>
+  socket instanceof TLSSocket && typeof socket.servername === "string" ? socket.servername.toLowerCase() : undefined
+
 export const serve = (socket: Socket, proto: "http" | "https", front: Front): void => {
   const client = socket.remoteAddress?.replace(/^::ffff:/, "") ?? "unknown"
   let first: Head | undefined
@@ -74,6 +79,9 @@ export const serve = (socket: Socket, proto: "http" | "https", front: Front): vo
     () => ({ client, proto }),
     (head) => {
       if (first !== undefined) return
+      const named = serverName(socket)
+      if (named !== undefined && named !== head.host)
+        throw new Refusal(421, "Host is not the name that TLS was opened for")
       first = head
       clearTimeout(late)
       socket.pause()

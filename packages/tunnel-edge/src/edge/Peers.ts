@@ -1,0 +1,133 @@
+/**
+ * Links between edges, over which a request goes its one hop. An edge proves itself with a stamp that only holders of
+ * the master key can make; the links are few and kept.
+ */
+import { connect, type Socket } from "node:net"
+import { connect as connectSecure } from "node:tls"
+import type { Sealing } from "@svc/cluster/sealing/Sealing"
+import { type Link, makeLink } from "../protocol/Link.ts"
+import { flag, goaway, reset, type ResetCode, upgradeToken } from "../protocol/Manifest.ts"
+import type { MuxStream } from "../protocol/Mux.ts"
+import type { Registry } from "./Registry.ts"
+import type { Head } from "./RequestHead.ts"
+
+export const peerPath = "/v1/peer"
+
+const stampMillis = 60_000
+const dialMillis = 2_000
+
+export const switching = `HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: ${upgradeToken}\r\n\r\n`
+
+/** Joins two streams, of the edge that was asked and of the agent's link. */
+const join = (from: MuxStream, to: MuxStream) => {
+  const pass = (a: MuxStream, b: MuxStream) => {
+    let owed = 0
+    a.onData = (bytes) => {
+      if (b.write(bytes)) a.delivered(bytes.length)
+      else owed += bytes.length
+    }
+    b.onDrain = () => {
+      const bytes = owed
+      owed = 0
+      a.delivered(bytes)
+    }
+    a.onEnd = () => b.end()
+    a.onReset = (code: ResetCode) => b.reset(code)
+  }
+  pass(from, to)
+  pass(to, from)
+}
+
+export const make = (options: {
+  readonly edgeId: string
+  /** The name that agents and edges dial, which the certificate of TLS carries. */
+  readonly connectHost: string
+  readonly ca: string | undefined
+  readonly sealing: Sealing["Service"]
+  readonly registry: Registry
+}) => {
+  const dialled = new Map<string, Promise<Link | undefined>>()
+  const accepted = new Set<Link>()
+  const isPeer = (stamped: string | undefined) => {
+    const at = Number(options.sealing.unstamp("edge-peer", stamped ?? "")?.split("/")[1])
+    return Math.abs(Date.now() - at) < stampMillis
+  }
+
+  const dial = (address: string) =>
+    new Promise<Link | undefined>((resolve) => {
+      const target = { host: address.replace(/:\d+$/, ""), port: Number(/:(\d+)$/.exec(address)?.[1]) }
+      const secure = options.ca !== undefined
+      const socket: Socket = secure
+        ? connectSecure({
+            ...target,
+            servername: options.connectHost,
+            ca: options.ca!,
+            checkServerIdentity: () => undefined,
+          })
+        : connect(target)
+      const giveUp = () => {
+        socket.destroy()
+        resolve(undefined)
+      }
+      socket.setTimeout(dialMillis, giveUp)
+      socket.once("error", giveUp)
+      socket.once(secure ? "secureConnect" : "connect", () => {
+        const stamp = options.sealing.stamp("edge-peer", `${options.edgeId}/${Date.now()}`)
+        socket.write(
+          `GET ${peerPath} HTTP/1.1\r\nHost: ${options.connectHost}\r\nConnection: Upgrade\r\nUpgrade: ${upgradeToken}\r\nsvc-tunnel-peer: ${stamp}\r\n\r\n`,
+        )
+      })
+      let text = ""
+      socket.on("data", (chunk: Buffer) => {
+        text += chunk.toString("latin1")
+        const end = text.indexOf("\r\n\r\n")
+        if (end < 0) return
+        socket.removeAllListeners()
+        if (!text.startsWith("HTTP/1.1 101")) return giveUp()
+        resolve(
+          makeLink(socket, Buffer.from(text.slice(end + 4), "latin1"), true, {
+            open: (stream) => stream.reset(reset.policy),
+            hello: () => {},
+            goaway: () => dialled.delete(address),
+            close: () => dialled.delete(address),
+          }),
+        )
+      })
+    })
+
+  return {
+    /** The link to the edge at this address; undefined where it does not answer. */
+    to: (address: string): Promise<Link | undefined> => {
+      const present = dialled.get(address)
+      if (present !== undefined) return present
+      const link = dial(address)
+      dialled.set(address, link)
+      void link.then((made) => made === undefined && dialled.delete(address))
+      return link
+    },
+
+    accept: (head: Head, socket: Socket, rest: Buffer): void => {
+      if (!isPeer(head.headers.get("svc-tunnel-peer"))) return void socket.destroy()
+      socket.write(switching)
+      const peer = makeLink(socket, rest, false, {
+        open: (stream, streamKind, _, meta) => {
+          const { name, ...passed } = meta
+          const local = typeof name === "string" ? options.registry.pick(name) : undefined
+          const onward = local?.link.mux.open(streamKind, flag.hopped, Buffer.from(JSON.stringify(passed)))
+          if (onward === undefined) return stream.reset(reset.not_here)
+          join(stream, onward)
+        },
+        hello: () => {},
+        goaway: () => {},
+        close: () => accepted.delete(peer),
+      })
+      accepted.add(peer)
+      socket.resume()
+    },
+
+    /** Tells the other edges to dial elsewhere. */
+    leave: (): void => accepted.forEach((peer) => peer.goaway(goaway.drain)),
+    isBusy: (): boolean => [...accepted].some(({ mux }) => mux.streams.size > 0),
+    close: (): void => accepted.forEach((peer) => peer.close("drained")),
+  }
+}
