@@ -1,6 +1,6 @@
 import * as manifest from "@svc/tunnel-edge/protocol/Manifest"
 import { Mux, type MuxStream, ProtocolError } from "@svc/tunnel-edge/protocol/Mux"
-import { Refusal, RequestSplitter } from "@svc/tunnel-edge/edge/RequestHead"
+import { encode, Refusal, RequestSplitter } from "@svc/tunnel-edge/edge/RequestHead"
 import * as fc from "fast-check"
 import { describe, expect, it } from "vitest"
 
@@ -144,7 +144,14 @@ describe("the mux", () => {
       goaway: { drain: 1, replaced: 2, revoked: 3, upgrade: 4, idle: 5 },
       headerBytes: 8,
       kind: { http: 1, tcp: 2, passthrough: 3, probe: 4 },
-      limits: { dataBytes: 65536, controlBytes: 16384, windowBytes: 1048576, streams: 10000, queuedBytes: 67108864 },
+      limits: {
+        dataBytes: 65536,
+        controlBytes: 16384,
+        windowBytes: 262144,
+        windowAtMost: 4194304,
+        streams: 10000,
+        queuedBytes: 67108864,
+      },
       path: "/v1/tunnel",
       reset: {
         cancel: 1,
@@ -158,9 +165,10 @@ describe("the mux", () => {
         protocol: 9,
         internal: 10,
       },
-      timing: { pingMillis: 15000, silenceMillis: 30000 },
+      timing: { pingMillis: 15000, silenceMillis: 30000, stalledMillis: 20000 },
       upgradeToken: "idt/1",
       version: 1,
+      webSocketProtocol: "idt.1",
     })
   })
 })
@@ -170,8 +178,10 @@ describe("the request splitter", () => {
     const out: Array<Buffer> = []
     const targets: Array<string> = []
     const splitter = new RequestSplitter(
-      () => ({ client: "192.0.2.1", proto: "http" }),
-      ({ target }) => targets.push(target),
+      (head) => {
+        targets.push(head.target)
+        out.push(encode(head, { client: "192.0.2.1", proto: "http", host: undefined, ownAuthorization: false }))
+      },
       (piece) => out.push(Buffer.from(piece)),
     )
     let at = 0

@@ -359,11 +359,21 @@ describe("the link", () => {
       (is) => is,
     )
     expect((await ask(eve.handle, "/")).body).toBe("in process")
+    const report = () => call(service.base, "GET", `/api/identities/${eve.handle}/tunnel`, { token: session })
+    expect((await report()).body).toMatchObject({
+      ...eve.identity.tunnel,
+      connected: true,
+      links: [{ client: "test" }],
+    })
     await own.close()
     await eventually(
       () => connected(eve.handle),
       (is) => !is,
     )
+    const { body } = await eventually(report, ({ body }) => body.usage.requests === 1)
+    expect(body).toMatchObject({ connected: false, links: [] })
+    expect(body.usage.bytes_in).toBeGreaterThan(50)
+    expect(body.usage.bytes_out).toBeGreaterThan(50)
     expect(await eventsOf(eve.handle)).toEqual(["tunnel.disconnected", "tunnel.connected", "identity.ready"])
   })
 

@@ -35,6 +35,7 @@ import * as Public from "./pages/Public.ts"
 import * as ProblemRendering from "./problems/ProblemRendering.ts"
 import { render } from "./problems/Render.ts"
 import { makeRequestId, RequestId } from "./RequestId.ts"
+import * as Tunnels from "./tunnel/Tunnels.ts"
 import * as Vault from "./vault/Vault.ts"
 import * as Webhooks from "./webhooks/Webhooks.ts"
 
@@ -62,6 +63,7 @@ const endpoints = (settings: HttpSettings) =>
       MailSettings.layer,
       Webhooks.layer,
       Events.layer,
+      Tunnels.layer,
       Vault.layer,
       Public.layer({ to: settings.contactTo }),
     ]),

@@ -11,6 +11,7 @@ import { MessageApi } from "./mail/MessageApi.ts"
 import { MailSettingsApi } from "./mail/MailSettingsApi.ts"
 import { PublicApi } from "./pages/PublicApi.ts"
 import { ProblemRendering } from "./problems/ProblemRendering.ts"
+import { TunnelApi } from "./tunnel/TunnelApi.ts"
 import { VaultApi } from "./vault/VaultApi.ts"
 import { WebhookApi } from "./webhooks/WebhookApi.ts"
 
@@ -34,6 +35,7 @@ export class Api extends HttpApi.make("agent_identity")
   .add(MailSettingsApi)
   .add(WebhookApi)
   .add(EventApi)
+  .add(TunnelApi)
   .add(VaultApi)
   .add(PublicApi)
   .middleware(ProblemRendering)

@@ -60,6 +60,8 @@ export const summaries: Readonly<Record<string, string>> = {
   "events.streamOfIdentity": "Follow the Events of an Identity as they happen",
   "events.read": "Read one Event",
   "events.replay": "Deliver an Event to a Webhook again",
+  "tunnels.read": "Read the Tunnel: its address, links, usage and settings",
+  "tunnels.patch": "Change settings of the Tunnel",
   "vault.list": "List secrets without their values",
   "vault.value": "Read the value of a secret",
   "vault.put": "Create or replace a secret",
@@ -88,6 +90,7 @@ export const groups: Readonly<Record<string, string>> = {
   mail_settings: "Allowed Recipients, the AI disclosure, and the switch of outgoing mail.",
   webhooks: "Signed deliveries of Events.",
   events: "Everything noteworthy that happened.",
+  tunnels: "The public address of an agent's local port.",
   vault: "Encrypted secrets, one namespace per Org and one per Identity.",
   public: "What anyone may call.",
 }

@@ -35,6 +35,8 @@ import * as Database from "@svc/cluster/store/Database"
 import * as Housekeeping from "@svc/cluster/store/Housekeeping"
 import * as Migrations from "@svc/cluster/store/Migrations"
 import { TunnelLinks } from "@svc/cluster/tunnel/TunnelLinks"
+import { TunnelQueries } from "@svc/cluster/tunnel/TunnelQueries"
+import { TunnelUsage } from "@svc/cluster/tunnel/TunnelUsage"
 import * as TunnelPorts from "@svc/cluster/tunnel/TunnelPorts"
 import { Vault } from "@svc/cluster/vault/Vault"
 import { Deliveries } from "@svc/cluster/webhooks/Deliveries"
@@ -99,6 +101,7 @@ const stores = Layer.mergeAll(
   MailSettingsQueries.layer,
   ApiKeys.layer,
   Vault.layer,
+  TunnelQueries.layer,
 )
 
 const guardedClient = (settings: Settings) =>
@@ -174,7 +177,16 @@ const edge = (settings: Settings) =>
     port: settings.edgePort,
     address: Option.getOrUndefined(settings.edgeAddress),
     tls: Option.getOrUndefined(settings.edgeTls),
-  }).pipe(Layer.provide([CredentialLookup.layer, TunnelLinks.layer, Identities.layer]))
+  }).pipe(
+    Layer.provide([
+      CredentialLookup.layer,
+      TunnelLinks.layer,
+      TunnelQueries.layer,
+      TunnelUsage.layer,
+      Identities.layer,
+      OrgActor.Orgs.layer,
+    ]),
+  )
 
 const cluster = (settings: Settings, carriesActors: boolean) => {
   const tls = Option.getOrUndefined(settings.runnerTls)

@@ -71,6 +71,7 @@ const raw = Config.all({
     contact: count("SVC_LIMIT_CONTACT", 5),
     magic_link: count("SVC_LIMIT_MAGIC_LINK", 5),
     device: count("SVC_LIMIT_DEVICE", 10),
+    tunnel_transfer: count("SVC_LIMIT_TUNNEL_TRANSFER", 10 * 1024 ** 3),
   }),
 })
 

@@ -9,13 +9,20 @@ import { Timing } from "../Timing.ts"
 import * as AccountDeletion from "./AccountDeletion.ts"
 import * as CallBudget from "./CallBudget.ts"
 import * as Exports from "./Exports.ts"
+import * as TransferBudget from "./TransferBudget.ts"
 
-export const layer = (quotas: CallBudget.Quotas) =>
+export interface OrgQuotas extends CallBudget.Quotas {
+  /** Bytes a day through the Org's Tunnels. */
+  readonly tunnel_transfer: number
+}
+
+export const layer = (quotas: OrgQuotas) =>
   OrgActor.toLayer(
     Effect.gen(function* () {
       const org = (yield* Entity.CurrentAddress).entityId as string
       const context = yield* Effect.context<Writes | Unhurried | Identities | Exports.Needs>()
       const budget = CallBudget.make(quotas, yield* Clock.currentTimeMillis)
+      const transfer = TransferBudget.make(org, quotas.tunnel_transfer)
       const clientFor = yield* OrgActor.client
       const scope = yield* Effect.scope
       let working = false
@@ -31,6 +38,7 @@ export const layer = (quotas: CallBudget.Quotas) =>
       return OrgActor.of({
         Lease: ({ payload }) =>
           Effect.map(Clock.currentTimeMillis, (now) => budget.lease(payload.policy, payload.want, now)),
+        LeaseTransfer: ({ payload }) => Effect.provideContext(transfer.lease(payload.edge, payload.used), context),
         Delete: () => AccountDeletion.begin(org).pipe(Effect.provideContext(context), Effect.tap(wake)),
         Export: ({ payload }) =>
           Exports.begin(org, payload).pipe(Effect.provideContext(context), Effect.tap(wake), Effect.asVoid),

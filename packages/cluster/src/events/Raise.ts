@@ -44,7 +44,7 @@ export const raiseForIdentity = (
     returning id
   )`
 
-/** CTE `raised` for an Org-level Event, which concerns no Identity and reaches no Webhook. */
+/** CTE `as` for an Org-level Event, which concerns no Identity and reaches no Webhook. */
 export const raiseForOrg = (
   sql: Sql,
   gate: string,
@@ -55,8 +55,9 @@ export const raiseForOrg = (
     readonly data: Readonly<Record<string, unknown>>
     readonly at: Date
   },
+  as = "raised_for_org",
 ): Statement.Fragment => sql`
-  raised_for_org as (
+  ${sql(as)} as (
     insert into event (id, org_id, type, data, created_at)
     select ${event.eventId}::uuid, ${event.org}::uuid, ${event.type}::text, ${JSON.stringify(event.data)}::jsonb, ${event.at}::timestamptz
     from ${sql(gate)}

@@ -24,6 +24,7 @@ import { Sealing } from "../sealing/Sealing.ts"
 import { Writes } from "../store/Database.ts"
 import { Timing } from "../Timing.ts"
 import * as TunnelLinks from "../tunnel/TunnelLinks.ts"
+import * as TunnelSettings from "../tunnel/TunnelSettings.ts"
 import * as DeliveryQueue from "../webhooks/DeliveryQueue.ts"
 import * as Webhooks from "../webhooks/Webhooks.ts"
 import { rotate } from "./KeyRotation.ts"
@@ -283,6 +284,15 @@ export const layer = (limits: IdentityLimits) =>
           onReady(payload.org_id, (identity, fence, at) =>
             Effect.provideService(Webhooks.rotateSecret(sql, identity, fence, payload.secret_id, at), Sealing, sealing),
           ).pipe(Effect.tap(deliveries.secretsChanged)),
+
+        PatchTunnel: ({ payload }) =>
+          onReady(payload.org_id, (identity, fence) =>
+            Effect.provideService(
+              TunnelSettings.patch(sql, identity, canonical, fence, payload.patch),
+              Sealing,
+              sealing,
+            ),
+          ),
 
         TunnelChanged: Effect.fnUntraced(function* () {
           const { identity } = yield* ownership.state

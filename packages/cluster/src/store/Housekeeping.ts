@@ -21,6 +21,7 @@ const removals = [
   { table: "export", key: "id", when: "expires_at < now()" },
   { table: "device_authorization", key: "id", when: "expires_at < now() - interval '1 day'" },
   { table: "page_view", key: "ctid", when: "day < current_date - 400" },
+  { table: "tunnel_transfer", key: "ctid", when: "day < current_date - 40" },
   { table: "system_mail", key: "id", when: "received_at < now() - interval '90 days'" },
   // Stored ahead of a message that its actor then did not take.
   {

@@ -10,12 +10,14 @@ import { core } from "./migrations/0001_core.ts"
 import { dueDeliveries } from "./migrations/0002_due_deliveries.ts"
 import { surface } from "./migrations/0003_surface.ts"
 import { tunnelLinks } from "./migrations/0004_tunnel_links.ts"
+import { tunnelSettings } from "./migrations/0005_tunnel_settings.ts"
 
 const migrations = {
   "0001_core": core,
   "0002_due_deliveries": dueDeliveries,
   "0003_surface": surface,
   "0004_tunnel_links": tunnelLinks,
+  "0005_tunnel_settings": tunnelSettings,
 }
 
 /** Any constant that no other user of the database takes: "svc" in ASCII. */

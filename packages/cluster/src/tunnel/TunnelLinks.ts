@@ -8,66 +8,53 @@ import { Clock, Context, Effect, Layer } from "effect"
 import type { SqlError, Statement } from "effect/sql"
 import { raiseForIdentity } from "../events/Raise.ts"
 import { committed, type Owned, type Written } from "../identity/Ownership.ts"
-import { orUnavailable, Reads, type Sql, Writes } from "../store/Database.ts"
+import { orUnavailable, type Sql, Writes } from "../store/Database.ts"
 
 /** A lease is renewed three times before it runs out. */
 export const leaseMillis = 45_000
 export const renewEvery = "15 seconds"
 
-export interface LinkRow {
-  readonly id: string
-  readonly edge_id: string
-  readonly edge_address: string
-  readonly instance: string
-}
+/** Every change of a name's links or settings is told on this channel, with the name; a lost word costs a cache its time. */
+export const channel = "svc_tunnel"
 
-/** Where a name stands: whether it exists, and who holds its links. */
-export interface Standing {
+export interface NewLink {
+  readonly id: string
   readonly identityId: string
-  readonly handle: string
-  readonly orgId: string
-  readonly status: string
-  readonly port: number | null
+  readonly canonical: string
+  readonly edgeId: string
+  /** Where other edges reach this one (`host:port`). */
+  readonly edgeAddress: string
+  /** The agent's process. */
+  readonly instance: string
+  readonly client: string
+  /** What the agent forwards to (`host:port`); null where it did not say. */
+  readonly localHost: string | null
 }
 
 const make = Effect.gen(function* () {
-  const reads = yield* Reads
   const writes = yield* Writes
   const until = (now: number) => new Date(now + leaseMillis)
 
   return {
-    /** The Identity of a name; undefined where there is none. */
-    standing: (canonical: string) =>
-      orUnavailable(
-        Effect.map(
-          reads<{ id: string; handle: string; org_id: string; status: string; port: number | null }>`
-            select i.id, i.handle, i.org_id, i.status, p.port
-            from identity i left join tunnel_port p on p.identity_id = i.id where i.canonical = ${canonical}`,
-          ([row]): Standing | undefined =>
-            row === undefined
-              ? undefined
-              : { identityId: row.id, handle: row.handle, orgId: row.org_id, status: row.status, port: row.port },
-        ),
-      ),
-
-    attach: Effect.fn("TunnelLinks.attach")(function* (link: {
-      readonly id: string
-      readonly identityId: string
-      readonly canonical: string
-      readonly edgeId: string
-      readonly edgeAddress: string
-      readonly instance: string
-      readonly client: string
-    }) {
+    /** Takes the lease, over the links that other processes of the agent hold: a newer one replaces them. */
+    attach: Effect.fn("TunnelLinks.attach")(function* (link: NewLink) {
       const now = yield* Clock.currentTimeMillis
       yield* writes`
-        insert into tunnel_link (id, identity_id, canonical, edge_id, edge_address, instance, client, since, lease_until)
-        values (${link.id}, ${link.identityId}, ${link.canonical}, ${link.edgeId}, ${link.edgeAddress}, ${link.instance},
-                ${link.client}, ${new Date(now)}, ${until(now)})`
+        with replaced as (
+          delete from tunnel_link where canonical = ${link.canonical} and instance <> ${link.instance}
+        ),
+        made as (
+          insert into tunnel_link (id, identity_id, canonical, edge_id, edge_address, instance, client, local_host, since, lease_until)
+          values (${link.id}, ${link.identityId}, ${link.canonical}, ${link.edgeId}, ${link.edgeAddress}, ${link.instance},
+                  ${link.client}, ${link.localHost}, ${new Date(now)}, ${until(now)}) returning canonical
+        )
+        select pg_notify(${channel}, canonical) from made`
     }, orUnavailable),
 
     detach: (ids: ReadonlyArray<string>) =>
-      orUnavailable(writes`delete from tunnel_link where id = any(${ids}::uuid[])`),
+      orUnavailable(writes`
+        with gone as (delete from tunnel_link where id = any(${ids}::uuid[]) returning canonical)
+        select pg_notify(${channel}, canonical) from (select distinct canonical from gone) g`),
 
     /** Renews this edge's leases; answers the ids that are still its own and whose Identity still may be reached. */
     renew: Effect.fn("TunnelLinks.renew")(function* (edgeId: string) {
@@ -78,33 +65,15 @@ const make = Effect.gen(function* () {
       return new Set(rows.map(({ id }) => id))
     }, orUnavailable),
 
-    /** Links of a name that other processes of the agent, or other edges, hold. */
-    elsewhere: (canonical: string, edgeId: string) =>
-      orUnavailable(reads<LinkRow>`
-        select id, edge_id, edge_address, instance from tunnel_link
-        where canonical = ${canonical} and edge_id <> ${edgeId} and lease_until > now() order by since desc`),
-
-    /** Takes over a name: links of other processes of the agent are no longer leases. */
-    replace: (canonical: string, instance: string) =>
-      orUnavailable(writes`delete from tunnel_link where canonical = ${canonical} and instance <> ${instance}`),
-
     /** Leases that ran out, because their edge died; answers the names concerned. */
     sweep: orUnavailable(
       Effect.map(
-        writes<{ canonical: string }>`delete from tunnel_link where lease_until < now() returning canonical`,
-        (rows) => [...new Set(rows.map(({ canonical }) => canonical))],
+        writes<{ canonical: string }>`
+          with gone as (delete from tunnel_link where lease_until < now() returning canonical)
+          select canonical, pg_notify(${channel}, canonical) from (select distinct canonical from gone) g`,
+        (rows) => rows.map(({ canonical }) => canonical),
       ),
     ),
-
-    /** The A2A card that is served in an agent's place; undefined where the name has none. */
-    cardOf: (canonical: string) =>
-      orUnavailable(
-        Effect.map(
-          reads<{ fields: unknown }>`
-            select c.fields from card c join identity i on i.id = c.identity_id where i.canonical = ${canonical} and i.status = 'ready'`,
-          ([row]) => row?.fields,
-        ),
-      ),
   }
 })
 

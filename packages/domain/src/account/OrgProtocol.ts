@@ -24,6 +24,18 @@ export const Lease = Rpc.make("Lease", {
   }),
 })
 
+/** An edge tells what it transferred of its lease, and gets a new one. */
+export const LeaseTransfer = Rpc.make("LeaseTransfer", {
+  payload: { edge: Schema.String, used: Schema.Int },
+  success: Schema.Struct({
+    /** Bytes; 0 where the day's budget is used up. */
+    granted: Schema.Int,
+    /** Milliseconds until the lease, or the day, ends. */
+    ends_in: Schema.Int,
+  }),
+  error: Unavailable,
+}).annotate(ClusterSchema.Uninterruptible, "server")
+
 /** Begins the deletion: from its commit on every credential is refused. */
 export const Delete = Rpc.make("Delete", {
   success: Schema.Struct({ requested_at: Schema.Date, identities: Schema.Int }),
@@ -41,5 +53,5 @@ export const Work = Rpc.make("Work", { error: Unavailable }).annotate(ClusterSch
 
 export const OrgActor = Entity.fromRpcGroup(
   "Org",
-  RpcGroup.make(Lease, Delete, Export, Work).annotateRpcs(ClusterSchema.ClientTracingEnabled, false),
+  RpcGroup.make(Lease, LeaseTransfer, Delete, Export, Work).annotateRpcs(ClusterSchema.ClientTracingEnabled, false),
 )

@@ -22,6 +22,7 @@ import {
   Unavailable,
   WebhookMismatch,
 } from "../problems/Problem.ts"
+import { TunnelPatch } from "../tunnel/Tunnel.ts"
 import { WebhookPatch } from "../webhooks/Webhook.ts"
 
 /** The actor that got the message no longer owns the Identity; the asker sends it again to the present owner. */
@@ -147,6 +148,11 @@ export const RemoveMessage = Rpc.make("RemoveMessage", {
   error: failures(NotFound),
 })
 /** The Identity's links changed: whether it is connected is looked up, and a change raises its Event. */
+export const PatchTunnel = Rpc.make("PatchTunnel", {
+  payload: { ...tenant, patch: TunnelPatch },
+  error: failures(NotFound, IdentityNotReady),
+})
+/** A link came or went. */
 export const TunnelChanged = Rpc.make("TunnelChanged", { error: failures() })
 /** Answers when a message newer than `after` (a public id; null: any) is there, or when `seconds` have passed. */
 export const AwaitMessage = Rpc.make("AwaitMessage", {
@@ -178,6 +184,7 @@ export const IdentityActor = Entity.fromRpcGroup(
     TestWebhook,
     RotateSecret,
     Replay,
+    PatchTunnel,
     TunnelChanged,
   )
     // A write's handler runs to its end even when its caller has gone, so that memory and store stay one.

@@ -1,15 +1,17 @@
 /**
- * The agent's end of a tunnel: dials the edge, keeps dialling while it is worth it, and forwards what comes to a local
+ * The agent's end of a tunnel: holds links to edges, dials again while it is worth it, and forwards what comes to a local
  * port, or to a handler in this process. A library without Effect, for any program that wants a public address.
  */
 import { randomUUID } from "node:crypto"
 import { createServer, type RequestListener } from "node:http"
-import { type AddressInfo, connect, type Socket } from "node:net"
-import { connect as connectSecure } from "node:tls"
+import { type AddressInfo, connect } from "node:net"
 import { couple } from "../protocol/Couple.ts"
 import { type Link, makeLink } from "../protocol/Link.ts"
-import { flag, goaway, kind, path, reset, timing, upgradeToken } from "../protocol/Manifest.ts"
+import { flag, goaway, kind, reset, timing, version } from "../protocol/Manifest.ts"
 import type { MuxStream } from "../protocol/Mux.ts"
+import { type Carrier, dial, NotUnderstood, TunnelRefused } from "./Dial.ts"
+
+export { TunnelRefused } from "./Dial.ts"
 
 export interface PublicAddress {
   readonly hostname: string
@@ -28,42 +30,37 @@ export interface TunnelOptions {
   readonly host?: string
   /** Serves requests in this process, in place of a port. */
   readonly handler?: RequestListener
+  /** Links to hold, each with another edge where there are several: 1 to 4, 2 by default. */
+  readonly links?: number
+  /** `auto` dials `idt/1` first and WebSocket where something in between does not let it through. */
+  readonly carrier?: "auto" | "websocket"
   /** A certificate authority to trust besides the system's. */
   readonly ca?: string
+  /** What the account shows of this agent. */
   readonly client?: string
   readonly onConnected?: (address: PublicAddress) => void
   readonly onDisconnected?: (reason: string, retryInMillis: number) => void
   /** The first line of each connection that came through the tunnel. */
   readonly onRequest?: (request: {
-    readonly kind: "http" | "tcp"
+    readonly kind: "http" | "tcp" | "tls"
     readonly line: string
     readonly peer: string
   }) => void
 }
 
 export interface Tunnel {
-  /** The public address, once the edge has accepted the link. Fails when it refuses for good. */
+  /** The public address, once an edge has accepted a link. Fails when it refuses for good. */
   readonly ready: Promise<PublicAddress>
   /** Ends when the tunnel is over: closed, or refused for good. */
   readonly ended: Promise<void>
   readonly close: () => Promise<void>
 }
 
-/** The edge will not have this agent, now or later. */
-export class TunnelRefused extends Error {
-  readonly status: number
-  readonly code: string
-  constructor(status: number, code: string, message: string) {
-    super(message)
-    this.status = status
-    this.code = code
-  }
-}
-
 /** Refusals after which dialling again is pointless. */
 const final = new Set([401, 403, 404, 410, 426])
 const backOff = { firstMillis: 500, mostMillis: 30_000 }
-const dialMillis = 10_000
+/** A second link found no edge of its own: there may be one later. */
+const otherEdgeMillis = 30_000
 /** What is under way on the link of an edge that goes down has this long to end. */
 const drainMillis = 180_000
 
@@ -78,11 +75,18 @@ const loopback = async (handler: RequestListener) => {
   return { port: (server.address() as AddressInfo).port, stop: () => (server.closeAllConnections(), server.close()) }
 }
 
+const kinds = { [kind.http]: "http", [kind.tcp]: "tcp", [kind.passthrough]: "tls" } as const
+
 export const connectTunnel = (options: TunnelOptions): Tunnel => {
   const instance = randomUUID()
+  const wanted = Math.min(4, Math.max(1, options.links ?? 2))
+  const host = options.host ?? "127.0.0.1"
   let over = false
-  let current: Dialled | undefined
-  let wake: (() => void) | undefined
+  let webSocket = options.carrier === "websocket"
+  let localUp = true
+  const held = new Set<Link>()
+  /** Ends the wait of whoever is about to dial again. */
+  const wakes = new Set<() => void>()
   let settleReady: { resolve: (address: PublicAddress) => void; reject: (error: Error) => void }
   const ready = new Promise<PublicAddress>((resolve, reject) => (settleReady = { resolve, reject }))
   ready.catch(() => {})
@@ -91,30 +95,44 @@ export const connectTunnel = (options: TunnelOptions): Tunnel => {
   const local = async (): Promise<{ port: number; host: string }> => {
     if (inside !== undefined) return { port: (await inside).port, host: "127.0.0.1" }
     if (options.port === undefined) throw new Error("a tunnel needs a port or a handler")
-    return { port: options.port, host: options.host ?? "127.0.0.1" }
+    return { port: options.port, host }
   }
 
+  const inFlight = () => [...held].reduce((sum, { mux }) => sum + mux.streams.size, 0)
+  const statusOf = () => ({ local: localUp ? "up" : "down", in_flight: inFlight(), version })
+  const tellStatus = () => held.forEach((link) => link.status(statusOf()))
+  const noteLocal = (up: boolean) => {
+    if (up === localUp) return
+    localUp = up
+    tellStatus()
+  }
+  const teller = setInterval(tellStatus, timing.pingMillis)
+  teller.unref()
+
   const forward = async (stream: MuxStream, streamKind: number, meta: Record<string, unknown>) => {
-    if (streamKind !== kind.http && streamKind !== kind.tcp) return stream.reset(reset.policy)
+    if (!(streamKind in kinds)) return stream.reset(reset.policy)
     const early: Array<Buffer> = []
     stream.onData = (bytes) => void early.push(bytes)
     let ended = false
     stream.onEnd = () => (ended = true)
-    const { port, host } = await local()
-    const socket = connect({ port, host, allowHalfOpen: true })
+    const socket = connect({ ...(await local()), allowHalfOpen: true })
     socket.setNoDelay(true)
-    socket.once("error", (error: NodeJS.ErrnoException) =>
-      stream.reset(reset.local_refused, error.code ?? error.message),
-    )
+    const refused = (error: NodeJS.ErrnoException) => {
+      noteLocal(false)
+      stream.reset(reset.local_refused, error.code ?? error.message)
+    }
+    socket.once("error", refused)
     stream.onReset = () => socket.destroy()
     socket.once("connect", () => {
+      noteLocal(true)
+      socket.off("error", refused)
       const peer = String(meta["peer"] ?? "unknown")
       let told = false
       couple(socket, stream, {
         incoming: (bytes) => {
           if (told) return
           told = true
-          tell(streamKind, bytes, peer)
+          tell(streamKind as keyof typeof kinds, bytes, peer)
         },
       })
       const incoming = stream.onData
@@ -123,99 +141,70 @@ export const connectTunnel = (options: TunnelOptions): Tunnel => {
     })
   }
 
-  const tell = (streamKind: number, bytes: Buffer, peer: string) => {
+  const tell = (streamKind: keyof typeof kinds, bytes: Buffer, peer: string) => {
+    const name = kinds[streamKind]
     const line =
-      streamKind === kind.http
+      name === "http"
         ? bytes
             .toString("latin1", 0, 500)
             .split("\r\n")[0]!
             .replace(/ HTTP\/1\.1$/, "")
-        : "tcp"
-    options.onRequest?.({ kind: streamKind === kind.http ? "http" : "tcp", line, peer })
+        : name
+    options.onRequest?.({ kind: name, line, peer })
   }
 
   /** One link. Resolves once the edge has said hello. */
-  const dial = (onGoaway: (reason: number) => void) =>
-    new Promise<Dialled>((resolve, reject) => {
-      const url = new URL(typeof options.edge === "string" ? options.edge : options.edge())
-      const secure = url.protocol === "https:"
-      const port = Number(url.port === "" ? (secure ? 443 : 80) : url.port)
-      // `*.localhost` is this machine (RFC 6761 section 6.3), whatever its resolver says.
-      const host = url.hostname.endsWith("localhost") ? "127.0.0.1" : url.hostname
-      const socket: Socket = secure
-        ? connectSecure({
-            host,
-            port,
-            servername: url.hostname,
-            ALPNProtocols: ["http/1.1"],
-            ...(options.ca === undefined ? {} : { ca: options.ca }),
-          })
-        : connect({ host, port })
-      const fail = (error: Error) => {
-        socket.destroy()
-        reject(error)
-      }
-      socket.setTimeout(dialMillis, () => fail(new Error("the edge does not answer")))
-      socket.once("error", fail)
-      socket.once("close", () => fail(new Error("the edge closed the connection")))
-      socket.once(secure ? "secureConnect" : "connect", () =>
-        socket.write(
-          [
-            `GET ${path} HTTP/1.1`,
-            `Host: ${url.host}`,
-            "Connection: Upgrade",
-            `Upgrade: ${upgradeToken}`,
-            `Authorization: Bearer ${options.key}`,
-            ...(options.handle === undefined ? [] : [`svc-tunnel-handle: ${options.handle}`]),
-            `svc-tunnel-instance: ${instance}`,
-            `svc-tunnel-client: ${options.client ?? "svc"}`,
-            "",
-            "",
-          ].join("\r\n"),
-        ),
-      )
-      let kept = Buffer.alloc(0)
-      const answered = (chunk: Buffer) => {
-        kept = Buffer.concat([kept, chunk])
-        const end = kept.indexOf("\r\n\r\n")
-        if (end < 0) return
-        const head = kept.toString("latin1", 0, end)
-        const status = Number(/^HTTP\/1\.1 (\d{3})/.exec(head)?.[1])
-        if (status !== 101) {
-          const length = Number(/\r\ncontent-length: (\d+)/i.exec(head)?.[1] ?? 0)
-          if (kept.length < end + 4 + length) return
-          return fail(refusalOf(status, kept.toString("utf8", end + 4)))
-        }
-        socket.removeAllListeners()
-        let closing: (reason: string) => void = () => {}
-        const closed = new Promise<string>((done) => (closing = done))
-        const link = makeLink(socket, kept.subarray(end + 4), false, {
-          open: (stream, streamKind, flags, meta) => {
-            if ((flags & ~flag.hopped) !== 0) return stream.reset(reset.protocol)
-            void forward(stream, streamKind, meta).catch(() => stream.reset(reset.internal))
-          },
-          hello: (hello) => {
-            link.hello({ version: 1 })
-            const address = hello["public"] as PublicAddress
-            settleReady.resolve(address)
-            options.onConnected?.(address)
-            resolve({ link, closed })
-          },
-          goaway: onGoaway,
-          close: (reason) => {
-            closing(reason)
-            reject(new Error(reason))
-          },
-        })
-      }
-      socket.on("data", answered)
+  const attach = async (conn: number, attempt: number, onGoaway: (reason: number) => void) => {
+    const carrier: Carrier = await dial({
+      edge: typeof options.edge === "string" ? options.edge : options.edge(),
+      headers: {
+        authorization: `Bearer ${options.key}`,
+        ...(options.handle === undefined ? {} : { "svc-tunnel-handle": options.handle }),
+        "svc-tunnel-instance": instance,
+        "svc-tunnel-conn": String(conn),
+        "svc-tunnel-client": options.client ?? "svc-tunnel/0.1.0",
+        ...(options.port === undefined
+          ? {}
+          : { "svc-tunnel-local": `${host === "127.0.0.1" ? "localhost" : host}:${options.port}` }),
+      },
+      ca: options.ca,
+      webSocket,
+      offset: conn + attempt,
     })
+    return await new Promise<Dialled>((resolve, reject) => {
+      let closing: (reason: string) => void = () => {}
+      const closed = new Promise<string>((done) => (closing = done))
+      const link = makeLink(carrier.duplex, carrier.ahead, false, {
+        open: (stream, streamKind, flags, meta) => {
+          if ((flags & ~flag.hopped) !== 0) return stream.reset(reset.protocol)
+          void forward(stream, streamKind, meta).catch(() => stream.reset(reset.internal))
+        },
+        hello: (hello) => {
+          link.hello({ version })
+          link.status(statusOf())
+          const first = held.size === 0
+          held.add(link)
+          const address = hello["public"] as PublicAddress
+          settleReady.resolve(address)
+          if (first) options.onConnected?.(address)
+          resolve({ link, closed })
+        },
+        goaway: onGoaway,
+        close: (reason) => {
+          held.delete(link)
+          closing(reason)
+          reject(new Error(reason))
+        },
+      })
+      carrier.duplex.resume()
+    })
+  }
 
   /** The next link is made before this one breaks: what is under way on it may end. */
   const leaveSlowly = (link: Link) => {
     const deadline = Date.now() + drainMillis
     const timer = setInterval(() => {
-      const replaced = current !== undefined && current.link !== link
+      const replaced = [...held].some((other) => other !== link)
       if (!over && Date.now() < deadline && !(replaced && link.mux.streams.size === 0)) return
       clearInterval(timer)
       link.close("drained")
@@ -223,53 +212,82 @@ export const connectTunnel = (options: TunnelOptions): Tunnel => {
     timer.unref()
   }
 
-  const keep = async () => {
+  const finish = (why: Error) => {
+    if (over) return
+    over = true
+    settleReady.reject(why)
+    for (const link of held) link.close("closed")
+    for (const wake of wakes) wake()
+  }
+
+  const pause = (millis: number) =>
+    new Promise<void>((resolve) => {
+      const timer = setTimeout(() => wake(), millis)
+      const wake = () => {
+        clearTimeout(timer)
+        wakes.delete(wake)
+        resolve()
+      }
+      wakes.add(wake)
+    })
+
+  const keep = async (conn: number) => {
     let failures = 0
-    while (!over) {
+    for (let attempt = 0; !over; attempt++) {
       const begun = Date.now()
       let reason: string
-      let finalReason: TunnelRefused | undefined
-      let draining = false
+      let given: TunnelRefused | undefined
       try {
         let leaving = 0
         let left: () => void = () => {}
         const goes = new Promise<string>((resolve) => (left = () => resolve("the edge is going down")))
-        const dialled = await dial((why) => {
+        const dialled = await attach(conn, attempt, (why) => {
           leaving = why
-          if (why === goaway.replaced)
-            finalReason = new TunnelRefused(409, "replaced", "A newer process holds this tunnel.")
-          if (why === goaway.revoked)
-            finalReason = new TunnelRefused(401, "unauthenticated", "The credential was revoked.")
+          if (why === goaway.replaced) given = new TunnelRefused(409, "replaced", "A newer process holds this tunnel.")
+          if (why === goaway.revoked) given = new TunnelRefused(401, "unauthenticated", "The credential was revoked.")
           if (why === goaway.drain) left()
         })
-        current = dialled
-        failures = 0
+        if (over) dialled.link.close("closed")
         reason = await Promise.race([dialled.closed, goes])
-        draining = leaving === goaway.drain
-        if (draining) leaveSlowly(dialled.link)
+        if (leaving === goaway.drain) {
+          leaveSlowly(dialled.link)
+          continue
+        }
       } catch (error) {
         reason = error instanceof Error ? error.message : String(error)
-        if (error instanceof TunnelRefused && final.has(error.status)) finalReason = error
+        if (error instanceof TunnelRefused && final.has(error.status)) given = error
+        if (
+          options.carrier !== "websocket" &&
+          (error instanceof NotUnderstood || (failures > 1 && given === undefined))
+        ) {
+          webSocket = !webSocket
+        }
+        if (conn > 0 && error instanceof TunnelRefused && error.code === "tunnel_duplicate_edge") {
+          await pause(otherEdgeMillis * (0.5 + Math.random()))
+          continue
+        }
       }
       if (over) break
-      if (finalReason !== undefined) {
-        settleReady.reject(finalReason)
-        options.onDisconnected?.(finalReason.message, -1)
+      if (given !== undefined) {
+        finish(given)
+        options.onDisconnected?.(given.message, -1)
         break
       }
       // A link that stood for a while begins anew; full jitter keeps a crowd of agents apart.
-      if (draining) continue
       failures = Date.now() - begun > timing.silenceMillis ? 0 : failures + 1
       const wait =
         failures === 0 ? 0 : Math.random() * Math.min(backOff.mostMillis, backOff.firstMillis * 2 ** (failures - 1))
-      options.onDisconnected?.(reason, wait)
-      await new Promise<void>((resolve) => {
-        const timer = setTimeout(resolve, wait)
-        wake = () => (clearTimeout(timer), resolve())
-      })
+      if (held.size === 0) options.onDisconnected?.(reason, wait)
+      await pause(wait)
     }
   }
-  const ended = keep().finally(() => {
+  /** The others come once the first stands, so that a refusal is told once. */
+  const others = ready.then(
+    () => Promise.all(Array.from({ length: wanted - 1 }, (_, n) => keep(n + 1))),
+    () => {},
+  )
+  const ended = Promise.all([keep(0), others]).then(() => {
+    clearInterval(teller)
     void inside?.then(({ stop }) => stop())
   })
 
@@ -277,20 +295,8 @@ export const connectTunnel = (options: TunnelOptions): Tunnel => {
     ready,
     ended,
     close: async () => {
-      over = true
-      settleReady.reject(new Error("closed"))
-      current?.link.close("closed")
-      wake?.()
+      finish(new Error("closed"))
       await ended
     },
-  }
-}
-
-const refusalOf = (status: number, body: string): Error => {
-  try {
-    const { code, detail } = JSON.parse(body) as { code: string; detail: string }
-    return new TunnelRefused(status, code, detail)
-  } catch {
-    return new TunnelRefused(status, "refused", `the edge answered ${status}`)
   }
 }

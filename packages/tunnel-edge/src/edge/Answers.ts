@@ -6,13 +6,20 @@ export interface Wanted {
   /** The request's `Accept`. */
   readonly accept: string | undefined
   readonly requestId: string
+  /** When to come again, where that is known. */
+  readonly retryAfterSeconds?: number
 }
 
 const reasons: Readonly<Record<number, string>> = {
   200: "OK",
   400: "Bad Request",
+  401: "Unauthorized",
+  403: "Forbidden",
   404: "Not Found",
+  409: "Conflict",
+  410: "Gone",
   421: "Misdirected Request",
+  426: "Upgrade Required",
   429: "Too Many Requests",
   431: "Request Header Fields Too Large",
   502: "Bad Gateway",
@@ -50,7 +57,7 @@ const wantsPage = (accept: string | undefined) => accept !== undefined && /text\
 
 export const problem = (book: AddressBook, code: Code, detail: string, wanted: Wanted): Buffer => {
   const { status, title, meaning, remedy, agent_hint } = table[code]
-  const retry = agent_hint === "wait" ? 5 : undefined
+  const retry = wanted.retryAfterSeconds ?? (agent_hint === "wait" ? 5 : undefined)
   const headers = {
     "svc-tunnel-error": code,
     "request-id": wanted.requestId,
@@ -72,6 +79,6 @@ export const problem = (book: AddressBook, code: Code, detail: string, wanted: W
   return answer(status, "application/problem+json", JSON.stringify(body), headers)
 }
 
-/** A head that was refused: nothing is known of who asked. */
-export const refusal = (status: number, message: string): Buffer =>
-  answer(status, "text/plain; charset=utf-8", `${message}\n`, { "svc-tunnel-error": "refused" })
+/** What the edge itself does not let through. */
+export const refusal = (status: number, message: string, headers: Readonly<Record<string, string>> = {}): Buffer =>
+  answer(status, "text/plain; charset=utf-8", `${message}\n`, { "svc-tunnel-error": "refused", ...headers })

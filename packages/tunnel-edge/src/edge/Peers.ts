@@ -13,6 +13,10 @@ import type { Head } from "./RequestHead.ts"
 
 export const peerPath = "/v1/peer"
 
+/** Whether another edge asks for a link. */
+export const isPeer = (head: Head): boolean =>
+  head.upgrade && head.target === peerPath && head.headers.get("upgrade")?.toLowerCase() === upgradeToken
+
 const stampMillis = 60_000
 const dialMillis = 2_000
 
@@ -42,13 +46,13 @@ export const make = (options: {
   readonly edgeId: string
   /** The name that agents and edges dial, which the certificate of TLS carries. */
   readonly connectHost: string
-  readonly ca: string | undefined
+  readonly ca: () => string | undefined
   readonly sealing: Sealing["Service"]
   readonly registry: Registry
 }) => {
   const dialled = new Map<string, Promise<Link | undefined>>()
   const accepted = new Set<Link>()
-  const isPeer = (stamped: string | undefined) => {
+  const isStamped = (stamped: string | undefined) => {
     const at = Number(options.sealing.unstamp("edge-peer", stamped ?? "")?.split("/")[1])
     return Math.abs(Date.now() - at) < stampMillis
   }
@@ -56,22 +60,23 @@ export const make = (options: {
   const dial = (address: string) =>
     new Promise<Link | undefined>((resolve) => {
       const target = { host: address.replace(/:\d+$/, ""), port: Number(/:(\d+)$/.exec(address)?.[1]) }
-      const secure = options.ca !== undefined
-      const socket: Socket = secure
-        ? connectSecure({
-            ...target,
-            servername: options.connectHost,
-            ca: options.ca!,
-            checkServerIdentity: () => undefined,
-          })
-        : connect(target)
+      const ca = options.ca()
+      const socket: Socket =
+        ca !== undefined
+          ? connectSecure({
+              ...target,
+              servername: options.connectHost,
+              ca,
+              checkServerIdentity: () => undefined,
+            })
+          : connect(target)
       const giveUp = () => {
         socket.destroy()
         resolve(undefined)
       }
       socket.setTimeout(dialMillis, giveUp)
       socket.once("error", giveUp)
-      socket.once(secure ? "secureConnect" : "connect", () => {
+      socket.once(ca !== undefined ? "secureConnect" : "connect", () => {
         const stamp = options.sealing.stamp("edge-peer", `${options.edgeId}/${Date.now()}`)
         socket.write(
           `GET ${peerPath} HTTP/1.1\r\nHost: ${options.connectHost}\r\nConnection: Upgrade\r\nUpgrade: ${upgradeToken}\r\nsvc-tunnel-peer: ${stamp}\r\n\r\n`,
@@ -107,7 +112,7 @@ export const make = (options: {
     },
 
     accept: (head: Head, socket: Socket, rest: Buffer): void => {
-      if (!isPeer(head.headers.get("svc-tunnel-peer"))) return void socket.destroy()
+      if (!isStamped(head.headers.get("svc-tunnel-peer"))) return void socket.destroy()
       socket.write(switching)
       const peer = makeLink(socket, rest, false, {
         open: (stream, streamKind, _, meta) => {
@@ -131,3 +136,5 @@ export const make = (options: {
     close: (): void => accepted.forEach((peer) => peer.close("drained")),
   }
 }
+
+export type Peers = ReturnType<typeof make>

@@ -9,21 +9,33 @@ export interface Attached {
   readonly handle: string
   /** The agent's process; a newer one takes the name over. */
   readonly instance: string
+  /** Which of the agent's links, by its own count. */
+  readonly conn: string
   readonly since: Date
   readonly client: string
   readonly token: string
   draining: boolean
+  /** What the agent forwards to (`host:port`), where it said so. */
+  readonly localHost: string | null
+  /** Whether that answered when the agent last tried. */
+  localUp: boolean
 }
 
 export interface Registry {
   readonly add: (attached: Attached) => void
   readonly remove: (attached: Attached) => void
-  /** The link with the fewest streams; one that is leaving only where there is no other, until the agent is back. */
+  /** The link with the fewest streams; one that is leaving, or whose port is down, only where there is no other. */
   readonly pick: (canonical: string) => Attached | undefined
   readonly of: (canonical: string) => ReadonlyArray<Attached>
   readonly all: () => ReadonlyArray<Attached>
   /** When the last link of this name was lost, in milliseconds since the epoch. */
   readonly lostAt: (canonical: string) => number | undefined
+}
+
+const isBetter = (one: Attached, best: Attached): boolean => {
+  if (one.draining !== best.draining) return !one.draining
+  if (one.localUp !== best.localUp) return one.localUp
+  return one.link.mux.streams.size < best.link.mux.streams.size
 }
 
 const rememberedLosses = 10_000
@@ -47,13 +59,7 @@ export const make = (): Registry => {
     },
     pick: (canonical) => {
       let best: Attached | undefined
-      for (const one of links.get(canonical) ?? []) {
-        const better =
-          best === undefined || one.draining !== best.draining
-            ? best === undefined || !one.draining
-            : one.link.mux.streams.size < best.link.mux.streams.size
-        if (better) best = one
-      }
+      for (const one of links.get(canonical) ?? []) if (best === undefined || isBetter(one, best)) best = one
       return best
     },
     of: (canonical) => links.get(canonical) ?? [],

@@ -6,7 +6,7 @@
 /** Where a request is refused: the status, and why in words. */
 export class Refusal extends Error {
   readonly status: 400 | 421 | 431 | 505
-  constructor(status: 400 | 421 | 431 | 505, message: string) {
+  constructor(status: Refusal["status"], message: string) {
     super(message)
     this.status = status
   }
@@ -21,8 +21,9 @@ export interface Head {
   readonly host: string
   readonly headers: ReadonlyMap<string, string>
   readonly upgrade: boolean
-  /** As it goes on, with our forwarding fields. */
-  readonly bytes: Buffer
+  /** Request line and fields as they go on: lower-case name, whole line. */
+  readonly line: string
+  readonly fields: ReadonlyArray<readonly [string, string]>
 }
 
 const requestLine = /^([!#$%&'*+\-.^_`|~0-9A-Za-z]{1,32}) ([!-~]+) HTTP\/(\d)\.(\d)$/
@@ -46,11 +47,29 @@ const ours = new Set([
 /** Framing that `Connection` must not name. */
 const framing = new Set(["content-length", "transfer-encoding", "host", "upgrade-insecure-requests", "te", "trailer"])
 
+/** What is said of a request to the agent. */
 export interface Forwarded {
   readonly client: string
   readonly proto: "http" | "https"
   /** What `Host` becomes; as sent where it is undefined. */
-  readonly host?: string | undefined
+  readonly host: string | undefined
+  /** `Authorization` was for the edge and goes no further. */
+  readonly ownAuthorization: boolean
+}
+
+/** The head as it goes on, with our forwarding fields. */
+export const encode = (head: Head, { client, proto, host, ownAuthorization }: Forwarded): Buffer => {
+  let text = `${head.line}\r\n`
+  let sent = head.host
+  for (const [key, line] of head.fields) {
+    if (key === "host") sent = line.slice(line.indexOf(":") + 1).trim()
+    if (key === "host" && host !== undefined) text += `Host: ${host}\r\n`
+    else if (key !== "authorization" || !ownAuthorization) text += `${line}\r\n`
+  }
+  return Buffer.from(
+    `${text}X-Forwarded-For: ${client}\r\nX-Forwarded-Proto: ${proto}\r\nX-Forwarded-Host: ${sent}\r\n\r\n`,
+    "latin1",
+  )
 }
 
 type Body =
@@ -61,7 +80,7 @@ type Body =
 export const hostOf = (value: string) => value.toLowerCase().replace(/:\d+$/, "")
 
 /** Judges one head (without its final blank line). */
-export const judge = (text: string, forwarded: Forwarded): { readonly head: Head; readonly body: Body } => {
+export const judge = (text: string): { readonly head: Head; readonly body: Body } => {
   const lines = text.split("\r\n")
   if (lines.some((line) => controls.test(line))) throw new Refusal(400, "control characters in the head")
   const [, method, target, major, minor] = requestLine.exec(lines[0]!) ?? []
@@ -111,7 +130,7 @@ export const judge = (text: string, forwarded: Forwarded): { readonly head: Head
       continue
     }
     headers.set(key, headers.has(key) ? `${headers.get(key)}, ${value}` : value)
-    kept.push([key, key === "host" && forwarded.host !== undefined ? `Host: ${forwarded.host}` : line])
+    kept.push([key, line])
   }
   if (host === undefined) throw new Refusal(400, "no Host")
   if (chunked && length !== undefined) throw new Refusal(400, "Content-Length with Transfer-Encoding")
@@ -122,13 +141,9 @@ export const judge = (text: string, forwarded: Forwarded): { readonly head: Head
   if (!target.startsWith("/") && absolute === undefined && !(target === "*" && method === "OPTIONS")) {
     throw new Refusal(400, "a target that is no path")
   }
-  const fields = kept.filter(([key]) => !dropped.has(key)).map(([, line]) => `${line}\r\n`)
-  const bytes = Buffer.from(
-    `${lines[0]}\r\n${fields.join("")}X-Forwarded-For: ${forwarded.client}\r\nX-Forwarded-Proto: ${forwarded.proto}\r\nX-Forwarded-Host: ${host}\r\n\r\n`,
-    "latin1",
-  )
+  const fields = dropped.size === 0 ? kept : kept.filter(([key]) => !dropped.has(key))
   return {
-    head: { method, target, host: hostOf(host), headers, upgrade, bytes },
+    head: { method, target, host: hostOf(host), headers, upgrade, line: lines[0]!, fields },
     body: chunked ? { _tag: "Chunked" } : (length ?? 0) > 0 ? { _tag: "Length", bytes: length! } : { _tag: "None" },
   }
 }
@@ -139,8 +154,8 @@ const blankLine = Buffer.from("\r\n\r\n")
 const lineFeed = 10
 
 /**
- * The requests of one connection, in pieces of any size. `onHead` is called with each head before its bytes go out;
- * `out` takes everything that goes on. Throws {@link Refusal}.
+ * The requests of one connection, in pieces of any size. `onHead` takes each head, `out` everything else that goes on.
+ * Throws {@link Refusal}.
  */
 export class RequestSplitter {
   private state: State = "head"
@@ -149,12 +164,11 @@ export class RequestSplitter {
   private host: string | undefined
   private requests = 0
   private trailerBytes = 0
-  private readonly forwarded: () => Forwarded
+  private held = false
   private readonly onHead: (head: Head) => void
   private readonly out: (bytes: Buffer) => void
 
-  constructor(forwarded: () => Forwarded, onHead: (head: Head) => void, out: (bytes: Buffer) => void) {
-    this.forwarded = forwarded
+  constructor(onHead: (head: Head) => void, out: (bytes: Buffer) => void) {
     this.onHead = onHead
     this.out = out
   }
@@ -168,6 +182,22 @@ export class RequestSplitter {
     if (kept.length > 0) this.feed(kept)
   }
 
+  /** Whether nothing of a further request has gone on: a refusal concerns that one alone. */
+  get isBetween(): boolean {
+    return this.state === "head"
+  }
+
+  /** Keeps what comes behind the present head until {@link release}. */
+  hold(): void {
+    this.held = true
+  }
+
+  release(): void {
+    this.held = false
+    const kept = this.rest()
+    if (kept.length > 0) this.feed(kept)
+  }
+
   /** What came behind a head that is not going on. */
   rest(): Buffer {
     const kept = this.kept
@@ -176,11 +206,12 @@ export class RequestSplitter {
   }
 
   feed(input: Buffer): void {
-    if (this.isOpaque()) return this.out(input)
+    if (this.isOpaque() && !this.held) return this.out(input)
     const chunk = this.kept.length === 0 ? input : Buffer.concat([this.kept, input])
     this.kept = Buffer.alloc(0)
     let at = 0
     while (at < chunk.length) {
+      if (this.held) return this.keep(chunk.subarray(at))
       switch (this.state) {
         case "head": {
           const end = chunk.indexOf(blankLine, at)
@@ -248,7 +279,7 @@ export class RequestSplitter {
   }
 
   private head(text: string): void {
-    const { head, body } = judge(text, this.forwarded())
+    const { head, body } = judge(text)
     if (this.host !== undefined && this.host !== head.host)
       throw new Refusal(421, "another Host on the same connection")
     // Which of several answers belongs to an upgrade is only certain of the first.
@@ -256,7 +287,6 @@ export class RequestSplitter {
     this.host = head.host
     this.requests++
     this.onHead(head)
-    this.out(head.bytes)
     if (head.upgrade) this.state = "upgrading"
     else if (body._tag === "Chunked") this.state = "chunk-line"
     else if (body._tag === "Length") {

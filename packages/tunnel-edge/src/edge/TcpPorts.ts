@@ -1,13 +1,43 @@
 /** The allocated TCP ports: one listens while an agent of its name is attached here; without one, connections are refused. */
-import { createServer, type Server } from "node:net"
+import { createServer, isIPv6, type Server, type Socket } from "node:net"
 import { couple } from "../protocol/Couple.ts"
 import { kind } from "../protocol/Manifest.ts"
-import type { Registry } from "./Registry.ts"
+import type { MuxStream } from "../protocol/Mux.ts"
+import type { Passage } from "./Metering.ts"
+import { clientOf } from "./PublicHttp.ts"
 
 const keepAliveMillis = 60_000
 const idleMillis = 3_600_000
 
-export const make = (host: string, registry: Registry) => {
+/** What a connection of a port is led to. */
+export interface TcpRoute {
+  readonly open: (kind: number, meta: object) => MuxStream | undefined
+  readonly proxyProtocol: boolean
+  readonly passage: (cut: () => void) => Passage
+}
+
+/** Version 1 of the PROXY protocol (haproxy.org, proxy-protocol.txt, section 2.1). */
+export const proxyHeader = (socket: Socket): Buffer => {
+  const from = clientOf(socket)
+  const to = socket.localAddress?.replace(/^::ffff:/, "") ?? ""
+  const family = isIPv6(from) ? "TCP6" : "TCP4"
+  return Buffer.from(`PROXY ${family} ${from} ${to} ${socket.remotePort} ${socket.localPort}\r\n`, "latin1")
+}
+
+/** Carries a connection as it is, from the bytes that came already (`ahead`) to its end. */
+export const carry = (socket: Socket, stream: MuxStream, route: TcpRoute, ahead?: Buffer): void => {
+  const passage = route.passage(() => socket.resetAndDestroy())
+  passage.countRequest()
+  socket.setNoDelay(true)
+  socket.setKeepAlive(true, keepAliveMillis)
+  socket.setTimeout(idleMillis, () => socket.destroy())
+  socket.on("close", passage.close)
+  if (ahead !== undefined) stream.write(ahead)
+  couple(socket, stream, { gate: passage })
+  socket.resume()
+}
+
+export const make = (host: string, route: (name: string, client: string) => Promise<TcpRoute | undefined>) => {
   const listeners = new Map<string, Server>()
 
   const close = (name: string) => {
@@ -18,14 +48,16 @@ export const make = (host: string, registry: Registry) => {
   return {
     open: (name: string, port: number | null): void => {
       if (port === null || listeners.has(name)) return
-      const server = createServer({ allowHalfOpen: true }, (socket) => {
-        const meta = Buffer.from(JSON.stringify({ peer: socket.remoteAddress }))
-        const stream = registry.pick(name)?.link.mux.open(kind.tcp, 0, meta)
-        if (stream === undefined) return socket.resetAndDestroy()
-        socket.setNoDelay(true)
-        socket.setKeepAlive(true, keepAliveMillis)
-        socket.setTimeout(idleMillis, () => socket.destroy())
-        couple(socket, stream)
+      const server = createServer({ allowHalfOpen: true, pauseOnConnect: true }, (socket) => {
+        socket.on("error", () => socket.destroy())
+        void route(name, clientOf(socket)).then(
+          (found) => {
+            const stream = found?.open(kind.tcp, { peer: clientOf(socket) })
+            if (found === undefined || stream === undefined || socket.destroyed) return socket.resetAndDestroy()
+            carry(socket, stream, found, found.proxyProtocol ? proxyHeader(socket) : undefined)
+          },
+          () => socket.resetAndDestroy(),
+        )
       })
       // Taken by another edge of this machine, which serves it as well.
       server.on("error", () => listeners.delete(name))

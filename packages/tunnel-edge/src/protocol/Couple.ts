@@ -3,6 +3,12 @@ import type { Socket } from "node:net"
 import { reset } from "./Manifest.ts"
 import type { MuxStream } from "./Mux.ts"
 
+/** Counts what passes, and may hold it: after a false, nothing more goes on until `onRoom` is called. */
+export interface Gate {
+  readonly count: (direction: "in" | "out", bytes: number) => boolean
+  onRoom: () => void
+}
+
 export const couple = (
   socket: Socket,
   stream: MuxStream,
@@ -13,28 +19,52 @@ export const couple = (
     readonly incoming?: (chunk: Buffer) => void
     /** The stream was reset; by default the socket is too. */
     readonly onReset?: (code: number) => void
+    /** The stream brought everything; by default the socket's writing side ends. */
+    readonly onEnd?: () => void
+    readonly gate?: Gate
   } = {},
 ): void => {
+  const { gate } = options
   let undelivered = 0
+  let held = false
+  const deliver = () => {
+    const bytes = undelivered
+    undelivered = 0
+    if (bytes > 0) stream.delivered(bytes)
+  }
   const outgoing =
     options.outgoing ??
     ((chunk: Buffer) => {
       if (!stream.write(chunk)) socket.pause()
     })
-  socket.on("data", outgoing)
-  stream.onDrain = () => socket.resume()
+  socket.on("data", (chunk: Buffer) => {
+    outgoing(chunk)
+    if (gate === undefined || gate.count("in", chunk.length)) return
+    held = true
+    socket.pause()
+  })
+  stream.onDrain = () => {
+    if (!held) socket.resume()
+  }
   socket.on("end", () => stream.end())
   stream.onData = (bytes) => {
     options.incoming?.(bytes)
-    if (socket.write(bytes)) stream.delivered(bytes.length)
+    if (gate !== undefined && !gate.count("out", bytes.length)) held = true
+    if (socket.write(bytes) && !held) stream.delivered(bytes.length)
     else undelivered += bytes.length
   }
   socket.on("drain", () => {
-    const bytes = undelivered
-    undelivered = 0
-    stream.delivered(bytes)
+    if (!held) deliver()
   })
-  stream.onEnd = () => socket.end()
+  if (gate !== undefined) {
+    gate.onRoom = () => {
+      if (!held) return
+      held = false
+      socket.resume()
+      if (!socket.writableNeedDrain) deliver()
+    }
+  }
+  stream.onEnd = options.onEnd ?? (() => socket.end())
   stream.onReset = (code) => (options.onReset === undefined ? socket.resetAndDestroy() : options.onReset(code))
   socket.on("error", () => stream.reset(reset.cancel))
   socket.on("close", () => stream.reset(reset.cancel))

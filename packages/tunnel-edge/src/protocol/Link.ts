@@ -1,5 +1,6 @@
 /** A mux over a socket: the carrier, the pings that keep it alive, and its end. */
-import type { Socket } from "node:net"
+import { Socket } from "node:net"
+import type { Duplex } from "node:stream"
 import { frame, goaway, type GoawayReason, timing } from "./Manifest.ts"
 import { Mux, type MuxStream, ProtocolError } from "./Mux.ts"
 
@@ -7,6 +8,8 @@ export interface LinkEvents {
   readonly open: (stream: MuxStream, kind: number, flags: number, meta: Record<string, unknown>) => void
   readonly hello: (hello: Record<string, unknown>) => void
   readonly goaway: (reason: number) => void
+  /** How the agent stands (STATUS). */
+  readonly status?: (status: Record<string, unknown>) => void
   /** Once, with what is known of why. */
   readonly close: (reason: string) => void
 }
@@ -15,6 +18,7 @@ export interface Link {
   readonly mux: Mux
   readonly hello: (hello: object) => void
   readonly goaway: (reason: GoawayReason) => void
+  readonly status: (status: object) => void
   readonly close: (reason: string) => void
 }
 
@@ -30,7 +34,7 @@ const json = (payload: Buffer): Record<string, unknown> => {
 }
 
 /** `head`: what came with the upgrade already. `opensOdd`: this side faces the public. */
-export const makeLink = (socket: Socket, head: Buffer, opensOdd: boolean, events: LinkEvents): Link => {
+export const makeLink = (socket: Duplex, head: Buffer, opensOdd: boolean, events: LinkEvents): Link => {
   let closed = false
   const mux = new Mux(
     {
@@ -47,6 +51,7 @@ export const makeLink = (socket: Socket, head: Buffer, opensOdd: boolean, events
       open: (stream, kind, flags, meta) => events.open(stream, kind, flags, json(meta)),
       control: (type, payload) => {
         if (type === frame.hello) events.hello(json(payload))
+        else if (type === frame.status) events.status?.(json(payload))
         else if (type === frame.goaway) events.goaway(payload.length >= 2 ? payload.readUInt16BE(0) : 0)
       },
     },
@@ -57,7 +62,8 @@ export const makeLink = (socket: Socket, head: Buffer, opensOdd: boolean, events
     closed = true
     clearInterval(keeper)
     mux.close()
-    socket.destroySoon()
+    if (socket instanceof Socket) socket.destroySoon()
+    else socket.end()
     events.close(reason)
   }
   const take = (chunk: Buffer) => {
@@ -68,26 +74,37 @@ export const makeLink = (socket: Socket, head: Buffer, opensOdd: boolean, events
     }
   }
 
-  let silent = 0
+  let heardAt = performance.now()
+  let pingedAt = heardAt
   const keeper = setInterval(() => {
-    silent = mux.heard ? 0 : silent + timing.pingMillis
+    const now = performance.now()
+    if (mux.heard) heardAt = now
     mux.heard = false
-    if (silent >= timing.silenceMillis) close("silence")
-    else mux.send(frame.ping, 0, Buffer.alloc(8))
-  }, timing.pingMillis)
+    if (now - heardAt >= timing.silenceMillis) return close("silence")
+    if (mux.blocked && now - mux.blockedSince >= timing.stalledMillis) return close("stalled")
+    if (now - pingedAt < timing.pingMillis) return
+    pingedAt = now
+    mux.ping()
+  }, timing.pingMillis / 3)
   keeper.unref()
+  mux.ping()
 
-  socket.setNoDelay(true)
-  socket.setTimeout(0)
+  if (socket instanceof Socket) {
+    socket.setNoDelay(true)
+    socket.setTimeout(0)
+  }
   socket.on("data", take)
   socket.on("drain", () => mux.drained())
   socket.on("error", (error) => close(error.message))
+  // A link has no half: the edge's sockets would stay open for the public's half-close.
+  socket.on("end", () => close("closed"))
   socket.on("close", () => close("closed"))
   // Once the caller holds its link, and before the socket brings more.
   if (head.length > 0) queueMicrotask(() => take(head))
 
   return {
     mux,
+    status: (status) => mux.send(frame.status, 0, Buffer.from(JSON.stringify(status))),
     hello: (hello) => mux.send(frame.hello, 0, Buffer.from(JSON.stringify(hello))),
     goaway: (reason) => {
       const payload = Buffer.alloc(10)

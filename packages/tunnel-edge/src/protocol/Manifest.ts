@@ -3,6 +3,8 @@
 export const version = 1
 export const upgradeToken = "idt/1"
 export const path = "/v1/tunnel"
+/** Where proxies stand in between: frames in binary messages of a WebSocket. */
+export const webSocketProtocol = "idt.1"
 
 /** A frame is type u8, length u24, stream u32 (high bit 0), payload; the edge opens odd streams. */
 export const headerBytes = 8
@@ -47,8 +49,10 @@ export const limits = {
   dataBytes: 64 * 1024,
   /** Payload of any other frame. */
   controlBytes: 16 * 1024,
-  /** What may be under way on a stream before the receiver has delivered it. */
-  windowBytes: 1024 * 1024,
+  /** What may be under way on a stream before the receiver has delivered it, at first. */
+  windowBytes: 256 * 1024,
+  /** What a receiver may let that grow to, by giving more credit than was used. */
+  windowAtMost: 4 * 1024 * 1024,
   streams: 10_000,
   /** What one link may hold back for its peer in all. */
   queuedBytes: 64 * 1024 * 1024,
@@ -58,4 +62,6 @@ export const timing = {
   pingMillis: 15_000,
   /** A link that said nothing for this long is dead. */
   silenceMillis: 30_000,
+  /** So is one whose carrier took nothing for this long. */
+  stalledMillis: 20_000,
 } as const

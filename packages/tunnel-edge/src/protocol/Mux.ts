@@ -1,7 +1,7 @@
 /**
  * Many streams over one carrier, without I/O: bytes come in by {@link Mux.receive}, frames go out through the
  * {@link Carrier}. Every stream has a window of credit that its reader renews when the next hop took the bytes, so that
- * a reader which stalls holds back only its own stream. Frames of one turn of the event loop are collected in a slab
+ * a reader which stalls holds back only its own stream; a reader that the window slows down widens it. Frames of one turn of the event loop are collected in a slab
  * and written at once; payloads are copied up to 2 KB and passed by reference above. No Effect in here: this runs per
  * chunk.
  */
@@ -34,6 +34,8 @@ export class Mux {
   /** Frames came in since the keeper looked last. */
   heard = true
   queued = 0
+  /** Milliseconds to the peer and back, the shortest seen; 1 at least. */
+  roundTrip = 1_000
   private readonly carrier: Carrier
   private readonly events: MuxEvents
   private nextId: number
@@ -47,6 +49,8 @@ export class Mux {
   private chunks: Array<Buffer> = []
   private scheduled = false
   blocked = false
+  /** Since when, in milliseconds of the process's clock. */
+  blockedSince = 0
   private readonly waiting = new Set<MuxStream>()
 
   private readonly head = Buffer.alloc(headerBytes)
@@ -103,6 +107,13 @@ export class Mux {
     }
   }
 
+  /** Asks for a sign of life, and how long it takes. */
+  ping(): void {
+    const payload = Buffer.allocUnsafe(8)
+    payload.writeDoubleBE(performance.now())
+    this.send(frame.ping, 0, payload)
+  }
+
   /** The carrier takes more again. */
   drained(): void {
     this.blocked = false
@@ -134,7 +145,9 @@ export class Mux {
     if (this.chunks.length === 0 || this.ended) return
     const chunks = this.chunks
     this.chunks = []
-    if (!this.carrier.write(chunks)) this.blocked = true
+    if (this.carrier.write(chunks) || this.blocked) return
+    this.blocked = true
+    this.blockedSince = performance.now()
   }
 
   private cut(): void {
@@ -213,7 +226,8 @@ export class Mux {
         if (payload.length !== 8) throw new ProtocolError("a ping that is not 8 bytes")
         return this.send(frame.pong, 0, payload)
       case frame.pong:
-        return
+        if (payload.length !== 8) throw new ProtocolError("a pong that is not 8 bytes")
+        return this.ponged(performance.now() - payload.readDoubleBE(0))
       case frame.open:
         return this.opened(id, payload)
       case frame.fin:
@@ -231,6 +245,10 @@ export class Mux {
       default:
         if (this.type < firstIgnorable) throw new ProtocolError(`a frame of unknown type ${this.type}`)
     }
+  }
+
+  private ponged(millis: number): void {
+    if (millis >= 0 && millis < this.roundTrip) this.roundTrip = Math.max(1, millis)
   }
 
   private opened(id: number, payload: Buffer): void {
@@ -259,7 +277,10 @@ export class MuxStream {
   private readonly mux: Mux
   private credit: number = limits.windowBytes
   private allowance: number = limits.windowBytes
+  /** What the peer may have under way; grows while it is what holds the stream back. */
+  private window: number = limits.windowBytes
   private unreported = 0
+  private reportedAt = performance.now()
   private queue: Array<Buffer> = []
   private finishing = false
   private sentFin = false
@@ -281,8 +302,10 @@ export class MuxStream {
     if (this.queue.length > 0 || this.mux.blocked || this.credit < bytes.length || bytes.length > limits.dataBytes) {
       this.queue.push(bytes)
       this.mux.queued += bytes.length
-      if (this.mux.queued > limits.queuedBytes) this.reset(reset.overloaded)
-      else if (this.queue.length === 1) this.pump()
+      if (this.mux.queued > limits.queuedBytes) {
+        this.reset(reset.overloaded)
+        this.onReset(reset.overloaded)
+      } else if (this.queue.length === 1) this.pump()
       return this.queue.length === 0
     }
     this.credit -= bytes.length
@@ -315,10 +338,17 @@ export class MuxStream {
   /** The next hop took this many of the bytes that arrived. */
   delivered(bytes: number): void {
     this.unreported += bytes
-    if (this.unreported < limits.windowBytes >> 2 || this.dead) return
+    if (this.unreported < this.window >> 2 || this.dead) return
+    // A reader that takes a quarter of the window within two round trips is held back by the window itself.
+    const now = performance.now()
+    const held = now - this.reportedAt < 2 * this.mux.roundTrip
+    const growth = held ? Math.min(this.window, limits.windowAtMost - this.window) : 0
+    this.window += growth
+    this.reportedAt = now
+    const credit = this.unreported + growth
     const payload = Buffer.allocUnsafe(4)
-    payload.writeUInt32BE(this.unreported)
-    this.allowance += this.unreported
+    payload.writeUInt32BE(credit)
+    this.allowance += credit
     this.unreported = 0
     this.mux.send(frame.window, this.id, payload)
   }
@@ -364,7 +394,7 @@ export class MuxStream {
   /** @internal */
   credited(bytes: number): void {
     this.credit += bytes
-    if (this.credit > limits.windowBytes) throw new ProtocolError("more credit than was consumed")
+    if (this.credit > limits.windowAtMost) throw new ProtocolError("more credit than was consumed")
     this.pump()
   }
 

@@ -1,0 +1,79 @@
+/**
+ * What an Org's Tunnels may transfer a day (UTC). Edges take the budget in leases and tell what they used of them; the
+ * use is a row, so it outlives the actor, and what is over the limit at most is what edges hold in leases. The first
+ * report over 80 % and over all of it raises its Event, each once a day, in the statement that adds the report.
+ */
+import { makeUuidV7 } from "@svc/domain/Ids"
+import { Clock, Effect } from "effect"
+import { raiseForOrg } from "../events/Raise.ts"
+import { orUnavailable, Writes } from "../store/Database.ts"
+
+const dayMillis = 24 * 60 * 60_000
+const leaseMillis = 60_000
+/** A lease is this share of what is left, per edge that holds one, within these bounds. */
+const share = 8
+const smallest = 64 * 1024
+const largest = 64 * 1024 * 1024
+const near = 0.8
+
+export interface TransferLease {
+  /** Bytes; 0 where the day's budget is used up. */
+  readonly granted: number
+  /** Until then the lease holds, or nothing more is given. */
+  readonly ends_in: number
+}
+
+export const make = (org: string, quota: number) => {
+  const held = new Map<string, { readonly granted: number; readonly until: number }>()
+  let today = -1
+
+  /** What other edges hold and have not told about yet. */
+  const outstanding = (edge: string, now: number) => {
+    let bytes = 0
+    for (const [holder, lease] of held) {
+      if (lease.until <= now) held.delete(holder)
+      else if (holder !== edge) bytes += lease.granted
+    }
+    return bytes
+  }
+
+  return {
+    /** Adds what the edge used, and gives it a new lease in place of the one before. */
+    lease: Effect.fn("TransferBudget.lease")(function* (edge: string, used: number) {
+      const sql = yield* Writes
+      const now = yield* Clock.currentTimeMillis
+      const day = Math.floor(now / dayMillis)
+      const at = new Date(now)
+      if (day !== today) held.clear()
+      today = day
+      const [nearId, blockedId] = [yield* makeUuidV7, yield* makeUuidV7]
+      const data = (bytes: number) => ({ limit: "tunnel_transfer", quota_bytes: quota, at_bytes: bytes, window: "day" })
+      const [row] = yield* sql<{ bytes: string }>`
+        with counted as (
+          insert into tunnel_transfer as t (org_id, day, bytes)
+          select id, ${new Date(day * dayMillis).toISOString().slice(0, 10)}::date, ${used}::bigint from org where id = ${org}
+          on conflict (org_id, day) do update set bytes = t.bytes + excluded.bytes
+          returning coalesce(old.bytes, 0) as before, new.bytes as after
+        ),
+        near as (select 1 from counted where before < ${Math.ceil(quota * near)}::bigint and after >= ${Math.ceil(quota * near)}::bigint),
+        blocked as (select 1 from counted where before < ${quota}::bigint and after >= ${quota}::bigint),
+        ${raiseForOrg(sql, "near", { eventId: nearId, type: "limit.near", org, data: data(Math.ceil(quota * near)), at }, "told_near")},
+        ${raiseForOrg(sql, "blocked", { eventId: blockedId, type: "tunnel.transfer_blocked", org, data: data(quota), at }, "told_blocked")}
+        select after::text as bytes from counted`
+      const left = quota - Number(row?.bytes ?? quota)
+      const dayEnds = (day + 1) * dayMillis - now
+      if (left <= 0) {
+        held.delete(edge)
+        const lease: TransferLease = { granted: 0, ends_in: dayEnds }
+        return lease
+      }
+      const free = Math.max(0, left - outstanding(edge, now))
+      const portion = Math.floor(free / (share * (held.has(edge) ? held.size : held.size + 1)))
+      const granted = Math.min(left, largest, Math.max(smallest, portion))
+      const endsIn = Math.min(leaseMillis, dayEnds)
+      held.set(edge, { granted, until: now + endsIn })
+      const lease: TransferLease = { granted, ends_in: endsIn }
+      return lease
+    }, orUnavailable),
+  }
+}

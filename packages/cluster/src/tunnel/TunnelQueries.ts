@@ -1,0 +1,126 @@
+/** Tunnels as they are read: by their owner, and by an edge that looks for the way of a request. */
+import { NotFound } from "@svc/domain/problems/Problem"
+import { defaultSettings, TunnelSettings } from "@svc/domain/tunnel/Tunnel"
+import { Context, Effect, Layer, Schema } from "effect"
+import { Sealing } from "../sealing/Sealing.ts"
+import { orUnavailable, Reads } from "../store/Database.ts"
+import { passwordPlace } from "./TunnelSettings.ts"
+
+/** A link that some edge holds. */
+export interface Holder {
+  readonly edge_id: string
+  readonly edge_address: string
+  readonly local_host: string | null
+}
+
+/** All that an edge needs to know of a name. */
+export interface Standing {
+  readonly identityId: string
+  readonly handle: string
+  readonly orgId: string
+  readonly status: string
+  readonly port: number | null
+  readonly settings: TunnelSettings
+  /** SHA-256 of `username:password`, where basic authentication is on. */
+  readonly passwordHash: Uint8Array | undefined
+  /** Newest first. */
+  readonly holders: ReadonlyArray<Holder>
+}
+
+interface StandingRow {
+  readonly id: string
+  readonly handle: string
+  readonly org_id: string
+  readonly status: string
+  readonly port: number | null
+  readonly settings: unknown
+  readonly password_hash: Uint8Array | null
+  readonly data_key: Uint8Array
+  readonly holders: ReadonlyArray<Holder>
+}
+
+const decode = Schema.decodeUnknownEffect(TunnelSettings)
+const settingsOf = (stored: unknown): Effect.Effect<TunnelSettings> =>
+  stored === null ? Effect.succeed(defaultSettings) : Effect.orDie(decode(stored))
+
+const make = Effect.gen(function* () {
+  const sql = yield* Reads
+  const sealing = yield* Sealing
+
+  return {
+    /** The Tunnel of a name; undefined where there is no such Identity. */
+    standing: Effect.fn("TunnelQueries.standing")(
+      function* (canonical: string) {
+        const [row] = yield* sql<StandingRow>`
+          select i.id, i.handle, i.org_id, i.status, p.port, s.settings, s.password_hash, o.data_key,
+                 coalesce((
+                   select json_agg(json_build_object('edge_id', l.edge_id, 'edge_address', l.edge_address, 'local_host', l.local_host)
+                                   order by l.since desc)
+                   from tunnel_link l where l.canonical = i.canonical and l.lease_until > now()), '[]') as holders
+          from identity i join org o on o.id = i.org_id
+          left join tunnel_port p on p.identity_id = i.id left join tunnel_setting s on s.identity_id = i.id
+          where i.canonical = ${canonical}`
+        if (row === undefined) return undefined
+        const standing: Standing = {
+          identityId: row.id,
+          handle: row.handle,
+          orgId: row.org_id,
+          status: row.status,
+          port: row.port,
+          settings: yield* settingsOf(row.settings),
+          passwordHash:
+            row.password_hash === null
+              ? undefined
+              : yield* sealing.open(
+                  yield* sealing.openDataKey(row.org_id, row.data_key),
+                  passwordPlace({ id: row.id, orgId: row.org_id }),
+                  row.password_hash,
+                ),
+          holders: row.holders,
+        }
+        return standing
+      },
+      Effect.catchTag("CannotOpen", Effect.die),
+      orUnavailable,
+    ),
+
+    /** Links, usage since the Identity was created, and settings. */
+    report: Effect.fn("TunnelQueries.report")(function* (identityId: string, createdAt: Date) {
+      const links = yield* sql<{ edge: string; since: Date; client: string }>`
+        select edge_id as edge, since, client from tunnel_link
+        where identity_id = ${identityId} and lease_until > now() order by since`
+      const [row] = yield* sql<{ bytes_in: bigint; bytes_out: bigint; requests: bigint; settings: unknown }>`
+        select coalesce(u.bytes_in, 0) as bytes_in, coalesce(u.bytes_out, 0) as bytes_out,
+               coalesce(u.requests, 0) as requests, s.settings
+        from identity i left join tunnel_usage u on u.identity_id = i.id left join tunnel_setting s on s.identity_id = i.id
+        where i.id = ${identityId}`
+      if (row === undefined) return yield* new NotFound({ detail: "There is no such Identity." })
+      return {
+        links,
+        usage: {
+          bytes_in: Number(row.bytes_in),
+          bytes_out: Number(row.bytes_out),
+          requests: Number(row.requests),
+          since: createdAt,
+        },
+        settings: yield* settingsOf(row.settings),
+      }
+    }, orUnavailable),
+
+    /** The A2A card that is served in an agent's place; undefined where the name has none. */
+    cardOf: (canonical: string) =>
+      orUnavailable(
+        Effect.map(
+          sql<{ fields: unknown }>`
+            select c.fields from card c join identity i on i.id = c.identity_id where i.canonical = ${canonical} and i.status = 'ready'`,
+          ([row]) => row?.fields,
+        ),
+      ),
+  }
+})
+
+export class TunnelQueries extends Context.Service<TunnelQueries, Effect.Success<typeof make>>()(
+  "@svc/cluster/tunnel/TunnelQueries",
+) {
+  static readonly layer = Layer.effect(TunnelQueries, make)
+}

@@ -1,0 +1,32 @@
+/** What went through Tunnels: counted per Identity for its owner, and per Org and day against the transfer limit. */
+import { Context, Effect, Layer } from "effect"
+import { orUnavailable, Writes } from "../store/Database.ts"
+
+/** What an edge counted since it last told, `bytes_in` being towards the agent. */
+export interface Usage {
+  readonly identity_id: string
+  readonly bytes_in: number
+  readonly bytes_out: number
+  /** HTTP requests and TCP connections. */
+  readonly requests: number
+}
+
+const make = Effect.map(Writes, (sql) => ({
+  add: (usage: ReadonlyArray<Usage>) =>
+    orUnavailable(sql`
+      insert into tunnel_usage as u (identity_id, bytes_in, bytes_out, requests)
+      select a.identity_id, a.bytes_in, a.bytes_out, a.requests
+      from jsonb_to_recordset(${JSON.stringify(usage)}::jsonb)
+        as a (identity_id uuid, bytes_in bigint, bytes_out bigint, requests bigint)
+      join identity i on i.id = a.identity_id
+      order by a.identity_id
+      on conflict (identity_id) do update
+      set bytes_in = u.bytes_in + excluded.bytes_in, bytes_out = u.bytes_out + excluded.bytes_out,
+          requests = u.requests + excluded.requests`),
+}))
+
+export class TunnelUsage extends Context.Service<TunnelUsage, Effect.Success<typeof make>>()(
+  "@svc/cluster/tunnel/TunnelUsage",
+) {
+  static readonly layer = Layer.effect(TunnelUsage, make)
+}

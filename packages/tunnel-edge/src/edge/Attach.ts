@@ -1,0 +1,170 @@
+/**
+ * An agent asks for a link: its credential is judged, the lease is taken, and the socket (or WebSocket, where proxies
+ * stand in between) is the link's from there on.
+ */
+import { randomUUID } from "node:crypto"
+import type { IncomingMessage } from "node:http"
+import type { Duplex } from "node:stream"
+import type { Socket } from "node:net"
+import { type AddressBook, tunnelHostname, tunnelUrl } from "@svc/domain/Addresses"
+import { canonical as canonicalOf } from "@svc/domain/handles/Handle"
+import { makeUuidV7 } from "@svc/domain/Ids"
+import type { Code } from "@svc/domain/problems/Table"
+import type { CredentialLookup } from "@svc/cluster/account/CredentialLookup"
+import type { TunnelLinks } from "@svc/cluster/tunnel/TunnelLinks"
+import type { TunnelQueries } from "@svc/cluster/tunnel/TunnelQueries"
+import { Clock, Effect, Redacted } from "effect"
+import { createWebSocketStream, WebSocketServer } from "ws"
+import { makeLink } from "../protocol/Link.ts"
+import { goaway, limits, path, reset, timing, upgradeToken, version, webSocketProtocol } from "../protocol/Manifest.ts"
+import { switching } from "./Peers.ts"
+import type { Attached, Registry } from "./Registry.ts"
+import type { Head } from "./RequestHead.ts"
+
+/** Agents of another version of the protocol speak another token. */
+const someVersion = /^idt\/\d+$/
+
+const isWebSocket = (head: Head) =>
+  head.headers.get("upgrade")?.toLowerCase() === "websocket" &&
+  (head.headers.get("sec-websocket-protocol") ?? "").split(",").some((one) => one.trim() === webSocketProtocol)
+
+export const isAgent = (head: Head): boolean =>
+  head.upgrade &&
+  head.target === path &&
+  (someVersion.test(head.headers.get("upgrade")?.toLowerCase() ?? "") || isWebSocket(head))
+
+/** How long a link that was replaced or revoked may stay to be told so. */
+const partingMillis = { replaced: 1_000, revoked: 100 }
+
+export const make = (options: {
+  readonly book: AddressBook
+  readonly edgeId: string
+  readonly credentials: CredentialLookup["Service"]
+  readonly tunnels: TunnelQueries["Service"]
+  readonly links: TunnelLinks["Service"]
+  readonly registry: Registry
+  readonly address: () => string
+  readonly isDraining: () => boolean
+  readonly refusal: (head: Head, code: Code, detail: string) => Buffer
+  readonly onAttached: (attached: Attached, port: number | null) => void
+  readonly onGone: (attached: Attached) => void
+}) => {
+  const { book, registry } = options
+  const sockets = new WebSocketServer({ noServer: true, maxPayload: limits.queuedBytes, perMessageDeflate: false })
+
+  /** The link's carrier, once the upgrade is answered; and what came behind it. */
+  const carrier = (head: Head, socket: Socket, rest: Buffer) =>
+    Effect.callback<{ readonly duplex: Duplex; readonly ahead: Buffer }>((resume) => {
+      if (!isWebSocket(head)) {
+        socket.write(switching)
+        return resume(Effect.succeed({ duplex: socket, ahead: rest }))
+      }
+      // The library wants no more of Node's request than this.
+      const request = { method: head.method, url: head.target, headers: Object.fromEntries(head.headers) }
+      sockets.handleUpgrade(request as unknown as IncomingMessage, socket, rest, (webSocket) =>
+        resume(Effect.succeed({ duplex: createWebSocketStream(webSocket), ahead: Buffer.alloc(0) })),
+      )
+    })
+
+  /** Another process of the agent has taken over, or the Identity went. */
+  const part = (attached: Attached, why: "replaced" | "revoked") => {
+    if (attached.draining) return
+    attached.draining = true
+    attached.link.goaway(goaway[why])
+    setTimeout(() => attached.link.close(why), partingMillis[why]).unref()
+  }
+
+  const accept = Effect.fnUntraced(function* (head: Head, socket: Socket, rest: Buffer) {
+    const refuse = (code: Code, detail: string) =>
+      Effect.sync(() => void socket.end(options.refusal(head, code, detail)))
+    const upgrade = head.headers.get("upgrade")?.toLowerCase()
+    if (upgrade !== upgradeToken && !isWebSocket(head))
+      return yield* refuse("tunnel_client_outdated", `This edge speaks ${upgradeToken}.`)
+    const token = /^Bearer\s+(\S+)$/i.exec(head.headers.get("authorization") ?? "")?.[1]
+    if (token === undefined) return yield* refuse("unauthenticated", "The link carries no credential.")
+    const resolved = yield* Effect.result(options.credentials.resolve(Redacted.make(token)))
+    if (resolved._tag === "Failure") return yield* refuse(resolved.failure.code, resolved.failure.detail)
+    const caller = resolved.success
+    const name = canonicalOf(head.headers.get("svc-tunnel-handle") ?? caller.identity?.handle ?? "")
+    if (caller.identity !== null && caller.identity.canonical !== name) {
+      return yield* refuse("foreign_identity", "An Identity Key may hold the tunnel of its own Identity only.")
+    }
+    const looked = yield* Effect.result(options.tunnels.standing(name))
+    if (looked._tag === "Failure") return yield* refuse("unavailable", "The name could not be looked up.")
+    const standing = looked.success
+    if (standing === undefined || standing.orgId !== caller.org.id) {
+      return yield* refuse("not_found", "There is no such Identity.")
+    }
+    if (standing.status !== "ready") return yield* refuse("identity_not_ready", `The Identity is ${standing.status}.`)
+    if (options.isDraining()) return yield* refuse("unavailable", "This edge is going down.")
+    const { identityId, handle, port } = standing
+    const instance = head.headers.get("svc-tunnel-instance") ?? randomUUID()
+    // The same connection dialled again before the loss of its former one was noticed takes its place.
+    const conn = head.headers.get("svc-tunnel-conn") ?? "0"
+    if (registry.of(name).some((other) => other.instance === instance && other.conn !== conn && !other.draining)) {
+      return yield* refuse("tunnel_duplicate_edge", "This edge has a link of this agent.")
+    }
+    const id = yield* makeUuidV7
+    const client = (head.headers.get("svc-tunnel-client") ?? "unknown").slice(0, 100)
+    const localHost = head.headers.get("svc-tunnel-local")?.slice(0, 255) ?? null
+    yield* options.links.attach({
+      id,
+      identityId,
+      canonical: name,
+      edgeId: options.edgeId,
+      edgeAddress: options.address(),
+      instance,
+      client,
+      localHost,
+    })
+    for (const other of registry.of(name)) {
+      if (other.instance !== instance) part(other, "replaced")
+      else if (other.conn === conn) other.link.close("dialled again")
+    }
+    const { duplex, ahead } = yield* carrier(head, socket, rest)
+    if (socket.destroyed) return yield* Effect.ignore(options.links.detach([id]))
+    const link = makeLink(duplex, ahead, true, {
+      open: (stream) => stream.reset(reset.policy),
+      hello: () => {},
+      status: (status) => {
+        attached.localUp = status["local"] !== "down"
+      },
+      goaway: () => {
+        attached.draining = true
+      },
+      close: () => {
+        registry.remove(attached)
+        options.onGone(attached)
+      },
+    })
+    const attached: Attached = {
+      id,
+      link,
+      identityId,
+      canonical: name,
+      handle,
+      instance,
+      conn,
+      since: new Date(yield* Clock.currentTimeMillis),
+      client,
+      token,
+      draining: false,
+      localHost,
+      localUp: true,
+    }
+    registry.add(attached)
+    link.hello({
+      version,
+      edge_id: options.edgeId,
+      conn_id: id,
+      window: limits.windowBytes,
+      max_streams: limits.streams,
+      ping_ms: timing.pingMillis,
+      public: { hostname: tunnelHostname(book, handle), url: tunnelUrl(book, handle), tcp_port: port },
+    })
+    duplex.resume()
+    options.onAttached(attached, port)
+  })
+
+  return { accept, part }
+}

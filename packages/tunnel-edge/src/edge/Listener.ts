@@ -1,0 +1,68 @@
+/**
+ * The public port: clear or TLS is told by the first byte, and TLS for a name that wants it unopened is told by its
+ * ClientHello (SNI) before anything is decrypted.
+ */
+import { createServer, type Server, type Socket } from "node:net"
+import { createServer as createSecureServer, type Server as SecureServer } from "node:tls"
+import { getExtensionData, readTlsClientHello } from "read-tls-client-hello"
+
+export interface Certificate {
+  readonly cert: string
+  readonly key: string
+}
+
+export interface ListenerEvents {
+  /** `begun`: what the socket brought already. */
+  readonly http: (socket: Socket, proto: "http" | "https", begun?: Buffer) => void
+  /** TLS for this name is opened by the agent, not here. */
+  readonly passesThrough: (name: string) => Promise<boolean>
+  readonly passthrough: (socket: Socket, name: string) => void
+}
+
+/** A connection says its first words within this time. */
+const firstBytesMillis = 30_000
+const handshake = 0x16
+
+export interface Listener {
+  readonly server: Server
+  /** A new certificate, for connections from now on. */
+  readonly renew: (certificate: Certificate) => void
+}
+
+export const make = (certificate: Certificate | undefined, events: ListenerEvents): Listener => {
+  const secure: SecureServer | undefined =
+    certificate === undefined
+      ? undefined
+      : createSecureServer({ ...certificate, ALPNProtocols: ["http/1.1"], allowHalfOpen: true }, (socket) =>
+          events.http(socket, "https"),
+        )
+  secure?.on("tlsClientError", () => {})
+
+  const opened = async (socket: Socket) => {
+    const hello = await readTlsClientHello(socket)
+    const name = getExtensionData(hello, "server_name")?.serverName?.toLowerCase()
+    if (name !== undefined && (await events.passesThrough(name))) return events.passthrough(socket, name)
+    if (secure === undefined) return void socket.destroy()
+    socket.setTimeout(0)
+    secure.emit("connection", socket)
+  }
+
+  const server = createServer({ allowHalfOpen: true }, (socket) => {
+    socket.setTimeout(firstBytesMillis, () => socket.destroy())
+    const broken = () => socket.destroy()
+    socket.on("error", broken)
+    socket.once("end", broken)
+    socket.once("data", (chunk: Buffer) => {
+      socket.off("end", broken)
+      if (chunk[0] !== handshake && secure === undefined) {
+        socket.setTimeout(0)
+        return events.http(socket, "http", chunk)
+      }
+      socket.pause()
+      socket.unshift(chunk)
+      opened(socket).catch(() => socket.destroy())
+    })
+  })
+
+  return { server, renew: (renewed) => secure?.setSecureContext(renewed) }
+}

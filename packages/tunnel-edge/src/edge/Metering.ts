@@ -1,0 +1,144 @@
+/**
+ * Bytes at the public edge: counted per Identity for its owner, and per Org against the day's transfer limit, which this
+ * edge takes in leases from the Org's actor. A lease that is empty holds its Org's streams until the next one is there;
+ * a day that is used up ends them.
+ */
+import type { TransferLease } from "@svc/cluster/account/TransferBudget"
+import type { Usage } from "@svc/cluster/tunnel/TunnelUsage"
+import { Clock, Effect } from "effect"
+
+/** The part of one connection in the counting. */
+export interface Passage {
+  /** Counts what passed. False: no more until {@link onRoom} is called. */
+  readonly count: (direction: "in" | "out", bytes: number) => boolean
+  readonly countRequest: () => void
+  /** Set by who carries the bytes. */
+  onRoom: () => void
+  readonly close: () => void
+}
+
+/** What may pass before the first lease is there. */
+const graceBytes = 64 * 1024
+const askAgainMillis = 1_000
+
+class OrgMeter {
+  left = graceBytes
+  granted = graceBytes
+  used = 0
+  asking = false
+  blockedUntil = 0
+  readonly passages = new Set<Passage & { readonly cut: () => void }>()
+}
+
+type Counter = { -readonly [K in keyof Usage]: Usage[K] }
+
+export interface Leasing<R> {
+  readonly lease: (org: string, used: number) => Effect.Effect<TransferLease, unknown, R>
+  readonly record: (usage: ReadonlyArray<Usage>) => Effect.Effect<unknown, unknown, R>
+  readonly run: (effect: Effect.Effect<void, never, R>) => unknown
+}
+
+export const make = <R>({ lease, record, run }: Leasing<R>) => {
+  const orgs = new Map<string, OrgMeter>()
+  const counters = new Map<string, Counter>()
+
+  const meterOf = (org: string): OrgMeter => {
+    const present = orgs.get(org)
+    if (present !== undefined) return present
+    const fresh = new OrgMeter()
+    orgs.set(org, fresh)
+    return fresh
+  }
+  const counterOf = (identity: string): Counter => {
+    const present = counters.get(identity)
+    if (present !== undefined) return present
+    const fresh = { identity_id: identity, bytes_in: 0, bytes_out: 0, requests: 0 }
+    counters.set(identity, fresh)
+    return fresh
+  }
+
+  /** Tells what was used and takes the next lease; goes on asking while streams wait for it. */
+  const renew = (org: string, meter: OrgMeter): Effect.Effect<void, never, R> =>
+    Effect.gen(function* () {
+      if (meter.asking) return
+      meter.asking = true
+      const told = meter.used
+      const { granted, ends_in } = yield* lease(org, told)
+      meter.used -= told
+      meter.granted = granted
+      // What passed while the answer was under way is of this lease.
+      meter.left = granted - meter.used
+      meter.asking = false
+      if (granted > 0) return meter.passages.forEach((passage) => passage.onRoom())
+      meter.blockedUntil = (yield* Clock.currentTimeMillis) + ends_in
+      for (const passage of meter.passages) passage.cut()
+    }).pipe(
+      Effect.catch(() =>
+        Effect.gen(function* () {
+          yield* Effect.sleep(askAgainMillis)
+          meter.asking = false
+          if (meter.left <= 0) yield* renew(org, meter)
+        }),
+      ),
+    )
+
+  return {
+    /** Milliseconds until the Org may transfer again; 0 where it may. */
+    blockedFor: (org: string): number => {
+      const meter = orgs.get(org)
+      return meter === undefined ? 0 : Math.max(0, meter.blockedUntil - Date.now())
+    },
+
+    /** A connection that begins; `cut` ends it when the budget is used up. */
+    open: (org: string, identity: string, cut: () => void): Passage => {
+      const meter = meterOf(org)
+      const passage = {
+        cut,
+        onRoom: () => {},
+        count: (direction: "in" | "out", bytes: number): boolean => {
+          const counter = counterOf(identity)
+          if (direction === "in") counter.bytes_in += bytes
+          else counter.bytes_out += bytes
+          meter.used += bytes
+          meter.left -= bytes
+          if (meter.left < meter.granted >> 1 && !meter.asking) run(renew(org, meter))
+          return meter.left > 0
+        },
+        countRequest: () => {
+          counterOf(identity).requests++
+        },
+        close: () => void meter.passages.delete(passage),
+      }
+      meter.passages.add(passage)
+      return passage
+    },
+
+    /** Writes down what was counted, and tells of every lease; what nobody uses is forgotten. */
+    flush: Effect.gen(function* () {
+      const counted = [...counters.values()]
+      counters.clear()
+      const untold = record(counted).pipe(
+        Effect.catch(() =>
+          Effect.sync(() => {
+            for (const usage of counted) {
+              const counter = counterOf(usage.identity_id)
+              counter.bytes_in += usage.bytes_in
+              counter.bytes_out += usage.bytes_out
+              counter.requests += usage.requests
+            }
+          }),
+        ),
+      )
+      if (counted.length > 0) yield* untold
+      const now = yield* Clock.currentTimeMillis
+      const due = [...orgs].filter(([, { used, blockedUntil }]) => used > 0 && blockedUntil <= now)
+      yield* Effect.forEach(due, ([org, meter]) => renew(org, meter), { concurrency: 8, discard: true })
+      for (const [org, meter] of orgs) {
+        if (meter.used === 0 && meter.passages.size === 0 && !meter.asking && meter.blockedUntil <= now)
+          orgs.delete(org)
+      }
+    }),
+  }
+}
+
+export type Metering = ReturnType<typeof make>

@@ -1,0 +1,131 @@
+/**
+ * The way of a request: its name is looked up (and kept a while, until word of a change comes), then a link of this edge
+ * is taken, else a stream of an edge that holds one, in one hop. A name whose links were just lost is waited for.
+ */
+import { TunnelQueries, type Standing } from "@svc/cluster/tunnel/TunnelQueries"
+import { channel } from "@svc/cluster/tunnel/TunnelLinks"
+import { Unhurried } from "@svc/cluster/store/Database"
+import { Cache, Clock, Duration, Effect, Exit, Queue, Schedule } from "effect"
+import { flag } from "../protocol/Manifest.ts"
+import type { MuxStream } from "../protocol/Mux.ts"
+import type { Peers } from "./Peers.ts"
+import type { Registry } from "./Registry.ts"
+
+export interface Way {
+  readonly open: (kind: number, meta: object) => MuxStream | undefined
+  /** What the agent forwards to (`host:port`); null where it did not say. */
+  readonly localHost: string | null
+}
+
+const kept = { names: 50_000, withLinks: "30 seconds", without: "2 seconds", unknown: "5 seconds" } as const
+/** A name whose last link was just lost is waited for: the agent is on its way back. */
+const hold = { lostWithinMillis: 10_000, waitMillis: 3_000, step: "50 millis", atMost: 1_000 } as const
+
+export const make = Effect.fnUntraced(function* (options: {
+  readonly edgeId: string
+  readonly registry: Registry
+  readonly peers: Peers
+  /** The links of a name changed somewhere. */
+  readonly onChange: (canonical: string) => void
+}) {
+  const tunnels = yield* TunnelQueries
+  const sql = yield* Unhurried
+  let waiting = 0
+
+  const names = yield* Cache.makeWith(tunnels.standing, {
+    capacity: kept.names,
+    timeToLive: Exit.match({
+      onFailure: () => Duration.zero,
+      onSuccess: (standing) =>
+        standing === undefined ? kept.unknown : standing.holders.length > 0 ? kept.withLinks : kept.without,
+    }),
+  })
+
+  // Word of changes; while it is cut off, what is kept runs out by itself.
+  yield* Effect.forkScoped(
+    Effect.scoped(
+      Effect.gen(function* () {
+        const words = yield* sql.listen(channel)
+        yield* Cache.invalidateAll(names)
+        yield* Effect.forever(
+          Effect.flatMap(Queue.take(words), ({ payload }) => {
+            options.onChange(payload)
+            return Cache.invalidate(names, payload)
+          }),
+        )
+      }),
+    ).pipe(Effect.retry(Schedule.spaced("1 second")), Effect.ignore),
+  )
+
+  const here = (canonical: string): Way | undefined => {
+    const attached = options.registry.pick(canonical)
+    return attached === undefined
+      ? undefined
+      : {
+          open: (kind, meta) => attached.link.mux.open(kind, 0, Buffer.from(JSON.stringify(meta))),
+          localHost: attached.localHost,
+        }
+  }
+
+  /** The less busy of the edges that hold a link and answer. */
+  const elsewhere = Effect.fnUntraced(function* (canonical: string, { holders }: Standing) {
+    const others = holders.filter(({ edge_id }) => edge_id !== options.edgeId).slice(0, 2)
+    const answers = yield* Effect.forEach(
+      others,
+      ({ edge_address, local_host }) =>
+        Effect.map(
+          Effect.promise(() => options.peers.to(edge_address)),
+          (peer) => ({ peer, local_host }),
+        ),
+      { concurrency: "unbounded" },
+    )
+    let best: Way | undefined
+    let load = Infinity
+    for (const { peer, local_host } of answers) {
+      if (peer === undefined || peer.mux.streams.size >= load) continue
+      load = peer.mux.streams.size
+      best = {
+        open: (kind, meta) =>
+          peer.mux.open(kind, flag.hopped, Buffer.from(JSON.stringify({ ...meta, name: canonical }))),
+        localHost: local_host,
+      }
+    }
+    return best
+  })
+
+  return {
+    /** What is known of a name; undefined where there is no such Identity. */
+    standing: (canonical: string) =>
+      Effect.map(Cache.get(names, canonical), (standing) => (standing?.status === "deleting" ? undefined : standing)),
+
+    /** The way that was taken led nowhere: what was known of it is forgotten. */
+    forget: (canonical: string) => Cache.invalidate(names, canonical),
+
+    /** A link to the agent, here or one hop away; undefined where there is none, also not after a wait. */
+    find: Effect.fnUntraced(function* (canonical: string, known: Standing) {
+      const now = yield* Clock.currentTimeMillis
+      const lostAt = options.registry.lostAt(canonical)
+      let standing = known
+      let looked = false
+      let wait = lostAt !== undefined && now - lostAt < hold.lostWithinMillis
+      while (true) {
+        const way = here(canonical) ?? (yield* elsewhere(canonical, standing))
+        if (way !== undefined) return way
+        // Its edge died a moment ago: the lease stands, nobody answers, and the agent is dialling. Word comes when it is back.
+        if (!looked && standing.holders.length > 0) yield* Cache.invalidate(names, canonical)
+        wait ||= standing.holders.length > 0
+        const late = (yield* Clock.currentTimeMillis) >= now + hold.waitMillis
+        if (!wait || late || waiting >= hold.atMost) return undefined
+        looked = true
+        waiting++
+        yield* Effect.ensuring(
+          Effect.sleep(hold.step),
+          Effect.sync(() => waiting--),
+        )
+        standing = (yield* Cache.get(names, canonical)) ?? standing
+      }
+    }),
+  }
+})
+
+export type Routes = Effect.Success<ReturnType<typeof make>>
