@@ -1,9 +1,11 @@
 import { createHash, randomBytes } from "node:crypto"
-import { createServer as createHttpServer, type RequestListener, request, type Server } from "node:http"
+import { createServer as createHttpServer, type RequestListener, type Server } from "node:http"
 import { connect, createServer, type Socket } from "node:net"
 import { connectTunnel, type Tunnel, TunnelRefused } from "@svc/tunnel-edge/agent/Agent"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
+import * as Public from "../harness/Public.ts"
+import { hostOf } from "../harness/Public.ts"
 import { eventually, startService, type TestService } from "../harness/Service.ts"
 import { freePort } from "../rig/Ports.ts"
 
@@ -86,58 +88,9 @@ afterAll(async () => {
 
 const open = (key: string, more: object) =>
   connectTunnel({ key, edge: `http://connect.tunnel.localhost:${service.edgePort}`, client: "test", ...more })
-const hostOf = (handle: string) => `${handle}.tunnel.localhost`
-
-const ask = (
-  handle: string,
-  target: string,
-  options: { method?: string; headers?: Record<string, string>; body?: Buffer; trailers?: Record<string, string> } = {},
-) =>
-  new Promise<{ status: number; headers: Record<string, string | Array<string> | undefined>; body: string }>(
-    (resolve, reject) => {
-      const outgoing = request(
-        {
-          host: "127.0.0.1",
-          port: service.edgePort,
-          // A connection of its own: one that is kept would carry another Host.
-          agent: false,
-          path: target,
-          method: options.method ?? "GET",
-          headers: { host: hostOf(handle), ...options.headers },
-        },
-        (incoming) => {
-          const chunks: Array<Buffer> = []
-          incoming.on("data", (chunk: Buffer) => chunks.push(chunk))
-          incoming.on("end", () =>
-            resolve({
-              status: incoming.statusCode ?? 0,
-              headers: incoming.headers,
-              body: Buffer.concat(chunks).toString(),
-            }),
-          )
-          incoming.on("error", reject)
-        },
-      )
-      outgoing.on("error", reject)
-      if (options.body !== undefined) outgoing.write(options.body)
-      if (options.trailers !== undefined) outgoing.addTrailers(options.trailers)
-      outgoing.end()
-    },
-  )
-
-/** Says bytes to the edge and answers everything that comes back until the end, or `until` matches. */
-const raw = (bytes: string | Buffer, until?: RegExp) =>
-  new Promise<string>((resolve) => {
-    const socket = connect(service.edgePort, "127.0.0.1", () => socket.write(bytes))
-    let text = ""
-    socket.setTimeout(5_000, () => socket.destroy())
-    socket.on("data", (chunk) => {
-      text += chunk.toString("latin1")
-      if (until?.test(text) === true) socket.destroy()
-    })
-    socket.on("error", () => {})
-    socket.on("close", () => resolve(text))
-  })
+const ask = (handle: string, target: string, asked: Public.Asked = {}) =>
+  Public.ask(service.edgePort, handle, target, asked)
+const raw = (bytes: string | Buffer, until?: RegExp) => Public.raw(service.edgePort, bytes, until)
 
 describe("requests through the tunnel", () => {
   it("reach the agent's port with what the edge knows of the client, and nothing the client made up", async () => {

@@ -23,8 +23,8 @@ export interface TunnelOptions {
   /** An Identity Key, or an Admin Key with `handle`. */
   readonly key: string
   readonly handle?: string
-  /** The edge: `https://connect.{tunnel_domain}`, in Development `http://connect.tunnel.localhost:8081`; asked anew for each link. */
-  readonly edge: string | (() => string)
+  /** The edge: `https://connect.{tunnel_domain}`, in Development `http://connect.tunnel.localhost:8081`; asked anew each time link `conn` (from 0) is dialled. */
+  readonly edge: string | ((conn: number) => string)
   /** Where requests go; loopback unless `host` says otherwise. */
   readonly port?: number
   readonly host?: string
@@ -156,7 +156,7 @@ export const connectTunnel = (options: TunnelOptions): Tunnel => {
   /** One link. Resolves once the edge has said hello. */
   const attach = async (conn: number, attempt: number, onGoaway: (reason: number) => void) => {
     const carrier: Carrier = await dial({
-      edge: typeof options.edge === "string" ? options.edge : options.edge(),
+      edge: typeof options.edge === "string" ? options.edge : options.edge(conn),
       headers: {
         authorization: `Bearer ${options.key}`,
         ...(options.handle === undefined ? {} : { "svc-tunnel-handle": options.handle }),

@@ -1,0 +1,70 @@
+/** A client of the public side of tunnels: one request, or bytes as they are. */
+import { request, type RequestOptions } from "node:http"
+import { request as secureRequest } from "node:https"
+import { connect } from "node:net"
+
+export interface Answer {
+  readonly status: number
+  readonly headers: Readonly<Record<string, string | Array<string> | undefined>>
+  readonly body: string
+}
+
+export interface Asked {
+  readonly method?: string
+  readonly headers?: Readonly<Record<string, string>>
+  readonly body?: Buffer | string
+  readonly trailers?: Readonly<Record<string, string>>
+  /** TLS, trusting this authority. */
+  readonly ca?: string
+  readonly servername?: string
+  readonly host?: string
+}
+
+export const hostOf = (handle: string) => `${handle}.tunnel.localhost`
+
+export const ask = (edgePort: number, handle: string, target: string, asked: Asked = {}) =>
+  new Promise<Answer>((resolve, reject) => {
+    const options: RequestOptions = {
+      host: asked.host ?? "127.0.0.1",
+      port: edgePort,
+      // A connection of its own: one that is kept would carry another Host.
+      agent: false,
+      path: target,
+      method: asked.method ?? "GET",
+      headers: { host: hostOf(handle), ...asked.headers },
+    }
+    const outgoing = (
+      asked.ca === undefined
+        ? request(options)
+        : secureRequest({ ...options, ca: asked.ca, servername: asked.servername ?? hostOf(handle) })
+    ).on("response", (incoming) => {
+      const chunks: Array<Buffer> = []
+      incoming.on("data", (chunk: Buffer) => chunks.push(chunk))
+      incoming.on("end", () =>
+        resolve({
+          status: incoming.statusCode ?? 0,
+          headers: incoming.headers,
+          body: Buffer.concat(chunks).toString(),
+        }),
+      )
+      incoming.on("error", reject)
+    })
+    outgoing.on("error", reject)
+    if (asked.body !== undefined) outgoing.write(asked.body)
+    if (asked.trailers !== undefined) outgoing.addTrailers(asked.trailers)
+    outgoing.end()
+  })
+
+/** Says bytes to the port and answers everything that comes back until the end, or `until` matches. */
+export const raw = (port: number, bytes: string | Buffer, until?: RegExp) =>
+  new Promise<string>((resolve) => {
+    const socket = connect(port, "127.0.0.1", () => socket.write(bytes))
+    let text = ""
+    socket.setTimeout(5_000, () => socket.destroy())
+    socket.on("data", (chunk) => {
+      text += chunk.toString("latin1")
+      if (until?.test(text) === true) socket.destroy()
+    })
+    socket.on("error", () => {})
+    socket.on("close", () => resolve(text))
+  })

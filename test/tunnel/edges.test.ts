@@ -1,0 +1,129 @@
+import { once } from "node:events"
+import { createServer, type Server } from "node:http"
+import { connect } from "node:net"
+import { connectTunnel, type Tunnel } from "@svc/tunnel-edge/agent/Agent"
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { call, makeIdentity, signUp } from "../harness/Client.ts"
+import { ask, raw } from "../harness/Public.ts"
+import { eventually } from "../harness/Service.ts"
+import { deploy, type Deployment, type Process } from "../rig/Deployment.ts"
+import { freePort } from "../rig/Ports.ts"
+
+let deployment: Deployment
+let api: Process
+let edges: ReadonlyArray<Process>
+let session: string
+let origin: Server
+let port: number
+const tunnels: Array<Tunnel> = []
+
+beforeAll(async () => {
+  deployment = await deploy()
+  api = await deployment.start(["api", "actors"])
+  edges = await Promise.all([deployment.start(["edge"]), deployment.start(["edge"]), deployment.start(["edge"])])
+  session = (await signUp(api.base)).session
+  origin = createServer((incoming, outgoing) => outgoing.end(`origin ${incoming.headers.host}`))
+  port = await freePort()
+  await new Promise<void>((resolve) => origin.listen(port, "127.0.0.1", resolve))
+}, 60_000)
+afterAll(async () => {
+  await Promise.all(tunnels.map((tunnel) => tunnel.close()))
+  origin.close()
+  await deployment.stop()
+}, 60_000)
+
+/** Link `conn` dials the edge of that place, then the ones after it. */
+const open = (key: string, more: object = {}, places: ReadonlyArray<number> = [0, 1]) => {
+  const tries = new Map<number, number>()
+  const tunnel = connectTunnel({
+    key,
+    edge: (conn) => {
+      const at = tries.get(conn) ?? 0
+      tries.set(conn, at + 1)
+      return `http://connect.tunnel.localhost:${edges[places[(conn + at) % places.length]!]!.edgePort}`
+    },
+    port,
+    ...more,
+  })
+  tunnels.push(tunnel)
+  return tunnel
+}
+const linksOf = async (handle: string) =>
+  (await call(api.base, "GET", `/api/identities/${handle}/tunnel`, { token: session })).body.links
+const two = (links: ReadonlyArray<{ edge: string }>) => new Set(links.map(({ edge }) => edge)).size === 2
+const through = (edge: number, handle: string) =>
+  ask(edges[edge]!.edgePort, handle, "/").then(({ status, body }) => `${status} ${body}`, String)
+
+describe("three edges", () => {
+  it("serve an agent that has links with two of them, the third in one hop", async () => {
+    const { handle, secrets } = await makeIdentity(api.base, session)
+    await open(secrets.identity_key).ready
+    await eventually(() => linksOf(handle), two)
+    for (const edge of [0, 1, 2]) expect(await through(edge, handle)).toBe(`200 origin ${handle}.tunnel.localhost`)
+    // What is set through the API holds at every edge, also where the host is that of the agent's own port.
+    await call(api.base, "PATCH", `/api/identities/${handle}/tunnel`, {
+      token: session,
+      body: { host_header: "local" },
+    })
+    for (const edge of [0, 1, 2]) {
+      await eventually(
+        () => through(edge, handle),
+        (text) => text === `200 origin localhost:${port}`,
+      )
+    }
+    const usage = async () =>
+      (await call(api.base, "GET", `/api/identities/${handle}/tunnel`, { token: session })).body.usage
+    // Counted once each, where the public came in.
+    const asked = 3 + 3
+    expect((await eventually(usage, ({ requests }) => requests >= asked)).requests).toBeLessThan(asked + 20)
+  })
+
+  it("notice on all of them that a newer process of the agent took over", async () => {
+    const { handle, secrets } = await makeIdentity(api.base, session)
+    const older = open(secrets.identity_key, { handler: (_: unknown, out: any) => out.end("older") })
+    await older.ready
+    await eventually(() => linksOf(handle), two)
+    const newer = open(secrets.identity_key, { handler: (_: unknown, out: any) => out.end("newer") }, [2])
+    await newer.ready
+    await older.ended
+    for (const edge of [0, 1, 2]) expect(await through(edge, handle)).toBe("200 newer")
+    expect(await linksOf(handle)).toHaveLength(1)
+  })
+
+  it("refuse a second link of the same process, and agents that speak another protocol", async () => {
+    const { secrets } = await makeIdentity(api.base, session)
+    const upgrade = (token: string, conn: number) =>
+      [
+        "GET /v1/tunnel HTTP/1.1",
+        "Host: connect.tunnel.localhost",
+        "Connection: Upgrade",
+        `Upgrade: ${token}`,
+        `Authorization: Bearer ${secrets.identity_key}`,
+        "svc-tunnel-instance: the same",
+        `svc-tunnel-conn: ${conn}`,
+        "\r\n",
+      ].join("\r\n")
+    expect(await raw(edges[1]!.edgePort, upgrade("idt/0", 0))).toMatch(/^HTTP\/1\.1 426 [^]*"tunnel_client_outdated"/)
+    const first = connect(edges[1]!.edgePort, "127.0.0.1", () => first.write(upgrade("idt/1", 0)))
+    const [answer] = (await once(first, "data")) as [Buffer]
+    expect(answer.toString("latin1")).toMatch(/^HTTP\/1\.1 101 /)
+    expect(await raw(edges[1]!.edgePort, upgrade("idt/1", 1))).toMatch(/^HTTP\/1\.1 409 [^]*"tunnel_duplicate_edge"/)
+    // The same link dialled again is one whose end the edge has not noticed yet.
+    expect(await raw(edges[1]!.edgePort, upgrade("idt/1", 0), /101/)).toMatch(/^HTTP\/1\.1 101 /)
+    await once(first, "close")
+  })
+
+  it("go on without one that is killed", { timeout: 30_000 }, async () => {
+    const { handle, secrets } = await makeIdentity(api.base, session)
+    await open(secrets.identity_key).ready
+    await eventually(() => linksOf(handle), two)
+    edges[0]!.signal("SIGKILL")
+    await edges[0]!.gone
+    // The edge with the other link is not touched at all, and the third finds it.
+    expect(await through(1, handle)).toMatch(/^200 /)
+    await eventually(
+      () => through(2, handle),
+      (text) => text.startsWith("200 "),
+    )
+  })
+})
