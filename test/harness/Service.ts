@@ -1,6 +1,7 @@
 /** The whole service in this process, as `svc serve` puts it together, on free ports and a database of its own. */
 import * as os from "node:os"
 import * as path from "node:path"
+import { roles } from "@svc/cli/serve/Roles"
 import * as Serve from "@svc/cli/serve/Serve"
 import { load } from "@svc/cli/serve/Settings"
 import * as Stores from "@svc/cluster/store/Database"
@@ -31,7 +32,7 @@ export const startService = async (options: ServiceOptions = {}) => {
   )
   const scope = Scope.makeUnsafe()
   const store = { connection: database.settings, place: "test", embeddedHome: undefined }
-  const layer = Serve.layer(settings, store, new Set(Serve.roles), { ...Serve.realParts, ...options.parts })
+  const layer = Serve.layer(settings, store, new Set(roles), { ...Serve.realParts, ...options.parts })
   await Effect.runPromise(
     Layer.buildWithScope(layer, scope).pipe(Effect.provideService(References.MinimumLogLevel, "Error")),
   )

@@ -1,9 +1,10 @@
 /** The `svc` command. */
 import "effect/schema/SchemaJITCompiler/enable"
-import { NodeRuntime, NodeServices } from "@effect/platform-node"
+import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
+import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Effect, Logger } from "effect"
 import { Command } from "effect/cli"
-import { apiVersion } from "@svc/domain/Api"
+import { apiVersion } from "@svc/domain/Version"
 import * as Account from "./account/Commands.ts"
 import * as Mcp from "./mcp/Command.ts"
 import * as Serve from "./serve/Command.ts"

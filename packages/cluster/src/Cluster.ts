@@ -3,7 +3,9 @@
  * one another through PostgreSQL; advisory locks there hold the ownership of shards. Messages are volatile (the
  * actors' own transactions are what is durable), so no message storage is used.
  */
-import { NodeClusterSocket, NodeSocket, NodeSocketServer } from "@effect/platform-node"
+import * as NodeClusterSocket from "@effect/platform-node/NodeClusterSocket"
+import * as NodeSocket from "@effect/platform-node/NodeSocket"
+import * as NodeSocketServer from "@effect/platform-node/NodeSocketServer"
 import { Effect, Layer, Option } from "effect"
 import {
   MessageStorage,

@@ -13,10 +13,10 @@ import { PublicApi } from "./pages/PublicApi.ts"
 import { ProblemRendering } from "./problems/ProblemRendering.ts"
 import { TunnelApi } from "./tunnel/TunnelApi.ts"
 import { VaultApi } from "./vault/VaultApi.ts"
+import { apiVersion } from "./Version.ts"
 import { WebhookApi } from "./webhooks/WebhookApi.ts"
 
 /** Version of the interface, not of this program (interface.md "Versioning"). */
-export const apiVersion = "0.1.0"
 
 export class Api extends HttpApi.make("agent_identity")
   .add(HealthApi)

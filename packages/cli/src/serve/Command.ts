@@ -1,12 +1,12 @@
 /** `svc serve`: the service, in all roles or the given ones. */
 import { Effect, Layer } from "effect"
 import { Command, Flag } from "effect/cli"
-import * as Serve from "./Serve.ts"
-import { load, type Settings } from "./Settings.ts"
-import * as Store from "./Store.ts"
+import { type Role, roles as allRoles } from "./Roles.ts"
+import type { Settings } from "./Settings.ts"
+import type { Store } from "./Store.ts"
 
 /** One short block: where it listens, where the data lies, how to begin. */
-const banner = (settings: Settings, store: Store.Store, roles: ReadonlySet<Serve.Role>) => {
+const banner = (settings: Settings, store: Store, roles: ReadonlySet<Role>) => {
   const lines = [
     ...(roles.has("api") ? [`  API        ${settings.baseUrl}`] : []),
     ...(roles.has("mail") ? [`  SMTP       ${settings.host}:${settings.smtpPort}  (*@${settings.mailDomain})`] : []),
@@ -26,7 +26,11 @@ const banner = (settings: Settings, store: Store.Store, roles: ReadonlySet<Serve
   return ["", "The agent identity service is up.", "", ...lines, ...begin, ""].join("\n")
 }
 
-const serve = Effect.fnUntraced(function* (roles: ReadonlySet<Serve.Role>) {
+/** The service is loaded when it is to run: the other commands have no use for it. */
+const modules = Effect.promise(() => Promise.all([import("./Serve.ts"), import("./Settings.ts"), import("./Store.ts")]))
+
+const serve = Effect.fnUntraced(function* (roles: ReadonlySet<Role>) {
+  const [Serve, { load }, Store] = yield* modules
   const settings = yield* load
   const store = yield* Store.open(settings)
   return Serve.layer(settings, store, roles).pipe(
@@ -34,11 +38,11 @@ const serve = Effect.fnUntraced(function* (roles: ReadonlySet<Serve.Role>) {
   )
 })
 
-const roleFlag = Flag.Literals("role", Serve.roles).pipe(
+const roleFlag = Flag.Literals("role", allRoles).pipe(
   Flag.withDescription("A role to play; may be given more than once. All of them by default."),
-  Flag.between(0, Serve.roles.length),
+  Flag.between(0, allRoles.length),
 )
 
 export const command = Command.make("serve", { role: roleFlag }, ({ role }) =>
-  Layer.launch(Layer.unwrap(serve(new Set(role.length === 0 ? Serve.roles : role)))),
+  Layer.launch(Layer.unwrap(serve(new Set(role.length === 0 ? allRoles : role)))),
 ).pipe(Command.withDescription("Run the service: every role in one process, or the given roles."))

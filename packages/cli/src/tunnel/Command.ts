@@ -29,6 +29,7 @@ export const command = Command.make(
       Flag.withDescription("The local address, loopback unless you say otherwise"),
       Flag.withDefault("127.0.0.1"),
     ),
+    quiet: Flag.Boolean("quiet").pipe(Flag.withDescription("Do not tell of each request"), Flag.withDefault(false)),
     edge: Flag.String("edge").pipe(
       Flag.withDescription("Address of the edge, where it is not beside the tunnel's own"),
       Flag.optional,
@@ -63,7 +64,8 @@ export const command = Command.make(
         },
         onDisconnected: (reason, wait) =>
           say(wait < 0 ? `Over: ${reason}` : `Disconnected (${reason}); trying again in ${(wait / 1000).toFixed(1)} s`),
-        onRequest: ({ line, peer }) => say(`${new Date().toISOString().slice(11, 19)}  ${peer}  ${line}`),
+        onRequest: ({ line, peer }) =>
+          flags.quiet ? undefined : say(`${new Date().toISOString().slice(11, 19)}  ${peer}  ${line}`),
       })
       yield* Effect.acquireUseRelease(
         Effect.succeed(tunnel),

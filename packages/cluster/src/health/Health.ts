@@ -2,7 +2,7 @@
  * What this process stands on. Each part registers a check where it is made, so the report lists exactly the parts
  * that run here.
  */
-import { apiVersion } from "@svc/domain/Api"
+import { apiVersion } from "@svc/domain/Version"
 import type { HealthComponent, HealthReport, HealthStatus } from "@svc/domain/health/HealthApi"
 import { Clock, Context, Effect, Layer, type Scope } from "effect"
 

@@ -263,7 +263,7 @@ const make = Effect.fnUntraced(function* (settings: EdgeSettings) {
   // --- The listener
 
   const sockets = new Set<Socket>()
-  const listener = makeListener(certificate, {
+  const listener = makeListener(certificate, certificate === undefined || book.environment === "development", {
     http: (socket, proto, begun) => {
       sockets.add(socket)
       socket.once("close", () => sockets.delete(socket))

@@ -4,6 +4,7 @@
  */
 import { createServer, type Server, type Socket } from "node:net"
 import { createServer as createSecureServer, type Server as SecureServer } from "node:tls"
+import { refusal } from "./Answers.ts"
 import { getExtensionData, readTlsClientHello } from "read-tls-client-hello"
 
 export interface Certificate {
@@ -29,7 +30,8 @@ export interface Listener {
   readonly renew: (certificate: Certificate) => void
 }
 
-export const make = (certificate: Certificate | undefined, events: ListenerEvents): Listener => {
+/** `clear`: requests may come without TLS, also where there is a certificate. */
+export const make = (certificate: Certificate | undefined, clear: boolean, events: ListenerEvents): Listener => {
   const secure: SecureServer | undefined =
     certificate === undefined
       ? undefined
@@ -54,9 +56,9 @@ export const make = (certificate: Certificate | undefined, events: ListenerEvent
     socket.once("end", broken)
     socket.once("data", (chunk: Buffer) => {
       socket.off("end", broken)
-      if (chunk[0] !== handshake && secure === undefined) {
+      if (chunk[0] !== handshake) {
         socket.setTimeout(0)
-        return events.http(socket, "http", chunk)
+        return clear ? events.http(socket, "http", chunk) : socket.end(refusal(400, "This port speaks TLS only."))
       }
       socket.pause()
       socket.unshift(chunk)

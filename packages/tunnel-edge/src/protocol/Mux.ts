@@ -6,6 +6,7 @@
  * chunk.
  */
 import { firstIgnorable, frame, headerBytes, limits, type ResetCode, reset } from "./Manifest.ts"
+import { passed } from "./Scavenge.ts"
 
 /** Where frames go. */
 export interface Carrier {
@@ -25,6 +26,8 @@ export interface MuxEvents {
 
 const copiedUpTo = 2048
 const slabBytes = 64 * 1024
+/** Milliseconds; a busy peer takes that long to turn its event loop, however near it is. */
+const shortestRoundTrip = 1
 /** What one stream may write before it is another one's turn. */
 const quantum = limits.dataBytes
 const empty = Buffer.alloc(0)
@@ -34,7 +37,7 @@ export class Mux {
   /** Frames came in since the keeper looked last. */
   heard = true
   queued = 0
-  /** Milliseconds to the peer and back, the shortest seen; 1 at least. */
+  /** Milliseconds to the peer and back, the shortest seen. */
   roundTrip = 1_000
   private readonly carrier: Carrier
   private readonly events: MuxEvents
@@ -100,6 +103,7 @@ export class Mux {
     else {
       this.cut()
       this.chunks.push(payload)
+      passed(length)
     }
     if (!this.scheduled) {
       this.scheduled = true
@@ -159,6 +163,7 @@ export class Mux {
   /** Takes bytes as they arrive, in pieces of any size. Throws {@link ProtocolError}. */
   receive(chunk: Buffer): void {
     this.heard = true
+    passed(chunk.length)
     let at = 0
     while (at < chunk.length && !this.ended) {
       if (this.need > 0) {
@@ -248,7 +253,7 @@ export class Mux {
   }
 
   private ponged(millis: number): void {
-    if (millis >= 0 && millis < this.roundTrip) this.roundTrip = Math.max(1, millis)
+    if (millis < this.roundTrip) this.roundTrip = Math.max(shortestRoundTrip, millis)
   }
 
   private opened(id: number, payload: Buffer): void {
@@ -280,6 +285,7 @@ export class MuxStream {
   /** What the peer may have under way; grows while it is what holds the stream back. */
   private window: number = limits.windowBytes
   private unreported = 0
+  private taken = 0
   private reportedAt = performance.now()
   private queue: Array<Buffer> = []
   private finishing = false
@@ -339,9 +345,11 @@ export class MuxStream {
   delivered(bytes: number): void {
     this.unreported += bytes
     if (this.unreported < this.window >> 2 || this.dead) return
-    // A reader that takes a quarter of the window within two round trips is held back by the window itself.
+    // A reader that takes a quarter of the window within two round trips is held back by the window itself. It has to
+    // have taken several windows before, as one that stalls was quick as well until its socket was full.
     const now = performance.now()
-    const held = now - this.reportedAt < 2 * this.mux.roundTrip
+    this.taken += this.unreported
+    const held = now - this.reportedAt < 2 * this.mux.roundTrip && this.taken >= 8 * this.window
     const growth = held ? Math.min(this.window, limits.windowAtMost - this.window) : 0
     this.window += growth
     this.reportedAt = now

@@ -1,0 +1,50 @@
+/** Role `api`: the HTTP API, MCP and the public pages. */
+import { createServer } from "node:http"
+import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
+import * as Http from "@svc/api/Http"
+import { Accounts } from "@svc/cluster/account/Accounts"
+import { CredentialLookup } from "@svc/cluster/account/CredentialLookup"
+import { Devices } from "@svc/cluster/account/Devices"
+import { Exports } from "@svc/cluster/account/Exports"
+import { Orgs } from "@svc/cluster/account/OrgActor"
+import { HandleRules } from "@svc/cluster/handles/HandleRules"
+import { IdempotencyRecords } from "@svc/cluster/idempotency/IdempotencyRecords"
+import { Identities } from "@svc/cluster/identity/Ask"
+import { OrgLimits } from "@svc/cluster/limits/OrgLimits"
+import { PublicLimits } from "@svc/cluster/limits/PublicLimits"
+import { PageViews } from "@svc/cluster/pages/PageViews"
+import { ServiceKey } from "@svc/cluster/sealing/ServiceKey"
+import * as Attachments from "@svc/mail-gateway/mail/Attachments"
+import { Layer, Option } from "effect"
+import type { Settings } from "../Settings.ts"
+import * as Stores from "./Stores.ts"
+
+/** Sites whose page views are counted. */
+const hostsOf = (settings: Settings) =>
+  new Set([settings.baseUrl, settings.profileBase].map((url) => new URL(url).hostname))
+
+export const layer = (settings: Settings) =>
+  Http.layer({ contactTo: settings.contactTo, trustedProxies: settings.trustedProxies }).pipe(
+    Layer.provide([
+      HandleRules.layer({ brand: settings.brand }),
+      CredentialLookup.layer,
+      Devices.layer,
+      Exports.layer,
+      IdempotencyRecords.layer,
+      Orgs.layer,
+      OrgLimits.layer(settings.limits),
+      PublicLimits.layer(settings.limits),
+      ServiceKey.layer,
+      Attachments.layer,
+      PageViews.layer({ hosts: hostsOf(settings), ceiling: settings.pageViewCeiling }),
+      Accounts.layer({
+        registration: settings.signup,
+        inviteCodes: settings.inviteCodes,
+        tosVersion: settings.tosVersion,
+        tosEffectiveAt: Option.getOrNull(settings.tosEffectiveAt),
+      }),
+    ]),
+    Layer.provide([Stores.layer, Identities.layer, Orgs.layer]),
+    Layer.provide(Stores.postman(settings)),
+    Layer.provide(NodeHttpServer.layer(createServer, { host: settings.host, port: settings.httpPort })),
+  )

@@ -1,0 +1,27 @@
+/** Role `edge`: the public side of tunnels. */
+import { CredentialLookup } from "@svc/cluster/account/CredentialLookup"
+import { Orgs } from "@svc/cluster/account/OrgActor"
+import { Identities } from "@svc/cluster/identity/Ask"
+import { TunnelLinks } from "@svc/cluster/tunnel/TunnelLinks"
+import { TunnelQueries } from "@svc/cluster/tunnel/TunnelQueries"
+import { TunnelUsage } from "@svc/cluster/tunnel/TunnelUsage"
+import * as Edge from "@svc/tunnel-edge/edge/Edge"
+import { Layer, Option } from "effect"
+import type { Settings } from "../Settings.ts"
+
+export const layer = (settings: Settings) =>
+  Edge.layer({
+    host: settings.host,
+    port: settings.edgePort,
+    address: Option.getOrUndefined(settings.edgeAddress),
+    tls: Option.getOrUndefined(settings.edgeTls),
+  }).pipe(
+    Layer.provide([
+      CredentialLookup.layer,
+      TunnelLinks.layer,
+      TunnelQueries.layer,
+      TunnelUsage.layer,
+      Identities.layer,
+      Orgs.layer,
+    ]),
+  )
