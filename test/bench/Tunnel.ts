@@ -153,7 +153,7 @@ export const tunnel = async (): Promise<Row> => {
     }
     const release = stalledReaders(edge.edgePort, host, 50)
     // Until every buffer on their way is full.
-    await new Promise((resolve) => setTimeout(resolve, 3_000))
+    await new Promise((resolve) => setTimeout(resolve, 8_000))
     const beside = await requests(edge.edgePort, host, 64)
     release()
     const again = await requests(edge.edgePort, host, 64)

@@ -26,4 +26,7 @@ await run({
   limits: Surface.limits,
   "kill-edge": Tunnel.killEdge,
   "drain-edge": Tunnel.drainEdge,
+  "freeze-edge": Tunnel.freezeEdge,
+  "stalled-readers": Tunnel.stalledReaders,
+  "hostile-tunnel": Tunnel.hostileTunnel,
 })

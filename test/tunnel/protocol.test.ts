@@ -86,6 +86,32 @@ describe("the mux", () => {
     expect(edge.queued).toBe(0)
   })
 
+  it("widens the window of a reader that it holds back, up to 4 MiB", async () => {
+    const { edge, opened } = pair(() => 65_536)
+    const writer = edge.open(1, 0, Buffer.from("{}"))!
+    await turns(() => opened.length === 1)
+    const reader = opened[0]!
+    const chunk = Buffer.alloc(64 * 1024)
+    /** What is under way to a reader that stops reading. */
+    const underWay = async () => {
+      let arrived = 0
+      reader.onData = (bytes) => (arrived += bytes.length)
+      for (let i = 0; i < 128; i++) writer.write(chunk)
+      await turns(() => arrived > 0 && arrived + edge.queued === 128 * chunk.length)
+      reader.onData = (bytes) => reader.delivered(bytes.length)
+      const stalled = arrived
+      reader.delivered(arrived)
+      await turns(() => edge.queued === 0)
+      return stalled
+    }
+    expect(await underWay()).toBe(manifest.limits.windowBytes)
+    for (let i = 0; i < 16; i++) await underWay()
+    // Up to a quarter was delivered and not told yet.
+    const widest = await underWay()
+    expect(widest).toBeLessThanOrEqual(manifest.limits.windowAtMost)
+    expect(widest).toBeGreaterThan(manifest.limits.windowAtMost * 0.75)
+  })
+
   const frame = (type: number, stream: number, payload: Buffer | number = 0) => {
     const bytes = typeof payload === "number" ? Buffer.alloc(payload) : payload
     const head = Buffer.alloc(8)
@@ -110,7 +136,7 @@ describe("the mux", () => {
       "more than the window",
       Buffer.concat([frame(1, 1, open), ...Array.from({ length: 17 }, () => frame(2, 1, 64 * 1024))]),
     ],
-    ["credit nobody took", Buffer.concat([frame(1, 1, open), frame(5, 1, Buffer.from([0, 0, 0, 1]))])],
+    ["more credit than any window has", Buffer.concat([frame(1, 1, open), frame(5, 1, Buffer.from([0, 0x40, 0, 0]))])],
     ["a ping of another length", frame(6, 0, 7)],
   ])("ends with %s", (_, bytes) => {
     const agent = new Mux({ write: () => true }, false, { open: () => {}, control: () => {} })

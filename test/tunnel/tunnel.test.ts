@@ -148,6 +148,20 @@ describe("requests through the tunnel", () => {
     await eventually(connections, (count) => count === 0)
   })
 
+  it("are not fetched for clients that went away at once", async () => {
+    for (let i = 0; i < 50; i++) {
+      await new Promise<void>((resolve) => {
+        const socket = connect(service.edgePort, "127.0.0.1", () => {
+          socket.write(`GET /large?chunks=100000 HTTP/1.1\r\nHost: ${hostOf(ada.handle)}\r\n\r\n`)
+          setImmediate(() => socket.resetAndDestroy())
+        })
+        socket.on("close", () => resolve())
+      })
+    }
+    const connections = () => new Promise<number>((resolve) => origin.getConnections((_, count) => resolve(count)))
+    await eventually(connections, (count) => count === 0)
+  })
+
   it("become opaque after a 101, and not before", async () => {
     const head = `GET /socket HTTP/1.1\r\nHost: ${hostOf(ada.handle)}\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n`
     const text = await raw(`${head}\u0001\u0002 not HTTP at all\n\n`, /not HTTP at all/)

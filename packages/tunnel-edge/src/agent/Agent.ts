@@ -115,7 +115,10 @@ export const connectTunnel = (options: TunnelOptions): Tunnel => {
     stream.onData = (bytes) => void early.push(bytes)
     let ended = false
     stream.onEnd = () => (ended = true)
-    const socket = connect({ ...(await local()), allowHalfOpen: true })
+    const target = await local()
+    // A client that went away at once has nothing to be fetched for.
+    if (!stream.isOpen) return
+    const socket = connect({ ...target, allowHalfOpen: true })
     socket.setNoDelay(true)
     const refused = (error: NodeJS.ErrnoException) => {
       noteLocal(false)

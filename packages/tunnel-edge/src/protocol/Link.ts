@@ -1,7 +1,7 @@
 /** A mux over a socket: the carrier, the pings that keep it alive, and its end. */
 import { Socket } from "node:net"
 import type { Duplex } from "node:stream"
-import { frame, goaway, type GoawayReason, timing } from "./Manifest.ts"
+import { frame, goaway, type GoawayReason, limits, timing } from "./Manifest.ts"
 import { Mux, type MuxStream, ProtocolError } from "./Mux.ts"
 
 export interface LinkEvents {
@@ -69,6 +69,8 @@ export const makeLink = (socket: Duplex, head: Buffer, opensOdd: boolean, events
   const take = (chunk: Buffer) => {
     try {
       mux.receive(chunk)
+      // Only answers to frames of the peer pile up like that: it asks on and on and reads nothing.
+      if (socket.writableLength > limits.queuedBytes) close("takes no answers")
     } catch (error) {
       close(error instanceof ProtocolError ? `protocol: ${error.message}` : String(error))
     }
