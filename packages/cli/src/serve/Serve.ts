@@ -78,7 +78,7 @@ export const layer = (settings: Settings, store: Store.Store, wanted: ReadonlySe
     role(wanted.has("actors"), async () => (await import("./roles/Actors.ts")).layer(settings, parts)),
     role(wanted.has("api"), async () => (await import("./roles/Api.ts")).layer(settings)),
     role(wanted.has("mail"), async () => (await import("./roles/Mail.ts")).layer(settings, parts)),
-    role(wanted.has("edge"), async () => (await import("./roles/Edge.ts")).layer(settings)),
+    role(wanted.has("edge"), async () => (await import("./roles/Edge.ts")).layer(settings, wanted.size === 1)),
     Store.diskHealth(store),
   ).pipe(
     Layer.provide(Layer.merge(cluster(settings, wanted.has("actors")), guardedClient(settings))),

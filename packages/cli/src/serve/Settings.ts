@@ -48,6 +48,7 @@ const raw = Config.all({
     Config.all({ cert: Config.String("SVC_EDGE_TLS_CERT"), key: Config.String("SVC_EDGE_TLS_KEY") }),
   ),
   edgeAddress: text("SVC_EDGE_ADDRESS"),
+  drainSeconds: Config.option(Config.Int("SVC_DRAIN")),
   relayUrl: secret("SVC_SMTP_RELAY_URL"),
   systemFrom: text("SVC_SYSTEM_FROM"),
   postmasterTo: text("SVC_POSTMASTER_TO"),

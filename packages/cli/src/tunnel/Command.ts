@@ -29,6 +29,10 @@ export const command = Command.make(
       Flag.withDescription("The local address, loopback unless you say otherwise"),
       Flag.withDefault("127.0.0.1"),
     ),
+    tcp: Flag.Boolean("tcp").pipe(
+      Flag.withDescription("Only the Identity's TCP port leads to the local one, not its hostname"),
+      Flag.withDefault(false),
+    ),
     quiet: Flag.Boolean("quiet").pipe(Flag.withDescription("Do not tell of each request"), Flag.withDefault(false)),
     edge: Flag.String("edge").pipe(
       Flag.withDescription("Address of the edge, where it is not beside the tunnel's own"),
@@ -57,10 +61,11 @@ export const command = Command.make(
         edge: Option.getOrElse(flags.edge, () => edgeOf(identity.tunnel)),
         port: flags.port,
         host: flags.host,
+        tcpOnly: flags.tcp,
         client: "svc command line",
-        onConnected: ({ url, tcp_port }) => {
-          say(`${url}  ->  ${flags.host}:${flags.port}`)
-          if (tcp_port !== null) say(`TCP port ${tcp_port}  ->  ${flags.host}:${flags.port}`)
+        onConnected: ({ hostname, url, tcp_port }) => {
+          if (!flags.tcp) say(`${url}  ->  ${flags.host}:${flags.port}`)
+          if (tcp_port !== null) say(`tcp://${hostname}:${tcp_port}  ->  ${flags.host}:${flags.port}`)
         },
         onDisconnected: (reason, wait) =>
           say(wait < 0 ? `Over: ${reason}` : `Disconnected (${reason}); trying again in ${(wait / 1000).toFixed(1)} s`),

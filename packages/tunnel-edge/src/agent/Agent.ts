@@ -30,6 +30,8 @@ export interface TunnelOptions {
   readonly host?: string
   /** Serves requests in this process, in place of a port. */
   readonly handler?: RequestListener
+  /** Raw connections of the TCP port only; requests for the hostname are refused. */
+  readonly tcpOnly?: boolean
   /** Links to hold, each with another edge where there are several: 1 to 4, 2 by default. */
   readonly links?: number
   /** `auto` dials `idt/1` first and WebSocket where something in between does not let it through. */
@@ -111,6 +113,7 @@ export const connectTunnel = (options: TunnelOptions): Tunnel => {
 
   const forward = async (stream: MuxStream, streamKind: number, meta: Record<string, unknown>) => {
     if (!(streamKind in kinds)) return stream.reset(reset.policy)
+    if (options.tcpOnly === true && streamKind !== kind.tcp) return stream.reset(reset.local_refused)
     const early: Array<Buffer> = []
     stream.onData = (bytes) => void early.push(bytes)
     let ended = false

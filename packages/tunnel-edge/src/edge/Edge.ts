@@ -23,6 +23,7 @@ import { goaway, kind, reset } from "../protocol/Manifest.ts"
 import * as Admission from "./Admission.ts"
 import { answer, problem, refusal } from "./Answers.ts"
 import * as Attach from "./Attach.ts"
+import * as Connections from "./Connections.ts"
 import { type Certificate, make as makeListener } from "./Listener.ts"
 import * as Metering from "./Metering.ts"
 import * as Peers from "./Peers.ts"
@@ -40,6 +41,8 @@ export interface EdgeSettings {
   readonly address: string | undefined
   /** PEM texts, or the files they are in, which are read again when they change. */
   readonly tls: Certificate | undefined
+  /** What is under way when the edge goes down may take this long to end. */
+  readonly drainMillis: number
 }
 
 /** The port could not be listened on, or its certificate not read. */
@@ -50,7 +53,6 @@ export class EdgeListenFailed extends Schema.TaggedError<EdgeListenFailed>()("Ed
 const judgeEvery = "1 second"
 const flushEvery = "5 seconds"
 const certificateEvery = "5 seconds"
-const drainMillis = 8_000
 const idleDrainMillis = 2_000
 
 const decodeCard = Schema.decodeUnknownOption(StoredCard)
@@ -101,6 +103,7 @@ const make = Effect.fnUntraced(function* (settings: EdgeSettings) {
     record: usage.add,
     run: (effect) => void run(effect),
   })
+  const connections = Connections.make()
   const nameOf = (host: string) => (host.endsWith(suffix) ? canonicalOf(host.slice(0, -suffix.length)) : undefined)
 
   const requestId = () => Effect.runSync(Effect.map(makeUuidV7, (id) => toPublic("req_", id)))
@@ -173,7 +176,9 @@ const make = Effect.fnUntraced(function* (settings: EdgeSettings) {
       says(head, failures[code] ?? "tunnel_link_lost", "The request did not come to an answer of the agent."),
     isLink: (head) =>
       (head.host === connectHost || book.environment === "development") && (Peers.isPeer(head) || Attach.isAgent(head)),
+    upgraded: (socket) => connections.upgraded(socket),
     link: (head, socket, rest) => {
+      connections.forget(socket)
       socket.on("error", () => socket.destroy())
       if (Peers.isPeer(head)) peers.accept(head, socket, rest)
       else void run(attach.accept(head, socket, rest)).catch(() => socket.destroy())
@@ -211,7 +216,11 @@ const make = Effect.fnUntraced(function* (settings: EdgeSettings) {
       TcpPorts.carry(socket, stream, route)
     })
 
-  const ports = TcpPorts.make(settings.host, (name, client) => run(rawRoute(name, client)))
+  const ports = TcpPorts.make(
+    settings.host,
+    (name, client) => run(rawRoute(name, client)),
+    (socket) => connections.add(socket, true),
+  )
 
   // --- Links
 
@@ -262,17 +271,14 @@ const make = Effect.fnUntraced(function* (settings: EdgeSettings) {
 
   // --- The listener
 
-  const sockets = new Set<Socket>()
   const listener = makeListener(certificate, certificate === undefined || book.environment === "development", {
     http: (socket, proto, begun) => {
-      sockets.add(socket)
-      socket.once("close", () => sockets.delete(socket))
+      connections.add(socket, false)
       serve(socket, proto, front, begun)
     },
     passesThrough: (name) => run(passesThrough(name)),
     passthrough: (socket, name) => {
-      sockets.add(socket)
-      socket.once("close", () => sockets.delete(socket))
+      connections.add(socket, true)
       void run(passThrough(socket, name)).catch(() => socket.destroy())
     },
   })
@@ -300,12 +306,17 @@ const make = Effect.fnUntraced(function* (settings: EdgeSettings) {
         }
         peers.leave()
         // Agents dial elsewhere and leave; what is under way may end.
-        const deadline = Date.now() + drainMillis
-        const busy = () => peers.isBusy() || registry.all().some(({ link }) => link.mux.streams.size > 0)
-        // An agent that has another edge is gone in a moment; one that has none keeps its idle link to no end.
-        const patience = Date.now() + idleDrainMillis
+        const begun = performance.now()
+        const elapsed = () => performance.now() - begun
+        const busy = () =>
+          connections.size() > 0 || peers.isBusy() || registry.all().some(({ link }) => link.mux.streams.size > 0)
         yield* Effect.sleep(100)
-        while (Date.now() < deadline && (busy() || (registry.all().length > 0 && Date.now() < patience))) {
+        // An agent that has another edge is gone in a moment; one that has none keeps its idle link to no end.
+        while (
+          elapsed() < settings.drainMillis &&
+          (busy() || (registry.all().length > 0 && elapsed() < idleDrainMillis))
+        ) {
+          connections.drain(elapsed())
           yield* Effect.sleep(50)
         }
         const ids = registry.all().map(({ id, link }) => (link.close("drained"), id))
@@ -313,7 +324,7 @@ const make = Effect.fnUntraced(function* (settings: EdgeSettings) {
         yield* Effect.ignore(links.detach(ids))
         yield* metering.flush
         ports.closeAll()
-        for (const socket of sockets) socket.destroySoon()
+        connections.close()
       }),
   )
   const bound = listener.server.address()

@@ -32,6 +32,8 @@ export interface Front {
   readonly reroute: (head: Head, client: string) => Promise<Route>
   /** The answer where the stream came to nothing. */
   readonly failed: (head: Head, code: number) => Buffer
+  /** The connection became one of another protocol. */
+  readonly upgraded: (socket: Socket) => void
   /** An agent asks for a link: the socket is its from here on. */
   readonly isLink: (head: Head) => boolean
   readonly link: (head: Head, socket: Socket, rest: Buffer) => void
@@ -247,7 +249,10 @@ export const serve = (socket: Socket, proto: "http" | "https", front: Front, beg
         if (status === undefined && awaiting.length < 64 * 1024) return
         watching = false
         awaiting = ""
-        if (status === 101) socket.setTimeout(0)
+        if (status === 101) {
+          socket.setTimeout(0)
+          front.upgraded(socket)
+        }
         setImmediate(() => {
           try {
             splitter.upgraded(status === 101)

@@ -37,7 +37,11 @@ export const carry = (socket: Socket, stream: MuxStream, route: TcpRoute, ahead?
   socket.resume()
 }
 
-export const make = (host: string, route: (name: string, client: string) => Promise<TcpRoute | undefined>) => {
+export const make = (
+  host: string,
+  route: (name: string, client: string) => Promise<TcpRoute | undefined>,
+  onConnection: (socket: Socket) => void,
+) => {
   const listeners = new Map<string, Server>()
 
   const close = (name: string) => {
@@ -50,6 +54,7 @@ export const make = (host: string, route: (name: string, client: string) => Prom
       if (port === null || listeners.has(name)) return
       const server = createServer({ allowHalfOpen: true, pauseOnConnect: true }, (socket) => {
         socket.on("error", () => socket.destroy())
+        onConnection(socket)
         void route(name, clientOf(socket)).then(
           (found) => {
             const stream = found?.open(kind.tcp, { peer: clientOf(socket) })

@@ -9,12 +9,16 @@ import * as Edge from "@svc/tunnel-edge/edge/Edge"
 import { Layer, Option } from "effect"
 import type { Settings } from "../Settings.ts"
 
-export const layer = (settings: Settings) =>
+/** Connections through a tunnel last long, so an edge by itself waits for them; one beside other roles goes as they do. */
+const drainSeconds = { alone: 180, beside: 8 }
+
+export const layer = (settings: Settings, alone: boolean) =>
   Edge.layer({
     host: settings.host,
     port: settings.edgePort,
     address: Option.getOrUndefined(settings.edgeAddress),
     tls: Option.getOrUndefined(settings.edgeTls),
+    drainMillis: 1000 * Option.getOrElse(settings.drainSeconds, () => drainSeconds[alone ? "alone" : "beside"]),
   }).pipe(
     Layer.provide([
       CredentialLookup.layer,

@@ -1,0 +1,42 @@
+/** The public connections of this edge, and how long each may go on once the edge drains. */
+import type { Socket } from "node:net"
+
+/** Requests and answers get this long; what lasts by its nature (WebSocket, TCP) gets the whole drain. */
+const requestMillis = 30_000
+/** A connection between requests looks like this; so does a stream of events that has nothing to tell. */
+const idleMillis = 5_000
+
+interface Known {
+  lasting: boolean
+  moved: number
+  movedAt: number
+}
+
+export const make = () => {
+  const known = new Map<Socket, Known>()
+
+  return {
+    add: (socket: Socket, lasting: boolean): void => {
+      known.set(socket, { lasting, moved: 0, movedAt: performance.now() })
+      socket.once("close", () => known.delete(socket))
+    },
+    /** It became a WebSocket, or another protocol. */
+    upgraded: (socket: Socket): void => {
+      const one = known.get(socket)
+      if (one !== undefined) one.lasting = true
+    },
+    /** A link of an agent, or of another edge. */
+    forget: (socket: Socket): void => void known.delete(socket),
+    size: (): number => known.size,
+    /** Ends those whose time is over, `elapsed` milliseconds into the drain. */
+    drain: (elapsed: number): void => {
+      const now = performance.now()
+      for (const [socket, one] of known) {
+        const moved = socket.bytesRead + socket.bytesWritten
+        if (moved !== one.moved) Object.assign(one, { moved, movedAt: now })
+        if (!one.lasting && (elapsed >= requestMillis || now - one.movedAt >= idleMillis)) socket.destroySoon()
+      }
+    },
+    close: (): void => known.forEach((_, socket) => socket.destroySoon()),
+  }
+}
