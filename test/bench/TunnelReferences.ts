@@ -57,7 +57,7 @@ const startNginx = async (program: string, port: number, http: string): Promise<
     .join("\n")
   writeFileSync(
     path.join(home, "nginx.conf"),
-    `daemon off; worker_processes 1; pid ${home}/pid; error_log stderr crit;
+    `daemon off; worker_processes 1; pid ${home}/pid; error_log /dev/null crit;
      events { worker_connections 4096; }
      http { access_log off; keepalive_requests 1000000000; ${temporary}\n${http} }`,
   )
