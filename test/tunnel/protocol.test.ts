@@ -1,6 +1,6 @@
 import * as manifest from "@svc/tunnel-edge/protocol/Manifest"
 import { Mux, type MuxStream, ProtocolError } from "@svc/tunnel-edge/protocol/Mux"
-import { encode, Refusal, RequestSplitter } from "@svc/tunnel-edge/edge/RequestHead"
+import { encode, Refusal, RequestSplitter } from "@svc/tunnel-edge/protocol/RequestHead"
 import * as fc from "fast-check"
 import { describe, expect, it } from "vitest"
 

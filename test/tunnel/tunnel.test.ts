@@ -15,6 +15,8 @@ let ada: Awaited<ReturnType<typeof makeIdentity>>
 let origin: Server
 let originPort: number
 let tunnel: Tunnel
+/** What the agent told of requests. */
+const told: Array<string> = []
 
 /** What an application behind a tunnel may be. */
 const application: RequestListener = (incoming, outgoing) => {
@@ -76,7 +78,10 @@ beforeAll(async () => {
   })
   originPort = await freePort()
   await new Promise<void>((resolve) => origin.listen(originPort, "127.0.0.1", resolve))
-  tunnel = open(ada.secrets.identity_key, { port: originPort })
+  tunnel = open(ada.secrets.identity_key, {
+    port: originPort,
+    onRequest: ({ line }: { line: string }) => told.push(line),
+  })
   await tunnel.ready
 })
 afterAll(async () => {
@@ -137,6 +142,7 @@ describe("requests through the tunnel", () => {
     const last = `GET /two HTTP/1.1\r\nHost: ${hostOf(ada.handle)}\r\nConnection: close\r\n\r\n`
     const text = await raw(one + one + last)
     expect([...text.matchAll(/hello GET \/(one|two)/g)].map(([, name]) => name)).toEqual(["one", "one", "two"])
+    expect(told.slice(-3)).toEqual(["GET /one", "GET /one", "GET /two"])
   })
 
   it("pass on early hints, events as they happen, and that the client went away", async () => {
@@ -342,6 +348,32 @@ describe("the link", () => {
     expect(body.usage.bytes_in).toBeGreaterThan(50)
     expect(body.usage.bytes_out).toBeGreaterThan(50)
     expect(await eventsOf(eve.handle)).toEqual(["tunnel.disconnected", "tunnel.connected", "identity.ready"])
+  })
+
+  it("outlasts the loss of what the store knew of it", async () => {
+    const { handle, secrets } = await makeIdentity(service.base, session)
+    const own = open(secrets.identity_key, {
+      links: 1,
+      handler: (_: unknown, outgoing: any) => outgoing.end("still here"),
+    })
+    await own.ready
+    await eventually(
+      () => connected(handle),
+      (is) => is,
+    )
+    // As after a crash of PostgreSQL, which empties unlogged tables.
+    const gone = await service.query(
+      (sql) => sql`
+        with gone as (delete from tunnel_link l using identity i where i.id = l.identity_id and i.handle = ${handle} returning l.canonical)
+        select pg_notify('svc_tunnel', canonical) from gone`,
+    )
+    expect(gone).toHaveLength(1)
+    await eventually(
+      async () => (await call(service.base, "GET", `/api/identities/${handle}/tunnel`, { token: session })).body.links,
+      (links) => links.length === 1,
+    )
+    expect((await ask(handle, "/")).body).toBe("still here")
+    await own.close()
   })
 
   it("is refused to who may not hold it", async () => {

@@ -69,8 +69,12 @@ export const command = Command.make(
         },
         onDisconnected: (reason, wait) =>
           say(wait < 0 ? `Over: ${reason}` : `Disconnected (${reason}); trying again in ${(wait / 1000).toFixed(1)} s`),
-        onRequest: ({ line, peer }) =>
-          flags.quiet ? undefined : say(`${new Date().toISOString().slice(11, 19)}  ${peer}  ${line}`),
+        ...(flags.quiet
+          ? {}
+          : {
+              onRequest: ({ line, peer }: { readonly line: string; readonly peer: string }) =>
+                say(`${new Date().toISOString().slice(11, 19)}  ${peer}  ${line}`),
+            }),
       })
       yield* Effect.acquireUseRelease(
         Effect.succeed(tunnel),

@@ -60,7 +60,8 @@ export const layer = (
       maxConnections: 8,
       startupParameters: timeout,
     }),
-    client(Unhurried, settings, { maxConnections: 2, startupParameters: {} }),
+    // One of them is the edge's, which listens for word of changes.
+    client(Unhurried, settings, { maxConnections: 3, startupParameters: {} }),
     client(ClusterSql, settings, { maxConnections: 2, startupParameters: timeout }),
   )
 

@@ -51,6 +51,24 @@ const make = Effect.gen(function* () {
         select pg_notify(${channel}, canonical) from made`
     }, orUnavailable),
 
+    /**
+     * Takes again the lease of a link that still stands, after a crash of the database took the row. False: another
+     * process of the agent holds the name now, or its Identity went.
+     */
+    restore: Effect.fn("TunnelLinks.restore")(function* (link: NewLink) {
+      const now = yield* Clock.currentTimeMillis
+      const rows = yield* writes`
+        insert into tunnel_link (id, identity_id, canonical, edge_id, edge_address, instance, client, local_host, since, lease_until)
+        select ${link.id}, i.id, i.canonical, ${link.edgeId}, ${link.edgeAddress}, ${link.instance}, ${link.client},
+               ${link.localHost}, ${new Date(now)}, ${until(now)}
+        from identity i
+        where i.id = ${link.identityId} and i.status = 'ready'
+          and not exists (select from tunnel_link l where l.canonical = i.canonical and l.instance <> ${link.instance})
+        on conflict (id) do nothing
+        returning pg_notify(${channel}, canonical)`
+      return rows.length > 0
+    }, orUnavailable),
+
     detach: (ids: ReadonlyArray<string>) =>
       orUnavailable(writes`
         with gone as (delete from tunnel_link where id = any(${ids}::uuid[]) returning canonical)

@@ -8,6 +8,7 @@ import { type AddressInfo, connect } from "node:net"
 import { couple } from "../protocol/Couple.ts"
 import { type Link, makeLink } from "../protocol/Link.ts"
 import { flag, goaway, kind, reset, timing, version } from "../protocol/Manifest.ts"
+import { RequestSplitter } from "../protocol/RequestHead.ts"
 import type { MuxStream } from "../protocol/Mux.ts"
 import { type Carrier, dial, NotUnderstood, TunnelRefused } from "./Dial.ts"
 
@@ -42,7 +43,7 @@ export interface TunnelOptions {
   readonly client?: string
   readonly onConnected?: (address: PublicAddress) => void
   readonly onDisconnected?: (reason: string, retryInMillis: number) => void
-  /** The first line of each connection that came through the tunnel. */
+  /** Each request, and each raw connection, that came through the tunnel. */
   readonly onRequest?: (request: {
     readonly kind: "http" | "tcp" | "tls"
     readonly line: string
@@ -132,31 +133,39 @@ export const connectTunnel = (options: TunnelOptions): Tunnel => {
     socket.once("connect", () => {
       noteLocal(true)
       socket.off("error", refused)
-      const peer = String(meta["peer"] ?? "unknown")
-      let told = false
-      couple(socket, stream, {
-        incoming: (bytes) => {
-          if (told) return
-          told = true
-          tell(streamKind as keyof typeof kinds, bytes, peer)
-        },
-      })
+      const seen = watch(streamKind as keyof typeof kinds, String(meta["peer"] ?? "unknown"))
+      couple(socket, stream, seen === undefined ? {} : { incoming: seen })
       const incoming = stream.onData
       for (const bytes of early.splice(0)) incoming(bytes)
       if (ended) socket.end()
     })
   }
 
-  const tell = (streamKind: keyof typeof kinds, bytes: Buffer, peer: string) => {
+  /** Tells of each request of a connection as it goes by; the edge has judged them already. */
+  const watch = (streamKind: keyof typeof kinds, peer: string): ((bytes: Buffer) => void) | undefined => {
+    const { onRequest } = options
+    if (onRequest === undefined) return undefined
     const name = kinds[streamKind]
-    const line =
-      name === "http"
-        ? bytes
-            .toString("latin1", 0, 500)
-            .split("\r\n")[0]!
-            .replace(/ HTTP\/1\.1$/, "")
-        : name
-    options.onRequest?.({ kind: name, line, peer })
+    if (name !== "http") {
+      onRequest({ kind: name, line: name, peer })
+      return undefined
+    }
+    let opaque = false
+    const requests = new RequestSplitter(
+      ({ method, target, upgrade }) => {
+        onRequest({ kind: "http", line: `${method} ${target}`, peer })
+        opaque = upgrade
+      },
+      () => {},
+    )
+    return (bytes) => {
+      if (opaque) return
+      try {
+        requests.feed(bytes)
+      } catch {
+        opaque = true
+      }
+    }
   }
 
   /** One link. Resolves once the edge has said hello. */

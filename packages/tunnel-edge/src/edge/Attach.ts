@@ -19,7 +19,7 @@ import { makeLink } from "../protocol/Link.ts"
 import { goaway, limits, path, reset, timing, upgradeToken, version, webSocketProtocol } from "../protocol/Manifest.ts"
 import { switching } from "./Peers.ts"
 import type { Attached, Registry } from "./Registry.ts"
-import type { Head } from "./RequestHead.ts"
+import type { Head } from "../protocol/RequestHead.ts"
 
 /** Agents of another version of the protocol speak another token. */
 const someVersion = /^idt\/\d+$/

@@ -29,7 +29,7 @@ import * as Metering from "./Metering.ts"
 import * as Peers from "./Peers.ts"
 import { clientOf, type Front, type Route, serve } from "./PublicHttp.ts"
 import * as Registry from "./Registry.ts"
-import type { Head } from "./RequestHead.ts"
+import type { Head } from "../protocol/RequestHead.ts"
 import * as Routes from "./Routes.ts"
 import * as TcpPorts from "./TcpPorts.ts"
 
@@ -259,11 +259,16 @@ const make = Effect.fnUntraced(function* (settings: EdgeSettings) {
     ),
   ).pipe(Effect.ignore)
 
-  /** A lease that is gone was taken over by a newer process of the agent, or its Identity went. */
+  /** A lease that is gone was taken over by a newer process of the agent, or its Identity or the table's rows went. */
   const renew = Effect.gen(function* () {
     const before = registry.all()
     const ours = yield* links.renew(edgeId)
-    for (const attached of before) if (!ours.has(attached.id)) attach.part(attached, "replaced")
+    for (const attached of before) {
+      if (ours.has(attached.id) || attached.draining) continue
+      const restored = yield* links.restore({ ...attached, edgeId, edgeAddress: address })
+      if (restored) yield* changed(attached.canonical)
+      else attach.part(attached, "replaced")
+    }
   }).pipe(Effect.ignore)
   const sweep = Effect.gen(function* () {
     for (const name of yield* links.sweep) yield* changed(name)

@@ -9,7 +9,7 @@ import { type Link, makeLink } from "../protocol/Link.ts"
 import { flag, goaway, reset, type ResetCode, upgradeToken } from "../protocol/Manifest.ts"
 import type { MuxStream } from "../protocol/Mux.ts"
 import type { Registry } from "./Registry.ts"
-import type { Head } from "./RequestHead.ts"
+import type { Head } from "../protocol/RequestHead.ts"
 
 export const peerPath = "/v1/peer"
 

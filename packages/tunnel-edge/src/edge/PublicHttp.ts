@@ -10,7 +10,7 @@ import { kind, reset } from "../protocol/Manifest.ts"
 import type { MuxStream } from "../protocol/Mux.ts"
 import { refusal } from "./Answers.ts"
 import type { Passage } from "./Metering.ts"
-import { encode, type Forwarded, type Head, Refusal, RequestSplitter } from "./RequestHead.ts"
+import { encode, type Forwarded, type Head, Refusal, RequestSplitter } from "../protocol/RequestHead.ts"
 
 /** Where a request goes, or what is answered in its place. */
 export type Route =
