@@ -4,7 +4,7 @@
  */
 import { execFile, spawn } from "node:child_process"
 import { once } from "node:events"
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { connect, type Socket } from "node:net"
 import * as os from "node:os"
 import * as path from "node:path"
@@ -12,7 +12,7 @@ import { promisify } from "node:util"
 import { selfSigned } from "@svc/cluster/net/SelfSigned"
 import { makeIdentity, signUp } from "../harness/Client.ts"
 import { ask, hostOf } from "../harness/Public.ts"
-import { deploy, until } from "../rig/Deployment.ts"
+import { deploy, type Process, until } from "../rig/Deployment.ts"
 import { round, type Row } from "../rig/Report.ts"
 import { rate, type Rate } from "./Throughput.ts"
 import * as References from "./TunnelReferences.ts"
@@ -91,6 +91,27 @@ const bulk = async (port: number, host: string) => {
   return Math.max(...figures)
 }
 
+/** Resident memory of a process in KB. */
+const memoryOf = (pid: number | undefined) =>
+  Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1])
+
+/** What a connection that was answered and stays costs the edge, in KB: its sockets, its stream and their buffers. */
+const idle = async (edge: Process, host: string) => {
+  const hold = async () => {
+    const all = Array.from({ length: 2_000 }, () => requester(edge.edgePort, host))
+    for (let at = 0; at < all.length; at += 50) await Promise.all(all.slice(at, at + 50).map(({ ask }) => ask()))
+    return () => all.forEach(({ close }) => close())
+  }
+  // The first round is the heap's.
+  const first = await hold()
+  const before = memoryOf(edge.child.pid)
+  const second = await hold()
+  const kilobytes = (memoryOf(edge.child.pid) - before) / 2_000
+  first()
+  second()
+  return round(kilobytes, 1)
+}
+
 /** Connections that ask for much and read nothing. */
 const stalledReaders = (port: number, host: string, count: number) => {
   const sockets = Array.from({ length: count }, () => {
@@ -158,6 +179,7 @@ export const tunnel = async (): Promise<Row> => {
     release()
     const again = await requests(edge.edgePort, host, 64)
     const hop = await requests(other.edgePort, host, 64)
+    const idleKilobytes = existsSync("/proc/self/status") ? await idle(edge, host) : "not measured here"
     agent.kill()
 
     const figures: Record<string, string | number> = {
@@ -170,6 +192,7 @@ export const tunnel = async (): Promise<Row> => {
       "added p50 us": Math.round((ours.one.p50 - direct.one.p50) * 1000),
       "one hop to none": round(hop.perSecond / again.perSecond),
       "50 stalled readers to none": round(beside.perSecond / again.perSecond),
+      "KB an idle connection": idleKilobytes,
       "bulk MB/s": ours.bulk,
       "direct MB/s": direct.bulk,
     }

@@ -19,7 +19,7 @@ export interface Way {
 
 const kept = { names: 50_000, withLinks: "30 seconds", without: "2 seconds", unknown: "5 seconds" } as const
 /** A name whose last link was just lost is waited for: the agent is on its way back. */
-const hold = { lostWithinMillis: 10_000, waitMillis: 3_000, step: "50 millis", atMost: 1_000 } as const
+const hold = { lostWithinMillis: 10_000, waitMillis: 3_000, step: "50 millis", atMost: 100 } as const
 
 export const make = Effect.fnUntraced(function* (options: {
   readonly edgeId: string
@@ -30,7 +30,13 @@ export const make = Effect.fnUntraced(function* (options: {
 }) {
   const tunnels = yield* TunnelQueries
   const sql = yield* Unhurried
-  let waiting = 0
+  /** Requests that wait, by name. */
+  const waiting = new Map<string, number>()
+  const count = (canonical: string, by: number) => {
+    const now = (waiting.get(canonical) ?? 0) + by
+    if (now > 0) waiting.set(canonical, now)
+    else waiting.delete(canonical)
+  }
 
   const names = yield* Cache.makeWith(tunnels.standing, {
     capacity: kept.names,
@@ -115,12 +121,12 @@ export const make = Effect.fnUntraced(function* (options: {
         if (!looked && standing.holders.length > 0) yield* Cache.invalidate(names, canonical)
         wait ||= standing.holders.length > 0
         const late = (yield* Clock.currentTimeMillis) >= now + hold.waitMillis
-        if (!wait || late || waiting >= hold.atMost) return undefined
+        if (!wait || late || (waiting.get(canonical) ?? 0) >= hold.atMost) return undefined
         looked = true
-        waiting++
+        count(canonical, 1)
         yield* Effect.ensuring(
           Effect.sleep(hold.step),
-          Effect.sync(() => waiting--),
+          Effect.sync(() => count(canonical, -1)),
         )
         standing = (yield* Cache.get(names, canonical)) ?? standing
       }
