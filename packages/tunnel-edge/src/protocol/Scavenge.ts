@@ -7,7 +7,7 @@
 import { setFlagsFromString } from "node:v8"
 import { runInNewContext } from "node:vm"
 
-const everyBytes = 16 * 1024 * 1024
+const everyBytes = 4 * 1024 * 1024
 
 let collect: ((options: { readonly type: "minor"; readonly execution: "sync" }) => void) | undefined
 let since = 0
