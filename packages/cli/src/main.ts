@@ -29,7 +29,12 @@ class ExplainedFailure extends Error {}
 
 svc.pipe(
   Command.run({ version: apiVersion }),
-  Effect.catchTags({ SettingsInvalid: explain, EmbeddedPostgresError: explain }),
+  Effect.catchTags({
+    SettingsInvalid: explain,
+    EmbeddedPostgresError: explain,
+    // The command line was not understood; the help was shown. The library would leave with 1.
+    ShowHelp: ({ errors }) => Effect.sync(() => (process.exitCode = errors.length > 0 ? 2 : 0)),
+  }),
   Effect.provide(NodeServices.layer),
   Effect.provide(Logger.layer([logger])),
   NodeRuntime.runMain({ disableErrorReporting: false }),
