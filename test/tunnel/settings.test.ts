@@ -1,6 +1,8 @@
+import { once } from "node:events"
 import { createServer as createHttpServer, type RequestListener, type Server } from "node:http"
 import { createServer as createHttpsServer } from "node:https"
 import { createServer } from "node:net"
+import { connect as connectSecure } from "node:tls"
 import { selfSigned } from "@svc/cluster/net/SelfSigned"
 import { connectTunnel, type Tunnel } from "@svc/tunnel-edge/agent/Agent"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
@@ -57,6 +59,17 @@ const patch = (handle: string, body: unknown, token = session) =>
 const basic = (pair: string) => ({ authorization: `Basic ${Buffer.from(pair).toString("base64")}` })
 
 describe("settings of a tunnel", () => {
+  it("begin with an edge that, in Development, speaks TLS and clear text on one port", async () => {
+    const { handle } = await withTunnel(port)
+    const get = `GET / HTTP/1.1\r\nHost: ${hostOf(handle)}\r\nConnection: close\r\n\r\n`
+    const secure = connectSecure({ port: service.edgePort, servername: hostOf(handle), rejectUnauthorized: false })
+    secure.write(get)
+    const [chunk] = (await once(secure, "data")) as [Buffer]
+    expect(chunk.toString()).toMatch(/^HTTP\/1\.1 200 /)
+    secure.destroy()
+    expect(await raw(service.edgePort, get)).toMatch(/^HTTP\/1\.1 200 /)
+  })
+
   it("say which Host the application sees", async () => {
     const { handle } = await withTunnel(port)
     const seen = async () => JSON.parse((await ask(service.edgePort, handle, "/")).body)

@@ -10,14 +10,20 @@ interface Known {
   lasting: boolean
   moved: number
   movedAt: number
+  ending: boolean
 }
 
 export const make = () => {
   const known = new Map<Socket, Known>()
+  const end = (socket: Socket, one: Known) => {
+    if (one.ending) return
+    one.ending = true
+    socket.destroySoon()
+  }
 
   return {
     add: (socket: Socket, lasting: boolean): void => {
-      known.set(socket, { lasting, moved: 0, movedAt: performance.now() })
+      known.set(socket, { lasting, moved: 0, movedAt: performance.now(), ending: false })
       socket.once("close", () => known.delete(socket))
     },
     /** It became a WebSocket, or another protocol. */
@@ -34,9 +40,9 @@ export const make = () => {
       for (const [socket, one] of known) {
         const moved = socket.bytesRead + socket.bytesWritten
         if (moved !== one.moved) Object.assign(one, { moved, movedAt: now })
-        if (!one.lasting && (elapsed >= requestMillis || now - one.movedAt >= idleMillis)) socket.destroySoon()
+        if (!one.lasting && (elapsed >= requestMillis || now - one.movedAt >= idleMillis)) end(socket, one)
       }
     },
-    close: (): void => known.forEach((_, socket) => socket.destroySoon()),
+    close: (): void => known.forEach((one, socket) => end(socket, one)),
   }
 }

@@ -14,11 +14,12 @@ import { CredentialLookup } from "@svc/cluster/account/CredentialLookup"
 import { Orgs } from "@svc/cluster/account/OrgActor"
 import { check, pass } from "@svc/cluster/health/Health"
 import { ask, Identities } from "@svc/cluster/identity/Ask"
+import { selfSigned } from "@svc/cluster/net/SelfSigned"
 import { Sealing } from "@svc/cluster/sealing/Sealing"
 import { renewEvery, TunnelLinks } from "@svc/cluster/tunnel/TunnelLinks"
 import { type Standing, TunnelQueries } from "@svc/cluster/tunnel/TunnelQueries"
 import { TunnelUsage } from "@svc/cluster/tunnel/TunnelUsage"
-import { Context, type Duration, Effect, FiberSet, Layer, Redacted, Schedule, Schema } from "effect"
+import { Clock, Context, type Duration, Effect, FiberSet, Layer, Redacted, Schedule, Schema } from "effect"
 import { goaway, kind, reset } from "../protocol/Manifest.ts"
 import * as Admission from "./Admission.ts"
 import { answer, problem, refusal } from "./Answers.ts"
@@ -88,6 +89,7 @@ const make = Effect.fnUntraced(function* (settings: EdgeSettings) {
   let draining = false
 
   let certificate = settings.tls === undefined ? undefined : yield* readCertificate(settings.tls)
+  const inDevelopment = book.environment === "development"
   const suffix = `.${book.tunnelDomain.toLowerCase()}`
   const connectHost = `connect${suffix}`
   const peers = Peers.make({ edgeId, connectHost, ca: () => certificate?.cert, sealing, registry })
@@ -174,8 +176,7 @@ const make = Effect.fnUntraced(function* (settings: EdgeSettings) {
     reroute: (head, client) => run(Effect.andThen(routes.forget(nameOf(head.host) ?? ""), routeOf(head, client))),
     failed: (head, code) =>
       says(head, failures[code] ?? "tunnel_link_lost", "The request did not come to an answer of the agent."),
-    isLink: (head) =>
-      (head.host === connectHost || book.environment === "development") && (Peers.isPeer(head) || Attach.isAgent(head)),
+    isLink: (head) => (head.host === connectHost || inDevelopment) && (Peers.isPeer(head) || Attach.isAgent(head)),
     upgraded: (socket) => connections.upgraded(socket),
     link: (head, socket, rest) => {
       connections.forget(socket)
@@ -276,7 +277,11 @@ const make = Effect.fnUntraced(function* (settings: EdgeSettings) {
 
   // --- The listener
 
-  const listener = makeListener(certificate, certificate === undefined || book.environment === "development", {
+  // In Development the port speaks both, TLS with a certificate of its own where it was given none.
+  const shown =
+    certificate ??
+    (inDevelopment ? selfSigned([`*${suffix}`, connectHost], new Date(yield* Clock.currentTimeMillis)) : undefined)
+  const listener = makeListener(shown, shown === undefined || inDevelopment, {
     http: (socket, proto, begun) => {
       connections.add(socket, false)
       serve(socket, proto, front, begun)
