@@ -332,7 +332,8 @@ const make = Effect.fnUntraced(function* (settings: EdgeSettings) {
         const ids = registry.all().map(({ id, link }) => (link.close("drained"), id))
         peers.close()
         yield* Effect.ignore(links.detach(ids))
-        yield* metering.flush
+        // The actors of this process may be gone by now; what is not told of a lease is forgiven.
+        yield* Effect.timeoutOption(metering.flush, "1 second")
         ports.closeAll()
         connections.close()
       }),
