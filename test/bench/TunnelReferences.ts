@@ -51,9 +51,9 @@ const ended =
 
 const startNginx = async (program: string, port: number, http: string): Promise<Reference> => {
   const home = directory()
-  mkdirSync(path.join(home, "tmp"))
+  mkdirSync(path.join(home, "bodies"))
   const temporary = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
-    .map((name) => `${name}_temp_path ${home}/tmp/${name};`)
+    .map((name) => `${name}_temp_path ${path.join(home, "bodies", name)};`)
     .join("\n")
   writeFileSync(
     path.join(home, "nginx.conf"),

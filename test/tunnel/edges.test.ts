@@ -108,6 +108,16 @@ describe("three edges", () => {
     const [answer] = (await once(first, "data")) as [Buffer]
     expect(answer.toString("latin1")).toMatch(/^HTTP\/1\.1 101 /)
     expect(await raw(edges[1]!.edgePort, upgrade("idt/1", 1))).toMatch(/^HTTP\/1\.1 409 [^]*"tunnel_duplicate_edge"/)
+    // A WebSocket handshake that fails after the lease was taken leaves none behind.
+    const broken = upgrade("websocket", 0).replace("\r\n\r\n", "\r\nSec-WebSocket-Protocol: idt.1\r\n\r\n")
+    const other = await makeIdentity(api.base, session)
+    expect(await raw(edges[1]!.edgePort, broken.replace(secrets.identity_key, other.secrets.identity_key))).toMatch(
+      /^HTTP\/1\.1 400 /,
+    )
+    await eventually(
+      () => linksOf(other.handle),
+      (links) => links.length === 0,
+    )
     // The same link dialled again is one whose end the edge has not noticed yet.
     expect(await raw(edges[1]!.edgePort, upgrade("idt/1", 0), /101/)).toMatch(/^HTTP\/1\.1 101 /)
     await once(first, "close")

@@ -74,12 +74,12 @@ const make = Effect.gen(function* () {
         with gone as (delete from tunnel_link where id = any(${ids}::uuid[]) returning canonical)
         select pg_notify(${channel}, canonical) from (select distinct canonical from gone) g`),
 
-    /** Renews this edge's leases; answers the ids that are still its own and whose Identity still may be reached. */
-    renew: Effect.fn("TunnelLinks.renew")(function* (edgeId: string) {
+    /** Renews the leases of links that stand; answers those whose row and whose Identity are still there. */
+    renew: Effect.fn("TunnelLinks.renew")(function* (ids: ReadonlyArray<string>) {
       const now = yield* Clock.currentTimeMillis
       const rows = yield* writes<{ id: string }>`
         update tunnel_link l set lease_until = ${until(now)}
-        from identity i where l.edge_id = ${edgeId} and i.id = l.identity_id and i.status = 'ready' returning l.id`
+        from identity i where l.id = any(${ids}::uuid[]) and i.id = l.identity_id and i.status = 'ready' returning l.id`
       return new Set(rows.map(({ id }) => id))
     }, orUnavailable),
 

@@ -33,6 +33,8 @@ export const isAgent = (head: Head): boolean =>
   head.target === path &&
   (someVersion.test(head.headers.get("upgrade")?.toLowerCase() ?? "") || isWebSocket(head))
 
+/** How long a connection that was refused may stay to read why. */
+const refusedMillis = 2_000
 /** How long a link that was replaced or revoked may stay to be told so. */
 const partingMillis = { replaced: 1_000, revoked: 100 }
 
@@ -52,9 +54,11 @@ export const make = (options: {
   const { book, registry } = options
   const sockets = new WebSocketServer({ noServer: true, maxPayload: limits.queuedBytes, perMessageDeflate: false })
 
-  /** The link's carrier, once the upgrade is answered; and what came behind it. */
+  /** The link's carrier, once the upgrade is answered, and what came behind it; undefined where it came to nothing. */
   const carrier = (head: Head, socket: Socket, rest: Buffer) =>
-    Effect.callback<{ readonly duplex: Duplex; readonly ahead: Buffer }>((resume) => {
+    Effect.callback<{ readonly duplex: Duplex; readonly ahead: Buffer } | undefined>((resume) => {
+      if (socket.destroyed) return resume(Effect.succeed(undefined))
+      socket.once("close", () => resume(Effect.succeed(undefined)))
       if (!isWebSocket(head)) {
         socket.write(switching)
         return resume(Effect.succeed({ duplex: socket, ahead: rest }))
@@ -76,7 +80,11 @@ export const make = (options: {
 
   const accept = Effect.fnUntraced(function* (head: Head, socket: Socket, rest: Buffer) {
     const refuse = (code: Code, detail: string) =>
-      Effect.sync(() => void socket.end(options.refusal(head, code, detail)))
+      Effect.sync(() => {
+        socket.end(options.refusal(head, code, detail))
+        // Whoever was refused may leave the connection open.
+        setTimeout(() => socket.destroy(), refusedMillis).unref()
+      })
     const upgrade = head.headers.get("upgrade")?.toLowerCase()
     if (upgrade !== upgradeToken && !isWebSocket(head))
       return yield* refuse("tunnel_client_outdated", `This edge speaks ${upgradeToken}.`)
@@ -121,8 +129,9 @@ export const make = (options: {
       if (other.instance !== instance) part(other, "replaced")
       else if (other.conn === conn) other.link.close("dialled again")
     }
-    const { duplex, ahead } = yield* carrier(head, socket, rest)
-    if (socket.destroyed) return yield* Effect.ignore(options.links.detach([id]))
+    const made = yield* carrier(head, socket, rest)
+    if (made === undefined || socket.destroyed) return yield* Effect.ignore(options.links.detach([id]))
+    const { duplex, ahead } = made
     const link = makeLink(duplex, ahead, true, {
       open: (stream) => stream.reset(reset.policy),
       hello: () => {},

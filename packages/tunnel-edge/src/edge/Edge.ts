@@ -85,6 +85,8 @@ const make = Effect.fnUntraced(function* (settings: EdgeSettings) {
   const edgeId = yield* makeUuidV7
   const registry = Registry.make()
   const run = yield* FiberSet.makeRuntimePromise()
+  /** What nobody waits for; that it was cut off by the end of the edge is no error. */
+  const launch = (effect: Effect.Effect<void>) => void run(effect).catch(() => {})
   let address = settings.address ?? ""
   let draining = false
 
@@ -98,12 +100,14 @@ const make = Effect.fnUntraced(function* (settings: EdgeSettings) {
     registry,
     peers,
     // A newer process of the agent may have attached elsewhere.
-    onChange: (name) => registry.of(name).length > 0 && void run(renew),
+    onChange: (name) => {
+      if (registry.of(name).length > 0) launch(renew)
+    },
   })
   const metering = Metering.make({
     lease: (org, used) => ask(orgs.of(org).LeaseTransfer({ edge: edgeId, used })),
     record: usage.add,
-    run: (effect) => void run(effect),
+    run: launch,
   })
   const connections = Connections.make()
   const nameOf = (host: string) => (host.endsWith(suffix) ? canonicalOf(host.slice(0, -suffix.length)) : undefined)
@@ -239,11 +243,11 @@ const make = Effect.fnUntraced(function* (settings: EdgeSettings) {
     refusal: says,
     onAttached: ({ canonical }, port) => {
       ports.open(canonical, port)
-      void run(changed(canonical)).catch(() => {})
+      launch(changed(canonical))
     },
     onGone: ({ id, canonical }) => {
       if (registry.of(canonical).length === 0) ports.close(canonical)
-      void run(Effect.andThen(Effect.ignore(links.detach([id])), changed(canonical))).catch(() => {})
+      launch(Effect.andThen(Effect.ignore(links.detach([id])), changed(canonical)))
     },
   })
 
@@ -263,7 +267,7 @@ const make = Effect.fnUntraced(function* (settings: EdgeSettings) {
   /** A lease that is gone was taken over by a newer process of the agent, or its Identity or the table's rows went. */
   const renew = Effect.gen(function* () {
     const before = registry.all()
-    const ours = yield* links.renew(edgeId)
+    const ours = yield* links.renew(before.map(({ id }) => id))
     for (const attached of before) {
       if (ours.has(attached.id) || attached.draining) continue
       const restored = yield* links.restore({ ...attached, edgeId, edgeAddress: address })

@@ -58,7 +58,9 @@ export const make = (certificate: Certificate | undefined, clear: boolean, event
       socket.off("end", broken)
       if (chunk[0] !== handshake) {
         socket.setTimeout(0)
-        return clear ? events.http(socket, "http", chunk) : socket.end(refusal(400, "This port speaks TLS only."))
+        if (clear) return events.http(socket, "http", chunk)
+        socket.end(refusal(400, "This port speaks TLS only."))
+        return socket.destroySoon()
       }
       socket.pause()
       socket.unshift(chunk)
