@@ -4,8 +4,8 @@ import { spawn } from "node:child_process"
 import { once } from "node:events"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
 import { startReceiver } from "../harness/Receiver.ts"
-import { deploy, until } from "../rig/Deployment.ts"
-import { percentile, round, type Row } from "../rig/Report.ts"
+import { deploy, until } from "../harness/Deployment.ts"
+import { percentile, round, type Row } from "../harness/Report.ts"
 import { rate } from "./Throughput.ts"
 
 /** One SMTP connection that sends message after message. */

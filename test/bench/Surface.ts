@@ -1,7 +1,7 @@
 /** The rows of the wider surface: a durable write, and a tool call against the REST call it names. */
 import { makeIdentity, signUp } from "../harness/Client.ts"
-import { deploy } from "../rig/Deployment.ts"
-import { round, type Row } from "../rig/Report.ts"
+import { deploy } from "../harness/Deployment.ts"
+import { round, type Row } from "../harness/Report.ts"
 import { inserts } from "./Http.ts"
 import { fetchRaw, rate } from "./Throughput.ts"
 

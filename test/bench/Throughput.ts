@@ -1,6 +1,6 @@
 /** How often something is done per second, with so many at a time. */
 import { Agent, request } from "node:http"
-import { percentile, round } from "../rig/Report.ts"
+import { percentile, round } from "../harness/Report.ts"
 
 export interface Rate {
   readonly perSecond: number

@@ -5,7 +5,7 @@ import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:f
 import { connect } from "node:net"
 import * as os from "node:os"
 import * as path from "node:path"
-import { freePort } from "../rig/Ports.ts"
+import { freePort } from "../harness/Ports.ts"
 
 export interface Reference {
   readonly port: number

@@ -4,8 +4,8 @@ import { Effect } from "effect"
 import { inStore } from "../faults/Store.ts"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
 import { startReceiver } from "../harness/Receiver.ts"
-import { deploy, until } from "../rig/Deployment.ts"
-import { round, type Row } from "../rig/Report.ts"
+import { deploy, until } from "../harness/Deployment.ts"
+import { round, type Row } from "../harness/Report.ts"
 import { rate } from "./Throughput.ts"
 
 const queued = 8_000

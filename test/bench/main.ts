@@ -1,5 +1,5 @@
 /** `npm run bench [row ...]`: each figure as a ratio to a reference measured in the same run on the same machine. */
-import { run } from "../rig/Report.ts"
+import { run } from "../harness/Report.ts"
 import * as Http from "./Http.ts"
 import * as Mail from "./Mail.ts"
 import * as Surface from "./Surface.ts"

@@ -4,8 +4,8 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
 import { send } from "../harness/Mail.ts"
 import { startReceiver } from "../harness/Receiver.ts"
-import { deploy, type Deployment, type Process, until } from "../rig/Deployment.ts"
-import { freePort } from "../rig/Ports.ts"
+import { deploy, type Deployment, type Process, until } from "../harness/Deployment.ts"
+import { freePort } from "../harness/Ports.ts"
 
 /** One certificate of the deployment, its own authority, and one of a stranger. */
 const ours = selfSigned(["runner"], new Date())

@@ -2,8 +2,8 @@
 import { execFileSync } from "node:child_process"
 import { setTimeout as sleep } from "node:timers/promises"
 import { call, makeIdentity, newHandle, signUp } from "../harness/Client.ts"
-import { deploy, type Deployment, type Process, until } from "../rig/Deployment.ts"
-import { type Row } from "../rig/Report.ts"
+import { deploy, type Deployment, type Process, until } from "../harness/Deployment.ts"
+import { type Row } from "../harness/Report.ts"
 import { figures, outcome, timed } from "./Load.ts"
 import { inStore } from "./Store.ts"
 

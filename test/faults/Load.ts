@@ -1,6 +1,6 @@
 /** Callers under a fault: what they were promised, what they saw, how long they waited. */
 import { call } from "../harness/Client.ts"
-import { percentile, round } from "../rig/Report.ts"
+import { percentile, round } from "../harness/Report.ts"
 
 export interface Outcome {
   /** Calls that were answered with what they asked for. */

@@ -5,8 +5,8 @@ import { message, session } from "../bench/Mail.ts"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
 import { converse, send, upToData } from "../harness/Mail.ts"
 import { startReceiver } from "../harness/Receiver.ts"
-import { deploy, until } from "../rig/Deployment.ts"
-import type { Row } from "../rig/Report.ts"
+import { deploy, until } from "../harness/Deployment.ts"
+import type { Row } from "../harness/Report.ts"
 
 /** The whole service killed 0 to 20 ms after a 250; everything that was accepted is listed and reaches the Webhook. */
 export const killMail = async (): Promise<Row> => {

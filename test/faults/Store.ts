@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs"
 import * as path from "node:path"
 import * as Stores from "@svc/cluster/store/Database"
 import { Effect, Layer, Redacted } from "effect"
-import type { Deployment } from "../rig/Deployment.ts"
+import type { Deployment } from "../harness/Deployment.ts"
 
 export const settingsOf = (deployment: Deployment): Stores.ConnectionSettings => {
   const home = path.join(deployment.directory, "pg18")

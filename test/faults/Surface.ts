@@ -6,8 +6,8 @@ import { setTimeout as sleep } from "node:timers/promises"
 import { operations, pathOf } from "../api/Operations.ts"
 import { call, makeIdentity, newHandle, signUp } from "../harness/Client.ts"
 import { send } from "../harness/Mail.ts"
-import { deploy, type Deployment, until } from "../rig/Deployment.ts"
-import type { Row } from "../rig/Report.ts"
+import { deploy, type Deployment, until } from "../harness/Deployment.ts"
+import type { Row } from "../harness/Report.ts"
 import { inStore } from "./Store.ts"
 
 /** Fifty polls at the moment of approval, approve and deny together, over three processes, twenty times. */

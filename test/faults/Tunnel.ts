@@ -9,8 +9,8 @@ import { setTimeout as sleep } from "node:timers/promises"
 import { connectTunnel } from "@svc/tunnel-edge/agent/Agent"
 import { startOrigin } from "../bench/TunnelReferences.ts"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
-import { deploy, type Process, until } from "../rig/Deployment.ts"
-import { percentile, round, type Row } from "../rig/Report.ts"
+import { deploy, type Process, until } from "../harness/Deployment.ts"
+import { percentile, round, type Row } from "../harness/Report.ts"
 
 const get = (port: number, handle: string) =>
   new Promise<number>((resolve) => {

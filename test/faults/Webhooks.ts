@@ -3,8 +3,8 @@ import { createServer } from "node:net"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
 import { send } from "../harness/Mail.ts"
 import { startReceiver } from "../harness/Receiver.ts"
-import { deploy, until } from "../rig/Deployment.ts"
-import { percentile, round, type Row } from "../rig/Report.ts"
+import { deploy, until } from "../harness/Deployment.ts"
+import { percentile, round, type Row } from "../harness/Report.ts"
 
 export const webhookStorm = async (): Promise<Row> => {
   const deployment = await deploy()

@@ -1,5 +1,5 @@
 /** `npm run faults [row ...]`: what is done to the service, what was acknowledged, what was lost. */
-import { run } from "../rig/Report.ts"
+import { run } from "../harness/Report.ts"
 import * as Cluster from "./Cluster.ts"
 import * as Mail from "./Mail.ts"
 import * as Surface from "./Surface.ts"

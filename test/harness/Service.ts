@@ -6,7 +6,7 @@ import * as Serve from "@svc/cli/serve/Serve"
 import { load } from "@svc/cli/serve/Settings"
 import * as Stores from "@svc/cluster/store/Database"
 import { ConfigProvider, Effect, Layer, References, Scope } from "effect"
-import { freePort } from "../rig/Ports.ts"
+import { freePort } from "./Ports.ts"
 import { closeScope, makeDatabase } from "./Database.ts"
 import { unlimited } from "./Unlimited.ts"
 

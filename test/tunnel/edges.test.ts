@@ -6,8 +6,8 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
 import { ask, raw } from "../harness/Public.ts"
 import { eventually } from "../harness/Service.ts"
-import { deploy, type Deployment, type Process } from "../rig/Deployment.ts"
-import { freePort } from "../rig/Ports.ts"
+import { deploy, type Deployment, type Process } from "../harness/Deployment.ts"
+import { freePort } from "../harness/Ports.ts"
 
 let deployment: Deployment
 let api: Process

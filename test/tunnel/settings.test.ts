@@ -9,7 +9,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
 import { ask, hostOf, raw } from "../harness/Public.ts"
 import { eventually, startService, type TestService } from "../harness/Service.ts"
-import { freePort } from "../rig/Ports.ts"
+import { freePort } from "../harness/Ports.ts"
 
 const MiB = 1024 * 1024
 let service: TestService

@@ -11,7 +11,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
 import { ask } from "../harness/Public.ts"
 import { eventually, startService, type TestService } from "../harness/Service.ts"
-import { freePort } from "../rig/Ports.ts"
+import { freePort } from "../harness/Ports.ts"
 
 const wildcard = selfSigned(["*.tunnel.localhost", "connect.tunnel.localhost"], new Date())
 let service: TestService

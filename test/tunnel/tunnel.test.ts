@@ -7,7 +7,7 @@ import { call, makeIdentity, signUp } from "../harness/Client.ts"
 import * as Public from "../harness/Public.ts"
 import { hostOf } from "../harness/Public.ts"
 import { eventually, startService, type TestService } from "../harness/Service.ts"
-import { freePort } from "../rig/Ports.ts"
+import { freePort } from "../harness/Ports.ts"
 
 let service: TestService
 let session: string

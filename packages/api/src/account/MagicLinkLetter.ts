@@ -1,6 +1,6 @@
 /** The sign-in letter in the languages of the console. */
 import type { Language } from "@svc/domain/account/Account"
-import type { Letter } from "@svc/cluster/account/Postman"
+import type { Letter } from "@svc/cluster/mail/SystemMailer"
 
 interface Words {
   readonly subject: string

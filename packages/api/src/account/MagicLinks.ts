@@ -3,7 +3,7 @@ import { Addresses } from "@svc/domain/Addresses"
 import { type Language, languages, type MagicLinkRequest } from "@svc/domain/account/Account"
 import { Unavailable } from "@svc/domain/problems/Problem"
 import { Accounts } from "@svc/cluster/account/Accounts"
-import { Postman } from "@svc/cluster/account/Postman"
+import { SystemMailer } from "@svc/cluster/mail/SystemMailer"
 import { PublicLimits } from "@svc/cluster/limits/PublicLimits"
 import { Effect } from "effect"
 import { limited } from "../limits/PublicLimit.ts"
@@ -17,7 +17,7 @@ export const spoken = (header: string | undefined): Language => {
 
 export const make = Effect.gen(function* () {
   const accounts = yield* Accounts
-  const postman = yield* Postman
+  const mailer = yield* SystemMailer
   const book = yield* Addresses
   const limits = yield* PublicLimits
 
@@ -27,7 +27,7 @@ export const make = Effect.gen(function* () {
     const link = issued.token === null ? null : `${book.baseUrl}/auth/magic-link?token=${issued.token}`
     if (link !== null) {
       yield* Effect.mapError(
-        postman.send(magicLinkLetter({ to: request.email, link, language: issued.language })),
+        mailer.send(magicLinkLetter({ to: request.email, link, language: issued.language })),
         () => new Unavailable({ detail: "The link could not be mailed just now.", retry_after_seconds: 30 }),
       )
     }

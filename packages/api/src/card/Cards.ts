@@ -1,7 +1,7 @@
 import { Api } from "@svc/domain/Api"
 import { ifMatch, tagOf } from "@svc/domain/Precondition"
 import { CardQueries } from "@svc/cluster/card/CardQueries"
-import { ask } from "@svc/cluster/identity/Ask"
+import { ask } from "@svc/cluster/actor/Ask"
 import { Effect } from "effect"
 import { HttpApiBuilder, HttpApiSchema } from "effect/http-api"
 import * as OwnIdentity from "../identity/OwnIdentity.ts"

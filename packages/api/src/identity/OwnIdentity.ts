@@ -1,7 +1,7 @@
 /** The Identity that a path names, as far as it is the caller's Org's: its id to read by, its actor to ask. */
 import { Caller } from "@svc/domain/account/Authorization"
 import { canonical } from "@svc/domain/handles/Handle"
-import { Identities } from "@svc/cluster/identity/Ask"
+import { Identities } from "@svc/cluster/identity/Identities"
 import { IdentityQueries } from "@svc/cluster/identity/IdentityQueries"
 import { Effect } from "effect"
 

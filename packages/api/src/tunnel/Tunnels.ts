@@ -1,7 +1,7 @@
 import { Api } from "@svc/domain/Api"
 import { Caller } from "@svc/domain/account/Authorization"
 import { AdminRequired } from "@svc/domain/problems/Problem"
-import { ask } from "@svc/cluster/identity/Ask"
+import { ask } from "@svc/cluster/actor/Ask"
 import { IdentityQueries } from "@svc/cluster/identity/IdentityQueries"
 import { TunnelQueries } from "@svc/cluster/tunnel/TunnelQueries"
 import { Effect } from "effect"

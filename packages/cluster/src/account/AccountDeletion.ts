@@ -6,7 +6,8 @@ import { makeUuidV7 } from "@svc/domain/Ids"
 import { NotFound, Unavailable } from "@svc/domain/problems/Problem"
 import { Clock, Effect } from "effect"
 import { raiseForOrg } from "../events/Raise.ts"
-import { ask, Identities } from "../identity/Ask.ts"
+import { ask } from "../actor/Ask.ts"
+import { Identities } from "../identity/Identities.ts"
 import { orUnavailable, Unhurried, Writes } from "../store/Database.ts"
 
 const batch = 2_000

@@ -10,7 +10,7 @@ import {
   TosVersionMismatch,
 } from "@svc/domain/problems/Problem"
 import { Clock, Context, Effect, Layer } from "effect"
-import { mint, sha256 } from "../identity/Credentials.ts"
+import { mint, sha256 } from "../credentials/Minting.ts"
 import { Sealing } from "../sealing/Sealing.ts"
 import { orUnavailable, Writes } from "../store/Database.ts"
 import { Timing } from "../Timing.ts"

@@ -4,7 +4,7 @@ import type { ApiKey } from "@svc/domain/account/Account"
 import { AccountDeleting, NotFound } from "@svc/domain/problems/Problem"
 import { Clock, Context, Effect, Layer } from "effect"
 import { raiseForOrg } from "../events/Raise.ts"
-import { mint } from "../identity/Credentials.ts"
+import { mint } from "../credentials/Minting.ts"
 import { orUnavailable, Reads, Writes } from "../store/Database.ts"
 
 type Row = Omit<ApiKey, "scope">

@@ -27,7 +27,7 @@ import {
 } from "@svc/domain/problems/Problem"
 import { Clock, Context, Effect, Layer } from "effect"
 import { raiseForOrg } from "../events/Raise.ts"
-import { mint, sha256 } from "../identity/Credentials.ts"
+import { mint, sha256 } from "../credentials/Minting.ts"
 import { Sealing } from "../sealing/Sealing.ts"
 import { orUnavailable, Writes } from "../store/Database.ts"
 

@@ -1,9 +1,9 @@
 /** The Org actor: the budget of the Org's calls, its deletion and its exports. Its entity id is the Org's id. */
 import { OrgActor } from "@svc/domain/account/OrgProtocol"
-import { Clock, Context, Effect, Layer } from "effect"
+import { Clock, Effect } from "effect"
 import { Entity } from "effect/cluster"
 import { Rpc } from "effect/rpc"
-import type { Identities } from "../identity/Ask.ts"
+import type { Identities } from "../identity/Identities.ts"
 import type { Unhurried, Writes } from "../store/Database.ts"
 import { Timing } from "../Timing.ts"
 import * as AccountDeletion from "./AccountDeletion.ts"
@@ -57,13 +57,3 @@ export const layer = (quotas: OrgQuotas) =>
     }),
     { maxIdleTime: Timing.actorIdle, disableFatalDefects: true },
   )
-
-type Client = Effect.Success<typeof OrgActor.client>
-
-/** `of(orgId)` is the raw client of an Org's actor; calls go through `ask`. */
-export class Orgs extends Context.Service<Orgs, { readonly of: Client }>()("@svc/cluster/account/Orgs") {
-  static readonly layer = Layer.effect(
-    Orgs,
-    Effect.map(OrgActor.client, (of) => ({ of })),
-  )
-}

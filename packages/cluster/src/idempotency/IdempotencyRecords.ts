@@ -6,7 +6,7 @@
 import { makeUuidV7 } from "@svc/domain/Ids"
 import { IdempotencyKeyInProgress, IdempotencyKeyReused } from "@svc/domain/problems/Problem"
 import { Clock, Context, Effect, Layer } from "effect"
-import { sha256 } from "../identity/Credentials.ts"
+import { sha256 } from "../credentials/Minting.ts"
 import { orUnavailable, Writes } from "../store/Database.ts"
 
 /** What a key is unique within. */

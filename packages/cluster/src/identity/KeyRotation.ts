@@ -7,7 +7,7 @@ import { raiseForOrg } from "../events/Raise.ts"
 import { Sealing } from "../sealing/Sealing.ts"
 import type { Sql } from "../store/Database.ts"
 import { Timing } from "../Timing.ts"
-import { mint, mintPassword } from "./Credentials.ts"
+import { mint, mintPassword } from "../credentials/Minting.ts"
 import { committed, type Owned } from "./Ownership.ts"
 import { identityKeyPlace, imapPasswordPlace, imapVerifierPlace } from "./Provisioning.ts"
 

@@ -4,10 +4,11 @@
  */
 import { Clock, Effect, Layer, Schedule } from "effect"
 import { Singleton } from "effect/cluster"
-import { Orgs } from "../account/OrgActor.ts"
+import { Orgs } from "../account/Orgs.ts"
 import { Reads } from "../store/Database.ts"
 import { Timing } from "../Timing.ts"
-import { ask, Identities } from "./Ask.ts"
+import { ask } from "../actor/Ask.ts"
+import { Identities } from "./Identities.ts"
 
 /** Identities woken per scan; the rest is found by the next one. */
 const batch = 500

@@ -7,7 +7,7 @@
  * wakes up after its shards moved can therefore do no harm.
  */
 import { Saga, type Identity } from "@svc/domain/identity/Identity"
-import { Moved } from "@svc/domain/identity/IdentityProtocol"
+import { Moved } from "@svc/domain/actor/Moved"
 import type { Unavailable } from "@svc/domain/problems/Problem"
 import { Clock, Duration, Effect, Schema, Semaphore } from "effect"
 import type { SqlError, Statement } from "effect/sql"

@@ -12,7 +12,7 @@ import type { Sql } from "../store/Database.ts"
 import { Writes } from "../store/Database.ts"
 import { raiseForOrg } from "../events/Raise.ts"
 import { Timing } from "../Timing.ts"
-import { mint, mintPassword } from "./Credentials.ts"
+import { mint, mintPassword } from "../credentials/Minting.ts"
 import type { Owned } from "./Ownership.ts"
 
 /** A try of a step failed; `message` is shown in the checklist. */

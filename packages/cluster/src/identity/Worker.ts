@@ -4,7 +4,7 @@
  */
 import { Cause, Clock, Effect, Latch } from "effect"
 import type { SqlError } from "effect/sql"
-import type { Moved } from "@svc/domain/identity/IdentityProtocol"
+import type { Moved } from "@svc/domain/actor/Moved"
 import type { Unavailable } from "@svc/domain/problems/Problem"
 import { orUnavailable } from "../store/Database.ts"
 import { Timing } from "../Timing.ts"

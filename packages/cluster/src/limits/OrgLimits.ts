@@ -7,8 +7,8 @@ import type { Policy } from "@svc/domain/account/OrgProtocol"
 import { RateLimited } from "@svc/domain/problems/Problem"
 import { Clock, Context, Effect, Layer, Semaphore } from "effect"
 import { type Quotas, windowMillis } from "../account/CallBudget.ts"
-import { Orgs } from "../account/OrgActor.ts"
-import { ask } from "../identity/Ask.ts"
+import { Orgs } from "../account/Orgs.ts"
+import { ask } from "../actor/Ask.ts"
 
 /** What is left after a call that was let through; `remaining` is what this process knows of. */
 export interface OrgLeft {

@@ -1,7 +1,7 @@
 /** Hands the operator what came for `postmaster@` and `abuse@` (`SVC_POSTMASTER_TO`), each message as it arrived. */
 import { Effect, Schedule } from "effect"
 import { Singleton } from "effect/cluster"
-import { Postman } from "../account/Postman.ts"
+import { SystemMailer } from "./SystemMailer.ts"
 import { Unhurried } from "../store/Database.ts"
 
 const interval = "15 seconds"
@@ -10,11 +10,11 @@ const batch = 20
 const forward = (to: string) =>
   Effect.gen(function* () {
     const sql = yield* Unhurried
-    const postman = yield* Postman
+    const mailer = yield* SystemMailer
     const waiting = yield* sql<{ id: string; raw: Uint8Array }>`
       select id, raw from system_mail where forwarded_at is null order by received_at limit ${batch}`
     for (const { id, raw } of waiting) {
-      yield* postman.forward({ to, raw })
+      yield* mailer.forward({ to, raw })
       yield* sql`update system_mail set forwarded_at = now() where id = ${id}`
     }
     return waiting.length

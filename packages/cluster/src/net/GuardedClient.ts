@@ -16,7 +16,7 @@ import { isPublic } from "./AddressGuard.ts"
 const readAtMost = 64 * 1024
 
 /** No answer arrived. `error` is a short stable word: `timeout`, `dns`, `refused_address`, `tls` or `connection`. */
-export class DeliveryFailed extends Schema.TaggedError<DeliveryFailed>()("DeliveryFailed", {
+export class RequestFailed extends Schema.TaggedError<RequestFailed>()("RequestFailed", {
   error: Schema.Literals(["timeout", "dns", "refused_address", "tls", "connection"]),
   durationMs: Schema.Int,
 }) {}
@@ -115,12 +115,12 @@ const make = (options: GuardOptions) =>
       })
 
     return {
-      post: (url: string, message: Message): Effect.Effect<Answer, DeliveryFailed> =>
+      post: (url: string, message: Message): Effect.Effect<Answer, RequestFailed> =>
         Effect.flatMap(Clock.currentTimeNanos, (start) => {
           const ended = <A, E>(outcome: (durationMs: number) => Effect.Effect<A, E>) =>
             Effect.flatMap(Clock.currentTimeNanos, (end) => outcome(Math.round(Number(end - start) / 1e6)))
-          const failed = (error: DeliveryFailed["error"]) =>
-            ended((durationMs) => Effect.fail(new DeliveryFailed({ error, durationMs })))
+          const failed = (error: RequestFailed["error"]) =>
+            ended((durationMs) => Effect.fail(new RequestFailed({ error, durationMs })))
           const target = new URL(url)
           return Effect.andThen(judgeHost(target.hostname), exchange(target, message)).pipe(
             Effect.timeoutOrElse({ duration, orElse: () => Effect.fail(new errors.HeadersTimeoutError()) }),
@@ -200,7 +200,7 @@ const nameServers = (): Resolve => {
   }
 }
 
-const nameOf = (error: Error): DeliveryFailed["error"] => {
+const nameOf = (error: Error): RequestFailed["error"] => {
   if (
     error instanceof errors.HeadersTimeoutError ||
     error instanceof errors.BodyTimeoutError ||

@@ -86,7 +86,7 @@ export const make: Effect.Effect<DeliveryQueue, never, Deliveries | Writes | Gua
     ) =>
       post(identity, delivery, secrets).pipe(
         Effect.map(({ durationMs, statusCode }): Outcome => ({ durationMs, statusCode, error: null })),
-        Effect.catchTag("DeliveryFailed", ({ durationMs, error }) =>
+        Effect.catchTag("RequestFailed", ({ durationMs, error }) =>
           Effect.succeed<Outcome>({ durationMs, statusCode: null, error }),
         ),
         Effect.onInterrupt(() =>

@@ -6,6 +6,7 @@ import { Schema } from "effect"
 import { ClusterSchema, Entity } from "effect/cluster"
 import { Rpc, RpcGroup } from "effect/rpc"
 import { CredentialKind, Uuid } from "../account/Account.ts"
+import { Moved } from "../actor/Moved.ts"
 import { CardPatch } from "../card/Card.ts"
 import { MailPatch } from "../mail/MailSettings.ts"
 import { Attachment, Header, Address, OriginVerdict } from "../mail/Message.ts"
@@ -24,9 +25,6 @@ import {
 } from "../problems/Problem.ts"
 import { TunnelPatch } from "../tunnel/Tunnel.ts"
 import { WebhookPatch } from "../webhooks/Webhook.ts"
-
-/** The actor that got the message no longer owns the Identity; the asker sends it again to the present owner. */
-export class Moved extends Schema.TaggedError<Moved>()("Moved", {}) {}
 
 /** The Mailbox does not take this message now or ever. */
 export class MailRefused extends Schema.TaggedError<MailRefused>()("MailRefused", {

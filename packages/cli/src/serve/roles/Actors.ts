@@ -1,6 +1,6 @@
 /** Role `actors`: a runner of the cluster, and the work that one of its processes does. */
 import * as OrgActor from "@svc/cluster/account/OrgActor"
-import { Identities } from "@svc/cluster/identity/Ask"
+import { Identities } from "@svc/cluster/identity/Identities"
 import * as IdentityActor from "@svc/cluster/identity/IdentityActor"
 import * as Overdue from "@svc/cluster/identity/Overdue"
 import * as SystemMailForwarding from "@svc/cluster/mail/SystemMailForwarding"
@@ -21,6 +21,6 @@ export const layer = (settings: Settings, parts: Parts) =>
     TunnelPorts.layer(settings.tunnelPorts),
     Option.match(settings.postmasterTo, {
       onNone: () => Layer.empty,
-      onSome: (to) => SystemMailForwarding.layer({ to }).pipe(Layer.provide(Stores.postman(settings))),
+      onSome: (to) => SystemMailForwarding.layer({ to }).pipe(Layer.provide(Stores.mailer(settings))),
     }),
   ).pipe(Layer.provide([parts.provisioningSteps({ tunnelPorts: settings.tunnelPorts }), Deliveries.layer]))

@@ -6,13 +6,13 @@ import { Accounts } from "@svc/cluster/account/Accounts"
 import { CredentialLookup } from "@svc/cluster/account/CredentialLookup"
 import { Devices } from "@svc/cluster/account/Devices"
 import { Exports } from "@svc/cluster/account/Exports"
-import { Orgs } from "@svc/cluster/account/OrgActor"
+import { Orgs } from "@svc/cluster/account/Orgs"
 import { HandleRules } from "@svc/cluster/handles/HandleRules"
 import { IdempotencyRecords } from "@svc/cluster/idempotency/IdempotencyRecords"
-import { Identities } from "@svc/cluster/identity/Ask"
+import { Identities } from "@svc/cluster/identity/Identities"
 import { OrgLimits } from "@svc/cluster/limits/OrgLimits"
 import { PublicLimits } from "@svc/cluster/limits/PublicLimits"
-import { PageViews } from "@svc/cluster/pages/PageViews"
+import { PageViews } from "@svc/cluster/public/PageViews"
 import { ServiceKey } from "@svc/cluster/sealing/ServiceKey"
 import * as Attachments from "@svc/mail-gateway/mail/Attachments"
 import { Layer, Option } from "effect"
@@ -45,6 +45,6 @@ export const layer = (settings: Settings) =>
       }),
     ]),
     Layer.provide([Stores.layer, Identities.layer, Orgs.layer]),
-    Layer.provide(Stores.postman(settings)),
+    Layer.provide(Stores.mailer(settings)),
     Layer.provide(NodeHttpServer.layer(createServer, { host: settings.host, port: settings.httpPort })),
   )

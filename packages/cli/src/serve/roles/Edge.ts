@@ -1,7 +1,7 @@
 /** Role `edge`: the public side of tunnels. */
 import { CredentialLookup } from "@svc/cluster/account/CredentialLookup"
-import { Orgs } from "@svc/cluster/account/OrgActor"
-import { Identities } from "@svc/cluster/identity/Ask"
+import { Orgs } from "@svc/cluster/account/Orgs"
+import { Identities } from "@svc/cluster/identity/Identities"
 import { TunnelLinks } from "@svc/cluster/tunnel/TunnelLinks"
 import { TunnelQueries } from "@svc/cluster/tunnel/TunnelQueries"
 import { TunnelUsage } from "@svc/cluster/tunnel/TunnelUsage"

@@ -1,5 +1,5 @@
 /** Role `mail`: the SMTP gateway. */
-import { Identities } from "@svc/cluster/identity/Ask"
+import { Identities } from "@svc/cluster/identity/Identities"
 import { Reception } from "@svc/mail-gateway/mail/Reception"
 import * as Smtp from "@svc/mail-gateway/mail/Smtp"
 import { SystemMail } from "@svc/mail-gateway/mail/SystemMail"

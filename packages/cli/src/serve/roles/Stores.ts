@@ -1,6 +1,6 @@
 /** What more than one role reads and writes without an actor, and how it reaches the world. */
 import { ApiKeys } from "@svc/cluster/account/ApiKeys"
-import { Postman } from "@svc/cluster/account/Postman"
+import { SystemMailer } from "@svc/cluster/mail/SystemMailer"
 import { CardQueries } from "@svc/cluster/card/CardQueries"
 import { EventQueries } from "@svc/cluster/events/EventQueries"
 import { IdentityQueries } from "@svc/cluster/identity/IdentityQueries"
@@ -9,7 +9,7 @@ import { MessageQueries } from "@svc/cluster/mail/MessageQueries"
 import { TunnelQueries } from "@svc/cluster/tunnel/TunnelQueries"
 import { Vault } from "@svc/cluster/vault/Vault"
 import { WebhookQueries } from "@svc/cluster/webhooks/WebhookQueries"
-import * as Relay from "@svc/mail-gateway/account/Relay"
+import * as RelayMailer from "@svc/mail-gateway/mail/RelayMailer"
 import { Layer, Option } from "effect"
 import type { Settings } from "../Settings.ts"
 
@@ -26,8 +26,8 @@ export const layer = Layer.mergeAll(
 )
 
 /** In Development without a relay the answer carries the sign-in link; production has a relay. */
-export const postman = (settings: Settings) =>
+export const mailer = (settings: Settings) =>
   Option.match(settings.relayUrl, {
-    onNone: () => Postman.none,
-    onSome: (url) => Relay.layer({ url, from: settings.systemFrom }),
+    onNone: () => SystemMailer.none,
+    onSome: (url) => RelayMailer.layer({ url, from: settings.systemFrom }),
   })

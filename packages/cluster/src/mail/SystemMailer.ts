@@ -2,7 +2,7 @@
 import { Context, Effect, Layer, Schema } from "effect"
 
 /** The relay did not take the mail. */
-export class PostmanUnavailable extends Schema.TaggedError<PostmanUnavailable>()("PostmanUnavailable", {
+export class RelayUnavailable extends Schema.TaggedError<RelayUnavailable>()("RelayUnavailable", {
   message: Schema.String,
 }) {}
 
@@ -14,17 +14,14 @@ export interface Letter {
   readonly replyTo?: string
 }
 
-export class Postman extends Context.Service<
-  Postman,
+export class SystemMailer extends Context.Service<
+  SystemMailer,
   {
-    readonly send: (letter: Letter) => Effect.Effect<void, PostmanUnavailable>
+    readonly send: (letter: Letter) => Effect.Effect<void, RelayUnavailable>
     /** Sends a message on as it is. */
-    readonly forward: (mail: {
-      readonly to: string
-      readonly raw: Uint8Array
-    }) => Effect.Effect<void, PostmanUnavailable>
+    readonly forward: (mail: { readonly to: string; readonly raw: Uint8Array }) => Effect.Effect<void, RelayUnavailable>
   }
->()("@svc/cluster/account/Postman") {
+>()("@svc/cluster/mail/SystemMailer") {
   /** Development without a relay: the answer carries the link, so nothing needs to be mailed. */
-  static readonly none = Layer.succeed(Postman, { send: () => Effect.void, forward: () => Effect.void })
+  static readonly none = Layer.succeed(SystemMailer, { send: () => Effect.void, forward: () => Effect.void })
 }

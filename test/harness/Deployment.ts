@@ -3,7 +3,7 @@ import { type ChildProcess, spawn } from "node:child_process"
 import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import * as os from "node:os"
 import * as path from "node:path"
-import { unlimited } from "../harness/Unlimited.ts"
+import { unlimited } from "./Unlimited.ts"
 import { freePort } from "./Ports.ts"
 
 const main = path.join(import.meta.dirname, "..", "..", "packages", "cli", "src", "main.ts")

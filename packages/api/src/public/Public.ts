@@ -2,10 +2,10 @@
 import { Addresses, type AddressBook } from "@svc/domain/Addresses"
 import { Api } from "@svc/domain/Api"
 import { MailRelayUnavailable } from "@svc/domain/problems/Problem"
-import { Postman } from "@svc/cluster/account/Postman"
+import { SystemMailer } from "@svc/cluster/mail/SystemMailer"
 import { ServiceKey } from "@svc/cluster/sealing/ServiceKey"
 import { PublicLimits } from "@svc/cluster/limits/PublicLimits"
-import { PageViews } from "@svc/cluster/pages/PageViews"
+import { PageViews } from "@svc/cluster/public/PageViews"
 import { Effect, Option } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { limited } from "../limits/PublicLimit.ts"
@@ -46,7 +46,7 @@ export const layer = (contact: ContactSettings) =>
     Effect.fn(function* (handlers) {
       const limits = yield* PublicLimits
       const views = yield* PageViews
-      const postman = yield* Postman
+      const mailer = yield* SystemMailer
       const book = yield* Addresses
       const keys = yield* ServiceKey
 
@@ -60,7 +60,7 @@ export const layer = (contact: ContactSettings) =>
             return yield* new MailRelayUnavailable({ detail: "Nobody takes messages here.", retry_after_seconds: 3600 })
           }
           yield* Effect.mapError(
-            postman.send({
+            mailer.send({
               to: contact.to.value,
               replyTo: payload.email,
               subject: `Contact: ${payload.subject ?? payload.name}`,

@@ -1,5 +1,5 @@
 /** Page views of our own sites, counted per day, host, path and language under a daily ceiling of rows. */
-import type { PageView } from "@svc/domain/pages/PublicApi"
+import type { PageView } from "@svc/domain/public/PublicApi"
 import { Clock, Context, Effect, Layer } from "effect"
 import { orUnavailable, Writes } from "../store/Database.ts"
 
@@ -23,7 +23,7 @@ const make = (options: { readonly hosts: ReadonlySet<string>; readonly ceiling: 
   })
 
 export class PageViews extends Context.Service<PageViews, Effect.Success<ReturnType<typeof make>>>()(
-  "@svc/cluster/pages/PageViews",
+  "@svc/cluster/public/PageViews",
 ) {
   static readonly layer = (options: { readonly hosts: ReadonlySet<string>; readonly ceiling: number }) =>
     Layer.effect(PageViews, make(options))

@@ -1,24 +1,13 @@
 /**
- * Asking an Identity actor from anywhere in the cluster. An ask has a deadline, finds the present owner when the actor
- * has just moved, and turns what the caller cannot act on (no owner, full mailbox, time-out) into `unavailable`.
+ * Asking an actor from anywhere in the cluster. An ask has a deadline, finds the present owner when the actor has just
+ * moved, and turns what the caller cannot act on (no owner, full mailbox, time-out) into `unavailable`.
  */
-import { IdentityActor, type Moved } from "@svc/domain/identity/IdentityProtocol"
+import { type By, byHeader, encodeBy } from "@svc/domain/account/By"
+import type { Moved } from "@svc/domain/actor/Moved"
 import { Unavailable } from "@svc/domain/problems/Problem"
-import { Context, type Duration, Effect, Layer, Schedule } from "effect"
+import { type Duration, Effect, Schedule } from "effect"
 import type { ClusterError } from "effect/cluster"
 import { Timing } from "../Timing.ts"
-
-const make = Effect.gen(function* () {
-  const clientFor = yield* IdentityActor.client
-  return { of: clientFor }
-})
-
-type Client = Effect.Success<typeof make>
-
-/** `of(canonical)` is the raw client of one Identity's actor; calls go through {@link ask}. */
-export class Identities extends Context.Service<Identities, Client>()("@svc/cluster/identity/Identities") {
-  static readonly layer = Layer.effect(Identities, make)
-}
 
 type Undelivered =
   | Moved
@@ -29,7 +18,7 @@ type Undelivered =
 
 const outOfReach = () =>
   new Unavailable({
-    detail: "The Identity did not answer in time. The change may have been made.",
+    detail: "The service did not answer in time. The change may have been made.",
     retry_after_seconds: 1,
   })
 
@@ -56,3 +45,6 @@ const undelivered = [
   "EntityNotAssignedToRunner",
 ]
 const isUndelivered = (error: unknown) => undelivered.some((tag) => hasTag(error, tag))
+
+/** The option of a client's call that says for whom it is made: `actor.Retry(payload, onBehalfOf(by))`. */
+export const onBehalfOf = (by: By) => ({ headers: { [byHeader]: encodeBy(by) } })

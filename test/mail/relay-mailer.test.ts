@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { call } from "../harness/Client.ts"
 import { send } from "../harness/Mail.ts"
 import { eventually, startService, type TestService } from "../harness/Service.ts"
-import { freePort } from "../rig/Ports.ts"
+import { freePort } from "../harness/Ports.ts"
 
 interface Taken {
   readonly user: string

@@ -1,5 +1,5 @@
 /** The service's own mail to people, handed to the relay of `SVC_SMTP_RELAY_URL` (`smtp://` or `smtps://`, with credentials). */
-import { type Letter, Postman, PostmanUnavailable } from "@svc/cluster/account/Postman"
+import { type Letter, SystemMailer, RelayUnavailable } from "@svc/cluster/mail/SystemMailer"
 import { EmailAddress } from "@svc/domain/account/Account"
 import { Effect, Layer, Redacted, Schema } from "effect"
 import { createTransport, type SendMailOptions } from "nodemailer"
@@ -14,7 +14,7 @@ const isOneAddress = Schema.is(EmailAddress)
 
 export const layer = (settings: RelaySettings) =>
   Layer.effect(
-    Postman,
+    SystemMailer,
     Effect.gen(function* () {
       const transport = yield* Effect.acquireRelease(
         Effect.sync(() =>
@@ -34,12 +34,12 @@ export const layer = (settings: RelaySettings) =>
         isOneAddress(to)
           ? Effect.tryPromise({
               try: () => transport.sendMail({ ...mail, envelope: { from: settings.from, to: [to] } }),
-              catch: (error) => new PostmanUnavailable({ message: String(error) }),
+              catch: (error) => new RelayUnavailable({ message: String(error) }),
             }).pipe(
               Effect.tapError((error) => Effect.logWarning("The relay did not take a letter", error.message)),
               Effect.asVoid,
             )
-          : Effect.fail(new PostmanUnavailable({ message: "not one address" }))
+          : Effect.fail(new RelayUnavailable({ message: "not one address" }))
       return {
         send: (letter: Letter) =>
           hand(letter.to, {

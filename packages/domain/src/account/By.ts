@@ -1,0 +1,33 @@
+/**
+ * Who caused a change, and in which request: carried by every message to an actor as a header, so that it is optional on
+ * the wire and two versions can be mixed, and kept with what the change wrote.
+ */
+import type { CredentialKind } from "./Account.ts"
+
+export interface By {
+  /** `system`: nobody asked; a saga, a timer or mail from outside did it. */
+  readonly kind: CredentialKind | "system"
+  /** Id of the session or of the key. */
+  readonly credentialId: string | null
+  /** `req_…`; null where no request led to it. */
+  readonly requestId: string | null
+}
+
+export const system: By = { kind: "system", credentialId: null, requestId: null }
+
+/** The header's name. */
+export const byHeader = "svc-by"
+
+const kinds: ReadonlySet<string> = new Set<By["kind"]>(["session", "admin_key", "identity_key", "system"])
+
+/** `admin_key 0199d3c0-… req_01kj…`, with `-` for what is not known. */
+export const encodeBy = (by: By): string => `${by.kind} ${by.credentialId ?? "-"} ${by.requestId ?? "-"}`
+
+/** What an older process did not say, or a newer one says otherwise, is the system's. */
+export const decodeBy = (header: string | undefined): By => {
+  if (header === undefined) return system
+  const [kind, credentialId, requestId] = header.split(" ")
+  if (kind === undefined || !kinds.has(kind)) return system
+  const known = (part: string | undefined) => (part === undefined || part === "-" ? null : part)
+  return { kind: kind as By["kind"], credentialId: known(credentialId), requestId: known(requestId) }
+}
