@@ -1,59 +1,95 @@
-import { make } from "@svc/cluster/identity/Ownership"
-import { MasterKeysForTests } from "../harness/MasterKeys.ts"
-import { Sealing } from "@svc/cluster/sealing/Sealing"
+import { system } from "@svc/domain/account/By"
+import { NotFound } from "@svc/domain/problems/Problem"
+import * as Ownership from "@svc/cluster/actor/Ownership"
+import { commit, type Fenced } from "@svc/cluster/actor/Write"
 import * as Stores from "@svc/cluster/store/Database"
-import { Effect, Layer, Scope } from "effect"
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { closeScope, makeDatabase, type TestDatabase } from "../harness/Database.ts"
+import { expect, layer } from "@effect/vitest"
+import { Clock, Effect, Layer } from "effect"
+import { TestClock } from "effect/testing"
+import { databaseLayer } from "../harness/Database.ts"
 
-let database: TestDatabase
-const scope = Scope.makeUnsafe()
-let run: <A, E>(effect: Effect.Effect<A, E, Stores.Reads | Stores.Writes | Sealing>) => Promise<A>
-
-beforeAll(async () => {
-  database = await makeDatabase()
-  const layer = Layer.merge(Stores.layer(database.settings), Sealing.layer(await MasterKeysForTests()))
-  const context = await Effect.runPromise(Layer.buildWithScope(Layer.fresh(layer), scope))
-  run = (effect) => Effect.runPromise(Effect.provideContext(effect, context) as Effect.Effect<never>)
-})
-afterAll(async () => {
-  await closeScope(scope)
-  await database.drop()
-})
-
-/** A write that says whether it happened. */
-const touch = (ownership: Effect.Success<ReturnType<typeof make>>) =>
+/** An actor whose state is how many writes it has loaded or made. */
+const activate = (kind: string, id: string) =>
   Effect.gen(function* () {
     const sql = yield* Stores.Writes
-    return yield* ownership.write((_, fence) =>
-      Effect.map(
-        sql<{ owned: boolean }>`
-          with ${fence}, done as (
-            insert into handle (canonical, handle, org_id, registered_at)
-            select 'write' || (select count(*) from handle), 'x', '00000000-0000-7000-8000-000000000000'::uuid, now() from fence returning 1)
-          select exists (select from fence) as owned`,
-        ([row]) => (row?.owned === true ? { value: "written" } : undefined),
+    return yield* Ownership.make({
+      kind,
+      id,
+      load: Effect.map(
+        sql<{ n: number }>`select count(*)::int as n from handle where handle = ${`${kind}/${id}`}`,
+        ([row]) => row!.n,
       ),
-    )
+    })
   })
 
-describe("an actor that another process has replaced", () => {
-  it("can write no more, and says that it moved", async () => {
-    const result = await run(
+const insert = (write: Fenced, owner: string) =>
+  commit(
+    write,
+    write.sql`done as (
+      insert into handle (canonical, handle, org_id, registered_at)
+      select gen_random_uuid()::text, ${owner}, '00000000-0000-7000-8000-000000000000'::uuid, now() from fence)`,
+  )
+
+layer(Layer.provideMerge(Layer.empty, databaseLayer))("an actor of any kind", (it) => {
+  for (const kind of ["Identity", "Org"]) {
+    it.effect(`of kind ${kind} that another process has replaced writes no more, and says that it moved`, () =>
       Effect.gen(function* () {
-        const old = yield* make("fenced")
-        const first = yield* touch(old)
-        const present = yield* make("fenced")
-        yield* present.state
-        const stale = yield* Effect.flip(touch(old))
+        const touch = (actor: Ownership.Ownership<number>) =>
+          Effect.as(
+            actor.write(system, (write) => insert(write, `${kind}/fenced`)),
+            "written",
+          )
+        const old = yield* activate(kind, "fenced")
+        expect(yield* touch(old)).toBe("written")
+        const present = yield* activate(kind, "fenced")
+        expect(yield* present.state).toBe(1)
+        expect((yield* Effect.flip(touch(old)))._tag).toBe("Moved")
         // It takes nothing before its lock on the shard must have been confirmed or lost.
-        const again = yield* Effect.flip(old.state)
-        const fresh = yield* touch(present)
-        const sql = yield* Stores.Reads
-        const rows = yield* sql`select 1 from handle`
-        return { first, stale: stale._tag, again: again._tag, fresh, rows: rows.length }
+        expect((yield* Effect.flip(old.state))._tag).toBe("Moved")
+        expect(yield* touch(present)).toBe("written")
+        const rows = yield* Effect.flatMap(
+          Stores.Reads,
+          (sql) => sql`select 1 from handle where handle = ${`${kind}/fenced`}`,
+        )
+        expect(rows.length).toBe(2)
+        yield* TestClock.adjust("3 seconds")
+        expect(yield* old.state).toBe(2)
       }),
     )
-    expect(result).toEqual({ first: "written", stale: "Moved", again: "Moved", fresh: "written", rows: 2 })
-  })
+  }
+
+  it.effect("keeps what it knows over a refusal, and the state that a change made", () =>
+    Effect.gen(function* () {
+      const actor = yield* activate("Identity", "known")
+      const other = yield* activate("Org", "known")
+      yield* actor.change(system, (write) =>
+        Effect.as(insert(write, "Identity/known"), { value: undefined, state: 41 }),
+      )
+      yield* Effect.flip(actor.write(system, () => Effect.fail(new NotFound({ detail: "no" }))))
+      expect(yield* actor.state).toBe(41)
+      // The same id of another kind is another entity.
+      expect(yield* other.state).toBe(0)
+    }),
+  )
+
+  it.effect("believes nothing in memory after an outcome that is not known", () =>
+    Effect.gen(function* () {
+      const actor = yield* activate("Identity", "doubtful")
+      yield* actor.change(system, (write) =>
+        Effect.as(insert(write, "Identity/doubtful"), { value: undefined, state: 41 }),
+      )
+      yield* Effect.exit(actor.write(system, () => Effect.die(new Error("the answer never came"))))
+      expect(yield* actor.state).toBe(1)
+    }),
+  )
+
+  it.effect("hands each write its time and who asked for it", () =>
+    Effect.gen(function* () {
+      const actor = yield* activate("Identity", "asked")
+      const by = { kind: "admin_key", credentialId: "k", requestId: "req_1" } as const
+      const seen = yield* actor.write(by, (write) => Effect.succeed(write))
+      expect(seen.by).toEqual(by)
+      expect(seen.at.getTime()).toBe(yield* Clock.currentTimeMillis)
+    }),
+  )
 })

@@ -1,4 +1,5 @@
-import { ProvisioningSteps, StepFailed } from "@svc/cluster/identity/Provisioning"
+import { ProvisioningSteps } from "@svc/cluster/identity/Provisioning"
+import { StepFailed } from "@svc/cluster/saga/Step"
 import { Effect, Layer } from "effect"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { call, newHandle, signUp } from "../harness/Client.ts"
@@ -17,10 +18,10 @@ beforeAll(async () => {
           ProvisioningSteps,
           Effect.map(Effect.service(ProvisioningSteps), (steps) => ({
             ...steps,
-            card: (identity, now) =>
+            card: (subject) =>
               broken
                 ? Effect.fail(new StepFailed({ message: "the card printer is out of paper" }))
-                : steps.card(identity, now),
+                : steps.card(subject),
           })),
         ).pipe(Layer.provide(ProvisioningSteps.layer(options))),
     },

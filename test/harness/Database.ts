@@ -35,3 +35,14 @@ export const makeDatabase = async (): Promise<TestDatabase> => {
 }
 
 export const closeScope = (scope: Scope.Closeable) => Effect.runPromise(Scope.close(scope, Exit.void))
+
+/** The clients of a database of one's own, for the lifetime of a test layer. */
+export const databaseLayer = Layer.unwrap(
+  Effect.map(
+    Effect.acquireRelease(
+      Effect.promise(() => makeDatabase()),
+      (database) => Effect.promise(() => database.drop()),
+    ),
+    ({ settings }) => Layer.fresh(Stores.layer(settings)),
+  ),
+).pipe(Layer.orDie)

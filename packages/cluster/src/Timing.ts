@@ -31,6 +31,8 @@ export const Timing = {
   busyLookMillis: 1_000,
   /** Work due later than this is left to `Overdue`, so that a wait of hours keeps no actor in memory. */
   residentWaitMillis: 90_000,
+  /** An account that is being deleted looks this often whether its Identities have gone. */
+  deletionLook: "500 millis",
   /** How often `Overdue` looks, and how late a row is before it counts as nobody's. */
   overdueScan: "2 seconds",
   overdueGraceMillis: 2_000,
@@ -40,6 +42,8 @@ export const Timing = {
   showOnceMillis: 60 * 60_000,
   magicLinkMillis: 15 * 60_000,
   sessionMillis: 30 * 24 * 60 * 60_000,
+  /** Archives of exports live this long (decisions.md "Resources"). */
+  exportMillis: 7 * 24 * 60 * 60_000,
   /** `last_used_at` of a credential is written at most this often. */
   lastUsedMillis: 60_000,
 } as const

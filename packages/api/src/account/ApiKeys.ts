@@ -1,6 +1,7 @@
 import { Api } from "@svc/domain/Api"
 import { Caller } from "@svc/domain/account/Authorization"
 import { ApiKeys } from "@svc/cluster/account/ApiKeys"
+import { system } from "@svc/domain/account/By"
 import { Effect } from "effect"
 import { HttpApiBuilder, HttpApiSchema } from "effect/http-api"
 
@@ -14,11 +15,11 @@ export const layer = HttpApiBuilder.group(
       list: () => Effect.flatMap(Caller, ({ org }) => Effect.map(keys.list(org.id), (api_keys) => ({ api_keys }))),
       create: Effect.fnUntraced(function* ({ payload }) {
         const { org } = yield* Caller
-        const minted = yield* keys.create(org.id, payload.name)
+        const minted = yield* keys.create(org.id, payload.name, system)
         return HttpApiSchema.withHeaders({ body: minted, headers: { location: `/api/keys/${minted.api_key.id}` } })
       }),
       read: ({ params }) => Effect.flatMap(Caller, ({ org }) => keys.read(org.id, params.id)),
-      revoke: ({ params }) => Effect.flatMap(Caller, ({ org }) => keys.revoke(org.id, params.id)),
+      revoke: ({ params }) => Effect.flatMap(Caller, ({ org }) => keys.revoke(org.id, params.id, system)),
     })
   }),
 )

@@ -4,6 +4,7 @@ import { Api } from "@svc/domain/Api"
 import { Caller } from "@svc/domain/account/Authorization"
 import { Devices } from "@svc/cluster/account/Devices"
 import { PublicLimits } from "@svc/cluster/limits/PublicLimits"
+import { system } from "@svc/domain/account/By"
 import { Effect } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { limited } from "../limits/PublicLimit.ts"
@@ -41,7 +42,7 @@ export const confirmation = HttpApiBuilder.group(
     const devices = yield* Devices
     return handlers.handleAll({
       read: ({ params }) => devices.view(params.userCode),
-      approve: ({ params }) => Effect.flatMap(Caller, ({ org }) => devices.approve(org.id, params.userCode)),
+      approve: ({ params }) => Effect.flatMap(Caller, ({ org }) => devices.approve(org.id, params.userCode, system)),
       deny: ({ params }) => devices.deny(params.userCode),
     })
   }),

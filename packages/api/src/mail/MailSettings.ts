@@ -2,7 +2,7 @@ import { Api } from "@svc/domain/Api"
 import { Caller } from "@svc/domain/account/Authorization"
 import { ifMatch, tagOf } from "@svc/domain/Precondition"
 import { AdminRequired, Conflict, NotFound } from "@svc/domain/problems/Problem"
-import { ask } from "@svc/cluster/actor/Ask"
+import { ask, onBehalfOf } from "@svc/cluster/actor/Ask"
 import { MailSettingsQueries } from "@svc/cluster/mail/MailSettingsQueries"
 import { Effect } from "effect"
 import { HttpApiBuilder, HttpApiSchema } from "effect/http-api"
@@ -71,7 +71,12 @@ export const layer = HttpApiBuilder.group(
         if (payload.outgoing === "active" && kind === "identity_key") {
           return yield* new AdminRequired({ detail: "An Identity Key may stop outgoing mail, not start it again." })
         }
-        yield* ask(actor.SwitchMail({ org_id, patch: payload, by: kind, if_version: ifMatch(headers["if-match"]) }))
+        yield* ask(
+          actor.SwitchMail(
+            { org_id, patch: payload, if_version: ifMatch(headers["if-match"]) },
+            onBehalfOf({ kind, credentialId: null, requestId: null }),
+          ),
+        )
         return yield* status(id)
       }),
     })

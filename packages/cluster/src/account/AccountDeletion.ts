@@ -2,67 +2,111 @@
  * Deleting an account, as a saga that survives a crash at any step: first a commit by which every credential is refused,
  * then the teardown of every Identity, then the Org with its data key. Handles stay taken.
  */
-import { makeUuidV7 } from "@svc/domain/Ids"
-import { NotFound, Unavailable } from "@svc/domain/problems/Problem"
-import { Clock, Effect } from "effect"
+import { system } from "@svc/domain/account/By"
+import { NotFound } from "@svc/domain/problems/Problem"
+import { Clock, Effect, FiberSet } from "effect"
+import { ask, onBehalfOf } from "../actor/Ask.ts"
+import { commit, type Fenced } from "../actor/Write.ts"
 import { raiseForOrg } from "../events/Raise.ts"
-import { ask } from "../actor/Ask.ts"
 import { Identities } from "../identity/Identities.ts"
-import { orUnavailable, Unhurried, Writes } from "../store/Database.ts"
+import { Unhurried } from "../store/Database.ts"
+import { Timing } from "../Timing.ts"
+import type { Source } from "../work/Source.ts"
+import type { OrgState, OwnedOrg } from "./OrgState.ts"
 
 const batch = 2_000
-const lookAgain = "500 millis"
 
 /** The commit that ends the account for its callers; repeating it changes nothing. */
-export const begin = Effect.fn("AccountDeletion.begin")(function* (org: string) {
-  const sql = yield* Writes
-  const at = new Date(yield* Clock.currentTimeMillis)
-  const [row] = yield* sql<{ requested_at: Date; identities: number }>`
-    with asked as (
-      update org set status = 'deleting', deletion_requested_at = ${at} where id = ${org} and status = 'active'
+export const begin = Effect.fnUntraced(function* (write: Fenced, org: OrgState) {
+  if (org === undefined) return yield* new NotFound({ detail: "There is no such account." })
+  const { sql, at, by } = write
+  const value = yield* commit<{ requested_at: Date; identities: number }>(
+    write,
+    sql`
+    asked as (
+      update org set status = 'deleting', deletion_requested_at = ${at}
+      where id = ${org.id} and status = 'active' and exists (select from fence)
       returning id
     ),
-    ${raiseForOrg(sql, "asked", {
-      eventId: yield* makeUuidV7,
-      type: "account.deletion_started",
-      org,
-      data: {},
-      at,
-    })}
-    select coalesce(deletion_requested_at, ${at}) as requested_at,
-           (select count(*)::int from identity where org_id = ${org}) as identities
-    from org where id = ${org}`
-  return row === undefined ? yield* new NotFound({ detail: "There is no such account." }) : row
-}, orUnavailable)
+    ${raiseForOrg({ sql, org: org.id, at, by }, "asked", "account.deletion_started", {})}`,
+    {
+      columns: sql`
+        coalesce((select deletion_requested_at from org where id = ${org.id}), ${at}) as requested_at,
+        (select count(*)::int from identity where org_id = ${org.id}) as identities`,
+    },
+  )
+  const state: OrgState = { ...org, status: "deleting" }
+  return { value, state }
+})
+
+export type Needs = Unhurried | Identities
 
 /** Goes on with a deletion that has begun, to its end. */
-export const finish = Effect.fn("AccountDeletion.finish")(
-  function* (org: string) {
+export const source: Source<OwnedOrg, Needs> = {
+  name: "account deletion",
+
+  overdue: (sql, _late, atMost) =>
+    Effect.map(
+      sql<{ id: string }>`select id from org where status = 'deleting' order by deletion_requested_at limit ${atMost}`,
+      (rows) => rows.map(({ id }) => id),
+    ),
+
+  make: Effect.fnUntraced(function* (ownership) {
     const sql = yield* Unhurried
     const actors = yield* Identities
-    const left = sql<{ canonical: string }>`select canonical from identity where org_id = ${org}`
-    for (let identities = yield* left; identities.length > 0; identities = yield* left) {
-      // One that cannot go just now (its process moved, its teardown failed) is asked again.
-      yield* Effect.forEach(
-        identities,
-        ({ canonical }) => Effect.ignore(ask(actors.of(canonical).Delete({ org_id: org, account: true }))),
-        { concurrency: 8, discard: true },
-      )
-      yield* Effect.sleep(lookAgain)
-    }
-    yield* sql<{ n: number }>`
-    with gone as (delete from event where seq in (select seq from event where org_id = ${org} limit ${batch}) returning 1)
-    select count(*)::int as n from gone`.pipe(Effect.repeat({ while: ([row]) => row?.n === batch }))
-    // An Identity whose creation was under way when the deletion began cannot come any more: creating one checks the Org.
-    yield* sql`delete from org where id = ${org} and status = 'deleting' and not exists (select from identity where org_id = ${org})`
-  },
-  Effect.catchTag("SqlError", () => new Unavailable({ detail: "The database did not answer in time." })),
-)
+    const fork = yield* FiberSet.make<void, unknown>()
+    let busy = false
+    let notBefore = 0
 
-/** Whether the account is on its way out. */
-export const isDeleting = (org: string) =>
-  Effect.gen(function* () {
-    const sql = yield* Writes
-    const rows = yield* sql`select 1 from org where id = ${org} and status = 'deleting'`
-    return rows.length > 0
-  }).pipe(orUnavailable)
+    const finish = Effect.fn("AccountDeletion.finish")(function* (org: string) {
+      const left = sql<{ canonical: string }>`select canonical from identity where org_id = ${org}`
+      for (let identities = yield* left; identities.length > 0; identities = yield* left) {
+        // One that cannot go just now (its process moved, its teardown failed) is asked again.
+        yield* Effect.forEach(
+          identities,
+          ({ canonical }) =>
+            Effect.ignore(ask(actors.of(canonical).Delete({ org_id: org, account: true }, onBehalfOf(system)))),
+          { concurrency: 8, discard: true },
+        )
+        yield* Effect.sleep(Timing.deletionLook)
+      }
+      yield* sql<{ n: number }>`
+        with gone as (delete from event where seq in (select seq from event where org_id = ${org} limit ${batch}) returning 1)
+        select count(*)::int as n from gone`.pipe(Effect.repeat({ while: ([row]) => row?.n === batch }))
+      // An Identity whose creation was under way when the deletion began cannot come any more: creating one checks the Org.
+      yield* ownership.change(system, (write) =>
+        Effect.as(
+          commit(
+            write,
+            write.sql`gone as (
+              delete from org where id = ${org} and status = 'deleting' and exists (select from fence)
+                and not exists (select from identity where org_id = ${org}))`,
+          ),
+          { value: undefined, state: undefined },
+        ),
+      )
+    })
+
+    return {
+      dispatch: Effect.fnUntraced(function* (org, changed) {
+        if (org.status !== "deleting" || busy || (yield* Clock.currentTimeMillis) < notBefore) return false
+        busy = true
+        yield* finish(org.id).pipe(
+          Effect.catchCause((cause) => Effect.logWarning("An account's deletion was cut short", cause)),
+          Effect.ensuring(
+            Effect.flatMap(Clock.currentTimeMillis, (now) => {
+              busy = false
+              notBefore = now + Timing.busyLookMillis
+              return changed
+            }),
+          ),
+          FiberSet.run(fork),
+        )
+        return true
+      }),
+      nextDue: (org) => Effect.succeed(org.status === "deleting" ? new Date(notBefore) : null),
+      isBusy: () => busy,
+      settle: Effect.void,
+    }
+  }),
+}

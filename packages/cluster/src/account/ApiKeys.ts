@@ -1,10 +1,10 @@
 /** Admin Keys: minted by the account, listed, revoked at once. Identity Keys are listed and revoked here, minted by the saga. */
 import { makeUuidV7 } from "@svc/domain/Ids"
 import type { ApiKey } from "@svc/domain/account/Account"
+import type { By } from "@svc/domain/account/By"
 import { AccountDeleting, NotFound } from "@svc/domain/problems/Problem"
 import { Clock, Context, Effect, Layer } from "effect"
-import { raiseForOrg } from "../events/Raise.ts"
-import { mint } from "../credentials/Minting.ts"
+import { mint, mintKey, revokeKeys } from "../credentials/Minting.ts"
 import { orUnavailable, Reads, Writes } from "../store/Database.ts"
 
 type Row = Omit<ApiKey, "scope">
@@ -43,43 +43,23 @@ const make = Effect.gen(function* () {
         ),
       ),
     /** A new Admin Key; its plaintext is in this answer only. */
-    create: Effect.fn("ApiKeys.create")(function* (org: string, name: string) {
-      const id = yield* makeUuidV7
+    create: Effect.fn("ApiKeys.create")(function* (org: string, name: string, by: By) {
       const minted = mint("admin_key")
-      const now = new Date(yield* Clock.currentTimeMillis)
+      const at = new Date(yield* Clock.currentTimeMillis)
+      const key = { id: yield* makeUuidV7, name, minted, identity: null }
       const [row] = yield* writes<Row>`
         with live as (select id from org where id = ${org} and status = 'active' for share),
-        made as (
-          insert into api_key (id, org_id, name, token_prefix, token_hash, created_at)
-          select ${id}::uuid, live.id, ${name}::text, ${minted.prefix}::text, ${minted.hash}::bytea, ${now}::timestamptz from live
-          returning ${columns}
-        ),
-        ${raiseForOrg(writes, "made", {
-          eventId: yield* makeUuidV7,
-          type: "api_key.created",
-          org,
-          data: { key_id: id, name, scope: "org" },
-          at: now,
-        })}
-        select * from made`
+        ${mintKey({ sql: writes, org, at, by }, writes`live`, key)}
+        select ${columns} from minted`
       if (row === undefined) return yield* new AccountDeleting({ detail: "The account is being deleted." })
       return { key: minted.token, api_key: view(row) }
     }, orUnavailable),
     /** Stops authenticating at once; repeating is a no-op. */
-    revoke: Effect.fn("ApiKeys.revoke")(function* (org: string, id: string) {
-      const now = new Date(yield* Clock.currentTimeMillis)
+    revoke: Effect.fn("ApiKeys.revoke")(function* (org: string, id: string, by: By) {
+      const at = new Date(yield* Clock.currentTimeMillis)
       const [row] = yield* writes<{ known: boolean }>`
-        with known as (select id, name from api_key where id = ${id} and org_id = ${org}),
-        revoked as (
-          update api_key set revoked_at = ${now} where id = ${id} and org_id = ${org} and revoked_at is null returning id
-        ),
-        ${raiseForOrg(writes, "revoked", {
-          eventId: yield* makeUuidV7,
-          type: "api_key.revoked",
-          org,
-          data: { key_id: id },
-          at: now,
-        })}
+        with known as (select 1 from api_key where id = ${id} and org_id = ${org}),
+        ${revokeKeys({ sql: writes, org, at, by }, writes`id = ${id} and org_id = ${org}`)}
         select exists (select from known) as known`
       if (row?.known !== true) return yield* missing
     }, orUnavailable),

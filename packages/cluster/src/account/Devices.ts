@@ -14,6 +14,7 @@ import {
   userCodeOf,
 } from "@svc/domain/account/Device"
 import type { ApiKey } from "@svc/domain/account/Account"
+import type { By } from "@svc/domain/account/By"
 import { makeUuidV7 } from "@svc/domain/Ids"
 import {
   AuthorizationPending,
@@ -26,8 +27,7 @@ import {
   SlowDown,
 } from "@svc/domain/problems/Problem"
 import { Clock, Context, Effect, Layer } from "effect"
-import { raiseForOrg } from "../events/Raise.ts"
-import { mint, sha256 } from "../credentials/Minting.ts"
+import { mint, mintKey, sha256 } from "../credentials/Minting.ts"
 import { Sealing } from "../sealing/Sealing.ts"
 import { orUnavailable, Writes } from "../store/Database.ts"
 
@@ -123,7 +123,7 @@ const make = Effect.gen(function* () {
 
     /** Mints the Admin Key, sealed until the terminal collects it. */
     approve: Effect.fn("Devices.approve")(
-      function* (org: string, userCode: string) {
+      function* (org: string, userCode: string, by: By) {
         const at = yield* now
         const letters = userCodeOf(userCode)
         if (letters === undefined) return yield* unknown
@@ -141,18 +141,7 @@ const make = Effect.gen(function* () {
             update device_authorization set status = 'approved', org_id = ${org}, key_id = ${keyId}, sealed_key = ${sealed}
             where id = ${device.id} returning id
           ),
-          minted as (
-            insert into api_key (id, org_id, name, token_prefix, token_hash, created_at)
-            select ${keyId}::uuid, ${org}::uuid, ${device.name}::text, ${key.prefix}::text, ${key.hash}::bytea, ${at}::timestamptz
-            from approved returning id
-          ),
-          ${raiseForOrg(sql, "minted", {
-            eventId: yield* makeUuidV7,
-            type: "api_key.created",
-            org,
-            data: { key_id: keyId, name: device.name, scope: "org" },
-            at,
-          })}
+          ${mintKey({ sql, org, at, by }, sql`approved`, { id: keyId, name: device.name, minted: key, identity: null })}
           select 1`
       },
       (write) => sql.withTransaction(write),

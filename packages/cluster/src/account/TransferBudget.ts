@@ -3,10 +3,9 @@
  * use is a row, so it outlives the actor, and what is over the limit at most is what edges hold in leases. The first
  * report over 80 % and over all of it raises its Event, each once a day, in the statement that adds the report.
  */
-import { makeUuidV7 } from "@svc/domain/Ids"
-import { Clock, Effect } from "effect"
+import { Effect } from "effect"
+import { commit, type Fenced } from "../actor/Write.ts"
 import { raiseForOrg } from "../events/Raise.ts"
-import { orUnavailable, Writes } from "../store/Database.ts"
 
 const dayMillis = 24 * 60 * 60_000
 const leaseMillis = 60_000
@@ -39,28 +38,31 @@ export const make = (org: string, quota: number) => {
 
   return {
     /** Adds what the edge used, and gives it a new lease in place of the one before. */
-    lease: Effect.fn("TransferBudget.lease")(function* (edge: string, used: number) {
-      const sql = yield* Writes
-      const now = yield* Clock.currentTimeMillis
+    lease: Effect.fn("TransferBudget.lease")(function* (write: Fenced, edge: string, used: number) {
+      const { sql, at } = write
+      const now = at.getTime()
       const day = Math.floor(now / dayMillis)
-      const at = new Date(now)
       if (day !== today) held.clear()
       today = day
-      const [nearId, blockedId] = [yield* makeUuidV7, yield* makeUuidV7]
-      const data = (bytes: number) => ({ limit: "tunnel_transfer", quota_bytes: quota, at_bytes: bytes, window: "day" })
-      const [row] = yield* sql<{ bytes: string }>`
-        with counted as (
+      const nearBytes = Math.ceil(quota * near)
+      const data = { limit: "tunnel_transfer", quota, window: "day" } as const
+      const row = yield* commit<{ bytes: string | null }>(
+        write,
+        sql`
+        counted as (
           insert into tunnel_transfer as t (org_id, day, bytes)
-          select id, ${new Date(day * dayMillis).toISOString().slice(0, 10)}::date, ${used}::bigint from org where id = ${org}
+          select id, ${new Date(day * dayMillis).toISOString().slice(0, 10)}::date, ${used}::bigint
+          from org where id = ${org} and exists (select from fence)
           on conflict (org_id, day) do update set bytes = t.bytes + excluded.bytes
           returning coalesce(old.bytes, 0) as before, new.bytes as after
         ),
-        near as (select 1 from counted where before < ${Math.ceil(quota * near)}::bigint and after >= ${Math.ceil(quota * near)}::bigint),
+        near as (select 1 from counted where before < ${nearBytes}::bigint and after >= ${nearBytes}::bigint),
         blocked as (select 1 from counted where before < ${quota}::bigint and after >= ${quota}::bigint),
-        ${raiseForOrg(sql, "near", { eventId: nearId, type: "limit.near", org, data: data(Math.ceil(quota * near)), at }, "told_near")},
-        ${raiseForOrg(sql, "blocked", { eventId: blockedId, type: "tunnel.transfer_blocked", org, data: data(quota), at }, "told_blocked")}
-        select after::text as bytes from counted`
-      const left = quota - Number(row?.bytes ?? quota)
+        ${raiseForOrg({ ...write, org }, "near", "limit.near", { ...data, used: nearBytes }, { as: "told_near" })},
+        ${raiseForOrg({ ...write, org }, "blocked", "tunnel.transfer_blocked", { ...data, used: quota }, { as: "told_blocked" })}`,
+        { columns: sql`(select after::text from counted) as bytes` },
+      )
+      const left = quota - Number(row.bytes ?? quota)
       const dayEnds = (day + 1) * dayMillis - now
       if (left <= 0) {
         held.delete(edge)
@@ -74,6 +76,6 @@ export const make = (org: string, quota: number) => {
       held.set(edge, { granted, until: now + endsIn })
       const lease: TransferLease = { granted, ends_in: endsIn }
       return lease
-    }, orUnavailable),
+    }),
   }
 }

@@ -1,10 +1,16 @@
-/** What the sagas mint and the edges check: Identity Keys and IMAP passwords, kept as hashes and, until acknowledged, sealed. */
+/**
+ * Where credentials come from: tokens for sessions and keys, passwords for mail readers. Only hashes of them are kept,
+ * and what its owner has not received yet, sealed ({@link ShowOnce}).
+ */
 import { createHash, randomBytes } from "node:crypto"
+import type { CredentialKind } from "@svc/domain/account/Account"
+import type { By } from "@svc/domain/account/By"
 import { displayPrefix, make } from "@svc/domain/account/Token"
+import type { Statement } from "effect/sql"
+import { raiseForOrg } from "../events/Raise.ts"
+import type { Sql } from "../store/Database.ts"
 
 export const sha256 = (text: string): Uint8Array => new Uint8Array(createHash("sha256").update(text).digest())
-
-export type TokenKind = "session" | "admin_key" | "identity_key"
 
 export interface Minted {
   readonly token: string
@@ -13,7 +19,7 @@ export interface Minted {
 }
 
 /** A new credential; only its hash is stored. */
-export const mint = (kind: TokenKind): Minted => {
+export const mint = (kind: CredentialKind): Minted => {
   const token = make(kind, randomBytes(32))
   return { token, hash: sha256(token), prefix: displayPrefix(token) }
 }
@@ -23,4 +29,62 @@ export const mintPassword = (): string => {
   const alphabet = "abcdefghijkmnpqrstuvwxyz23456789"
   const letters = Array.from(randomBytes(32), (byte) => alphabet[byte & 31]).join("")
   return letters.match(/.{8}/g)!.join("-")
+}
+
+export interface NewKey {
+  readonly id: string
+  readonly name: string
+  readonly minted: Minted
+  /** The Identity that the key is bound to; null for an Admin Key. */
+  readonly identity: { readonly id: string; readonly handle: string } | null
+}
+
+/** CTEs `minted` (the key's row, where CTE `gate` has one) and its `api_key.created`. */
+export const mintKey = (
+  write: { readonly sql: Sql; readonly org: string; readonly at: Date; readonly by: By },
+  gate: Statement.Fragment,
+  { id, name, minted, identity }: NewKey,
+): Statement.Fragment => {
+  const { sql, org, at } = write
+  return sql`
+    minted as (
+      insert into api_key (id, org_id, identity_id, name, token_prefix, token_hash, created_at)
+      select ${id}::uuid, ${org}::uuid, ${identity?.id ?? null}::uuid, ${name}::text, ${minted.prefix}::text,
+             ${minted.hash}::bytea, ${at}::timestamptz
+      from ${gate}
+      returning *
+    ),
+    ${raiseForOrg(write, "minted", "api_key.created", {
+      key_id: id,
+      name,
+      scope: identity === null ? "org" : "identity",
+      identity_id: identity?.id ?? null,
+      handle: identity?.handle ?? null,
+    })}`
+}
+
+/** CTEs `revoked` (the rows of `api_key` that `which` names and that were not revoked) and their `api_key.revoked`. */
+export const revokeKeys = (
+  write: { readonly sql: Sql; readonly org: string; readonly at: Date; readonly by: By },
+  which: Statement.Fragment,
+): Statement.Fragment => {
+  const { sql, at } = write
+  return sql`
+    revoked as (
+      update api_key set revoked_at = ${at} where ${which} and revoked_at is null returning id, name, identity_id,
+        (select handle from identity where identity.id = api_key.identity_id) as handle
+    ),
+    ${raiseForOrg(
+      write,
+      "revoked",
+      "api_key.revoked",
+      {
+        key_id: sql`id`,
+        name: sql`name`,
+        scope: sql`case when identity_id is null then 'org' else 'identity' end`,
+        identity_id: sql`identity_id`,
+        handle: sql`handle`,
+      },
+      { as: "told_revoked" },
+    )}`
 }

@@ -11,10 +11,10 @@ import {
 import type { Identity, IdentityStatus, Saga, ShowOnceSecrets } from "@svc/domain/identity/Identity"
 import { NotFound } from "@svc/domain/problems/Problem"
 import { Clock, Context, Effect, Layer } from "effect"
+import { identityKeyPlace, imapPasswordPlace } from "../credentials/ShowOnce.ts"
 import { Sealing } from "../sealing/Sealing.ts"
 import * as Batched from "../store/Batched.ts"
 import { orUnavailable, Reads } from "../store/Database.ts"
-import { identityKeyPlace, imapPasswordPlace } from "./Provisioning.ts"
 
 interface Row {
   readonly id: string

@@ -1,15 +1,15 @@
 /**
- * The work of the teardown saga's steps, in reverse order of provisioning. The last one removes everything the
- * Identity owned in batches, then the Identity itself; its Handle stays taken for ever.
+ * The teardown saga's steps, in reverse order of provisioning. The last one removes everything the Identity owned in
+ * batches, then the Identity itself; its Handle stays taken for ever.
  */
-import { makeUuidV7 } from "@svc/domain/Ids"
-import type { StepName } from "@svc/domain/identity/Identity"
+import type { sagaSteps } from "@svc/domain/identity/Identity"
 import { Effect } from "effect"
-import type { SqlError } from "effect/sql"
+import * as CardSteps from "../card/CardSteps.ts"
+import * as IdentityKeys from "../credentials/IdentityKeys.ts"
 import { raiseForOrg } from "../events/Raise.ts"
-import { type Sql, Unhurried, Writes } from "../store/Database.ts"
-import type { Owned } from "./Ownership.ts"
-import type { StepRows } from "./Provisioning.ts"
+import type { Step } from "../saga/Step.ts"
+import { type Sql, Unhurried } from "../store/Database.ts"
+import * as TunnelSteps from "../tunnel/TunnelSteps.ts"
 
 const batch = 2_000
 
@@ -32,80 +32,35 @@ const removals = (sql: Sql, id: string) => [
 ]
 
 export const make = Effect.gen(function* () {
-  const sql = yield* Writes
   const unhurried = yield* Unhurried
 
-  const revokeKeys = Effect.fnUntraced(function* (identity: Owned, now: Date) {
-    const keys = yield* sql<{ id: string; name: string }>`
-      select id, name from api_key where identity_id = ${identity.id} and revoked_at is null`
-    const events = yield* Effect.forEach(keys, (key) =>
-      Effect.map(makeUuidV7, (eventId) => ({
-        eventId,
-        data: { key_id: key.id, name: key.name, scope: "identity", handle: identity.handle },
-      })),
-    )
-    return {
-      rows: sql`
-        revoked as (
-          update api_key set revoked_at = ${now}
-          where identity_id = ${identity.id} and revoked_at is null and exists (select from fence) returning id
-        ),
-        forgotten as (delete from show_once where identity_id = ${identity.id} and exists (select from fence)),
-        told as (
-          insert into event (id, org_id, type, data, created_at)
-          select t.id, ${identity.orgId}::uuid, 'api_key.revoked', t.data, ${now}::timestamptz
-          from unnest(${events.map((e) => e.eventId)}::uuid[], ${events.map((e) => JSON.stringify(e.data))}::jsonb[]) as t (id, data), fence
-        )`,
-      made: sql`true`,
-      otherwise: "",
-    }
-  })
-
-  const rowsOf = (step: StepName, identity: Owned, now: Date): Effect.Effect<StepRows, SqlError.SqlError> => {
-    switch (step) {
-      case "identity_keys":
-        return revokeKeys(identity, now)
-      case "card":
-        return Effect.succeed(
-          only(sql`removed as (delete from card where identity_id = ${identity.id} and exists (select from fence))`),
-        )
-      case "tunnel":
-        return Effect.succeed(
-          only(sql`removed as (
-            update tunnel_port set identity_id = null, freed_at = ${now}
-            where identity_id = ${identity.id} and exists (select from fence))`),
-        )
-      // No platform credential exists to revoke unless a Connector was made.
-      case "connectors":
-        return Effect.succeed(only(sql`removed as (select 1)`))
-      default:
-        return Effect.andThen(
-          removeBelongings(identity),
-          Effect.map(makeUuidV7, (eventId) =>
-            only(sql`
-              leftover as (delete from event where identity_id = ${identity.id} and exists (select from fence)),
-              -- Its own exports go with the Identity; one of the whole Org carries its mail too.
-              archives as (delete from export where org_id = ${identity.orgId} and identity_id is null and exists (select from fence)),
-              ${raiseForOrg(sql, "fence", {
-                eventId,
-                type: "identity.deleted",
-                org: identity.orgId,
-                data: { identity_id: identity.id, handle: identity.handle },
-                at: now,
-              })}`),
-          ),
-        )
-    }
-  }
-
-  const only = (rows: StepRows["rows"]): StepRows => ({ rows, made: sql`true`, otherwise: "" })
-
-  const removeBelongings = (identity: Owned) =>
+  const removeBelongings = (identityId: string) =>
     Effect.forEach(
-      removals(unhurried, identity.id),
+      removals(unhurried, identityId),
       (removal) => Effect.repeat(removal, { while: (rows) => (rows as ReadonlyArray<{ n: number }>)[0]!.n === batch }),
       { discard: true },
     )
 
-  return { rowsOf }
+  /** Together with these rows the actor deletes the Identity's own. */
+  const remainder: Step = ({ sql, identity, at, by }) =>
+    Effect.as(removeBelongings(identity.id), {
+      rows: sql`
+        leftover as (delete from event where identity_id = ${identity.id} and exists (select from fence)),
+        -- Its own exports go with the Identity; one of the whole Org carries its mail too.
+        archives as (delete from export where org_id = ${identity.orgId} and identity_id is null and exists (select from fence)),
+        ${raiseForOrg({ sql, org: identity.orgId, at, by }, "fence", "identity.deleted", {
+          identity_id: identity.id,
+          handle: identity.handle,
+        })}`,
+    })
+
+  const steps: { readonly [Name in (typeof sagaSteps)["teardown"][number]]: Step } = {
+    identity_keys: IdentityKeys.teardown,
+    // No platform credential exists to revoke unless a Connector was made.
+    connectors: ({ sql }) => Effect.succeed({ rows: sql`removed as (select 1)` }),
+    card: CardSteps.teardown,
+    tunnel: TunnelSteps.teardown,
+    mailbox: remainder,
+  }
+  return steps
 })

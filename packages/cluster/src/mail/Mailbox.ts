@@ -3,14 +3,13 @@
  * Acceptance is one statement: the message with its UID, the Mailbox's size, the renewed Allowed Recipient,
  * `email.received` and the deliveries it queues are one commit.
  */
-import { fromPublic, makeUuidV7, toPublic } from "@svc/domain/Ids"
-import { MailRefused, type ReceivedMail } from "@svc/domain/identity/IdentityProtocol"
+import { fromPublic, toPublic } from "@svc/domain/Ids"
+import { MailRefused, type ReceivedMail } from "@svc/domain/mail/MailboxProtocol"
 import { NotFound } from "@svc/domain/problems/Problem"
 import { Effect } from "effect"
-import type { SqlError, Statement } from "effect/sql"
-import { raiseForIdentity } from "../events/Raise.ts"
-import { committed, type Owned, type Written } from "../identity/Ownership.ts"
-
+import type { Handling } from "../actor/Handling.ts"
+import { commit, type Write } from "../actor/Write.ts"
+import { raise } from "../events/Raise.ts"
 import { orUnavailable, type Sql } from "../store/Database.ts"
 import { insertContent } from "./MessageContent.ts"
 
@@ -21,10 +20,21 @@ const inboundLapse = "30 days"
 /** `email.refused` is raised at most once in this time, with the number of messages turned away. */
 const refusalWindow = "1 hour"
 
-export interface Received {
-  /** How many deliveries the Event queued. */
-  readonly queued: number
-}
+export const handlers = (
+  { fromOutside, onPresent }: Handling,
+  /** Bytes a Mailbox holds. */
+  limits: { readonly mailboxBytes: number },
+) => ({
+  ReceiveMail: fromOutside(
+    (write, mail: ReceivedMail) => receive(write, mail, limits.mailboxBytes),
+    (identity) =>
+      Effect.fail(
+        new MailRefused({ reason: identity === undefined || identity.status === "deleting" ? "gone" : "not_yet" }),
+      ),
+  ),
+  RefuseMail: fromOutside(refuse, () => Effect.void),
+  RemoveMessage: onPresent(remove),
+})
 
 /** Members of a message that lists show; the rest are columns. */
 const summaryOf = (mail: ReceivedMail) => ({
@@ -41,14 +51,8 @@ const summaryOf = (mail: ReceivedMail) => ({
   attachments: mail.attachments,
 })
 
-export const receive = Effect.fnUntraced(function* (
-  sql: Sql,
-  identity: Owned,
-  fence: Statement.Fragment,
-  mail: ReceivedMail,
-  quotaBytes: number,
-): Effect.fn.Return<Written<Received> | undefined, SqlError.SqlError | MailRefused> {
-  const eventId = yield* makeUuidV7
+const receive = Effect.fnUntraced(function* (write: Write, mail: ReceivedMail, quotaBytes: number) {
+  const { sql, identity } = write
   const at = mail.received_at
   const related = [...mail.references, ...(mail.in_reply_to === null ? [] : [mail.in_reply_to])]
   const data = {
@@ -73,8 +77,9 @@ export const receive = Effect.fnUntraced(function* (
           where allowed_recipient.reason = 'inbound'
         )`
       : sql``
-  const [row] = yield* sql<{ owned: boolean; stored: boolean; repeated: boolean; full: boolean; queued: number }>`
-    with ${fence},
+  const row = yield* commit<{ stored: boolean; repeated: boolean }>(
+    write,
+    sql`
     earlier as (
       select 1 from message
       where identity_id = ${identity.id}::uuid and sha256 = ${mail.sha256}::bytea and envelope_from = ${mail.envelope_from}
@@ -104,27 +109,24 @@ export const receive = Effect.fnUntraced(function* (
     )
     ${mail.content === null ? sql`` : sql`, ${insertContent(sql, "stored", mail.message_id, mail.content, at)}`}
     ${renewed},
-    ${raiseForIdentity(sql, "stored", { eventId, type: "email.received", org: identity.orgId, identity, data, at })}
-    select exists (select from fence) as owned, exists (select from stored) as stored,
-           exists (select from earlier) as repeated, (select count(*) from queued)::int as queued`
-  if (row?.owned !== true) return undefined
-  if (row.stored || row.repeated) return { value: { queued: row.queued } }
-  return yield* new MailRefused({ reason: "full" })
+    ${raise({ ...write, at }, "stored", "email.received", data)}`,
+    {
+      columns: sql`exists (select from stored) as stored, exists (select from earlier) as repeated`,
+      raises: true,
+    },
+  )
+  if (!row.stored && !row.repeated) return yield* new MailRefused({ reason: "full" })
 })
 
 /** Counts a message turned away; the first one in an hour raises `email.refused`. */
-export const refuse = Effect.fnUntraced(function* (
-  sql: Sql,
-  identity: Owned,
-  fence: Statement.Fragment,
+const refuse = Effect.fnUntraced(function* (
+  write: Write,
   refusal: { readonly reason: "size" | "full"; readonly from: string },
-  at: Date,
-): Effect.fn.Return<Written<Received> | undefined, SqlError.SqlError> {
-  const eventId = yield* makeUuidV7
-  // The message at hand and those turned away since the Event before.
-  const data = sql`jsonb_build_object('reason', ${refusal.reason}::text, 'from', ${refusal.from}::text, 'count', opened.earlier + 1)`
-  const [row] = yield* sql<{ owned: boolean; queued: number }>`
-    with ${fence},
+) {
+  const { sql, identity, at } = write
+  yield* commit(
+    write,
+    sql`
     counted as (
       update mailbox set refusals = refusals + 1 where identity_id = ${identity.id}::uuid and exists (select from fence)
         and refused_at > ${at}::timestamptz - ${refusalWindow}::interval
@@ -136,28 +138,33 @@ export const refuse = Effect.fnUntraced(function* (
         and (m.refused_at is null or m.refused_at <= ${at}::timestamptz - ${refusalWindow}::interval)
       returning before.refusals as earlier
     ),
-    ${raiseForIdentity(sql, "opened", { eventId, type: "email.refused", org: identity.orgId, identity, data, at })}
-    select exists (select from fence) as owned, (select count(*) from queued)::int as queued`
-  return row?.owned === true ? { value: { queued: row.queued } } : undefined
+    ${raise(write, "opened", "email.refused", {
+      reason: refusal.reason,
+      from: refusal.from,
+      // The message at hand and those turned away since the Event before.
+      count: sql`opened.earlier + 1`,
+    })}`,
+    { raises: true },
+  )
 })
 
 /** Removes one message; its UID is never given again. */
-export const remove = Effect.fnUntraced(function* (
-  sql: Sql,
-  identity: Owned,
-  fence: Statement.Fragment,
-  messageId: string,
-): Effect.fn.Return<Written<void> | undefined, SqlError.SqlError | NotFound> {
-  const [row] = yield* sql<{ owned: boolean; gone: boolean }>`
-    with ${fence},
+const remove = Effect.fnUntraced(function* (
+  write: Write,
+  { message_id }: { readonly org_id: string; readonly message_id: string },
+) {
+  const { sql, identity } = write
+  const row = yield* commit<{ gone: boolean }>(
+    write,
+    sql`
     gone as (
-      delete from message where id = ${messageId} and identity_id = ${identity.id} and exists (select from fence) returning id, size
+      delete from message where id = ${message_id} and identity_id = ${identity.id} and exists (select from fence) returning id, size
     ),
     contents as (delete from message_content c using gone where c.message_id = gone.id),
-    box as (update mailbox set bytes_used = bytes_used - gone.size from gone where identity_id = ${identity.id})
-    select exists (select from fence) as owned, exists (select from gone) as gone`
-  if (row?.owned === true && !row.gone) return yield* new NotFound({ detail: "There is no such message." })
-  return committed(row, undefined)
+    box as (update mailbox set bytes_used = bytes_used - gone.size from gone where identity_id = ${identity.id})`,
+    { columns: sql`exists (select from gone) as gone` },
+  )
+  if (!row.gone) return yield* new NotFound({ detail: "There is no such message." })
 })
 
 /** Whether the Mailbox has a message newer than this one (its public id), or any at all. */

@@ -2,7 +2,7 @@
  * The bodies of messages. Small ones travel with the message to its actor; a large one is stored by the gateway
  * beforehand, so that it does not cross processes, and counts only once its message's commit claims it.
  */
-import type { Content } from "@svc/domain/identity/IdentityProtocol"
+import type { Content } from "@svc/domain/mail/MailboxProtocol"
 import type { Statement } from "effect/sql"
 import type { Sql } from "../store/Database.ts"
 

@@ -3,12 +3,8 @@
  * statement, and whoever looks finds those that have not run out. (The design had an actor keep them in memory. Rows
  * need no hand-over when a process dies, are one indexed select for a gateway, and make `connected` a column.)
  */
-import { makeUuidV7 } from "@svc/domain/Ids"
 import { Clock, Context, Effect, Layer } from "effect"
-import type { SqlError, Statement } from "effect/sql"
-import { raiseForIdentity } from "../events/Raise.ts"
-import { committed, type Owned, type Written } from "../identity/Ownership.ts"
-import { orUnavailable, type Sql, Writes } from "../store/Database.ts"
+import { orUnavailable, Writes } from "../store/Database.ts"
 
 /** A lease is renewed three times before it runs out. */
 export const leaseMillis = 45_000
@@ -100,30 +96,3 @@ export class TunnelLinks extends Context.Service<TunnelLinks, Effect.Success<typ
 ) {
   static readonly layer = Layer.effect(TunnelLinks, make)
 }
-
-/** Notes whether the Identity is connected; a change raises its Event. Only its actor does, so each change is told once. */
-export const noteChange = Effect.fnUntraced(function* (
-  sql: Sql,
-  identity: Owned,
-  fence: Statement.Fragment,
-  at: Date,
-): Effect.fn.Return<Written<number> | undefined, SqlError.SqlError> {
-  const links = yield* sql`select 1 from tunnel_link where identity_id = ${identity.id} and lease_until > now() limit 1`
-  const connected = links.length > 0
-  const eventId = yield* makeUuidV7
-  const [row] = yield* sql<{ owned: boolean; queued: number }>`
-    with ${fence}, changed as (
-      update identity set tunnel_connected = ${connected}
-      where id = ${identity.id} and tunnel_connected <> ${connected} and exists (select from fence) returning id
-    ),
-    ${raiseForIdentity(sql, "changed", {
-      eventId,
-      type: connected ? "tunnel.connected" : "tunnel.disconnected",
-      org: identity.orgId,
-      identity,
-      data: {},
-      at,
-    })}
-    select exists (select from fence) as owned, (select count(*) from queued)::int as queued`
-  return committed(row, row?.queued ?? 0)
-})

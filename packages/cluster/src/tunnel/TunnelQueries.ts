@@ -4,7 +4,7 @@ import { defaultSettings, TunnelSettings } from "@svc/domain/tunnel/Tunnel"
 import { Context, Effect, Layer, Schema } from "effect"
 import { Sealing } from "../sealing/Sealing.ts"
 import { orUnavailable, Reads } from "../store/Database.ts"
-import { passwordPlace } from "./TunnelSettings.ts"
+import { passwordPlace } from "./Tunnels.ts"
 
 /** A link that some edge holds. */
 export interface Holder {

@@ -4,14 +4,17 @@
  * record is only taken from the holder of the lease. That lease is also the fence, so the actors of a process lease and
  * record in statements they share.
  */
-import { makeUuidV7, toPublic as publicId } from "@svc/domain/Ids"
+import { toPublic as publicId } from "@svc/domain/Ids"
 import { attemptsInAll, nextAttemptAt } from "@svc/domain/webhooks/RetrySchedule"
 import { Attempt } from "@svc/domain/webhooks/Webhook"
 import { Context, Effect, Layer, Schema } from "effect"
-import { raiseForIdentity } from "../events/Raise.ts"
+import { system } from "@svc/domain/account/By"
+import type { Statement } from "effect/sql"
+import { raise } from "../events/Raise.ts"
 import * as Batched from "../store/Batched.ts"
 import { type Sql, Writes } from "../store/Database.ts"
 import { Timing } from "../Timing.ts"
+import type { Backlog } from "../work/Source.ts"
 
 /** Attempts of one Webhook under way at once; retries have places of their own, so they never hold first attempts back. */
 export const placesPerWebhook = { first: 4, retry: 4 }
@@ -30,6 +33,8 @@ const Leased = Schema.Struct({
   event_type: Schema.String,
   event_data: Schema.Record(Schema.String, Schema.Unknown),
   event_created_at: Schema.Date,
+  /** The signing secret that is current. */
+  secret_id: Schema.NullOr(Schema.String),
 })
 export type Leased = typeof Leased.Type
 const decodeLeased = Schema.decodeUnknownEffect(Schema.Array(Leased))
@@ -51,6 +56,10 @@ interface Wanted {
   readonly taken: Taken
   readonly now: Date
 }
+
+const currentSecret = (sql: Sql, identityId: Statement.Fragment) => sql`(
+  select s.id from signing_secret s where s.identity_id = ${identityId} and s.retires_at is null
+  order by s.created_at desc limit 1) as secret_id`
 
 /** Leases what is due and has a place: first attempts in the order of their Events, then retries by due time. */
 const lease = (sql: Sql) => (wanted: ReadonlyArray<Wanted>) => {
@@ -83,7 +92,7 @@ const lease = (sql: Sql) => (wanted: ReadonlyArray<Wanted>) => {
       from due where d.id = due.id and d.attempt_started_at is null
       returning d.id, d.webhook_id, d.identity_id, d.event_id, d.event_type, d.replay, d.attempts, due.first, due.now as started_at
     )
-    select l.*, w.url, e.data as event_data, e.created_at as event_created_at
+    select l.*, w.url, e.data as event_data, e.created_at as event_created_at, ${currentSecret(sql, sql`l.identity_id`)}
     from leased l join webhook w on w.id = l.webhook_id join event e on e.id = l.event_id
     order by l.id`.pipe(
     Effect.flatMap((rows) => Effect.orDie(decodeLeased(rows))),
@@ -94,13 +103,28 @@ const lease = (sql: Sql) => (wanted: ReadonlyArray<Wanted>) => {
   )
 }
 
+/** Deliveries that wait for an attempt: those of a disabled Webhook get none, though one under way is still to be recorded. */
+const waiting = (sql: Sql) => sql`(d.attempt_started_at is not null or w.status = 'active')`
+
 /** When the next delivery of each Identity is due; null when none waits. Leased ones count by the end of their lease. */
 const nextDue = (sql: Sql) => (identityIds: ReadonlyArray<string>) =>
   sql<{ asked: number; due: Date | null }>`
-    select n::int as asked, (select min(next_attempt_at) from delivery d where d.identity_id = asked.identity_id) as due
+    select n::int as asked, (
+      select min(d.next_attempt_at) from delivery d join webhook w on w.id = d.webhook_id
+      where d.identity_id = asked.identity_id and ${waiting(sql)}) as due
     from unnest(${identityIds}::uuid[]) with ordinality as asked (identity_id, n)`.pipe(
     Effect.map(Batched.inOrder(identityIds)),
     Effect.map((rows) => rows.map((row) => row?.due ?? null)),
+  )
+
+export const overdue: Backlog["overdue"] = (sql, late, atMost) =>
+  Effect.map(
+    sql<{ canonical: string }>`
+      select i.canonical from (
+        select d.identity_id, min(d.next_attempt_at) as due from delivery d join webhook w on w.id = d.webhook_id
+        where d.next_attempt_at <= ${late} and ${waiting(sql)} group by d.identity_id order by due limit ${atMost}
+      ) d join identity i on i.id = d.identity_id order by d.due`,
+    (rows) => rows.map(({ canonical }) => canonical),
   )
 
 /** An attempt that ended, and what follows by the table of waits. */
@@ -157,27 +181,19 @@ interface Owner {
 /** After the seventh failure the delivery has failed and `webhook.failed` is raised, though not for its own Webhook. */
 const recordFailure = Effect.fnUntraced(function* (sql: Sql, identity: Owner, ended: Ended, now: Date) {
   const { delivery, attempt } = ended
-  yield* sql`with ${recorded(sql, [ended])}, ${raiseForIdentity(
-    sql,
-    "recorded",
-    {
-      eventId: yield* makeUuidV7,
-      type: "webhook.failed",
-      org: identity.orgId,
-      identity,
-      data: {
-        webhook_id: publicId("wh_", delivery.webhook_id),
-        delivery_id: publicId("dlv_", delivery.id),
-        event_id: publicId("evt_", delivery.event_id),
-        event_type: delivery.event_type,
-        attempts: attemptsInAll,
-        status_code: attempt.status_code,
-        error: attempt.error,
-      },
-      at: now,
-    },
-    delivery.webhook_id,
-  )} select 1 from recorded`
+  const write = { sql, identity, at: now, by: system }
+  const data = {
+    webhook_id: publicId("wh_", delivery.webhook_id),
+    delivery_id: publicId("dlv_", delivery.id),
+    event_id: publicId("evt_", delivery.event_id),
+    event_type: delivery.event_type,
+    attempts: attemptsInAll,
+    status_code: attempt.status_code,
+    error: attempt.error,
+  }
+  yield* sql`
+    with ${recorded(sql, [ended])}, ${raise(write, "recorded", "webhook.failed", data, { except: delivery.webhook_id })}
+    select 1 from recorded`
 })
 
 /** Attempts whose process died: their leases have run out. They count as attempts, since the target may have seen them. */
@@ -185,7 +201,7 @@ const abandoned = (sql: Sql, identityId: string, now: Date) =>
   sql`
     select d.id, d.webhook_id, d.identity_id, d.event_id, d.event_type, d.replay, d.attempts, w.url,
            d.status = 'queued' as first, d.attempt_started_at as started_at,
-           e.data as event_data, e.created_at as event_created_at
+           e.data as event_data, e.created_at as event_created_at, ${currentSecret(sql, sql`d.identity_id`)}
     from delivery d join webhook w on w.id = d.webhook_id join event e on e.id = d.event_id
     where d.identity_id = ${identityId} and d.attempt_started_at is not null and d.next_attempt_at <= ${now}
     limit 100`.pipe(Effect.flatMap((rows) => Effect.orDie(decodeLeased(rows))))

@@ -1,46 +1,34 @@
 /**
- * The delivery queue of one Identity, driven by its actor: leases what is due, signs and posts it, records the
- * outcome. A target that hangs holds only the places of its own Webhook.
+ * The delivery queue of one Identity as work of its actor: leases what is due, signs and posts it, records the outcome.
+ * A target that hangs holds only the places of its own Webhook.
  */
 import { makeUuidV7, toPublic } from "@svc/domain/Ids"
-import { Clock, Effect, FiberSet, Redacted, type Scope } from "effect"
-import type { SqlError } from "effect/sql"
-import type { Owned } from "../identity/Ownership.ts"
+import { Clock, Effect, FiberSet, Redacted } from "effect"
+import type { OwnIdentity } from "../actor/Write.ts"
 import { GuardedClient } from "../net/GuardedClient.ts"
 import { Sealing } from "../sealing/Sealing.ts"
 import { Writes } from "../store/Database.ts"
 import { Timing } from "../Timing.ts"
-import { Deliveries, type Leased, type Outcome } from "./Deliveries.ts"
+import type { Source } from "../work/Source.ts"
+import { Deliveries, type Leased, type Outcome, overdue } from "./Deliveries.ts"
 import { signedHeaders } from "./Signature.ts"
 import { type SigningSecret, signingSecrets } from "./SigningSecrets.ts"
 
-export interface DeliveryQueue {
-  /**
-   * Starts every attempt that is due and has a place, and answers how many. `changed` runs when a place is free again
-   * and when the last attempt is recorded.
-   */
-  readonly dispatch: (identity: Owned, changed: Effect.Effect<void>) => Effect.Effect<number, SqlError.SqlError>
-  /** When the next waiting delivery is due, leases of other attempts included. */
-  readonly nextDue: (identity: Owned) => Effect.Effect<Date | null, SqlError.SqlError>
-  /** Whether an attempt is not recorded yet. */
-  readonly isBusy: () => boolean
-  /** The signing secrets were changed. */
-  readonly secretsChanged: Effect.Effect<void>
-  /** Waits for the attempts under way, though not as long as a target may take. */
-  readonly settle: Effect.Effect<void>
-}
-
 const now = Effect.map(Clock.currentTimeMillis, (millis) => new Date(millis))
 
-export const make: Effect.Effect<DeliveryQueue, never, Deliveries | Writes | GuardedClient | Sealing | Scope.Scope> =
-  Effect.gen(function* () {
+export type Needs = Deliveries | Writes | GuardedClient | Sealing
+
+export const source: Source<OwnIdentity, Needs, unknown> = {
+  name: "deliveries",
+  overdue,
+  make: Effect.fnUntraced(function* () {
     const sql = yield* Writes
     const deliveries = yield* Deliveries
     const client = yield* GuardedClient
     const sealing = yield* Sealing
     const attempts = yield* FiberSet.make<void, unknown>()
     let underWay = 0
-    let known: ReadonlyArray<SigningSecret> | undefined
+    let known: { readonly current: string | null; readonly secrets: ReadonlyArray<SigningSecret> } | undefined
     const taken = new Map<string, { first: number; retry: number }>()
 
     const occupy = (delivery: Leased, change: 1 | -1) => {
@@ -51,7 +39,7 @@ export const make: Effect.Effect<DeliveryQueue, never, Deliveries | Writes | Gua
     }
 
     const post = Effect.fnUntraced(function* (
-      identity: Owned,
+      identity: OwnIdentity,
       delivery: Leased,
       secrets: ReadonlyArray<Redacted.Redacted<string>>,
     ) {
@@ -74,12 +62,12 @@ export const make: Effect.Effect<DeliveryQueue, never, Deliveries | Writes | Gua
       return yield* client.post(delivery.url, { headers: { ...headers, "content-type": "application/json" }, body })
     })
 
-    const record = (identity: Owned, delivery: Leased, outcome: Outcome) =>
+    const record = (identity: OwnIdentity, delivery: Leased, outcome: Outcome) =>
       Effect.uninterruptible(Effect.flatMap(now, (at) => deliveries.record(identity, delivery, outcome, at)))
 
     /** One attempt from lease to record. An attempt that is cut short counts: its target may have seen it. */
     const attempt = (
-      identity: Owned,
+      identity: OwnIdentity,
       delivery: Leased,
       secrets: ReadonlyArray<Redacted.Redacted<string>>,
       freed: Effect.Effect<void>,
@@ -97,28 +85,32 @@ export const make: Effect.Effect<DeliveryQueue, never, Deliveries | Writes | Gua
         Effect.flatMap((outcome) => record(identity, delivery, outcome)),
       )
 
-    /** Records attempts whose process died: their leases have run out. */
-    const reclaim = (identity: Owned, at: Date) =>
+    /** Records attempts whose process died: their leases have run out. Answers whether there were any. */
+    const reclaim = (identity: OwnIdentity, at: Date) =>
       Effect.flatMap(deliveries.abandoned(identity.id, at), (left) =>
-        Effect.forEach(left, (delivery) => record(identity, delivery, interrupted(delivery, at)), { discard: true }),
+        Effect.as(
+          Effect.forEach(left, (delivery) => record(identity, delivery, interrupted(delivery, at)), { discard: true }),
+          left.length > 0,
+        ),
       )
 
-    /** Only the actor changes its secrets, so they are read once. */
-    const secretsOf = (identity: Owned, at: Date) =>
+    /** Read again once another one is current; a retired one stops by the clock. */
+    const secretsOf = (identity: OwnIdentity, current: string | null, at: Date) =>
       Effect.map(
-        known === undefined
-          ? Effect.tap(Effect.provideService(signingSecrets(sql, identity, at), Sealing, sealing), (found) =>
-              Effect.sync(() => (known = found)),
-            )
-          : Effect.succeed(known),
+        known === undefined || known.current !== current
+          ? Effect.map(signingSecrets(sql, sealing, identity, at), (secrets) => {
+              known = { current, secrets }
+              return secrets
+            })
+          : Effect.succeed(known.secrets),
         (found) => found.filter(({ retiresAt }) => retiresAt === null || retiresAt > at).map(({ secret }) => secret),
       )
 
-    const dispatch: DeliveryQueue["dispatch"] = Effect.fnUntraced(function* (identity, changed) {
+    const dispatch = Effect.fnUntraced(function* (identity: OwnIdentity, changed: Effect.Effect<void>) {
       const at = yield* now
       const leased = yield* deliveries.lease({ identityId: identity.id, taken: new Map(taken), now: at })
-      if (leased.length === 0) return yield* Effect.as(reclaim(identity, at), 0)
-      const secrets = yield* secretsOf(identity, at)
+      if (leased.length === 0) return yield* reclaim(identity, at)
+      const secrets = yield* secretsOf(identity, leased[0]!.secret_id, at)
       for (const delivery of leased) {
         occupy(delivery, 1)
         underWay++
@@ -133,17 +125,17 @@ export const make: Effect.Effect<DeliveryQueue, never, Deliveries | Writes | Gua
           FiberSet.run(attempts),
         )
       }
-      return leased.length
+      return true
     })
 
     return {
       dispatch,
       nextDue: (identity) => deliveries.nextDue(identity.id),
-      settle: Effect.asVoid(Effect.timeoutOption(FiberSet.awaitEmpty(attempts), Timing.settle)),
       isBusy: () => underWay > 0,
-      secretsChanged: Effect.sync(() => (known = undefined)),
+      settle: Effect.asVoid(Effect.timeoutOption(FiberSet.awaitEmpty(attempts), Timing.settle)),
     }
-  })
+  }),
+}
 
 const interrupted = (delivery: Leased, at: Date): Outcome => ({
   durationMs: Math.max(0, at.getTime() - delivery.started_at.getTime()),

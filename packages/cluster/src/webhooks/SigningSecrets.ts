@@ -2,22 +2,22 @@
  * The HMAC secrets of an Identity, sealed under its Org's key. One is current; after a rotation the former one signs
  * too until it retires (decisions.md "Resources").
  */
+import { makeUuidV7 } from "@svc/domain/Ids"
 import { Effect, Redacted } from "effect"
-import { type DataKey, Sealing } from "../sealing/Sealing.ts"
+import type { Statement } from "effect/sql"
+import { commit, type OwnIdentity, type Write } from "../actor/Write.ts"
+import type { Place, Sealing } from "../sealing/Sealing.ts"
 import type { Sql } from "../store/Database.ts"
 import { newSecret } from "./Signature.ts"
 
-interface Holder {
-  readonly id: string
-  readonly orgId: string
-  readonly dataKey: DataKey
-}
+/** Both secrets sign for this long after a rotation (decisions.md "Resources"). */
+const overlapMillis = 24 * 60 * 60_000
 
-const place = (holder: Holder, secretId: string) => ({
+const place = (identity: OwnIdentity, secretId: string): Place => ({
   table: "signing_secret",
   column: "sealed",
-  row: `${holder.id}/${secretId}`,
-  org: holder.orgId,
+  row: `${identity.id}/${secretId}`,
+  org: identity.orgId,
 })
 
 export interface SigningSecret {
@@ -28,25 +28,64 @@ export interface SigningSecret {
 }
 
 /** Every secret that signs now, newest first. */
-export const signingSecrets = Effect.fnUntraced(function* (sql: Sql, holder: Holder, now: Date) {
-  const sealing = yield* Sealing
+export const signingSecrets = Effect.fnUntraced(function* (
+  sql: Sql,
+  sealing: Sealing["Service"],
+  identity: OwnIdentity,
+  now: Date,
+) {
   const rows = yield* sql<{ id: string; sealed: Uint8Array; retires_at: Date | null }>`
     select id, sealed, retires_at from signing_secret
-    where identity_id = ${holder.id} and (retires_at is null or retires_at > ${now})
+    where identity_id = ${identity.id} and (retires_at is null or retires_at > ${now})
     order by created_at desc`
   return yield* Effect.forEach(rows, (row) =>
-    Effect.map(sealing.open(holder.dataKey, place(holder, row.id), row.sealed), (bytes) => ({
+    Effect.map(sealing.open(identity.dataKey, place(identity, row.id), row.sealed), (bytes) => ({
       id: row.id,
       secret: Redacted.make(new TextDecoder().decode(bytes)),
       retiresAt: row.retires_at,
     })),
-  ).pipe(Effect.orDie)
+  ).pipe(Effect.catchTag("CannotOpen", Effect.die))
 })
 
-/** A new secret and its sealed row. */
-export const mintSecret = Effect.fnUntraced(function* (holder: Holder, id: string) {
-  const sealing = yield* Sealing
-  const secret = newSecret()
-  const sealed = yield* sealing.seal(holder.dataKey, place(holder, id), new TextEncoder().encode(secret))
-  return { id, secret, sealed }
+/** A new secret, and the CTE `secret` of its sealed row. */
+const mint = Effect.fnUntraced(function* ({ sql, identity, at }: Write, sealing: Sealing["Service"], id: string) {
+  const text = newSecret()
+  const sealed = yield* sealing.seal(identity.dataKey, place(identity, id), new TextEncoder().encode(text))
+  const row: Statement.Fragment = sql`secret as (
+    insert into signing_secret (identity_id, id, sealed, created_at)
+    select ${identity.id}::uuid, ${id}::uuid, ${sealed}::bytea, ${at}::timestamptz from fence
+  )`
+  return { text, row }
+}, Effect.orDie)
+
+/** The secret that is current, or a first one with the CTE that keeps it (`minted`). */
+export const currentOrNew = Effect.fnUntraced(function* (write: Write, sealing: Sealing["Service"]) {
+  const [current] = yield* signingSecrets(write.sql, sealing, write.identity, write.at)
+  if (current !== undefined) return { text: Redacted.value(current.secret), minted: undefined }
+  const { text, row } = yield* mint(write, sealing, yield* makeUuidV7)
+  return { text, minted: row }
+})
+
+/** A new signing secret; the former one signs on for a day. The same command again answers the same secret. */
+export const rotate = Effect.fnUntraced(function* (write: Write, secretId: string, sealing: Sealing["Service"]) {
+  const { sql, identity, at } = write
+  const valid = yield* signingSecrets(sql, sealing, identity, at)
+  const made = valid.find(({ id }) => id === secretId)
+  if (made !== undefined) {
+    const until = valid.find(({ id }) => id !== secretId)?.retiresAt ?? null
+    return { signing_secret: Redacted.value(made.secret), previous_valid_until: until }
+  }
+  const retiring = valid.some(({ retiresAt }) => retiresAt === null)
+  const until = new Date(at.getTime() + overlapMillis)
+  const { text, row } = yield* mint(write, sealing, secretId)
+  yield* commit(
+    write,
+    sql`
+    retiring as (
+      update signing_secret set retires_at = ${until}
+      where identity_id = ${identity.id} and retires_at is null and exists (select from fence)
+    ),
+    ${row}`,
+  )
+  return { signing_secret: text, previous_valid_until: retiring ? until : null }
 })

@@ -5,7 +5,8 @@
 import { Schema } from "effect"
 import { ClusterSchema, Entity } from "effect/cluster"
 import { Rpc, RpcGroup } from "effect/rpc"
-import { NotFound, Unavailable } from "../problems/Problem.ts"
+import { failures } from "../actor/Protocol.ts"
+import { NotFound } from "../problems/Problem.ts"
 import { Uuid } from "./Account.ts"
 
 /** A policy of calls per minute; the actor knows its quota. */
@@ -33,23 +34,23 @@ export const LeaseTransfer = Rpc.make("LeaseTransfer", {
     /** Milliseconds until the lease, or the day, ends. */
     ends_in: Schema.Int,
   }),
-  error: Unavailable,
+  error: failures(),
 }).annotate(ClusterSchema.Uninterruptible, "server")
 
 /** Begins the deletion: from its commit on every credential is refused. */
 export const Delete = Rpc.make("Delete", {
   success: Schema.Struct({ requested_at: Schema.Date, identities: Schema.Int }),
-  error: Schema.Union([NotFound, Unavailable]),
+  error: failures(NotFound),
 }).annotate(ClusterSchema.Uninterruptible, "server")
 
 /** `identity_id` null is the whole Org. */
 export const Export = Rpc.make("Export", {
   payload: { export_id: Uuid, identity_id: Schema.NullOr(Uuid), handle: Schema.NullOr(Schema.String) },
-  error: Schema.Union([NotFound, Unavailable]),
+  error: failures(NotFound),
 }).annotate(ClusterSchema.Uninterruptible, "server")
 
 /** Goes on with what is due: the deletion, exports. */
-export const Work = Rpc.make("Work", { error: Unavailable }).annotate(ClusterSchema.InterruptOnTermination, true)
+export const Work = Rpc.make("Work", { error: failures() }).annotate(ClusterSchema.InterruptOnTermination, true)
 
 export const OrgActor = Entity.fromRpcGroup(
   "Org",

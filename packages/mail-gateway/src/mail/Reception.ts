@@ -3,7 +3,7 @@
  * actor is woken for a name that does not exist), and to take a message (the Identity's actor; durable when it answers).
  */
 import type { Header, OriginVerdict, ParsedMail } from "@svc/domain/mail/Message"
-import type { ReceivedMail } from "@svc/domain/identity/IdentityProtocol"
+import type { ReceivedMail } from "@svc/domain/mail/MailboxProtocol"
 import { makeUuidV7 } from "@svc/domain/Ids"
 import { ask } from "@svc/cluster/actor/Ask"
 import { Identities } from "@svc/cluster/identity/Identities"

@@ -1,12 +1,15 @@
 /** Role `actors`: a runner of the cluster, and the work that one of its processes does. */
 import * as OrgActor from "@svc/cluster/account/OrgActor"
+import { Orgs } from "@svc/cluster/account/Orgs"
+import * as OrgWork from "@svc/cluster/account/OrgWork"
 import { Identities } from "@svc/cluster/identity/Identities"
 import * as IdentityActor from "@svc/cluster/identity/IdentityActor"
-import * as Overdue from "@svc/cluster/identity/Overdue"
+import * as IdentityWork from "@svc/cluster/identity/IdentityWork"
 import * as SystemMailForwarding from "@svc/cluster/mail/SystemMailForwarding"
 import * as Housekeeping from "@svc/cluster/store/Housekeeping"
 import * as TunnelPorts from "@svc/cluster/tunnel/TunnelPorts"
 import { Deliveries } from "@svc/cluster/webhooks/Deliveries"
+import * as Overdue from "@svc/cluster/work/Overdue"
 import { Layer, Option } from "effect"
 import type { Parts } from "../Serve.ts"
 import type { Settings } from "../Settings.ts"
@@ -15,12 +18,16 @@ import * as Stores from "./Stores.ts"
 export const layer = (settings: Settings, parts: Parts) =>
   Layer.mergeAll(
     IdentityActor.layer({ identityQuota: settings.identityQuota, mailboxBytes: settings.mailboxBytes }),
-    OrgActor.layer(settings.limits).pipe(Layer.provide([Stores.layer, Identities.layer])),
-    Overdue.layer,
+    OrgActor.layer(settings.limits).pipe(Layer.provide(Stores.layer)),
+    Overdue.layer(IdentityWork.watched),
+    Overdue.layer(OrgWork.watched),
     Housekeeping.layer,
     TunnelPorts.layer(settings.tunnelPorts),
     Option.match(settings.postmasterTo, {
       onNone: () => Layer.empty,
       onSome: (to) => SystemMailForwarding.layer({ to }).pipe(Layer.provide(Stores.mailer(settings))),
     }),
-  ).pipe(Layer.provide([parts.provisioningSteps({ tunnelPorts: settings.tunnelPorts }), Deliveries.layer]))
+  ).pipe(
+    Layer.provide([parts.provisioningSteps({ tunnelPorts: settings.tunnelPorts }), Deliveries.layer]),
+    Layer.provide([Identities.layer, Orgs.layer]),
+  )

@@ -1,0 +1,112 @@
+/**
+ * What is in an export: one JSON Lines file per resource in the API's own shapes, and an mbox per Identity. Vault values
+ * are never among them: a session's download adds them as it goes.
+ */
+import { Effect } from "effect"
+import { CardQueries } from "../../card/CardQueries.ts"
+import { EventQueries } from "../../events/EventQueries.ts"
+import { IdentityQueries } from "../../identity/IdentityQueries.ts"
+import { MailSettingsQueries } from "../../mail/MailSettingsQueries.ts"
+import { MessageQueries } from "../../mail/MessageQueries.ts"
+import { Vault } from "../../vault/Vault.ts"
+import { WebhookQueries } from "../../webhooks/WebhookQueries.ts"
+import { ApiKeys } from "../ApiKeys.ts"
+import type { Pieces } from "./Pieces.ts"
+
+/** Whose reading sides an export is made of. */
+export type Needs =
+  | ApiKeys
+  | CardQueries
+  | EventQueries
+  | IdentityQueries
+  | MailSettingsQueries
+  | MessageQueries
+  | Vault
+  | WebhookQueries
+
+const page = 200
+
+/** Writes the members of the whole Org, or of one Identity (`canonical`). */
+export const write = Effect.fnUntraced(function* (org: string, canonical: string | null, pieces: Pieces) {
+  const identities = yield* IdentityQueries
+  const vault = yield* Vault
+  const found = canonical === null ? yield* identities.list(org) : [yield* identities.read(org, canonical)]
+  yield* pieces.lines("identities.jsonl", found)
+  yield* events(org, canonical, pieces)
+  if (canonical === null) {
+    const keys = yield* ApiKeys
+    yield* pieces.lines("api_keys.jsonl", yield* keys.list(org))
+    const secrets = yield* vault.list({ org, identity: null })
+    yield* pieces.lines(
+      "vault.jsonl",
+      secrets.map((secret) => ({ identity: null, ...secret })),
+    )
+  }
+  for (const identity of found) yield* belongings(org, identity, pieces)
+})
+
+const events = Effect.fnUntraced(function* (org: string, canonical: string | null, pieces: Pieces) {
+  const queries = yield* EventQueries
+  let cursor: string | undefined
+  do {
+    const { events: found, next_cursor }: Effect.Success<ReturnType<typeof queries.list>> = yield* queries.list(org, {
+      limit: page,
+      cursor,
+      ...(canonical === null ? {} : { handle: canonical }),
+    })
+    yield* pieces.lines("events.jsonl", found)
+    cursor = next_cursor ?? undefined
+  } while (cursor !== undefined)
+})
+
+const belongings = Effect.fnUntraced(function* (
+  org: string,
+  identity: { readonly id: string; readonly handle: string },
+  pieces: Pieces,
+) {
+  const { id, handle } = identity
+  const cards = yield* CardQueries
+  const settings = yield* MailSettingsQueries
+  const webhooks = yield* WebhookQueries
+  const vault = yield* Vault
+  const tagged = (values: ReadonlyArray<object>) => values.map((value) => ({ identity: handle, ...value }))
+  const card = yield* Effect.option(cards.read(org, handle.replaceAll("-", "").toLowerCase()))
+  if (card._tag === "Some") yield* pieces.lines("cards.jsonl", tagged([card.value.card]))
+  yield* pieces.lines("allowed_recipients.jsonl", tagged(yield* settings.recipients(id)))
+  yield* pieces.lines("webhooks.jsonl", tagged(yield* webhooks.list(id)))
+  yield* pieces.lines("vault.jsonl", tagged(yield* vault.list({ org, identity: id })))
+  yield* mailbox(identity, pieces)
+})
+
+/** `messages.jsonl`, and the originals as mboxrd (RFC 4155, with `From ` lines quoted reversibly). */
+const mailbox = Effect.fnUntraced(function* (
+  identity: { readonly id: string; readonly handle: string },
+  pieces: Pieces,
+) {
+  const messages = yield* MessageQueries
+  const member = `${identity.handle}.mbox`
+  yield* pieces.append(member, new Uint8Array(0))
+  let after: string | undefined
+  while (true) {
+    const found: Effect.Success<ReturnType<typeof messages.oldest>> = yield* messages.oldest(identity.id, after, page)
+    yield* pieces.lines(
+      "messages.jsonl",
+      found.map((message) => ({ identity: identity.handle, ...message })),
+    )
+    for (const message of found) {
+      const raw = yield* messages.raw(identity.id, message.id)
+      const text = Buffer.from(raw)
+        .toString("latin1")
+        .replace(/\r\n/g, "\n")
+        .replace(/^(>*From )/gm, ">$1")
+      const from = `From ${message.from?.address ?? "MAILER-DAEMON"} ${asctime(message.received_at)}\n`
+      yield* pieces.append(member, Buffer.from(`${from}${text}${text.endsWith("\n") ? "" : "\n"}\n`, "latin1"))
+    }
+    if (found.length < page) return
+    after = found.at(-1)!.id
+  }
+})
+
+/** `Sat Nov 21 12:00:00 2026`, in UTC. */
+const asctime = (at: Date) =>
+  at.toUTCString().replace(/^(\w{3}), (\d{2}) (\w{3}) (\d{4}) ([\d:]{8}) GMT$/, "$1 $3 $2 $5 $4")

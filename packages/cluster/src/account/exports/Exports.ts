@@ -1,0 +1,132 @@
+/**
+ * Exports: the data of an Org or of one Identity to take along. The Org's actor collects them ({@link Collecting}) as
+ * sealed pieces; a download opens them into a zip ({@link Archive}).
+ */
+import type { Export } from "@svc/domain/account/OrgApi"
+import { fromPublic, toPublic } from "@svc/domain/Ids"
+import { NotFound } from "@svc/domain/problems/Problem"
+import { Context, Effect, Layer } from "effect"
+import { commit, type Fenced } from "../../actor/Write.ts"
+import { IdentityQueries } from "../../identity/IdentityQueries.ts"
+import { Sealing } from "../../sealing/Sealing.ts"
+import { orUnavailable, Reads } from "../../store/Database.ts"
+import { Timing } from "../../Timing.ts"
+import { Vault } from "../../vault/Vault.ts"
+import * as Archive from "./Archive.ts"
+
+interface Row {
+  readonly id: string
+  readonly handle: string | null
+  readonly status: Export["status"]
+  readonly size: bigint | number | null
+  readonly created_at: Date
+  readonly expires_at: Date
+}
+
+/** Asks for an export; the same command again is the same export. */
+export const begin = (
+  write: Fenced,
+  org: string,
+  request: { readonly export_id: string; readonly identity_id: string | null; readonly handle: string | null },
+) => {
+  const { sql, at } = write
+  return Effect.asVoid(
+    commit(
+      write,
+      sql`asked as (
+        insert into export (id, org_id, identity_id, handle, created_at, expires_at)
+        select ${request.export_id}::uuid, id, ${request.identity_id}::uuid, ${request.handle}::text, ${at}::timestamptz,
+               ${new Date(at.getTime() + Timing.exportMillis)}::timestamptz
+        from org where id = ${org} and status = 'active' and exists (select from fence)
+        on conflict (id) do nothing
+      )`,
+    ),
+  )
+}
+
+const make = Effect.gen(function* () {
+  const sql = yield* Reads
+  const sealing = yield* Sealing
+  const vault = yield* Vault
+  const identities = yield* IdentityQueries
+  const context = yield* Effect.context<Reads | Sealing>()
+
+  /** An Identity Key sees what it could have asked for: exports of its own Identity. */
+  const visible = (org: string, identityId: string | null) =>
+    identityId === null
+      ? sql`org_id = ${org} and expires_at > now()`
+      : sql`org_id = ${org} and identity_id = ${identityId} and expires_at > now()`
+  const columns = sql`id, handle, status, size, created_at, expires_at`
+  const view = (row: Row): Export => {
+    const id = toPublic("exp_", row.id)
+    return {
+      id,
+      status: row.status,
+      identity: row.handle,
+      size: row.size === null ? null : Number(row.size),
+      created_at: row.created_at,
+      expires_at: row.expires_at,
+      download_url: row.status === "ready" ? `/api/exports/${id}/archive` : null,
+    }
+  }
+  const missing = new NotFound({ detail: "There is no such export." })
+
+  const read = Effect.fn("Exports.read")(function* (org: string, identityId: string | null, id: string) {
+    const uuid = fromPublic("exp_", id)
+    const [row] =
+      uuid === undefined
+        ? []
+        : yield* sql<Row>`select ${columns} from export where id = ${uuid} and ${visible(org, identityId)}`
+    if (row === undefined) return yield* missing
+    return { view: view(row), uuid: row.id }
+  }, orUnavailable)
+
+  /** Everything the session's account may take along of the Vault, values included. */
+  const vaultValues = Effect.fnUntraced(function* (org: string) {
+    const owned = yield* identities.list(org)
+    const namespaces = [{ handle: null, identity: null }, ...owned.map(({ id, handle }) => ({ handle, identity: id }))]
+    const lines: Array<string> = []
+    for (const { handle, identity } of namespaces) {
+      for (const { name } of yield* vault.list({ org, identity })) {
+        const secret = yield* Effect.option(vault.value({ org, identity }, name, undefined))
+        if (secret._tag === "Some") lines.push(`${JSON.stringify({ identity: handle, ...secret.value })}\n`)
+      }
+    }
+    return new TextEncoder().encode(lines.join(""))
+  })
+
+  return {
+    list: (org: string, identityId: string | null) =>
+      orUnavailable(
+        Effect.map(sql<Row>`select ${columns} from export where ${visible(org, identityId)} order by id desc`, (rows) =>
+          rows.map(view),
+        ),
+      ),
+    read: (org: string, identityId: string | null, id: string) =>
+      Effect.map(read(org, identityId, id), (found) => found.view),
+
+    /** The zip, made as it is read; `values` adds the Vault's values. */
+    archive: Effect.fn("Exports.archive")(function* (
+      org: string,
+      identityId: string | null,
+      id: string,
+      values: boolean,
+    ) {
+      const found = yield* read(org, identityId, id)
+      if (found.view.status !== "ready") return yield* new NotFound({ detail: "The export is not ready." })
+      const [row] = yield* orUnavailable(sql<{ data_key: Uint8Array }>`select data_key from org where id = ${org}`)
+      const dataKey = yield* Effect.orDie(sealing.openDataKey(org, row!.data_key))
+      const extra =
+        values && found.view.identity === null
+          ? { member: "vault_values.jsonl", bytes: yield* vaultValues(org) }
+          : undefined
+      return yield* Effect.provideContext(Archive.stream(org, found.uuid, dataKey, extra), context)
+    }),
+  }
+})
+
+export class Exports extends Context.Service<Exports, Effect.Success<typeof make>>()(
+  "@svc/cluster/account/exports/Exports",
+) {
+  static readonly layer = Layer.effect(Exports, make)
+}

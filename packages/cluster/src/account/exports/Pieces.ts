@@ -1,0 +1,56 @@
+/** The members of an export as sealed pieces, appended to under the fence of the Org's actor. */
+import { system } from "@svc/domain/account/By"
+import { Effect } from "effect"
+import type { Ownership } from "../../actor/Ownership.ts"
+import { commit } from "../../actor/Write.ts"
+import { type Place, Sealing } from "../../sealing/Sealing.ts"
+import type { OrgState, OwnedOrg } from "../OrgState.ts"
+
+const pieceBytes = 1024 * 1024
+
+export const place = (org: string, id: string, member: string, number: number): Place => ({
+  table: "export_piece",
+  column: "sealed",
+  row: `${id}/${member}/${number}`,
+  org,
+})
+
+/** Appends to the members of one export. */
+export const make = Effect.fnUntraced(function* (ownership: Ownership<OrgState>, org: OwnedOrg, id: string) {
+  const sealing = yield* Sealing
+  const open = new Map<string, { number: number; waiting: Array<Uint8Array>; bytes: number }>()
+  let size = 0
+
+  const flush = Effect.fnUntraced(function* (member: string) {
+    const { number, waiting } = open.get(member)!
+    const sealed = yield* sealing.seal(org.dataKey, place(org.id, id, member, number), Buffer.concat(waiting))
+    yield* ownership.write(system, (write) =>
+      commit(
+        write,
+        write.sql`piece as (
+          insert into export_piece (export_id, member, number, sealed)
+          select ${id}::uuid, ${member}::text, ${number}::int, ${sealed}::bytea from fence)`,
+      ),
+    )
+    open.set(member, { number: number + 1, waiting: [], bytes: 0 })
+  })
+
+  const append = Effect.fnUntraced(function* (member: string, bytes: Uint8Array) {
+    const state = open.get(member) ?? { number: 0, waiting: [], bytes: 0 }
+    open.set(member, state)
+    state.waiting.push(bytes)
+    state.bytes += bytes.length
+    size += bytes.length
+    if (state.bytes >= pieceBytes) yield* flush(member)
+  })
+
+  return {
+    append,
+    lines: (member: string, values: ReadonlyArray<unknown>) =>
+      append(member, new TextEncoder().encode(values.map((value) => `${JSON.stringify(value)}\n`).join(""))),
+    /** Writes what is left; answers the bytes of all members. */
+    finish: Effect.suspend(() => Effect.as(Effect.forEach(open.keys(), flush, { discard: true }), size)),
+  }
+})
+
+export type Pieces = Effect.Success<ReturnType<typeof make>>

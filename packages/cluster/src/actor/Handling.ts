@@ -1,0 +1,94 @@
+/**
+ * How a capability serves its messages to the Identity actor: it answers a record of handlers made with these, each of
+ * which is a writer and what the Identity must be for it. The actor spreads the records of all capabilities.
+ */
+import { type By, byHeader, decodeBy } from "@svc/domain/account/By"
+import type { Moved } from "@svc/domain/actor/Moved"
+import { IdentityNotReady, NotFound, type Unavailable } from "@svc/domain/problems/Problem"
+import type { IdentityStatus } from "@svc/domain/identity/Identity"
+import { Effect } from "effect"
+import type { SqlError } from "effect/sql"
+import type { Ownership } from "./Ownership.ts"
+import type { FenceLost, OwnIdentity, Write } from "./Write.ts"
+
+/** A message as its handler gets it. */
+export interface Request<Payload> {
+  readonly payload: Payload
+  readonly headers: Readonly<Record<string, string>>
+}
+
+/** The Org on whose behalf an Identity is asked. */
+interface Tenant {
+  readonly org_id: string
+}
+
+/** What handlers need to know of the Identity. */
+export interface Standing extends OwnIdentity {
+  readonly status: IdentityStatus
+}
+
+type Refused<E> = Exclude<E, SqlError.SqlError | FenceLost> | Moved | Unavailable
+type Writer<P, A, E> = (write: Write, payload: P) => Effect.Effect<A, E>
+type Handler<P, A, E> = (request: Request<P>) => Effect.Effect<A, E>
+
+export interface Handling {
+  /** A write to an Identity of the asking Org that is ready. */
+  readonly onReady: <P extends Tenant, A, E>(
+    writer: Writer<P, A, E>,
+  ) => Handler<P, A, Refused<E> | NotFound | IdentityNotReady>
+  /** A write to an Identity of the asking Org, whatever its status. */
+  readonly onPresent: <P extends Tenant, A, E>(writer: Writer<P, A, E>) => Handler<P, A, Refused<E> | NotFound>
+  /** A write that comes from outside and names no Org; `refuse` answers where the Identity is not ready. */
+  readonly fromOutside: <P, A, E, R>(
+    writer: Writer<P, A, E>,
+    refuse: (identity: Standing | undefined) => Effect.Effect<A, R>,
+  ) => Handler<P, A, Refused<E> | R>
+}
+
+/** The entries that a handler logs carry who asked, and in which request. */
+const annotated = (by: By) =>
+  Effect.annotateLogs({ request_id: by.requestId, caller: by.kind, credential_id: by.credentialId })
+
+/** The Identity, if it exists and belongs to the asking Org; of another Org it does not exist. */
+export const mine = <S extends Standing>(identity: S | undefined, { org_id }: Tenant): Effect.Effect<S, NotFound> =>
+  identity !== undefined && identity.orgId === org_id
+    ? Effect.succeed(identity)
+    : Effect.fail(new NotFound({ detail: "There is no such Identity." }))
+
+const ready = <S extends Standing>(identity: S): Effect.Effect<S, IdentityNotReady> =>
+  identity.status === "ready"
+    ? Effect.succeed(identity)
+    : Effect.fail(
+        new IdentityNotReady({
+          detail: `The Identity is ${identity.status}.`,
+          agent_hint: identity.status === "provisioning" ? "wait" : "stop",
+        }),
+      )
+
+export const byOf = ({ headers }: Pick<Request<unknown>, "headers">): By => decodeBy(headers[byHeader])
+
+export const make = <S extends Standing>(ownership: Ownership<S | undefined>): Handling => {
+  const write = <P, A, E>(identity: OwnIdentity, request: Request<P>, writer: Writer<P, A, E>) => {
+    const by = byOf(request)
+    return annotated(by)(ownership.write(by, (fenced) => writer({ ...fenced, identity }, request.payload)))
+  }
+  return {
+    onReady: (writer) => (request) =>
+      ownership.state.pipe(
+        Effect.flatMap((identity) => mine(identity, request.payload)),
+        Effect.flatMap(ready),
+        Effect.flatMap((identity) => write(identity, request, writer)),
+      ),
+    onPresent: (writer) => (request) =>
+      ownership.state.pipe(
+        Effect.flatMap((identity) => mine(identity, request.payload)),
+        Effect.flatMap((identity) => write(identity, request, writer)),
+      ),
+    fromOutside:
+      <P, A, E, R>(writer: Writer<P, A, E>, refuse: (identity: Standing | undefined) => Effect.Effect<A, R>) =>
+      (request: Request<P>) =>
+        Effect.flatMap(ownership.state, (identity): Effect.Effect<A, Refused<E> | R> =>
+          identity?.status === "ready" ? write(identity, request, writer) : refuse(identity),
+        ),
+  }
+}

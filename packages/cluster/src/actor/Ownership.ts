@@ -1,0 +1,145 @@
+/**
+ * What an actor knows of its entity, and the proof that it still may write it.
+ *
+ * Activation raises the entity's `epoch`; every write is one statement that names the epoch it was loaded under (CTE
+ * `fence`). When another process has activated the same entity meanwhile, the fence finds no row, the statement changes
+ * nothing, and the caller is told {@link Moved}, so that it asks the present owner. A frozen process that wakes up after
+ * its shards moved can therefore do no harm.
+ */
+import type { By } from "@svc/domain/account/By"
+import { Moved } from "@svc/domain/actor/Moved"
+import type { Unavailable } from "@svc/domain/problems/Problem"
+import { Cause, Clock, Duration, Effect, Exit, Semaphore } from "effect"
+import type { SqlError, Statement } from "effect/sql"
+import { orUnavailable, type Sql, Writes } from "../store/Database.ts"
+import { Timing } from "../Timing.ts"
+import type { Fenced, FenceLost } from "./Write.ts"
+
+export interface Entity<State> {
+  /** The entity type, as the cluster names it. */
+  readonly kind: string
+  readonly id: string
+  /** Reads what the actor keeps in memory; `undefined` in it where the store has no such entity. */
+  readonly load: Effect.Effect<State, SqlError.SqlError>
+  /** A write queued work that is due. */
+  readonly due?: () => void
+  /** Runs after each commit, with the state before it. */
+  readonly committed?: (state: State) => void
+}
+
+type Outcome<E> = Exclude<E, SqlError.SqlError | FenceLost> | Moved | Unavailable
+
+export interface Ownership<State> {
+  /** The loaded state; the first use after an activation or a doubt reads the store. */
+  readonly state: Effect.Effect<State, Moved | Unavailable>
+  /** Runs a write that leaves the state as it is. */
+  readonly write: <A, E>(
+    by: By,
+    run: (write: Fenced, state: State) => Effect.Effect<A, E>,
+  ) => Effect.Effect<A, Outcome<E>>
+  /** Runs a write that makes another state of it; `state` is left out where nothing changed after all. */
+  readonly change: <A, E>(
+    by: By,
+    run: (write: Fenced, state: State) => Effect.Effect<Changed<A, State>, E>,
+  ) => Effect.Effect<A, Outcome<E>>
+}
+
+export interface Changed<A, State> {
+  readonly value: A
+  readonly state?: State
+}
+
+interface Activation<State> {
+  readonly epoch: number
+  readonly state: State
+}
+
+const fenceOf = (sql: Sql, { kind, id }: Pick<Entity<unknown>, "kind" | "id">, epoch: number): Statement.Fragment =>
+  sql`fence as (select 1 from actor where kind = ${kind} and id = ${id} and epoch = ${epoch} for share)`
+
+export const make = Effect.fnUntraced(function* <State>(entity: Entity<State>) {
+  const sql = yield* Writes
+  const due = entity.due ?? (() => {})
+  let activation: Activation<State> | undefined
+  let lostAt: number | undefined
+  const loading = yield* Semaphore.make(1)
+
+  const load = Effect.gen(function* () {
+    // After a lost fence nothing is taken until our lock on the shard must have been confirmed or lost.
+    if (lostAt !== undefined) {
+      const since = (yield* Clock.currentTimeMillis) - lostAt
+      if (since < Duration.toMillis(Timing.shardLockExpiration)) return yield* new Moved()
+    }
+    const [actor] = yield* sql<{ epoch: number }>`
+      insert into actor (kind, id, epoch) values (${entity.kind}, ${entity.id}, 1)
+      on conflict (kind, id) do update set epoch = actor.epoch + 1
+      returning epoch`
+    // A statement of its own: one that waited for a former owner's commit must see that commit.
+    activation = { epoch: actor!.epoch, state: yield* entity.load }
+    lostAt = undefined
+    return activation
+  })
+
+  const loaded = Effect.suspend(() =>
+    activation !== undefined
+      ? Effect.succeed(activation)
+      : loading.withPermits(1)(Effect.suspend(() => (activation !== undefined ? Effect.succeed(activation) : load))),
+  ).pipe(orUnavailable)
+
+  /** Runs the statement under the loaded epoch; after an outcome that is not known, nothing in memory is believed. */
+  const run = <A, E>(
+    by: By,
+    before: Activation<State>,
+    statement: (write: Fenced, state: State) => Effect.Effect<A, E>,
+  ): Effect.Effect<A, Outcome<E>> =>
+    Effect.flatMap(Clock.currentTimeMillis, (now) =>
+      statement({ sql, fence: fenceOf(sql, entity, before.epoch), at: new Date(now), by, due }, before.state),
+    ).pipe(
+      orUnavailable,
+      Effect.onExit((exit) => Effect.sync(() => leavesDoubt(exit) && forget(before))),
+      Effect.catchIf(isFenceLost, () =>
+        Effect.flatMap(Clock.currentTimeMillis, (now) => {
+          lostAt = now
+          return Effect.fail(new Moved())
+        }),
+      ),
+    ) as Effect.Effect<A, Outcome<E>>
+
+  const forget = (before: Activation<State>) => {
+    if (activation?.epoch === before.epoch) activation = undefined
+  }
+
+  const write: Ownership<State>["write"] = (by, statement) =>
+    Effect.uninterruptible(
+      Effect.flatMap(loaded, (before) =>
+        Effect.tap(run(by, before, statement), () => Effect.sync(() => entity.committed?.(before.state))),
+      ),
+    )
+
+  const change: Ownership<State>["change"] = (by, statement) =>
+    Effect.uninterruptible(
+      Effect.flatMap(loaded, (before) =>
+        Effect.map(run(by, before, statement), (changed) => {
+          // Writes that leave the state alone run beside this one; only a later activation may have replaced it.
+          if ("state" in changed && activation?.epoch === before.epoch) {
+            activation = { epoch: before.epoch, state: changed.state as State }
+          }
+          entity.committed?.(before.state)
+          return changed.value
+        }),
+      ),
+    )
+
+  return { state: Effect.map(loaded, ({ state }) => state), write, change } satisfies Ownership<State>
+})
+
+const hasTag = (error: unknown, tag: string) =>
+  typeof error === "object" && error !== null && "_tag" in error && error._tag === tag
+const isFenceLost = (error: unknown): error is FenceLost => hasTag(error, "FenceLost")
+
+/** A refusal is an outcome; a lost fence, a store out of reach, a defect or an interruption may have left anything. */
+const leavesDoubt = (exit: Exit.Exit<unknown, unknown>) =>
+  Exit.isFailure(exit) &&
+  !exit.cause.reasons.every(
+    (reason) => Cause.isFailReason(reason) && !isFenceLost(reason.error) && !hasTag(reason.error, "unavailable"),
+  )

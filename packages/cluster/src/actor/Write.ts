@@ -1,0 +1,69 @@
+/**
+ * A write of an actor: one statement that changes the store only while the actor owns its entity. Whoever writes is
+ * handed a {@link Write} and runs its statement through {@link commit}, which is the one place that asks whether the
+ * fence held.
+ */
+import type { By } from "@svc/domain/account/By"
+import { Effect, Schema } from "effect"
+import type { SqlError, Statement } from "effect/sql"
+import type { DataKey } from "../sealing/Sealing.ts"
+import type { Sql } from "../store/Database.ts"
+
+/** Another process owns the entity: the statement changed nothing. */
+export class FenceLost extends Schema.TaggedError<FenceLost>()("FenceLost", {}) {}
+
+/** What every write is handed, whichever entity it is about. */
+export interface Fenced {
+  readonly sql: Sql
+  /** CTE `fence`: a row, locked for the statement, while the epoch is still the one that was loaded. */
+  readonly fence: Statement.Fragment
+  /** The time of the write. */
+  readonly at: Date
+  /** Who asked for it. */
+  readonly by: By
+  /** The statement queued work that is due now: the actor looks for it once the write is done. */
+  readonly due: () => void
+}
+
+/** The Identity that a write is about. */
+export interface OwnIdentity {
+  readonly id: string
+  readonly handle: string
+  readonly orgId: string
+  /** Opens and seals what the Org keeps secret. */
+  readonly dataKey: DataKey
+}
+
+/** A write about an Identity. */
+export interface Write extends Fenced {
+  readonly identity: OwnIdentity
+}
+
+interface Answer {
+  readonly owned: boolean
+  /** Deliveries that the Events of the statement queued. */
+  readonly queued?: number
+}
+
+/**
+ * Runs `with fence, <ctes> select <columns>` and answers its row. Each CTE does nothing unless `fence` has a row; when it
+ * has none the statement fails with {@link FenceLost}. Where it raises an Event for an Identity, `raises` tells the actor
+ * of the deliveries that this queued.
+ */
+export const commit = <Row extends object = object>(
+  { sql, fence, due }: Pick<Fenced, "sql" | "fence" | "due">,
+  ctes: Statement.Fragment,
+  select: { readonly columns?: Statement.Fragment; readonly raises?: boolean } = {},
+): Effect.Effect<Row, SqlError.SqlError | FenceLost> =>
+  Effect.flatMap(
+    sql<Row & Answer>`
+      with ${fence}, ${ctes}
+      select exists (select from fence) as owned
+        ${select.raises === true ? sql`, (select count(*) from queued)::int as queued` : sql``}
+        ${select.columns === undefined ? sql`` : sql`, ${select.columns}`}`,
+    ([row]): Effect.Effect<Row, FenceLost> => {
+      if (row?.owned !== true) return Effect.fail(new FenceLost())
+      if (row.queued !== undefined && row.queued > 0) due()
+      return Effect.succeed(row)
+    },
+  )

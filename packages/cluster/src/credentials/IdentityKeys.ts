@@ -1,0 +1,84 @@
+/** The Identity Keys of an Identity: its first one, minted by the saga; new ones in place of it; their end. */
+import { makeUuidV7 } from "@svc/domain/Ids"
+import { Effect } from "effect"
+import type { Handling } from "../actor/Handling.ts"
+import { commit, type Write } from "../actor/Write.ts"
+import type { Step, StepSubject } from "../saga/Step.ts"
+import type { Sealing } from "../sealing/Sealing.ts"
+import { Timing } from "../Timing.ts"
+import { mintKey, revokeKeys } from "./Minting.ts"
+import { newIdentityKey, newImapPassword } from "./ShowOnce.ts"
+
+const forOrg = ({ sql, identity, at, by }: StepSubject) => ({ sql, org: identity.orgId, at, by })
+const shownUntil = (at: Date) => new Date(at.getTime() + Timing.showOnceMillis)
+
+/** The last step: with its commit the Identity is ready, and both secrets can be fetched for a while. */
+export const provision = (sealing: Sealing["Service"]): Step =>
+  Effect.fnUntraced(function* (subject) {
+    const { sql, identity, at } = subject
+    const { minted, sealed } = yield* newIdentityKey(sealing, identity)
+    const key = { id: yield* makeUuidV7, name: identity.handle, minted, identity }
+    return {
+      rows: sql`
+        absent as (
+          select 1 from fence
+          where not exists (select from api_key where identity_id = ${identity.id}::uuid and revoked_at is null)
+        ),
+        ${mintKey(forOrg(subject), sql`absent`, key)},
+        shown as (
+          insert into show_once (identity_id, key_id, identity_key, expires_at)
+          select identity_id, id, ${sealed}::bytea, ${shownUntil(at)}::timestamptz from minted
+          on conflict (identity_id) do update
+          set key_id = excluded.key_id, identity_key = excluded.identity_key, expires_at = excluded.expires_at
+        )`,
+    }
+  })
+
+const allOf = (sql: StepSubject["sql"], identityId: string) =>
+  sql`identity_id = ${identityId}::uuid and exists (select from fence)`
+
+/** Every key stops working, and what was not received is forgotten. */
+export const teardown: Step = (subject) => {
+  const { sql, identity } = subject
+  return Effect.succeed({
+    rows: sql`
+      ${revokeKeys(forOrg(subject), allOf(sql, identity.id))},
+      forgotten as (delete from show_once where ${allOf(sql, identity.id)})`,
+  })
+}
+
+export const handlers = ({ onReady, onPresent }: Handling, sealing: Sealing["Service"]) => ({
+  RotateKey: onReady((write: Write, _: { readonly org_id: string }) => rotate(write, sealing)),
+  Acknowledge: onPresent((write: Write, _: { readonly org_id: string }) => acknowledge(write)),
+})
+
+/** New credentials: the present Identity Key and IMAP password stop working in the same commit. */
+const rotate = Effect.fnUntraced(function* (write: Write, sealing: Sealing["Service"]) {
+  const { sql, identity, at } = write
+  const { minted, sealed } = yield* newIdentityKey(sealing, identity)
+  const imap = yield* newImapPassword(sealing, identity)
+  const key = { id: yield* makeUuidV7, name: identity.handle, minted, identity }
+  yield* commit(
+    write,
+    sql`
+    ${revokeKeys(forOrg(write), allOf(sql, identity.id))},
+    ${mintKey(forOrg(write), sql`fence`, key)},
+    box as (update mailbox set imap_verifier = ${imap.verifier}::bytea where ${allOf(sql, identity.id)}),
+    shown as (
+      insert into show_once (identity_id, key_id, identity_key, imap_password, expires_at)
+      select identity_id, id, ${sealed}::bytea, ${imap.password}::bytea, ${shownUntil(at)}::timestamptz from minted
+      on conflict (identity_id) do update
+      set key_id = excluded.key_id, identity_key = excluded.identity_key,
+          imap_password = excluded.imap_password, expires_at = excluded.expires_at
+    )`,
+  )
+})
+
+/** Forgets what was received. Before `ready` nothing was shown yet, and there is nothing to forget but the parts to come. */
+const acknowledge = (write: Write) =>
+  commit(
+    write,
+    write.sql`forgotten as (
+      delete from show_once where identity_id = ${write.identity.id} and exists (select from fence)
+        and exists (select from identity where id = ${write.identity.id} and status = 'ready'))`,
+  ).pipe(Effect.asVoid)

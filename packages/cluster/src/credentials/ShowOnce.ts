@@ -1,0 +1,48 @@
+/**
+ * The show-once secrets of an Identity (its Identity Key and IMAP password), sealed until they were received
+ * (interface.md "Show-once secrets"), and the IMAP password's verifier, which stays.
+ */
+import { createHash } from "node:crypto"
+import { Effect } from "effect"
+import type { OwnIdentity } from "../actor/Write.ts"
+import type { Place, Sealing } from "../sealing/Sealing.ts"
+import { mint, mintPassword } from "./Minting.ts"
+
+type Owner = Pick<OwnIdentity, "id" | "orgId">
+
+export const identityKeyPlace = ({ id, orgId }: Owner): Place => ({
+  table: "show_once",
+  column: "identity_key",
+  row: id,
+  org: orgId,
+})
+export const imapPasswordPlace = ({ id, orgId }: Owner): Place => ({
+  table: "show_once",
+  column: "imap_password",
+  row: id,
+  org: orgId,
+})
+export const imapVerifierPlace = ({ id, orgId }: Owner): Place => ({
+  table: "mailbox",
+  column: "imap_verifier",
+  row: id,
+  org: orgId,
+})
+
+const encode = (text: string) => new TextEncoder().encode(text)
+
+/** A new IMAP password: what the Mailbox compares with, and the password until it was received. */
+export const newImapPassword = Effect.fnUntraced(function* (sealing: Sealing["Service"], identity: OwnIdentity) {
+  const password = mintPassword()
+  const verifier = createHash("sha256").update(password).digest()
+  return {
+    verifier: yield* sealing.seal(identity.dataKey, imapVerifierPlace(identity), verifier),
+    password: yield* sealing.seal(identity.dataKey, imapPasswordPlace(identity), encode(password)),
+  }
+}, Effect.orDie)
+
+/** A new Identity Key, and the same sealed until it was received. */
+export const newIdentityKey = Effect.fnUntraced(function* (sealing: Sealing["Service"], identity: OwnIdentity) {
+  const minted = mint("identity_key")
+  return { minted, sealed: yield* sealing.seal(identity.dataKey, identityKeyPlace(identity), encode(minted.token)) }
+}, Effect.orDie)

@@ -1,0 +1,23 @@
+/** What an Identity's actor does between messages, and how `Overdue` wakes it. A further kind of work is one more line. */
+import { Effect } from "effect"
+import { ask } from "../actor/Ask.ts"
+import * as DeliveryQueue from "../webhooks/DeliveryQueue.ts"
+import type { Source } from "../work/Source.ts"
+import { Identities } from "./Identities.ts"
+import * as SagaSource from "./SagaSource.ts"
+import type { Owned } from "./State.ts"
+
+export const sources: ReadonlyArray<Source<Owned, SagaSource.Needs | DeliveryQueue.Needs>> = [
+  SagaSource.source,
+  DeliveryQueue.source,
+]
+
+export const watched = {
+  kind: "Identity",
+  sources,
+  wake: Effect.map(
+    Effect.service(Identities),
+    (identities) => (canonical: string) =>
+      Effect.ignore(ask(identities.of(canonical).Work(undefined, { discard: true }))),
+  ),
+}

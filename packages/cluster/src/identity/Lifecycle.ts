@@ -1,0 +1,75 @@
+/** From an Identity's creation to its end: the messages that begin, repeat and turn round its sagas. */
+import { IdentityBusy } from "@svc/domain/problems/Problem"
+import { Effect } from "effect"
+import { byOf, mine, type Request } from "../actor/Handling.ts"
+import type { Ownership } from "../actor/Ownership.ts"
+import { commit, type Fenced } from "../actor/Write.ts"
+import type { Sealing } from "../sealing/Sealing.ts"
+import * as Creation from "./Creation.ts"
+import * as Saga from "./Saga.ts"
+import { type Owned, sagaJson, type State, withRunning } from "./State.ts"
+
+/** Commits the saga's next state together with the Identity's status. */
+const commitSaga = (fenced: Fenced, next: Owned) =>
+  Effect.as(
+    commit(
+      fenced,
+      fenced.sql`moved as (
+        update identity set saga = ${sagaJson(next.saga)}::jsonb, saga_due_at = ${next.sagaDueAt}, status = ${next.status}
+        where id = ${next.id} and exists (select from fence) returning id)`,
+    ),
+    { value: undefined, state: next },
+  )
+
+export const handlers = (actor: {
+  readonly canonical: string
+  readonly ownership: Ownership<State>
+  readonly sealing: Sealing["Service"]
+  readonly identityQuota: number
+  /** The saga has work. */
+  readonly wake: Effect.Effect<void>
+}) => {
+  const { ownership } = actor
+
+  return {
+    Create: Effect.fnUntraced(function* (
+      request: Request<{ readonly org_id: string; readonly identity_id: string; readonly handle: string }>,
+    ) {
+      const { org_id, identity_id, handle } = request.payload
+      const present = yield* ownership.state
+      // The same command again, after a crash between commit and reply.
+      if (present?.id === identity_id) return
+      if (present !== undefined) return yield* Creation.taken
+      const wanted = { canonical: actor.canonical, handle, orgId: org_id, id: identity_id }
+      yield* ownership.change(byOf(request), (fenced) =>
+        Creation.create(fenced, wanted, actor.identityQuota, actor.sealing),
+      )
+      yield* actor.wake
+    }),
+
+    Retry: Effect.fnUntraced(function* (request: Request<{ readonly org_id: string }>) {
+      const identity = yield* mine(yield* ownership.state, request.payload)
+      if (identity.saga.status !== "failed") return
+      const status = identity.saga.kind === "teardown" ? "deleting" : "provisioning"
+      yield* ownership.change(byOf(request), (fenced) =>
+        commitSaga(fenced, withRunning(identity, Saga.rerun(identity.saga), status, fenced.at)),
+      )
+      yield* actor.wake
+    }),
+
+    Delete: Effect.fnUntraced(function* (
+      request: Request<{ readonly org_id: string; readonly account?: boolean | undefined }>,
+    ) {
+      const identity = yield* mine(yield* ownership.state, request.payload)
+      if (identity.status === "provisioning" && request.payload.account !== true) {
+        return yield* new IdentityBusy({ detail: "The Identity is being provisioned.", retry_after_seconds: 1 })
+      }
+      if (identity.status === "deleting" && identity.saga.status !== "failed") return
+      yield* ownership.change(byOf(request), (fenced) => {
+        const saga = identity.status === "deleting" ? Saga.rerun(identity.saga) : Saga.start("teardown", fenced.at)
+        return commitSaga(fenced, withRunning(identity, saga, "deleting", fenced.at))
+      })
+      yield* actor.wake
+    }),
+  }
+}

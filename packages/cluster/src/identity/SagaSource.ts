@@ -1,0 +1,148 @@
+/**
+ * The Identity's saga as work of its actor. Each step's rows, the next state of the checklist and the Events of its end
+ * are one commit under the actor's fence.
+ */
+import { system } from "@svc/domain/account/By"
+import type { Saga as SagaState, StepName } from "@svc/domain/identity/Identity"
+import { Clock, Effect, Random } from "effect"
+import { commit, type Fenced, type Write } from "../actor/Write.ts"
+import { raise } from "../events/Raise.ts"
+import type { Step, StepRows, StepSubject } from "../saga/Step.ts"
+import { Writes } from "../store/Database.ts"
+import { Timing } from "../Timing.ts"
+import type { Source } from "../work/Source.ts"
+import { ProvisioningSteps } from "./Provisioning.ts"
+import * as Saga from "./Saga.ts"
+import { type Owned, sagaJson, sagaWait } from "./State.ts"
+import * as Teardown from "./Teardown.ts"
+
+export type Needs = Effect.Services<typeof Teardown.make> | ProvisioningSteps | Writes
+
+export const source: Source<Owned, Needs> = {
+  name: "saga",
+
+  overdue: (sql, late, atMost) =>
+    Effect.map(
+      sql<{ canonical: string }>`
+        select canonical from identity where saga_due_at <= ${late} order by saga_due_at limit ${atMost}`,
+      (rows) => rows.map(({ canonical }) => canonical),
+    ),
+
+  make: Effect.fnUntraced(function* (ownership) {
+    const sql = yield* Writes
+    const steps: Readonly<Record<SagaState["kind"], Readonly<Partial<Record<StepName, Step>>>>> = {
+      provisioning: yield* ProvisioningSteps,
+      teardown: yield* Teardown.make,
+    }
+
+    const writeOf = (fenced: Fenced, { identity, at }: StepSubject): Write => ({ ...fenced, identity, at })
+
+    /** Does the current step once and commits what came of it. */
+    const advance = Effect.fn("SagaSource.advance")(function* (identity: Owned, name: StepName) {
+      const at = new Date(yield* Clock.currentTimeMillis)
+      const subject: StepSubject = { sql, identity, at, by: system }
+      const step = steps[identity.saga.kind][name]
+      if (step === undefined) return yield* Effect.die(new Error(`no such step: ${identity.saga.kind}, ${name}`))
+      yield* step(subject).pipe(
+        Effect.flatMap((rows) => succeed(identity, name, rows, subject)),
+        Effect.catchTag("StepFailed", (failure) => fail(identity, name, failure.message, subject)),
+        // The store out of reach is a failed try like any other, as soon as it can be written down.
+        Effect.catchTag("SqlError", (error) => fail(identity, name, error.message, subject)),
+        // A defect must not be tried for ever: it counts as a try, and its cause stays in our log.
+        Effect.catchDefect((defect) =>
+          Effect.andThen(
+            Effect.logError(`The step ${name} ended in a defect`, defect),
+            fail(identity, name, "internal error", subject),
+          ),
+        ),
+      )
+    })
+
+    const succeed = Effect.fnUntraced(function* (
+      identity: Owned,
+      name: StepName,
+      { rows, unless }: StepRows,
+      subject: StepSubject,
+    ) {
+      const { at } = subject
+      const saga = Saga.succeed(identity.saga, name, at)
+      const next = advanced(identity, saga, at)
+      const done = yield* ownership.change(system, (fenced) => {
+        const write = writeOf(fenced, subject)
+        const made = unless?.made ?? sql`true`
+        const moved =
+          next === undefined
+            ? sql`moved as (delete from identity where id = ${identity.id} and exists (select from fence) and (${made}) returning id)`
+            : sql`moved as (
+                update identity set saga = ${sagaJson(saga)}::jsonb, saga_due_at = ${next.sagaDueAt}::timestamptz, status = ${next.status}
+                       ${next.status === "ready" ? sql`, ready_at = ${at}` : sql``}
+                where id = ${identity.id} and status = ${identity.status} and exists (select from fence) and (${made}) returning id)`
+        const ready = next?.status === "ready"
+        return Effect.map(
+          commit<{ moved: boolean }>(write, sql`${rows}, ${moved} ${ready ? sql`, ${readiness(write)}` : sql``}`, {
+            columns: sql`exists (select from moved) as moved`,
+            raises: ready,
+          }),
+          (row) => (row.moved ? { value: true, state: next } : { value: false }),
+        )
+      })
+      // An account's deletion may have turned the saga round meanwhile; then the step was for nothing.
+      if (done || (yield* ownership.state)?.status !== identity.status) return
+      yield* fail(identity, name, unless?.otherwise ?? "nothing was made", subject)
+    })
+
+    /** `ready`: the Org's first ready Identity is noted, the Event is raised. */
+    const readiness = (write: Write) => sql`
+      first as (
+        update org set first_ready_identity = ${write.identity.id}
+        where id = ${write.identity.orgId} and first_ready_identity is null and exists (select from moved)
+      ),
+      ${raise(write, "moved", "identity.ready", {})}`
+
+    const fail = Effect.fnUntraced(function* (identity: Owned, step: StepName, error: string, subject: StepSubject) {
+      const failed = Saga.fail(identity.saga, step, error, subject.at, yield* Random.next)
+      const final = failed.dueAt === undefined
+      const next: Owned = {
+        ...identity,
+        saga: failed.saga,
+        sagaDueAt: failed.dueAt ?? null,
+        status: final && identity.status === "provisioning" ? "failed" : identity.status,
+      }
+      const raises = final && identity.saga.kind === "provisioning"
+      yield* ownership.change(system, (fenced) => {
+        const write = writeOf(fenced, subject)
+        return Effect.map(
+          commit<{ moved: boolean }>(
+            write,
+            sql`moved as (
+              update identity set saga = ${sagaJson(next.saga)}::jsonb, saga_due_at = ${next.sagaDueAt}::timestamptz, status = ${next.status}
+              where id = ${identity.id} and status = ${identity.status} and exists (select from fence) returning id)
+            ${raises ? sql`, ${raise(write, "moved", "identity.failed", { step, error })}` : sql``}`,
+            { columns: sql`exists (select from moved) as moved`, raises },
+          ),
+          (row) => (row.moved ? { value: undefined, state: next } : { value: undefined }),
+        )
+      })
+    })
+
+    return {
+      dispatch: Effect.fnUntraced(function* (identity) {
+        const step = Saga.currentStep(identity.saga)
+        if (step === undefined || (yield* sagaWait(identity)) > 0) return false
+        yield* advance(identity, step)
+        return true
+      }),
+      nextDue: (identity) => Effect.succeed(Saga.currentStep(identity.saga) === undefined ? null : identity.sagaDueAt),
+      isBusy: () => false,
+      settle: Effect.void,
+    }
+  }),
+}
+
+/** The Identity after a step succeeded; undefined when that was the last one of its teardown. */
+const advanced = (identity: Owned, saga: SagaState, at: Date): Owned | undefined => {
+  if (saga.status === "running")
+    return { ...identity, saga, sagaDueAt: new Date(at.getTime() + Timing.sagaLeaseMillis) }
+  if (saga.kind === "teardown") return undefined
+  return { ...identity, saga, sagaDueAt: null, status: "ready" }
+}

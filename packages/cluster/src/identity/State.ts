@@ -1,0 +1,69 @@
+/** The Identity as its actor keeps it in memory. */
+import { type Identity, Saga } from "@svc/domain/identity/Identity"
+import { Clock, Effect, Schema } from "effect"
+import type { OwnIdentity } from "../actor/Write.ts"
+import { Sealing } from "../sealing/Sealing.ts"
+import { Reads } from "../store/Database.ts"
+import { Timing } from "../Timing.ts"
+
+export interface Owned extends OwnIdentity {
+  readonly status: Identity["status"]
+  readonly saga: Saga
+  /** When the saga is taken up again if nobody has moved it by then; null once it has ended. */
+  readonly sagaDueAt: Date | null
+}
+
+/** Undefined while no Identity of the actor's name exists. */
+export type State = Owned | undefined
+
+const Row = Schema.Struct({
+  id: Schema.String,
+  handle: Schema.String,
+  org_id: Schema.String,
+  status: Schema.Literals(["provisioning", "ready", "failed", "deleting"]),
+  saga: Saga,
+  saga_due_at: Schema.NullOr(Schema.Date),
+  data_key: Schema.Uint8Array,
+})
+const decodeRows = Schema.decodeUnknownEffect(Schema.Array(Row))
+const encodeSaga = Schema.encodeSync(Saga)
+export const sagaJson = (saga: Saga) => JSON.stringify(encodeSaga(saga))
+
+/** Reads the Identity of a canonical Handle. */
+export const load = Effect.gen(function* () {
+  const sql = yield* Reads
+  const sealing = yield* Sealing
+  return (canonical: string) =>
+    Effect.gen(function* () {
+      const rows = yield* sql`
+        select i.id, i.handle, i.org_id, i.status, i.saga, i.saga_due_at, o.data_key
+        from identity i join org o on o.id = i.org_id where i.canonical = ${canonical}`
+      const [row] = yield* Effect.orDie(decodeRows(rows))
+      if (row === undefined) return undefined
+      const owned: Owned = {
+        id: row.id,
+        handle: row.handle,
+        orgId: row.org_id,
+        status: row.status,
+        saga: row.saga,
+        sagaDueAt: row.saga_due_at,
+        dataKey: yield* Effect.orDie(sealing.openDataKey(row.org_id, row.data_key)),
+      }
+      return owned
+    })
+})
+
+/** How long the saga's step still has to wait after a failed try, in milliseconds; a running one is always due. */
+export const sagaWait = (identity: Owned) =>
+  Effect.map(Clock.currentTimeMillis, (now) => {
+    const retrying = identity.saga.steps.some((step) => step.status === "retrying")
+    return retrying && identity.sagaDueAt !== null ? identity.sagaDueAt.getTime() - now : 0
+  })
+
+/** With a saga that has just begun or goes on. */
+export const withRunning = <I>(identity: I, saga: Saga, status: Owned["status"], at: Date) => ({
+  ...identity,
+  saga,
+  status,
+  sagaDueAt: new Date(at.getTime() + Timing.sagaLeaseMillis),
+})

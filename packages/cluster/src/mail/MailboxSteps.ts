@@ -1,0 +1,24 @@
+/** The Mailbox in an Identity's sagas. Its removal goes in batches and is the teardown's own. */
+import { Effect } from "effect"
+import { newImapPassword } from "../credentials/ShowOnce.ts"
+import type { Step } from "../saga/Step.ts"
+import type { Sealing } from "../sealing/Sealing.ts"
+
+export const provision = (sealing: Sealing["Service"]): Step =>
+  Effect.fnUntraced(function* ({ sql, identity, at }) {
+    const { verifier, password } = yield* newImapPassword(sealing, identity)
+    return {
+      rows: sql`
+        box as (
+          insert into mailbox (identity_id, uid_validity, imap_verifier, created_at)
+          select ${identity.id}::uuid, ${Math.floor(at.getTime() / 1000)}::int, ${verifier}::bytea, ${at}::timestamptz
+          from fence
+          on conflict (identity_id) do nothing
+          returning identity_id
+        ),
+        shown as (
+          insert into show_once (identity_id, imap_password) select identity_id, ${password}::bytea from box
+          on conflict (identity_id) do update set imap_password = excluded.imap_password
+        )`,
+    }
+  })

@@ -1,0 +1,23 @@
+/**
+ * A step of an Identity's saga. It answers the rows it makes or removes as common table expressions, which the actor
+ * commits together with the next state of the checklist: a step is done exactly when the checklist says so, and doing one
+ * again changes nothing. Each capability keeps its steps in its own folder (`<Capability>Steps`).
+ */
+import { type Effect, Schema } from "effect"
+import type { SqlError, Statement } from "effect/sql"
+import type { Write } from "../actor/Write.ts"
+
+/** A try of a step failed; `message` is shown in the checklist. */
+export class StepFailed extends Schema.TaggedError<StepFailed>()("StepFailed", { message: Schema.String }) {}
+
+/** What a step is about; its rows are written later, under the fence of the actor. */
+export type StepSubject = Pick<Write, "sql" | "identity" | "at" | "by">
+
+export interface StepRows {
+  /** CTEs, each of which does nothing unless `fence` has a row. */
+  readonly rows: Statement.Fragment
+  /** Whether the rows were made, and why the step failed otherwise; left out where they always are. */
+  readonly unless?: { readonly made: Statement.Fragment; readonly otherwise: string }
+}
+
+export type Step = (subject: StepSubject) => Effect.Effect<StepRows, StepFailed | SqlError.SqlError>

@@ -1,0 +1,86 @@
+/** The settings of a Tunnel, and whether it is connected: the writes an Identity's actor makes for it. */
+import { createHash } from "node:crypto"
+import { canonical } from "@svc/domain/handles/Handle"
+import { defaultSettings, type TunnelPatch, TunnelSettings } from "@svc/domain/tunnel/Tunnel"
+import { Effect, Schema } from "effect"
+import type { Handling } from "../actor/Handling.ts"
+import { commit, type OwnIdentity, type Write } from "../actor/Write.ts"
+import { raise } from "../events/Raise.ts"
+import type { Place, Sealing } from "../sealing/Sealing.ts"
+import { channel } from "./TunnelLinks.ts"
+
+export const handlers = ({ onReady, fromOutside }: Handling, sealing: Sealing["Service"]) => ({
+  PatchTunnel: onReady((write: Write, { patch }: { readonly org_id: string; readonly patch: TunnelPatch }) =>
+    change(write, patch, sealing),
+  ),
+  TunnelChanged: fromOutside(noteConnection, () => Effect.void),
+})
+
+const decode = Schema.decodeUnknownEffect(TunnelSettings)
+
+export const passwordPlace = (identity: Pick<OwnIdentity, "id" | "orgId">): Place => ({
+  table: "tunnel_setting",
+  column: "password_hash",
+  row: identity.id,
+  org: identity.orgId,
+})
+
+/** What an edge compares: sealed where it is stored, since a password that a person chose may be guessed from a hash. */
+export const passwordHash = (username: string, password: string): Uint8Array =>
+  new Uint8Array(createHash("sha256").update(`${username}:${password}`).digest())
+
+const change = Effect.fnUntraced(function* (
+  write: Write,
+  { basic_auth, ...patch }: TunnelPatch,
+  sealing: Sealing["Service"],
+) {
+  const { sql, identity } = write
+  const [row] = yield* sql<{
+    settings: unknown
+  }>`select settings from tunnel_setting where identity_id = ${identity.id}`
+  const before = row === undefined ? defaultSettings : yield* Effect.orDie(decode(row.settings))
+  const after: TunnelSettings = {
+    ...before,
+    ...patch,
+    ...(basic_auth === undefined ? {} : { basic_auth: basic_auth === null ? null : { username: basic_auth.username } }),
+  }
+  const sealed =
+    basic_auth === undefined || basic_auth === null
+      ? null
+      : yield* Effect.orDie(
+          sealing.seal(
+            identity.dataKey,
+            passwordPlace(identity),
+            passwordHash(basic_auth.username, basic_auth.password),
+          ),
+        )
+  yield* commit(
+    write,
+    sql`changed as (
+      insert into tunnel_setting as t (identity_id, settings, password_hash)
+      select ${identity.id}::uuid, ${JSON.stringify(after)}::jsonb, ${sealed}::bytea from fence
+      on conflict (identity_id) do update
+      set settings = excluded.settings,
+          password_hash = ${basic_auth === undefined ? sql`t.password_hash` : sql`excluded.password_hash`}
+      returning 1
+    )`,
+    { columns: sql`(select pg_notify(${channel}, ${canonical(identity.handle)}) from changed) as told` },
+  )
+})
+
+/** Notes whether the Identity is connected; a change raises its Event. Only its actor does, so each change is told once. */
+const noteConnection = Effect.fnUntraced(function* (write: Write) {
+  const { sql, identity } = write
+  const links = yield* sql`select 1 from tunnel_link where identity_id = ${identity.id} and lease_until > now() limit 1`
+  const connected = links.length > 0
+  yield* commit(
+    write,
+    sql`
+    changed as (
+      update identity set tunnel_connected = ${connected}
+      where id = ${identity.id} and tunnel_connected <> ${connected} and exists (select from fence) returning id
+    ),
+    ${raise(write, "changed", connected ? "tunnel.connected" : "tunnel.disconnected", {})}`,
+    { raises: true },
+  )
+})

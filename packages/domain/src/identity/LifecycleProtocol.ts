@@ -1,0 +1,34 @@
+/** From an Identity's creation to its end, and the credentials it is born with. */
+import { Schema } from "effect"
+import { Rpc, RpcGroup } from "effect/rpc"
+import { Uuid } from "../account/Account.ts"
+import { failures, tenant } from "../actor/Protocol.ts"
+import {
+  AccountDeleting,
+  HandleTaken,
+  IdentityBusy,
+  IdentityNotReady,
+  IdentityQuotaExhausted,
+  NotFound,
+} from "../problems/Problem.ts"
+
+export const Create = Rpc.make("Create", {
+  payload: { ...tenant, identity_id: Uuid, handle: Schema.String },
+  error: failures(HandleTaken, IdentityQuotaExhausted, AccountDeleting),
+})
+
+export const Retry = Rpc.make("Retry", { payload: tenant, error: failures(NotFound) })
+
+export const Delete = Rpc.make("Delete", {
+  /** `account`: the whole account goes, so a running provisioning gives way at its next step. */
+  payload: { ...tenant, account: Schema.optionalKey(Schema.Boolean) },
+  error: failures(NotFound, IdentityBusy),
+})
+
+/** Forgets the show-once secrets. */
+export const Acknowledge = Rpc.make("Acknowledge", { payload: tenant, error: failures(NotFound) })
+
+/** Revokes the present Identity Key and IMAP password and puts new ones into the show-once place. */
+export const RotateKey = Rpc.make("RotateKey", { payload: tenant, error: failures(NotFound, IdentityNotReady) })
+
+export const LifecycleMessages = RpcGroup.make(Create, Retry, Delete, Acknowledge, RotateKey)

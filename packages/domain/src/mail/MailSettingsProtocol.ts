@@ -1,0 +1,30 @@
+import { Schema } from "effect"
+import { Rpc, RpcGroup } from "effect/rpc"
+import { failures, tenant } from "../actor/Protocol.ts"
+import { IfVersion } from "../Precondition.ts"
+import { IdentityNotReady, NotFound, PreconditionFailed } from "../problems/Problem.ts"
+import { MailPatch } from "./MailSettings.ts"
+
+export const AllowRecipient = Rpc.make("AllowRecipient", {
+  payload: { ...tenant, address: Schema.String },
+  error: failures(NotFound, IdentityNotReady),
+})
+
+export const DisallowRecipient = Rpc.make("DisallowRecipient", {
+  payload: { ...tenant, address: Schema.String },
+  error: failures(NotFound, IdentityNotReady),
+})
+
+/** `text` null goes back to the default. */
+export const SetDisclosure = Rpc.make("SetDisclosure", {
+  payload: { ...tenant, text: Schema.NullOr(Schema.String), if_version: IfVersion },
+  error: failures(NotFound, IdentityNotReady, PreconditionFailed),
+})
+
+/** Stops or starts outgoing mail; who did it is who asked. */
+export const SwitchMail = Rpc.make("SwitchMail", {
+  payload: { ...tenant, patch: MailPatch, if_version: IfVersion },
+  error: failures(NotFound, IdentityNotReady, PreconditionFailed),
+})
+
+export const MailSettingsMessages = RpcGroup.make(AllowRecipient, DisallowRecipient, SetDisclosure, SwitchMail)

@@ -1,0 +1,14 @@
+import { Rpc, RpcGroup } from "effect/rpc"
+import { failures, tenant } from "../actor/Protocol.ts"
+import { IdentityNotReady, NotFound } from "../problems/Problem.ts"
+import { TunnelPatch } from "./Tunnel.ts"
+
+export const PatchTunnel = Rpc.make("PatchTunnel", {
+  payload: { ...tenant, patch: TunnelPatch },
+  error: failures(NotFound, IdentityNotReady),
+})
+
+/** A link came or went: whether the Identity is connected is looked up, and a change raises its Event. */
+export const TunnelChanged = Rpc.make("TunnelChanged", { error: failures() })
+
+export const TunnelMessages = RpcGroup.make(PatchTunnel, TunnelChanged)

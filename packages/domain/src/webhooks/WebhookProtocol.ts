@@ -1,0 +1,55 @@
+import { Schema } from "effect"
+import { Rpc, RpcGroup } from "effect/rpc"
+import { Uuid } from "../account/Account.ts"
+import { failures, tenant } from "../actor/Protocol.ts"
+import { IfVersion } from "../Precondition.ts"
+import { Conflict, IdentityNotReady, NotFound, PreconditionFailed, WebhookMismatch } from "../problems/Problem.ts"
+import { WebhookPatch } from "./Webhook.ts"
+
+export const RegisterWebhook = Rpc.make("RegisterWebhook", {
+  payload: {
+    ...tenant,
+    webhook_id: Uuid,
+    url: Schema.String,
+    event_types: Schema.Array(Schema.String),
+    description: Schema.NullOr(Schema.String),
+  },
+  success: Schema.Struct({ signing_secret: Schema.String, created_at: Schema.Date }),
+  error: failures(NotFound, IdentityNotReady),
+})
+
+export const PatchWebhook = Rpc.make("PatchWebhook", {
+  payload: { ...tenant, webhook_id: Uuid, patch: WebhookPatch, if_version: IfVersion },
+  error: failures(NotFound, IdentityNotReady, PreconditionFailed),
+})
+
+export const RemoveWebhook = Rpc.make("RemoveWebhook", {
+  payload: { ...tenant, webhook_id: Uuid },
+  error: failures(NotFound),
+})
+
+export const TestWebhook = Rpc.make("TestWebhook", {
+  payload: { ...tenant, webhook_id: Uuid, delivery_id: Uuid, event_id: Uuid },
+  error: failures(NotFound, IdentityNotReady, Conflict),
+})
+
+export const RotateSecret = Rpc.make("RotateSecret", {
+  payload: { ...tenant, secret_id: Uuid },
+  success: Schema.Struct({ signing_secret: Schema.String, previous_valid_until: Schema.NullOr(Schema.Date) }),
+  error: failures(NotFound, IdentityNotReady),
+})
+
+/** Queues an Event for a Webhook once more. */
+export const Replay = Rpc.make("Replay", {
+  payload: { ...tenant, delivery_id: Uuid, event_id: Uuid, webhook_id: Uuid },
+  error: failures(NotFound, Conflict, WebhookMismatch),
+})
+
+export const WebhookMessages = RpcGroup.make(
+  RegisterWebhook,
+  PatchWebhook,
+  RemoveWebhook,
+  TestWebhook,
+  RotateSecret,
+  Replay,
+)
