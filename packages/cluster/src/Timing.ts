@@ -1,20 +1,34 @@
 /**
  * Every interval of the cluster in one place, since they depend on one another: a lease is longer than the attempt it
- * covers, an ask waits longer than a failover takes, a drain is shorter than a process is given to leave.
+ * covers, an ask waits longer than a failover takes, a drain is shorter than a process is given to leave. Names that end
+ * in `Millis` are numbers of milliseconds; the others are durations, or intervals as PostgreSQL reads them.
  */
+const second = 1_000
+const minute = 60 * second
+const hour = 60 * minute
+const day = 24 * hour
+
 export const Timing = {
+  // --- The cluster
+
   /** How long a runner that stopped refreshing keeps its shards; after `kill -9` they move in about this time. */
   shardLockExpiration: "3 seconds",
   shardLockRefresh: "1 second",
   /** How often runners look for others that came or went. */
   refreshAssignments: "500 millis",
   runnerHealthCheck: "1 second",
+
+  // --- Asking
+
   /** An ask not answered by then is `unavailable`: longer than the failover of a killed runner (about 3.2 s). */
   ask: "5 seconds",
   /** An SMTP client waits minutes for its reply, so its ask may outlast a failover and a slow disk. */
   askSmtp: "30 seconds",
   /** Between two tries of an ask whose actor has just moved. */
   askRetry: "100 millis",
+
+  // --- Actors and their work
+
   /** An actor that nobody asked for this long leaves memory. */
   actorIdle: "2 minutes",
   /** How long running writes may take to end when a shard or the process leaves. */
@@ -22,28 +36,84 @@ export const Timing = {
   /** What attempts under way get of that. */
   settle: "3 seconds",
   /** From the start of an attempt until another may start: longer than any attempt lasts. */
-  leaseMillis: 60_000,
-  /** A Webhook's target has this long to answer (decisions.md "Events"). */
-  deliveryTimeoutMillis: 15_000,
+  leaseMillis: minute,
   /** A saga whose actor died is taken up again this long after its last commit. */
-  sagaLeaseMillis: 5_000,
-  /** An actor that has just started attempts looks again this soon for others that fall due. */
-  busyLookMillis: 1_000,
+  sagaLeaseMillis: 5 * second,
+  /** An actor that has just started work looks again this soon for other work that falls due. */
+  busyLookMillis: second,
   /** Work due later than this is left to `Overdue`, so that a wait of hours keeps no actor in memory. */
-  residentWaitMillis: 90_000,
-  /** An account that is being deleted looks this often whether its Identities have gone. */
-  deletionLook: "500 millis",
+  residentWaitMillis: 90 * second,
   /** How often `Overdue` looks, and how late a row is before it counts as nobody's. */
   overdueScan: "2 seconds",
-  overdueGraceMillis: 2_000,
+  overdueGraceMillis: 2 * second,
+
+  // --- The store
+
   /** Statements of requests end after this; migrations and exports have a client without it. */
-  statementTimeoutMillis: 5_000,
+  statementTimeoutMillis: 5 * second,
+  housekeeping: "10 minutes",
+  /** Crash recovery of the embedded server after a power cut may take a while. */
+  embeddedStart: "2 minutes",
+  /** How often a start looks whether the server accepts, and whether it died early. */
+  embeddedPoll: "10 millis",
+  embeddedDied: "500 millis",
+  /** How often a holder of a lease looks whether the server still runs. */
+  embeddedWatch: "250 millis",
+  /** How long the last one out waits until the server has written everything down. */
+  embeddedStop: "15 seconds",
+  /** A health probe that takes longer is a part that does not answer. */
+  healthProbe: "2 seconds",
+
+  // --- Credentials
+
   /** Show-once secrets are given out for this long after `ready` (decisions.md "Resources"). */
-  showOnceMillis: 60 * 60_000,
-  magicLinkMillis: 15 * 60_000,
-  sessionMillis: 30 * 24 * 60 * 60_000,
-  /** Archives of exports live this long (decisions.md "Resources"). */
-  exportMillis: 7 * 24 * 60 * 60_000,
+  showOnceMillis: hour,
+  magicLinkMillis: 15 * minute,
+  sessionMillis: 30 * day,
   /** `last_used_at` of a credential is written at most this often. */
-  lastUsedMillis: 60_000,
+  lastUsedMillis: minute,
+
+  // --- Limits and repeats
+
+  /** The window that an Org's calls are counted in. */
+  callWindowMillis: minute,
+  /** A budget of transfer is handed to an edge for this long at most, and counted by the day (UTC). */
+  transferLeaseMillis: minute,
+  transferWindowMillis: day,
+  /** A first answer is kept for its `Idempotency-Key` this long; a request that has not ended after the other was cut short. */
+  idempotencyMillis: day,
+  idempotencyAbandonedMillis: minute,
+
+  // --- Mail
+
+  /** A repeat of the same DATA by the same sender within this time is the same message (traps.md 29). */
+  mailRepeat: "5 days",
+  /** An automatic Allowed Recipient lapses this long after the last verified message. */
+  inboundLapse: "30 days",
+  /** `email.refused` is raised at most once in this time, with the number of messages turned away. */
+  refusalWindow: "1 hour",
+  /** How often mail for the operator is looked for. */
+  systemMailForwarding: "15 seconds",
+
+  // --- Webhooks
+
+  /** A target has this long to answer (decisions.md "Events"). */
+  deliveryTimeoutMillis: 15 * second,
+  /** After a rotation both secrets sign for this long (decisions.md "Resources"). */
+  secretOverlapMillis: day,
+
+  // --- Tunnels
+
+  /** The lease of a link, renewed three times before it runs out. */
+  linkLeaseMillis: 45 * second,
+  linkRenew: "15 seconds",
+  /** A freed port rests this long, so that a client of its former owner does not reach a stranger (traps.md 26). */
+  portRest: "30 days",
+
+  // --- The account
+
+  /** An account that is being deleted looks this often whether its Identities have gone. */
+  deletionLook: "500 millis",
+  /** Archives of exports live this long (decisions.md "Resources"). */
+  exportMillis: 7 * day,
 } as const

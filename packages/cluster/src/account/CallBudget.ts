@@ -4,8 +4,9 @@
  * out only the share of the window that is still to come.
  */
 import type { Policy } from "@svc/domain/account/OrgProtocol"
+import { Timing } from "../Timing.ts"
 
-export const windowMillis = 60_000
+const windowMillis = Timing.callWindowMillis
 
 export type Quotas = { readonly [P in Policy]: number }
 

@@ -6,9 +6,9 @@
 import { Effect } from "effect"
 import { commit, type Fenced } from "../actor/Write.ts"
 import { raiseForOrg } from "../events/Raise.ts"
+import { Timing } from "../Timing.ts"
 
-const dayMillis = 24 * 60 * 60_000
-const leaseMillis = 60_000
+const dayMillis = Timing.transferWindowMillis
 /** A lease is this share of what is left, per edge that holds one, within these bounds. */
 const share = 8
 const smallest = 64 * 1024
@@ -72,7 +72,7 @@ export const make = (org: string, quota: number) => {
       const free = Math.max(0, left - outstanding(edge, now))
       const portion = Math.floor(free / (share * (held.has(edge) ? held.size : held.size + 1)))
       const granted = Math.min(left, largest, Math.max(smallest, portion))
-      const endsIn = Math.min(leaseMillis, dayEnds)
+      const endsIn = Math.min(Timing.transferLeaseMillis, dayEnds)
       held.set(edge, { granted, until: now + endsIn })
       const lease: TransferLease = { granted, ends_in: endsIn }
       return lease

@@ -48,8 +48,8 @@ export const teardown: Step = (subject) => {
 }
 
 export const handlers = ({ onReady, onPresent }: Handling, sealing: Sealing["Service"]) => ({
-  RotateKey: onReady((write: Write, _: { readonly org_id: string }) => rotate(write, sealing)),
-  Acknowledge: onPresent((write: Write, _: { readonly org_id: string }) => acknowledge(write)),
+  RotateKey: onReady((write: Write) => rotate(write, sealing)),
+  Acknowledge: onPresent(acknowledge),
 })
 
 /** New credentials: the present Identity Key and IMAP password stop working in the same commit. */

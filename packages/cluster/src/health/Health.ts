@@ -5,6 +5,7 @@
 import { apiVersion } from "@svc/domain/Version"
 import type { HealthComponent, HealthReport, HealthStatus } from "@svc/domain/health/HealthApi"
 import { Clock, Context, Effect, Layer, type Scope } from "effect"
+import { Timing } from "../Timing.ts"
 
 /** What a check finds; it fails by failing. */
 export interface Finding {
@@ -21,9 +22,6 @@ export interface Check {
   readonly probe: Effect.Effect<Finding, unknown>
 }
 
-/** A probe that hangs is a part that does not answer. */
-const probeTimeout = "2 seconds"
-
 const order: Record<HealthStatus, number> = { pass: 0, warn: 1, fail: 2 }
 
 const make = Effect.sync(() => {
@@ -32,7 +30,7 @@ const make = Effect.sync(() => {
   const judge = Effect.fnUntraced(function* (check: Check) {
     const start = yield* Clock.currentTimeNanos
     const finding = yield* check.probe.pipe(
-      Effect.timeout(probeTimeout),
+      Effect.timeout(Timing.healthProbe),
       Effect.catchCause(() => Effect.succeed<Finding>({ status: "fail", detail: "does not answer" })),
     )
     const component: HealthComponent = {

@@ -8,6 +8,7 @@ import { IdempotencyKeyInProgress, IdempotencyKeyReused } from "@svc/domain/prob
 import { Clock, Context, Effect, Layer } from "effect"
 import { sha256 } from "../credentials/Minting.ts"
 import { orUnavailable, Writes } from "../store/Database.ts"
+import { Timing } from "../Timing.ts"
 
 /** What a key is unique within. */
 export interface Scope {
@@ -37,10 +38,6 @@ interface Row {
   readonly body: string | null
 }
 
-/** A request that has not ended after this long was cut short. */
-const abandonedMillis = 60_000
-const keptMillis = 24 * 60 * 60_000
-
 const make = Effect.gen(function* () {
   const sql = yield* Writes
   const where = ({ credentialId, operation, key }: Scope) =>
@@ -59,9 +56,9 @@ const make = Effect.gen(function* () {
           values (${scope.credentialId}, ${scope.operation}, ${scope.key}, ${fingerprint}, ${commandId}, ${at})
           on conflict (credential_id, operation, key) do update
           set started_at = excluded.started_at, fingerprint = excluded.fingerprint, status = null, headers = null, body = null,
-              command_id = case when r.started_at <= ${new Date(now - keptMillis)} then excluded.command_id else r.command_id end
-          where r.started_at <= ${new Date(now - keptMillis)}
-             or (r.status is null and r.started_at <= ${new Date(now - abandonedMillis)} and r.fingerprint = excluded.fingerprint)
+              command_id = case when r.started_at <= ${new Date(now - Timing.idempotencyMillis)} then excluded.command_id else r.command_id end
+          where r.started_at <= ${new Date(now - Timing.idempotencyMillis)}
+             or (r.status is null and r.started_at <= ${new Date(now - Timing.idempotencyAbandonedMillis)} and r.fingerprint = excluded.fingerprint)
           returning command_id
         )
         select true as mine, true as same, command_id, null::int as status, null::jsonb as headers, null::text as body from mine

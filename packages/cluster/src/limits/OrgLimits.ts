@@ -6,9 +6,10 @@
 import type { Policy } from "@svc/domain/account/OrgProtocol"
 import { RateLimited } from "@svc/domain/problems/Problem"
 import { Clock, Context, Effect, Layer, Semaphore } from "effect"
-import { type Quotas, windowMillis } from "../account/CallBudget.ts"
+import type { Quotas } from "../account/CallBudget.ts"
 import { Orgs } from "../account/Orgs.ts"
 import { ask } from "../actor/Ask.ts"
+import { Timing } from "../Timing.ts"
 
 /** What is left after a call that was let through; `remaining` is what this process knows of. */
 export interface OrgLeft {
@@ -55,14 +56,14 @@ const make = (quotas: Quotas) =>
       policy,
       quota: quotas[policy],
       remaining: portion.mine + portion.left,
-      resetSeconds: Math.max(1, Math.ceil((windowMillis - (now % windowMillis)) / 1000)),
+      resetSeconds: Math.max(1, Math.ceil((Timing.callWindowMillis - (now % Timing.callWindowMillis)) / 1000)),
     })
 
     /** Asks the actor for a portion, unless another call just got one or the window is known to be used up. */
     const fetchPortion = (org: string, policy: Policy, portion: Portion, now: number) =>
       portion.lock.withPermits(1)(
         Effect.gen(function* () {
-          const window = Math.floor(now / windowMillis)
+          const window = Math.floor(now / Timing.callWindowMillis)
           if (spend(portion, window)) return leftOf(policy, portion, now)
           if (portion.window !== window || portion.left > 0) {
             const lease = yield* ask(orgs.of(org).Lease({ policy, want: want(policy) }))
@@ -83,7 +84,7 @@ const make = (quotas: Quotas) =>
       take: (org: string, policy: Policy) =>
         Effect.flatMap(Clock.currentTimeMillis, (now) => {
           const portion = portionOf(`${policy}/${org}`)
-          return spend(portion, Math.floor(now / windowMillis))
+          return spend(portion, Math.floor(now / Timing.callWindowMillis))
             ? Effect.succeed(leftOf(policy, portion, now))
             : fetchPortion(org, policy, portion, now)
         }),

@@ -12,13 +12,7 @@ import { commit, type Write } from "../actor/Write.ts"
 import { raise } from "../events/Raise.ts"
 import { orUnavailable, type Sql } from "../store/Database.ts"
 import { insertContent } from "./MessageContent.ts"
-
-/** A repeat of the same DATA by the same sender within this time is the same message (traps.md 29). */
-const repeatWindow = "5 days"
-/** An automatic Allowed Recipient lapses this long after the last verified message. */
-const inboundLapse = "30 days"
-/** `email.refused` is raised at most once in this time, with the number of messages turned away. */
-const refusalWindow = "1 hour"
+import { Timing } from "../Timing.ts"
 
 export const handlers = (
   { fromOutside, onPresent }: Handling,
@@ -71,7 +65,7 @@ const receive = Effect.fnUntraced(function* (write: Write, mail: ReceivedMail, q
       ? sql`, renewed as (
           insert into allowed_recipient (identity_id, address, reason, created_at, expires_at)
           select ${identity.id}::uuid, ${mail.from.address.toLowerCase()}::text, 'inbound', ${at}::timestamptz,
-                 ${at}::timestamptz + ${inboundLapse}::interval
+                 ${at}::timestamptz + ${Timing.inboundLapse}::interval
           from stored
           on conflict (identity_id, address) do update set expires_at = excluded.expires_at
           where allowed_recipient.reason = 'inbound'
@@ -83,7 +77,7 @@ const receive = Effect.fnUntraced(function* (write: Write, mail: ReceivedMail, q
     earlier as (
       select 1 from message
       where identity_id = ${identity.id}::uuid and sha256 = ${mail.sha256}::bytea and envelope_from = ${mail.envelope_from}
-        and received_at > ${at}::timestamptz - ${repeatWindow}::interval
+        and received_at > ${at}::timestamptz - ${Timing.mailRepeat}::interval
     ),
     box as (
       update mailbox set uid_next = uid_next + 1, bytes_used = bytes_used + ${mail.size}::bigint
@@ -129,13 +123,13 @@ const refuse = Effect.fnUntraced(function* (
     sql`
     counted as (
       update mailbox set refusals = refusals + 1 where identity_id = ${identity.id}::uuid and exists (select from fence)
-        and refused_at > ${at}::timestamptz - ${refusalWindow}::interval
+        and refused_at > ${at}::timestamptz - ${Timing.refusalWindow}::interval
     ),
     opened as (
       update mailbox m set refusals = 0, refused_at = ${at}
       from mailbox before
       where m.identity_id = ${identity.id}::uuid and before.identity_id = m.identity_id and exists (select from fence)
-        and (m.refused_at is null or m.refused_at <= ${at}::timestamptz - ${refusalWindow}::interval)
+        and (m.refused_at is null or m.refused_at <= ${at}::timestamptz - ${Timing.refusalWindow}::interval)
       returning before.refusals as earlier
     ),
     ${raise(write, "opened", "email.refused", {

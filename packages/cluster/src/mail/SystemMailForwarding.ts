@@ -3,8 +3,8 @@ import { Effect, Schedule } from "effect"
 import { Singleton } from "effect/cluster"
 import { SystemMailer } from "./SystemMailer.ts"
 import { Unhurried } from "../store/Database.ts"
+import { Timing } from "../Timing.ts"
 
-const interval = "15 seconds"
 const batch = 20
 
 const forward = (to: string) =>
@@ -26,7 +26,7 @@ export const layer = (options: { readonly to: string }) =>
     "SystemMailForwarding",
     forward(options.to).pipe(
       Effect.catchCause((cause) => Effect.logWarning("Mail for the operator was not forwarded", cause)),
-      Effect.repeat(Schedule.spaced(interval)),
+      Effect.repeat(Schedule.spaced(Timing.systemMailForwarding)),
       Effect.asVoid,
     ),
   )

@@ -12,6 +12,7 @@ import * as Lease from "./embedded/Lease.ts"
 import { type Running, running } from "./embedded/PidFile.ts"
 import * as Server from "./embedded/Server.ts"
 import * as StartLock from "./embedded/StartLock.ts"
+import { Timing } from "../Timing.ts"
 
 /** PostgreSQL could not be started; `message` says why and what to do. */
 export class EmbeddedPostgresError extends Schema.TaggedError<EmbeddedPostgresError>()("EmbeddedPostgresError", {
@@ -34,12 +35,6 @@ export interface Embedded {
   readonly home: string
 }
 
-/** Crash recovery after a power cut may take a while. */
-const startDeadline = "2 minutes"
-const pollInterval = "10 millis"
-/** How often a holder looks whether the server still runs. */
-const watchInterval = "250 millis"
-
 const failure = (error: unknown) =>
   new EmbeddedPostgresError({ message: error instanceof Error ? error.message : String(error) })
 const attempt = <A>(evaluate: () => A) => Effect.try({ try: evaluate, catch: failure })
@@ -52,9 +47,9 @@ const ensureRunning = Effect.fnUntraced(function* (installation: Server.Installa
   if (running(Server.dataOf(installation.home)) === undefined) yield* attemptPromise(() => Server.start(installation))
   return yield* attemptPromise(() => Server.accepting(installation.home)).pipe(
     Effect.flatMap((server) => (server === undefined ? Effect.fail("not yet" as const) : Effect.succeed(server))),
-    Effect.retry({ while: (error) => error === "not yet", schedule: Schedule.spaced(pollInterval) }),
+    Effect.retry({ while: (error) => error === "not yet", schedule: Schedule.spaced(Timing.embeddedPoll) }),
     Effect.timeoutOrElse({
-      duration: startDeadline,
+      duration: Timing.embeddedStart,
       orElse: () => Effect.fail(failure(`PostgreSQL is not ready in time:\n${Server.lastLogLines(installation.home)}`)),
     }),
     Effect.catchIf(
@@ -67,7 +62,7 @@ const ensureRunning = Effect.fnUntraced(function* (installation: Server.Installa
 
 /** Fails when a server that was just started is gone again: its log says why. */
 const diedEarly = (home: string): Effect.Effect<never, EmbeddedPostgresError> =>
-  Effect.sleep("500 millis").pipe(
+  Effect.sleep(Timing.embeddedDied).pipe(
     Effect.andThen(
       Effect.suspend(() =>
         running(Server.dataOf(home)) === undefined
@@ -82,7 +77,7 @@ const diedEarly = (home: string): Effect.Effect<never, EmbeddedPostgresError> =>
 const supervise = (installation: Server.Installation) =>
   Effect.suspend(() =>
     running(Server.dataOf(installation.home)) === undefined ? restart(installation) : Effect.void,
-  ).pipe(Effect.repeat(Schedule.spaced(watchInterval)), Effect.forkScoped)
+  ).pipe(Effect.repeat(Schedule.spaced(Timing.embeddedWatch)), Effect.forkScoped)
 
 const restart = (installation: Server.Installation) =>
   Effect.logWarning("PostgreSQL is gone; starting it again").pipe(
@@ -99,8 +94,8 @@ const release = (installation: Server.Installation, lease: Lease.Lease | undefin
     yield* Effect.promise(lease.release)
     if (Lease.anyHeld(installation.home)) return
     yield* Effect.sync(() => running(Server.dataOf(installation.home))).pipe(
-      Effect.repeat({ until: (server) => server === undefined, schedule: Schedule.spaced(pollInterval) }),
-      Effect.timeoutOption("15 seconds"),
+      Effect.repeat({ until: (server) => server === undefined, schedule: Schedule.spaced(Timing.embeddedPoll) }),
+      Effect.timeoutOption(Timing.embeddedStop),
     )
   })
 

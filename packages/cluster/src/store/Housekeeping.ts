@@ -2,9 +2,9 @@
 import { Effect, Schedule } from "effect"
 import { Singleton } from "effect/cluster"
 import { Unhurried } from "./Database.ts"
+import { Timing } from "../Timing.ts"
 
 const batch = 5_000
-const interval = "10 minutes"
 
 /** What goes, and when: a table, its key, and the condition under which a row is of no use any more. */
 const removals = [
@@ -67,7 +67,7 @@ export const layer = Singleton.make(
   "Housekeeping",
   sweep.pipe(
     Effect.catchCause((cause) => Effect.logWarning("Housekeeping failed", cause)),
-    Effect.repeat(Schedule.spaced(interval)),
+    Effect.repeat(Schedule.spaced(Timing.housekeeping)),
     Effect.asVoid,
   ),
 )

@@ -5,10 +5,7 @@
  */
 import { Clock, Context, Effect, Layer } from "effect"
 import { orUnavailable, Writes } from "../store/Database.ts"
-
-/** A lease is renewed three times before it runs out. */
-export const leaseMillis = 45_000
-export const renewEvery = "15 seconds"
+import { Timing } from "../Timing.ts"
 
 /** Every change of a name's links or settings is told on this channel, with the name; a lost word costs a cache its time. */
 export const channel = "svc_tunnel"
@@ -29,7 +26,7 @@ export interface NewLink {
 
 const make = Effect.gen(function* () {
   const writes = yield* Writes
-  const until = (now: number) => new Date(now + leaseMillis)
+  const until = (now: number) => new Date(now + Timing.linkLeaseMillis)
 
   return {
     /** Takes the lease, over the links that other processes of the agent hold: a newer one replaces them. */

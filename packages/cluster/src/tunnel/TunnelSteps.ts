@@ -2,9 +2,7 @@
 import { Effect } from "effect"
 import type { Step } from "../saga/Step.ts"
 import type { PortRange } from "./TunnelPorts.ts"
-
-/** A freed port rests this long, so that a client of its former owner does not reach a stranger (traps.md 26). */
-const portRest = "30 days"
+import { Timing } from "../Timing.ts"
 
 export const provision =
   (ports: PortRange): Step =>
@@ -15,7 +13,7 @@ export const provision =
         free as (
           select port from tunnel_port
           where identity_id is null and port between ${ports.first} and ${ports.last}
-            and (freed_at is null or freed_at <= ${at}::timestamptz - ${portRest}::interval)
+            and (freed_at is null or freed_at <= ${at}::timestamptz - ${Timing.portRest}::interval)
             and exists (select from fence) and not exists (select from kept)
           order by freed_at nulls first, port limit 1 for update skip locked
         ),

@@ -9,9 +9,7 @@ import { commit, type OwnIdentity, type Write } from "../actor/Write.ts"
 import type { Place, Sealing } from "../sealing/Sealing.ts"
 import type { Sql } from "../store/Database.ts"
 import { newSecret } from "./Signature.ts"
-
-/** Both secrets sign for this long after a rotation (decisions.md "Resources"). */
-const overlapMillis = 24 * 60 * 60_000
+import { Timing } from "../Timing.ts"
 
 const place = (identity: OwnIdentity, secretId: string): Place => ({
   table: "signing_secret",
@@ -76,7 +74,7 @@ export const rotate = Effect.fnUntraced(function* (write: Write, secretId: strin
     return { signing_secret: Redacted.value(made.secret), previous_valid_until: until }
   }
   const retiring = valid.some(({ retiresAt }) => retiresAt === null)
-  const until = new Date(at.getTime() + overlapMillis)
+  const until = new Date(at.getTime() + Timing.secretOverlapMillis)
   const { text, row } = yield* mint(write, sealing, secretId)
   yield* commit(
     write,

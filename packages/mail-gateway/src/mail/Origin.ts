@@ -6,6 +6,7 @@ import type { OriginVerdict } from "@svc/domain/mail/Message"
 import { Effect } from "effect"
 import { authenticate, type AuthenticateResult } from "mailauth"
 import { Resolver } from "./Resolver.ts"
+import { Timing } from "../Timing.ts"
 
 /** The SMTP session a message arrived by. */
 export interface Arrival {
@@ -24,7 +25,6 @@ export interface Judged {
 }
 
 /** All look-ups and checks of one message. */
-const deadline = "10 seconds"
 
 const undecided = (verdict: "error" | "failed", domain: string | null): Judged => ({
   origin: { verdict, spf: "none", dkim: "none", dmarc: "none", domain },
@@ -101,7 +101,7 @@ export const judge = Effect.fn("Origin.judge")(function* (raw: Buffer, arrival: 
     }),
   ).pipe(
     Effect.map((result): Judged => ({ origin: verdict(result), header: authenticationResults(result.headers) })),
-    Effect.timeout(deadline),
+    Effect.timeout(Timing.verdict),
     Effect.catchCause((cause) =>
       Effect.as(Effect.logWarning("A message's origin could not be judged", cause), undecided("error", null)),
     ),

@@ -3,6 +3,7 @@ import { type Letter, SystemMailer, RelayUnavailable } from "@svc/cluster/mail/S
 import { EmailAddress } from "@svc/domain/account/Account"
 import { Effect, Layer, Redacted, Schema } from "effect"
 import { createTransport, type SendMailOptions } from "nodemailer"
+import { Timing } from "../Timing.ts"
 
 export interface RelaySettings {
   readonly url: Redacted.Redacted<string>
@@ -21,9 +22,9 @@ export const layer = (settings: RelaySettings) =>
           createTransport({
             url: Redacted.value(settings.url),
             pool: true,
-            connectionTimeout: 10_000,
-            greetingTimeout: 10_000,
-            socketTimeout: 30_000,
+            connectionTimeout: Timing.relayConnectMillis,
+            greetingTimeout: Timing.relayGreetingMillis,
+            socketTimeout: Timing.relaySilenceMillis,
             disableFileAccess: true,
             disableUrlAccess: true,
           }),

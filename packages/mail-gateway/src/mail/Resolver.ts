@@ -1,6 +1,7 @@
 /** The DNS that verdicts are judged by: a seam for tests, and in service a cache with a deadline for each look-up. */
 import { Resolver as NodeResolver } from "node:dns/promises"
 import { Cache, Context, Duration, Effect, Exit, Layer, Schema } from "effect"
+import { Timing } from "../Timing.ts"
 
 /** A look-up that failed. `code` is node's (`ENOTFOUND`, `ENODATA`, `ETIMEOUT`, …), which the verdict turns on. */
 export class LookupFailed extends Schema.TaggedError<LookupFailed>()("LookupFailed", { code: Schema.String }) {}
@@ -14,7 +15,7 @@ export class Resolver extends Context.Service<
   static readonly layer = Layer.effect(
     Resolver,
     Effect.gen(function* () {
-      const dns = new NodeResolver({ timeout: 2_000, tries: 2 })
+      const dns = new NodeResolver({ timeout: Timing.dnsMillis, tries: 2 })
       const cache = yield* Cache.makeWith(
         (key: string) => {
           const [type, name] = key.split(" ", 2) as [string, string]

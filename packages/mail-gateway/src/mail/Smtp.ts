@@ -16,6 +16,7 @@ import * as Clients from "./smtp/Clients.ts"
 import * as Data from "./smtp/Data.ts"
 import * as Trace from "./smtp/Trace.ts"
 import { SystemMail } from "./SystemMail.ts"
+import { Timing } from "../Timing.ts"
 
 export interface SmtpSettings {
   readonly host: string
@@ -50,7 +51,6 @@ const replies = {
 }
 
 /** Time for one DATA, and for a session as a whole, in milliseconds; the library restarts its own at every byte. */
-const deadlines = { data: 5 * 60_000, session: 30 * 60_000, idle: 60_000, close: 5_000 }
 
 /** Local parts RFC 5321 section 4.5.1 and RFC 2142 require of every domain. */
 const systemParts = new Set(["postmaster", "abuse"])
@@ -174,7 +174,7 @@ const listen = Effect.fnUntraced(function* (settings: SmtpSettings) {
   ) => {
     const data = Data.make(settings.maxBytes)
     const close = () => connectionOf(session)?.close()
-    const late = setTimeout(close, deadlines.data)
+    const late = setTimeout(close, Timing.smtpDataMillis)
     stream.on("data", (chunk: Buffer) => {
       data.push(chunk)
       // A sender that goes on long after it could know better is cut off.
@@ -210,15 +210,15 @@ const listen = Effect.fnUntraced(function* (settings: SmtpSettings) {
     hideENHANCEDSTATUSCODES: false,
     maxRecipients: 100,
     maxClients: Clients.limits.inAll + 100,
-    socketTimeout: deadlines.idle,
-    closeTimeout: deadlines.close,
+    socketTimeout: Timing.smtpIdleMillis,
+    closeTimeout: Timing.smtpCloseMillis,
     logger: false,
     onConnect: (session, done) => {
       if (!clients.enter(session.remoteAddress, Date.now())) return done(replies.busy)
       admitted.add(session.id)
       timers.set(
         session.id,
-        setTimeout(() => connectionOf(session)?.close(), deadlines.session),
+        setTimeout(() => connectionOf(session)?.close(), Timing.smtpSessionMillis),
       )
       done()
     },

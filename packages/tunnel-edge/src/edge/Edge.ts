@@ -17,9 +17,10 @@ import { ask } from "@svc/cluster/actor/Ask"
 import { Identities } from "@svc/cluster/identity/Identities"
 import { selfSigned } from "@svc/cluster/net/SelfSigned"
 import { Sealing } from "@svc/cluster/sealing/Sealing"
-import { renewEvery, TunnelLinks } from "@svc/cluster/tunnel/TunnelLinks"
+import { TunnelLinks } from "@svc/cluster/tunnel/TunnelLinks"
 import { type Standing, TunnelQueries } from "@svc/cluster/tunnel/TunnelQueries"
 import { TunnelUsage } from "@svc/cluster/tunnel/TunnelUsage"
+import { Timing } from "@svc/cluster/Timing"
 import { Clock, Context, type Duration, Effect, FiberSet, Layer, Redacted, Schedule, Schema } from "effect"
 import { goaway, kind, reset } from "../protocol/Manifest.ts"
 import * as Admission from "./Admission.ts"
@@ -362,7 +363,7 @@ const make = Effect.fnUntraced(function* (settings: EdgeSettings) {
   const often = (work: Effect.Effect<void>, every: Duration.Input) =>
     Effect.forkScoped(Effect.repeat(work, Schedule.spaced(every)))
   yield* often(judge, judgeEvery)
-  yield* often(Effect.andThen(renew, sweep), renewEvery)
+  yield* often(Effect.andThen(renew, sweep), Timing.linkRenew)
   yield* often(metering.flush, flushEvery)
   yield* often(freshCertificate, certificateEvery)
   return { port, links: () => registry.all().length }

@@ -1,4 +1,5 @@
 /** How many connections a client address may have, at once and by the minute, so that one sender leaves room for others. */
+import { Timing } from "../../Timing.ts"
 
 export const limits = { atOnce: 100, perMinute: 1_200, inAll: 2_000 }
 
@@ -15,7 +16,7 @@ export const make = () => {
   /** Forgets clients that are neither connected nor recent. */
   const prune = (now: number) => {
     for (const [address, client] of clients) {
-      if (client.open === 0 && now - client.since > 60_000) clients.delete(address)
+      if (client.open === 0 && now - client.since > Timing.smtpClientWindowMillis) clients.delete(address)
     }
   }
 
@@ -24,7 +25,7 @@ export const make = () => {
     enter: (address: string, now: number): boolean => {
       if (clients.size > 10_000) prune(now)
       const client = clients.get(address) ?? { open: 0, opened: 0, since: now }
-      if (now - client.since > 60_000) {
+      if (now - client.since > Timing.smtpClientWindowMillis) {
         client.opened = 0
         client.since = now
       }

@@ -1,0 +1,21 @@
+/** Every interval of the mail gateway in one place; those it shares with the cluster stand there. */
+const second = 1_000
+const minute = 60 * second
+
+export const Timing = {
+  /** How long a client may take: over DATA as a whole, over its session, between two of its lines, to end when we leave. */
+  smtpDataMillis: 5 * minute,
+  smtpSessionMillis: 30 * minute,
+  smtpIdleMillis: minute,
+  smtpCloseMillis: 5 * second,
+  /** The window that connections of a client are counted in. */
+  smtpClientWindowMillis: minute,
+  /** SPF, DKIM and DMARC together; a sender's slow DNS makes the verdict `error`. */
+  verdict: "10 seconds",
+  /** One try of a name server. */
+  dnsMillis: 2 * second,
+  /** The relay's connection, its greeting, and its silence. */
+  relayConnectMillis: 10 * second,
+  relayGreetingMillis: 10 * second,
+  relaySilenceMillis: 30 * second,
+} as const
