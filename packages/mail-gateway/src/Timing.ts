@@ -3,14 +3,17 @@ const second = 1_000
 const minute = 60 * second
 
 export const Timing = {
-  /** How long a client may take: over DATA as a whole, over its session, between two of its lines, to end when we leave. */
+  /**
+   * How long a client may take: over DATA as a whole, over its session, between two of its lines, to end when we leave.
+   * The library restarts its own timers at every byte, so the first two are ours.
+   */
   smtpDataMillis: 5 * minute,
   smtpSessionMillis: 30 * minute,
   smtpIdleMillis: minute,
   smtpCloseMillis: 5 * second,
   /** The window that connections of a client are counted in. */
   smtpClientWindowMillis: minute,
-  /** SPF, DKIM and DMARC together; a sender's slow DNS makes the verdict `error`. */
+  /** All look-ups and checks of one message together; a sender's slow DNS makes the verdict `error`. */
   verdict: "10 seconds",
   /** One try of a name server. */
   dnsMillis: 2 * second,

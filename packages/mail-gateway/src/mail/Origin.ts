@@ -24,8 +24,6 @@ export interface Judged {
   readonly header: string | null
 }
 
-/** All look-ups and checks of one message. */
-
 const undecided = (verdict: "error" | "failed", domain: string | null): Judged => ({
   origin: { verdict, spf: "none", dkim: "none", dmarc: "none", domain },
   header: null,

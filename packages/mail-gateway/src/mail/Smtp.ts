@@ -50,8 +50,6 @@ const replies = {
   busy: new Reply(421, "Too many connections, try again in a moment"),
 }
 
-/** Time for one DATA, and for a session as a whole, in milliseconds; the library restarts its own at every byte. */
-
 /** Local parts RFC 5321 section 4.5.1 and RFC 2142 require of every domain. */
 const systemParts = new Set(["postmaster", "abuse"])
 
