@@ -7,6 +7,7 @@ import { PublicLimits } from "@svc/cluster/limits/PublicLimits"
 import { Effect } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { limited } from "../limits/PublicLimit.ts"
+import { byOf } from "./By.ts"
 
 export const login = HttpApiBuilder.group(
   Api,
@@ -41,7 +42,10 @@ export const confirmation = HttpApiBuilder.group(
     const devices = yield* Devices
     return handlers.handleAll({
       read: ({ params }) => devices.view(params.userCode),
-      approve: ({ params }) => Effect.flatMap(Caller, ({ org }) => devices.approve(org.id, params.userCode)),
+      approve: Effect.fnUntraced(function* ({ params }) {
+        const caller = yield* Caller
+        yield* devices.approve(caller.org.id, params.userCode, yield* byOf(caller))
+      }),
       deny: ({ params }) => devices.deny(params.userCode),
     })
   }),

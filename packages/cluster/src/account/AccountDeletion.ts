@@ -2,7 +2,7 @@
  * Deleting an account, as a saga that survives a crash at any step: first a commit by which every credential is refused,
  * then the teardown of every Identity, then the Org with its data key. Handles stay taken.
  */
-import { makeUuidV7 } from "@svc/domain/Ids"
+import { type By, system } from "@svc/domain/account/By"
 import { NotFound, Unavailable } from "@svc/domain/problems/Problem"
 import { Clock, Effect } from "effect"
 import { raiseForOrg } from "../events/Raise.ts"
@@ -14,7 +14,7 @@ const batch = 2_000
 const lookAgain = "500 millis"
 
 /** The commit that ends the account for its callers; repeating it changes nothing. */
-export const begin = Effect.fn("AccountDeletion.begin")(function* (org: string) {
+export const begin = Effect.fn("AccountDeletion.begin")(function* (org: string, by: By = system) {
   const sql = yield* Writes
   const at = new Date(yield* Clock.currentTimeMillis)
   const [row] = yield* sql<{ requested_at: Date; identities: number }>`
@@ -22,13 +22,7 @@ export const begin = Effect.fn("AccountDeletion.begin")(function* (org: string) 
       update org set status = 'deleting', deletion_requested_at = ${at} where id = ${org} and status = 'active'
       returning id
     ),
-    ${raiseForOrg(sql, "asked", {
-      eventId: yield* makeUuidV7,
-      type: "account.deletion_started",
-      org,
-      data: {},
-      at,
-    })}
+    ${raiseForOrg({ sql, org, at, by }, "asked", "account.deletion_started", {})}
     select coalesce(deletion_requested_at, ${at}) as requested_at,
            (select count(*)::int from identity where org_id = ${org}) as identities
     from org where id = ${org}`

@@ -1,6 +1,7 @@
 /** Admin Keys: minted by the account, listed, revoked at once. Identity Keys are listed and revoked here, minted by the saga. */
 import { makeUuidV7 } from "@svc/domain/Ids"
 import type { ApiKey } from "@svc/domain/account/Account"
+import type { By } from "@svc/domain/account/By"
 import { AccountDeleting, NotFound } from "@svc/domain/problems/Problem"
 import { Clock, Context, Effect, Layer } from "effect"
 import { raiseForOrg } from "../events/Raise.ts"
@@ -43,7 +44,7 @@ const make = Effect.gen(function* () {
         ),
       ),
     /** A new Admin Key; its plaintext is in this answer only. */
-    create: Effect.fn("ApiKeys.create")(function* (org: string, name: string) {
+    create: Effect.fn("ApiKeys.create")(function* (org: string, name: string, by: By) {
       const id = yield* makeUuidV7
       const minted = mint("admin_key")
       const now = new Date(yield* Clock.currentTimeMillis)
@@ -54,31 +55,35 @@ const make = Effect.gen(function* () {
           select ${id}::uuid, live.id, ${name}::text, ${minted.prefix}::text, ${minted.hash}::bytea, ${now}::timestamptz from live
           returning ${columns}
         ),
-        ${raiseForOrg(writes, "made", {
-          eventId: yield* makeUuidV7,
-          type: "api_key.created",
-          org,
-          data: { key_id: id, name, scope: "org" },
-          at: now,
+        ${raiseForOrg({ sql: writes, org, at: now, by }, "made", "api_key.created", {
+          key_id: id,
+          name,
+          scope: "org",
+          identity_id: null,
+          handle: null,
         })}
         select * from made`
       if (row === undefined) return yield* new AccountDeleting({ detail: "The account is being deleted." })
       return { key: minted.token, api_key: view(row) }
     }, orUnavailable),
     /** Stops authenticating at once; repeating is a no-op. */
-    revoke: Effect.fn("ApiKeys.revoke")(function* (org: string, id: string) {
+    revoke: Effect.fn("ApiKeys.revoke")(function* (org: string, id: string, by: By) {
       const now = new Date(yield* Clock.currentTimeMillis)
       const [row] = yield* writes<{ known: boolean }>`
-        with known as (select id, name from api_key where id = ${id} and org_id = ${org}),
-        revoked as (
-          update api_key set revoked_at = ${now} where id = ${id} and org_id = ${org} and revoked_at is null returning id
+        with known as (
+          select k.id, i.handle from api_key k left join identity i on i.id = k.identity_id
+          where k.id = ${id} and k.org_id = ${org}
         ),
-        ${raiseForOrg(writes, "revoked", {
-          eventId: yield* makeUuidV7,
-          type: "api_key.revoked",
-          org,
-          data: { key_id: id },
-          at: now,
+        revoked as (
+          update api_key k set revoked_at = ${now} from known where k.id = known.id and k.revoked_at is null
+          returning k.name, k.identity_id, known.handle
+        ),
+        ${raiseForOrg({ sql: writes, org, at: now, by }, "revoked", "api_key.revoked", {
+          key_id: id,
+          name: writes`name`,
+          scope: writes`case when identity_id is null then 'org' else 'identity' end`,
+          identity_id: writes`identity_id`,
+          handle: writes`handle`,
         })}
         select exists (select from known) as known`
       if (row?.known !== true) return yield* missing

@@ -14,6 +14,7 @@ import {
   userCodeOf,
 } from "@svc/domain/account/Device"
 import type { ApiKey } from "@svc/domain/account/Account"
+import type { By } from "@svc/domain/account/By"
 import { makeUuidV7 } from "@svc/domain/Ids"
 import {
   AuthorizationPending,
@@ -123,7 +124,7 @@ const make = Effect.gen(function* () {
 
     /** Mints the Admin Key, sealed until the terminal collects it. */
     approve: Effect.fn("Devices.approve")(
-      function* (org: string, userCode: string) {
+      function* (org: string, userCode: string, by: By) {
         const at = yield* now
         const letters = userCodeOf(userCode)
         if (letters === undefined) return yield* unknown
@@ -146,12 +147,12 @@ const make = Effect.gen(function* () {
             select ${keyId}::uuid, ${org}::uuid, ${device.name}::text, ${key.prefix}::text, ${key.hash}::bytea, ${at}::timestamptz
             from approved returning id
           ),
-          ${raiseForOrg(sql, "minted", {
-            eventId: yield* makeUuidV7,
-            type: "api_key.created",
-            org,
-            data: { key_id: keyId, name: device.name, scope: "org" },
-            at,
+          ${raiseForOrg({ sql, org, at, by }, "minted", "api_key.created", {
+            key_id: keyId,
+            name: device.name,
+            scope: "org",
+            identity_id: null,
+            handle: null,
           })}
           select 1`
       },

@@ -3,7 +3,7 @@
  * use is a row, so it outlives the actor, and what is over the limit at most is what edges hold in leases. The first
  * report over 80 % and over all of it raises its Event, each once a day, in the statement that adds the report.
  */
-import { makeUuidV7 } from "@svc/domain/Ids"
+import { system } from "@svc/domain/account/By"
 import { Clock, Effect } from "effect"
 import { raiseForOrg } from "../events/Raise.ts"
 import { orUnavailable, Writes } from "../store/Database.ts"
@@ -43,11 +43,10 @@ export const make = (org: string, quota: number) => {
       const sql = yield* Writes
       const now = yield* Clock.currentTimeMillis
       const day = Math.floor(now / dayMillis)
-      const at = new Date(now)
       if (day !== today) held.clear()
       today = day
-      const [nearId, blockedId] = [yield* makeUuidV7, yield* makeUuidV7]
-      const data = (bytes: number) => ({ limit: "tunnel_transfer", quota_bytes: quota, at_bytes: bytes, window: "day" })
+      const change = { sql, org, at: new Date(now), by: system }
+      const usage = { limit: "tunnel_transfer", used: sql`after`, quota, window: "day" } as const
       const [row] = yield* sql<{ bytes: string }>`
         with counted as (
           insert into tunnel_transfer as t (org_id, day, bytes)
@@ -55,10 +54,10 @@ export const make = (org: string, quota: number) => {
           on conflict (org_id, day) do update set bytes = t.bytes + excluded.bytes
           returning coalesce(old.bytes, 0) as before, new.bytes as after
         ),
-        near as (select 1 from counted where before < ${Math.ceil(quota * near)}::bigint and after >= ${Math.ceil(quota * near)}::bigint),
-        blocked as (select 1 from counted where before < ${quota}::bigint and after >= ${quota}::bigint),
-        ${raiseForOrg(sql, "near", { eventId: nearId, type: "limit.near", org, data: data(Math.ceil(quota * near)), at }, "told_near")},
-        ${raiseForOrg(sql, "blocked", { eventId: blockedId, type: "tunnel.transfer_blocked", org, data: data(quota), at }, "told_blocked")}
+        near as (select after from counted where before < ${Math.ceil(quota * near)}::bigint and after >= ${Math.ceil(quota * near)}::bigint),
+        blocked as (select after from counted where before < ${quota}::bigint and after >= ${quota}::bigint),
+        ${raiseForOrg(change, "near", "limit.near", usage, { as: "told_near" })},
+        ${raiseForOrg(change, "blocked", "tunnel.transfer_blocked", usage, { as: "told_blocked" })}
         select after::text as bytes from counted`
       const left = quota - Number(row?.bytes ?? quota)
       const dayEnds = (day + 1) * dayMillis - now
