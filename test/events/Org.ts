@@ -1,5 +1,6 @@
 /** A database with an Org and one Identity in it, without a service that would act on them. */
 import * as Stores from "@svc/cluster/store/Database"
+import type { PgClient } from "@effect/sql-pg"
 import { Context, Effect, Layer } from "effect"
 import { makeDatabase } from "../harness/Database.ts"
 
@@ -14,7 +15,7 @@ const database = Layer.unwrap(
   ),
 )
 
-export class Org extends Context.Service<Org, Stores.Sql>()("test/events/Org") {
+export class Org extends Context.Service<Org, PgClient.PgClient>()("test/events/Org") {
   static readonly layer = Layer.effect(
     Org,
     Effect.gen(function* () {

@@ -1,5 +1,7 @@
 /** Raising Events in the statement that causes them, on a real database. */
 import { raise, raiseForOrg, raiseTest } from "@svc/cluster/events/Raise"
+import { Unhurried } from "@svc/cluster/store/Database"
+import { revokeUncollected } from "@svc/cluster/store/Housekeeping"
 import { reshapeEvents } from "@svc/cluster/store/migrations/0006_event_cause"
 import type { By } from "@svc/domain/account/By"
 import { eventData, type EventType } from "@svc/domain/events/Event"
@@ -154,6 +156,37 @@ layer(Org.layer)("an Event", (it) => {
       assert.deepStrictEqual(
         events.filter(({ type }) => type === "api_key.revoked").map(({ data }) => data),
         ["key 1", "key 2"].map((name) => ({ key_id: hook(9), name, scope: "org", identity_id: null, handle: null })),
+      )
+    }),
+  )
+
+  it.effect("tells each Org of the keys that nobody collected", () =>
+    Effect.gen(function* () {
+      const sql = yield* Org
+      yield* sql`
+        insert into api_key (id, org_id, name, token_prefix, token_hash, created_at)
+        values (${hook(1)}, ${org}, 'laptop', '', '3', ${at}), (${hook(2)}, ${org}, 'late', '', '4', ${at})`
+      for (const [key, expires] of [
+        [hook(1), "2026-01-01"],
+        [hook(2), "infinity"],
+      ]) {
+        yield* sql`
+          insert into device_authorization
+            (id, device_hash, user_code, name, status, org_id, key_id, sealed_key, interval_seconds, created_at, expires_at)
+          values (${key}, ${key}::text::bytea, ${key}, '', 'approved', ${org}, ${key}, 'sealed', 5, ${at}, ${expires}::timestamptz)`
+      }
+      yield* Effect.provideService(revokeUncollected, Unhurried, sql)
+      const { events } = yield* take
+      assert.deepStrictEqual(
+        events.map(({ org_id, type, data, caused_by }) => ({ org_id, type, data, caused_by })),
+        [
+          {
+            org_id: org,
+            type: "api_key.revoked",
+            data: { key_id: hook(1), name: "laptop", scope: "org", identity_id: null, handle: null },
+            caused_by: { kind: "system", credential_id: null, request_id: null },
+          },
+        ],
       )
     }),
   )

@@ -34,7 +34,7 @@ const removals = [
 ] as const
 
 /** A key that was approved and not collected in time is nobody's. */
-const revokeUncollected = Effect.gen(function* () {
+export const revokeUncollected = Effect.gen(function* () {
   const sql = yield* Unhurried
   const at = new Date(yield* Clock.currentTimeMillis)
   yield* sql`
