@@ -145,11 +145,47 @@ describe("API keys", () => {
       () => call(service.base, "GET", "/api/events", { token: session }),
       ({ body }) => body.events.length === 2,
     )
-    expect(events.body.events.map(({ type }: { type: string }) => type)).toEqual(["api_key.revoked", "api_key.created"])
+    const data = { key_id: api_key.id, name: "build machine", scope: "org", identity_id: null, handle: null }
+    expect(events.body.events.map(({ type, data }: any) => [type, data])).toEqual([
+      ["api_key.revoked", data],
+      ["api_key.created", data],
+    ])
     const stored = await service.query<{ found: boolean }>(
       (sql) => sql`select encode(token_hash, 'escape') like '%svc_%' as found from api_key`,
     )
     expect(stored.every(({ found }) => !found)).toBe(true)
+  })
+
+  it("leave Events that keep who made and revoked them, an Identity's key among them", async () => {
+    const { session } = await signUp(service.base)
+    const admin = await call(service.base, "POST", "/api/keys", { token: session, body: { name: "admin" } })
+    const { handle, identity, secrets } = await makeIdentity(service.base, session)
+    const revoked = await call(service.base, "DELETE", `/api/keys/${secrets.api_key.id}`, { token: admin.body.key })
+    expect(revoked.status).toBe(204)
+    const causes = await service.query<{ type: string; data: unknown; caused_by: unknown }>(
+      (sql) => sql`select type, data, caused_by from event where data ->> 'key_id' = ${admin.body.api_key.id}
+                     or data ->> 'key_id' = ${secrets.api_key.id} and type = 'api_key.revoked' order by seq`,
+    )
+    expect(causes).toEqual([
+      {
+        type: "api_key.created",
+        data: { key_id: admin.body.api_key.id, name: "admin", scope: "org", identity_id: null, handle: null },
+        caused_by: {
+          kind: "session",
+          credential_id: expect.any(String),
+          request_id: admin.headers.get("request-id"),
+        },
+      },
+      {
+        type: "api_key.revoked",
+        data: { key_id: secrets.api_key.id, name: handle, scope: "identity", identity_id: identity.id, handle },
+        caused_by: {
+          kind: "admin_key",
+          credential_id: admin.body.api_key.id,
+          request_id: revoked.headers.get("request-id"),
+        },
+      },
+    ])
   })
 
   it("tell whoami what they are, each kind", async () => {

@@ -227,7 +227,8 @@ describe("the transfer of an Org", () => {
       ["tunnel.transfer_blocked", null],
       ["limit.near", null],
     ])
-    expect(limits[1].data).toMatchObject({ limit: "tunnel_transfer", quota_bytes: 4 * MiB })
+    expect(limits[1].data).toMatchObject({ limit: "tunnel_transfer", quota: 4 * MiB, window: "day" })
+    expect(limits[1].data.used).toBeGreaterThanOrEqual(0.8 * 4 * MiB)
     // Other Orgs go on.
     const { handle: stranger } = await withTunnel(port)
     expect((await ask(service.edgePort, stranger, "/")).status).toBe(200)

@@ -1,9 +1,9 @@
 import { Api } from "@svc/domain/Api"
 import { Caller } from "@svc/domain/account/Authorization"
 import { ApiKeys } from "@svc/cluster/account/ApiKeys"
-import { system } from "@svc/domain/account/By"
 import { Effect } from "effect"
 import { HttpApiBuilder, HttpApiSchema } from "effect/http-api"
+import { byOf } from "./By.ts"
 
 export const layer = HttpApiBuilder.group(
   Api,
@@ -14,12 +14,15 @@ export const layer = HttpApiBuilder.group(
     return handlers.handleAll({
       list: () => Effect.flatMap(Caller, ({ org }) => Effect.map(keys.list(org.id), (api_keys) => ({ api_keys }))),
       create: Effect.fnUntraced(function* ({ payload }) {
-        const { org } = yield* Caller
-        const minted = yield* keys.create(org.id, payload.name, system)
+        const caller = yield* Caller
+        const minted = yield* keys.create(caller.org.id, payload.name, yield* byOf(caller))
         return HttpApiSchema.withHeaders({ body: minted, headers: { location: `/api/keys/${minted.api_key.id}` } })
       }),
       read: ({ params }) => Effect.flatMap(Caller, ({ org }) => keys.read(org.id, params.id)),
-      revoke: ({ params }) => Effect.flatMap(Caller, ({ org }) => keys.revoke(org.id, params.id, system)),
+      revoke: Effect.fnUntraced(function* ({ params }) {
+        const caller = yield* Caller
+        yield* keys.revoke(caller.org.id, params.id, yield* byOf(caller))
+      }),
     })
   }),
 )

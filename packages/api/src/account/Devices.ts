@@ -4,10 +4,10 @@ import { Api } from "@svc/domain/Api"
 import { Caller } from "@svc/domain/account/Authorization"
 import { Devices } from "@svc/cluster/account/Devices"
 import { PublicLimits } from "@svc/cluster/limits/PublicLimits"
-import { system } from "@svc/domain/account/By"
 import { Effect } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { limited } from "../limits/PublicLimit.ts"
+import { byOf } from "./By.ts"
 
 export const login = HttpApiBuilder.group(
   Api,
@@ -42,7 +42,10 @@ export const confirmation = HttpApiBuilder.group(
     const devices = yield* Devices
     return handlers.handleAll({
       read: ({ params }) => devices.view(params.userCode),
-      approve: ({ params }) => Effect.flatMap(Caller, ({ org }) => devices.approve(org.id, params.userCode, system)),
+      approve: Effect.fnUntraced(function* ({ params }) {
+        const caller = yield* Caller
+        yield* devices.approve(caller.org.id, params.userCode, yield* byOf(caller))
+      }),
       deny: ({ params }) => devices.deny(params.userCode),
     })
   }),

@@ -7,6 +7,7 @@ import { Access, type AccessLevel, CallPolicy, ShowsSecret, Tagged } from "@svc/
 import { type Code, table } from "@svc/domain/problems/Table"
 import { Context } from "effect"
 import { type HttpApiEndpoint, OpenApi } from "effect/http-api"
+import { addEvents } from "./EventSchemas.ts"
 import { exampleOf, type JsonSchema } from "./Examples.ts"
 import { groups, summaries } from "./Operations.ts"
 
@@ -272,6 +273,7 @@ const describe = (input: Json): Json => {
     Object.entries(named.components.schemas).map(([name, schema]) => [pascal(name.replace(/Encoded$/, "")), schema]),
   )
   mergeTwins(named)
+  addEvents(named)
   // The health report of a failing service is the report, not a problem.
   named.paths["/api/healthz"].get.responses["503"] ??= named.paths["/api/healthz"].get.responses["200"]
   tidy(named)

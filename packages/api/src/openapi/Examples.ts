@@ -58,6 +58,19 @@ const samples: Readonly<Record<string, unknown>> = {
   path: "/",
   port: 20017,
   subject: "Invoice 17",
+  from: "grace@example.org",
+  recipient: "grace@example.org",
+  status: "5.1.1",
+  diagnostic: "550 5.1.1 No such mailbox",
+  event_type: "email.received",
+  account: "ada.bsky.social",
+  account_id: "did:plc:ewvi7nxzyoun6zhxrhs64oiz",
+  service: "https://bsky.social",
+  uri: "at://did:plc:z72i7hdynmk6r22z27h6tvur/app.bsky.feed.post/3l6oveex3ii2l",
+  author: "grace.bsky.social",
+  author_id: "did:plc:z72i7hdynmk6r22z27h6tvur",
+  author_name: "Grace",
+  reply_to: null,
   snippet: "Please find attached",
   text: "Please find attached",
   html: "<p>Please find attached</p>",
@@ -105,7 +118,6 @@ const samples: Readonly<Record<string, unknown>> = {
     defaultOutputModes: ["text/plain"],
     skills: [],
   },
-  data: { from: { address: "grace@example.org", name: "Grace" }, subject: "Invoice 17" },
 }
 
 const isString = (schema: JsonSchema) => schema.type === "string"
@@ -172,6 +184,7 @@ const text = (schema: JsonSchema, name: string): string => {
   const named: Readonly<Record<string, string>> = { thread_id: "thr_", id: "", key_id: "" }
   if (name === "thread_id") return `${named["thread_id"]}${publicId}`
   if (name === "id" || name.endsWith("_id")) return uuid
+  if (name === "error") return "timeout"
   return name === "version" ? "1.0.0" : name === "" ? "text" : name.replaceAll("_", " ")
 }
 

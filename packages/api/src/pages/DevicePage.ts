@@ -1,11 +1,11 @@
 /** Confirming a device login on a plain page: sign in, see what asks for a key, approve or deny. */
-import { system } from "@svc/domain/account/By"
 import { Addresses } from "@svc/domain/Addresses"
 import { EmailAddress } from "@svc/domain/account/Account"
 import { Accounts } from "@svc/cluster/account/Accounts"
 import { Devices } from "@svc/cluster/account/Devices"
 import { Effect, Schema } from "effect"
 import { HttpRouter, HttpServerRequest } from "effect/http"
+import { byOf } from "../account/By.ts"
 import * as MagicLinks from "../account/MagicLinks.ts"
 import { escape, page } from "./Page.ts"
 import { fromOurPages, signedIn } from "./SessionCookie.ts"
@@ -69,7 +69,9 @@ export const layer = HttpRouter.use((router) =>
         const caller = yield* signedIn
         if (caller === undefined || !(yield* fromOurPages)) return say(signInForm, 403)
         const { user_code, decision } = yield* HttpServerRequest.schemaBodyUrlParams(Decision)
-        yield* decision === "approve" ? devices.approve(caller.org.id, user_code, system) : devices.deny(user_code)
+        yield* decision === "approve"
+          ? devices.approve(caller.org.id, user_code, yield* byOf(caller))
+          : devices.deny(user_code)
         return decision === "approve"
           ? say("<h1>Approved</h1><p>The terminal has its key in a moment. You can close this page.</p>")
           : say("<h1>Denied</h1><p>No key was made. You can close this page.</p>")

@@ -56,10 +56,10 @@ export const make = (org: string, quota: number) => {
           on conflict (org_id, day) do update set bytes = t.bytes + excluded.bytes
           returning coalesce(old.bytes, 0) as before, new.bytes as after
         ),
-        near as (select 1 from counted where before < ${nearBytes}::bigint and after >= ${nearBytes}::bigint),
-        blocked as (select 1 from counted where before < ${quota}::bigint and after >= ${quota}::bigint),
-        ${raiseForOrg({ ...write, org }, "near", "limit.near", { ...data, used: nearBytes }, { as: "told_near" })},
-        ${raiseForOrg({ ...write, org }, "blocked", "tunnel.transfer_blocked", { ...data, used: quota }, { as: "told_blocked" })}`,
+        near as (select after from counted where before < ${nearBytes}::bigint and after >= ${nearBytes}::bigint),
+        blocked as (select after from counted where before < ${quota}::bigint and after >= ${quota}::bigint),
+        ${raiseForOrg({ ...write, org }, "near", "limit.near", { ...data, used: sql`after` }, { as: "told_near" })},
+        ${raiseForOrg({ ...write, org }, "blocked", "tunnel.transfer_blocked", { ...data, used: sql`after` }, { as: "told_blocked" })}`,
         { columns: sql`(select after::text from counted) as bytes` },
       )
       const left = quota - Number(row.bytes ?? quota)

@@ -1,60 +1,133 @@
-import { Statement } from "effect/sql"
+/**
+ * Raising an Event inside the statement that causes it: the Event and the deliveries it queues are common table
+ * expressions of the same commit, so there is no Event without its cause and no cause without its Event. Nothing else
+ * inserts Events.
+ *
+ * An Event is raised for each row of a gate, a CTE of the same statement that has rows where the change was made: none,
+ * one, or one for each key that went. Each keeps who caused it, which the API does not show.
+ */
 import type { By } from "@svc/domain/account/By"
+import {
+  type DataOf,
+  type EventType,
+  type IdentityEventType,
+  type OrgEventType,
+  testEventType,
+} from "@svc/domain/events/Event"
+import { Statement } from "effect/sql"
 import type { Sql } from "../store/Database.ts"
-interface W {
+
+/** A write on an Identity, as far as its Events need to know it. */
+export interface IdentityChange {
   readonly sql: Sql
   readonly identity: { readonly id: string; readonly handle: string; readonly orgId: string }
   readonly at: Date
   readonly by: By
 }
-export const raise = (
-  w: W,
+
+/** A write that concerns the Org. */
+export interface OrgChange {
+  readonly sql: Sql
+  /** Its id, or the column of the gate that has it. */
+  readonly org: string | Statement.Fragment
+  readonly at: Date
+  readonly by: By
+}
+
+/** The type's own data; a member may be an expression over the columns of the gate. */
+export type Raised<T extends EventType> = { readonly [K in keyof DataOf<T>]: DataOf<T>[K] | Statement.Fragment }
+
+const causeOf = ({ sql, by }: { readonly sql: Sql; readonly by: By }) =>
+  sql`${JSON.stringify({ kind: by.kind, credential_id: by.credentialId, request_id: by.requestId })}::jsonb`
+
+/** Literal members are one parameter; expressions are added to it. */
+const dataOf = (sql: Sql, data: Readonly<Record<string, unknown>>): Statement.Fragment => {
+  const members = Object.entries(data)
+  const literal = members.filter(([, value]) => !Statement.isFragment(value))
+  const computed = members.flatMap(([name, value]) =>
+    // The names are those of the type's schema, so they need no quoting.
+    Statement.isFragment(value) ? [sql`${sql.literal(`'${name}', `)}${value}`] : [],
+  )
+  const given =
+    literal.length === 0 && computed.length > 0 ? [] : [sql`${JSON.stringify(Object.fromEntries(literal))}::jsonb`]
+  const built = computed.length === 0 ? [] : [sql`jsonb_build_object(${Statement.join(", ", false)(computed)})`]
+  return Statement.join(" || ", false)([...given, ...built])
+}
+
+const idOf = (sql: Sql, id: string | undefined) => (id === undefined ? sql`uuidv7()` : sql`${id}::uuid`)
+
+/**
+ * CTEs `raised` and `queued`: the Event for each row of `gate`, and a delivery for each active Webhook that subscribes to
+ * it. `except` names a Webhook that must not hear of it. An `id` of one's own is for a gate of one row.
+ */
+export const raise = <T extends IdentityEventType>(
+  write: IdentityChange,
   gate: string,
-  type: string,
-  data: Readonly<Record<string, unknown>>,
-  options: { except?: string; as?: string } = {},
+  type: T,
+  data: Raised<T>,
+  options: { readonly id?: string; readonly except?: string } = {},
 ): Statement.Fragment => {
-  const { sql } = w
-  const literal = Object.fromEntries(Object.entries(data).filter(([, v]) => !Statement.isFragment(v)))
-  const computed = Object.entries(data)
-    .filter(([, v]) => Statement.isFragment(v))
-    .map(([k, v]) => sql` || jsonb_build_object(${k}::text, ${v as Statement.Fragment})`)
-  const all = computed.reduce((a, b) => sql`${a}${b}`, sql`${JSON.stringify(literal)}::jsonb`)
+  const { sql, identity, at } = write
+  const spared = options.except === undefined ? sql`` : sql`and w.id <> ${options.except}::uuid`
   return sql`
   raised as (
-    insert into event (id, org_id, identity_id, handle, type, data, created_at)
-    select uuidv7(), ${w.identity.orgId}::uuid, ${w.identity.id}::uuid, ${w.identity.handle}::text, ${type}::text, ${all}, ${w.at}::timestamptz
-    from ${sql(gate)} returning id
+    insert into event (id, org_id, identity_id, handle, type, data, created_at, caused_by)
+    select ${idOf(sql, options.id)}, ${identity.orgId}::uuid, ${identity.id}::uuid, ${identity.handle}::text, ${type}::text,
+           ${dataOf(sql, data)}, ${at}::timestamptz, ${causeOf(write)}
+    from ${sql(gate)}
+    returning id, identity_id, type, created_at
   ),
   queued as (
     insert into delivery (id, webhook_id, identity_id, event_id, event_type, status, next_attempt_at, created_at)
-    select uuidv7(), w.id, w.identity_id, raised.id, ${type}::text, 'queued', ${w.at}::timestamptz, ${w.at}::timestamptz
-    from webhook w, raised
-    where w.identity_id = ${w.identity.id}::uuid and w.status = 'active'
-      and w.id is distinct from ${options.except ?? null}::uuid
-      and (w.event_types && array['*', ${type}::text])
+    select uuidv7(), w.id, w.identity_id, raised.id, raised.type, 'queued', raised.created_at, raised.created_at
+    from raised join webhook w on w.identity_id = raised.identity_id
+    where w.status = 'active' and w.event_types && array['*', raised.type] ${spared}
     returning id
   )`
 }
-export const raiseForOrg = (
-  w: { readonly sql: Sql; readonly org: string; readonly at: Date; readonly by: By },
+
+/** CTE `as` for an Org-level Event for each row of `gate`; it concerns no Identity and reaches no Webhook. */
+export const raiseForOrg = <T extends OrgEventType>(
+  change: OrgChange,
   gate: string,
-  type: string,
-  data: Readonly<Record<string, unknown>>,
-  options: { as?: string } = {},
+  type: T,
+  data: Raised<T>,
+  options: { readonly as?: string; readonly id?: string } = {},
 ): Statement.Fragment => {
-  const { sql } = w
-  const literal = Object.fromEntries(Object.entries(data).filter(([, v]) => !Statement.isFragment(v)))
-  const computed = Object.entries(data)
-    .filter(([, v]) => Statement.isFragment(v))
-    .map(([k, v]) => sql` || jsonb_build_object(${k}::text, ${v as Statement.Fragment})`)
-  const all = computed.reduce((a, b) => sql`${a}${b}`, sql`${JSON.stringify(literal)}::jsonb`)
-  return sql`${sql(options.as ?? "raised_for_org")} as (
-    insert into event (id, org_id, type, data, created_at)
-    select uuidv7(), ${w.org}::uuid, ${type}::text, ${all}, ${w.at}::timestamptz from ${sql(gate)} returning id)`
+  const { sql, org, at } = change
+  return sql`
+  ${sql(options.as ?? "raised_for_org")} as (
+    insert into event (id, org_id, type, data, created_at, caused_by)
+    select ${idOf(sql, options.id)}, ${Statement.isFragment(org) ? org : sql`${org}::uuid`}, ${type}::text, ${dataOf(sql, data)}, ${at}::timestamptz, ${causeOf(change)}
+    from ${sql(gate)}
+    returning id
+  )`
 }
-export const raiseTest = (w: W, gate: string, id: string): Statement.Fragment => w.sql`
-  told as (
-    insert into event (id, org_id, identity_id, handle, type, data, created_at)
-    select ${id}::uuid, ${w.identity.orgId}::uuid, ${w.identity.id}::uuid, ${w.identity.handle}::text, 'webhook.test', '{}'::jsonb, ${w.at}::timestamptz
-    from ${w.sql(gate)} on conflict (id) do nothing)`
+
+/**
+ * CTEs `raised` and `queued` for the Event by which one Webhook is tried out, whether or not it subscribes. The ids are
+ * the command's, so a repeat makes neither twice.
+ */
+export const raiseTest = (
+  write: IdentityChange,
+  gate: string,
+  test: { readonly eventId: string; readonly deliveryId: string; readonly webhookId: string },
+): Statement.Fragment => {
+  const { sql, identity, at } = write
+  return sql`
+  raised as (
+    insert into event (id, org_id, identity_id, handle, type, data, created_at, caused_by)
+    select ${test.eventId}::uuid, ${identity.orgId}::uuid, ${identity.id}::uuid, ${identity.handle}::text,
+           ${testEventType}::text, '{}'::jsonb, ${at}::timestamptz, ${causeOf(write)}
+    from ${sql(gate)}
+    on conflict (id) do nothing
+    returning id, identity_id, type, created_at
+  ),
+  queued as (
+    insert into delivery (id, webhook_id, identity_id, event_id, event_type, status, next_attempt_at, created_at)
+    select ${test.deliveryId}::uuid, ${test.webhookId}::uuid, identity_id, id, type, 'queued', created_at, created_at
+    from raised
+    on conflict (id) do nothing
+    returning id
+  )`
+}

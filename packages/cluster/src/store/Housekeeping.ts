@@ -1,6 +1,8 @@
 /** Removes what is old. Every age stands in one table; each removal goes in batches, so that none holds locks for long. */
-import { Effect, Schedule } from "effect"
+import { system } from "@svc/domain/account/By"
+import { Clock, Effect, Schedule } from "effect"
 import { Singleton } from "effect/cluster"
+import { raiseForOrg } from "../events/Raise.ts"
 import { Unhurried } from "./Database.ts"
 import { Timing } from "../Timing.ts"
 
@@ -32,19 +34,26 @@ const removals = [
 ] as const
 
 /** A key that was approved and not collected in time is nobody's. */
-const revokeUncollected = Effect.gen(function* () {
+export const revokeUncollected = Effect.gen(function* () {
   const sql = yield* Unhurried
+  const at = new Date(yield* Clock.currentTimeMillis)
   yield* sql`
     with left_over as (
       update device_authorization set sealed_key = null
       where status = 'approved' and expires_at < now() and sealed_key is not null returning org_id, key_id
     ),
     revoked as (
-      update api_key k set revoked_at = now() from left_over l where k.id = l.key_id and k.revoked_at is null
+      update api_key k set revoked_at = ${at} from left_over l where k.id = l.key_id and k.revoked_at is null
       returning k.id, k.org_id, k.name
-    )
-    insert into event (id, org_id, type, data, created_at)
-    select uuidv7(), org_id, 'api_key.revoked', jsonb_build_object('key_id', id, 'name', name, 'scope', 'org'), now() from revoked`
+    ),
+    ${raiseForOrg({ sql, org: sql`org_id`, at, by: system }, "revoked", "api_key.revoked", {
+      key_id: sql`id`,
+      name: sql`name`,
+      scope: "org",
+      identity_id: null,
+      handle: null,
+    })}
+    select 1`
 })
 
 const sweep = Effect.gen(function* () {

@@ -11,6 +11,7 @@ import { dueDeliveries } from "./migrations/0002_due_deliveries.ts"
 import { surface } from "./migrations/0003_surface.ts"
 import { tunnelLinks } from "./migrations/0004_tunnel_links.ts"
 import { tunnelSettings } from "./migrations/0005_tunnel_settings.ts"
+import { eventCause } from "./migrations/0006_event_cause.ts"
 import { actors } from "./migrations/0007_actors.ts"
 
 const migrations = {
@@ -19,6 +20,7 @@ const migrations = {
   "0003_surface": surface,
   "0004_tunnel_links": tunnelLinks,
   "0005_tunnel_settings": tunnelSettings,
+  "0006_event_cause": eventCause,
   "0007_actors": actors,
 }
 

@@ -3,7 +3,6 @@ import { type IfVersion, matches } from "@svc/domain/Precondition"
 import { Conflict, NotFound, PreconditionFailed, WebhookMismatch } from "@svc/domain/problems/Problem"
 import type { WebhookPatch } from "@svc/domain/webhooks/Webhook"
 import { Effect } from "effect"
-import type { Statement } from "effect/sql"
 import type { Handling } from "../actor/Handling.ts"
 import { commit, FenceLost, type Write } from "../actor/Write.ts"
 import { raiseTest } from "../events/Raise.ts"
@@ -72,7 +71,7 @@ const replay = Effect.fnUntraced(function* (write: Write, message: NewReplay) {
     return yield* new WebhookMismatch({ detail: "The Webhook belongs to another Identity than the Event." })
   }
   if (found.status !== "active") return yield* new Conflict({ detail: "The Webhook is disabled." })
-  yield* queueOne(
+  yield* commit(
     write,
     sql`queued as (
       insert into delivery (id, webhook_id, identity_id, event_id, event_type, replay, status, next_attempt_at, created_at)
@@ -82,11 +81,9 @@ const replay = Effect.fnUntraced(function* (write: Write, message: NewReplay) {
       on conflict (id) do nothing
       returning id
     )`,
+    { raises: true },
   )
 })
-
-/** Commits one delivery that no Event queued, CTE `queued`. */
-const queueOne = (write: Write, ctes: Statement.Fragment) => Effect.asVoid(commit(write, ctes, { raises: true }))
 
 /** Changes what is named. Disabling ends what waits for the Webhook; what is under way ends with its attempt. */
 const patch = Effect.fnUntraced(function* (
@@ -155,21 +152,18 @@ const remove = Effect.fnUntraced(function* (write: Write, { webhook_id }: ForWeb
 
 /** A `webhook.test` Event for one Webhook, which no list shows. */
 const test = Effect.fnUntraced(function* (write: Write, message: NewReplay) {
-  const { sql, identity, at } = write
+  const { sql, identity } = write
   const [webhook] = yield* sql<{ status: string }>`
     select status from webhook where id = ${message.webhook_id} and identity_id = ${identity.id}`
   if (webhook === undefined) return yield* new NotFound({ detail: "There is no such Webhook." })
   if (webhook.status !== "active") return yield* new Conflict({ detail: "The Webhook is disabled." })
-  yield* queueOne(
+  yield* commit(
     write,
-    sql`
-    ${raiseTest(write, "fence", message.event_id)},
-    queued as (
-      insert into delivery (id, webhook_id, identity_id, event_id, event_type, status, next_attempt_at, created_at)
-      select ${message.delivery_id}::uuid, ${message.webhook_id}::uuid, ${identity.id}::uuid, ${message.event_id}::uuid,
-             'webhook.test', 'queued', ${at}::timestamptz, ${at}::timestamptz
-      from fence on conflict (id) do nothing
-      returning id
-    )`,
+    sql`${raiseTest(write, "fence", {
+      eventId: message.event_id,
+      deliveryId: message.delivery_id,
+      webhookId: message.webhook_id,
+    })}`,
+    { raises: true },
   )
 })

@@ -1,16 +1,11 @@
 /** Webhooks and their delivery log (decisions.md "Resources"). */
 import { Schema } from "effect"
-import { EventId, IdentityEventType } from "../events/Event.ts"
+import { IdentityEventType } from "../events/Event.ts"
+import { DeliveryId, EventId, WebhookId } from "../PublicIds.ts"
 import { Text } from "../Text.ts"
 import { Timestamp } from "../Timestamp.ts"
 
-const crockford = "[0-9a-hjkmnp-tv-z]{26}"
-export const WebhookId = Schema.String.check(
-  Schema.isPattern(new RegExp(`^wh_${crockford}$`), { expected: "a Webhook id (wh_…)" }),
-)
-export const DeliveryId = Schema.String.check(
-  Schema.isPattern(new RegExp(`^dlv_${crockford}$`), { expected: "a delivery id (dlv_…)" }),
-)
+export { DeliveryId, WebhookId } from "../PublicIds.ts"
 
 /** Types of Events that concern an Identity, or `*` for all of them. */
 export const Subscription = Schema.NonEmptyArray(Schema.Union([IdentityEventType, Schema.Literal("*")])).check(

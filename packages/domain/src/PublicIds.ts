@@ -1,0 +1,13 @@
+/** The public forms of ids as schemas, one per prefix; {@link module:Ids} translates them. */
+import { Schema } from "effect"
+import type { Prefix } from "./Ids.ts"
+
+/** With the flag `u`, so that the pattern also stands in the document. */
+const publicId = (prefix: Prefix, expected: string) =>
+  Schema.String.check(Schema.isPattern(new RegExp(`^${prefix}[0-9a-hjkmnp-tv-z]{26}$`, "u"), { expected }))
+
+export const EventId = publicId("evt_", "an Event id (evt_…)")
+export const WebhookId = publicId("wh_", "a Webhook id (wh_…)")
+export const DeliveryId = publicId("dlv_", "a delivery id (dlv_…)")
+export const MessageId = publicId("msg_", "a message id (msg_…)")
+export const RequestId = publicId("req_", "a request id (req_…)")

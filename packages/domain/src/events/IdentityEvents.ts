@@ -1,0 +1,130 @@
+/**
+ * The data of each Event that concerns one Identity; Webhooks may subscribe to them. It is JSON as stored, listed and
+ * delivered, so a schema here transforms nothing: a date is its RFC 3339 text.
+ */
+import { Schema } from "effect"
+import { CredentialKind } from "../account/Account.ts"
+import { StoredCard } from "../card/Card.ts"
+import { StepName } from "../identity/Identity.ts"
+import { Address, OriginVerdict } from "../mail/Message.ts"
+import { DeliveryId, EventId, MessageId, WebhookId } from "../PublicIds.ts"
+import { Nothing } from "./Nothing.ts"
+
+const Instant = Schema.String.annotate({ format: "date-time" })
+
+const identity = {
+  "identity.ready": Nothing.annotate({ description: "Every part of the Identity is provisioned." }),
+  "identity.failed": Schema.Struct({ step: StepName, error: Schema.String }).annotate({
+    description: "Provisioning gave up at a step; DELETE of the Identity clears what was made.",
+  }),
+}
+
+const Switched = Schema.Struct({
+  by: Schema.Union([CredentialKind, Schema.Literal("system")]),
+  reason: Schema.NullOr(Schema.String),
+})
+
+/** What a message says of itself; the rest is fetched with its `message_id`. */
+const envelope = { message_id: MessageId, subject: Schema.String, snippet: Schema.String, size: Schema.Int }
+
+const mail = {
+  "email.received": Schema.Struct({
+    ...envelope,
+    from: Schema.NullOr(Address),
+    to: Schema.Array(Address),
+    /** What stood behind the `+` of the recipient's address. */
+    tag: Schema.NullOr(Schema.String),
+    origin: OriginVerdict,
+    received_at: Instant,
+  }).annotate({ description: "A message arrived in the Mailbox." }),
+  "email.sent": Schema.Struct({
+    ...envelope,
+    from: Address,
+    to: Schema.Array(Address),
+    cc: Schema.Array(Address),
+    bcc: Schema.Array(Address),
+    sent_at: Instant,
+  }).annotate({ description: "A message of the Identity was handed over for every recipient." }),
+  "email.bounced": Schema.Struct({
+    message_id: MessageId,
+    recipient: Schema.String,
+    /** `hard`: nothing will reach the address. `soft`: given up after the last retry. */
+    kind: Schema.Literals(["hard", "soft"]),
+    /** The enhanced status code (RFC 3463), as in `5.1.1`. */
+    status: Schema.NullOr(Schema.String),
+    diagnostic: Schema.NullOr(Schema.String),
+    bounced_at: Instant,
+  }).annotate({ description: "A message of the Identity could not be delivered to one recipient." }),
+  "email.refused": Schema.Struct({
+    reason: Schema.Literals(["size", "full"]),
+    /** The sender of the one at hand; empty where it named none. */
+    from: Schema.String,
+    /** That one and those turned away since the Event before. */
+    count: Schema.Int,
+  }).annotate({ description: "Mail for the Mailbox was turned away; told at most once an hour, with a count." }),
+  "email.recipient_blocked": Schema.Struct({
+    subject: Schema.String,
+    recipients: Schema.Array(
+      Schema.Struct({ address: Schema.String, reason: Schema.Literals(["not_allowed", "expired", "suppressed"]) }),
+    ),
+  }).annotate({ description: "A message was not sent, as a recipient is no Allowed Recipient." }),
+  "mail.stopped": Switched.annotate({ description: "Outgoing mail was stopped." }),
+  "mail.started": Switched.annotate({ description: "Outgoing mail was started again." }),
+}
+
+const tunnel = {
+  "tunnel.connected": Nothing.annotate({ description: "The first link of the Tunnel stands." }),
+  "tunnel.disconnected": Nothing.annotate({ description: "The last link of the Tunnel is gone." }),
+}
+
+const card = {
+  "card.updated": Schema.Struct({
+    changed: Schema.Array(Schema.Literals(Object.keys(StoredCard.fields) as ReadonlyArray<keyof StoredCard>)),
+  }).annotate({ description: "Members of the card have other values." }),
+}
+
+const webhook = {
+  "webhook.failed": Schema.Struct({
+    webhook_id: WebhookId,
+    delivery_id: DeliveryId,
+    event_id: EventId,
+    event_type: Schema.String,
+    attempts: Schema.Int,
+    /** Of the last attempt; null when no status arrived, and `error` says why. */
+    status_code: Schema.NullOr(Schema.Int),
+    error: Schema.NullOr(Schema.String),
+  }).annotate({ description: "The last attempt of a delivery failed; another Webhook hears of it." }),
+}
+
+const account = { platform: Schema.Literals(["bluesky", "mastodon"]), account: Schema.String }
+
+/** A post of somebody else, as the Connector's reading endpoints show it. */
+const Post = Schema.Struct({
+  uri: Schema.String,
+  url: Schema.NullOr(Schema.String),
+  author_id: Schema.String,
+  author: Schema.String,
+  author_name: Schema.NullOr(Schema.String),
+  text: Schema.String,
+  reply_to: Schema.NullOr(Schema.String),
+  created_at: Instant,
+})
+const Heard = Schema.Struct({ ...account, post: Post, at: Instant })
+
+const connectors = {
+  "connector.connected": Schema.Struct({
+    ...account,
+    account_id: Schema.String,
+    service: Schema.String,
+    connected_via: Schema.Literals(["app_password", "oauth"]),
+    capabilities: Schema.Array(Schema.Literals(["post", "reply", "thread", "notifications", "dm"])),
+  }).annotate({ description: "A platform account was connected." }),
+  "connector.stopped": Schema.Struct({ ...account, error: Schema.String }).annotate({
+    description: "The platform refuses the Connector's credential; it does nothing until it is connected again.",
+  }),
+  "connector.mention": Heard.annotate({ description: "A post names the connected account." }),
+  "connector.reply": Heard.annotate({ description: "A post answers one of the connected account." }),
+  "connector.dm": Heard.annotate({ description: "A direct message came in." }),
+}
+
+export const identityEvents = { ...identity, ...mail, ...card, ...tunnel, ...webhook, ...connectors } as const

@@ -1,0 +1,41 @@
+/**
+ * The data of each Org-level Event, which concerns no single Identity and reaches no Webhook: the list is its only
+ * delivery route. Like all data of Events it is JSON as stored, so a schema here transforms nothing.
+ */
+import { Schema } from "effect"
+import { Uuid } from "../account/Account.ts"
+import { Nothing } from "./Nothing.ts"
+
+/** The key that was minted or revoked; `name` is the Handle for an Identity Key. */
+const Key = Schema.Struct({
+  key_id: Uuid,
+  name: Schema.String,
+  scope: Schema.Literals(["org", "identity"]),
+  /** Null for an Admin Key. */
+  identity_id: Schema.NullOr(Uuid),
+  handle: Schema.NullOr(Schema.String),
+})
+
+/** A limit, and how much of it is used: bytes, messages or Identities. */
+const Usage = Schema.Struct({
+  limit: Schema.Literals(["identity_quota", "mail_hourly", "tunnel_transfer", "mailbox_bytes"]),
+  used: Schema.Finite,
+  quota: Schema.Finite,
+  /** The time after which it is renewed; null for what time does not give back. */
+  window: Schema.NullOr(Schema.Literals(["hour", "day"])),
+})
+
+export const orgEvents = {
+  "identity.deleted": Schema.Struct({ identity_id: Uuid, handle: Schema.String }).annotate({
+    description: "An Identity is gone. Its Handle stays taken.",
+  }),
+  "tunnel.transfer_blocked": Usage.annotate({
+    description: "The Org's Tunnels have transferred all they may today; they serve nothing until the day ends (UTC).",
+  }),
+  "api_key.created": Key.annotate({ description: "A key was minted." }),
+  "api_key.revoked": Key.annotate({ description: "A key was revoked, by somebody or with its Identity." }),
+  "limit.near": Usage.annotate({ description: "Four fifths of a limit are used." }),
+  "account.deletion_started": Nothing.annotate({
+    description: "The deletion of the account was confirmed; no credential works any more.",
+  }),
+} as const

@@ -1,0 +1,92 @@
+/** What each type of Event says: one schema for each, which the document's examples fit. */
+import { document } from "@svc/api/openapi/Document"
+import { Event, eventData, EventType, identityEventTypes, nameOf, orgEventTypes } from "@svc/domain/events/Event"
+import { deliveredTypes, WebhookPayload } from "@svc/domain/events/WebhookPayload"
+import { exampleOf } from "@svc/api/openapi/Examples"
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Logger, Schema } from "effect"
+
+const strict = { onExcessProperty: "error" } as const
+const types = [...identityEventTypes, ...orgEventTypes]
+const schemas = document["components"].schemas
+const example = (schema: object) =>
+  exampleOf(schema, (ref: string) => schemas[ref.replace("#/components/schemas/", "")])
+
+/** One Event as the store has it. */
+const stored = (type: string, data: unknown) => ({
+  id: "evt_01kjr8xr3v7k2t9m4q6w8y0zab",
+  type,
+  created_at: new Date("2026-11-20T12:00:00Z"),
+  identity_id: null,
+  handle: null,
+  data,
+})
+
+/** What the API answers for it, and how often the operator was told. */
+const shown = (event: unknown) => {
+  let told = 0
+  const logger = Logger.make(() => void told++)
+  return Schema.encodeUnknownEffect(
+    Schema.Array(Event),
+    strict,
+  )([event]).pipe(
+    Effect.map(([one]) => ({ event: one, told })),
+    Effect.provide(Logger.layer([logger])),
+  )
+}
+
+describe("the types of Events", () => {
+  it("have one schema each, and each is in the document", () => {
+    assert.deepStrictEqual(Object.keys(eventData), types)
+    assert.deepStrictEqual(EventType.literals, types)
+    assert.strictEqual(new Set(types).size, types.length)
+    assert.deepStrictEqual(Object.keys(schemas.Event.discriminator.mapping), types)
+    assert.deepStrictEqual(Object.keys(document["webhooks"]), [...deliveredTypes])
+    assert.isUndefined(schemas.UnknownEvent)
+    for (const type of types) {
+      assert.isString(schemas[`${nameOf(type)}Data`].description, type)
+      assert.strictEqual(
+        schemas[`${nameOf(type)}Event`].properties.data.$ref,
+        `#/components/schemas/${nameOf(type)}Data`,
+      )
+    }
+  })
+
+  it.effect("are exemplified by what fits them", () =>
+    Effect.gen(function* () {
+      for (const type of types) {
+        const event: any = example({ $ref: `#/components/schemas/${nameOf(type)}Event` })
+        const { event: again, told } = yield* shown({ ...event, created_at: new Date(event.created_at) })
+        assert.deepStrictEqual(again, event)
+        assert.strictEqual(told, 0, type)
+        yield* Schema.decodeUnknownEffect(eventData[type] as Schema.Codec<unknown>)(event.data, strict)
+      }
+      for (const type of deliveredTypes) {
+        const media = document["webhooks"][type].post.requestBody.content["application/json"]
+        assert.strictEqual((yield* Schema.decodeUnknownEffect(WebhookPayload)(media.example, strict)).type, type)
+      }
+    }),
+  )
+
+  it.effect("that are known are shown in silence", () =>
+    Effect.gen(function* () {
+      const { event, told } = yield* shown(stored("account.deletion_started", {}))
+      assert.strictEqual(event?.created_at, "2026-11-20T12:00:00.000Z")
+      assert.strictEqual(told, 0)
+    }),
+  )
+
+  it.effect("that another version stored are shown as they are, and the operator is told", () =>
+    Effect.gen(function* () {
+      for (const [type, data] of [
+        ["api_key.revoked", { key_id: "0199d3c0-5e0f-7c4e-9b1a-3f2d6c8e4a10" }],
+        ["account.deletion_started", { by: "a newer version" }],
+        ["connector.recovered", { platform: "bluesky" }],
+      ] as const) {
+        const { event, told } = yield* shown(stored(type, data))
+        assert.deepStrictEqual(event as unknown, { ...stored(type, data), created_at: "2026-11-20T12:00:00.000Z" })
+        assert.strictEqual(told, 1)
+      }
+    }),
+  )
+})
