@@ -1,7 +1,7 @@
 /** Raising Events in the statement that causes them, on a real database. */
 import { raise, raiseForOrg, raiseTest } from "@svc/cluster/events/Raise"
 import { Unhurried } from "@svc/cluster/store/Database"
-import { revokeUncollected } from "@svc/cluster/store/Housekeeping"
+import { revokeUncollected } from "@svc/cluster/housekeeping/Housekeeping"
 import { reshapeEvents } from "@svc/cluster/store/migrations/0006_event_cause"
 import type { By } from "@svc/domain/account/By"
 import { eventData, type EventType } from "@svc/domain/events/Event"

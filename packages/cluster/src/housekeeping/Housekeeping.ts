@@ -3,7 +3,7 @@ import { system } from "@svc/domain/account/By"
 import { Clock, Effect, Schedule } from "effect"
 import { Singleton } from "effect/cluster"
 import { raiseForOrg } from "../events/Raise.ts"
-import { Unhurried } from "./Database.ts"
+import { Unhurried } from "../store/Database.ts"
 import { Timing } from "../Timing.ts"
 
 const batch = 5_000
