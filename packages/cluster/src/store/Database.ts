@@ -8,6 +8,7 @@ import { Unavailable } from "@svc/domain/problems/Problem"
 import { Context, Effect, Layer, type Redacted } from "effect"
 import { type SqlClient, SqlError } from "effect/sql"
 import { Timing } from "../Timing.ts"
+import { within } from "./Deadline.ts"
 
 /** How to reach the server: a URL, or the parts the embedded one gives. */
 export interface ConnectionSettings {
@@ -98,7 +99,7 @@ export const orUnavailable = <A, E, R>(
     (error): error is E & SqlError.SqlError => SqlError.isSqlError(error),
     (error): Effect.Effect<never, Unavailable> => (isTransient(error) ? Effect.fail(unavailable()) : Effect.die(error)),
   ) as Effect.Effect<A, Exclude<E, SqlError.SqlError>, R>
-  return Effect.timeoutOrElse(judged, { duration: Timing.ask, orElse: () => Effect.fail(unavailable()) })
+  return within(judged, Timing.statementTimeoutMillis, () => Effect.fail(unavailable()))
 }
 
 export type Sql = SqlClient.SqlClient

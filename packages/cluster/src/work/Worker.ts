@@ -28,6 +28,12 @@ export const make = Effect.fnUntraced(function* <State>(parts: {
   const changed = yield* Latch.make()
   const scope = yield* Effect.scope
   let running = false
+  /** Something may be due since the turn at hand began; a turn that saw nothing must not end the work then. */
+  let asked = false
+  const look = Effect.suspend(() => {
+    asked = true
+    return changed.open
+  })
   const isBusy = () => sources.some((source) => source.isBusy())
 
   /** Does what is due now; answers how long nothing else will be, in milliseconds. */
@@ -36,7 +42,7 @@ export const make = Effect.fnUntraced(function* <State>(parts: {
     if (state === undefined) return Infinity
     let wait = Infinity
     for (const source of sources) {
-      if (yield* source.dispatch(state, changed.open)) {
+      if (yield* source.dispatch(state, look)) {
         // What was done at once may have made another state; what was started wakes us when it ends.
         if (!source.isBusy()) return 0
         wait = Math.min(wait, Timing.busyLookMillis)
@@ -53,16 +59,17 @@ export const make = Effect.fnUntraced(function* <State>(parts: {
 
   const loop: Effect.Effect<void, Moved | Unavailable> = Effect.gen(function* () {
     while (true) {
+      asked = false
       changed.closeUnsafe()
       const wait = yield* orUnavailable(turn)
-      if (wait === 0) continue
+      if (wait === 0 || asked) continue
       if (!isBusy() && wait > Timing.residentWaitMillis) return
       yield* Effect.raceFirst(changed.await, Effect.sleep(Math.min(wait, Timing.residentWaitMillis)))
     }
   })
 
   const run: Worker["run"] = Effect.suspend(() => {
-    if (running) return changed.open
+    if (running) return look
     running = true
     return loop.pipe(
       // Nobody waits for this answer; the rows are still due, so `Overdue` sends the work again.
@@ -75,7 +82,7 @@ export const make = Effect.fnUntraced(function* <State>(parts: {
   }).pipe(Effect.asVoid)
 
   const wake: Worker["wake"] = Effect.suspend(() =>
-    running ? Effect.asVoid(changed.open) : Effect.asVoid(Effect.forkIn(Effect.ignore(parts.start), scope)),
+    running ? Effect.asVoid(look) : Effect.asVoid(Effect.forkIn(Effect.ignore(parts.start), scope)),
   )
 
   return { wake, run } satisfies Worker

@@ -1,0 +1,64 @@
+/** Rules of the house that no linter has (docs/architecture.md "Where a new capability goes"). */
+import { readFileSync } from "node:fs"
+import * as path from "node:path"
+import { describe, expect, it } from "vitest"
+import { circle, folders, imports, root, sources } from "./Imports.ts"
+
+const read = (file: string) => readFileSync(path.join(root, file), "utf8")
+
+describe("the house", () => {
+  it("has no circle of folders or packages", () => {
+    expect(circle(folders(sources()))).toBeUndefined()
+    const packages = new Map<string, Set<string>>()
+    for (const file of sources()) {
+      const from = file.split("/")[1]!
+      if (!file.startsWith("packages/")) continue
+      const leads = packages.get(from) ?? new Set()
+      packages.set(from, leads)
+      for (const to of imports(file)) if (to.split("/")[1] !== from) leads.add(to.split("/")[1]!)
+    }
+    expect(circle(packages)).toBeUndefined()
+  })
+
+  it("has no file above 350 lines", () => {
+    const long = sources().filter((file) => read(file).split("\n").length > 351)
+    expect(long).toEqual([])
+  })
+
+  it("asks in one place whether a write's fence held", () => {
+    const asking = sources().filter(
+      (file) => file.startsWith("packages/") && /select from fence\) as owned/.test(read(file)),
+    )
+    expect(asking).toEqual(["packages/cluster/src/actor/Write.ts"])
+  })
+
+  it("inserts Events in one place", () => {
+    const inserting = sources().filter((file) => file.startsWith("packages/") && /insert into event\b/.test(read(file)))
+    expect(inserting).toEqual(["packages/cluster/src/events/Raise.ts"])
+  })
+
+  it("keeps the loop of work, and the fence, free of capabilities", () => {
+    const graph = folders(sources())
+    expect([...graph.get("cluster/work")!].toSorted()).toEqual([
+      "cluster/Timing.ts",
+      "cluster/actor",
+      "cluster/store",
+      "domain/actor",
+      "domain/problems",
+    ])
+    expect(
+      [...graph.get("cluster/actor")!].filter((to) => /cluster\/(card|mail|tunnel|webhooks|identity|account)/.test(to)),
+    ).toEqual([])
+  })
+})
+
+describe("the look for circles", () => {
+  it("finds one", () => {
+    const graph = new Map([
+      ["a", new Set(["b"])],
+      ["b", new Set(["c"])],
+      ["c", new Set(["b"])],
+    ])
+    expect(circle(graph)).toEqual(["b", "c", "b"])
+  })
+})

@@ -1,0 +1,94 @@
+import { makeUuidV7 } from "@svc/domain/Ids"
+import type { Saga } from "@svc/domain/identity/Identity"
+import { ask } from "@svc/cluster/actor/Ask"
+import { Identities } from "@svc/cluster/identity/Identities"
+import { ProvisioningSteps } from "@svc/cluster/identity/Provisioning"
+import { StepFailed } from "@svc/cluster/saga/Step"
+import { Reads } from "@svc/cluster/store/Database"
+import { expect, layer } from "@effect/vitest"
+import { Effect, Layer } from "effect"
+import { identityActors, makeOrg, passing, tunnelPorts } from "../harness/Actors.ts"
+
+let broken = true
+
+/** The port through which the saga works, with a card step that can be made to fail. */
+const fragile = Layer.effect(
+  ProvisioningSteps,
+  Effect.map(Effect.service(ProvisioningSteps), (steps) => ({
+    ...steps,
+    card: (subject) =>
+      broken ? Effect.fail(new StepFailed({ message: "the card printer is out of paper" })) : steps.card(subject),
+  })),
+).pipe(Layer.provide(ProvisioningSteps.layer({ tunnelPorts })))
+
+const look = (handle: string) =>
+  Effect.flatMap(Reads, (sql) =>
+    Effect.map(
+      sql<{ status: string; saga: typeof Saga.Encoded }>`select status, saga from identity where canonical = ${handle}`,
+      ([row]) => row,
+    ),
+  )
+const events = (handle: string) =>
+  Effect.flatMap(Reads, (sql) =>
+    Effect.map(
+      sql<{ type: string; data: unknown }>`select type, data from event where handle = ${handle} order by seq`,
+      (rows) => rows,
+    ),
+  )
+
+const create = Effect.fnUntraced(function* (handle: string) {
+  const org_id = yield* makeOrg
+  const actor = (yield* Identities).of(handle)
+  yield* ask(actor.Create({ org_id, identity_id: yield* makeUuidV7, handle }))
+  return { org_id, actor }
+})
+
+layer(identityActors(fragile))("a saga whose step fails", (it) => {
+  it.effect("is retried, shows why, and goes on from the failed step", () =>
+    Effect.gen(function* () {
+      broken = true
+      const { actor, org_id } = yield* create("ada")
+      const retrying = yield* passing(look("ada"), (row) => row?.saga.steps[2]!.status === "retrying", 0)
+      expect(retrying.value).toMatchObject({ status: "provisioning", saga: { status: "running" } })
+      const { steps } = retrying.value!.saga
+      expect(steps[2]).toMatchObject({ name: "card", error: "the card printer is out of paper" })
+      expect(steps.map(({ status }) => status)).toEqual(["done", "done", "retrying", "pending"])
+      const busy = yield* Effect.flip(ask(actor.Delete({ org_id })))
+      expect(busy).toMatchObject({ code: "identity_busy", agent_hint: "wait" })
+      const early = yield* Effect.flip(ask(actor.RotateKey({ org_id })))
+      expect(early).toMatchObject({ code: "identity_not_ready", agent_hint: "wait" })
+      broken = false
+      const ready = yield* passing(look("ada"), (row) => row?.status === "ready")
+      expect(ready.value!.saga.steps[2]).toMatchObject({ status: "done", error: null, attempts: 2 })
+    }),
+  )
+
+  it.effect("has failed after six tries, raises identity.failed, and is retried on demand", () =>
+    Effect.gen(function* () {
+      broken = true
+      const { actor, org_id } = yield* create("grace")
+      const waits: Array<number> = []
+      for (let attempts = 1; attempts <= 6; attempts++) {
+        const { millis } = yield* passing(look("grace"), (row) => (row?.saga.steps[2]!.attempts ?? 0) >= attempts)
+        waits.push(millis)
+      }
+      // 1, 2, 4, 8 and 16 s, each up to a fifth shorter or longer.
+      for (const [index, least] of [800, 1_600, 3_200, 6_400, 12_800].entries()) {
+        expect(waits[index + 1]).toBeGreaterThanOrEqual(least)
+      }
+      const failed = yield* passing(look("grace"), (row) => row?.status === "failed")
+      expect(failed.value!.saga.status).toBe("failed")
+      expect(failed.value!.saga.steps[2]).toMatchObject({ status: "failed", attempts: 6 })
+      expect(failed.value!.saga.steps[3]).toMatchObject({ status: "pending", attempts: 0 })
+      expect(yield* events("grace")).toEqual([
+        { type: "identity.failed", data: { step: "card", error: "the card printer is out of paper" } },
+      ])
+      broken = false
+      yield* ask(actor.Retry({ org_id }))
+      const ready = yield* passing(look("grace"), (row) => row?.status === "ready")
+      expect(ready.value!.saga.steps[0]!.attempts).toBe(1)
+      yield* ask(actor.Retry({ org_id }))
+      expect((yield* look("grace"))!.status).toBe("ready")
+    }),
+  )
+})

@@ -1,0 +1,123 @@
+import type { Running } from "@svc/cluster/work/Source"
+import * as Worker from "@svc/cluster/work/Worker"
+import { describe, expect, it } from "@effect/vitest"
+import { Clock, Deferred, Effect, Fiber } from "effect"
+import { TestClock } from "effect/testing"
+
+/** A source that does what its test says. */
+const pretend = (parts: Partial<Running<string>>): Running<string> => ({
+  dispatch: () => Effect.succeed(false),
+  nextDue: () => Effect.succeed(null),
+  isBusy: () => false,
+  settle: Effect.void,
+  ...parts,
+})
+
+const working = (sources: ReadonlyArray<Running<string>>, there = true) =>
+  Worker.make({ state: Effect.succeed(there ? "there" : undefined), sources, start: Effect.void })
+
+describe("an actor's work", () => {
+  it.effect("ends at once where there is no entity, or nothing is due", () =>
+    Effect.gen(function* () {
+      let dispatched = 0
+      const source = pretend({ dispatch: () => Effect.sync(() => (dispatched++, false)) })
+      yield* (yield* working([source], false)).run
+      expect(dispatched).toBe(0)
+      yield* (yield* working([source])).run
+      expect(dispatched).toBe(1)
+    }),
+  )
+
+  it.effect("looks again at once after what was done at once, and before other sources", () =>
+    Effect.gen(function* () {
+      const order: Array<string> = []
+      let left = 3
+      const saga = pretend({ dispatch: () => Effect.sync(() => (order.push("saga"), left-- > 1)) })
+      const queue = pretend({ dispatch: () => Effect.sync(() => (order.push("queue"), false)) })
+      yield* (yield* working([saga, queue])).run
+      expect(order).toEqual(["saga", "saga", "saga", "queue"])
+    }),
+  )
+
+  it.effect("sleeps until something is due soon, and leaves what is due later to Overdue", () =>
+    Effect.gen(function* () {
+      const seen: Array<number> = []
+      const now = Clock.currentTimeMillis
+      const source = pretend({
+        dispatch: () => Effect.map(now, (at) => (seen.push(at), false)),
+        nextDue: () => Effect.map(now, (at) => new Date(at < 60_000 ? 60_000 : at + 10 * 60_000)),
+      })
+      const run = yield* Effect.forkChild((yield* working([source])).run, { startImmediately: true })
+      yield* TestClock.adjust("59 seconds")
+      expect(seen).toEqual([0])
+      yield* TestClock.adjust("1 second")
+      yield* Fiber.join(run)
+      expect(seen).toEqual([0, 60_000])
+    }),
+  )
+
+  it.effect("does not spin over what is due but cannot be begun", () =>
+    Effect.gen(function* () {
+      let looks = 0
+      const source = pretend({
+        dispatch: () => Effect.sync(() => (looks++, false)),
+        nextDue: () => Effect.succeed(new Date(0)),
+      })
+      const run = yield* Effect.forkChild((yield* working([source])).run, { startImmediately: true })
+      yield* TestClock.adjust("10 seconds")
+      expect(looks).toBe(11)
+      yield* Fiber.interrupt(run)
+    }),
+  )
+
+  it.effect("hears of what falls due while it looks for the last time", () =>
+    Effect.gen(function* () {
+      const looking = yield* Deferred.make<void>()
+      const goOn = yield* Deferred.make<void>()
+      let dispatched = 0
+      const source = pretend({
+        dispatch: () => Effect.sync(() => (dispatched++, false)),
+        // The first look is under way when the worker is woken.
+        nextDue: () =>
+          dispatched > 1
+            ? Effect.succeed(null)
+            : Effect.as(Effect.andThen(Deferred.succeed(looking, undefined), Deferred.await(goOn)), null),
+      })
+      const worker = yield* working([source])
+      const run = yield* Effect.forkChild(worker.run, { startImmediately: true })
+      yield* Deferred.await(looking)
+      yield* worker.wake
+      yield* Deferred.succeed(goOn, undefined)
+      yield* Fiber.join(run)
+      expect(dispatched).toBe(2)
+    }),
+  )
+
+  it.effect("is woken by the end of what it started, and lets it settle when the shard leaves", () =>
+    Effect.gen(function* () {
+      let busy = false
+      let settled = false
+      let end: Effect.Effect<void> = Effect.void
+      const source = pretend({
+        dispatch: (_, changed) =>
+          Effect.sync(() => {
+            if (busy) return false
+            end = changed
+            return (busy = true)
+          }),
+        isBusy: () => busy,
+        settle: Effect.sync(() => void (settled = true)),
+      })
+      const worker = yield* working([source])
+      const run = yield* Effect.forkChild(worker.run, { startImmediately: true })
+      expect(busy).toBe(true)
+      busy = false
+      yield* end
+      yield* TestClock.adjust(0)
+      // It was started again, without any time having passed.
+      expect(busy).toBe(true)
+      yield* Fiber.interrupt(run)
+      expect(settled).toBe(true)
+    }),
+  )
+})
