@@ -3,6 +3,7 @@
  * mbox per Identity. The Org's actor collects the members as sealed pieces; a download opens them into a zip. Vault
  * values are never among the pieces: a session's download adds them as it goes.
  */
+import type { IdentityId } from "@svc/domain/identity/IdentityRef"
 import type { Export } from "@svc/domain/account/OrgApi"
 import { fromPublic, toPublic } from "@svc/domain/Ids"
 import { NotFound, Unavailable } from "@svc/domain/problems/Problem"
@@ -167,7 +168,7 @@ const events = Effect.fnUntraced(function* (org: string, canonical: string | nul
 
 const belongings = Effect.fnUntraced(function* (
   org: string,
-  identity: { readonly id: string; readonly handle: string },
+  identity: { readonly id: IdentityId; readonly handle: string },
   writer: Writer,
 ) {
   const { id, handle } = identity
@@ -176,7 +177,7 @@ const belongings = Effect.fnUntraced(function* (
   const webhooks = yield* WebhookQueries
   const vault = yield* Vault
   const tagged = (values: ReadonlyArray<object>) => values.map((value) => ({ identity: handle, ...value }))
-  const card = yield* Effect.option(cards.read(org, handle.replaceAll("-", "").toLowerCase()))
+  const card = yield* Effect.option(cards.read(id))
   if (card._tag === "Some") yield* writer.lines("cards.jsonl", tagged([card.value.card]))
   yield* writer.lines("allowed_recipients.jsonl", tagged(yield* settings.recipients(id)))
   yield* writer.lines("webhooks.jsonl", tagged(yield* webhooks.list(id)))
@@ -186,7 +187,7 @@ const belongings = Effect.fnUntraced(function* (
 
 /** `messages.jsonl`, and the originals as mboxrd (RFC 4155, with `From ` lines quoted reversibly). */
 const mailbox = Effect.fnUntraced(function* (
-  identity: { readonly id: string; readonly handle: string },
+  identity: { readonly id: IdentityId; readonly handle: string },
   writer: Writer,
 ) {
   const messages = yield* MessageQueries
