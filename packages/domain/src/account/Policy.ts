@@ -69,7 +69,7 @@ export const open = attach(Open, { scope: "public", names: nowhere, reserved: un
 export const callers = (scope: Exclude<Scope, "public">) =>
   attach(Authorization, { scope, names: nowhere, reserved: undefined })
 
-type HasHandle = { readonly "~Params": { readonly Type: { readonly handle: string } } }
+type HasHandle = { readonly path: `${string}/:handle${string}` }
 type HasBody<Body> = { readonly "~Payload": { readonly Type: Body } }
 
 /** It acts on the Identity of its path's `:handle`. */
