@@ -275,6 +275,8 @@ const judged = Effect.fnUntraced(function* <A = unknown>(
   return isProblem(result.failure) ? result.failure.code : yield* Effect.die(result.failure)
 })
 
+const replay = JSON.stringify({ webhook_id: toPublic("wh_", uuid("21")) })
+
 /** A request that names `target` where the endpoint names its Identity. */
 const naming = (where: string | undefined, target: string): Named => {
   switch (where) {
@@ -285,7 +287,7 @@ const naming = (where: string | undefined, target: string): Named => {
     case "Body":
       return { body: JSON.stringify({ identity: target }) }
     case "Resource":
-      return { path: { id: target } }
+      return { path: { id: target }, body: replay }
     default:
       return {}
   }
@@ -361,6 +363,14 @@ layer(tests)("the policy of", (it) => {
       for (const body of ["{", `{"identity":7}`, `{"identity":"ada","other":1}`, "[]"]) {
         expect(yield* judged(endpoints.get("exports.create")!, "session", { body }), body).toEqual(nothing)
       }
+    }),
+  )
+
+  it.effect("a resource is not looked up for a request that is malformed", () =>
+    Effect.gen(function* () {
+      const nothing = { subject: undefined, realm: undefined }
+      const nobodys = { path: { id: toPublic("evt_", uuid("99")) }, body: "{}" }
+      expect(yield* judged(endpoints.get("events.replay")!, "session", nobodys)).toEqual(nothing)
     }),
   )
 

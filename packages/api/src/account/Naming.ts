@@ -7,7 +7,7 @@ import type { Named } from "@svc/domain/account/Judgement"
 import type { EndpointPolicy, Resource } from "@svc/domain/account/Policy"
 import { EventId } from "@svc/domain/events/Event"
 import { canonical } from "@svc/domain/handles/Handle"
-import { HandleParam } from "@svc/domain/identity/IdentityApi"
+import { HandleParam } from "@svc/domain/handles/HandleParam"
 import type { IdentityRef } from "@svc/domain/identity/IdentityRef"
 import type { Unavailable } from "@svc/domain/problems/Problem"
 import { EventQueries } from "@svc/cluster/events/EventQueries"
@@ -117,6 +117,8 @@ export const make = Effect.gen(function* () {
         const { isId, ownerOf } = resources[names.resource]
         const id = path[names.member]
         if (!isId(id)) return unreadable
+        // It takes a look-up of its own, which a request that will be refused is not worth.
+        if (endpoint.payload.size > 0 && Option.isNone(yield* bodyOf(endpoint))) return unreadable
         const owner = yield* ownerOf(caller.org.id, id)
         return { _tag: "Resource", resource: names.resource, owner } satisfies Named
       }

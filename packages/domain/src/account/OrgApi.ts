@@ -1,7 +1,7 @@
 /** What the account holder does with the whole account: accept Terms, take the data along, delete it. */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
-import { HandleText } from "../identity/IdentityApi.ts"
+import { HandleText } from "../handles/HandleParam.ts"
 import { ConfirmationMismatch, NotFound, TosVersionMismatch, Unavailable } from "../problems/Problem.ts"
 import { Text } from "../Text.ts"
 import { Timestamp } from "../Timestamp.ts"

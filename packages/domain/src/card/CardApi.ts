@@ -2,7 +2,7 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { onIdentity, open } from "../account/Policy.ts"
-import { HandleParam } from "../identity/IdentityApi.ts"
+import { HandleParam } from "../handles/HandleParam.ts"
 import { conditional } from "../Precondition.ts"
 import { IdentityNotReady, NotFound, PreconditionFailed, RateLimited, Unavailable } from "../problems/Problem.ts"
 import { Tool } from "../mcp/Tool.ts"

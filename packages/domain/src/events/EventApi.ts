@@ -2,7 +2,7 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { callers, inRealm, onIdentity, Tagged, through } from "../account/Policy.ts"
-import { HandleParam } from "../identity/IdentityApi.ts"
+import { HandleParam } from "../handles/HandleParam.ts"
 import { Tool } from "../mcp/Tool.ts"
 import { Limit } from "../Paging.ts"
 import { Text } from "../Text.ts"

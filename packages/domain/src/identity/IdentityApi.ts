@@ -2,6 +2,7 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { callers, CallPolicy, onIdentity, Tagged } from "../account/Policy.ts"
+import { HandleParam, HandleText } from "../handles/HandleParam.ts"
 import { Tool } from "../mcp/Tool.ts"
 import {
   HandleInvalid,
@@ -14,14 +15,7 @@ import {
   RateLimited,
   Unavailable,
 } from "../problems/Problem.ts"
-import { Text } from "../Text.ts"
 import { Identity, ShowOnceSecrets } from "./Identity.ts"
-
-/** Any spelling of a Handle names its Identity. */
-export const HandleText = Text.check(Schema.isMaxLength(200))
-
-/** One in a path or a query. */
-export const HandleParam = HandleText.annotate({ description: "The Handle in any spelling." })
 
 const accepted = Identity.pipe(HttpApiSchema.status(202))
 

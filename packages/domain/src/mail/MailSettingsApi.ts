@@ -3,7 +3,7 @@ import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { EmailAddress } from "../account/Account.ts"
 import { onIdentity, onIdentityExcept } from "../account/Policy.ts"
-import { HandleParam } from "../identity/IdentityApi.ts"
+import { HandleParam } from "../handles/HandleParam.ts"
 import { Tool } from "../mcp/Tool.ts"
 import { conditional } from "../Precondition.ts"
 import {

@@ -1,7 +1,7 @@
 /** Reading and setting the Tunnel of an Identity. */
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { onIdentity, onIdentityExcept } from "../account/Policy.ts"
-import { HandleParam } from "../identity/IdentityApi.ts"
+import { HandleParam } from "../handles/HandleParam.ts"
 import { AdminRequired, IdentityNotReady, NotFound, Unavailable } from "../problems/Problem.ts"
 import { Tunnel, TunnelPatch } from "./Tunnel.ts"
 

@@ -2,7 +2,7 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { byQuery, inRealm } from "../account/Policy.ts"
-import { HandleText } from "../identity/IdentityApi.ts"
+import { HandleText } from "../handles/HandleParam.ts"
 import { Tool } from "../mcp/Tool.ts"
 import { conditional } from "../Precondition.ts"
 import {
