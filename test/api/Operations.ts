@@ -1,8 +1,7 @@
 /** Every endpoint of the API with a request that is well-formed, made from the API's definition and its document. */
 import { document } from "@svc/api/openapi/Document"
-import { Access, type AccessLevel } from "@svc/domain/account/Authorization"
+import { type EndpointPolicy, policyOf } from "@svc/domain/account/Policy"
 import { Api } from "@svc/domain/Api"
-import { Context } from "effect"
 import type { HttpApiEndpoint } from "effect/http-api"
 
 export interface Operation {
@@ -10,7 +9,7 @@ export interface Operation {
   readonly method: string
   readonly path: string
   /** Undefined: public. */
-  readonly access: AccessLevel | undefined
+  readonly access: Exclude<EndpointPolicy["scope"], "public"> | undefined
   readonly statuses: ReadonlySet<number>
   readonly endpoint: HttpApiEndpoint.Top
   /** A body that is well-formed; undefined where there is none. */
@@ -40,11 +39,12 @@ export const pathOf = (operation: Operation, handle: string): string =>
 export const operations: ReadonlyArray<Operation> = Object.entries(Api.groups).flatMap(([group, { endpoints }]) =>
   Object.entries(endpoints as Record<string, HttpApiEndpoint.Top>).map(([name, endpoint]): Operation => {
     const described = document["paths"][endpoint.path.replace(/:(\w+)/g, "{$1}")][endpoint.method.toLowerCase()]
+    const { scope } = policyOf(endpoint)
     return {
       id: `${group}.${name}`,
       method: endpoint.method,
       path: endpoint.path,
-      access: Context.getOrUndefined(endpoint.annotations, Access),
+      access: scope === "public" ? undefined : scope,
       statuses: new Set(Object.keys(described.responses).map(Number)),
       endpoint,
       body: described.requestBody?.content?.["application/json"]?.example,

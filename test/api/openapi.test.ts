@@ -3,7 +3,7 @@ import { Validator } from "@seriousme/openapi-schema-validator"
 import spectralCore from "@stoplight/spectral-core"
 import spectralRulesets from "@stoplight/spectral-rulesets"
 import { document } from "@svc/api/openapi/Document"
-import { groups, summaries } from "@svc/api/openapi/Operations"
+
 import { Api } from "@svc/domain/Api"
 import { describe, expect, it } from "vitest"
 
@@ -32,9 +32,14 @@ describe("the OpenAPI document", () => {
       Object.keys(of).map((name) => `${group}.${name}`),
     )
     expect(operations.map(({ operationId }) => operationId).toSorted()).toEqual(endpoints.toSorted())
-    expect(Object.keys(summaries).toSorted()).toEqual(endpoints.toSorted())
-    expect(Object.keys(groups).toSorted()).toEqual(Object.keys(Api.groups).toSorted())
-    for (const { operationId, responses, requestBody } of operations) {
+    const tags: ReadonlyArray<any> = document["tags"]
+    expect(tags.map(({ name }) => name)).toEqual(Object.keys(Api.groups).toSorted())
+    for (const { name, description } of tags) expect(description, name).toBeTypeOf("string")
+    for (const { operationId, summary, parameters, responses, requestBody } of operations) {
+      expect(summary, operationId).toBeTypeOf("string")
+      for (const { name, description } of parameters) {
+        expect(description, `${operationId} ${name}`).toBeTypeOf("string")
+      }
       const answers = Object.values<any>(responses).flatMap(({ content }) => Object.entries<any>(content ?? {}))
       for (const [type, media] of [...answers, ...Object.entries<any>(requestBody?.content ?? {})]) {
         if (type.endsWith("json")) expect(media.example ?? media.examples, `${operationId} ${type}`).toBeDefined()

@@ -1,5 +1,6 @@
 /** The whole HTTP API: what clients, the OpenAPI document and the handlers are derived from. */
 import { HttpApi, OpenApi } from "effect/http-api"
+import type { Unjudged } from "./account/Policy.ts"
 import { ApiKeyApi, SessionApi, SignInApi } from "./account/AccountApi.ts"
 import { DeviceConfirmationApi, DeviceLoginApi } from "./account/DeviceApi.ts"
 import { ExportApi, OrgApi } from "./account/OrgApi.ts"
@@ -43,3 +44,6 @@ export class Api extends HttpApi.make("agent_identity")
   .annotate(HttpApi.ParseOptions, { onExcessProperty: "error", errors: "all" })
   .annotate(HttpApi.HeadersParseOptions, {})
   .annotateMerge(OpenApi.annotations({ title: "Agent Identity Service", version: apiVersion })) {}
+
+/** Names the endpoints that do not say who may call them: there are none, or this does not compile. */
+export const unjudged: ReadonlyArray<never> = [] as ReadonlyArray<Unjudged<typeof Api.groups>>

@@ -4,11 +4,11 @@ import { Effect, Schema } from "effect"
 export const defaultLimit = 50
 export const maxLimit = 200
 
-export const Limit = Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: maxLimit })).pipe(
-  Schema.withDecodingDefaultKey(Effect.succeed(defaultLimit)),
-)
+export const Limit = Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: maxLimit }))
+  .annotate({ description: "How many entries at most." })
+  .pipe(Schema.withDecodingDefaultKey(Effect.succeed(defaultLimit)))
 
 /** How many of the newest entries to skip; deeper pages are reached by filters. */
-export const Offset = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 10_000 })).pipe(
-  Schema.withDecodingDefaultKey(Effect.succeed(0)),
-)
+export const Offset = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 10_000 }))
+  .annotate({ description: "How many of the newest entries to skip." })
+  .pipe(Schema.withDecodingDefaultKey(Effect.succeed(0)))

@@ -24,4 +24,8 @@ export const matches = (condition: IfVersion, version: number): boolean =>
   condition === null || condition.includes(version)
 
 /** Request headers of an endpoint that changes a versioned resource. */
-export const conditional = { "if-match": Schema.optionalKey(Schema.String) }
+export const conditional = {
+  "if-match": Schema.optionalKey(
+    Schema.String.annotate({ description: "Change only this version (an entity tag, or `*`)." }),
+  ),
+}

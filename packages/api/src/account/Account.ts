@@ -1,14 +1,10 @@
 /** Terms, deletion and exports of an account. */
 import { Api } from "@svc/domain/Api"
-import { Caller } from "@svc/domain/account/Authorization"
-import { canonical } from "@svc/domain/handles/Handle"
+import { Caller, Realm } from "@svc/domain/account/Authorization"
 import { fromPublic, toPublic } from "@svc/domain/Ids"
-import { ConfirmationMismatch, ForeignIdentity, NotFound } from "@svc/domain/problems/Problem"
+import { ConfirmationMismatch, NotFound } from "@svc/domain/problems/Problem"
 import { Accounts } from "@svc/cluster/account/Accounts"
 import { Exports } from "@svc/cluster/account/exports/Exports"
-import { Orgs } from "@svc/cluster/account/Orgs"
-import { ask } from "@svc/cluster/actor/Ask"
-import { IdentityQueries } from "@svc/cluster/identity/IdentityQueries"
 import { Effect } from "effect"
 import { HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
@@ -19,7 +15,6 @@ export const account = HttpApiBuilder.group(
   "account",
   Effect.fn(function* (handlers) {
     const accounts = yield* Accounts
-    const orgs = yield* Orgs
 
     return handlers.handleAll({
       acceptTerms: Effect.fnUntraced(function* ({ payload }) {
@@ -27,7 +22,7 @@ export const account = HttpApiBuilder.group(
         return yield* accounts.terms(yield* accounts.acceptTerms(org, payload.version))
       }),
       remove: Effect.fnUntraced(function* ({ payload }) {
-        const { org } = yield* Caller
+        const { org, askOrg } = yield* Caller
         if (payload?.confirm?.toLowerCase() !== org.email) {
           return yield* new ConfirmationMismatch({
             detail: "`confirm` is not the account's own email address.",
@@ -35,7 +30,7 @@ export const account = HttpApiBuilder.group(
           })
         }
         const { requested_at, identities } = yield* Effect.catchTag(
-          ask(orgs.of(org.id).Delete()),
+          askOrg((actor, by) => actor.Delete(undefined, by)),
           "not_found",
           Effect.die,
         )
@@ -50,36 +45,29 @@ export const exportsGroup = HttpApiBuilder.group(
   "exports",
   Effect.fn(function* (handlers) {
     const exports = yield* Exports
-    const orgs = yield* Orgs
-    const identities = yield* IdentityQueries
-    const scope = Effect.map(Caller, ({ org, identity }) => [org.id, identity?.id ?? null] as const)
+    /** What one could not have asked for one neither lists nor fetches. */
+    const within = Effect.map(Realm, ({ orgId, subject }) => [orgId, subject?.id ?? null] as const)
 
     return handlers.handleAll({
-      create: Effect.fnUntraced(function* ({ payload }) {
-        const { org, identity } = yield* Caller
-        const wanted = payload?.identity
-        if (identity !== null && wanted !== undefined && canonical(wanted) !== identity.canonical) {
-          return yield* new ForeignIdentity({ detail: "An Identity Key may export only its own Identity." })
-        }
-        const subject =
-          identity ?? (wanted === undefined ? undefined : yield* identities.read(org.id, canonical(wanted)))
+      create: Effect.fnUntraced(function* () {
+        const { askOrg } = yield* Caller
+        const { orgId, subject } = yield* Realm
         const export_id = yield* commandId
-        yield* ask(
-          orgs.of(org.id).Export({ export_id, identity_id: subject?.id ?? null, handle: subject?.handle ?? null }),
-        )
-        return yield* exports.read(org.id, identity?.id ?? null, toPublic("exp_", export_id))
+        const about = { identity_id: subject?.id ?? null, handle: subject?.handle ?? null }
+        yield* askOrg((actor, by) => actor.Export({ export_id, ...about }, by))
+        return yield* exports.read(orgId, about.identity_id, toPublic("exp_", export_id))
       }),
       list: Effect.fnUntraced(function* () {
-        return { exports: yield* exports.list(...(yield* scope)) }
+        return { exports: yield* exports.list(...(yield* within)) }
       }),
       read: Effect.fnUntraced(function* ({ params }) {
-        return yield* exports.read(...(yield* scope), params.id)
+        return yield* exports.read(...(yield* within), params.id)
       }),
       archive: Effect.fnUntraced(function* ({ params }) {
         const { kind } = yield* Caller
         if (fromPublic("exp_", params.id) === undefined)
           return yield* new NotFound({ detail: "There is no such export." })
-        const body = yield* exports.archive(...(yield* scope), params.id, kind === "session")
+        const body = yield* exports.archive(...(yield* within), params.id, kind === "session")
         return HttpServerResponse.stream(body, {
           contentType: "application/zip",
           headers: { "content-disposition": `attachment; filename="${params.id}.zip"` },

@@ -1,74 +1,146 @@
-/** Judges the credential of each call by what its endpoint demands and by the Org's limits, before the handler runs. */
+/**
+ * Judges each call by its endpoint's policy before the handler runs: the credential, the Org's limits, then the policy.
+ * The handler gets the proofs of that: who calls, and the Identity it may act on with the way to its actor.
+ */
+import { Api } from "@svc/domain/Api"
 import {
-  Access,
-  type AccessLevel,
   Authorization,
   Caller,
   type CallerInfo,
-  CallPolicy,
-  ShowsSecret,
-  Tagged,
+  type CallerOfRequest,
+  Open,
+  Realm,
+  RealmAuthorization,
+  Subject,
+  SubjectAuthorization,
+  type SubjectInfo,
 } from "@svc/domain/account/Authorization"
-import type { Policy } from "@svc/domain/account/OrgProtocol"
-import { canonical } from "@svc/domain/handles/Handle"
-import { AdminRequired, ForeignIdentity, OrgScopeRequired, SessionRequired } from "@svc/domain/problems/Problem"
+import { judge, judgeBody, looksAtBody, type Named } from "@svc/domain/account/Judgement"
+import type { Policy as Budget } from "@svc/domain/account/OrgProtocol"
+import { CallPolicy, policyOf, ShowsSecret, Tagged } from "@svc/domain/account/Policy"
+import type { IdentityRef } from "@svc/domain/identity/IdentityRef"
 import { CredentialLookup } from "@svc/cluster/account/CredentialLookup"
+import { Orgs } from "@svc/cluster/account/Orgs"
+import { ask, onBehalfOf } from "@svc/cluster/actor/Ask"
+import { Identities } from "@svc/cluster/identity/Identities"
 import { OrgLimits } from "@svc/cluster/limits/OrgLimits"
-import { Context, Effect, Layer } from "effect"
-import { HttpRouter } from "effect/http"
+import { Context, Effect, Layer, Option, type Redacted, Result } from "effect"
+import { HttpRouter, HttpServerRequest, type HttpServerResponse } from "effect/http"
+import type { HttpApiEndpoint } from "effect/http-api"
 import { Exchange, type ExchangeState } from "../Exchange.ts"
 import * as Idempotency from "../idempotency/Idempotency.ts"
 import { note } from "../limits/RateLimitHeaders.ts"
+import * as Naming from "./Naming.ts"
 
-const permit = (access: AccessLevel, caller: CallerInfo, handle: string | undefined) => {
-  if (access === "session" && caller.kind !== "session") {
-    return Effect.fail(new SessionRequired({ detail: "Only a console session may do this." }))
-  }
-  if (caller.kind !== "identity_key") return Effect.void
-  if (access === "org")
-    return Effect.fail(new OrgScopeRequired({ detail: "An Identity Key cannot act for the whole Org." }))
-  if (access === "admin") return Effect.fail(new AdminRequired({ detail: "An Identity Key may not do this." }))
-  if (handle !== undefined && canonical(handle) !== caller.identity?.canonical) {
-    return Effect.fail(new ForeignIdentity({ detail: "An Identity Key may name only its own Identity." }))
-  }
-  return Effect.void
+interface Call {
+  readonly credential: Redacted.Redacted<string>
+  readonly endpoint: HttpApiEndpoint.Top
 }
 
-/** An endpoint without the annotation would be open to every credential, so it is a defect to serve one. */
-const accessOf = (endpoint: {
-  readonly identifier: string
-  readonly annotations: Context.Context<never>
-}): AccessLevel => {
-  const access = Context.getOrUndefined(endpoint.annotations, Access)
-  if (access === undefined) throw new Error(`the endpoint ${endpoint.identifier} does not say who may call it`)
-  return access
+/** Serving begins with every endpoint saying who may call it, or not at all. */
+for (const { endpoints } of Object.values(Api.groups)) {
+  for (const endpoint of Object.values<HttpApiEndpoint.Top>(endpoints)) policyOf(endpoint)
 }
 
-export const layer = Layer.effect(
-  Authorization,
-  Effect.gen(function* () {
-    const credentials = yield* CredentialLookup
-    const limits = yield* OrgLimits
-    const repeatable = yield* Idempotency.make
+const make = Effect.gen(function* () {
+  const credentials = yield* CredentialLookup
+  const limits = yield* OrgLimits
+  const identities = yield* Identities
+  const orgs = yield* Orgs
+  const naming = yield* Naming.make
+  const repeatable = yield* Idempotency.make
 
-    const take = (exchange: ExchangeState, org: string, policy: Policy) =>
-      Effect.map(limits.take(org, policy), ({ quota, remaining, resetSeconds }) =>
-        note(exchange, { name: policy, quota, windowSeconds: 60, remaining, resetSeconds }),
-      )
+  const take = (exchange: ExchangeState, org: string, budget: Budget) =>
+    Effect.map(limits.take(org, budget), ({ quota, remaining, resetSeconds }) =>
+      note(exchange, { name: budget, quota, windowSeconds: 60, remaining, resetSeconds }),
+    )
 
-    return Authorization.of({
-      api_key: Effect.fnUntraced(function* (handler, { credential, endpoint }) {
-        const caller = yield* credentials.resolve(credential)
-        const exchange = yield* Exchange
-        yield* take(exchange, caller.org.id, "calls")
-        const policy = Context.getOrUndefined(endpoint.annotations, CallPolicy)
-        if (policy !== undefined) yield* take(exchange, caller.org.id, policy)
-        const { params } = yield* HttpRouter.RouteContext
-        yield* permit(accessOf(endpoint), caller, params["handle"])
-        exchange.tagged = Context.get(endpoint.annotations, Tagged)
-        const secret = Context.get(endpoint.annotations, ShowsSecret)
-        return yield* Effect.provideService(repeatable(handler, caller, secret), Caller, caller)
-      }),
-    })
-  }),
-)
+  const callerOf = (caller: CallerInfo, requestId: string): CallerOfRequest => {
+    const by = { kind: caller.kind, credentialId: caller.credentialId, requestId }
+    return {
+      ...caller,
+      by,
+      askOrg: (message, deadline) => ask(message(orgs.of(caller.org.id), onBehalfOf(by)), deadline),
+    }
+  }
+
+  const subjectOf = (identity: IdentityRef, { org, by }: CallerOfRequest): SubjectInfo => ({
+    ...identity,
+    orgId: org.id,
+    ask: (message, deadline) => ask(message(identities.of(identity.canonical), onBehalfOf(by)), deadline),
+  })
+
+  /** Who calls, and the Identity it is about; fails with whatever refuses the call. */
+  const judgement = Effect.fnUntraced(function* ({ credential, endpoint }: Call) {
+    const policy = policyOf(endpoint)
+    const { params } = yield* HttpRouter.RouteContext
+    const query = yield* HttpServerRequest.ParsedSearchParams
+    const handle = Naming.handleIn(policy, params, query)
+    const known = yield* credentials.resolveNaming(credential, handle?.readable === true ? handle.canonical : "")
+    const exchange = yield* Exchange
+    const { org } = known.caller
+    yield* take(exchange, org.id, "calls")
+    const budget = Context.getOrUndefined(endpoint.annotations, CallPolicy)
+    if (budget !== undefined) yield* take(exchange, org.id, budget)
+    const named: Named =
+      handle === undefined
+        ? yield* naming.otherwise(endpoint, policy, known.caller, params, query)
+        : { _tag: "Handle", ...handle, found: known.named }
+    const judged = judge(policy, known.caller, named)
+    if (Result.isFailure(judged)) return yield* judged.failure
+    if (looksAtBody(policy, known.caller)) {
+      const body = yield* Naming.bodyOf(endpoint)
+      const refused = Option.isSome(body) ? judgeBody(policy, body.value) : undefined
+      if (refused !== undefined) return yield* refused
+    }
+    exchange.tagged = Context.get(endpoint.annotations, Tagged)
+    return { caller: callerOf(known.caller, exchange.requestId), identity: judged.success }
+  })
+
+  /** One context for all proofs: each layer of it would cost on every request. */
+  const proofs = <I, S>(caller: CallerOfRequest, tag: Context.Key<I, S>, proof: S | undefined) => {
+    const context = Context.make(Caller, caller)
+    // Without a proof the request is not readable: decoding refuses it before a handler could miss anything.
+    return proof === undefined ? (context as Context.Context<Caller | I>) : Context.add(context, tag, proof)
+  }
+
+  const admit = <E, R, P>(
+    handler: Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>,
+    { endpoint }: Call,
+    caller: CallerInfo,
+    context: Context.Context<P>,
+  ) => Effect.provideContext(repeatable(handler, caller, Context.get(endpoint.annotations, ShowsSecret)), context)
+
+  const callers = Authorization.of({
+    api_key: Effect.fnUntraced(function* (handler, call) {
+      // Where no Identity is named, none is missing.
+      const { caller } = yield* Effect.catchTag(judgement(call), "not_found", Effect.die)
+      return yield* admit(handler, call, caller, Context.make(Caller, caller))
+    }),
+  })
+  const subjects = SubjectAuthorization.of({
+    api_key: Effect.fnUntraced(function* (handler, call) {
+      const { caller, identity } = yield* judgement(call)
+      const subject = identity == null ? undefined : subjectOf(identity, caller)
+      return yield* admit(handler, call, caller, proofs(caller, Subject, subject))
+    }),
+  })
+  const realms = RealmAuthorization.of({
+    api_key: Effect.fnUntraced(function* (handler, call) {
+      const { caller, identity } = yield* judgement(call)
+      const realm =
+        identity === undefined
+          ? undefined
+          : { orgId: caller.org.id, subject: identity === null ? null : subjectOf(identity, caller) }
+      return yield* admit(handler, call, caller, proofs(caller, Realm, realm))
+    }),
+  })
+
+  return Context.make(Open, (handler) => handler).pipe(
+    Context.add(Authorization, callers),
+    Context.add(SubjectAuthorization, subjects),
+    Context.add(RealmAuthorization, realms),
+  )
+})
+
+export const layer = Layer.effectContext(make)

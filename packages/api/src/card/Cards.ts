@@ -1,31 +1,27 @@
 import { Api } from "@svc/domain/Api"
+import { Subject, type SubjectInfo } from "@svc/domain/account/Authorization"
 import { ifMatch, tagOf } from "@svc/domain/Precondition"
 import { CardQueries } from "@svc/cluster/card/CardQueries"
-import { ask } from "@svc/cluster/actor/Ask"
 import { Effect } from "effect"
 import { HttpApiBuilder, HttpApiSchema } from "effect/http-api"
-import * as OwnIdentity from "../identity/OwnIdentity.ts"
 
 export const layer = HttpApiBuilder.group(
   Api,
   "cards",
   Effect.fn(function* (handlers) {
-    const own = yield* OwnIdentity.make
     const cards = yield* CardQueries
-    const read = (org: string, name: string) =>
-      Effect.map(cards.read(org, name), ({ card, version }) =>
+    const read = ({ id }: SubjectInfo) =>
+      Effect.map(cards.read(id), ({ card, version }) =>
         HttpApiSchema.withHeaders({ body: card, headers: { etag: tagOf(version) } }),
       )
 
     return handlers.handleAll({
-      read: Effect.fnUntraced(function* ({ params }) {
-        const { org_id, name } = yield* own(params.handle)
-        return yield* read(org_id, name)
-      }),
-      patch: Effect.fnUntraced(function* ({ params, headers, payload }) {
-        const { org_id, name, actor } = yield* own(params.handle)
-        yield* ask(actor.PatchCard({ org_id, patch: payload, if_version: ifMatch(headers["if-match"]) }))
-        return yield* read(org_id, name)
+      read: () => Effect.flatMap(Subject, read),
+      patch: Effect.fnUntraced(function* ({ headers, payload }) {
+        const subject = yield* Subject
+        const if_version = ifMatch(headers["if-match"])
+        yield* subject.ask((actor, by) => actor.PatchCard({ org_id: subject.orgId, patch: payload, if_version }, by))
+        return yield* read(subject)
       }),
     })
   }),

@@ -1,14 +1,13 @@
 import { Api } from "@svc/domain/Api"
+import { Subject, type SubjectInfo } from "@svc/domain/account/Authorization"
 import { fromPublic } from "@svc/domain/Ids"
 import type { MessageSummary } from "@svc/domain/mail/Message"
 import { NotFound } from "@svc/domain/problems/Problem"
-import { ask } from "@svc/cluster/actor/Ask"
 import { AttachmentReader } from "@svc/cluster/mail/AttachmentReader"
 import { MessageQueries } from "@svc/cluster/mail/MessageQueries"
 import { Effect } from "effect"
 import { HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
-import * as OwnIdentity from "../identity/OwnIdentity.ts"
 
 /** `filename*` in UTF-8 (RFC 6266, RFC 8187); no name that a browser would read as a path or a header. */
 const disposition = (filename: string | null) =>
@@ -20,13 +19,12 @@ export const layer = HttpApiBuilder.group(
   Api,
   "messages",
   Effect.fn(function* (handlers) {
-    const own = yield* OwnIdentity.make
     const messages = yield* MessageQueries
     const attachments = yield* AttachmentReader
 
     /** What came after the call (or after `after`), as soon as there is something. */
     const waitFor = Effect.fnUntraced(function* (
-      { id, org_id, actor }: Effect.Success<ReturnType<typeof own>>,
+      { id, orgId, ask }: SubjectInfo,
       filter: Parameters<typeof messages.list>[1],
       seconds: number,
     ) {
@@ -39,36 +37,39 @@ export const layer = HttpApiBuilder.group(
         const left = Math.min(Math.ceil((deadline - Date.now()) / 1000), 60)
         const looked = messages.list(id, { ...filter, ...after })
         // The actor's word that something came, or our own look in case it came before the actor was asked.
-        yield* ask(actor.AwaitMessage({ org_id, seconds: left, after: newest ?? null }), `${left + 5} seconds`)
+        yield* ask(
+          (actor, by) => actor.AwaitMessage({ org_id: orgId, seconds: left, after: newest ?? null }, by),
+          `${left + 5} seconds`,
+        )
         found = yield* looked
       }
       return found
     })
 
     return handlers.handleAll({
-      list: Effect.fnUntraced(function* ({ params, query }) {
-        const identity = yield* own(params.handle)
+      list: Effect.fnUntraced(function* ({ query }) {
+        const subject = yield* Subject
         const { wait, ...filter } = query
         return {
-          messages: yield* wait === undefined ? messages.list(identity.id, filter) : waitFor(identity, filter, wait),
+          messages: yield* wait === undefined ? messages.list(subject.id, filter) : waitFor(subject, filter, wait),
         }
       }),
       read: Effect.fnUntraced(function* ({ params }) {
-        const { id } = yield* own(params.handle)
+        const { id } = yield* Subject
         return yield* messages.read(id, params.id)
       }),
       remove: Effect.fnUntraced(function* ({ params }) {
-        const { org_id, actor } = yield* own(params.handle)
+        const { orgId, ask } = yield* Subject
         const message_id = fromPublic("msg_", params.id)
         if (message_id === undefined) return yield* new NotFound({ detail: "There is no such message." })
-        yield* ask(actor.RemoveMessage({ org_id, message_id }))
+        yield* ask((actor, by) => actor.RemoveMessage({ org_id: orgId, message_id }, by))
       }),
       raw: Effect.fnUntraced(function* ({ params }) {
-        const { id } = yield* own(params.handle)
+        const { id } = yield* Subject
         return HttpServerResponse.uint8Array(yield* messages.raw(id, params.id), { contentType: "message/rfc822" })
       }),
       attachment: Effect.fnUntraced(function* ({ params }) {
-        const { id } = yield* own(params.handle)
+        const { id } = yield* Subject
         const found = attachments.read(yield* messages.raw(id, params.id), params.index)
         if (found === undefined) return yield* new NotFound({ detail: "The message has no such attachment." })
         return HttpServerResponse.uint8Array(found.content, {

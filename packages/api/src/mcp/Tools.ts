@@ -3,12 +3,12 @@
  * query and body members of its endpoint in one object, as the OpenAPI document has them.
  */
 import { Api } from "@svc/domain/Api"
-import { Access, type CallerInfo } from "@svc/domain/account/Authorization"
+import type { CallerInfo } from "@svc/domain/account/Authorization"
+import { policyOf } from "@svc/domain/account/Policy"
 import { Tool, type ToolEffect } from "@svc/domain/mcp/Tool"
 import { Context } from "effect"
 import type { HttpApiEndpoint } from "effect/http-api"
 import { document } from "../openapi/Document.ts"
-import { summaries } from "../openapi/Operations.ts"
 
 // oxlint-disable-next-line typescript/no-explicit-any -- JSON Schema
 type Json = Record<string, any>
@@ -77,7 +77,7 @@ const argumentsOf = (operation: Json, without: ReadonlyArray<string>): Json => {
   }
 }
 
-const bind = (group: string, name: string, endpoint: HttpApiEndpoint.Top): ReadonlyArray<BoundTool> => {
+const bind = (endpoint: HttpApiEndpoint.Top): ReadonlyArray<BoundTool> => {
   const tool = Context.getOrUndefined(endpoint.annotations, Tool)
   if (tool === undefined) return []
   const operation = document["paths"][endpoint.path.replace(/:(\w+)/g, "{$1}")][endpoint.method.toLowerCase()]
@@ -90,10 +90,10 @@ const bind = (group: string, name: string, endpoint: HttpApiEndpoint.Top): Reado
       inPath: [...endpoint.path.matchAll(/:(\w+)/g)].map(([, one]) => one!),
       inQuery: new Set(parameters.filter((one) => one["in"] === "query").map((one) => one["name"])),
       hasBody: operation["requestBody"] !== undefined,
-      orgOnly: Context.getOrUndefined(endpoint.annotations, Access) !== "any",
+      orgOnly: policyOf(endpoint).scope !== "any",
       listed: {
         name: tool.name,
-        title: summaries[`${group}.${name}`]!,
+        title: operation["summary"],
         description: operation["description"],
         inputSchema: argumentsOf(operation, tool.without ?? []),
         annotations: {
@@ -107,10 +107,8 @@ const bind = (group: string, name: string, endpoint: HttpApiEndpoint.Top): Reado
   ]
 }
 
-export const tools: ReadonlyArray<BoundTool> = Object.entries(Api.groups).flatMap(([group, { endpoints }]) =>
-  Object.entries(endpoints as Record<string, HttpApiEndpoint.Top>).flatMap(([name, endpoint]) =>
-    bind(group, name, endpoint),
-  ),
+export const tools: ReadonlyArray<BoundTool> = Object.values(Api.groups).flatMap(({ endpoints }) =>
+  Object.values<HttpApiEndpoint.Top>(endpoints).flatMap(bind),
 )
 
 export const byName: ReadonlyMap<string, BoundTool> = new Map(tools.map((tool) => [tool.listed.name, tool]))

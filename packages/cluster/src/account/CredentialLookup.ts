@@ -1,10 +1,13 @@
 /**
  * Who a credential stands for: looked up by its SHA-256 on every call, so revocation is immediate in every process and
- * there is no cache to invalidate. Calls that come together share one select.
+ * there is no cache to invalidate. The Identity that the call names is looked up by the same statement, within the Org of
+ * the credential. Calls that come together share one select.
  */
 import type { Language, Org } from "@svc/domain/account/Account"
 import type { CallerInfo } from "@svc/domain/account/Authorization"
 import { kindOf } from "@svc/domain/account/Token"
+import type { IdentityStatus } from "@svc/domain/identity/Identity"
+import type { IdentityId, IdentityRef } from "@svc/domain/identity/IdentityRef"
 import { AccountDeleting, Unauthenticated } from "@svc/domain/problems/Problem"
 import { Clock, Context, Effect, FiberSet, Layer, Redacted } from "effect"
 import { sha256 } from "../credentials/Minting.ts"
@@ -23,17 +26,25 @@ interface OrgColumns {
   readonly org_created_at: Date
 }
 
-interface KeyRow extends OrgColumns {
+/** The Identity of the Org that the call names; null where it names none, or there is none. */
+interface NamedColumns {
+  readonly named_id: IdentityId | null
+  readonly named_handle: string
+  readonly named_status: IdentityStatus
+}
+
+interface KeyRow extends OrgColumns, NamedColumns {
   readonly asked: number
   readonly id: string
   readonly name: string
   readonly last_used_at: Date | null
-  readonly identity_id: string | null
+  readonly identity_id: IdentityId | null
   readonly handle: string | null
   readonly canonical: string | null
+  readonly status: IdentityStatus
 }
 
-interface SessionRow extends OrgColumns {
+interface SessionRow extends OrgColumns, NamedColumns {
   readonly asked: number
   readonly id: string
   readonly last_used_at: Date
@@ -51,10 +62,29 @@ export const orgOf = (row: OrgColumns): Org => ({
   created_at: row.org_created_at,
 })
 
+/** A token's hash in hex, and the canonical Handle that the call names; "" is nobody's. */
+interface Asked {
+  readonly hash: string
+  readonly canonical: string
+}
+
+/** Who calls, and the Identity of its Org that was asked for. */
+export interface Resolved {
+  readonly caller: CallerInfo
+  readonly named: IdentityRef | undefined
+}
+
+const namedOf = (row: NamedColumns, canonical: string): IdentityRef | undefined =>
+  row.named_id === null
+    ? undefined
+    : { id: row.named_id, handle: row.named_handle, canonical, status: row.named_status }
+
 const refused = Effect.fail(
   new Unauthenticated({ detail: "The call carries no credential, or one that is unknown, revoked or expired." }),
 )
 const deleting = Effect.fail(new AccountDeleting({ detail: "The account is being deleted." }))
+
+const hashOf = (token: string) => Buffer.from(sha256(token)).toString("hex")
 
 const make = Effect.gen(function* () {
   const reads = yield* Reads
@@ -69,35 +99,44 @@ const make = Effect.gen(function* () {
   const orgColumns = reads`o.id as org_id, o.email, o.language, o.status as org_status, o.tos_version,
     o.tos_accepted_at, o.email_verified_at, o.created_at as org_created_at`
 
-  /** CTE `asked`: the hashes in their order, from 1. */
-  const asked = (hashes: ReadonlyArray<string>) =>
-    reads`asked as (select decode(hash, 'hex') as token_hash, n::int as asked
-      from unnest(${hashes}::text[]) with ordinality as a (hash, n))`
+  /** CTE `asked`: the hashes and names in their order, from 1. */
+  const asked = (calls: ReadonlyArray<Asked>) =>
+    reads`asked as (select decode(hash, 'hex') as token_hash, name, n::int as asked
+      from unnest(${calls.map(({ hash }) => hash)}::text[], ${calls.map(({ canonical }) => canonical)}::text[])
+        with ordinality as a (hash, name, n))`
+  const named = reads`left join identity t on t.canonical = asked.name and t.org_id = o.id`
+  const namedColumns = reads`t.id as named_id, t.handle as named_handle, t.status as named_status`
 
-  const keyRow = yield* Batched.make((hashes: ReadonlyArray<string>) =>
+  const keyRow = yield* Batched.make((calls: ReadonlyArray<Asked>) =>
     Effect.map(
       reads<KeyRow>`
-        with ${asked(hashes)}
-        select asked.asked, k.id, k.name, k.last_used_at, k.identity_id, i.handle, i.canonical, ${orgColumns}
+        with ${asked(calls)}
+        select asked.asked, k.id, k.name, k.last_used_at, k.identity_id, i.handle, i.canonical, i.status,
+               ${namedColumns}, ${orgColumns}
         from asked join api_key k on k.token_hash = asked.token_hash
-        join org o on o.id = k.org_id left join identity i on i.id = k.identity_id
+        join org o on o.id = k.org_id left join identity i on i.id = k.identity_id ${named}
         where k.revoked_at is null`,
-      Batched.inOrder(hashes),
+      Batched.inOrder(calls),
     ),
   )
 
-  const sessionRow = yield* Batched.make((hashes: ReadonlyArray<string>) =>
+  const sessionRow = yield* Batched.make((calls: ReadonlyArray<Asked>) =>
     Effect.map(
       reads<SessionRow>`
-        with ${asked(hashes)}
-        select asked.asked, s.id, s.last_used_at, s.expires_at, s.created_at, ${orgColumns}
-        from asked join session s on s.token_hash = asked.token_hash join org o on o.id = s.org_id`,
-      Batched.inOrder(hashes),
+        with ${asked(calls)}
+        select asked.asked, s.id, s.last_used_at, s.expires_at, s.created_at, ${namedColumns}, ${orgColumns}
+        from asked join session s on s.token_hash = asked.token_hash join org o on o.id = s.org_id ${named}`,
+      Batched.inOrder(calls),
     ),
   )
 
-  const key = Effect.fnUntraced(function* (token: string, kind: "admin_key" | "identity_key", now: number) {
-    const row = yield* keyRow(Buffer.from(sha256(token)).toString("hex"))
+  const key = Effect.fnUntraced(function* (
+    token: string,
+    canonical: string,
+    kind: "admin_key" | "identity_key",
+    now: number,
+  ) {
+    const row = yield* keyRow({ hash: hashOf(token), canonical })
     if (row === undefined) return yield* refused
     if (row.org_status === "deleting") return yield* deleting
     noteUse(writes`update api_key set last_used_at = ${new Date(now)} where id = ${row.id}`, row.last_used_at, now)
@@ -109,14 +148,14 @@ const make = Effect.gen(function* () {
       identity:
         row.identity_id === null || row.handle === null || row.canonical === null
           ? null
-          : { id: row.identity_id, handle: row.handle, canonical: row.canonical },
+          : { id: row.identity_id, handle: row.handle, canonical: row.canonical, status: row.status },
       session: null,
     }
-    return caller
+    return { caller, named: namedOf(row, canonical) } satisfies Resolved
   })
 
-  const session = Effect.fnUntraced(function* (token: string, now: number) {
-    const row = yield* sessionRow(Buffer.from(sha256(token)).toString("hex"))
+  const session = Effect.fnUntraced(function* (token: string, canonical: string, now: number) {
+    const row = yield* sessionRow({ hash: hashOf(token), canonical })
     if (row === undefined || row.expires_at.getTime() <= now) return yield* refused
     if (row.org_status === "deleting") return yield* deleting
     noteUse(
@@ -132,17 +171,22 @@ const make = Effect.gen(function* () {
       identity: null,
       session: { expiresAt: row.expires_at, createdAt: row.created_at },
     }
-    return caller
+    return { caller, named: namedOf(row, canonical) } satisfies Resolved
+  })
+
+  /** `canonical` is the name that the call names; "" where it names none. */
+  const resolveNaming = Effect.fnUntraced(function* (credential: Redacted.Redacted<string>, canonical: string) {
+    const token = Redacted.value(credential)
+    const kind = kindOf(token)
+    if (kind === undefined) return yield* refused
+    const now = yield* Clock.currentTimeMillis
+    return yield* orUnavailable(kind === "session" ? session(token, canonical, now) : key(token, canonical, kind, now))
   })
 
   return {
-    resolve: Effect.fnUntraced(function* (credential: Redacted.Redacted<string>) {
-      const token = Redacted.value(credential)
-      const kind = kindOf(token)
-      if (kind === undefined) return yield* refused
-      const now = yield* Clock.currentTimeMillis
-      return yield* orUnavailable(kind === "session" ? session(token, now) : key(token, kind, now))
-    }),
+    resolveNaming,
+    resolve: (credential: Redacted.Redacted<string>) =>
+      Effect.map(resolveNaming(credential, ""), ({ caller }) => caller),
   }
 })
 

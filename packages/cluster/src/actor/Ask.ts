@@ -3,18 +3,10 @@
  * moved, and turns what the caller cannot act on (no owner, full mailbox, time-out) into `unavailable`.
  */
 import { type By, byHeader, encodeBy } from "@svc/domain/account/By"
-import type { Moved } from "@svc/domain/actor/Moved"
+import type { Asked, OnBehalf } from "@svc/domain/actor/Asked"
 import { Unavailable } from "@svc/domain/problems/Problem"
 import { type Duration, Effect, Schedule } from "effect"
-import type { ClusterError } from "effect/cluster"
 import { Timing } from "../Timing.ts"
-
-type Undelivered =
-  | Moved
-  | ClusterError.MailboxFull
-  | ClusterError.AlreadyProcessingMessage
-  | ClusterError.PersistenceError
-  | ClusterError.EntityNotAssignedToRunner
 
 const outOfReach = () =>
   new Unavailable({
@@ -25,7 +17,7 @@ const outOfReach = () =>
 export const ask = <A, E, R>(
   message: Effect.Effect<A, E, R>,
   deadline: Duration.Input = Timing.ask,
-): Effect.Effect<A, Exclude<E, Undelivered> | Unavailable, R> =>
+): Effect.Effect<A, Asked<E>, R> =>
   message.pipe(
     Effect.retry({
       while: (error) => hasTag(error, "Moved") || hasTag(error, "EntityNotAssignedToRunner"),
@@ -33,7 +25,7 @@ export const ask = <A, E, R>(
     }),
     Effect.timeoutOrElse({ duration: deadline, orElse: () => Effect.fail(outOfReach()) }),
     Effect.catchIf(isUndelivered, () => Effect.fail(outOfReach())),
-  ) as Effect.Effect<A, Exclude<E, Undelivered> | Unavailable, R>
+  ) as Effect.Effect<A, Asked<E>, R>
 
 const hasTag = (error: unknown, tag: string) =>
   typeof error === "object" && error !== null && "_tag" in error && error._tag === tag
@@ -47,4 +39,4 @@ const undelivered = [
 const isUndelivered = (error: unknown) => undelivered.some((tag) => hasTag(error, tag))
 
 /** The option of a client's call that says for whom it is made: `actor.Retry(payload, onBehalfOf(by))`. */
-export const onBehalfOf = (by: By) => ({ headers: { [byHeader]: encodeBy(by) } })
+export const onBehalfOf = (by: By): OnBehalf => ({ headers: { [byHeader]: encodeBy(by) } })

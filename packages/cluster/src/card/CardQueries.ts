@@ -1,6 +1,7 @@
 /** The A2A Card and the public profile as callers read them: a change shows with its commit. */
 import { type AddressBook, Addresses, cardUrl, email, profileUrl } from "@svc/domain/Addresses"
 import { a2aDocument, type Card, fieldsOf, type Profile, StoredCard } from "@svc/domain/card/Card"
+import type { IdentityId } from "@svc/domain/identity/IdentityRef"
 import { NotFound } from "@svc/domain/problems/Problem"
 import { Context, Effect, Layer, Schema } from "effect"
 import { orUnavailable, Reads } from "../store/Database.ts"
@@ -37,8 +38,8 @@ const make = Effect.gen(function* () {
     from identity i join card c on c.identity_id = i.id`
 
   return {
-    read: Effect.fn("CardQueries.read")(function* (org: string, canonical: string) {
-      const [row] = yield* sql<Row>`${columns} where i.canonical = ${canonical} and i.org_id = ${org}`
+    read: Effect.fn("CardQueries.read")(function* (id: IdentityId) {
+      const [row] = yield* sql<Row>`${columns} where i.id = ${id}`
       if (row === undefined) return yield* new NotFound({ detail: "There is no such card." })
       const fields = fieldsOf(book, row.handle, yield* Effect.orDie(decode(row.fields)))
       const card: Card = { ...fields, card: a2aDocument(fields), updated_at: row.updated_at }

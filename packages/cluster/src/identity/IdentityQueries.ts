@@ -9,6 +9,7 @@ import {
   tunnelUrl,
 } from "@svc/domain/Addresses"
 import type { Identity, IdentityStatus, Saga, ShowOnceSecrets } from "@svc/domain/identity/Identity"
+import type { IdentityId, IdentityRef } from "@svc/domain/identity/IdentityRef"
 import { NotFound } from "@svc/domain/problems/Problem"
 import { Clock, Context, Effect, Layer } from "effect"
 import { identityKeyPlace, imapPasswordPlace } from "../credentials/ShowOnce.ts"
@@ -17,7 +18,7 @@ import * as Batched from "../store/Batched.ts"
 import { orUnavailable, Reads } from "../store/Database.ts"
 
 interface Row {
-  readonly id: string
+  readonly id: IdentityId
   readonly handle: string
   readonly status: IdentityStatus
   readonly saga: typeof Saga.Encoded
@@ -39,7 +40,7 @@ const sagaOf = (stored: typeof Saga.Encoded): Saga => ({
   finished_at: dateOf(stored.finished_at),
 })
 
-const view = (book: AddressBook, row: Row): Identity => ({
+const view = (book: AddressBook, row: Row): Identity & Pick<IdentityRef, "id"> => ({
   id: row.id,
   handle: row.handle,
   status: row.status,
@@ -113,12 +114,13 @@ const make = Effect.gen(function* () {
       orUnavailable(row({ org, canonical })).pipe(
         Effect.flatMap((found) => (found === undefined ? missing : Effect.succeed(view(book, found)))),
       ),
-    /** The id of an Identity of the Org. */
-    idOf: (org: string, canonical: string) =>
+    /** An Identity of the Org by its name, as far as a judgement needs it. */
+    find: (org: string, canonical: string) =>
       orUnavailable(
-        Effect.flatMap(
-          sql<{ id: string }>`select id from identity where canonical = ${canonical} and org_id = ${org}`,
-          ([row]) => (row === undefined ? missing : Effect.succeed(row.id)),
+        Effect.map(
+          sql<IdentityRef>`
+            select id, handle, canonical, status from identity where canonical = ${canonical} and org_id = ${org}`,
+          ([row]) => row,
         ),
       ),
     /** Whether the name was ever given to anyone. */

@@ -1,4 +1,5 @@
 /** Allowed Recipients, the AI disclosure and the mail status as callers read them. */
+import type { IdentityId } from "@svc/domain/identity/IdentityRef"
 import {
   type AiDisclosure,
   type AllowedRecipient,
@@ -24,7 +25,7 @@ interface BoxRow {
 const make = Effect.gen(function* () {
   const sql = yield* Reads
 
-  const box = Effect.fnUntraced(function* (identityId: string) {
+  const box = Effect.fnUntraced(function* (identityId: IdentityId) {
     const [row] = yield* sql<BoxRow>`
       select i.handle, m.switch_version, m.stopped_at, m.stopped_by, m.stop_reason,
              m.disclosure_version, m.disclosure, m.disclosure_updated_at
@@ -34,7 +35,7 @@ const make = Effect.gen(function* () {
   }, orUnavailable)
 
   /** The account holder's own verified address is allowed without being listed in the table. */
-  const recipients = (identityId: string, address: string | null) =>
+  const recipients = (identityId: IdentityId, address: string | null) =>
     orUnavailable(sql<AllowedRecipient>`
       select address, reason, coalesce(expires_at <= now(), false) as expired, created_at, expires_at from (
         select r.address, r.reason, r.created_at, r.expires_at from allowed_recipient r
@@ -48,9 +49,10 @@ const make = Effect.gen(function* () {
       order by created_at, address`)
 
   return {
-    recipients: (identityId: string) => recipients(identityId, null),
-    recipient: (identityId: string, address: string) => Effect.map(recipients(identityId, address), ([found]) => found),
-    disclosure: (identityId: string) =>
+    recipients: (identityId: IdentityId) => recipients(identityId, null),
+    recipient: (identityId: IdentityId, address: string) =>
+      Effect.map(recipients(identityId, address), ([found]) => found),
+    disclosure: (identityId: IdentityId) =>
       Effect.map(box(identityId), (row) => {
         const text = row.disclosure ?? defaultDisclosure(row.handle)
         const disclosure: AiDisclosure = {
@@ -61,7 +63,7 @@ const make = Effect.gen(function* () {
         }
         return { disclosure, version: row.disclosure_version }
       }),
-    status: (identityId: string) =>
+    status: (identityId: IdentityId) =>
       Effect.map(box(identityId), (row) => {
         const status: MailStatus = {
           outgoing: row.stopped_at === null ? "active" : "stopped",

@@ -1,4 +1,5 @@
 /** A Mailbox as callers read it: newest first, and one message whole. */
+import type { IdentityId } from "@svc/domain/identity/IdentityRef"
 import { fromPublic, toPublic } from "@svc/domain/Ids"
 import { Header, type Message, type MessageSummary, StoredSummary } from "@svc/domain/mail/Message"
 import { NotFound } from "@svc/domain/problems/Problem"
@@ -56,7 +57,7 @@ const make = Effect.gen(function* () {
 
   return {
     /** Newest first. An id that was not given here matches nothing. */
-    list: Effect.fn("MessageQueries.list")(function* (identityId: string, filter: MessageFilter) {
+    list: Effect.fn("MessageQueries.list")(function* (identityId: IdentityId, filter: MessageFilter) {
       const thread = filter.thread_id === undefined ? undefined : fromPublic("thr_", filter.thread_id)
       const after = filter.after === undefined ? undefined : fromPublic("msg_", filter.after)
       const rows = yield* sql`
@@ -72,7 +73,7 @@ const make = Effect.gen(function* () {
 
     /** Oldest first, from behind one. */
     oldest: Effect.fn("MessageQueries.oldest")(function* (
-      identityId: string,
+      identityId: IdentityId,
       after: string | undefined,
       limit: number,
     ) {
@@ -86,7 +87,7 @@ const make = Effect.gen(function* () {
     }, orUnavailable),
 
     /** The newest message there is, by its public id. */
-    newest: (identityId: string) =>
+    newest: (identityId: IdentityId) =>
       orUnavailable(
         Effect.map(
           sql<{ id: string }>`select id from message where identity_id = ${identityId} order by id desc limit 1`,
@@ -95,7 +96,7 @@ const make = Effect.gen(function* () {
       ),
 
     /** The message as it was received, with our trace fields on top (RFC 5322). */
-    raw: Effect.fn("MessageQueries.raw")(function* (identityId: string, id: string) {
+    raw: Effect.fn("MessageQueries.raw")(function* (identityId: IdentityId, id: string) {
       const uuid = fromPublic("msg_", id)
       const [found] =
         uuid === undefined
@@ -114,7 +115,7 @@ const make = Effect.gen(function* () {
       return new Uint8Array(Buffer.concat(slices))
     }, orUnavailable),
 
-    read: Effect.fn("MessageQueries.read")(function* (identityId: string, id: string) {
+    read: Effect.fn("MessageQueries.read")(function* (identityId: IdentityId, id: string) {
       const uuid = fromPublic("msg_", id)
       if (uuid === undefined) return yield* missing
       const rows = yield* sql<{ text: string | null; html: string | null; headers: unknown }>`

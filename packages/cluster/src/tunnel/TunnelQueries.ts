@@ -1,4 +1,5 @@
 /** Tunnels as they are read: by their owner, and by an edge that looks for the way of a request. */
+import type { IdentityId } from "@svc/domain/identity/IdentityRef"
 import { NotFound } from "@svc/domain/problems/Problem"
 import { defaultSettings, TunnelSettings } from "@svc/domain/tunnel/Tunnel"
 import { Context, Effect, Layer, Schema } from "effect"
@@ -85,7 +86,7 @@ const make = Effect.gen(function* () {
     ),
 
     /** Links, usage since the Identity was created, and settings. */
-    report: Effect.fn("TunnelQueries.report")(function* (identityId: string, createdAt: Date) {
+    report: Effect.fn("TunnelQueries.report")(function* (identityId: IdentityId, createdAt: Date) {
       const links = yield* sql<{ edge: string; since: Date; client: string }>`
         select edge_id as edge, since, client from tunnel_link
         where identity_id = ${identityId} and lease_until > now() order by since`

@@ -3,6 +3,7 @@
  * operation is one statement, and tenancy is in every one of them.
  */
 import { makeUuidV7 } from "@svc/domain/Ids"
+import type { IdentityId } from "@svc/domain/identity/IdentityRef"
 import type { IfVersion } from "@svc/domain/Precondition"
 import {
   AccountDeleting,
@@ -22,7 +23,7 @@ import { orUnavailable, Reads, Writes } from "../store/Database.ts"
 export interface Namespace {
   readonly org: string
   /** The Identity's id, null for the Org's namespace. */
-  readonly identity: string | null
+  readonly identity: IdentityId | null
 }
 
 /** On what a write insists: a present version (`If-Match`), or that there is none yet (`If-None-Match: *`). */

@@ -1,4 +1,5 @@
 /** Webhooks and their delivery logs as callers read them. */
+import type { IdentityId } from "@svc/domain/identity/IdentityRef"
 import { toPublic } from "@svc/domain/Ids"
 import { Attempt, type Delivery, type DeliveryStatus, type Webhook } from "@svc/domain/webhooks/Webhook"
 import { NotFound } from "@svc/domain/problems/Problem"
@@ -42,7 +43,7 @@ const make = Effect.gen(function* () {
   const deliveryColumns = sql`id, event_id, event_type, status, replay, attempts, next_attempt_at, created_at`
 
   return {
-    list: (identityId: string) =>
+    list: (identityId: IdentityId) =>
       orUnavailable(
         Effect.map(
           sql<WebhookRow>`
@@ -51,7 +52,7 @@ const make = Effect.gen(function* () {
           (rows) => rows.map(webhookView),
         ),
       ),
-    read: Effect.fn("WebhookQueries.read")(function* (identityId: string, webhookId: string) {
+    read: Effect.fn("WebhookQueries.read")(function* (identityId: IdentityId, webhookId: string) {
       const [row] = yield* sql<WebhookRow & { version: number }>`
         select id, url, event_types, description, status, created_at, version from webhook
         where id = ${webhookId} and identity_id = ${identityId}`
@@ -61,7 +62,7 @@ const make = Effect.gen(function* () {
     }, orUnavailable),
     /** Newest first. */
     deliveries: Effect.fn("WebhookQueries.deliveries")(function* (
-      identityId: string,
+      identityId: IdentityId,
       webhookId: string,
       limit: number,
     ) {

@@ -1,6 +1,6 @@
 /** "Account and authentication" and "API keys" of interface.md, as far as sign-up, sign-in and Admin Keys go. */
 import { Schema } from "effect"
-import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema } from "effect/http-api"
+import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import {
   InviteRequired,
   MagicLinkInvalid,
@@ -21,64 +21,89 @@ import {
   Uuid,
 } from "./Account.ts"
 import { Line, Text } from "../Text.ts"
-import { Access, Authorization, ShowsSecret, Tagged } from "./Authorization.ts"
+import { callers, open, ShowsSecret, Tagged } from "./Policy.ts"
 
 /** Sign-up and sign-in take no credential. */
-export class SignInApi extends HttpApiGroup.make("sign_in").add(
-  HttpApiEndpoint.post("requestMagicLink", "/api/auth/magic-link", {
-    payload: MagicLinkRequest,
-    success: MagicLinkAnswer.pipe(HttpApiSchema.status(202)),
-    error: [InviteRequired, TosNotAccepted, RateLimited, Unavailable],
-  }),
-  HttpApiEndpoint.post("consumeMagicLink", "/api/auth/magic-link/consume", {
-    payload: Schema.Struct({ token: Text.check(Schema.isMaxLength(200)) }),
-    success: Schema.Struct({ session_token: Schema.String, session: Session, org: Org }),
-    error: [MagicLinkInvalid, Unavailable],
-  }),
-  HttpApiEndpoint.get("registration", "/api/auth/registration", { success: Registration }),
-) {}
+export class SignInApi extends HttpApiGroup.make("sign_in")
+  .add(
+    HttpApiEndpoint.post("requestMagicLink", "/api/auth/magic-link", {
+      payload: MagicLinkRequest,
+      success: MagicLinkAnswer.pipe(HttpApiSchema.status(202)),
+      error: [InviteRequired, TosNotAccepted, RateLimited, Unavailable],
+    })
+      .pipe(open)
+      .annotate(OpenApi.Summary, "Mail a link that signs up or signs in"),
+    HttpApiEndpoint.post("consumeMagicLink", "/api/auth/magic-link/consume", {
+      payload: Schema.Struct({ token: Text.check(Schema.isMaxLength(200)) }),
+      success: Schema.Struct({ session_token: Schema.String, session: Session, org: Org }),
+      error: [MagicLinkInvalid, Unavailable],
+    })
+      .pipe(open)
+      .annotate(OpenApi.Summary, "Exchange a magic link's token for a session"),
+    HttpApiEndpoint.get("registration", "/api/auth/registration", { success: Registration })
+      .pipe(open)
+      .annotate(OpenApi.Summary, "Tell whether sign-up is open"),
+  )
+  .annotate(OpenApi.Description, "Sign-up and sign-in by magic link, without a credential.") {}
 
 export class SessionApi extends HttpApiGroup.make("session")
   .add(
     HttpApiEndpoint.get("read", "/api/auth/session", {
       success: Schema.Struct({ session: Schema.NullOr(Session), org: Org, tos: TermsStatus }),
-    }).annotate(Access, "any"),
+    })
+      .pipe(callers("any"))
+      .annotate(OpenApi.Summary, "Read the session, the Org and its Terms status"),
     HttpApiEndpoint.delete("revoke", "/api/auth/session", {
       success: HttpApiSchema.NoContent,
       error: Unavailable,
-    }).annotate(Access, "session"),
+    })
+      .pipe(callers("session"))
+      .annotate(OpenApi.Summary, "End the session"),
     HttpApiEndpoint.get("whoami", "/api/auth/whoami", {
       success: Schema.Struct({ org: Org, caller: CallerView }),
-    }).annotate(Access, "any"),
+    })
+      .pipe(callers("any"))
+      .annotate(OpenApi.Summary, "Tell whose credential this is"),
   )
-  .middleware(Authorization) {}
+  .annotate(OpenApi.Description, "The session at hand and who is calling.") {}
 
 /** The plaintext is in this answer and nowhere else. */
 export const MintedKey = Schema.Struct({ key: Schema.String, api_key: ApiKey }).annotate({ identifier: "MintedKey" })
+
+const params = { id: Uuid.annotate({ description: "The id of the resource." }) }
 
 export class ApiKeyApi extends HttpApiGroup.make("api_keys")
   .add(
     HttpApiEndpoint.get("list", "/api/keys", {
       success: Schema.Struct({ api_keys: Schema.Array(ApiKey) }),
       error: Unavailable,
-    }),
+    })
+      .pipe(callers("org"))
+      .annotate(OpenApi.Summary, "List keys that are not revoked, newest first"),
     HttpApiEndpoint.post("create", "/api/keys", {
       payload: Schema.Struct({
         name: Line(100),
       }),
       success: HttpApiSchema.WithHeaders(MintedKey.pipe(HttpApiSchema.status(201)), { location: Schema.String }),
       error: Unavailable,
-    }).annotate(ShowsSecret, true),
+    })
+      .pipe(callers("org"))
+      .annotate(OpenApi.Summary, "Create an Admin Key")
+      .annotate(ShowsSecret, true),
     HttpApiEndpoint.get("read", "/api/keys/:id", {
-      params: { id: Uuid },
+      params,
       success: ApiKey,
       error: [NotFound, Unavailable],
-    }).annotate(Tagged, true),
+    })
+      .pipe(callers("org"))
+      .annotate(OpenApi.Summary, "Read one key")
+      .annotate(Tagged, true),
     HttpApiEndpoint.delete("revoke", "/api/keys/:id", {
-      params: { id: Uuid },
+      params,
       success: HttpApiSchema.NoContent,
       error: [NotFound, Unavailable],
-    }),
+    })
+      .pipe(callers("org"))
+      .annotate(OpenApi.Summary, "Revoke a key"),
   )
-  .middleware(Authorization)
-  .annotateEndpoints(Access, "org") {}
+  .annotate(OpenApi.Description, "Admin Keys, and the Identity Keys that sagas mint.") {}

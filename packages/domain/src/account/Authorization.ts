@@ -1,10 +1,13 @@
 /**
- * Who is calling, and what an endpoint demands of it. Each credentialed endpoint carries one {@link Access}
- * annotation; the middleware judges the credential by it before the handler runs, so a handler that asks for
- * {@link Caller} has been let in (interface.md "Authentication").
+ * Who is calling and on what it may act, as a handler gets it: {@link Caller}, {@link Subject} and {@link Realm} are
+ * proofs that the endpoint's policy (`Policy.ts`) was judged, and only the middlewares here provide them. A handler that
+ * acts on an Identity asks for one, so it does not compile on an endpoint whose policy resolves none.
  */
-import { Context } from "effect"
+import { Context, type Effect } from "effect"
 import { HttpApiMiddleware, HttpApiSecurity } from "effect/http-api"
+import type { Ask } from "../actor/Asked.ts"
+import type { IdentityActor } from "../identity/IdentityProtocol.ts"
+import type { IdentityRef } from "../identity/IdentityRef.ts"
 import {
   AccountDeleting,
   AdminRequired,
@@ -13,6 +16,7 @@ import {
   IdempotencyKeyInProgress,
   IdempotencyKeyReused,
   InvalidRequest,
+  NotFound,
   OrgScopeRequired,
   RateLimited,
   SessionRequired,
@@ -20,7 +24,8 @@ import {
   Unavailable,
 } from "../problems/Problem.ts"
 import type { CredentialKind, Org } from "./Account.ts"
-import type { Policy } from "./OrgProtocol.ts"
+import type { By } from "./By.ts"
+import type { OrgActor } from "./OrgProtocol.ts"
 
 /** The credential of a call, resolved; the Org is never named otherwise. */
 export interface CallerInfo {
@@ -30,49 +35,83 @@ export interface CallerInfo {
   readonly credentialId: string
   readonly keyName: string | null
   /** The one Identity an Identity Key may act on. */
-  readonly identity: { readonly id: string; readonly handle: string; readonly canonical: string } | null
+  readonly identity: IdentityRef | null
   readonly session: { readonly expiresAt: Date; readonly createdAt: Date } | null
 }
 
-export class Caller extends Context.Service<Caller, CallerInfo>()("@svc/domain/account/Caller") {}
+/** The client of one actor, as `ask` hands it out. */
+type ClientOf<Actor extends { readonly client: Effect.Effect<(id: string) => unknown, unknown, unknown> }> = ReturnType<
+  Effect.Success<Actor["client"]>
+>
 
-/**
- * `any`: every credential, an Identity Key only where the path names its own Identity.
- * `org`: an Admin Key or a session. `session`: the account holder. `admin`: like `org`, refused as `admin_required`.
- */
-export type AccessLevel = "any" | "org" | "session" | "admin"
+/** The caller of the request at hand. */
+export interface CallerOfRequest extends CallerInfo {
+  /** Who caused what the request changes. */
+  readonly by: By
+  /** Asks the Org's actor. */
+  readonly askOrg: Ask<ClientOf<typeof OrgActor>>
+}
 
-export class Access extends Context.Service<Access, AccessLevel>()("@svc/domain/account/Access") {}
+export class Caller extends Context.Service<Caller, CallerOfRequest>()("@svc/domain/account/Caller") {}
 
-/** A budget of its own that a call of the endpoint takes from, besides the one of all calls. */
-export class CallPolicy extends Context.Service<CallPolicy, Exclude<Policy, "calls">>()(
-  "@svc/domain/account/CallPolicy",
-) {}
+/** The Identity that a request names and its caller may act on. */
+export interface SubjectInfo extends IdentityRef {
+  readonly orgId: string
+  /** Asks the Identity's actor; every message says who caused it. */
+  readonly ask: Ask<ClientOf<typeof IdentityActor>>
+}
 
-/** The answer carries a secret that is shown once, so it is not kept for a repeat with the same `Idempotency-Key`. */
-export const ShowsSecret = Context.Reference<boolean>("@svc/domain/account/ShowsSecret", { defaultValue: () => false })
+export class Subject extends Context.Service<Subject, SubjectInfo>()("@svc/domain/account/Subject") {}
 
-/** A single resource without a version: its entity tag is made of its representation. */
-export const Tagged = Context.Reference<boolean>("@svc/domain/account/Tagged", { defaultValue: () => false })
+/** A part of the account: the Org's own where `subject` is null, else what belongs to one Identity. */
+export interface RealmInfo {
+  readonly orgId: string
+  readonly subject: SubjectInfo | null
+}
 
+export class Realm extends Context.Service<Realm, RealmInfo>()("@svc/domain/account/Realm") {}
+
+const security = { api_key: HttpApiSecurity.bearer }
+const refusals = [
+  Unauthenticated,
+  AccountDeleting,
+  OrgScopeRequired,
+  ForeignIdentity,
+  SessionRequired,
+  AdminRequired,
+  RateLimited,
+  IdempotencyKeyInProgress,
+  IdempotencyKeyReused,
+  Conflict,
+  InvalidRequest,
+  Unavailable,
+] as const
+
+/** No credential is needed. The middleware does nothing; it stands for the decision. */
+export class Open extends HttpApiMiddleware.Service<Open>()("@svc/domain/account/Open") {}
+
+/** The policy names no Identity. */
 export class Authorization extends HttpApiMiddleware.Service<Authorization, { provides: Caller; requires: never }>()(
   "@svc/domain/account/Authorization",
-  {
-    requiredForClient: true,
-    security: { api_key: HttpApiSecurity.bearer },
-    error: [
-      Unauthenticated,
-      AccountDeleting,
-      OrgScopeRequired,
-      ForeignIdentity,
-      SessionRequired,
-      AdminRequired,
-      RateLimited,
-      IdempotencyKeyInProgress,
-      IdempotencyKeyReused,
-      Conflict,
-      InvalidRequest,
-      Unavailable,
-    ],
-  },
+  { requiredForClient: true, security, error: refusals },
 ) {}
+
+/** The policy names an Identity, which exists and is the caller's to act on. */
+export class SubjectAuthorization extends HttpApiMiddleware.Service<
+  SubjectAuthorization,
+  { provides: Caller | Subject; requires: never }
+>()("@svc/domain/account/SubjectAuthorization", {
+  requiredForClient: true,
+  security,
+  error: [...refusals, NotFound],
+}) {}
+
+/** The policy names the Org or one Identity of it. */
+export class RealmAuthorization extends HttpApiMiddleware.Service<
+  RealmAuthorization,
+  { provides: Caller | Realm; requires: never }
+>()("@svc/domain/account/RealmAuthorization", {
+  requiredForClient: true,
+  security,
+  error: [...refusals, NotFound],
+}) {}

@@ -1,6 +1,6 @@
 /** Device login: the terminal starts and polls without a credential, the account holder confirms. */
 import { Schema } from "effect"
-import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema } from "effect/http-api"
+import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import {
   AuthorizationPending,
   DeviceAuthorizationSettled,
@@ -15,31 +15,39 @@ import {
 } from "../problems/Problem.ts"
 import { Text } from "../Text.ts"
 import { MintedKey } from "./AccountApi.ts"
-import { Access, Authorization, Tagged } from "./Authorization.ts"
+import { callers, open, Tagged } from "./Policy.ts"
 import { DeviceStart, DeviceStarted, DeviceView } from "./Device.ts"
 
-export class DeviceLoginApi extends HttpApiGroup.make("device_login").add(
-  HttpApiEndpoint.post("start", "/api/auth/device", {
-    payload: DeviceStart,
-    success: DeviceStarted.pipe(HttpApiSchema.status(201)),
-    error: [RateLimited, Unavailable],
-  }),
-  HttpApiEndpoint.post("poll", "/api/auth/device/token", {
-    payload: Schema.Struct({ device_code: Text.check(Schema.isMaxLength(200)) }),
-    success: MintedKey,
-    error: [
-      AuthorizationPending,
-      SlowDown,
-      DeviceCodeDenied,
-      DeviceCodeExpired,
-      DeviceCodeUsed,
-      DeviceCodeInvalid,
-      Unavailable,
-    ],
-  }),
-) {}
+export class DeviceLoginApi extends HttpApiGroup.make("device_login")
+  .add(
+    HttpApiEndpoint.post("start", "/api/auth/device", {
+      payload: DeviceStart,
+      success: DeviceStarted.pipe(HttpApiSchema.status(201)),
+      error: [RateLimited, Unavailable],
+    })
+      .pipe(open)
+      .annotate(OpenApi.Summary, "Start a device login"),
+    HttpApiEndpoint.post("poll", "/api/auth/device/token", {
+      payload: Schema.Struct({ device_code: Text.check(Schema.isMaxLength(200)) }),
+      success: MintedKey,
+      error: [
+        AuthorizationPending,
+        SlowDown,
+        DeviceCodeDenied,
+        DeviceCodeExpired,
+        DeviceCodeUsed,
+        DeviceCodeInvalid,
+        Unavailable,
+      ],
+    })
+      .pipe(open)
+      .annotate(OpenApi.Summary, "Collect the key of a confirmed device login"),
+  )
+  .annotate(OpenApi.Description, "Device login: the terminal's side (RFC 8628).") {}
 
-const params = { userCode: Text.check(Schema.isMaxLength(100)) }
+const params = {
+  userCode: Text.check(Schema.isMaxLength(100)).annotate({ description: "The user code in any spelling." }),
+}
 
 export class DeviceConfirmationApi extends HttpApiGroup.make("device_confirmation")
   .add(
@@ -47,17 +55,23 @@ export class DeviceConfirmationApi extends HttpApiGroup.make("device_confirmatio
       params,
       success: DeviceView,
       error: [NotFound, Unavailable],
-    }).annotate(Tagged, true),
+    })
+      .pipe(callers("admin"))
+      .annotate(OpenApi.Summary, "Look at a device login before deciding")
+      .annotate(Tagged, true),
     HttpApiEndpoint.post("approve", "/api/auth/device/:userCode/approve", {
       params,
       success: HttpApiSchema.NoContent,
       error: [NotFound, DeviceAuthorizationSettled, Unavailable],
-    }),
+    })
+      .pipe(callers("admin"))
+      .annotate(OpenApi.Summary, "Approve a device login"),
     HttpApiEndpoint.post("deny", "/api/auth/device/:userCode/deny", {
       params,
       success: HttpApiSchema.NoContent,
       error: [NotFound, DeviceAuthorizationSettled, Unavailable],
-    }),
+    })
+      .pipe(callers("admin"))
+      .annotate(OpenApi.Summary, "Deny a device login"),
   )
-  .middleware(Authorization)
-  .annotateEndpoints(Access, "admin") {}
+  .annotate(OpenApi.Description, "Device login: the account holder's side.") {}

@@ -1,12 +1,12 @@
 /** What the account holder does with the whole account: accept Terms, take the data along, delete it. */
 import { Schema } from "effect"
-import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema } from "effect/http-api"
-import { HandleParam } from "../identity/IdentityApi.ts"
+import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
+import { HandleText } from "../handles/HandleParam.ts"
 import { ConfirmationMismatch, NotFound, TosVersionMismatch, Unavailable } from "../problems/Problem.ts"
 import { Text } from "../Text.ts"
 import { Timestamp } from "../Timestamp.ts"
 import { TermsStatus } from "./Account.ts"
-import { Access, Authorization, Tagged } from "./Authorization.ts"
+import { callers, inRealm, inRealmOfBody, Tagged } from "./Policy.ts"
 
 export const AccountDeletion = Schema.Struct({
   status: Schema.Literal("deleting"),
@@ -27,15 +27,18 @@ export class OrgApi extends HttpApiGroup.make("account")
       payload: Schema.Struct({ version: Text.check(Schema.isMaxLength(100)) }),
       success: TermsStatus,
       error: [TosVersionMismatch, Unavailable],
-    }),
+    })
+      .pipe(callers("session"))
+      .annotate(OpenApi.Summary, "Accept the current Terms of Service"),
     HttpApiEndpoint.post("remove", "/api/account/deletion", {
       payload: [NoBody, Confirmation],
       success: AccountDeletion.pipe(HttpApiSchema.status(202)),
       error: [ConfirmationMismatch, Unavailable],
-    }),
+    })
+      .pipe(callers("session"))
+      .annotate(OpenApi.Summary, "Delete the account with everything in it"),
   )
-  .middleware(Authorization)
-  .annotateEndpoints(Access, "session") {}
+  .annotate(OpenApi.Description, "What the account holder does with the whole account.") {}
 
 export const ExportId = Schema.String.check(
   Schema.isPattern(/^exp_[0-9a-hjkmnp-tv-z]{26}$/, { expected: "an export id (exp_…)" }),
@@ -54,27 +57,39 @@ export const Export = Schema.Struct({
 }).annotate({ identifier: "Export" })
 export type Export = typeof Export.Type
 
+const params = { id: ExportId.annotate({ description: "The id of the resource." }) }
+
+const ExportRequest = Schema.Struct({ identity: Schema.optionalKey(HandleText) })
+
 export class ExportApi extends HttpApiGroup.make("exports")
   .add(
     HttpApiEndpoint.post("create", "/api/exports", {
-      payload: [NoBody, Schema.Struct({ identity: Schema.optionalKey(HandleParam) })],
+      payload: [NoBody, ExportRequest],
       success: Export.pipe(HttpApiSchema.status(202)),
       error: [NotFound, Unavailable],
-    }),
+    })
+      .pipe(inRealmOfBody((body: typeof ExportRequest.Type | undefined) => body?.identity))
+      .annotate(OpenApi.Summary, "Ask for an export of the account or of one Identity"),
     HttpApiEndpoint.get("list", "/api/exports", {
       success: Schema.Struct({ exports: Schema.Array(Export) }),
       error: Unavailable,
-    }),
+    })
+      .pipe(inRealm())
+      .annotate(OpenApi.Summary, "List exports, newest first"),
     HttpApiEndpoint.get("read", "/api/exports/:id", {
-      params: { id: ExportId },
+      params,
       success: Export,
       error: [NotFound, Unavailable],
-    }).annotate(Tagged, true),
+    })
+      .pipe(inRealm())
+      .annotate(OpenApi.Summary, "Read one export")
+      .annotate(Tagged, true),
     HttpApiEndpoint.get("archive", "/api/exports/:id/archive", {
-      params: { id: ExportId },
+      params,
       success: HttpApiSchema.StreamUint8Array({ contentType: "application/zip" }),
       error: [NotFound, Unavailable],
-    }),
+    })
+      .pipe(inRealm())
+      .annotate(OpenApi.Summary, "Download an export as a zip of JSON Lines and mbox files"),
   )
-  .middleware(Authorization)
-  .annotateEndpoints(Access, "any") {}
+  .annotate(OpenApi.Description, "Taking the data along.") {}

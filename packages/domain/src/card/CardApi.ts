@@ -1,8 +1,8 @@
 /** The A2A Card of an Identity, and its public profile. */
 import { Schema } from "effect"
-import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema } from "effect/http-api"
-import { Access, Authorization } from "../account/Authorization.ts"
-import { HandleParam } from "../identity/IdentityApi.ts"
+import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
+import { onIdentity, open } from "../account/Policy.ts"
+import { HandleParam } from "../handles/HandleParam.ts"
 import { conditional } from "../Precondition.ts"
 import { IdentityNotReady, NotFound, PreconditionFailed, RateLimited, Unavailable } from "../problems/Problem.ts"
 import { Tool } from "../mcp/Tool.ts"
@@ -16,22 +16,31 @@ export class CardApi extends HttpApiGroup.make("cards")
       params: { handle: HandleParam },
       success: tagged,
       error: [NotFound, Unavailable],
-    }).annotate(Tool, { name: "svc_card_get", effect: "read" }),
+    })
+      .pipe(onIdentity("any"))
+      .annotate(OpenApi.Summary, "Read the A2A Card")
+      .annotate(Tool, { name: "svc_card_get", effect: "read" }),
     HttpApiEndpoint.patch("patch", "/api/identities/:handle/card", {
       params: { handle: HandleParam },
       headers: conditional,
       payload: [CardPatch, CardPatch.pipe(HttpApiSchema.asJson({ contentType: "application/merge-patch+json" }))],
       success: tagged,
       error: [NotFound, IdentityNotReady, PreconditionFailed, Unavailable],
-    }).annotate(Tool, { name: "svc_card_update", effect: "idempotent_write" }),
+    })
+      .pipe(onIdentity("any"))
+      .annotate(OpenApi.Summary, "Change the A2A Card by merge patch")
+      .annotate(Tool, { name: "svc_card_update", effect: "idempotent_write" }),
   )
-  .middleware(Authorization)
-  .annotateEndpoints(Access, "any") {}
+  .annotate(OpenApi.Description, "The A2A Card of an Identity.") {}
 
-export class ProfileApi extends HttpApiGroup.make("profiles").add(
-  HttpApiEndpoint.get("read", "/api/profiles/:handle", {
-    params: { handle: HandleParam },
-    success: Profile,
-    error: [NotFound, RateLimited, Unavailable],
-  }),
-) {}
+export class ProfileApi extends HttpApiGroup.make("profiles")
+  .add(
+    HttpApiEndpoint.get("read", "/api/profiles/:handle", {
+      params: { handle: HandleParam },
+      success: Profile,
+      error: [NotFound, RateLimited, Unavailable],
+    })
+      .pipe(open)
+      .annotate(OpenApi.Summary, "Read a public profile"),
+  )
+  .annotate(OpenApi.Description, "What anyone may see of an Identity.") {}

@@ -1,8 +1,8 @@
 /** "Events" of interface.md. */
 import { Schema } from "effect"
-import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema } from "effect/http-api"
-import { Access, Authorization, Tagged } from "../account/Authorization.ts"
-import { HandleParam } from "../identity/IdentityApi.ts"
+import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
+import { callers, inRealm, onIdentity, Tagged, through } from "../account/Policy.ts"
+import { HandleParam } from "../handles/HandleParam.ts"
 import { Tool } from "../mcp/Tool.ts"
 import { Limit } from "../Paging.ts"
 import { Text } from "../Text.ts"
@@ -11,49 +11,65 @@ import { Delivery, WebhookId } from "../webhooks/Webhook.ts"
 import { Event, EventId, EventType } from "./Event.ts"
 
 /** The last Event the client has; the stream goes on behind it. */
-const resumption = { "last-event-id": Schema.optionalKey(Text.check(Schema.isMaxLength(100))) }
+const resumption = {
+  "last-event-id": Schema.optionalKey(
+    Text.check(Schema.isMaxLength(100)).annotate({ description: "The last Event the client has." }),
+  ),
+}
 
 /** Server-Sent Events: `id` is the Event's `evt_` id, `event` its type, `data` the Event as JSON. */
 const EventStream = HttpApiSchema.StreamUint8Array({ contentType: "text/event-stream" })
+
+const params = { id: EventId.annotate({ description: "The id of the resource." }) }
 
 export class EventApi extends HttpApiGroup.make("events")
   .add(
     HttpApiEndpoint.get("list", "/api/events", {
       query: {
-        type: Schema.optionalKey(EventType),
+        type: Schema.optionalKey(EventType.annotate({ description: "Only Events of this type." })),
         handle: Schema.optionalKey(HandleParam),
         limit: Limit,
-        cursor: Schema.optionalKey(Text.check(Schema.isMaxLength(500))),
+        cursor: Schema.optionalKey(
+          Text.check(Schema.isMaxLength(500)).annotate({ description: "`next_cursor` of the page before, unchanged." }),
+        ),
       },
       success: Schema.Struct({ events: Schema.Array(Event), next_cursor: Schema.NullOr(Schema.String) }),
       error: [NotFound, InvalidCursor, Unavailable],
     })
-      .annotate(Access, "org")
+      .pipe(callers("org"))
+      .annotate(OpenApi.Summary, "List Events, newest first")
       .annotate(Tool, { name: "svc_event_list", effect: "read", without: ["cursor"] }),
     HttpApiEndpoint.get("stream", "/api/events/stream", {
       headers: resumption,
       success: EventStream,
       error: [NotFound, Unavailable],
-    }).annotate(Access, "org"),
+    })
+      .pipe(callers("org"))
+      .annotate(OpenApi.Summary, "Follow the Events of the Org as they happen"),
     HttpApiEndpoint.get("streamOfIdentity", "/api/identities/:handle/events/stream", {
       params: { handle: HandleParam },
       headers: resumption,
       success: EventStream,
       error: [NotFound, Unavailable],
-    }).annotate(Access, "any"),
+    })
+      .pipe(onIdentity("any"))
+      .annotate(OpenApi.Summary, "Follow the Events of an Identity as they happen"),
     HttpApiEndpoint.get("read", "/api/events/:id", {
-      params: { id: EventId },
+      params,
       success: Event,
       error: [NotFound, Unavailable],
     })
+      .pipe(callers("org"))
+      .annotate(OpenApi.Summary, "Read one Event")
       .annotate(Tagged, true)
-      .annotate(Access, "org")
       .annotate(Tool, { name: "svc_event_get", effect: "read" }),
     HttpApiEndpoint.post("replay", "/api/events/:id/replay", {
-      params: { id: EventId },
+      params,
       payload: Schema.Struct({ webhook_id: WebhookId }),
       success: Schema.Struct({ delivery: Delivery }).pipe(HttpApiSchema.status(202)),
       error: [NotFound, WebhookMismatch, Conflict, Unavailable],
-    }).annotate(Access, "any"),
+    })
+      .pipe(inRealm(through("Event", "id")))
+      .annotate(OpenApi.Summary, "Deliver an Event to a Webhook again"),
   )
-  .middleware(Authorization) {}
+  .annotate(OpenApi.Description, "Everything noteworthy that happened.") {}

@@ -1,6 +1,7 @@
 /** The health report: one entry per part this process stands on (decisions.md "Health"). */
 import { Schema } from "effect"
-import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema } from "effect/http-api"
+import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
+import { open } from "../account/Policy.ts"
 
 export const HealthStatus = Schema.Literals(["pass", "warn", "fail"])
 export type HealthStatus = typeof HealthStatus.Type
@@ -21,11 +22,15 @@ export const HealthReport = Schema.Struct({
 }).annotate({ identifier: "HealthReport" })
 export type HealthReport = typeof HealthReport.Type
 
-export class HealthApi extends HttpApiGroup.make("health").add(
-  HttpApiEndpoint.get("report", "/api/healthz", {
-    success: [
-      HealthReport,
-      HealthReport.annotate({ description: "An essential component is unhealthy" }).pipe(HttpApiSchema.status(503)),
-    ],
-  }),
-) {}
+export class HealthApi extends HttpApiGroup.make("health")
+  .add(
+    HttpApiEndpoint.get("report", "/api/healthz", {
+      success: [
+        HealthReport,
+        HealthReport.annotate({ description: "An essential component is unhealthy" }).pipe(HttpApiSchema.status(503)),
+      ],
+    })
+      .pipe(open)
+      .annotate(OpenApi.Summary, "Report whether the service and its parts are up"),
+  )
+  .annotate(OpenApi.Description, "Whether the service is up.") {}

@@ -1,7 +1,8 @@
 /** "Identities" of interface.md, and the handle check of its operational table. */
 import { Schema } from "effect"
-import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema } from "effect/http-api"
-import { Access, Authorization, CallPolicy, Tagged } from "../account/Authorization.ts"
+import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
+import { callers, CallPolicy, onIdentity, Tagged } from "../account/Policy.ts"
+import { HandleParam, HandleText } from "../handles/HandleParam.ts"
 import { Tool } from "../mcp/Tool.ts"
 import {
   HandleInvalid,
@@ -14,11 +15,7 @@ import {
   RateLimited,
   Unavailable,
 } from "../problems/Problem.ts"
-import { Text } from "../Text.ts"
 import { Identity, ShowOnceSecrets } from "./Identity.ts"
-
-/** Any spelling of a Handle names its Identity. */
-export const HandleParam = Text.check(Schema.isMaxLength(200))
 
 const accepted = Identity.pipe(HttpApiSchema.status(202))
 
@@ -28,55 +25,66 @@ export class IdentityApi extends HttpApiGroup.make("identities")
       success: Schema.Struct({ identities: Schema.Array(Identity) }),
       error: Unavailable,
     })
-      .annotate(Access, "org")
+      .pipe(callers("org"))
+      .annotate(OpenApi.Summary, "List Identities, oldest first")
       .annotate(Tool, { name: "svc_identity_list", effect: "read" }),
     HttpApiEndpoint.post("create", "/api/identities", {
-      payload: Schema.Struct({ handle: HandleParam }),
+      payload: Schema.Struct({ handle: HandleText }),
       success: accepted,
       error: [HandleInvalid, HandleTaken, HandleReserved, IdentityQuotaExhausted, RateLimited, Unavailable],
     })
+      .pipe(callers("org"))
+      .annotate(OpenApi.Summary, "Create an Identity")
       .annotate(CallPolicy, "identity_create")
-      .annotate(Access, "org")
       .annotate(Tool, { name: "svc_identity_create", effect: "write" }),
     HttpApiEndpoint.get("read", "/api/identities/:handle", {
       params: { handle: HandleParam },
       success: Identity,
       error: [NotFound, Unavailable],
     })
+      .pipe(onIdentity("any"))
+      .annotate(OpenApi.Summary, "Read an Identity with its newest saga")
       .annotate(Tagged, true)
-      .annotate(Access, "any")
       .annotate(Tool, { name: "svc_identity_get", effect: "read" }),
     HttpApiEndpoint.delete("remove", "/api/identities/:handle", {
       params: { handle: HandleParam },
       success: accepted,
       error: [NotFound, IdentityBusy, Unavailable],
     })
-      .annotate(Access, "org")
+      .pipe(onIdentity("org"))
+      .annotate(OpenApi.Summary, "Delete an Identity with everything it owns")
       .annotate(Tool, { name: "svc_identity_delete", effect: "destructive", external: true }),
     HttpApiEndpoint.post("retry", "/api/identities/:handle/retry", {
       params: { handle: HandleParam },
       success: accepted,
       error: [NotFound, Unavailable],
     })
-      .annotate(Access, "org")
+      .pipe(onIdentity("org"))
+      .annotate(OpenApi.Summary, "Rerun a failed saga from its failed step")
       .annotate(Tool, { name: "svc_identity_retry", effect: "idempotent_write" }),
     HttpApiEndpoint.get("secrets", "/api/identities/:handle/identity-key", {
       params: { handle: HandleParam },
       success: ShowOnceSecrets,
       error: [NotFound, Unavailable],
-    }).annotate(Access, "any"),
+    })
+      .pipe(onIdentity("any"))
+      .annotate(OpenApi.Summary, "Read the show-once secrets that wait to be received"),
     HttpApiEndpoint.post("acknowledge", "/api/identities/:handle/identity-key/ack", {
       params: { handle: HandleParam },
       success: HttpApiSchema.NoContent,
       error: [NotFound, Unavailable],
-    }).annotate(Access, "any"),
+    })
+      .pipe(onIdentity("any"))
+      .annotate(OpenApi.Summary, "State that the show-once secrets were received"),
     HttpApiEndpoint.post("rotate", "/api/identities/:handle/identity-key/rotate", {
       params: { handle: HandleParam },
       success: HttpApiSchema.NoContent,
       error: [NotFound, IdentityNotReady, Unavailable],
-    }).annotate(Access, "admin"),
+    })
+      .pipe(onIdentity("admin"))
+      .annotate(OpenApi.Summary, "Replace the Identity Key and the IMAP password"),
   )
-  .middleware(Authorization) {}
+  .annotate(OpenApi.Description, "An agent's addressable presence: Handle, Mailbox, A2A Card and Tunnel together.") {}
 
 export const HandleAvailability = Schema.Struct({
   handle: Schema.String,
@@ -92,8 +100,9 @@ export class HandleApi extends HttpApiGroup.make("handles")
       success: HandleAvailability,
       error: [RateLimited, Unavailable],
     })
+      .pipe(callers("org"))
+      .annotate(OpenApi.Summary, "Check whether a Handle can be claimed")
       .annotate(CallPolicy, "handle_check")
       .annotate(Tool, { name: "svc_handle_check", effect: "read" }),
   )
-  .middleware(Authorization)
-  .annotateEndpoints(Access, "org") {}
+  .annotate(OpenApi.Description, "Names and whether they are free.") {}

@@ -1,9 +1,9 @@
 /** Allowed Recipients, the AI disclosure, and the switch of outgoing mail. */
 import { Schema } from "effect"
-import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema } from "effect/http-api"
+import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { EmailAddress } from "../account/Account.ts"
-import { Access, Authorization } from "../account/Authorization.ts"
-import { HandleParam } from "../identity/IdentityApi.ts"
+import { onIdentity, onIdentityExcept } from "../account/Policy.ts"
+import { HandleParam } from "../handles/HandleParam.ts"
 import { Tool } from "../mcp/Tool.ts"
 import { conditional } from "../Precondition.ts"
 import {
@@ -27,25 +27,31 @@ export class MailSettingsApi extends HttpApiGroup.make("mail_settings")
       success: Schema.Struct({ allowed_recipients: Schema.Array(AllowedRecipient) }),
       error: [NotFound, Unavailable],
     })
-      .annotate(Access, "any")
+      .pipe(onIdentity("any"))
+      .annotate(OpenApi.Summary, "List Allowed Recipients")
       .annotate(Tool, { name: "svc_allowed_recipient_list", effect: "read" }),
     HttpApiEndpoint.post("allow", "/api/identities/:handle/allowed-recipients", {
       params,
       payload: Schema.Struct({ address: EmailAddress }),
       success: AllowedRecipient.pipe(HttpApiSchema.status(201)),
       error: writeErrors,
-    }).annotate(Access, "admin"),
+    })
+      .pipe(onIdentity("admin"))
+      .annotate(OpenApi.Summary, "Add an Allowed Recipient"),
     HttpApiEndpoint.delete("disallow", "/api/identities/:handle/allowed-recipients/:address", {
-      params: { ...params, address: EmailAddress },
+      params: { ...params, address: EmailAddress.annotate({ description: "The email address." }) },
       success: HttpApiSchema.NoContent,
       error: [...writeErrors, Conflict],
-    }).annotate(Access, "admin"),
+    })
+      .pipe(onIdentity("admin"))
+      .annotate(OpenApi.Summary, "Remove an Allowed Recipient"),
     HttpApiEndpoint.get("disclosure", "/api/identities/:handle/ai-disclosure", {
       params,
       success: HttpApiSchema.WithHeaders(AiDisclosure, tag),
       error: [NotFound, Unavailable],
     })
-      .annotate(Access, "any")
+      .pipe(onIdentity("any"))
+      .annotate(OpenApi.Summary, "Read the AI disclosure")
       .annotate(Tool, { name: "svc_ai_disclosure_get", effect: "read" }),
     HttpApiEndpoint.put("setDisclosure", "/api/identities/:handle/ai-disclosure", {
       params,
@@ -53,18 +59,23 @@ export class MailSettingsApi extends HttpApiGroup.make("mail_settings")
       payload: Schema.Struct({ text: DisclosureText }),
       success: HttpApiSchema.WithHeaders(AiDisclosure, tag),
       error: [...writeErrors, PreconditionFailed],
-    }).annotate(Access, "admin"),
+    })
+      .pipe(onIdentity("admin"))
+      .annotate(OpenApi.Summary, "Override the AI disclosure"),
     HttpApiEndpoint.delete("resetDisclosure", "/api/identities/:handle/ai-disclosure", {
       params,
       success: HttpApiSchema.NoContent,
       error: writeErrors,
-    }).annotate(Access, "admin"),
+    })
+      .pipe(onIdentity("admin"))
+      .annotate(OpenApi.Summary, "Go back to the default AI disclosure"),
     HttpApiEndpoint.get("status", "/api/identities/:handle/mail", {
       params,
       success: HttpApiSchema.WithHeaders(MailStatus, tag),
       error: [NotFound, Unavailable],
     })
-      .annotate(Access, "any")
+      .pipe(onIdentity("any"))
+      .annotate(OpenApi.Summary, "Read whether outgoing mail is stopped")
       .annotate(Tool, { name: "svc_mail_status", effect: "read" }),
     HttpApiEndpoint.patch("switch", "/api/identities/:handle/mail", {
       params,
@@ -72,6 +83,13 @@ export class MailSettingsApi extends HttpApiGroup.make("mail_settings")
       payload: [MailPatch, MailPatch.pipe(HttpApiSchema.asJson({ contentType: "application/merge-patch+json" }))],
       success: HttpApiSchema.WithHeaders(MailStatus, tag),
       error: [...writeErrors, AdminRequired, PreconditionFailed],
-    }).annotate(Access, "any"),
+    })
+      .pipe(
+        onIdentityExcept(
+          "An Identity Key may stop outgoing mail, not start it again.",
+          ({ outgoing }: MailPatch) => outgoing === "active",
+        ),
+      )
+      .annotate(OpenApi.Summary, "Stop or start outgoing mail"),
   )
-  .middleware(Authorization) {}
+  .annotate(OpenApi.Description, "Allowed Recipients, the AI disclosure, and the switch of outgoing mail.") {}

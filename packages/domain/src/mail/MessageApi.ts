@@ -1,8 +1,8 @@
 /** Reading a Mailbox: newest first, one message whole or as it came, its attachments; removing one. */
 import { Schema } from "effect"
-import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema } from "effect/http-api"
-import { Access, Authorization, Tagged } from "../account/Authorization.ts"
-import { HandleParam } from "../identity/IdentityApi.ts"
+import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
+import { onIdentity, Tagged } from "../account/Policy.ts"
+import { HandleParam } from "../handles/HandleParam.ts"
 import { Tool } from "../mcp/Tool.ts"
 import { Limit, Offset } from "../Paging.ts"
 import { NotFound, Unavailable } from "../problems/Problem.ts"
@@ -17,11 +17,12 @@ export const ThreadId = Schema.String.check(
   Schema.isPattern(/^thr_[0-9a-hjkmnp-tv-z]{26}$/, { expected: "a thread id (thr_…)" }),
 )
 
-/** Seconds to wait for a message when none is there yet. */
-const Wait = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 60 }))
+const Wait = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 60 })).annotate({
+  description: "Seconds to wait for a new message.",
+})
 
 const params = { handle: HandleParam }
-const one = { handle: HandleParam, id: MessageId }
+const one = { handle: HandleParam, id: MessageId.annotate({ description: "The id of the resource." }) }
 
 export class MessageApi extends HttpApiGroup.make("messages")
   .add(
@@ -30,42 +31,69 @@ export class MessageApi extends HttpApiGroup.make("messages")
       query: {
         limit: Limit,
         offset: Offset,
-        query: Schema.optionalKey(Text.check(Schema.isMaxLength(500))),
-        direction: Schema.optionalKey(Schema.Literals(["inbound", "outbound"])),
-        tag: Schema.optionalKey(Text.check(Schema.isMaxLength(200))),
-        thread_id: Schema.optionalKey(ThreadId),
+        query: Schema.optionalKey(
+          Text.check(Schema.isMaxLength(500)).annotate({
+            description: "Matched against sender, recipients, subject and bodies.",
+          }),
+        ),
+        direction: Schema.optionalKey(
+          Schema.Literals(["inbound", "outbound"]).annotate({
+            description: "Only messages that came in, or went out.",
+          }),
+        ),
+        tag: Schema.optionalKey(
+          Text.check(Schema.isMaxLength(200)).annotate({
+            description: "Only messages that arrived on this subaddress tag.",
+          }),
+        ),
+        thread_id: Schema.optionalKey(ThreadId.annotate({ description: "Only messages of this thread." })),
         wait: Schema.optionalKey(Wait),
-        after: Schema.optionalKey(MessageId),
+        after: Schema.optionalKey(MessageId.annotate({ description: "Only messages newer than this one." })),
       },
       success: Schema.Struct({ messages: Schema.Array(MessageSummary) }),
       error: [NotFound, Unavailable],
-    }).annotate(Tool, {
-      name: "svc_email_list",
-      effect: "read",
-      without: ["direction", "tag", "thread_id", "wait", "after"],
-    }),
+    })
+      .pipe(onIdentity("any"))
+      .annotate(OpenApi.Summary, "List, search or wait for messages, newest first")
+      .annotate(Tool, {
+        name: "svc_email_list",
+        effect: "read",
+        without: ["direction", "tag", "thread_id", "wait", "after"],
+      }),
     HttpApiEndpoint.get("read", "/api/identities/:handle/messages/:id", {
       params: one,
       success: Message,
       error: [NotFound, Unavailable],
     })
+      .pipe(onIdentity("any"))
+      .annotate(OpenApi.Summary, "Read one message with its body and headers")
       .annotate(Tagged, true)
       .annotate(Tool, { name: "svc_email_get", effect: "read" }),
     HttpApiEndpoint.delete("remove", "/api/identities/:handle/messages/:id", {
       params: one,
       success: HttpApiSchema.NoContent,
       error: [NotFound, Unavailable],
-    }),
+    })
+      .pipe(onIdentity("any"))
+      .annotate(OpenApi.Summary, "Remove one message"),
     HttpApiEndpoint.get("raw", "/api/identities/:handle/messages/:id/raw", {
       params: one,
       success: HttpApiSchema.StreamUint8Array({ contentType: "message/rfc822" }),
       error: [NotFound, Unavailable],
-    }),
+    })
+      .pipe(onIdentity("any"))
+      .annotate(OpenApi.Summary, "Read one message as it was received"),
     HttpApiEndpoint.get("attachment", "/api/identities/:handle/messages/:id/attachments/:index", {
-      params: { ...one, index: Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 10_000 })) },
+      params: {
+        ...one,
+        index: Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 10_000 })).annotate({
+          description: "The attachment's `index`.",
+        }),
+      },
       success: HttpApiSchema.StreamUint8Array({ contentType: "application/octet-stream" }),
       error: [NotFound, Unavailable],
-    }),
+    })
+      .pipe(onIdentity("any"))
+      .annotate(OpenApi.Summary, "Download one attachment"),
   )
-  .middleware(Authorization)
-  .annotateEndpoints(Access, "any") {}
+  .annotate(OpenApi.Description, "The Mailbox of an Identity.") {}

@@ -1,6 +1,7 @@
 /** What anyone may call: page views, the contact form, and the metadata that platforms fetch of us as their client. */
 import { Schema } from "effect"
-import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema } from "effect/http-api"
+import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
+import { open } from "../account/Policy.ts"
 import { EmailAddress } from "../account/Account.ts"
 import { MailRelayUnavailable, NotFound, RateLimited, Unavailable } from "../problems/Problem.ts"
 import { Line, Text } from "../Text.ts"
@@ -21,20 +22,28 @@ export const ContactMessage = Schema.Struct({
 })
 export type ContactMessage = typeof ContactMessage.Type
 
-export class PublicApi extends HttpApiGroup.make("public").add(
-  HttpApiEndpoint.post("hit", "/api/hits", {
-    payload: PageView,
-    success: HttpApiSchema.NoContent,
-    error: [RateLimited, Unavailable],
-  }),
-  HttpApiEndpoint.post("contact", "/api/contact", {
-    payload: ContactMessage,
-    success: HttpApiSchema.Accepted,
-    error: [RateLimited, MailRelayUnavailable, Unavailable],
-  }),
-  HttpApiEndpoint.get("clientMetadata", "/api/connectors/:platform/client-metadata.json", {
-    params: { platform: Schema.Literals(["bluesky", "mastodon"]) },
-    success: Schema.Record(Schema.String, Schema.Unknown),
-    error: [NotFound, Unavailable],
-  }),
-) {}
+export class PublicApi extends HttpApiGroup.make("public")
+  .add(
+    HttpApiEndpoint.post("hit", "/api/hits", {
+      payload: PageView,
+      success: HttpApiSchema.NoContent,
+      error: [RateLimited, Unavailable],
+    })
+      .pipe(open)
+      .annotate(OpenApi.Summary, "Count a page view"),
+    HttpApiEndpoint.post("contact", "/api/contact", {
+      payload: ContactMessage,
+      success: HttpApiSchema.Accepted,
+      error: [RateLimited, MailRelayUnavailable, Unavailable],
+    })
+      .pipe(open)
+      .annotate(OpenApi.Summary, "Send a message to the operator"),
+    HttpApiEndpoint.get("clientMetadata", "/api/connectors/:platform/client-metadata.json", {
+      params: { platform: Schema.Literals(["bluesky", "mastodon"]).annotate({ description: "The platform." }) },
+      success: Schema.Record(Schema.String, Schema.Unknown),
+      error: [NotFound, Unavailable],
+    })
+      .pipe(open)
+      .annotate(OpenApi.Summary, "Read the OAuth client metadata for a platform"),
+  )
+  .annotate(OpenApi.Description, "What anyone may call.") {}

@@ -1,7 +1,7 @@
 /** Reading and setting the Tunnel of an Identity. */
-import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema } from "effect/http-api"
-import { Access, Authorization } from "../account/Authorization.ts"
-import { HandleParam } from "../identity/IdentityApi.ts"
+import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
+import { onIdentity, onIdentityExcept } from "../account/Policy.ts"
+import { HandleParam } from "../handles/HandleParam.ts"
 import { AdminRequired, IdentityNotReady, NotFound, Unavailable } from "../problems/Problem.ts"
 import { Tunnel, TunnelPatch } from "./Tunnel.ts"
 
@@ -11,13 +11,21 @@ export class TunnelApi extends HttpApiGroup.make("tunnels")
       params: { handle: HandleParam },
       success: Tunnel,
       error: [NotFound, Unavailable],
-    }),
+    })
+      .pipe(onIdentity("any"))
+      .annotate(OpenApi.Summary, "Read the Tunnel: its address, links, usage and settings"),
     HttpApiEndpoint.patch("patch", "/api/identities/:handle/tunnel", {
       params: { handle: HandleParam },
       payload: [TunnelPatch, TunnelPatch.pipe(HttpApiSchema.asJson({ contentType: "application/merge-patch+json" }))],
       success: Tunnel,
       error: [NotFound, IdentityNotReady, AdminRequired, Unavailable],
-    }),
+    })
+      .pipe(
+        onIdentityExcept(
+          "An Identity Key may not change who may reach the Tunnel.",
+          ({ allowed_networks, basic_auth }: TunnelPatch) => allowed_networks !== undefined || basic_auth !== undefined,
+        ),
+      )
+      .annotate(OpenApi.Summary, "Change settings of the Tunnel"),
   )
-  .middleware(Authorization)
-  .annotateEndpoints(Access, "any") {}
+  .annotate(OpenApi.Description, "The public address of an agent's local port.") {}

@@ -1,8 +1,8 @@
 /** The Vault: one namespace per Org and one per Identity. The value is in the answer of one endpoint only. */
 import { Schema } from "effect"
-import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema } from "effect/http-api"
-import { Access, Authorization } from "../account/Authorization.ts"
-import { HandleParam } from "../identity/IdentityApi.ts"
+import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
+import { byQuery, inRealm } from "../account/Policy.ts"
+import { HandleText } from "../handles/HandleParam.ts"
 import { Tool } from "../mcp/Tool.ts"
 import { conditional } from "../Precondition.ts"
 import {
@@ -17,10 +17,14 @@ import { Text } from "../Text.ts"
 import { NewSecret, Secret, SecretValue, SecretVersion } from "./Vault.ts"
 
 /** Judged by the operation, which has a code of its own for it. */
-const NameParam = Text.check(Schema.isMaxLength(1000))
+const NameParam = Text.check(Schema.isMaxLength(1000)).annotate({ description: "The secret's name." })
 
 /** The namespace: an Identity's, named by its Handle, or the caller's own where it is left out. */
-const namespace = { identity: Schema.optionalKey(HandleParam) }
+const namespace = {
+  identity: Schema.optionalKey(
+    HandleText.annotate({ description: "The Handle whose namespace is meant; the caller's own where it is left out." }),
+  ),
+}
 
 const Version = Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 2_147_483_647 }))
 const tag = { etag: Schema.String }
@@ -32,33 +36,57 @@ export class VaultApi extends HttpApiGroup.make("vault")
       query: namespace,
       success: Schema.Struct({ secrets: Schema.Array(Secret) }),
       error: [NotFound, Unavailable],
-    }).annotate(Tool, { name: "svc_vault_list", effect: "read" }),
+    })
+      .pipe(inRealm(byQuery("identity")))
+      .annotate(OpenApi.Summary, "List secrets without their values")
+      .annotate(Tool, { name: "svc_vault_list", effect: "read" }),
     HttpApiEndpoint.get("value", "/api/vault/secrets/:name/value", {
       params: { name: NameParam },
-      query: { ...namespace, version: Schema.optionalKey(Version) },
+      query: {
+        ...namespace,
+        version: Schema.optionalKey(
+          Version.annotate({ description: "A version that is kept; the present one where it is left out." }),
+        ),
+      },
       success: HttpApiSchema.WithHeaders(SecretValue, tag),
       error: [SecretNameInvalid, NotFound, Unavailable],
-    }).annotate(Tool, { name: "svc_vault_get", effect: "read", without: ["version"] }),
+    })
+      .pipe(inRealm(byQuery("identity")))
+      .annotate(OpenApi.Summary, "Read the value of a secret")
+      .annotate(Tool, { name: "svc_vault_get", effect: "read", without: ["version"] }),
     HttpApiEndpoint.put("put", "/api/vault/secrets/:name", {
       params: { name: NameParam },
       query: namespace,
-      headers: { ...conditional, "if-none-match": Schema.optionalKey(Schema.String) },
+      headers: {
+        ...conditional,
+        "if-none-match": Schema.optionalKey(
+          Schema.String.annotate({ description: "`*`: create only. On reads: answer 304 where the tag is known." }),
+        ),
+      },
       payload: NewSecret,
       success: [written(200), written(201)],
       error: [SecretNameInvalid, NotFound, PayloadTooLarge, PreconditionFailed, IdentityNotReady, Unavailable],
-    }).annotate(Tool, { name: "svc_vault_set", effect: "idempotent_write" }),
+    })
+      .pipe(inRealm(byQuery("identity")))
+      .annotate(OpenApi.Summary, "Create or replace a secret")
+      .annotate(Tool, { name: "svc_vault_set", effect: "idempotent_write" }),
     HttpApiEndpoint.delete("remove", "/api/vault/secrets/:name", {
       params: { name: NameParam },
       query: namespace,
       success: HttpApiSchema.NoContent,
       error: [SecretNameInvalid, NotFound, Unavailable],
-    }).annotate(Tool, { name: "svc_vault_delete", effect: "destructive" }),
+    })
+      .pipe(inRealm(byQuery("identity")))
+      .annotate(OpenApi.Summary, "Destroy a secret with every version")
+      .annotate(Tool, { name: "svc_vault_delete", effect: "destructive" }),
     HttpApiEndpoint.get("versions", "/api/vault/secrets/:name/versions", {
       params: { name: NameParam },
       query: namespace,
       success: Schema.Struct({ versions: Schema.Array(SecretVersion) }),
       error: [SecretNameInvalid, NotFound, Unavailable],
-    }),
+    })
+      .pipe(inRealm(byQuery("identity")))
+      .annotate(OpenApi.Summary, "List the versions of a secret that are kept"),
     HttpApiEndpoint.post("restore", "/api/vault/secrets/:name/restore", {
       params: { name: NameParam },
       query: namespace,
@@ -66,7 +94,8 @@ export class VaultApi extends HttpApiGroup.make("vault")
       payload: Schema.Struct({ version: Version }),
       success: written(200),
       error: [SecretNameInvalid, NotFound, PreconditionFailed, IdentityNotReady, Unavailable],
-    }),
+    })
+      .pipe(inRealm(byQuery("identity")))
+      .annotate(OpenApi.Summary, "Make an earlier version the present one"),
   )
-  .middleware(Authorization)
-  .annotateEndpoints(Access, "any") {}
+  .annotate(OpenApi.Description, "Encrypted secrets, one namespace per Org and one per Identity.") {}

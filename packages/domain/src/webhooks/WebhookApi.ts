@@ -1,8 +1,8 @@
 /** Webhooks of an Identity: register, read, change, test, delete, and what was delivered. */
 import { Schema } from "effect"
-import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema } from "effect/http-api"
-import { Access, Authorization, ShowsSecret } from "../account/Authorization.ts"
-import { HandleParam } from "../identity/IdentityApi.ts"
+import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
+import { onIdentity, ShowsSecret } from "../account/Policy.ts"
+import { HandleParam } from "../handles/HandleParam.ts"
 import { Limit } from "../Paging.ts"
 import { Tool } from "../mcp/Tool.ts"
 import { conditional } from "../Precondition.ts"
@@ -25,55 +25,77 @@ export const RotatedSecret = Schema.Struct({
   previous_valid_until: Schema.NullOr(Timestamp),
 }).annotate({ identifier: "RotatedSecret" })
 
+const params = { handle: HandleParam }
+const one = { ...params, id: WebhookId.annotate({ description: "The id of the resource." }) }
+
 export class WebhookApi extends HttpApiGroup.make("webhooks")
   .add(
     HttpApiEndpoint.get("list", "/api/identities/:handle/webhooks", {
-      params: { handle: HandleParam },
+      params,
       success: Schema.Struct({ webhooks: Schema.Array(Webhook) }),
       error: [NotFound, Unavailable],
-    }).annotate(Tool, { name: "svc_webhook_list", effect: "read" }),
+    })
+      .pipe(onIdentity("any"))
+      .annotate(OpenApi.Summary, "List the Webhooks of an Identity")
+      .annotate(Tool, { name: "svc_webhook_list", effect: "read" }),
     HttpApiEndpoint.post("create", "/api/identities/:handle/webhooks", {
-      params: { handle: HandleParam },
+      params,
       payload: NewWebhook,
       success: HttpApiSchema.WithHeaders(
         Schema.Struct({ ...Webhook.fields, signing_secret: Schema.String }).pipe(HttpApiSchema.status(201)),
         { location: Schema.String },
       ),
       error: [NotFound, IdentityNotReady, WebhookTargetRefused, Unavailable],
-    }).annotate(ShowsSecret, true),
+    })
+      .pipe(onIdentity("any"))
+      .annotate(OpenApi.Summary, "Register a Webhook")
+      .annotate(ShowsSecret, true),
     HttpApiEndpoint.get("read", "/api/identities/:handle/webhooks/:id", {
-      params: { handle: HandleParam, id: WebhookId },
+      params: one,
       success: tagged,
       error: [NotFound, Unavailable],
-    }),
+    })
+      .pipe(onIdentity("any"))
+      .annotate(OpenApi.Summary, "Read one Webhook"),
     HttpApiEndpoint.patch("patch", "/api/identities/:handle/webhooks/:id", {
-      params: { handle: HandleParam, id: WebhookId },
+      params: one,
       headers: conditional,
       payload: [WebhookPatch, WebhookPatch.pipe(HttpApiSchema.asJson({ contentType: "application/merge-patch+json" }))],
       success: tagged,
       error: [NotFound, IdentityNotReady, WebhookTargetRefused, PreconditionFailed, Unavailable],
-    }),
+    })
+      .pipe(onIdentity("any"))
+      .annotate(OpenApi.Summary, "Change a Webhook by merge patch"),
     HttpApiEndpoint.delete("remove", "/api/identities/:handle/webhooks/:id", {
-      params: { handle: HandleParam, id: WebhookId },
+      params: one,
       success: HttpApiSchema.NoContent,
       error: [NotFound, Unavailable],
-    }),
+    })
+      .pipe(onIdentity("any"))
+      .annotate(OpenApi.Summary, "Remove a Webhook with its delivery log"),
     HttpApiEndpoint.post("test", "/api/identities/:handle/webhooks/:id/test", {
-      params: { handle: HandleParam, id: WebhookId },
+      params: one,
       success: Schema.Struct({ delivery: Delivery }).pipe(HttpApiSchema.status(202)),
       error: [NotFound, IdentityNotReady, Conflict, Unavailable],
-    }),
+    })
+      .pipe(onIdentity("any"))
+      .annotate(OpenApi.Summary, "Send a test Event to a Webhook"),
     HttpApiEndpoint.post("rotate", "/api/identities/:handle/webhook-secret/rotate", {
-      params: { handle: HandleParam },
+      params,
       success: RotatedSecret,
       error: [NotFound, IdentityNotReady, Unavailable],
-    }).annotate(ShowsSecret, true),
+    })
+      .pipe(onIdentity("any"))
+      .annotate(OpenApi.Summary, "Replace the signing secret")
+      .annotate(ShowsSecret, true),
     HttpApiEndpoint.get("deliveries", "/api/identities/:handle/webhooks/:id/deliveries", {
-      params: { handle: HandleParam, id: WebhookId },
+      params: one,
       query: { limit: Limit },
       success: Schema.Struct({ deliveries: Schema.Array(Delivery) }),
       error: [NotFound, Unavailable],
-    }).annotate(Tool, { name: "svc_webhook_deliveries", effect: "read" }),
+    })
+      .pipe(onIdentity("any"))
+      .annotate(OpenApi.Summary, "Read the delivery log of a Webhook, newest first")
+      .annotate(Tool, { name: "svc_webhook_deliveries", effect: "read" }),
   )
-  .middleware(Authorization)
-  .annotateEndpoints(Access, "any") {}
+  .annotate(OpenApi.Description, "Signed deliveries of Events.") {}

@@ -2,6 +2,7 @@
  * What is in an export: one JSON Lines file per resource in the API's own shapes, and an mbox per Identity. Vault values
  * are never among them: a session's download adds them as it goes.
  */
+import type { IdentityId } from "@svc/domain/identity/IdentityRef"
 import { Effect } from "effect"
 import { CardQueries } from "../../card/CardQueries.ts"
 import { EventQueries } from "../../events/EventQueries.ts"
@@ -61,7 +62,7 @@ const events = Effect.fnUntraced(function* (org: string, canonical: string | nul
 
 const belongings = Effect.fnUntraced(function* (
   org: string,
-  identity: { readonly id: string; readonly handle: string },
+  identity: { readonly id: IdentityId; readonly handle: string },
   pieces: Pieces,
 ) {
   const { id, handle } = identity
@@ -70,7 +71,7 @@ const belongings = Effect.fnUntraced(function* (
   const webhooks = yield* WebhookQueries
   const vault = yield* Vault
   const tagged = (values: ReadonlyArray<object>) => values.map((value) => ({ identity: handle, ...value }))
-  const card = yield* Effect.option(cards.read(org, handle.replaceAll("-", "").toLowerCase()))
+  const card = yield* Effect.option(cards.read(id))
   if (card._tag === "Some") yield* pieces.lines("cards.jsonl", tagged([card.value.card]))
   yield* pieces.lines("allowed_recipients.jsonl", tagged(yield* settings.recipients(id)))
   yield* pieces.lines("webhooks.jsonl", tagged(yield* webhooks.list(id)))
@@ -80,7 +81,7 @@ const belongings = Effect.fnUntraced(function* (
 
 /** `messages.jsonl`, and the originals as mboxrd (RFC 4155, with `From ` lines quoted reversibly). */
 const mailbox = Effect.fnUntraced(function* (
-  identity: { readonly id: string; readonly handle: string },
+  identity: { readonly id: IdentityId; readonly handle: string },
   pieces: Pieces,
 ) {
   const messages = yield* MessageQueries

@@ -1,0 +1,53 @@
+/** The document's components under the names and in the number a reader expects. */
+import type { Json } from "./Json.ts"
+
+const pascal = (code: string) => code.replace(/(?:^|_)([a-z])/g, (_, letter: string) => letter.toUpperCase())
+
+/** Bounds that every JSON number has say nothing. */
+const tidyBounds = (value: unknown): void => {
+  if (Array.isArray(value)) return value.forEach(tidyBounds)
+  if (typeof value !== "object" || value === null) return
+  const node = value as Json
+  if (node["minimum"] === -Number.MAX_SAFE_INTEGER) delete node["minimum"]
+  if (node["maximum"] === Number.MAX_SAFE_INTEGER) delete node["maximum"]
+  Object.values(node).forEach(tidyBounds)
+}
+
+/** The library makes a schema of its own for each media type of a body; equal ones are one. */
+const mergeTwins = (spec: Json) => {
+  const schemas: Json = spec["components"].schemas
+  const twins = Object.keys(schemas).filter((name) => {
+    const base = /^(.*)_\d+$/.exec(name)?.[1]
+    return base !== undefined && JSON.stringify(schemas[base]) === JSON.stringify(schemas[name])
+  })
+  for (const twin of twins) delete schemas[twin]
+  const rename = (value: unknown): void => {
+    if (typeof value !== "object" || value === null) return
+    const node = value as Json
+    const base = /^(#\/components\/schemas\/.*)_\d+$/.exec(String(node["$ref"] ?? ""))
+    if (base !== null && twins.includes(node["$ref"].split("/").at(-1))) node["$ref"] = base[1]
+    Object.values(node).forEach(rename)
+  }
+  rename(spec)
+}
+
+/** Problems' codes become names of types, and so does what the library calls encoded. */
+const rename = (spec: Json): Json => {
+  const named = JSON.parse(
+    JSON.stringify(spec).replace(
+      /#\/components\/schemas\/([\w]+?)(?:Encoded)?"/g,
+      (_, name: string) => `#/components/schemas/${pascal(name)}"`,
+    ),
+  )
+  named.components.schemas = Object.fromEntries(
+    Object.entries(named.components.schemas).map(([name, schema]) => [pascal(name.replace(/Encoded$/, "")), schema]),
+  )
+  return named
+}
+
+export const tidy = (spec: Json): Json => {
+  const named = rename(spec)
+  mergeTwins(named)
+  tidyBounds(named)
+  return named
+}

@@ -1,0 +1,133 @@
+/**
+ * Who may call an endpoint and where it names its Identity, as one value on the endpoint. It is judged once, before the
+ * handler (`Judgement.ts`), and read by everything that says who may call: the OpenAPI document and the list of tools.
+ * {@link open}, {@link callers}, {@link onIdentity} and {@link inRealm} put the value on an endpoint together with the
+ * middleware that provides its proofs, so that the two cannot differ.
+ */
+import { Context } from "effect"
+import type { HttpApiEndpoint, HttpApiGroup, HttpApiMiddleware } from "effect/http-api"
+import { Authorization, Open, RealmAuthorization, SubjectAuthorization } from "./Authorization.ts"
+import type { Policy as Budget } from "./OrgProtocol.ts"
+
+/**
+ * `public`: anyone, without a credential. `any`: every credential, an Identity Key for its own Identity only.
+ * `org`: an Admin Key or a session. `admin`: the same, refused as `admin_required`. `session`: the account holder.
+ */
+export type Scope = "public" | "any" | "org" | "admin" | "session"
+
+/** What belongs to an Identity or to the Org and is named by its own id. */
+export type Resource = "Event"
+
+/** Where a request names its Identity. */
+export type Naming =
+  | { readonly _tag: "Nowhere" }
+  /** By its Handle: a member of the path, or one of the query that may be left out. */
+  | { readonly _tag: "Path" | "Query"; readonly member: string }
+  /** By its Handle in the decoded body, which may leave it out. */
+  | { readonly _tag: "Body"; readonly handleOf: (body: unknown) => string | undefined }
+  /** By the id of a resource in the path. */
+  | { readonly _tag: "Resource"; readonly resource: Resource; readonly member: string }
+
+/** A part of what a body can ask for that is not an Identity Key's to ask: `admin_required`. */
+export interface Reserved {
+  readonly concerns: (body: unknown) => boolean
+  readonly detail: string
+}
+
+export interface EndpointPolicy {
+  readonly scope: Scope
+  readonly names: Naming
+  readonly reserved: Reserved | undefined
+}
+
+export class Policy extends Context.Service<Policy, EndpointPolicy>()("@svc/domain/account/Policy") {}
+
+/** An endpoint without a policy would be open to everyone, so it is a defect to serve one. */
+export const policyOf = (endpoint: {
+  readonly identifier: string
+  readonly annotations: Context.Context<never>
+}): EndpointPolicy => {
+  const policy = Context.getOrUndefined(endpoint.annotations, Policy)
+  if (policy === undefined) throw new Error(`the endpoint ${endpoint.identifier} does not say who may call it`)
+  return policy
+}
+
+const nowhere: Naming = { _tag: "Nowhere" }
+
+/** Adds a middleware and the policy it judges by; the library's own type of what comes of it, for any endpoint. */
+const attach =
+  <I extends HttpApiMiddleware.AnyId, S>(middleware: Context.Key<I, S>, policy: EndpointPolicy) =>
+  <E extends HttpApiEndpoint.Constraint>(endpoint: E) =>
+    (endpoint as unknown as HttpApiEndpoint.Top)
+      .middleware(middleware)
+      .annotate(Policy, policy) as unknown as HttpApiEndpoint.AddMiddleware<E, I>
+
+/** Anyone may call it, without a credential. */
+export const open = attach(Open, { scope: "public", names: nowhere, reserved: undefined })
+
+/** It concerns the Org or the caller itself; its handler gets no Identity. */
+export const callers = (scope: Exclude<Scope, "public">) =>
+  attach(Authorization, { scope, names: nowhere, reserved: undefined })
+
+type HasHandle = { readonly path: `${string}/:handle${string}` }
+type HasBody<Body> = { readonly "~Payload": { readonly Type: Body } }
+
+/** It acts on the Identity of its path's `:handle`. */
+export const onIdentity = (scope: Exclude<Scope, "public">) =>
+  attach(SubjectAuthorization, { scope, names: { _tag: "Path", member: "handle" }, reserved: undefined }) as <
+    E extends HttpApiEndpoint.Constraint & HasHandle,
+  >(
+    endpoint: E,
+  ) => HttpApiEndpoint.AddMiddleware<E, SubjectAuthorization>
+
+/** Like {@link onIdentity} for any credential, but for what `concerns` finds in the body: that is the account's to ask. */
+export const onIdentityExcept = <Body>(detail: string, concerns: (body: Body) => boolean) =>
+  attach(SubjectAuthorization, {
+    scope: "any",
+    names: { _tag: "Path", member: "handle" },
+    // The judgement decodes the body by the endpoint's own schema, whose type is `Body`.
+    reserved: { detail, concerns: concerns as (body: unknown) => boolean },
+  }) as <E extends HttpApiEndpoint.Constraint & HasHandle & HasBody<Body>>(
+    endpoint: E,
+  ) => HttpApiEndpoint.AddMiddleware<E, SubjectAuthorization>
+
+/** Any credential, within the Org's realm or that of the Identity it names; an Identity Key within its own alone. */
+export const inRealm = (names: Naming = nowhere) =>
+  attach(RealmAuthorization, { scope: "any", names, reserved: undefined })
+
+export const byQuery = (member: string): Naming => ({ _tag: "Query", member })
+
+/** By the Handle in the body; the endpoint's payload is of the type that `handleOf` takes. */
+export const inRealmOfBody = <Body>(handleOf: (body: Body) => string | undefined) =>
+  inRealm({ _tag: "Body", handleOf: handleOf as (body: unknown) => string | undefined }) as <
+    E extends HttpApiEndpoint.Constraint & HasBody<Body>,
+  >(
+    endpoint: E,
+  ) => HttpApiEndpoint.AddMiddleware<E, RealmAuthorization>
+
+export const through = (resource: Resource, member: string): Naming => ({ _tag: "Resource", resource, member })
+
+/** The endpoints of an API that carry no policy; `never` for an API that can be served. */
+export type Unjudged<Groups extends Record<string, HttpApiGroup.Constraint>> = {
+  [G in keyof Groups & string]: {
+    [E in keyof Groups[G]["endpoints"] & string]: [
+      Extract<
+        HttpApiEndpoint.Middleware<Groups[G]["endpoints"][E]>,
+        Open | Authorization | SubjectAuthorization | RealmAuthorization
+      >,
+    ] extends [never]
+      ? `${G}.${E}`
+      : never
+  }[keyof Groups[G]["endpoints"] & string]
+}[keyof Groups & string]
+
+/** A budget of its own that a call of the endpoint takes from, besides the one of all calls. */
+export class CallPolicy extends Context.Service<CallPolicy, Exclude<Budget, "calls">>()(
+  "@svc/domain/account/CallPolicy",
+) {}
+
+/** The answer carries a secret that is shown once, so it is not kept for a repeat with the same `Idempotency-Key`. */
+export const ShowsSecret = Context.Reference<boolean>("@svc/domain/account/ShowsSecret", { defaultValue: () => false })
+
+/** A single resource without a version: its entity tag is made of its representation. */
+export const Tagged = Context.Reference<boolean>("@svc/domain/account/Tagged", { defaultValue: () => false })

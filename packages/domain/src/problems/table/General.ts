@@ -1,0 +1,103 @@
+/** What any call can come to, whoever makes it: its form, conditions, repeats, limits, and the service itself. */
+import { row } from "./Row.ts"
+
+export const general = {
+  invalid_request: row(
+    400,
+    "fix_call",
+    "The request is not valid",
+    "A member, query parameter or the body itself does not fit what the endpoint takes: malformed JSON, a wrong type, a missing or an unknown member.",
+    "`errors` names each place as a JSON Pointer. Correct it and call again.",
+  ),
+  invalid_cursor: row(
+    400,
+    "fix_call",
+    "The cursor was not issued by this service",
+    "A cursor is opaque: it is only valid as it was given in `next_cursor`.",
+    "Start again without a cursor, and pass `next_cursor` back unchanged.",
+  ),
+  not_found: row(
+    404,
+    "fix_call",
+    "There is no such resource",
+    "Nothing of that name or id exists in this Org. Resources of other Orgs answer the same.",
+    "Check the path; list the collection to see what exists.",
+  ),
+  method_not_allowed: row(
+    405,
+    "fix_call",
+    "The resource does not have this method",
+    "The path exists, the method does not.",
+    "The `Allow` header lists the methods of this path.",
+  ),
+  not_acceptable: row(
+    406,
+    "fix_call",
+    "The answer cannot be given in the asked media type",
+    "The `Accept` header excludes every representation of this resource.",
+    "Accept `application/json`.",
+  ),
+  unsupported_media_type: row(
+    415,
+    "fix_call",
+    "The body's media type is not supported",
+    "The endpoint does not take bodies of this `Content-Type`.",
+    "Send `application/json`.",
+  ),
+  payload_too_large: row(
+    413,
+    "fix_call",
+    "The body is too large",
+    "The request body is over the limit of this endpoint.",
+    "Send a smaller body.",
+  ),
+  conflict: row(
+    409,
+    "fix_call",
+    "The request conflicts with the present state",
+    "The resource is in a state in which this call makes no sense.",
+    "Read the resource, then decide.",
+  ),
+  precondition_failed: row(
+    412,
+    "fix_call",
+    "The resource has changed",
+    "`If-Match` names another version than the present one, or the resource does not exist.",
+    "Read the resource again and decide with its `ETag`.",
+  ),
+  idempotency_key_reused: row(
+    422,
+    "fix_call",
+    "The Idempotency-Key was used for another request",
+    "The same key came with another body.",
+    "Use a new key for a new request.",
+  ),
+  idempotency_key_in_progress: row(
+    409,
+    "wait",
+    "The first request with this Idempotency-Key is still running",
+    "Its answer is not known yet.",
+    "Wait a moment and repeat the request with the same key.",
+  ),
+  rate_limited: row(
+    429,
+    "wait",
+    "Too many calls",
+    "A rate limit is used up for now.",
+    "Wait `retry_after_seconds` and call again.",
+  ),
+  unavailable: row(
+    503,
+    "wait",
+    "A part of the service is out of reach",
+    "An actor, the database or another part did not answer in time. A write may have happened.",
+    "Repeat the call with the same `Idempotency-Key` after `retry_after_seconds`.",
+  ),
+  internal: row(
+    500,
+    "wait",
+    "Something went wrong on our side",
+    "The service has a defect; the request id finds it in the log.",
+    "Try again later, and tell support the request id if it stays.",
+  ),
+} as const
