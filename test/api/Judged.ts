@@ -1,0 +1,179 @@
+/** The judgement of requests as it is served, on a store and actors that only remember what they were asked. */
+import * as Authorization from "@svc/api/account/Authorization"
+import { Exchange, makeExchange } from "@svc/api/Exchange"
+import { CredentialLookup } from "@svc/cluster/account/CredentialLookup"
+import { Orgs } from "@svc/cluster/account/Orgs"
+import { EventQueries } from "@svc/cluster/events/EventQueries"
+import { IdempotencyRecords } from "@svc/cluster/idempotency/IdempotencyRecords"
+import { Identities } from "@svc/cluster/identity/Identities"
+import { IdentityQueries } from "@svc/cluster/identity/IdentityQueries"
+import { OrgLimits } from "@svc/cluster/limits/OrgLimits"
+import type { CredentialKind } from "@svc/domain/account/Account"
+import {
+  Authorization as CallerAuthorization,
+  type Caller,
+  type CallerInfo,
+  Realm,
+  RealmAuthorization,
+  Subject,
+  SubjectAuthorization,
+} from "@svc/domain/account/Authorization"
+import { byHeader } from "@svc/domain/account/By"
+import { toPublic } from "@svc/domain/Ids"
+import type { IdentityId, IdentityRef } from "@svc/domain/identity/IdentityRef"
+import { isProblem, NotFound, Unauthenticated } from "@svc/domain/problems/Problem"
+import { Context, Effect, Layer, Redacted, Result } from "effect"
+import { HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
+import { type HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
+
+export const uuid = (last: string) => `0199d3c0-5e0f-7c4e-9b1a-3f2d6c8e4a${last}`
+const identity = (name: string, last: string): IdentityRef => ({
+  id: uuid(last) as IdentityId,
+  handle: name,
+  canonical: name,
+  status: "ready",
+})
+const ada = identity("ada", "01")
+const bob = identity("bob", "02")
+export const known = new Map([ada, bob].map((one) => [one.canonical, one]))
+export const org = { id: uuid("ff"), email: "owner@example.org" } as CallerInfo["org"]
+const callerOf = (kind: CredentialKind): CallerInfo => ({
+  kind,
+  org,
+  credentialId: `id-of-${kind}`,
+  keyName: null,
+  identity: kind === "identity_key" ? ada : null,
+  session: null,
+})
+export const kinds = ["session", "admin_key", "identity_key"] as const
+
+export const eventIds = {
+  ada: toPublic("evt_", uuid("11")),
+  bob: toPublic("evt_", uuid("12")),
+  org: toPublic("evt_", uuid("13")),
+}
+export const handleOfEvent = new Map<string, string | null>([
+  [eventIds.ada, "ada"],
+  [eventIds.bob, "bob"],
+  [eventIds.org, null],
+])
+
+/** What was looked up and asked since a call began. */
+export class Seen extends Context.Service<
+  Seen,
+  { lookups: Array<string>; asked: Array<readonly [string, string | undefined]> }
+>()("test/Seen") {}
+
+const doubles = Layer.mergeAll(
+  Layer.effect(
+    CredentialLookup,
+    Effect.map(Seen, (seen) =>
+      CredentialLookup.of({
+        resolve: () => Effect.die("the middleware resolves a credential together with what the call names"),
+        resolveNaming: (credential, name) => {
+          const kind = kinds.find((one) => one === Redacted.value(credential))
+          seen.lookups.push(`credential and ${name}`)
+          return kind === undefined
+            ? Effect.fail(new Unauthenticated({ detail: "no" }))
+            : Effect.succeed({ caller: callerOf(kind), named: known.get(name) })
+        },
+      }),
+    ),
+  ),
+  Layer.mock(OrgLimits)({ take: (_, policy) => Effect.succeed({ policy, quota: 9, remaining: 8, resetSeconds: 7 }) }),
+  Layer.effect(
+    IdentityQueries,
+    Effect.map(Seen, (seen) =>
+      IdentityQueries.of({
+        find: (_: string, name: string) => {
+          seen.lookups.push(`identity ${name}`)
+          return Effect.succeed(known.get(name))
+        },
+      } as unknown as IdentityQueries["Service"]),
+    ),
+  ),
+  Layer.mock(EventQueries)({
+    read: (_, id) =>
+      handleOfEvent.has(id)
+        ? Effect.succeed({ handle: handleOfEvent.get(id) } as never)
+        : Effect.fail(new NotFound({ detail: "no" })),
+  }),
+  Layer.mock(IdempotencyRecords)({}),
+  Layer.effect(
+    Identities,
+    Effect.map(Seen, (seen) => ({
+      of: (name: string) =>
+        ({
+          Retry: (_: unknown, options: { headers: Record<string, string> }) =>
+            Effect.sync(() => void seen.asked.push([name, options.headers[byHeader]])),
+        }) as never,
+    })),
+  ),
+  Layer.effect(
+    Orgs,
+    Effect.map(Seen, (seen) => ({
+      of: (id: string) =>
+        ({
+          Delete: (_: unknown, options: { headers: Record<string, string> }) =>
+            Effect.sync(() => void seen.asked.push([id, options.headers[byHeader]])),
+        }) as never,
+    })),
+  ),
+)
+export const judgement = Authorization.layer.pipe(
+  Layer.provide(doubles),
+  Layer.provideMerge(Layer.sync(Seen, () => ({ lookups: [], asked: [] }))),
+)
+
+export interface Named {
+  readonly path?: Readonly<Record<string, string>>
+  readonly query?: Readonly<Record<string, string | Array<string>>>
+  readonly body?: string
+}
+
+const guards = [CallerAuthorization, SubjectAuthorization, RealmAuthorization] as const
+
+/** The code of the refusal, or the proofs that the handler got: `undefined` for none. */
+export const judged = Effect.fnUntraced(function* <A = unknown>(
+  endpoint: HttpApiEndpoint.Top,
+  credential: string,
+  { path = {}, query = {}, body }: Named,
+  handler: Effect.Effect<A, unknown, Caller | Subject | Realm> = Effect.map(
+    Effect.context<Caller | Subject | Realm>(),
+    (context) => {
+      const subject = Context.getOrUndefined(context as Context.Context<never>, Subject)
+      const realm = Context.getOrUndefined(context as Context.Context<never>, Realm)
+      return { subject: subject?.handle, realm: realm === undefined ? undefined : (realm.subject?.handle ?? null) } as A
+    },
+  ),
+) {
+  const seen = yield* Seen
+  seen.lookups.length = 0
+  seen.asked.length = 0
+  const tag = guards.find((one) => endpoint.middlewares.has(one))!
+  const guard = yield* tag as typeof SubjectAuthorization
+  let proofs: A | undefined
+  const run = guard.api_key(
+    Effect.map(handler as Effect.Effect<A, never, Caller | Subject>, (got) => {
+      proofs = got
+      return HttpServerResponse.empty()
+    }),
+    { credential: Redacted.make(credential), endpoint, group: HttpApiGroup.make("unused") as never },
+  )
+  const request = new Request("http://localhost/", {
+    method: endpoint.method,
+    ...(body === undefined || endpoint.method === "GET" ? {} : { body }),
+  })
+  const result = yield* Effect.result(
+    Effect.provideContext(
+      Effect.scoped(run),
+      Context.make(HttpServerRequest.HttpServerRequest, HttpServerRequest.fromWeb(request)).pipe(
+        Context.add(HttpServerRequest.ParsedSearchParams, query),
+        Context.add(HttpRouter.RouteContext, { params: path, route: undefined as never }),
+        Context.add(Exchange, makeExchange("req_1")),
+      ),
+    ),
+  )
+  if (Result.isSuccess(result)) return proofs
+  return isProblem(result.failure) ? result.failure.code : yield* Effect.die(result.failure)
+})

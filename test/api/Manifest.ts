@@ -1,0 +1,92 @@
+/** What is promised of each endpoint's policy, line by line, beside the endpoints themselves. */
+import { Api } from "@svc/domain/Api"
+import type { HttpApiEndpoint } from "effect/http-api"
+
+/** Who may call what, and where each endpoint names its Identity: a change here is a change of what is promised. */
+export const manifest = `
+health.report public
+sign_in.requestMagicLink public
+sign_in.consumeMagicLink public
+sign_in.registration public
+session.read any
+session.revoke session
+session.whoami any
+account.acceptTerms session
+account.remove session
+device_login.start public
+device_login.poll public
+device_confirmation.read admin
+device_confirmation.approve admin
+device_confirmation.deny admin
+exports.create any Body
+exports.list any realm
+exports.read any realm
+exports.archive any realm
+api_keys.list org
+api_keys.create org
+api_keys.read org
+api_keys.revoke org
+handles.check org
+identities.list org
+identities.create org
+identities.read any Path
+identities.remove org Path
+identities.retry org Path
+identities.secrets any Path
+identities.acknowledge any Path
+identities.rotate admin Path
+cards.read any Path
+cards.patch any Path
+profiles.read public
+messages.list any Path
+messages.read any Path
+messages.remove any Path
+messages.raw any Path
+messages.attachment any Path
+mail_settings.recipients any Path
+mail_settings.allow admin Path
+mail_settings.disallow admin Path
+mail_settings.disclosure any Path
+mail_settings.setDisclosure admin Path
+mail_settings.resetDisclosure admin Path
+mail_settings.status any Path
+mail_settings.switch any Path reserved
+webhooks.list any Path
+webhooks.create any Path
+webhooks.read any Path
+webhooks.patch any Path
+webhooks.remove any Path
+webhooks.test any Path
+webhooks.rotate any Path
+webhooks.deliveries any Path
+events.list org
+events.stream org
+events.streamOfIdentity any Path
+events.read org
+events.replay any Resource
+tunnels.read any Path
+tunnels.patch any Path reserved
+vault.list any Query
+vault.value any Query
+vault.put any Query
+vault.remove any Query
+vault.versions any Query
+vault.restore any Query
+public.hit public
+public.contact public
+public.clientMetadata public`
+
+export const endpoints = new Map<string, HttpApiEndpoint.Top>(
+  Object.entries(Api.groups).flatMap(([group, of]) =>
+    Object.entries<HttpApiEndpoint.Top>(of.endpoints).map(
+      ([name, endpoint]) => [`${group}.${name}`, endpoint] as const,
+    ),
+  ),
+)
+export const rows = manifest
+  .trim()
+  .split("\n")
+  .map((line) => {
+    const [id, scope, naming] = line.split(" ") as [string, string, string | undefined]
+    return { id, scope, naming, endpoint: endpoints.get(id)! }
+  })
