@@ -9,12 +9,14 @@ import { Effect } from "effect"
 import { HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import { commandId } from "../Exchange.ts"
+import * as Asking from "./Asking.ts"
 
 export const account = HttpApiBuilder.group(
   Api,
   "account",
   Effect.fn(function* (handlers) {
     const accounts = yield* Accounts
+    const askOrg = yield* Asking.ofOrg
 
     return handlers.handleAll({
       acceptTerms: Effect.fnUntraced(function* ({ payload }) {
@@ -22,7 +24,8 @@ export const account = HttpApiBuilder.group(
         return yield* accounts.terms(yield* accounts.acceptTerms(org, payload.version))
       }),
       remove: Effect.fnUntraced(function* ({ payload }) {
-        const { org, askOrg } = yield* Caller
+        const caller = yield* Caller
+        const { org } = caller
         if (payload?.confirm?.toLowerCase() !== org.email) {
           return yield* new ConfirmationMismatch({
             detail: "`confirm` is not the account's own email address.",
@@ -30,7 +33,7 @@ export const account = HttpApiBuilder.group(
           })
         }
         const { requested_at, identities } = yield* Effect.catchTag(
-          askOrg((actor, by) => actor.Delete(undefined, by)),
+          askOrg(caller, (actor, by) => actor.Delete(undefined, by)),
           "not_found",
           Effect.die,
         )
@@ -45,16 +48,17 @@ export const exportsGroup = HttpApiBuilder.group(
   "exports",
   Effect.fn(function* (handlers) {
     const exports = yield* Exports
+    const askOrg = yield* Asking.ofOrg
     /** What one could not have asked for one neither lists nor fetches. */
     const within = Effect.map(Realm, ({ orgId, subject }) => [orgId, subject?.id ?? null] as const)
 
     return handlers.handleAll({
       create: Effect.fnUntraced(function* () {
-        const { askOrg } = yield* Caller
+        const caller = yield* Caller
         const { orgId, subject } = yield* Realm
         const export_id = yield* commandId
         const about = { identity_id: subject?.id ?? null, handle: subject?.handle ?? null }
-        yield* askOrg((actor, by) => actor.Export({ export_id, ...about }, by))
+        yield* askOrg(caller, (actor, by) => actor.Export({ export_id, ...about }, by))
         return yield* exports.read(orgId, about.identity_id, toPublic("exp_", export_id))
       }),
       list: Effect.fnUntraced(function* () {

@@ -3,7 +3,6 @@ import { Caller } from "@svc/domain/account/Authorization"
 import { ApiKeys } from "@svc/cluster/account/ApiKeys"
 import { Effect } from "effect"
 import { HttpApiBuilder, HttpApiSchema } from "effect/http-api"
-import { byOf } from "./By.ts"
 
 export const layer = HttpApiBuilder.group(
   Api,
@@ -15,13 +14,13 @@ export const layer = HttpApiBuilder.group(
       list: () => Effect.flatMap(Caller, ({ org }) => Effect.map(keys.list(org.id), (api_keys) => ({ api_keys }))),
       create: Effect.fnUntraced(function* ({ payload }) {
         const caller = yield* Caller
-        const minted = yield* keys.create(caller.org.id, payload.name, yield* byOf(caller))
+        const minted = yield* keys.create(caller.org.id, payload.name, caller.by)
         return HttpApiSchema.withHeaders({ body: minted, headers: { location: `/api/keys/${minted.api_key.id}` } })
       }),
       read: ({ params }) => Effect.flatMap(Caller, ({ org }) => keys.read(org.id, params.id)),
       revoke: Effect.fnUntraced(function* ({ params }) {
         const caller = yield* Caller
-        yield* keys.revoke(caller.org.id, params.id, yield* byOf(caller))
+        yield* keys.revoke(caller.org.id, params.id, caller.by)
       }),
     })
   }),

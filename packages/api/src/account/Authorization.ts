@@ -20,9 +20,6 @@ import type { Policy as Budget } from "@svc/domain/account/OrgProtocol"
 import { CallPolicy, policyOf, ShowsSecret, Tagged } from "@svc/domain/account/Policy"
 import type { IdentityRef } from "@svc/domain/identity/IdentityRef"
 import { CredentialLookup } from "@svc/cluster/account/CredentialLookup"
-import { Orgs } from "@svc/cluster/account/Orgs"
-import { ask, onBehalfOf } from "@svc/cluster/actor/Ask"
-import { Identities } from "@svc/cluster/identity/Identities"
 import { OrgLimits } from "@svc/cluster/limits/OrgLimits"
 import { Context, Effect, Layer, Option, type Redacted, Result } from "effect"
 import { HttpRouter, HttpServerRequest, type HttpServerResponse } from "effect/http"
@@ -45,8 +42,6 @@ for (const { endpoints } of Object.values(Api.groups)) {
 const make = Effect.gen(function* () {
   const credentials = yield* CredentialLookup
   const limits = yield* OrgLimits
-  const identities = yield* Identities
-  const orgs = yield* Orgs
   const naming = yield* Naming.make
   const repeatable = yield* Idempotency.make
 
@@ -57,17 +52,13 @@ const make = Effect.gen(function* () {
 
   const callerOf = (caller: CallerInfo, requestId: string): CallerOfRequest => {
     const by = { kind: caller.kind, credentialId: caller.credentialId, requestId }
-    return {
-      ...caller,
-      by,
-      askOrg: (message, deadline) => ask(message(orgs.of(caller.org.id), onBehalfOf(by)), deadline),
-    }
+    return { ...caller, by }
   }
 
   const subjectOf = (identity: IdentityRef, { org, by }: CallerOfRequest): SubjectInfo => ({
     ...identity,
     orgId: org.id,
-    ask: (message, deadline) => ask(message(identities.of(identity.canonical), onBehalfOf(by)), deadline),
+    by,
   })
 
   /** Who calls, and the Identity it is about; fails with whatever refuses the call. */

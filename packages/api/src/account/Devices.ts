@@ -7,7 +7,6 @@ import { PublicLimits } from "@svc/cluster/limits/PublicLimits"
 import { Effect } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { limited } from "../limits/PublicLimit.ts"
-import { byOf } from "./By.ts"
 
 export const login = HttpApiBuilder.group(
   Api,
@@ -44,7 +43,7 @@ export const confirmation = HttpApiBuilder.group(
       read: ({ params }) => devices.view(params.userCode),
       approve: Effect.fnUntraced(function* ({ params }) {
         const caller = yield* Caller
-        yield* devices.approve(caller.org.id, params.userCode, yield* byOf(caller))
+        yield* devices.approve(caller.org.id, params.userCode, caller.by)
       }),
       deny: ({ params }) => devices.deny(params.userCode),
     })

@@ -4,11 +4,13 @@ import { ifMatch, tagOf } from "@svc/domain/Precondition"
 import { CardQueries } from "@svc/cluster/card/CardQueries"
 import { Effect } from "effect"
 import { HttpApiBuilder, HttpApiSchema } from "effect/http-api"
+import * as Asking from "../account/Asking.ts"
 
 export const layer = HttpApiBuilder.group(
   Api,
   "cards",
   Effect.fn(function* (handlers) {
+    const askIdentity = yield* Asking.ofIdentity
     const cards = yield* CardQueries
     const read = ({ id }: SubjectInfo) =>
       Effect.map(cards.read(id), ({ card, version }) =>
@@ -20,7 +22,7 @@ export const layer = HttpApiBuilder.group(
       patch: Effect.fnUntraced(function* ({ headers, payload }) {
         const subject = yield* Subject
         const if_version = ifMatch(headers["if-match"])
-        yield* subject.ask((actor, by) => actor.PatchCard({ org_id: subject.orgId, patch: payload, if_version }, by))
+        yield* askIdentity(subject, (actor, by) => actor.PatchCard({ org_id: subject.orgId, patch: payload, if_version }, by))
         return yield* read(subject)
       }),
     })

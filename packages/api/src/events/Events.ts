@@ -6,6 +6,7 @@ import { EventQueries } from "@svc/cluster/events/EventQueries"
 import { WebhookQueries } from "@svc/cluster/webhooks/WebhookQueries"
 import { Effect } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
+import * as Asking from "../account/Asking.ts"
 import { commandId } from "../Exchange.ts"
 import * as EventStreams from "./EventStreams.ts"
 
@@ -13,6 +14,7 @@ export const layer = HttpApiBuilder.group(
   Api,
   "events",
   Effect.fn(function* (handlers) {
+    const askIdentity = yield* Asking.ofIdentity
     const events = yield* EventQueries
     const webhooks = yield* WebhookQueries
     const streams = yield* EventStreams.make
@@ -36,7 +38,7 @@ export const layer = HttpApiBuilder.group(
           })
         }
         const delivery_id = yield* commandId
-        yield* subject.ask((actor, by) =>
+        yield* askIdentity(subject, (actor, by) =>
           actor.Replay({ org_id: subject.orgId, delivery_id, event_id, webhook_id }, by),
         )
         return { delivery: yield* webhooks.delivery(delivery_id) }

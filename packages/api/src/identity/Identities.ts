@@ -8,12 +8,14 @@ import { HandleRules } from "@svc/cluster/handles/HandleRules"
 import { IdentityQueries } from "@svc/cluster/identity/IdentityQueries"
 import { Effect } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
+import * as Asking from "../account/Asking.ts"
 import { commandId } from "../Exchange.ts"
 
 export const layer = HttpApiBuilder.group(
   Api,
   "identities",
   Effect.fn(function* (handlers) {
+    const askIdentity = yield* Asking.ofIdentity
     const actors = yield* Identities
     const identities = yield* IdentityQueries
     const handles = yield* HandleRules
@@ -41,24 +43,24 @@ export const layer = HttpApiBuilder.group(
         const subject = yield* Subject
         // A teardown may have ended by the time we look, so the view before it is what we answer then.
         const before = yield* view(subject)
-        yield* subject.ask((actor, by) => actor.Delete({ org_id: subject.orgId }, by))
+        yield* askIdentity(subject, (actor, by) => actor.Delete({ org_id: subject.orgId }, by))
         return yield* Effect.catchTag(view(subject), "not_found", () =>
           Effect.succeed({ ...before, status: "deleting" as const }),
         )
       }),
       retry: Effect.fnUntraced(function* () {
         const subject = yield* Subject
-        yield* subject.ask((actor, by) => actor.Retry({ org_id: subject.orgId }, by))
+        yield* askIdentity(subject, (actor, by) => actor.Retry({ org_id: subject.orgId }, by))
         return yield* view(subject)
       }),
       secrets: () => Effect.flatMap(Subject, (subject) => identities.secrets(subject.orgId, subject.canonical)),
       acknowledge: Effect.fnUntraced(function* () {
         const subject = yield* Subject
-        yield* subject.ask((actor, by) => actor.Acknowledge({ org_id: subject.orgId }, by))
+        yield* askIdentity(subject, (actor, by) => actor.Acknowledge({ org_id: subject.orgId }, by))
       }),
       rotate: Effect.fnUntraced(function* () {
         const subject = yield* Subject
-        yield* subject.ask((actor, by) => actor.RotateKey({ org_id: subject.orgId }, by))
+        yield* askIdentity(subject, (actor, by) => actor.RotateKey({ org_id: subject.orgId }, by))
       }),
     })
   }),

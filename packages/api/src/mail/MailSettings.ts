@@ -6,11 +6,13 @@ import { Conflict, NotFound } from "@svc/domain/problems/Problem"
 import { MailSettingsQueries } from "@svc/cluster/mail/MailSettingsQueries"
 import { Effect } from "effect"
 import { HttpApiBuilder, HttpApiSchema } from "effect/http-api"
+import * as Asking from "../account/Asking.ts"
 
 export const layer = HttpApiBuilder.group(
   Api,
   "mail_settings",
   Effect.fn(function* (handlers) {
+    const askIdentity = yield* Asking.ofIdentity
     const settings = yield* MailSettingsQueries
     const disclosure = (id: IdentityId) =>
       Effect.map(settings.disclosure(id), (found) =>
@@ -27,41 +29,46 @@ export const layer = HttpApiBuilder.group(
         return { allowed_recipients: yield* settings.recipients(id) }
       }),
       allow: Effect.fnUntraced(function* ({ payload }) {
-        const { id, orgId, ask } = yield* Subject
+        const subject = yield* Subject
+        const { id, orgId } = subject
         const address = payload.address.toLowerCase()
-        yield* ask((actor, by) => actor.AllowRecipient({ org_id: orgId, address }, by))
+        yield* askIdentity(subject, (actor, by) => actor.AllowRecipient({ org_id: orgId, address }, by))
         const found = yield* settings.recipient(id, address)
         return found ?? (yield* new NotFound({ detail: "The address was removed meanwhile." }))
       }),
       disallow: Effect.fnUntraced(function* ({ params }) {
-        const { id, orgId, ask } = yield* Subject
+        const subject = yield* Subject
+        const { id, orgId } = subject
         const address = params.address.toLowerCase()
         const present = yield* settings.recipient(id, address)
         if (present?.reason === "account_owner") {
           return yield* new Conflict({ detail: "The account's own verified address is always allowed." })
         }
-        yield* ask((actor, by) => actor.DisallowRecipient({ org_id: orgId, address }, by))
+        yield* askIdentity(subject, (actor, by) => actor.DisallowRecipient({ org_id: orgId, address }, by))
       }),
       disclosure: () => Effect.flatMap(Subject, ({ id }) => disclosure(id)),
       setDisclosure: Effect.fnUntraced(function* ({ headers, payload: { text } }) {
-        const { id, orgId, ask } = yield* Subject
+        const subject = yield* Subject
+        const { id, orgId } = subject
         const if_version = ifMatch(headers["if-match"])
-        yield* ask((actor, by) => actor.SetDisclosure({ org_id: orgId, text, if_version }, by))
+        yield* askIdentity(subject, (actor, by) => actor.SetDisclosure({ org_id: orgId, text, if_version }, by))
         return yield* disclosure(id)
       }),
       resetDisclosure: Effect.fnUntraced(function* () {
-        const { orgId, ask } = yield* Subject
+        const subject = yield* Subject
+        const { orgId } = subject
         yield* Effect.catchTag(
-          ask((actor, by) => actor.SetDisclosure({ org_id: orgId, text: null, if_version: null }, by)),
+          askIdentity(subject, (actor, by) => actor.SetDisclosure({ org_id: orgId, text: null, if_version: null }, by)),
           "precondition_failed",
           Effect.die,
         )
       }),
       status: () => Effect.flatMap(Subject, ({ id }) => status(id)),
       switch: Effect.fnUntraced(function* ({ headers, payload }) {
-        const { id, orgId, ask } = yield* Subject
+        const subject = yield* Subject
+        const { id, orgId } = subject
         const patch = { org_id: orgId, patch: payload, if_version: ifMatch(headers["if-match"]) }
-        yield* ask((actor, by) => actor.SwitchMail(patch, by))
+        yield* askIdentity(subject, (actor, by) => actor.SwitchMail(patch, by))
         return yield* status(id)
       }),
     })

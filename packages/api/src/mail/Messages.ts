@@ -8,6 +8,7 @@ import { MessageQueries } from "@svc/cluster/mail/MessageQueries"
 import { Effect } from "effect"
 import { HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
+import * as Asking from "../account/Asking.ts"
 
 /** `filename*` in UTF-8 (RFC 6266, RFC 8187); no name that a browser would read as a path or a header. */
 const disposition = (filename: string | null) =>
@@ -19,6 +20,7 @@ export const layer = HttpApiBuilder.group(
   Api,
   "messages",
   Effect.fn(function* (handlers) {
+    const askIdentity = yield* Asking.ofIdentity
     const messages = yield* MessageQueries
     const attachments = yield* AttachmentReader
 
@@ -37,8 +39,7 @@ export const layer = HttpApiBuilder.group(
         const left = Math.min(Math.ceil((deadline - Date.now()) / 1000), 60)
         const looked = messages.list(id, { ...filter, ...after })
         // The actor's word that something came, or our own look in case it came before the actor was asked.
-        yield* ask(
-          (actor, by) => actor.AwaitMessage({ org_id: orgId, seconds: left, after: newest ?? null }, by),
+        yield* askIdentity(subject, (actor, by) => actor.AwaitMessage({ org_id: orgId, seconds: left, after: newest ?? null }, by),
           `${left + 5} seconds`,
         )
         found = yield* looked
@@ -59,10 +60,11 @@ export const layer = HttpApiBuilder.group(
         return yield* messages.read(id, params.id)
       }),
       remove: Effect.fnUntraced(function* ({ params }) {
-        const { orgId, ask } = yield* Subject
+        const subject = yield* Subject
+        const { orgId } = subject
         const message_id = fromPublic("msg_", params.id)
         if (message_id === undefined) return yield* new NotFound({ detail: "There is no such message." })
-        yield* ask((actor, by) => actor.RemoveMessage({ org_id: orgId, message_id }, by))
+        yield* askIdentity(subject, (actor, by) => actor.RemoveMessage({ org_id: orgId, message_id }, by))
       }),
       raw: Effect.fnUntraced(function* ({ params }) {
         const { id } = yield* Subject

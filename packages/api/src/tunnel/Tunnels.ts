@@ -4,11 +4,13 @@ import { IdentityQueries } from "@svc/cluster/identity/IdentityQueries"
 import { TunnelQueries } from "@svc/cluster/tunnel/TunnelQueries"
 import { Effect } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
+import * as Asking from "../account/Asking.ts"
 
 export const layer = HttpApiBuilder.group(
   Api,
   "tunnels",
   Effect.fn(function* (handlers) {
+    const askIdentity = yield* Asking.ofIdentity
     const identities = yield* IdentityQueries
     const tunnels = yield* TunnelQueries
     const read = Effect.fnUntraced(function* ({ id, orgId, canonical }: SubjectInfo) {
@@ -20,7 +22,7 @@ export const layer = HttpApiBuilder.group(
       read: () => Effect.flatMap(Subject, read),
       patch: Effect.fnUntraced(function* ({ payload }) {
         const subject = yield* Subject
-        yield* subject.ask((actor, by) => actor.PatchTunnel({ org_id: subject.orgId, patch: payload }, by))
+        yield* askIdentity(subject, (actor, by) => actor.PatchTunnel({ org_id: subject.orgId, patch: payload }, by))
         return yield* read(subject)
       }),
     })

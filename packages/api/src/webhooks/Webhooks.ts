@@ -8,12 +8,14 @@ import { GuardedClient } from "@svc/cluster/net/GuardedClient"
 import { WebhookQueries } from "@svc/cluster/webhooks/WebhookQueries"
 import { Effect } from "effect"
 import { HttpApiBuilder, HttpApiSchema } from "effect/http-api"
+import * as Asking from "../account/Asking.ts"
 import { commandId } from "../Exchange.ts"
 
 export const layer = HttpApiBuilder.group(
   Api,
   "webhooks",
   Effect.fn(function* (handlers) {
+    const askIdentity = yield* Asking.ofIdentity
     const webhooks = yield* WebhookQueries
     const client = yield* GuardedClient
 
@@ -39,12 +41,13 @@ export const layer = HttpApiBuilder.group(
         return { webhooks: yield* webhooks.list((yield* Subject).id) }
       }),
       create: Effect.fnUntraced(function* ({ params, payload }) {
-        const { orgId, ask } = yield* Subject
+        const subject = yield* Subject
+        const { orgId } = subject
         yield* judgeTarget(payload.url)
         const webhook_id = yield* commandId
         const event_types = [...new Set(payload.event_types)]
         const description = payload.description ?? null
-        const made = yield* ask((actor, by) =>
+        const made = yield* askIdentity(subject, (actor, by) =>
           actor.RegisterWebhook({ org_id: orgId, webhook_id, url: payload.url, event_types, description }, by),
         )
         const id = toPublic("wh_", webhook_id)
@@ -65,32 +68,36 @@ export const layer = HttpApiBuilder.group(
         return yield* view((yield* Subject).id, yield* uuidOf(params.id))
       }),
       patch: Effect.fnUntraced(function* ({ params, headers, payload }) {
-        const { id, orgId, ask } = yield* Subject
+        const subject = yield* Subject
+        const { id, orgId } = subject
         const webhook_id = yield* uuidOf(params.id)
         if (payload.url !== undefined) yield* judgeTarget(payload.url)
         const if_version = ifMatch(headers["if-match"])
-        yield* ask((actor, by) => actor.PatchWebhook({ org_id: orgId, webhook_id, patch: payload, if_version }, by))
+        yield* askIdentity(subject, (actor, by) => actor.PatchWebhook({ org_id: orgId, webhook_id, patch: payload, if_version }, by))
         return yield* view(id, webhook_id)
       }),
       remove: Effect.fnUntraced(function* ({ params }) {
-        const { orgId, ask } = yield* Subject
+        const subject = yield* Subject
+        const { orgId } = subject
         const webhook_id = yield* uuidOf(params.id)
-        yield* ask((actor, by) => actor.RemoveWebhook({ org_id: orgId, webhook_id }, by))
+        yield* askIdentity(subject, (actor, by) => actor.RemoveWebhook({ org_id: orgId, webhook_id }, by))
       }),
       test: Effect.fnUntraced(function* ({ params }) {
-        const { orgId, ask } = yield* Subject
+        const subject = yield* Subject
+        const { orgId } = subject
         const webhook_id = yield* uuidOf(params.id)
         const delivery_id = yield* commandId
         // One id for the Event too, so that a repeat of the command makes neither twice.
-        yield* ask((actor, by) =>
+        yield* askIdentity(subject, (actor, by) =>
           actor.TestWebhook({ org_id: orgId, webhook_id, delivery_id, event_id: delivery_id }, by),
         )
         return { delivery: yield* webhooks.delivery(delivery_id) }
       }),
       rotate: Effect.fnUntraced(function* () {
-        const { orgId, ask } = yield* Subject
+        const subject = yield* Subject
+        const { orgId } = subject
         const secret_id = yield* commandId
-        return yield* ask((actor, by) => actor.RotateSecret({ org_id: orgId, secret_id }, by))
+        return yield* askIdentity(subject, (actor, by) => actor.RotateSecret({ org_id: orgId, secret_id }, by))
       }),
       deliveries: Effect.fnUntraced(function* ({ params, query }) {
         const { id } = yield* Subject

@@ -3,10 +3,21 @@
  * moved, and turns what the caller cannot act on (no owner, full mailbox, time-out) into `unavailable`.
  */
 import { type By, byHeader, encodeBy } from "@svc/domain/account/By"
-import type { Asked, OnBehalf } from "@svc/domain/actor/Asked"
+import type { Moved } from "@svc/domain/actor/Moved"
 import { Unavailable } from "@svc/domain/problems/Problem"
 import { type Duration, Effect, Schedule } from "effect"
+import type { ClusterError } from "effect/cluster"
 import { Timing } from "../Timing.ts"
+
+type Undelivered =
+  | Moved
+  | ClusterError.MailboxFull
+  | ClusterError.AlreadyProcessingMessage
+  | ClusterError.PersistenceError
+  | ClusterError.EntityNotAssignedToRunner
+
+/** What an ask can fail with. */
+export type Asked<E> = Exclude<E, Undelivered> | Unavailable
 
 const outOfReach = () =>
   new Unavailable({
@@ -39,4 +50,4 @@ const undelivered = [
 const isUndelivered = (error: unknown) => undelivered.some((tag) => hasTag(error, tag))
 
 /** The option of a client's call that says for whom it is made: `actor.Retry(payload, onBehalfOf(by))`. */
-export const onBehalfOf = (by: By): OnBehalf => ({ headers: { [byHeader]: encodeBy(by) } })
+export const onBehalfOf = (by: By) => ({ headers: { [byHeader]: encodeBy(by) } })

@@ -1,5 +1,5 @@
 /** The way to any Identity's actor, wherever in the cluster it is; the actor itself is loaded by runners only. */
-import { IdentityActor } from "@svc/domain/identity/IdentityProtocol"
+import { IdentityActor } from "@svc/domain/IdentityActor"
 import { Context, Effect, Layer } from "effect"
 
 type Client = Effect.Success<typeof IdentityActor.client>

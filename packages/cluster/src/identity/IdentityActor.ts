@@ -3,7 +3,7 @@
  * one at a time, each one commit; what outlives a call is rows, driven by the sources of {@link IdentityWork}. What it
  * does for each message stands in the folder of the message's capability.
  */
-import { IdentityActor } from "@svc/domain/identity/IdentityProtocol"
+import { IdentityActor } from "@svc/domain/IdentityActor"
 import { Effect, Schedule } from "effect"
 import { Entity } from "effect/cluster"
 import { Rpc } from "effect/rpc"

@@ -3,10 +3,8 @@
  * proofs that the endpoint's policy (`Policy.ts`) was judged, and only the middlewares here provide them. A handler that
  * acts on an Identity asks for one, so it does not compile on an endpoint whose policy resolves none.
  */
-import { Context, type Effect } from "effect"
+import { Context } from "effect"
 import { HttpApiMiddleware, HttpApiSecurity } from "effect/http-api"
-import type { Ask } from "../actor/Asked.ts"
-import type { IdentityActor } from "../identity/IdentityProtocol.ts"
 import type { IdentityRef } from "../identity/IdentityRef.ts"
 import {
   AccountDeleting,
@@ -25,7 +23,6 @@ import {
 } from "../problems/Problem.ts"
 import type { CredentialKind, Org } from "./Account.ts"
 import type { By } from "./By.ts"
-import type { OrgActor } from "./OrgProtocol.ts"
 
 /** The credential of a call, resolved; the Org is never named otherwise. */
 export interface CallerInfo {
@@ -39,17 +36,10 @@ export interface CallerInfo {
   readonly session: { readonly expiresAt: Date; readonly createdAt: Date } | null
 }
 
-/** The client of one actor, as `ask` hands it out. */
-type ClientOf<Actor extends { readonly client: Effect.Effect<(id: string) => unknown, unknown, unknown> }> = ReturnType<
-  Effect.Success<Actor["client"]>
->
-
 /** The caller of the request at hand. */
 export interface CallerOfRequest extends CallerInfo {
   /** Who caused what the request changes. */
   readonly by: By
-  /** Asks the Org's actor. */
-  readonly askOrg: Ask<ClientOf<typeof OrgActor>>
 }
 
 export class Caller extends Context.Service<Caller, CallerOfRequest>()("@svc/domain/account/Caller") {}
@@ -57,8 +47,8 @@ export class Caller extends Context.Service<Caller, CallerOfRequest>()("@svc/dom
 /** The Identity that a request names and its caller may act on. */
 export interface SubjectInfo extends IdentityRef {
   readonly orgId: string
-  /** Asks the Identity's actor; every message says who caused it. */
-  readonly ask: Ask<ClientOf<typeof IdentityActor>>
+  /** On whose behalf it is acted on. */
+  readonly by: By
 }
 
 export class Subject extends Context.Service<Subject, SubjectInfo>()("@svc/domain/account/Subject") {}

@@ -5,12 +5,12 @@
  */
 import { Effect, Option, Schema } from "effect"
 import { Uuid } from "../account/Account.ts"
-import { EventId } from "../PublicIds.ts"
+import { EventId } from "../IdSchemas.ts"
 import { Timestamp } from "../Timestamp.ts"
 import { identityEvents } from "./IdentityEvents.ts"
 import { orgEvents } from "./OrgEvents.ts"
 
-export { EventId } from "../PublicIds.ts"
+export { EventId } from "../IdSchemas.ts"
 
 /** The schema of each type's data. */
 export const eventData = { ...identityEvents, ...orgEvents } as const

@@ -7,7 +7,7 @@ import { CredentialKind } from "../account/Account.ts"
 import { StoredCard } from "../card/Card.ts"
 import { StepName } from "../identity/Identity.ts"
 import { Address, OriginVerdict } from "../mail/Message.ts"
-import { DeliveryId, EventId, MessageId, WebhookId } from "../PublicIds.ts"
+import { DeliveryId, EventId, MessageId, WebhookId } from "../IdSchemas.ts"
 import { Nothing } from "./Nothing.ts"
 
 const Instant = Schema.String.annotate({ format: "date-time" })

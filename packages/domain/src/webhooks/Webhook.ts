@@ -1,11 +1,11 @@
 /** Webhooks and their delivery log (decisions.md "Resources"). */
 import { Schema } from "effect"
 import { IdentityEventType } from "../events/Event.ts"
-import { DeliveryId, EventId, WebhookId } from "../PublicIds.ts"
+import { DeliveryId, EventId, WebhookId } from "../IdSchemas.ts"
 import { Text } from "../Text.ts"
 import { Timestamp } from "../Timestamp.ts"
 
-export { DeliveryId, WebhookId } from "../PublicIds.ts"
+export { DeliveryId, WebhookId } from "../IdSchemas.ts"
 
 /** Types of Events that concern an Identity, or `*` for all of them. */
 export const Subscription = Schema.NonEmptyArray(Schema.Union([IdentityEventType, Schema.Literal("*")])).check(

@@ -1,13 +1,13 @@
 /** The Identity actor's messages: the sum of what each capability asks of it. Its entity id is the canonical Handle. */
 import { ClusterSchema, Entity } from "effect/cluster"
 import { Rpc } from "effect/rpc"
-import { failures } from "../actor/Protocol.ts"
-import { CardMessages } from "../card/CardProtocol.ts"
-import { AwaitMessage, MailboxMessages } from "../mail/MailboxProtocol.ts"
-import { MailSettingsMessages } from "../mail/MailSettingsProtocol.ts"
-import { TunnelMessages } from "../tunnel/TunnelProtocol.ts"
-import { WebhookMessages } from "../webhooks/WebhookProtocol.ts"
-import { LifecycleMessages } from "./LifecycleProtocol.ts"
+import { failures } from "./actor/Protocol.ts"
+import { CardMessages } from "./card/CardProtocol.ts"
+import { AwaitMessage, MailboxMessages } from "./mail/MailboxProtocol.ts"
+import { MailSettingsMessages } from "./mail/MailSettingsProtocol.ts"
+import { TunnelMessages } from "./tunnel/TunnelProtocol.ts"
+import { WebhookMessages } from "./webhooks/WebhookProtocol.ts"
+import { LifecycleMessages } from "./identity/LifecycleProtocol.ts"
 
 /** Drives what is due between messages. Sent by the actor to itself and by `Overdue`; lasts while there is work. */
 export const Work = Rpc.make("Work", { error: failures() }).annotate(ClusterSchema.InterruptOnTermination, true)

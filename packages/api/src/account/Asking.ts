@@ -1,0 +1,31 @@
+/** The way from a judged request to an actor: whoever is asked is told who asks, and in which request. */
+import type { CallerOfRequest, SubjectInfo } from "@svc/domain/account/Authorization"
+import { Orgs } from "@svc/cluster/account/Orgs"
+import { ask, onBehalfOf } from "@svc/cluster/actor/Ask"
+import { Identities } from "@svc/cluster/identity/Identities"
+import { Effect } from "effect"
+
+type ClientOf<Actors extends { readonly of: (id: string) => unknown }> = ReturnType<Actors["of"]>
+type Options = ReturnType<typeof onBehalfOf>
+
+/** `askIdentity(subject, (actor, by) => actor.Retry(payload, by))`: only an Identity that was judged can be asked. */
+export const ofIdentity = Effect.map(
+  Effect.service(Identities),
+  (identities) =>
+    <A, E, R>(
+      subject: SubjectInfo,
+      message: (actor: ClientOf<Identities["Service"]>, by: Options) => Effect.Effect<A, E, R>,
+    ) =>
+      ask(message(identities.of(subject.canonical), onBehalfOf(subject.by))),
+)
+
+/** Asks the caller's own Org. */
+export const ofOrg = Effect.map(
+  Effect.service(Orgs),
+  (orgs) =>
+    <A, E, R>(
+      { org, by }: CallerOfRequest,
+      message: (actor: ClientOf<Orgs["Service"]>, by: Options) => Effect.Effect<A, E, R>,
+    ) =>
+      ask(message(orgs.of(org.id), onBehalfOf(by))),
+)
