@@ -237,6 +237,7 @@ export const connectTunnel = (options: TunnelOptions): Tunnel => {
 
   const pause = (millis: number) =>
     new Promise<void>((resolve) => {
+      if (over) return resolve()
       const timer = setTimeout(() => wake(), millis)
       const wake = () => {
         clearTimeout(timer)
