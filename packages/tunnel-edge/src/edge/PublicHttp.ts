@@ -5,6 +5,7 @@ import { couple } from "../protocol/Couple.ts"
 import { kind, reset } from "../protocol/Manifest.ts"
 import type { MuxStream } from "../protocol/Mux.ts"
 import type { Head } from "../protocol/RequestHead.ts"
+import { clientOf } from "./Connections.ts"
 import type { Client, Line, Rules } from "./Line.ts"
 import { PublicConnection } from "./PublicConnection.ts"
 import type { Route } from "./Route.ts"
@@ -22,8 +23,6 @@ export interface Front extends Rules {
 /** The name a TLS client asked for (SNI); undefined where it named none, or there is no TLS. */
 const serverName = (socket: Socket): string | undefined =>
   socket instanceof TLSSocket && typeof socket.servername === "string" ? socket.servername.toLowerCase() : undefined
-
-export const clientOf = (socket: Socket): string => socket.remoteAddress?.replace(/^::ffff:/, "") ?? "unknown"
 
 /** `begun`: what the socket brought already. */
 export const serve = (socket: Socket, proto: Client["proto"], front: Front, begun?: Buffer): void => {
