@@ -2,13 +2,14 @@
 import type { Socket } from "node:net"
 import { TLSSocket } from "node:tls"
 import { couple } from "../protocol/Couple.ts"
-import { kind, reset } from "../protocol/Manifest.ts"
+import { kind, type ResetCode } from "../protocol/Manifest.ts"
 import type { MuxStream } from "../protocol/Mux.ts"
 import type { Head } from "../protocol/RequestHead.ts"
 import { clientOf } from "./Connections.ts"
 import type { Client, Line, Rules } from "./Line.ts"
+import type { Passage } from "./Metering.ts"
 import { PublicConnection } from "./PublicConnection.ts"
-import type { Route } from "./Route.ts"
+import type { Route, StreamRoute } from "./Route.ts"
 
 export interface Front extends Rules {
   readonly route: (head: Head, client: string) => Promise<Route>
@@ -24,78 +25,128 @@ export interface Front extends Rules {
 const serverName = (socket: Socket): string | undefined =>
   socket instanceof TLSSocket && typeof socket.servername === "string" ? socket.servername.toLowerCase() : undefined
 
+/** Many are idle at a time: methods, where an object of closures would cost each connection a kilobyte. */
+class SocketLine implements Line {
+  readonly connection: PublicConnection
+  private readonly socket: Socket
+  private readonly client: Client
+  private readonly front: Front
+  private stream: MuxStream | undefined
+  private uncouple = () => {}
+  private timer: NodeJS.Timeout | undefined
+  readonly received = (chunk: Buffer): void => this.connection.received(chunk)
+
+  constructor(socket: Socket, client: Client, front: Front) {
+    this.socket = socket
+    this.client = client
+    this.front = front
+    this.connection = new PublicConnection(this, client, front)
+  }
+
+  route(head: Head): void {
+    this.settle(this.front.route(head, this.client.address))
+  }
+
+  reroute(head: Head): void {
+    this.uncouple()
+    this.settle(this.front.reroute(head, this.client.address))
+  }
+
+  private settle(route: Promise<Route>): void {
+    void route.then(
+      (found) => {
+        if (!this.socket.destroyed) this.connection.routed(found)
+      },
+      () => this.socket.destroy(),
+    )
+  }
+
+  open(route: StreamRoute, passage: Passage): boolean {
+    const { address, proto } = this.client
+    this.stream = route.open(kind.http, { peer: address, proto })
+    if (this.stream === undefined) return false
+    this.socket.off("data", this.received)
+    this.uncouple = couple(this.socket, this.stream, {
+      gate: passage,
+      outgoing: this.received,
+      incoming: (bytes) => this.connection.answers(bytes),
+      onEnd: () => this.connection.streamEnded(),
+      onReset: (code) => this.connection.streamReset(code),
+    })
+    return true
+  }
+
+  forward(bytes: Buffer): void {
+    if (this.stream?.write(bytes) === false) this.socket.pause()
+  }
+
+  finish(): void {
+    this.stream?.end()
+  }
+
+  reset(code: ResetCode): void {
+    this.stream?.reset(code)
+  }
+
+  pause(): void {
+    this.socket.pause()
+  }
+
+  resume(): void {
+    this.socket.resume()
+  }
+
+  discard(): void {
+    this.socket.removeAllListeners("data")
+    this.socket.resume()
+  }
+
+  end(bytes?: Buffer): void {
+    if (this.socket.destroyed) return
+    if (bytes === undefined) this.socket.end()
+    else this.socket.end(bytes)
+  }
+
+  destroy(): void {
+    this.socket.destroy()
+  }
+
+  abort(): void {
+    this.socket.resetAndDestroy()
+  }
+
+  deadline(millis: number | undefined): void {
+    clearTimeout(this.timer)
+    this.timer = millis === undefined ? undefined : setTimeout(() => this.connection.deadlinePassed(), millis).unref()
+  }
+
+  idle(millis: number): void {
+    this.socket.setTimeout(millis)
+  }
+
+  nextTurn(): void {
+    setImmediate(() => this.connection.turned())
+  }
+
+  upgraded(): void {
+    this.front.upgraded(this.socket)
+  }
+
+  handOver(head: Head, rest: Buffer): void {
+    this.socket.removeAllListeners()
+    this.front.link(head, this.socket, rest)
+  }
+}
+
 /** `begun`: what the socket brought already. */
 export const serve = (socket: Socket, proto: Client["proto"], front: Front, begun?: Buffer): void => {
   const client: Client = { address: clientOf(socket), proto, serverName: serverName(socket) }
-  let stream: MuxStream | undefined
-  let uncouple = () => {}
-  let timer: NodeJS.Timeout | undefined
-
-  const settle = (route: Promise<Route>) =>
-    void route.then(
-      (found) => {
-        if (!socket.destroyed) connection.routed(found)
-      },
-      () => socket.destroy(),
-    )
-  const received = (chunk: Buffer) => connection.received(chunk)
-  const deadlinePassed = () => connection.deadlinePassed()
-
-  const line: Line = {
-    route: (head) => settle(front.route(head, client.address)),
-    reroute: (head) => {
-      uncouple()
-      settle(front.reroute(head, client.address))
-    },
-    open: (route, passage) => {
-      stream = route.open(kind.http, { peer: client.address, proto })
-      if (stream === undefined) return false
-      socket.off("data", received)
-      uncouple = couple(socket, stream, {
-        gate: passage,
-        outgoing: received,
-        incoming: (bytes) => connection.answers(bytes),
-        onEnd: () => connection.streamEnded(),
-        onReset: (code) => connection.streamReset(code),
-      })
-      return true
-    },
-    forward: (bytes) => {
-      if (stream?.write(bytes) === false) socket.pause()
-    },
-    finish: () => stream?.end(),
-    reset: (code) => stream?.reset(code),
-    pause: () => void socket.pause(),
-    resume: () => void socket.resume(),
-    discard: () => {
-      socket.removeAllListeners("data")
-      socket.resume()
-    },
-    end: (bytes) => {
-      if (socket.destroyed) return
-      if (bytes === undefined) socket.end()
-      else socket.end(bytes)
-    },
-    destroy: () => void socket.destroy(),
-    abort: () => void socket.resetAndDestroy(),
-    deadline: (millis) => {
-      clearTimeout(timer)
-      timer = millis === undefined ? undefined : setTimeout(deadlinePassed, millis).unref()
-    },
-    idle: (millis) => void socket.setTimeout(millis),
-    nextTurn: () => void setImmediate(() => connection.turned()),
-    upgraded: () => front.upgraded(socket),
-    handOver: (head, rest) => {
-      socket.removeAllListeners()
-      front.link(head, socket, rest)
-    },
-  }
-  const connection = new PublicConnection(line, client, front)
-
+  const { connection, received } = new SocketLine(socket, client, front)
   socket.on("data", received)
   socket.on("end", () => connection.ended())
   socket.on("timeout", () => connection.idled())
-  socket.on("error", () => stream?.reset(reset.cancel))
+  // It closes next, of which the stream hears by their coupling.
+  socket.on("error", () => {})
   socket.on("close", () => connection.closed())
   socket.setNoDelay(true)
   if (begun !== undefined) received(begun)
