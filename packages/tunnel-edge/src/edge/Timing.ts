@@ -10,7 +10,7 @@ export const Timing = {
   firstBytesMillis: 30_000,
   /** From there to the first whole head, so that a head which drips holds a socket for a minute at most. */
   headMillis: 30_000,
-  /** From the opening of the stream to the first byte of the agent's answer; the agent itself gives up later. */
+  /** From the opening of the stream to the first byte of the agent's answer. */
   firstByteMillis: 60_000,
   /** Once it has begun to be answered: nothing either way for this long. Longer than the first byte may take, or a second request would have less time than the first. */
   idleMillis: 120_000,
@@ -27,7 +27,7 @@ export const Timing = {
 
   // --- Links
 
-  /** How often credentials of links are judged again: a revocation reaches them within a second (traps 23). */
+  /** How often credentials of links are judged again: a revocation reaches them within a second. */
   judgeEvery: "1 second",
   /** A connection that was refused a link has this long to read why. */
   refusedMillis: 2_000,
