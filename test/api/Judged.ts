@@ -20,7 +20,7 @@ import {
 } from "@svc/domain/account/Authorization"
 import { byHeader } from "@svc/domain/account/By"
 import { toPublic } from "@svc/domain/Ids"
-import type { IdentityId, IdentityRef } from "@svc/domain/identity/IdentityRef"
+import type { IdentityId, IdentityRef } from "@svc/domain/IdentityRef"
 import { isProblem, NotFound, Unauthenticated } from "@svc/domain/problems/Problem"
 import { Context, Effect, Layer, Redacted, Result } from "effect"
 import { HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"

@@ -145,9 +145,11 @@ layer(judgement)("the policy of", (it) => {
           kind,
           { path: { handle: "ada" } },
           Effect.gen(function* () {
-            const { ask, orgId } = yield* Subject
-            yield* ask((actor, by) => actor.Retry({ org_id: orgId }, by))
-            yield* (yield* Caller).askOrg((actor, by) => actor.Delete(undefined, by))
+            const subject = yield* Subject
+            const askIdentity = yield* Asking.ofIdentity
+            const askOrg = yield* Asking.ofOrg
+            yield* askIdentity(subject, (actor, by) => actor.Retry({ org_id: subject.orgId }, by))
+            yield* askOrg(yield* Caller, (actor, by) => actor.Delete(undefined, by))
           }),
         )
         expect(seen.asked.map(([to, by]) => [to, decodeBy(by)])).toEqual(

@@ -4,6 +4,7 @@ import * as Cluster from "./Cluster.ts"
 import * as Mail from "./Mail.ts"
 import * as Surface from "./Surface.ts"
 import * as Tunnel from "./Tunnel.ts"
+import * as TunnelPeers from "./TunnelPeers.ts"
 import * as Webhooks from "./Webhooks.ts"
 
 await run({
@@ -27,6 +28,6 @@ await run({
   "kill-edge": Tunnel.killEdge,
   "drain-edge": Tunnel.drainEdge,
   "freeze-edge": Tunnel.freezeEdge,
-  "stalled-readers": Tunnel.stalledReaders,
-  "hostile-tunnel": Tunnel.hostileTunnel,
+  "stalled-readers": TunnelPeers.stalledReaders,
+  "hostile-tunnel": TunnelPeers.hostileTunnel,
 })

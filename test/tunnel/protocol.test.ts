@@ -191,7 +191,7 @@ describe("the mux", () => {
         protocol: 9,
         internal: 10,
       },
-      timing: { pingMillis: 15000, silenceMillis: 30000, stalledMillis: 20000 },
+      timing: { pingMillis: 15000, silenceMillis: 30000, stalledMillis: 20000, drainMillis: 180000 },
       upgradeToken: "idt/1",
       version: 1,
       webSocketProtocol: "idt.1",

@@ -1,9 +1,9 @@
 import { createHash, randomBytes } from "node:crypto"
 import { createServer as createHttpServer, type RequestListener, type Server } from "node:http"
 import { connect, createServer, type Socket } from "node:net"
-import { connectTunnel, type Tunnel, TunnelRefused } from "@svc/tunnel-edge/agent/Agent"
+import { connectTunnel, type Tunnel } from "@svc/tunnel-edge/agent/Agent"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { call, makeIdentity, signUp } from "../harness/Client.ts"
+import { makeIdentity, signUp } from "../harness/Client.ts"
 import * as Public from "../harness/Public.ts"
 import { hostOf } from "../harness/Public.ts"
 import { eventually, startService, type TestService } from "../harness/Service.ts"
@@ -306,112 +306,5 @@ describe("what the edge refuses", () => {
     expect(await raw(`${post}-5\r\nhello\r\n0\r\n\r\n`)).not.toMatch(/HTTP\/1\.1 200/)
     const moved = await raw(`GET /one HTTP/1.1\r\n${host()}\r\nGET / HTTP/1.1\r\nHost: other.tunnel.localhost\r\n\r\n`)
     expect(moved).not.toContain("hello GET / ")
-  })
-})
-
-describe("the link", () => {
-  const connected = async (handle: string) =>
-    (await call(service.base, "GET", `/api/identities/${handle}`, { token: session })).body.tunnel.connected
-  const eventsOf = async (handle: string) =>
-    (await call(service.base, "GET", `/api/events?handle=${handle}`, { token: session })).body.events.map(
-      ({ type }: any) => type,
-    )
-
-  it("shows on the Identity and in its Events", async () => {
-    const eve = await makeIdentity(service.base, session)
-    expect(await connected(eve.handle)).toBe(false)
-    const own = open(eve.secrets.identity_key, { handler: (_: unknown, outgoing: any) => outgoing.end("in process") })
-    const address = await own.ready
-    expect(address).toMatchObject({
-      hostname: hostOf(eve.handle),
-      url: eve.identity.tunnel.url,
-      tcp_port: eve.identity.tunnel.port,
-    })
-    await eventually(
-      () => connected(eve.handle),
-      (is) => is,
-    )
-    expect((await ask(eve.handle, "/")).body).toBe("in process")
-    const report = () => call(service.base, "GET", `/api/identities/${eve.handle}/tunnel`, { token: session })
-    expect((await report()).body).toMatchObject({
-      ...eve.identity.tunnel,
-      connected: true,
-      links: [{ client: "test" }],
-    })
-    await own.close()
-    await eventually(
-      () => connected(eve.handle),
-      (is) => !is,
-    )
-    const { body } = await eventually(report, ({ body }) => body.usage.requests === 1)
-    expect(body).toMatchObject({ connected: false, links: [] })
-    expect(body.usage.bytes_in).toBeGreaterThan(50)
-    expect(body.usage.bytes_out).toBeGreaterThan(50)
-    expect(await eventsOf(eve.handle)).toEqual(["tunnel.disconnected", "tunnel.connected", "identity.ready"])
-  })
-
-  it("outlasts the loss of what the store knew of it", async () => {
-    const { handle, secrets } = await makeIdentity(service.base, session)
-    const own = open(secrets.identity_key, {
-      links: 1,
-      handler: (_: unknown, outgoing: any) => outgoing.end("still here"),
-    })
-    await own.ready
-    await eventually(
-      () => connected(handle),
-      (is) => is,
-    )
-    // As after a crash of PostgreSQL, which empties unlogged tables.
-    const gone = await service.query(
-      (sql) => sql`
-        with gone as (delete from tunnel_link l using identity i where i.id = l.identity_id and i.handle = ${handle} returning l.canonical)
-        select pg_notify('svc_tunnel', canonical) from gone`,
-    )
-    expect(gone).toHaveLength(1)
-    await eventually(
-      async () => (await call(service.base, "GET", `/api/identities/${handle}/tunnel`, { token: session })).body.links,
-      (links) => links.length === 1,
-    )
-    expect((await ask(handle, "/")).body).toBe("still here")
-    await own.close()
-  })
-
-  it("is refused to who may not hold it", async () => {
-    const refusal = async (key: string, handle?: string) => {
-      const refused = open(key, { port: 1, ...(handle === undefined ? {} : { handle }) })
-      const error = await refused.ready.catch((one: unknown) => one)
-      await refused.ended
-      return error instanceof TunnelRefused ? [error.status, error.code] : error
-    }
-    const other = await makeIdentity(service.base, session)
-    const stranger = (await signUp(service.base)).session
-    expect(await refusal("svc_id_nonsense")).toEqual([401, "unauthenticated"])
-    expect(await refusal(other.secrets.identity_key, ada.handle)).toEqual([403, "foreign_identity"])
-    expect(await refusal(stranger, ada.handle)).toEqual([404, "not_found"])
-    expect(await refusal(session, "nobody-here")).toEqual([404, "not_found"])
-  })
-
-  it("goes to the newer process of an agent", async () => {
-    const eve = await makeIdentity(service.base, session)
-    const answering = (text: string) => ({ handler: (_: unknown, outgoing: any) => outgoing.end(text) })
-    const first = open(eve.secrets.identity_key, answering("first"))
-    await first.ready
-    expect((await ask(eve.handle, "/")).body).toBe("first")
-    const second = open(session, { handle: eve.handle, ...answering("second") })
-    await second.ready
-    await first.ended
-    expect((await ask(eve.handle, "/")).body).toBe("second")
-    await second.close()
-  })
-
-  it("ends within seconds of its credential", async () => {
-    const eve = await makeIdentity(service.base, session)
-    const own = open(eve.secrets.identity_key, { port: originPort })
-    await own.ready
-    await call(service.base, "DELETE", `/api/keys/${eve.secrets.api_key.id}`, { token: session })
-    const start = Date.now()
-    await own.ended
-    expect(Date.now() - start).toBeLessThan(3_000)
-    expect((await ask(eve.handle, "/")).status).toBe(503)
   })
 })

@@ -1,6 +1,8 @@
-/** The public forms of ids as schemas, one per prefix; {@link module:Ids} translates them. */
+/** Ids as schemas: uuids, and the public forms of them, one per prefix ({@link module:Ids} translates them). */
 import { Schema } from "effect"
 import type { Prefix } from "./Ids.ts"
+
+export const Uuid = Schema.String.check(Schema.isUUID())
 
 /** With the flag `u`, so that the pattern also stands in the document. */
 const publicId = (prefix: Prefix, expected: string) =>

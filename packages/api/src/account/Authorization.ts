@@ -18,7 +18,7 @@ import {
 import { judge, judgeBody, looksAtBody, type Named } from "@svc/domain/account/Judgement"
 import type { Policy as Budget } from "@svc/domain/account/OrgProtocol"
 import { CallPolicy, policyOf, ShowsSecret, Tagged } from "@svc/domain/account/Policy"
-import type { IdentityRef } from "@svc/domain/identity/IdentityRef"
+import type { IdentityRef } from "@svc/domain/IdentityRef"
 import { CredentialLookup } from "@svc/cluster/account/CredentialLookup"
 import { OrgLimits } from "@svc/cluster/limits/OrgLimits"
 import { Context, Effect, Layer, Option, type Redacted, Result } from "effect"

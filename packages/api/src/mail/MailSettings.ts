@@ -1,6 +1,6 @@
 import { Api } from "@svc/domain/Api"
 import { Subject } from "@svc/domain/account/Authorization"
-import type { IdentityId } from "@svc/domain/identity/IdentityRef"
+import type { IdentityId } from "@svc/domain/IdentityRef"
 import { ifMatch, tagOf } from "@svc/domain/Precondition"
 import { Conflict, NotFound } from "@svc/domain/problems/Problem"
 import { MailSettingsQueries } from "@svc/cluster/mail/MailSettingsQueries"

@@ -5,8 +5,8 @@ import { Accounts } from "@svc/cluster/account/Accounts"
 import { Devices } from "@svc/cluster/account/Devices"
 import { Effect, Schema } from "effect"
 import { HttpRouter, HttpServerRequest } from "effect/http"
-import { byOf } from "../account/By.ts"
 import * as MagicLinks from "../account/MagicLinks.ts"
+import { RequestId } from "../RequestId.ts"
 import { escape, page } from "./Page.ts"
 import { fromOurPages, signedIn } from "./SessionCookie.ts"
 
@@ -70,7 +70,11 @@ export const layer = HttpRouter.use((router) =>
         if (caller === undefined || !(yield* fromOurPages)) return say(signInForm, 403)
         const { user_code, decision } = yield* HttpServerRequest.schemaBodyUrlParams(Decision)
         yield* decision === "approve"
-          ? devices.approve(caller.org.id, user_code, yield* byOf(caller))
+          ? devices.approve(caller.org.id, user_code, {
+              kind: caller.kind,
+              credentialId: caller.credentialId,
+              requestId: yield* RequestId,
+            })
           : devices.deny(user_code)
         return decision === "approve"
           ? say("<h1>Approved</h1><p>The terminal has its key in a moment. You can close this page.</p>")

@@ -1,6 +1,6 @@
 import { Api } from "@svc/domain/Api"
 import { Subject } from "@svc/domain/account/Authorization"
-import type { IdentityId } from "@svc/domain/identity/IdentityRef"
+import type { IdentityId } from "@svc/domain/IdentityRef"
 import { fromPublic, toPublic } from "@svc/domain/Ids"
 import { ifMatch, tagOf } from "@svc/domain/Precondition"
 import { NotFound, WebhookTargetRefused } from "@svc/domain/problems/Problem"

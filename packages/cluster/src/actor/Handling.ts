@@ -5,7 +5,7 @@
 import { type By, byHeader, decodeBy } from "@svc/domain/account/By"
 import type { Moved } from "@svc/domain/actor/Moved"
 import { IdentityNotReady, NotFound, type Unavailable } from "@svc/domain/problems/Problem"
-import type { IdentityStatus } from "@svc/domain/identity/Identity"
+import type { IdentityStatus } from "@svc/domain/IdentityRef"
 import { Effect } from "effect"
 import type { SqlError } from "effect/sql"
 import type { Ownership } from "./Ownership.ts"

@@ -1,7 +1,7 @@
 /** The A2A Card and the public profile as callers read them: a change shows with its commit. */
 import { type AddressBook, Addresses, cardUrl, email, profileUrl } from "@svc/domain/Addresses"
 import { a2aDocument, type Card, fieldsOf, type Profile, StoredCard } from "@svc/domain/card/Card"
-import type { IdentityId } from "@svc/domain/identity/IdentityRef"
+import type { IdentityId } from "@svc/domain/IdentityRef"
 import { NotFound } from "@svc/domain/problems/Problem"
 import { Context, Effect, Layer, Schema } from "effect"
 import { orUnavailable, Reads } from "../store/Database.ts"

@@ -8,8 +8,8 @@ import {
   tunnelHostname,
   tunnelUrl,
 } from "@svc/domain/Addresses"
-import type { Identity, IdentityStatus, Saga, ShowOnceSecrets } from "@svc/domain/identity/Identity"
-import type { IdentityId, IdentityRef } from "@svc/domain/identity/IdentityRef"
+import type { Identity, Saga, ShowOnceSecrets } from "@svc/domain/identity/Identity"
+import type { IdentityId, IdentityRef, IdentityStatus } from "@svc/domain/IdentityRef"
 import { NotFound } from "@svc/domain/problems/Problem"
 import { Clock, Context, Effect, Layer } from "effect"
 import { identityKeyPlace, imapPasswordPlace } from "../credentials/ShowOnce.ts"

@@ -1,5 +1,5 @@
 /** Allowed Recipients, the AI disclosure and the mail status as callers read them. */
-import type { IdentityId } from "@svc/domain/identity/IdentityRef"
+import type { IdentityId } from "@svc/domain/IdentityRef"
 import {
   type AiDisclosure,
   type AllowedRecipient,

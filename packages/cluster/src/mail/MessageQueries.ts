@@ -1,5 +1,5 @@
 /** A Mailbox as callers read it: newest first, and one message whole. */
-import type { IdentityId } from "@svc/domain/identity/IdentityRef"
+import type { IdentityId } from "@svc/domain/IdentityRef"
 import { fromPublic, toPublic } from "@svc/domain/Ids"
 import { Header, type Message, type MessageSummary, StoredSummary } from "@svc/domain/mail/Message"
 import { NotFound } from "@svc/domain/problems/Problem"

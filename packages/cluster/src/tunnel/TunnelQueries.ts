@@ -1,5 +1,5 @@
 /** Tunnels as they are read: by their owner, and by an edge that looks for the way of a request. */
-import type { IdentityId } from "@svc/domain/identity/IdentityRef"
+import type { IdentityId } from "@svc/domain/IdentityRef"
 import { NotFound } from "@svc/domain/problems/Problem"
 import { defaultSettings, TunnelSettings } from "@svc/domain/tunnel/Tunnel"
 import { Context, Effect, Layer, Schema } from "effect"

@@ -3,7 +3,7 @@
  * operation is one statement, and tenancy is in every one of them.
  */
 import { makeUuidV7 } from "@svc/domain/Ids"
-import type { IdentityId } from "@svc/domain/identity/IdentityRef"
+import type { IdentityId } from "@svc/domain/IdentityRef"
 import type { IfVersion } from "@svc/domain/Precondition"
 import {
   AccountDeleting,

@@ -6,7 +6,7 @@
  */
 import { toPublic as publicId } from "@svc/domain/Ids"
 import { attemptsInAll, nextAttemptAt } from "@svc/domain/webhooks/RetrySchedule"
-import { Attempt } from "@svc/domain/webhooks/Webhook"
+import { Attempt } from "@svc/domain/deliveries/Delivery"
 import { Context, Effect, Layer, Schema } from "effect"
 import { system } from "@svc/domain/account/By"
 import type { Statement } from "effect/sql"

@@ -1,8 +1,9 @@
 /** Webhooks and their delivery logs as callers read them. */
-import type { IdentityId } from "@svc/domain/identity/IdentityRef"
+import type { IdentityId } from "@svc/domain/IdentityRef"
 import { toPublic } from "@svc/domain/Ids"
-import { Attempt, type Delivery, type DeliveryStatus, type Webhook } from "@svc/domain/webhooks/Webhook"
+import { Attempt, type Delivery, type DeliveryStatus } from "@svc/domain/deliveries/Delivery"
 import { NotFound } from "@svc/domain/problems/Problem"
+import type { Webhook } from "@svc/domain/webhooks/Webhook"
 import { Context, Effect, Layer, Schema } from "effect"
 import { orUnavailable, Reads } from "../store/Database.ts"
 

@@ -1,13 +1,12 @@
 /** Org, Session, Terms status, Caller and API key views (interface.md "Resources and their fields"). */
 import { Schema } from "effect"
+import { Uuid } from "../IdSchemas.ts"
 import { Text } from "../Text.ts"
 import { Timestamp } from "../Timestamp.ts"
 
 export const languages = ["en", "de", "fr"] as const
 export const Language = Schema.Literals(languages)
 export type Language = typeof Language.Type
-
-export const Uuid = Schema.String.check(Schema.isUUID())
 
 /** One addr-spec as people type it; comparison is by the lower-cased form. At most 254 octets (RFC 5321 section 4.5.3.1). */
 export const EmailAddress = Schema.String.check(

@@ -1,6 +1,7 @@
 /** "Account and authentication" and "API keys" of interface.md, as far as sign-up, sign-in and Admin Keys go. */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
+import { Uuid } from "../IdSchemas.ts"
 import {
   InviteRequired,
   MagicLinkInvalid,
@@ -9,17 +10,7 @@ import {
   TosNotAccepted,
   Unavailable,
 } from "../problems/Problem.ts"
-import {
-  ApiKey,
-  CallerView,
-  MagicLinkAnswer,
-  MagicLinkRequest,
-  Org,
-  Registration,
-  Session,
-  TermsStatus,
-  Uuid,
-} from "./Account.ts"
+import { ApiKey, CallerView, MagicLinkAnswer, MagicLinkRequest, Org, Registration, Session, TermsStatus } from "./Account.ts"
 import { Line, Text } from "../Text.ts"
 import { callers, open, ShowsSecret, Tagged } from "./Policy.ts"
 

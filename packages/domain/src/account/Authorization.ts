@@ -5,7 +5,7 @@
  */
 import { Context } from "effect"
 import { HttpApiMiddleware, HttpApiSecurity } from "effect/http-api"
-import type { IdentityRef } from "../identity/IdentityRef.ts"
+import type { IdentityRef } from "../IdentityRef.ts"
 import {
   AccountDeleting,
   AdminRequired,

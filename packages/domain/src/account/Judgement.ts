@@ -4,7 +4,7 @@
  * key, several Identities) is judged here and nowhere else.
  */
 import { Result } from "effect"
-import type { IdentityRef } from "../identity/IdentityRef.ts"
+import type { IdentityRef } from "../IdentityRef.ts"
 import { AdminRequired, ForeignIdentity, NotFound, OrgScopeRequired, SessionRequired } from "../problems/Problem.ts"
 import type { CallerInfo } from "./Authorization.ts"
 import type { EndpointPolicy, Resource } from "./Policy.ts"

@@ -6,8 +6,8 @@ import { Schema } from "effect"
 import { ClusterSchema, Entity } from "effect/cluster"
 import { Rpc, RpcGroup } from "effect/rpc"
 import { failures } from "../actor/Protocol.ts"
+import { Uuid } from "../IdSchemas.ts"
 import { NotFound } from "../problems/Problem.ts"
-import { Uuid } from "./Account.ts"
 
 /** A policy of calls per minute; the actor knows its quota. */
 export const Policy = Schema.Literals(["calls", "identity_create", "handle_check"])

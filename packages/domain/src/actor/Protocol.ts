@@ -4,7 +4,7 @@
  * a message delivered twice is done once (at-least-once delivery). Who asked travels beside the payload (`account/By`).
  */
 import { Schema } from "effect"
-import { Uuid } from "../account/Account.ts"
+import { Uuid } from "../IdSchemas.ts"
 import { Unavailable } from "../problems/Problem.ts"
 import { Moved } from "./Moved.ts"
 

@@ -4,8 +4,7 @@
  * shows and the payloads of deliveries are made of them.
  */
 import { Effect, Option, Schema } from "effect"
-import { Uuid } from "../account/Account.ts"
-import { EventId } from "../IdSchemas.ts"
+import { Uuid, EventId } from "../IdSchemas.ts"
 import { Timestamp } from "../Timestamp.ts"
 import { identityEvents } from "./IdentityEvents.ts"
 import { orgEvents } from "./OrgEvents.ts"

@@ -7,7 +7,8 @@ import { Tool } from "../mcp/Tool.ts"
 import { Limit } from "../Paging.ts"
 import { Text } from "../Text.ts"
 import { Conflict, InvalidCursor, NotFound, Unavailable, WebhookMismatch } from "../problems/Problem.ts"
-import { Delivery, WebhookId } from "../webhooks/Webhook.ts"
+import { WebhookId } from "../IdSchemas.ts"
+import { Delivery } from "../deliveries/Delivery.ts"
 import { Event, EventId, EventType } from "./Event.ts"
 
 /** The last Event the client has; the stream goes on behind it. */

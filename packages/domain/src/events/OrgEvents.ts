@@ -3,7 +3,7 @@
  * delivery route. Like all data of Events it is JSON as stored, so a schema here transforms nothing.
  */
 import { Schema } from "effect"
-import { Uuid } from "../account/Account.ts"
+import { Uuid } from "../IdSchemas.ts"
 import { Nothing } from "./Nothing.ts"
 
 /** The key that was minted or revoked; `name` is the Handle for an Identity Key. */

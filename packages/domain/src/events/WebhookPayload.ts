@@ -1,7 +1,6 @@
 /** What a delivery's body is, by the type of its Event (decisions.md "Events"). */
 import { Schema } from "effect"
-import { Uuid } from "../account/Account.ts"
-import { EventId, RequestId } from "../IdSchemas.ts"
+import { Uuid, EventId, RequestId } from "../IdSchemas.ts"
 import { Timestamp } from "../Timestamp.ts"
 import { type DataOf, dataSchemas, type IdentityEventType, identityEventTypes, nameOf, testEventType } from "./Event.ts"
 import { Nothing } from "./Nothing.ts"

@@ -1,10 +1,9 @@
 /** The Identity as callers see it, its sagas as checklists (interface.md "Identity", decisions.md "Resources"). */
 import { Schema } from "effect"
-import { ApiKey, Uuid } from "../account/Account.ts"
+import { ApiKey } from "../account/Account.ts"
+import { IdentityStatus } from "../IdentityRef.ts"
+import { Uuid } from "../IdSchemas.ts"
 import { Timestamp } from "../Timestamp.ts"
-
-export const IdentityStatus = Schema.Literals(["provisioning", "ready", "failed", "deleting"])
-export type IdentityStatus = typeof IdentityStatus.Type
 
 export const SagaKind = Schema.Literals(["provisioning", "teardown"])
 export type SagaKind = typeof SagaKind.Type

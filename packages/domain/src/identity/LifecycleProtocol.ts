@@ -1,8 +1,8 @@
 /** From an Identity's creation to its end, and the credentials it is born with. */
 import { Schema } from "effect"
 import { Rpc, RpcGroup } from "effect/rpc"
-import { Uuid } from "../account/Account.ts"
 import { failures, tenant } from "../actor/Protocol.ts"
+import { Uuid } from "../IdSchemas.ts"
 import {
   AccountDeleting,
   HandleTaken,

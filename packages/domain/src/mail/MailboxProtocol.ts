@@ -1,8 +1,8 @@
 import { Schema } from "effect"
 import { ClusterSchema } from "effect/cluster"
 import { Rpc, RpcGroup } from "effect/rpc"
-import { Uuid } from "../account/Account.ts"
 import { failures, tenant } from "../actor/Protocol.ts"
+import { Uuid } from "../IdSchemas.ts"
 import { NotFound } from "../problems/Problem.ts"
 import { Address, Attachment, Header, OriginVerdict } from "./Message.ts"
 

@@ -1,11 +1,9 @@
-/** Webhooks and their delivery log (decisions.md "Resources"). */
+/** Webhooks (decisions.md "Resources"). */
 import { Schema } from "effect"
 import { IdentityEventType } from "../events/Event.ts"
-import { DeliveryId, EventId, WebhookId } from "../IdSchemas.ts"
+import { WebhookId } from "../IdSchemas.ts"
 import { Text } from "../Text.ts"
 import { Timestamp } from "../Timestamp.ts"
-
-export { DeliveryId, WebhookId } from "../IdSchemas.ts"
 
 /** Types of Events that concern an Identity, or `*` for all of them. */
 export const Subscription = Schema.NonEmptyArray(Schema.Union([IdentityEventType, Schema.Literal("*")])).check(
@@ -37,28 +35,3 @@ export const WebhookPatch = Schema.Struct({
   status: Schema.optionalKey(Webhook.fields.status),
 }).annotate({ identifier: "WebhookPatch" })
 export type WebhookPatch = typeof WebhookPatch.Type
-
-/** One request to the target; `error` is a short stable word when no status arrived. */
-export const Attempt = Schema.Struct({
-  number: Schema.Int,
-  started_at: Timestamp,
-  duration_ms: Schema.Int,
-  status_code: Schema.NullOr(Schema.Int),
-  error: Schema.NullOr(Schema.String),
-}).annotate({ identifier: "Attempt" })
-export type Attempt = typeof Attempt.Type
-
-export const DeliveryStatus = Schema.Literals(["queued", "delivered", "retrying", "failed"])
-export type DeliveryStatus = typeof DeliveryStatus.Type
-
-export const Delivery = Schema.Struct({
-  id: DeliveryId,
-  event_id: EventId,
-  event_type: Schema.String,
-  status: DeliveryStatus,
-  replay: Schema.Boolean,
-  attempts: Schema.Array(Attempt),
-  next_attempt_at: Schema.NullOr(Timestamp),
-  created_at: Timestamp,
-}).annotate({ identifier: "Delivery" })
-export type Delivery = typeof Delivery.Type

@@ -2,7 +2,9 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { onIdentity, ShowsSecret } from "../account/Policy.ts"
+import { Delivery } from "../deliveries/Delivery.ts"
 import { HandleParam } from "../handles/HandleParam.ts"
+import { WebhookId } from "../IdSchemas.ts"
 import { Limit } from "../Paging.ts"
 import { Tool } from "../mcp/Tool.ts"
 import { conditional } from "../Precondition.ts"
@@ -15,7 +17,7 @@ import {
   WebhookTargetRefused,
 } from "../problems/Problem.ts"
 import { Timestamp } from "../Timestamp.ts"
-import { Delivery, NewWebhook, Webhook, WebhookId, WebhookPatch } from "./Webhook.ts"
+import { NewWebhook, Webhook, WebhookPatch } from "./Webhook.ts"
 
 const tagged = HttpApiSchema.WithHeaders(Webhook, { etag: Schema.String })
 

@@ -1,7 +1,7 @@
 import { Schema } from "effect"
 import { Rpc, RpcGroup } from "effect/rpc"
-import { Uuid } from "../account/Account.ts"
 import { failures, tenant } from "../actor/Protocol.ts"
+import { Uuid } from "../IdSchemas.ts"
 import { IfVersion } from "../Precondition.ts"
 import { Conflict, IdentityNotReady, NotFound, PreconditionFailed, WebhookMismatch } from "../problems/Problem.ts"
 import { WebhookPatch } from "./Webhook.ts"

@@ -64,8 +64,6 @@ const final = new Set([401, 403, 404, 410, 426])
 const backOff = { firstMillis: 500, mostMillis: 30_000 }
 /** A second link found no edge of its own: there may be one later. */
 const otherEdgeMillis = 30_000
-/** What is under way on the link of an edge that goes down has this long to end. */
-const drainMillis = 180_000
 
 interface Dialled {
   readonly link: Link
@@ -217,7 +215,7 @@ export const connectTunnel = (options: TunnelOptions): Tunnel => {
 
   /** The next link is made before this one breaks: what is under way on it may end. */
   const leaveSlowly = (link: Link) => {
-    const deadline = Date.now() + drainMillis
+    const deadline = Date.now() + timing.drainMillis
     const timer = setInterval(() => {
       const replaced = [...held].some((other) => other !== link)
       if (!over && Date.now() < deadline && !(replaced && link.mux.streams.size === 0)) return
@@ -237,6 +235,7 @@ export const connectTunnel = (options: TunnelOptions): Tunnel => {
 
   const pause = (millis: number) =>
     new Promise<void>((resolve) => {
+      if (over) return resolve()
       const timer = setTimeout(() => wake(), millis)
       const wake = () => {
         clearTimeout(timer)

@@ -1,6 +1,9 @@
 /** The edge's own answers, as bytes: problems for programs, a page for browsers; the agent's card while it is away. */
 import { type AddressBook, problemUrl } from "@svc/domain/Addresses"
+import { makeUuidV7, toPublic } from "@svc/domain/Ids"
 import { type Code, table } from "@svc/domain/problems/Table"
+import { Effect } from "effect"
+import type { Head } from "../protocol/RequestHead.ts"
 
 export interface Wanted {
   /** The request's `Accept`. */
@@ -78,6 +81,22 @@ export const problem = (book: AddressBook, code: Code, detail: string, wanted: W
   }
   return answer(status, "application/problem+json", JSON.stringify(body), headers)
 }
+
+const requestId = () => Effect.runSync(Effect.map(makeUuidV7, (id) => toPublic("req_", id)))
+
+/** A {@link problem} in answer to this request, as it would have it, under an id of its own. */
+export const problemFor = (
+  book: AddressBook,
+  head: Head,
+  code: Code,
+  detail: string,
+  retryAfterSeconds?: number,
+): Buffer =>
+  problem(book, code, detail, {
+    accept: head.headers.get("accept"),
+    requestId: requestId(),
+    ...(retryAfterSeconds === undefined ? {} : { retryAfterSeconds }),
+  })
 
 /** What the edge itself does not let through. */
 export const refusal = (status: number, message: string, headers: Readonly<Record<string, string>> = {}): Buffer =>

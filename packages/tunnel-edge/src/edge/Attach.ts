@@ -6,20 +6,23 @@ import { randomUUID } from "node:crypto"
 import type { IncomingMessage } from "node:http"
 import type { Duplex } from "node:stream"
 import type { Socket } from "node:net"
-import { type AddressBook, tunnelHostname, tunnelUrl } from "@svc/domain/Addresses"
+import { Addresses, tunnelHostname, tunnelUrl } from "@svc/domain/Addresses"
 import { canonical as canonicalOf } from "@svc/domain/handles/Handle"
 import { makeUuidV7 } from "@svc/domain/Ids"
 import type { Code } from "@svc/domain/problems/Table"
-import type { CredentialLookup } from "@svc/cluster/account/CredentialLookup"
-import type { TunnelLinks } from "@svc/cluster/tunnel/TunnelLinks"
-import type { TunnelQueries } from "@svc/cluster/tunnel/TunnelQueries"
+import { CredentialLookup } from "@svc/cluster/account/CredentialLookup"
+import { TunnelLinks } from "@svc/cluster/tunnel/TunnelLinks"
+import { TunnelQueries } from "@svc/cluster/tunnel/TunnelQueries"
 import { Clock, Effect, Redacted } from "effect"
 import { createWebSocketStream, WebSocketServer } from "ws"
 import { makeLink } from "../protocol/Link.ts"
 import { goaway, limits, path, reset, timing, upgradeToken, version, webSocketProtocol } from "../protocol/Manifest.ts"
+import { problemFor } from "./Answers.ts"
 import { switching } from "./Peers.ts"
 import type { Attached, Registry } from "./Registry.ts"
 import type { Head } from "../protocol/RequestHead.ts"
+import type { Self } from "./Self.ts"
+import { Timing } from "./Timing.ts"
 
 /** Agents of another version of the protocol speak another token. */
 const someVersion = /^idt\/\d+$/
@@ -33,25 +36,17 @@ export const isAgent = (head: Head): boolean =>
   head.target === path &&
   (someVersion.test(head.headers.get("upgrade")?.toLowerCase() ?? "") || isWebSocket(head))
 
-/** How long a connection that was refused may stay to read why. */
-const refusedMillis = 2_000
-/** How long a link that was replaced or revoked may stay to be told so. */
-const partingMillis = { replaced: 1_000, revoked: 100 }
-
-export const make = (options: {
-  readonly book: AddressBook
-  readonly edgeId: string
-  readonly credentials: CredentialLookup["Service"]
-  readonly tunnels: TunnelQueries["Service"]
-  readonly links: TunnelLinks["Service"]
+export const make = Effect.fnUntraced(function* (options: {
+  readonly self: Self
   readonly registry: Registry
-  readonly address: () => string
-  readonly isDraining: () => boolean
-  readonly refusal: (head: Head, code: Code, detail: string) => Buffer
   readonly onAttached: (attached: Attached, port: number | null) => void
   readonly onGone: (attached: Attached) => void
-}) => {
-  const { book, registry } = options
+}) {
+  const { self, registry } = options
+  const book = yield* Addresses
+  const credentials = yield* CredentialLookup
+  const tunnels = yield* TunnelQueries
+  const links = yield* TunnelLinks
   const sockets = new WebSocketServer({ noServer: true, maxPayload: limits.queuedBytes, perMessageDeflate: false })
 
   /** The link's carrier, once the upgrade is answered, and what came behind it; undefined where it came to nothing. */
@@ -75,36 +70,36 @@ export const make = (options: {
     if (attached.draining) return
     attached.draining = true
     attached.link.goaway(goaway[why])
-    setTimeout(() => attached.link.close(why), partingMillis[why]).unref()
+    setTimeout(() => attached.link.close(why), Timing.partingMillis[why]).unref()
   }
 
   const accept = Effect.fnUntraced(function* (head: Head, socket: Socket, rest: Buffer) {
     const refuse = (code: Code, detail: string) =>
       Effect.sync(() => {
-        socket.end(options.refusal(head, code, detail))
+        socket.end(problemFor(book, head, code, detail))
         // Whoever was refused may leave the connection open.
-        setTimeout(() => socket.destroy(), refusedMillis).unref()
+        setTimeout(() => socket.destroy(), Timing.refusedMillis).unref()
       })
     const upgrade = head.headers.get("upgrade")?.toLowerCase()
     if (upgrade !== upgradeToken && !isWebSocket(head))
       return yield* refuse("tunnel_client_outdated", `This edge speaks ${upgradeToken}.`)
     const token = /^Bearer\s+(\S+)$/i.exec(head.headers.get("authorization") ?? "")?.[1]
     if (token === undefined) return yield* refuse("unauthenticated", "The link carries no credential.")
-    const resolved = yield* Effect.result(options.credentials.resolve(Redacted.make(token)))
+    const resolved = yield* Effect.result(credentials.resolve(Redacted.make(token)))
     if (resolved._tag === "Failure") return yield* refuse(resolved.failure.code, resolved.failure.detail)
     const caller = resolved.success
     const name = canonicalOf(head.headers.get("svc-tunnel-handle") ?? caller.identity?.handle ?? "")
     if (caller.identity !== null && caller.identity.canonical !== name) {
       return yield* refuse("foreign_identity", "An Identity Key may hold the tunnel of its own Identity only.")
     }
-    const looked = yield* Effect.result(options.tunnels.standing(name))
+    const looked = yield* Effect.result(tunnels.standing(name))
     if (looked._tag === "Failure") return yield* refuse("unavailable", "The name could not be looked up.")
     const standing = looked.success
     if (standing === undefined || standing.orgId !== caller.org.id) {
       return yield* refuse("not_found", "There is no such Identity.")
     }
     if (standing.status !== "ready") return yield* refuse("identity_not_ready", `The Identity is ${standing.status}.`)
-    if (options.isDraining()) return yield* refuse("unavailable", "This edge is going down.")
+    if (self.isDraining) return yield* refuse("unavailable", "This edge is going down.")
     const { identityId, handle, port } = standing
     const instance = head.headers.get("svc-tunnel-instance") ?? randomUUID()
     // The same connection dialled again before the loss of its former one was noticed takes its place.
@@ -115,12 +110,12 @@ export const make = (options: {
     const id = yield* makeUuidV7
     const client = (head.headers.get("svc-tunnel-client") ?? "unknown").slice(0, 100)
     const localHost = head.headers.get("svc-tunnel-local")?.slice(0, 255) ?? null
-    yield* options.links.attach({
+    yield* links.attach({
       id,
       identityId,
       canonical: name,
-      edgeId: options.edgeId,
-      edgeAddress: options.address(),
+      edgeId: self.id,
+      edgeAddress: self.address,
       instance,
       client,
       localHost,
@@ -130,7 +125,7 @@ export const make = (options: {
       else if (other.conn === conn) other.link.close("dialled again")
     }
     const made = yield* carrier(head, socket, rest)
-    if (made === undefined || socket.destroyed) return yield* Effect.ignore(options.links.detach([id]))
+    if (made === undefined || socket.destroyed) return yield* Effect.ignore(links.detach([id]))
     const { duplex, ahead } = made
     const link = makeLink(duplex, ahead, true, {
       open: (stream) => stream.reset(reset.policy),
@@ -164,7 +159,7 @@ export const make = (options: {
     registry.add(attached)
     link.hello({
       version,
-      edge_id: options.edgeId,
+      edge_id: self.id,
       conn_id: id,
       window: limits.windowBytes,
       max_streams: limits.streams,
@@ -176,4 +171,4 @@ export const make = (options: {
   })
 
   return { accept, part }
-}
+})

@@ -1,10 +1,9 @@
 /** The public connections of this edge, and how long each may go on once the edge drains. */
 import type { Socket } from "node:net"
+import { Timing } from "./Timing.ts"
 
-/** Requests and answers get this long; what lasts by its nature (WebSocket, TCP) gets the whole drain. */
-const requestMillis = 30_000
-/** A connection between requests looks like this; so does a stream of events that has nothing to tell. */
-const idleMillis = 5_000
+/** The address of whoever is at the other end. */
+export const clientOf = (socket: Socket): string => socket.remoteAddress?.replace(/^::ffff:/, "") ?? "unknown"
 
 interface Known {
   lasting: boolean
@@ -40,9 +39,12 @@ export const make = () => {
       for (const [socket, one] of known) {
         const moved = socket.bytesRead + socket.bytesWritten
         if (moved !== one.moved) Object.assign(one, { moved, movedAt: now })
-        if (!one.lasting && (elapsed >= requestMillis || now - one.movedAt >= idleMillis)) end(socket, one)
+        if (!one.lasting && (elapsed >= Timing.drainRequestMillis || now - one.movedAt >= Timing.drainIdleMillis))
+          end(socket, one)
       }
     },
     close: (): void => known.forEach((one, socket) => end(socket, one)),
   }
 }
+
+export type Connections = ReturnType<typeof make>

@@ -4,13 +4,20 @@
  */
 import { createServer, type Server, type Socket } from "node:net"
 import { createServer as createSecureServer, type Server as SecureServer } from "node:tls"
-import { refusal } from "./Answers.ts"
+import { Effect, Schema } from "effect"
 import { getExtensionData, readTlsClientHello } from "read-tls-client-hello"
+import { refusal } from "./Answers.ts"
+import { Timing } from "./Timing.ts"
 
 export interface Certificate {
   readonly cert: string
   readonly key: string
 }
+
+/** The port could not be listened on, or its certificate not read. */
+export class EdgeListenFailed extends Schema.TaggedError<EdgeListenFailed>()("EdgeListenFailed", {
+  message: Schema.String,
+}) {}
 
 export interface ListenerEvents {
   /** `begun`: what the socket brought already. */
@@ -20,8 +27,6 @@ export interface ListenerEvents {
   readonly passthrough: (socket: Socket, name: string) => void
 }
 
-/** A connection says its first words within this time. */
-const firstBytesMillis = 30_000
 const handshake = 0x16
 
 export interface Listener {
@@ -50,7 +55,7 @@ export const make = (certificate: Certificate | undefined, clear: boolean, event
   }
 
   const server = createServer({ allowHalfOpen: true }, (socket) => {
-    socket.setTimeout(firstBytesMillis, () => socket.destroy())
+    socket.setTimeout(Timing.firstBytesMillis, () => socket.destroy())
     const broken = () => socket.destroy()
     socket.on("error", broken)
     socket.once("end", broken)
@@ -70,3 +75,12 @@ export const make = (certificate: Certificate | undefined, clear: boolean, event
 
   return { server, renew: (renewed) => secure?.setSecureContext(renewed) }
 }
+
+/** Begins to listen; port 0 takes a free one. */
+export const listen = ({ server }: Listener, host: string, port: number): Effect.Effect<void, EdgeListenFailed> =>
+  Effect.callback((resume) => {
+    server.once("error", ({ message }) =>
+      resume(Effect.fail(new EdgeListenFailed({ message: `The edge cannot listen on ${host}:${port}: ${message}` }))),
+    )
+    server.listen(port, host, () => resume(Effect.void))
+  })

@@ -6,6 +6,7 @@
 import type { TransferLease } from "@svc/cluster/account/TransferBudget"
 import type { Usage } from "@svc/cluster/tunnel/TunnelUsage"
 import { Clock, Effect } from "effect"
+import { Timing } from "./Timing.ts"
 
 /** The part of one connection in the counting. */
 export interface Passage {
@@ -19,7 +20,6 @@ export interface Passage {
 
 /** What may pass before the first lease is there. */
 const graceBytes = 64 * 1024
-const askAgainMillis = 1_000
 
 class OrgMeter {
   left = graceBytes
@@ -75,7 +75,7 @@ export const make = <R>({ lease, record, run }: Leasing<R>) => {
     }).pipe(
       Effect.catch(() =>
         Effect.gen(function* () {
-          yield* Effect.sleep(askAgainMillis)
+          yield* Effect.sleep(Timing.leaseAgainMillis)
           meter.asking = false
           if (meter.left <= 0) yield* renew(org, meter)
         }),
@@ -141,4 +141,4 @@ export const make = <R>({ lease, record, run }: Leasing<R>) => {
   }
 }
 
-export type Metering = ReturnType<typeof make>
+export type Metering = ReturnType<typeof make<never>>

@@ -10,15 +10,13 @@ import { flag, goaway, reset, type ResetCode, upgradeToken } from "../protocol/M
 import type { MuxStream } from "../protocol/Mux.ts"
 import type { Registry } from "./Registry.ts"
 import type { Head } from "../protocol/RequestHead.ts"
+import { Timing } from "./Timing.ts"
 
 export const peerPath = "/v1/peer"
 
 /** Whether another edge asks for a link. */
 export const isPeer = (head: Head): boolean =>
   head.upgrade && head.target === peerPath && head.headers.get("upgrade")?.toLowerCase() === upgradeToken
-
-const stampMillis = 60_000
-const dialMillis = 2_000
 
 export const switching = `HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: ${upgradeToken}\r\n\r\n`
 
@@ -54,7 +52,7 @@ export const make = (options: {
   const accepted = new Set<Link>()
   const isStamped = (stamped: string | undefined) => {
     const at = Number(options.sealing.unstamp("edge-peer", stamped ?? "")?.split("/")[1])
-    return Math.abs(Date.now() - at) < stampMillis
+    return Math.abs(Date.now() - at) < Timing.peerStampMillis
   }
 
   const dial = (address: string) =>
@@ -74,7 +72,7 @@ export const make = (options: {
         socket.destroy()
         resolve(undefined)
       }
-      socket.setTimeout(dialMillis, giveUp)
+      socket.setTimeout(Timing.peerDialMillis, giveUp)
       socket.once("error", giveUp)
       socket.once(ca !== undefined ? "secureConnect" : "connect", () => {
         const stamp = options.sealing.stamp("edge-peer", `${options.edgeId}/${Date.now()}`)

@@ -3,11 +3,9 @@ import { createServer, isIPv6, type Server, type Socket } from "node:net"
 import { couple } from "../protocol/Couple.ts"
 import { kind } from "../protocol/Manifest.ts"
 import type { MuxStream } from "../protocol/Mux.ts"
+import { clientOf } from "./Connections.ts"
 import type { Passage } from "./Metering.ts"
-import { clientOf } from "./PublicHttp.ts"
-
-const keepAliveMillis = 60_000
-const idleMillis = 3_600_000
+import { Timing } from "./Timing.ts"
 
 /** What a connection of a port is led to. */
 export interface TcpRoute {
@@ -29,8 +27,8 @@ export const carry = (socket: Socket, stream: MuxStream, route: TcpRoute, ahead?
   const passage = route.passage(() => socket.resetAndDestroy())
   passage.countRequest()
   socket.setNoDelay(true)
-  socket.setKeepAlive(true, keepAliveMillis)
-  socket.setTimeout(idleMillis, () => socket.destroy())
+  socket.setKeepAlive(true, Timing.rawKeepAliveMillis)
+  socket.setTimeout(Timing.rawIdleMillis, () => socket.destroy())
   socket.on("close", passage.close)
   if (ahead !== undefined) stream.write(ahead)
   couple(socket, stream, { gate: passage })
@@ -73,3 +71,5 @@ export const make = (
     closeAll: (): void => [...listeners.keys()].forEach(close),
   }
 }
+
+export type TcpPorts = ReturnType<typeof make>

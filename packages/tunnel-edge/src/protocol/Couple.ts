@@ -9,6 +9,7 @@ export interface Gate {
   onRoom: () => void
 }
 
+/** Answers what parts the two again, so that the socket can be joined to another stream. */
 export const couple = (
   socket: Socket,
   stream: MuxStream,
@@ -23,7 +24,7 @@ export const couple = (
     readonly onEnd?: () => void
     readonly gate?: Gate
   } = {},
-): void => {
+): (() => void) => {
   const { gate } = options
   let undelivered = 0
   let held = false
@@ -37,25 +38,28 @@ export const couple = (
     ((chunk: Buffer) => {
       if (!stream.write(chunk)) socket.pause()
     })
-  socket.on("data", (chunk: Buffer) => {
+  const taken = (chunk: Buffer) => {
     outgoing(chunk)
     if (gate === undefined || gate.count("in", chunk.length)) return
     held = true
     socket.pause()
-  })
+  }
+  socket.on("data", taken)
   stream.onDrain = () => {
     if (!held) socket.resume()
   }
-  socket.on("end", () => stream.end())
+  const ended = () => stream.end()
+  socket.on("end", ended)
   stream.onData = (bytes) => {
     options.incoming?.(bytes)
     if (gate !== undefined && !gate.count("out", bytes.length)) held = true
     if (socket.write(bytes) && !held) stream.delivered(bytes.length)
     else undelivered += bytes.length
   }
-  socket.on("drain", () => {
+  const drained = () => {
     if (!held) deliver()
-  })
+  }
+  socket.on("drain", drained)
   if (gate !== undefined) {
     gate.onRoom = () => {
       if (!held) return
@@ -66,6 +70,12 @@ export const couple = (
   }
   stream.onEnd = options.onEnd ?? (() => socket.end())
   stream.onReset = (code) => (options.onReset === undefined ? socket.resetAndDestroy() : options.onReset(code))
-  socket.on("error", () => stream.reset(reset.cancel))
-  socket.on("close", () => stream.reset(reset.cancel))
+  const gone = () => stream.reset(reset.cancel)
+  socket.on("error", gone)
+  socket.on("close", gone)
+  return () => {
+    stream.onDrain = () => {}
+    if (gate !== undefined) gate.onRoom = () => {}
+    socket.off("data", taken).off("end", ended).off("drain", drained).off("error", gone).off("close", gone)
+  }
 }

@@ -111,7 +111,7 @@ export const makeLink = (socket: Duplex, head: Buffer, opensOdd: boolean, events
     goaway: (reason) => {
       const payload = Buffer.alloc(10)
       payload.writeUInt16BE(reason, 0)
-      payload.writeUInt32BE(reason === goaway.drain ? 180_000 : 0, 6)
+      payload.writeUInt32BE(reason === goaway.drain ? timing.drainMillis : 0, 6)
       mux.send(frame.goaway, 0, payload)
     },
     close,

@@ -64,4 +64,6 @@ export const timing = {
   silenceMillis: 30_000,
   /** So is one whose carrier took nothing for this long. */
   stalledMillis: 20_000,
+  /** What is under way on the link of an edge that goes down has this long to end. */
+  drainMillis: 180_000,
 } as const

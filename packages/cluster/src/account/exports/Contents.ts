@@ -2,7 +2,7 @@
  * What is in an export: one JSON Lines file per resource in the API's own shapes, and an mbox per Identity. Vault values
  * are never among them: a session's download adds them as it goes.
  */
-import type { IdentityId } from "@svc/domain/identity/IdentityRef"
+import type { IdentityId } from "@svc/domain/IdentityRef"
 import { Effect } from "effect"
 import { CardQueries } from "../../card/CardQueries.ts"
 import { EventQueries } from "../../events/EventQueries.ts"

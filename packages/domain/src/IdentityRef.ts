@@ -3,8 +3,10 @@
  * store only, by the policy's judgement of a request or by a query of the cluster's own, so what takes an
  * {@link IdentityId} cannot be handed what a caller wrote.
  */
-import type { Brand } from "effect"
-import type { IdentityStatus } from "./Identity.ts"
+import { type Brand, Schema } from "effect"
+
+export const IdentityStatus = Schema.Literals(["provisioning", "ready", "failed", "deleting"])
+export type IdentityStatus = typeof IdentityStatus.Type
 
 export type IdentityId = Brand.Branded<string, "IdentityId">
 

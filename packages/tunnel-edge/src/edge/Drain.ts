@@ -1,0 +1,45 @@
+/** How an edge leaves: agents and edges are told to dial elsewhere, what is under way may end, and then all is closed. */
+import { Effect } from "effect"
+import type { Connections } from "./Connections.ts"
+import type { Leases } from "./Leases.ts"
+import type { Listener } from "./Listener.ts"
+import type { Metering } from "./Metering.ts"
+import type { Peers } from "./Peers.ts"
+import type { Registry } from "./Registry.ts"
+import type { Self } from "./Self.ts"
+import type { TcpPorts } from "./TcpPorts.ts"
+import { Timing } from "./Timing.ts"
+
+export const drain = Effect.fnUntraced(function* (options: {
+  readonly self: Self
+  readonly listener: Listener
+  readonly registry: Registry
+  readonly leases: Leases
+  readonly peers: Peers
+  readonly connections: Connections
+  readonly ports: TcpPorts
+  readonly metering: Metering
+  readonly drainMillis: number
+}) {
+  const { self, listener, registry, leases, peers, connections, ports, metering, drainMillis } = options
+  self.isDraining = true
+  listener.server.close()
+  leases.leave()
+  peers.leave()
+
+  const begun = performance.now()
+  const elapsed = () => performance.now() - begun
+  const isBusy = () => connections.size() > 0 || peers.isBusy() || leases.isBusy()
+  const hasLinks = () => registry.all().length > 0 && elapsed() < Timing.drainLinksMillis
+  yield* Effect.sleep(Timing.drainNoticeMillis)
+  while (elapsed() < drainMillis && (isBusy() || hasLinks())) {
+    connections.drain(elapsed())
+    yield* Effect.sleep(Timing.drainStepMillis)
+  }
+
+  peers.close()
+  yield* leases.close
+  yield* Effect.timeoutOption(metering.flush, Timing.drainFlush)
+  ports.closeAll()
+  connections.close()
+})

@@ -1,0 +1,96 @@
+/**
+ * The links that agents hold here, as the rest of the deployment knows of them: each is a lease in the store that is
+ * renewed while the link stands, its TCP port listens as long, and the actor of its name hears of every change. A link
+ * leaves when its credential does.
+ */
+import type { Socket } from "node:net"
+import { CredentialLookup } from "@svc/cluster/account/CredentialLookup"
+import { ask } from "@svc/cluster/actor/Ask"
+import { Identities } from "@svc/cluster/identity/Identities"
+import { TunnelLinks } from "@svc/cluster/tunnel/TunnelLinks"
+import { Effect, Redacted } from "effect"
+import { goaway } from "../protocol/Manifest.ts"
+import type { Head } from "../protocol/RequestHead.ts"
+import * as Attach from "./Attach.ts"
+import type { Registry } from "./Registry.ts"
+import type { Running } from "./Running.ts"
+import type { Self } from "./Self.ts"
+import type { TcpPorts } from "./TcpPorts.ts"
+
+export const make = Effect.fnUntraced(function* (options: {
+  readonly self: Self
+  readonly registry: Registry
+  readonly ports: TcpPorts
+  readonly running: Running
+}) {
+  const { self, registry, ports, running } = options
+  const credentials = yield* CredentialLookup
+  const links = yield* TunnelLinks
+  const actors = yield* Identities
+
+  const changed = (name: string) => Effect.ignore(ask(actors.of(name).TunnelChanged()))
+
+  const attach = yield* Attach.make({
+    self,
+    registry,
+    onAttached: ({ canonical }, port) => {
+      ports.open(canonical, port)
+      running.launch(changed(canonical))
+    },
+    onGone: ({ id, canonical }) => {
+      if (registry.of(canonical).length === 0) ports.close(canonical)
+      running.launch(Effect.andThen(Effect.ignore(links.detach([id])), changed(canonical)))
+    },
+  })
+
+  return {
+    /** An agent asks for a link over this socket, which is the link's from here on. */
+    accept: (head: Head, socket: Socket, rest: Buffer): void =>
+      void running.run(attach.accept(head, socket, rest)).catch(() => socket.destroy()),
+
+    /** Links whose credential or Identity is gone leave. */
+    judge: Effect.suspend(() =>
+      Effect.forEach(
+        registry.all(),
+        (attached) =>
+          Effect.catchTags(credentials.resolve(Redacted.make(attached.token)), {
+            unauthenticated: () => Effect.sync(() => attach.part(attached, "revoked")),
+            account_deleting: () => Effect.sync(() => attach.part(attached, "revoked")),
+          }),
+        { concurrency: "unbounded", discard: true },
+      ),
+    ).pipe(Effect.ignore),
+
+    /** A lease that is gone was taken over by a newer process of the agent, or its Identity or the table's rows went. */
+    renew: Effect.gen(function* () {
+      const before = registry.all()
+      const ours = yield* links.renew(before.map(({ id }) => id))
+      for (const attached of before) {
+        if (ours.has(attached.id) || attached.draining) continue
+        const restored = yield* links.restore({ ...attached, edgeId: self.id, edgeAddress: self.address })
+        if (restored) yield* changed(attached.canonical)
+        else attach.part(attached, "replaced")
+      }
+    }).pipe(Effect.ignore),
+
+    /** Removes what others let run out, and tells of it. */
+    sweep: Effect.gen(function* () {
+      for (const name of yield* links.sweep) yield* changed(name)
+    }).pipe(Effect.ignore),
+
+    /** Tells the agents to dial elsewhere. */
+    leave: (): void => {
+      for (const attached of registry.all()) {
+        attached.draining = true
+        attached.link.goaway(goaway.drain)
+      }
+    },
+    isBusy: (): boolean => registry.all().some(({ link }) => link.mux.streams.size > 0),
+    close: Effect.suspend(() => {
+      const ids = registry.all().map(({ id, link }) => (link.close("drained"), id))
+      return Effect.ignore(links.detach(ids))
+    }),
+  }
+})
+
+export type Leases = Effect.Success<ReturnType<typeof make>>

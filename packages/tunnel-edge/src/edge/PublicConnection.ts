@@ -1,0 +1,348 @@
+/**
+ * One public HTTP/1.1 connection, which is one stream to the agent, as a state machine without sockets: it is told what
+ * happened and does what follows through its {@link Line}. Request heads are judged and rewritten
+ * ({@link RequestSplitter}); response bytes are only watched, for whether there were any and for the answer to an
+ * upgrade. {@link PublicHttp} drives it over a socket. No Effect in here: this runs per chunk.
+ */
+import { reset } from "../protocol/Manifest.ts"
+import { encode, type Forwarded, type Head, Refusal, RequestSplitter } from "../protocol/RequestHead.ts"
+import { refusal } from "./Answers.ts"
+import type { Client, Line, Rules } from "./Line.ts"
+import type { Passage } from "./Metering.ts"
+import { Repeatable } from "./Repeatable.ts"
+import type { Route, StreamRoute } from "./Route.ts"
+import { Timing } from "./Timing.ts"
+import { UpgradeAnswer } from "./UpgradeAnswer.ts"
+
+export type State =
+  /** The first head is not whole. */
+  | "reading"
+  /** It is: its way is being looked up, and the client waits. */
+  | "routing"
+  /** Requests go to the agent, which has not answered yet; what went out is kept while it may be repeated. */
+  | "forwarding"
+  /** The way led nowhere: another one is being looked up, and the client waits. */
+  | "repeating"
+  /** The agent has begun to answer; further requests go on. */
+  | "answering"
+  /** The agent accepted another protocol: bytes pass, silence is no matter. */
+  | "upgraded"
+  /** The agent has said everything; what the client still sends goes on. */
+  | "answered"
+  /** A further request was refused: what was asked before is answered first, and then it. */
+  | "refusing"
+  /** The last bytes are on their way to the client. */
+  | "closing"
+  /** A link was asked for, and the connection is handed over at the end of the turn. */
+  | "linking"
+  /** Gone, or somebody else's. */
+  | "closed"
+
+/** What was found for the first request, and holds for all of the connection. */
+interface Onward {
+  readonly route: StreamRoute
+  readonly forwarded: Forwarded
+  readonly passage: Passage
+}
+
+export class PublicConnection {
+  state: State = "reading"
+  private readonly line: Line
+  private readonly client: Client
+  private readonly rules: Rules
+  private readonly splitter: RequestSplitter
+  private first: Head | undefined
+  private onward: Onward | undefined
+  /** What came before there was a passage to count it. */
+  private uncounted = 0
+  /** The client has something of the agent, if only its end: nothing of ours can stand in its place. */
+  private isAnswered = false
+  private clientEnded = false
+  private readonly repeatable = new Repeatable()
+  private upgrade: UpgradeAnswer | undefined
+  private accepted = false
+  /** The refusal that waits for earlier answers. */
+  private refused: Buffer | undefined
+
+  constructor(line: Line, client: Client, rules: Rules) {
+    this.line = line
+    this.client = client
+    this.rules = rules
+    this.splitter = new RequestSplitter(
+      (head) => this.judge(head),
+      (bytes) => this.out(bytes),
+    )
+    line.deadline(Timing.headMillis)
+  }
+
+  // --- What the client does
+
+  received(chunk: Buffer): void {
+    if (this.state === "refusing" || this.state === "closing" || this.state === "closed") return
+    if (this.onward === undefined) this.uncounted += chunk.length
+    this.feed(chunk)
+  }
+
+  /** The client has said everything. With a stream, whoever couples them has told the agent. */
+  ended(): void {
+    this.clientEnded = true
+    if (this.state !== "reading") return
+    this.state = "closing"
+    this.line.deadline(Timing.lingerMillis)
+    this.line.end()
+  }
+
+  /** The client is gone. */
+  closed(): void {
+    this.state = "closed"
+    this.line.deadline(undefined)
+    this.onward?.passage.close()
+  }
+
+  // --- What becomes of the way
+
+  routed(route: Route): void {
+    if (this.state !== "routing" && this.state !== "repeating") return
+    if (route._tag === "Answer") return this.say(route.bytes)
+    if (this.onward === undefined) this.begin(route)
+    else this.repeat(route, this.onward)
+  }
+
+  private begin(route: StreamRoute): void {
+    const { address, proto } = this.client
+    const passage = route.passage(() => this.cut())
+    passage.count("in", this.uncounted)
+    this.onward = {
+      route,
+      passage,
+      forwarded: { client: address, proto, host: route.host, ownAuthorization: route.ownAuthorization },
+    }
+    if (!this.open(route, this.onward)) return
+    this.goOn(this.first!, this.onward)
+    this.release()
+  }
+
+  private repeat(route: StreamRoute, onward: Onward): void {
+    // Once is enough: a second way that leads nowhere is the answer.
+    const repeated = this.repeatable.take()
+    if (!this.open(route, onward)) return
+    for (const bytes of repeated) this.line.forward(bytes)
+    if (this.refused === undefined) this.release()
+    else this.refuseAfter(this.refused)
+  }
+
+  private open(route: StreamRoute, { passage }: Onward): boolean {
+    if (!this.line.open(route, passage)) {
+      this.say(this.failed(reset.overloaded))
+      return false
+    }
+    this.state = "forwarding"
+    this.line.deadline(Timing.firstByteMillis)
+    this.line.resume()
+    return true
+  }
+
+  /** What came behind the first request goes on. */
+  private release(): void {
+    if (this.state !== "forwarding") return
+    try {
+      this.splitter.release()
+    } catch (error) {
+      return this.refuse(error)
+    }
+    if (this.clientEnded) this.line.finish()
+  }
+
+  // --- What the agent does
+
+  /** Bytes of an answer, before the client gets them. */
+  answers(bytes: Buffer): void {
+    if (!this.isAnswered) this.beginAnswer()
+    if (this.upgrade !== undefined) this.watch(this.upgrade, bytes)
+  }
+
+  /** The agent has said everything. */
+  streamEnded(): void {
+    if (this.state === "closing" || this.state === "closed") return
+    if (this.refused !== undefined) return this.say(this.refused)
+    this.state = "answered"
+    this.isAnswered = true
+    this.line.end()
+  }
+
+  streamReset(code: number): void {
+    switch (this.state) {
+      case "forwarding":
+      case "refusing":
+        if (this.isAnswered) return this.abort()
+        if (code === reset.not_here && this.repeatable.isWhole) return this.seekAnother()
+        return this.say(this.failed(code))
+      case "answering":
+      case "upgraded":
+      case "answered":
+        return this.abort()
+    }
+  }
+
+  private beginAnswer(): void {
+    this.isAnswered = true
+    this.repeatable.take()
+    this.line.idle(Timing.idleMillis)
+    if (this.state !== "forwarding") return
+    this.state = "answering"
+    this.line.deadline(undefined)
+  }
+
+  private watch(upgrade: UpgradeAnswer, bytes: Buffer): void {
+    const accepted = upgrade.feed(bytes)
+    if (accepted === undefined) return
+    this.upgrade = undefined
+    this.accepted = accepted
+    if (accepted && this.state === "answering") {
+      this.state = "upgraded"
+      this.line.idle(0)
+      this.line.upgraded()
+    }
+    // What the client sent behind its upgrade may be refused, which must not overtake these bytes.
+    this.line.nextTurn()
+  }
+
+  private seekAnother(): void {
+    this.state = "repeating"
+    this.splitter.hold()
+    this.line.pause()
+    this.line.reroute(this.first!)
+  }
+
+  // --- What the clock does
+
+  deadlinePassed(): void {
+    if (this.state !== "forwarding" && this.state !== "repeating") return this.destroy()
+    this.line.reset(reset.local_timeout)
+    this.say(this.failed(reset.local_timeout))
+  }
+
+  /** Nothing moved for as long as was asked. */
+  idled(): void {
+    this.destroy()
+  }
+
+  turned(): void {
+    switch (this.state) {
+      case "linking":
+        this.state = "closed"
+        this.line.deadline(undefined)
+        return this.line.handOver(this.first!, this.splitter.rest())
+      case "answering":
+      case "upgraded":
+      case "answered":
+        try {
+          this.splitter.upgraded(this.accepted)
+        } catch (error) {
+          this.refuse(error)
+        }
+    }
+  }
+
+  // --- Requests, as the splitter finds them
+
+  private feed(chunk: Buffer): void {
+    try {
+      this.splitter.feed(chunk)
+    } catch (error) {
+      this.refuse(error)
+    }
+  }
+
+  private judge(head: Head): void {
+    if (this.onward !== undefined) return this.judgeFurther(head, this.onward)
+    const { serverName } = this.client
+    if (serverName !== undefined && serverName !== head.host)
+      throw new Refusal(421, "Host is not the name that TLS was opened for")
+    this.first = head
+    this.line.deadline(undefined)
+    this.line.pause()
+    this.splitter.hold()
+    if (this.rules.isLink(head)) {
+      this.state = "linking"
+      return this.line.nextTurn()
+    }
+    this.state = "routing"
+    if (head.upgrade) this.upgrade = new UpgradeAnswer()
+    this.line.route(head)
+  }
+
+  private judgeFurther(head: Head, onward: Onward): void {
+    const refused = onward.route.refuses(head)
+    if (refused === undefined) this.goOn(head, onward)
+    else this.refuseAfter(refused)
+  }
+
+  private goOn(head: Head, { passage, forwarded }: Onward): void {
+    passage.countRequest()
+    this.out(encode(head, forwarded))
+  }
+
+  private out(bytes: Buffer): void {
+    if (!this.isAnswered) this.repeatable.add(bytes)
+    this.line.forward(bytes)
+  }
+
+  // --- How it ends
+
+  private refuse(error: unknown): void {
+    const bytes = error instanceof Refusal ? refusal(error.status, error.message) : undefined
+    if (bytes !== undefined && this.onward === undefined) return this.say(bytes)
+    if (bytes !== undefined && this.splitter.isBetween) return this.refuseAfter(bytes)
+    this.line.reset(reset.cancel)
+    if (bytes === undefined || this.isAnswered) this.abort()
+    else this.say(bytes)
+  }
+
+  /** Answers to earlier requests come first, then this one, and the connection ends. */
+  private refuseAfter(refused: Buffer): void {
+    this.refused = refused
+    this.state = "refusing"
+    // What came behind is of no use either.
+    this.splitter.hold()
+    this.line.discard()
+    this.line.deadline(Timing.tailMillis)
+    this.line.finish()
+  }
+
+  /** The budget of its Org is used up. */
+  private cut(): void {
+    if (this.state === "closing" || this.state === "closed") return
+    this.line.reset(reset.quota)
+    if (this.isAnswered) this.abort()
+    else this.say(this.failed(reset.quota))
+  }
+
+  private failed(code: number): Buffer {
+    return this.rules.failed(this.first!, code)
+  }
+
+  private say(bytes: Buffer): void {
+    this.leave("closing")
+    // Or the client's bytes that nobody read would reset the connection under our answer.
+    this.line.discard()
+    this.line.deadline(Timing.lingerMillis)
+    this.line.end(bytes)
+  }
+
+  private abort(): void {
+    this.leave("closed")
+    this.line.abort()
+  }
+
+  private destroy(): void {
+    this.leave("closed")
+    this.line.destroy()
+  }
+
+  /** Whatever is left of the chunk in hand goes nowhere. */
+  private leave(state: "closing" | "closed"): void {
+    this.state = state
+    this.splitter.hold()
+  }
+}

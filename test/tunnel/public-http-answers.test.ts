@@ -1,0 +1,190 @@
+import { repeatableBytes } from "@svc/tunnel-edge/edge/Repeatable"
+import { Timing } from "@svc/tunnel-edge/edge/Timing"
+import { reset } from "@svc/tunnel-edge/protocol/Manifest"
+import { describe, expect, it } from "vitest"
+import { answering, forwardedGet, forwarding, get, make, ok } from "../harness/WrittenLine.ts"
+
+describe("a way that leads nowhere", () => {
+  it("is followed by another, over which everything that was sent goes again", () => {
+    const { connection, client, agent, did, route, streams, toClient } = forwarding()
+    client("POST /2 HTTP/1.1\r\nHost: a.example\r\nContent-Length: 10\r\n\r\n01234")
+    connection.streamReset(reset.not_here)
+    expect([connection.state, did]).toEqual(["repeating", ["pause", "reroute /1"]])
+    connection.routed(route)
+    expect([connection.state, did.slice(2)]).toEqual(["forwarding", ["open", "resume"]])
+    expect(streams[1]).toBe(streams[0])
+    client("56789")
+    agent(ok)
+    expect(streams[1]).toBe(`${streams[0]}56789`)
+    expect(toClient()).toBe(ok)
+  })
+
+  it("is the answer where there is no other, or the other leads nowhere too", () => {
+    const none = forwarding()
+    none.connection.streamReset(reset.not_here)
+    none.connection.routed({ _tag: "Answer", bytes: Buffer.from("offline") })
+    expect([none.connection.state, none.toClient()]).toEqual(["closing", "offline"])
+    const twice = forwarding()
+    twice.connection.streamReset(reset.not_here)
+    twice.connection.routed(twice.route)
+    twice.connection.streamReset(reset.not_here)
+    expect([twice.connection.state, twice.toClient()]).toEqual(["closing", `failed /1 ${reset.not_here}`])
+  })
+
+  it.each([
+    ["as long as may be repeated", 0, "repeating"],
+    ["a byte longer", 1, "closing"],
+  ])("of what is %s", (_, more, state) => {
+    const { connection, client, streams } = forwarding(
+      {},
+      "POST / HTTP/1.1\r\nHost: a.example\r\nContent-Length: 99999\r\n\r\n",
+    )
+    client("x".repeat(repeatableBytes - streams[0]!.length + more))
+    connection.streamReset(reset.not_here)
+    expect(connection.state).toBe(state)
+  })
+
+  it("is not repeated for other reasons, nor once something was answered", () => {
+    const other = forwarding()
+    other.connection.streamReset(reset.local_refused)
+    expect([other.connection.state, other.toClient()]).toEqual(["closing", `failed /1 ${reset.local_refused}`])
+    const late = answering()
+    late.connection.streamReset(reset.not_here)
+    expect([late.connection.state, late.did.at(-1)]).toEqual(["closed", "abort"])
+  })
+
+  it("loses neither a refusal that waits, nor that the client has said everything", () => {
+    const refused = Buffer.from("refused")
+    const one = forwarding({ refuses: ({ target }) => (target === "/no" ? refused : undefined) })
+    one.client(get("/no"))
+    one.connection.streamReset(reset.not_here)
+    one.connection.routed(one.route)
+    expect([one.connection.state, one.did.slice(-4)]).toEqual(["refusing", ["open", "resume", "discard", "finish"]])
+    one.agent(ok)
+    one.connection.streamEnded()
+    expect(one.toClient()).toBe(`${ok}refused`)
+
+    const ended = forwarding()
+    ended.connection.ended()
+    ended.connection.streamReset(reset.not_here)
+    ended.connection.routed(ended.route)
+    expect(ended.did.slice(-3)).toEqual(["open", "resume", "finish"])
+  })
+})
+
+describe("time", () => {
+  it("is limited for the head, for the first byte of the answer, and for silence after it", () => {
+    const one = make()
+    expect(one.deadline()).toBe(Timing.headMillis)
+    one.client(get("/1"))
+    expect(one.deadline()).toBeUndefined()
+    one.connection.routed(one.route)
+    expect([one.deadline(), one.idle()]).toEqual([Timing.firstByteMillis, 0])
+    one.agent(ok)
+    expect([one.deadline(), one.idle()]).toEqual([undefined, Timing.idleMillis])
+    one.connection.idled()
+    expect([one.connection.state, one.did.at(-1)]).toEqual(["closed", "destroy"])
+  })
+
+  it("ends a head that does not come, without a word", () => {
+    const { connection, client, did } = make()
+    client("GET / HTTP/1.1\r\nX: ")
+    connection.deadlinePassed()
+    expect([connection.state, did]).toEqual(["closed", ["destroy"]])
+  })
+
+  it("ends the wait for an answer with one of the edge, over another way too", () => {
+    const one = forwarding()
+    one.connection.deadlinePassed()
+    expect(one.did).toEqual([`reset ${reset.local_timeout}`, "discard", "end"])
+    expect([one.connection.state, one.toClient()]).toEqual(["closing", `failed /1 ${reset.local_timeout}`])
+    const other = forwarding()
+    other.connection.streamReset(reset.not_here)
+    other.connection.deadlinePassed()
+    expect(other.toClient()).toBe(`failed /1 ${reset.local_timeout}`)
+    other.connection.routed(other.route)
+    expect([other.connection.state, other.streams.length]).toEqual(["closing", 1])
+  })
+
+  it("is given for the last words, and no more", () => {
+    const one = forwarding()
+    one.connection.streamReset(reset.local_refused)
+    expect(one.deadline()).toBe(Timing.lingerMillis)
+    one.connection.deadlinePassed()
+    expect(one.did.slice(-2)).toEqual(["end", "destroy"])
+    one.connection.closed()
+    expect(one.deadline()).toBeUndefined()
+  })
+})
+
+describe("an upgrade", () => {
+  const ask = get("/socket", "Connection: Upgrade\r\nUpgrade: echo\r\n")
+  const hints = "HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n"
+  const switching = "HTTP/1.1 101 Switching Protocols\r\nUpgrade: echo\r\n\r\n"
+
+  it("that the agent accepts makes the connection opaque, and silence no matter", () => {
+    const { connection, client, agent, did, streams, idle } = forwarding({}, ask)
+    const head = streams[0]!
+    client("\u0001 not HTTP\n\n")
+    expect(streams[0]).toBe(head)
+    agent(hints)
+    expect([connection.state, did]).toEqual(["answering", []])
+    agent(switching.slice(0, 10))
+    agent(switching.slice(10))
+    expect([connection.state, did, idle()]).toEqual(["upgraded", ["upgraded", "nextTurn"], 0])
+    connection.turned()
+    client("more")
+    expect(streams[0]).toBe(`${head}\u0001 not HTTP\n\nmore`)
+  })
+
+  it("that the agent does not accept is a request as any other, and the next one goes on", () => {
+    const { connection, client, agent, did, streams, idle } = forwarding({}, ask)
+    client(get("/2"))
+    agent(ok)
+    expect([connection.state, did, idle()]).toEqual(["answering", ["nextTurn"], Timing.idleMillis])
+    connection.turned()
+    expect(streams[0]).toContain(forwardedGet("/2"))
+  })
+
+  it("takes only so much before its answer, and refuses nonsense behind one that was declined", () => {
+    const eager = forwarding({}, ask)
+    eager.client("x".repeat(20_000))
+    expect([eager.connection.state, eager.did[0]]).toEqual(["closing", `reset ${reset.cancel}`])
+    expect(eager.toClient()).toMatch(/^HTTP\/1\.1 400 /)
+    const nonsense = forwarding({}, ask)
+    nonsense.client("nonsense\r\n\r\n")
+    nonsense.agent(ok)
+    nonsense.connection.turned()
+    nonsense.connection.streamEnded()
+    expect(nonsense.toClient()).toMatch(new RegExp(`^${ok}HTTP/1\\.1 400 `))
+  })
+})
+
+describe("the transfer budget", () => {
+  it("that is used up ends the request, with a word where nothing was answered", () => {
+    const early = forwarding()
+    early.cut()
+    expect(early.did).toEqual([`reset ${reset.quota}`, "discard", "end"])
+    expect(early.toClient()).toBe(`failed /1 ${reset.quota}`)
+    const late = answering()
+    late.cut()
+    expect([late.connection.state, late.did.slice(-2)]).toEqual(["closed", [`reset ${reset.quota}`, "abort"]])
+  })
+})
+
+describe("the end of the answers", () => {
+  it("is the client's, which may go on speaking", () => {
+    const { connection, client, did, streams } = answering()
+    connection.streamEnded()
+    expect([connection.state, did.at(-1)]).toEqual(["answered", "end"])
+    client(get("/2"))
+    expect(streams[0]).toBe(forwardedGet("/1") + forwardedGet("/2"))
+  })
+
+  it("without an answer leaves nothing to be said", () => {
+    const { connection, did, toClient } = forwarding()
+    connection.streamEnded()
+    connection.deadlinePassed()
+    expect([connection.state, did, toClient()]).toEqual(["closed", ["end", "destroy"], ""])
+  })
+})
