@@ -27,7 +27,8 @@ const listen = async (path: string, token: string, headers: Record<string, strin
       text += Buffer.from(chunk).toString()
       for (let end = text.indexOf("\n\n"); end >= 0; end = text.indexOf("\n\n")) {
         const field = (name: string) => new RegExp(`^${name}: (.*)$`, "m").exec(text.slice(0, end))?.[1] ?? ""
-        if (field("id") !== "") events.push({ id: field("id"), type: field("event"), event: JSON.parse(field("data")) })
+        if (field("data") !== "")
+          events.push({ id: field("id"), type: field("event"), event: JSON.parse(field("data")) })
         text = text.slice(end + 2)
       }
     }

@@ -1,3 +1,4 @@
+import { ChangeFeed } from "@svc/cluster/feed/ChangeFeed"
 import { make } from "@svc/cluster/identity/Ownership"
 import { MasterKeysForTests } from "../harness/MasterKeys.ts"
 import { Sealing } from "@svc/cluster/sealing/Sealing"
@@ -8,11 +9,13 @@ import { closeScope, makeDatabase, type TestDatabase } from "../harness/Database
 
 let database: TestDatabase
 const scope = Scope.makeUnsafe()
-let run: <A, E>(effect: Effect.Effect<A, E, Stores.Reads | Stores.Writes | Sealing>) => Promise<A>
+let run: <A, E>(effect: Effect.Effect<A, E, Stores.Reads | Stores.Writes | Sealing | ChangeFeed>) => Promise<A>
 
 beforeAll(async () => {
   database = await makeDatabase()
-  const layer = Layer.merge(Stores.layer(database.settings), Sealing.layer(await MasterKeysForTests()))
+  const layer = Layer.merge(ChangeFeed.layer, Sealing.layer(await MasterKeysForTests())).pipe(
+    Layer.provideMerge(Stores.layer(database.settings)),
+  )
   const context = await Effect.runPromise(Layer.buildWithScope(Layer.fresh(layer), scope))
   run = (effect) => Effect.runPromise(Effect.provideContext(effect, context) as Effect.Effect<never>)
 })

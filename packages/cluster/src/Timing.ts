@@ -42,4 +42,14 @@ export const Timing = {
   sessionMillis: 30 * 24 * 60 * 60_000,
   /** `last_used_at` of a credential is written at most this often. */
   lastUsedMillis: 60_000,
+  /** Announcements of changes are gathered for this long. */
+  feedGather: "5 millis",
+  feedReconnect: "1 second",
+  /** How late a change is known whose announcement was lost. */
+  feedRecheck: "2 seconds",
+  /** An Event that waits for transactions of smaller numbers is looked for with pauses that grow, for this long. */
+  settlingPause: "2 millis",
+  settling: "2 seconds",
+  /** Revocation reaches what lasts within a second, the look included. */
+  credentialCheck: "800 millis",
 } as const

@@ -1,6 +1,5 @@
 import { Api } from "@svc/domain/Api"
 import { fromPublic } from "@svc/domain/Ids"
-import type { MessageSummary } from "@svc/domain/mail/Message"
 import { NotFound } from "@svc/domain/problems/Problem"
 import { ask } from "@svc/cluster/actor/Ask"
 import { AttachmentReader } from "@svc/cluster/mail/AttachmentReader"
@@ -9,6 +8,7 @@ import { Effect } from "effect"
 import { HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import * as OwnIdentity from "../identity/OwnIdentity.ts"
+import * as Waiting from "./Waiting.ts"
 
 /** `filename*` in UTF-8 (RFC 6266, RFC 8187); no name that a browser would read as a path or a header. */
 const disposition = (filename: string | null) =>
@@ -23,34 +23,14 @@ export const layer = HttpApiBuilder.group(
     const own = yield* OwnIdentity.make
     const messages = yield* MessageQueries
     const attachments = yield* AttachmentReader
-
-    /** What came after the call (or after `after`), as soon as there is something. */
-    const waitFor = Effect.fnUntraced(function* (
-      { id, org_id, actor }: Effect.Success<ReturnType<typeof own>>,
-      filter: Parameters<typeof messages.list>[1],
-      seconds: number,
-    ) {
-      const newest = filter.after ?? (yield* messages.newest(id))
-      // Where the Mailbox was empty, everything is newer.
-      const after = newest === undefined ? {} : { after: newest }
-      const deadline = Date.now() + seconds * 1000
-      let found: ReadonlyArray<MessageSummary> = yield* messages.list(id, { ...filter, ...after })
-      while (found.length === 0 && Date.now() < deadline) {
-        const left = Math.min(Math.ceil((deadline - Date.now()) / 1000), 60)
-        const looked = messages.list(id, { ...filter, ...after })
-        // The actor's word that something came, or our own look in case it came before the actor was asked.
-        yield* ask(actor.AwaitMessage({ org_id, seconds: left, after: newest ?? null }), `${left + 5} seconds`)
-        found = yield* looked
-      }
-      return found
-    })
+    const waiting = yield* Waiting.make
 
     return handlers.handleAll({
       list: Effect.fnUntraced(function* ({ params, query }) {
-        const identity = yield* own(params.handle)
+        const { id } = yield* own(params.handle)
         const { wait, ...filter } = query
         return {
-          messages: yield* wait === undefined ? messages.list(identity.id, filter) : waitFor(identity, filter, wait),
+          messages: yield* wait === undefined ? messages.list(id, filter) : waiting(id, filter, wait),
         }
       }),
       read: Effect.fnUntraced(function* ({ params }) {

@@ -12,12 +12,11 @@ import {
   IdentityQuotaExhausted,
   NotFound,
 } from "@svc/domain/problems/Problem"
-import { Clock, Effect, Fiber } from "effect"
+import { Clock, Effect } from "effect"
 import { Entity } from "effect/cluster"
 import { Rpc } from "effect/rpc"
 import type { Statement } from "effect/sql"
 import * as Cards from "../card/Cards.ts"
-import * as Arrivals from "../mail/Arrivals.ts"
 import * as Mailbox from "../mail/Mailbox.ts"
 import * as MailSettings from "../mail/MailSettings.ts"
 import { Sealing } from "../sealing/Sealing.ts"
@@ -66,7 +65,6 @@ export const layer = (limits: IdentityLimits) =>
       const ownership = yield* makeOwnership(canonical)
       const clientFor = yield* IdentityActor.client
       const deliveries = yield* DeliveryQueue.make
-      const arrivals = Arrivals.make()
       const worker = yield* Worker.make({
         ownership,
         sagas: yield* SagaRunner.make,
@@ -211,20 +209,8 @@ export const layer = (limits: IdentityLimits) =>
           const received = yield* ownership.write((_, fence) =>
             Mailbox.receive(sql, identity, fence, payload, limits.mailboxBytes),
           )
-          yield* arrivals.announce
           yield* wakeFor(received.queued)
         }),
-
-        AwaitMessage: ({ payload }) =>
-          Rpc.fork(
-            Effect.gen(function* () {
-              const identity = yield* mine(yield* ownership.state, payload.org_id)
-              const next = yield* Effect.forkChild(arrivals.next, { startImmediately: true })
-              // What came between the caller's look and ours.
-              if (yield* Mailbox.hasNewer(sql, identity.id, payload.after)) return
-              yield* Effect.timeoutOption(Fiber.join(next), payload.seconds * 1000)
-            }),
-          ),
 
         RefuseMail: Effect.fnUntraced(function* ({ payload }) {
           const { identity } = yield* ownership.state

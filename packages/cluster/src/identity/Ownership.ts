@@ -11,6 +11,7 @@ import { Moved } from "@svc/domain/actor/Moved"
 import type { Unavailable } from "@svc/domain/problems/Problem"
 import { Clock, Duration, Effect, Schema, Semaphore } from "effect"
 import type { SqlError, Statement } from "effect/sql"
+import { ChangeFeed } from "../feed/ChangeFeed.ts"
 import { orUnavailable, Reads, type Sql, Writes } from "../store/Database.ts"
 import { type DataKey, Sealing } from "../sealing/Sealing.ts"
 import { Timing } from "../Timing.ts"
@@ -79,6 +80,7 @@ export const make = Effect.fnUntraced(function* (canonical: string) {
   const writes = yield* Writes
   const reads = yield* Reads
   const sealing = yield* Sealing
+  const feed = yield* ChangeFeed
   let activation: Activation | undefined
   let lostAt: number | undefined
   const loading = yield* Semaphore.make(1)
@@ -143,6 +145,8 @@ export const make = Effect.fnUntraced(function* (canonical: string) {
           if (written.removed === true) activation = { epoch: before.epoch, identity: undefined }
           else if (written.identity !== undefined) activation = { epoch: before.epoch, identity: written.identity }
         }
+        const told = written.identity ?? before.identity
+        if (told !== undefined) feed.announce({ org: told.orgId, identity: told.id })
         return written.value
       }),
     )

@@ -11,6 +11,7 @@ import { dueDeliveries } from "./migrations/0002_due_deliveries.ts"
 import { surface } from "./migrations/0003_surface.ts"
 import { tunnelLinks } from "./migrations/0004_tunnel_links.ts"
 import { tunnelSettings } from "./migrations/0005_tunnel_settings.ts"
+import { eventOrder } from "./migrations/0006_event_order.ts"
 
 const migrations = {
   "0001_core": core,
@@ -18,6 +19,7 @@ const migrations = {
   "0003_surface": surface,
   "0004_tunnel_links": tunnelLinks,
   "0005_tunnel_settings": tunnelSettings,
+  "0006_event_order": eventOrder,
 }
 
 /** Any constant that no other user of the database takes: "svc" in ASCII. */

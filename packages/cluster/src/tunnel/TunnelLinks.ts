@@ -6,6 +6,8 @@
 import { makeUuidV7 } from "@svc/domain/Ids"
 import { Clock, Context, Effect, Layer } from "effect"
 import type { SqlError, Statement } from "effect/sql"
+import { channel } from "../feed/Announcements.ts"
+import { tunnelKey } from "../feed/Keys.ts"
 import { raiseForIdentity } from "../events/Raise.ts"
 import { committed, type Owned, type Written } from "../identity/Ownership.ts"
 import { orUnavailable, type Sql, Writes } from "../store/Database.ts"
@@ -14,8 +16,9 @@ import { orUnavailable, type Sql, Writes } from "../store/Database.ts"
 export const leaseMillis = 45_000
 export const renewEvery = "15 seconds"
 
-/** Every change of a name's links or settings is told on this channel, with the name; a lost word costs a cache its time. */
-export const channel = "svc_tunnel"
+/** Tells of a change of a name's links or settings, within the statement that makes it. */
+export const told = (sql: Sql, canonical: Statement.Fragment | string) =>
+  sql`pg_notify(${channel}, ${tunnelKey("")} || ${canonical})`
 
 export interface NewLink {
   readonly id: string
@@ -34,6 +37,7 @@ export interface NewLink {
 const make = Effect.gen(function* () {
   const writes = yield* Writes
   const until = (now: number) => new Date(now + leaseMillis)
+  const name = writes`canonical`
 
   return {
     /** Takes the lease, over the links that other processes of the agent hold: a newer one replaces them. */
@@ -48,7 +52,7 @@ const make = Effect.gen(function* () {
           values (${link.id}, ${link.identityId}, ${link.canonical}, ${link.edgeId}, ${link.edgeAddress}, ${link.instance},
                   ${link.client}, ${link.localHost}, ${new Date(now)}, ${until(now)}) returning canonical
         )
-        select pg_notify(${channel}, canonical) from made`
+        select ${told(writes, name)} from made`
     }, orUnavailable),
 
     /**
@@ -65,14 +69,14 @@ const make = Effect.gen(function* () {
         where i.id = ${link.identityId} and i.status = 'ready'
           and not exists (select from tunnel_link l where l.canonical = i.canonical and l.instance <> ${link.instance})
         on conflict (id) do nothing
-        returning pg_notify(${channel}, canonical)`
+        returning ${told(writes, name)}`
       return rows.length > 0
     }, orUnavailable),
 
     detach: (ids: ReadonlyArray<string>) =>
       orUnavailable(writes`
         with gone as (delete from tunnel_link where id = any(${ids}::uuid[]) returning canonical)
-        select pg_notify(${channel}, canonical) from (select distinct canonical from gone) g`),
+        select ${told(writes, name)} from (select distinct canonical from gone) g`),
 
     /** Renews the leases of links that stand; answers those whose row and whose Identity are still there. */
     renew: Effect.fn("TunnelLinks.renew")(function* (ids: ReadonlyArray<string>) {
@@ -88,7 +92,7 @@ const make = Effect.gen(function* () {
       Effect.map(
         writes<{ canonical: string }>`
           with gone as (delete from tunnel_link where lease_until < now() returning canonical)
-          select canonical, pg_notify(${channel}, canonical) from (select distinct canonical from gone) g`,
+          select canonical, ${told(writes, name)} from (select distinct canonical from gone) g`,
         (rows) => rows.map(({ canonical }) => canonical),
       ),
     ),

@@ -6,7 +6,7 @@ import type { SqlError, Statement } from "effect/sql"
 import { committed, type Owned, type Written } from "../identity/Ownership.ts"
 import { type Place, Sealing } from "../sealing/Sealing.ts"
 import type { Sql } from "../store/Database.ts"
-import { channel } from "./TunnelLinks.ts"
+import { told } from "./TunnelLinks.ts"
 
 const decode = Schema.decodeUnknownEffect(TunnelSettings)
 
@@ -55,6 +55,6 @@ export const patch = Effect.fnUntraced(function* (
           password_hash = ${basic_auth === undefined ? sql`t.password_hash` : sql`excluded.password_hash`}
       returning 1
     )
-    select exists (select from fence) as owned, (select pg_notify(${channel}, ${canonical}) from changed) as told`
+    select exists (select from fence) as owned, (select ${told(sql, canonical)} from changed) as told`
   return committed(written, undefined)
 })

@@ -152,11 +152,6 @@ export const PatchTunnel = Rpc.make("PatchTunnel", {
 })
 /** A link came or went. */
 export const TunnelChanged = Rpc.make("TunnelChanged", { error: failures() })
-/** Answers when a message newer than `after` (a public id; null: any) is there, or when `seconds` have passed. */
-export const AwaitMessage = Rpc.make("AwaitMessage", {
-  payload: { ...tenant, seconds: Schema.Int, after: Schema.NullOr(Schema.String) },
-  error: failures(NotFound),
-}).annotate(ClusterSchema.InterruptOnTermination, true)
 /** Drives what is due: saga steps and deliveries. Sent by the actor to itself and by `Overdue`; lasts while there is work. */
 export const Work = Rpc.make("Work", { error: failures() }).annotate(ClusterSchema.InterruptOnTermination, true)
 
@@ -187,6 +182,6 @@ export const IdentityActor = Entity.fromRpcGroup(
   )
     // A write's handler runs to its end even when its caller has gone, so that memory and store stay one.
     .annotateRpcs(ClusterSchema.Uninterruptible, "server")
-    .add(AwaitMessage, Work)
+    .add(Work)
     .annotateRpcs(ClusterSchema.ClientTracingEnabled, false),
 )

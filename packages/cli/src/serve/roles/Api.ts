@@ -1,11 +1,14 @@
 /** Role `api`: the HTTP API, MCP and the public pages. */
 import { createServer } from "node:http"
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
+import { StreamLimits } from "@svc/api/events/StreamLimits"
 import * as Http from "@svc/api/Http"
 import { Accounts } from "@svc/cluster/account/Accounts"
 import { CredentialLookup } from "@svc/cluster/account/CredentialLookup"
 import { Devices } from "@svc/cluster/account/Devices"
 import { Exports } from "@svc/cluster/account/Exports"
+import { StandingCredentials } from "@svc/cluster/account/StandingCredentials"
+import { EventTails } from "@svc/cluster/events/EventTails"
 import { Orgs } from "@svc/cluster/account/Orgs"
 import { HandleRules } from "@svc/cluster/handles/HandleRules"
 import { IdempotencyRecords } from "@svc/cluster/idempotency/IdempotencyRecords"
@@ -29,12 +32,15 @@ export const layer = (settings: Settings) =>
       HandleRules.layer({ brand: settings.brand }),
       CredentialLookup.layer,
       Devices.layer,
+      EventTails.layer,
       Exports.layer,
       IdempotencyRecords.layer,
       Orgs.layer,
       OrgLimits.layer(settings.limits),
       PublicLimits.layer(settings.limits),
       ServiceKey.layer,
+      StandingCredentials.layer,
+      StreamLimits.layer(settings.limits),
       Attachments.layer,
       PageViews.layer({ hosts: hostsOf(settings), ceiling: settings.pageViewCeiling }),
       Accounts.layer({
