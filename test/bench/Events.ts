@@ -63,6 +63,18 @@ export const event = async (): Promise<Row> => {
         return { session, handle: (await makeIdentity(service.base, session)).handle }
       }),
     )
+    /** Percent of a core, over some seconds in which nobody does anything. */
+    const usage = async () => {
+      await sleep(3_000)
+      const before = { service: ticksOf(service.child.pid!), postgres: postgresTicks(deployment.postgres()) }
+      await sleep(idleSeconds * 1_000)
+      return {
+        service: (ticksOf(service.child.pid!) - before.service) / idleSeconds,
+        postgres: (postgresTicks(deployment.postgres()) - before.postgres) / idleSeconds,
+      }
+    }
+    const alone = await usage()
+
     const here: Array<number> = []
     const elsewhere: Array<number> = []
     for (let opened = 0; opened < streams; opened += 20) {
@@ -77,15 +89,14 @@ export const event = async (): Promise<Row> => {
     }
     for (const { session } of owners) sockets.push(await open(other.base, session, (at) => elsewhere.push(at)))
 
-    await sleep(3_000)
-    const before = { service: ticksOf(service.child.pid!), postgres: postgresTicks(deployment.postgres()) }
-    await sleep(idleSeconds * 1_000)
-    const used = {
-      service: ticksOf(service.child.pid!) - before.service,
-      postgres: postgresTicks(deployment.postgres()) - before.postgres,
-    }
+    const idle = await usage()
 
-    const waits = { committed: Array<number>(), asked: Array<number>(), elsewhere: Array<number>() }
+    const waits = {
+      request: Array<number>(),
+      committed: Array<number>(),
+      asked: Array<number>(),
+      elsewhere: Array<number>(),
+    }
     for (let round = 0; round < rounds; round++) {
       const { session, handle } = owners[round % orgs]!
       here.length = 0
@@ -102,6 +113,7 @@ export const event = async (): Promise<Row> => {
       const answered = performance.now()
       if (status !== 200) throw new Error(`the change answered ${status}`)
       await until("the Event on every stream", () => here.length === streams / orgs && elsewhere.length === 1)
+      waits.request.push(answered - asked)
       // The commit lies between the two.
       waits.committed.push(...here.map((at) => Math.max(0, at - answered)))
       waits.asked.push(...here.map((at) => at - asked))
@@ -114,10 +126,13 @@ export const event = async (): Promise<Row> => {
       figures: {
         "answer to stream p50 ms": round(percentile(waits.committed, 0.5)),
         "p99 ms": round(percentile(waits.committed, 0.99)),
+        "request p50 ms": round(percentile(waits.request, 0.5)),
         "request to stream p50 ms": round(percentile(waits.asked, 0.5)),
         "request to stream of another process p50 ms": round(percentile(waits.elsewhere, 0.5)),
-        "idle service %": round(used.service / idleSeconds, 1),
-        "idle PostgreSQL %": round(used.postgres / idleSeconds, 1),
+        "idle service %": round(idle.service, 1),
+        "idle PostgreSQL %": round(idle.postgres, 1),
+        "without streams service %": round(alone.service, 1),
+        "without streams PostgreSQL %": round(alone.postgres, 1),
       },
     }
   } finally {

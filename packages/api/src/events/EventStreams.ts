@@ -11,6 +11,7 @@ import { EventQueries } from "@svc/cluster/events/EventQueries"
 import { EventTails } from "@svc/cluster/events/EventTails"
 import { Effect, Option, Stream } from "effect"
 import { HttpServerResponse } from "effect/http"
+import { Departure } from "../Departure.ts"
 import { StreamLimits } from "./StreamLimits.ts"
 
 /** A comment, so that proxies and clients see that the stream lives. */
@@ -21,6 +22,7 @@ export const make = Effect.gen(function* () {
   const tails = yield* EventTails
   const limits = yield* StreamLimits
   const credentials = yield* StandingCredentials
+  const departure = yield* Departure
   const encoder = new TextEncoder()
   const beat = encoder.encode(":\n\n")
 
@@ -59,13 +61,14 @@ export const make = Effect.gen(function* () {
         Stream.succeed(encoder.encode(last === undefined ? ": connected\n\n" : `: connected\nid: ${last}\n\n`)),
         Stream.fromEffectRepeat(chunk),
       ).pipe(
-        Stream.interruptWhen(gone),
+        Stream.interruptWhen(Effect.raceFirst(gone, departure.await)),
         // A store out of reach: the stream ends, and the client comes back.
         Stream.catchCause(() => Stream.empty),
       )
       return HttpServerResponse.stream(body, {
         contentType: "text/event-stream",
-        headers: { "cache-control": "no-store", "x-accel-buffering": "no" },
+        // Nothing comes behind a stream on its connection, so a server that ends need not wait for the client to close it.
+        headers: { "cache-control": "no-store", "x-accel-buffering": "no", connection: "close" },
       })
     }),
   }

@@ -9,6 +9,7 @@ import { ChangeFeed } from "@svc/cluster/feed/ChangeFeed"
 import { type MessageFilter, MessageQueries } from "@svc/cluster/mail/MessageQueries"
 import { Clock, Effect, Redacted } from "effect"
 import { HttpServerRequest } from "effect/http"
+import { Departure } from "../Departure.ts"
 
 const tokenOf = (header: string | undefined) => Redacted.make(header?.replace(/^Bearer\s+/i, "") ?? "")
 
@@ -17,6 +18,7 @@ export const make = Effect.gen(function* () {
   const feed = yield* ChangeFeed
   const standing = yield* StandingCredentials
   const credentials = yield* CredentialLookup
+  const departure = yield* Departure
 
   /** What came after the call (or after `after`), as soon as there is something; nothing when `seconds` have passed. */
   return Effect.fn("Waiting.list")(function* (identityId: string, filter: MessageFilter, seconds: number) {
@@ -33,8 +35,8 @@ export const make = Effect.gen(function* () {
     const gone = yield* standing.watch(yield* Caller)
     while (true) {
       const left = deadline - (yield* Clock.currentTimeMillis)
-      if (left <= 0) return found
-      yield* Effect.timeoutOption(Effect.raceFirst(changes.await, gone), left)
+      if (left <= 0 || departure.isOpen()) return found
+      yield* Effect.timeoutOption(Effect.raceAllFirst([changes.await, gone, departure.await]), left)
       // The credential may have been revoked since the call was let in; then it is told so in place of the mail.
       yield* credentials.resolve(tokenOf(request.headers["authorization"]))
       const come = yield* look

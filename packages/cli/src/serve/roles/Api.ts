@@ -1,6 +1,7 @@
 /** Role `api`: the HTTP API, MCP and the public pages. */
 import { createServer } from "node:http"
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
+import { announced, Departure } from "@svc/api/Departure"
 import { StreamLimits } from "@svc/api/events/StreamLimits"
 import * as Http from "@svc/api/Http"
 import { Accounts } from "@svc/cluster/account/Accounts"
@@ -27,10 +28,12 @@ const hostsOf = (settings: Settings) =>
   new Set([settings.baseUrl, settings.profileBase].map((url) => new URL(url).hostname))
 
 export const layer = (settings: Settings) =>
-  Http.layer({ contactTo: settings.contactTo, trustedProxies: settings.trustedProxies }).pipe(
+  announced.pipe(
+    Layer.provide(Http.layer({ contactTo: settings.contactTo, trustedProxies: settings.trustedProxies })),
     Layer.provide([
       HandleRules.layer({ brand: settings.brand }),
       CredentialLookup.layer,
+      Departure.layer,
       Devices.layer,
       EventTails.layer,
       Exports.layer,
