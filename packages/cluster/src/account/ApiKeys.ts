@@ -4,6 +4,7 @@ import type { ApiKey } from "@svc/domain/account/Account"
 import { AccountDeleting, NotFound } from "@svc/domain/problems/Problem"
 import { Clock, Context, Effect, Layer } from "effect"
 import { raiseForOrg } from "../events/Raise.ts"
+import { ChangeFeed } from "../feed/ChangeFeed.ts"
 import { mint } from "../credentials/Minting.ts"
 import { orUnavailable, Reads, Writes } from "../store/Database.ts"
 
@@ -23,6 +24,7 @@ const view = (row: Row): ApiKey => ({
 const make = Effect.gen(function* () {
   const reads = yield* Reads
   const writes = yield* Writes
+  const feed = yield* ChangeFeed
   const columns = reads`id, name, identity_id, token_prefix, created_at, last_used_at, revoked_at`
   const missing = Effect.fail(new NotFound({ detail: "There is no such key." }))
 
@@ -63,6 +65,7 @@ const make = Effect.gen(function* () {
         })}
         select * from made`
       if (row === undefined) return yield* new AccountDeleting({ detail: "The account is being deleted." })
+      feed.announce({ org })
       return { key: minted.token, api_key: view(row) }
     }, orUnavailable),
     /** Stops authenticating at once; repeating is a no-op. */
@@ -82,6 +85,7 @@ const make = Effect.gen(function* () {
         })}
         select exists (select from known) as known`
       if (row?.known !== true) return yield* missing
+      feed.announce({ org })
     }, orUnavailable),
   }
 })

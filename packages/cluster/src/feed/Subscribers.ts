@@ -21,6 +21,12 @@ const heldAtMost = 10_000
 /** Waits for the latch and shuts it before the subscriber looks, so that what happens during the look opens it again. */
 const next = (latch: Latch.Latch) => Effect.andThen(latch.await, latch.close)
 
+/** Over a copy: a fiber that is woken runs at once, and may come back with a subscription of the same key. */
+const openAll = (latches: Iterable<Latch.Latch>) => {
+  const now = [...latches]
+  for (const latch of now) latch.openUnsafe()
+}
+
 interface Follower {
   readonly latch: Latch.Latch
   keys: Set<string> | undefined
@@ -75,25 +81,22 @@ export const make = () => {
 
     wake: (key: string): void => {
       const waiting = signals.sets.get(key)
-      if (waiting !== undefined) for (const latch of waiting) latch.openUnsafe()
+      if (waiting !== undefined) openAll(waiting)
       const kind = followers.sets.get(kindOf(key))
       if (kind === undefined) return
       for (const follower of kind) {
         if (follower.keys !== undefined && follower.keys.size >= heldAtMost) follower.keys = undefined
         follower.keys?.add(key)
-        follower.latch.openUnsafe()
       }
+      openAll([...kind].map(({ latch }) => latch))
     },
 
     /** Something may have been missed, and nobody knows of what. */
     wakeAll: (): void => {
-      for (const waiting of signals.sets.values()) for (const latch of waiting) latch.openUnsafe()
-      for (const kind of followers.sets.values()) {
-        for (const follower of kind) {
-          follower.keys = undefined
-          follower.latch.openUnsafe()
-        }
-      }
+      const following = [...followers.sets.values()].flatMap((kind) => [...kind])
+      for (const follower of following) follower.keys = undefined
+      openAll([...signals.sets.values()].flatMap((waiting) => [...waiting]))
+      openAll(following.map(({ latch }) => latch))
     },
 
     /** Whether anybody waits for a single key. */
