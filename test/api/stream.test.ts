@@ -21,13 +21,16 @@ const listen = async (path: string, token: string, headers: Record<string, strin
   })
   const events: Array<{ id: string; type: string; event: any }> = []
   let ended = false
+  let last = ""
   const read = async () => {
     let text = ""
     for await (const chunk of response.body!) {
       text += Buffer.from(chunk).toString()
       for (let end = text.indexOf("\n\n"); end >= 0; end = text.indexOf("\n\n")) {
         const field = (name: string) => new RegExp(`^${name}: (.*)$`, "m").exec(text.slice(0, end))?.[1] ?? ""
-        if (field("id") !== "") events.push({ id: field("id"), type: field("event"), event: JSON.parse(field("data")) })
+        if (field("id") !== "") last = field("id")
+        if (field("data") !== "")
+          events.push({ id: field("id"), type: field("event"), event: JSON.parse(field("data")) })
         text = text.slice(end + 2)
       }
     }
@@ -35,7 +38,7 @@ const listen = async (path: string, token: string, headers: Record<string, strin
   const done = read()
     .catch(() => {})
     .finally(() => (ended = true))
-  return { response, events, isEnded: () => ended, stop: async () => (controller.abort(), done) }
+  return { response, events, isEnded: () => ended, lastId: () => last, stop: async () => (controller.abort(), done) }
 }
 const turn = (outgoing: string) =>
   call(service.base, "PATCH", `/api/identities/${ada.handle}/mail`, { token: session, body: { outgoing } })
@@ -98,11 +101,89 @@ describe("the stream of Events", () => {
     )
   })
 
+  it("begins with the id of the newest Event, so that one lost before the first Event goes on without a gap", async () => {
+    const newest = (await call(service.base, "GET", "/api/events?limit=1", { token: session })).body.events[0].id
+    const first = await listen("/api/events/stream", session)
+    await eventually(
+      async () => first.lastId(),
+      (id) => id === newest,
+    )
+    expect(first.events).toEqual([])
+    await first.stop()
+    await turn("stopped")
+    await turn("active")
+    const second = await listen("/api/events/stream", session, { "last-event-id": newest })
+    await eventually(
+      async () => second.events.length,
+      (count) => count === 2,
+    )
+    expect(second.lastId()).toBe(second.events[1]!.id)
+    await second.stop()
+    // Of one Identity: the newest of its own.
+    const own = await listen(`/api/identities/${ada.handle}/events/stream`, ada.secrets.identity_key)
+    await eventually(
+      async () => own.lastId(),
+      (id) => id === second.events[1]!.id,
+    )
+    await own.stop()
+  })
+
+  it("goes on from an Event that went with its Identity", async () => {
+    const mine = await makeIdentity(service.base, session)
+    const stream = await listen("/api/events/stream", session)
+    await call(service.base, "PATCH", `/api/identities/${mine.handle}/mail`, {
+      token: session,
+      body: { outgoing: "stopped" },
+    })
+    const [stopped] = await eventually(
+      async () => stream.events,
+      (events) => events.length === 1,
+    )
+    await stream.stop()
+    await turn("stopped")
+    await call(service.base, "DELETE", `/api/identities/${mine.handle}`, { token: session })
+    await eventually(
+      () => call(service.base, "GET", `/api/events/${stopped!.id}`, { token: session }),
+      ({ status }) => status === 404,
+    )
+    const again = await listen("/api/events/stream", session, { "last-event-id": stopped!.id })
+    expect(again.response.status).toBe(200)
+    const came = await eventually(
+      async () => again.events.map(({ type }) => type),
+      (types) => types.includes("identity.deleted"),
+    )
+    expect(came.lastIndexOf("mail.stopped")).toBeGreaterThanOrEqual(0)
+    await again.stop()
+    await turn("active")
+  })
+
+  it("ends when its account is being deleted", async () => {
+    const leaving = await signUp(service.base)
+    const stream = await listen("/api/events/stream", leaving.session)
+    const asked = await call(service.base, "POST", "/api/account/deletion", {
+      token: leaving.session,
+      body: { confirm: leaving.email },
+    })
+    expect(asked.status).toBe(202)
+    await eventually(
+      async () => stream.isEnded(),
+      (ended) => ended,
+      5,
+    )
+  })
+
   it("begins nowhere but at an Event that there is", async () => {
     const none = await call(service.base, "GET", "/api/events/stream", {
       token: session,
       headers: { "last-event-id": "evt_nonsense" },
     })
     expect(none.status).toBe(404)
+    const stranger = (await signUp(service.base)).session
+    const [known] = (await call(service.base, "GET", "/api/events?limit=1", { token: session })).body.events
+    const foreign = await call(service.base, "GET", "/api/events/stream", {
+      token: stranger,
+      headers: { "last-event-id": known.id },
+    })
+    expect(foreign.status).toBe(404)
   })
 })

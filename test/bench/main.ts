@@ -1,5 +1,6 @@
 /** `npm run bench [row ...]`: each figure as a ratio to a reference measured in the same run on the same machine. */
 import { run } from "../harness/Report.ts"
+import * as Events from "./Events.ts"
 import * as Http from "./Http.ts"
 import * as Mail from "./Mail.ts"
 import * as Surface from "./Surface.ts"
@@ -15,6 +16,7 @@ await run({
   mcp: Surface.mcp,
   "mail-in": Mail.mailIn,
   "mail-wake": Mail.mailWake,
+  event: Events.event,
   webhook: Webhooks.webhook,
   tunnel: Tunnel.tunnel,
 })

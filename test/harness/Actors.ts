@@ -3,6 +3,7 @@ import { makeUuidV7 } from "@svc/domain/Ids"
 import { Identities } from "@svc/cluster/identity/Identities"
 import * as IdentityActor from "@svc/cluster/identity/IdentityActor"
 import { ProvisioningSteps } from "@svc/cluster/identity/Provisioning"
+import { ChangeFeed } from "@svc/cluster/feed/ChangeFeed"
 import { GuardedClient } from "@svc/cluster/net/GuardedClient"
 import { Sealing } from "@svc/cluster/sealing/Sealing"
 import { Reads, Writes } from "@svc/cluster/store/Database"
@@ -31,6 +32,7 @@ export const identityActors = (
   limits: IdentityActor.IdentityLimits = { identityQuota: 25, mailboxBytes: 1024 * 1024 },
 ) =>
   IdentityActor.layer(limits).pipe(
+    Layer.provide(ChangeFeed.layer),
     Layer.provideMerge(Identities.layer),
     Layer.provide([steps, Deliveries.layer, GuardedClient.layer({ allowPrivate: true })]),
     Layer.provideMerge(Layer.mergeAll(TestRunner.layer, ports)),

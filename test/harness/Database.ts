@@ -34,6 +34,14 @@ export const makeDatabase = async (): Promise<TestDatabase> => {
   }
 }
 
+/** The clients of a database of one's own, for tests that are effects. */
+export const stores = Layer.unwrap(
+  Effect.map(
+    Effect.acquireRelease(Effect.promise(makeDatabase), ({ drop }) => Effect.promise(drop)),
+    ({ settings }) => Stores.layer(settings),
+  ),
+)
+
 export const closeScope = (scope: Scope.Closeable) => Effect.runPromise(Scope.close(scope, Exit.void))
 
 /** The clients of a database of one's own, for the lifetime of a test layer. */

@@ -64,7 +64,21 @@ export const Timing = {
   /** A health probe that takes longer is a part that does not answer. */
   healthProbe: "2 seconds",
 
+  // --- The feed of changes
+
+  /** Announcements of changes are gathered for this long. */
+  feedGather: "5 millis",
+  feedReconnect: "1 second",
+  /** How late a change is known whose announcement was lost. */
+  feedRecheck: "2 seconds",
+  /** An Event that waits for transactions of smaller numbers is looked for with pauses that grow, for this long. */
+  settlingPause: "2 millis",
+  settling: "2 seconds",
+
   // --- Credentials
+
+  /** Revocation reaches what lasts within a second, the look included. */
+  credentialCheck: "800 millis",
 
   /** Show-once secrets are given out for this long after `ready` (decisions.md "Resources"). */
   showOnceMillis: hour,

@@ -3,7 +3,7 @@ import { ClusterSchema, Entity } from "effect/cluster"
 import { Rpc } from "effect/rpc"
 import { failures } from "./actor/Protocol.ts"
 import { CardMessages } from "./card/CardProtocol.ts"
-import { AwaitMessage, MailboxMessages } from "./mail/MailboxProtocol.ts"
+import { MailboxMessages } from "./mail/MailboxProtocol.ts"
 import { MailSettingsMessages } from "./mail/MailSettingsProtocol.ts"
 import { TunnelMessages } from "./tunnel/TunnelProtocol.ts"
 import { WebhookMessages } from "./webhooks/WebhookProtocol.ts"
@@ -17,6 +17,6 @@ export const IdentityActor = Entity.fromRpcGroup(
   LifecycleMessages.merge(CardMessages, MailboxMessages, MailSettingsMessages, TunnelMessages, WebhookMessages)
     // A write's handler runs to its end even when its caller has gone, so that memory and store stay one.
     .annotateRpcs(ClusterSchema.Uninterruptible, "server")
-    .add(AwaitMessage, Work)
+    .add(Work)
     .annotateRpcs(ClusterSchema.ClientTracingEnabled, false),
 )

@@ -22,7 +22,9 @@ export const layer = HttpApiBuilder.group(
       patch: Effect.fnUntraced(function* ({ headers, payload }) {
         const subject = yield* Subject
         const if_version = ifMatch(headers["if-match"])
-        yield* askIdentity(subject, (actor, by) => actor.PatchCard({ org_id: subject.orgId, patch: payload, if_version }, by))
+        yield* askIdentity(subject, (actor, by) =>
+          actor.PatchCard({ org_id: subject.orgId, patch: payload, if_version }, by),
+        )
         return yield* read(subject)
       }),
     })

@@ -1,79 +1,74 @@
 /**
  * The live stream of Events (Server-Sent Events): everything behind a position, then whatever is committed, each with
- * its `evt_` id, so that a client goes on where it was. One look a quarter of a second serves a stream; the credential is
- * judged again every second, so that a revoked one hears no more.
+ * its `evt_` id, so that a client goes on where it was. It waits for word of a change and costs nothing meanwhile. It
+ * begins with an id, so that also a client that loses it before the first Event goes on without a gap, and it ends when
+ * its credential no longer stands.
  */
 import { Caller } from "@svc/domain/account/Authorization"
-import { CredentialLookup } from "@svc/cluster/account/CredentialLookup"
+import type { Event } from "@svc/domain/events/Event"
+import { StandingCredentials } from "@svc/cluster/account/StandingCredentials"
 import { EventQueries } from "@svc/cluster/events/EventQueries"
-import { Clock, Effect, Redacted, Stream } from "effect"
-import { HttpServerRequest, HttpServerResponse } from "effect/http"
+import { EventTails } from "@svc/cluster/events/EventTails"
+import { Effect, Option, Stream } from "effect"
+import { HttpServerResponse } from "effect/http"
+import { Departure } from "../Departure.ts"
+import { StreamLimits } from "./StreamLimits.ts"
 
-const lookEvery = "250 millis"
-const judgeEveryMillis = 1_000
 /** A comment, so that proxies and clients see that the stream lives. */
-const beatEveryMillis = 15_000
-const page = 100
-
-interface Position {
-  readonly at: string
-  readonly judgedAt: number
-  readonly saidAt: number
-}
-
-const tokenOf = (header: string | undefined) => Redacted.make(header?.replace(/^Bearer\s+/i, "") ?? "")
+const beatEvery = "15 seconds"
 
 export const make = Effect.gen(function* () {
   const events = yield* EventQueries
-  const credentials = yield* CredentialLookup
+  const tails = yield* EventTails
+  const limits = yield* StreamLimits
+  const credentials = yield* StandingCredentials
+  const departure = yield* Departure
   const encoder = new TextEncoder()
+  const beat = encoder.encode(":\n\n")
+
+  /** An Event is written once, for however many streams it goes into. */
+  const written = new WeakMap<Event, Uint8Array>()
+  const write = (event: Event) => {
+    const known = written.get(event)
+    if (known !== undefined) return known
+    const text = encoder.encode(`id: ${event.id}\nevent: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`)
+    written.set(event, text)
+    return text
+  }
 
   return {
+    /** The answer that streams; the stream's claims last as long as the request's scope, which is until its end. */
     open: Effect.fn("EventStreams.open")(function* (
       org: string,
       identityId: string | null,
       lastEventId: string | undefined,
     ) {
-      yield* Caller
-      const request = yield* HttpServerRequest.HttpServerRequest
-      const token = tokenOf(request.headers["authorization"])
-      const from = yield* events.position(org, lastEventId)
+      const caller = yield* Caller
+      yield* limits.take(caller)
+      const gone = yield* credentials.watch(caller)
+      const { at, last } = yield* events.beginning(org, identityId, lastEventId)
+      const { next } = yield* tails.open(org, identityId, at)
 
-      const step = Effect.fnUntraced(function* (position: Position) {
-        const now = yield* Clock.currentTimeMillis
-        const judge = now - position.judgedAt >= judgeEveryMillis
-        if (judge) yield* credentials.resolve(token)
-        const found = yield* events.since(org, identityId, position.at, page)
-        if (found.length < page) yield* Effect.sleep(lookEvery)
-        const beat = found.length === 0 && now - position.saidAt >= beatEveryMillis
-        const text = beat
-          ? ":\n\n"
-          : found
-              .map(({ event }) => `id: ${event.id}\nevent: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`)
-              .join("")
-        return {
-          text,
-          next: {
-            at: found.at(-1)?.position ?? position.at,
-            judgedAt: judge ? now : position.judgedAt,
-            saidAt: text === "" ? position.saidAt : now,
-          } satisfies Position,
-        }
-      })
-
-      const start = yield* Clock.currentTimeMillis
-      const body = Stream.unfold({ at: from, judgedAt: start, saidAt: start } as Position, (position) =>
-        Effect.map(step(position), ({ text, next }) => [text, next] as const),
+      const chunk = Effect.map(
+        Effect.timeoutOption(next, beatEvery),
+        Option.match({
+          onNone: () => beat,
+          onSome: (found) =>
+            found.length === 1 ? write(found[0]!.event) : Buffer.concat(found.map(({ event }) => write(event))),
+        }),
+      )
+      const body = Stream.concat(
+        Stream.succeed(encoder.encode(last === undefined ? ": connected\n\n" : `: connected\nid: ${last}\n\n`)),
+        Stream.fromEffectRepeat(chunk),
       ).pipe(
-        Stream.filter((text) => text !== ""),
-        // A credential that was revoked, or a store out of reach: the stream ends, and the client comes back.
+        Stream.interruptWhen(Effect.raceFirst(gone, departure.await)),
+        // A store out of reach: the stream ends, and the client comes back.
         Stream.catchCause(() => Stream.empty),
-        (texts) => Stream.concat(Stream.succeed(": connected\n\n"), texts),
-        Stream.map((text) => encoder.encode(text)),
       )
       return HttpServerResponse.stream(body, {
         contentType: "text/event-stream",
-        headers: { "cache-control": "no-store", "x-accel-buffering": "no" },
+        // Nothing comes behind a stream on its connection, so a server that ends need not wait for the client to close it.
+        headers: { "cache-control": "no-store", "x-accel-buffering": "no", connection: "close" },
       })
     }),
   }

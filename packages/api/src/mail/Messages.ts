@@ -1,7 +1,6 @@
 import { Api } from "@svc/domain/Api"
-import { Subject, type SubjectInfo } from "@svc/domain/account/Authorization"
+import { Subject } from "@svc/domain/account/Authorization"
 import { fromPublic } from "@svc/domain/Ids"
-import type { MessageSummary } from "@svc/domain/mail/Message"
 import { NotFound } from "@svc/domain/problems/Problem"
 import { AttachmentReader } from "@svc/cluster/mail/AttachmentReader"
 import { MessageQueries } from "@svc/cluster/mail/MessageQueries"
@@ -9,6 +8,7 @@ import { Effect } from "effect"
 import { HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import * as Asking from "../account/Asking.ts"
+import * as Waiting from "./Waiting.ts"
 
 /** `filename*` in UTF-8 (RFC 6266, RFC 8187); no name that a browser would read as a path or a header. */
 const disposition = (filename: string | null) =>
@@ -23,36 +23,14 @@ export const layer = HttpApiBuilder.group(
     const askIdentity = yield* Asking.ofIdentity
     const messages = yield* MessageQueries
     const attachments = yield* AttachmentReader
-
-    /** What came after the call (or after `after`), as soon as there is something. */
-    const waitFor = Effect.fnUntraced(function* (
-      { id, orgId, ask }: SubjectInfo,
-      filter: Parameters<typeof messages.list>[1],
-      seconds: number,
-    ) {
-      const newest = filter.after ?? (yield* messages.newest(id))
-      // Where the Mailbox was empty, everything is newer.
-      const after = newest === undefined ? {} : { after: newest }
-      const deadline = Date.now() + seconds * 1000
-      let found: ReadonlyArray<MessageSummary> = yield* messages.list(id, { ...filter, ...after })
-      while (found.length === 0 && Date.now() < deadline) {
-        const left = Math.min(Math.ceil((deadline - Date.now()) / 1000), 60)
-        const looked = messages.list(id, { ...filter, ...after })
-        // The actor's word that something came, or our own look in case it came before the actor was asked.
-        yield* askIdentity(subject, (actor, by) => actor.AwaitMessage({ org_id: orgId, seconds: left, after: newest ?? null }, by),
-          `${left + 5} seconds`,
-        )
-        found = yield* looked
-      }
-      return found
-    })
+    const waiting = yield* Waiting.make
 
     return handlers.handleAll({
       list: Effect.fnUntraced(function* ({ query }) {
         const subject = yield* Subject
         const { wait, ...filter } = query
         return {
-          messages: yield* wait === undefined ? messages.list(subject.id, filter) : waitFor(subject, filter, wait),
+          messages: yield* wait === undefined ? messages.list(subject.id, filter) : waiting(subject.id, filter, wait),
         }
       }),
       read: Effect.fnUntraced(function* ({ params }) {

@@ -73,7 +73,9 @@ export const layer = HttpApiBuilder.group(
         const webhook_id = yield* uuidOf(params.id)
         if (payload.url !== undefined) yield* judgeTarget(payload.url)
         const if_version = ifMatch(headers["if-match"])
-        yield* askIdentity(subject, (actor, by) => actor.PatchWebhook({ org_id: orgId, webhook_id, patch: payload, if_version }, by))
+        yield* askIdentity(subject, (actor, by) =>
+          actor.PatchWebhook({ org_id: orgId, webhook_id, patch: payload, if_version }, by),
+        )
         return yield* view(id, webhook_id)
       }),
       remove: Effect.fnUntraced(function* ({ params }) {

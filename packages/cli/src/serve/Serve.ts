@@ -3,6 +3,7 @@
  * same layers serve both, only the set differs. A role that is not played is not loaded either.
  */
 import * as Cluster from "@svc/cluster/Cluster"
+import { ChangeFeed } from "@svc/cluster/feed/ChangeFeed"
 import { check, Health, pass } from "@svc/cluster/health/Health"
 import { ProvisioningSteps } from "@svc/cluster/identity/Provisioning"
 import { GuardedClient } from "@svc/cluster/net/GuardedClient"
@@ -44,7 +45,7 @@ const databaseHealth = check(
 
 /** What every role stands on: the store, migrated and proven to be ours. */
 const foundation = (settings: Settings, connection: Database.ConnectionSettings) =>
-  Layer.mergeAll(Migrations.layer, databaseHealth).pipe(
+  Layer.mergeAll(Migrations.layer, databaseHealth, ChangeFeed.layer).pipe(
     Layer.provideMerge(Database.layer(connection)),
     (store) => MasterKey.guard.pipe(Layer.provideMerge(store)),
     Layer.provideMerge(Layer.mergeAll(MasterKey.layer(settings), addresses(settings), Health.layer)),

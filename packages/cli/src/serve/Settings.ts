@@ -72,6 +72,8 @@ const raw = Config.all({
     contact: count("SVC_LIMIT_CONTACT", 5),
     magic_link: count("SVC_LIMIT_MAGIC_LINK", 5),
     device: count("SVC_LIMIT_DEVICE", 10),
+    streams_credential: count("SVC_LIMIT_STREAMS_CREDENTIAL", 100),
+    streams_org: count("SVC_LIMIT_STREAMS_ORG", 500),
     tunnel_transfer: count("SVC_LIMIT_TUNNEL_TRANSFER", 10 * 1024 ** 3),
   }),
 })

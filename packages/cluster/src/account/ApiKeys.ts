@@ -5,6 +5,7 @@ import type { By } from "@svc/domain/account/By"
 import { AccountDeleting, NotFound } from "@svc/domain/problems/Problem"
 import { Clock, Context, Effect, Layer } from "effect"
 import { mint, mintKey, revokeKeys } from "../credentials/Minting.ts"
+import { ChangeFeed } from "../feed/ChangeFeed.ts"
 import { orUnavailable, Reads, Writes } from "../store/Database.ts"
 
 type Row = Omit<ApiKey, "scope">
@@ -23,6 +24,7 @@ const view = (row: Row): ApiKey => ({
 const make = Effect.gen(function* () {
   const reads = yield* Reads
   const writes = yield* Writes
+  const feed = yield* ChangeFeed
   const columns = reads`id, name, identity_id, token_prefix, created_at, last_used_at, revoked_at`
   const missing = Effect.fail(new NotFound({ detail: "There is no such key." }))
 
@@ -52,6 +54,7 @@ const make = Effect.gen(function* () {
         ${mintKey({ sql: writes, org, at, by }, writes`live`, key)}
         select ${columns} from minted`
       if (row === undefined) return yield* new AccountDeleting({ detail: "The account is being deleted." })
+      feed.announce({ org })
       return { key: minted.token, api_key: view(row) }
     }, orUnavailable),
     /** Stops authenticating at once; repeating is a no-op. */
@@ -62,6 +65,7 @@ const make = Effect.gen(function* () {
         ${revokeKeys({ sql: writes, org, at, by }, writes`id = ${id} and org_id = ${org}`)}
         select exists (select from known) as known`
       if (row?.known !== true) return yield* missing
+      feed.announce({ org })
     }, orUnavailable),
   }
 })

@@ -28,6 +28,7 @@ import {
 } from "@svc/domain/problems/Problem"
 import { Clock, Context, Effect, Layer } from "effect"
 import { mint, mintKey, sha256 } from "../credentials/Minting.ts"
+import { ChangeFeed } from "../feed/ChangeFeed.ts"
 import { Sealing } from "../sealing/Sealing.ts"
 import { orUnavailable, Writes } from "../store/Database.ts"
 
@@ -72,6 +73,7 @@ const statusAt = (row: ViewRow, at: Date): DeviceStatus =>
 
 const make = Effect.gen(function* () {
   const sql = yield* Writes
+  const feed = yield* ChangeFeed
   const sealing = yield* Sealing
 
   const find = (userCode: string) => {
@@ -144,7 +146,7 @@ const make = Effect.gen(function* () {
           ${mintKey({ sql, org, at, by }, sql`approved`, { id: keyId, name: device.name, minted: key, identity: null })}
           select 1`
       },
-      (write) => sql.withTransaction(write),
+      (write, org) => Effect.tap(sql.withTransaction(write), () => Effect.sync(() => feed.announce({ org }))),
       orUnavailable,
     ),
 

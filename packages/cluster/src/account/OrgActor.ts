@@ -5,6 +5,7 @@ import { Entity } from "effect/cluster"
 import { Rpc } from "effect/rpc"
 import { byOf } from "../actor/Handling.ts"
 import * as Ownership from "../actor/Ownership.ts"
+import { ChangeFeed } from "../feed/ChangeFeed.ts"
 import { Timing } from "../Timing.ts"
 import * as Worker from "../work/Worker.ts"
 import * as AccountDeletion from "./AccountDeletion.ts"
@@ -24,6 +25,7 @@ export const layer = (quotas: OrgQuotas) =>
     Effect.gen(function* () {
       const org = (yield* Entity.CurrentAddress).entityId as string
       const loadState = yield* load
+      const feed = yield* ChangeFeed
       const clientFor = yield* OrgActor.client
       const budget = CallBudget.make(quotas, yield* Clock.currentTimeMillis)
       const transfer = TransferBudget.make(org, quotas.tunnel_transfer)
@@ -31,6 +33,7 @@ export const layer = (quotas: OrgQuotas) =>
         kind: "Org",
         id: org,
         load: loadState(org),
+        committed: () => feed.announce({ org }),
       })
       const worker = yield* Worker.make({
         state: ownership.state,

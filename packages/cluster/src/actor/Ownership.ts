@@ -23,8 +23,8 @@ export interface Entity<State> {
   readonly load: Effect.Effect<State, SqlError.SqlError>
   /** A write queued work that is due. */
   readonly due?: () => void
-  /** Runs after each commit, with the state before it. */
-  readonly committed?: (state: State) => void
+  /** Runs after each commit, with the state before it and after it. */
+  readonly committed?: (before: State, after: State) => void
 }
 
 type Outcome<E> = Exclude<E, SqlError.SqlError | FenceLost> | Moved | Unavailable
@@ -112,7 +112,7 @@ export const make = Effect.fnUntraced(function* <State>(entity: Entity<State>) {
   const write: Ownership<State>["write"] = (by, statement) =>
     Effect.uninterruptible(
       Effect.flatMap(loaded, (before) =>
-        Effect.tap(run(by, before, statement), () => Effect.sync(() => entity.committed?.(before.state))),
+        Effect.tap(run(by, before, statement), () => Effect.sync(() => entity.committed?.(before.state, before.state))),
       ),
     )
 
@@ -124,7 +124,7 @@ export const make = Effect.fnUntraced(function* <State>(entity: Entity<State>) {
           if ("state" in changed && activation?.epoch === before.epoch) {
             activation = { epoch: before.epoch, state: changed.state as State }
           }
-          entity.committed?.(before.state)
+          entity.committed?.(before.state, "state" in changed ? (changed.state as State) : before.state)
           return changed.value
         }),
       ),

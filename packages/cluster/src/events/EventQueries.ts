@@ -38,6 +38,50 @@ export interface EventFilter {
   readonly cursor?: string | undefined
 }
 
+/**
+ * A place in the order of streams: by transaction, and by `seq` within one. Transactions end in any order and take their
+ * numbers in any order, so streams give out only what has settled (no transaction of a smaller number runs): then nothing
+ * can come in between later.
+ */
+export interface Position {
+  readonly xid: bigint
+  readonly seq: bigint
+}
+
+export interface PlacedEvent {
+  readonly event: Event
+  readonly position: Position
+}
+
+export interface EventPage {
+  readonly events: ReadonlyArray<PlacedEvent>
+  readonly at: Position
+  readonly more: boolean
+  readonly unsettled: boolean
+}
+
+/** Whether the first lies behind the second. */
+export const isBehind = (one: Position, other: Position) =>
+  one.xid === other.xid ? one.seq > other.seq : one.xid > other.xid
+
+interface Place {
+  readonly xid: string
+  readonly seq: bigint
+}
+
+const origin: Position = { xid: 0n, seq: 0n }
+/** Behind every transaction below this one. */
+const below = (xid: string): Position => ({ xid: BigInt(xid), seq: 0n })
+const placeOf = ({ xid, seq }: Place): Position => ({ xid: BigInt(xid), seq: BigInt(seq) })
+
+/** An id is minted before its transaction begins, on a clock of its own: by less than this. */
+const mintedEarlierMillis = 60_000
+
+/** The time within a version 7 uuid. */
+const timeOf = (uuid: string) => (uuid[14] === "7" ? parseInt(uuid.slice(0, 8) + uuid.slice(9, 13), 16) : undefined)
+
+const noSuchPlace = new NotFound({ detail: "There is no such Event to go on from." })
+
 /** A test of a Webhook is in no list (decisions.md "Events"). */
 const hidden = "webhook.test"
 
@@ -47,6 +91,9 @@ const make = Effect.gen(function* () {
   const columns = sql`seq, id, type, identity_id, handle, data, created_at`
   /** Below every transaction that may still commit. */
   const settled = sql`xid < pg_snapshot_xmin(pg_current_snapshot())`
+  /** Of an Event that has not settled the place is before all that may still come. */
+  const place = sql`least(xid, pg_snapshot_xmin(pg_current_snapshot()))::text as xid, case when ${settled} then seq else 0 end as seq`
+  const ofIdentity = (id: string | null) => (id === null ? sql`true` : sql`identity_id = ${id}`)
 
   const position = (org: string, cursor: string | undefined) => {
     if (cursor === undefined) return Effect.succeed(undefined)
@@ -84,29 +131,81 @@ const make = Effect.gen(function* () {
       }
     }, orUnavailable),
 
-    /** Where a stream begins: behind an Event that the client has, or behind everything there is now. */
-    position: Effect.fn("EventQueries.position")(function* (org: string, lastEventId: string | undefined) {
-      const uuid = lastEventId === undefined ? undefined : fromPublic("evt_", lastEventId)
-      const [row] = yield* lastEventId === undefined
-        ? sql<{ seq: bigint }>`select coalesce(max(seq), 0) as seq from event where ${settled}`
-        : sql<{ seq: bigint }>`select seq from event where id = ${uuid ?? null}::uuid and org_id = ${org}`
-      if (row === undefined) return yield* new NotFound({ detail: "There is no such Event to go on from." })
-      return String(row.seq)
+    /** Everything that has settled now is behind it. */
+    horizon: orUnavailable(
+      Effect.map(sql<{ horizon: string }>`select pg_snapshot_xmin(pg_current_snapshot())::text as horizon`, ([row]) =>
+        below(row!.horizon),
+      ),
+    ),
+
+    /**
+     * Where a stream begins: behind an Event that the client has, or behind everything that has settled. `last` is the
+     * newest Event before that place which such a stream would have shown.
+     */
+    beginning: Effect.fn("EventQueries.beginning")(function* (
+      org: string,
+      identityId: string | null,
+      lastEventId: string | undefined,
+    ) {
+      if (lastEventId === undefined) {
+        const [row] = yield* sql<{ horizon: string; id: string | null }>`
+          select pg_snapshot_xmin(pg_current_snapshot())::text as horizon, (
+            select id from event
+            where org_id = ${org} and ${settled} and type <> ${hidden} and ${ofIdentity(identityId)}
+            order by seq desc limit 1) as id`
+        return { at: below(row!.horizon), last: row!.id === null ? undefined : toPublic("evt_", row!.id) }
+      }
+      const uuid = fromPublic("evt_", lastEventId)
+      const mintedAt = uuid === undefined ? undefined : timeOf(uuid)
+      if (uuid === undefined || mintedAt === undefined) return yield* noSuchPlace
+      const [row] = yield* sql<{ org_id: string } & Place>`
+        select org_id, ${place} from event where id = ${uuid}::uuid`
+      if (row !== undefined) {
+        if (row.org_id !== org) return yield* noSuchPlace
+        return { at: placeOf(row), last: lastEventId }
+      }
+      // It went with its Identity. Behind whatever is surely older; what comes twice has the same id.
+      const [older] = yield* sql<Place>`
+        select ${place} from event where org_id = ${org} and created_at < ${new Date(mintedAt - mintedEarlierMillis)}
+        order by xid desc, seq desc limit 1`
+      return { at: older === undefined ? origin : placeOf(older), last: lastEventId }
     }, orUnavailable),
 
-    /** Events behind a position, oldest first, each with its own position. */
+    /**
+     * Events behind a position, in the order of streams, as far as they have settled. `at` is the position behind all
+     * that was looked at; `more`: there may be further ones at once; `unsettled`: some wait for transactions that run.
+     */
     since: Effect.fn("EventQueries.since")(function* (
       org: string,
       identityId: string | null,
-      position: string,
+      position: Position,
       limit: number,
     ) {
-      const rows = yield* sql<Row>`
-        select ${columns} from event
-        where org_id = ${org} and seq > ${position}::bigint and ${settled} and type <> ${hidden}
-          ${identityId === null ? sql`` : sql`and identity_id = ${identityId}`}
-        order by seq limit ${limit}`
-      return rows.map((row) => ({ event: view(row), position: String(row.seq) }))
+      const rows = yield* sql<
+        { horizon: string } & ((Row & Place & { readonly settled: boolean }) | { readonly id: null })
+      >`
+        select now.xmin::text as horizon, found.* from (select pg_snapshot_xmin(pg_current_snapshot()) as xmin) now
+        left join lateral (
+          select ${columns}, xid::text as xid, xid < now.xmin as settled from event
+          where org_id = ${org} and (xid, seq) > (${String(position.xid)}::xid8, ${position.seq}::bigint)
+            and type <> ${hidden} and ${ofIdentity(identityId)}
+          order by event.xid, seq limit ${limit}) found on true
+        order by found.xid::xid8, found.seq`
+      const events: Array<PlacedEvent> = []
+      for (const row of rows) {
+        if (row.id !== null && row.settled) {
+          events.push({ event: view(row), position: { xid: BigInt(row.xid), seq: BigInt(row.seq) } })
+        }
+      }
+      const more = events.length === limit
+      const horizon = below(rows[0]!.horizon)
+      const page: EventPage = {
+        events,
+        at: more ? events[limit - 1]!.position : isBehind(horizon, position) ? horizon : position,
+        more,
+        unsettled: !more && rows.length > events.length && rows.at(-1)!.id !== null,
+      }
+      return page
     }, orUnavailable),
 
     read: Effect.fn("EventQueries.read")(function* (org: string, id: string) {

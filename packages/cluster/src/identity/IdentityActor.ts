@@ -4,17 +4,17 @@
  * does for each message stands in the folder of the message's capability.
  */
 import { IdentityActor } from "@svc/domain/IdentityActor"
-import { Effect, Schedule } from "effect"
+import { Effect } from "effect"
 import { Entity } from "effect/cluster"
 import { Rpc } from "effect/rpc"
 import * as Handling from "../actor/Handling.ts"
 import * as Ownership from "../actor/Ownership.ts"
 import * as Cards from "../card/Cards.ts"
 import * as IdentityKeys from "../credentials/IdentityKeys.ts"
+import { ChangeFeed } from "../feed/ChangeFeed.ts"
 import * as Mailbox from "../mail/Mailbox.ts"
 import * as MailSettings from "../mail/MailSettings.ts"
 import { Sealing } from "../sealing/Sealing.ts"
-import { Writes } from "../store/Database.ts"
 import { Timing } from "../Timing.ts"
 import * as Tunnels from "../tunnel/Tunnels.ts"
 import * as Webhooks from "../webhooks/Webhooks.ts"
@@ -36,6 +36,7 @@ export const layer = (limits: IdentityLimits) =>
     Effect.gen(function* () {
       const canonical = (yield* Entity.CurrentAddress).entityId as string
       const sealing = yield* Sealing
+      const feed = yield* ChangeFeed
       const loadState = yield* load
       const clientFor = yield* IdentityActor.client
       const ownership: Ownership.Ownership<State> = yield* Ownership.make({
@@ -43,6 +44,10 @@ export const layer = (limits: IdentityLimits) =>
         id: canonical,
         load: loadState(canonical),
         due: () => Effect.runFork(worker.wake),
+        committed: (before, after) => {
+          const about = after ?? before
+          if (about !== undefined) feed.announce({ org: about.orgId, identity: about.id })
+        },
       })
       const worker: Worker.Worker = yield* Worker.make({
         state: ownership.state,
@@ -65,17 +70,6 @@ export const layer = (limits: IdentityLimits) =>
         ...MailSettings.handlers(handling),
         ...Tunnels.handlers(handling, sealing),
         ...Webhooks.handlers(handling, sealing),
-        AwaitMessage: ({ payload }) =>
-          Rpc.fork(
-            Effect.gen(function* () {
-              const identity = yield* Handling.mine(yield* ownership.state, payload)
-              const sql = yield* Writes
-              yield* Effect.suspend(() => Mailbox.hasNewer(sql, identity.id, payload.after)).pipe(
-                Effect.repeat({ until: (found) => found, schedule: Schedule.spaced("20 millis") }),
-                Effect.timeoutOption(payload.seconds * 1000),
-              )
-            }),
-          ),
         Work: () => Rpc.fork(worker.run),
       })
     }),

@@ -3,14 +3,13 @@
  * Acceptance is one statement: the message with its UID, the Mailbox's size, the renewed Allowed Recipient,
  * `email.received` and the deliveries it queues are one commit.
  */
-import { fromPublic, toPublic } from "@svc/domain/Ids"
+import { toPublic } from "@svc/domain/Ids"
 import { MailRefused, type ReceivedMail } from "@svc/domain/mail/MailboxProtocol"
 import { NotFound } from "@svc/domain/problems/Problem"
 import { Effect } from "effect"
 import type { Handling } from "../actor/Handling.ts"
 import { commit, type Write } from "../actor/Write.ts"
 import { raise } from "../events/Raise.ts"
-import { orUnavailable, type Sql } from "../store/Database.ts"
 import { insertContent } from "./MessageContent.ts"
 import { Timing } from "../Timing.ts"
 
@@ -160,14 +159,3 @@ const remove = Effect.fnUntraced(function* (
   )
   if (!row.gone) return yield* new NotFound({ detail: "There is no such message." })
 })
-
-/** Whether the Mailbox has a message newer than this one (its public id), or any at all. */
-export const hasNewer = (sql: Sql, identityId: string, after: string | null) => {
-  const behind = after === null ? undefined : fromPublic("msg_", after)
-  return orUnavailable(
-    Effect.map(
-      sql`select 1 from message where identity_id = ${identityId} ${behind === undefined ? sql`` : sql`and id > ${behind}::uuid`} limit 1`,
-      (rows) => rows.length > 0,
-    ),
-  )
-}

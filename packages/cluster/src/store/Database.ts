@@ -61,7 +61,7 @@ export const layer = (
       maxConnections: 8,
       startupParameters: timeout,
     }),
-    // One of them is the edge's, which listens for word of changes.
+    // One of them is the feed's, which listens for word of changes.
     client(Unhurried, settings, { maxConnections: 3, startupParameters: {} }),
     client(ClusterSql, settings, { maxConnections: 2, startupParameters: timeout }),
   )

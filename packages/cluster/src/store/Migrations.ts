@@ -13,6 +13,7 @@ import { tunnelLinks } from "./migrations/0004_tunnel_links.ts"
 import { tunnelSettings } from "./migrations/0005_tunnel_settings.ts"
 import { eventCause } from "./migrations/0006_event_cause.ts"
 import { actors } from "./migrations/0007_actors.ts"
+import { eventOrder } from "./migrations/0008_event_order.ts"
 
 const migrations = {
   "0001_core": core,
@@ -22,6 +23,7 @@ const migrations = {
   "0005_tunnel_settings": tunnelSettings,
   "0006_event_cause": eventCause,
   "0007_actors": actors,
+  "0008_event_order": eventOrder,
 }
 
 /** Any constant that no other user of the database takes: "svc" in ASCII. */

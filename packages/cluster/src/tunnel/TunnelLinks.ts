@@ -4,11 +4,15 @@
  * need no hand-over when a process dies, are one indexed select for a gateway, and make `connected` a column.)
  */
 import { Clock, Context, Effect, Layer } from "effect"
-import { orUnavailable, Writes } from "../store/Database.ts"
+import type { Statement } from "effect/sql"
+import { channel } from "../feed/Announcements.ts"
+import { tunnelKey } from "../feed/Keys.ts"
+import { orUnavailable, type Sql, Writes } from "../store/Database.ts"
 import { Timing } from "../Timing.ts"
 
-/** Every change of a name's links or settings is told on this channel, with the name; a lost word costs a cache its time. */
-export const channel = "svc_tunnel"
+/** Tells of a change of a name's links or settings, within the statement that makes it. */
+export const told = (sql: Sql, canonical: Statement.Fragment | string) =>
+  sql`pg_notify(${channel}, ${tunnelKey("")} || ${canonical})`
 
 export interface NewLink {
   readonly id: string
@@ -27,6 +31,7 @@ export interface NewLink {
 const make = Effect.gen(function* () {
   const writes = yield* Writes
   const until = (now: number) => new Date(now + Timing.linkLeaseMillis)
+  const name = writes`canonical`
 
   return {
     /** Takes the lease, over the links that other processes of the agent hold: a newer one replaces them. */
@@ -41,7 +46,7 @@ const make = Effect.gen(function* () {
           values (${link.id}, ${link.identityId}, ${link.canonical}, ${link.edgeId}, ${link.edgeAddress}, ${link.instance},
                   ${link.client}, ${link.localHost}, ${new Date(now)}, ${until(now)}) returning canonical
         )
-        select pg_notify(${channel}, canonical) from made`
+        select ${told(writes, name)} from made`
     }, orUnavailable),
 
     /**
@@ -58,14 +63,14 @@ const make = Effect.gen(function* () {
         where i.id = ${link.identityId} and i.status = 'ready'
           and not exists (select from tunnel_link l where l.canonical = i.canonical and l.instance <> ${link.instance})
         on conflict (id) do nothing
-        returning pg_notify(${channel}, canonical)`
+        returning ${told(writes, name)}`
       return rows.length > 0
     }, orUnavailable),
 
     detach: (ids: ReadonlyArray<string>) =>
       orUnavailable(writes`
         with gone as (delete from tunnel_link where id = any(${ids}::uuid[]) returning canonical)
-        select pg_notify(${channel}, canonical) from (select distinct canonical from gone) g`),
+        select ${told(writes, name)} from (select distinct canonical from gone) g`),
 
     /** Renews the leases of links that stand; answers those whose row and whose Identity are still there. */
     renew: Effect.fn("TunnelLinks.renew")(function* (ids: ReadonlyArray<string>) {
@@ -81,7 +86,7 @@ const make = Effect.gen(function* () {
       Effect.map(
         writes<{ canonical: string }>`
           with gone as (delete from tunnel_link where lease_until < now() returning canonical)
-          select canonical, pg_notify(${channel}, canonical) from (select distinct canonical from gone) g`,
+          select canonical, ${told(writes, name)} from (select distinct canonical from gone) g`,
         (rows) => rows.map(({ canonical }) => canonical),
       ),
     ),

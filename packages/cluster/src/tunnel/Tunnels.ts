@@ -7,7 +7,7 @@ import type { Handling } from "../actor/Handling.ts"
 import { commit, type OwnIdentity, type Write } from "../actor/Write.ts"
 import { raise } from "../events/Raise.ts"
 import type { Place, Sealing } from "../sealing/Sealing.ts"
-import { channel } from "./TunnelLinks.ts"
+import { told } from "./TunnelLinks.ts"
 
 export const handlers = ({ onReady, fromOutside }: Handling, sealing: Sealing["Service"]) => ({
   PatchTunnel: onReady((write: Write, { patch }: { readonly org_id: string; readonly patch: TunnelPatch }) =>
@@ -64,7 +64,7 @@ const change = Effect.fnUntraced(function* (
           password_hash = ${basic_auth === undefined ? sql`t.password_hash` : sql`excluded.password_hash`}
       returning 1
     )`,
-    { columns: sql`(select pg_notify(${channel}, ${canonical(identity.handle)}) from changed) as told` },
+    { columns: sql`(select ${told(sql, canonical(identity.handle))} from changed) as told` },
   )
 })
 

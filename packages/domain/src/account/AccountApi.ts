@@ -10,7 +10,16 @@ import {
   TosNotAccepted,
   Unavailable,
 } from "../problems/Problem.ts"
-import { ApiKey, CallerView, MagicLinkAnswer, MagicLinkRequest, Org, Registration, Session, TermsStatus } from "./Account.ts"
+import {
+  ApiKey,
+  CallerView,
+  MagicLinkAnswer,
+  MagicLinkRequest,
+  Org,
+  Registration,
+  Session,
+  TermsStatus,
+} from "./Account.ts"
 import { Line, Text } from "../Text.ts"
 import { callers, open, ShowsSecret, Tagged } from "./Policy.ts"
 

@@ -1,5 +1,4 @@
 import { Schema } from "effect"
-import { ClusterSchema } from "effect/cluster"
 import { Rpc, RpcGroup } from "effect/rpc"
 import { failures, tenant } from "../actor/Protocol.ts"
 import { Uuid } from "../IdSchemas.ts"
@@ -58,11 +57,5 @@ export const RemoveMessage = Rpc.make("RemoveMessage", {
   payload: { ...tenant, message_id: Uuid },
   error: failures(NotFound),
 })
-
-/** Answers when a message newer than `after` (a public id; null: any) is there, or when `seconds` have passed. */
-export const AwaitMessage = Rpc.make("AwaitMessage", {
-  payload: { ...tenant, seconds: Schema.Int, after: Schema.NullOr(Schema.String) },
-  error: failures(NotFound),
-}).annotate(ClusterSchema.InterruptOnTermination, true)
 
 export const MailboxMessages = RpcGroup.make(ReceiveMail, RefuseMail, RemoveMessage)

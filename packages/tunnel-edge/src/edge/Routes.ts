@@ -3,9 +3,9 @@
  * is taken, else a stream of an edge that holds one, in one hop. A name whose links were just lost is waited for.
  */
 import { TunnelQueries, type Standing } from "@svc/cluster/tunnel/TunnelQueries"
-import { channel } from "@svc/cluster/tunnel/TunnelLinks"
-import { Unhurried } from "@svc/cluster/store/Database"
-import { Cache, Clock, Duration, Effect, Exit, Queue, Schedule } from "effect"
+import { ChangeFeed } from "@svc/cluster/feed/ChangeFeed"
+import { tunnelKey } from "@svc/cluster/feed/Keys"
+import { Cache, Clock, Duration, Effect, Exit } from "effect"
 import { flag } from "../protocol/Manifest.ts"
 import type { MuxStream } from "../protocol/Mux.ts"
 import type { Peers } from "./Peers.ts"
@@ -29,7 +29,7 @@ export const make = Effect.fnUntraced(function* (options: {
   readonly onChange: (canonical: string) => void
 }) {
   const tunnels = yield* TunnelQueries
-  const sql = yield* Unhurried
+  const feed = yield* ChangeFeed
   /** Requests that wait, by name. */
   const waiting = new Map<string, number>()
   const count = (canonical: string, by: number) => {
@@ -48,19 +48,23 @@ export const make = Effect.fnUntraced(function* (options: {
   })
 
   // Word of changes; while it is cut off, what is kept runs out by itself.
+  const changes = yield* feed.follow("tunnel")
   yield* Effect.forkScoped(
-    Effect.scoped(
-      Effect.gen(function* () {
-        const words = yield* sql.listen(channel)
-        yield* Cache.invalidateAll(names)
-        yield* Effect.forever(
-          Effect.flatMap(Queue.take(words), ({ payload }) => {
-            options.onChange(payload)
-            return Cache.invalidate(names, payload)
-          }),
-        )
-      }),
-    ).pipe(Effect.retry(Schedule.spaced("1 second")), Effect.ignore),
+    Effect.forever(
+      Effect.flatMap(changes.await, (keys) =>
+        keys === undefined
+          ? Cache.invalidateAll(names)
+          : Effect.forEach(
+              keys,
+              (key) => {
+                const canonical = key.slice(tunnelKey("").length)
+                options.onChange(canonical)
+                return Cache.invalidate(names, canonical)
+              },
+              { discard: true },
+            ),
+      ),
+    ),
   )
 
   const here = (canonical: string): Way | undefined => {

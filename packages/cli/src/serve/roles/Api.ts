@@ -1,11 +1,15 @@
 /** Role `api`: the HTTP API, MCP and the public pages. */
 import { createServer } from "node:http"
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
+import { announced, Departure } from "@svc/api/Departure"
+import { StreamLimits } from "@svc/api/events/StreamLimits"
 import * as Http from "@svc/api/Http"
 import { Accounts } from "@svc/cluster/account/Accounts"
 import { CredentialLookup } from "@svc/cluster/account/CredentialLookup"
 import { Devices } from "@svc/cluster/account/Devices"
 import { Exports } from "@svc/cluster/account/exports/Exports"
+import { StandingCredentials } from "@svc/cluster/account/StandingCredentials"
+import { EventTails } from "@svc/cluster/events/EventTails"
 import { Orgs } from "@svc/cluster/account/Orgs"
 import { HandleRules } from "@svc/cluster/handles/HandleRules"
 import { IdempotencyRecords } from "@svc/cluster/idempotency/IdempotencyRecords"
@@ -24,17 +28,22 @@ const hostsOf = (settings: Settings) =>
   new Set([settings.baseUrl, settings.profileBase].map((url) => new URL(url).hostname))
 
 export const layer = (settings: Settings) =>
-  Http.layer({ contactTo: settings.contactTo, trustedProxies: settings.trustedProxies }).pipe(
+  announced.pipe(
+    Layer.provide(Http.layer({ contactTo: settings.contactTo, trustedProxies: settings.trustedProxies })),
     Layer.provide([
       HandleRules.layer({ brand: settings.brand }),
       CredentialLookup.layer,
+      Departure.layer,
       Devices.layer,
+      EventTails.layer,
       Exports.layer,
       IdempotencyRecords.layer,
       Orgs.layer,
       OrgLimits.layer(settings.limits),
       PublicLimits.layer(settings.limits),
       ServiceKey.layer,
+      StandingCredentials.layer,
+      StreamLimits.layer(settings.limits),
       Attachments.layer,
       PageViews.layer({ hosts: hostsOf(settings), ceiling: settings.pageViewCeiling }),
       Accounts.layer({

@@ -1,0 +1,56 @@
+/** How many streams may be open at once, per credential and per Org, in this process. */
+import type { CallerInfo } from "@svc/domain/account/Authorization"
+import { RateLimited } from "@svc/domain/problems/Problem"
+import { Context, Effect, Layer, type Scope } from "effect"
+
+export interface StreamQuotas {
+  readonly streams_credential: number
+  readonly streams_org: number
+}
+
+/** Streams end when their client does, which nobody can know beforehand. */
+const retryAfterSeconds = 30
+
+const make = (quotas: StreamQuotas) =>
+  Effect.sync(() => {
+    const open = new Map<string, number>()
+
+    /** One more for the key until the scope closes, or a refusal that says of whom there are too many. */
+    const hold = (key: string, quota: number, whose: string): Effect.Effect<void, RateLimited, Scope.Scope> =>
+      Effect.acquireRelease(
+        Effect.suspend(() => {
+          const now = open.get(key) ?? 0
+          if (now >= quota) {
+            return Effect.fail(
+              new RateLimited({
+                detail: `At most ${quota} streams of ${whose} may be open at once.`,
+                retry_after_seconds: retryAfterSeconds,
+              }),
+            )
+          }
+          open.set(key, now + 1)
+          return Effect.void
+        }),
+        () =>
+          Effect.sync(() => {
+            const left = (open.get(key) ?? 1) - 1
+            if (left > 0) open.set(key, left)
+            else open.delete(key)
+          }),
+      )
+
+    return {
+      /** Counts a stream of the caller until the scope closes. */
+      take: ({ credentialId, org }: Pick<CallerInfo, "credentialId"> & { readonly org: { readonly id: string } }) =>
+        Effect.andThen(
+          hold(credentialId, quotas.streams_credential, "one credential"),
+          hold(org.id, quotas.streams_org, "one Org"),
+        ),
+    }
+  })
+
+export class StreamLimits extends Context.Service<StreamLimits, Effect.Success<ReturnType<typeof make>>>()(
+  "@svc/api/events/StreamLimits",
+) {
+  static readonly layer = (quotas: StreamQuotas) => Layer.effect(StreamLimits, make(quotas))
+}

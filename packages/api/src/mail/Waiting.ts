@@ -1,0 +1,47 @@
+/**
+ * Waiting for mail: a list that stays open until it has something to answer, or its time is over. It looks after each
+ * word of a change of the Identity, so mail that does not match costs a look and no more.
+ */
+import { Caller } from "@svc/domain/account/Authorization"
+import type { IdentityId } from "@svc/domain/IdentityRef"
+import { CredentialLookup } from "@svc/cluster/account/CredentialLookup"
+import { StandingCredentials } from "@svc/cluster/account/StandingCredentials"
+import { ChangeFeed } from "@svc/cluster/feed/ChangeFeed"
+import { type MessageFilter, MessageQueries } from "@svc/cluster/mail/MessageQueries"
+import { Clock, Effect, Redacted } from "effect"
+import { HttpServerRequest } from "effect/http"
+import { Departure } from "../Departure.ts"
+
+const tokenOf = (header: string | undefined) => Redacted.make(header?.replace(/^Bearer\s+/i, "") ?? "")
+
+export const make = Effect.gen(function* () {
+  const messages = yield* MessageQueries
+  const feed = yield* ChangeFeed
+  const standing = yield* StandingCredentials
+  const credentials = yield* CredentialLookup
+  const departure = yield* Departure
+
+  /** What came after the call (or after `after`), as soon as there is something; nothing when `seconds` have passed. */
+  return Effect.fn("Waiting.list")(function* (identityId: IdentityId, filter: MessageFilter, seconds: number) {
+    const deadline = (yield* Clock.currentTimeMillis) + seconds * 1000
+    // Before the first look, so that nothing falls between the two.
+    const changes = yield* feed.subscribe(identityId)
+    const newest = filter.after ?? (yield* messages.newest(identityId))
+    // Where the Mailbox was empty, everything is newer.
+    const look = messages.list(identityId, newest === undefined ? filter : { ...filter, after: newest })
+    const found = yield* look
+    if (found.length > 0) return found
+
+    const request = yield* HttpServerRequest.HttpServerRequest
+    const gone = yield* standing.watch(yield* Caller)
+    while (true) {
+      const left = deadline - (yield* Clock.currentTimeMillis)
+      if (left <= 0 || departure.isOpen()) return found
+      yield* Effect.timeoutOption(Effect.raceAllFirst([changes.await, gone, departure.await]), left)
+      // The credential may have been revoked since the call was let in; then it is told so in place of the mail.
+      yield* credentials.resolve(tokenOf(request.headers["authorization"]))
+      const come = yield* look
+      if (come.length > 0) return come
+    }
+  }, Effect.scoped)
+})

@@ -1,0 +1,84 @@
+/**
+ * Word of changes, for whoever waits for one: who wrote announces it after the commit, and whoever subscribes to its key
+ * looks at the store again. The feed carries no content, so a word too many costs a look, and one that is lost costs time.
+ *
+ * A key is an Org's id, an Identity's id, or `tunnel/` and a canonical Handle. Subscribers in the announcing process are
+ * woken at once; those elsewhere by a notification, over one listening connection per process. Words can be lost: where
+ * the connection was cut, everybody is woken when it is back; where a process died between commit and announcement, one
+ * query every two seconds finds which Orgs and Identities had Events since the last, and wakes those.
+ */
+import { randomBytes } from "node:crypto"
+import { Context, Effect, Layer, Queue } from "effect"
+import { Reads, Unhurried, Writes } from "../store/Database.ts"
+import { Timing } from "../Timing.ts"
+import * as Announcements from "./Announcements.ts"
+import * as Subscribers from "./Subscribers.ts"
+
+/** What a commit changed. */
+export interface Change {
+  readonly org: string
+  readonly identity?: string | undefined
+}
+
+const make = Effect.gen(function* () {
+  const reads = yield* Reads
+  const writes = yield* Writes
+  const unhurried = yield* Unhurried
+  const self = randomBytes(6).toString("base64url")
+  const subscribers = Subscribers.make()
+
+  const tell = yield* Announcements.make((keys) => Announcements.notify(writes, Announcements.encode(self, keys)))
+  const announce = (key: string) => {
+    subscribers.wake(key)
+    tell(key)
+  }
+
+  const listen = Effect.scoped(
+    Effect.gen(function* () {
+      const words = yield* unhurried.listen(Announcements.channel)
+      subscribers.wakeAll()
+      yield* Effect.forever(
+        Effect.map(Queue.take(words), ({ payload }) => {
+          for (const key of Announcements.decode(self, payload)) subscribers.wake(key)
+        }),
+      )
+    }),
+  )
+  yield* Effect.forkScoped(Effect.forever(Effect.andThen(Effect.exit(listen), Effect.sleep(Timing.feedReconnect))))
+
+  /** Every transaction below this one has ended, and its Events were looked for. */
+  let horizon: string | undefined
+  const recheck = Effect.gen(function* () {
+    if (subscribers.isEmpty()) {
+      horizon = undefined
+      return
+    }
+    const since = horizon
+    const rows = yield* reads<{ horizon: string; org_id: string | null; identity_id: string | null }>`
+      select now.xmin::text as horizon, e.org_id, e.identity_id
+      from (select pg_snapshot_xmin(pg_current_snapshot()) as xmin) now
+      left join (select distinct org_id, identity_id from event where xid >= ${since ?? null}::xid8) e on true`
+    horizon = rows[0]?.horizon ?? since
+    // Nobody watched over the first subscribers until now.
+    if (since === undefined) return subscribers.wakeAll()
+    const keys = new Set(rows.flatMap(({ org_id, identity_id }) => [org_id, identity_id]))
+    for (const key of keys) if (key !== null) subscribers.wake(key)
+  }).pipe(Effect.timeoutOption(Timing.ask))
+  yield* Effect.forkScoped(Effect.forever(Effect.andThen(Effect.sleep(Timing.feedRecheck), Effect.exit(recheck))))
+
+  return {
+    /** After a commit: fire and forget. */
+    announce: ({ org, identity }: Change): void => {
+      announce(org)
+      if (identity !== undefined) announce(identity)
+    },
+    subscribe: subscribers.subscribe,
+    follow: subscribers.follow,
+  }
+})
+
+export class ChangeFeed extends Context.Service<ChangeFeed, Effect.Success<typeof make>>()(
+  "@svc/cluster/feed/ChangeFeed",
+) {
+  static readonly layer = Layer.effect(ChangeFeed, make)
+}

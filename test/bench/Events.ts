@@ -1,0 +1,142 @@
+/** The row of the live stream: how soon an Event reaches a stream that was idle, and what idle streams cost. */
+import { readdirSync, readFileSync } from "node:fs"
+import { connect, type Socket } from "node:net"
+import { setTimeout as sleep } from "node:timers/promises"
+import { makeIdentity, signUp } from "../harness/Client.ts"
+import { deploy, until } from "../harness/Deployment.ts"
+import { percentile, round, type Row } from "../harness/Report.ts"
+import { fetchRaw } from "./Throughput.ts"
+
+const orgs = 10
+const streams = 1_000
+const rounds = 60
+const idleSeconds = 10
+
+/** Ticks of the clock (100 a second) that a process has used. */
+const ticksOf = (pid: number): number => {
+  try {
+    const fields = readFileSync(`/proc/${pid}/stat`, "utf8").split(") ")[1]!.split(" ")
+    return Number(fields[11]) + Number(fields[12])
+  } catch {
+    return 0
+  }
+}
+
+/** The server and the processes it has for its connections; of those that have gone it keeps count itself. */
+const postgresTicks = (postmaster: number): number =>
+  readdirSync("/proc")
+    .filter((name) => /^\d+$/.test(name))
+    .filter((name) => {
+      try {
+        return readFileSync(`/proc/${name}/stat`, "utf8").split(") ")[1]!.split(" ")[1] === String(postmaster)
+      } catch {
+        return false
+      }
+    })
+    .reduce((sum, name) => sum + ticksOf(Number(name)), ticksOf(postmaster))
+
+/** A stream of Events on a socket of its own, with nothing in between that takes time. */
+const open = async (base: string, token: string, onEvent: (at: number) => void): Promise<Socket> => {
+  const { port } = new URL(base)
+  const socket = connect(Number(port), "127.0.0.1")
+  let connected = false
+  socket.setEncoding("utf8")
+  socket.on("data", (text: string) => {
+    connected ||= text.includes(": connected")
+    if (text.includes("event: mail.")) onEvent(performance.now())
+  })
+  socket.write(`GET /api/events/stream HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer ${token}\r\n\r\n`)
+  await until("the stream", () => connected)
+  return socket
+}
+
+export const event = async (): Promise<Row> => {
+  const deployment = await deploy()
+  const sockets: Array<Socket> = []
+  try {
+    const raised = { SVC_LIMIT_STREAMS_CREDENTIAL: String(streams), SVC_LIMIT_STREAMS_ORG: String(streams) }
+    const service = await deployment.start([], raised)
+    const other = await deployment.start(["api"], raised)
+    const owners = await Promise.all(
+      Array.from({ length: orgs }, async () => {
+        const { session } = await signUp(service.base)
+        return { session, handle: (await makeIdentity(service.base, session)).handle }
+      }),
+    )
+    /** Percent of a core, over some seconds in which nobody does anything. */
+    const usage = async () => {
+      await sleep(3_000)
+      const before = { service: ticksOf(service.child.pid!), postgres: postgresTicks(deployment.postgres()) }
+      await sleep(idleSeconds * 1_000)
+      return {
+        service: (ticksOf(service.child.pid!) - before.service) / idleSeconds,
+        postgres: (postgresTicks(deployment.postgres()) - before.postgres) / idleSeconds,
+      }
+    }
+    const alone = await usage()
+
+    const here: Array<number> = []
+    const elsewhere: Array<number> = []
+    for (let opened = 0; opened < streams; opened += 20) {
+      sockets.push(
+        ...(await Promise.all(
+          Array.from({ length: 20 }, (_, i) => {
+            const owner = owners[(opened + i) % orgs]!
+            return open(service.base, owner.session, (at) => here.push(at))
+          }),
+        )),
+      )
+    }
+    for (const { session } of owners) sockets.push(await open(other.base, session, (at) => elsewhere.push(at)))
+
+    const idle = await usage()
+
+    const waits = {
+      request: Array<number>(),
+      committed: Array<number>(),
+      asked: Array<number>(),
+      elsewhere: Array<number>(),
+    }
+    for (let round = 0; round < rounds; round++) {
+      const { session, handle } = owners[round % orgs]!
+      here.length = 0
+      elsewhere.length = 0
+      const asked = performance.now()
+      const { status } = await fetchRaw(
+        `${service.base.replace("localhost", "127.0.0.1")}/api/identities/${handle}/mail`,
+        {
+          method: "PATCH",
+          headers: { authorization: `Bearer ${session}`, "content-type": "application/json" },
+          body: JSON.stringify({ outgoing: Math.floor(round / orgs) % 2 === 0 ? "stopped" : "active" }),
+        },
+      )
+      const answered = performance.now()
+      if (status !== 200) throw new Error(`the change answered ${status}`)
+      await until("the Event on every stream", () => here.length === streams / orgs && elsewhere.length === 1)
+      waits.request.push(answered - asked)
+      // The commit lies between the two.
+      waits.committed.push(...here.map((at) => Math.max(0, at - answered)))
+      waits.asked.push(...here.map((at) => at - asked))
+      waits.elsewhere.push(elsewhere[0]! - asked)
+    }
+    return {
+      id: "event",
+      ok: true,
+      what: `${streams} streams of ${orgs} Orgs: a change to its Event on the Org's ${streams / orgs} streams; CPU of a core while idle`,
+      figures: {
+        "answer to stream p50 ms": round(percentile(waits.committed, 0.5)),
+        "p99 ms": round(percentile(waits.committed, 0.99)),
+        "request p50 ms": round(percentile(waits.request, 0.5)),
+        "request to stream p50 ms": round(percentile(waits.asked, 0.5)),
+        "request to stream of another process p50 ms": round(percentile(waits.elsewhere, 0.5)),
+        "idle service %": round(idle.service, 1),
+        "idle PostgreSQL %": round(idle.postgres, 1),
+        "without streams service %": round(alone.service, 1),
+        "without streams PostgreSQL %": round(alone.postgres, 1),
+      },
+    }
+  } finally {
+    for (const socket of sockets) socket.destroy()
+    await deployment.stop()
+  }
+}

@@ -1,0 +1,142 @@
+/** What open streams share: which Events they give out, in which order, and at what cost. */
+import { expect, layer } from "@effect/vitest"
+import { EventQueries, type PlacedEvent } from "@svc/cluster/events/EventQueries"
+import { EventTails } from "@svc/cluster/events/EventTails"
+import { ChangeFeed } from "@svc/cluster/feed/ChangeFeed"
+import * as Subscribers from "@svc/cluster/feed/Subscribers"
+import { Sealing } from "@svc/cluster/sealing/Sealing"
+import * as Stores from "@svc/cluster/store/Database"
+import { fromPublic, makeUuidV7 } from "@svc/domain/Ids"
+import { Effect, Fiber, Latch, Layer } from "effect"
+import { stores } from "../harness/Database.ts"
+import { insertEvent, makeOrg } from "../harness/Events.ts"
+import { MasterKeysForTests } from "../harness/MasterKeys.ts"
+
+/** A feed that says what the test says and finds nothing by itself. */
+const quietFeed = Layer.sync(ChangeFeed, () => {
+  const { subscribe, follow, wake } = Subscribers.make()
+  return { subscribe, follow, announce: ({ org }: { readonly org: string }) => wake(org) }
+})
+
+let looks = 0
+const counted = Layer.effect(
+  EventQueries,
+  Effect.map(EventQueries, (queries) => ({
+    ...queries,
+    since: (...asked: Parameters<typeof queries.since>) =>
+      Effect.suspend(() => {
+        looks++
+        return queries.since(...asked)
+      }),
+  })),
+)
+
+const sealing = Layer.unwrap(Effect.map(Effect.promise(MasterKeysForTests), Sealing.layer))
+const services = EventTails.layer.pipe(
+  Layer.provideMerge(counted.pipe(Layer.provide(EventQueries.layer))),
+  Layer.provideMerge(Layer.mergeAll(quietFeed, sealing)),
+  Layer.provideMerge(stores),
+)
+
+const ids = (found: ReadonlyArray<PlacedEvent>) => found.map(({ event }) => fromPublic("evt_", event.id))
+
+/** A transaction that has its number and stays open until it is told to insert, and then until it is told to commit. */
+const transaction = Effect.fnUntraced(function* (org: string) {
+  const sql = yield* Stores.Unhurried
+  const [numbered, go, inserted, end] = [Latch.makeUnsafe(), Latch.makeUnsafe(), Latch.makeUnsafe(), Latch.makeUnsafe()]
+  const id = yield* makeUuidV7
+  const fiber = yield* Effect.forkChild(
+    sql.withTransaction(
+      Effect.gen(function* () {
+        yield* sql`select pg_current_xact_id()::text`
+        yield* numbered.open
+        yield* go.await
+        yield* sql`insert into event (id, org_id, type, data, created_at) values (${id}, ${org}, 'mail.stopped', '{}', now())`
+        yield* inserted.open
+        yield* end.await
+      }),
+    ),
+  )
+  yield* numbered.await
+  return {
+    id,
+    insert: Effect.andThen(go.open, inserted.await),
+    commit: Effect.andThen(Effect.andThen(go.open, end.open), Fiber.join(fiber)),
+  }
+})
+
+layer(services, { excludeTestServices: true, timeout: "60 seconds" })("streams that share a tail", (it) => {
+  const opened = Effect.fnUntraced(function* (org: string, identityId: string | null = null) {
+    const { at } = yield* (yield* EventQueries).beginning(org, identityId, undefined)
+    return yield* (yield* EventTails).open(org, identityId, at)
+  })
+
+  it.effect("skip none that commits later with a smaller number", () =>
+    Effect.gen(function* () {
+      const org = yield* makeOrg
+      const feed = yield* ChangeFeed
+      const stream = yield* opened(org)
+      const [first, second] = [yield* transaction(org), yield* transaction(org)]
+      // The later transaction takes the smaller `seq`.
+      yield* second.insert
+      yield* first.insert
+      yield* first.commit
+      feed.announce({ org })
+      expect(ids(yield* stream.next)).toEqual([first.id])
+      yield* second.commit
+      feed.announce({ org })
+      expect(ids(yield* stream.next)).toEqual([second.id])
+    }),
+  )
+
+  it.effect("give out an Event when the transactions before it have ended, without another word", () =>
+    Effect.gen(function* () {
+      const org = yield* makeOrg
+      const feed = yield* ChangeFeed
+      const stream = yield* opened(org)
+      const before = yield* transaction(org)
+      const id = yield* insertEvent(org, "mail.stopped")
+      feed.announce({ org })
+      const next = yield* Effect.forkChild(stream.next)
+      const seen = looks
+      yield* Effect.repeat(Effect.sleep("5 millis"), { until: () => looks > seen + 2 })
+      expect(next.pollUnsafe()).toBe(undefined)
+      yield* before.commit
+      expect(ids(yield* Fiber.join(next))).toEqual([before.id, id])
+    }),
+  )
+
+  it.effect("read an Event once, however many they are", () =>
+    Effect.gen(function* () {
+      const org = yield* makeOrg
+      const feed = yield* ChangeFeed
+      const streams = yield* Effect.forEach(Array.from({ length: 50 }), () => opened(org), { concurrency: 10 })
+      const waiting = yield* Effect.forEach(streams, ({ next }) => Effect.forkChild(next, { startImmediately: true }))
+      const seen = looks
+      const id = yield* insertEvent(org, "mail.stopped")
+      feed.announce({ org })
+      for (const fiber of waiting) expect(ids(yield* Fiber.join(fiber))).toEqual([id])
+      expect(looks - seen).toBeLessThan(10)
+    }),
+  )
+
+  it.effect("catch up by themselves from far behind, and go on live", () =>
+    Effect.gen(function* () {
+      const org = yield* makeOrg
+      const feed = yield* ChangeFeed
+      const identity = yield* makeUuidV7
+      yield* opened(org, identity)
+      const made = yield* Effect.forEach(Array.from({ length: 250 }), (_, i) =>
+        Effect.map(insertEvent(org, "mail.stopped", i % 2 === 0 ? identity : null), (id) => (i % 2 === 0 ? [id] : [])),
+      )
+      feed.announce({ org: identity })
+      const stream = yield* (yield* EventTails).open(org, identity, { xid: 0n, seq: 0n })
+      const got: Array<string | undefined> = []
+      while (got.length < 125) got.push(...ids(yield* stream.next))
+      expect(got).toEqual(made.flat())
+      const live = yield* insertEvent(org, "mail.stopped", identity)
+      feed.announce({ org: identity })
+      expect(ids(yield* stream.next)).toEqual([live])
+    }),
+  )
+})

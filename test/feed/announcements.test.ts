@@ -1,0 +1,61 @@
+/** What is told to other processes, and how often. */
+import { expect, it } from "@effect/vitest"
+import { decode, encode, make } from "@svc/cluster/feed/Announcements"
+import { Duration, Effect, Latch } from "effect"
+import { TestClock } from "effect/testing"
+import { Timing } from "@svc/cluster/Timing"
+
+it.effect("the first is told at once, what comes soon after it together, one batch at a time", () =>
+  Effect.gen(function* () {
+    const sent: Array<ReadonlyArray<string>> = []
+    const answered = Latch.makeUnsafe()
+    const announce = yield* make((keys) => {
+      sent.push([...keys])
+      return sent.length === 2 ? answered.await : Effect.void
+    })
+    const aWhile = TestClock.adjust(Timing.feedGather)
+    announce("a")
+    yield* TestClock.adjust(0)
+    expect(sent).toEqual([["a"]])
+    for (const key of ["b", "c", "b"]) announce(key)
+    yield* TestClock.adjust(Duration.subtract(Duration.fromInputUnsafe(Timing.feedGather), Duration.millis(1)))
+    expect(sent).toEqual([["a"]])
+    yield* TestClock.adjust("1 millis")
+    expect(sent).toEqual([["a"], ["b", "c"]])
+    // The second is under way for as long as the store takes.
+    announce("d")
+    announce("e")
+    yield* aWhile
+    yield* aWhile
+    expect(sent.length).toBe(2)
+    yield* answered.open
+    yield* aWhile
+    expect(sent).toEqual([["a"], ["b", "c"], ["d", "e"]])
+  }),
+)
+
+it.effect("a store that fails or hangs does not end it", () =>
+  Effect.gen(function* () {
+    const sent: Array<ReadonlyArray<string>> = []
+    const announce = yield* make((keys) => {
+      sent.push([...keys])
+      return sent.length === 1 ? Effect.die("broken") : sent.length === 2 ? Effect.never : Effect.void
+    })
+    for (const key of ["a", "b", "c"]) {
+      announce(key)
+      yield* TestClock.adjust(Duration.sum(Duration.fromInputUnsafe(Timing.ask), Duration.seconds(1)))
+    }
+    expect(sent).toEqual([["a"], ["b"], ["c"]])
+  }),
+)
+
+it("fits what it tells into notifications, and knows its own", () => {
+  const keys = Array.from({ length: 1_000 }, (_, i) => `00000000-0000-7000-8000-${String(i).padStart(12, "0")}`)
+  const payloads = encode("me", keys)
+  expect(payloads.every((payload) => Buffer.byteLength(payload) < 8_000)).toBe(true)
+  expect(payloads.flatMap((payload) => decode("you", payload))).toEqual(keys)
+  expect(payloads.flatMap((payload) => decode("me", payload))).toEqual([])
+  // A statement that tells by itself names nobody.
+  expect(decode("me", "tunnel/ada")).toEqual(["tunnel/ada"])
+  expect(encode("me", [])).toEqual([])
+})

@@ -1,0 +1,83 @@
+/** The feed over the store: from process to process, and what is found when a word is lost. */
+import { expect, layer } from "@effect/vitest"
+import { ChangeFeed } from "@svc/cluster/feed/ChangeFeed"
+import * as Stores from "@svc/cluster/store/Database"
+import { makeUuidV7 } from "@svc/domain/Ids"
+import { Context, Effect, Fiber, Layer } from "effect"
+import { stores } from "../harness/Database.ts"
+import { insertEvent, makeOrg } from "../harness/Events.ts"
+
+/** A process of its own, as far as the feed goes, once it listens. */
+const process = Effect.gen(function* () {
+  const feed = Context.get(yield* Layer.build(Layer.fresh(ChangeFeed.layer)), ChangeFeed)
+  // Followers are woken by the connection, subscribers of a key by the first re-check too.
+  yield* (yield* feed.follow("begin")).await
+  return feed
+})
+
+/** Everybody is woken when a process begins to watch; what comes after that is what a test is about. */
+const begun = (subscriptions: ReadonlyArray<{ readonly await: Effect.Effect<void> }>) =>
+  Effect.forEach(subscriptions, (changes) => changes.await, { discard: true })
+
+const isQuiet = Effect.fnUntraced(function* (changes: { readonly await: Effect.Effect<void> }) {
+  const fiber = yield* Effect.forkChild(changes.await, { startImmediately: true })
+  yield* Effect.yieldNow
+  const quiet = fiber.pollUnsafe() === undefined
+  yield* Fiber.interrupt(fiber)
+  return quiet
+})
+
+layer(stores, { excludeTestServices: true, timeout: "60 seconds" })("the feed", (it) => {
+  it.effect("brings a word to whoever waits for its key, in the same process and in another", () =>
+    Effect.gen(function* () {
+      const [here, there] = [yield* process, yield* process]
+      const [org, identity, other] = [yield* makeUuidV7, yield* makeUuidV7, yield* makeUuidV7]
+      const near = yield* here.subscribe(org)
+      const far = [
+        yield* there.subscribe(org),
+        yield* there.subscribe(identity),
+        yield* there.subscribe(other),
+      ] as const
+      yield* begun([near, ...far])
+      here.announce({ org, identity })
+      yield* near.await
+      yield* far[0].await
+      yield* far[1].await
+      expect(yield* isQuiet(far[2])).toBe(true)
+    }),
+  )
+
+  it.effect("finds an Event that nobody announced, and wakes those whom it concerns", () =>
+    Effect.gen(function* () {
+      const feed = yield* process
+      const [org, other, identity] = [yield* makeOrg, yield* makeOrg, yield* makeUuidV7]
+      const concerned = [yield* feed.subscribe(org), yield* feed.subscribe(identity)] as const
+      const unconcerned = yield* feed.subscribe(other)
+      yield* begun([...concerned, unconcerned])
+      yield* insertEvent(org, "mail.stopped", identity)
+      yield* concerned[0].await
+      yield* concerned[1].await
+      expect(yield* isQuiet(unconcerned)).toBe(true)
+    }),
+  )
+
+  it.effect("wakes everybody when its connection is back, and hears again", () =>
+    Effect.gen(function* () {
+      const [here, there] = [yield* process, yield* process]
+      const [org, other] = [yield* makeUuidV7, yield* makeUuidV7]
+      const subscriptions = [yield* there.subscribe(org), yield* there.subscribe(other)] as const
+      yield* begun(subscriptions)
+      const tunnels = yield* there.follow("tunnel")
+      const sql = yield* Stores.Writes
+      yield* sql`
+        select pg_terminate_backend(pid) from pg_stat_activity
+        where datname = current_database() and state = 'idle' and query like 'LISTEN %'`
+      yield* begun(subscriptions)
+      expect(yield* tunnels.await).toBe(undefined)
+      here.announce({ org })
+      yield* subscriptions[0].await
+      yield* sql`select pg_notify('svc_feed', 'tunnel/ada')`
+      expect([...((yield* tunnels.await) ?? [])]).toEqual(["tunnel/ada"])
+    }),
+  )
+})

@@ -1,0 +1,104 @@
+/** Who is woken by what: in memory, without a store. */
+import { expect, it } from "@effect/vitest"
+import { make } from "@svc/cluster/feed/Subscribers"
+import { Effect, Exit, Fiber, Scope } from "effect"
+
+/** Whether the wait resolves by itself, without anything further happening. */
+const resolves = (wait: Effect.Effect<unknown>) =>
+  Effect.gen(function* () {
+    const fiber = yield* Effect.forkChild(wait, { startImmediately: true })
+    for (let turns = 0; turns < 5; turns++) yield* Effect.yieldNow
+    const done = fiber.pollUnsafe() !== undefined
+    yield* Fiber.interrupt(fiber)
+    return done
+  })
+
+it.effect("much that happens between two waits is one word, and none that comes after it is lost", () =>
+  Effect.gen(function* () {
+    const subscribers = make()
+    const changes = yield* subscribers.subscribe("org")
+    expect(yield* resolves(changes.await)).toBe(false)
+    for (let i = 0; i < 3; i++) subscribers.wake("org")
+    expect(yield* resolves(changes.await)).toBe(true)
+    expect(yield* resolves(changes.await)).toBe(false)
+    // Between the look and the wait.
+    subscribers.wake("org")
+    expect(yield* resolves(changes.await)).toBe(true)
+    // While it waits.
+    const waiting = yield* Effect.forkChild(changes.await, { startImmediately: true })
+    subscribers.wake("org")
+    yield* Fiber.join(waiting)
+  }),
+)
+
+it.effect("a word wakes every subscriber of its key, and nobody else", () =>
+  Effect.gen(function* () {
+    const subscribers = make()
+    const [one, two, other] = [
+      yield* subscribers.subscribe("org"),
+      yield* subscribers.subscribe("org"),
+      yield* subscribers.subscribe("another"),
+    ]
+    subscribers.wake("org")
+    expect([yield* resolves(one.await), yield* resolves(two.await), yield* resolves(other.await)]).toEqual([
+      true,
+      true,
+      false,
+    ])
+    subscribers.wakeAll()
+    expect([yield* resolves(one.await), yield* resolves(other.await)]).toEqual([true, true])
+  }),
+)
+
+it.effect("who subscribes anew each time it is woken is woken once by a word", () =>
+  Effect.gen(function* () {
+    const subscribers = make()
+    let woken = 0
+    yield* Effect.forkChild(
+      Effect.forever(
+        Effect.scoped(
+          Effect.gen(function* () {
+            const changes = yield* subscribers.subscribe("org")
+            yield* changes.await
+            if (++woken > 100) yield* Effect.never
+          }),
+        ),
+      ),
+      { startImmediately: true },
+    )
+    subscribers.wake("org")
+    expect(woken).toBe(1)
+    while (subscribers.isEmpty()) yield* Effect.yieldNow
+    subscribers.wakeAll()
+    expect(woken).toBe(2)
+  }),
+)
+
+it.effect("who follows a kind hears the keys; undefined where some may have been missed", () =>
+  Effect.gen(function* () {
+    const subscribers = make()
+    const tunnels = yield* subscribers.follow("tunnel")
+    subscribers.wake("org")
+    expect(yield* resolves(tunnels.await)).toBe(false)
+    subscribers.wake("tunnel/ada")
+    subscribers.wake("tunnel/bob")
+    subscribers.wake("tunnel/ada")
+    expect([...(yield* tunnels.await)!]).toEqual(["tunnel/ada", "tunnel/bob"])
+    subscribers.wake("tunnel/ada")
+    subscribers.wakeAll()
+    expect(yield* tunnels.await).toBe(undefined)
+    subscribers.wake("tunnel/ada")
+    expect([...(yield* tunnels.await)!]).toEqual(["tunnel/ada"])
+  }),
+)
+
+it.effect("a key is forgotten with its last subscriber", () =>
+  Effect.gen(function* () {
+    const subscribers = make()
+    const scope = yield* Scope.make()
+    yield* Scope.provide(subscribers.subscribe("org"), scope)
+    expect(subscribers.isEmpty()).toBe(false)
+    yield* Scope.close(scope, Exit.void)
+    expect(subscribers.isEmpty()).toBe(true)
+  }),
+)

@@ -1,0 +1,28 @@
+/** Orgs and Events as rows, for tests of what reads them. */
+import { Writes } from "@svc/cluster/store/Database"
+import { makeUuidV7 } from "@svc/domain/Ids"
+import { Effect } from "effect"
+
+export const makeOrg = Effect.gen(function* () {
+  const sql = yield* Writes
+  const id = yield* makeUuidV7
+  yield* sql`
+    insert into org (id, email, language, tos_version, tos_accepted_at, data_key, created_at)
+    values (${id}, ${`${id}@example.org`}, 'en', '1', now(), ''::bytea, now())`
+  return id
+})
+
+/** Nobody announces it. */
+export const insertEvent = Effect.fnUntraced(function* (
+  org: string,
+  type: string,
+  identityId: string | null = null,
+  at: Date = new Date(),
+) {
+  const sql = yield* Writes
+  const id = yield* makeUuidV7
+  yield* sql`
+    insert into event (id, org_id, identity_id, handle, type, data, created_at)
+    values (${id}, ${org}, ${identityId}, ${identityId === null ? null : "ada"}, ${type}, '{}', ${at})`
+  return id
+})
