@@ -99,6 +99,10 @@ const doubles = Layer.mergeAll(
         : Effect.fail(new NotFound({ detail: "no" })),
   }),
   Layer.mock(IdempotencyRecords)({}),
+)
+
+/** Actors that note who asked them. */
+const actors = Layer.mergeAll(
   Layer.effect(
     Identities,
     Effect.map(Seen, (seen) => ({
@@ -120,8 +124,10 @@ const doubles = Layer.mergeAll(
     })),
   ),
 )
+
 export const judgement = Authorization.layer.pipe(
   Layer.provide(doubles),
+  Layer.provideMerge(actors),
   Layer.provideMerge(Layer.sync(Seen, () => ({ lookups: [], asked: [] }))),
 )
 

@@ -140,6 +140,8 @@ layer(judgement)("the policy of", (it) => {
   it.effect("every message to an actor says who asked, in which request", () =>
     Effect.gen(function* () {
       const seen = yield* Seen
+      const askIdentity = yield* Asking.ofIdentity
+      const askOrg = yield* Asking.ofOrg
       for (const kind of kinds) {
         yield* judged(
           endpoints.get("cards.read")!,
@@ -147,8 +149,6 @@ layer(judgement)("the policy of", (it) => {
           { path: { handle: "ada" } },
           Effect.gen(function* () {
             const subject = yield* Subject
-            const askIdentity = yield* Asking.ofIdentity
-            const askOrg = yield* Asking.ofOrg
             yield* askIdentity(subject, (actor, by) => actor.Retry({ org_id: subject.orgId }, by))
             yield* askOrg(yield* Caller, (actor, by) => actor.Delete(undefined, by))
           }),

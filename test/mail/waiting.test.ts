@@ -1,4 +1,5 @@
 /** Waiting for mail, without a store: what a word of a change costs, and when an answer comes. */
+import type { IdentityId } from "@svc/domain/IdentityRef"
 import { expect, layer } from "@effect/vitest"
 import { Departure } from "@svc/api/Departure"
 import * as Waiting from "@svc/api/mail/Waiting"
@@ -14,7 +15,7 @@ import { Context, Effect, Fiber, Latch, Layer } from "effect"
 import { HttpServerRequest } from "effect/http"
 import { TestClock } from "effect/testing"
 
-const identity = "identity"
+const identity = "identity" as IdentityId
 const message = { subject: "Waited for" } as MessageSummary
 const caller = { kind: "session", credentialId: "session", org: { id: "org" } } as CallerInfo
 
