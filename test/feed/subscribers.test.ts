@@ -53,22 +53,23 @@ it.effect("a word wakes every subscriber of its key, and nobody else", () =>
 it.effect("who subscribes anew each time it is woken is woken once by a word", () =>
   Effect.gen(function* () {
     const subscribers = make()
+    yield* subscribers.subscribe("org")
     let woken = 0
+    const turn = Effect.scoped(
+      Effect.gen(function* () {
+        const changes = yield* subscribers.subscribe("org")
+        yield* changes.await
+        if (++woken > 100) yield* Effect.never
+      }),
+    )
     yield* Effect.forkChild(
-      Effect.forever(
-        Effect.scoped(
-          Effect.gen(function* () {
-            const changes = yield* subscribers.subscribe("org")
-            yield* changes.await
-            if (++woken > 100) yield* Effect.never
-          }),
-        ),
-      ),
+      Effect.gen(function* () {
+        while (true) yield* turn
+      }),
       { startImmediately: true },
     )
     subscribers.wake("org")
     expect(woken).toBe(1)
-    while (subscribers.isEmpty()) yield* Effect.yieldNow
     subscribers.wakeAll()
     expect(woken).toBe(2)
   }),
