@@ -2,18 +2,11 @@
 import * as Stores from "@svc/cluster/store/Database"
 import type { PgClient } from "@effect/sql-pg"
 import { Context, Effect, Layer } from "effect"
-import { makeDatabase } from "../harness/Database.ts"
+import { databaseLayer } from "../harness/Database.ts"
 
 export const org = "0199d3c0-5e0f-7c4e-9b1a-3f2d6c8e4a10"
 export const identity = { id: "0199d3c0-5e0f-7c4e-9b1a-3f2d6c8e4a11", handle: "ada", orgId: org }
 export const at = new Date("2026-11-20T12:00:00Z")
-
-const database = Layer.unwrap(
-  Effect.map(
-    Effect.acquireRelease(Effect.promise(makeDatabase), ({ drop }) => Effect.promise(drop)),
-    ({ settings }) => Stores.layer(settings),
-  ),
-)
 
 export class Org extends Context.Service<Org, PgClient.PgClient>()("test/events/Org") {
   static readonly layer = Layer.effect(
@@ -29,5 +22,5 @@ export class Org extends Context.Service<Org, PgClient.PgClient>()("test/events/
         values (${identity.id}, 'ada', 'ada', ${org}, 'ready', '{}', ${at})`
       return sql
     }),
-  ).pipe(Layer.provide(database), Layer.fresh)
+  ).pipe(Layer.provide(databaseLayer), Layer.fresh)
 }

@@ -2,6 +2,7 @@
  * The delivery queue of one Identity as work of its actor: leases what is due, signs and posts it, records the outcome.
  * A target that hangs holds only the places of its own Webhook.
  */
+import type { WebhookPayload } from "@svc/domain/events/WebhookPayload"
 import { makeUuidV7, toPublic } from "@svc/domain/Ids"
 import { Clock, Effect, FiberSet, Redacted } from "effect"
 import type { OwnIdentity } from "../actor/Write.ts"
@@ -44,7 +45,7 @@ export const source: Source<OwnIdentity, Needs, unknown> = {
       secrets: ReadonlyArray<Redacted.Redacted<string>>,
     ) {
       const at = yield* now
-      const body = JSON.stringify({
+      const payload: { readonly [Member in keyof WebhookPayload]: unknown } = {
         request_id: toPublic("req_", yield* makeUuidV7),
         timestamp: at.toISOString(),
         id: toPublic("evt_", delivery.event_id),
@@ -52,7 +53,8 @@ export const source: Source<OwnIdentity, Needs, unknown> = {
         created_at: delivery.event_created_at.toISOString(),
         identity: { id: identity.id, handle: identity.handle },
         data: delivery.event_data,
-      })
+      }
+      const body = JSON.stringify(payload)
       const headers = signedHeaders({
         id: toPublic("evt_", delivery.event_id),
         at,
