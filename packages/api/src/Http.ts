@@ -19,6 +19,7 @@ import * as Profiles from "./card/Profiles.ts"
 import { applyTag } from "./EntityTags.ts"
 import * as Events from "./events/Events.ts"
 import { Exchange, makeExchange } from "./Exchange.ts"
+import * as Serving from "./http/Serving.ts"
 import * as Health from "./health/Health.ts"
 import * as Handles from "./identity/Handles.ts"
 import * as Identities from "./identity/Identities.ts"
@@ -78,34 +79,30 @@ export interface HttpSettings {
 }
 
 /** Every answer carries its request id, and nothing that took a credential is kept by a cache. */
-const everywhere = (settings: HttpSettings) =>
-  HttpRouter.middleware(
-    (answer) =>
-      Effect.gen(function* () {
-        const request = yield* HttpServerRequest.HttpServerRequest
-        const requestId = yield* makeRequestId
-        const exchange = makeExchange(requestId)
-        // One context for all: each call of `provideService` would cost a layer of it on every request.
-        const answered = yield* Effect.provideContext(
-          answer,
-          Context.make(Exchange, exchange).pipe(
-            Context.add(References.CurrentLogAnnotations, { request_id: requestId }),
-            Context.add(TrustedProxies, settings.trustedProxies),
-            Context.add(HttpIncomingMessage.MaxBodySize, maxBody),
-          ),
-        )
-        if (exchange.settle !== undefined) yield* exchange.settle(answered)
-        const response = applyTag(exchange, request.method, request.headers["if-none-match"], answered)
-        const headers: Record<string, string> = {
-          ...exchange.headers,
-          "request-id": requestId,
-          "x-content-type-options": "nosniff",
-        }
-        if (request.headers["authorization"] !== undefined) headers["cache-control"] = "no-store"
-        return HttpServerResponse.setHeaders(response, headers)
-      }),
-    { global: true },
-  )
+const everywhere = HttpRouter.middleware(
+  (answer) =>
+    Effect.gen(function* () {
+      const request = yield* HttpServerRequest.HttpServerRequest
+      const requestId = yield* makeRequestId
+      const exchange = makeExchange(requestId)
+      const answered = yield* Effect.updateContext(answer, (context: Context.Context<never>) =>
+        context.pipe(
+          Context.add(Exchange, exchange),
+          Context.add(References.CurrentLogAnnotations, { request_id: requestId }),
+        ),
+      )
+      if (exchange.settle !== undefined) yield* exchange.settle(answered)
+      const response = applyTag(exchange, request.method, request.headers["if-none-match"], answered)
+      const headers: Record<string, string> = {
+        ...exchange.headers,
+        "request-id": requestId,
+        "x-content-type-options": "nosniff",
+      }
+      if (request.headers["authorization"] !== undefined) headers["cache-control"] = "no-store"
+      return HttpServerResponse.setHeaders(response, headers)
+    }),
+  { global: true },
+)
 
 /** The methods of every path the API has, as matchers of concrete paths. */
 const knownPaths = Object.values(Api.groups).flatMap((group) =>
@@ -135,17 +132,20 @@ const Elsewhere = HttpRouter.use((router) =>
   }),
 )
 
+const routes = (settings: HttpSettings) =>
+  Layer.mergeAll(
+    endpoints(settings),
+    OpenApi.layer,
+    Mcp.layer,
+    ProblemPages.layer,
+    ProfilePage.layer,
+    DevicePage.layer,
+    ...MagicLinkPage.layers,
+    Elsewhere,
+  ).pipe(Layer.provide(everywhere))
+/** What a request may ask for while it runs is in the type of the routes; the compiler knows of nothing else. */
 export const layer = (settings: HttpSettings) =>
-  HttpRouter.serve(
-    Layer.mergeAll(
-      endpoints(settings),
-      OpenApi.layer,
-      Mcp.layer,
-      ProblemPages.layer,
-      ProfilePage.layer,
-      DevicePage.layer,
-      ...MagicLinkPage.layers,
-      Elsewhere,
-    ).pipe(Layer.provide(everywhere(settings))),
-    { disableLogger: true, disableListenLog: true },
+  Serving.serve(
+    routes(settings),
+    Context.make(TrustedProxies, settings.trustedProxies).pipe(Context.add(HttpIncomingMessage.MaxBodySize, maxBody)),
   )

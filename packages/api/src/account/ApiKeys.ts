@@ -2,9 +2,10 @@ import { Api } from "@svc/domain/Api"
 import { Caller } from "@svc/domain/account/Authorization"
 import { ApiKeys } from "@svc/cluster/account/ApiKeys"
 import { Effect } from "effect"
-import { HttpApiBuilder, HttpApiSchema } from "effect/http-api"
+import { HttpApiSchema } from "effect/http-api"
+import * as Serving from "../http/Serving.ts"
 
-export const layer = HttpApiBuilder.group(
+export const layer = Serving.group(
   Api,
   "api_keys",
   Effect.fn(function* (handlers) {

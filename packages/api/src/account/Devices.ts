@@ -5,10 +5,10 @@ import { Caller } from "@svc/domain/account/Authorization"
 import { Devices } from "@svc/cluster/account/Devices"
 import { PublicLimits } from "@svc/cluster/limits/PublicLimits"
 import { Effect } from "effect"
-import { HttpApiBuilder } from "effect/http-api"
+import * as Serving from "../http/Serving.ts"
 import { limited } from "../limits/PublicLimit.ts"
 
-export const login = HttpApiBuilder.group(
+export const login = Serving.group(
   Api,
   "device_login",
   Effect.fn(function* (handlers) {
@@ -34,7 +34,7 @@ export const login = HttpApiBuilder.group(
   }),
 )
 
-export const confirmation = HttpApiBuilder.group(
+export const confirmation = Serving.group(
   Api,
   "device_confirmation",
   Effect.fn(function* (handlers) {

@@ -2,10 +2,10 @@
 import { Api } from "@svc/domain/Api"
 import { Accounts } from "@svc/cluster/account/Accounts"
 import { Effect } from "effect"
-import { HttpApiBuilder } from "effect/http-api"
+import * as Serving from "../http/Serving.ts"
 import * as MagicLinks from "./MagicLinks.ts"
 
-export const layer = HttpApiBuilder.group(
+export const layer = Serving.group(
   Api,
   "sign_in",
   Effect.fn(function* (handlers) {

@@ -3,10 +3,11 @@ import { Subject, type SubjectInfo } from "@svc/domain/account/Authorization"
 import { ifMatch, tagOf } from "@svc/domain/Precondition"
 import { CardQueries } from "@svc/cluster/card/CardQueries"
 import { Effect } from "effect"
-import { HttpApiBuilder, HttpApiSchema } from "effect/http-api"
+import { HttpApiSchema } from "effect/http-api"
+import * as Serving from "../http/Serving.ts"
 import * as Asking from "../account/Asking.ts"
 
-export const layer = HttpApiBuilder.group(
+export const layer = Serving.group(
   Api,
   "cards",
   Effect.fn(function* (handlers) {

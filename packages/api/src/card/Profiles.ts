@@ -3,10 +3,10 @@ import { canonical } from "@svc/domain/handles/Handle"
 import { CardQueries } from "@svc/cluster/card/CardQueries"
 import { PublicLimits } from "@svc/cluster/limits/PublicLimits"
 import { Effect } from "effect"
-import { HttpApiBuilder } from "effect/http-api"
+import * as Serving from "../http/Serving.ts"
 import { limited } from "../limits/PublicLimit.ts"
 
-export const layer = HttpApiBuilder.group(
+export const layer = Serving.group(
   Api,
   "profiles",
   Effect.fn(function* (handlers) {

@@ -7,11 +7,11 @@ import { Identities } from "@svc/cluster/identity/Identities"
 import { HandleRules } from "@svc/cluster/handles/HandleRules"
 import { IdentityQueries } from "@svc/cluster/identity/IdentityQueries"
 import { Effect } from "effect"
-import { HttpApiBuilder } from "effect/http-api"
+import * as Serving from "../http/Serving.ts"
 import * as Asking from "../account/Asking.ts"
 import { commandId } from "../Exchange.ts"
 
-export const layer = HttpApiBuilder.group(
+export const layer = Serving.group(
   Api,
   "identities",
   Effect.fn(function* (handlers) {

@@ -6,7 +6,7 @@ import { AttachmentReader } from "@svc/cluster/mail/AttachmentReader"
 import { MessageQueries } from "@svc/cluster/mail/MessageQueries"
 import { Effect } from "effect"
 import { HttpServerResponse } from "effect/http"
-import { HttpApiBuilder } from "effect/http-api"
+import * as Serving from "../http/Serving.ts"
 import * as Asking from "../account/Asking.ts"
 import * as Waiting from "./Waiting.ts"
 
@@ -16,7 +16,7 @@ const disposition = (filename: string | null) =>
     ? "attachment"
     : `attachment; filename*=UTF-8''${encodeURIComponent(filename.replace(/[\\/\p{Cc}]/gu, "_")).replace(/['()*]/g, (c) => `%${c.charCodeAt(0).toString(16).toUpperCase()}`)}`
 
-export const layer = HttpApiBuilder.group(
+export const layer = Serving.group(
   Api,
   "messages",
   Effect.fn(function* (handlers) {

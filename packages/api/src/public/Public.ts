@@ -7,7 +7,7 @@ import { ServiceKey } from "@svc/cluster/sealing/ServiceKey"
 import { PublicLimits } from "@svc/cluster/limits/PublicLimits"
 import { PageViews } from "@svc/cluster/public/PageViews"
 import { Effect, Option } from "effect"
-import { HttpApiBuilder } from "effect/http-api"
+import * as Serving from "../http/Serving.ts"
 import { limited } from "../limits/PublicLimit.ts"
 
 /** Who reads what the contact form sends; without one nothing can be handed over. */
@@ -40,7 +40,7 @@ const mastodonMetadata = (book: AddressBook) => ({
 })
 
 export const layer = (contact: ContactSettings) =>
-  HttpApiBuilder.group(
+  Serving.group(
     Api,
     "public",
     Effect.fn(function* (handlers) {
