@@ -1,14 +1,15 @@
 /** Entity tags of answers, and the answer 304 where the caller has the representation already (RFC 9110 section 13.1.2). */
 import { hash } from "node:crypto"
-import { HttpServerResponse } from "effect/http"
+import { type HttpBody, HttpServerResponse } from "effect/http"
 import type { ExchangeState } from "./Exchange.ts"
 
 /** What changes without anyone changing the resource (decisions.md "Smaller decisions"). */
 const incidental = /"connected":(?:true|false)|"last_used_at":(?:null|"[^"]*")/g
 
 const decoder = new TextDecoder()
-const tagOfBody = (body: Uint8Array) =>
-  `"${hash("sha256", decoder.decode(body).replace(incidental, ""), "base64url").slice(0, 27)}"`
+/** Of the text that was encoded, where the body still has it. */
+const tagOfBody = (body: HttpBody.Uint8Array) =>
+  `"${hash("sha256", (body.text ?? decoder.decode(body.body)).replace(incidental, ""), "base64url").slice(0, 27)}"`
 
 /** Whether `If-None-Match` lists the tag; comparison is weak (section 13.1.2). */
 const isKnown = (header: string, tag: string) =>
@@ -22,10 +23,12 @@ export const applyTag = (
 ): HttpServerResponse.HttpServerResponse => {
   if ((method !== "GET" && method !== "HEAD") || response.status !== 200) return response
   const made =
-    exchange.tagged && response.body._tag === "Uint8Array" ? tagOfBody(response.body.body) : response.headers["etag"]
+    exchange.tagged && response.body._tag === "Uint8Array" ? tagOfBody(response.body) : response.headers["etag"]
   if (made === undefined) return response
   if (ifNoneMatch !== undefined && isKnown(ifNoneMatch, made)) {
     return HttpServerResponse.empty({ status: 304, headers: { etag: made } })
   }
-  return HttpServerResponse.setHeader(response, "etag", made)
+  // With the other headers of the answer, which are set in one go.
+  exchange.headers["etag"] = made
+  return response
 }

@@ -112,6 +112,8 @@ const knownPaths = Object.values(Api.groups).flatMap((group) =>
   })),
 )
 
+const noSuchPath = new NotFound({ detail: "There is no such path." })
+
 /** What no route took: a path that does not exist, or one that does not have this method. */
 const Elsewhere = HttpRouter.use((router) =>
   Effect.gen(function* () {
@@ -121,7 +123,7 @@ const Elsewhere = HttpRouter.use((router) =>
         const path = request.url.split("?")[0]!
         const allowed = knownPaths.filter(({ matches }) => matches.test(path)).map(({ method }) => method)
         return allowed.length === 0
-          ? render(book, requestId, new NotFound({ detail: "There is no such path." }))
+          ? render(book, requestId, noSuchPath)
           : HttpServerResponse.setHeader(
               render(book, requestId, new MethodNotAllowed({ detail: `The path has ${allowed.join(", ")}.` })),
               "allow",

@@ -88,32 +88,30 @@ const make = Effect.gen(function* () {
     return { caller: callerOf(known.caller, exchange.requestId), identity: judged.success }
   })
 
-  /** One context for all proofs: each layer of it would cost on every request. */
-  const proofs = <I, S>(caller: CallerOfRequest, tag: Context.Key<I, S>, proof: S | undefined) => {
-    const context = Context.make(Caller, caller)
-    // Without a proof the request is not readable: decoding refuses it before a handler could miss anything.
-    return proof === undefined ? (context as Context.Context<Caller | I>) : Context.add(context, tag, proof)
-  }
-
-  const admit = <E, R, P>(
+  /** Runs the handler with its proofs, which are laid over the request's context: to merge contexts would copy them. */
+  const admit = <E, R>(
     handler: Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>,
     { endpoint }: Call,
-    caller: CallerInfo,
-    context: Context.Context<P>,
-  ) => Effect.provideContext(repeatable(handler, caller, Context.get(endpoint.annotations, ShowsSecret)), context)
+    caller: CallerOfRequest,
+  ) =>
+    Effect.provideService(repeatable(handler, caller, Context.get(endpoint.annotations, ShowsSecret)), Caller, caller)
+
+  /** Without a proof the request is not readable: decoding refuses it before a handler could miss anything. */
+  const withProof = <A, E, R, I, S>(handler: Effect.Effect<A, E, R>, tag: Context.Key<I, S>, proof: S | undefined) =>
+    proof === undefined ? (handler as Effect.Effect<A, E, Exclude<R, I>>) : Effect.provideService(handler, tag, proof)
 
   const callers = Authorization.of({
     api_key: Effect.fnUntraced(function* (handler, call) {
       // Where no Identity is named, none is missing.
       const { caller } = yield* Effect.catchTag(judgement(call), "not_found", Effect.die)
-      return yield* admit(handler, call, caller, Context.make(Caller, caller))
+      return yield* admit(handler, call, caller)
     }),
   })
   const subjects = SubjectAuthorization.of({
     api_key: Effect.fnUntraced(function* (handler, call) {
       const { caller, identity } = yield* judgement(call)
       const subject = identity == null ? undefined : subjectOf(identity, caller)
-      return yield* admit(handler, call, caller, proofs(caller, Subject, subject))
+      return yield* admit(withProof(handler, Subject, subject), call, caller)
     }),
   })
   const realms = RealmAuthorization.of({
@@ -123,7 +121,7 @@ const make = Effect.gen(function* () {
         identity === undefined
           ? undefined
           : { orgId: caller.org.id, subject: identity === null ? null : subjectOf(identity, caller) }
-      return yield* admit(handler, call, caller, proofs(caller, Realm, realm))
+      return yield* admit(withProof(handler, Realm, realm), call, caller)
     }),
   })
 
