@@ -12,10 +12,10 @@ import {
 } from "@svc/domain/problems/Problem"
 import { CredentialLookup } from "@svc/cluster/account/CredentialLookup"
 import { Effect, Redacted } from "effect"
-import { HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
+import { HttpBody, HttpClientRequest, HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { render } from "../problems/Render.ts"
 import { RequestId } from "../RequestId.ts"
-import { interpret, type Served } from "./Protocol.ts"
+import { type Answer, interpret, type Served } from "./Protocol.ts"
 import { byName, type BoundTool, listFor } from "./Tools.ts"
 
 const path = "/api/mcp"
@@ -26,7 +26,12 @@ type Json = Record<string, any>
 const bearer = (header: string | undefined) => /^Bearer\s+(\S+)\s*$/i.exec(header ?? "")?.[1]
 
 /** The REST request of a tool call; a path argument that is no text cannot make one. */
-const requestOf = (tool: BoundTool, input: Json, base: string, authorization: string): Request | InvalidRequest => {
+const requestOf = (
+  tool: BoundTool,
+  input: Json,
+  base: string,
+  authorization: string,
+): HttpClientRequest.HttpClientRequest | InvalidRequest => {
   const errors = tool.inPath
     .filter((name) => typeof input[name] !== "string" || input[name] === "")
     .map((name) => ({ path: `/${name}`, message: "Expected a text that is not empty" }))
@@ -52,27 +57,30 @@ const requestOf = (tool: BoundTool, input: Json, base: string, authorization: st
       url.searchParams.append(name, typeof value === "string" ? value : JSON.stringify(value))
     } else body[name] = value
   }
-  return new Request(url, {
-    method: tool.method,
+  return HttpClientRequest.make(tool.method)(url, {
     headers: { authorization, ...(tool.hasBody ? { "content-type": "application/json" } : {}) },
-    ...(tool.hasBody ? { body: JSON.stringify(body) } : {}),
+    ...(tool.hasBody ? { body: HttpBody.text(JSON.stringify(body), "application/json") } : {}),
   })
 }
 
-const bodyOf = (response: HttpServerResponse.HttpServerResponse): Json => {
-  if (response.body._tag !== "Uint8Array") return {}
-  const parsed: unknown = JSON.parse(new TextDecoder().decode(response.body.body))
-  return typeof parsed === "object" && parsed !== null ? parsed : {}
-}
+const textOf = ({ body }: HttpServerResponse.HttpServerResponse): string =>
+  body._tag === "Uint8Array" ? (body.text ?? new TextDecoder().decode(body.body)) : "{}"
 
 const resultOf = (response: HttpServerResponse.HttpServerResponse): Json => {
-  const body = bodyOf(response)
+  const text = textOf(response)
+  const parsed: unknown = JSON.parse(text)
+  const isObject = typeof parsed === "object" && parsed !== null
   return {
-    content: [{ type: "text", text: JSON.stringify(body) }],
-    structuredContent: body,
+    content: [{ type: "text", text: isObject ? text : "{}" }],
+    structuredContent: isObject ? parsed : {},
     ...(response.status >= 400 ? { isError: true } : {}),
   }
 }
+
+const jsonOf = (answer: Answer) =>
+  answer.body === undefined
+    ? HttpServerResponse.empty({ status: answer.status })
+    : HttpServerResponse.jsonUnsafe(answer.body, { status: answer.status })
 
 export const layer = HttpRouter.use((router) =>
   Effect.gen(function* () {
@@ -91,16 +99,20 @@ export const layer = HttpRouter.use((router) =>
     }
 
     const callTool = Effect.fnUntraced(function* (served: Served & { readonly _tag: "Call" }, authorization: string) {
-      const tool = byName.get(served.name)
-      if (tool === undefined) return served.unknown
+      const tool = byName.get(served.name)!
       const request = requestOf(tool, served.input, book.baseUrl, authorization)
       const response =
         request instanceof InvalidRequest
           ? yield* problem(request)
           : yield* Effect.scoped(
-              Effect.provideService(rest, HttpServerRequest.HttpServerRequest, HttpServerRequest.fromWeb(request)),
+              Effect.provideService(
+                rest,
+                HttpServerRequest.HttpServerRequest,
+                HttpServerRequest.fromClientRequest(request),
+              ),
             )
-      return served.answer(resultOf(response))
+      // The credential is no good: that is the answer of the whole exchange, as for any other path.
+      return response.status === 401 ? response : served.answer(resultOf(response))
     })
 
     const exchange = Effect.gen(function* () {
@@ -116,20 +128,19 @@ export const layer = HttpRouter.use((router) =>
       if (token === undefined) {
         return yield* problem(new Unauthenticated({ detail: "The call carries no credential." }))
       }
-      const caller = yield* credentials.resolve(Redacted.make(token))
       if (!/^application\/json\b/i.test(headers["content-type"] ?? "")) {
         return yield* problem(new UnsupportedMediaType({ detail: "The endpoint takes application/json." }))
       }
       const asked = interpret(yield* request.text, headers)
-      const answer =
-        asked._tag === "Answer"
-          ? asked
-          : asked._tag === "List"
-            ? asked.answer(listFor(caller.kind))
-            : yield* callTool(asked, `Bearer ${token}`)
-      return answer.body === undefined
-        ? HttpServerResponse.empty({ status: answer.status })
-        : HttpServerResponse.jsonUnsafe(answer.body, { status: answer.status })
+      // A call is judged by the endpoint that it names.
+      if (asked._tag === "Call" && byName.has(asked.name)) {
+        const answer = yield* callTool(asked, `Bearer ${token}`)
+        return HttpServerResponse.isHttpServerResponse(answer) ? answer : jsonOf(answer)
+      }
+      const caller = yield* credentials.resolve(Redacted.make(token))
+      return jsonOf(
+        asked._tag === "Answer" ? asked : asked._tag === "List" ? asked.answer(listFor(caller.kind)) : asked.unknown,
+      )
     })
 
     yield* router.add(
