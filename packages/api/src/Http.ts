@@ -5,7 +5,7 @@
 import { Addresses } from "@svc/domain/Addresses"
 import { Api } from "@svc/domain/Api"
 import { MethodNotAllowed, NotFound } from "@svc/domain/problems/Problem"
-import { ByteSize, Context, Effect, Layer, type Option, References } from "effect"
+import { Context, Effect, Layer, type Option, References } from "effect"
 import { HttpIncomingMessage, HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import * as Account from "./account/Account.ts"
@@ -19,6 +19,7 @@ import * as Profiles from "./card/Profiles.ts"
 import { applyTag } from "./EntityTags.ts"
 import * as Events from "./events/Events.ts"
 import { Exchange, makeExchange } from "./Exchange.ts"
+import * as Bodies from "./http/Bodies.ts"
 import * as Serving from "./http/Serving.ts"
 import * as Health from "./health/Health.ts"
 import * as Handles from "./identity/Handles.ts"
@@ -39,9 +40,6 @@ import { makeRequestId, RequestId } from "./RequestId.ts"
 import * as Tunnels from "./tunnel/Tunnels.ts"
 import * as Vault from "./vault/Vault.ts"
 import * as Webhooks from "./webhooks/Webhooks.ts"
-
-/** Bodies over this are refused (decisions.md "General conventions"). */
-const maxBody = ByteSize.mebibytes(1)
 
 const endpoints = (settings: HttpSettings) =>
   HttpApiBuilder.layer(Api).pipe(
@@ -80,27 +78,34 @@ export interface HttpSettings {
 
 /** Every answer carries its request id, and nothing that took a credential is kept by a cache. */
 const everywhere = HttpRouter.middleware(
-  (answer) =>
-    Effect.gen(function* () {
-      const request = yield* HttpServerRequest.HttpServerRequest
-      const requestId = yield* makeRequestId
-      const exchange = makeExchange(requestId)
-      const answered = yield* Effect.updateContext(answer, (context: Context.Context<never>) =>
-        context.pipe(
-          Context.add(Exchange, exchange),
-          Context.add(References.CurrentLogAnnotations, { request_id: requestId }),
-        ),
-      )
-      if (exchange.settle !== undefined) yield* exchange.settle(answered)
-      const response = applyTag(exchange, request.method, request.headers["if-none-match"], answered)
-      const headers: Record<string, string> = {
-        ...exchange.headers,
-        "request-id": requestId,
-        "x-content-type-options": "nosniff",
-      }
-      if (request.headers["authorization"] !== undefined) headers["cache-control"] = "no-store"
-      return HttpServerResponse.setHeaders(response, headers)
-    }),
+  Effect.map(
+    Addresses,
+    (book) => (answer) =>
+      Effect.gen(function* () {
+        const request = yield* HttpServerRequest.HttpServerRequest
+        const requestId = yield* makeRequestId
+        const exchange = makeExchange(requestId)
+        const counted = Effect.flatMap(Bodies.counted(request), (refused) =>
+          refused === undefined ? answer : Effect.succeed(render(book, requestId, refused)),
+        )
+        const answered = yield* Effect.updateContext(counted, (context: Context.Context<never>) =>
+          context.pipe(
+            Context.add(Exchange, exchange),
+            Context.add(References.CurrentLogAnnotations, { request_id: requestId }),
+            Context.add(HttpIncomingMessage.MaxBodySize, Bodies.largestOf(request)),
+          ),
+        )
+        if (exchange.settle !== undefined) yield* exchange.settle(answered)
+        const response = applyTag(exchange, request.method, request.headers["if-none-match"], answered)
+        const headers: Record<string, string> = {
+          ...exchange.headers,
+          "request-id": requestId,
+          "x-content-type-options": "nosniff",
+        }
+        if (request.headers["authorization"] !== undefined) headers["cache-control"] = "no-store"
+        return HttpServerResponse.setHeaders(response, headers)
+      }),
+  ),
   { global: true },
 )
 
@@ -145,9 +150,7 @@ const routes = (settings: HttpSettings) =>
     ...MagicLinkPage.layers,
     Elsewhere,
   ).pipe(Layer.provide(everywhere))
+
 /** What a request may ask for while it runs is in the type of the routes; the compiler knows of nothing else. */
 export const layer = (settings: HttpSettings) =>
-  Serving.serve(
-    routes(settings),
-    Context.make(TrustedProxies, settings.trustedProxies).pipe(Context.add(HttpIncomingMessage.MaxBodySize, maxBody)),
-  )
+  Serving.serve(routes(settings), Context.make(TrustedProxies, settings.trustedProxies))

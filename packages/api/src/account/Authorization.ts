@@ -17,15 +17,17 @@ import {
 } from "@svc/domain/account/Authorization"
 import { judge, judgeBody, looksAtBody, type Named } from "@svc/domain/account/Judgement"
 import type { Policy as Budget } from "@svc/domain/account/OrgProtocol"
-import { CallPolicy, policyOf, ShowsSecret, Tagged } from "@svc/domain/account/Policy"
+import { AddressLimit, CallPolicy, policyOf, ShowsSecret, Tagged } from "@svc/domain/account/Policy"
 import type { IdentityRef } from "@svc/domain/IdentityRef"
 import { CredentialLookup } from "@svc/cluster/account/CredentialLookup"
 import { OrgLimits } from "@svc/cluster/limits/OrgLimits"
+import { PublicLimits } from "@svc/cluster/limits/PublicLimits"
 import { Context, Effect, Layer, Option, type Redacted, Result } from "effect"
 import { HttpRouter, HttpServerRequest, type HttpServerResponse } from "effect/http"
 import type { HttpApiEndpoint } from "effect/http-api"
 import { Exchange, type ExchangeState } from "../Exchange.ts"
 import * as Idempotency from "../idempotency/Idempotency.ts"
+import { limited } from "../limits/PublicLimit.ts"
 import { note } from "../limits/RateLimitHeaders.ts"
 import * as Naming from "./Naming.ts"
 
@@ -42,6 +44,7 @@ for (const { endpoints } of Object.values(Api.groups)) {
 const make = Effect.gen(function* () {
   const credentials = yield* CredentialLookup
   const limits = yield* OrgLimits
+  const publicLimits = yield* PublicLimits
   const naming = yield* Naming.make
   const repeatable = yield* Idempotency.make
 
@@ -125,7 +128,13 @@ const make = Effect.gen(function* () {
     }),
   })
 
-  return Context.make(Open, (handler) => handler).pipe(
+  /** Refuses as its endpoint says it may: only those with a limit have one. */
+  const anyone = Open.of((handler, { endpoint }) => {
+    const limit = Context.getOrUndefined(endpoint.annotations, AddressLimit)
+    return limit === undefined ? handler : Effect.andThen(Effect.orDie(limited(publicLimits, limit)), handler)
+  })
+
+  return Context.make(Open, anyone).pipe(
     Context.add(Authorization, callers),
     Context.add(SubjectAuthorization, subjects),
     Context.add(RealmAuthorization, realms),

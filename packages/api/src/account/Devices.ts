@@ -3,22 +3,18 @@ import { Addresses } from "@svc/domain/Addresses"
 import { Api } from "@svc/domain/Api"
 import { Caller } from "@svc/domain/account/Authorization"
 import { Devices } from "@svc/cluster/account/Devices"
-import { PublicLimits } from "@svc/cluster/limits/PublicLimits"
 import { Effect } from "effect"
 import * as Serving from "../http/Serving.ts"
-import { limited } from "../limits/PublicLimit.ts"
 
 export const login = Serving.group(
   Api,
   "device_login",
   Effect.fn(function* (handlers) {
     const devices = yield* Devices
-    const limits = yield* PublicLimits
     const { baseUrl } = yield* Addresses
 
     return handlers.handleAll({
       start: Effect.fnUntraced(function* ({ payload }) {
-        yield* limited(limits, "device")
         const started = yield* devices.start(payload)
         return {
           device_code: started.deviceCode,

@@ -3,9 +3,11 @@ import { Addresses } from "@svc/domain/Addresses"
 import { EmailAddress } from "@svc/domain/account/Account"
 import { Accounts } from "@svc/cluster/account/Accounts"
 import { Devices } from "@svc/cluster/account/Devices"
+import { PublicLimits } from "@svc/cluster/limits/PublicLimits"
 import { Effect, Schema } from "effect"
 import { HttpRouter, HttpServerRequest } from "effect/http"
 import * as MagicLinks from "../account/MagicLinks.ts"
+import { limited } from "../limits/PublicLimit.ts"
 import { RequestId } from "../RequestId.ts"
 import { escape, page } from "./Page.ts"
 import { fromOurPages, signedIn } from "./SessionCookie.ts"
@@ -43,6 +45,7 @@ export const layer = HttpRouter.use((router) =>
   Effect.gen(function* () {
     const devices = yield* Devices
     const request = yield* MagicLinks.make
+    const limits = yield* PublicLimits
     yield* Accounts
     yield* Addresses
 
@@ -94,6 +97,7 @@ export const layer = HttpRouter.use((router) =>
       "/auth/sign-in",
       Effect.gen(function* () {
         const { headers } = yield* HttpServerRequest.HttpServerRequest
+        yield* limited(limits, "magic_link")
         const { email, terms } = yield* HttpServerRequest.schemaBodyUrlParams(SignIn)
         const sent = yield* request({ email, tos_accepted: terms === "yes" }, headers["accept-language"])
         const link =

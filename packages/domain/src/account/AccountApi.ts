@@ -21,7 +21,7 @@ import {
   TermsStatus,
 } from "./Account.ts"
 import { Line, Text } from "../Text.ts"
-import { callers, open, ShowsSecret, Tagged } from "./Policy.ts"
+import { AddressLimit, callers, open, ShowsSecret, Tagged } from "./Policy.ts"
 
 /** Sign-up and sign-in take no credential. */
 export class SignInApi extends HttpApiGroup.make("sign_in")
@@ -32,6 +32,7 @@ export class SignInApi extends HttpApiGroup.make("sign_in")
       error: [InviteRequired, TosNotAccepted, RateLimited, Unavailable],
     })
       .pipe(open)
+      .annotate(AddressLimit, "magic_link")
       .annotate(OpenApi.Summary, "Mail a link that signs up or signs in"),
     HttpApiEndpoint.post("consumeMagicLink", "/api/auth/magic-link/consume", {
       payload: Schema.Struct({ token: Text.check(Schema.isMaxLength(200)) }),

@@ -15,7 +15,7 @@ import {
 } from "../problems/Problem.ts"
 import { Text } from "../Text.ts"
 import { MintedKey } from "./AccountApi.ts"
-import { callers, open, Tagged } from "./Policy.ts"
+import { AddressLimit, callers, open, Tagged } from "./Policy.ts"
 import { DeviceStart, DeviceStarted, DeviceView } from "./Device.ts"
 
 export class DeviceLoginApi extends HttpApiGroup.make("device_login")
@@ -26,6 +26,7 @@ export class DeviceLoginApi extends HttpApiGroup.make("device_login")
       error: [RateLimited, Unavailable],
     })
       .pipe(open)
+      .annotate(AddressLimit, "device")
       .annotate(OpenApi.Summary, "Start a device login"),
     HttpApiEndpoint.post("poll", "/api/auth/device/token", {
       payload: Schema.Struct({ device_code: Text.check(Schema.isMaxLength(200)) }),
