@@ -90,4 +90,27 @@ layer(shared, { timeout: "60 seconds" })("an account whose process is gone", (it
       ).toHaveLength(1)
     }).pipe(Effect.provide(process())),
   )
+
+  it.effect(
+    "keeps what its Tunnels transferred: the next actor gives out of what is left, and tells each limit once",
+    () =>
+      Effect.gen(function* () {
+        const org_id = yield* makeOrg
+        const sql = yield* Writes
+        const lease = (edge: string, used: number) =>
+          Effect.flatMap(Orgs, (orgs) => ask(orgs.of(org_id).LeaseTransfer({ edge, used })))
+        const told = sql<{ type: string }>`select type from event where org_id = ${org_id} order by seq`
+        // Of 1,000,000 a day.
+        yield* lease("one", 900_000).pipe(Effect.provide(process()))
+        yield* Effect.gen(function* () {
+          const { granted } = yield* lease("two", 0)
+          expect(granted).toBeGreaterThan(0)
+          expect(granted).toBeLessThanOrEqual(100_000)
+          yield* lease("two", 50_000)
+          expect((yield* lease("two", 50_000)).granted).toBe(0)
+          expect((yield* lease("one", 10)).granted).toBe(0)
+        }).pipe(Effect.provide(process()))
+        expect((yield* told).map(({ type }) => type)).toEqual(["limit.near", "tunnel.transfer_blocked"])
+      }),
+  )
 })

@@ -119,6 +119,47 @@ layer(identityActors(), { timeout: "60 seconds" })("a message that comes twice",
     }),
   )
 
+  it.effect(
+    "leaves one live Identity Key behind a rotation that is repeated, and nothing behind an acknowledgement",
+    () =>
+      Effect.gen(function* () {
+        const { id } = (yield* look("ada"))!
+        const sql = yield* Reads
+        const [org] = yield* sql<{ org_id: string }>`select org_id from identity where id = ${id}`
+        const { org_id } = org!
+        const actor = (yield* Identities).of("ada")
+        const live = sql<{ id: string }>`select id from api_key where identity_id = ${id} and revoked_at is null`
+        const shown = sql<{ key_id: string }>`select key_id from show_once where identity_id = ${id}`
+        yield* ask(actor.RotateKey({ org_id }))
+        const [first] = yield* live
+        yield* ask(actor.RotateKey({ org_id }))
+        const keys = yield* live
+        expect(keys).toHaveLength(1)
+        expect(keys[0]!.id).not.toBe(first!.id)
+        // The one that can be fetched is the one that works.
+        expect(yield* shown).toEqual([{ key_id: keys[0]!.id }])
+        yield* ask(actor.Acknowledge({ org_id }))
+        yield* ask(actor.Acknowledge({ org_id }))
+        expect(yield* shown).toEqual([])
+      }),
+  )
+
+  it.effect("leaves the settings of a Tunnel as the first one did", () =>
+    Effect.gen(function* () {
+      const { id } = (yield* look("ada"))!
+      const sql = yield* Reads
+      const [org] = yield* sql<{ org_id: string }>`select org_id from identity where id = ${id}`
+      const actor = (yield* Identities).of("ada")
+      const settings = sql`select settings, password_hash is not null as guarded from tunnel_setting where identity_id = ${id}`
+      const patch = { host_header: "local", basic_auth: { username: "ada", password: "countess" } } as const
+      yield* ask(actor.PatchTunnel({ org_id: org!.org_id, patch }))
+      const [first] = yield* settings
+      expect(first).toMatchObject({ settings: { host_header: "local" }, guarded: true })
+      yield* ask(actor.PatchTunnel({ org_id: org!.org_id, patch }))
+      expect(yield* settings).toEqual([first])
+    }),
+  )
+
   it.effect("tears an Identity down once, and finds nothing after that", () =>
     Effect.gen(function* () {
       const sql = yield* Reads

@@ -3,6 +3,7 @@ import { makeUuidV7 } from "@svc/domain/Ids"
 import { ask } from "@svc/cluster/actor/Ask"
 import { Identities } from "@svc/cluster/identity/Identities"
 import { Reads, Writes } from "@svc/cluster/store/Database"
+import { Deliveries } from "@svc/cluster/webhooks/Deliveries"
 import { expect, layer } from "@effect/vitest"
 import { Clock, Effect } from "effect"
 import { makeOrg, passing } from "../harness/Actors.ts"
@@ -68,5 +69,35 @@ layer(shared, { timeout: "60 seconds" })("an attempt that was never recorded", (
       expect(receiver.got).toHaveLength(2)
       expect(receiver.got[1]!.headers["webhook-id"]).toBe(receiver.got[0]!.headers["webhook-id"])
     }),
+  )
+
+  it.effect("is not recorded by who lost its lease to another process", () =>
+    Effect.gen(function* () {
+      const sql = yield* Writes
+      const deliveries = yield* Deliveries
+      const [row] = yield* sql<{ id: string; identity_id: string; org_id: string }>`
+        select d.id, d.identity_id, i.org_id from delivery d join identity i on i.id = d.identity_id`
+      const { id, identity_id, org_id } = row!
+      const at = new Date(yield* Clock.currentTimeMillis)
+      yield* sql`
+        update delivery set status = 'queued', attempts = '[]', attempt_started_at = null, next_attempt_at = ${at}
+        where id = ${id}`
+      const [leased] = yield* deliveries.lease({ identityId: identity_id, taken: new Map(), now: at })
+      expect(leased!.id).toBe(id)
+      expect(yield* deliveries.lease({ identityId: identity_id, taken: new Map(), now: at })).toEqual([])
+      // The lease ran out meanwhile, and another process began an attempt of its own.
+      const later = new Date(at.getTime() + 61_000)
+      yield* sql`update delivery set attempt_started_at = ${later} where id = ${id}`
+      const owner = { id: identity_id, orgId: org_id, handle: "ada" }
+      yield* deliveries.record(owner, leased!, { durationMs: 5, statusCode: 200, error: null }, later)
+      expect(yield* look(id)).toEqual({ status: "queued", attempts: [] })
+      yield* deliveries.record(
+        owner,
+        { ...leased!, started_at: later },
+        { durationMs: 5, statusCode: 200, error: null },
+        later,
+      )
+      expect(yield* look(id)).toMatchObject({ status: "delivered", attempts: [{ number: 1, status_code: 200 }] })
+    }).pipe(Effect.provide(Deliveries.layer)),
   )
 })
