@@ -2,6 +2,7 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { HandleText } from "../handles/HandleParam.ts"
+import { ExportId } from "../IdSchemas.ts"
 import { ConfirmationMismatch, NotFound, TosVersionMismatch, Unavailable } from "../problems/Problem.ts"
 import { Text } from "../Text.ts"
 import { Timestamp } from "../Timestamp.ts"
@@ -39,10 +40,6 @@ export class OrgApi extends HttpApiGroup.make("account")
       .annotate(OpenApi.Summary, "Delete the account with everything in it"),
   )
   .annotate(OpenApi.Description, "What the account holder does with the whole account.") {}
-
-export const ExportId = Schema.String.check(
-  Schema.isPattern(/^exp_[0-9a-hjkmnp-tv-z]{26}$/, { expected: "an export id (exp_…)" }),
-)
 
 export const Export = Schema.Struct({
   id: ExportId,

@@ -3,19 +3,12 @@ import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { onIdentity, Tagged } from "../account/Policy.ts"
 import { HandleParam } from "../handles/HandleParam.ts"
+import { MessageId, ThreadId } from "../IdSchemas.ts"
 import { Tool } from "../mcp/Tool.ts"
 import { Limit, Offset } from "../Paging.ts"
 import { NotFound, Unavailable } from "../problems/Problem.ts"
 import { Text } from "../Text.ts"
 import { Message, MessageSummary } from "./Message.ts"
-
-export const MessageId = Schema.String.check(
-  Schema.isPattern(/^msg_[0-9a-hjkmnp-tv-z]{26}$/, { expected: "a message id (msg_…)" }),
-)
-
-export const ThreadId = Schema.String.check(
-  Schema.isPattern(/^thr_[0-9a-hjkmnp-tv-z]{26}$/, { expected: "a thread id (thr_…)" }),
-)
 
 const Wait = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 60 })).annotate({
   description: "Seconds to wait for a new message.",

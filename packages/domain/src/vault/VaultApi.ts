@@ -14,10 +14,15 @@ import {
   Unavailable,
 } from "../problems/Problem.ts"
 import { Text } from "../Text.ts"
-import { NewSecret, Secret, SecretValue, SecretVersion } from "./Vault.ts"
+import { namePattern, NewSecret, Secret, SecretValue, SecretVersion } from "./Vault.ts"
 
 /** Judged by the operation, which has a code of its own for it. */
-const NameParam = Text.check(Schema.isMaxLength(1000)).annotate({ description: "The secret's name." })
+const NameParam = Text.check(
+  Schema.isMaxLength(1000, { toJsonSchema: () => ({ pattern: namePattern.source, maxLength: 128 }) }),
+).annotate({
+  description:
+    "The secret's name: 1 to 128 lowercase letters, digits, dots, dashes and underscores, a letter or digit first.",
+})
 
 /** The namespace: an Identity's, named by its Handle, or the caller's own where it is left out. */
 const namespace = {
