@@ -1,5 +1,7 @@
 /** Entity tags of answers, and the answer 304 where the caller has the representation already (RFC 9110 section 13.1.2). */
 import { hash } from "node:crypto"
+import { PreconditionFailed } from "@svc/domain/problems/Problem"
+import { Effect, Schema } from "effect"
 import { HttpServerResponse } from "effect/http"
 import type { ExchangeState } from "./Exchange.ts"
 
@@ -13,6 +15,25 @@ const tagOfBody = (body: Uint8Array) =>
 /** Whether `If-None-Match` lists the tag; comparison is weak (section 13.1.2). */
 const isKnown = (header: string, tag: string) =>
   header.trim() === "*" || header.split(",").some((one) => one.trim().replace(/^W\//, "") === tag)
+
+const encoder = new TextEncoder()
+
+/**
+ * `If-Match` on what has no version: whether it is still as the caller saw it (section 13.1.1). It is looked at only
+ * where the caller asks for that.
+ */
+export const unchanged = <S extends Schema.Constraint>(schema: S) => {
+  const encode = Schema.encodeUnknownSync(Schema.toCodecJson(schema as unknown as Schema.Codec<unknown>))
+  const tagOfValue = (value: S["Type"]) => tagOfBody(encoder.encode(JSON.stringify(encode(value))))
+  return <E, R>(ifMatch: string | undefined, read: Effect.Effect<S["Type"], E, R>) =>
+    ifMatch === undefined || ifMatch.trim() === "*"
+      ? Effect.void
+      : Effect.flatMap(read, (value) =>
+          ifMatch.split(",").some((tag) => tag.trim() === tagOfValue(value))
+            ? Effect.void
+            : Effect.fail(new PreconditionFailed({ detail: "The resource is not as `If-Match` has it." })),
+        )
+}
 
 export const applyTag = (
   exchange: ExchangeState,

@@ -2,9 +2,7 @@
  * The HTTP edge as a whole: the API's endpoints, the plain pages, and what holds for every answer (request id, no
  * sniffing, no caching of credentialed answers, problems for paths and methods that do not exist).
  */
-import { Addresses } from "@svc/domain/Addresses"
 import { Api } from "@svc/domain/Api"
-import { MethodNotAllowed, NotFound } from "@svc/domain/problems/Problem"
 import { ByteSize, Context, Effect, Layer, type Option, References } from "effect"
 import { HttpIncomingMessage, HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
@@ -20,21 +18,26 @@ import { applyTag } from "./EntityTags.ts"
 import * as Events from "./events/Events.ts"
 import { Exchange, makeExchange } from "./Exchange.ts"
 import * as Health from "./health/Health.ts"
+import { compressed } from "./http/Compression.ts"
+import * as Routing from "./http/Routing.ts"
 import * as Handles from "./identity/Handles.ts"
 import * as Identities from "./identity/Identities.ts"
-import { type Networks, TrustedProxies } from "./limits/ClientAddress.ts"
+import { type Proxies, TrustedProxies } from "./limits/ClientAddress.ts"
 import * as MailSettings from "./mail/MailSettings.ts"
 import * as Messages from "./mail/Messages.ts"
 import * as Mcp from "./mcp/Mcp.ts"
 import * as OpenApi from "./openapi/OpenApi.ts"
 import * as DevicePage from "./pages/DevicePage.ts"
+import * as Home from "./pages/Home.ts"
+import * as Docs from "./openapi/Docs.ts"
 import * as MagicLinkPage from "./pages/MagicLinkPage.ts"
+import * as Nowhere from "./pages/Nowhere.ts"
 import * as ProblemPages from "./pages/ProblemPages.ts"
 import * as ProfilePage from "./pages/ProfilePage.ts"
+import * as SignInPage from "./pages/SignInPage.ts"
 import * as Public from "./public/Public.ts"
 import * as ProblemRendering from "./problems/ProblemRendering.ts"
-import { render } from "./problems/Render.ts"
-import { makeRequestId, RequestId } from "./RequestId.ts"
+import { makeRequestId } from "./RequestId.ts"
 import * as Tunnels from "./tunnel/Tunnels.ts"
 import * as Vault from "./vault/Vault.ts"
 import * as Webhooks from "./webhooks/Webhooks.ts"
@@ -71,81 +74,62 @@ const endpoints = (settings: HttpSettings) =>
   )
 
 export interface HttpSettings {
+  /** The Terms that sign-up accepts. */
+  readonly terms: Home.Terms
   /** Who reads what the contact form sends. */
   readonly contactTo: Option.Option<string>
   /** Proxies whose word on the client's address is taken. */
-  readonly trustedProxies: Networks
+  readonly trustedProxies: Proxies
 }
 
 /** Every answer carries its request id, and nothing that took a credential is kept by a cache. */
 const everywhere = (settings: HttpSettings) =>
   HttpRouter.middleware(
-    (answer) =>
-      Effect.gen(function* () {
-        const request = yield* HttpServerRequest.HttpServerRequest
-        const requestId = yield* makeRequestId
-        const exchange = makeExchange(requestId)
-        // One context for all: each call of `provideService` would cost a layer of it on every request.
-        const answered = yield* Effect.provideContext(
-          answer,
-          Context.make(Exchange, exchange).pipe(
-            Context.add(References.CurrentLogAnnotations, { request_id: requestId }),
-            Context.add(TrustedProxies, settings.trustedProxies),
-            Context.add(HttpIncomingMessage.MaxBodySize, maxBody),
-          ),
-        )
-        if (exchange.settle !== undefined) yield* exchange.settle(answered)
-        const response = applyTag(exchange, request.method, request.headers["if-none-match"], answered)
-        const headers: Record<string, string> = {
-          ...exchange.headers,
-          "request-id": requestId,
-          "x-content-type-options": "nosniff",
-        }
-        if (request.headers["authorization"] !== undefined) headers["cache-control"] = "no-store"
-        return HttpServerResponse.setHeaders(response, headers)
-      }),
+    Effect.map(
+      Routing.make(Nowhere.shown),
+      (guarded) => (answer) =>
+        Effect.gen(function* () {
+          const request = yield* HttpServerRequest.HttpServerRequest
+          const requestId = yield* makeRequestId
+          const exchange = makeExchange(requestId)
+          // One context for all: each call of `provideService` would cost a layer of it on every request.
+          const answered = yield* Effect.provideContext(
+            guarded(request, answer),
+            Context.make(Exchange, exchange).pipe(
+              Context.add(References.CurrentLogAnnotations, { request_id: requestId }),
+              Context.add(TrustedProxies, settings.trustedProxies),
+              Context.add(HttpIncomingMessage.MaxBodySize, maxBody),
+            ),
+          )
+          if (exchange.settle !== undefined) yield* exchange.settle(answered)
+          const tagged = applyTag(exchange, request.method, request.headers["if-none-match"], answered)
+          const packed = compressed(exchange, request, tagged)
+          const response = packed === undefined ? tagged : yield* packed
+          const headers: Record<string, string> = {
+            ...exchange.headers,
+            "request-id": requestId,
+            "x-content-type-options": "nosniff",
+          }
+          if (request.headers["authorization"] !== undefined) headers["cache-control"] = "no-store"
+          return HttpServerResponse.setHeaders(response, headers)
+        }),
+    ),
     { global: true },
   )
-
-/** The methods of every path the API has, as matchers of concrete paths. */
-const knownPaths = Object.values(Api.groups).flatMap((group) =>
-  Object.values(group.endpoints).map((endpoint) => ({
-    method: endpoint.method as string,
-    matches: new RegExp(`^${endpoint.path.replace(/:[A-Za-z]+/g, "[^/]+")}$`),
-  })),
-)
-
-/** What no route took: a path that does not exist, or one that does not have this method. */
-const Elsewhere = HttpRouter.use((router) =>
-  Effect.gen(function* () {
-    const book = yield* Addresses
-    yield* router.add("*", "/*", (request) =>
-      Effect.map(RequestId, (requestId) => {
-        const path = request.url.split("?")[0]!
-        const allowed = knownPaths.filter(({ matches }) => matches.test(path)).map(({ method }) => method)
-        return allowed.length === 0
-          ? render(book, requestId, new NotFound({ detail: "There is no such path." }))
-          : HttpServerResponse.setHeader(
-              render(book, requestId, new MethodNotAllowed({ detail: `The path has ${allowed.join(", ")}.` })),
-              "allow",
-              allowed.join(", "),
-            )
-      }),
-    )
-  }),
-)
 
 export const layer = (settings: HttpSettings) =>
   HttpRouter.serve(
     Layer.mergeAll(
       endpoints(settings),
       OpenApi.layer,
+      Docs.layer,
+      Home.layer(settings.terms),
       Mcp.layer,
       ProblemPages.layer,
       ProfilePage.layer,
       DevicePage.layer,
+      SignInPage.layer,
       ...MagicLinkPage.layers,
-      Elsewhere,
     ).pipe(Layer.provide(everywhere(settings))),
-    { disableLogger: true, disableListenLog: true },
+    { disableLogger: true, disableListenLog: true, routerConfig: Routing.routerConfig },
   )

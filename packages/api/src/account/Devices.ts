@@ -5,7 +5,8 @@ import { Caller } from "@svc/domain/account/Authorization"
 import { Devices } from "@svc/cluster/account/Devices"
 import { PublicLimits } from "@svc/cluster/limits/PublicLimits"
 import { Effect } from "effect"
-import { HttpApiBuilder } from "effect/http-api"
+import { HttpApiBuilder, HttpApiSchema } from "effect/http-api"
+import { keptByNobody } from "../Exchange.ts"
 import { limited } from "../limits/PublicLimit.ts"
 
 export const login = HttpApiBuilder.group(
@@ -20,16 +21,20 @@ export const login = HttpApiBuilder.group(
       start: Effect.fnUntraced(function* ({ payload }) {
         yield* limited(limits, "device")
         const started = yield* devices.start(payload)
-        return {
-          device_code: started.deviceCode,
-          user_code: started.userCode,
-          verification_uri: `${baseUrl}/auth/device`,
-          verification_uri_complete: `${baseUrl}/auth/device?user_code=${started.userCode}`,
-          expires_at: started.expiresAt,
-          interval_seconds: started.intervalSeconds,
-        }
+        yield* keptByNobody
+        return HttpApiSchema.withHeaders({
+          body: {
+            device_code: started.deviceCode,
+            user_code: started.userCode,
+            verification_uri: `${baseUrl}/auth/device`,
+            verification_uri_complete: `${baseUrl}/auth/device?user_code=${started.userCode}`,
+            expires_at: started.expiresAt,
+            interval_seconds: started.intervalSeconds,
+          },
+          headers: { location: `/api/auth/device/${started.userCode}` },
+        })
       }),
-      poll: ({ payload }) => devices.poll(payload.device_code),
+      poll: ({ payload }) => Effect.andThen(keptByNobody, devices.poll(payload.device_code)),
     })
   }),
 )

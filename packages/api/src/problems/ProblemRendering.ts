@@ -13,13 +13,14 @@ import {
   type Violation,
 } from "@svc/domain/problems/Problem"
 import { ProblemRendering } from "@svc/domain/problems/ProblemRendering"
-import { Cause, Effect, Layer, SchemaIssue } from "effect"
+import { Cause, Effect, Layer } from "effect"
 import { HttpServerError, type HttpServerResponse } from "effect/http"
 import { HttpApiError } from "effect/http-api"
+import { format } from "../http/Wording.ts"
 import { RequestId } from "../RequestId.ts"
 import { render } from "./Render.ts"
 
-const formatIssues = SchemaIssue.makeFormatterStandardSchemaV1()
+const formatIssues = format
 
 /** RFC 6901 section 3. */
 const pointer = (path: ReadonlyArray<PropertyKey | { readonly key: PropertyKey }> | undefined) =>

@@ -7,6 +7,9 @@ import { Effect } from "effect"
 import { HttpServerResponse } from "effect/http"
 import { HttpApiBuilder, HttpApiSchema } from "effect/http-api"
 
+const locationOf = (name: string, identity: string | undefined) =>
+  `/api/vault/secrets/${name}/value${identity === undefined ? "" : `?identity=${encodeURIComponent(identity)}`}`
+
 export const layer = HttpApiBuilder.group(
   Api,
   "vault",
@@ -26,7 +29,7 @@ export const layer = HttpApiBuilder.group(
         const value = yield* vault.value(yield* namespace, params.name, query.version)
         return HttpApiSchema.withHeaders({ body: value, headers: { etag: tagOf(value.version) } })
       }),
-      put: Effect.fnUntraced(function* ({ params, headers, payload }) {
+      put: Effect.fnUntraced(function* ({ params, query, headers, payload }) {
         const absent = headers["if-none-match"]
         if (absent !== undefined && absent.trim() !== "*") {
           return yield* new PreconditionFailed({ detail: "If-None-Match of a write can only be *." })
@@ -38,11 +41,14 @@ export const layer = HttpApiBuilder.group(
         })
         const etag = tagOf(secret.version)
         return created
-          ? HttpServerResponse.jsonUnsafe(secret, { status: 201, headers: { etag } })
+          ? HttpServerResponse.jsonUnsafe(secret, {
+              status: 201,
+              headers: { etag, location: locationOf(params.name, query.identity) },
+            })
           : HttpApiSchema.withHeaders({ body: secret, headers: { etag } })
       }),
-      remove: Effect.fnUntraced(function* ({ params }) {
-        yield* vault.remove(yield* namespace, params.name)
+      remove: Effect.fnUntraced(function* ({ params, headers }) {
+        yield* vault.remove(yield* namespace, params.name, ifMatch(headers["if-match"]))
       }),
       versions: Effect.fnUntraced(function* ({ params }) {
         return { versions: yield* vault.versions(yield* namespace, params.name) }

@@ -3,6 +3,7 @@ import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { HandleText } from "../handles/HandleParam.ts"
 import { ExportId } from "../IdSchemas.ts"
+import { located } from "../Precondition.ts"
 import { ConfirmationMismatch, NotFound, TosVersionMismatch, Unavailable } from "../problems/Problem.ts"
 import { Text } from "../Text.ts"
 import { Timestamp } from "../Timestamp.ts"
@@ -33,7 +34,7 @@ export class OrgApi extends HttpApiGroup.make("account")
       .annotate(OpenApi.Summary, "Accept the current Terms of Service"),
     HttpApiEndpoint.post("remove", "/api/account/deletion", {
       payload: [NoBody, Confirmation],
-      success: AccountDeletion.pipe(HttpApiSchema.status(202)),
+      success: HttpApiSchema.WithHeaders(AccountDeletion.pipe(HttpApiSchema.status(202)), located),
       error: [ConfirmationMismatch, Unavailable],
     })
       .pipe(callers("session"))
@@ -62,7 +63,7 @@ export class ExportApi extends HttpApiGroup.make("exports")
   .add(
     HttpApiEndpoint.post("create", "/api/exports", {
       payload: [NoBody, ExportRequest],
-      success: Export.pipe(HttpApiSchema.status(202)),
+      success: HttpApiSchema.WithHeaders(Export.pipe(HttpApiSchema.status(202)), located),
       error: [NotFound, Unavailable],
     })
       .pipe(inRealmOfBody((body: typeof ExportRequest.Type | undefined) => body?.identity))
