@@ -12,8 +12,8 @@ import { HttpBody, type HttpServerRequest, HttpServerResponse } from "effect/htt
 import type { HttpApiEndpoint } from "effect/http-api"
 import type { ExchangeState } from "../Exchange.ts"
 
-/** Below this a packet is sent either way. */
-const worthwhile = 1024
+/** Below this one packet is sent either way. */
+const worthwhile = 1400
 const compressible = /^(?:application\/(?:[\w.-]+\+)?json|text\/(?:html|css|javascript)|image\/svg\+xml)\b/
 
 const confidential: ReadonlyArray<RegExp> = [

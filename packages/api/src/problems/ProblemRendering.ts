@@ -16,7 +16,7 @@ import { ProblemRendering } from "@svc/domain/problems/ProblemRendering"
 import { Cause, Effect, Layer } from "effect"
 import { HttpServerError, type HttpServerResponse } from "effect/http"
 import { HttpApiError } from "effect/http-api"
-import { format } from "../http/Wording.ts"
+import { format } from "./Wording.ts"
 import { RequestId } from "../RequestId.ts"
 import { render } from "./Render.ts"
 
