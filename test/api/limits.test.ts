@@ -120,14 +120,28 @@ describe("page views", () => {
 })
 
 describe("the client's address", () => {
-  const trusted = ["10.0.0.0/8", "2001:db8::/32"].map((network) => ipaddr.parseCIDR(network))
+  const networks = ["10.0.0.0/8", "2001:db8::/32"].map((network) => ipaddr.parseCIDR(network))
   it.each([
     ["203.0.113.9", {}, "203.0.113.9"],
     ["203.0.113.9", { "x-forwarded-for": "192.0.2.1" }, "203.0.113.9"],
     ["10.0.0.1", { "x-forwarded-for": "192.0.2.1" }, "192.0.2.1"],
     ["10.0.0.1", { "x-forwarded-for": "1.1.1.1, 192.0.2.1, 10.0.0.2" }, "192.0.2.1"],
+    ["10.0.0.1", { "x-forwarded-for": "nonsense" }, "10.0.0.1"],
+    // What the proxy did not write is the client's own word.
+    ["10.0.0.1", { "x-forwarded-for": "192.0.2.1", forwarded: "for=198.51.100.7" }, "192.0.2.1"],
+    ["10.0.0.1", { forwarded: "for=198.51.100.7" }, "10.0.0.1"],
+  ])("of %s with %j is %s", (peer, headers, address) =>
+    expect(resolve({ networks, header: "x-forwarded-for" }, peer, headers)).toBe(address),
+  )
+  it.each([
     ["::ffff:10.0.0.1", { forwarded: 'for=192.0.2.60;proto=http, for="10.9.9.9:4711"' }, "192.0.2.60"],
     ["10.0.0.1", { forwarded: 'for="[2a00:1450:4001:80e::200e]:443"' }, "10752:5200:16385:2062::/64"],
-    ["10.0.0.1", { "x-forwarded-for": "nonsense" }, "10.0.0.1"],
-  ])("of %s with %j is %s", (peer, headers, address) => expect(resolve(trusted, peer, headers)).toBe(address))
+    ["10.0.0.1", { forwarded: "for=192.0.2.60", "x-forwarded-for": "198.51.100.7" }, "192.0.2.60"],
+  ])("of %s with %j is %s where the proxies write Forwarded", (peer, headers, address) =>
+    expect(resolve({ networks, header: "forwarded" }, peer, headers)).toBe(address),
+  )
+  it("can be in a field of any name", () =>
+    expect(resolve({ networks, header: "cf-connecting-ip" }, "10.0.0.1", { "cf-connecting-ip": "192.0.2.9" })).toBe(
+      "192.0.2.9",
+    ))
 })

@@ -108,7 +108,7 @@ describe("every refusal is a problem", () => {
         doc_url: `${service.base}/problems/${code}`,
       })
       expect(answer.headers.get("x-content-type-options")).toBe("nosniff")
-      if (status === 405) expect(answer.headers.get("allow")).toBe("GET, POST")
+      if (status === 405) expect(answer.headers.get("allow")).toBe("GET, HEAD, POST, OPTIONS")
     })
   }
 

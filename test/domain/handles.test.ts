@@ -61,4 +61,10 @@ describe("Handle rules", () => {
       }),
     )
   })
+
+  it("takes a name as people write it, with a leading @", () => {
+    expect(canonical("@A-da")).toBe("ada")
+    expect(check("@Ada-1", { brand: "acme" })).toMatchObject({ _tag: "Ok", handle: "ada-1" })
+    expect(check("@@ada", { brand: "acme" })._tag).toBe("Invalid")
+  })
 })

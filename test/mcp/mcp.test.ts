@@ -305,7 +305,7 @@ describe("the protocol", () => {
 
   it("takes POST with JSON and a credential, from our own pages only", async () => {
     const get = await call(service.base, "GET", "/api/mcp", { token: session })
-    expect([get.status, get.headers.get("allow")]).toEqual([405, "POST"])
+    expect([get.status, get.headers.get("allow")]).toEqual([405, "POST, OPTIONS"])
     const anonymous = await fetch(`${service.base}/api/mcp`, { method: "POST", body: "{}" })
     expect([anonymous.status, anonymous.headers.get("www-authenticate")]).toEqual([401, "Bearer"])
     expect((await post("{}", { "content-type": "text/plain" })).status).toBe(415)

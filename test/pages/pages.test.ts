@@ -60,7 +60,62 @@ describe("the profile page", () => {
   })
 })
 
+describe("a person", () => {
+  const browser = { accept: "text/html,application/xhtml+xml,*/*;q=0.8" }
+  const look = async (path: string, headers: Record<string, string> = browser) => {
+    const response = await fetch(`${service.base}${path}`, { headers })
+    return { status: response.status, type: response.headers.get("content-type"), text: await response.text() }
+  }
+
+  it("finds at / what this is, how to sign in and the documentation, with a way home on every page", async () => {
+    const home = await look("/")
+    expect(home.status).toBe(200)
+    for (const href of ["/auth/sign-in", "/api/docs", "/auth/device", "/terms", "/icon.svg"]) {
+      expect(home.text).toContain(`href="${href}"`)
+      expect((await look(href)).status, href).toBe(200)
+    }
+    for (const path of ["/", "/terms", "/auth/sign-in", "/auth/device", "/problems/not_found", `/@${handle}`]) {
+      const { text } = await look(path)
+      expect(text, path).toMatch(/<title>[^<]*Agent Identity Service<\/title>/)
+      expect(text, path).toContain('<a class="home" href="/">')
+    }
+  })
+
+  it("who takes a wrong path sees a page, a program the problem", async () => {
+    for (const path of ["/nothing", "/api/nothing", "/auth"]) {
+      const page = await look(path)
+      expect([page.status, page.type], path).toEqual([404, "text/html; charset=utf-8"])
+      expect(page.text).toContain('href="/"')
+      expect((await look(path, {})).type, path).toBe("application/problem+json")
+    }
+  })
+
+  it("reads code as code, and the Terms that a checkbox accepts", async () => {
+    const problem = await look("/problems/rate_limited")
+    expect(problem.text).toContain("<code>retry_after_seconds</code>")
+    expect(problem.text).not.toContain("`")
+    expect((await look("/terms")).text).toContain("Version 2026-11-01")
+    expect((await look("/auth/sign-in")).text).toContain('<a href="/terms"')
+  })
+})
+
 describe("the documentation", () => {
+  it("stands on what never changes under its name, and asks nobody else", async () => {
+    const docs = await fetch(`${service.base}/api/docs`)
+    const html = await docs.text()
+    expect(docs.headers.get("content-security-policy")).toMatch(/default-src 'none'; script-src 'self'/)
+    expect(html).not.toMatch(/(?:src|href)="(?:https?:)?\/\//)
+    const again = await fetch(`${service.base}/api/docs`, { headers: { "if-none-match": docs.headers.get("etag")! } })
+    expect(again.status).toBe(304)
+    const scripts = [...html.matchAll(/<script src="([^"]+)"/g)].map(([, src]) => src!)
+    expect(scripts).toHaveLength(2)
+    for (const src of scripts) {
+      const script = await fetch(`${service.base}${src}`)
+      expect([script.status, script.headers.get("cache-control")]).toEqual([200, "public, max-age=31536000, immutable"])
+      expect((await script.arrayBuffer()).byteLength).toBeGreaterThan(100)
+    }
+  })
+
   it("is served with the document it shows", async () => {
     const document = await call(service.base, "GET", "/api/openapi.json")
     expect(document.body.openapi).toBe("3.1.1")
@@ -86,8 +141,9 @@ describe.skipIf(!hasBrowser)("in a browser", () => {
     await page.getByRole("button", { name: "Mail me a link" }).click()
     await page.getByRole("link", { name: "open the link" }).click()
     await page.getByRole("button", { name: "Sign in" }).click()
-    expect(await page.getByRole("heading").innerText()).toBe(`Signed in as ${owner.email}`)
-    await page.goto(started.verification_uri_complete)
+    // The code came along, and no token is shown on the way.
+    expect(new URL(page.url()).pathname).toBe("/auth/device")
+    expect(await page.content()).not.toContain("svc_sess_")
     expect(await page.locator("dl").innerText()).toContain(started.user_code)
     await page.getByRole("button", { name: "Approve" }).click()
     expect(await page.getByRole("heading").innerText()).toBe("Approved")
@@ -124,10 +180,41 @@ describe.skipIf(!hasBrowser)("in a browser", () => {
     await page.close()
   })
 
+  it("nothing is wider than a small phone, and no word is broken", { timeout: 60_000 }, async () => {
+    const page = await browser.newPage({ viewport: { width: 320, height: 640 } })
+    const paths = ["/", "/terms", "/auth/sign-in", "/auth/device", "/problems/device_authorization_settled", "/nowhere"]
+    for (const path of [...paths, `/@${handle}`]) {
+      await page.goto(`${service.base}${path}`)
+      expect(await page.evaluate("document.documentElement.scrollWidth"), path).toBeLessThanOrEqual(320)
+      // A word that stands on two lines has two boxes.
+      const broken = await page.evaluate<ReadonlyArray<string>>(`(() => {
+        const found = []
+        const walker = document.createTreeWalker(document.querySelector("main"), NodeFilter.SHOW_TEXT)
+        for (let node = walker.nextNode(); node !== null; node = walker.nextNode()) {
+          for (const match of node.data.matchAll(/[A-Za-z]{2,20}/g)) {
+            const range = document.createRange()
+            range.setStart(node, match.index)
+            range.setEnd(node, match.index + match[0].length)
+            if (range.getClientRects().length > 1) found.push(match[0])
+          }
+        }
+        return found
+      })()`)
+      expect(broken, path).toEqual([])
+    }
+    await page.close()
+  })
+
   it("the documentation lists the operations", { timeout: 60_000 }, async () => {
     const page = await browser.newPage()
+    const foreign: Array<string> = []
+    page.on("request", (request) => {
+      if (!request.url().startsWith(service.base) && !request.url().startsWith("data:")) foreign.push(request.url())
+    })
     await page.goto(`${service.base}/api/docs`)
+    await page.getByText("Getting started").first().waitFor()
     await page.getByText("Accept the current Terms").first().waitFor()
+    expect(foreign).toEqual([])
     await page.close()
   })
 })

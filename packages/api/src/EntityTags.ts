@@ -1,5 +1,7 @@
 /** Entity tags of answers, and the answer 304 where the caller has the representation already (RFC 9110 section 13.1.2). */
 import { hash } from "node:crypto"
+import { PreconditionFailed } from "@svc/domain/problems/Problem"
+import { Effect, Schema } from "effect"
 import { type HttpBody, HttpServerResponse } from "effect/http"
 import type { ExchangeState } from "./Exchange.ts"
 
@@ -7,13 +9,30 @@ import type { ExchangeState } from "./Exchange.ts"
 const incidental = /"connected":(?:true|false)|"last_used_at":(?:null|"[^"]*")/g
 
 const decoder = new TextDecoder()
+const tagOf = (text: string) => `"${hash("sha256", text.replace(incidental, ""), "base64url").slice(0, 27)}"`
 /** Of the text that was encoded, where the body still has it. */
-const tagOfBody = (body: HttpBody.Uint8Array) =>
-  `"${hash("sha256", (body.text ?? decoder.decode(body.body)).replace(incidental, ""), "base64url").slice(0, 27)}"`
+const tagOfBody = (body: HttpBody.Uint8Array) => tagOf(body.text ?? decoder.decode(body.body))
 
 /** Whether `If-None-Match` lists the tag; comparison is weak (section 13.1.2). */
 const isKnown = (header: string, tag: string) =>
   header.trim() === "*" || header.split(",").some((one) => one.trim().replace(/^W\//, "") === tag)
+
+/**
+ * `If-Match` on what has no version: whether it is still as the caller saw it (section 13.1.1). It is looked at only
+ * where the caller asks for that.
+ */
+export const unchanged = <S extends Schema.Constraint>(schema: S) => {
+  const encode = Schema.encodeUnknownSync(Schema.toCodecJson(schema as unknown as Schema.Codec<unknown>))
+  const tagOfValue = (value: S["Type"]) => tagOf(JSON.stringify(encode(value)))
+  return <E, R>(ifMatch: string | undefined, read: Effect.Effect<S["Type"], E, R>) =>
+    ifMatch === undefined || ifMatch.trim() === "*"
+      ? Effect.void
+      : Effect.flatMap(read, (value) =>
+          ifMatch.split(",").some((tag) => tag.trim() === tagOfValue(value))
+            ? Effect.void
+            : Effect.fail(new PreconditionFailed({ detail: "The resource is not as `If-Match` has it." })),
+        )
+}
 
 export const applyTag = (
   exchange: ExchangeState,

@@ -11,6 +11,8 @@ export interface ExchangeState {
   readonly headers: Record<string, string>
   /** The answer is one resource and gets an entity tag of its bytes. */
   tagged: boolean
+  /** The answer may be compressed, whatever else its path answers. */
+  openly: boolean
   /** Runs with the final answer, before it goes out. */
   settle: ((response: HttpServerResponse.HttpServerResponse) => Effect.Effect<void>) | undefined
   /** The id of what this request makes; the same again when an `Idempotency-Key` repeats the request. */
@@ -21,12 +23,16 @@ export const makeExchange = (requestId = "req_unknown"): ExchangeState => ({
   requestId,
   headers: {},
   tagged: false,
+  openly: false,
   settle: undefined,
   commandId: undefined,
 })
 
 /** Outside of a request there is one that nobody looks at. */
 export const Exchange = Context.Reference<ExchangeState>("@svc/api/Exchange", { defaultValue: () => makeExchange() })
+
+/** The answer at hand carries a secret: no cache keeps it. */
+export const keptByNobody = Effect.map(Exchange, ({ headers }) => void (headers["cache-control"] = "no-store"))
 
 /** The id of the command this request is; what it makes carries it. */
 export const commandId: Effect.Effect<string> = Effect.flatMap(Exchange, (exchange) =>

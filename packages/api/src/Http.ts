@@ -4,7 +4,6 @@
  */
 import { Addresses } from "@svc/domain/Addresses"
 import { Api } from "@svc/domain/Api"
-import { MethodNotAllowed, NotFound } from "@svc/domain/problems/Problem"
 import { Context, Effect, Layer, type Option, References } from "effect"
 import { HttpIncomingMessage, HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
@@ -22,21 +21,27 @@ import { Exchange, makeExchange } from "./Exchange.ts"
 import * as Bodies from "./http/Bodies.ts"
 import * as Serving from "./http/Serving.ts"
 import * as Health from "./health/Health.ts"
+import { compressed } from "./http/Compression.ts"
+import * as Routing from "./http/Routing.ts"
 import * as Handles from "./identity/Handles.ts"
 import * as Identities from "./identity/Identities.ts"
-import { type Networks, TrustedProxies } from "./limits/ClientAddress.ts"
+import { type Proxies, TrustedProxies } from "./limits/ClientAddress.ts"
 import * as MailSettings from "./mail/MailSettings.ts"
 import * as Messages from "./mail/Messages.ts"
 import * as Mcp from "./mcp/Mcp.ts"
 import * as OpenApi from "./openapi/OpenApi.ts"
 import * as DevicePage from "./pages/DevicePage.ts"
+import * as Home from "./pages/Home.ts"
+import * as Docs from "./openapi/Docs.ts"
 import * as MagicLinkPage from "./pages/MagicLinkPage.ts"
+import * as Nowhere from "./pages/Nowhere.ts"
 import * as ProblemPages from "./pages/ProblemPages.ts"
 import * as ProfilePage from "./pages/ProfilePage.ts"
+import * as SignInPage from "./pages/SignInPage.ts"
 import * as Public from "./public/Public.ts"
 import * as ProblemRendering from "./problems/ProblemRendering.ts"
 import { render } from "./problems/Render.ts"
-import { makeRequestId, RequestId } from "./RequestId.ts"
+import { makeRequestId } from "./RequestId.ts"
 import * as Tunnels from "./tunnel/Tunnels.ts"
 import * as Vault from "./vault/Vault.ts"
 import * as Webhooks from "./webhooks/Webhooks.ts"
@@ -70,85 +75,62 @@ const endpoints = (settings: HttpSettings) =>
   )
 
 export interface HttpSettings {
+  /** The Terms that sign-up accepts. */
+  readonly terms: Home.Terms
   /** Who reads what the contact form sends. */
   readonly contactTo: Option.Option<string>
   /** Proxies whose word on the client's address is taken. */
-  readonly trustedProxies: Networks
+  readonly trustedProxies: Proxies
 }
 
 /** Every answer carries its request id, and nothing that took a credential is kept by a cache. */
 const everywhere = HttpRouter.middleware(
   Effect.map(
-    Addresses,
-    (book) => (answer) =>
-      Effect.gen(function* () {
-        const request = yield* HttpServerRequest.HttpServerRequest
-        const requestId = yield* makeRequestId
-        const exchange = makeExchange(requestId)
-        const counted = Effect.flatMap(Bodies.counted(request), (refused) =>
-          refused === undefined ? answer : Effect.succeed(render(book, requestId, refused)),
-        )
-        const answered = yield* Effect.updateContext(counted, (context: Context.Context<never>) =>
-          context.pipe(
-            Context.add(Exchange, exchange),
-            Context.add(References.CurrentLogAnnotations, { request_id: requestId }),
-            Context.add(HttpIncomingMessage.MaxBodySize, Bodies.largestOf(request)),
-          ),
-        )
-        if (exchange.settle !== undefined) yield* exchange.settle(answered)
-        const response = applyTag(exchange, request.method, request.headers["if-none-match"], answered)
-        const headers: Record<string, string> = {
-          ...exchange.headers,
-          "request-id": requestId,
-          "x-content-type-options": "nosniff",
-        }
-        if (request.headers["authorization"] !== undefined) headers["cache-control"] = "no-store"
-        return HttpServerResponse.setHeaders(response, headers)
-      }),
+    Effect.all([Addresses, Routing.make(Nowhere.shown)]),
+    ([book, guarded]) =>
+      (answer) =>
+        Effect.gen(function* () {
+          const request = yield* HttpServerRequest.HttpServerRequest
+          const requestId = yield* makeRequestId
+          const exchange = makeExchange(requestId)
+          const counted = Effect.flatMap(Bodies.counted(request), (refused) =>
+            refused === undefined ? answer : Effect.succeed(render(book, requestId, refused)),
+          )
+          const answered = yield* Effect.updateContext(guarded(request, counted), (context: Context.Context<never>) =>
+            context.pipe(
+              Context.add(Exchange, exchange),
+              Context.add(References.CurrentLogAnnotations, { request_id: requestId }),
+              Context.add(HttpIncomingMessage.MaxBodySize, Bodies.largestOf(request)),
+            ),
+          )
+          if (exchange.settle !== undefined) yield* exchange.settle(answered)
+          const tagged = applyTag(exchange, request.method, request.headers["if-none-match"], answered)
+          const packed = compressed(exchange, request, tagged)
+          const response = packed === undefined ? tagged : yield* packed
+          const headers: Record<string, string> = {
+            ...exchange.headers,
+            "request-id": requestId,
+            "x-content-type-options": "nosniff",
+          }
+          if (request.headers["authorization"] !== undefined) headers["cache-control"] = "no-store"
+          return HttpServerResponse.setHeaders(response, headers)
+        }),
   ),
   { global: true },
-)
-
-/** The methods of every path the API has, as matchers of concrete paths. */
-const knownPaths = Object.values(Api.groups).flatMap((group) =>
-  Object.values(group.endpoints).map((endpoint) => ({
-    method: endpoint.method as string,
-    matches: new RegExp(`^${endpoint.path.replace(/:[A-Za-z]+/g, "[^/]+")}$`),
-  })),
-)
-
-const noSuchPath = new NotFound({ detail: "There is no such path." })
-
-/** What no route took: a path that does not exist, or one that does not have this method. */
-const Elsewhere = HttpRouter.use((router) =>
-  Effect.gen(function* () {
-    const book = yield* Addresses
-    yield* router.add("*", "/*", (request) =>
-      Effect.map(RequestId, (requestId) => {
-        const path = request.url.split("?")[0]!
-        const allowed = knownPaths.filter(({ matches }) => matches.test(path)).map(({ method }) => method)
-        return allowed.length === 0
-          ? render(book, requestId, noSuchPath)
-          : HttpServerResponse.setHeader(
-              render(book, requestId, new MethodNotAllowed({ detail: `The path has ${allowed.join(", ")}.` })),
-              "allow",
-              allowed.join(", "),
-            )
-      }),
-    )
-  }),
 )
 
 const routes = (settings: HttpSettings) =>
   Layer.mergeAll(
     endpoints(settings),
     OpenApi.layer,
+    Docs.layer,
+    Home.layer(settings.terms),
     Mcp.layer,
     ProblemPages.layer,
     ProfilePage.layer,
     DevicePage.layer,
+    SignInPage.layer,
     ...MagicLinkPage.layers,
-    Elsewhere,
   ).pipe(Layer.provide(everywhere))
 
 /** What a request may ask for while it runs is in the type of the routes; the compiler knows of nothing else. */

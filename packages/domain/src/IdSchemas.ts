@@ -10,6 +10,8 @@ const publicId = (prefix: Prefix, expected: string) =>
 
 export const EventId = publicId("evt_", "an Event id (evt_…)")
 export const WebhookId = publicId("wh_", "a Webhook id (wh_…)")
+export const ThreadId = publicId("thr_", "a thread id (thr_…)")
+export const ExportId = publicId("exp_", "an export id (exp_…)")
 export const DeliveryId = publicId("dlv_", "a delivery id (dlv_…)")
 export const MessageId = publicId("msg_", "a message id (msg_…)")
 export const RequestId = publicId("req_", "a request id (req_…)")

@@ -23,6 +23,9 @@ export const ifMatch = (header: string | undefined): IfVersion =>
 export const matches = (condition: IfVersion, version: number): boolean =>
   condition === null || condition.includes(version)
 
+/** Response headers of what made something, or began to. */
+export const located = { location: Schema.String.annotate({ format: "uri-reference" }) }
+
 /** Request headers of an endpoint that changes a versioned resource. */
 export const conditional = {
   "if-match": Schema.optionalKey(

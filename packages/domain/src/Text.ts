@@ -1,11 +1,28 @@
 /** Text that every part of the service can hold: no NUL and no half of a surrogate pair, which PostgreSQL refuses. */
 import { Schema } from "effect"
 
-export const Text = Schema.String.check(
-  Schema.makeFilter((text: string) => !text.includes("\0") && text.isWellFormed(), {
-    expected: "text without NUL and lone surrogates",
-  }),
-)
+const storable = Schema.makeFilter((text: string) => !text.includes("\0") && text.isWellFormed(), {
+  expected: "text without NUL and lone surrogates",
+})
+
+export const Text = Schema.String.check(storable)
+
+/** An absolute URL of one of the protocols, at most 2,048 characters. */
+export const Url = (protocols: ReadonlyArray<"https:" | "http:">, expected: string) =>
+  Schema.String.annotate({ format: "uri" }).check(
+    storable,
+    Schema.isMaxLength(2048),
+    Schema.makeFilter(
+      (text: string) => (protocols as ReadonlyArray<string>).includes(URL.parse(text)?.protocol ?? ""),
+      {
+        expected,
+      },
+    ),
+  )
+
+/** Addresses that we show: what they are, for readers of the document; nothing is checked. */
+export const ShownUrl = Schema.String.annotate({ format: "uri" })
+export const ShownEmail = Schema.String.annotate({ format: "email" })
 
 /** One line of 1 to `maximum` UTF-16 code units, without control characters. */
 export const Line = (maximum: number) =>

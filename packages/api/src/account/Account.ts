@@ -8,6 +8,7 @@ import { Exports } from "@svc/cluster/account/exports/Exports"
 import { Effect } from "effect"
 import { HttpServerResponse } from "effect/http"
 import * as Serving from "../http/Serving.ts"
+import { HttpApiSchema } from "effect/http-api"
 import { commandId } from "../Exchange.ts"
 import * as Asking from "./Asking.ts"
 
@@ -37,7 +38,11 @@ export const account = Serving.group(
           "not_found",
           Effect.die,
         )
-        return { status: "deleting" as const, requested_at, identities }
+        return HttpApiSchema.withHeaders({
+          body: { status: "deleting" as const, requested_at, identities },
+          // Its refusal says how far it is: `account_deleting`, and `unauthenticated` when nothing is left.
+          headers: { location: "/api/auth/whoami" },
+        })
       }),
     })
   }),
@@ -59,7 +64,9 @@ export const exportsGroup = Serving.group(
         const export_id = yield* commandId
         const about = { identity_id: subject?.id ?? null, handle: subject?.handle ?? null }
         yield* askOrg(caller, (actor, by) => actor.Export({ export_id, ...about }, by))
-        return yield* exports.read(orgId, about.identity_id, toPublic("exp_", export_id))
+        const id = toPublic("exp_", export_id)
+        const body = yield* exports.read(orgId, about.identity_id, id)
+        return HttpApiSchema.withHeaders({ body, headers: { location: `/api/exports/${id}` } })
       }),
       list: Effect.fnUntraced(function* () {
         return { exports: yield* exports.list(...(yield* within)) }

@@ -1,9 +1,13 @@
 import { Api } from "@svc/domain/Api"
 import { Caller } from "@svc/domain/account/Authorization"
+import { ApiKey } from "@svc/domain/account/Account"
 import { ApiKeys } from "@svc/cluster/account/ApiKeys"
 import { Effect } from "effect"
-import { HttpApiSchema } from "effect/http-api"
 import * as Serving from "../http/Serving.ts"
+import { HttpApiSchema } from "effect/http-api"
+import { unchanged } from "../EntityTags.ts"
+
+const sameKey = unchanged(ApiKey)
 
 export const layer = Serving.group(
   Api,
@@ -19,8 +23,9 @@ export const layer = Serving.group(
         return HttpApiSchema.withHeaders({ body: minted, headers: { location: `/api/keys/${minted.api_key.id}` } })
       }),
       read: ({ params }) => Effect.flatMap(Caller, ({ org }) => keys.read(org.id, params.id)),
-      revoke: Effect.fnUntraced(function* ({ params }) {
+      revoke: Effect.fnUntraced(function* ({ params, headers }) {
         const caller = yield* Caller
+        yield* sameKey(headers["if-match"], keys.read(caller.org.id, params.id))
         yield* keys.revoke(caller.org.id, params.id, caller.by)
       }),
     })

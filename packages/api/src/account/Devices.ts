@@ -5,6 +5,8 @@ import { Caller } from "@svc/domain/account/Authorization"
 import { Devices } from "@svc/cluster/account/Devices"
 import { Effect } from "effect"
 import * as Serving from "../http/Serving.ts"
+import { HttpApiSchema } from "effect/http-api"
+import { keptByNobody } from "../Exchange.ts"
 
 export const login = Serving.group(
   Api,
@@ -16,16 +18,20 @@ export const login = Serving.group(
     return handlers.handleAll({
       start: Effect.fnUntraced(function* ({ payload }) {
         const started = yield* devices.start(payload)
-        return {
-          device_code: started.deviceCode,
-          user_code: started.userCode,
-          verification_uri: `${baseUrl}/auth/device`,
-          verification_uri_complete: `${baseUrl}/auth/device?user_code=${started.userCode}`,
-          expires_at: started.expiresAt,
-          interval_seconds: started.intervalSeconds,
-        }
+        yield* keptByNobody
+        return HttpApiSchema.withHeaders({
+          body: {
+            device_code: started.deviceCode,
+            user_code: started.userCode,
+            verification_uri: `${baseUrl}/auth/device`,
+            verification_uri_complete: `${baseUrl}/auth/device?user_code=${started.userCode}`,
+            expires_at: started.expiresAt,
+            interval_seconds: started.intervalSeconds,
+          },
+          headers: { location: `/api/auth/device/${started.userCode}` },
+        })
       }),
-      poll: ({ payload }) => devices.poll(payload.device_code),
+      poll: ({ payload }) => Effect.andThen(keptByNobody, devices.poll(payload.device_code)),
     })
   }),
 )

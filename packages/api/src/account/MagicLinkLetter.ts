@@ -39,7 +39,7 @@ const words: { readonly [L in Language]: Words } = {
   },
 }
 
-/** `link` is our own URL with a base64url token: it needs no escaping in HTML. */
+/** `link` is our own URL, of a base64url token and a code: in HTML only its ampersand is escaped. */
 export const magicLinkLetter = (options: {
   readonly to: string
   readonly link: string
@@ -52,7 +52,7 @@ export const magicLinkLetter = (options: {
     text: `${say.greeting}\n\n${say.instruction}\n\n${options.link}\n\n${say.expiry}\n${say.ignore}\n`,
     html: `<!doctype html><html lang="${options.language}"><meta charset="utf-8"><body style="font:16px/1.5 system-ui,sans-serif;color:#111">
 <p>${say.greeting}</p><p>${say.instruction}</p>
-<p><a href="${options.link}" style="display:inline-block;padding:10px 18px;background:#1a56db;color:#fff;border-radius:6px;text-decoration:none">${say.button}</a></p>
+<p><a href="${options.link.replaceAll("&", "&amp;")}" style="display:inline-block;padding:10px 18px;background:#1a56db;color:#fff;border-radius:6px;text-decoration:none">${say.button}</a></p>
 <p style="color:#555">${say.expiry} ${say.ignore}</p></body></html>`,
   }
 }

@@ -18,9 +18,17 @@ export const make = Effect.gen(function* () {
   const mailer = yield* SystemMailer
   const book = yield* Addresses
 
-  return Effect.fn("MagicLinks.request")(function* (request: MagicLinkRequest, acceptLanguage: string | undefined) {
+  return Effect.fn("MagicLinks.request")(function* (
+    request: MagicLinkRequest,
+    acceptLanguage: string | undefined,
+    /** Of the device login that the person came to confirm. */
+    userCode?: string,
+  ) {
     const issued = yield* accounts.requestLink(request, spoken(acceptLanguage))
-    const link = issued.token === null ? null : `${book.baseUrl}/auth/magic-link?token=${issued.token}`
+    const link =
+      issued.token === null
+        ? null
+        : `${book.baseUrl}/auth/magic-link?token=${issued.token}${userCode === undefined ? "" : `&user_code=${userCode}`}`
     if (link !== null) {
       yield* Effect.mapError(
         mailer.send(magicLinkLetter({ to: request.email, link, language: issued.language })),

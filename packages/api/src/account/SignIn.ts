@@ -3,6 +3,8 @@ import { Api } from "@svc/domain/Api"
 import { Accounts } from "@svc/cluster/account/Accounts"
 import { Effect } from "effect"
 import * as Serving from "../http/Serving.ts"
+import { HttpApiSchema } from "effect/http-api"
+import { keptByNobody } from "../Exchange.ts"
 import * as MagicLinks from "./MagicLinks.ts"
 
 export const layer = Serving.group(
@@ -14,8 +16,13 @@ export const layer = Serving.group(
 
     return handlers.handleAll({
       registration: () => Effect.succeed({ state: accounts.registration }),
-      requestMagicLink: (call) => request(call.payload, call.request.headers["accept-language"]),
-      consumeMagicLink: ({ payload }) => accounts.consume(payload.token),
+      requestMagicLink: Effect.fnUntraced(function* (call) {
+        yield* keptByNobody
+        const body = yield* request(call.payload, call.request.headers["accept-language"])
+        // What comes of it: the session that the link opens.
+        return HttpApiSchema.withHeaders({ body, headers: { location: "/api/auth/session" } })
+      }),
+      consumeMagicLink: ({ payload }) => Effect.andThen(keptByNobody, accounts.consume(payload.token)),
     })
   }),
 )

@@ -6,6 +6,7 @@ import { EventQueries } from "@svc/cluster/events/EventQueries"
 import { WebhookQueries } from "@svc/cluster/webhooks/WebhookQueries"
 import { Effect } from "effect"
 import * as Serving from "../http/Serving.ts"
+import { HttpApiSchema } from "effect/http-api"
 import * as Asking from "../account/Asking.ts"
 import { commandId } from "../Exchange.ts"
 import * as EventStreams from "./EventStreams.ts"
@@ -41,7 +42,10 @@ export const layer = Serving.group(
         yield* askIdentity(subject, (actor, by) =>
           actor.Replay({ org_id: subject.orgId, delivery_id, event_id, webhook_id }, by),
         )
-        return { delivery: yield* webhooks.delivery(delivery_id) }
+        return HttpApiSchema.withHeaders({
+          body: { delivery: yield* webhooks.delivery(delivery_id) },
+          headers: { location: `/api/identities/${subject.handle}/webhooks/${payload.webhook_id}/deliveries` },
+        })
       }),
     })
   }),

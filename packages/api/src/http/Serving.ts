@@ -11,6 +11,9 @@ import { Context, Effect, Layer, Scope } from "effect"
 import { HttpRouter, HttpServer } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 
+/** A parameter may be as long as the longest name one has (a secret's, percent-encoded); a slash too many is another path. */
+const routerConfig = { maxParamLength: 3000, ignoreDuplicateSlashes: false, ignoreTrailingSlash: false }
+
 type Keys = ReadonlyArray<{ readonly key: string }>
 
 const keyed = (keys: Keys) => new Set(keys.map(({ key }) => key))
@@ -57,7 +60,7 @@ export const serve = <E, R>(
   Layer.effectDiscard(
     Effect.gen(function* () {
       const server = yield* HttpServer.HttpServer
-      const app = yield* HttpRouter.toHttpEffect(routes)
+      const app = yield* Effect.provideService(HttpRouter.toHttpEffect(routes), HttpRouter.RouterConfig, routerConfig)
       yield* Effect.updateContext(server.serve(app), <A>(context: Context.Context<A>) =>
         Context.merge(
           keep(context, (key) => !key.startsWith("@svc/") || ofPages.has(key)),

@@ -1,6 +1,7 @@
 /** Identities: reads come from the store, writes are asked of the Identity's actor. */
 import { Api } from "@svc/domain/Api"
 import { Caller, Subject, type SubjectInfo } from "@svc/domain/account/Authorization"
+import { Identity } from "@svc/domain/identity/Identity"
 import { canonical } from "@svc/domain/handles/Handle"
 import { ask, onBehalfOf } from "@svc/cluster/actor/Ask"
 import { Identities } from "@svc/cluster/identity/Identities"
@@ -8,8 +9,15 @@ import { HandleRules } from "@svc/cluster/handles/HandleRules"
 import { IdentityQueries } from "@svc/cluster/identity/IdentityQueries"
 import { Effect } from "effect"
 import * as Serving from "../http/Serving.ts"
+import { HttpApiSchema } from "effect/http-api"
 import * as Asking from "../account/Asking.ts"
+import { unchanged } from "../EntityTags.ts"
 import { commandId } from "../Exchange.ts"
+
+const sameIdentity = unchanged(Identity)
+
+const accepted = (body: Identity) =>
+  HttpApiSchema.withHeaders({ body, headers: { location: `/api/identities/${body.handle}` } })
 
 export const layer = Serving.group(
   Api,
@@ -30,28 +38,30 @@ export const layer = Serving.group(
         const identity_id = yield* commandId
         // A repeat of the request finds the name taken by what the first one made.
         const made = yield* Effect.option(identities.read(org.id, canonical(payload.handle)))
-        if (made._tag === "Some" && made.value.id === identity_id) return made.value
+        if (made._tag === "Some" && made.value.id === identity_id) return accepted(made.value)
         const name = yield* handles.claimable(payload.handle)
         // There is no Identity to be judged yet, so its actor is asked directly.
         yield* ask(
           actors.of(name.canonical).Create({ org_id: org.id, identity_id, handle: name.handle }, onBehalfOf(by)),
         )
-        return yield* Effect.catchTag(identities.read(org.id, name.canonical), "not_found", Effect.die)
+        return accepted(yield* Effect.catchTag(identities.read(org.id, name.canonical), "not_found", Effect.die))
       }),
       read: () => Effect.flatMap(Subject, view),
-      remove: Effect.fnUntraced(function* () {
+      remove: Effect.fnUntraced(function* ({ headers }) {
         const subject = yield* Subject
         // A teardown may have ended by the time we look, so the view before it is what we answer then.
         const before = yield* view(subject)
+        yield* sameIdentity(headers["if-match"], Effect.succeed(before))
         yield* askIdentity(subject, (actor, by) => actor.Delete({ org_id: subject.orgId }, by))
-        return yield* Effect.catchTag(view(subject), "not_found", () =>
+        const after = yield* Effect.catchTag(view(subject), "not_found", () =>
           Effect.succeed({ ...before, status: "deleting" as const }),
         )
+        return accepted(after)
       }),
       retry: Effect.fnUntraced(function* () {
         const subject = yield* Subject
         yield* askIdentity(subject, (actor, by) => actor.Retry({ org_id: subject.orgId }, by))
-        return yield* view(subject)
+        return accepted(yield* view(subject))
       }),
       secrets: () => Effect.flatMap(Subject, (subject) => identities.secrets(subject.orgId, subject.canonical)),
       acknowledge: Effect.fnUntraced(function* () {

@@ -1,5 +1,6 @@
 /**
- * Who the client is to limits: the peer of the connection, or what a trusted proxy says of it (`SVC_TRUSTED_PROXIES`).
+ * Who the client is to limits: the peer of the connection, or what a trusted proxy says of it (`SVC_TRUSTED_PROXIES`) in
+ * the one field it writes (`SVC_FORWARDED_HEADER`). Any other field is the client's own word, and is not listened to.
  * An IPv6 client is its /64, which one customer has to itself.
  */
 import ipaddr from "ipaddr.js"
@@ -8,8 +9,16 @@ import { HttpServerRequest } from "effect/http"
 
 export type Networks = ReadonlyArray<[ipaddr.IPv4 | ipaddr.IPv6, number]>
 
-/** Proxies whose `Forwarded` or `X-Forwarded-For` is believed. */
-export const TrustedProxies = Context.Reference<Networks>("@svc/api/TrustedProxies", { defaultValue: () => [] })
+/** Proxies whose word is taken, and the field in which they give it. */
+export interface Proxies {
+  readonly networks: Networks
+  /** Lower case. `forwarded` is read as RFC 7239 has it, any other as a list of addresses. */
+  readonly header: string
+}
+
+export const TrustedProxies = Context.Reference<Proxies>("@svc/api/TrustedProxies", {
+  defaultValue: () => ({ networks: [], header: "x-forwarded-for" }),
+})
 
 const normal = (text: string): ipaddr.IPv4 | ipaddr.IPv6 | undefined => {
   const bare = text
@@ -23,23 +32,22 @@ const normal = (text: string): ipaddr.IPv4 | ipaddr.IPv6 | undefined => {
 const isTrusted = (networks: Networks, address: ipaddr.IPv4 | ipaddr.IPv6) =>
   networks.some(([network, bits]) => network.kind() === address.kind() && address.match(network, bits))
 
-/** The hops a request came over, nearest last (RFC 7239 section 4, or the older field). */
-const hops = (headers: Readonly<Record<string, string | undefined>>): ReadonlyArray<string> => {
-  const forwarded = headers["forwarded"]
-  if (forwarded !== undefined) {
-    return forwarded.split(",").map((element) => /(?:^|;)\s*for=("[^"]*"|[^;,\s]*)/i.exec(element)?.[1] ?? "")
-  }
-  return headers["x-forwarded-for"]?.split(",") ?? []
+/** The hops a request came over, nearest last. */
+const hops = (header: string, value: string | undefined): ReadonlyArray<string> => {
+  const elements = value?.split(",") ?? []
+  return header === "forwarded"
+    ? elements.map((element) => /(?:^|;)\s*for=("[^"]*"|[^;,\s]*)/i.exec(element)?.[1] ?? "")
+    : elements
 }
 
 /** The first hop, seen from us, that is no proxy of ours. */
 export const resolve = (
-  networks: Networks,
+  { networks, header }: Proxies,
   peer: string | undefined,
   headers: Readonly<Record<string, string | undefined>>,
 ): string => {
   let client = peer === undefined ? undefined : normal(peer)
-  const chain = hops(headers).toReversed()
+  const chain = hops(header, headers[header]).toReversed()
   for (let at = 0; client !== undefined && isTrusted(networks, client) && at < chain.length; at++) {
     const next = normal(chain[at]!)
     if (next === undefined) break
@@ -51,6 +59,6 @@ export const resolve = (
 
 export const clientAddress = Effect.gen(function* () {
   const request = yield* HttpServerRequest.HttpServerRequest
-  const networks = yield* TrustedProxies
-  return resolve(networks, Option.getOrUndefined(request.remoteAddress), request.headers)
+  const proxies = yield* TrustedProxies
+  return resolve(proxies, Option.getOrUndefined(request.remoteAddress), request.headers)
 })

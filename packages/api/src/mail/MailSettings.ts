@@ -29,13 +29,15 @@ export const layer = Serving.group(
         const { id } = yield* Subject
         return { allowed_recipients: yield* settings.recipients(id) }
       }),
-      allow: Effect.fnUntraced(function* ({ payload }) {
+      allow: Effect.fnUntraced(function* ({ params, payload }) {
         const subject = yield* Subject
         const { id, orgId } = subject
         const address = payload.address.toLowerCase()
         yield* askIdentity(subject, (actor, by) => actor.AllowRecipient({ org_id: orgId, address }, by))
         const found = yield* settings.recipient(id, address)
-        return found ?? (yield* new NotFound({ detail: "The address was removed meanwhile." }))
+        if (found === undefined) return yield* new NotFound({ detail: "The address was removed meanwhile." })
+        const location = `/api/identities/${encodeURIComponent(params.handle)}/allowed-recipients/${encodeURIComponent(address)}`
+        return HttpApiSchema.withHeaders({ body: found, headers: { location } })
       }),
       disallow: Effect.fnUntraced(function* ({ params }) {
         const subject = yield* Subject
@@ -55,14 +57,11 @@ export const layer = Serving.group(
         yield* askIdentity(subject, (actor, by) => actor.SetDisclosure({ org_id: orgId, text, if_version }, by))
         return yield* disclosure(id)
       }),
-      resetDisclosure: Effect.fnUntraced(function* () {
+      resetDisclosure: Effect.fnUntraced(function* ({ headers }) {
         const subject = yield* Subject
         const { orgId } = subject
-        yield* Effect.catchTag(
-          askIdentity(subject, (actor, by) => actor.SetDisclosure({ org_id: orgId, text: null, if_version: null }, by)),
-          "precondition_failed",
-          Effect.die,
-        )
+        const if_version = ifMatch(headers["if-match"])
+        yield* askIdentity(subject, (actor, by) => actor.SetDisclosure({ org_id: orgId, text: null, if_version }, by))
       }),
       status: () => Effect.flatMap(Subject, ({ id }) => status(id)),
       switch: Effect.fnUntraced(function* ({ headers, payload }) {

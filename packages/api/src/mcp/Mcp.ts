@@ -3,16 +3,13 @@
  * refusals are the same because they are the same.
  */
 import { Addresses } from "@svc/domain/Addresses"
-import {
-  InvalidRequest,
-  MethodNotAllowed,
-  type Problem,
-  Unauthenticated,
-  UnsupportedMediaType,
-} from "@svc/domain/problems/Problem"
+import { InvalidRequest, type Problem, Unauthenticated, UnsupportedMediaType } from "@svc/domain/problems/Problem"
+import type { CallerInfo } from "@svc/domain/account/Authorization"
 import { CredentialLookup } from "@svc/cluster/account/CredentialLookup"
 import { Effect, Redacted } from "effect"
 import { HttpBody, HttpClientRequest, HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
+import { Exchange } from "../Exchange.ts"
+import { mayCompress } from "../http/Compression.ts"
 import { render } from "../problems/Render.ts"
 import { RequestId } from "../RequestId.ts"
 import { type Answer, interpret, type Served } from "./Protocol.ts"
@@ -115,13 +112,16 @@ export const layer = HttpRouter.use((router) =>
       return response.status === 401 ? response : served.answer(resultOf(response))
     })
 
+    /** The list says nothing that is secret, so it may be compressed. */
+    const listed = (asked: Served & { readonly _tag: "List" }, kind: CallerInfo["kind"]) =>
+      Effect.map(Exchange, (state) => {
+        mayCompress(state)
+        return asked.answer(listFor(kind))
+      })
+
     const exchange = Effect.gen(function* () {
       const request = yield* HttpServerRequest.HttpServerRequest
       const { headers } = request
-      if (request.method !== "POST") {
-        const refused = yield* problem(new MethodNotAllowed({ detail: "The path has POST." }))
-        return HttpServerResponse.setHeader(refused, "allow", "POST")
-      }
       if (headers["origin"] !== undefined && !isOurs(headers["origin"]))
         return HttpServerResponse.empty({ status: 403 })
       const token = bearer(headers["authorization"])
@@ -139,12 +139,12 @@ export const layer = HttpRouter.use((router) =>
       }
       const caller = yield* credentials.resolve(Redacted.make(token))
       return jsonOf(
-        asked._tag === "Answer" ? asked : asked._tag === "List" ? asked.answer(listFor(caller.kind)) : asked.unknown,
+        asked._tag === "Answer" ? asked : asked._tag === "List" ? yield* listed(asked, caller.kind) : asked.unknown,
       )
     })
 
     yield* router.add(
-      "*",
+      "POST",
       path,
       exchange.pipe(
         Effect.catchTags({

@@ -1,5 +1,5 @@
 /** What holds for every operation of the document: headers of requests and answers, descriptions of parameters. */
-import { SchemaAST } from "effect"
+import { Schema, SchemaAST } from "effect"
 import type { HttpApiEndpoint } from "effect/http-api"
 import type { Json } from "./Json.ts"
 
@@ -48,6 +48,35 @@ const descriptions = ({ params, headers, query }: HttpApiEndpoint.Top): Readonly
     }),
   )
 
+/**
+ * Numbers of a path or a query are text on the wire, yet a client writes numbers: the decoded side with its bounds and
+ * its default is what the document shows.
+ */
+const numbers = ({ params, query }: HttpApiEndpoint.Top): ReadonlyMap<string, Json> =>
+  new Map(
+    [params, query].flatMap((schema) => {
+      const ast = schema === undefined ? undefined : SchemaAST.toType(schema.ast)
+      if (ast === undefined || !SchemaAST.isObjects(ast)) return []
+      return ast.propertySignatures.flatMap(({ name, type }): ReadonlyArray<[string, Json]> => {
+        const made = Schema.toJsonSchemaDocument(Schema.make(type)).schema as Json
+        return made["type"] === "integer" || made["type"] === "number" ? [[String(name), made]] : []
+      })
+    }),
+  )
+
+/** A body that may be left out: the library shows none as `null`. */
+export const completeBody = (operation: Json, endpoint: HttpApiEndpoint.Top) => {
+  const body: Json | undefined = operation["requestBody"]
+  const schemas = [...endpoint.payload.values()].flatMap(({ schemas: of }) => [...of])
+  if (body === undefined || !schemas.some(({ ast }) => SchemaAST.isUndefined(ast))) return
+  body["required"] = false
+  for (const media of Object.values<Json>(body["content"])) {
+    const choices: ReadonlyArray<Json> = media["schema"]["anyOf"]
+    const left = choices.filter(({ type }) => type !== "null")
+    media["schema"] = left.length === 1 ? left[0] : { anyOf: left }
+  }
+}
+
 /** `repeatable`: takes an `Idempotency-Key`. */
 export const completeParameters = (
   operation: Json,
@@ -56,7 +85,9 @@ export const completeParameters = (
   tagged: boolean,
 ) => {
   const texts = descriptions(endpoint)
+  const counted = numbers(endpoint)
   for (const parameter of operation["parameters"]) {
+    parameter["schema"] = counted.get(parameter["name"]) ?? parameter["schema"]
     const text = texts.get(parameter["name"])
     if (text !== undefined) parameter["description"] = text
     delete parameter["schema"]["description"]

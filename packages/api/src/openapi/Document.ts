@@ -7,16 +7,40 @@ import { CallPolicy, policyOf, type Scope, ShowsSecret, Tagged } from "@svc/doma
 import { Context } from "effect"
 import { type HttpApiEndpoint, OpenApi } from "effect/http-api"
 import { tidy } from "./Components.ts"
-import { completeParameters, completeResponses, headers } from "./Completion.ts"
+import { completeBody, completeParameters, completeResponses, headers } from "./Completion.ts"
+import { describeMembers } from "./Descriptions.ts"
 import { addEvents } from "./EventSchemas.ts"
 import { exampleOf, type JsonSchema } from "./Examples.ts"
 import type { Json } from "./Json.ts"
+import { introduction } from "./Introduction.ts"
 import * as Problems from "./Problems.ts"
+import { completeProblems, openAnswers, plain } from "./Shapes.ts"
 
-const description = `An identity for every software agent: a name, a mailbox, a tunnel, an A2A card, a vault, social accounts and signed webhooks.
+/** Groups in the order in which they come to be used. */
+const order: ReadonlyArray<string> = [
+  "sign_in",
+  "session",
+  "api_keys",
+  "device_login",
+  "device_confirmation",
+  "handles",
+  "identities",
+  "messages",
+  "mail_settings",
+  "events",
+  "webhooks",
+  "cards",
+  "profiles",
+  "tunnels",
+  "vault",
+  "exports",
+  "account",
+  "public",
+  "health",
+]
 
-Errors are \`application/problem+json\` (RFC 9457) with a stable \`code\`, a \`doc_url\` and an \`agent_hint\`: \`fix_call\`, \`wait\` or \`stop\`.
-Every answer carries \`request-id\`. Timestamps are RFC 3339 in UTC. Unknown members of a request are refused.`
+/** A group that is new and has no place yet comes last. */
+const place = (name: string) => (order.includes(name) ? order.indexOf(name) : order.length)
 
 const who: { readonly [S in Scope]: string } = {
   public: "No credential is needed.",
@@ -51,13 +75,14 @@ const describeOperation = (operation: Json, method: string, resolve: (ref: strin
   ].join(" ")
   if (scope === "public") operation["security"] = []
   Problems.narrow(operation, endpoint, method)
+  completeBody(operation, endpoint)
   completeParameters(operation, endpoint, method === "post" && scope !== "public", tagged)
   completeResponses(operation, scope !== "public" || operation["responses"]["429"] !== undefined, tagged)
   for (const carrier of [operation["requestBody"], ...Object.values<Json>(operation["responses"])]) {
     for (const [type, media] of Object.entries<Json>(carrier?.["content"] ?? {})) {
       delete media["x-effect-stream"]
       if (media["schema"] !== undefined && type.endsWith("json") && media["examples"] === undefined)
-        media["example"] = exampleOf(media["schema"], resolve)
+        media["example"] = exampleOf(media["schema"], resolve, operation["operationId"].split(".").at(-1))
     }
   }
 }
@@ -69,13 +94,13 @@ const describe = (input: Json): Json => {
     title: "Agent Identity Service",
     version: spec["info"].version,
     summary: "One call gives a software agent an identity.",
-    description,
+    description: introduction,
     contact: { name: "Support", url: "https://agentidentity.example/contact", email: "support@agentidentity.example" },
     license: { name: "MIT", url: "https://opensource.org/license/mit" },
   }
   spec["servers"] = [{ url: "/", description: "This deployment" }]
   spec["security"] = [{ api_key: [] }]
-  spec["tags"] = spec["tags"].toSorted((a: Json, b: Json) => (a["name"] < b["name"] ? -1 : 1))
+  spec["tags"] = spec["tags"].toSorted((a: Json, b: Json) => place(a["name"]) - place(b["name"]))
   spec["components"].headers = headers
   spec["components"].securitySchemes = {
     api_key: {
@@ -92,6 +117,10 @@ const describe = (input: Json): Json => {
   addEvents(document)
   // The health report of a failing service is the report, not a problem.
   document["paths"]["/api/healthz"].get.responses["503"] ??= document["paths"]["/api/healthz"].get.responses["200"]
+  plain(document)
+  openAnswers(document)
+  completeProblems(document)
+  describeMembers(document)
   return document
 }
 

@@ -22,7 +22,7 @@ const uuid = "0199d3c0-5e0f-7c4e-9b1a-3f2d6c8e4a10"
 const publicId = "01kjr8xr3v7k2t9m4q6w8y0zab"
 const token = "0123456789abcdefghijABCDEFGHIJ0123456789abcABCDEF"
 
-/** By member name, and by `<type>.<member>` where one name means different things. */
+/** By member name, and by `<owner>.<member>` where one name means different things; the owner is a schema or a member. */
 const samples: Readonly<Record<string, unknown>> = {
   handle: "ada",
   identity: "ada",
@@ -78,6 +78,81 @@ const samples: Readonly<Record<string, unknown>> = {
   message_id: "<17@example.org>",
   tag: "invoices",
   confirm: "you@example.org",
+  invite_code: "spring-2026",
+  token: "5bV0cT8mQw3nXyZ1aB2cD4eF6gH7iJ9kL0mN1oP2qR3",
+  key_name: "laptop",
+  tags: ["maths"],
+  examples: ["What is the eighth Bernoulli number?"],
+  in_reply_to: null,
+  references: ["<16@example.org>"],
+  finished_at: null,
+  next_attempt_at: null,
+  revoked_at: null,
+  stopped_at: null,
+  stopped_by: null,
+  effective_at: null,
+  gated: false,
+  expired: false,
+  overridden: false,
+  replay: false,
+  "Org.email": "you@example.org",
+  "requestMagicLink.email": "you@example.org",
+  "acceptTerms.version": "2026-11-01",
+  "ApiKey.name": "laptop",
+  "ApiKey.identity_id": null,
+  "create.name": "laptop",
+  "start.name": "laptop",
+  "DeviceView.name": "laptop",
+  "start.client": "svc command line",
+  "DeviceView.client": "svc command line",
+  "HandleAvailability.available": false,
+  "HandleAvailability.code": "handle_taken",
+  "HandleAvailability.detail": "Another Identity holds this name.",
+  "HealthComponent.name": "database",
+  "HealthComponent.detail": null,
+  "HealthReport.version": "0.1.0",
+  "tunnel.url": "https://ada.tunnel.example",
+  "Tunnel.url": "https://ada.tunnel.example",
+  "interfaces.url": "https://ada.tunnel.example",
+  "provider.url": "https://example.org",
+  "steps.finished_at": "2026-11-20T12:00:00.000Z",
+  "steps.status": "done",
+  "Identity.status": "ready",
+  "Saga.status": "completed",
+  "Saga.finished_at": "2026-11-20T12:00:00.000Z",
+  "from.name": "Grace",
+  "to.address": "ada@mail.example",
+  "to.name": null,
+  "Message.cc": [],
+  "Message.bcc": [],
+  "Message.reply_to": [],
+  "MessageSummary.cc": [],
+  "MessageSummary.bcc": [],
+  "MessageSummary.reply_to": [],
+  "Header.name": "Subject",
+  "Header.value": "Invoice 17",
+  "skills.id": "bernoulli",
+  "skills.name": "Bernoulli numbers",
+  "skills.description": "Computes Bernoulli numbers exactly.",
+  "Secret.name": "db.pass",
+  "Secret.description": "The database's password.",
+  "Secret.size": 6,
+  "SecretVersion.size": 6,
+  "SecretValue.name": "db.pass",
+  "put.description": "The database's password.",
+  "setDisclosure.text": "This message was written by an AI agent.",
+  "AiDisclosure.text": "This message was written by an AI agent.",
+  "AiDisclosure.html": "<p>This message was written by an AI agent.</p>",
+  "Webhook.description": "Invoices to the ledger",
+  "NewWebhook.description": "Invoices to the ledger",
+  "WebhookPatch.description": "Invoices to the ledger",
+  "Delivery.status": "delivered",
+  "Export.status": "ready",
+  "switch.outgoing": "stopped",
+  "switch.reason": "On holiday",
+  "hit.host": "example.com",
+  "contact.name": "Grace",
+  "contact.email": "grace@example.org",
   value: "s3cret",
   size: 5120,
   reason: null,
@@ -141,28 +216,49 @@ const fits = (schema: JsonSchema, sample: unknown): boolean => {
   }
 }
 
-/** `resolve` follows `$ref`s; `name` is the member the schema belongs to. */
-export const exampleOf = (schema: JsonSchema, resolve: (ref: string) => JsonSchema, name = "", depth = 0): unknown => {
-  if (schema.$ref !== undefined) return exampleOf(resolve(schema.$ref), resolve, name, depth + 1)
-  if (Object.hasOwn(samples, name) && fits(schema, samples[name]) && schema.properties === undefined)
-    return samples[name]
+/** Where a schema stands: as which member, of what, and the name it has itself. */
+interface Place {
+  readonly member: string
+  readonly owner: string
+  readonly self?: string
+  readonly depth: number
+}
+
+const sampleFor = (schema: JsonSchema, { owner, member }: Place): { readonly value: unknown } | undefined => {
+  if (schema.properties !== undefined) return undefined
+  const key = [`${owner}.${member}`, member].find((one) => Object.hasOwn(samples, one) && fits(schema, samples[one]))
+  return key === undefined ? undefined : { value: samples[key] }
+}
+
+const make = (schema: JsonSchema, resolve: (ref: string) => JsonSchema, place: Place): unknown => {
+  const deeper = { ...place, depth: place.depth + 1 }
+  if (schema.$ref !== undefined) {
+    const self = schema.$ref
+      .split("/")
+      .at(-1)!
+      .replace(/Encoded$/, "")
+    return make(resolve(schema.$ref), resolve, { ...deeper, self })
+  }
+  const sample = sampleFor(schema, place)
+  if (sample !== undefined) return sample.value
   if (schema.const !== undefined) return schema.const
   if (schema.enum !== undefined) return schema.enum[0]
   const choices = schema.anyOf ?? schema.oneOf
-  if (choices !== undefined) {
-    const chosen = choices.find(({ type }) => type !== "null") ?? choices[0]!
-    return exampleOf(chosen, resolve, name, depth + 1)
-  }
-  if (schema.allOf !== undefined && schema.type === undefined)
-    return exampleOf(schema.allOf[0]!, resolve, name, depth + 1)
+  if (choices !== undefined) return make(choices.find(({ type }) => type !== "null") ?? choices[0]!, resolve, deeper)
+  if (schema.allOf !== undefined && schema.type === undefined) return make(schema.allOf[0]!, resolve, deeper)
   switch (schema.type) {
     case "object": {
-      const properties = Object.entries(schema.properties ?? {})
-      return Object.fromEntries(properties.map(([key, inner]) => [key, exampleOf(inner, resolve, key, depth + 1)]))
+      const owner = place.self ?? (place.member === "" ? place.owner : place.member)
+      return Object.fromEntries(
+        Object.entries(schema.properties ?? {}).map(([member, inner]) => [
+          member,
+          make(inner, resolve, { member, owner, depth: place.depth + 1 }),
+        ]),
+      )
     }
     case "array": {
       const item = schema.prefixItems?.[0] ?? schema.items
-      return item === undefined || item === false || depth > 12 ? [] : [exampleOf(item, resolve, name, depth + 1)]
+      return item === undefined || item === false || place.depth > 12 ? [] : [make(item, resolve, deeper)]
     }
     case "integer":
     case "number":
@@ -172,13 +268,18 @@ export const exampleOf = (schema: JsonSchema, resolve: (ref: string) => JsonSche
     case "null":
       return null
     default:
-      return text(schema, name)
+      return text(schema, place.member)
   }
 }
+
+/** `resolve` follows `$ref`s; `owner` is the name of the operation or the schema that the example is of. */
+export const exampleOf = (schema: JsonSchema, resolve: (ref: string) => JsonSchema, owner = ""): unknown =>
+  make(schema, resolve, { member: "", owner, depth: 0 })
 
 const text = (schema: JsonSchema, name: string): string => {
   if (schema.format === "date-time") return "2026-11-20T12:00:00.000Z"
   if (schema.format === "uuid") return uuid
+  if (schema.format === "email") return "grace@example.org"
   const prefix = /\^([a-z]{2,4}_)/.exec(allPatterns(schema))?.[1]
   if (prefix !== undefined) return prefix + publicId
   const named: Readonly<Record<string, string>> = { thread_id: "thr_", id: "", key_id: "" }

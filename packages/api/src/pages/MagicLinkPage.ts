@@ -1,35 +1,40 @@
 /**
- * Where a magic link leads. Opening it changes nothing, since mail scanners open links; a click consumes it and shows
- * the session token, once.
+ * Where a magic link leads. Opening it changes nothing, since mail scanners open links; a click consumes it. Who came to
+ * confirm a device goes on to that; anyone else is shown the session token, once.
  */
 import { Addresses } from "@svc/domain/Addresses"
 import { Accounts } from "@svc/cluster/account/Accounts"
 import { Effect, Schema } from "effect"
-import { HttpRouter, HttpServerRequest } from "effect/http"
+import { HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { escape, page } from "./Page.ts"
-import { remember } from "./SessionCookie.ts"
+import { fromOurPages, remember } from "./SessionCookie.ts"
+import { readCode } from "./SignInPage.ts"
 
 const path = "/auth/magic-link"
 /** The form of our tokens; anything else is not echoed into a page. */
-const Token = Schema.Struct({ token: Schema.String.check(Schema.isPattern(/^[A-Za-z0-9_-]{20,100}$/)) })
+const Link = Schema.Struct({
+  token: Schema.String.check(Schema.isPattern(/^[A-Za-z0-9_-]{20,100}$/)),
+  user_code: Schema.optionalKey(Schema.String.check(Schema.isMaxLength(100))),
+})
 
+const say = (body: string, status = 200) => page({ title: "Sign in", body, status })
 const unusable = (detail: string) =>
-  page({
-    status: 400,
-    title: "Sign in",
-    body: `<h1>This link does not work any more</h1><p>${escape(detail)} Request a new one.</p>`,
-  })
+  say(
+    `<h1>This link does not work any more</h1><p>${escape(detail)} <a href="/auth/sign-in">Request a new one.</a></p>`,
+    400,
+  )
 
 const form = HttpRouter.add(
   "GET",
   path,
-  HttpServerRequest.schemaSearchParams(Token).pipe(
-    Effect.map(({ token }) =>
-      page({
-        title: "Sign in",
-        body: `<h1>Sign in</h1><p>Continue to open a session.</p><form method="post" action="${path}"><input type="hidden" name="token" value="${token}"><button>Sign in</button></form>`,
-      }),
-    ),
+  HttpServerRequest.schemaSearchParams(Link).pipe(
+    Effect.map(({ token, user_code }) => {
+      const userCode = readCode(user_code)
+      const hidden = userCode === undefined ? "" : `<input type="hidden" name="user_code" value="${userCode}">`
+      return say(
+        `<h1>Sign in</h1><p>Continue to open a session${userCode === undefined ? "" : ` and confirm the device with the code <code>${userCode}</code>`}.</p><form method="post" action="${path}"><input type="hidden" name="token" value="${token}">${hidden}<button>Sign in</button></form>`,
+      )
+    }),
     Effect.catchCause(() => Effect.succeed(unusable("It is incomplete."))),
   ),
 )
@@ -41,24 +46,27 @@ const consume = HttpRouter.use((router) =>
     yield* router.add(
       "POST",
       path,
-      HttpServerRequest.schemaBodyUrlParams(Token).pipe(
-        Effect.flatMap(({ token }) => accounts.consume(token)),
-        Effect.map(({ session_token, org }) =>
-          remember(
-            session_token,
-            book.baseUrl.startsWith("https:"),
-          )(
-            page({
-              title: "Signed in",
-              body: `<h1>Signed in as ${escape(org.email)}</h1><p>This is your session token. It is shown once; send it as <code>Authorization: Bearer …</code>.</p><pre>${session_token}</pre><p><a href="/auth/device">Confirm a device login</a></p>`,
-            }),
-          ),
-        ),
+      Effect.gen(function* () {
+        if (!(yield* fromOurPages))
+          return say("<h1>Open the link of the mail</h1><p>Then continue on its page.</p>", 403)
+        const { token, user_code } = yield* HttpServerRequest.schemaBodyUrlParams(Link)
+        const { session_token, org } = yield* accounts.consume(token)
+        const userCode = readCode(user_code)
+        const answer =
+          userCode === undefined
+            ? page({
+                title: "Signed in",
+                body: `<h1>Signed in as ${escape(org.email)}</h1><p>This is your session token. It is shown once; send it as <code>Authorization: Bearer …</code>.</p><pre>${session_token}</pre><p><a href="/api/docs">Documentation</a> · <a href="/auth/device">Confirm a device login</a></p>`,
+              })
+            : HttpServerResponse.redirect(`/auth/device?user_code=${userCode}`, {
+                status: 303,
+                headers: { "cache-control": "no-store" },
+              })
+        return remember(session_token, book.baseUrl.startsWith("https:"))(answer)
+      }).pipe(
         Effect.catchTag("magic_link_invalid", (problem) => Effect.succeed(unusable(problem.detail))),
         Effect.catchTag("unavailable", () =>
-          Effect.succeed(
-            page({ status: 503, title: "Sign in", body: "<h1>Not just now</h1><p>Try again in a moment.</p>" }),
-          ),
+          Effect.succeed(say("<h1>Not just now</h1><p>Try again in a moment.</p>", 503)),
         ),
         Effect.catchCause(() => Effect.succeed(unusable("It is incomplete."))),
       ),

@@ -2,7 +2,7 @@
 import { type Code, table } from "@svc/domain/problems/Table"
 import { Effect } from "effect"
 import { HttpRouter } from "effect/http"
-import { escape, page } from "./Page.ts"
+import { page, withCode } from "./Page.ts"
 
 const hints = { fix_call: "Change the call.", wait: "Wait, then call again.", stop: "Do not repeat the call." }
 
@@ -21,7 +21,7 @@ export const layer = HttpRouter.add(
     const row = table[code as Code]
     return page({
       title: row.title,
-      body: `<h1>${escape(row.title)}</h1><p>${escape(row.meaning)}</p><p>${escape(row.remedy)}</p>
+      body: `<h1>${withCode(row.title)}</h1><p>${withCode(row.meaning)}</p><p>${withCode(row.remedy)}</p>
 <dl><dt>Code</dt><dd><code>${code}</code></dd><dt>HTTP status</dt><dd>${row.status}</dd><dt>Agent hint</dt><dd><code>${row.agent_hint}</code> – ${hints[row.agent_hint]}</dd></dl>`,
     })
   }),

@@ -28,10 +28,18 @@ export const signedIn = Effect.gen(function* () {
   return caller._tag === "Some" && caller.value.kind === "session" ? caller.value : undefined
 })
 
-/** Whether a form was sent from a page of ours. */
+/**
+ * Whether a form was sent from a page of ours: as `Origin` or `Sec-Fetch-Site` says, one of which every browser sends.
+ * Another site could otherwise sign someone in to an account of its own. Development also takes what says neither, and
+ * whatever name the service was reached by.
+ */
 export const fromOurPages = Effect.gen(function* () {
-  const request = yield* HttpServerRequest.HttpServerRequest
-  const { baseUrl } = yield* Addresses
-  const origin = request.headers["origin"]
-  return origin === undefined || origin === new URL(baseUrl).origin || origin === `http://${request.headers["host"]}`
+  const { headers } = yield* HttpServerRequest.HttpServerRequest
+  const { baseUrl, environment } = yield* Addresses
+  const origin = headers["origin"]
+  const site = headers["sec-fetch-site"]
+  if (origin !== undefined && origin === new URL(baseUrl).origin) return true
+  // A browser says `same-origin` of the name it knows us by, and no script can set the field.
+  if (site !== undefined) return site === "same-origin"
+  return environment === "development" && (origin === undefined || origin === `http://${headers["host"]}`)
 })

@@ -3,16 +3,15 @@
  * costs no more than one; of a small one all places are looked for, and the first ones told.
  */
 import type { Violation } from "@svc/domain/problems/Problem"
-import { Effect, Option, Schema, SchemaIssue } from "effect"
+import { Effect, Option, Schema, type SchemaIssue } from "effect"
 import { HttpServerRequest } from "effect/http"
 import type { HttpApiEndpoint, HttpApiError } from "effect/http-api"
+import { format } from "./Wording.ts"
 
 /** Bodies of more characters are told their first mistake only. */
 const small = 16 * 1024
 const toldAtMost = 20
 const messageAtMost = 300
-
-const formatIssues = SchemaIssue.makeFormatterStandardSchemaV1()
 
 /** RFC 6901 section 3. */
 const pointer = (path: ReadonlyArray<PropertyKey | { readonly key: PropertyKey }> | undefined) =>
@@ -23,7 +22,7 @@ const pointer = (path: ReadonlyArray<PropertyKey | { readonly key: PropertyKey }
     .slice(0, messageAtMost)
 
 const told = (issue: SchemaIssue.Issue): ReadonlyArray<Violation> =>
-  formatIssues(issue)
+  format(issue)
     .issues.slice(0, toldAtMost)
     .map(({ path, message }) => ({ path: pointer(path), message: message.slice(0, messageAtMost) }))
 

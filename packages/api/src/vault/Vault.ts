@@ -8,6 +8,9 @@ import { HttpServerResponse } from "effect/http"
 import { HttpApiSchema } from "effect/http-api"
 import * as Serving from "../http/Serving.ts"
 
+const locationOf = (name: string, identity: string | undefined) =>
+  `/api/vault/secrets/${name}/value${identity === undefined ? "" : `?identity=${encodeURIComponent(identity)}`}`
+
 export const layer = Serving.group(
   Api,
   "vault",
@@ -27,7 +30,7 @@ export const layer = Serving.group(
         const value = yield* vault.value(yield* namespace, params.name, query.version)
         return HttpApiSchema.withHeaders({ body: value, headers: { etag: tagOf(value.version) } })
       }),
-      put: Effect.fnUntraced(function* ({ params, headers, payload }) {
+      put: Effect.fnUntraced(function* ({ params, query, headers, payload }) {
         const absent = headers["if-none-match"]
         if (absent !== undefined && absent.trim() !== "*") {
           return yield* new PreconditionFailed({ detail: "If-None-Match of a write can only be *." })
@@ -39,11 +42,14 @@ export const layer = Serving.group(
         })
         const etag = tagOf(secret.version)
         return created
-          ? HttpServerResponse.jsonUnsafe(secret, { status: 201, headers: { etag } })
+          ? HttpServerResponse.jsonUnsafe(secret, {
+              status: 201,
+              headers: { etag, location: locationOf(params.name, query.identity) },
+            })
           : HttpApiSchema.withHeaders({ body: secret, headers: { etag } })
       }),
-      remove: Effect.fnUntraced(function* ({ params }) {
-        yield* vault.remove(yield* namespace, params.name)
+      remove: Effect.fnUntraced(function* ({ params, headers }) {
+        yield* vault.remove(yield* namespace, params.name, ifMatch(headers["if-match"]))
       }),
       versions: Effect.fnUntraced(function* ({ params }) {
         return { versions: yield* vault.versions(yield* namespace, params.name) }

@@ -37,6 +37,9 @@ export const layer = Serving.group(
         HttpApiSchema.withHeaders({ body: webhook, headers: { etag: tagOf(version) } }),
       )
 
+    const at = (handle: string, id: string) => `/api/identities/${encodeURIComponent(handle)}/webhooks/${id}`
+    const deliveriesOf = (handle: string, id: string) => `${at(handle, id)}/deliveries`
+
     return handlers.handleAll({
       list: Effect.fnUntraced(function* () {
         return { webhooks: yield* webhooks.list((yield* Subject).id) }
@@ -62,7 +65,7 @@ export const layer = Serving.group(
             created_at: made.created_at,
             signing_secret: made.signing_secret,
           },
-          headers: { location: `/api/identities/${params.handle}/webhooks/${id}` },
+          headers: { location: at(params.handle, id) },
         })
       }),
       read: Effect.fnUntraced(function* ({ params }) {
@@ -79,11 +82,12 @@ export const layer = Serving.group(
         )
         return yield* view(id, webhook_id)
       }),
-      remove: Effect.fnUntraced(function* ({ params }) {
+      remove: Effect.fnUntraced(function* ({ params, headers }) {
         const subject = yield* Subject
         const { orgId } = subject
         const webhook_id = yield* uuidOf(params.id)
-        yield* askIdentity(subject, (actor, by) => actor.RemoveWebhook({ org_id: orgId, webhook_id }, by))
+        const if_version = ifMatch(headers["if-match"])
+        yield* askIdentity(subject, (actor, by) => actor.RemoveWebhook({ org_id: orgId, webhook_id, if_version }, by))
       }),
       test: Effect.fnUntraced(function* ({ params }) {
         const subject = yield* Subject
@@ -94,7 +98,10 @@ export const layer = Serving.group(
         yield* askIdentity(subject, (actor, by) =>
           actor.TestWebhook({ org_id: orgId, webhook_id, delivery_id, event_id: delivery_id }, by),
         )
-        return { delivery: yield* webhooks.delivery(delivery_id) }
+        return HttpApiSchema.withHeaders({
+          body: { delivery: yield* webhooks.delivery(delivery_id) },
+          headers: { location: deliveriesOf(params.handle, params.id) },
+        })
       }),
       rotate: Effect.fnUntraced(function* () {
         const subject = yield* Subject

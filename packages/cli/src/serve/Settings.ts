@@ -56,12 +56,14 @@ const raw = Config.all({
   signup: Config.Literals(["open", "invite", "closed"], "SVC_SIGNUP").pipe(Config.withDefault("open" as const)),
   inviteCodes: Config.String("SVC_INVITE_CODES").pipe(Config.withDefault("")),
   tosVersion: Config.String("SVC_TOS_VERSION").pipe(Config.withDefault("2026-11-01")),
+  tosUrl: text("SVC_TOS_URL"),
   tosEffectiveAt: Config.option(Config.Date("SVC_TOS_EFFECTIVE_AT")),
   brand: Config.String("SVC_BRAND").pipe(Config.withDefault("agentidentity")),
   identityQuota: count("SVC_IDENTITY_QUOTA", 25),
   mailboxBytes: count("SVC_MAILBOX_BYTES", 1024 * 1024 * 1024),
   messageBytes: count("SVC_MESSAGE_BYTES", 25 * 1024 * 1024),
   trustedProxies: Config.String("SVC_TRUSTED_PROXIES").pipe(Config.withDefault("")),
+  forwardedHeader: Config.String("SVC_FORWARDED_HEADER").pipe(Config.withDefault("X-Forwarded-For")),
   pageViewCeiling: count("SVC_PAGE_VIEW_CEILING", 10_000),
   limits: Config.all({
     calls: count("SVC_LIMIT_CALLS", 600),
@@ -142,7 +144,10 @@ export const load = Effect.gen(function* () {
     mailDomain,
     tunnelDomain: Option.getOrElse(settings.tunnelDomain, () => "tunnel.localhost"),
     systemFrom: Option.getOrElse(settings.systemFrom, () => `no-reply@${mailDomain}`),
-    trustedProxies: yield* networks(settings.trustedProxies),
+    trustedProxies: {
+      networks: yield* networks(settings.trustedProxies),
+      header: settings.forwardedHeader.trim().toLowerCase(),
+    },
     tunnelPorts: yield* portRange(settings.edgeTcpPorts),
     inviteCodes: new Set(
       settings.inviteCodes

@@ -238,10 +238,15 @@ const make = Effect.gen(function* () {
     }, orUnavailable),
 
     /** The name and every version of its value are gone. */
-    remove: Effect.fn("Vault.remove")(function* (namespace: Namespace, name: string) {
+    remove: Effect.fn("Vault.remove")(function* (namespace: Namespace, name: string, condition: IfVersion) {
       yield* checkName(name)
-      const gone = yield* writes`delete from vault_secret s where ${inside(namespace)} and s.name = ${name} returning 1`
-      if (gone.length === 0) return yield* missing
+      const current = condition === null ? writes`true` : writes`s.version = any(${[...condition]}::int[])`
+      const gone = yield* writes`
+        delete from vault_secret s where ${inside(namespace)} and s.name = ${name} and ${current} returning 1`
+      if (gone.length > 0) return
+      return yield* condition === null
+        ? missing
+        : new PreconditionFailed({ detail: "The secret is at another version, or does not exist." })
     }, orUnavailable),
   }
 })

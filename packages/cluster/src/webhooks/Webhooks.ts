@@ -138,8 +138,18 @@ interface Changeable {
 }
 
 /** The Webhook and its deliveries are gone; attempts under way are recorded nowhere. */
-const remove = Effect.fnUntraced(function* (write: Write, { webhook_id }: ForWebhook) {
+const remove = Effect.fnUntraced(function* (
+  write: Write,
+  { webhook_id, if_version = null }: ForWebhook & { readonly if_version?: IfVersion },
+) {
   const { sql, identity } = write
+  if (if_version !== null) {
+    const [before] = yield* sql<{ version: number }>`
+      select version from webhook where id = ${webhook_id} and identity_id = ${identity.id}`
+    if (before === undefined || !matches(if_version, before.version)) {
+      return yield* new PreconditionFailed({ detail: "The Webhook is at another version." })
+    }
+  }
   const row = yield* commit<{ gone: boolean }>(
     write,
     sql`gone as (

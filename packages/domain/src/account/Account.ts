@@ -1,7 +1,7 @@
 /** Org, Session, Terms status, Caller and API key views (interface.md "Resources and their fields"). */
 import { Schema } from "effect"
 import { Uuid } from "../IdSchemas.ts"
-import { Text } from "../Text.ts"
+import { ShownEmail, ShownUrl, Text } from "../Text.ts"
 import { Timestamp } from "../Timestamp.ts"
 
 export const languages = ["en", "de", "fr"] as const
@@ -9,10 +9,10 @@ export const Language = Schema.Literals(languages)
 export type Language = typeof Language.Type
 
 /** One addr-spec as people type it; comparison is by the lower-cased form. At most 254 octets (RFC 5321 section 4.5.3.1). */
-export const EmailAddress = Schema.String.check(
+export const EmailAddress = Schema.String.annotate({ format: "email" }).check(
   Schema.isMaxLength(254),
   Schema.isPattern(
-    /^[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]{1,64}@[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?(?:\.[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?)*$/,
+    /^[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]{1,64}@[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?(?:\.[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?)*$/u,
     {
       expected: "an email address",
     },
@@ -21,7 +21,7 @@ export const EmailAddress = Schema.String.check(
 
 export const Org = Schema.Struct({
   id: Uuid,
-  email: Schema.String,
+  email: ShownEmail,
   language: Language,
   tos_version: Schema.String,
   tos_accepted_at: Timestamp,
@@ -79,7 +79,7 @@ export type MagicLinkRequest = typeof MagicLinkRequest.Type
 export const MagicLinkAnswer = Schema.Struct({
   status: Schema.Literal("sent"),
   expires_at: Timestamp,
-  dev_magic_link: Schema.NullOr(Schema.String),
+  dev_magic_link: Schema.NullOr(ShownUrl),
 })
 
 export const Registration = Schema.Struct({ state: Schema.Literals(["open", "invite", "closed"]) }).annotate({

@@ -6,6 +6,7 @@ import {
   InviteRequired,
   MagicLinkInvalid,
   NotFound,
+  PreconditionFailed,
   RateLimited,
   TosNotAccepted,
   Unavailable,
@@ -20,27 +21,30 @@ import {
   Session,
   TermsStatus,
 } from "./Account.ts"
+import { conditional, located } from "../Precondition.ts"
 import { Line, Text } from "../Text.ts"
-import { AddressLimit, callers, open, ShowsSecret, Tagged } from "./Policy.ts"
+import { AddressLimit, callers, Confidential, open, ShowsSecret, Tagged } from "./Policy.ts"
 
 /** Sign-up and sign-in take no credential. */
 export class SignInApi extends HttpApiGroup.make("sign_in")
   .add(
     HttpApiEndpoint.post("requestMagicLink", "/api/auth/magic-link", {
       payload: MagicLinkRequest,
-      success: MagicLinkAnswer.pipe(HttpApiSchema.status(202)),
+      success: HttpApiSchema.WithHeaders(MagicLinkAnswer.pipe(HttpApiSchema.status(202)), located),
       error: [InviteRequired, TosNotAccepted, RateLimited, Unavailable],
     })
       .pipe(open)
       .annotate(AddressLimit, "magic_link")
-      .annotate(OpenApi.Summary, "Mail a link that signs up or signs in"),
+      .annotate(OpenApi.Summary, "Mail a link that signs up or signs in")
+      .annotate(Confidential, true),
     HttpApiEndpoint.post("consumeMagicLink", "/api/auth/magic-link/consume", {
       payload: Schema.Struct({ token: Text.check(Schema.isMaxLength(200)) }),
       success: Schema.Struct({ session_token: Schema.String, session: Session, org: Org }),
       error: [MagicLinkInvalid, Unavailable],
     })
       .pipe(open)
-      .annotate(OpenApi.Summary, "Exchange a magic link's token for a session"),
+      .annotate(OpenApi.Summary, "Exchange a magic link's token for a session")
+      .annotate(Confidential, true),
     HttpApiEndpoint.get("registration", "/api/auth/registration", { success: Registration })
       .pipe(open)
       .annotate(OpenApi.Summary, "Tell whether sign-up is open"),
@@ -85,7 +89,7 @@ export class ApiKeyApi extends HttpApiGroup.make("api_keys")
       payload: Schema.Struct({
         name: Line(100),
       }),
-      success: HttpApiSchema.WithHeaders(MintedKey.pipe(HttpApiSchema.status(201)), { location: Schema.String }),
+      success: HttpApiSchema.WithHeaders(MintedKey.pipe(HttpApiSchema.status(201)), located),
       error: Unavailable,
     })
       .pipe(callers("org"))
@@ -101,8 +105,9 @@ export class ApiKeyApi extends HttpApiGroup.make("api_keys")
       .annotate(Tagged, true),
     HttpApiEndpoint.delete("revoke", "/api/keys/:id", {
       params,
+      headers: conditional,
       success: HttpApiSchema.NoContent,
-      error: [NotFound, Unavailable],
+      error: [NotFound, PreconditionFailed, Unavailable],
     })
       .pipe(callers("org"))
       .annotate(OpenApi.Summary, "Revoke a key"),

@@ -1,6 +1,6 @@
 /** Device login (RFC 8628; interface.md "Device authorization", decisions.md "Resources"). */
 import { Schema } from "effect"
-import { Line } from "../Text.ts"
+import { Line, ShownUrl } from "../Text.ts"
 import { Timestamp } from "../Timestamp.ts"
 
 export const DeviceStart = Schema.Struct({
@@ -14,8 +14,8 @@ export type DeviceStart = typeof DeviceStart.Type
 export const DeviceStarted = Schema.Struct({
   device_code: Schema.String,
   user_code: Schema.String,
-  verification_uri: Schema.String,
-  verification_uri_complete: Schema.String,
+  verification_uri: ShownUrl,
+  verification_uri_complete: ShownUrl,
   expires_at: Timestamp,
   interval_seconds: Schema.Int,
 }).annotate({ identifier: "DeviceStarted" })

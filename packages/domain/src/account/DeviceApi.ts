@@ -13,21 +13,23 @@ import {
   SlowDown,
   Unavailable,
 } from "../problems/Problem.ts"
+import { located } from "../Precondition.ts"
 import { Text } from "../Text.ts"
 import { MintedKey } from "./AccountApi.ts"
-import { AddressLimit, callers, open, Tagged } from "./Policy.ts"
+import { AddressLimit, callers, Confidential, open, Tagged } from "./Policy.ts"
 import { DeviceStart, DeviceStarted, DeviceView } from "./Device.ts"
 
 export class DeviceLoginApi extends HttpApiGroup.make("device_login")
   .add(
     HttpApiEndpoint.post("start", "/api/auth/device", {
       payload: DeviceStart,
-      success: DeviceStarted.pipe(HttpApiSchema.status(201)),
+      success: HttpApiSchema.WithHeaders(DeviceStarted.pipe(HttpApiSchema.status(201)), located),
       error: [RateLimited, Unavailable],
     })
       .pipe(open)
       .annotate(AddressLimit, "device")
-      .annotate(OpenApi.Summary, "Start a device login"),
+      .annotate(OpenApi.Summary, "Start a device login")
+      .annotate(Confidential, true),
     HttpApiEndpoint.post("poll", "/api/auth/device/token", {
       payload: Schema.Struct({ device_code: Text.check(Schema.isMaxLength(200)) }),
       success: MintedKey,
@@ -42,7 +44,8 @@ export class DeviceLoginApi extends HttpApiGroup.make("device_login")
       ],
     })
       .pipe(open)
-      .annotate(OpenApi.Summary, "Collect the key of a confirmed device login"),
+      .annotate(OpenApi.Summary, "Collect the key of a confirmed device login")
+      .annotate(Confidential, true),
   )
   .annotate(OpenApi.Description, "Device login: the terminal's side (RFC 8628).") {}
 

@@ -2,6 +2,8 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { HandleText } from "../handles/HandleParam.ts"
+import { ExportId } from "../IdSchemas.ts"
+import { located } from "../Precondition.ts"
 import { ConfirmationMismatch, NotFound, TosVersionMismatch, Unavailable } from "../problems/Problem.ts"
 import { Text } from "../Text.ts"
 import { Timestamp } from "../Timestamp.ts"
@@ -32,17 +34,13 @@ export class OrgApi extends HttpApiGroup.make("account")
       .annotate(OpenApi.Summary, "Accept the current Terms of Service"),
     HttpApiEndpoint.post("remove", "/api/account/deletion", {
       payload: [NoBody, Confirmation],
-      success: AccountDeletion.pipe(HttpApiSchema.status(202)),
+      success: HttpApiSchema.WithHeaders(AccountDeletion.pipe(HttpApiSchema.status(202)), located),
       error: [ConfirmationMismatch, Unavailable],
     })
       .pipe(callers("session"))
       .annotate(OpenApi.Summary, "Delete the account with everything in it"),
   )
   .annotate(OpenApi.Description, "What the account holder does with the whole account.") {}
-
-export const ExportId = Schema.String.check(
-  Schema.isPattern(/^exp_[0-9a-hjkmnp-tv-z]{26}$/, { expected: "an export id (exp_…)" }),
-)
 
 export const Export = Schema.Struct({
   id: ExportId,
@@ -65,7 +63,7 @@ export class ExportApi extends HttpApiGroup.make("exports")
   .add(
     HttpApiEndpoint.post("create", "/api/exports", {
       payload: [NoBody, ExportRequest],
-      success: Export.pipe(HttpApiSchema.status(202)),
+      success: HttpApiSchema.WithHeaders(Export.pipe(HttpApiSchema.status(202)), located),
       error: [NotFound, Unavailable],
     })
       .pipe(inRealmOfBody((body: typeof ExportRequest.Type | undefined) => body?.identity))

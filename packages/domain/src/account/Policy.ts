@@ -136,5 +136,10 @@ export class AddressLimit extends Context.Service<AddressLimit, PublicLimitName>
 /** The answer carries a secret that is shown once, so it is not kept for a repeat with the same `Idempotency-Key`. */
 export const ShowsSecret = Context.Reference<boolean>("@svc/domain/account/ShowsSecret", { defaultValue: () => false })
 
+/** The answer carries secrets or someone's mail beside what others chose: it is not compressed (BREACH). */
+export const Confidential = Context.Reference<boolean>("@svc/domain/account/Confidential", {
+  defaultValue: () => false,
+})
+
 /** A single resource without a version: its entity tag is made of its representation. */
 export const Tagged = Context.Reference<boolean>("@svc/domain/account/Tagged", { defaultValue: () => false })

@@ -4,27 +4,23 @@
  */
 import { Schema } from "effect"
 import { type AddressBook, tunnelUrl } from "../Addresses.ts"
-import { Line, Text } from "../Text.ts"
+import { Line, ShownEmail, ShownUrl, Text, Url } from "../Text.ts"
 import { Timestamp } from "../Timestamp.ts"
 
-const url = (protocols: ReadonlyArray<string>, expected: string) =>
-  Text.check(
-    Schema.isMaxLength(2048),
-    Schema.makeFilter((text: string) => protocols.includes(URL.parse(text)?.protocol ?? ""), { expected }),
-  )
-const HttpsUrl = url(["https:"], "an absolute https URL")
+const HttpsUrl = Url(["https:"], "an absolute https URL")
+const AnyUrl = Url(["https:", "http:"], "an absolute URL")
 
 /** RFC 9110 section 8.3.1, without parameters' values being judged. */
 const MediaType = Text.check(
   Schema.isMaxLength(200),
-  Schema.isPattern(/^[\w!#$&^.+-]+\/[\w!#$&^.+*-]+(?:\s*;\s*[ -~]*)?$/, {
+  Schema.isPattern(/^[\w!#$&^.+-]+\/[\w!#$&^.+*-]+(?:\s*;\s*[ -~]*)?$/u, {
     expected: "a media type",
   }),
 )
 const Modes = Schema.NonEmptyArray(MediaType).check(Schema.isMaxLength(50))
 
 const Interface = Schema.Struct({
-  url: url(["https:", "http:"], "an absolute URL"),
+  url: AnyUrl,
   protocol_binding: Line(200),
   protocol_version: Line(50),
 })
@@ -47,7 +43,7 @@ const Skills = Schema.Array(Skill).check(
   ),
 )
 
-const Provider = Schema.Struct({ organization: Line(200), url: url(["https:", "http:"], "an absolute URL") })
+const Provider = Schema.Struct({ organization: Line(200), url: AnyUrl })
 
 export const CardFields = Schema.Struct({
   name: Line(200),
@@ -174,9 +170,9 @@ export const Profile = Schema.Struct({
   handle: Schema.String,
   name: Schema.String,
   description: Schema.String,
-  email: Schema.String,
-  profile_url: Schema.String,
-  card_url: Schema.String,
+  email: ShownEmail,
+  profile_url: ShownUrl,
+  card_url: ShownUrl,
   provider: fields.provider,
   skills: fields.skills,
   card: A2aCard,

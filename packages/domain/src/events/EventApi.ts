@@ -1,10 +1,11 @@
 /** "Events" of interface.md. */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
-import { callers, inRealm, onIdentity, Tagged, through } from "../account/Policy.ts"
+import { callers, Confidential, inRealm, onIdentity, Tagged, through } from "../account/Policy.ts"
 import { HandleParam } from "../handles/HandleParam.ts"
 import { Tool } from "../mcp/Tool.ts"
 import { Limit } from "../Paging.ts"
+import { located } from "../Precondition.ts"
 import { Text } from "../Text.ts"
 import { Conflict, InvalidCursor, NotFound, Unavailable, WebhookMismatch } from "../problems/Problem.ts"
 import { WebhookId } from "../IdSchemas.ts"
@@ -39,6 +40,7 @@ export class EventApi extends HttpApiGroup.make("events")
     })
       .pipe(callers("org"))
       .annotate(OpenApi.Summary, "List Events, newest first")
+      .annotate(Confidential, true)
       .annotate(Tool, { name: "svc_event_list", effect: "read", without: ["cursor"] }),
     HttpApiEndpoint.get("stream", "/api/events/stream", {
       headers: resumption,
@@ -62,12 +64,16 @@ export class EventApi extends HttpApiGroup.make("events")
     })
       .pipe(callers("org"))
       .annotate(OpenApi.Summary, "Read one Event")
+      .annotate(Confidential, true)
       .annotate(Tagged, true)
       .annotate(Tool, { name: "svc_event_get", effect: "read" }),
     HttpApiEndpoint.post("replay", "/api/events/:id/replay", {
       params,
       payload: Schema.Struct({ webhook_id: WebhookId }),
-      success: Schema.Struct({ delivery: Delivery }).pipe(HttpApiSchema.status(202)),
+      success: HttpApiSchema.WithHeaders(
+        Schema.Struct({ delivery: Delivery }).pipe(HttpApiSchema.status(202)),
+        located,
+      ),
       error: [NotFound, WebhookMismatch, Conflict, Unavailable],
     })
       .pipe(inRealm(through("Event", "id")))

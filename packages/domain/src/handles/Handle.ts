@@ -7,8 +7,11 @@ import { reserved } from "./Reserved.ts"
 export const minimumLength = 3
 export const maximumLength = 63
 
-/** Lower case, hyphens stripped. */
-export const canonical = (spelling: string): string => spelling.toLowerCase().replaceAll("-", "")
+/** As people write it, `@ada`, a Handle has a sign before it that is no part of the name. */
+const bare = (spelling: string): string => (spelling.startsWith("@") ? spelling.slice(1) : spelling)
+
+/** Lower case, the leading @ and hyphens stripped. */
+export const canonical = (spelling: string): string => bare(spelling).toLowerCase().replaceAll("-", "")
 
 export type Checked =
   | { readonly _tag: "Ok"; readonly handle: string; readonly canonical: string }
@@ -19,9 +22,10 @@ const invalid = (detail: string): Checked => ({ _tag: "Invalid", detail })
 
 /** Judges a name as it would be registered: lower-cased as given. `brand` is the vendor's, refused as a part of any name. */
 export const check = (spelling: string, options: { readonly brand: string }): Checked => {
+  const given = bare(spelling)
   // Before lower-casing, which makes a plain k of the Kelvin sign.
-  if (!/^[A-Za-z0-9-]*$/.test(spelling)) return invalid("A Handle has only the characters a-z, 0-9 and hyphen.")
-  const handle = spelling.toLowerCase()
+  if (!/^[A-Za-z0-9-]*$/.test(given)) return invalid("A Handle has only the characters a-z, 0-9 and hyphen.")
+  const handle = given.toLowerCase()
   if (handle.length > maximumLength) return invalid(`A Handle has at most ${maximumLength} characters.`)
   if (handle.startsWith("-") || handle.endsWith("-")) return invalid("A Handle neither begins nor ends with a hyphen.")
   const name = canonical(handle)

@@ -3,6 +3,7 @@ import { Schema } from "effect"
 import { ApiKey } from "../account/Account.ts"
 import { IdentityStatus } from "../IdentityRef.ts"
 import { Uuid } from "../IdSchemas.ts"
+import { ShownEmail, ShownUrl } from "../Text.ts"
 import { Timestamp } from "../Timestamp.ts"
 
 export const SagaKind = Schema.Literals(["provisioning", "teardown"])
@@ -41,13 +42,13 @@ export const Identity = Schema.Struct({
   id: Uuid,
   handle: Schema.String,
   status: IdentityStatus,
-  email: Schema.String,
-  profile_url: Schema.String,
-  card_url: Schema.String,
+  email: ShownEmail,
+  profile_url: ShownUrl,
+  card_url: ShownUrl,
   tunnel: Schema.Struct({
     hostname: Schema.String,
     port: Schema.NullOr(Schema.Int),
-    url: Schema.String,
+    url: ShownUrl,
     connected: Schema.Boolean,
   }),
   saga: Saga,

@@ -1,7 +1,7 @@
 /** "Identities" of interface.md, and the handle check of its operational table. */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
-import { callers, CallPolicy, onIdentity, Tagged } from "../account/Policy.ts"
+import { callers, CallPolicy, Confidential, onIdentity, Tagged } from "../account/Policy.ts"
 import { HandleParam, HandleText } from "../handles/HandleParam.ts"
 import { Tool } from "../mcp/Tool.ts"
 import {
@@ -12,12 +12,14 @@ import {
   IdentityNotReady,
   IdentityQuotaExhausted,
   NotFound,
+  PreconditionFailed,
   RateLimited,
   Unavailable,
 } from "../problems/Problem.ts"
+import { conditional, located } from "../Precondition.ts"
 import { Identity, ShowOnceSecrets } from "./Identity.ts"
 
-const accepted = Identity.pipe(HttpApiSchema.status(202))
+const accepted = HttpApiSchema.WithHeaders(Identity.pipe(HttpApiSchema.status(202)), located)
 
 export class IdentityApi extends HttpApiGroup.make("identities")
   .add(
@@ -48,8 +50,9 @@ export class IdentityApi extends HttpApiGroup.make("identities")
       .annotate(Tool, { name: "svc_identity_get", effect: "read" }),
     HttpApiEndpoint.delete("remove", "/api/identities/:handle", {
       params: { handle: HandleParam },
+      headers: conditional,
       success: accepted,
-      error: [NotFound, IdentityBusy, Unavailable],
+      error: [NotFound, IdentityBusy, PreconditionFailed, Unavailable],
     })
       .pipe(onIdentity("org"))
       .annotate(OpenApi.Summary, "Delete an Identity with everything it owns")
@@ -68,7 +71,8 @@ export class IdentityApi extends HttpApiGroup.make("identities")
       error: [NotFound, Unavailable],
     })
       .pipe(onIdentity("any"))
-      .annotate(OpenApi.Summary, "Read the show-once secrets that wait to be received"),
+      .annotate(OpenApi.Summary, "Read the show-once secrets that wait to be received")
+      .annotate(Confidential, true),
     HttpApiEndpoint.post("acknowledge", "/api/identities/:handle/identity-key/ack", {
       params: { handle: HandleParam },
       success: HttpApiSchema.NoContent,

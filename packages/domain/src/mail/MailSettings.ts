@@ -1,11 +1,11 @@
 /** Who may be written to, what every outgoing message says of its author, and whether mail goes out at all. */
 import { Schema } from "effect"
 import { CredentialKind } from "../account/Account.ts"
-import { Text } from "../Text.ts"
+import { ShownEmail, Text } from "../Text.ts"
 import { Timestamp } from "../Timestamp.ts"
 
 export const AllowedRecipient = Schema.Struct({
-  address: Schema.String,
+  address: ShownEmail,
   /** `manual` and `account_owner` never lapse, `inbound` 30 days after the last verified message. */
   reason: Schema.Literals(["manual", "account_owner", "inbound"]),
   expired: Schema.Boolean,

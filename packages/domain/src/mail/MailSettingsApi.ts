@@ -5,7 +5,7 @@ import { EmailAddress } from "../account/Account.ts"
 import { onIdentity, onIdentityExcept } from "../account/Policy.ts"
 import { HandleParam } from "../handles/HandleParam.ts"
 import { Tool } from "../mcp/Tool.ts"
-import { conditional } from "../Precondition.ts"
+import { conditional, located } from "../Precondition.ts"
 import {
   AdminRequired,
   Conflict,
@@ -33,7 +33,7 @@ export class MailSettingsApi extends HttpApiGroup.make("mail_settings")
     HttpApiEndpoint.post("allow", "/api/identities/:handle/allowed-recipients", {
       params,
       payload: Schema.Struct({ address: EmailAddress }),
-      success: AllowedRecipient.pipe(HttpApiSchema.status(201)),
+      success: HttpApiSchema.WithHeaders(AllowedRecipient.pipe(HttpApiSchema.status(201)), located),
       error: writeErrors,
     })
       .pipe(onIdentity("admin"))
@@ -64,8 +64,9 @@ export class MailSettingsApi extends HttpApiGroup.make("mail_settings")
       .annotate(OpenApi.Summary, "Override the AI disclosure"),
     HttpApiEndpoint.delete("resetDisclosure", "/api/identities/:handle/ai-disclosure", {
       params,
+      headers: conditional,
       success: HttpApiSchema.NoContent,
-      error: writeErrors,
+      error: [...writeErrors, PreconditionFailed],
     })
       .pipe(onIdentity("admin"))
       .annotate(OpenApi.Summary, "Go back to the default AI disclosure"),

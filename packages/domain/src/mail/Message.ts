@@ -1,5 +1,6 @@
 /** Messages of a Mailbox (decisions.md "Resources"). Strings are free of NUL and lone surrogates, which no store takes. */
 import { Schema } from "effect"
+import { MessageId, ThreadId } from "../IdSchemas.ts"
 import { Timestamp } from "../Timestamp.ts"
 
 export const Address = Schema.Struct({ address: Schema.String, name: Schema.NullOr(Schema.String) })
@@ -59,9 +60,9 @@ export const StoredSummary = Schema.Struct({ ...envelope, origin: OriginVerdict 
 export type StoredSummary = typeof StoredSummary.Type
 
 const summary = {
-  id: Schema.String,
+  id: MessageId,
   direction: Schema.Literals(["inbound", "outbound"]),
-  thread_id: Schema.String,
+  thread_id: ThreadId,
   ...envelope,
   message_id: Schema.NullOr(Schema.String),
   tag: Schema.NullOr(Schema.String),

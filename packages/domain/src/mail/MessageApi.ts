@@ -1,21 +1,15 @@
 /** Reading a Mailbox: newest first, one message whole or as it came, its attachments; removing one. */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
-import { onIdentity, Tagged } from "../account/Policy.ts"
+import { Confidential, onIdentity, Tagged } from "../account/Policy.ts"
 import { HandleParam } from "../handles/HandleParam.ts"
+import { MessageId, ThreadId } from "../IdSchemas.ts"
 import { Tool } from "../mcp/Tool.ts"
 import { Limit, Offset } from "../Paging.ts"
-import { NotFound, Unavailable } from "../problems/Problem.ts"
+import { conditional } from "../Precondition.ts"
+import { NotFound, PreconditionFailed, Unavailable } from "../problems/Problem.ts"
 import { Text } from "../Text.ts"
 import { Message, MessageSummary } from "./Message.ts"
-
-export const MessageId = Schema.String.check(
-  Schema.isPattern(/^msg_[0-9a-hjkmnp-tv-z]{26}$/, { expected: "a message id (msg_…)" }),
-)
-
-export const ThreadId = Schema.String.check(
-  Schema.isPattern(/^thr_[0-9a-hjkmnp-tv-z]{26}$/, { expected: "a thread id (thr_…)" }),
-)
 
 const Wait = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 60 })).annotate({
   description: "Seconds to wait for a new message.",
@@ -55,6 +49,7 @@ export class MessageApi extends HttpApiGroup.make("messages")
     })
       .pipe(onIdentity("any"))
       .annotate(OpenApi.Summary, "List, search or wait for messages, newest first")
+      .annotate(Confidential, true)
       .annotate(Tool, {
         name: "svc_email_list",
         effect: "read",
@@ -67,12 +62,14 @@ export class MessageApi extends HttpApiGroup.make("messages")
     })
       .pipe(onIdentity("any"))
       .annotate(OpenApi.Summary, "Read one message with its body and headers")
+      .annotate(Confidential, true)
       .annotate(Tagged, true)
       .annotate(Tool, { name: "svc_email_get", effect: "read" }),
     HttpApiEndpoint.delete("remove", "/api/identities/:handle/messages/:id", {
       params: one,
+      headers: conditional,
       success: HttpApiSchema.NoContent,
-      error: [NotFound, Unavailable],
+      error: [NotFound, PreconditionFailed, Unavailable],
     })
       .pipe(onIdentity("any"))
       .annotate(OpenApi.Summary, "Remove one message"),

@@ -9,8 +9,8 @@ import { Line, Text } from "../Text.ts"
 /** One view of a page, counted per day, host, path and language; nothing of the caller is kept. */
 export const PageView = Schema.Struct({
   host: Line(253),
-  path: Line(500).check(Schema.isPattern(/^\//, { expected: "a path that starts with /" })),
-  language: Text.check(Schema.isPattern(/^[A-Za-z]{2,8}(?:-[A-Za-z0-9]{1,8}){0,3}$/, { expected: "a language tag" })),
+  path: Line(500).check(Schema.isPattern(/^\//u, { expected: "a path that starts with /" })),
+  language: Text.check(Schema.isPattern(/^[A-Za-z]{2,8}(?:-[A-Za-z0-9]{1,8}){0,3}$/u, { expected: "a language tag" })),
 })
 export type PageView = typeof PageView.Type
 

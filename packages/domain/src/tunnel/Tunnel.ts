@@ -1,7 +1,7 @@
 /** The Tunnel of an Identity: its address, the links that agents hold, what went through it, and its settings. */
 import ipaddr from "ipaddr.js"
 import { Schema } from "effect"
-import { Line } from "../Text.ts"
+import { Line, ShownUrl } from "../Text.ts"
 import { Timestamp } from "../Timestamp.ts"
 
 /** A range of addresses: `192.0.2.0/24`, `2001:db8::/32`, or one address. */
@@ -24,12 +24,14 @@ export const parseNetwork = (
 
 /** `preserve` passes Host on, `local` names the agent's own port, anything else is sent as it stands. */
 const HostHeader = Line(255).check(
-  Schema.isPattern(/^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?(:\d{1,5})?$/, { expected: "preserve, local or a host" }),
+  Schema.isPattern(/^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?(:\d{1,5})?$/u, {
+    expected: "preserve, local or a host",
+  }),
 )
 
 const Networks = Schema.Array(Network).check(Schema.isMaxLength(100))
 /** A user name has no colon (RFC 7617 section 2). */
-const Username = Line(128).check(Schema.isPattern(/^[^:]*$/, { expected: "a user name without a colon" }))
+const Username = Line(128).check(Schema.isPattern(/^[^:]*$/u, { expected: "a user name without a colon" }))
 
 export const TunnelSettings = Schema.Struct({
   host_header: HostHeader,
@@ -65,7 +67,7 @@ export type TunnelPatch = typeof TunnelPatch.Type
 export const Tunnel = Schema.Struct({
   hostname: Schema.String,
   port: Schema.NullOr(Schema.Int),
-  url: Schema.String,
+  url: ShownUrl,
   connected: Schema.Boolean,
   links: Schema.Array(Schema.Struct({ edge: Schema.String, since: Timestamp, client: Schema.String })),
   /** Bytes to the agent and from it, requests and TCP connections, as edges counted them up to some seconds ago. */

@@ -1,10 +1,10 @@
 /** The Vault: one namespace per Org and one per Identity. The value is in the answer of one endpoint only. */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
-import { byQuery, inRealm } from "../account/Policy.ts"
+import { byQuery, Confidential, inRealm } from "../account/Policy.ts"
 import { HandleText } from "../handles/HandleParam.ts"
 import { Tool } from "../mcp/Tool.ts"
-import { conditional } from "../Precondition.ts"
+import { conditional, located } from "../Precondition.ts"
 import {
   IdentityNotReady,
   NotFound,
@@ -14,10 +14,15 @@ import {
   Unavailable,
 } from "../problems/Problem.ts"
 import { Text } from "../Text.ts"
-import { NewSecret, Secret, SecretValue, SecretVersion } from "./Vault.ts"
+import { namePattern, NewSecret, Secret, SecretValue, SecretVersion } from "./Vault.ts"
 
 /** Judged by the operation, which has a code of its own for it. */
-const NameParam = Text.check(Schema.isMaxLength(1000)).annotate({ description: "The secret's name." })
+const NameParam = Text.check(
+  Schema.isMaxLength(1000, { toJsonSchema: () => ({ pattern: namePattern.source, maxLength: 128 }) }),
+).annotate({
+  description:
+    "The secret's name: 1 to 128 lowercase letters, digits, dots, dashes and underscores, a letter or digit first.",
+})
 
 /** The namespace: an Identity's, named by its Handle, or the caller's own where it is left out. */
 const namespace = {
@@ -28,7 +33,8 @@ const namespace = {
 
 const Version = Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 2_147_483_647 }))
 const tag = { etag: Schema.String }
-const written = (status: 200 | 201) => HttpApiSchema.WithHeaders(Secret.pipe(HttpApiSchema.status(status)), tag)
+const replaced = HttpApiSchema.WithHeaders(Secret, tag)
+const created = HttpApiSchema.WithHeaders(Secret.pipe(HttpApiSchema.status(201)), { ...tag, ...located })
 
 export class VaultApi extends HttpApiGroup.make("vault")
   .add(
@@ -53,6 +59,7 @@ export class VaultApi extends HttpApiGroup.make("vault")
     })
       .pipe(inRealm(byQuery("identity")))
       .annotate(OpenApi.Summary, "Read the value of a secret")
+      .annotate(Confidential, true)
       .annotate(Tool, { name: "svc_vault_get", effect: "read", without: ["version"] }),
     HttpApiEndpoint.put("put", "/api/vault/secrets/:name", {
       params: { name: NameParam },
@@ -64,7 +71,7 @@ export class VaultApi extends HttpApiGroup.make("vault")
         ),
       },
       payload: NewSecret,
-      success: [written(200), written(201)],
+      success: [replaced, created],
       error: [SecretNameInvalid, NotFound, PayloadTooLarge, PreconditionFailed, IdentityNotReady, Unavailable],
     })
       .pipe(inRealm(byQuery("identity")))
@@ -73,8 +80,9 @@ export class VaultApi extends HttpApiGroup.make("vault")
     HttpApiEndpoint.delete("remove", "/api/vault/secrets/:name", {
       params: { name: NameParam },
       query: namespace,
+      headers: conditional,
       success: HttpApiSchema.NoContent,
-      error: [SecretNameInvalid, NotFound, Unavailable],
+      error: [SecretNameInvalid, NotFound, PreconditionFailed, Unavailable],
     })
       .pipe(inRealm(byQuery("identity")))
       .annotate(OpenApi.Summary, "Destroy a secret with every version")
@@ -92,7 +100,7 @@ export class VaultApi extends HttpApiGroup.make("vault")
       query: namespace,
       headers: conditional,
       payload: Schema.Struct({ version: Version }),
-      success: written(200),
+      success: replaced,
       error: [SecretNameInvalid, NotFound, PreconditionFailed, IdentityNotReady, Unavailable],
     })
       .pipe(inRealm(byQuery("identity")))

@@ -2,7 +2,7 @@
 import { Schema } from "effect"
 import { IdentityEventType } from "../events/Event.ts"
 import { WebhookId } from "../IdSchemas.ts"
-import { Text } from "../Text.ts"
+import { ShownUrl, Text } from "../Text.ts"
 import { Timestamp } from "../Timestamp.ts"
 
 /** Types of Events that concern an Identity, or `*` for all of them. */
@@ -12,7 +12,7 @@ export const Subscription = Schema.NonEmptyArray(Schema.Union([IdentityEventType
 
 export const Webhook = Schema.Struct({
   id: WebhookId,
-  url: Schema.String,
+  url: ShownUrl,
   event_types: Schema.Array(Schema.String),
   description: Schema.NullOr(Schema.String),
   status: Schema.Literals(["active", "disabled"]),
@@ -21,7 +21,8 @@ export const Webhook = Schema.Struct({
 export type Webhook = typeof Webhook.Type
 
 export const NewWebhook = Schema.Struct({
-  url: Text.check(Schema.isMaxLength(2048)),
+  // What it may lead to is judged by the operation, which has a code of its own for it.
+  url: Text.annotate({ format: "uri" }).check(Schema.isMaxLength(2048)),
   event_types: Subscription,
   description: Schema.optionalKey(Schema.NullOr(Text.check(Schema.isMaxLength(500)))),
 }).annotate({ identifier: "NewWebhook" })

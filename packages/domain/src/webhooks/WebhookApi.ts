@@ -7,7 +7,7 @@ import { HandleParam } from "../handles/HandleParam.ts"
 import { WebhookId } from "../IdSchemas.ts"
 import { Limit } from "../Paging.ts"
 import { Tool } from "../mcp/Tool.ts"
-import { conditional } from "../Precondition.ts"
+import { conditional, located } from "../Precondition.ts"
 import {
   Conflict,
   IdentityNotReady,
@@ -45,7 +45,7 @@ export class WebhookApi extends HttpApiGroup.make("webhooks")
       payload: NewWebhook,
       success: HttpApiSchema.WithHeaders(
         Schema.Struct({ ...Webhook.fields, signing_secret: Schema.String }).pipe(HttpApiSchema.status(201)),
-        { location: Schema.String },
+        located,
       ),
       error: [NotFound, IdentityNotReady, WebhookTargetRefused, Unavailable],
     })
@@ -70,14 +70,18 @@ export class WebhookApi extends HttpApiGroup.make("webhooks")
       .annotate(OpenApi.Summary, "Change a Webhook by merge patch"),
     HttpApiEndpoint.delete("remove", "/api/identities/:handle/webhooks/:id", {
       params: one,
+      headers: conditional,
       success: HttpApiSchema.NoContent,
-      error: [NotFound, Unavailable],
+      error: [NotFound, PreconditionFailed, Unavailable],
     })
       .pipe(onIdentity("any"))
       .annotate(OpenApi.Summary, "Remove a Webhook with its delivery log"),
     HttpApiEndpoint.post("test", "/api/identities/:handle/webhooks/:id/test", {
       params: one,
-      success: Schema.Struct({ delivery: Delivery }).pipe(HttpApiSchema.status(202)),
+      success: HttpApiSchema.WithHeaders(
+        Schema.Struct({ delivery: Delivery }).pipe(HttpApiSchema.status(202)),
+        located,
+      ),
       error: [NotFound, IdentityNotReady, Conflict, Unavailable],
     })
       .pipe(onIdentity("any"))

@@ -24,8 +24,8 @@ export const PatchWebhook = Rpc.make("PatchWebhook", {
 })
 
 export const RemoveWebhook = Rpc.make("RemoveWebhook", {
-  payload: { ...tenant, webhook_id: Uuid },
-  error: failures(NotFound),
+  payload: { ...tenant, webhook_id: Uuid, if_version: Schema.optionalKey(IfVersion) },
+  error: failures(NotFound, PreconditionFailed),
 })
 
 export const TestWebhook = Rpc.make("TestWebhook", {

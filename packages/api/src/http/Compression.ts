@@ -1,0 +1,93 @@
+/**
+ * Compression of answers, as the client accepts it: of text that is worth it and stands in memory, never of a stream.
+ * What carries a secret or someone's mail stays as it is (`Confidential`): beside text that others chose, its length
+ * would tell what it is (BREACH). The work is done off the event loop; what is the same for everyone is done once.
+ */
+import { promisify } from "node:util"
+import { brotliCompress, constants, gzip } from "node:zlib"
+import { Api } from "@svc/domain/Api"
+import { Confidential, ShowsSecret } from "@svc/domain/account/Policy"
+import { Context, Effect } from "effect"
+import { HttpBody, type HttpServerRequest, HttpServerResponse } from "effect/http"
+import type { HttpApiEndpoint } from "effect/http-api"
+import type { ExchangeState } from "../Exchange.ts"
+
+/** Below this one packet is sent either way. */
+const worthwhile = 1400
+const compressible = /^(?:application\/(?:[\w.-]+\+)?json|text\/(?:html|css|javascript)|image\/svg\+xml)\b/
+
+const confidential: ReadonlyArray<RegExp> = [
+  /^\/auth\//,
+  /^\/api\/mcp$/,
+  ...Object.values(Api.groups)
+    .flatMap(({ endpoints }) => Object.values<HttpApiEndpoint.Top>(endpoints))
+    .filter(({ annotations }) => Context.get(annotations, Confidential) || Context.get(annotations, ShowsSecret))
+    .map(({ path }) => new RegExp(`^${path.replace(/:[A-Za-z]+/g, "[^/]+")}$`)),
+]
+
+type Coding = "br" | "gzip"
+
+/** The best of ours that `Accept-Encoding` takes (RFC 9110 section 12.5.3). */
+export const codingFor = (header: string | undefined): Coding | undefined => {
+  if (header === undefined) return undefined
+  const weights = new Map<string, number>()
+  for (const one of header.toLowerCase().split(",")) {
+    const [name = "", ...parameters] = one.split(";").map((part) => part.trim())
+    const weight = parameters.find((part) => part.startsWith("q="))
+    weights.set(name, weight === undefined ? 1 : Number(weight.slice(2)))
+  }
+  const takes = (name: string) => (weights.get(name) ?? weights.get("*") ?? 0) > 0
+  return takes("br") ? "br" : takes("gzip") ? "gzip" : undefined
+}
+
+const compress: { readonly [C in Coding]: (body: Uint8Array, thorough: boolean) => Promise<Uint8Array> } = {
+  br: (body, thorough) =>
+    promisify(brotliCompress)(body, {
+      params: {
+        [constants.BROTLI_PARAM_QUALITY]: thorough ? 9 : 4,
+        [constants.BROTLI_PARAM_SIZE_HINT]: body.length,
+      },
+    }),
+  gzip: (body, thorough) => promisify(gzip)(body, { level: thorough ? 9 : 5 }),
+}
+
+/** Bodies that are the same object for everyone: the document, its reader. */
+const done = new WeakMap<Uint8Array, Map<Coding, Promise<Uint8Array>>>()
+const once = (body: Uint8Array, coding: Coding) => {
+  const known = done.get(body) ?? new Map<Coding, Promise<Uint8Array>>()
+  done.set(body, known)
+  const made = known.get(coding) ?? compress[coding](body, true)
+  known.set(coding, made)
+  return made
+}
+
+/** Marks an answer of a confidential path that is neither secret nor mail: the list of tools. */
+export const mayCompress = (exchange: ExchangeState) => (exchange.openly = true)
+
+/** The answer as it goes out; undefined where it goes out as it is. */
+export const compressed = (
+  exchange: ExchangeState,
+  request: HttpServerRequest.HttpServerRequest,
+  response: HttpServerResponse.HttpServerResponse,
+): Effect.Effect<HttpServerResponse.HttpServerResponse> | undefined => {
+  const { body } = response
+  if (body._tag !== "Uint8Array" || body.body.length < worthwhile) return undefined
+  if (!compressible.test(body.contentType)) return undefined
+  if (!exchange.openly) {
+    const path = request.url.split("?", 1)[0]!
+    if (confidential.some((one) => one.test(path))) return undefined
+  }
+  const told = HttpServerResponse.setHeader(response, "vary", "accept-encoding")
+  const coding = codingFor(request.headers["accept-encoding"])
+  if (coding === undefined) return Effect.succeed(told)
+  const constant = response.headers["cache-control"]?.startsWith("public") === true
+  return Effect.map(
+    Effect.promise(() => (constant ? once(body.body, coding) : compress[coding](body.body, false))),
+    (bytes) =>
+      HttpServerResponse.setHeader(
+        HttpServerResponse.setBody(told, HttpBody.uint8Array(bytes, body.contentType)),
+        "content-encoding",
+        coding,
+      ),
+  )
+}

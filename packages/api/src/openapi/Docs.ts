@@ -1,0 +1,81 @@
+/**
+ * The reader of the document at `/api/docs`. It loads nothing from elsewhere: its script is ours to serve, under a name
+ * made of its content, so that it is fetched once; a policy keeps it from asking anyone else.
+ */
+import { hash } from "node:crypto"
+import { Effect } from "effect"
+import { HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
+import { HttpApi, HttpApiScalar } from "effect/http-api"
+import { product } from "../pages/Page.ts"
+
+const assets = "/api/docs/assets"
+const fingerprint = (text: string) => hash("sha256", text, "base64url").slice(0, 22)
+
+const immutable = { "cache-control": "public, max-age=31536000, immutable" }
+const script = (text: string) =>
+  HttpServerResponse.text(text, { contentType: "text/javascript; charset=utf-8", headers: immutable })
+
+/** The library serves its reader as one page with the script inside, of any API: the script is taken out of it. */
+const readerScript = Effect.gen(function* () {
+  const serve = yield* HttpRouter.toHttpEffect(HttpApiScalar.layer(HttpApi.make("none"), { path: "/" }))
+  const request = HttpServerRequest.fromWeb(new Request("http://localhost/"))
+  const { body } = yield* Effect.provideService(serve, HttpServerRequest.HttpServerRequest, request)
+  const html = body._tag === "Uint8Array" ? new TextDecoder().decode(body.body) : ""
+  const begin = html.indexOf("<script>") + "<script>".length
+  return html.slice(begin, html.indexOf("</script>", begin))
+}).pipe(Effect.scoped, Effect.orDie)
+
+const configuration = {
+  url: "/api/openapi.json",
+  withDefaultFonts: false,
+  telemetry: false,
+  hideClientButton: true,
+  showDeveloperTools: "never",
+  agent: { disabled: true },
+  mcp: { disabled: true },
+  favicon: "/icon.svg",
+  metaData: { title: `Documentation · ${product}` },
+  defaultOpenAllTags: false,
+  authentication: { preferredSecurityScheme: "api_key" },
+}
+
+const start = `Scalar.createApiReference(document.getElementById("reference"), ${JSON.stringify(configuration)})\n`
+
+const html = (scripts: ReadonlyArray<string>) =>
+  `<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1"><link rel="icon" href="/icon.svg" type="image/svg+xml"><title>Documentation · ${product}</title></head><body><div id="reference"></div><noscript><p>The reader needs scripts. The document itself is <a href="/api/openapi.json">/api/openapi.json</a>. <a href="/">Home</a></p></noscript>${scripts.map((src) => `<script src="${src}"></script>`).join("")}</body></html>`
+
+/** Scripts of ours, styles that the reader makes, pictures that stand in the page: nothing else, and nobody else is asked. */
+const policy = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self' 'unsafe-inline'",
+  "img-src 'self' data: blob:",
+  "font-src 'self' data:",
+  "connect-src 'self'",
+  "form-action 'none'",
+  "base-uri 'none'",
+  "frame-ancestors 'none'",
+].join("; ")
+
+export const layer = HttpRouter.use((router) =>
+  Effect.gen(function* () {
+    // In a runtime of its own: in this one there is one router, and it is ours.
+    const reader = yield* Effect.promise(() => Effect.runPromise(readerScript))
+    const files = [
+      [`${assets}/reader-${fingerprint(reader)}.js`, reader],
+      [`${assets}/start-${fingerprint(start)}.js`, start],
+    ] as const
+    for (const [path, text] of files) yield* router.add("GET", path as `/${string}`, Effect.succeed(script(text)))
+    const text = html(files.map(([path]) => path))
+    const page = HttpServerResponse.text(text, {
+      contentType: "text/html; charset=utf-8",
+      headers: {
+        etag: `"${fingerprint(text)}"`,
+        "cache-control": "public, max-age=0, must-revalidate",
+        "content-security-policy": policy,
+        "referrer-policy": "same-origin",
+      },
+    })
+    yield* router.add("GET", "/api/docs", Effect.succeed(page))
+  }),
+)

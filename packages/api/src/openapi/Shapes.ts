@@ -1,0 +1,87 @@
+/**
+ * How strict the document's objects are, and how its schemas are written: what is sent to us is closed, since an unknown
+ * member is refused; what we send is open, since a new member must not break a client.
+ */
+import type { Json } from "./Json.ts"
+
+const isObject = (node: unknown): node is Json => typeof node === "object" && node !== null && !Array.isArray(node)
+
+const each = (node: unknown, visit: (node: Json) => void): void => {
+  if (Array.isArray(node)) return node.forEach((one) => each(one, visit))
+  if (!isObject(node)) return
+  visit(node)
+  for (const [key, value] of Object.entries(node)) if (key !== "example" && key !== "examples") each(value, visit)
+}
+
+const prefix = "#/components/schemas/"
+
+/** Names of the schemas that are reached from a node. */
+const reached = (from: unknown, schemas: Json, found = new Set<string>()): Set<string> => {
+  each(from, (node) => {
+    const name = typeof node["$ref"] === "string" ? node["$ref"].slice(prefix.length) : undefined
+    if (name === undefined || found.has(name) || schemas[name] === undefined) return
+    found.add(name)
+    reached(schemas[name], schemas, found)
+  })
+  return found
+}
+
+const open = (node: unknown) =>
+  each(node, (one) => {
+    if (one["additionalProperties"] === false) delete one["additionalProperties"]
+  })
+
+/** Opens the objects of answers. A schema that is part of a request too would be both: there is none, or this throws. */
+export const openAnswers = (document: Json): void => {
+  const schemas: Json = document["components"].schemas
+  const operations = Object.values<Json>(document["paths"]).flatMap((path) => Object.values<Json>(path))
+  const asked = reached(
+    operations.map((operation) => operation["requestBody"] ?? {}),
+    schemas,
+  )
+  const answered = reached(
+    operations.map((operation) => operation["responses"]),
+    schemas,
+  )
+  for (const name of asked) {
+    if (answered.has(name)) throw new Error(`${name} is part of requests and of answers`)
+  }
+  for (const operation of operations) open(operation["responses"])
+  for (const [name, schema] of Object.entries(schemas)) if (!asked.has(name)) open(schema)
+}
+
+/** What `schema` adds to a reference stands beside it (JSON Schema 2020-12), and a list names its items once. */
+export const plain = (document: Json): void =>
+  each(document, (node) => {
+    const parts: ReadonlyArray<Json> | undefined = Array.isArray(node["allOf"]) ? node["allOf"] : undefined
+    if (parts !== undefined) {
+      const merged: Json = {}
+      const keys = [
+        ...Object.keys(node).filter((key) => key !== "allOf"),
+        ...parts.flatMap((part) => Object.keys(part)),
+      ]
+      // Only where no keyword is said twice.
+      if (new Set(keys).size === keys.length) {
+        for (const part of parts) Object.assign(merged, part)
+        delete node["allOf"]
+        Object.assign(node, merged)
+      }
+    }
+    const first =
+      Array.isArray(node["prefixItems"]) && node["prefixItems"].length === 1 ? node["prefixItems"][0] : undefined
+    if (first !== undefined && JSON.stringify(first) === JSON.stringify(node["items"])) delete node["prefixItems"]
+  })
+
+/** Members of RFC 9457 and ours that every problem on the wire has. */
+const always = ["type", "title", "status", "detail", "code", "agent_hint", "instance", "doc_url"]
+
+export const completeProblems = (document: Json): void => {
+  for (const schema of Object.values<Json>(document["components"].schemas)) {
+    if (!isObject(schema["properties"]) || schema["properties"]["agent_hint"] === undefined) continue
+    schema["required"] = [...new Set([...always, ...(schema["required"] ?? [])])]
+    for (const member of ["doc_url", "type"]) {
+      schema["properties"][member]["format"] = member === "type" ? "uri-reference" : "uri"
+    }
+    schema["properties"]["status"]["type"] = "integer"
+  }
+}

@@ -1,0 +1,44 @@
+/** What a request's violations are called: in the words of who wrote the request, not of the schemas that judged it. */
+import { SchemaIssue } from "effect"
+
+const kinds: Readonly<Record<string, string>> = {
+  string: "text",
+  number: "a number",
+  boolean: "true or false",
+  null: "null",
+  array: "a list",
+  object: "an object",
+}
+
+const kind = (word: string) => kinds[word] ?? word
+
+const leaf: SchemaIssue.LeafHook = (issue) => {
+  switch (issue._tag) {
+    case "MissingKey":
+      return "missing"
+    case "UnexpectedKey":
+      return "unknown member"
+    default:
+      return SchemaIssue.defaultLeafHook(issue)
+  }
+}
+
+/** The library's `Expected a value with a length of at least 1, got ""` in our words; the value stays with who sent it. */
+export const reworded = (message: string): string => {
+  const expected = /^Expected (.*?)(?:, got .*)?$/s.exec(message)?.[1]
+  if (expected === undefined) return message
+  return `expected ${expected
+    .replace(
+      /^a value with a length of at (least|most) (\d+)$/,
+      (_, bound: string, n: string) => `at ${bound} ${n} character${n === "1" ? "" : "s"}`,
+    )
+    .replaceAll(" | ", " or ")
+    .replace(/^(?:an? )?(string|number|boolean|null|array|object)$/, (_, word: string) => kind(word))}`
+}
+
+const formatter = SchemaIssue.makeFormatterStandardSchemaV1({ leafHook: leaf })
+
+/** Each violation of a request, with its path. */
+export const format = (issue: SchemaIssue.Issue) => ({
+  issues: formatter(issue).issues.map(({ path, message }) => ({ path, message: reworded(message) })),
+})

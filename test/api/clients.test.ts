@@ -1,0 +1,74 @@
+/** Clients that generators make of the document compile under `tsc --strict` and work against the service. */
+import { execFile } from "node:child_process"
+import { createRequire } from "node:module"
+import { cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
+import * as os from "node:os"
+import * as path from "node:path"
+import { promisify } from "node:util"
+import { createClient } from "@hey-api/openapi-ts"
+import { document } from "@svc/api/openapi/Document"
+import openapiTS, { astToString } from "openapi-typescript"
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { makeIdentity, signUp } from "../harness/Client.ts"
+import { startService, type TestService } from "../harness/Service.ts"
+
+const run = promisify(execFile)
+const root = path.join(import.meta.dirname, "..", "..")
+/** Not below `node_modules`, whose files the compiler takes on trust. */
+const directory = mkdtempSync(path.join(os.tmpdir(), "svc-clients-"))
+const generated = path.join(directory, "generated")
+const tsc = path.join(path.dirname(createRequire(import.meta.url).resolve("typescript/package.json")), "bin", "tsc")
+
+let service: TestService
+let session: string
+let handle: string
+beforeAll(async () => {
+  mkdirSync(path.join(generated, "fetch"), { recursive: true })
+  cpSync(path.join(import.meta.dirname, "clients"), directory, { recursive: true })
+  symlinkSync(path.join(root, "node_modules"), path.join(directory, "node_modules"))
+  writeFileSync(path.join(directory, "package.json"), JSON.stringify({ type: "module" }))
+  const spec = JSON.parse(JSON.stringify(document))
+  writeFileSync(path.join(generated, "fetch", "schema.d.ts"), astToString(await openapiTS(spec)))
+  await createClient({
+    input: spec,
+    output: { path: path.join(generated, "sdk"), importFileExtension: ".js" },
+    logs: { level: "silent" },
+  })
+  writeFileSync(
+    path.join(directory, "tsconfig.json"),
+    JSON.stringify({
+      compilerOptions: {
+        target: "es2024",
+        module: "esnext",
+        moduleResolution: "bundler",
+        lib: ["es2024", "dom", "dom.iterable"],
+        types: ["node"],
+        typeRoots: [path.join(root, "node_modules", "@types")],
+        strict: true,
+        outDir: "out",
+        rootDir: ".",
+      },
+      files: ["fetch.ts", "sdk.ts"],
+    }),
+  )
+  service = await startService()
+  session = (await signUp(service.base)).session
+  handle = (await makeIdentity(service.base, session)).handle
+}, 120_000)
+afterAll(async () => {
+  await service.stop()
+  rmSync(directory, { recursive: true, force: true })
+})
+
+describe("a generated client", () => {
+  it("of each generator compiles under --strict", { timeout: 120_000 }, async () => {
+    const { stdout } = await run(process.execPath, [tsc, "-p", directory]).catch((error: { stdout: string }) => error)
+    expect(stdout).toBe("")
+  })
+
+  it.each(["fetch", "sdk"])("%s walks", { timeout: 60_000 }, async (program) => {
+    const compiled = path.join(directory, "out", `${program}.js`)
+    const { stdout } = await run(process.execPath, [compiled, service.base, session, handle])
+    expect(stdout).toBe("walked\n")
+  })
+})

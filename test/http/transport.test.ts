@@ -1,0 +1,284 @@
+import { connect } from "node:net"
+import { brotliDecompressSync, gunzipSync } from "node:zlib"
+import { request as httpRequest } from "node:http"
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { call, makeIdentity, signUp } from "../harness/Client.ts"
+import { startService, type TestService } from "../harness/Service.ts"
+
+let service: TestService
+let session: string
+let handle: string
+beforeAll(async () => {
+  service = await startService()
+  session = (await signUp(service.base)).session
+  handle = (await makeIdentity(service.base, session)).handle
+})
+afterAll(() => service.stop())
+
+interface Raw {
+  readonly status: number
+  readonly headers: Record<string, string | ReadonlyArray<string> | undefined>
+  readonly body: Buffer
+}
+
+/** Without what `fetch` does by itself: it unpacks, and refuses some methods. */
+const raw = (method: string, path: string, headers: Record<string, string> = {}, body?: string) =>
+  new Promise<Raw>((resolve, reject) => {
+    const outgoing = httpRequest(`${service.base}${path}`, { method, headers, path }, (incoming) => {
+      const chunks: Array<Buffer> = []
+      incoming.on("data", (chunk: Buffer) => chunks.push(chunk))
+      incoming.on("end", () =>
+        resolve({ status: incoming.statusCode ?? 0, headers: incoming.headers, body: Buffer.concat(chunks) }),
+      )
+    })
+    outgoing.on("error", reject)
+    outgoing.end(body)
+  })
+
+const bearer = () => ({ authorization: `Bearer ${session}` })
+const codeOf = ({ body }: Raw) => JSON.parse(body.toString()).code
+
+describe("a path", () => {
+  it("with a long parameter is the endpoint's", async () => {
+    const address = `${"a".repeat(60)}@${"b".repeat(60)}.${"c".repeat(50)}.example.org`
+    const path = `/api/identities/${handle}/allowed-recipients`
+    const added = await call(service.base, "POST", path, { token: session, body: { address } })
+    expect(added.status).toBe(201)
+    const one = `${path}/${encodeURIComponent(address)}`
+    expect(added.headers.get("location")).toBe(one)
+    expect((await call(service.base, "DELETE", one, { token: session })).status).toBe(204)
+  })
+
+  it.each([
+    ["over-long", `/api/identities/${"a".repeat(3001)}`],
+    ["with a trailing slash", "/api/identities/"],
+    ["with an empty segment", "/api//identities"],
+    ["malformed", "/api/identities/%zz"],
+    ["malformed UTF-8", "/api/identities/%ff%fe"],
+  ])("%s is a 404 problem", async (_, path) => {
+    const answer = await raw("GET", path, bearer())
+    expect([answer.status, answer.headers["content-type"]]).toEqual([404, "application/problem+json"])
+    expect(codeOf(answer)).toBe("not_found")
+    expect(answer.headers["request-id"]).toMatch(/^req_/)
+  })
+})
+
+describe("a method", () => {
+  it.each(["/api/healthz", "/api/openapi.json", "/api/docs", "/", "/terms", "/problems/not_found"])(
+    "HEAD of %s is GET without a body",
+    async (path) => {
+      const [head, get] = [await raw("HEAD", path), await raw("GET", path)]
+      expect([head.status, head.body.length]).toEqual([get.status, 0])
+      expect(head.headers["content-type"]).toBe(get.headers["content-type"])
+    },
+  )
+
+  it("HEAD of what takes a credential is GET without a body, and a stream ends", async () => {
+    for (const path of [
+      "/api/auth/whoami",
+      "/api/identities",
+      `/api/identities/${handle}/card`,
+      "/api/events/stream",
+    ]) {
+      const head = await raw("HEAD", path, bearer())
+      expect([head.status, head.body.length], path).toEqual([200, 0])
+    }
+    expect((await raw("HEAD", "/api/nothing")).status).toBe(404)
+    expect((await raw("HEAD", "/api/mcp")).status).toBe(405)
+  })
+
+  it.each([
+    ["/api/keys", "GET, HEAD, POST, OPTIONS"],
+    ["/api/mcp", "POST, OPTIONS"],
+    ["/auth/device", "GET, HEAD, POST, OPTIONS"],
+    ["/api/docs", "GET, HEAD, OPTIONS"],
+  ])("OPTIONS of %s names the others", async (path, allow) => {
+    const answer = await raw("OPTIONS", path)
+    expect([answer.status, answer.headers["allow"], answer.body.length]).toEqual([204, allow, 0])
+    const wrong = await raw("PROPFIND", path)
+    expect([wrong.status, wrong.headers["allow"]]).toEqual([405, allow])
+  })
+
+  it("OPTIONS of a path that does not exist is a 404, and the card answers a preflight", async () => {
+    expect((await raw("OPTIONS", "/api/nothing")).status).toBe(404)
+    const preflight = await raw("OPTIONS", `/@${handle}/agent-card.json`, {
+      origin: "https://agents.example",
+      "access-control-request-method": "GET",
+      "access-control-request-headers": "a2a-version",
+    })
+    expect(preflight.status).toBe(204)
+    expect(preflight.headers).toMatchObject({
+      "access-control-allow-origin": "*",
+      "access-control-allow-methods": "GET, HEAD",
+      "access-control-allow-headers": "*",
+    })
+  })
+})
+
+describe("compression", () => {
+  it("is what the client accepts, of what is worth it", async () => {
+    const plain = await raw("GET", "/api/openapi.json")
+    const br = await raw("GET", "/api/openapi.json", { "accept-encoding": "gzip, br" })
+    const gzip = await raw("GET", "/api/openapi.json", { "accept-encoding": "gzip;q=0.5, br;q=0" })
+    expect([plain, br, gzip].map(({ headers }) => headers["content-encoding"])).toEqual([undefined, "br", "gzip"])
+    expect(brotliDecompressSync(br.body).equals(plain.body)).toBe(true)
+    expect(gunzipSync(gzip.body).equals(plain.body)).toBe(true)
+    expect(br.body.length).toBeLessThan(plain.body.length / 8)
+    for (const { headers } of [plain, br, gzip]) expect(headers["vary"]).toContain("accept-encoding")
+    const small = await raw("GET", "/api/auth/registration", { "accept-encoding": "gzip" })
+    expect(small.headers["content-encoding"]).toBeUndefined()
+    const head = await raw("HEAD", "/api/openapi.json", { "accept-encoding": "gzip" })
+    expect([head.status, head.body.length]).toEqual([200, 0])
+    const known = await raw("GET", "/api/openapi.json", {
+      "accept-encoding": "gzip",
+      "if-none-match": String(br.headers["etag"]),
+    })
+    expect([known.status, known.body.length]).toEqual([304, 0])
+  })
+
+  it("never touches what carries a secret or someone's mail", async () => {
+    const value = "s".repeat(4000)
+    await call(service.base, "PUT", "/api/vault/secrets/long", { token: session, body: { value } })
+    const paths = ["/api/vault/secrets/long/value", `/api/identities/${handle}/identity-key`, "/api/events"]
+    for (const path of paths) {
+      const answer = await raw("GET", path, { ...bearer(), "accept-encoding": "gzip, br" })
+      expect([answer.status, answer.headers["content-encoding"]], path).toEqual([200, undefined])
+    }
+    const tool = JSON.stringify({
+      jsonrpc: "2.0",
+      id: 1,
+      method: "tools/call",
+      params: { name: "svc_vault_get", arguments: { name: "long" } },
+    })
+    const json = { ...bearer(), "content-type": "application/json", "accept-encoding": "gzip" }
+    const called = await raw("POST", "/api/mcp", json, tool)
+    expect([called.headers["content-encoding"], called.body.toString()]).toEqual([
+      undefined,
+      expect.stringContaining(value),
+    ])
+    const listed = await raw("POST", "/api/mcp", json, JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/list" }))
+    expect(listed.headers["content-encoding"]).toBe("gzip")
+  })
+})
+
+describe("a request's body", () => {
+  it("that is compressed is refused, and says how to send it", async () => {
+    const answer = await raw(
+      "POST",
+      "/api/keys",
+      { ...bearer(), "content-type": "application/json", "content-encoding": "gzip" },
+      "\u001f\u008b",
+    )
+    expect([answer.status, codeOf(answer), answer.headers["accept-encoding"]]).toEqual([
+      415,
+      "unsupported_media_type",
+      "identity",
+    ])
+  })
+
+  it("that is too large is refused before it is sent", async () => {
+    const socket = connect(service.httpPort, "127.0.0.1")
+    const received: Array<string> = []
+    socket.on("data", (chunk: Buffer) => received.push(chunk.toString()))
+    socket.write(
+      `POST /api/keys HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${session}\r\nContent-Type: application/json\r\n` +
+        `Content-Length: 2000000\r\nExpect: 100-continue\r\n\r\n`,
+    )
+    await new Promise((resolve) => socket.once("close", resolve))
+    expect(received.join("")).toMatch(/^HTTP\/1\.1 413 /)
+    expect(received.join("")).toContain('"payload_too_large"')
+  })
+
+  it("is asked for where it is wanted", async () => {
+    const socket = connect(service.httpPort, "127.0.0.1")
+    const first = new Promise<string>((resolve) => socket.once("data", (chunk: Buffer) => resolve(chunk.toString())))
+    socket.write(
+      `POST /api/keys HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${session}\r\nContent-Type: application/json\r\n` +
+        `Content-Length: 12\r\nExpect: 100-continue\r\n\r\n`,
+    )
+    expect(await first).toMatch(/^HTTP\/1\.1 100 /)
+    socket.destroy()
+  })
+})
+
+describe("an answer", () => {
+  it("with a secret is kept by nobody", async () => {
+    const link = await call(service.base, "POST", "/api/auth/magic-link", {
+      body: { email: "no-store@example.org", tos_accepted: true },
+    })
+    const token = new URL(link.body.dev_magic_link).searchParams.get("token")
+    const consumed = await call(service.base, "POST", "/api/auth/magic-link/consume", { body: { token } })
+    const device = await call(service.base, "POST", "/api/auth/device", { body: { name: "laptop" } })
+    const code = device.body.user_code
+    await call(service.base, "POST", `/api/auth/device/${code}/approve`, { token: session })
+    const polled = await call(service.base, "POST", "/api/auth/device/token", {
+      body: { device_code: device.body.device_code },
+    })
+    expect(polled.status).toBe(200)
+    for (const { headers } of [link, consumed, device, polled]) expect(headers.get("cache-control")).toBe("no-store")
+  })
+
+  it("201 and 202 says where to look on", async () => {
+    const at = `/api/identities/${handle}`
+    const post = (path: string, body: unknown = undefined) => call(service.base, "POST", path, { token: session, body })
+    const device = await post("/api/auth/device", { name: "laptop" })
+    expect(device.headers.get("location")).toBe(`/api/auth/device/${device.body.user_code}`)
+    const made = await post("/api/identities", { handle: `${handle}more` })
+    expect([made.status, made.headers.get("location")]).toEqual([202, `/api/identities/${handle}more`])
+    const retried = await post(`${at}/retry`)
+    expect([retried.status, retried.headers.get("location")]).toEqual([202, at])
+    const exported = await post("/api/exports")
+    expect(exported.headers.get("location")).toBe(`/api/exports/${exported.body.id}`)
+    const hook = await post(`${at}/webhooks`, { url: "http://127.0.0.1:9/", event_types: ["*"] })
+    const tested = await post(`${at}/webhooks/${hook.body.id}/test`)
+    expect([tested.status, tested.headers.get("location")]).toEqual([202, `${at}/webhooks/${hook.body.id}/deliveries`])
+    const secret = await call(service.base, "PUT", "/api/vault/secrets/loc", { token: session, body: { value: "v" } })
+    expect([secret.status, secret.headers.get("location")]).toEqual([201, "/api/vault/secrets/loc/value"])
+    const link = await post("/api/auth/magic-link", { email: "location@example.org", tos_accepted: true })
+    expect([link.status, link.headers.get("location")]).toEqual([202, "/api/auth/session"])
+  })
+
+  it("given again says so", async () => {
+    const again = () =>
+      call(service.base, "POST", `/api/identities/${handle}/retry`, {
+        token: session,
+        headers: { "idempotency-key": "again" },
+      })
+    const [first, second] = [await again(), await again()]
+    expect([first, second].map(({ headers }) => headers.get("idempotent-replayed"))).toEqual([null, "true"])
+  })
+
+  it("to a wrong body speaks the reader's language", async () => {
+    const wrong = async (body: unknown) =>
+      (await call(service.base, "POST", "/api/keys", { token: session, body })).body.errors
+    expect(await wrong({ name: "a", colour: "red" })).toEqual([{ path: "/colour", message: "unknown member" }])
+    expect(await wrong({})).toEqual([{ path: "/name", message: "missing" }])
+    expect((await wrong({ name: 7 }))[0].message).toBe("expected text")
+    expect((await wrong({ name: "" }))[0].message).toBe("expected at least 1 character")
+  })
+})
+
+describe("DELETE with If-Match", () => {
+  const remove = (path: string, tag: string) =>
+    call(service.base, "DELETE", path, { token: session, headers: { "if-match": tag } })
+
+  it("of what has changed meanwhile is a 412, of the version it names a deletion", async () => {
+    const hook = await call(service.base, "POST", `/api/identities/${handle}/webhooks`, {
+      token: session,
+      body: { url: "http://127.0.0.1:9/", event_types: ["*"] },
+    })
+    await call(service.base, "PUT", "/api/vault/secrets/match", { token: session, body: { value: "v" } })
+    await call(service.base, "PUT", `/api/identities/${handle}/ai-disclosure`, { token: session, body: { text: "t" } })
+    const key = await call(service.base, "POST", "/api/keys", { token: session, body: { name: "match" } })
+    for (const [path, read] of [
+      [`/api/identities/${handle}/webhooks/${hook.body.id}`],
+      ["/api/vault/secrets/match", "/api/vault/secrets/match/value"],
+      [`/api/identities/${handle}/ai-disclosure`],
+      [`/api/keys/${key.body.api_key.id}`],
+    ] as const) {
+      const { headers } = await call(service.base, "GET", read ?? path, { token: session })
+      expect((await remove(path, '"v999"')).body.code, path).toBe("precondition_failed")
+      expect((await remove(path, headers.get("etag")!)).status, path).toBe(204)
+    }
+  })
+})
