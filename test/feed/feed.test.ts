@@ -4,7 +4,7 @@ import { ChangeFeed } from "@svc/cluster/feed/ChangeFeed"
 import * as Stores from "@svc/cluster/store/Database"
 import { makeUuidV7 } from "@svc/domain/Ids"
 import { Context, Effect, Fiber, Layer } from "effect"
-import { stores } from "../harness/Database.ts"
+import { databaseLayer } from "../harness/Database.ts"
 import { insertEvent, makeOrg } from "../harness/Events.ts"
 
 /** A process of its own, as far as the feed goes, once it listens. */
@@ -27,7 +27,7 @@ const isQuiet = Effect.fnUntraced(function* (changes: { readonly await: Effect.E
   return quiet
 })
 
-layer(stores, { excludeTestServices: true, timeout: "60 seconds" })("the feed", (it) => {
+layer(databaseLayer, { excludeTestServices: true, timeout: "60 seconds" })("the feed", (it) => {
   it.effect("brings a word to whoever waits for its key, in the same process and in another", () =>
     Effect.gen(function* () {
       const [here, there] = [yield* process, yield* process]
