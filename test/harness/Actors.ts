@@ -83,8 +83,8 @@ export const actors = (settings: ActorSettings = {}) => {
  * Looks at the store until it shows what is to come, and answers what it showed and how many milliseconds of the test's
  * time went by. That time goes on with each look, by `step`: who sleeps is woken, whenever it lay down.
  */
-export const passing = <A>(
-  look: Effect.Effect<A, unknown, Reads>,
+export const passing = <A, R>(
+  look: Effect.Effect<A, unknown, R>,
   holds: (value: A) => boolean,
   step: Duration.Input = "100 millis",
 ) =>
@@ -115,5 +115,8 @@ export const makeIdentity = Effect.fnUntraced(function* (org_id: string, handle:
   const identity_id = yield* makeUuidV7
   yield* ask(actor.Create({ org_id, identity_id, handle }))
   yield* passing(identityOf(handle), (row) => row?.status === "ready", 0)
+  // The store knows it a moment before the actor does, which then finds nobody to take off its list.
+  const nobody = ask(actor.DisallowRecipient({ org_id, address: "nobody@example.org" }))
+  yield* passing(Effect.flip(nobody), ({ code }) => code === "not_found", 0)
   return { id: identity_id, actor }
 })
