@@ -149,6 +149,7 @@ layer(storesLayer)("sign-up", (it) => {
     Effect.gen(function* () {
       const codes = new Set(["early", "bird"])
       const invite = yield* deployment({ registration: "invite", inviteCodes: codes })
+      expect(invite.registration).toBe("invite")
       const email = newEmail()
       const ask = { email, tos_accepted: true }
       for (const invite_code of [undefined, "wrong"]) {

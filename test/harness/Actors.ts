@@ -81,7 +81,8 @@ export const actors = (settings: ActorSettings = {}) => {
 
 /**
  * Looks at the store until it shows what is to come, and answers what it showed and how many milliseconds of the test's
- * time went by. That time goes on with each look, by `step`: who sleeps is woken, whenever it lay down.
+ * time went by. That time goes on with each look, by `step`: who sleeps is woken, whenever it lay down. A look that asks
+ * the store keeps it from running ahead of what is under way; where a deadline must not pass, `step` is 0.
  */
 export const passing = <A, R>(
   look: Effect.Effect<A, unknown, R>,

@@ -70,7 +70,8 @@ layer(withOverdue)("a delivery that fails", (it) => {
       const receiver = yield* receiverOf((response) => response.writeHead(500).end())
       const watcher = yield* receiverOf()
       const { webhook_id, signing_secret, register, test } = yield* makeWebhook("ada", receiver.url)
-      yield* register(yield* makeUuidV7, watcher.url, ["webhook.failed"])
+      const watching = yield* makeUuidV7
+      yield* register(watching, watcher.url, ["webhook.failed"])
       const delivery_id = yield* test
       let due = yield* Clock.currentTimeMillis
       const waits = [30 * second, 5 * minute, 30 * minute, 2 * hour, 6 * hour, 24 * hour, undefined]
@@ -89,10 +90,7 @@ layer(withOverdue)("a delivery that fails", (it) => {
           due = started + wait
         }
       }
-      yield* passing(
-        Effect.sync(() => watcher.got.length),
-        (count) => count > 0,
-      )
+      yield* attempted(watching, 1, yield* Clock.currentTimeMillis)
       expect(watcher.isSignedWith(signing_secret, watcher.got[0]!)).toBe(true)
       expect(watcher.got[0]!.body).toMatchObject({
         type: "webhook.failed",
@@ -127,6 +125,50 @@ layer(withOverdue)("a delivery that fails", (it) => {
 })
 
 layer(actors())("a delivery", (it) => {
+  it.effect("has failed by any answer but a success, and by none", () =>
+    Effect.gen(function* () {
+      const redirect = { location: "http://127.0.0.1:1/" }
+      const away = yield* receiverOf((response) => response.writeHead(302, redirect).end())
+      const gone = yield* receiverOf((response) => response.writeHead(410).end())
+      const targets = [
+        [away.url, { status_code: 302, error: null }],
+        [gone.url, { status_code: 410, error: null }],
+        ["http://127.0.0.1:9/", { status_code: null, error: "connection" }],
+      ] as const
+      for (const [index, [url, attempt]] of targets.entries()) {
+        const { webhook_id, test } = yield* makeWebhook(`anita${index}`, url)
+        yield* test
+        const delivery = yield* attempted(webhook_id, 1, yield* Clock.currentTimeMillis)
+        expect(delivery).toMatchObject({ status: "retrying", attempts: [attempt] })
+      }
+    }),
+  )
+
+  it.effect("to a target that hangs holds the four places of its own Webhook, and no other's", () =>
+    Effect.gen(function* () {
+      const hanging = yield* receiverOf(() => {})
+      const good = yield* receiverOf()
+      const { org_id, actor, webhook_id, register } = yield* makeWebhook("barbara", hanging.url, ["*"])
+      const other = yield* makeUuidV7
+      yield* register(other, good.url, ["*"])
+      for (let n = 0; n < 4; n++) {
+        for (const outgoing of ["stopped", "active"] as const) {
+          yield* ask(actor.SwitchMail({ org_id, patch: { outgoing }, if_version: null }))
+        }
+      }
+      const delivered = (all: ReadonlyArray<Delivery>) => all.filter(({ status }) => status === "delivered").length
+      yield* passing(deliveries(other), (all) => delivered(all) === 8, 0)
+      expect(good.got).toHaveLength(8)
+      const leased = (yield* deliveries(webhook_id)).filter((one) => one.attempt_started_at !== null)
+      expect(leased).toHaveLength(4)
+      yield* passing(
+        Effect.sync(() => hanging.got.length),
+        (count) => count === 4,
+        0,
+      )
+    }),
+  )
+
   it.effect("whose attempt was cut short by a crash counts it when its lease has run out, and is tried again", () =>
     Effect.gen(function* () {
       const receiver = yield* receiverOf()
