@@ -5,7 +5,7 @@ import { Devices } from "@svc/cluster/account/Devices"
 import { ChangeFeed } from "@svc/cluster/feed/ChangeFeed"
 import * as Subscribers from "@svc/cluster/feed/Subscribers"
 import { IdempotencyRecords } from "@svc/cluster/idempotency/IdempotencyRecords"
-import { Sealing } from "@svc/cluster/sealing/Sealing"
+import { parseMasterKeys, Sealing } from "@svc/cluster/sealing/Sealing"
 import { Reads, Writes } from "@svc/cluster/store/Database"
 import * as Shared from "@svc/cli/serve/roles/Stores"
 import type { By } from "@svc/domain/account/By"
@@ -15,9 +15,10 @@ import { Effect, Layer } from "effect"
 import type { Statement } from "effect/sql"
 import { TestClock } from "effect/testing"
 import { databaseLayer } from "./Database.ts"
-import { MasterKeysForTests } from "./MasterKeys.ts"
 
-export const sealingLayer = Layer.unwrap(Effect.map(Effect.promise(MasterKeysForTests), Sealing.layer))
+const masterKey = Buffer.alloc(32, 7).toString("base64")
+
+export const sealingLayer = Layer.unwrap(Effect.map(Effect.orDie(parseMasterKeys(masterKey)), Sealing.layer))
 
 /** Sets the test's clock to the database's, which judges some ages by its own; a test layer begins there. */
 export const present = Effect.suspend(() => TestClock.setTime(Date.now()))

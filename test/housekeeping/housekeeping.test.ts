@@ -7,7 +7,10 @@ import { TestClock } from "effect/testing"
 import { actors, makeIdentity, makeOrg, passing } from "../harness/Actors.ts"
 import { rows } from "../harness/Stores.ts"
 
-/** Rows by table: `old` goes, `young` stays. Ages are from now, in what PostgreSQL reads as an interval. */
+/**
+ * Rows by table: `old` goes, `young` stays. Ages are from now, in what PostgreSQL reads as an interval; those in days leave
+ * room for a midnight.
+ */
 const seed = Effect.fnUntraced(function* (org: string, identity: string) {
   const sql = yield* Writes
   const ago = (age: string) => sql`now() - ${age}::interval`
@@ -74,12 +77,12 @@ const seed = Effect.fnUntraced(function* (org: string, identity: string) {
   }
   for (const [name, days] of [
     ["old", 401],
-    ["young", 400],
+    ["young", 399],
   ] as const) {
     yield* sql`
       insert into page_view (day, host, path, language, views) values (current_date - ${days}::int, '', ${name}, '', 1)`
   }
-  for (const days of [41, 40]) {
+  for (const days of [41, 39]) {
     yield* sql`insert into tunnel_transfer (org_id, day, bytes) values (${org}, current_date - ${days}::int, 1)`
   }
 })
@@ -120,7 +123,7 @@ const young = {
   system_mail: ["young"],
   public_limit: ["young"],
   page_view: ["young"],
-  tunnel_transfer: ["40 days"],
+  tunnel_transfer: ["39 days"],
 }
 
 layer(actors())("housekeeping", (it) => {
