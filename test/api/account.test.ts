@@ -1,3 +1,4 @@
+import { unzipSync } from "fflate"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
 import { eventually, startService, type TestService } from "../harness/Service.ts"
@@ -8,45 +9,21 @@ beforeAll(async () => {
 })
 afterAll(() => service.stop())
 
-const link = (body: unknown, base = service.base) => call(base, "POST", "/api/auth/magic-link", { body })
+const link = (body: unknown) => call(service.base, "POST", "/api/auth/magic-link", { body })
 const tokenOf = (answer: { body: any }) => new URL(answer.body.dev_magic_link).searchParams.get("token")
 const consume = (token: unknown) => call(service.base, "POST", "/api/auth/magic-link/consume", { body: { token } })
 
 describe("sign-up and sign-in", () => {
-  it("needs the Terms on first contact and never again", async () => {
-    const email = "terms@example.org"
-    const refused = await link({ email })
-    expect([refused.status, refused.body.code]).toEqual([422, "tos_not_accepted"])
-    expect((await link({ email, tos_accepted: true })).status).toBe(202)
-    const again = await link({ email: "Terms@Example.org" })
-    expect(again.status).toBe(202)
-    expect(Object.keys(again.body).sort()).toEqual(["dev_magic_link", "expires_at", "status"])
-  })
-
-  it("consumes a link once, even when two try at once", async () => {
-    const token = tokenOf(await link({ email: "once@example.org", tos_accepted: true, language: "de" }))
-    const answers = await Promise.all(Array.from({ length: 10 }, () => consume(token)))
-    expect(answers.map(({ status }) => status).sort()).toEqual([200, ...Array(9).fill(400)])
-    expect(answers.find(({ status }) => status === 400)?.body.code).toBe("magic_link_invalid")
-    const { body } = answers.find(({ status }) => status === 200)!
+  it("answers with a session once, and then refuses the link", async () => {
+    const asked = await link({ email: "Once@example.org", tos_accepted: true, language: "de" })
+    expect([asked.status, Object.keys(asked.body).sort()]).toEqual([202, ["dev_magic_link", "expires_at", "status"]])
+    const { status, body } = await consume(tokenOf(asked))
+    expect(status).toBe(200)
     expect(body.session_token).toMatch(/^svc_sess_[0-9A-Za-z]{49}$/)
     expect(body.org).toMatchObject({ email: "once@example.org", language: "de" })
     expect(body.org.email_verified_at).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/)
-  })
-
-  it("makes one Org of ten first contacts at once", async () => {
-    await Promise.all(Array.from({ length: 5 }, () => link({ email: "race@example.org", tos_accepted: true })))
-    const orgs = await service.query<{ n: number }>(
-      (sql) => sql`select count(*)::int as n from org where email = 'race@example.org'`,
-    )
-    expect(orgs).toEqual([{ n: 1 }])
-  })
-
-  it("refuses a sixth link for an address within 15 minutes", async () => {
-    for (let i = 0; i < 5; i++)
-      expect((await link({ email: "often@example.org", tos_accepted: true })).status).toBe(202)
-    const sixth = await link({ email: "often@example.org" })
-    expect([sixth.status, sixth.body.code, sixth.headers.get("retry-after")]).toEqual([429, "rate_limited", "900"])
+    const again = await consume(tokenOf(asked))
+    expect([again.status, again.body.code]).toEqual([400, "magic_link_invalid"])
   })
 
   it("takes the language of the browser where none is named", async () => {
@@ -55,28 +32,6 @@ describe("sign-up and sign-in", () => {
       headers: { "accept-language": "pt, fr-CH;q=0.9, en;q=0.8" },
     })
     expect((await consume(tokenOf(answer))).body.org.language).toBe("fr")
-  })
-
-  it("lets in only the invited, or nobody", async () => {
-    const invite = await startService({ env: { SVC_SIGNUP: "invite", SVC_INVITE_CODES: "early,bird" } })
-    try {
-      expect((await call(invite.base, "GET", "/api/auth/registration")).body).toEqual({ state: "invite" })
-      const without = await link({ email: "a@example.org", tos_accepted: true, invite_code: "wrong" }, invite.base)
-      expect([without.status, without.body.code]).toEqual([403, "invite_required"])
-      expect(
-        (await link({ email: "a@example.org", tos_accepted: true, invite_code: "bird" }, invite.base)).status,
-      ).toBe(202)
-      expect((await link({ email: "a@example.org" }, invite.base)).status).toBe(202)
-    } finally {
-      await invite.stop()
-    }
-    const closed = await startService({ env: { SVC_SIGNUP: "closed", SVC_INVITE_CODES: "early" } })
-    try {
-      const answer = await link({ email: "a@example.org", tos_accepted: true, invite_code: "early" }, closed.base)
-      expect([answer.status, answer.body.code]).toEqual([403, "invite_required"])
-    } finally {
-      await closed.stop()
-    }
   })
 
   it("opens its link's page without consuming it, and signs in on the click", async () => {
@@ -202,5 +157,90 @@ describe("API keys", () => {
     expect(
       (await call(service.base, "GET", `/api/keys/${(await caller(key)).key_id}`, { token: foreign.session })).status,
     ).toBe(404)
+  })
+})
+
+describe("device login", () => {
+  it("goes from start over approval to a key that works", async () => {
+    const { session } = await signUp(service.base)
+    const { body: started } = await call(service.base, "POST", "/api/auth/device", {
+      body: { name: "laptop", client: "svc 0.1" },
+    })
+    expect(started).toMatchObject({ interval_seconds: 5, verification_uri: `${service.base}/auth/device` })
+    expect(started.user_code).toMatch(/^[BCDFGHJKLMNPQRSTVWXZ]{4}-[BCDFGHJKLMNPQRSTVWXZ]{4}$/)
+    expect(started.verification_uri_complete).toContain(started.user_code)
+    const poll = () =>
+      call(service.base, "POST", "/api/auth/device/token", { body: { device_code: started.device_code } })
+    const at = (method: string, path: string) =>
+      call(service.base, method, `/api/auth/device/${path}`, { token: session })
+    expect(await poll()).toMatchObject({ status: 400, body: { code: "authorization_pending" } })
+    const lower = started.user_code.toLowerCase().replace("-", "")
+    const view = await at("GET", lower)
+    expect(view.body).toMatchObject({ user_code: started.user_code, name: "laptop", status: "pending" })
+    expect((await at("POST", `${lower}/approve`)).status).toBe(204)
+    expect((await at("POST", `${lower}/deny`)).status).toBe(409)
+    const { status, body } = await poll()
+    expect(status).toBe(200)
+    expect(body).toMatchObject({ api_key: { name: "laptop", scope: "org" } })
+    const who = await call(service.base, "GET", "/api/auth/whoami", { token: body.key })
+    expect(who.body.caller).toMatchObject({ kind: "admin_key", key_name: "laptop" })
+    expect([(await at("GET", "BBBB-BBBB")).status, (await at("GET", "%00")).status]).toEqual([404, 400])
+  })
+})
+
+describe("an export", () => {
+  const archive = async (path: string, token: string) => {
+    const response = await fetch(`${service.base}${path}`, { headers: { authorization: `Bearer ${token}` } })
+    expect(response.headers.get("content-type")).toBe("application/zip")
+    return Object.keys(unzipSync(new Uint8Array(await response.arrayBuffer())))
+  }
+  it("is a zip, with the Vault's values for a session only, and of its own Identity for an Identity Key", async () => {
+    const { session } = await signUp(service.base)
+    const [ada, bob] = [await makeIdentity(service.base, session), await makeIdentity(service.base, session)]
+    const key = ada.secrets.identity_key
+    const run = async (token: string) => {
+      const asked = await call(service.base, "POST", "/api/exports", { token })
+      expect(asked.status).toBe(202)
+      const at = `/api/exports/${asked.body.id}`
+      return eventually(
+        () => call(service.base, "GET", at, { token }),
+        ({ body: { status } }) => status === "ready",
+      )
+    }
+    const { body: whole } = await run(session)
+    expect(whole).toMatchObject({ identity: null, download_url: `/api/exports/${whole.id}/archive` })
+    expect(await archive(whole.download_url, session)).toContain("vault_values.jsonl")
+    const admin = await call(service.base, "POST", "/api/keys", { token: session, body: { name: "k" } })
+    expect(await archive(whole.download_url, admin.body.key)).not.toContain("vault_values.jsonl")
+    const { body: own } = await run(key)
+    expect(own.identity).toBe(ada.handle)
+    expect(await archive(own.download_url, key)).toContain(`${ada.handle}.mbox`)
+    expect((await call(service.base, "GET", whole.download_url, { token: key })).status).toBe(404)
+    const foreign = { token: key, body: { identity: bob.handle } }
+    expect((await call(service.base, "POST", "/api/exports", foreign)).body.code).toBe("foreign_identity")
+  })
+})
+
+describe("deleting an account", () => {
+  it("needs the account holder and its address, and refuses every credential at once", async () => {
+    const owner = await signUp(service.base)
+    const ada = await makeIdentity(service.base, owner.session)
+    const admin = (await call(service.base, "POST", "/api/keys", { token: owner.session, body: { name: "k" } })).body
+      .key
+    const remove = (token: string, body?: object) =>
+      call(service.base, "POST", "/api/account/deletion", { token, ...(body === undefined ? {} : { body }) })
+    expect((await remove(owner.session)).body.code).toBe("confirmation_mismatch")
+    expect((await remove(owner.session, { confirm: "someone@example.org" })).body.code).toBe("confirmation_mismatch")
+    expect((await remove(admin, { confirm: owner.email })).body.code).toBe("session_required")
+    const accepted = await remove(owner.session, { confirm: owner.email.toUpperCase() })
+    expect(accepted.status).toBe(202)
+    expect(accepted.body).toMatchObject({ status: "deleting", identities: 1 })
+    for (const token of [owner.session, admin, ada.secrets.identity_key]) {
+      expect((await call(service.base, "GET", "/api/auth/whoami", { token })).status).toBe(401)
+    }
+    await eventually(
+      async () => (await link({ email: owner.email, tos_accepted: true })).body,
+      ({ dev_magic_link }) => dev_magic_link !== null,
+    )
   })
 })

@@ -125,22 +125,6 @@ describe("an Identity", () => {
     const left = await service.query((sql) => sql`select 1 from event where identity_id = ${identity.id}`)
     expect(left).toEqual([])
   })
-
-  it("counts against the Org's quota for ever", async () => {
-    const small = await startService({ env: { SVC_IDENTITY_QUOTA: "1" } })
-    try {
-      const { session } = await signUp(small.base)
-      const { handle } = await makeIdentity(small.base, session)
-      await call(small.base, "DELETE", `/api/identities/${handle}`, { token: session })
-      const name = newHandle()
-      const second = await call(small.base, "POST", "/api/identities", { token: session, body: { handle: name } })
-      expect([second.status, second.body.code]).toEqual([429, "identity_quota_exhausted"])
-      // What was refused holds no name.
-      expect((await call(small.base, "GET", `/api/handles/${name}`, { token: session })).body.available).toBe(true)
-    } finally {
-      await small.stop()
-    }
-  })
 })
 
 describe("the handle check", () => {

@@ -36,6 +36,22 @@ describe("a sealed value", () => {
     )
   })
 
+  it("is bound to each part of its place: with any one of them another it does not open", async () => {
+    const sealing = await sealingOf(keyText())
+    const { dataKey } = await Effect.runPromise(sealing.makeDataKey("org"))
+    const opensElsewhere = (at: Place, elsewhere: Place) =>
+      opens(
+        Effect.flatMap(sealing.seal(dataKey, at, new Uint8Array(8)), (sealed) =>
+          sealing.open(dataKey, elsewhere, sealed),
+        ),
+      )
+    const at: Place = { table: "table", column: "column", row: "row", org: "org" }
+    expect(opensElsewhere(at, { ...at })).toBe(true)
+    for (const part of Object.keys(at)) expect(opensElsewhere(at, { ...at, [part]: "another" }), part).toBe(false)
+    // Nor does a part run over into the next one.
+    expect(opensElsewhere({ ...at, column: "a", row: "bc" }, { ...at, column: "ab", row: "c" })).toBe(false)
+  })
+
   it("is never twice the same", async () => {
     const sealing = await sealingOf(keyText())
     const { dataKey } = await Effect.runPromise(sealing.makeDataKey("org"))

@@ -4,10 +4,10 @@ import { StandingCredentials } from "@svc/cluster/account/StandingCredentials"
 import * as Stores from "@svc/cluster/store/Database"
 import { makeUuidV7 } from "@svc/domain/Ids"
 import { Effect, Exit, Fiber, Layer, Scope } from "effect"
-import { stores } from "../harness/Database.ts"
+import { databaseLayer } from "../harness/Database.ts"
 import { makeOrg } from "../harness/Events.ts"
 
-const services = StandingCredentials.layer.pipe(Layer.provideMerge(stores))
+const services = StandingCredentials.layer.pipe(Layer.provideMerge(databaseLayer))
 
 const makeKey = Effect.fnUntraced(function* (org: string) {
   const sql = yield* Stores.Writes

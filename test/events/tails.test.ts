@@ -3,20 +3,12 @@ import { expect, layer } from "@effect/vitest"
 import { EventQueries, type PlacedEvent } from "@svc/cluster/events/EventQueries"
 import { EventTails } from "@svc/cluster/events/EventTails"
 import { ChangeFeed } from "@svc/cluster/feed/ChangeFeed"
-import * as Subscribers from "@svc/cluster/feed/Subscribers"
-import { Sealing } from "@svc/cluster/sealing/Sealing"
 import * as Stores from "@svc/cluster/store/Database"
 import { fromPublic, makeUuidV7 } from "@svc/domain/Ids"
 import { Effect, Fiber, Latch, Layer } from "effect"
-import { stores } from "../harness/Database.ts"
+import { databaseLayer } from "../harness/Database.ts"
 import { insertEvent, makeOrg } from "../harness/Events.ts"
-import { MasterKeysForTests } from "../harness/MasterKeys.ts"
-
-/** A feed that says what the test says and finds nothing by itself. */
-const quietFeed = Layer.sync(ChangeFeed, () => {
-  const { subscribe, follow, wake } = Subscribers.make()
-  return { subscribe, follow, announce: ({ org }: { readonly org: string }) => wake(org) }
-})
+import { quietFeed, sealingLayer } from "../harness/Stores.ts"
 
 let looks = 0
 const counted = Layer.effect(
@@ -31,11 +23,10 @@ const counted = Layer.effect(
   })),
 )
 
-const sealing = Layer.unwrap(Effect.map(Effect.promise(MasterKeysForTests), Sealing.layer))
 const services = EventTails.layer.pipe(
   Layer.provideMerge(counted.pipe(Layer.provide(EventQueries.layer))),
-  Layer.provideMerge(Layer.mergeAll(quietFeed, sealing)),
-  Layer.provideMerge(stores),
+  Layer.provideMerge(Layer.mergeAll(quietFeed, sealingLayer)),
+  Layer.provideMerge(databaseLayer),
 )
 
 const ids = (found: ReadonlyArray<PlacedEvent>) => found.map(({ event }) => fromPublic("evt_", event.id))

@@ -4,20 +4,38 @@ import { ChangeFeed } from "@svc/cluster/feed/ChangeFeed"
 import * as Stores from "@svc/cluster/store/Database"
 import { makeUuidV7 } from "@svc/domain/Ids"
 import { Context, Effect, Fiber, Layer } from "effect"
-import { stores } from "../harness/Database.ts"
+import { passing } from "../harness/Actors.ts"
+import { databaseLayer } from "../harness/Database.ts"
 import { insertEvent, makeOrg } from "../harness/Events.ts"
+import { rows } from "../harness/Stores.ts"
+
+/**
+ * Waits for what the feed says next; meanwhile the time goes on that its re-checks and pauses take. A look asks the store,
+ * so that time goes no faster than the store answers.
+ */
+const next = Effect.fnUntraced(function* <A>(changes: { readonly await: Effect.Effect<A> }) {
+  const fiber = yield* Effect.forkChild(changes.await, { startImmediately: true })
+  yield* passing(
+    Effect.map(
+      rows((sql) => sql`select 1`),
+      () => fiber.pollUnsafe(),
+    ),
+    (exit) => exit !== undefined,
+  )
+  return yield* Fiber.join(fiber)
+})
 
 /** A process of its own, as far as the feed goes, once it listens. */
 const process = Effect.gen(function* () {
   const feed = Context.get(yield* Layer.build(Layer.fresh(ChangeFeed.layer)), ChangeFeed)
   // Followers are woken by the connection, subscribers of a key by the first re-check too.
-  yield* (yield* feed.follow("begin")).await
+  yield* next(yield* feed.follow("begin"))
   return feed
 })
 
 /** Everybody is woken when a process begins to watch; what comes after that is what a test is about. */
 const begun = (subscriptions: ReadonlyArray<{ readonly await: Effect.Effect<void> }>) =>
-  Effect.forEach(subscriptions, (changes) => changes.await, { discard: true })
+  Effect.forEach(subscriptions, next, { discard: true })
 
 const isQuiet = Effect.fnUntraced(function* (changes: { readonly await: Effect.Effect<void> }) {
   const fiber = yield* Effect.forkChild(changes.await, { startImmediately: true })
@@ -27,7 +45,7 @@ const isQuiet = Effect.fnUntraced(function* (changes: { readonly await: Effect.E
   return quiet
 })
 
-layer(stores, { excludeTestServices: true, timeout: "60 seconds" })("the feed", (it) => {
+layer(databaseLayer)("the feed", (it) => {
   it.effect("brings a word to whoever waits for its key, in the same process and in another", () =>
     Effect.gen(function* () {
       const [here, there] = [yield* process, yield* process]
@@ -40,9 +58,9 @@ layer(stores, { excludeTestServices: true, timeout: "60 seconds" })("the feed", 
       ] as const
       yield* begun([near, ...far])
       here.announce({ org, identity })
-      yield* near.await
-      yield* far[0].await
-      yield* far[1].await
+      yield* next(near)
+      yield* next(far[0])
+      yield* next(far[1])
       expect(yield* isQuiet(far[2])).toBe(true)
     }),
   )
@@ -55,8 +73,8 @@ layer(stores, { excludeTestServices: true, timeout: "60 seconds" })("the feed", 
       const unconcerned = yield* feed.subscribe(other)
       yield* begun([...concerned, unconcerned])
       yield* insertEvent(org, "mail.stopped", identity)
-      yield* concerned[0].await
-      yield* concerned[1].await
+      yield* next(concerned[0])
+      yield* next(concerned[1])
       expect(yield* isQuiet(unconcerned)).toBe(true)
     }),
   )
@@ -73,11 +91,11 @@ layer(stores, { excludeTestServices: true, timeout: "60 seconds" })("the feed", 
         select pg_terminate_backend(pid) from pg_stat_activity
         where datname = current_database() and state = 'idle' and query like 'LISTEN %'`
       yield* begun(subscriptions)
-      expect(yield* tunnels.await).toBe(undefined)
+      expect(yield* next(tunnels)).toBe(undefined)
       here.announce({ org })
-      yield* subscriptions[0].await
+      yield* next(subscriptions[0])
       yield* sql`select pg_notify('svc_feed', 'tunnel/ada')`
-      expect([...((yield* tunnels.await) ?? [])]).toEqual(["tunnel/ada"])
+      expect([...((yield* next(tunnels)) ?? [])]).toEqual(["tunnel/ada"])
     }),
   )
 })

@@ -1,63 +1,91 @@
 /** Actors on a runner in memory, over a real database; time is the test's (`TestClock`). */
 import { makeUuidV7 } from "@svc/domain/Ids"
+import { ask } from "@svc/cluster/actor/Ask"
+import { Exports } from "@svc/cluster/account/exports/Exports"
+import * as OrgActor from "@svc/cluster/account/OrgActor"
+import { Orgs } from "@svc/cluster/account/Orgs"
 import { Identities } from "@svc/cluster/identity/Identities"
 import * as IdentityActor from "@svc/cluster/identity/IdentityActor"
 import { ProvisioningSteps } from "@svc/cluster/identity/Provisioning"
-import { ChangeFeed } from "@svc/cluster/feed/ChangeFeed"
 import { GuardedClient } from "@svc/cluster/net/GuardedClient"
-import { Sealing } from "@svc/cluster/sealing/Sealing"
-import { type Reads, Writes } from "@svc/cluster/store/Database"
+import type { Sealing } from "@svc/cluster/sealing/Sealing"
+import { Reads, Writes } from "@svc/cluster/store/Database"
 import { Deliveries } from "@svc/cluster/webhooks/Deliveries"
 import { Clock, type Duration, Effect, Layer } from "effect"
-import { TestRunner } from "effect/cluster"
+import { MessageStorage, RunnerHealth, Runners, RunnerStorage, Sharding, ShardingConfig } from "effect/cluster"
 import { TestClock } from "effect/testing"
-import { databaseLayer } from "./Database.ts"
-import { MasterKeysForTests } from "./MasterKeys.ts"
+import { foundation, inProcess, makeOrg } from "./Stores.ts"
+
+export { makeOrg }
 
 export const tunnelPorts = { first: 20_000, last: 20_099 }
 
-export const sealingLayer = Layer.unwrap(Effect.map(Effect.promise(MasterKeysForTests), Sealing.layer))
+const portsOf = ({ first, last }: typeof tunnelPorts) =>
+  Layer.effectDiscard(
+    Effect.flatMap(
+      Writes,
+      (sql) => sql`insert into tunnel_port (port) select generate_series(${first}::int, ${last}::int)`,
+    ),
+  )
 
-const ports = Layer.effectDiscard(
-  Effect.flatMap(
-    Writes,
-    (sql) =>
-      sql`insert into tunnel_port (port) select generate_series(${tunnelPorts.first}::int, ${tunnelPorts.last}::int)`,
+const never = "10000 days"
+
+/** The only runner there is: it looks after no other, so that a day of the test's time is not a day of looking. */
+const runner = Sharding.layer.pipe(
+  Layer.provideMerge(Runners.layerNoop),
+  Layer.provideMerge(MessageStorage.layerNoop),
+  Layer.provide([RunnerStorage.layerMemory, RunnerHealth.layerNoop]),
+  Layer.provide(
+    ShardingConfig.layer({
+      shardLockExpiration: never,
+      shardLockRefreshInterval: never,
+      refreshAssignmentsInterval: never,
+      runnerHealthCheckInterval: never,
+      entityMessagePollInterval: never,
+    }),
   ),
 )
 
-/** Identity actors, their clients and what they stand on; `steps` stands in for the saga's. */
-export const identityActors = (
-  steps: Layer.Layer<ProvisioningSteps, never, Sealing> = ProvisioningSteps.layer({ tunnelPorts }),
-  limits: IdentityActor.IdentityLimits = { identityQuota: 25, mailboxBytes: 1024 * 1024 },
-) =>
-  IdentityActor.layer(limits).pipe(
-    Layer.provide(ChangeFeed.layer),
-    Layer.provideMerge(Identities.layer),
-    Layer.provide([steps, Deliveries.layer, GuardedClient.layer({ allowPrivate: true })]),
-    Layer.provideMerge(Layer.mergeAll(TestRunner.layer, ports)),
-    Layer.provideMerge(sealingLayer),
-    Layer.provideMerge(databaseLayer),
+export interface ActorSettings {
+  /** In place of the saga's. */
+  readonly steps?: Layer.Layer<ProvisioningSteps, never, Sealing>
+  readonly ports?: typeof tunnelPorts
+  readonly limits?: Partial<IdentityActor.IdentityLimits>
+  readonly quotas?: Partial<OrgActor.OrgQuotas>
+}
+
+/** Identity and Org actors, their clients, the stores beside them and what they stand on. */
+export const actors = (settings: ActorSettings = {}) => {
+  const ports = settings.ports ?? tunnelPorts
+  const limits = { identityQuota: 25, mailboxBytes: 1024 * 1024, ...settings.limits }
+  const unlimited = 1_000_000_000
+  const quotas = {
+    calls: unlimited,
+    identity_create: unlimited,
+    handle_check: unlimited,
+    tunnel_transfer: unlimited,
+    ...settings.quotas,
+  }
+  return Layer.mergeAll(IdentityActor.layer(limits), OrgActor.layer(quotas), Exports.layer).pipe(
+    Layer.provideMerge(Layer.mergeAll(Identities.layer, Orgs.layer, inProcess)),
+    Layer.provide([
+      settings.steps ?? ProvisioningSteps.layer({ tunnelPorts: ports }),
+      Deliveries.layer,
+      GuardedClient.layer({ allowPrivate: true }),
+    ]),
+    Layer.provideMerge(Layer.mergeAll(runner, portsOf(ports))),
+    Layer.provideMerge(foundation),
     Layer.orDie,
   )
-
-export const makeOrg = Effect.gen(function* () {
-  const sql = yield* Writes
-  const sealing = yield* Sealing
-  const id = yield* makeUuidV7
-  const { sealed } = yield* sealing.makeDataKey(id)
-  yield* sql`
-    insert into org (id, email, language, tos_version, tos_accepted_at, data_key, created_at)
-    values (${id}, ${`${id}@example.org`}, 'en', '1', now(), ${sealed}, now())`
-  return id
-})
+}
 
 /**
  * Looks at the store until it shows what is to come, and answers what it showed and how many milliseconds of the test's
- * time went by. That time goes on with each look, by `step`: who sleeps is woken, whenever it lay down.
+ * time went by. That time goes on with each look, by `step`: who sleeps is woken, whenever it lay down. A look that asks
+ * the store keeps it from running ahead of what is under way; where a deadline must not pass, `step` is 0.
  */
-export const passing = <A>(
-  look: Effect.Effect<A, unknown, Reads>,
+export const passing = <A, R>(
+  look: Effect.Effect<A, unknown, R>,
   holds: (value: A) => boolean,
   step: Duration.Input = "100 millis",
 ) =>
@@ -71,3 +99,25 @@ export const passing = <A>(
       yield* TestClock.adjust(step)
     }
   })
+
+/** The Identity's row, undefined once it is gone. */
+export const identityOf = (handle: string) =>
+  Effect.flatMap(Reads, (sql) =>
+    Effect.map(
+      sql<{ id: string; status: string; saga: { steps: ReadonlyArray<{ name: string; status: string }> } }>`
+        select id, status, saga from identity where canonical = ${handle}`,
+      ([row]) => row,
+    ),
+  )
+
+/** A ready Identity of the Org, and its actor's client. */
+export const makeIdentity = Effect.fnUntraced(function* (org_id: string, handle: string) {
+  const actor = (yield* Identities).of(handle)
+  const identity_id = yield* makeUuidV7
+  yield* ask(actor.Create({ org_id, identity_id, handle }))
+  yield* passing(identityOf(handle), (row) => row?.status === "ready", 0)
+  // The store knows it a moment before the actor does, which then finds nobody to take off its list.
+  const nobody = ask(actor.DisallowRecipient({ org_id, address: "nobody@example.org" }))
+  yield* passing(Effect.flip(nobody), ({ code }) => code === "not_found", 0)
+  return { id: identity_id, actor }
+})

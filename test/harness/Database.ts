@@ -1,7 +1,7 @@
 /** A database of one's own, copied from the migrated template and dropped with the test. */
 import { randomBytes } from "node:crypto"
 import * as Stores from "@svc/cluster/store/Database"
-import { Effect, Exit, Layer, Redacted, Scope } from "effect"
+import { Clock, Effect, Exit, Layer, Redacted, Scope } from "effect"
 import { inject } from "vitest"
 import { templateDatabase } from "./GlobalSetup.ts"
 
@@ -34,23 +34,15 @@ export const makeDatabase = async (): Promise<TestDatabase> => {
   }
 }
 
-/** The clients of a database of one's own, for tests that are effects. */
-export const stores = Layer.unwrap(
-  Effect.map(
-    Effect.acquireRelease(Effect.promise(makeDatabase), ({ drop }) => Effect.promise(drop)),
-    ({ settings }) => Stores.layer(settings),
-  ),
-)
-
 export const closeScope = (scope: Scope.Closeable) => Effect.runPromise(Scope.close(scope, Exit.void))
+
+/** Connections live by the machine's clock, whatever the test's shows: a month of it is not a month of looking after them. */
+const machineClock = Layer.succeed(Clock.Clock, Clock.Clock.defaultValue())
 
 /** The clients of a database of one's own, for the lifetime of a test layer. */
 export const databaseLayer = Layer.unwrap(
   Effect.map(
-    Effect.acquireRelease(
-      Effect.promise(() => makeDatabase()),
-      (database) => Effect.promise(() => database.drop()),
-    ),
+    Effect.acquireRelease(Effect.promise(makeDatabase), ({ drop }) => Effect.promise(drop)),
     ({ settings }) => Layer.fresh(Stores.layer(settings)),
   ),
-).pipe(Layer.orDie)
+).pipe(Layer.provide(machineClock), Layer.orDie)

@@ -1,5 +1,8 @@
-/** Senders: a well-behaved one (nodemailer), and a bare conversation for those that are not. */
+/** Senders: a well-behaved one (nodemailer), a bare conversation for those that are not; and mail as a gateway hands it on. */
 import { connect } from "node:net"
+import { makeUuidV7 } from "@svc/domain/Ids"
+import type { ReceivedMail } from "@svc/domain/mail/MailboxProtocol"
+import { Clock, Effect } from "effect"
 import { createTransport, type SendMailOptions } from "nodemailer"
 
 export const send = async (port: number, message: SendMailOptions, from = "127.0.0.1") => {
@@ -40,3 +43,34 @@ export const upToData = (to: string, from = "sender@example.org") => [
   `RCPT TO:<${to}>\r\n`,
   "DATA\r\n",
 ]
+
+let number = 0
+
+/** A message of its own for an Identity's actor; `part` makes it the one that is wanted. */
+export const receivedMail = Effect.fnUntraced(function* (part: Partial<ReceivedMail> = {}) {
+  const from = { address: "Grace@Example.org", name: "Grace" }
+  const mail: ReceivedMail = {
+    message_id: yield* makeUuidV7,
+    envelope_from: "grace@example.org",
+    recipient: "ada@mail.localhost",
+    tag: null,
+    sha256: new TextEncoder().encode(`message ${number++}`),
+    size: 1_000,
+    received_at: new Date(yield* Clock.currentTimeMillis),
+    origin: { verdict: "unverified", spf: "none", dkim: "none", dmarc: "none", domain: null },
+    from,
+    to: [{ address: "ada@mail.localhost", name: null }],
+    cc: [],
+    bcc: [],
+    reply_to: [],
+    subject: "hello",
+    snippet: "hello",
+    message_id_header: null,
+    in_reply_to: null,
+    references: [],
+    attachments: [],
+    content: { raw: new Uint8Array([1]), text: "hello", html: null, headers: [], search_text: "hello" },
+    ...part,
+  }
+  return mail
+})

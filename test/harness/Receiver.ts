@@ -31,6 +31,12 @@ export const startReceiver = async (
     got,
     /** Throws unless the signature is good, as the library's users rely on. */
     verify: (secret: string, one: Got) => new Webhook(secret).verify(one.raw, one.headers as Record<string, string>),
+    /** Whether one of the signatures is by this secret, whatever the time by which it was sent. */
+    isSignedWith: (secret: string, { headers, raw }: Got) => {
+      const at = new Date(Number(headers["webhook-timestamp"]) * 1000)
+      const signature = new Webhook(secret).sign(String(headers["webhook-id"]), at, raw)
+      return String(headers["webhook-signature"]).split(" ").includes(signature)
+    },
     stop: () => new Promise<void>((resolve) => (server.closeAllConnections(), server.close(() => resolve()))),
   }
 }

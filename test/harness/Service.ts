@@ -1,4 +1,23 @@
-/** The whole service in this process, as `svc serve` puts it together, on free ports and a database of its own. */
+/**
+ * The whole service in this process, as `svc serve` puts it together, on free ports and a database of its own.
+ *
+ * A test stands at the level of its promise, on the least that can break it. What there is, from the least to the most:
+ *
+ * - A rule without a store (a parser, a table, a judgement): the module itself. `WrittenLine` is such a stand for public
+ *   connections: bytes in, a protocol of what was done out.
+ * - Statements and what is called in process (accounts, devices, records, lists): `databaseLayer` of `Database`, or
+ *   `storesLayer` of `Stores`, which has every store over it.
+ * - What an actor does, asked or by itself (sagas, deliveries, exports, leases, limits over processes): `actors` of
+ *   `Actors`. A process more is one `Layer.build(Layer.fresh(…))` more over the same store.
+ * - What is HTTP, MCP, SMTP, a page or a tunnel (headers, problems, conversations): `startService` of this module, once per
+ *   file, with `Client`, `Mail`, `Public` or `Browser` at the other end.
+ * - What crosses processes (roles, kills, a hand-over): `deploy` of `Deployment`.
+ *
+ * The second and third run with `it.effect` of `@effect/vitest` on the test's clock, so a day costs nothing: move it with
+ * `TestClock`, wait for the store with `passing`, never for a time. Where the product speaks to someone outside there is a
+ * real one: `Receiver` for webhooks, `Relay` for the service's own mail. `Report` is not for tests: it prints what the bench
+ * and the fault rows found.
+ */
 import * as os from "node:os"
 import * as path from "node:path"
 import { roles } from "@svc/cli/serve/Roles"

@@ -7,7 +7,7 @@ import { StepFailed } from "@svc/cluster/saga/Step"
 import { Reads } from "@svc/cluster/store/Database"
 import { expect, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
-import { identityActors, makeOrg, passing, tunnelPorts } from "../harness/Actors.ts"
+import { actors, makeOrg, passing, tunnelPorts } from "../harness/Actors.ts"
 
 let broken = true
 
@@ -43,7 +43,7 @@ const create = Effect.fnUntraced(function* (handle: string) {
   return { org_id, actor }
 })
 
-layer(identityActors(fragile))("a saga whose step fails", (it) => {
+layer(actors({ steps: fragile }))("a saga whose step fails", (it) => {
   it.effect("is retried, shows why, and goes on from the failed step", () =>
     Effect.gen(function* () {
       broken = true

@@ -1,55 +1,25 @@
-import { SMTPServer } from "smtp-server"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { call } from "../harness/Client.ts"
-import { send } from "../harness/Mail.ts"
 import { eventually, startService, type TestService } from "../harness/Service.ts"
 import { freePort } from "../harness/Ports.ts"
+import { startRelay } from "../harness/Relay.ts"
 
-interface Taken {
-  readonly user: string
-  readonly from: string
-  readonly to: ReadonlyArray<string>
-  readonly raw: string
-}
-const taken: Array<Taken> = []
-let refuses = false
-let relay: SMTPServer
+let relay: Awaited<ReturnType<typeof startRelay>>
 let service: TestService
 
 beforeAll(async () => {
-  relay = new SMTPServer({
-    disabledCommands: ["STARTTLS"],
-    onAuth: ({ username, password }, _, done) =>
-      password === "secret" ? done(null, { user: username }) : done(new Error("no")),
-    onData: (stream, session, done) => {
-      const chunks: Array<Buffer> = []
-      stream.on("data", (chunk: Buffer) => chunks.push(chunk))
-      stream.on("end", () => {
-        if (refuses) return done(Object.assign(new Error("later"), { responseCode: 451 }))
-        const { mailFrom, rcptTo } = session.envelope
-        taken.push({
-          user: String(session.user),
-          from: mailFrom === false ? "" : mailFrom.address,
-          to: rcptTo.map(({ address }) => address),
-          raw: Buffer.concat(chunks).toString(),
-        })
-        done()
-      })
-    },
-  })
   const port = await freePort()
-  await new Promise<void>((resolve) => relay.listen(port, "127.0.0.1", resolve))
+  relay = await startRelay(port)
   service = await startService({
     env: {
       SVC_SMTP_RELAY_URL: `smtp://mailer:secret@127.0.0.1:${port}`,
       SVC_SYSTEM_FROM: "accounts@svc.example",
-      SVC_POSTMASTER_TO: "operator@example.org",
     },
   })
 })
 afterAll(async () => {
   await service.stop()
-  await new Promise<void>((resolve) => relay.close(() => resolve()))
+  await relay.stop()
 })
 
 const ask = (email: string, more: object = {}, headers: Record<string, string> = {}) =>
@@ -64,7 +34,7 @@ describe("the sign-in letter", () => {
     const email = `letter-${language}@example.org`
     expect((await ask(email, { language })).status).toBe(202)
     const letter = await eventually(
-      async () => taken.find(({ to }) => to[0] === email),
+      async () => relay.taken.find(({ to }) => to[0] === email),
       (found) => found !== undefined,
     )
     expect(letter).toMatchObject({ user: "mailer", from: "accounts@svc.example", to: [email] })
@@ -80,14 +50,14 @@ describe("the sign-in letter", () => {
   it("takes its language from Accept-Language where none is named", async () => {
     await ask("spoken@example.org", {}, { "accept-language": "it, fr;q=0.8, de;q=0.5" })
     const letter = await eventually(
-      async () => taken.find(({ to }) => to[0] === "spoken@example.org"),
+      async () => relay.taken.find(({ to }) => to[0] === "spoken@example.org"),
       (found) => found !== undefined,
     )
     expect(letter!.raw).toContain("Votre lien de connexion")
   })
 
   it("is one for one address, whatever is written into the address", async () => {
-    const before = taken.length
+    const before = relay.taken.length
     for (const email of [
       "a@b@c.example",
       "a@example.org,b@example.org",
@@ -96,33 +66,15 @@ describe("the sign-in letter", () => {
     ]) {
       expect((await ask(email)).status, email).toBe(400)
     }
-    expect(taken.length).toBe(before)
+    expect(relay.taken.length).toBe(before)
   })
 
   it("that the relay does not take leaves the caller unavailable, to try again", async () => {
-    refuses = true
+    relay.refuses(true)
     const answer = await ask("refused@example.org")
-    refuses = false
+    relay.refuses(false)
     expect(answer.status).toBe(503)
     expect(answer.body.code).toBe("unavailable")
     expect((await ask("refused@example.org")).status).toBe(202)
-  })
-})
-
-describe("mail for postmaster@", () => {
-  it("goes on to the operator as it came", async () => {
-    await send(service.smtpPort, {
-      from: "grace@example.org",
-      to: "Postmaster@mail.localhost",
-      subject: "a complaint",
-      text: "x",
-    })
-    const forwarded = await eventually(
-      async () => taken.filter(({ to }) => to[0] === "operator@example.org"),
-      (found) => found.length > 0,
-      40,
-    )
-    expect(forwarded).toHaveLength(1)
-    expect(forwarded[0]!.raw).toMatch(/From: grace@example\.org[^]*Subject: a complaint/)
   })
 })

@@ -72,95 +72,6 @@ describe("a Webhook", () => {
     expect(JSON.stringify(list.body)).not.toContain("whsec_")
   })
 
-  it("that fails is tried again by the table, and each attempt is in the log", async () => {
-    const receiver = await startReceiver((response) => response.writeHead(500).end())
-    const { handle } = await makeIdentity(service.base, session)
-    const { body } = await register(handle, { url: receiver.url, event_types: ["*"] })
-    await mail(handle)
-    const [delivery] = await eventually(
-      () => log(handle, body.id),
-      ([entry]) => entry?.status === "retrying",
-    )
-    expect(delivery.attempts).toMatchObject([{ number: 1, status_code: 500, error: null }])
-    expect(Date.parse(delivery.next_attempt_at) - Date.parse(delivery.attempts[0].started_at)).toBe(30_000)
-    await receiver.stop()
-  })
-
-  it("that answers with a redirect or 410 has failed like any other", async () => {
-    const receiver = await startReceiver((response) =>
-      response.writeHead(302, { location: "http://127.0.0.1:1/" }).end(),
-    )
-    const { handle } = await makeIdentity(service.base, session)
-    const { body } = await register(handle, { url: receiver.url, event_types: ["email.received"] })
-    await mail(handle)
-    const [delivery] = await eventually(
-      () => log(handle, body.id),
-      ([entry]) => entry?.status === "retrying",
-    )
-    expect(delivery.attempts[0].status_code).toBe(302)
-    await receiver.stop()
-  })
-
-  it("that refuses connections fails with a word, and the sixth failure's successor is the last", async () => {
-    const { handle, identity } = await makeIdentity(service.base, session)
-    const receiver = await startReceiver()
-    const watcher = await register(handle, { url: receiver.url, event_types: ["webhook.failed"] })
-    const { body } = await register(handle, { url: "http://127.0.0.1:9/", event_types: ["*"] })
-    await mail(handle)
-    const path = (deliveries: any) => deliveries.find(({ event_type }: any) => event_type === "email.received")
-    for (let attempt = 1; attempt <= 7; attempt++) {
-      const delivery = await eventually(
-        async () => path(await log(handle, body.id)),
-        (entry) => entry?.attempts.length === attempt && entry.status !== "queued",
-      )
-      expect(delivery.attempts.at(-1)).toMatchObject({ number: attempt, status_code: null, error: "connection" })
-      if (attempt === 7) {
-        expect(delivery).toMatchObject({ status: "failed", next_attempt_at: null })
-        break
-      }
-      const waits = [30, 300, 1800, 7200, 21_600, 86_400]
-      expect(Date.parse(delivery.next_attempt_at) - Date.parse(delivery.attempts.at(-1).started_at)).toBe(
-        waits[attempt - 1]! * 1000,
-      )
-      // The wait is in the row: moving it into the past is all that passing time would do. `Overdue` finds it.
-      await service.query(
-        (sql) =>
-          sql`update delivery set next_attempt_at = now() - interval '10 seconds' where identity_id = ${identity.id} and status = 'retrying'`,
-      )
-    }
-    await eventually(
-      async () => receiver.got.length,
-      (n) => n === 1,
-      20,
-    )
-    receiver.verify(watcher.body.signing_secret, receiver.got[0]!)
-    expect(receiver.got[0]!.body).toMatchObject({
-      type: "webhook.failed",
-      data: { webhook_id: body.id, attempts: 7, error: "connection" },
-    })
-    await receiver.stop()
-  }, 60_000)
-
-  it("that hangs does not hold up another", async () => {
-    const hanging = await startReceiver(() => {})
-    const { handle } = await makeIdentity(service.base, session)
-    await register(handle, { url: hanging.url, event_types: ["email.received"] })
-    const good = await startReceiver()
-    await register(handle, { url: good.url, event_types: ["email.received"] })
-    for (let i = 0; i < 8; i++) await mail(handle, String(i))
-    await eventually(
-      async () => good.got.length,
-      (n) => n === 8,
-    )
-    expect(good.got.map(({ body }) => Number(body.data.subject)).toSorted((a, b) => a - b)).toEqual([
-      0, 1, 2, 3, 4, 5, 6, 7,
-    ])
-    // Four at a time per Webhook.
-    expect(hanging.got).toHaveLength(4)
-    await hanging.stop()
-    await good.stop()
-  })
-
   it("subscribes only to what concerns an Identity, at an http(s) target", async () => {
     const { handle } = await makeIdentity(service.base, session)
     const wrong = await register(handle, { url: "https://example.org/", event_types: ["identity.deleted"] })
@@ -213,31 +124,6 @@ describe("replay", () => {
 })
 
 describe("the list of Events", () => {
-  it("reaches every one by paging backwards, whatever is added meanwhile", async () => {
-    const owner = await signUp(service.base)
-    const names = Array.from({ length: 7 }, (_, i) => `key ${i}`)
-    const mint = (name: string) => call(service.base, "POST", "/api/keys", { token: owner.session, body: { name } })
-    for (const name of names) await mint(name)
-    const seen: Array<string> = []
-    let cursor: string | null = ""
-    await eventually(
-      () => call(service.base, "GET", "/api/events", { token: owner.session }),
-      ({ body }) => body.events.length === 7,
-    )
-    while (cursor !== null) {
-      const { body }: any = await call(
-        service.base,
-        "GET",
-        `/api/events?limit=3${cursor === "" ? "" : `&cursor=${cursor}`}`,
-        { token: owner.session },
-      )
-      seen.push(...body.events.map((event: any) => event.data.name))
-      cursor = body.next_cursor
-      await mint("later")
-    }
-    expect(seen).toEqual(names.toReversed())
-  })
-
   it("filters by type and handle, and knows only its own", async () => {
     const owner = await signUp(service.base)
     const { handle } = await makeIdentity(service.base, owner.session)
@@ -253,5 +139,109 @@ describe("the list of Events", () => {
     expect((await list(`handle=${handle}`, stranger.session)).status).toBe(404)
     const one = await call(service.base, "GET", `/api/events/${ready.body.events[0].id}`, { token: stranger.session })
     expect(one.status).toBe(404)
+  })
+})
+
+describe("what an Identity has", () => {
+  let handle: string
+  let key: string
+  beforeAll(async () => {
+    const made = await makeIdentity(service.base, session)
+    handle = made.handle
+    key = made.secrets.identity_key
+  })
+  const at = (method: string, path: string, body?: unknown, headers: Record<string, string> = {}) =>
+    call(service.base, method, `/api/identities/${handle}${path}`, {
+      token: session,
+      headers,
+      ...(body === undefined ? {} : { body }),
+    })
+  const hook = async (url: string, event_types = ["mail.stopped"]) =>
+    (await at("POST", "/webhooks", { url, event_types })).body
+  const deliveries = (id: string) => log(handle, id)
+
+  it("as a Webhook is read, changed under conditions, and removed with its log", async () => {
+    const { id } = await hook("http://127.0.0.1:9/")
+    const read = await at("GET", `/webhooks/${id}`)
+    expect(read.body).not.toHaveProperty("signing_secret")
+    expect(read.headers.get("etag")).toBe('"v1"')
+    const changed = await at("PATCH", `/webhooks/${id}`, { description: "new", event_types: ["*", "*"] })
+    expect(changed.body).toMatchObject({ description: "new", event_types: ["*"], url: "http://127.0.0.1:9/" })
+    expect((await at("PATCH", `/webhooks/${id}`, { description: "x" }, { "if-match": '"v1"' })).status).toBe(412)
+    expect(
+      (await at("PATCH", `/webhooks/${id}`, { description: null }, { "if-match": '"v2"' })).body.description,
+    ).toBeNull()
+    expect((await at("PATCH", `/webhooks/${id}`, { url: "nonsense" })).body.code).toBe("webhook_target_refused")
+    expect((await at("PATCH", `/webhooks/${id}`, { event_types: ["identity.deleted"] })).status).toBe(400)
+    expect((await at("DELETE", `/webhooks/${id}`)).status).toBe(204)
+    expect((await at("GET", `/webhooks/${id}`)).status).toBe(404)
+    expect((await at("GET", `/webhooks/${id}/deliveries`)).status).toBe(404)
+    expect((await at("DELETE", `/webhooks/${id}`)).status).toBe(404)
+  })
+
+  it("as a Webhook is tested with an Event that is in no list", async () => {
+    const receiver = await startReceiver()
+    const { id, signing_secret } = await hook(receiver.url)
+    const test = await at("POST", `/webhooks/${id}/test`)
+    expect(test.status).toBe(202)
+    expect(test.body.delivery).toMatchObject({ event_type: "webhook.test" })
+    await eventually(
+      async () => receiver.got.length,
+      (count) => count > 0,
+    )
+    expect(receiver.verify(signing_secret, receiver.got[0]!)).toMatchObject({ type: "webhook.test", data: {} })
+    const { body } = await call(service.base, "GET", "/api/events", { token: session })
+    expect(body.events.map(({ type }: any) => type)).not.toContain("webhook.test")
+    const one = await call(service.base, "GET", `/api/events/${test.body.delivery.event_id}`, { token: session })
+    expect(one.status).toBe(404)
+    await receiver.stop()
+  })
+
+  it("as a Webhook that is disabled ends what waits for it and takes nothing more", async () => {
+    const { id } = await hook("http://127.0.0.1:9/", ["mail.stopped"])
+    await at("PATCH", "/mail", { outgoing: "stopped" })
+    await eventually(
+      () => deliveries(id),
+      (found) => found[0]?.status === "retrying",
+    )
+    expect((await at("PATCH", `/webhooks/${id}`, { status: "disabled" })).body.status).toBe("disabled")
+    const [ended] = await deliveries(id)
+    expect(ended).toMatchObject({ status: "failed", next_attempt_at: null })
+    expect(ended.attempts.at(-1)).toMatchObject({ number: 2, error: "webhook_disabled", status_code: null })
+    await at("PATCH", "/mail", { outgoing: "active" })
+    await at("PATCH", "/mail", { outgoing: "stopped" })
+    expect(await deliveries(id)).toHaveLength(1)
+    const conflict = [
+      await at("POST", `/webhooks/${id}/test`),
+      await call(service.base, "POST", `/api/events/${ended.event_id}/replay`, {
+        token: session,
+        body: { webhook_id: id },
+      }),
+    ]
+    expect(conflict.map(({ body }) => body.code)).toEqual(["conflict", "conflict"])
+  })
+
+  it("as a signing secret is rotated by an Identity Key; the former one signs on for a day", async () => {
+    const { signing_secret: former } = await hook("http://127.0.0.1:9/")
+    const rotated = await call(service.base, "POST", `/api/identities/${handle}/webhook-secret/rotate`, { token: key })
+    expect(rotated.status).toBe(200)
+    expect(rotated.body.signing_secret).not.toBe(former)
+    expect(Date.parse(rotated.body.previous_valid_until)).toBeGreaterThan(Date.now())
+    expect((await hook("http://127.0.0.1:9/")).signing_secret).toBe(rotated.body.signing_secret)
+  })
+
+  it("as a key is rotated by the account: the former stops at once, the new one is shown once", async () => {
+    expect(
+      (await call(service.base, "POST", `/api/identities/${handle}/identity-key/rotate`, { token: key })).body.code,
+    ).toBe("admin_required")
+    expect((await at("POST", "/identity-key/rotate")).status).toBe(204)
+    expect((await call(service.base, "GET", "/api/auth/whoami", { token: key })).status).toBe(401)
+    const { body } = await at("GET", "/identity-key")
+    expect(body.identity_key).toMatch(/^svc_id_/)
+    expect(body.imap.password).toBeTruthy()
+    const who = await call(service.base, "GET", "/api/auth/whoami", { token: body.identity_key })
+    expect(who.body.caller).toMatchObject({ kind: "identity_key", handle })
+    await call(service.base, "POST", `/api/identities/${handle}/identity-key/ack`, { token: body.identity_key })
+    expect((await at("GET", "/identity-key")).body).toEqual({})
   })
 })

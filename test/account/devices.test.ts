@@ -1,0 +1,120 @@
+/** Device login by the test's clock (RFC 8628). */
+import { Devices } from "@svc/cluster/account/Devices"
+import { CredentialLookup } from "@svc/cluster/account/CredentialLookup"
+import { expect, layer } from "@effect/vitest"
+import { Effect, Redacted, Result } from "effect"
+import { TestClock } from "effect/testing"
+import { holder, makeOrg, rows, storesLayer } from "../harness/Stores.ts"
+
+const started = Effect.gen(function* () {
+  const devices = yield* Devices
+  const login = yield* devices.start({ name: "laptop", client: "svc 0.1" })
+  return {
+    ...login,
+    view: devices.view(login.userCode),
+    poll: devices.poll(login.deviceCode),
+    /** What the terminal is told instead of a key. */
+    refusal: Effect.flip(devices.poll(login.deviceCode)),
+    approve: (org: string) => devices.approve(org, login.userCode, holder),
+    deny: devices.deny(login.userCode),
+  }
+})
+
+const code = (code: string) => expect.objectContaining({ code })
+
+layer(storesLayer)("a device login", (it) => {
+  it.effect("is asked for every five seconds; five more for each time that was too soon", () =>
+    Effect.gen(function* () {
+      const { refusal, intervalSeconds } = yield* started
+      expect(intervalSeconds).toBe(5)
+      expect(yield* refusal).toMatchObject({ code: "authorization_pending", retry_after_seconds: 5 })
+      yield* TestClock.adjust("5 seconds")
+      expect(yield* refusal).toMatchObject({ code: "authorization_pending", retry_after_seconds: 5 })
+      yield* TestClock.adjust("4999 millis")
+      expect(yield* refusal).toMatchObject({ code: "slow_down", retry_after_seconds: 10 })
+      yield* TestClock.adjust("9999 millis")
+      expect(yield* refusal).toMatchObject({ code: "slow_down", retry_after_seconds: 15 })
+      yield* TestClock.adjust("15 seconds")
+      expect(yield* refusal).toMatchObject({ code: "authorization_pending", retry_after_seconds: 15 })
+    }),
+  )
+
+  it.effect("that was approved hands out a key that works, once", () =>
+    Effect.gen(function* () {
+      const org = yield* makeOrg
+      const login = yield* started
+      yield* login.approve(org)
+      expect(yield* login.view).toMatchObject({ name: "laptop", client: "svc 0.1", status: "approved" })
+      const sealed = yield* rows(
+        (sql) => sql<{ sealed_key: Uint8Array }>`select sealed_key from device_authorization where org_id = ${org}`,
+      )
+      expect(Buffer.from(sealed[0]!.sealed_key).toString("latin1")).not.toContain("svc_admin_")
+      const { key, api_key } = yield* login.poll
+      expect(api_key).toMatchObject({ name: "laptop", scope: "org" })
+      const caller = yield* (yield* CredentialLookup).resolve(Redacted.make(key))
+      expect(caller).toMatchObject({ kind: "admin_key", org: { id: org }, keyName: "laptop" })
+      expect(yield* login.refusal).toEqual(code("device_code_used"))
+      expect((yield* login.view).status).toBe("collected")
+    }),
+  )
+
+  it.effect("can be decided and collected for its ten minutes", () =>
+    Effect.gen(function* () {
+      const org = yield* makeOrg
+      const [pending, approved] = [yield* started, yield* started]
+      yield* TestClock.adjust("9 minutes")
+      yield* approved.approve(org)
+      const at = pending.expiresAt.getTime()
+      yield* TestClock.setTime(at - 1)
+      expect(yield* pending.refusal).toEqual(code("authorization_pending"))
+      yield* TestClock.setTime(at)
+      for (const login of [pending, approved]) {
+        expect(yield* login.refusal).toEqual(code("device_code_expired"))
+        expect((yield* login.view).status).toBe("expired")
+        expect(yield* Effect.flip(login.approve(org))).toEqual(code("device_authorization_settled"))
+        expect(yield* Effect.flip(login.deny)).toEqual(code("device_authorization_settled"))
+      }
+    }),
+  )
+
+  it.effect("is decided once", () =>
+    Effect.gen(function* () {
+      const org = yield* makeOrg
+      const login = yield* started
+      yield* login.deny
+      expect(yield* login.refusal).toEqual(code("device_code_denied"))
+      expect(yield* Effect.flip(login.approve(org))).toEqual(code("device_authorization_settled"))
+      const raced = yield* started
+      const both = yield* Effect.all([Effect.result(raced.approve(org)), Effect.result(raced.deny)], {
+        concurrency: "unbounded",
+      })
+      expect(both.filter(Result.isSuccess)).toHaveLength(1)
+    }),
+  )
+
+  it.effect("gives its key to one of the polls that wait while it is approved", () =>
+    Effect.gen(function* () {
+      const org = yield* makeOrg
+      for (let round = 0; round < 5; round++) {
+        const login = yield* started
+        const polls = Array.from({ length: 20 }, () => Effect.result(login.poll))
+        const [answers] = yield* Effect.all([Effect.all(polls, { concurrency: "unbounded" }), login.approve(org)], {
+          concurrency: "unbounded",
+        })
+        const last = yield* Effect.result(login.poll)
+        expect([...answers, last].filter(Result.isSuccess)).toHaveLength(1)
+      }
+    }),
+  )
+
+  it.effect("of a code that was not given is unknown", () =>
+    Effect.gen(function* () {
+      const devices = yield* Devices
+      expect(yield* Effect.flip(devices.poll("nonsense"))).toEqual(code("device_code_invalid"))
+      for (const unknown of ["BBBB-BBBB", "nonsense"]) {
+        expect(yield* Effect.flip(devices.view(unknown))).toEqual(code("not_found"))
+        expect(yield* Effect.flip(devices.deny(unknown))).toEqual(code("not_found"))
+      }
+    }),
+  )
+})

@@ -1,0 +1,147 @@
+/** Exports as the Org's actor collects them, and as they are taken along. */
+import { ask } from "@svc/cluster/actor/Ask"
+import * as Ownership from "@svc/cluster/actor/Ownership"
+import * as Collecting from "@svc/cluster/account/exports/Collecting"
+import { Exports } from "@svc/cluster/account/exports/Exports"
+import { Orgs } from "@svc/cluster/account/Orgs"
+import { load, type OrgState } from "@svc/cluster/account/OrgState"
+import { Unhurried, Writes } from "@svc/cluster/store/Database"
+import { Vault } from "@svc/cluster/vault/Vault"
+import { makeUuidV7, toPublic } from "@svc/domain/Ids"
+import type { Message } from "@svc/domain/mail/Message"
+import { expect, layer } from "@effect/vitest"
+import { Effect, Fiber, Latch, Stream } from "effect"
+import { unzipSync } from "fflate"
+import { actors, makeIdentity, makeOrg, passing } from "../harness/Actors.ts"
+import { receivedMail } from "../harness/Mail.ts"
+import { rows } from "../harness/Stores.ts"
+
+const statusOf = (id: string) =>
+  Effect.map(
+    rows((sql) => sql<{ status: string }>`select status from export where id = ${id}`),
+    ([row]) => row?.status,
+  )
+
+/** Asks for an export and waits for it; answers its public id. */
+const exported = Effect.fnUntraced(function* (org: string, about?: { readonly id: string; readonly handle: string }) {
+  const export_id = yield* makeUuidV7
+  const named = { identity_id: about?.id ?? null, handle: about?.handle ?? null }
+  yield* ask((yield* Orgs).of(org).Export({ export_id, ...named }))
+  yield* passing(statusOf(export_id), (status) => status === "ready", 0)
+  return toPublic("exp_", export_id)
+})
+
+/** The members of its archive; `by` is the Identity that fetches it, or null for the account. */
+const archive = Effect.fnUntraced(function* (org: string, by: string | null, id: string, values = false) {
+  const stream = yield* (yield* Exports).archive(org, by, id, values)
+  const chunks = yield* Stream.runCollect(stream)
+  const members = Object.entries(unzipSync(new Uint8Array(Buffer.concat([...chunks]))))
+  return Object.fromEntries(members.map(([name, bytes]) => [name, Buffer.from(bytes).toString()]))
+})
+
+const lines = <A>(text: string | undefined): ReadonlyArray<A> =>
+  (text ?? "")
+    .split("\n")
+    .filter((line) => line !== "")
+    .map((line) => JSON.parse(line) as A)
+
+const filled = Effect.fnUntraced(function* (org: string, handle: string) {
+  const { id, actor } = yield* makeIdentity(org, handle)
+  const raw = new TextEncoder().encode(`Subject: to ${handle}\r\n\r\nFrom here\r\nx\r\n`)
+  const content = { raw, text: "From here\nx", html: null, headers: [], search_text: "" }
+  yield* ask(actor.ReceiveMail(yield* receivedMail({ subject: `to ${handle}`, content })))
+  return { id, handle, actor }
+})
+
+layer(actors())("an export", (it) => {
+  it.effect("holds everything in the API's shapes, mail as mbox, and Vault values only where they are asked for", () =>
+    Effect.gen(function* () {
+      const org = yield* makeOrg
+      const [ada, bob] = [yield* filled(org, "ada"), yield* filled(org, "bob")]
+      const anyway = { ifVersion: null, ifAbsent: false, ifPresent: false }
+      yield* (yield* Vault).put({ org, identity: null }, "token", { value: "s3cret" }, anyway)
+      const id = yield* exported(org)
+      const files = yield* archive(org, null, id, true)
+      expect(lines<{ handle: string }>(files["identities.jsonl"]).map(({ handle }) => handle)).toEqual(["ada", "bob"])
+      expect(lines<Message>(files["messages.jsonl"]).map(({ subject }) => subject)).toEqual(["to ada", "to bob"])
+      expect(files["ada.mbox"]).toMatch(/^From grace@example\.org \w{3} \w{3} \d\d [\d:]{8} \d{4}\n[^]*\n>From here\n/i)
+      expect(lines(files["vault.jsonl"])).toMatchObject([{ identity: null, name: "token" }])
+      expect(lines(files["vault_values.jsonl"])).toMatchObject([{ name: "token", value: "s3cret" }])
+      expect(lines<{ type: string }>(files["events.jsonl"]).map(({ type }) => type)).toContain("email.received")
+      const withoutValues = yield* archive(org, null, id)
+      expect(JSON.stringify(withoutValues)).not.toContain("s3cret")
+
+      const own = yield* exported(org, ada)
+      expect(Object.keys(yield* archive(org, ada.id, own, true)).filter((name) => /mbox|values/.test(name))).toEqual([
+        "ada.mbox",
+      ])
+      // What one could not have asked for does not exist.
+      for (const [who, what] of [
+        [ada.id, id],
+        [bob.id, own],
+      ] as const) {
+        expect(yield* Effect.flip(archive(org, who, what))).toMatchObject({ code: "not_found" })
+      }
+      expect(yield* Effect.flip(archive(yield* makeOrg, null, id))).toMatchObject({ code: "not_found" })
+      const stored = yield* rows((sql) => sql<{ sealed: Uint8Array }>`select sealed from export_piece`)
+      for (const { sealed } of stored) expect(Buffer.from(sealed).includes("From here")).toBe(false)
+    }),
+  )
+
+  it.effect("of the whole Org goes with each of its Identities, one of an Identity with its own", () =>
+    Effect.gen(function* () {
+      const org = yield* makeOrg
+      const [ada, bob] = [yield* filled(org, "grace"), yield* filled(org, "edsger")]
+      const [whole, own, other] = [yield* exported(org), yield* exported(org, ada), yield* exported(org, bob)]
+      yield* ask(ada.actor.Delete({ org_id: org }))
+      const left = Effect.flatMap(Exports, (exports) => exports.list(org, null))
+      const kept = yield* passing(left, (all) => all.length < 3, 0)
+      expect([whole, own]).not.toContain(kept.value[0]!.id)
+      expect(kept.value.map(({ id }) => id)).toEqual([other])
+    }),
+  )
+
+  it.effect("that two owners collect at once is whole, whoever ends it", () =>
+    Effect.gen(function* () {
+      const org = yield* makeOrg
+      yield* filled(org, "alan")
+      const id = yield* makeUuidV7
+      const sql = yield* Writes
+      yield* sql`
+        insert into export (id, org_id, created_at, expires_at) values (${id}, ${org}, now(), now() + interval '7 days')`
+      const state = (yield* load)(org)
+      const owner = Effect.gen(function* () {
+        const ownership: Ownership.Ownership<OrgState> = yield* Ownership.make({ kind: "Org", id: org, load: state })
+        const collecting = yield* Collecting.source.make(ownership)
+        const present = yield* ownership.state
+        return { collecting, collect: collecting.dispatch(present!, Effect.void) }
+      })
+      // Neither gets past the cards while this holds them, so that both are half done at once.
+      const [locked, go] = [Latch.makeUnsafe(), Latch.makeUnsafe()]
+      const unhurried = yield* Unhurried
+      const lock = yield* Effect.forkChild(
+        unhurried.withTransaction(
+          Effect.gen(function* () {
+            yield* unhurried`lock table card in access exclusive mode`
+            yield* locked.open
+            yield* go.await
+          }),
+        ),
+      )
+      yield* locked.await
+      const former = yield* owner
+      expect(yield* former.collect).toBe(true)
+      yield* passing(statusOf(id), (status) => status === "running", 0)
+      const present = yield* owner
+      expect(yield* present.collect).toBe(true)
+      yield* go.open
+      yield* Fiber.join(lock)
+      const busy = Effect.sync(() => former.collecting.isBusy() || present.collecting.isBusy())
+      yield* passing(busy, (isBusy) => !isBusy, 0)
+      expect(yield* statusOf(id)).toBe("ready")
+      const files = yield* archive(org, null, toPublic("exp_", id))
+      expect(lines<Message>(files["messages.jsonl"]).map(({ subject }) => subject)).toEqual(["to alan"])
+      expect(lines(files["identities.jsonl"])).toHaveLength(1)
+    }),
+  )
+})

@@ -1,0 +1,187 @@
+/** Magic links and sessions by the test's clock. */
+import { type AccountSettings, Accounts } from "@svc/cluster/account/Accounts"
+import { CredentialLookup } from "@svc/cluster/account/CredentialLookup"
+import { expect, layer } from "@effect/vitest"
+import { Clock, Context, Effect, Layer, Redacted } from "effect"
+import { TestClock } from "effect/testing"
+import { passing } from "../harness/Actors.ts"
+import { rows, storesLayer } from "../harness/Stores.ts"
+
+let people = 0
+const newEmail = () => `person-${people++}@example.org`
+
+const requested = Effect.fnUntraced(function* (email: string) {
+  const { token } = yield* (yield* Accounts).requestLink({ email, tos_accepted: true }, "en")
+  if (token === null) throw new Error("no link was issued")
+  return token
+})
+const consume = (token: string) => Effect.flatMap(Accounts, (accounts) => accounts.consume(token))
+
+layer(storesLayer)("a magic link", (it) => {
+  it.effect("signs in for 15 minutes", () =>
+    Effect.gen(function* () {
+      const token = yield* requested(newEmail())
+      yield* TestClock.adjust("14 minutes")
+      yield* TestClock.adjust("59 seconds")
+      expect((yield* consume(token)).session_token).toMatch(/^svc_sess_[0-9A-Za-z]{49}$/)
+      const late = yield* requested(newEmail())
+      yield* TestClock.adjust("15 minutes")
+      expect(yield* Effect.flip(consume(late))).toMatchObject({ code: "magic_link_invalid" })
+    }),
+  )
+
+  it.effect("is used once, even when ten try at once, and verifies the address", () =>
+    Effect.gen(function* () {
+      const email = newEmail()
+      const token = yield* requested(email)
+      const tries = yield* Effect.forEach(Array.from({ length: 10 }), () => Effect.option(consume(token)), {
+        concurrency: "unbounded",
+      })
+      const [used, ...others] = tries.filter(({ _tag }) => _tag === "Some")
+      expect(others).toEqual([])
+      expect(used).toMatchObject({ value: { org: { email, email_verified_at: expect.any(Date) } } })
+      expect(yield* Effect.flip(consume(token))).toMatchObject({ code: "magic_link_invalid" })
+      expect(yield* Effect.flip(consume("nonsense"))).toMatchObject({ code: "magic_link_invalid" })
+    }),
+  )
+
+  it.effect("is given out five times in 15 minutes to one address, and again afterwards", () =>
+    Effect.gen(function* () {
+      const email = newEmail()
+      const now = Date.now()
+      yield* TestClock.setTime(now - 15 * 60_000 - 1_000)
+      for (let n = 0; n < 5; n++) yield* requested(email)
+      yield* TestClock.setTime(now)
+      for (let n = 0; n < 5; n++) yield* requested(email.toUpperCase())
+      const sixth = yield* Effect.flip(requested(email))
+      expect(sixth).toMatchObject({ code: "rate_limited", retry_after_seconds: 900 })
+      yield* requested(newEmail())
+    }),
+  )
+
+  it.effect("makes one Org of many first contacts at once, under the Terms that were accepted", () =>
+    Effect.gen(function* () {
+      const email = newEmail()
+      yield* Effect.forEach(Array.from({ length: 5 }), () => requested(email), { concurrency: "unbounded" })
+      const orgs = yield* rows(
+        (sql) => sql<{ version: string }>`
+          select t.version from org o join terms_acceptance t on t.org_id = o.id where o.email = ${email}`,
+      )
+      expect(orgs).toEqual([{ version: "1" }])
+    }),
+  )
+})
+
+layer(storesLayer)("a session", (it) => {
+  const opened = Effect.gen(function* () {
+    const { session_token, session } = yield* consume(yield* requested(newEmail()))
+    const lookup = yield* CredentialLookup
+    const use = lookup.resolve(Redacted.make(session_token))
+    const expiry = rows(
+      (sql) => sql<{ expires_at: Date }>`select expires_at from session where id = ${session.id}`,
+    ).pipe(Effect.map(([row]) => row!.expires_at.getTime()))
+    /** Uses it, and waits until that is noted. */
+    const useAndSlide = Effect.gen(function* () {
+      const until = (yield* Clock.currentTimeMillis) + 30 * 86_400_000
+      yield* use
+      yield* passing(expiry, (at) => at === until, 0)
+    })
+    return { use, useAndSlide, expiry }
+  })
+
+  it.effect("ends when it was not used for 30 days", () =>
+    Effect.gen(function* () {
+      const { use } = yield* opened
+      yield* TestClock.adjust("30 days")
+      expect(yield* Effect.flip(use)).toMatchObject({ code: "unauthenticated" })
+    }),
+  )
+
+  it.effect("slides with its use, at most once a minute", () =>
+    Effect.gen(function* () {
+      const { use, useAndSlide, expiry } = yield* opened
+      for (let month = 0; month < 3; month++) {
+        yield* TestClock.adjust("29 days")
+        yield* useAndSlide
+      }
+      const before = yield* expiry
+      yield* TestClock.adjust("30 seconds")
+      yield* use
+      yield* TestClock.adjust("31 seconds")
+      yield* useAndSlide
+      expect((yield* expiry) - before).toBe(61_000)
+      yield* TestClock.adjust("30 days")
+      expect(yield* Effect.flip(use)).toMatchObject({ code: "unauthenticated" })
+    }),
+  )
+})
+
+/** The accounts of a deployment that is set up like this. */
+const deployment = (settings: Partial<AccountSettings>) =>
+  Effect.map(
+    Layer.build(
+      Layer.fresh(
+        Accounts.layer({
+          registration: "open",
+          inviteCodes: new Set<string>(),
+          tosVersion: "1",
+          tosEffectiveAt: null,
+          ...settings,
+        }),
+      ),
+    ),
+    Context.get(Accounts),
+  )
+
+layer(storesLayer)("sign-up", (it) => {
+  it.effect("needs the Terms on first contact and never again", () =>
+    Effect.gen(function* () {
+      const accounts = yield* deployment({})
+      const email = newEmail()
+      const refused = yield* Effect.flip(accounts.requestLink({ email }, "en"))
+      expect(refused).toMatchObject({ code: "tos_not_accepted" })
+      yield* accounts.requestLink({ email, tos_accepted: true }, "de")
+      expect(yield* accounts.requestLink({ email: email.toUpperCase() }, "fr")).toMatchObject({ language: "de" })
+    }),
+  )
+
+  it.effect("lets in only the invited, or nobody; whoever is in stays in", () =>
+    Effect.gen(function* () {
+      const codes = new Set(["early", "bird"])
+      const invite = yield* deployment({ registration: "invite", inviteCodes: codes })
+      expect(invite.registration).toBe("invite")
+      const email = newEmail()
+      const ask = { email, tos_accepted: true }
+      for (const invite_code of [undefined, "wrong"]) {
+        const request = invite_code === undefined ? ask : { ...ask, invite_code }
+        expect(yield* Effect.flip(invite.requestLink(request, "en"))).toMatchObject({ code: "invite_required" })
+      }
+      yield* invite.requestLink({ ...ask, invite_code: "bird" }, "en")
+      yield* invite.requestLink({ email }, "en")
+      const closed = yield* deployment({ registration: "closed", inviteCodes: codes })
+      const late = { email: newEmail(), tos_accepted: true, invite_code: "early" }
+      expect(yield* Effect.flip(closed.requestLink(late, "en"))).toMatchObject({ code: "invite_required" })
+      yield* closed.requestLink({ email }, "en")
+    }),
+  )
+
+  it.effect("under other Terms gates the console from their day on, until they are accepted", () =>
+    Effect.gen(function* () {
+      const { org } = yield* consume(yield* requested(newEmail()))
+      const day = new Date((yield* Clock.currentTimeMillis) + 86_400_000)
+      const accounts = yield* deployment({ tosVersion: "2", tosEffectiveAt: day })
+      expect(yield* accounts.terms(org)).toMatchObject({ accepted_version: "1", current_version: "2", gated: false })
+      yield* TestClock.adjust("1 day")
+      expect(yield* accounts.terms(org)).toMatchObject({ gated: true })
+      expect(yield* Effect.flip(accounts.acceptTerms(org, "1"))).toMatchObject({ code: "tos_version_mismatch" })
+      const accepted = yield* accounts.acceptTerms(org, "2")
+      expect(yield* accounts.terms(accepted)).toMatchObject({ accepted_version: "2", gated: false })
+      yield* accounts.acceptTerms(accepted, "2")
+      const history = yield* rows(
+        (sql) => sql<{ version: string }>`
+          select version from terms_acceptance where org_id = ${org.id} order by accepted_at`,
+      )
+      expect(history.map(({ version }) => version)).toEqual(["1", "2"])
+    }),
+  )
+})

@@ -1,0 +1,34 @@
+/** What is reserved by our own lists alone: those of others may drop a name with any version. */
+import { check } from "@svc/domain/handles/Handle"
+import { productHostnames } from "@svc/domain/handles/Reserved"
+import { describe, expect, it, vi } from "vitest"
+
+vi.mock("reserved-usernames", () => ({ default: [] }))
+vi.mock("the-big-username-blacklist", () => ({ default: { list: [] } }))
+
+const judge = (name: string) => check(name, { brand: "" })._tag
+const words = (text: string) => text.trim().split(/\s+/)
+
+describe("our own lists", () => {
+  it("are all there is here", () => expect(judge("newsletter")).toBe("Ok"))
+
+  // CA/Browser Forum Baseline Requirements 3.2.2.4.4, and what authorities took besides; `is` and `it` are too short.
+  it.each(
+    words(`
+      admin administrator webmaster hostmaster postmaster
+      root ssladmin ssladministrator sslwebmaster sysadmin mis
+    `),
+  )("give nobody %s@, to which a certificate authority would write", (name) => {
+    expect(judge(name)).toBe("Reserved")
+    expect(judge(`${name.slice(0, 2)}-${name.slice(2)}`.toUpperCase())).toBe("Reserved")
+  })
+
+  // RFC 2142.
+  it.each(
+    words("abuse noc security postmaster hostmaster usenet news webmaster uucp ftp info marketing sales support"),
+  )("give nobody the role %s@", (name) => expect(judge(name)).toBe("Reserved"))
+
+  it.each(productHostnames.filter((name) => name.length >= 3))("give nobody our hostname %s", (name) =>
+    expect(judge(name)).toBe("Reserved"),
+  )
+})

@@ -1,0 +1,71 @@
+/** Lists of Events: what they show, in which order, and what not yet. */
+import { EventQueries } from "@svc/cluster/events/EventQueries"
+import { Unhurried } from "@svc/cluster/store/Database"
+import { fromPublic } from "@svc/domain/Ids"
+import { expect, layer } from "@effect/vitest"
+import { Effect, Fiber, Latch } from "effect"
+import { insertEvent } from "../harness/Events.ts"
+import { makeOrg, storesLayer } from "../harness/Stores.ts"
+
+const list = (org: string, filter: { readonly limit?: number; readonly cursor?: string } = {}) =>
+  Effect.gen(function* () {
+    const { events, next_cursor } = yield* (yield* EventQueries).list(org, { limit: 10, ...filter })
+    return { ids: events.map(({ id }) => fromPublic("evt_", id)), next_cursor }
+  })
+
+layer(storesLayer)("the list of Events", (it) => {
+  it.effect("reaches every one by paging backwards, whatever is added meanwhile", () =>
+    Effect.gen(function* () {
+      const org = yield* makeOrg
+      const made = yield* Effect.forEach(Array.from({ length: 7 }), () => insertEvent(org, "mail.stopped"))
+      const seen: Array<string | undefined> = []
+      let cursor: string | null | undefined
+      while (cursor !== null) {
+        const page: Effect.Success<ReturnType<typeof list>> = yield* list(
+          org,
+          cursor === undefined ? { limit: 3 } : { limit: 3, cursor },
+        )
+        seen.push(...page.ids)
+        cursor = page.next_cursor
+        yield* insertEvent(org, "mail.started")
+      }
+      expect(seen).toEqual(made.toReversed())
+    }),
+  )
+
+  it.effect("stops short of what a transaction that still runs may come before", () =>
+    Effect.gen(function* () {
+      const org = yield* makeOrg
+      const first = yield* insertEvent(org, "mail.stopped")
+      const sql = yield* Unhurried
+      const [numbered, end] = [Latch.makeUnsafe(), Latch.makeUnsafe()]
+      const running = yield* Effect.forkChild(
+        sql.withTransaction(
+          Effect.gen(function* () {
+            yield* sql`select pg_current_xact_id()::text`
+            yield* numbered.open
+            yield* end.await
+          }),
+        ),
+      )
+      yield* numbered.await
+      const second = yield* insertEvent(org, "mail.started")
+      expect((yield* list(org)).ids).toEqual([first])
+      yield* end.open
+      yield* Fiber.join(running)
+      expect((yield* list(org)).ids).toEqual([second, first])
+    }),
+  )
+
+  it.effect("is an Org's own, and takes no cursor of another", () =>
+    Effect.gen(function* () {
+      const [org, other] = [yield* makeOrg, yield* makeOrg]
+      for (let n = 0; n < 3; n++) yield* insertEvent(org, "mail.stopped")
+      const { next_cursor } = yield* list(org, { limit: 1 })
+      expect((yield* list(other)).ids).toEqual([])
+      for (const cursor of [next_cursor!, "nonsense"]) {
+        expect(yield* Effect.flip(list(other, { cursor }))).toMatchObject({ code: "invalid_cursor" })
+      }
+    }),
+  )
+})

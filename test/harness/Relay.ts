@@ -1,0 +1,46 @@
+/** A relay that takes the service's own mail from whoever has its password, or refuses it for now. */
+import { SMTPServer } from "smtp-server"
+
+export interface Taken {
+  readonly user: string
+  readonly from: string
+  readonly to: ReadonlyArray<string>
+  readonly raw: string
+}
+
+export const startRelay = async (port: number) => {
+  const taken: Array<Taken> = []
+  let refuses = false
+  let refused = 0
+  const relay = new SMTPServer({
+    disabledCommands: ["STARTTLS"],
+    onAuth: ({ username, password }, _, done) =>
+      password === "secret" ? done(null, { user: username }) : done(new Error("no")),
+    onData: (stream, session, done) => {
+      const chunks: Array<Buffer> = []
+      stream.on("data", (chunk: Buffer) => chunks.push(chunk))
+      stream.on("end", () => {
+        if (refuses) {
+          refused++
+          return done(Object.assign(new Error("later"), { responseCode: 451 }))
+        }
+        const { mailFrom, rcptTo } = session.envelope
+        taken.push({
+          user: String(session.user),
+          from: mailFrom === false ? "" : mailFrom.address,
+          to: rcptTo.map(({ address }) => address),
+          raw: Buffer.concat(chunks).toString(),
+        })
+        done()
+      })
+    },
+  })
+  await new Promise<void>((resolve) => relay.listen(port, "127.0.0.1", resolve))
+  return {
+    taken,
+    /** From now on. */
+    refuses: (value: boolean) => void (refuses = value),
+    refused: () => refused,
+    stop: () => new Promise<void>((resolve) => relay.close(() => resolve())),
+  }
+}

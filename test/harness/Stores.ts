@@ -1,0 +1,93 @@
+/** What the service calls in process, without an actor: stores and queries over a database of one's own. */
+import { Accounts } from "@svc/cluster/account/Accounts"
+import { CredentialLookup } from "@svc/cluster/account/CredentialLookup"
+import { Devices } from "@svc/cluster/account/Devices"
+import { ChangeFeed } from "@svc/cluster/feed/ChangeFeed"
+import * as Subscribers from "@svc/cluster/feed/Subscribers"
+import { IdempotencyRecords } from "@svc/cluster/idempotency/IdempotencyRecords"
+import { parseMasterKeys, Sealing } from "@svc/cluster/sealing/Sealing"
+import { Reads, Writes } from "@svc/cluster/store/Database"
+import * as Shared from "@svc/cli/serve/roles/Stores"
+import type { By } from "@svc/domain/account/By"
+import { Addresses } from "@svc/domain/Addresses"
+import { makeUuidV7 } from "@svc/domain/Ids"
+import { Effect, Layer } from "effect"
+import type { Statement } from "effect/sql"
+import { TestClock } from "effect/testing"
+import { databaseLayer } from "./Database.ts"
+
+const masterKey = Buffer.alloc(32, 7).toString("base64")
+
+export const sealingLayer = Layer.unwrap(Effect.map(Effect.orDie(parseMasterKeys(masterKey)), Sealing.layer))
+
+/** Sets the test's clock to the database's, which judges some ages by its own; a test layer begins there. */
+export const present = Effect.suspend(() => TestClock.setTime(Date.now()))
+
+const addresses = Layer.succeed(Addresses, {
+  environment: "development",
+  baseUrl: "http://localhost:8080",
+  profileBase: "http://localhost:8080",
+  mailDomain: "mail.localhost",
+  tunnelDomain: "tunnel.localhost",
+  tunnelScheme: "http",
+  tunnelPort: 8081,
+  imap: { host: "localhost", port: 1143, security: "starttls" },
+})
+
+/** A feed that wakes whom a change concerns and finds nothing by itself. */
+export const quietFeed = Layer.sync(ChangeFeed, () => {
+  const { subscribe, follow, wake } = Subscribers.make()
+  return {
+    subscribe,
+    follow,
+    announce: ({ org, identity }) => {
+      wake(org)
+      if (identity !== undefined) wake(identity)
+    },
+  }
+})
+
+/** What stores and actors alike stand on. */
+export const foundation = Layer.mergeAll(databaseLayer, sealingLayer, addresses, quietFeed).pipe(
+  Layer.provideMerge(Layer.effectDiscard(present)),
+)
+
+const settings = {
+  registration: "open",
+  inviteCodes: new Set<string>(),
+  tosVersion: "1",
+  tosEffectiveAt: null,
+} as const
+
+export const inProcess = Layer.mergeAll(
+  Accounts.layer(settings),
+  CredentialLookup.layer,
+  Devices.layer,
+  IdempotencyRecords.layer,
+  Shared.layer,
+)
+
+/** For tests that need no actor. */
+export const storesLayer = inProcess.pipe(Layer.provideMerge(foundation), Layer.orDie)
+
+/** The account holder, as whoever asks on its behalf names it. */
+export const holder: By = {
+  kind: "session",
+  credentialId: "0199d3c0-5e0f-7c4e-9b1a-3f2d6c8e4a99",
+  requestId: "req_1",
+}
+
+export const makeOrg = Effect.gen(function* () {
+  const sql = yield* Writes
+  const sealing = yield* Sealing
+  const id = yield* makeUuidV7
+  const { sealed } = yield* sealing.makeDataKey(id)
+  yield* sql`
+    insert into org (id, email, language, tos_version, tos_accepted_at, data_key, created_at)
+    values (${id}, ${`${id}@example.org`}, 'en', '1', now(), ${sealed}, now())`
+  return id
+})
+
+/** The store itself, to look at what nothing shows. */
+export const rows = <A extends object>(statement: (sql: Reads["Service"]) => Statement.Statement<A>) =>
+  Effect.orDie(Effect.flatMap(Reads, statement))

@@ -1,0 +1,160 @@
+/** What an Identity leaves behind when it goes, and what it does not; what it is given at first, and for how long. */
+import { ask } from "@svc/cluster/actor/Ask"
+import { CredentialLookup } from "@svc/cluster/account/CredentialLookup"
+import { IdentityQueries } from "@svc/cluster/identity/IdentityQueries"
+import { Unhurried, Writes } from "@svc/cluster/store/Database"
+import { expect, layer } from "@effect/vitest"
+import { Effect, Redacted } from "effect"
+import { TestClock } from "effect/testing"
+import { actors, identityOf, makeIdentity, makeOrg, passing } from "../harness/Actors.ts"
+import { present, rows } from "../harness/Stores.ts"
+
+const secretsOf = (org: string, handle: string) =>
+  Effect.flatMap(IdentityQueries, (queries) => queries.secrets(org, handle))
+
+const keyOf = Effect.fnUntraced(function* (org: string, handle: string) {
+  const { identity_key } = yield* secretsOf(org, handle)
+  if (identity_key === undefined) throw new Error("the key was not shown")
+  return identity_key
+})
+
+const caller = (key: string) => Effect.flatMap(CredentialLookup, (lookup) => lookup.resolve(Redacted.make(key)))
+
+const portOf = (identity: string) =>
+  Effect.map(
+    rows((sql) => sql<{ port: number }>`select port from tunnel_port where identity_id = ${identity}`),
+    ([row]) => row?.port,
+  )
+
+/** Deletes the Identity and waits until it is gone. */
+const gone = Effect.fnUntraced(function* (org_id: string, handle: string, actor: Actor) {
+  yield* ask(actor.Delete({ org_id }))
+  yield* passing(identityOf(handle), (row) => row === undefined, 0)
+})
+type Actor = Effect.Success<ReturnType<typeof makeIdentity>>["actor"]
+
+layer(actors())("an Identity that goes", (it) => {
+  it.effect("has lost its keys before a later step fails", () =>
+    Effect.gen(function* () {
+      const org_id = yield* makeOrg
+      const { id, actor } = yield* makeIdentity(org_id, "ada")
+      const key = yield* keyOf(org_id, "ada")
+      expect(yield* caller(key)).toMatchObject({ kind: "identity_key", identity: { id } })
+      const sql = yield* Unhurried
+      yield* sql.unsafe(`
+        create function stuck() returns trigger language plpgsql as $$ begin raise exception 'the card is stuck'; end $$`)
+      yield* sql.unsafe(`create trigger stuck before delete on card for each row execute function stuck()`)
+      yield* ask(actor.Delete({ org_id }))
+      const state = yield* passing(identityOf("ada"), (row) => row?.saga.steps[2]?.status === "retrying", 0)
+      expect(state.value!.saga.steps.map(({ name, status }) => [name, status])).toEqual([
+        ["identity_keys", "done"],
+        ["connectors", "done"],
+        ["card", "retrying"],
+        ["tunnel", "pending"],
+        ["mailbox", "pending"],
+      ])
+      expect(yield* Effect.flip(caller(key))).toMatchObject({ code: "unauthenticated" })
+      expect(yield* rows((sql) => sql`select 1 from show_once where identity_id = ${id}`)).toEqual([])
+      const events = rows((sql) => sql<{ type: string }>`select type from event where org_id = ${org_id} order by seq`)
+      expect((yield* events).map(({ type }) => type)).toContain("api_key.revoked")
+      yield* sql.unsafe(`drop trigger stuck on card`)
+      yield* passing(identityOf("ada"), (row) => row === undefined)
+      expect((yield* events).at(-1)).toEqual({ type: "identity.deleted" })
+    }),
+  )
+
+  it.effect("leaves its name taken, and counts against the quota", () =>
+    Effect.gen(function* () {
+      const org_id = yield* makeOrg
+      const { actor } = yield* makeIdentity(org_id, "grace")
+      yield* gone(org_id, "grace", actor)
+      expect(yield* Effect.flip(makeIdentity(org_id, "grace"))).toMatchObject({ code: "handle_taken" })
+      expect(yield* rows((sql) => sql`select identities_created from org where id = ${org_id}`)).toEqual([
+        { identities_created: 1 },
+      ])
+    }),
+  )
+})
+
+layer(actors({ limits: { identityQuota: 2 } }))("an Org's quota of Identities", (it) => {
+  it.effect("is spent for ever, and holds no name that was refused", () =>
+    Effect.gen(function* () {
+      const [org_id, other] = [yield* makeOrg, yield* makeOrg]
+      const { actor } = yield* makeIdentity(org_id, "ada")
+      yield* gone(org_id, "ada", actor)
+      yield* makeIdentity(org_id, "grace")
+      expect(yield* Effect.flip(makeIdentity(org_id, "edsger"))).toMatchObject({ code: "identity_quota_exhausted" })
+      yield* makeIdentity(other, "edsger")
+    }),
+  )
+})
+
+layer(actors({ ports: { first: 20_000, last: 20_001 } }))("a TCP port", (it) => {
+  it.effect("that was freed rests for 30 days, and is then given out, the oldest first", () =>
+    Effect.gen(function* () {
+      yield* present
+      const org_id = yield* makeOrg
+      const [ada, grace] = [yield* makeIdentity(org_id, "ada"), yield* makeIdentity(org_id, "grace")]
+      const freed = yield* portOf(ada.id)
+      yield* gone(org_id, "ada", ada.actor)
+      yield* TestClock.adjust("1 day")
+      yield* gone(org_id, "grace", grace.actor)
+      yield* TestClock.adjust("28 days")
+      yield* TestClock.adjust("23 hours")
+      // A saga tries for half a minute and then gives up; both ports rest.
+      const failed = yield* Effect.forkChild(makeIdentity(org_id, "edsger"))
+      yield* passing(identityOf("edsger"), (row) => row?.saga.steps[1]?.status === "retrying", 0)
+      yield* TestClock.adjust("1 hour")
+      yield* passing(identityOf("edsger"), (row) => row?.status === "ready")
+      const { id } = (yield* identityOf("edsger"))!
+      expect(yield* portOf(id)).toBe(freed)
+      failed.interruptUnsafe()
+    }),
+  )
+})
+
+layer(actors())("show-once secrets", (it) => {
+  it.effect("are shown for an hour after ready", () =>
+    Effect.gen(function* () {
+      const org_id = yield* makeOrg
+      yield* makeIdentity(org_id, "ada")
+      yield* TestClock.adjust("3599 seconds")
+      const key = yield* keyOf(org_id, "ada")
+      yield* TestClock.adjust("1 second")
+      expect(yield* secretsOf(org_id, "ada")).toEqual({})
+      // They are forgotten, not revoked.
+      expect(yield* caller(key)).toMatchObject({ kind: "identity_key" })
+    }),
+  )
+
+  it.effect("of a rotation are others, shown for an hour of their own, and the former key is refused", () =>
+    Effect.gen(function* () {
+      const org_id = yield* makeOrg
+      const { actor } = yield* makeIdentity(org_id, "grace")
+      const former = yield* secretsOf(org_id, "grace")
+      yield* TestClock.adjust("50 minutes")
+      yield* ask(actor.RotateKey({ org_id }))
+      yield* TestClock.adjust("59 minutes")
+      const latter = yield* secretsOf(org_id, "grace")
+      expect(yield* Effect.flip(caller(former.identity_key!))).toMatchObject({ code: "unauthenticated" })
+      expect(yield* caller(latter.identity_key!)).toMatchObject({ kind: "identity_key" })
+      expect(latter.imap!.password).not.toBe(former.imap!.password)
+      yield* TestClock.adjust("1 minute")
+      expect(yield* secretsOf(org_id, "grace")).toEqual({})
+    }),
+  )
+
+  it.effect("are gone once they were acknowledged", () =>
+    Effect.gen(function* () {
+      const org_id = yield* makeOrg
+      const { actor } = yield* makeIdentity(org_id, "edsger")
+      yield* ask(actor.Acknowledge({ org_id }))
+      yield* ask(actor.Acknowledge({ org_id }))
+      expect(yield* secretsOf(org_id, "edsger")).toEqual({})
+      const sql = yield* Writes
+      expect(
+        yield* sql`select 1 from show_once s join identity i on i.id = s.identity_id where i.canonical = 'edsger'`,
+      ).toEqual([])
+    }),
+  )
+})

@@ -1,0 +1,117 @@
+/** Limits of calls, over two processes, by the minutes of the test's clock. */
+import { OrgLimits } from "@svc/cluster/limits/OrgLimits"
+import { PublicLimits } from "@svc/cluster/limits/PublicLimits"
+import { Timing } from "@svc/cluster/Timing"
+import { expect, layer } from "@effect/vitest"
+import { Clock, Context, Effect, Layer, Result } from "effect"
+import { TestClock } from "effect/testing"
+import { actors, makeOrg } from "../harness/Actors.ts"
+import { rows, storesLayer } from "../harness/Stores.ts"
+
+const window = Timing.callWindowMillis
+
+/** Goes on to so many seconds into the next minute. */
+const nextMinute = (seconds = 0) =>
+  Effect.flatMap(Clock.currentTimeMillis, (now) =>
+    TestClock.setTime((Math.floor(now / window) + 1) * window + seconds * 1000),
+  )
+
+/** How many of so many calls, made in turn by each process, were let through. */
+const passed = <A, E>(processes: ReadonlyArray<Effect.Effect<A, E>>, calls: number) =>
+  Effect.map(
+    Effect.forEach(Array.from({ length: calls }), (_, n) => Effect.result(processes[n % processes.length]!)),
+    (answers) => answers.filter(Result.isSuccess).length,
+  )
+
+const quotas = { calls: 60, identity_create: 10, handle_check: 5, tunnel_transfer: 1 }
+const orgLimits = Effect.map(Layer.build(Layer.fresh(OrgLimits.layer(quotas))), Context.get(OrgLimits))
+
+layer(actors({ quotas }))("an Org's calls", (it) => {
+  it.effect("are its quota a minute over all processes, exactly, and whole again with the next", () =>
+    Effect.gen(function* () {
+      const [one, other] = [yield* orgLimits, yield* orgLimits]
+      yield* nextMinute()
+      const org = yield* makeOrg
+      for (let minute = 0; minute < 3; minute++) {
+        expect(yield* passed([one.take(org, "calls"), other.take(org, "calls")], 100)).toBe(60)
+        yield* nextMinute(minute * 20)
+      }
+    }),
+  )
+
+  it.effect("say what is left, and when to come back", () =>
+    Effect.gen(function* () {
+      const limits = yield* orgLimits
+      yield* nextMinute()
+      const org = yield* makeOrg
+      yield* TestClock.adjust("15 seconds")
+      expect(yield* limits.take(org, "handle_check")).toMatchObject({ quota: 5, resetSeconds: 45 })
+      yield* passed([limits.take(org, "handle_check")], 5)
+      yield* TestClock.adjust("29500 millis")
+      const refused = yield* Effect.flip(limits.take(org, "handle_check"))
+      expect(refused).toMatchObject({ code: "rate_limited", agent_hint: "wait", retry_after_seconds: 16 })
+    }),
+  )
+
+  it.effect("are counted for each Org and each policy by itself", () =>
+    Effect.gen(function* () {
+      const limits = yield* orgLimits
+      yield* nextMinute()
+      const [org, other] = [yield* makeOrg, yield* makeOrg]
+      expect(yield* passed([limits.take(org, "handle_check")], 20)).toBe(5)
+      expect(yield* passed([limits.take(org, "identity_create")], 20)).toBe(10)
+      expect(yield* passed([limits.take(other, "handle_check")], 20)).toBe(5)
+    }),
+  )
+
+  it.effect("of an account that begins at the end of a minute pass at first, and in full with the next", () =>
+    Effect.gen(function* () {
+      const limits = yield* orgLimits
+      yield* nextMinute(59)
+      const org = yield* makeOrg
+      const first = yield* passed([limits.take(org, "identity_create")], 20)
+      expect(first).toBeGreaterThanOrEqual(1)
+      expect(first).toBeLessThanOrEqual(10)
+      yield* nextMinute()
+      expect(yield* passed([limits.take(org, "identity_create")], 20)).toBe(10)
+    }),
+  )
+})
+
+const publicQuotas = { profile: 3, hits: 3, device: 3, contact: 4, magic_link: 4 }
+const publicLimits = Effect.map(Layer.build(Layer.fresh(PublicLimits.layer(publicQuotas))), Context.get(PublicLimits))
+
+layer(storesLayer)("calls of the public", (it) => {
+  it.effect("are counted by client, in each process", () =>
+    Effect.gen(function* () {
+      const [one, other] = [yield* publicLimits, yield* publicLimits]
+      yield* nextMinute(10)
+      expect(yield* one.take("hits", "192.0.2.3")).toMatchObject({ remaining: 2, resetSeconds: 50 })
+      expect(yield* passed([one.take("hits", "192.0.2.3")], 5)).toBe(2)
+      expect(yield* passed([one.take("hits", "192.0.2.4")], 5)).toBe(3)
+      expect(yield* passed([one.take("profile", "192.0.2.3")], 5)).toBe(3)
+      expect(yield* passed([other.take("hits", "192.0.2.3")], 5)).toBe(3)
+      expect(yield* Effect.flip(one.take("hits", "192.0.2.3"))).toMatchObject({
+        code: "rate_limited",
+        retry_after_seconds: 50,
+      })
+      yield* nextMinute()
+      expect(yield* passed([one.take("hits", "192.0.2.3")], 5)).toBe(3)
+    }),
+  )
+
+  it.effect("are counted over all processes where a mail is sent, and no address is kept", () =>
+    Effect.gen(function* () {
+      const [one, other] = [yield* publicLimits, yield* publicLimits]
+      yield* nextMinute()
+      const both = [one.take("magic_link", "192.0.2.5"), other.take("magic_link", "192.0.2.5")]
+      expect(yield* passed(both, 12)).toBe(4)
+      expect(yield* passed([other.take("magic_link", "192.0.2.6")], 6)).toBe(4)
+      yield* nextMinute()
+      expect(yield* passed(both, 12)).toBe(4)
+      const kept = yield* rows((sql) => sql<{ key: Uint8Array }>`select key from public_limit`)
+      expect(kept).toHaveLength(2)
+      for (const { key } of kept) expect(Buffer.from(key).toString("latin1")).not.toContain("192.0.2")
+    }),
+  )
+})

@@ -1,0 +1,71 @@
+/** An Org's transfer a day, handed to edges in leases. */
+import { ask } from "@svc/cluster/actor/Ask"
+import { Orgs } from "@svc/cluster/account/Orgs"
+import { Timing } from "@svc/cluster/Timing"
+import { expect, layer } from "@effect/vitest"
+import { Clock, Effect } from "effect"
+import { TestClock } from "effect/testing"
+import { actors, makeOrg } from "../harness/Actors.ts"
+import { rows } from "../harness/Stores.ts"
+
+const MiB = 1024 * 1024
+const quota = 16 * MiB
+const day = Timing.transferWindowMillis
+
+/** So many hours into the next day (UTC). */
+const nextDay = (hours: number) =>
+  Effect.flatMap(Clock.currentTimeMillis, (now) =>
+    TestClock.setTime((Math.floor(now / day) + 1) * day + hours * 3_600_000),
+  )
+
+const told = (org: string) =>
+  rows((sql) => sql<{ type: string; data: unknown }>`select type, data from event where org_id = ${org} order by seq`)
+
+const orgAtNoon = Effect.gen(function* () {
+  yield* nextDay(12)
+  const org = yield* makeOrg
+  const actor = (yield* Orgs).of(org)
+  return { org, lease: (edge: string, used: number) => ask(actor.LeaseTransfer({ edge, used })) }
+})
+
+layer(actors({ quotas: { tunnel_transfer: quota } }))("the transfer of an Org", (it) => {
+  it.effect("is leased to edges for a minute, together never more than is left", () =>
+    Effect.gen(function* () {
+      const { lease } = yield* orgAtNoon
+      const first = yield* lease("one", 0)
+      expect(first.granted).toBeGreaterThan(0)
+      expect(first.ends_in).toBe(60_000)
+      const second = yield* lease("two", 0)
+      expect(second.granted).toBeGreaterThan(0)
+      expect(first.granted + second.granted).toBeLessThanOrEqual(quota)
+      // What one used is gone for the other too.
+      const left = quota - 15 * MiB
+      expect((yield* lease("one", 15 * MiB)).granted).toBeLessThanOrEqual(left)
+      expect((yield* lease("two", 0)).granted).toBeLessThanOrEqual(left)
+    }),
+  )
+
+  it.effect("tells at 80 % and at the end of it, once a day each, and gives nothing until the next", () =>
+    Effect.gen(function* () {
+      const { org, lease } = yield* orgAtNoon
+      const near = Math.ceil(quota * 0.8)
+      yield* lease("one", near - 1)
+      expect(yield* told(org)).toEqual([])
+      yield* lease("two", 1)
+      yield* lease("one", 1)
+      const limit = { limit: "tunnel_transfer", quota, window: "day" }
+      const toldNear = { type: "limit.near", data: { ...limit, used: near } }
+      expect(yield* told(org)).toEqual([toldNear])
+      yield* lease("two", quota - near - 2)
+      const blocked = yield* lease("one", 1)
+      expect(blocked).toEqual({ granted: 0, ends_in: day / 2 })
+      expect(yield* lease("two", 100)).toMatchObject({ granted: 0 })
+      const toldBlocked = { type: "tunnel.transfer_blocked", data: { ...limit, used: quota } }
+      expect(yield* told(org)).toEqual([toldNear, toldBlocked])
+      yield* nextDay(0)
+      expect((yield* lease("one", 0)).granted).toBeGreaterThan(0)
+      yield* lease("one", near)
+      expect(yield* told(org)).toEqual([toldNear, toldBlocked, toldNear])
+    }),
+  )
+})

@@ -1,0 +1,117 @@
+/** What an Identity's actor makes of mail that a gateway hands it. */
+import { ask } from "@svc/cluster/actor/Ask"
+import { MailSettingsQueries } from "@svc/cluster/mail/MailSettingsQueries"
+import type { IdentityId } from "@svc/domain/IdentityRef"
+import type { ReceivedMail } from "@svc/domain/mail/MailboxProtocol"
+import { expect, layer } from "@effect/vitest"
+import { Effect } from "effect"
+import { TestClock } from "effect/testing"
+import { actors, makeIdentity, makeOrg } from "../harness/Actors.ts"
+import { receivedMail } from "../harness/Mail.ts"
+import { rows } from "../harness/Stores.ts"
+
+const mailboxBytes = 10_000
+
+const makeMailbox = Effect.fnUntraced(function* (handle: string) {
+  const org_id = yield* makeOrg
+  const { actor, id } = yield* makeIdentity(org_id, handle)
+  const receive = (part?: Partial<ReceivedMail>) =>
+    Effect.tap(receivedMail(part), (mail) => ask(actor.ReceiveMail(mail)))
+  const remove = (message_id: string) => ask(actor.RemoveMessage({ org_id, message_id }))
+  const stored = rows(
+    (sql) => sql<{ id: string; uid: number }>`select id, uid from message where identity_id = ${id} order by uid`,
+  )
+  const recipients = Effect.flatMap(MailSettingsQueries, (queries) => queries.recipients(id as IdentityId)).pipe(
+    Effect.map((all) => all.filter(({ reason }) => reason !== "account_owner")),
+  )
+  return { org_id, id, actor, receive, remove, stored, recipients }
+})
+
+const verified = { verdict: "verified", spf: "pass", dkim: "pass", dmarc: "pass", domain: "example.org" } as const
+
+layer(actors({ limits: { mailboxBytes } }))("a Mailbox", (it) => {
+  it.effect("that is full takes no more until something was removed, whose bytes it has back", () =>
+    Effect.gen(function* () {
+      const { receive, remove, stored } = yield* makeMailbox("ada")
+      const first = yield* receive({ size: 6_000 })
+      yield* receive({ size: 4_000 })
+      expect(yield* Effect.flip(receive({ size: 1 }))).toMatchObject({ reason: "full" })
+      yield* remove(first.message_id)
+      expect(yield* Effect.flip(remove(first.message_id))).toMatchObject({ code: "not_found" })
+      expect(yield* Effect.flip(receive({ size: 6_001 }))).toMatchObject({ reason: "full" })
+      yield* receive({ size: 6_000 })
+      // The UID of what was removed is not given again.
+      expect((yield* stored).map(({ uid }) => uid)).toEqual([2, 3])
+      const contents = yield* rows((sql) => sql`select 1 from message_content where message_id = ${first.message_id}`)
+      expect(contents).toEqual([])
+    }),
+  )
+
+  it.effect("takes a repeat of the same bytes by the same sender for the same message, for five days", () =>
+    Effect.gen(function* () {
+      const { receive, stored } = yield* makeMailbox("grace")
+      const once = { sha256: new TextEncoder().encode("the same bytes") }
+      yield* receive(once)
+      yield* receive(once)
+      yield* receive({ ...once, envelope_from: "other@example.org" })
+      expect(yield* stored).toHaveLength(2)
+      yield* TestClock.adjust("4 days")
+      yield* receive(once)
+      expect(yield* stored).toHaveLength(2)
+      yield* TestClock.adjust("1 day")
+      yield* receive(once)
+      expect(yield* stored).toHaveLength(3)
+    }),
+  )
+
+  it.effect("tells of mail turned away once an hour, with how much it was", () =>
+    Effect.gen(function* () {
+      const { id, actor } = yield* makeMailbox("edsger")
+      const turnAway = ask(actor.RefuseMail({ reason: "full", from: "grace@example.org" }))
+      for (let n = 0; n < 3; n++) yield* turnAway
+      yield* TestClock.adjust("59 minutes")
+      yield* turnAway
+      yield* TestClock.adjust("1 minute")
+      yield* turnAway
+      const told = yield* rows(
+        (sql) => sql<{ count: number }>`
+          select (data ->> 'count')::int as count from event where identity_id = ${id} and type = 'email.refused' order by seq`,
+      )
+      expect(told.map(({ count }) => count)).toEqual([1, 4])
+    }),
+  )
+})
+
+layer(actors())("a sender", (it) => {
+  it.effect("becomes an Allowed Recipient for 30 days by a verified message, and by no other", () =>
+    Effect.gen(function* () {
+      const { receive, recipients } = yield* makeMailbox("ada")
+      for (const verdict of ["unverified", "failed", "error"] as const) {
+        yield* receive({ origin: { ...verified, verdict } })
+        expect(yield* recipients, verdict).toEqual([])
+      }
+      yield* receive({ origin: verified, from: null })
+      yield* receive({ origin: verified, envelope_from: "" })
+      expect(yield* recipients).toEqual([])
+      const day = 86_400_000
+      const first = yield* receive({ origin: verified })
+      const allowed = { address: "grace@example.org", reason: "inbound", expired: false }
+      const until = (mail: ReceivedMail) => new Date(mail.received_at.getTime() + 30 * day)
+      expect(yield* recipients).toMatchObject([{ ...allowed, expires_at: until(first) }])
+      yield* TestClock.adjust("10 days")
+      yield* receive()
+      expect(yield* recipients).toMatchObject([{ ...allowed, expires_at: until(first) }])
+      const second = yield* receive({ origin: verified })
+      expect(yield* recipients).toMatchObject([{ ...allowed, expires_at: until(second) }])
+    }),
+  )
+
+  it.effect("whom the account allowed by hand stays allowed without an end", () =>
+    Effect.gen(function* () {
+      const { org_id, actor, receive, recipients } = yield* makeMailbox("grace")
+      yield* ask(actor.AllowRecipient({ org_id, address: "grace@example.org" }))
+      yield* receive({ origin: verified })
+      expect(yield* recipients).toMatchObject([{ reason: "manual", expires_at: null }])
+    }),
+  )
+})

@@ -1,0 +1,86 @@
+/** The service's own mail, through a relay that speaks SMTP: letters to people, and the operator's mail as it came. */
+import * as SystemMailForwarding from "@svc/cluster/mail/SystemMailForwarding"
+import { SystemMailer } from "@svc/cluster/mail/SystemMailer"
+import { Writes } from "@svc/cluster/store/Database"
+import * as RelayMailer from "@svc/mail-gateway/mail/RelayMailer"
+import { makeUuidV7 } from "@svc/domain/Ids"
+import { expect, layer } from "@effect/vitest"
+import { Effect, Layer, Redacted } from "effect"
+import { TestClock } from "effect/testing"
+import { actors, passing } from "../harness/Actors.ts"
+import { freePort } from "../harness/Ports.ts"
+import { startRelay } from "../harness/Relay.ts"
+import { rows } from "../harness/Stores.ts"
+
+const relayed = Effect.gen(function* () {
+  const port = yield* Effect.promise(freePort)
+  const relay = yield* Effect.acquireRelease(
+    Effect.promise(() => startRelay(port)),
+    ({ stop }) => Effect.promise(stop),
+  )
+  const url = Redacted.make(`smtp://mailer:secret@127.0.0.1:${port}`)
+  return { relay, mailer: RelayMailer.layer({ url, from: "accounts@svc.example" }) }
+})
+
+const receive = Effect.fnUntraced(function* (subject: string) {
+  const sql = yield* Writes
+  const raw = new TextEncoder().encode(`From: grace@example.org\r\nSubject: ${subject}\r\n\r\nx\r\n`)
+  const id = yield* makeUuidV7
+  yield* sql`
+    insert into system_mail (id, envelope_from, sha256, subject, raw, received_at)
+    values (${id}, 'grace@example.org', ${raw}, ${subject}, ${raw}, now())`
+})
+
+const waiting = Effect.map(
+  rows((sql) => sql<{ n: number }>`select count(*)::int as n from system_mail where forwarded_at is null`),
+  ([row]) => row!.n,
+)
+
+layer(actors())("mail for postmaster@", (it) => {
+  it.effect("goes on to the operator as it came, once; what the relay refuses is tried again", () =>
+    Effect.gen(function* () {
+      const { relay, mailer } = yield* relayed
+      yield* receive("a complaint")
+      relay.refuses(true)
+      yield* Layer.build(SystemMailForwarding.layer({ to: "operator@example.org" }).pipe(Layer.provide(mailer)))
+      yield* passing(
+        Effect.sync(() => relay.refused()),
+        (count) => count > 0,
+        0,
+      )
+      expect(yield* waiting).toBe(1)
+      relay.refuses(false)
+      yield* passing(waiting, (count) => count === 0)
+      yield* receive("another")
+      yield* passing(waiting, (count) => count === 0)
+      yield* TestClock.adjust("10 minutes")
+      expect(relay.taken.map(({ to }) => to)).toEqual([["operator@example.org"], ["operator@example.org"]])
+      expect(relay.taken[0]!.raw).toBe("From: grace@example.org\r\nSubject: a complaint\r\n\r\nx\r\n")
+      expect(relay.taken[1]!.raw).toContain("Subject: another")
+    }),
+  )
+})
+
+layer(Layer.empty)("a letter", (it) => {
+  it.effect("goes to exactly one address, from the service's own", () =>
+    Effect.gen(function* () {
+      const { relay, mailer } = yield* relayed
+      const send = (to: string) =>
+        Effect.flatMap(SystemMailer, (system) => system.send({ to, subject: "Hello", text: "x" })).pipe(
+          Effect.provide(mailer),
+        )
+      yield* send("ada@example.org")
+      expect(relay.taken).toMatchObject([{ user: "mailer", from: "accounts@svc.example", to: ["ada@example.org"] }])
+      expect(relay.taken[0]!.raw).toContain("Auto-Submitted: auto-generated")
+      for (const to of [
+        "a@b@c.example",
+        "a@example.org,b@example.org",
+        "<a@example.org>",
+        "a@example.org\r\nBcc: b@x.org",
+      ]) {
+        expect((yield* Effect.flip(send(to)))._tag, to).toBe("RelayUnavailable")
+      }
+      expect(relay.taken).toHaveLength(1)
+    }),
+  )
+})

@@ -1,0 +1,262 @@
+/** The delivery queue by the test's clock: the table of waits, leases that run out, secrets that retire. */
+import { ask } from "@svc/cluster/actor/Ask"
+import { Identities } from "@svc/cluster/identity/Identities"
+import * as IdentityWork from "@svc/cluster/identity/IdentityWork"
+import { Writes } from "@svc/cluster/store/Database"
+import * as Overdue from "@svc/cluster/work/Overdue"
+import type { Attempt } from "@svc/domain/deliveries/Delivery"
+import { makeUuidV7, toPublic } from "@svc/domain/Ids"
+import { expect, layer } from "@effect/vitest"
+import { Clock, Effect, Layer } from "effect"
+import { TestClock } from "effect/testing"
+import { actors, makeIdentity, makeOrg, passing } from "../harness/Actors.ts"
+import { startReceiver } from "../harness/Receiver.ts"
+import { rows } from "../harness/Stores.ts"
+
+const second = 1_000
+const minute = 60 * second
+const hour = 60 * minute
+
+const receiverOf = (...answer: Parameters<typeof startReceiver>) =>
+  Effect.acquireRelease(
+    Effect.promise(() => startReceiver(...answer)),
+    ({ stop }) => Effect.promise(stop),
+  )
+
+interface Delivery {
+  readonly id: string
+  readonly status: string
+  readonly attempts: ReadonlyArray<typeof Attempt.Encoded>
+  readonly attempt_started_at: Date | null
+  readonly next_attempt_at: Date | null
+}
+const deliveries = (webhook: string) =>
+  rows(
+    (sql) => sql<Delivery>`
+      select id, status, attempts, attempt_started_at, next_attempt_at from delivery where webhook_id = ${webhook} order by id`,
+  )
+const oldest = (webhook: string) => Effect.map(deliveries(webhook), ([first]) => first)
+
+/** A ready Identity with a Webhook, and what is done to both. */
+const makeWebhook = Effect.fnUntraced(function* (handle: string, url: string, event_types = ["webhook.test"]) {
+  const org_id = yield* makeOrg
+  const { actor, id } = yield* makeIdentity(org_id, handle)
+  const webhook_id = yield* makeUuidV7
+  const register = (webhook_id: string, url: string, event_types: ReadonlyArray<string>) =>
+    ask(actor.RegisterWebhook({ org_id, webhook_id, url, event_types, description: null }))
+  const { signing_secret } = yield* register(webhook_id, url, event_types)
+  const test = Effect.gen(function* () {
+    const [delivery_id, event_id] = [yield* makeUuidV7, yield* makeUuidV7]
+    yield* ask(actor.TestWebhook({ org_id, webhook_id, delivery_id, event_id }))
+    return delivery_id
+  })
+  return { org_id, actor, identity_id: id, webhook_id, signing_secret, register, test }
+})
+
+/** Goes on to a time, and from there until the next attempt has been recorded. */
+const attempted = Effect.fnUntraced(function* (webhook: string, number: number, due: number) {
+  yield* TestClock.setTime(due)
+  const has = (delivery: Delivery | undefined) => (delivery?.attempts.length ?? 0) >= number
+  // While an attempt is under way no time passes: it meets a real receiver.
+  yield* passing(oldest(webhook), (found) => has(found) || (found?.attempt_started_at ?? null) !== null)
+  return (yield* passing(oldest(webhook), has, 0)).value!
+})
+
+const withOverdue = Overdue.layer(IdentityWork.watched).pipe(Layer.provideMerge(actors()))
+
+layer(withOverdue)("a delivery that fails", (it) => {
+  it.effect("is tried seven times, by the table of waits, and then tells of its end once", () =>
+    Effect.gen(function* () {
+      const receiver = yield* receiverOf((response) => response.writeHead(500).end())
+      const watcher = yield* receiverOf()
+      const { webhook_id, signing_secret, register, test } = yield* makeWebhook("ada", receiver.url)
+      const watching = yield* makeUuidV7
+      yield* register(watching, watcher.url, ["webhook.failed"])
+      const delivery_id = yield* test
+      let due = yield* Clock.currentTimeMillis
+      const waits = [30 * second, 5 * minute, 30 * minute, 2 * hour, 6 * hour, 24 * hour, undefined]
+      for (const [index, wait] of waits.entries()) {
+        const delivery = yield* attempted(webhook_id, index + 1, due)
+        expect(delivery.attempts).toHaveLength(index + 1)
+        expect(receiver.got).toHaveLength(index + 1)
+        const attempt = delivery.attempts[index]!
+        expect(attempt).toMatchObject({ number: index + 1, status_code: 500, error: null })
+        const started = Date.parse(attempt.started_at)
+        expect(started).toBeGreaterThanOrEqual(due)
+        if (wait === undefined) {
+          expect(delivery).toMatchObject({ status: "failed", next_attempt_at: null })
+        } else {
+          expect(delivery).toMatchObject({ status: "retrying", next_attempt_at: new Date(started + wait) })
+          due = started + wait
+        }
+      }
+      yield* attempted(watching, 1, yield* Clock.currentTimeMillis)
+      expect(watcher.isSignedWith(signing_secret, watcher.got[0]!)).toBe(true)
+      expect(watcher.got[0]!.body).toMatchObject({
+        type: "webhook.failed",
+        data: {
+          webhook_id: toPublic("wh_", webhook_id),
+          delivery_id: toPublic("dlv_", delivery_id),
+          attempts: 7,
+          status_code: 500,
+          error: null,
+        },
+      })
+      yield* TestClock.adjust("2 days")
+      expect([receiver.got.length, watcher.got.length]).toEqual([7, 1])
+    }),
+  )
+
+  it.effect("and whose Webhook is disabled in the meantime ends, and nothing looks for it any more", () =>
+    Effect.gen(function* () {
+      const receiver = yield* receiverOf((response) => response.writeHead(500).end())
+      const { org_id, actor, webhook_id, test } = yield* makeWebhook("grace", receiver.url)
+      yield* test
+      yield* attempted(webhook_id, 1, yield* Clock.currentTimeMillis)
+      const patch = { org_id, webhook_id, if_version: null }
+      yield* ask(actor.PatchWebhook({ ...patch, patch: { status: "disabled" } }))
+      const ended = yield* oldest(webhook_id)
+      expect(ended).toMatchObject({ status: "failed", next_attempt_at: null })
+      expect(ended!.attempts.at(-1)).toMatchObject({ number: 2, error: "webhook_disabled", status_code: null })
+      yield* TestClock.adjust("10 minutes")
+      expect(receiver.got).toHaveLength(1)
+    }),
+  )
+})
+
+layer(actors())("a delivery", (it) => {
+  it.effect("has failed by any answer but a success, and by none", () =>
+    Effect.gen(function* () {
+      const redirect = { location: "http://127.0.0.1:1/" }
+      const away = yield* receiverOf((response) => response.writeHead(302, redirect).end())
+      const gone = yield* receiverOf((response) => response.writeHead(410).end())
+      const targets = [
+        [away.url, { status_code: 302, error: null }],
+        [gone.url, { status_code: 410, error: null }],
+        ["http://127.0.0.1:9/", { status_code: null, error: "connection" }],
+      ] as const
+      for (const [index, [url, attempt]] of targets.entries()) {
+        const { webhook_id, test } = yield* makeWebhook(`anita${index}`, url)
+        yield* test
+        const delivery = yield* attempted(webhook_id, 1, yield* Clock.currentTimeMillis)
+        expect(delivery).toMatchObject({ status: "retrying", attempts: [attempt] })
+      }
+    }),
+  )
+
+  it.effect("to a target that hangs holds the four places of its own Webhook, and no other's", () =>
+    Effect.gen(function* () {
+      const hanging = yield* receiverOf(() => {})
+      const good = yield* receiverOf()
+      const { org_id, actor, webhook_id, register } = yield* makeWebhook("barbara", hanging.url, ["*"])
+      const other = yield* makeUuidV7
+      yield* register(other, good.url, ["*"])
+      for (let n = 0; n < 4; n++) {
+        for (const outgoing of ["stopped", "active"] as const) {
+          yield* ask(actor.SwitchMail({ org_id, patch: { outgoing }, if_version: null }))
+        }
+      }
+      const delivered = (all: ReadonlyArray<Delivery>) => all.filter(({ status }) => status === "delivered").length
+      yield* passing(deliveries(other), (all) => delivered(all) === 8, 0)
+      expect(good.got).toHaveLength(8)
+      const leased = (yield* deliveries(webhook_id)).filter((one) => one.attempt_started_at !== null)
+      expect(leased).toHaveLength(4)
+      yield* passing(
+        Effect.sync(() => hanging.got.length),
+        (count) => count === 4,
+        0,
+      )
+    }),
+  )
+
+  it.effect("whose attempt was cut short by a crash counts it when its lease has run out, and is tried again", () =>
+    Effect.gen(function* () {
+      const receiver = yield* receiverOf()
+      const { org_id, actor, identity_id, webhook_id } = yield* makeWebhook("ada", receiver.url)
+      const started = new Date(yield* Clock.currentTimeMillis)
+      const lease = new Date(started.getTime() + minute)
+      const [event_id, delivery_id] = [yield* makeUuidV7, yield* makeUuidV7]
+      const sql = yield* Writes
+      yield* sql`
+        insert into event (id, org_id, identity_id, handle, type, data, created_at)
+        values (${event_id}, ${org_id}, ${identity_id}, 'ada', 'mail.stopped', '{}', ${started})`
+      // As the process leaves it that died during the first attempt.
+      yield* sql`
+        insert into delivery (id, webhook_id, identity_id, event_id, event_type, status, attempt_started_at, next_attempt_at, created_at)
+        values (${delivery_id}, ${webhook_id}, ${identity_id}, ${event_id}, 'mail.stopped', 'queued', ${started}, ${lease}, ${started})`
+      const woken = ask(actor.Work(undefined, { discard: true }))
+      yield* TestClock.setTime(lease.getTime() - 1)
+      yield* woken
+      expect(yield* oldest(webhook_id)).toMatchObject({ attempts: [], attempt_started_at: started })
+      const { value } = yield* passing(oldest(webhook_id), (found) => found?.status === "delivered")
+      expect(value!.attempts).toMatchObject([
+        { number: 1, error: "interrupted", status_code: null },
+        { number: 2, error: null, status_code: 200 },
+      ])
+      // The wait after the first went by while the lease ran.
+      expect(Date.parse(value!.attempts[1]!.started_at)).toBeGreaterThanOrEqual(lease.getTime())
+      expect(receiver.got).toHaveLength(1)
+    }),
+  )
+
+  it.effect("that is queued for a disabled Webhook is nobody's work", () =>
+    Effect.gen(function* () {
+      const receiver = yield* receiverOf()
+      const { org_id, actor, identity_id, webhook_id, test } = yield* makeWebhook("grace", receiver.url)
+      yield* ask(actor.PatchWebhook({ org_id, webhook_id, if_version: null, patch: { status: "disabled" } }))
+      expect(yield* Effect.flip(test)).toMatchObject({ code: "conflict" })
+      const sql = yield* Writes
+      // An Event that saw it active committed behind the change.
+      const now = new Date(yield* Clock.currentTimeMillis)
+      yield* sql`
+        with event as (
+          insert into event (id, org_id, identity_id, handle, type, data, created_at)
+          values (${yield* makeUuidV7}, ${org_id}, ${identity_id}, 'grace', 'mail.stopped', '{}', ${now}) returning id)
+        insert into delivery (id, webhook_id, identity_id, event_id, event_type, status, next_attempt_at, created_at)
+        select ${yield* makeUuidV7}, ${webhook_id}, ${identity_id}, id, 'mail.stopped', 'queued', ${now}, ${now} from event`
+      // The work ends, as it does where nothing is due, and the scan does not find it.
+      yield* ask((yield* Identities).of("grace").Work(undefined))
+      const late = new Date(now.getTime() + hour)
+      for (const source of IdentityWork.sources) expect(yield* source.overdue(sql, late, 10)).not.toContain("grace")
+      expect(yield* oldest(webhook_id)).toMatchObject({ status: "queued", attempts: [] })
+      expect(receiver.got).toEqual([])
+    }),
+  )
+})
+
+layer(actors())("a signing secret", (it) => {
+  it.effect("that was rotated away signs on for a day, and then no longer", () =>
+    Effect.gen(function* () {
+      const receiver = yield* receiverOf()
+      const { org_id, actor, webhook_id, signing_secret: former, test } = yield* makeWebhook("ada", receiver.url)
+      const delivered = Effect.gen(function* () {
+        const before = receiver.got.length
+        yield* test
+        yield* passing(
+          Effect.sync(() => receiver.got.length),
+          (count) => count > before,
+          0,
+        )
+        yield* passing(deliveries(webhook_id), (all) => all.every(({ status }) => status === "delivered"), 0)
+        return receiver.got.at(-1)!
+      })
+      const secret_id = yield* makeUuidV7
+      const rotated = yield* ask(actor.RotateSecret({ org_id, secret_id }))
+      const at = yield* Clock.currentTimeMillis
+      expect(rotated.signing_secret).not.toBe(former)
+      expect(rotated.previous_valid_until).toEqual(new Date(at + 24 * hour))
+      // The same command again answers the same.
+      expect(yield* ask(actor.RotateSecret({ org_id, secret_id }))).toEqual(rotated)
+      const signedWith = (got: (typeof receiver.got)[number]) =>
+        [former, rotated.signing_secret].map((secret) => receiver.isSignedWith(secret, got))
+      expect(signedWith(yield* delivered)).toEqual([true, true])
+      // The actor reads its secrets here, and still has them in memory a minute later.
+      yield* TestClock.setTime(at + 24 * hour - minute)
+      expect(signedWith(yield* delivered)).toEqual([true, true])
+      yield* TestClock.setTime(at + 24 * hour)
+      expect(signedWith(yield* delivered)).toEqual([false, true])
+      yield* TestClock.adjust("1 hour")
+      expect(signedWith(yield* delivered)).toEqual([false, true])
+    }),
+  )
+})
