@@ -10,7 +10,7 @@ import { Identities } from "@svc/cluster/identity/Identities"
 import * as IdentityActor from "@svc/cluster/identity/IdentityActor"
 import { ProvisioningSteps } from "@svc/cluster/identity/Provisioning"
 import { GuardedClient } from "@svc/cluster/net/GuardedClient"
-import { Sealing } from "@svc/cluster/sealing/Sealing"
+import { parseMasterKeys, Sealing } from "@svc/cluster/sealing/Sealing"
 import * as Stores from "@svc/cluster/store/Database"
 import { Deliveries } from "@svc/cluster/webhooks/Deliveries"
 import { Context, Effect, Exit, Layer, Redacted, Schema, Scope } from "effect"
@@ -19,7 +19,6 @@ import { RpcClient, RpcSerialization } from "effect/rpc"
 import { inStore, settingsOf } from "../faults/Store.ts"
 import { makeIdentity, signUp } from "../harness/Client.ts"
 import { deploy, type Deployment, until } from "../harness/Deployment.ts"
-import { MasterKeysForTests } from "../harness/MasterKeys.ts"
 import { round, type Row } from "../harness/Report.ts"
 import * as BareEntity from "./BareEntity.ts"
 import { Echo } from "./EchoServer.ts"
@@ -30,6 +29,8 @@ import { drift, figuresOf, inTurn, shareOf } from "./Turns.ts"
 const width = 64
 /** Actors that are asked in turn. */
 const actors = 20
+/** The service's, so that an actor of this process opens what it sealed. */
+const masterKey = Buffer.alloc(32, 7).toString("base64")
 const limits = { identityQuota: 1_000_000, mailboxBytes: 1024 ** 3 }
 const tunnelPorts = { first: 20_000, last: 20_999 }
 
@@ -52,7 +53,7 @@ const here = Sharding.layer.pipe(
 
 /** Our actors and the bare ones in this process. */
 const inProcess = (deployment: Deployment) => {
-  const sealing = Layer.unwrap(Effect.map(Effect.promise(MasterKeysForTests), Sealing.layer))
+  const sealing = Layer.unwrap(Effect.map(parseMasterKeys(masterKey), Sealing.layer))
   const carried = IdentityActor.layer(limits).pipe(
     Layer.provide([
       ChangeFeed.layer,
@@ -101,7 +102,7 @@ export const ask = async (): Promise<Row> => {
   const scope = Scope.makeUnsafe()
   const children: Array<References.Reference> = []
   try {
-    const service = await deployment.start()
+    const service = await deployment.start([], { SVC_MASTER_KEY: masterKey })
     const { session, org } = await signUp(service.base)
     const make = async () => (await makeIdentity(service.base, session)).handle
     // Those that are asked in this process are not the service's to be asked for.
@@ -135,8 +136,8 @@ export const ask = async (): Promise<Row> => {
       inside: (worker: number) => ours(inside.own.of(local[worker % actors]!).Retry(payload)),
       bareInside: (worker: number) => ours(inside.bare.of(`b${worker % actors}`).Ask(payload)),
     }
-    for (const one of Object.values<(worker: number) => Promise<void>>(asks)) {
-      await until("an answer", () =>
+    for (const [name, one] of Object.entries<(worker: number) => Promise<void>>(asks)) {
+      await until(`an answer ${name}`, () =>
         one(0).then(
           () => true,
           () => false,

@@ -59,7 +59,7 @@ export const compared = async (stage: Stage, row: Comparison): Promise<Row> => {
             ),
           }),
     },
-    details: await Statements.dearest(ours.deployment, drive),
+    details: await Statements.dearest(ours.deployment, { drive }),
   }
 }
 

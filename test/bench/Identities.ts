@@ -56,7 +56,7 @@ export const provision = async (): Promise<Row> => {
         { what: "INSERTs per Identity", value: round(1 / shareOf(got.ours, got.inserts, 6), 1), atMost: 25 },
       ],
       figures: { ...figuresOf("ours", got.ours), ...figuresOf("INSERTs", got.inserts) },
-      details: await Statements.dearest(deployment, drive),
+      details: await Statements.dearest(deployment, { drive }),
     }
   } finally {
     await reference?.close()

@@ -5,7 +5,7 @@
 import { inStore } from "../faults/Store.ts"
 import type { Deployment } from "../harness/Deployment.ts"
 import { round } from "../harness/Report.ts"
-import type { Drive } from "./Load.ts"
+import type { Subject } from "./Turns.ts"
 
 /** What a deployment's PostgreSQL must be started with. */
 export const settings = { shared_preload_libraries: "pg_stat_statements", "pg_stat_statements.track_planning": "on" }
@@ -36,10 +36,14 @@ const shown = (query: string) => {
 }
 
 /** Drives for a while and says which ten statements took longest, each per call that was made. */
-export const dearest = async (deployment: Deployment, drive: Drive, seconds = 1): Promise<ReadonlyArray<string>> => {
+export const dearest = async (
+  deployment: Deployment,
+  { drive, prepare }: Pick<Subject, "drive" | "prepare">,
+): Promise<ReadonlyArray<string>> => {
+  await prepare?.()
   await inStore(deployment, "select pg_stat_statements_reset()")
   await counting(deployment, true)
-  const { done } = await drive(seconds)
+  const { done } = await drive(1)
   const statements = await inStore<Statement>(
     deployment,
     `select query, calls::int, plans::int, (total_exec_time + total_plan_time)::float8 as millis,

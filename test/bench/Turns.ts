@@ -9,6 +9,8 @@ import { family, measurable, meter } from "./Processes.ts"
 
 export interface Subject {
   readonly drive: Drive
+  /** What must be there before each slice, and is not measured. */
+  readonly prepare?: () => Promise<unknown>
   /** The process whose CPU a call costs. */
   readonly pid?: number
   /** The PostgreSQL server behind it. */
@@ -44,7 +46,8 @@ export interface Measured {
   readonly postgres: Figure | undefined
 }
 
-const slice = async ({ drive, pid, postmaster }: Subject, seconds: number): Promise<Slice> => {
+const slice = async ({ drive, prepare, pid, postmaster }: Subject, seconds: number): Promise<Slice> => {
+  await prepare?.()
   const service = measurable && pid !== undefined ? meter(() => [pid]) : undefined
   const store = measurable && postmaster !== undefined ? meter(() => family(postmaster)) : undefined
   const load = await drive(seconds)
