@@ -9,12 +9,15 @@ const sealingOf = (text: string) =>
   Effect.runPromise(
     Effect.flatMap(parseMasterKeys(text), (keys) => Effect.provide(Effect.service(Sealing), Sealing.layer(keys))),
   )
-const place: fc.Arbitrary<Place> = fc.record({
-  table: fc.string(),
-  column: fc.string(),
-  row: fc.string(),
-  org: fc.uuid(),
-})
+const place: fc.Arbitrary<Place> = fc
+  .record({
+    table: fc.string(),
+    column: fc.string(),
+    row: fc.string(),
+    org: fc.uuid(),
+    names: fc.option(fc.array(fc.string(), { maxLength: 3 })),
+  })
+  .map(({ names, ...at }) => (names === null ? at : { ...at, names }))
 const opens = (effect: Effect.Effect<unknown, unknown>) =>
   Effect.runSync(Effect.map(Effect.result(effect), ({ _tag }) => _tag === "Success"))
 
@@ -34,6 +37,26 @@ describe("a sealed value", () => {
         expect(opens(sealing.open(dataKey, at, sealed.slice(0, flip % sealed.length)))).toBe(false)
       }),
     )
+  })
+
+  it("names everything that gives it its meaning: with one field changed it opens no more", async () => {
+    const sealing = await sealingOf(keyText())
+    const { dataKey } = await Effect.runPromise(sealing.makeDataKey("org"))
+    const at = { table: "t", column: "c", row: "r", org: "o", names: ["identity", "secret", "name"] }
+    const sealed = Effect.runSync(sealing.seal(dataKey, at, new Uint8Array(8)))
+    expect(opens(sealing.open(dataKey, at, sealed))).toBe(true)
+    for (const elsewhere of [
+      { ...at, table: "x" },
+      { ...at, column: "x" },
+      { ...at, row: "x" },
+      { ...at, org: "x" },
+      ...at.names.map((_, i) => ({ ...at, names: at.names.with(i, "x") })),
+    ]) {
+      expect(opens(sealing.open(dataKey, elsewhere, sealed)), JSON.stringify(elsewhere)).toBe(false)
+    }
+    // Calling it one of the first form, which named less, does not help.
+    const { names: _, ...first } = at
+    expect(opens(sealing.open(dataKey, first, Uint8Array.from([1, ...sealed.slice(1)])))).toBe(false)
   })
 
   it("is never twice the same", async () => {

@@ -14,6 +14,7 @@ import { tunnelSettings } from "./migrations/0005_tunnel_settings.ts"
 import { eventCause } from "./migrations/0006_event_cause.ts"
 import { actors } from "./migrations/0007_actors.ts"
 import { eventOrder } from "./migrations/0008_event_order.ts"
+import { sealedForms } from "./migrations/0021_sealed_forms.ts"
 
 const migrations = {
   "0001_core": core,
@@ -24,6 +25,7 @@ const migrations = {
   "0006_event_cause": eventCause,
   "0007_actors": actors,
   "0008_event_order": eventOrder,
+  "0021_sealed_forms": sealedForms,
 }
 
 /** Any constant that no other user of the database takes: "svc" in ASCII. */

@@ -16,6 +16,7 @@ import * as Archive from "./Archive.ts"
 
 interface Row {
   readonly id: string
+  readonly identity_id: string | null
   readonly handle: string | null
   readonly status: Export["status"]
   readonly size: bigint | number | null
@@ -56,7 +57,7 @@ const make = Effect.gen(function* () {
     identityId === null
       ? sql`org_id = ${org} and expires_at > now()`
       : sql`org_id = ${org} and identity_id = ${identityId} and expires_at > now()`
-  const columns = sql`id, handle, status, size, created_at, expires_at`
+  const columns = sql`id, identity_id, handle, status, size, created_at, expires_at`
   const view = (row: Row): Export => {
     const id = toPublic("exp_", row.id)
     return {
@@ -78,7 +79,7 @@ const make = Effect.gen(function* () {
         ? []
         : yield* sql<Row>`select ${columns} from export where id = ${uuid} and ${visible(org, identityId)}`
     if (row === undefined) return yield* missing
-    return { view: view(row), uuid: row.id }
+    return { view: view(row), ref: { id: row.id, identityId: row.identity_id } }
   }, orUnavailable)
 
   /** Everything the session's account may take along of the Vault, values included. */
@@ -120,7 +121,7 @@ const make = Effect.gen(function* () {
         values && found.view.identity === null
           ? { member: "vault_values.jsonl", bytes: yield* vaultValues(org) }
           : undefined
-      return yield* Effect.provideContext(Archive.stream(org, found.uuid, dataKey, extra), context)
+      return yield* Effect.provideContext(Archive.stream(org, found.ref, dataKey, extra), context)
     }),
   }
 })
