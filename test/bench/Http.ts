@@ -1,12 +1,14 @@
 /** The HTTP rows: reading an Identity, asking an actor, provisioning, and the start. */
 import { spawn } from "node:child_process"
 import { once } from "node:events"
+import { readFileSync } from "node:fs"
 import * as path from "node:path"
 import { setTimeout as sleep } from "node:timers/promises"
 import { NodeSocket } from "@effect/platform-node"
 import * as Cluster from "@svc/cluster/Cluster"
 import { Health } from "@svc/cluster/health/Health"
 import { Identities } from "@svc/cluster/identity/Identities"
+import { parseMasterKeys, Sealing } from "@svc/cluster/sealing/Sealing"
 import * as Stores from "@svc/cluster/store/Database"
 import { Effect, Exit, Layer, Scope } from "effect"
 import { RpcClient, RpcSerialization } from "effect/rpc"
@@ -114,6 +116,15 @@ const echoes = async (width: number) => {
   return measured
 }
 
+/** By the key that the service made for itself. */
+const sealingOf = ({ directory }: Deployment) =>
+  Layer.unwrap(
+    Effect.map(
+      Effect.orDie(parseMasterKeys(readFileSync(path.join(directory, "master.key"), "utf8").trim())),
+      Sealing.layer,
+    ),
+  )
+
 /** Asks across two processes: this one asks, the service's actors answer. */
 export const ask = async (): Promise<Row> => {
   const deployment = await deploy()
@@ -126,6 +137,7 @@ export const ask = async (): Promise<Row> => {
     const scope = Scope.makeUnsafe()
     const layer = Identities.layer.pipe(
       Layer.provide(Cluster.gateway(undefined)),
+      Layer.provide(sealingOf(deployment)),
       Layer.provideMerge(Layer.fresh(Stores.layer(settingsOf(deployment)))),
       Layer.provide(Health.layer),
     )

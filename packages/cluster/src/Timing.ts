@@ -17,6 +17,8 @@ export const Timing = {
   /** How often runners look for others that came or went. */
   refreshAssignments: "500 millis",
   runnerHealthCheck: "1 second",
+  /** Whoever connects to a runner has proved itself by then. */
+  runnerHandshakeMillis: 2 * second,
 
   // --- Asking
 

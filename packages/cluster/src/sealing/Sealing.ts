@@ -127,6 +127,8 @@ export class Sealing extends Context.Service<
     /** What belongs to the service itself, sealed by the master key. */
     readonly sealForService: (name: string, plaintext: Uint8Array) => Effect.Effect<Uint8Array>
     readonly openForService: (name: string, sealed: Uint8Array) => Effect.Effect<Uint8Array, CannotOpen>
+    /** For each master key, by its id, a key for one purpose that only its holders can derive. */
+    readonly derived: (purpose: string) => ReadonlyMap<string, Uint8Array>
     /** A text that only we could have made, for tokens that we hand out and get back (cursors); not secret. */
     readonly stamp: (purpose: string, text: string) => string
     /** The text of a stamp of this purpose; undefined for anything else. */
@@ -170,6 +172,17 @@ export class Sealing extends Context.Service<
         const place = servicePlace(name)
         return opening(place, () => openWith(masterKey, place, sealed))
       },
+      derived: (purpose) =>
+        new Map(
+          masterKeys.map(({ id, key }) => [
+            id,
+            new Uint8Array(
+              createHmac("sha256", key)
+                .update(JSON.stringify(["derived", purpose]))
+                .digest(),
+            ),
+          ]),
+        ),
       stamp: (purpose, text) =>
         Buffer.concat([mac(master.key, purpose, text), Buffer.from(text)]).toString("base64url"),
       unstamp: (purpose, stamped) => {
