@@ -53,6 +53,12 @@ export const Timing = {
 
   /** Statements of requests end after this; migrations and exports have a client without it. */
   statementTimeoutMillis: 5 * second,
+  /** A connection that was asked and says nothing is cut after this: the server would have ended the statement before. */
+  lineSilenceMillis: 6 * second,
+  /** The same for what may run long: no batch, and no statement of a migration, takes this. */
+  lineSilenceUnhurriedMillis: 10 * minute,
+  lineLookMillis: 250,
+  lineKeepAliveMillis: 10 * second,
   housekeeping: "10 minutes",
   /** Crash recovery of the embedded server after a power cut may take a while. */
   embeddedStart: "2 minutes",
