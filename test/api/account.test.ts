@@ -47,6 +47,7 @@ describe("sign-up and sign-in", () => {
       expect((await link({ email: "often@example.org", tos_accepted: true })).status).toBe(202)
     const sixth = await link({ email: "often@example.org" })
     expect([sixth.status, sixth.body.code, sixth.headers.get("retry-after")]).toEqual([429, "rate_limited", "900"])
+    expect(sixth.headers.get("ratelimit")).toContain('"magic_link_address";r=0;t=900')
   })
 
   it("counts links of an address that are asked for at once", async () => {

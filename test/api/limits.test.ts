@@ -52,6 +52,8 @@ describe("limits", () => {
     expect(refused.body).toMatchObject({ code: "rate_limited", agent_hint: "wait" })
     expect(Number(refused.headers.get("retry-after"))).toBe(refused.body.retry_after_seconds)
     expect(Number(refused.headers.get("retry-after"))).toBeLessThanOrEqual(60)
+    expect(refused.headers.get("ratelimit-policy")).toBe('"calls";q=60;w=60')
+    expect(refused.headers.get("ratelimit")).toMatch(/^"calls";r=0;t=\d+$/)
   })
 
   it("count what is dear by itself, and every Org for itself", { timeout: 60_000 }, async () => {
@@ -65,6 +67,8 @@ describe("limits", () => {
     expect(checks.some(({ headers }) => headers.get("ratelimit-policy")?.includes('"handle_check";q=5') === true)).toBe(
       true,
     )
+    const refused = checks.find(({ status }) => status === 429)!
+    expect(refused.headers.get("ratelimit")).toMatch(/"handle_check";r=0;t=\d+$/)
     expect((await call(service.base, "GET", "/api/auth/whoami", { token: other })).status).toBe(200)
   })
 
@@ -77,6 +81,8 @@ describe("limits", () => {
       })
     const hits = [await hit("192.0.2.3"), await hit("192.0.2.3"), await hit("192.0.2.3"), await hit("192.0.2.3")]
     expect(hits.map(({ status }) => status)).toEqual([204, 204, 204, 429])
+    expect(hits[3]!.headers.get("ratelimit-policy")).toBe('"hits";q=3;w=60')
+    expect(hits[3]!.headers.get("ratelimit")).toMatch(/^"hits";r=0;t=\d+$/)
     expect((await hit("192.0.2.4")).status).toBe(204)
     const link = (n: number) =>
       call(service.base, "POST", "/api/auth/magic-link", {

@@ -25,6 +25,8 @@ it("streams are limited per credential and per Org, and one that ends makes room
     return {
       status: response.status,
       retryAfter: response.headers.get("retry-after"),
+      policy: response.headers.get("ratelimit-policy"),
+      left: response.headers.get("ratelimit"),
       ...((await response.json()) as any),
     }
   }
@@ -34,12 +36,15 @@ it("streams are limited per credential and per Org, and one that ends makes room
     status: 429,
     code: "rate_limited",
     retryAfter: "30",
+    policy: expect.stringContaining('"streams_credential";q=2'),
+    left: expect.stringContaining('"streams_credential";r=0;t=30'),
     detail: "At most 2 streams of one credential may be open at once.",
   })
   const another = await open(admin.key)
   expect([another.response.status, first.response.status]).toEqual([200, 200])
   expect(await refusal(admin.key)).toMatchObject({
     status: 429,
+    policy: expect.stringContaining('"streams_org";q=3'),
     detail: "At most 3 streams of one Org may be open at once.",
   })
   // A refusal takes nothing, and another Org has room of its own.

@@ -2,6 +2,7 @@
  * Turns every failure of an endpoint into a problem body: the operation's own problems, schema violations, the
  * library's bare refusals, defects. Nothing of a defect but the request id reaches the caller.
  */
+import { limitOf } from "@svc/domain/problems/Limit"
 import { Addresses } from "@svc/domain/Addresses"
 import {
   Internal,
@@ -16,6 +17,8 @@ import { ProblemRendering } from "@svc/domain/problems/ProblemRendering"
 import { Cause, Effect, Layer, SchemaIssue } from "effect"
 import { HttpServerError, type HttpServerResponse } from "effect/http"
 import { HttpApiError } from "effect/http-api"
+import { Exchange } from "../Exchange.ts"
+import { note } from "../limits/RateLimitHeaders.ts"
 import { RequestId } from "../RequestId.ts"
 import { render } from "./Render.ts"
 
@@ -67,7 +70,11 @@ export const layer = Layer.effect(
       const failure = cause.reasons.find((reason) => Cause.isFailReason(reason))
       const defect = cause.reasons.find((reason) => Cause.isDieReason(reason))
       const problem = (failure && meaning(failure.error)) ?? (defect && meaning(defect.defect))
-      if (problem !== undefined) return render(book, requestId, problem)
+      if (problem !== undefined) {
+        const limit = limitOf(problem)
+        if (limit !== undefined) note(yield* Exchange, limit)
+        return render(book, requestId, problem)
+      }
       yield* Effect.logError("A request ended in a defect", cause)
       return render(book, requestId, new Internal({ detail: "The service failed to answer this request." }))
     })

@@ -2,15 +2,10 @@
 import { randomBytes } from "node:crypto"
 import { makeUuidV7 } from "@svc/domain/Ids"
 import type { Language, MagicLinkRequest, Org, RegistrationState, TermsStatus } from "@svc/domain/account/Account"
-import {
-  InviteRequired,
-  MagicLinkInvalid,
-  RateLimited,
-  TosNotAccepted,
-  TosVersionMismatch,
-} from "@svc/domain/problems/Problem"
+import { InviteRequired, MagicLinkInvalid, TosNotAccepted, TosVersionMismatch } from "@svc/domain/problems/Problem"
 import { Clock, Context, Effect, Layer } from "effect"
 import { mint, sha256 } from "../credentials/Minting.ts"
+import { refusal } from "@svc/domain/problems/Limit"
 import { Sealing } from "../sealing/Sealing.ts"
 import { orUnavailable, Writes } from "../store/Database.ts"
 import { Timing } from "../Timing.ts"
@@ -100,10 +95,11 @@ const make = (settings: AccountSettings) =>
       const token = randomBytes(32).toString("base64url")
       const kept = yield* keep(org.id, token, now, expiresAt)
       if (kept.length === 0) {
-        return yield* new RateLimited({
-          detail: "Too many links were requested for this address.",
-          retry_after_seconds: linkWindowMillis / 1000,
-        })
+        const windowSeconds = linkWindowMillis / 1000
+        return yield* refusal(
+          { name: "magic_link_address", quota: linksPerEmail, windowSeconds, resetSeconds: windowSeconds },
+          "Too many links were requested for this address.",
+        )
       }
       const link: IssuedLink = { token, language: org.language, expiresAt }
       return link
