@@ -102,9 +102,12 @@ export const Timing = {
   /** A budget of transfer is handed to an edge for this long at most, and counted by the day (UTC). */
   transferLeaseMillis: minute,
   transferWindowMillis: day,
-  /** A first answer is kept for its `Idempotency-Key` this long; a request that has not ended after the other was cut short. */
+  /**
+   * A first answer is kept for its `Idempotency-Key` this long. A request that has not ended after the other was cut
+   * short, or is about to give up: a repeat goes on as the same command, which is done once either way.
+   */
   idempotencyMillis: day,
-  idempotencyAbandonedMillis: minute,
+  idempotencyAbandonedMillis: 4 * second,
 
   // --- Mail
 

@@ -2,6 +2,7 @@ import { Api } from "@svc/domain/Api"
 import { Caller } from "@svc/domain/account/Authorization"
 import { ApiKeys } from "@svc/cluster/account/ApiKeys"
 import { Effect } from "effect"
+import { commandId, Exchange } from "../Exchange.ts"
 import { HttpApiBuilder, HttpApiSchema } from "effect/http-api"
 
 export const layer = HttpApiBuilder.group(
@@ -14,8 +15,17 @@ export const layer = HttpApiBuilder.group(
       list: () => Effect.flatMap(Caller, ({ org }) => Effect.map(keys.list(org.id), (api_keys) => ({ api_keys }))),
       create: Effect.fnUntraced(function* ({ payload }) {
         const caller = yield* Caller
-        const minted = yield* keys.create(caller.org.id, payload.name, caller.by)
-        return HttpApiSchema.withHeaders({ body: minted, headers: { location: `/api/keys/${minted.api_key.id}` } })
+        const exchange = yield* Exchange
+        const id = yield* commandId
+        const location = `/api/keys/${id}`
+        const minted = yield* keys
+          .create(caller.org.id, id, payload.name, caller.by)
+          .pipe(
+            Effect.tapError(({ code }) =>
+              Effect.sync(() => code === "conflict" && (exchange.headers["location"] = location)),
+            ),
+          )
+        return HttpApiSchema.withHeaders({ body: minted, headers: { location } })
       }),
       read: ({ params }) => Effect.flatMap(Caller, ({ org }) => keys.read(org.id, params.id)),
       revoke: Effect.fnUntraced(function* ({ params }) {

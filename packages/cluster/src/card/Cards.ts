@@ -3,13 +3,13 @@ import { type CardPatch, merge, StoredCard } from "@svc/domain/card/Card"
 import { type IfVersion, matches } from "@svc/domain/Precondition"
 import { NotFound, PreconditionFailed } from "@svc/domain/problems/Problem"
 import { Effect, Schema } from "effect"
-import type { Handling } from "../actor/Handling.ts"
+import { type Handling, once } from "../actor/Handling.ts"
 import { commit, FenceLost, type Write } from "../actor/Write.ts"
 import { raise } from "../events/Raise.ts"
 
 const decode = Schema.decodeUnknownEffect(StoredCard)
 
-export const handlers = ({ onReady }: Handling) => ({ PatchCard: onReady(patch) })
+export const handlers = ({ onReady }: Handling) => ({ PatchCard: onReady(once("PatchCard", patch)) })
 
 /** Merges the patch; what changes nothing is no change. */
 const patch = Effect.fnUntraced(function* (

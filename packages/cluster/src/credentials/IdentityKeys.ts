@@ -1,7 +1,7 @@
 /** The Identity Keys of an Identity: its first one, minted by the saga; new ones in place of it; their end. */
 import { makeUuidV7 } from "@svc/domain/Ids"
 import { Effect } from "effect"
-import type { Handling } from "../actor/Handling.ts"
+import { type Handling, once } from "../actor/Handling.ts"
 import { commit, type Write } from "../actor/Write.ts"
 import type { Step, StepSubject } from "../saga/Step.ts"
 import type { Sealing } from "../sealing/Sealing.ts"
@@ -51,7 +51,7 @@ export const teardown: Step = (subject) => {
 }
 
 export const handlers = ({ onReady, onPresent }: Handling, sealing: Sealing["Service"]) => ({
-  RotateKey: onReady((write: Write) => rotate(write, sealing)),
+  RotateKey: onReady(once("RotateKey", (write: Write) => rotate(write, sealing))),
   Acknowledge: onPresent(acknowledge),
 })
 

@@ -19,6 +19,8 @@ const removals = [
     key: "id",
     when: "status in ('delivered', 'failed') and created_at < now() - interval '90 days'",
   },
+  { table: "idempotency_record", key: "ctid", when: "started_at < now() - interval '1 day'" },
+  { table: "actor_command", key: "ctid", when: "done_at < now() - interval '1 day'" },
   { table: "public_limit", key: "key", when: "window_start < now() - interval '10 minutes'" },
   { table: "export", key: "id", when: "expires_at < now()" },
   { table: "device_authorization", key: "id", when: "expires_at < now() - interval '1 day'" },

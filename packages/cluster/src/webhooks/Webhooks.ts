@@ -3,7 +3,7 @@ import { type IfVersion, matches } from "@svc/domain/Precondition"
 import { Conflict, NotFound, PreconditionFailed, WebhookMismatch } from "@svc/domain/problems/Problem"
 import type { WebhookPatch } from "@svc/domain/webhooks/Webhook"
 import { Effect } from "effect"
-import type { Handling } from "../actor/Handling.ts"
+import { type Handling, once } from "../actor/Handling.ts"
 import { commit, FenceLost, type Write } from "../actor/Write.ts"
 import { raiseTest } from "../events/Raise.ts"
 import type { Sealing } from "../sealing/Sealing.ts"
@@ -16,8 +16,8 @@ interface ForWebhook {
 
 export const handlers = ({ onReady, onPresent }: Handling, sealing: Sealing["Service"]) => ({
   RegisterWebhook: onReady((write: Write, webhook: NewWebhook) => register(write, webhook, sealing)),
-  PatchWebhook: onReady(patch),
-  RemoveWebhook: onPresent(remove),
+  PatchWebhook: onReady(once("PatchWebhook", patch)),
+  RemoveWebhook: onPresent(once("RemoveWebhook", remove)),
   TestWebhook: onReady(test),
   RotateSecret: onReady((write: Write, { secret_id }: { readonly org_id: string; readonly secret_id: string }) =>
     SigningSecrets.rotate(write, secret_id, sealing),
