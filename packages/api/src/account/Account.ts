@@ -61,8 +61,9 @@ export const exportsGroup = HttpApiBuilder.group(
         yield* askOrg(caller, (actor, by) => actor.Export({ export_id, ...about }, by))
         return yield* exports.read(orgId, about.identity_id, toPublic("exp_", export_id))
       }),
-      list: Effect.fnUntraced(function* () {
-        return { exports: yield* exports.list(...(yield* within)) }
+      list: Effect.fnUntraced(function* ({ query }) {
+        const { entries, next_cursor } = yield* exports.list(...(yield* within), query)
+        return { exports: entries, next_cursor }
       }),
       read: Effect.fnUntraced(function* ({ params }) {
         return yield* exports.read(...(yield* within), params.id)

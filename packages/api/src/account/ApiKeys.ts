@@ -12,7 +12,10 @@ export const layer = HttpApiBuilder.group(
     const keys = yield* ApiKeys
 
     return handlers.handleAll({
-      list: () => Effect.flatMap(Caller, ({ org }) => Effect.map(keys.list(org.id), (api_keys) => ({ api_keys }))),
+      list: Effect.fnUntraced(function* ({ query }) {
+        const { entries, next_cursor } = yield* keys.list((yield* Caller).org.id, query)
+        return { api_keys: entries, next_cursor }
+      }),
       create: Effect.fnUntraced(function* ({ payload }) {
         const caller = yield* Caller
         const exchange = yield* Exchange

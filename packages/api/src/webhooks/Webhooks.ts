@@ -37,8 +37,9 @@ export const layer = HttpApiBuilder.group(
       )
 
     return handlers.handleAll({
-      list: Effect.fnUntraced(function* () {
-        return { webhooks: yield* webhooks.list((yield* Subject).id) }
+      list: Effect.fnUntraced(function* ({ query }) {
+        const { entries, next_cursor } = yield* webhooks.list((yield* Subject).id, query)
+        return { webhooks: entries, next_cursor }
       }),
       create: Effect.fnUntraced(function* ({ params, payload }) {
         const subject = yield* Subject
@@ -103,7 +104,8 @@ export const layer = HttpApiBuilder.group(
       }),
       deliveries: Effect.fnUntraced(function* ({ params, query }) {
         const { id } = yield* Subject
-        return { deliveries: yield* webhooks.deliveries(id, yield* uuidOf(params.id), query.limit) }
+        const { entries, next_cursor } = yield* webhooks.deliveries(id, yield* uuidOf(params.id), query)
+        return { deliveries: entries, next_cursor }
       }),
     })
   }),

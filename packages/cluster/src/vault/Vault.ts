@@ -4,6 +4,7 @@
  */
 import { makeUuidV7 } from "@svc/domain/Ids"
 import type { IdentityId } from "@svc/domain/IdentityRef"
+import type { PageRequest } from "@svc/domain/Paging"
 import type { IfVersion } from "@svc/domain/Precondition"
 import {
   AccountDeleting,
@@ -13,9 +14,17 @@ import {
   PreconditionFailed,
   SecretNameInvalid,
 } from "@svc/domain/problems/Problem"
-import { maxValueBytes, namePattern, type Secret, type SecretValue, versionsKept } from "@svc/domain/vault/Vault"
+import {
+  maxValueBytes,
+  namePattern,
+  type Secret,
+  type SecretValue,
+  type SecretVersion,
+  versionsKept,
+} from "@svc/domain/vault/Vault"
 import { Clock, Context, Effect, Layer } from "effect"
 import type { SqlError, Statement } from "effect/sql"
+import * as Cursors from "../sealing/Cursors.ts"
 import { type Place, Sealing } from "../sealing/Sealing.ts"
 import * as Batched from "../store/Batched.ts"
 import { orUnavailable, Reads, Writes } from "../store/Database.ts"
@@ -200,11 +209,19 @@ const make = Effect.gen(function* () {
   })
 
   return {
-    list: (namespace: Namespace) =>
+    /** By name. */
+    list: (namespace: Namespace, request: PageRequest) =>
       orUnavailable(
-        Effect.map(
-          reads<Row>`select ${columns} from vault_secret s where ${inside(namespace)} order by s.name`,
-          (rows) => rows.map(view),
+        Cursors.page(
+          sealing,
+          `vault/${namespace.org}/${namespace.identity ?? ""}`,
+          request,
+          (behind, atMost) => reads<Row>`
+            select ${columns} from vault_secret s
+            where ${inside(namespace)} ${behind === undefined ? reads`` : reads`and s.name > ${behind}`}
+            order by s.name limit ${atMost}`,
+          ({ name }) => name,
+          view,
         ),
       ),
 
@@ -221,12 +238,21 @@ const make = Effect.gen(function* () {
       return value
     }, orUnavailable),
 
-    versions: Effect.fn("Vault.versions")(function* (namespace: Namespace, name: string) {
+    /** Newest first. */
+    versions: Effect.fn("Vault.versions")(function* (namespace: Namespace, name: string, request: PageRequest) {
       yield* checkName(name)
-      const rows = yield* reads<{ version: number; size: number; created_at: Date }>`
-        select v.version, v.size, v.created_at from vault_secret s join vault_version v on v.secret_id = s.id
-        where ${inside(namespace)} and s.name = ${name} order by v.version desc`
-      return rows.length === 0 ? yield* missing : rows
+      const found = yield* Cursors.page(
+        sealing,
+        `vault/${namespace.org}/${namespace.identity ?? ""}/${name}`,
+        request,
+        (behind, atMost) => reads<typeof SecretVersion.Type>`
+          select v.version, v.size, v.created_at from vault_secret s join vault_version v on v.secret_id = s.id
+          where ${inside(namespace)} and s.name = ${name} ${behind === undefined ? reads`` : reads`and v.version < ${behind}::int`}
+          order by v.version desc limit ${atMost}`,
+        ({ version }) => String(version),
+        (version) => version,
+      )
+      return found.entries.length === 0 && request.cursor === undefined ? yield* missing : found
     }, orUnavailable),
 
     /** Creates the secret or writes its next version; a description that is left out stays. */

@@ -137,14 +137,16 @@ interface Changeable {
   readonly version: number
 }
 
-/** The Webhook and its deliveries are gone; attempts under way are recorded nowhere. */
+/** The Webhook is gone, and its deliveries are read by nobody; housekeeping removes them. Attempts under way are recorded nowhere. */
 const remove = Effect.fnUntraced(function* (write: Write, { webhook_id }: ForWebhook) {
-  const { sql, identity } = write
+  const { sql, identity, at } = write
   const row = yield* commit<{ gone: boolean }>(
     write,
-    sql`gone as (
-      delete from webhook where id = ${webhook_id} and identity_id = ${identity.id} and exists (select from fence) returning 1
-    )`,
+    sql`
+    gone as (
+      delete from webhook where id = ${webhook_id} and identity_id = ${identity.id} and exists (select from fence) returning id
+    ),
+    remains as (insert into removed_webhook (id, removed_at) select id, ${at}::timestamptz from gone on conflict do nothing)`,
     { columns: sql`exists (select from gone) as gone` },
   )
   if (!row.gone) return yield* new NotFound({ detail: "There is no such Webhook." })

@@ -4,10 +4,12 @@
  */
 import type { Export } from "@svc/domain/account/OrgApi"
 import { fromPublic, toPublic } from "@svc/domain/Ids"
+import type { PageRequest } from "@svc/domain/Paging"
 import { NotFound } from "@svc/domain/problems/Problem"
 import { Context, Effect, Layer } from "effect"
 import { commit, type Fenced } from "../../actor/Write.ts"
 import { IdentityQueries } from "../../identity/IdentityQueries.ts"
+import * as Cursors from "../../sealing/Cursors.ts"
 import { Sealing } from "../../sealing/Sealing.ts"
 import { orUnavailable, Reads } from "../../store/Database.ts"
 import { Timing } from "../../Timing.ts"
@@ -84,11 +86,11 @@ const make = Effect.gen(function* () {
 
   /** Everything the session's account may take along of the Vault, values included. */
   const vaultValues = Effect.fnUntraced(function* (org: string) {
-    const owned = yield* identities.list(org)
+    const owned = yield* Cursors.all((request) => identities.list(org, request))
     const namespaces = [{ handle: null, identity: null }, ...owned.map(({ id, handle }) => ({ handle, identity: id }))]
     const lines: Array<string> = []
     for (const { handle, identity } of namespaces) {
-      for (const { name } of yield* vault.list({ org, identity })) {
+      for (const { name } of yield* Cursors.all((request) => vault.list({ org, identity }, request))) {
         const secret = yield* Effect.option(vault.value({ org, identity }, name, undefined))
         if (secret._tag === "Some") lines.push(`${JSON.stringify({ identity: handle, ...secret.value })}\n`)
       }
@@ -97,10 +99,18 @@ const make = Effect.gen(function* () {
   })
 
   return {
-    list: (org: string, identityId: string | null) =>
+    list: (org: string, identityId: string | null, request: PageRequest) =>
       orUnavailable(
-        Effect.map(sql<Row>`select ${columns} from export where ${visible(org, identityId)} order by id desc`, (rows) =>
-          rows.map(view),
+        Cursors.page(
+          sealing,
+          `exports/${org}/${identityId ?? ""}`,
+          request,
+          (behind, atMost) => sql<Row>`
+            select ${columns} from export
+            where ${visible(org, identityId)} ${behind === undefined ? sql`` : sql`and id < ${behind}::uuid`}
+            order by id desc limit ${atMost}`,
+          ({ id }) => id,
+          view,
         ),
       ),
     read: (org: string, identityId: string | null, id: string) =>
