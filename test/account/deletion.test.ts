@@ -35,7 +35,7 @@ layer(actors())("an account that is deleted", (it) => {
       const org = yield* makeOrg
       yield* makeIdentity(org, "ada")
       const keys = yield* ApiKeys
-      const { key } = yield* keys.create(org, "admin", holder)
+      const { key } = yield* keys.create(org, yield* makeUuidV7, "admin", holder)
       const lookup = yield* CredentialLookup
       const use = lookup.resolve(Redacted.make(key))
       expect(yield* use).toMatchObject({ kind: "admin_key" })
@@ -45,7 +45,9 @@ layer(actors())("an account that is deleted", (it) => {
       const first = yield* ask(actor.Delete())
       expect(first.identities).toBe(2)
       expect(yield* Effect.flip(use)).toMatchObject({ code: "account_deleting" })
-      expect(yield* Effect.flip(keys.create(org, "late", holder))).toMatchObject({ code: "account_deleting" })
+      expect(yield* Effect.flip(keys.create(org, yield* makeUuidV7, "late", holder))).toMatchObject({
+        code: "account_deleting",
+      })
       expect(yield* Effect.flip(makeIdentity(org, "later"))).toMatchObject({ code: "account_deleting" })
       // It gets no link while it goes, and nobody learns that from the answer.
       const link = { email: `${org}@example.org` }

@@ -26,6 +26,14 @@ describe("sign-up and sign-in", () => {
     expect([again.status, again.body.code]).toEqual([400, "magic_link_invalid"])
   })
 
+  it("counts links of an address that are asked for at once", async () => {
+    const email = "crowd@example.org"
+    expect((await link({ email, tos_accepted: true })).status).toBe(202)
+    const answers = await Promise.all(Array.from({ length: 30 }, () => link({ email })))
+    expect(answers.filter(({ status }) => status === 202).length).toBe(4)
+    expect(answers.filter(({ status }) => status === 429).length).toBe(26)
+  })
+
   it("takes the language of the browser where none is named", async () => {
     const answer = await call(service.base, "POST", "/api/auth/magic-link", {
       body: { email: "fr@example.org", tos_accepted: true },

@@ -1,11 +1,25 @@
+import { ProvisioningSteps } from "@svc/cluster/identity/Provisioning"
+import { StepFailed } from "@svc/cluster/saga/Step"
+import { Effect, Layer } from "effect"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { call, makeIdentity, newHandle, signUp } from "../harness/Client.ts"
-import { startService, type TestService } from "../harness/Service.ts"
+import { eventually, startService, type TestService } from "../harness/Service.ts"
 
 let service: TestService
 let session: string
+/** While it is, no Identity gets ready. */
+let broken = true
+const slowly = (options: Parameters<typeof ProvisioningSteps.layer>[0]) =>
+  Layer.effect(
+    ProvisioningSteps,
+    Effect.map(Effect.service(ProvisioningSteps), (steps) => ({
+      ...steps,
+      card: (subject) => (broken ? Effect.fail(new StepFailed({ message: "not yet" })) : steps.card(subject)),
+    })),
+  ).pipe(Layer.provide(ProvisioningSteps.layer(options)))
+
 beforeAll(async () => {
-  service = await startService()
+  service = await startService({ parts: { provisioningSteps: slowly } })
   session = (await signUp(service.base)).session
 })
 afterAll(() => service.stop())
@@ -21,9 +35,26 @@ describe("an Idempotency-Key", () => {
     expect([first.status, again.status]).toEqual([202, 202])
     expect(again.body).toEqual(first.body)
     expect(again.headers.get("request-id")).not.toBe(first.headers.get("request-id"))
-    const refused = [await create("ab", "k2"), await create("ab", "k2")]
-    expect(refused.map(({ status }) => status)).toEqual([400, 400])
+    const refused = [await create(handle, "k2"), await create(handle, "k2")]
+    expect(refused.map(({ body }) => body.code)).toEqual(["handle_taken", "handle_taken"])
     expect(refused[1]!.body).toEqual(refused[0]!.body)
+  })
+
+  it("is free again after a request that was not well formed, or came too early", async () => {
+    const handle = newHandle()
+    expect((await create("ab", "k7")).status).toBe(400)
+    expect((await create(handle, "k7")).status).toBe(202)
+    const rotate = () =>
+      call(service.base, "POST", `/api/identities/${handle}/identity-key/rotate`, {
+        token: session,
+        headers: { "idempotency-key": "k8" },
+      })
+    const early = await rotate()
+    expect([early.status, early.body.agent_hint]).toEqual([409, "wait"])
+    broken = false
+    const later = await eventually(rotate, ({ body }) => body?.agent_hint !== "wait")
+    expect(later.status).toBeLessThan(300)
+    broken = true
   })
 
   it("is for one request: another body is refused, another credential or path has its own", async () => {
@@ -53,7 +84,7 @@ describe("an Idempotency-Key", () => {
     )
     expect((await create(handle, "k5")).body.code).toBe("idempotency_key_in_progress")
     await service.query(
-      (sql) => sql`update idempotency_record set started_at = now() - interval '2 minutes' where key = 'k5'`,
+      (sql) => sql`update idempotency_record set started_at = now() - interval '5 seconds' where key = 'k5'`,
     )
     const again = await create(handle, "k5")
     expect(again.status).toBe(202)
@@ -75,6 +106,15 @@ describe("an Idempotency-Key", () => {
       (sql) => sql<{ body: string | null }>`select body from idempotency_record where key = 'k6'`,
     )
     expect(rows).toEqual([{ body: null }])
+    // As after a crash between the commit and its answer.
+    await service.query(
+      (sql) =>
+        sql`update idempotency_record set status = null, started_at = now() - interval '5 seconds' where key = 'k6'`,
+    )
+    const crashed = await mint()
+    expect([crashed.status, crashed.headers.get("location")]).toEqual([409, first.headers.get("location")])
+    const keys = await call(service.base, "GET", "/api/keys", { token: session })
+    expect(keys.body.api_keys.filter(({ name }: { name: string }) => name === "one")).toHaveLength(1)
   })
 
   it("that is none is refused", async () => {
@@ -84,6 +124,7 @@ describe("an Idempotency-Key", () => {
 
 describe("entity tags", () => {
   it("of single resources answer 304 to those who have them", async () => {
+    broken = false
     const { handle } = await makeIdentity(service.base, session)
     const read = (headers = {}) => call(service.base, "GET", `/api/identities/${handle}`, { token: session, headers })
     const tag = (await read()).headers.get("etag")!

@@ -53,6 +53,8 @@ describe("limits", () => {
     expect(refused.body).toMatchObject({ code: "rate_limited", agent_hint: "wait" })
     expect(Number(refused.headers.get("retry-after"))).toBe(refused.body.retry_after_seconds)
     expect(Number(refused.headers.get("retry-after"))).toBeLessThanOrEqual(60)
+    expect(refused.headers.get("ratelimit-policy")).toContain("q=")
+    expect(refused.headers.get("ratelimit")).toMatch(/;r=0;t=\d+$/)
     const other = await newcomer("192.0.2.2")
     expect((await call(service.base, "GET", "/api/handles/free-name", { token: other })).status).toBe(200)
   })
@@ -65,6 +67,7 @@ describe("limits", () => {
       })
     const { first, refused } = await untilRefused(() => hit("192.0.2.3"))
     expect([first.status, refused.body.code]).toEqual([204, "rate_limited"])
+    expect(refused.headers.get("ratelimit")).toMatch(/^"hits";r=0;t=\d+$/)
     expect((await hit("192.0.2.4")).status).toBe(204)
   })
 

@@ -51,9 +51,10 @@ const here = Sharding.layer.pipe(
   Layer.provide(ShardingConfig.layer({ simulateRemoteSerialization: false })),
 )
 
+const sealing = Layer.unwrap(Effect.map(Effect.orDie(parseMasterKeys(masterKey)), Sealing.layer))
+
 /** Our actors and the bare ones in this process. */
 const inProcess = (deployment: Deployment) => {
-  const sealing = Layer.unwrap(Effect.map(parseMasterKeys(masterKey), Sealing.layer))
   const carried = IdentityActor.layer(limits).pipe(
     Layer.provide([
       ChangeFeed.layer,
@@ -73,6 +74,7 @@ const inProcess = (deployment: Deployment) => {
 
 const gateway = (settings: Stores.ConnectionSettings) =>
   Cluster.gateway(undefined).pipe(
+    Layer.provide(sealing),
     Layer.provide(Layer.fresh(Stores.layer(settings))),
     Layer.provide(Health.layer),
     Layer.fresh,
@@ -93,6 +95,7 @@ const bareRunner = async (deployment: Deployment) => {
     username: settings.username!,
     password: Redacted.value(settings.password!),
     database: settings.database,
+    masterKey,
   })
   return { settings, ...(await References.started(`${import.meta.dirname}/BareEntity.ts`, place)) }
 }

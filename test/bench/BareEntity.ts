@@ -5,6 +5,7 @@
 import { NodeRuntime } from "@effect/platform-node"
 import * as Cluster from "@svc/cluster/Cluster"
 import { Health } from "@svc/cluster/health/Health"
+import { parseMasterKeys, Sealing } from "@svc/cluster/sealing/Sealing"
 import * as Stores from "@svc/cluster/store/Database"
 import { Effect, Layer, Redacted, Schema } from "effect"
 import { ClusterSchema, Entity, Sharding } from "effect/cluster"
@@ -17,13 +18,19 @@ export const BareEntity = Entity.make("Bare", [Rpc.make("Ask", { payload: { org_
 
 export const layer = BareEntity.toLayer({ Ask: () => Effect.void }, { disableFatalDefects: true })
 
-/** Where the database is, as a text between processes. */
+/** Where the database is, and what runners know each other by, as a text between processes. */
 export const Place = Schema.fromJsonString(
-  Schema.Struct({ path: Schema.String, username: Schema.String, password: Schema.String, database: Schema.String }),
+  Schema.Struct({
+    path: Schema.String,
+    username: Schema.String,
+    password: Schema.String,
+    database: Schema.String,
+    masterKey: Schema.String,
+  }),
 )
 
 if (import.meta.main) {
-  const { password, ...place } = Schema.decodeSync(Place)(process.argv[2]!)
+  const { password, masterKey, ...place } = Schema.decodeSync(Place)(process.argv[2]!)
   const announce = Layer.effectDiscard(
     Effect.andThen(
       Sharding.Sharding,
@@ -32,6 +39,7 @@ if (import.meta.main) {
   )
   Layer.merge(layer, announce).pipe(
     Layer.provide(Cluster.runner({ host: "127.0.0.1", port: 0 })),
+    Layer.provide(Layer.unwrap(Effect.map(parseMasterKeys(masterKey), Sealing.layer))),
     Layer.provide(Stores.layer({ ...place, password: Redacted.make(password) })),
     Layer.provide(Health.layer),
     Layer.launch,

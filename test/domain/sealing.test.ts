@@ -9,12 +9,15 @@ const sealingOf = (text: string) =>
   Effect.runPromise(
     Effect.flatMap(parseMasterKeys(text), (keys) => Effect.provide(Effect.service(Sealing), Sealing.layer(keys))),
   )
-const place: fc.Arbitrary<Place> = fc.record({
-  table: fc.string(),
-  column: fc.string(),
-  row: fc.string(),
-  org: fc.uuid(),
-})
+const place: fc.Arbitrary<Place> = fc
+  .record({
+    table: fc.string(),
+    column: fc.string(),
+    row: fc.string(),
+    org: fc.uuid(),
+    names: fc.option(fc.array(fc.string(), { maxLength: 3 })),
+  })
+  .map(({ names, ...at }) => (names === null ? at : { ...at, names }))
 const opens = (effect: Effect.Effect<unknown, unknown>) =>
   Effect.runSync(Effect.map(Effect.result(effect), ({ _tag }) => _tag === "Success"))
 
@@ -45,9 +48,17 @@ describe("a sealed value", () => {
           sealing.open(dataKey, elsewhere, sealed),
         ),
       )
-    const at: Place = { table: "table", column: "column", row: "row", org: "org" }
+    const at = { table: "table", column: "column", row: "row", org: "org", names: ["identity", "secret", "name"] }
     expect(opensElsewhere(at, { ...at })).toBe(true)
-    for (const part of Object.keys(at)) expect(opensElsewhere(at, { ...at, [part]: "another" }), part).toBe(false)
+    for (const part of ["table", "column", "row", "org"])
+      expect(opensElsewhere(at, { ...at, [part]: "another" }), part).toBe(false)
+    for (const index of at.names.keys()) {
+      expect(opensElsewhere(at, { ...at, names: at.names.with(index, "another") }), `names[${index}]`).toBe(false)
+    }
+    // Calling it one of the first form, which named less, does not help.
+    const sealed = Effect.runSync(sealing.seal(dataKey, at, new Uint8Array(8)))
+    const { names: _, ...first } = at
+    expect(opens(sealing.open(dataKey, first, Uint8Array.from([1, ...sealed.slice(1)])))).toBe(false)
     // Nor does a part run over into the next one.
     expect(opensElsewhere({ ...at, column: "a", row: "bc" }, { ...at, column: "ab", row: "c" })).toBe(false)
   })

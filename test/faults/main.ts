@@ -2,6 +2,7 @@
 import { run } from "../harness/Report.ts"
 import * as Cluster from "./Cluster.ts"
 import * as Mail from "./Mail.ts"
+import { silentStore } from "./SilentStore.ts"
 import * as Surface from "./Surface.ts"
 import * as Tunnel from "./Tunnel.ts"
 import * as TunnelPeers from "./TunnelPeers.ts"
@@ -17,6 +18,7 @@ await run({
   "handle-race": Cluster.handleRace,
   "store-down": Cluster.storeDown,
   "store-killed": Cluster.storeKilled,
+  "silent-store": silentStore,
   "hostile-smtp": Mail.hostileSmtp,
   "webhook-storm": Webhooks.webhookStorm,
   "device-race": Surface.deviceRace,

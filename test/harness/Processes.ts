@@ -20,8 +20,9 @@ import { Addresses } from "@svc/domain/Addresses"
 import { Effect, Layer } from "effect"
 import { EntityId, Sharding, TestRunner } from "effect/cluster"
 import { TestClock } from "effect/testing"
-import { sealingLayer, tunnelPorts } from "./Actors.ts"
+import { tunnelPorts } from "./Actors.ts"
 import { databaseLayer } from "./Database.ts"
+import { sealingLayer } from "./Stores.ts"
 
 const quotas = { calls: 100, identity_create: 100, handle_check: 100, tunnel_transfer: 1_000_000 }
 const limits = { identityQuota: 25, mailboxBytes: 1024 * 1024 }

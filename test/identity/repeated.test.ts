@@ -7,7 +7,7 @@ import { storeAhead } from "@svc/cluster/mail/MessageContent"
 import { Reads, Writes } from "@svc/cluster/store/Database"
 import { expect, layer } from "@effect/vitest"
 import { Clock, Effect } from "effect"
-import { identityActors, makeOrg, passing } from "../harness/Actors.ts"
+import { actors, makeOrg, passing } from "../harness/Actors.ts"
 
 const look = (handle: string) =>
   Effect.flatMap(Reads, (sql) =>
@@ -49,7 +49,7 @@ const mail = (message_id: string, received_at: Date, content: ReceivedMail["cont
 })
 const content = { raw: new TextEncoder().encode("Hello"), text: "Hello", html: null, headers: [], search_text: "hello" }
 
-layer(identityActors(), { timeout: "60 seconds" })("a message that comes twice", (it) => {
+layer(actors(), { timeout: "60 seconds" })("a message that comes twice", (it) => {
   it.effect("creates one Identity, and counts once against the quota", () =>
     Effect.gen(function* () {
       const org_id = yield* makeOrg

@@ -1,10 +1,10 @@
 import { makeUuidV7 } from "@svc/domain/Ids"
 import type { Saga } from "@svc/domain/identity/Identity"
-import { ask } from "@svc/cluster/actor/Ask"
+import { ask, onBehalfOf } from "@svc/cluster/actor/Ask"
 import { Identities } from "@svc/cluster/identity/Identities"
 import { ProvisioningSteps } from "@svc/cluster/identity/Provisioning"
 import { StepFailed } from "@svc/cluster/saga/Step"
-import { Reads } from "@svc/cluster/store/Database"
+import { Reads, Writes } from "@svc/cluster/store/Database"
 import { expect, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { actors, makeOrg, passing, tunnelPorts } from "../harness/Actors.ts"
@@ -89,6 +89,30 @@ layer(actors({ steps: fragile }))("a saga whose step fails", (it) => {
       expect(ready.value!.saga.steps[0]!.attempts).toBe(1)
       yield* ask(actor.Retry({ org_id }))
       expect((yield* look("grace"))!.status).toBe("ready")
+    }),
+  )
+
+  it.effect("refuses every key of the Identity from the commit that begins its teardown", () =>
+    Effect.gen(function* () {
+      broken = false
+      const { actor, org_id } = yield* create("ida")
+      yield* passing(look("ida"), (row) => row?.status === "ready")
+      const keys = Effect.flatMap(
+        Reads,
+        (sql) => sql<{ revoked: boolean; told: string | null }>`
+          select k.revoked_at is not null as revoked,
+                 (select e.caused_by ->> 'kind' from event e where e.type = 'api_key.revoked' and e.data ->> 'key_id' = k.id::text) as told
+          from api_key k join identity i on i.id = k.identity_id where i.canonical = 'ida'`,
+      )
+      expect(yield* keys).toEqual([{ revoked: false, told: null }])
+      const by = onBehalfOf({ kind: "admin_key", credentialId: "k", requestId: "req_1" })
+      // The teardown's own steps cannot be done: what is revoked was revoked before them.
+      yield* Effect.flatMap(Writes, (sql) => sql`alter table show_once rename to show_once_gone`)
+      yield* ask(actor.Delete({ org_id }, by))
+      const after = yield* keys
+      yield* Effect.flatMap(Writes, (sql) => sql`alter table show_once_gone rename to show_once`)
+      expect(after).toEqual([{ revoked: true, told: "admin_key" }])
+      yield* passing(look("ida"), (row) => row === undefined)
     }),
   )
 })

@@ -21,9 +21,9 @@ const makeMailbox = Effect.fnUntraced(function* (handle: string) {
   const stored = rows(
     (sql) => sql<{ id: string; uid: number }>`select id, uid from message where identity_id = ${id} order by uid`,
   )
-  const recipients = Effect.flatMap(MailSettingsQueries, (queries) => queries.recipients(id as IdentityId)).pipe(
-    Effect.map((all) => all.filter(({ reason }) => reason !== "account_owner")),
-  )
+  const recipients = Effect.flatMap(MailSettingsQueries, (queries) =>
+    queries.recipients(id as IdentityId, { limit: 50 }),
+  ).pipe(Effect.map(({ entries }) => entries.filter(({ reason }) => reason !== "account_owner")))
   return { org_id, id, actor, receive, remove, stored, recipients }
 })
 

@@ -242,8 +242,13 @@ describe("a tool call", () => {
       idempotentHint: false,
       openWorldHint: false,
     })
-    expect(tools.find(({ name }: any) => name === "svc_identity_list").inputSchema).toEqual({
+    const { type, properties, required, additionalProperties } = tools.find(
+      ({ name }: any) => name === "svc_identity_list",
+    ).inputSchema
+    expect({ type, arguments: Object.keys(properties), required, additionalProperties }).toEqual({
       type: "object",
+      arguments: ["limit", "cursor"],
+      required: undefined,
       additionalProperties: false,
     })
     expect(JSON.stringify(tools)).not.toContain("$ref")

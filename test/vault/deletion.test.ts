@@ -7,7 +7,7 @@ import { Reads, Writes } from "@svc/cluster/store/Database"
 import { Vault } from "@svc/cluster/vault/Vault"
 import { expect, layer } from "@effect/vitest"
 import { Effect } from "effect"
-import { identityActors, makeOrg, passing } from "../harness/Actors.ts"
+import { actors, makeOrg, passing } from "../harness/Actors.ts"
 
 const always = { ifVersion: null, ifAbsent: false, ifPresent: false }
 const look = Effect.flatMap(Reads, (sql) =>
@@ -17,7 +17,7 @@ const look = Effect.flatMap(Reads, (sql) =>
   ),
 )
 
-layer(identityActors())("a secret", (it) => {
+layer(actors())("a secret", (it) => {
   it.effect("is not written for an Identity or an account that is being deleted", () =>
     Effect.gen(function* () {
       const org = yield* makeOrg

@@ -3,7 +3,7 @@
  * one another through PostgreSQL; advisory locks there hold the ownership of shards. Messages are volatile (the
  * actors' own transactions are what is durable), so no message storage is used.
  */
-import * as NodeClusterSocket from "@effect/platform-node/NodeClusterSocket"
+import type { ConnectionOptions, TlsOptions } from "node:tls"
 import * as NodeSocket from "@effect/platform-node/NodeSocket"
 import * as NodeSocketServer from "@effect/platform-node/NodeSocketServer"
 import { Effect, Layer, Option } from "effect"
@@ -21,6 +21,7 @@ import { RpcClient, RpcSerialization } from "effect/rpc"
 import { Socket, SocketServer } from "effect/socket"
 import { SqlClient } from "effect/sql"
 import { check, pass } from "./health/Health.ts"
+import { Sealing } from "./sealing/Sealing.ts"
 import { ClusterSql } from "./store/Database.ts"
 import { Timing } from "./Timing.ts"
 
@@ -31,8 +32,34 @@ export interface RunnerTls {
   readonly key: string
 }
 
+/**
+ * What both ends of a connection between runners show. Without certificates they prove that they hold a master key of the
+ * deployment (TLS with a key derived from it, RFC 4279), so that nobody else on the machine can speak to a runner.
+ */
+interface Proofs {
+  readonly client: ConnectionOptions
+  readonly server: TlsOptions
+}
+
+const proofs = (tls: RunnerTls | undefined): Effect.Effect<Proofs, never, Sealing> =>
+  Effect.map(Sealing, (sealing) => {
+    // Runners are known by their authority's signature, or by their key; not by a name.
+    const unnamed = { checkServerIdentity: () => undefined }
+    if (tls !== undefined) {
+      return { client: { ...tls, ...unnamed }, server: { ...tls, requestCert: true, rejectUnauthorized: true } }
+    }
+    const keys = sealing.derived("runner")
+    const [[identity, psk]] = [...keys] as [[string, Uint8Array]]
+    // Keys of this kind have no names in the versions after it.
+    const common = { ciphers: "ECDHE-PSK-CHACHA20-POLY1305:PSK-AES256-GCM-SHA384", maxVersion: "TLSv1.2" } as const
+    return {
+      client: { ...common, ...unnamed, pskCallback: () => ({ identity, psk }) },
+      server: { ...common, pskCallback: (_, asked) => keys.get(asked) ?? null },
+    }
+  })
+
 export interface RunnerSettings {
-  /** Where other runners reach this one. Anything but loopback needs `tls`, since the protocol has no other authentication. */
+  /** Where other runners reach this one. Anything but loopback needs `tls`, with certificates of the operator's. */
   readonly host: string
   /** 0 takes a free port. */
   readonly port: number
@@ -61,39 +88,38 @@ const runnerStorage = SqlRunnerStorage.layer.pipe(
   Layer.orDie,
 )
 
-/** Without TLS the library's own client; with it the same one over a connection that proves both ends. */
+/** The library's own client, over a connection that proves both ends. */
 const clientProtocol = (tls: RunnerTls | undefined) =>
-  tls === undefined
-    ? NodeClusterSocket.layerClientProtocol
-    : Layer.effect(
-        Runners.RpcClientProtocol,
-        Effect.gen(function* () {
-          const serialization = yield* RpcSerialization.RpcSerialization
-          return {
-            codecFor: serialization.codecFor,
-            make: Effect.fnUntraced(function* (address: RunnerAddress.RunnerAddress) {
-              const socket = yield* NodeSocket.makeTls({
-                ...tls,
-                host: address.host,
-                port: address.port,
-                openTimeout: 1000,
-                timeout: 5500,
-                // Runners are known by their authority's signature, not by a name.
-                checkServerIdentity: () => undefined,
-              })
-              return yield* RpcClient.makeProtocolSocket().pipe(
-                Effect.provideService(Socket.Socket, socket),
-                Effect.provideService(RpcSerialization.RpcSerialization, serialization),
-              )
-            }, Effect.orDie),
-          }
-        }),
-      )
+  Layer.effect(
+    Runners.RpcClientProtocol,
+    Effect.gen(function* () {
+      const serialization = yield* RpcSerialization.RpcSerialization
+      const { client } = yield* proofs(tls)
+      return {
+        codecFor: serialization.codecFor,
+        make: Effect.fnUntraced(function* (address: RunnerAddress.RunnerAddress) {
+          const socket = yield* NodeSocket.makeTls({
+            ...client,
+            host: address.host,
+            port: address.port,
+            openTimeout: 1000,
+            timeout: 5500,
+          })
+          return yield* RpcClient.makeProtocolSocket().pipe(
+            Effect.provideService(Socket.Socket, socket),
+            Effect.provideService(RpcSerialization.RpcSerialization, serialization),
+          )
+        }, Effect.orDie),
+      }
+    }),
+  )
 
 const listener = ({ host, port, tls }: RunnerSettings) =>
-  tls === undefined
-    ? NodeSocketServer.layer({ host, port })
-    : NodeSocketServer.layerTls({ ...tls, host, port, requestCert: true, rejectUnauthorized: true })
+  Layer.unwrap(
+    Effect.map(proofs(tls), ({ server }) =>
+      NodeSocketServer.layerTls({ ...server, host, port, handshakeTimeout: Timing.runnerHandshakeMillis }),
+    ),
+  )
 
 /** The port is bound first, so that a port of 0 registers as the one it became. */
 const runnerConfig = (host: string) =>

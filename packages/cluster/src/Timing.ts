@@ -17,6 +17,8 @@ export const Timing = {
   /** How often runners look for others that came or went. */
   refreshAssignments: "500 millis",
   runnerHealthCheck: "1 second",
+  /** Whoever connects to a runner has proved itself by then. */
+  runnerHandshakeMillis: 2 * second,
 
   // --- Asking
 
@@ -51,6 +53,12 @@ export const Timing = {
 
   /** Statements of requests end after this; migrations and exports have a client without it. */
   statementTimeoutMillis: 5 * second,
+  /** A connection that was asked and says nothing is cut after this: the server would have ended the statement before. */
+  lineSilenceMillis: 6 * second,
+  /** The same for what may run long: no batch, and no statement of a migration, takes this. */
+  lineSilenceUnhurriedMillis: 10 * minute,
+  lineLookMillis: 250,
+  lineKeepAliveMillis: 10 * second,
   housekeeping: "10 minutes",
   /** Crash recovery of the embedded server after a power cut may take a while. */
   embeddedStart: "2 minutes",
@@ -94,9 +102,12 @@ export const Timing = {
   /** A budget of transfer is handed to an edge for this long at most, and counted by the day (UTC). */
   transferLeaseMillis: minute,
   transferWindowMillis: day,
-  /** A first answer is kept for its `Idempotency-Key` this long; a request that has not ended after the other was cut short. */
+  /**
+   * A first answer is kept for its `Idempotency-Key` this long. A request that has not ended after the other was cut
+   * short, or is about to give up: a repeat goes on as the same command, which is done once either way.
+   */
   idempotencyMillis: day,
-  idempotencyAbandonedMillis: minute,
+  idempotencyAbandonedMillis: 4 * second,
 
   // --- Mail
 

@@ -1,5 +1,6 @@
 /** Page sizes: 50 by default, 1 to 200 (decisions.md "General conventions"). */
 import { Effect, Schema } from "effect"
+import { Text } from "./Text.ts"
 
 export const defaultLimit = 50
 export const maxLimit = 200
@@ -12,3 +13,23 @@ export const Limit = Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: ma
 export const Offset = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 10_000 }))
   .annotate({ description: "How many of the newest entries to skip.", default: 0 })
   .pipe(Schema.withDecodingDefaultKey(Effect.succeed(0)))
+
+/** Where a list goes on. */
+export const Cursor = Text.check(Schema.isMaxLength(1000)).annotate({
+  description: "`next_cursor` of the page before, unchanged.",
+})
+
+export interface PageRequest {
+  readonly limit: number
+  readonly cursor?: string | undefined
+}
+
+/** The query of every list. */
+export const paging = { limit: Limit, cursor: Schema.optionalKey(Cursor) }
+
+/** A page: its entries under their name, and where the next one begins; null at the end. */
+export const pageOf = <Name extends string, Entry extends Schema.Top>(name: Name, entry: Entry) =>
+  Schema.Struct({
+    ...({ [name]: Schema.Array(entry) } as { readonly [N in Name]: Schema.$Array<Entry> }),
+    next_cursor: Schema.NullOr(Schema.String),
+  })

@@ -68,8 +68,9 @@ export const exportsGroup = Serving.group(
         const body = yield* exports.read(orgId, about.identity_id, id)
         return HttpApiSchema.withHeaders({ body, headers: { location: `/api/exports/${id}` } })
       }),
-      list: Effect.fnUntraced(function* () {
-        return { exports: yield* exports.list(...(yield* within)) }
+      list: Effect.fnUntraced(function* ({ query }) {
+        const { entries, next_cursor } = yield* exports.list(...(yield* within), query)
+        return { exports: entries, next_cursor }
       }),
       read: Effect.fnUntraced(function* ({ params }) {
         return yield* exports.read(...(yield* within), params.id)

@@ -6,6 +6,7 @@ import { Effect } from "effect"
 import * as Serving from "../http/Serving.ts"
 import { HttpApiSchema } from "effect/http-api"
 import { unchanged } from "../EntityTags.ts"
+import { commandId, Exchange } from "../Exchange.ts"
 
 const sameKey = unchanged(ApiKey)
 
@@ -16,11 +17,23 @@ export const layer = Serving.group(
     const keys = yield* ApiKeys
 
     return handlers.handleAll({
-      list: () => Effect.flatMap(Caller, ({ org }) => Effect.map(keys.list(org.id), (api_keys) => ({ api_keys }))),
+      list: Effect.fnUntraced(function* ({ query }) {
+        const { entries, next_cursor } = yield* keys.list((yield* Caller).org.id, query)
+        return { api_keys: entries, next_cursor }
+      }),
       create: Effect.fnUntraced(function* ({ payload }) {
         const caller = yield* Caller
-        const minted = yield* keys.create(caller.org.id, payload.name, caller.by)
-        return HttpApiSchema.withHeaders({ body: minted, headers: { location: `/api/keys/${minted.api_key.id}` } })
+        const exchange = yield* Exchange
+        const id = yield* commandId
+        const location = `/api/keys/${id}`
+        const minted = yield* keys
+          .create(caller.org.id, id, payload.name, caller.by)
+          .pipe(
+            Effect.tapError(({ code }) =>
+              Effect.sync(() => code === "conflict" && (exchange.headers["location"] = location)),
+            ),
+          )
+        return HttpApiSchema.withHeaders({ body: minted, headers: { location } })
       }),
       read: ({ params }) => Effect.flatMap(Caller, ({ org }) => keys.read(org.id, params.id)),
       revoke: Effect.fnUntraced(function* ({ params, headers }) {

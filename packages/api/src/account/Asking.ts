@@ -1,9 +1,10 @@
-/** The way from a judged request to an actor: whoever is asked is told who asks, and in which request. */
+/** The way from a judged request to an actor: whoever is asked is told who asks, in which request, and which command it is. */
 import type { CallerOfRequest, SubjectInfo } from "@svc/domain/account/Authorization"
 import { Orgs } from "@svc/cluster/account/Orgs"
 import { ask, onBehalfOf } from "@svc/cluster/actor/Ask"
 import { Identities } from "@svc/cluster/identity/Identities"
 import { Effect } from "effect"
+import { commandId } from "../Exchange.ts"
 
 type ClientOf<Actors extends { readonly of: (id: string) => unknown }> = ReturnType<Actors["of"]>
 type Options = ReturnType<typeof onBehalfOf>
@@ -16,7 +17,9 @@ export const ofIdentity = Effect.map(
       subject: SubjectInfo,
       message: (actor: ClientOf<Identities["Service"]>, by: Options) => Effect.Effect<A, E, R>,
     ) =>
-      ask(message(identities.of(subject.canonical), onBehalfOf(subject.by))),
+      Effect.flatMap(commandId, (command) =>
+        ask(message(identities.of(subject.canonical), onBehalfOf(subject.by, command))),
+      ),
 )
 
 /** Asks the caller's own Org. */

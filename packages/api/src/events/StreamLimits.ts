@@ -1,6 +1,7 @@
 /** How many streams may be open at once, per credential and per Org, in this process. */
 import type { CallerInfo } from "@svc/domain/account/Authorization"
-import { RateLimited } from "@svc/domain/problems/Problem"
+import type { RateLimited } from "@svc/domain/problems/Problem"
+import { refusal } from "@svc/domain/problems/Limit"
 import { Context, Effect, Layer, type Scope } from "effect"
 
 export interface StreamQuotas {
@@ -16,16 +17,21 @@ const make = (quotas: StreamQuotas) =>
     const open = new Map<string, number>()
 
     /** One more for the key until the scope closes, or a refusal that says of whom there are too many. */
-    const hold = (key: string, quota: number, whose: string): Effect.Effect<void, RateLimited, Scope.Scope> =>
+    const hold = (
+      key: string,
+      name: keyof StreamQuotas,
+      whose: string,
+    ): Effect.Effect<void, RateLimited, Scope.Scope> =>
       Effect.acquireRelease(
         Effect.suspend(() => {
+          const quota = quotas[name]
           const now = open.get(key) ?? 0
           if (now >= quota) {
             return Effect.fail(
-              new RateLimited({
-                detail: `At most ${quota} streams of ${whose} may be open at once.`,
-                retry_after_seconds: retryAfterSeconds,
-              }),
+              refusal(
+                { name, quota, resetSeconds: retryAfterSeconds },
+                `At most ${quota} streams of ${whose} may be open at once.`,
+              ),
             )
           }
           open.set(key, now + 1)
@@ -43,8 +49,8 @@ const make = (quotas: StreamQuotas) =>
       /** Counts a stream of the caller until the scope closes. */
       take: ({ credentialId, org }: Pick<CallerInfo, "credentialId"> & { readonly org: { readonly id: string } }) =>
         Effect.andThen(
-          hold(credentialId, quotas.streams_credential, "one credential"),
-          hold(org.id, quotas.streams_org, "one Org"),
+          hold(credentialId, "streams_credential", "one credential"),
+          hold(org.id, "streams_org", "one Org"),
         ),
     }
   })

@@ -2,7 +2,7 @@
 import type { CallerInfo } from "@svc/domain/account/Authorization"
 import { Conflict, InvalidRequest } from "@svc/domain/problems/Problem"
 import { IdempotencyRecords, type Scope, type StoredAnswer } from "@svc/cluster/idempotency/IdempotencyRecords"
-import { Effect } from "effect"
+import { Effect, Option, Schema } from "effect"
 import { HttpServerRequest, HttpServerResponse } from "effect/http"
 import { Exchange } from "../Exchange.ts"
 
@@ -18,6 +18,19 @@ const again = (answer: StoredAnswer) =>
     headers: answer.headers,
     ...(answer.headers["content-type"] === undefined ? {} : { contentType: answer.headers["content-type"] }),
   })
+
+/**
+ * A refusal that changed nothing and may be another one next time: the request was not well formed, the credential not
+ * good, or it is to be made again later. The key stays free for the request as it should have been.
+ */
+const isPassing = (response: HttpServerResponse.HttpServerResponse): boolean => {
+  if (response.status < 400) return false
+  if (response.status === 400 || response.status === 401 || response.status === 429) return true
+  const problem = Schema.decodeUnknownOption(Hinted)(textOf(response))
+  return Option.isSome(problem) && problem.value.agent_hint === "wait"
+}
+
+const Hinted = Schema.fromJsonString(Schema.Struct({ agent_hint: Schema.String }))
 
 const textOf = (response: HttpServerResponse.HttpServerResponse): string =>
   response.body._tag === "Uint8Array" ? new TextDecoder().decode(response.body.body) : ""
@@ -58,18 +71,20 @@ export const make = Effect.gen(function* () {
     exchange.commandId = claim.commandId
     exchange.settle = (response) =>
       Effect.ignore(
-        response.status >= 500 || response.status === 429 || response.status === 401
+        response.status >= 500
           ? records.release(scope)
-          : records.settle(scope, {
-              status: response.status,
-              headers: Object.fromEntries(
-                kept.flatMap((name) => {
-                  const value = name === "content-type" ? contentType(response) : response.headers[name]
-                  return value === undefined ? [] : [[name, value]]
-                }),
-              ),
-              body: secret && response.status < 400 ? null : textOf(response),
-            }),
+          : isPassing(response)
+            ? records.forget(scope)
+            : records.settle(scope, {
+                status: response.status,
+                headers: Object.fromEntries(
+                  kept.flatMap((name) => {
+                    const value = name === "content-type" ? contentType(response) : response.headers[name]
+                    return value === undefined ? [] : [[name, value]]
+                  }),
+                ),
+                body: secret && response.status < 400 ? null : textOf(response),
+              }),
       )
     return yield* handler
   })

@@ -31,8 +31,10 @@ export const layer = Serving.group(
     const view = (subject: SubjectInfo) => identities.read(subject.orgId, subject.canonical)
 
     return handlers.handleAll({
-      list: () =>
-        Effect.flatMap(Caller, ({ org }) => Effect.map(identities.list(org.id), (found) => ({ identities: found }))),
+      list: Effect.fnUntraced(function* ({ query }) {
+        const { entries, next_cursor } = yield* identities.list((yield* Caller).org.id, query)
+        return { identities: entries, next_cursor }
+      }),
       create: Effect.fnUntraced(function* ({ payload }) {
         const { org, by } = yield* Caller
         const identity_id = yield* commandId

@@ -25,9 +25,10 @@ export const layer = Serving.group(
       )
 
     return handlers.handleAll({
-      recipients: Effect.fnUntraced(function* () {
+      recipients: Effect.fnUntraced(function* ({ query }) {
         const { id } = yield* Subject
-        return { allowed_recipients: yield* settings.recipients(id) }
+        const { entries, next_cursor } = yield* settings.recipients(id, query)
+        return { allowed_recipients: entries, next_cursor }
       }),
       allow: Effect.fnUntraced(function* ({ params, payload }) {
         const subject = yield* Subject

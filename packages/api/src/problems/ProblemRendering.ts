@@ -2,6 +2,7 @@
  * Turns every failure of an endpoint into a problem body: the operation's own problems, schema violations, the
  * library's bare refusals, defects. Nothing of a defect but the request id reaches the caller.
  */
+import { limitOf } from "@svc/domain/problems/Limit"
 import { Addresses } from "@svc/domain/Addresses"
 import {
   Internal,
@@ -15,6 +16,8 @@ import { ProblemRendering } from "@svc/domain/problems/ProblemRendering"
 import { Cause, Effect, Layer } from "effect"
 import { HttpServerError, type HttpServerRequest, type HttpServerResponse } from "effect/http"
 import { type HttpApiEndpoint, HttpApiError } from "effect/http-api"
+import { Exchange } from "../Exchange.ts"
+import { note } from "../limits/RateLimitHeaders.ts"
 import { RequestId } from "../RequestId.ts"
 import { render } from "./Render.ts"
 import { violationsOf } from "./Violations.ts"
@@ -58,7 +61,11 @@ export const layer = Layer.effect(
       const ofRequest = [failure, defect].find(isOfRequest)
       const problem =
         ofRequest === undefined ? (meaning(failure) ?? meaning(defect)) : yield* invalid(ofRequest, endpoint)
-      if (problem !== undefined) return render(book, requestId, problem)
+      if (problem !== undefined) {
+        const limit = limitOf(problem)
+        if (limit !== undefined) note(yield* Exchange, limit)
+        return render(book, requestId, problem)
+      }
       yield* Effect.logError("A request ended in a defect", cause)
       return render(book, requestId, new Internal({ detail: "The service failed to answer this request." }))
     })

@@ -23,8 +23,9 @@ export const layer = Serving.group(
     }))
 
     return handlers.handleAll({
-      list: Effect.fnUntraced(function* () {
-        return { secrets: yield* vault.list(yield* namespace) }
+      list: Effect.fnUntraced(function* ({ query }) {
+        const { entries, next_cursor } = yield* vault.list(yield* namespace, query)
+        return { secrets: entries, next_cursor }
       }),
       value: Effect.fnUntraced(function* ({ params, query }) {
         const value = yield* vault.value(yield* namespace, params.name, query.version)
@@ -51,8 +52,9 @@ export const layer = Serving.group(
       remove: Effect.fnUntraced(function* ({ params, headers }) {
         yield* vault.remove(yield* namespace, params.name, ifMatch(headers["if-match"]))
       }),
-      versions: Effect.fnUntraced(function* ({ params }) {
-        return { versions: yield* vault.versions(yield* namespace, params.name) }
+      versions: Effect.fnUntraced(function* ({ params, query }) {
+        const { entries, next_cursor } = yield* vault.versions(yield* namespace, params.name, query)
+        return { versions: entries, next_cursor }
       }),
       restore: Effect.fnUntraced(function* ({ params, headers, payload }) {
         const secret = yield* vault.restore(

@@ -41,8 +41,9 @@ export const layer = Serving.group(
     const deliveriesOf = (handle: string, id: string) => `${at(handle, id)}/deliveries`
 
     return handlers.handleAll({
-      list: Effect.fnUntraced(function* () {
-        return { webhooks: yield* webhooks.list((yield* Subject).id) }
+      list: Effect.fnUntraced(function* ({ query }) {
+        const { entries, next_cursor } = yield* webhooks.list((yield* Subject).id, query)
+        return { webhooks: entries, next_cursor }
       }),
       create: Effect.fnUntraced(function* ({ params, payload }) {
         const subject = yield* Subject
@@ -111,7 +112,8 @@ export const layer = Serving.group(
       }),
       deliveries: Effect.fnUntraced(function* ({ params, query }) {
         const { id } = yield* Subject
-        return { deliveries: yield* webhooks.deliveries(id, yield* uuidOf(params.id), query.limit) }
+        const { entries, next_cursor } = yield* webhooks.deliveries(id, yield* uuidOf(params.id), query)
+        return { deliveries: entries, next_cursor }
       }),
     })
   }),

@@ -3,45 +3,68 @@ import { randomBytes } from "node:crypto"
 import * as fs from "node:fs"
 import * as path from "node:path"
 import { parseMasterKeys, Sealing } from "@svc/cluster/sealing/Sealing"
-import { Writes } from "@svc/cluster/store/Database"
+import { rotate } from "@svc/cluster/sealing/Rotation"
+import { Unhurried } from "@svc/cluster/store/Database"
+import { reseal } from "@svc/cluster/vault/Resealing"
 import { Effect, Layer, Option, Redacted } from "effect"
 import { type Settings, SettingsInvalid } from "./Settings.ts"
 
-const kept = (directory: string): string => {
-  const file = path.join(directory, "master.key")
-  fs.mkdirSync(directory, { recursive: true })
+const read = (file: string): string | undefined => {
   try {
-    // Two processes that start together agree on the one that was first.
-    fs.writeFileSync(file, randomBytes(32).toString("base64"), { mode: 0o600, flag: "wx" })
+    return fs.readFileSync(file, "utf8").trim()
   } catch (error) {
-    if (!(error instanceof Error && "code" in error && error.code === "EEXIST")) throw error
+    if (error instanceof Error && "code" in error && error.code === "ENOENT") return undefined
+    throw error
   }
-  return fs.readFileSync(file, "utf8").trim()
 }
 
+/** The file's key; a new one where the database was never written with any. */
+const kept = Effect.fnUntraced(function* (directory: string) {
+  const file = path.join(directory, "master.key")
+  const attempt = <A>(use: () => A) =>
+    Effect.try({
+      try: use,
+      catch: (error) => new SettingsInvalid({ message: `${file} cannot be used: ${String(error)}` }),
+    })
+  const present = yield* attempt(() => read(file))
+  if (present !== undefined) return present
+  const sql = yield* Unhurried
+  const [written] = yield* sql`select 1 from sealing_canary`
+  if (written === undefined) {
+    return yield* attempt(() => {
+      fs.mkdirSync(directory, { recursive: true })
+      try {
+        // Two processes that start together agree on the one that was first.
+        fs.writeFileSync(file, randomBytes(32).toString("base64"), { mode: 0o600, flag: "wx" })
+      } catch (error) {
+        if (!(error instanceof Error && "code" in error && error.code === "EEXIST")) throw error
+      }
+      return fs.readFileSync(file, "utf8").trim()
+    })
+  }
+  // Another process may have begun the database, and its file, since we looked.
+  const meanwhile = yield* attempt(() => read(file))
+  if (meanwhile !== undefined) return meanwhile
+  return yield* new SettingsInvalid({
+    message: `The database was written with a master key, and ${file} is missing: put it back, or set SVC_MASTER_KEY. Without it nothing that is sealed can be opened.`,
+  })
+})
+
+/** Stands on the migrated store: whether a key may be made is for the database to say. */
 export const layer = (settings: Settings) =>
   Effect.gen(function* () {
-    const text = Option.match(settings.masterKey, {
-      onSome: Redacted.value,
-      onNone: () => kept(settings.dataDirectory),
-    })
+    const text = Option.isSome(settings.masterKey)
+      ? Redacted.value(settings.masterKey.value)
+      : yield* kept(settings.dataDirectory)
     const keys = yield* Effect.mapError(
       parseMasterKeys(text),
-      () => new SettingsInvalid({ message: "SVC_MASTER_KEY is not 32 bytes in base64, nor a list of id:key." }),
+      ({ message }) =>
+        new SettingsInvalid({
+          message: `${Option.isSome(settings.masterKey) ? "SVC_MASTER_KEY" : path.join(settings.dataDirectory, "master.key")} is not 32 bytes in base64, nor a list of id:key. ${message}`,
+        }),
     )
     return Sealing.layer(keys)
   }).pipe(Layer.unwrap)
 
-/** Refuses to start with a master key that does not open what the database holds. */
-export const guard = Layer.effectDiscard(
-  Effect.gen(function* () {
-    const sql = yield* Writes
-    const sealing = yield* Sealing
-    yield* sql`insert into sealing_canary (id, sealed) values (1, ${yield* sealing.sealCanary}) on conflict (id) do nothing`
-    const [row] = yield* sql<{ sealed: Uint8Array }>`select sealed from sealing_canary where id = 1`
-    yield* Effect.mapError(
-      sealing.openCanary(row!.sealed),
-      () => new SettingsInvalid({ message: "SVC_MASTER_KEY is not the key this database was written with." }),
-    )
-  }),
-)
+/** Refuses to start with a master key that does not open what the database holds; seals anew what a former one sealed. */
+export const guard = Layer.effectDiscard(Effect.andThen(rotate, reseal))

@@ -47,8 +47,8 @@ const databaseHealth = check(
 const foundation = (settings: Settings, connection: Database.ConnectionSettings) =>
   Layer.mergeAll(Migrations.layer, databaseHealth, ChangeFeed.layer).pipe(
     Layer.provideMerge(Database.layer(connection)),
-    (store) => MasterKey.guard.pipe(Layer.provideMerge(store)),
-    Layer.provideMerge(Layer.mergeAll(MasterKey.layer(settings), addresses(settings), Health.layer)),
+    (store) => MasterKey.guard.pipe(Layer.provideMerge(MasterKey.layer(settings)), Layer.provideMerge(store)),
+    Layer.provideMerge(Layer.mergeAll(addresses(settings), Health.layer)),
   )
 
 const guardedClient = (settings: Settings) =>

@@ -2,15 +2,10 @@
 import { randomBytes } from "node:crypto"
 import { makeUuidV7 } from "@svc/domain/Ids"
 import type { Language, MagicLinkRequest, Org, RegistrationState, TermsStatus } from "@svc/domain/account/Account"
-import {
-  InviteRequired,
-  MagicLinkInvalid,
-  RateLimited,
-  TosNotAccepted,
-  TosVersionMismatch,
-} from "@svc/domain/problems/Problem"
+import { InviteRequired, MagicLinkInvalid, TosNotAccepted, TosVersionMismatch } from "@svc/domain/problems/Problem"
 import { Clock, Context, Effect, Layer } from "effect"
 import { mint, sha256 } from "../credentials/Minting.ts"
+import { refusal } from "@svc/domain/problems/Limit"
 import { Sealing } from "../sealing/Sealing.ts"
 import { orUnavailable, Writes } from "../store/Database.ts"
 import { Timing } from "../Timing.ts"
@@ -26,6 +21,9 @@ export interface AccountSettings {
 
 /** Links one email address may ask for in 15 minutes (decisions.md "Limits"). */
 const linksPerEmail = 5
+const linkWindowMillis = 15 * 60 * 1000
+/** The first half of the advisory locks under which an Org's links are counted: "link" in ASCII. */
+const linkLock = 0x6c_69_6e_6b
 
 /** A link that was issued; null where the account is being deleted and gets none. */
 export interface IssuedLink {
@@ -64,10 +62,24 @@ const make = (settings: AccountSettings) =>
     })
 
     const find = (email: string) =>
-      sql<{ id: string; status: string; language: Language; recent: number }>`
-        select o.id, o.status, o.language,
-               (select count(*)::int from magic_link l where l.org_id = o.id and l.created_at > now() - interval '15 minutes') as recent
-        from org o where o.email = ${email}`.pipe(Effect.map(([row]) => row))
+      Effect.map(
+        sql<{ id: string; status: string; language: Language }>`
+          select id, status, language from org where email = ${email}`,
+        ([row]) => row,
+      )
+
+    /** Keeps a link of the Org, unless it has as many as it may. One request at a time counts: the next one sees it. */
+    const keep = (org: string, token: string, now: Date, expiresAt: Date) =>
+      sql.withTransaction(
+        Effect.andThen(
+          sql`select pg_advisory_xact_lock(${linkLock}, hashtext(${org}::text))`,
+          sql`
+            insert into magic_link (token_hash, org_id, created_at, expires_at)
+            select ${sha256(token)}::bytea, ${org}::uuid, ${now}::timestamptz, ${expiresAt}::timestamptz
+            where (select count(*) from magic_link where org_id = ${org}::uuid and created_at > ${new Date(now.getTime() - linkWindowMillis)}) < ${linksPerEmail}
+            returning 1`,
+        ),
+      )
 
     const requestLink = Effect.fn("Accounts.requestLink")(function* (request: MagicLinkRequest, spoken: Language) {
       const email = request.email.toLowerCase()
@@ -79,15 +91,16 @@ const make = (settings: AccountSettings) =>
         yield* signUp(email, request.language ?? spoken, now)
         org = (yield* find(email))!
       }
-      if (org.recent >= linksPerEmail) {
-        return yield* new RateLimited({
-          detail: "Too many links were requested for this address.",
-          retry_after_seconds: 15 * 60,
-        })
-      }
       if (org.status !== "active") return { token: null, language: org.language, expiresAt }
       const token = randomBytes(32).toString("base64url")
-      yield* sql`insert into magic_link (token_hash, org_id, created_at, expires_at) values (${sha256(token)}, ${org.id}, ${now}, ${expiresAt})`
+      const kept = yield* keep(org.id, token, now, expiresAt)
+      if (kept.length === 0) {
+        const windowSeconds = linkWindowMillis / 1000
+        return yield* refusal(
+          { name: "magic_link_address", quota: linksPerEmail, windowSeconds, resetSeconds: windowSeconds },
+          "Too many links were requested for this address.",
+        )
+      }
       const link: IssuedLink = { token, language: org.language, expiresAt }
       return link
     }, orUnavailable)

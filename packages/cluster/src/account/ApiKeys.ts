@@ -1,11 +1,13 @@
 /** Admin Keys: minted by the account, listed, revoked at once. Identity Keys are listed and revoked here, minted by the saga. */
-import { makeUuidV7 } from "@svc/domain/Ids"
 import type { ApiKey } from "@svc/domain/account/Account"
+import type { PageRequest } from "@svc/domain/Paging"
 import type { By } from "@svc/domain/account/By"
-import { AccountDeleting, NotFound } from "@svc/domain/problems/Problem"
+import { AccountDeleting, Conflict, NotFound } from "@svc/domain/problems/Problem"
 import { Clock, Context, Effect, Layer } from "effect"
 import { mint, mintKey, revokeKeys } from "../credentials/Minting.ts"
 import { ChangeFeed } from "../feed/ChangeFeed.ts"
+import * as Cursors from "../sealing/Cursors.ts"
+import { Sealing } from "../sealing/Sealing.ts"
 import { orUnavailable, Reads, Writes } from "../store/Database.ts"
 
 type Row = Omit<ApiKey, "scope">
@@ -25,16 +27,24 @@ const make = Effect.gen(function* () {
   const reads = yield* Reads
   const writes = yield* Writes
   const feed = yield* ChangeFeed
+  const sealing = yield* Sealing
   const columns = reads`id, name, identity_id, token_prefix, created_at, last_used_at, revoked_at`
   const missing = Effect.fail(new NotFound({ detail: "There is no such key." }))
 
   return {
     /** Keys not revoked, newest first. */
-    list: (org: string) =>
+    list: (org: string, request: PageRequest) =>
       orUnavailable(
-        Effect.map(
-          reads<Row>`select ${columns} from api_key where org_id = ${org} and revoked_at is null order by id desc`,
-          (rows) => rows.map(view),
+        Cursors.page(
+          sealing,
+          `keys/${org}`,
+          request,
+          (behind, atMost) => reads<Row>`
+            select ${columns} from api_key
+            where org_id = ${org} and revoked_at is null ${behind === undefined ? reads`` : reads`and id < ${behind}::uuid`}
+            order by id desc limit ${atMost}`,
+          ({ id }) => id,
+          view,
         ),
       ),
     read: (org: string, id: string) =>
@@ -45,14 +55,20 @@ const make = Effect.gen(function* () {
         ),
       ),
     /** A new Admin Key; its plaintext is in this answer only. */
-    create: Effect.fn("ApiKeys.create")(function* (org: string, name: string, by: By) {
+    create: Effect.fn("ApiKeys.create")(function* (org: string, id: string, name: string, by: By) {
       const minted = mint("admin_key")
       const at = new Date(yield* Clock.currentTimeMillis)
-      const key = { id: yield* makeUuidV7, name, minted, identity: null }
+      const key = { id, name, minted, identity: null }
       const [row] = yield* writes<Row>`
         with live as (select id from org where id = ${org} and status = 'active' for share),
         ${mintKey({ sql: writes, org, at, by }, writes`live`, key)}
-        select ${columns} from minted`
+        select ${columns} from minted`.pipe(
+        // The same request again: what it made cannot be shown twice.
+        Effect.catchIf(
+          (error) => error.reason._tag === "UniqueViolation",
+          () => new Conflict({ detail: "The key was made by this request before; its plaintext was in that answer." }),
+        ),
+      )
       if (row === undefined) return yield* new AccountDeleting({ detail: "The account is being deleted." })
       feed.announce({ org })
       return { key: minted.token, api_key: view(row) }

@@ -29,7 +29,7 @@ import {
 import { Clock, Context, Effect, Layer } from "effect"
 import { mint, mintKey, sha256 } from "../credentials/Minting.ts"
 import { ChangeFeed } from "../feed/ChangeFeed.ts"
-import { Sealing } from "../sealing/Sealing.ts"
+import { type Place, Sealing } from "../sealing/Sealing.ts"
 import { orUnavailable, Writes } from "../store/Database.ts"
 
 type StoredStatus = Exclude<DeviceStatus, "expired">
@@ -45,6 +45,7 @@ interface ViewRow {
 
 interface PollRow extends ViewRow {
   readonly id: string
+  readonly device_hash: Uint8Array
   readonly collected: boolean
   readonly too_fast: boolean
   readonly interval_seconds: number
@@ -65,7 +66,14 @@ interface KeyRow {
 const now = Effect.map(Clock.currentTimeMillis, (millis) => new Date(millis))
 const unknown = new NotFound({ detail: "There is no such user code." })
 
-const keyPlace = (org: string, id: string) => ({ table: "device_authorization", column: "sealed_key", row: id, org })
+/** The key is for whoever holds the device code, which the place names by its hash. */
+const keyPlace = (org: string, id: string, keyId: string, deviceHash: Uint8Array): Place => ({
+  table: "device_authorization",
+  column: "sealed_key",
+  row: id,
+  org,
+  names: [keyId, Buffer.from(deviceHash).toString("hex")],
+})
 const newUserCode = () => Array.from({ length: 8 }, () => userCodeAlphabet[randomInt(userCodeAlphabet.length)]).join("")
 
 const statusAt = (row: ViewRow, at: Date): DeviceStatus =>
@@ -129,15 +137,19 @@ const make = Effect.gen(function* () {
         const at = yield* now
         const letters = userCodeOf(userCode)
         if (letters === undefined) return yield* unknown
-        const [device] = yield* sql<{ id: string; name: string; data_key: Uint8Array }>`
-          select d.id, d.name, o.data_key from device_authorization d join org o on o.id = ${org} and o.status = 'active'
+        const [device] = yield* sql<{ id: string; name: string; device_hash: Uint8Array; data_key: Uint8Array }>`
+          select d.id, d.name, d.device_hash, o.data_key from device_authorization d join org o on o.id = ${org} and o.status = 'active'
           where d.user_code = ${letters} and d.status = 'pending' and d.expires_at > ${at}
           for update of d for share of o`
         if (device === undefined) return yield* settled(userCode)
         const key = mint("admin_key")
         const keyId = yield* makeUuidV7
         const dataKey = yield* Effect.orDie(sealing.openDataKey(org, device.data_key))
-        const sealed = yield* sealing.seal(dataKey, keyPlace(org, device.id), new TextEncoder().encode(key.token))
+        const sealed = yield* sealing.seal(
+          dataKey,
+          keyPlace(org, device.id, keyId, device.device_hash),
+          new TextEncoder().encode(key.token),
+        )
         yield* sql`
           with approved as (
             update device_authorization set status = 'approved', org_id = ${org}, key_id = ${keyId}, sealed_key = ${sealed}
@@ -198,7 +210,9 @@ const make = Effect.gen(function* () {
         from api_key k join org o on o.id = k.org_id where k.id = ${row.key_id}`
         if (minted === undefined) return yield* new DeviceCodeUsed({ detail: "The key is gone." })
         const dataKey = yield* Effect.orDie(sealing.openDataKey(row.org_id, minted.data_key))
-        const token = yield* Effect.orDie(sealing.open(dataKey, keyPlace(row.org_id, row.id), row.sealed_key))
+        const token = yield* Effect.orDie(
+          sealing.open(dataKey, keyPlace(row.org_id, row.id, minted.id, row.device_hash), row.sealed_key),
+        )
         const api_key: ApiKey = {
           id: minted.id,
           name: minted.name,

@@ -6,6 +6,7 @@ import { Rpc } from "effect/rpc"
 import { byOf } from "../actor/Handling.ts"
 import * as Ownership from "../actor/Ownership.ts"
 import { ChangeFeed } from "../feed/ChangeFeed.ts"
+import { orUnavailable, Writes } from "../store/Database.ts"
 import { Timing } from "../Timing.ts"
 import * as Worker from "../work/Worker.ts"
 import * as AccountDeletion from "./AccountDeletion.ts"
@@ -27,7 +28,7 @@ export const layer = (quotas: OrgQuotas) =>
       const loadState = yield* load
       const feed = yield* ChangeFeed
       const clientFor = yield* OrgActor.client
-      const budget = CallBudget.make(quotas, yield* Clock.currentTimeMillis)
+      const budget = CallBudget.make(yield* Writes, org, quotas)
       const transfer = TransferBudget.make(org, quotas.tunnel_transfer)
       const ownership: Ownership.Ownership<OrgState> = yield* Ownership.make({
         kind: "Org",
@@ -43,7 +44,9 @@ export const layer = (quotas: OrgQuotas) =>
 
       return OrgActor.of({
         Lease: ({ payload }) =>
-          Effect.map(Clock.currentTimeMillis, (now) => budget.lease(payload.policy, payload.want, now)),
+          orUnavailable(
+            Effect.flatMap(Clock.currentTimeMillis, (now) => budget.lease(payload.policy, payload.want, now)),
+          ),
         LeaseTransfer: (request) =>
           ownership.write(byOf(request), (write) => transfer.lease(write, request.payload.edge, request.payload.used)),
         Delete: (request) => Effect.tap(ownership.change(byOf(request), AccountDeletion.begin), worker.wake),

@@ -2,7 +2,7 @@
  * Asking an actor from anywhere in the cluster. An ask has a deadline, finds the present owner when the actor has just
  * moved, and turns what the caller cannot act on (no owner, full mailbox, time-out) into `unavailable`.
  */
-import { type By, byHeader, encodeBy } from "@svc/domain/account/By"
+import { type By, byHeader, commandHeader, encodeBy } from "@svc/domain/account/By"
 import type { Moved } from "@svc/domain/actor/Moved"
 import { Unavailable } from "@svc/domain/problems/Problem"
 import { type Duration, Effect, Schedule } from "effect"
@@ -49,5 +49,7 @@ const undelivered = [
 ]
 const isUndelivered = (error: unknown) => undelivered.some((tag) => hasTag(error, tag))
 
-/** The option of a client's call that says for whom it is made: `actor.Retry(payload, onBehalfOf(by))`. */
-export const onBehalfOf = (by: By) => ({ headers: { [byHeader]: encodeBy(by) } })
+/** The option of a client's call that says for whom it is made, and which command it is: `actor.Retry(payload, onBehalfOf(by))`. */
+export const onBehalfOf = (by: By, command?: string) => ({
+  headers: { [byHeader]: encodeBy(by), ...(command === undefined ? {} : { [commandHeader]: command }) },
+})

@@ -2,11 +2,12 @@
  * How a capability serves its messages to the Identity actor: it answers a record of handlers made with these, each of
  * which is a writer and what the Identity must be for it. The actor spreads the records of all capabilities.
  */
-import { type By, byHeader, decodeBy } from "@svc/domain/account/By"
+import { type By, byHeader, commandHeader, decodeBy } from "@svc/domain/account/By"
 import type { Moved } from "@svc/domain/actor/Moved"
+import { Uuid } from "@svc/domain/IdSchemas"
 import { IdentityNotReady, NotFound, type Unavailable } from "@svc/domain/problems/Problem"
 import type { IdentityStatus } from "@svc/domain/IdentityRef"
-import { Effect } from "effect"
+import { Effect, Schema } from "effect"
 import type { SqlError } from "effect/sql"
 import type { Ownership } from "./Ownership.ts"
 import type { FenceLost, OwnIdentity, Write } from "./Write.ts"
@@ -67,10 +68,39 @@ const ready = <S extends Standing>(identity: S): Effect.Effect<S, IdentityNotRea
 
 export const byOf = ({ headers }: Pick<Request<unknown>, "headers">): By => decodeBy(headers[byHeader])
 
+const isUuid = Schema.is(Uuid)
+const commandOf = ({ headers }: Pick<Request<unknown>, "headers">): string | undefined => {
+  const command = headers[commandHeader]
+  return command !== undefined && isUuid(command) ? command : undefined
+}
+
+/**
+ * A writer that does a command once: when the message comes again (its process died between commit and reply, or the
+ * request was made again with its `Idempotency-Key`), it answers what the first one did. For what is not idempotent by
+ * nature, nor named by the id of what it makes.
+ */
+export const once = <P, E>(message: string, writer: Writer<P, void, E>): Writer<P, void, E | SqlError.SqlError> =>
+  onceElse(message, writer, () => Effect.void)
+
+/** {@link once} of a command with an answer, which `again` reads. */
+export const onceElse =
+  <P, A, E>(message: string, writer: Writer<P, A, E>, again: Writer<P, A, E>): Writer<P, A, E | SqlError.SqlError> =>
+  (write, payload) => {
+    const id = write.commandId
+    if (id === undefined) return writer(write, payload)
+    return Effect.flatMap(
+      write.sql`select 1 from actor_command where id = ${id}::uuid and message = ${message}`,
+      ([done]) =>
+        done === undefined ? writer({ ...write, command: { id, message } }, payload) : again(write, payload),
+    )
+  }
+
 export const make = <S extends Standing>(ownership: Ownership<S | undefined>): Handling => {
   const write = <P, A, E>(identity: OwnIdentity, request: Request<P>, writer: Writer<P, A, E>) => {
     const by = byOf(request)
-    return annotated(by)(ownership.write(by, (fenced) => writer({ ...fenced, identity }, request.payload)))
+    return annotated(by)(
+      ownership.write(by, (fenced) => writer({ ...fenced, identity, commandId: commandOf(request) }, request.payload)),
+    )
   }
   return {
     onReady: (writer) => (request) =>

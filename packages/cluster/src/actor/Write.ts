@@ -23,6 +23,8 @@ export interface Fenced {
   readonly by: By
   /** The statement queued work that is due now: the actor looks for it once the write is done. */
   readonly due: () => void
+  /** The command that the statement does; it is noted with it (`Handling.once`). */
+  readonly command?: Command | undefined
   /** What {@link recalled} keeps. */
   readonly memory: Map<string, unknown>
 }
@@ -44,6 +46,12 @@ export const learned = ({ memory }: Pick<Fenced, "memory">, part: string, value:
   memory.set(part, value)
 }
 
+/** A command, and which of the messages it is made of. */
+export interface Command {
+  readonly id: string
+  readonly message: string
+}
+
 /** The Identity that a write is about. */
 export interface OwnIdentity {
   readonly id: string
@@ -56,7 +64,15 @@ export interface OwnIdentity {
 /** A write about an Identity. */
 export interface Write extends Fenced {
   readonly identity: OwnIdentity
+  /** The command that the message is part of; undefined where it came from no request. */
+  readonly commandId?: string | undefined
 }
+
+const noted = (sql: Sql, { id, message }: Command) => sql`
+  noted as (
+    insert into actor_command (id, message, done_at) select ${id}::uuid, ${message}::text, now() from fence
+    on conflict do nothing
+  )`
 
 interface Answer {
   readonly owned: boolean
@@ -70,13 +86,13 @@ interface Answer {
  * of the deliveries that this queued.
  */
 export const commit = <Row extends object = object>(
-  { sql, fence, due }: Pick<Fenced, "sql" | "fence" | "due">,
+  { sql, fence, due, command }: Pick<Fenced, "sql" | "fence" | "due" | "command">,
   ctes: Statement.Fragment,
   select: { readonly columns?: Statement.Fragment; readonly raises?: boolean } = {},
 ): Effect.Effect<Row, SqlError.SqlError | FenceLost> =>
   Effect.flatMap(
     sql<Row & Answer>`
-      with ${fence}, ${ctes}
+      with ${fence}, ${ctes} ${command === undefined ? sql`` : sql`, ${noted(sql, command)}`}
       select exists (select from fence) as owned
         ${select.raises === true ? sql`, (select count(*) from queued)::int as queued` : sql``}
         ${select.columns === undefined ? sql`` : sql`, ${select.columns}`}`,

@@ -3,13 +3,15 @@ import { type CardPatch, type KeptCard, merge, StoredCard } from "@svc/domain/ca
 import { type IfVersion, matches } from "@svc/domain/Precondition"
 import { NotFound, PreconditionFailed } from "@svc/domain/problems/Problem"
 import { Effect, Schema } from "effect"
-import type { Handling } from "../actor/Handling.ts"
+import { type Handling, onceElse } from "../actor/Handling.ts"
 import { commit, FenceLost, learned, recalled, type Write } from "../actor/Write.ts"
 import { raise } from "../events/Raise.ts"
 
 const decode = Schema.decodeUnknownEffect(StoredCard)
 
-export const handlers = ({ onReady }: Handling) => ({ PatchCard: onReady(patch) })
+export const handlers = ({ onReady }: Handling) => ({
+  PatchCard: onReady(onceElse("PatchCard", patch, (write) => read(write))),
+})
 
 /** Merges the patch, and answers the card as it is then; what changes nothing is no change. */
 const patch = Effect.fnUntraced(function* (

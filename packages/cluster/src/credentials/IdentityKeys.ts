@@ -1,7 +1,7 @@
 /** The Identity Keys of an Identity: its first one, minted by the saga; new ones in place of it; their end. */
 import { makeUuidV7 } from "@svc/domain/Ids"
 import { Effect } from "effect"
-import type { Handling } from "../actor/Handling.ts"
+import { type Handling, once } from "../actor/Handling.ts"
 import { commit, type Write } from "../actor/Write.ts"
 import type { Step, StepSubject } from "../saga/Step.ts"
 import type { Sealing } from "../sealing/Sealing.ts"
@@ -37,18 +37,21 @@ export const provision = (sealing: Sealing["Service"]): Step =>
 const allOf = (sql: StepSubject["sql"], identityId: string) =>
   sql`identity_id = ${identityId}::uuid and exists (select from fence)`
 
-/** Every key stops working, and what was not received is forgotten. */
+/** CTEs by which every key of the Identity stops working. */
+export const revokeAll = (subject: StepSubject) => revokeKeys(forOrg(subject), allOf(subject.sql, subject.identity.id))
+
+/** Every key stops working, if one still did, and what was not received is forgotten. */
 export const teardown: Step = (subject) => {
   const { sql, identity } = subject
   return Effect.succeed({
     rows: sql`
-      ${revokeKeys(forOrg(subject), allOf(sql, identity.id))},
+      ${revokeAll(subject)},
       forgotten as (delete from show_once where ${allOf(sql, identity.id)})`,
   })
 }
 
 export const handlers = ({ onReady, onPresent }: Handling, sealing: Sealing["Service"]) => ({
-  RotateKey: onReady((write: Write) => rotate(write, sealing)),
+  RotateKey: onReady(once("RotateKey", (write: Write) => rotate(write, sealing))),
   Acknowledge: onPresent(acknowledge),
 })
 
@@ -61,7 +64,7 @@ const rotate = Effect.fnUntraced(function* (write: Write, sealing: Sealing["Serv
   yield* commit(
     write,
     sql`
-    ${revokeKeys(forOrg(write), allOf(sql, identity.id))},
+    ${revokeAll(write)},
     ${mintKey(forOrg(write), sql`fence`, key)},
     box as (update mailbox set imap_verifier = ${imap.verifier}::bytea where ${allOf(sql, identity.id)}),
     shown as (

@@ -117,10 +117,9 @@ const make = Effect.gen(function* () {
       }
       const rows = yield* sql<Row>`
         select ${columns} from event
-        where org_id = ${org} and ${settled} and type <> ${hidden}
+        where ${identityId === undefined ? sql`org_id = ${org}` : sql`identity_id = ${identityId}`} and ${settled} and type <> ${hidden}
           ${before === undefined ? sql`` : sql`and seq < ${before}::bigint`}
           ${filter.type === undefined ? sql`` : sql`and type = ${filter.type}`}
-          ${identityId === undefined ? sql`` : sql`and identity_id = ${identityId}`}
         order by seq desc limit ${filter.limit + 1}`
       const page = rows.slice(0, filter.limit)
       const last = page.at(-1)

@@ -19,18 +19,14 @@ const removals = [
     key: "id",
     when: "status in ('delivered', 'failed') and created_at < now() - interval '90 days'",
   },
+  { table: "idempotency_record", key: "ctid", when: "started_at < now() - interval '1 day'" },
+  { table: "actor_command", key: "ctid", when: "done_at < now() - interval '1 day'" },
   { table: "public_limit", key: "key", when: "window_start < now() - interval '10 minutes'" },
   { table: "export", key: "id", when: "expires_at < now()" },
   { table: "device_authorization", key: "id", when: "expires_at < now() - interval '1 day'" },
   { table: "page_view", key: "ctid", when: "day < current_date - 400" },
   { table: "tunnel_transfer", key: "ctid", when: "day < current_date - 40" },
   { table: "system_mail", key: "id", when: "received_at < now() - interval '90 days'" },
-  // Stored ahead of a message that its actor then did not take.
-  {
-    table: "message_content",
-    key: "message_id",
-    when: "created_at < now() - interval '1 day' and not exists (select from message m where m.id = message_content.message_id)",
-  },
 ] as const
 
 /** A key that was approved and not collected in time is nobody's. */
@@ -56,8 +52,42 @@ export const revokeUncollected = Effect.gen(function* () {
     select 1`
 })
 
-const sweep = Effect.gen(function* () {
+/** Bodies stored ahead of a message that its actor then did not take. Each is looked at once after its day, oldest first. */
+const removeUnclaimed = Effect.fnUntraced(function* (from: string) {
+  const sql = yield* Unhurried
+  let place = { created_at: from, message_id: "00000000-0000-0000-0000-000000000000" }
+  while (true) {
+    const [row] = yield* sql<{ last_at: string; last_id: string }>`
+      with looked_at as (
+        select message_id, created_at from message_content
+        where created_at < now() - interval '1 day' and (created_at, message_id) > (${place.created_at}::timestamptz, ${place.message_id}::uuid)
+        order by created_at, message_id limit ${batch}
+      ),
+      gone as (
+        delete from message_content c using looked_at l
+        where c.message_id = l.message_id and not exists (select from message m where m.id = l.message_id)
+      )
+      select created_at::text as last_at, message_id as last_id from looked_at order by created_at desc, message_id desc limit 1`
+    if (row === undefined) return place.created_at
+    place = { created_at: row.last_at, message_id: row.last_id }
+  }
+})
+
+/** Deliveries of Webhooks that were removed, then the note of each. */
+const removeDeliveries = Effect.gen(function* () {
+  const sql = yield* Unhurried
+  for (const { id } of yield* sql<{ id: string }>`select id from removed_webhook order by removed_at limit ${batch}`) {
+    yield* sql<{ n: number }>`
+      with gone as (delete from delivery where id in (select id from delivery where webhook_id = ${id} limit ${batch}) returning 1)
+      select count(*)::int as n from gone`.pipe(Effect.repeat({ while: ([row]) => row?.n === batch }))
+    yield* sql`delete from removed_webhook where id = ${id}`
+  }
+})
+
+/** Removes what is old; answers until when bodies were looked at. */
+export const sweep = Effect.fnUntraced(function* (unclaimedFrom: string) {
   yield* revokeUncollected
+  yield* removeDeliveries
   const sql = yield* Unhurried
   yield* Effect.forEach(
     removals,
@@ -70,13 +100,18 @@ const sweep = Effect.gen(function* () {
         .pipe(Effect.repeat({ while: ([row]) => row?.n === batch })),
     { discard: true },
   )
+  return yield* removeUnclaimed(unclaimedFrom)
 })
 
 export const layer = Singleton.make(
   "Housekeeping",
-  sweep.pipe(
-    Effect.catchCause((cause) => Effect.logWarning("Housekeeping failed", cause)),
-    Effect.repeat(Schedule.spaced(Timing.housekeeping)),
-    Effect.asVoid,
-  ),
+  Effect.suspend(() => {
+    let unclaimedFrom = "-infinity"
+    return Effect.suspend(() => sweep(unclaimedFrom)).pipe(
+      Effect.tap((until) => Effect.sync(() => (unclaimedFrom = until))),
+      Effect.catchCause((cause) => Effect.logWarning("Housekeeping failed", cause)),
+      Effect.repeat(Schedule.spaced(Timing.housekeeping)),
+      Effect.asVoid,
+    )
+  }),
 )

@@ -83,7 +83,11 @@ const make = Effect.gen(function* () {
         set status = ${answer.status}, headers = ${JSON.stringify(answer.headers)}::jsonb, body = ${answer.body}::text
         where ${where(scope)} and status is null`),
 
-    /** The request was not decided (out of reach, over a limit): a repeat tries the same command again. */
+    /** The request was refused for now, and nothing came of it: the key is as if it had never come. */
+    forget: (scope: Scope) =>
+      orUnavailable(sql`delete from idempotency_record where ${where(scope)} and status is null`),
+
+    /** The outcome is not known (out of reach): a repeat tries the same command again. */
     release: (scope: Scope) =>
       orUnavailable(
         sql`update idempotency_record set started_at = now() - interval '1 hour' where ${where(scope)} and status is null`,

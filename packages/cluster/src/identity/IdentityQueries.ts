@@ -11,8 +11,10 @@ import {
 import type { Identity, Saga, ShowOnceSecrets } from "@svc/domain/identity/Identity"
 import type { IdentityId, IdentityRef, IdentityStatus } from "@svc/domain/IdentityRef"
 import { NotFound } from "@svc/domain/problems/Problem"
+import type { PageRequest } from "@svc/domain/Paging"
 import { Clock, Context, Effect, Layer } from "effect"
 import { identityKeyPlace, imapPasswordPlace } from "../credentials/ShowOnce.ts"
+import * as Cursors from "../sealing/Cursors.ts"
 import { Sealing } from "../sealing/Sealing.ts"
 import * as Batched from "../store/Batched.ts"
 import { orUnavailable, Reads } from "../store/Database.ts"
@@ -103,11 +105,18 @@ const make = Effect.gen(function* () {
   const text = (bytes: Uint8Array) => new TextDecoder().decode(bytes)
 
   return {
-    /** Every Identity of the Org that exists, oldest first. */
-    list: (org: string) =>
+    /** Identities of the Org that exist, oldest first. */
+    list: (org: string, request: PageRequest) =>
       orUnavailable(
-        Effect.map(sql<Row>`select ${columns} where i.org_id = ${org} order by i.id`, (rows) =>
-          rows.map((row) => view(book, row)),
+        Cursors.page(
+          sealing,
+          `identities/${org}`,
+          request,
+          (behind, atMost) => sql<Row>`
+            select ${columns} where i.org_id = ${org} ${behind === undefined ? sql`` : sql`and i.id > ${behind}::uuid`}
+            order by i.id limit ${atMost}`,
+          ({ id }) => id,
+          (row) => view(book, row),
         ),
       ),
     read: (org: string, canonical: string) =>

@@ -4,19 +4,22 @@ import { Effect } from "effect"
 import { byOf, mine, type Request } from "../actor/Handling.ts"
 import type { Ownership } from "../actor/Ownership.ts"
 import { commit, type Fenced } from "../actor/Write.ts"
+import * as IdentityKeys from "../credentials/IdentityKeys.ts"
 import type { Sealing } from "../sealing/Sealing.ts"
 import * as Creation from "./Creation.ts"
 import * as Saga from "./Saga.ts"
 import { type Owned, sagaJson, type State, withRunning } from "./State.ts"
 
-/** Commits the saga's next state together with the Identity's status. */
+/** Commits the saga's next state together with the Identity's status; from `deleting` on no key of it works any more. */
 const commitSaga = (fenced: Fenced, next: Owned) =>
   Effect.as(
     commit(
       fenced,
-      fenced.sql`moved as (
+      fenced.sql`
+      moved as (
         update identity set saga = ${sagaJson(next.saga)}::jsonb, saga_due_at = ${next.sagaDueAt}, status = ${next.status}
-        where id = ${next.id} and exists (select from fence) returning id)`,
+        where id = ${next.id} and exists (select from fence) returning id)
+      ${next.status === "deleting" ? fenced.sql`, ${IdentityKeys.revokeAll({ ...fenced, identity: next })}` : fenced.sql``}`,
     ),
     { value: undefined, state: next },
   )

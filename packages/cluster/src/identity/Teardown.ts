@@ -18,7 +18,8 @@ const removals = (sql: Sql, id: string) => [
   sql`with gone as (delete from message where id in (select id from message where identity_id = ${id} limit ${batch}) returning id),
       contents as (delete from message_content c using gone where c.message_id = gone.id)
       select count(*)::int as n from gone`,
-  sql`with gone as (delete from delivery where id in (select id from delivery where identity_id = ${id} limit ${batch}) returning id)
+  sql`with gone as (delete from delivery where id in (
+        select d.id from webhook w join delivery d on d.webhook_id = w.id where w.identity_id = ${id} limit ${batch}) returning id)
       select count(*)::int as n from gone`,
   sql`with gone as (delete from event where seq in (select seq from event where identity_id = ${id} limit ${batch}) returning seq)
       select count(*)::int as n from gone`,
@@ -45,6 +46,11 @@ export const make = Effect.gen(function* () {
   const remainder: Step = ({ sql, identity, at, by }) =>
     Effect.as(removeBelongings(identity.id), {
       rows: sql`
+        remains as (
+          insert into removed_webhook (id, removed_at)
+          select id, ${at}::timestamptz from webhook where identity_id = ${identity.id} and exists (select from fence)
+          on conflict do nothing
+        ),
         leftover as (delete from event where identity_id = ${identity.id} and exists (select from fence)),
         -- Its own exports go with the Identity; one of the whole Org carries its mail too.
         archives as (delete from export where org_id = ${identity.orgId} and identity_id is null and exists (select from fence)),

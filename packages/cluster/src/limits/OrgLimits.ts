@@ -4,12 +4,12 @@
  * may be refused early by at most the portions that other processes hold; more than the quota is never let through.
  */
 import type { Policy } from "@svc/domain/account/OrgProtocol"
-import { RateLimited } from "@svc/domain/problems/Problem"
 import { Clock, Context, Effect, Layer, Semaphore } from "effect"
 import type { Quotas } from "../account/CallBudget.ts"
 import { Orgs } from "../account/Orgs.ts"
 import { ask } from "../actor/Ask.ts"
 import { Timing } from "../Timing.ts"
+import { refusal } from "@svc/domain/problems/Limit"
 
 /** What is left after a call that was let through; `remaining` is what this process knows of. */
 export interface OrgLeft {
@@ -72,10 +72,15 @@ const make = (quotas: Quotas) =>
             portion.left = lease.left
             if (spend(portion, window)) return leftOf(policy, portion, now)
           }
-          return yield* new RateLimited({
-            detail: `At most ${quotas[policy]} such calls a minute.`,
-            retry_after_seconds: leftOf(policy, portion, now).resetSeconds,
-          })
+          return yield* refusal(
+            {
+              name: policy,
+              quota: quotas[policy],
+              windowSeconds: Timing.callWindowMillis / 1000,
+              resetSeconds: leftOf(policy, portion, now).resetSeconds,
+            },
+            `At most ${quotas[policy]} such calls a minute.`,
+          )
         }),
       )
 

@@ -3,10 +3,10 @@
  * store, over every process; the others in this process. What is kept of an address is a keyed hash, for a window only.
  */
 import type { PublicLimitName } from "@svc/domain/account/Policy"
-import { RateLimited } from "@svc/domain/problems/Problem"
 import { Clock, Context, Effect, Layer } from "effect"
 import { Sealing } from "../sealing/Sealing.ts"
 import { orUnavailable, Writes } from "../store/Database.ts"
+import { refusal } from "@svc/domain/problems/Limit"
 
 export interface PublicLimit {
   readonly name: string
@@ -72,10 +72,10 @@ const make = (quotas: PublicQuotas) =>
         const used = limit.shared ? yield* everywhere(key, new Date(window * millis)) : here(key, window)
         const resetSeconds = Math.max(1, Math.ceil(((window + 1) * millis - now) / 1000))
         if (used > limit.quota) {
-          return yield* new RateLimited({
-            detail: `At most ${limit.quota} such calls in ${limit.windowSeconds} seconds.`,
-            retry_after_seconds: resetSeconds,
-          })
+          return yield* refusal(
+            { ...limit, resetSeconds },
+            `At most ${limit.quota} such calls in ${limit.windowSeconds} seconds.`,
+          )
         }
         const left: Left = { limit, remaining: limit.quota - used, resetSeconds }
         return left

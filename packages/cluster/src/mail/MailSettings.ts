@@ -3,7 +3,7 @@ import type { MailPatch } from "@svc/domain/mail/MailSettings"
 import { type IfVersion, matches } from "@svc/domain/Precondition"
 import { NotFound, PreconditionFailed } from "@svc/domain/problems/Problem"
 import { Effect } from "effect"
-import type { Handling } from "../actor/Handling.ts"
+import { type Handling, once } from "../actor/Handling.ts"
 import { commit, type Write } from "../actor/Write.ts"
 import { raise } from "../events/Raise.ts"
 
@@ -14,9 +14,9 @@ interface ForRecipient {
 
 export const handlers = ({ onReady }: Handling) => ({
   AllowRecipient: onReady(allow),
-  DisallowRecipient: onReady(disallow),
-  SetDisclosure: onReady(setDisclosure),
-  SwitchMail: onReady(turn),
+  DisallowRecipient: onReady(once("DisallowRecipient", disallow)),
+  SetDisclosure: onReady(once("SetDisclosure", setDisclosure)),
+  SwitchMail: onReady(once("SwitchMail", turn)),
 })
 
 /** An address added by hand never lapses, also where it was there as a correspondent. */

@@ -7,8 +7,12 @@ import {
   disclosureHtml,
   type MailStatus,
 } from "@svc/domain/mail/MailSettings"
+import type { PageRequest } from "@svc/domain/Paging"
 import { NotFound } from "@svc/domain/problems/Problem"
 import { Context, Effect, Layer } from "effect"
+import type { Statement } from "effect/sql"
+import * as Cursors from "../sealing/Cursors.ts"
+import { Sealing } from "../sealing/Sealing.ts"
 import { orUnavailable, Reads } from "../store/Database.ts"
 
 interface BoxRow {
@@ -24,6 +28,7 @@ interface BoxRow {
 
 const make = Effect.gen(function* () {
   const sql = yield* Reads
+  const sealing = yield* Sealing
 
   const box = Effect.fnUntraced(function* (identityId: IdentityId) {
     const [row] = yield* sql<BoxRow>`
@@ -35,23 +40,49 @@ const make = Effect.gen(function* () {
   }, orUnavailable)
 
   /** The account holder's own verified address is allowed without being listed in the table. */
-  const recipients = (identityId: IdentityId, address: string | null) =>
-    orUnavailable(sql<AllowedRecipient>`
+  const recipients = (
+    identityId: IdentityId,
+    which: (address: Statement.Fragment) => Statement.Fragment,
+    atMost: number,
+  ) =>
+    sql<AllowedRecipient>`
       select address, reason, coalesce(expires_at <= now(), false) as expired, created_at, expires_at from (
-        select r.address, r.reason, r.created_at, r.expires_at from allowed_recipient r
-        join identity i on i.id = r.identity_id join org o on o.id = i.org_id
-        where r.identity_id = ${identityId} and not (r.address = o.email and o.email_verified_at is not null)
+        (select r.address, r.reason, r.created_at, r.expires_at from allowed_recipient r
+         join identity i on i.id = r.identity_id join org o on o.id = i.org_id
+         where r.identity_id = ${identityId} and not (r.address = o.email and o.email_verified_at is not null)
+           and ${which(sql`r.address`)}
+         order by r.address limit ${atMost})
         union all
         select o.email, 'account_owner', greatest(i.created_at, o.email_verified_at), null
-        from identity i join org o on o.id = i.org_id where i.id = ${identityId} and o.email_verified_at is not null
-      ) all_of_them
-      ${address === null ? sql`` : sql`where address = ${address}`}
-      order by created_at, address`)
+        from identity i join org o on o.id = i.org_id
+        where i.id = ${identityId} and o.email_verified_at is not null and ${which(sql`o.email`)}
+      ) all_of_them order by address limit ${atMost}`
 
   return {
-    recipients: (identityId: IdentityId) => recipients(identityId, null),
-    recipient: (identityId: IdentityId, address: string) =>
-      Effect.map(recipients(identityId, address), ([found]) => found),
+    /** By address. */
+    recipients: (identityId: IdentityId, request: PageRequest) =>
+      orUnavailable(
+        Cursors.page(
+          sealing,
+          `recipients/${identityId}`,
+          request,
+          (behind, atMost) =>
+            recipients(
+              identityId,
+              (address) => (behind === undefined ? sql`true` : sql`${address} > ${behind}`),
+              atMost,
+            ),
+          ({ address }) => address,
+          (found) => found,
+        ),
+      ),
+    recipient: (identityId: IdentityId, wanted: string) =>
+      orUnavailable(
+        Effect.map(
+          recipients(identityId, (address) => sql`${address} = ${wanted}`, 1),
+          ([found]) => found,
+        ),
+      ),
     disclosure: (identityId: IdentityId) =>
       Effect.map(box(identityId), (row) => {
         const text = row.disclosure ?? defaultDisclosure(row.handle)

@@ -7,7 +7,7 @@ import { toPublic } from "@svc/domain/Ids"
 import { MailRefused, type ReceivedMail } from "@svc/domain/mail/MailboxProtocol"
 import { NotFound } from "@svc/domain/problems/Problem"
 import { Effect } from "effect"
-import type { Handling } from "../actor/Handling.ts"
+import { type Handling, once } from "../actor/Handling.ts"
 import { commit, type Write } from "../actor/Write.ts"
 import { raise } from "../events/Raise.ts"
 import { insertContent } from "./MessageContent.ts"
@@ -26,7 +26,7 @@ export const handlers = (
       ),
   ),
   RefuseMail: fromOutside(refuse, () => Effect.void),
-  RemoveMessage: onPresent(remove),
+  RemoveMessage: onPresent(once("RemoveMessage", remove)),
 })
 
 /** Members of a message that lists show; the rest are columns. */

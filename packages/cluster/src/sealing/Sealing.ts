@@ -1,9 +1,10 @@
 /**
  * Envelope encryption. Each Org has a data key, sealed by the master key; every secret of the Org is sealed under its
  * data key, so deleting the key destroys them all. AES-256-GCM; the place of a value (table, column, row, Org) is its
- * associated data, so a sealed value that is moved elsewhere does not open.
+ * associated data, so a sealed value that is moved elsewhere does not open. Where the row alone does not say what the
+ * value means, the place names the rest too.
  *
- * A sealed value is: version (1 byte), length of the key id and the key id (empty under a data key), nonce (12),
+ * A sealed value is: form (1 byte; 1: its place is table, column, row and Org; 2: and the names beside them), length of the key id and the key id (empty under a data key), nonce (12),
  * ciphertext and tag (16).
  */
 import {
@@ -26,6 +27,8 @@ export interface Place {
   readonly column: string
   readonly row: string
   readonly org: string
+  /** What else gives the value its meaning. Values of the first form did not name it, and go on opening. */
+  readonly names?: ReadonlyArray<string>
 }
 
 /** An Org's data key, open. It prints as nothing. */
@@ -54,26 +57,34 @@ export const parseMasterKeys = (text: string): Effect.Effect<MasterKeys, CannotO
   )
 }
 
-const version = 1
+/** The form of a value that names only table, column, row and Org. */
+export const firstForm = 1
+const namedForm = 2
 
-const associated = (place: Place) => Buffer.from(JSON.stringify([place.table, place.column, place.row, place.org]))
+const formAt = (place: Place) => (place.names === undefined ? firstForm : namedForm)
+const associated = ({ table, column, row, org, names }: Place, form: number) =>
+  Buffer.from(JSON.stringify([table, column, row, org, ...(form === firstForm ? [] : (names ?? []))]))
 
 const sealWith = (key: KeyObject, keyId: string, place: Place, plaintext: Uint8Array): Uint8Array => {
   const nonce = randomBytes(12)
-  const cipher = createCipheriv("aes-256-gcm", key, nonce).setAAD(associated(place))
+  const form = formAt(place)
+  const cipher = createCipheriv("aes-256-gcm", key, nonce).setAAD(associated(place, form))
   const body = cipher.update(plaintext)
   cipher.final()
   const id = Buffer.from(keyId)
-  return new Uint8Array(Buffer.concat([Uint8Array.of(version, id.length), id, nonce, body, cipher.getAuthTag()]))
+  return new Uint8Array(Buffer.concat([Uint8Array.of(form, id.length), id, nonce, body, cipher.getAuthTag()]))
 }
 
 const openWith = (keyOf: (id: string) => KeyObject | undefined, place: Place, sealed: Uint8Array): Uint8Array => {
-  if (sealed[0] !== version || sealed.length < 2 + sealed[1]! + 28) throw new Error("not a sealed value")
+  const form = sealed[0]
+  if ((form !== firstForm && form !== formAt(place)) || sealed.length < 2 + sealed[1]! + 28) {
+    throw new Error("not a sealed value")
+  }
   const at = 2 + sealed[1]!
   const key = keyOf(Buffer.from(sealed.subarray(2, at)).toString())
   if (key === undefined) throw new Error("its key is not among ours")
   const decipher = createDecipheriv("aes-256-gcm", key, sealed.subarray(at, at + 12))
-    .setAAD(associated(place))
+    .setAAD(associated(place, form))
     .setAuthTag(sealed.subarray(-16))
   const plaintext = decipher.update(sealed.subarray(at + 12, -16))
   decipher.final()
@@ -106,12 +117,18 @@ export class Sealing extends Context.Service<
     readonly openDataKey: (org: string, sealed: Uint8Array) => Effect.Effect<DataKey, CannotOpen>
     readonly seal: (key: DataKey, place: Place, plaintext: Uint8Array) => Effect.Effect<Uint8Array>
     readonly open: (key: DataKey, place: Place, sealed: Uint8Array) => Effect.Effect<Uint8Array, CannotOpen>
+    /** Ids of the master keys, the one that seals first. */
+    readonly masterKeyIds: ReadonlyArray<string>
+    /** An Org's data key, sealed by the master key that seals now. */
+    readonly resealDataKey: (org: string, sealed: Uint8Array) => Effect.Effect<Uint8Array, CannotOpen>
     /** A sealed constant; a master key that does not open the stored one belongs to another database. */
     readonly sealCanary: Effect.Effect<Uint8Array>
     readonly openCanary: (sealed: Uint8Array) => Effect.Effect<void, CannotOpen>
     /** What belongs to the service itself, sealed by the master key. */
     readonly sealForService: (name: string, plaintext: Uint8Array) => Effect.Effect<Uint8Array>
     readonly openForService: (name: string, sealed: Uint8Array) => Effect.Effect<Uint8Array, CannotOpen>
+    /** For each master key, by its id, a key for one purpose that only its holders can derive. */
+    readonly derived: (purpose: string) => ReadonlyMap<string, Uint8Array>
     /** A text that only we could have made, for tokens that we hand out and get back (cursors); not secret. */
     readonly stamp: (purpose: string, text: string) => string
     /** The text of a stamp of this purpose; undefined for anything else. */
@@ -137,6 +154,14 @@ export class Sealing extends Context.Service<
           (bytes) => Redacted.make(createSecretKey(bytes)),
         )
       },
+      masterKeyIds: masterKeys.map(({ id }) => id),
+      resealDataKey: (org, sealed) => {
+        const place = dataKeyPlace(org)
+        return Effect.map(
+          opening(place, () => openWith(masterKey, place, sealed)),
+          (bytes) => sealWith(master.key, master.id, place, bytes),
+        )
+      },
       seal: (key, place, plaintext) => Effect.sync(() => sealWith(Redacted.value(key), "", place, plaintext)),
       open: (key, place, sealed) => opening(place, () => openWith(() => Redacted.value(key), place, sealed)),
       sealCanary: Effect.sync(() => sealWith(master.key, master.id, canaryPlace, canaryText)),
@@ -147,6 +172,17 @@ export class Sealing extends Context.Service<
         const place = servicePlace(name)
         return opening(place, () => openWith(masterKey, place, sealed))
       },
+      derived: (purpose) =>
+        new Map(
+          masterKeys.map(({ id, key }) => [
+            id,
+            new Uint8Array(
+              createHmac("sha256", key)
+                .update(JSON.stringify(["derived", purpose]))
+                .digest(),
+            ),
+          ]),
+        ),
       stamp: (purpose, text) =>
         Buffer.concat([mac(master.key, purpose, text), Buffer.from(text)]).toString("base64url"),
       unstamp: (purpose, stamped) => {

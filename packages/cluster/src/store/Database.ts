@@ -3,12 +3,14 @@
  * reads share connections freely; a write waits for the disk, so only a few may share one; migrations and exports may
  * run long; the cluster's own storage must not queue behind any of them (its lock session proves shard ownership).
  */
+import type { Socket } from "node:net"
 import { PgClient } from "@effect/sql-pg"
 import { Unavailable } from "@svc/domain/problems/Problem"
 import { Context, Effect, Layer, type Redacted } from "effect"
 import { type SqlClient, SqlError } from "effect/sql"
 import { Timing } from "../Timing.ts"
 import { within } from "./Deadline.ts"
+import * as Line from "./Line.ts"
 
 /** How to reach the server: a URL, or the parts the embedded one gives. */
 export interface ConnectionSettings {
@@ -39,31 +41,55 @@ const client = <I>(
     PgClient.PgPoolConfig,
     "multiplex" | "multiplexConcurrency" | "maxConnections" | "minConnections" | "startupParameters"
   >,
+  stream: () => Socket,
 ): Layer.Layer<I, SqlError.SqlError> =>
   Layer.effectContext(Effect.map(Effect.service(PgClient.PgClient), (sql) => Context.make(tag, sql))).pipe(
     Layer.provide(
-      Layer.fresh(PgClient.layer({ ...settings, applicationName: `svc:${tag.key.split("/").at(-1)}`, ...pool })),
+      Layer.fresh(
+        PgClient.layer({
+          ...settings,
+          applicationName: `svc:${tag.key.split("/").at(-1)}`,
+          stream,
+          ...pool,
+        }),
+      ),
     ),
   )
 
 export const layer = (
   settings: ConnectionSettings,
 ): Layer.Layer<Reads | Writes | Unhurried | ClusterSql, SqlError.SqlError> =>
-  Layer.mergeAll(
-    client(Reads, settings, {
-      multiplex: true,
-      maxConnections: 4,
-      startupParameters: { ...timeout, default_transaction_read_only: "on" },
+  Layer.unwrap(
+    Effect.sync(() => {
+      const lines = Line.make(settings)
+      const prompt = lines.opener(Timing.lineSilenceMillis)
+      return Layer.mergeAll(
+        client(
+          Reads,
+          settings,
+          {
+            multiplex: true,
+            maxConnections: 4,
+            startupParameters: { ...timeout, default_transaction_read_only: "on" },
+          },
+          prompt,
+        ),
+        client(
+          Writes,
+          settings,
+          { multiplex: true, multiplexConcurrency: 4, maxConnections: 8, startupParameters: timeout },
+          prompt,
+        ),
+        // One of them is the feed's, which listens for word of changes.
+        client(
+          Unhurried,
+          settings,
+          { maxConnections: 3, startupParameters: {} },
+          lines.opener(Timing.lineSilenceUnhurriedMillis),
+        ),
+        client(ClusterSql, settings, { maxConnections: 2, startupParameters: timeout }, prompt),
+      )
     }),
-    client(Writes, settings, {
-      multiplex: true,
-      multiplexConcurrency: 4,
-      maxConnections: 8,
-      startupParameters: timeout,
-    }),
-    // One of them is the feed's, which listens for word of changes.
-    client(Unhurried, settings, { maxConnections: 3, startupParameters: {} }),
-    client(ClusterSql, settings, { maxConnections: 2, startupParameters: timeout }),
   )
 
 /** What the store being out of reach, slow or restarted looks like; anything else is a defect of ours. */

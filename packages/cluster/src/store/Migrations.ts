@@ -14,6 +14,10 @@ import { tunnelSettings } from "./migrations/0005_tunnel_settings.ts"
 import { eventCause } from "./migrations/0006_event_cause.ts"
 import { actors } from "./migrations/0007_actors.ts"
 import { eventOrder } from "./migrations/0008_event_order.ts"
+import { sealedForms } from "./migrations/0021_sealed_forms.ts"
+import { growth } from "./migrations/0024_growth.ts"
+import { actorCommands } from "./migrations/0023_actor_commands.ts"
+import { callWindows } from "./migrations/0022_call_windows.ts"
 
 const migrations = {
   "0001_core": core,
@@ -24,6 +28,10 @@ const migrations = {
   "0006_event_cause": eventCause,
   "0007_actors": actors,
   "0008_event_order": eventOrder,
+  "0021_sealed_forms": sealedForms,
+  "0022_call_windows": callWindows,
+  "0023_actor_commands": actorCommands,
+  "0024_growth": growth,
 }
 
 /** Any constant that no other user of the database takes: "svc" in ASCII. */

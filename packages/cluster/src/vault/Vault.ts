@@ -4,6 +4,7 @@
  */
 import { makeUuidV7 } from "@svc/domain/Ids"
 import type { IdentityId } from "@svc/domain/IdentityRef"
+import type { PageRequest } from "@svc/domain/Paging"
 import type { IfVersion } from "@svc/domain/Precondition"
 import {
   AccountDeleting,
@@ -13,9 +14,18 @@ import {
   PreconditionFailed,
   SecretNameInvalid,
 } from "@svc/domain/problems/Problem"
-import { maxValueBytes, namePattern, type Secret, type SecretValue, versionsKept } from "@svc/domain/vault/Vault"
+import {
+  maxValueBytes,
+  namePattern,
+  type Secret,
+  type SecretValue,
+  type SecretVersion,
+  versionsKept,
+} from "@svc/domain/vault/Vault"
 import { Clock, Context, Effect, Layer } from "effect"
-import { Sealing } from "../sealing/Sealing.ts"
+import type { SqlError, Statement } from "effect/sql"
+import * as Cursors from "../sealing/Cursors.ts"
+import { type Place, Sealing } from "../sealing/Sealing.ts"
 import * as Batched from "../store/Batched.ts"
 import { orUnavailable, Reads, Writes } from "../store/Database.ts"
 
@@ -53,13 +63,25 @@ const view = (row: Row): Secret => ({
   updated_at: row.updated_at,
 })
 
-/** A version is sealed under an id of its own, since its number is only known with its commit. */
-const place = (namespace: Namespace, versionId: string) => ({
+/**
+ * A version is sealed under an id of its own, since its number is only known with its commit; and under whose it is, the
+ * secret and its name, so that it opens in the place of no other.
+ */
+export const place = (
+  namespace: { readonly org: string; readonly identity: string | null },
+  secretId: string,
+  name: string,
+  versionId: string,
+): Place => ({
   table: "vault_version",
   column: "sealed",
   row: versionId,
   org: namespace.org,
+  names: [namespace.identity ?? "", secretId, name],
 })
+
+/** A secret that came, or went and came again, between the look at it and its write: the write is made again. */
+const racesAtMost = 5
 
 const missing = new NotFound({ detail: "There is no such secret." })
 const checkName = (name: string) =>
@@ -73,22 +95,33 @@ const make = Effect.gen(function* () {
   const sealing = yield* Sealing
   const columns = reads`s.id, s.name, s.size, s.description, s.version, s.created_at, s.updated_at`
   const inside = (namespace: Namespace) =>
-    reads`s.org_id = ${namespace.org}::uuid and s.identity_id is not distinct from ${namespace.identity}::uuid`
+    namespace.identity === null
+      ? reads`s.org_id = ${namespace.org}::uuid and s.identity_id is null`
+      : reads`s.org_id = ${namespace.org}::uuid and s.identity_id = ${namespace.identity}::uuid`
 
-  const dataKeyRow = yield* Batched.make((orgs: ReadonlyArray<string>) =>
+  /** What a value is sealed with and for: the Org's data key, and the secret's id where there is one. */
+  const sealedForRow = yield* Batched.make((asked: ReadonlyArray<Namespace & { readonly name: string }>) =>
     Effect.map(
-      reads<{ readonly asked: number; readonly data_key: Uint8Array; readonly status: string }>`
-        select n::int as asked, o.data_key, o.status from unnest(${orgs}::uuid[]) with ordinality as asked (id, n)
-        join org o on o.id = asked.id`,
-      Batched.inOrder(orgs),
+      reads<{ readonly asked: number; readonly data_key: Uint8Array; readonly status: string; id: string | null }>`
+        select n::int as asked, o.data_key, o.status, s.id
+        from unnest(${asked.map(({ org }) => org)}::uuid[], ${asked.map(({ identity }) => identity ?? "")}::text[],
+                    ${asked.map(({ name }) => name)}::text[]) with ordinality as asked (org_id, identity_id, name, n)
+        join org o on o.id = asked.org_id
+        left join lateral (
+          select id from vault_secret where org_id = o.id and identity_id = nullif(asked.identity_id, '')::uuid and name = asked.name
+          union all
+          select id from vault_secret where org_id = o.id and identity_id is null and asked.identity_id = '' and name = asked.name
+        ) s on true`,
+      Batched.inOrder(asked),
     ),
   )
   const deleting = new AccountDeleting({ detail: "The account is being deleted." })
 
-  const dataKeyOf = Effect.fnUntraced(function* (org: string) {
-    const row = yield* dataKeyRow(org)
+  const sealedFor = Effect.fnUntraced(function* (namespace: Namespace, name: string) {
+    const row = yield* sealedForRow({ ...namespace, name })
     if (row === undefined || row.status !== "active") return yield* deleting
-    return yield* Effect.orDie(sealing.openDataKey(org, row.data_key))
+    const dataKey = yield* Effect.orDie(sealing.openDataKey(namespace.org, row.data_key))
+    return { dataKey, secretId: row.id ?? undefined }
   })
 
   /** CTE `owner`: a row while neither the Org nor the Identity is being deleted, which it locks out. */
@@ -140,18 +173,55 @@ const make = Effect.gen(function* () {
       where ${inside(namespace)} and s.name = ${name}`
     if (row === undefined) return yield* missing
     const dataKey = yield* Effect.orDie(sealing.openDataKey(namespace.org, row.data_key))
-    const bytes = yield* Effect.orDie(sealing.open(dataKey, place(namespace, row.version_id), row.sealed))
+    const bytes = yield* Effect.orDie(
+      sealing.open(dataKey, place(namespace, row.id, row.name, row.version_id), row.sealed),
+    )
     return { row, bytes }
   })
 
   const now = Effect.map(Clock.currentTimeMillis, (millis) => new Date(millis))
 
+  /**
+   * Writes a version with what `statement` makes of the sealed value: sealed for the secret that is there, or for a new
+   * one. Where another came in its place meanwhile, it is sealed and written again.
+   */
+  const write = Effect.fnUntraced(function* (
+    namespace: Namespace,
+    name: string,
+    bytes: Uint8Array,
+    statement: (
+      secretId: string,
+      kept: Statement.Fragment,
+      at: Date,
+    ) => Effect.Effect<ReadonlyArray<Row>, SqlError.SqlError>,
+  ) {
+    for (let races = 0; races < racesAtMost; races++) {
+      const { dataKey, secretId = yield* makeUuidV7 } = yield* sealedFor(namespace, name)
+      const at = yield* now
+      const versionId = yield* makeUuidV7
+      const sealed = yield* sealing.seal(dataKey, place(namespace, secretId, name, versionId), bytes)
+      const [row] = yield* statement(secretId, versions(versionId, sealed, bytes.length, at), at)
+      if (row !== undefined) return row
+      const present = (yield* sealedFor(namespace, name)).secretId
+      if (present === undefined || present === secretId) break
+    }
+    return yield* refusal(namespace, name)
+  })
+
   return {
-    list: (namespace: Namespace) =>
+    /** By name. */
+    list: (namespace: Namespace, request: PageRequest) =>
       orUnavailable(
-        Effect.map(
-          reads<Row>`select ${columns} from vault_secret s where ${inside(namespace)} order by s.name`,
-          (rows) => rows.map(view),
+        Cursors.page(
+          sealing,
+          `vault/${namespace.org}/${namespace.identity ?? ""}`,
+          request,
+          (behind, atMost) => reads<Row>`
+            select ${columns} from vault_secret s
+            where ${inside(namespace)} ${behind === undefined ? reads`` : reads`and s.name > ${behind}`}
+            order by s.name limit ${atMost}`,
+          ({ name }) => name,
+          view,
         ),
       ),
 
@@ -168,12 +238,21 @@ const make = Effect.gen(function* () {
       return value
     }, orUnavailable),
 
-    versions: Effect.fn("Vault.versions")(function* (namespace: Namespace, name: string) {
+    /** Newest first. */
+    versions: Effect.fn("Vault.versions")(function* (namespace: Namespace, name: string, request: PageRequest) {
       yield* checkName(name)
-      const rows = yield* reads<{ version: number; size: number; created_at: Date }>`
-        select v.version, v.size, v.created_at from vault_secret s join vault_version v on v.secret_id = s.id
-        where ${inside(namespace)} and s.name = ${name} order by v.version desc`
-      return rows.length === 0 ? yield* missing : rows
+      const found = yield* Cursors.page(
+        sealing,
+        `vault/${namespace.org}/${namespace.identity ?? ""}/${name}`,
+        request,
+        (behind, atMost) => reads<typeof SecretVersion.Type>`
+          select v.version, v.size, v.created_at from vault_secret s join vault_version v on v.secret_id = s.id
+          where ${inside(namespace)} and s.name = ${name} ${behind === undefined ? reads`` : reads`and v.version < ${behind}::int`}
+          order by v.version desc limit ${atMost}`,
+        ({ version }) => String(version),
+        (version) => version,
+      )
+      return found.entries.length === 0 && request.cursor === undefined ? yield* missing : found
     }, orUnavailable),
 
     /** Creates the secret or writes its next version; a description that is left out stays. */
@@ -188,30 +267,28 @@ const make = Effect.gen(function* () {
       if (bytes.length > maxValueBytes) {
         return yield* new PayloadTooLarge({ detail: `A value has at most ${maxValueBytes} bytes.` })
       }
-      const at = yield* now
-      const id = yield* makeUuidV7
-      const versionId = yield* makeUuidV7
-      const sealed = yield* sealing.seal(yield* dataKeyOf(namespace.org), place(namespace, versionId), bytes)
       const description = secret.description ?? null
-      const change = writes`
-        version = s.version + 1, size = ${bytes.length}::int, updated_at = ${at}::timestamptz,
-        description = ${secret.description === undefined ? writes`s.description` : writes`${description}::text`}`
       const current =
         condition.ifVersion === null ? writes`true` : writes`s.version = any(${[...condition.ifVersion]}::int[])`
-      const written = condition.ifPresent
-        ? writes`written as (
-            update vault_secret s set ${change} from owner
-            where ${inside(namespace)} and s.name = ${name} and ${current} returning ${columns}, false as created)`
-        : writes`written as (
-            insert into vault_secret as s (id, org_id, identity_id, name, description, version, size, created_at, updated_at)
-            select ${id}::uuid, ${namespace.org}::uuid, ${namespace.identity}::uuid, ${name}::text, ${description}::text, 1,
-                   ${bytes.length}::int, ${at}::timestamptz, ${at}::timestamptz
-            from owner
-            on conflict (org_id, identity_id, name) ${condition.ifAbsent ? writes`do nothing` : writes`do update set ${change}`}
-            returning ${columns}, s.id = ${id}::uuid as created)`
-      const [row] = yield* writes<Row & { created: boolean }>`
-        with ${owner(namespace)}, ${written}, ${versions(versionId, sealed, bytes.length, at)} select * from written`
-      return row === undefined ? yield* refusal(namespace, name) : { secret: view(row), created: row.created }
+      const row = yield* write(namespace, name, bytes, (id, kept, at) => {
+        const change = writes`
+          version = s.version + 1, size = ${bytes.length}::int, updated_at = ${at}::timestamptz,
+          description = ${secret.description === undefined ? writes`s.description` : writes`${description}::text`}`
+        const written = condition.ifPresent
+          ? writes`written as (
+              update vault_secret s set ${change} from owner
+              where ${inside(namespace)} and s.name = ${name} and s.id = ${id}::uuid and ${current} returning ${columns})`
+          : writes`written as (
+              insert into vault_secret as s (id, org_id, identity_id, name, description, version, size, created_at, updated_at)
+              select ${id}::uuid, ${namespace.org}::uuid, ${namespace.identity}::uuid, ${name}::text, ${description}::text, 1,
+                     ${bytes.length}::int, ${at}::timestamptz, ${at}::timestamptz
+              from owner
+              on conflict (org_id, identity_id, name)
+                ${condition.ifAbsent ? writes`do nothing` : writes`do update set ${change} where s.id = ${id}::uuid`}
+              returning ${columns})`
+        return writes<Row>`with ${owner(namespace)}, ${written}, ${kept} select * from written`
+      })
+      return { secret: view(row), created: row.version === 1 }
     }, orUnavailable),
 
     /** Makes an earlier version the present one, as a new version. */
@@ -223,18 +300,20 @@ const make = Effect.gen(function* () {
     ) {
       yield* checkName(name)
       const { bytes } = yield* open(namespace, name, version)
-      const at = yield* now
-      const versionId = yield* makeUuidV7
-      const sealed = yield* sealing.seal(yield* dataKeyOf(namespace.org), place(namespace, versionId), bytes)
       const current = condition === null ? writes`true` : writes`s.version = any(${[...condition]}::int[])`
-      const [row] = yield* writes<Row>`
-        with ${owner(namespace)},
-        written as (
-          update vault_secret s set version = s.version + 1, size = ${bytes.length}::int, updated_at = ${at}::timestamptz from owner
-          where ${inside(namespace)} and s.name = ${name} and ${current} returning ${columns}
-        ),
-        ${versions(versionId, sealed, bytes.length, at)} select * from written`
-      return row === undefined ? yield* refusal(namespace, name) : view(row)
+      const row = yield* write(
+        namespace,
+        name,
+        bytes,
+        (id, kept, at) => writes<Row>`
+          with ${owner(namespace)},
+          written as (
+            update vault_secret s set version = s.version + 1, size = ${bytes.length}::int, updated_at = ${at}::timestamptz from owner
+            where ${inside(namespace)} and s.name = ${name} and s.id = ${id}::uuid and ${current} returning ${columns}
+          ),
+          ${kept} select * from written`,
+      )
+      return view(row)
     }, orUnavailable),
 
     /** The name and every version of its value are gone. */

@@ -1,10 +1,13 @@
 /** Webhooks and their delivery logs as callers read them. */
 import type { IdentityId } from "@svc/domain/IdentityRef"
 import { toPublic } from "@svc/domain/Ids"
+import type { PageRequest } from "@svc/domain/Paging"
 import { Attempt, type Delivery, type DeliveryStatus } from "@svc/domain/deliveries/Delivery"
 import { NotFound } from "@svc/domain/problems/Problem"
 import type { Webhook } from "@svc/domain/webhooks/Webhook"
 import { Context, Effect, Layer, Schema } from "effect"
+import * as Cursors from "../sealing/Cursors.ts"
+import { Sealing } from "../sealing/Sealing.ts"
 import { orUnavailable, Reads } from "../store/Database.ts"
 
 interface WebhookRow {
@@ -41,16 +44,22 @@ const deliveryView = (row: DeliveryRow): Effect.Effect<Delivery> =>
 
 const make = Effect.gen(function* () {
   const sql = yield* Reads
+  const sealing = yield* Sealing
   const deliveryColumns = sql`id, event_id, event_type, status, replay, attempts, next_attempt_at, created_at`
 
   return {
-    list: (identityId: IdentityId) =>
+    list: (identityId: IdentityId, request: PageRequest) =>
       orUnavailable(
-        Effect.map(
-          sql<WebhookRow>`
+        Cursors.page(
+          sealing,
+          `webhooks/${identityId}`,
+          request,
+          (behind, atMost) => sql<WebhookRow>`
             select id, url, event_types, description, status, created_at from webhook
-            where identity_id = ${identityId} order by id`,
-          (rows) => rows.map(webhookView),
+            where identity_id = ${identityId} ${behind === undefined ? sql`` : sql`and id > ${behind}::uuid`}
+            order by id limit ${atMost}`,
+          ({ id }) => id,
+          webhookView,
         ),
       ),
     read: Effect.fn("WebhookQueries.read")(function* (identityId: IdentityId, webhookId: string) {
@@ -65,13 +74,22 @@ const make = Effect.gen(function* () {
     deliveries: Effect.fn("WebhookQueries.deliveries")(function* (
       identityId: IdentityId,
       webhookId: string,
-      limit: number,
+      request: PageRequest,
     ) {
       const [webhook] = yield* sql`select 1 from webhook where id = ${webhookId} and identity_id = ${identityId}`
       if (webhook === undefined) return yield* new NotFound({ detail: "There is no such Webhook." })
-      const rows = yield* sql<DeliveryRow>`
-        select ${deliveryColumns} from delivery where webhook_id = ${webhookId} order by id desc limit ${limit}`
-      return yield* Effect.forEach(rows, deliveryView)
+      const { entries, next_cursor } = yield* Cursors.page(
+        sealing,
+        `deliveries/${webhookId}`,
+        request,
+        (behind, atMost) => sql<DeliveryRow>`
+          select ${deliveryColumns} from delivery
+          where webhook_id = ${webhookId} ${behind === undefined ? sql`` : sql`and id < ${behind}::uuid`}
+          order by id desc limit ${atMost}`,
+        ({ id }) => id,
+        deliveryView,
+      )
+      return { entries: yield* Effect.all(entries), next_cursor }
     }, orUnavailable),
     delivery: (id: string) =>
       orUnavailable(

@@ -3,7 +3,7 @@ import { type IfVersion, matches } from "@svc/domain/Precondition"
 import { Conflict, NotFound, PreconditionFailed, WebhookMismatch } from "@svc/domain/problems/Problem"
 import type { WebhookPatch } from "@svc/domain/webhooks/Webhook"
 import { Effect } from "effect"
-import type { Handling } from "../actor/Handling.ts"
+import { type Handling, once } from "../actor/Handling.ts"
 import { commit, FenceLost, type Write } from "../actor/Write.ts"
 import { raiseTest } from "../events/Raise.ts"
 import type { Sealing } from "../sealing/Sealing.ts"
@@ -16,8 +16,8 @@ interface ForWebhook {
 
 export const handlers = ({ onReady, onPresent }: Handling, sealing: Sealing["Service"]) => ({
   RegisterWebhook: onReady((write: Write, webhook: NewWebhook) => register(write, webhook, sealing)),
-  PatchWebhook: onReady(patch),
-  RemoveWebhook: onPresent(remove),
+  PatchWebhook: onReady(once("PatchWebhook", patch)),
+  RemoveWebhook: onPresent(once("RemoveWebhook", remove)),
   TestWebhook: onReady(test),
   RotateSecret: onReady((write: Write, { secret_id }: { readonly org_id: string; readonly secret_id: string }) =>
     SigningSecrets.rotate(write, secret_id, sealing),
@@ -137,12 +137,12 @@ interface Changeable {
   readonly version: number
 }
 
-/** The Webhook and its deliveries are gone; attempts under way are recorded nowhere. */
+/** The Webhook is gone, and its deliveries are read by nobody; housekeeping removes them. Attempts under way are recorded nowhere. */
 const remove = Effect.fnUntraced(function* (
   write: Write,
   { webhook_id, if_version = null }: ForWebhook & { readonly if_version?: IfVersion },
 ) {
-  const { sql, identity } = write
+  const { sql, identity, at } = write
   if (if_version !== null) {
     const [before] = yield* sql<{ version: number }>`
       select version from webhook where id = ${webhook_id} and identity_id = ${identity.id}`
@@ -152,9 +152,11 @@ const remove = Effect.fnUntraced(function* (
   }
   const row = yield* commit<{ gone: boolean }>(
     write,
-    sql`gone as (
-      delete from webhook where id = ${webhook_id} and identity_id = ${identity.id} and exists (select from fence) returning 1
-    )`,
+    sql`
+    gone as (
+      delete from webhook where id = ${webhook_id} and identity_id = ${identity.id} and exists (select from fence) returning id
+    ),
+    remains as (insert into removed_webhook (id, removed_at) select id, ${at}::timestamptz from gone on conflict do nothing)`,
     { columns: sql`exists (select from gone) as gone` },
   )
   if (!row.gone) return yield* new NotFound({ detail: "There is no such Webhook." })

@@ -2,7 +2,9 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { Uuid } from "../IdSchemas.ts"
+import { pageOf, paging } from "../Paging.ts"
 import {
+  InvalidCursor,
   InviteRequired,
   MagicLinkInvalid,
   NotFound,
@@ -80,8 +82,9 @@ const params = { id: Uuid.annotate({ description: "The id of the resource." }) }
 export class ApiKeyApi extends HttpApiGroup.make("api_keys")
   .add(
     HttpApiEndpoint.get("list", "/api/keys", {
-      success: Schema.Struct({ api_keys: Schema.Array(ApiKey) }),
-      error: Unavailable,
+      query: paging,
+      success: pageOf("api_keys", ApiKey),
+      error: [InvalidCursor, Unavailable],
     })
       .pipe(callers("org"))
       .annotate(OpenApi.Summary, "List keys that are not revoked, newest first"),

@@ -21,6 +21,9 @@ export const byHeader = "svc-by"
 const kinds: ReadonlySet<string> = new Set<By["kind"]>(["session", "admin_key", "identity_key", "system"])
 
 /** `admin_key 0199d3c0-… req_01kj…`, with `-` for what is not known. */
+/** The header that names the command a message is; a message that comes twice, or a request made again, has the same. */
+export const commandHeader = "svc-command"
+
 export const encodeBy = (by: By): string => `${by.kind} ${by.credentialId ?? "-"} ${by.requestId ?? "-"}`
 
 /** What an older process did not say, or a newer one says otherwise, is the system's. */

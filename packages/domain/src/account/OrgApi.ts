@@ -3,8 +3,9 @@ import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { HandleText } from "../handles/HandleParam.ts"
 import { ExportId } from "../IdSchemas.ts"
+import { pageOf, paging } from "../Paging.ts"
 import { located } from "../Precondition.ts"
-import { ConfirmationMismatch, NotFound, TosVersionMismatch, Unavailable } from "../problems/Problem.ts"
+import { ConfirmationMismatch, InvalidCursor, NotFound, TosVersionMismatch, Unavailable } from "../problems/Problem.ts"
 import { Text } from "../Text.ts"
 import { Timestamp } from "../Timestamp.ts"
 import { TermsStatus } from "./Account.ts"
@@ -69,8 +70,9 @@ export class ExportApi extends HttpApiGroup.make("exports")
       .pipe(inRealmOfBody((body: typeof ExportRequest.Type | undefined) => body?.identity))
       .annotate(OpenApi.Summary, "Ask for an export of the account or of one Identity"),
     HttpApiEndpoint.get("list", "/api/exports", {
-      success: Schema.Struct({ exports: Schema.Array(Export) }),
-      error: Unavailable,
+      query: paging,
+      success: pageOf("exports", Export),
+      error: [InvalidCursor, Unavailable],
     })
       .pipe(inRealm())
       .annotate(OpenApi.Summary, "List exports, newest first"),

@@ -23,6 +23,7 @@ export const Lease = Rpc.make("Lease", {
     /** Milliseconds until the window ends. */
     ends_in: Schema.Int,
   }),
+  error: failures(),
 })
 
 /** An edge tells what it transferred of its lease, and gets a new one. */

@@ -4,7 +4,7 @@ import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/ht
 import { callers, Confidential, inRealm, onIdentity, Tagged, through } from "../account/Policy.ts"
 import { HandleParam } from "../handles/HandleParam.ts"
 import { Tool } from "../mcp/Tool.ts"
-import { Limit } from "../Paging.ts"
+import { pageOf, paging } from "../Paging.ts"
 import { located } from "../Precondition.ts"
 import { Text } from "../Text.ts"
 import { Conflict, InvalidCursor, NotFound, Unavailable, WebhookMismatch } from "../problems/Problem.ts"
@@ -30,12 +30,9 @@ export class EventApi extends HttpApiGroup.make("events")
       query: {
         type: Schema.optionalKey(EventType.annotate({ description: "Only Events of this type." })),
         handle: Schema.optionalKey(HandleParam),
-        limit: Limit,
-        cursor: Schema.optionalKey(
-          Text.check(Schema.isMaxLength(500)).annotate({ description: "`next_cursor` of the page before, unchanged." }),
-        ),
+        ...paging,
       },
-      success: Schema.Struct({ events: Schema.Array(Event), next_cursor: Schema.NullOr(Schema.String) }),
+      success: pageOf("events", Event),
       error: [NotFound, InvalidCursor, Unavailable],
     })
       .pipe(callers("org"))

@@ -4,6 +4,7 @@ import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/ht
 import { callers, CallPolicy, Confidential, onIdentity, Tagged } from "../account/Policy.ts"
 import { HandleParam, HandleText } from "../handles/HandleParam.ts"
 import { Tool } from "../mcp/Tool.ts"
+import { pageOf, paging } from "../Paging.ts"
 import {
   HandleInvalid,
   HandleReserved,
@@ -11,6 +12,7 @@ import {
   IdentityBusy,
   IdentityNotReady,
   IdentityQuotaExhausted,
+  InvalidCursor,
   NotFound,
   PreconditionFailed,
   RateLimited,
@@ -24,8 +26,9 @@ const accepted = HttpApiSchema.WithHeaders(Identity.pipe(HttpApiSchema.status(20
 export class IdentityApi extends HttpApiGroup.make("identities")
   .add(
     HttpApiEndpoint.get("list", "/api/identities", {
-      success: Schema.Struct({ identities: Schema.Array(Identity) }),
-      error: Unavailable,
+      query: paging,
+      success: pageOf("identities", Identity),
+      error: [InvalidCursor, Unavailable],
     })
       .pipe(callers("org"))
       .annotate(OpenApi.Summary, "List Identities, oldest first")

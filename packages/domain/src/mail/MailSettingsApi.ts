@@ -5,11 +5,13 @@ import { EmailAddress } from "../account/Account.ts"
 import { onIdentity, onIdentityExcept } from "../account/Policy.ts"
 import { HandleParam } from "../handles/HandleParam.ts"
 import { Tool } from "../mcp/Tool.ts"
+import { pageOf, paging } from "../Paging.ts"
 import { conditional, located } from "../Precondition.ts"
 import {
   AdminRequired,
   Conflict,
   IdentityNotReady,
+  InvalidCursor,
   NotFound,
   PreconditionFailed,
   Unavailable,
@@ -24,8 +26,9 @@ export class MailSettingsApi extends HttpApiGroup.make("mail_settings")
   .add(
     HttpApiEndpoint.get("recipients", "/api/identities/:handle/allowed-recipients", {
       params,
-      success: Schema.Struct({ allowed_recipients: Schema.Array(AllowedRecipient) }),
-      error: [NotFound, Unavailable],
+      query: paging,
+      success: pageOf("allowed_recipients", AllowedRecipient),
+      error: [NotFound, InvalidCursor, Unavailable],
     })
       .pipe(onIdentity("any"))
       .annotate(OpenApi.Summary, "List Allowed Recipients")

@@ -4,9 +4,11 @@ import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/ht
 import { byQuery, Confidential, inRealm } from "../account/Policy.ts"
 import { HandleText } from "../handles/HandleParam.ts"
 import { Tool } from "../mcp/Tool.ts"
+import { pageOf, paging } from "../Paging.ts"
 import { conditional, located } from "../Precondition.ts"
 import {
   IdentityNotReady,
+  InvalidCursor,
   NotFound,
   PayloadTooLarge,
   PreconditionFailed,
@@ -39,9 +41,9 @@ const created = HttpApiSchema.WithHeaders(Secret.pipe(HttpApiSchema.status(201))
 export class VaultApi extends HttpApiGroup.make("vault")
   .add(
     HttpApiEndpoint.get("list", "/api/vault/secrets", {
-      query: namespace,
-      success: Schema.Struct({ secrets: Schema.Array(Secret) }),
-      error: [NotFound, Unavailable],
+      query: { ...namespace, ...paging },
+      success: pageOf("secrets", Secret),
+      error: [NotFound, InvalidCursor, Unavailable],
     })
       .pipe(inRealm(byQuery("identity")))
       .annotate(OpenApi.Summary, "List secrets without their values")
@@ -89,9 +91,9 @@ export class VaultApi extends HttpApiGroup.make("vault")
       .annotate(Tool, { name: "svc_vault_delete", effect: "destructive" }),
     HttpApiEndpoint.get("versions", "/api/vault/secrets/:name/versions", {
       params: { name: NameParam },
-      query: namespace,
-      success: Schema.Struct({ versions: Schema.Array(SecretVersion) }),
-      error: [SecretNameInvalid, NotFound, Unavailable],
+      query: { ...namespace, ...paging },
+      success: pageOf("versions", SecretVersion),
+      error: [SecretNameInvalid, NotFound, InvalidCursor, Unavailable],
     })
       .pipe(inRealm(byQuery("identity")))
       .annotate(OpenApi.Summary, "List the versions of a secret that are kept"),

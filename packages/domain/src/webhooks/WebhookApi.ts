@@ -5,12 +5,13 @@ import { onIdentity, ShowsSecret } from "../account/Policy.ts"
 import { Delivery } from "../deliveries/Delivery.ts"
 import { HandleParam } from "../handles/HandleParam.ts"
 import { WebhookId } from "../IdSchemas.ts"
-import { Limit } from "../Paging.ts"
+import { pageOf, paging } from "../Paging.ts"
 import { Tool } from "../mcp/Tool.ts"
 import { conditional, located } from "../Precondition.ts"
 import {
   Conflict,
   IdentityNotReady,
+  InvalidCursor,
   NotFound,
   PreconditionFailed,
   Unavailable,
@@ -34,8 +35,9 @@ export class WebhookApi extends HttpApiGroup.make("webhooks")
   .add(
     HttpApiEndpoint.get("list", "/api/identities/:handle/webhooks", {
       params,
-      success: Schema.Struct({ webhooks: Schema.Array(Webhook) }),
-      error: [NotFound, Unavailable],
+      query: paging,
+      success: pageOf("webhooks", Webhook),
+      error: [NotFound, InvalidCursor, Unavailable],
     })
       .pipe(onIdentity("any"))
       .annotate(OpenApi.Summary, "List the Webhooks of an Identity")
@@ -96,9 +98,9 @@ export class WebhookApi extends HttpApiGroup.make("webhooks")
       .annotate(ShowsSecret, true),
     HttpApiEndpoint.get("deliveries", "/api/identities/:handle/webhooks/:id/deliveries", {
       params: one,
-      query: { limit: Limit },
-      success: Schema.Struct({ deliveries: Schema.Array(Delivery) }),
-      error: [NotFound, Unavailable],
+      query: paging,
+      success: pageOf("deliveries", Delivery),
+      error: [NotFound, InvalidCursor, Unavailable],
     })
       .pipe(onIdentity("any"))
       .annotate(OpenApi.Summary, "Read the delivery log of a Webhook, newest first")

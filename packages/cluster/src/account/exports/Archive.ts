@@ -3,7 +3,7 @@ import { Effect, Stream } from "effect"
 import { Zip, ZipDeflate } from "fflate"
 import { type DataKey, Sealing } from "../../sealing/Sealing.ts"
 import { orUnavailable, Reads } from "../../store/Database.ts"
-import { place } from "./Pieces.ts"
+import { type ExportRef, place } from "./Pieces.ts"
 
 /** A member that is not stored. */
 export interface Extra {
@@ -43,7 +43,7 @@ const makeZip = () => {
 /** The bytes of the zip; `extra` goes in last. */
 export const stream = Effect.fnUntraced(function* (
   org: string,
-  id: string,
+  ref: ExportRef,
   dataKey: DataKey,
   extra: Extra | undefined,
 ) {
@@ -51,15 +51,15 @@ export const stream = Effect.fnUntraced(function* (
   const sealing = yield* Sealing
   const pieces = yield* orUnavailable(sql<{ member: string; number: number; last: boolean }>`
     select member, number, number = max(number) over (partition by member) as last
-    from export_piece where export_id = ${id} order by member, number`)
+    from export_piece where export_id = ${ref.id} order by member, number`)
   const zip = makeZip()
   const body = Stream.fromIterable(pieces).pipe(
     Stream.mapEffect(
       Effect.fnUntraced(function* ({ member, number, last }) {
         const [piece] = yield* sql<{ sealed: Uint8Array }>`
-          select sealed from export_piece where export_id = ${id} and member = ${member} and number = ${number}`
+          select sealed from export_piece where export_id = ${ref.id} and member = ${member} and number = ${number}`
         if (piece === undefined) return yield* Effect.die(new Error("the export went while it was read"))
-        const bytes = yield* sealing.open(dataKey, place(org, id, member, number), piece.sealed)
+        const bytes = yield* sealing.open(dataKey, place(org, ref, member, number), piece.sealed)
         return zip.add(member, number === 0, last, bytes)
       }),
     ),

@@ -20,6 +20,7 @@ const batch = 50
 
 interface Waiting {
   readonly id: string
+  readonly identityId: string | null
   /** The Identity it is about; null for the whole Org. */
   readonly canonical: string | null
 }
@@ -48,7 +49,7 @@ export const source: Source<OwnedOrg, Needs> = {
     const run = yield* FiberSet.make<void, unknown>()
     let busy = false
 
-    const collect = Effect.fn("Collecting.collect")(function* (org: OwnedOrg, { id, canonical }: Waiting) {
+    const collect = Effect.fn("Collecting.collect")(function* (org: OwnedOrg, { id, identityId, canonical }: Waiting) {
       // What an attempt before this one left half done.
       yield* Effect.repeat(
         ownership.write(system, (write) =>
@@ -65,7 +66,7 @@ export const source: Source<OwnedOrg, Needs> = {
         { while: ({ n }) => n === batch },
       )
       yield* ownership.write(system, (write) => setStatus(write, id, "running", null))
-      const pieces = yield* Pieces.make(ownership, org, id)
+      const pieces = yield* Pieces.make(ownership, org, { id, identityId })
       yield* Contents.write(org.id, canonical, pieces)
       const size = yield* pieces.finish
       yield* ownership.write(system, (write) => setStatus(write, id, "ready", size))
@@ -88,7 +89,7 @@ export const source: Source<OwnedOrg, Needs> = {
       dispatch: Effect.fnUntraced(function* (org, changed) {
         if (busy) return false
         const waiting = yield* sql<Waiting>`
-          select e.id, i.canonical from export e left join identity i on i.id = e.identity_id
+          select e.id, e.identity_id as "identityId", i.canonical from export e left join identity i on i.id = e.identity_id
           where e.org_id = ${org.id} and e.status in ('queued', 'running') order by e.id`
         if (waiting.length === 0) return false
         busy = true

@@ -9,6 +9,7 @@ import { EventQueries } from "../../events/EventQueries.ts"
 import { IdentityQueries } from "../../identity/IdentityQueries.ts"
 import { MailSettingsQueries } from "../../mail/MailSettingsQueries.ts"
 import { MessageQueries } from "../../mail/MessageQueries.ts"
+import * as Cursors from "../../sealing/Cursors.ts"
 import { Vault } from "../../vault/Vault.ts"
 import { WebhookQueries } from "../../webhooks/WebhookQueries.ts"
 import { ApiKeys } from "../ApiKeys.ts"
@@ -31,13 +32,16 @@ const page = 200
 export const write = Effect.fnUntraced(function* (org: string, canonical: string | null, pieces: Pieces) {
   const identities = yield* IdentityQueries
   const vault = yield* Vault
-  const found = canonical === null ? yield* identities.list(org) : [yield* identities.read(org, canonical)]
+  const found =
+    canonical === null
+      ? yield* Cursors.all((request) => identities.list(org, request))
+      : [yield* identities.read(org, canonical)]
   yield* pieces.lines("identities.jsonl", found)
   yield* events(org, canonical, pieces)
   if (canonical === null) {
     const keys = yield* ApiKeys
-    yield* pieces.lines("api_keys.jsonl", yield* keys.list(org))
-    const secrets = yield* vault.list({ org, identity: null })
+    yield* pieces.lines("api_keys.jsonl", yield* Cursors.all((request) => keys.list(org, request)))
+    const secrets = yield* Cursors.all((request) => vault.list({ org, identity: null }, request))
     yield* pieces.lines(
       "vault.jsonl",
       secrets.map((secret) => ({ identity: null, ...secret })),
@@ -73,9 +77,15 @@ const belongings = Effect.fnUntraced(function* (
   const tagged = (values: ReadonlyArray<object>) => values.map((value) => ({ identity: handle, ...value }))
   const card = yield* Effect.option(cards.read(id))
   if (card._tag === "Some") yield* pieces.lines("cards.jsonl", tagged([card.value.card]))
-  yield* pieces.lines("allowed_recipients.jsonl", tagged(yield* settings.recipients(id)))
-  yield* pieces.lines("webhooks.jsonl", tagged(yield* webhooks.list(id)))
-  yield* pieces.lines("vault.jsonl", tagged(yield* vault.list({ org, identity: id })))
+  yield* pieces.lines(
+    "allowed_recipients.jsonl",
+    tagged(yield* Cursors.all((request) => settings.recipients(id, request))),
+  )
+  yield* pieces.lines("webhooks.jsonl", tagged(yield* Cursors.all((request) => webhooks.list(id, request))))
+  yield* pieces.lines(
+    "vault.jsonl",
+    tagged(yield* Cursors.all((request) => vault.list({ org, identity: id }, request))),
+  )
   yield* mailbox(identity, pieces)
 })
 

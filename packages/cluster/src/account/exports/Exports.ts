@@ -4,10 +4,12 @@
  */
 import type { Export } from "@svc/domain/account/OrgApi"
 import { fromPublic, toPublic } from "@svc/domain/Ids"
+import type { PageRequest } from "@svc/domain/Paging"
 import { NotFound } from "@svc/domain/problems/Problem"
 import { Context, Effect, Layer } from "effect"
 import { commit, type Fenced } from "../../actor/Write.ts"
 import { IdentityQueries } from "../../identity/IdentityQueries.ts"
+import * as Cursors from "../../sealing/Cursors.ts"
 import { Sealing } from "../../sealing/Sealing.ts"
 import { orUnavailable, Reads } from "../../store/Database.ts"
 import { Timing } from "../../Timing.ts"
@@ -16,6 +18,7 @@ import * as Archive from "./Archive.ts"
 
 interface Row {
   readonly id: string
+  readonly identity_id: string | null
   readonly handle: string | null
   readonly status: Export["status"]
   readonly size: bigint | number | null
@@ -56,7 +59,7 @@ const make = Effect.gen(function* () {
     identityId === null
       ? sql`org_id = ${org} and expires_at > now()`
       : sql`org_id = ${org} and identity_id = ${identityId} and expires_at > now()`
-  const columns = sql`id, handle, status, size, created_at, expires_at`
+  const columns = sql`id, identity_id, handle, status, size, created_at, expires_at`
   const view = (row: Row): Export => {
     const id = toPublic("exp_", row.id)
     return {
@@ -78,16 +81,16 @@ const make = Effect.gen(function* () {
         ? []
         : yield* sql<Row>`select ${columns} from export where id = ${uuid} and ${visible(org, identityId)}`
     if (row === undefined) return yield* missing
-    return { view: view(row), uuid: row.id }
+    return { view: view(row), ref: { id: row.id, identityId: row.identity_id } }
   }, orUnavailable)
 
   /** Everything the session's account may take along of the Vault, values included. */
   const vaultValues = Effect.fnUntraced(function* (org: string) {
-    const owned = yield* identities.list(org)
+    const owned = yield* Cursors.all((request) => identities.list(org, request))
     const namespaces = [{ handle: null, identity: null }, ...owned.map(({ id, handle }) => ({ handle, identity: id }))]
     const lines: Array<string> = []
     for (const { handle, identity } of namespaces) {
-      for (const { name } of yield* vault.list({ org, identity })) {
+      for (const { name } of yield* Cursors.all((request) => vault.list({ org, identity }, request))) {
         const secret = yield* Effect.option(vault.value({ org, identity }, name, undefined))
         if (secret._tag === "Some") lines.push(`${JSON.stringify({ identity: handle, ...secret.value })}\n`)
       }
@@ -96,10 +99,18 @@ const make = Effect.gen(function* () {
   })
 
   return {
-    list: (org: string, identityId: string | null) =>
+    list: (org: string, identityId: string | null, request: PageRequest) =>
       orUnavailable(
-        Effect.map(sql<Row>`select ${columns} from export where ${visible(org, identityId)} order by id desc`, (rows) =>
-          rows.map(view),
+        Cursors.page(
+          sealing,
+          `exports/${org}/${identityId ?? ""}`,
+          request,
+          (behind, atMost) => sql<Row>`
+            select ${columns} from export
+            where ${visible(org, identityId)} ${behind === undefined ? sql`` : sql`and id < ${behind}::uuid`}
+            order by id desc limit ${atMost}`,
+          ({ id }) => id,
+          view,
         ),
       ),
     read: (org: string, identityId: string | null, id: string) =>
@@ -120,7 +131,7 @@ const make = Effect.gen(function* () {
         values && found.view.identity === null
           ? { member: "vault_values.jsonl", bytes: yield* vaultValues(org) }
           : undefined
-      return yield* Effect.provideContext(Archive.stream(org, found.uuid, dataKey, extra), context)
+      return yield* Effect.provideContext(Archive.stream(org, found.ref, dataKey, extra), context)
     }),
   }
 })

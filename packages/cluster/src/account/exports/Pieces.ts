@@ -8,28 +8,35 @@ import type { OrgState, OwnedOrg } from "../OrgState.ts"
 
 const pieceBytes = 1024 * 1024
 
-export const place = (org: string, id: string, member: string, number: number): Place => ({
+/** An export of the whole Org has no Identity; whose it is decides who may fetch it. */
+export interface ExportRef {
+  readonly id: string
+  readonly identityId: string | null
+}
+
+export const place = (org: string, { id, identityId }: ExportRef, member: string, number: number): Place => ({
   table: "export_piece",
   column: "sealed",
   row: `${id}/${member}/${number}`,
   org,
+  names: [identityId ?? ""],
 })
 
 /** Appends to the members of one export. */
-export const make = Effect.fnUntraced(function* (ownership: Ownership<OrgState>, org: OwnedOrg, id: string) {
+export const make = Effect.fnUntraced(function* (ownership: Ownership<OrgState>, org: OwnedOrg, ref: ExportRef) {
   const sealing = yield* Sealing
   const open = new Map<string, { number: number; waiting: Array<Uint8Array>; bytes: number }>()
   let size = 0
 
   const flush = Effect.fnUntraced(function* (member: string) {
     const { number, waiting } = open.get(member)!
-    const sealed = yield* sealing.seal(org.dataKey, place(org.id, id, member, number), Buffer.concat(waiting))
+    const sealed = yield* sealing.seal(org.dataKey, place(org.id, ref, member, number), Buffer.concat(waiting))
     yield* ownership.write(system, (write) =>
       commit(
         write,
         write.sql`piece as (
           insert into export_piece (export_id, member, number, sealed)
-          select ${id}::uuid, ${member}::text, ${number}::int, ${sealed}::bytea from fence)`,
+          select ${ref.id}::uuid, ${member}::text, ${number}::int, ${sealed}::bytea from fence)`,
       ),
     )
     open.set(member, { number: number + 1, waiting: [], bytes: 0 })

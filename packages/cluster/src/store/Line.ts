@@ -1,0 +1,88 @@
+/**
+ * The socket of a connection to PostgreSQL. A server that neither answers nor closes (a firewall that forgot the
+ * connection, a host that is gone) would keep what waits on it waiting for ever: a line that was asked something and
+ * says nothing for too long is cut, and the pool opens another.
+ */
+import { connect, type Socket } from "node:net"
+import { Redacted } from "effect"
+import { Timing } from "../Timing.ts"
+
+export interface Target {
+  readonly url?: Redacted.Redacted<string>
+  readonly path?: string
+  readonly host?: string
+  readonly port?: number
+}
+
+/** Where the server listens, as the driver reads it from the same settings. */
+const addressOf = (target: Target): { readonly path: string } | { readonly host: string; readonly port: number } => {
+  if (target.path !== undefined) return { path: target.path }
+  const url = target.url === undefined ? undefined : new URL(Redacted.value(target.url))
+  const authority = url?.hostname.replace(/^\[(.*)\]$/, "$1")
+  const named = url?.searchParams.get("host") ?? (authority === "" ? undefined : authority)
+  const host = target.host ?? (named === undefined ? "localhost" : decodeURIComponent(named))
+  const port = target.port ?? Number(url?.searchParams.get("port") ?? (url?.port || 5432))
+  return host.startsWith("/") ? { path: `${host}/.s.PGSQL.${port}` } : { host, port }
+}
+
+interface Line {
+  readonly socket: Socket
+  readonly silenceMillis: number
+  sent: number
+  received: number
+  heardAt: number
+  /** When it was asked what it has not answered; undefined while it owes nothing. */
+  askedAt: number | undefined
+}
+
+/** Bytes of both directions, which count below TLS too: nothing is added to what a statement costs. */
+const look = (line: Line, now: number): void => {
+  const { bytesWritten, bytesRead } = line.socket
+  if (bytesRead !== line.received) {
+    line.heardAt = now
+    line.askedAt = undefined
+  } else if (bytesWritten !== line.sent) line.askedAt ??= now
+  line.sent = bytesWritten
+  line.received = bytesRead
+}
+
+const silent = new Error("the database did not answer in time")
+
+/** The lines of one process to one server. */
+export const make = (target: Target) => {
+  const lines = new Set<Line>()
+  const address = addressOf(target)
+
+  /** With a line that is silent go all that were not heard since it was asked, unless one may still be at long work. */
+  const cut = (line: Line, askedAt: number) => {
+    for (const other of lines) {
+      if (other.heardAt >= askedAt) continue
+      if (other.askedAt === undefined || other.silenceMillis <= line.silenceMillis) other.socket.destroy(silent)
+    }
+  }
+
+  return {
+    /** Opens lines that may take so long to answer. */
+    opener: (silenceMillis: number) => (): Socket => {
+      const socket = connect({
+        ...address,
+        noDelay: true,
+        keepAlive: true,
+        keepAliveInitialDelay: Timing.lineKeepAliveMillis,
+      })
+      const line: Line = { socket, silenceMillis, sent: 0, received: 0, heardAt: Date.now(), askedAt: undefined }
+      lines.add(line)
+      const timer = setInterval(() => {
+        const now = Date.now()
+        look(line, now)
+        if (line.askedAt !== undefined && now - line.askedAt >= silenceMillis) cut(line, line.askedAt)
+      }, Timing.lineLookMillis)
+      timer.unref()
+      socket.once("close", () => {
+        clearInterval(timer)
+        lines.delete(line)
+      })
+      return socket
+    },
+  }
+}

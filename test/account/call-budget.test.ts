@@ -1,0 +1,74 @@
+import * as CallBudget from "@svc/cluster/account/CallBudget"
+import { Writes } from "@svc/cluster/store/Database"
+import { expect, layer } from "@effect/vitest"
+import { Effect, Layer } from "effect"
+import { makeOrg, sealingLayer } from "../harness/Stores.ts"
+import { databaseLayer } from "../harness/Database.ts"
+
+const quotas = { calls: 600, identity_create: 10, handle_check: 60 }
+const minute = 60_000
+/** One second before a minute of the clock ends. */
+const late = 1_000 * minute - 1_000
+
+const actorOf = (org: string) => Effect.map(Writes, (sql) => CallBudget.make(sql, org, quotas))
+/** What an actor grants of `asked` leases. */
+const granted = Effect.fnUntraced(function* (
+  actor: Effect.Success<ReturnType<typeof actorOf>>,
+  policy: "calls" | "identity_create",
+  asked: number,
+  want: number,
+  now: number,
+) {
+  let sum = 0
+  for (let i = 0; i < asked; i++) sum += (yield* actor.lease(policy, want, now)).granted
+  return sum
+})
+
+layer(Layer.provideMerge(sealingLayer, databaseLayer))("the budget of an Org's calls", (it) => {
+  it.effect("is whole for a new account, however late in the minute, and whole again in the next one", () =>
+    Effect.gen(function* () {
+      const actor = yield* actorOf(yield* makeOrg)
+      expect(yield* granted(actor, "identity_create", 11, 1, late)).toBe(10)
+      expect(yield* actor.lease("identity_create", 1, late)).toEqual({ granted: 0, left: 0, ends_in: 1_000 })
+      expect(yield* granted(actor, "identity_create", 11, 1, late + 1_000)).toBe(10)
+    }),
+  )
+
+  it.effect("is whole for an actor that wakes in a later minute", () =>
+    Effect.gen(function* () {
+      const org = yield* makeOrg
+      expect(yield* granted(yield* actorOf(org), "calls", 10, 30, late)).toBe(300)
+      expect(yield* granted(yield* actorOf(org), "calls", 30, 30, late + 5 * minute)).toBe(600)
+    }),
+  )
+
+  it.effect("is never more than the quota over actors that follow one another, or do not know of each other", () =>
+    Effect.gen(function* () {
+      const org = yield* makeOrg
+      const frozen = yield* actorOf(org)
+      const before = yield* granted(frozen, "calls", 8, 30, late)
+      expect(before).toBe(240)
+      const next = yield* actorOf(org)
+      const sums = yield* Effect.all(
+        [
+          granted(next, "calls", 30, 30, late),
+          granted(frozen, "calls", 30, 30, late),
+          granted(yield* actorOf(org), "calls", 30, 30, late),
+        ],
+        { concurrency: 3 },
+      )
+      const total = before + sums.reduce((a, b) => a + b)
+      expect(total).toBeLessThanOrEqual(600)
+      // What is stranded is at most a block of each.
+      expect(total).toBeGreaterThanOrEqual(600 - 150)
+    }),
+  )
+
+  it.effect("gives out what a want asks for, one that is more than a block too", () =>
+    Effect.gen(function* () {
+      const actor = yield* actorOf(yield* makeOrg)
+      expect(yield* actor.lease("calls", 500, late)).toMatchObject({ granted: 500, left: 100 })
+      expect(yield* actor.lease("calls", 500, late)).toMatchObject({ granted: 100, left: 0 })
+    }),
+  )
+})

@@ -1,0 +1,85 @@
+/** Every list answers in pages, to its end, and each entry once. */
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { call, makeIdentity, signUp } from "../harness/Client.ts"
+import { startReceiver } from "../harness/Receiver.ts"
+import { startService, type TestService } from "../harness/Service.ts"
+
+const many = 5
+let service: TestService
+let token: string
+let handle: string
+let webhook: string
+beforeAll(async () => {
+  service = await startService()
+  token = (await signUp(service.base)).session
+  const made = []
+  for (let i = 0; i < many; i++) made.push(await makeIdentity(service.base, token))
+  handle = made[0]!.handle
+  const post = (path: string, body: unknown) => call(service.base, "POST", path, { token, body })
+  const receiver = await startReceiver()
+  for (let i = 0; i < many; i++) {
+    await post("/api/keys", { name: `key ${i}` })
+    await post("/api/exports", undefined)
+    await post(`/api/identities/${handle}/allowed-recipients`, { address: `person${i}@example.org` })
+    const { body } = await post(`/api/identities/${handle}/webhooks`, {
+      url: receiver.url,
+      event_types: ["email.sent"],
+    })
+    webhook = body.id
+    await call(service.base, "PUT", `/api/vault/secrets/name${i}`, { token, body: { value: "v" } })
+    await call(service.base, "PUT", `/api/vault/secrets/name0`, { token, body: { value: `v${i}` } })
+  }
+  for (let i = 0; i < many; i++) await post(`/api/identities/${handle}/webhooks/${webhook}/test`, undefined)
+  await receiver.stop()
+}, 60_000)
+afterAll(() => service.stop())
+
+const lists: ReadonlyArray<readonly [string, () => string, string, (entry: any) => string, number]> = [
+  ["identities", () => "/api/identities", "identities", ({ id }) => id, many],
+  ["keys", () => "/api/keys", "api_keys", ({ id }) => id, 2 * many],
+  ["exports", () => "/api/exports", "exports", ({ id }) => id, many],
+  ["webhooks", () => `/api/identities/${handle}/webhooks`, "webhooks", ({ id }) => id, many],
+  ["deliveries", () => `/api/identities/${handle}/webhooks/${webhook}/deliveries`, "deliveries", ({ id }) => id, many],
+  [
+    "recipients",
+    () => `/api/identities/${handle}/allowed-recipients`,
+    "allowed_recipients",
+    ({ address }) => address,
+    many + 1,
+  ],
+  ["secrets", () => "/api/vault/secrets", "secrets", ({ name }) => name, many],
+  ["versions", () => "/api/vault/secrets/name0/versions", "versions", ({ version }) => String(version), many + 1],
+]
+
+describe("a list", () => {
+  it.each(lists)("of %s", async (_, path, member, keyOf, length) => {
+    const whole = await call(service.base, "GET", path(), { token })
+    expect(whole.status).toBe(200)
+    expect(whole.body.next_cursor).toBeNull()
+    const all = whole.body[member].map(keyOf)
+    expect(new Set(all).size).toBe(length)
+    const walked: Array<string> = []
+    let cursor: string | null = null
+    do {
+      const query = new URLSearchParams({ limit: "2", ...(cursor === null ? {} : { cursor }) })
+      const { status, body } = await call(service.base, "GET", `${path()}?${query}`, { token })
+      expect(status).toBe(200)
+      expect(body[member].length).toBeGreaterThan(0)
+      expect(body[member].length).toBeLessThanOrEqual(2)
+      walked.push(...body[member].map(keyOf))
+      cursor = body.next_cursor
+    } while (cursor !== null && walked.length <= length)
+    expect(walked).toEqual(all)
+  })
+
+  it("takes a cursor of its own only", async () => {
+    const { body } = await call(service.base, "GET", "/api/identities?limit=2", { token })
+    const answers = await Promise.all(
+      [`/api/keys?cursor=${body.next_cursor}`, "/api/identities?cursor=made-up", "/api/identities?limit=0"].map(
+        (path) => call(service.base, "GET", path, { token }),
+      ),
+    )
+    expect(answers.map(({ status }) => status)).toEqual([400, 400, 400])
+    expect(answers[0]!.body.code).toBe("invalid_cursor")
+  })
+})

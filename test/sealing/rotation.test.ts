@@ -1,0 +1,140 @@
+import { makeUuidV7 } from "@svc/domain/Ids"
+import { parseMasterKeys, Sealing } from "@svc/cluster/sealing/Sealing"
+import { rotate } from "@svc/cluster/sealing/Rotation"
+import { Unhurried } from "@svc/cluster/store/Database"
+import { reseal } from "@svc/cluster/vault/Resealing"
+import { place, Vault } from "@svc/cluster/vault/Vault"
+import { expect, layer } from "@effect/vitest"
+import { Effect, Layer } from "effect"
+import { makeOrg } from "../harness/Actors.ts"
+import { databaseLayer } from "../harness/Database.ts"
+
+const [former, present] = [Buffer.alloc(32, 1).toString("base64"), Buffer.alloc(32, 2).toString("base64")]
+const keys = (text: string) => Layer.fresh(Layer.unwrap(Effect.map(parseMasterKeys(text), Sealing.layer)))
+const withKeys = (text: string) => Effect.provide(keys(text))
+const unconditional = { ifVersion: null, ifAbsent: false, ifPresent: false } as const
+
+layer(databaseLayer)("a change of the master key", (it) => {
+  it.effect("goes to its end: after one start with both keys, the service stands without the old one", () =>
+    Effect.gen(function* () {
+      const sql = yield* Unhurried
+      yield* Effect.andThen(rotate, Effect.void).pipe(withKeys(`a:${former}`))
+      const orgs = yield* Effect.all([makeOrg, makeOrg, makeOrg]).pipe(withKeys(`a:${former}`))
+      yield* Effect.gen(function* () {
+        const vault = yield* Vault
+        yield* vault.put({ org: orgs[0], identity: null }, "kept", { value: "over it all" }, unconditional)
+        const sealing = yield* Sealing
+        yield* sql`insert into service_key (name, sealed) values ('one', ${yield* sealing.sealForService("one", new Uint8Array(3))})`
+      }).pipe(Effect.provide(Layer.provideMerge(Vault.layer, keys(`a:${former}`))))
+
+      // Before it, the new key alone is refused, and the refusal says which key is wanted.
+      const refusal = yield* Effect.flip(rotate.pipe(withKeys(`b:${present}`)))
+      expect(refusal).toMatchObject({ _tag: "MasterKeyMissing", message: expect.stringContaining('"a"') })
+      yield* rotate.pipe(withKeys(`b:${present},a:${former}`))
+      yield* rotate.pipe(withKeys(`b:${present}`))
+      yield* Effect.gen(function* () {
+        const vault = yield* Vault
+        const { value } = yield* vault.value({ org: orgs[0], identity: null }, "kept", undefined)
+        expect(value).toBe("over it all")
+        const sealing = yield* Sealing
+        const [row] = yield* sql<{ sealed: Uint8Array }>`select sealed from service_key where name = 'one'`
+        expect(yield* sealing.openForService("one", row!.sealed)).toEqual(new Uint8Array(3))
+      }).pipe(Effect.provide(Layer.provideMerge(Vault.layer, keys(`b:${present}`))))
+
+      // An Org that a process with the old key made meanwhile is not given up silently.
+      yield* makeOrg.pipe(withKeys(`a:${former}`))
+      expect(yield* Effect.flip(rotate.pipe(withKeys(`b:${present}`)))).toMatchObject({ _tag: "MasterKeyMissing" })
+    }),
+  )
+})
+
+layer(Layer.provideMerge(Vault.layer, Layer.provideMerge(keys(former), databaseLayer)))(
+  "a value of the Vault",
+  (it) => {
+    const prepared = Effect.gen(function* () {
+      const vault = yield* Vault
+      const sql = yield* Unhurried
+      const org = yield* makeOrg
+      const identities = yield* Effect.forEach(["ada", "bob"], (name) =>
+        Effect.gen(function* () {
+          const id = yield* makeUuidV7
+          const handle = `${name}${id.slice(-12)}`
+          yield* sql`insert into handle (canonical, handle, org_id, registered_at) values (${handle}, ${handle}, ${org}, now())`
+          yield* sql`insert into identity (id, canonical, handle, org_id, status, saga, created_at)
+          values (${id}, ${handle}, ${handle}, ${org}, 'ready', '{}', now())`
+          return id
+        }),
+      )
+      const put = (identity: string | null, name: string, value: string) =>
+        vault.put({ org, identity: identity as never }, name, { value }, unconditional)
+      const read = (identity: string | null, name: string) =>
+        Effect.exit(vault.value({ org, identity: identity as never }, name, undefined))
+      /** Puts the newest sealed value of one secret, its id included, in the place of another's. */
+      const move = (from: string | null, name: string, to: string | null, toName: string) => sql`
+      with source as (select v.id, v.sealed from vault_version v join vault_secret s on s.id = v.secret_id
+        where s.org_id = ${org} and s.identity_id is not distinct from ${from}::uuid and s.name = ${name} order by v.version desc limit 1)
+      update vault_version v set id = source.id, sealed = source.sealed from source, vault_secret s
+      where s.id = v.secret_id and s.org_id = ${org} and s.identity_id is not distinct from ${to}::uuid and s.name = ${toName}
+        and v.version = s.version`
+      return { org, sql, ada: identities[0]!, bob: identities[1]!, put, read, move }
+    })
+
+    it.effect("opens in no other secret's place, of another Identity, the Org, or another name", () =>
+      Effect.gen(function* () {
+        const { ada, bob, put, read, move } = yield* prepared
+        yield* put(ada, "pass", "ada's")
+        yield* put(bob, "pass", "bob's")
+        yield* put(null, "pass", "the Org's")
+        yield* put(bob, "other", "bob's other")
+        for (const [to, name] of [
+          [bob, "pass"],
+          [null, "pass"],
+          [bob, "other"],
+        ] as const) {
+          yield* move(ada, "pass", to, name)
+          expect(yield* read(to, name), `${to} ${name}`).toMatchObject({ _tag: "Failure" })
+        }
+        // A secret of the same name that came after it was removed is another secret.
+        expect(yield* read(ada, "pass")).toMatchObject({ _tag: "Success", value: { value: "ada's" } })
+      }),
+    )
+
+    it.effect("of the first form still opens, and a start seals it anew", () =>
+      Effect.gen(function* () {
+        const { org, sql, ada, bob, put, read, move } = yield* prepared
+        const sealing = yield* Sealing
+        yield* put(ada, "old", "from before")
+        yield* put(bob, "old", "bob's")
+        const [row] = yield* sql<{ id: string; secret_id: string; data_key: Uint8Array }>`
+        select v.id, v.secret_id, o.data_key from vault_version v join vault_secret s on s.id = v.secret_id join org o on o.id = s.org_id
+        where s.identity_id = ${ada} and s.name = 'old'`
+        const { names: _, ...first } = place({ org, identity: ada }, row!.secret_id, "old", row!.id)
+        const dataKey = yield* sealing.openDataKey(org, row!.data_key)
+        const sealed = yield* sealing.seal(dataKey, first, new TextEncoder().encode("from before"))
+        yield* sql`update vault_version set sealed = ${sealed} where id = ${row!.id}`
+        expect(yield* read(ada, "old")).toMatchObject({ _tag: "Success", value: { value: "from before" } })
+        yield* reseal
+        expect(yield* read(ada, "old")).toMatchObject({ _tag: "Success", value: { value: "from before" } })
+        yield* move(ada, "old", bob, "old")
+        expect(yield* read(bob, "old")).toMatchObject({ _tag: "Failure" })
+      }),
+    )
+
+    it.effect("that many write at once, and remove, ends as one of them wrote it", () =>
+      Effect.gen(function* () {
+        const { org, put, read } = yield* prepared
+        const vault = yield* Vault
+        yield* Effect.forEach(
+          Array.from({ length: 30 }, (_, i) => i),
+          (i) =>
+            i % 5 === 4
+              ? Effect.ignore(vault.remove({ org, identity: null }, "raced", null))
+              : put(null, "raced", `v${i}`),
+          { concurrency: "unbounded" },
+        )
+        yield* put(null, "raced", "last")
+        expect(yield* read(null, "raced")).toMatchObject({ _tag: "Success", value: { value: "last" } })
+      }),
+    )
+  },
+)
