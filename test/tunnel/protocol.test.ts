@@ -1,6 +1,7 @@
 import * as manifest from "@svc/tunnel-edge/protocol/Manifest"
 import { Mux, type MuxStream, ProtocolError } from "@svc/tunnel-edge/protocol/Mux"
-import { encode, Refusal, RequestSplitter } from "@svc/tunnel-edge/protocol/RequestHead"
+import { encode, Refusal } from "@svc/tunnel-edge/protocol/RequestHead"
+import { RequestSplitter } from "@svc/tunnel-edge/protocol/RequestSplitter"
 import * as fc from "fast-check"
 import { describe, expect, it } from "vitest"
 
@@ -206,7 +207,9 @@ describe("the request splitter", () => {
     const splitter = new RequestSplitter(
       (head) => {
         targets.push(head.target)
-        out.push(encode(head, { client: "192.0.2.1", proto: "http", host: undefined, ownAuthorization: false }))
+        out.push(
+          encode(head, { client: "192.0.2.1", proto: "http", host: undefined, ownAuthorization: false, isLast: false }),
+        )
       },
       (piece) => out.push(Buffer.from(piece)),
     )

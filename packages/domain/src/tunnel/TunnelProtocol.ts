@@ -1,11 +1,11 @@
 import { Rpc, RpcGroup } from "effect/rpc"
 import { failures, tenant } from "../actor/Protocol.ts"
-import { IdentityNotReady, NotFound } from "../problems/Problem.ts"
+import { IdentityNotReady, InvalidRequest, NotFound } from "../problems/Problem.ts"
 import { TunnelPatch } from "./Tunnel.ts"
 
 export const PatchTunnel = Rpc.make("PatchTunnel", {
   payload: { ...tenant, patch: TunnelPatch },
-  error: failures(NotFound, IdentityNotReady),
+  error: failures(NotFound, IdentityNotReady, InvalidRequest),
 })
 
 /** A link came or went: whether the Identity is connected is looked up, and a change raises its Event. */

@@ -8,7 +8,7 @@ import { type AddressInfo, connect } from "node:net"
 import { couple } from "../protocol/Couple.ts"
 import { type Link, makeLink } from "../protocol/Link.ts"
 import { flag, goaway, kind, reset, timing, version } from "../protocol/Manifest.ts"
-import { RequestSplitter } from "../protocol/RequestHead.ts"
+import { RequestSplitter } from "../protocol/RequestSplitter.ts"
 import type { MuxStream } from "../protocol/Mux.ts"
 import { type Carrier, dial, NotUnderstood, TunnelRefused } from "./Dial.ts"
 

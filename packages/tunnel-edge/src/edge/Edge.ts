@@ -73,6 +73,7 @@ const make = Effect.fnUntraced(function* (settings: EdgeSettings) {
     edgeId: self.id,
     registry,
     peers,
+    launch: running.launch,
     // A newer process of the agent may have attached elsewhere.
     onChange: (name) => {
       if (registry.of(name).length > 0) running.launch(leases.renew)
@@ -121,6 +122,7 @@ const make = Effect.fnUntraced(function* (settings: EdgeSettings) {
   yield* often(leases.judge, Timing.judgeEvery)
   yield* often(Effect.andThen(leases.renew, leases.sweep), ClusterTiming.linkRenew)
   yield* often(metering.flush, Timing.flushEvery)
+  yield* often(routes.refreshAll, Timing.standingEvery)
   yield* often(certificates.refresh(listener.renew), Timing.certificateEvery)
   return { port, links: () => registry.all().length }
 })

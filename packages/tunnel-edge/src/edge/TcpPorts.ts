@@ -12,6 +12,8 @@ export interface TcpRoute {
   readonly open: (kind: number, meta: object) => MuxStream | undefined
   readonly proxyProtocol: boolean
   readonly passage: (cut: () => void) => Passage
+  /** `end`: the Tunnel's settings no longer let it in. Answers what to do when it is over. */
+  readonly enter: (end: () => void) => () => void
 }
 
 /** Version 1 of the PROXY protocol (haproxy.org, proxy-protocol.txt, section 2.1). */
@@ -24,12 +26,17 @@ export const proxyHeader = (socket: Socket): Buffer => {
 
 /** Carries a connection as it is, from the bytes that came already (`ahead`) to its end. */
 export const carry = (socket: Socket, stream: MuxStream, route: TcpRoute, ahead?: Buffer): void => {
-  const passage = route.passage(() => socket.resetAndDestroy())
+  const reset = () => void socket.resetAndDestroy()
+  const passage = route.passage(reset)
+  const leave = route.enter(reset)
   passage.countRequest()
   socket.setNoDelay(true)
   socket.setKeepAlive(true, Timing.rawKeepAliveMillis)
   socket.setTimeout(Timing.rawIdleMillis, () => socket.destroy())
-  socket.on("close", passage.close)
+  socket.on("close", () => {
+    passage.close()
+    leave()
+  })
   if (ahead !== undefined) stream.write(ahead)
   couple(socket, stream, { gate: passage })
   socket.resume()

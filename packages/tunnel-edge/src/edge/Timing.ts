@@ -25,6 +25,13 @@ export const Timing = {
   rawKeepAliveMillis: 60_000,
   rawIdleMillis: 3_600_000,
 
+  // --- Settings of open connections
+
+  /** A look that the store did not answer is taken again. */
+  standingAgain: "1 second",
+  /** How often every name with open connections is looked at, whether or not word came; what is kept of a name lives as long. */
+  standingEvery: "30 seconds",
+
   // --- Links
 
   /** How often credentials of links are judged again: a revocation reaches them within a second. */
