@@ -15,6 +15,7 @@ import { makeUuidV7 } from "@svc/domain/Ids"
 import { Context, type Duration, Effect, Layer, Schedule } from "effect"
 import { isAgent } from "./Attach.ts"
 import * as Certificates from "./Certificates.ts"
+import * as ConnectionCaps from "./ConnectionCaps.ts"
 import * as Connections from "./Connections.ts"
 import { drain } from "./Drain.ts"
 import * as Hosts from "./Hosts.ts"
@@ -36,12 +37,16 @@ export interface EdgeSettings {
   readonly host: string
   /** 0 takes a free port. */
   readonly port: number
+  /** Other edges of this machine listen on the same port, and the kernel deals connections out (SO_REUSEPORT). */
+  readonly sharesPort: boolean
   /** Where other edges reach this one (`host:port`); what it listens on where undefined. */
   readonly address: string | undefined
   /** PEM texts, or the files they are in, which are read again when they change. */
   readonly tls: Listener.Certificate | undefined
   /** What is under way when the edge goes down may take this long to end. */
   readonly drainMillis: number
+  /** Public connections at a time. */
+  readonly connections: ConnectionCaps.Caps
 }
 
 const make = Effect.fnUntraced(function* (settings: EdgeSettings) {
@@ -56,6 +61,7 @@ const make = Effect.fnUntraced(function* (settings: EdgeSettings) {
 
   const registry = Registry.make()
   const connections = Connections.make()
+  const caps = ConnectionCaps.make(settings.connections)
   const certificates = yield* Certificates.make(settings.tls, hosts)
   const peers = Peers.make({
     edgeId: self.id,
@@ -81,7 +87,11 @@ const make = Effect.fnUntraced(function* (settings: EdgeSettings) {
   })
   const requests = yield* Requests.make({ hosts, routes, metering })
   const raw = RawConnections.make({ hosts, routes, metering, run })
-  const ports = TcpPorts.make(settings.host, raw.route, (socket) => connections.add(socket, true))
+  const ports = TcpPorts.make(settings.host, raw.route, (socket) => {
+    if (!caps.admit(socket)) return false
+    connections.add(socket, true)
+    return true
+  })
   const leases = yield* Leases.make({ self, registry, ports, running })
 
   const front: Front = {
@@ -92,6 +102,7 @@ const make = Effect.fnUntraced(function* (settings: EdgeSettings) {
     isLink: (head) => hosts.takesLinks(head.host) && (Peers.isPeer(head) || isAgent(head)),
     link: (head, socket, rest) => {
       connections.forget(socket)
+      caps.release(socket)
       socket.on("error", () => socket.destroy())
       if (Peers.isPeer(head)) peers.accept(head, socket, rest)
       else leases.accept(head, socket, rest)
@@ -99,6 +110,7 @@ const make = Effect.fnUntraced(function* (settings: EdgeSettings) {
   }
   const isClear = certificates.shown === undefined || book.environment === "development"
   const listener = Listener.make(certificates.shown, isClear, {
+    admit: caps.admit,
     http: (socket, proto, begun) => {
       connections.add(socket, false)
       serve(socket, proto, front, begun)
@@ -109,13 +121,17 @@ const make = Effect.fnUntraced(function* (settings: EdgeSettings) {
       raw.passThrough(socket, name)
     },
   })
-  const { drainMillis } = settings
-  yield* Effect.acquireRelease(Listener.listen(listener, settings.host, settings.port), () =>
-    drain({ self, listener, registry, leases, peers, connections, ports, metering, drainMillis }),
+  const { drainMillis, host, sharesPort } = settings
+  const port = yield* Effect.acquireRelease(
+    Effect.gen(function* () {
+      const port = yield* Listener.listen(listener.server, { host, port: settings.port, shares: sharesPort })
+      const named = Number(/:(\d+)$/.exec(self.address)?.[1] ?? 0)
+      const own = sharesPort ? yield* Listener.listen(listener.own, { host, port: named, shares: false }) : port
+      if (self.address === "") self.address = `${host}:${own}`
+      return port
+    }),
+    () => drain({ self, listener, registry, leases, peers, connections, ports, metering, drainMillis }),
   )
-  const bound = listener.server.address()
-  const port = typeof bound === "object" && bound !== null ? bound.port : settings.port
-  if (self.address === "") self.address = `${settings.host}:${port}`
 
   const often = (work: Effect.Effect<void>, every: Duration.Input) =>
     Effect.forkScoped(Effect.repeat(work, Schedule.spaced(every)))

@@ -45,7 +45,8 @@ export const carry = (socket: Socket, stream: MuxStream, route: TcpRoute, ahead?
 export const make = (
   host: string,
   route: (name: string, client: string) => Promise<TcpRoute | undefined>,
-  onConnection: (socket: Socket) => void,
+  /** False: there are as many connections as may be. */
+  admit: (socket: Socket) => boolean,
 ) => {
   const listeners = new Map<string, Server>()
 
@@ -59,7 +60,7 @@ export const make = (
       if (port === null || listeners.has(name)) return
       const server = createServer({ allowHalfOpen: true, pauseOnConnect: true }, (socket) => {
         socket.on("error", () => socket.destroy())
-        onConnection(socket)
+        if (!admit(socket)) return void socket.resetAndDestroy()
         void route(name, clientOf(socket)).then(
           (found) => {
             const stream = found?.open(kind.tcp, { peer: clientOf(socket) })

@@ -6,8 +6,10 @@
 export const Timing = {
   // --- A public HTTP connection. Each state of it has one deadline at most, in milliseconds.
 
-  /** A connection says its first bytes, and a TLS client its hello, within this time. */
+  /** A connection says its first bytes within this time. */
   firstBytesMillis: 30_000,
+  /** From the first byte of TLS: a client has said its hello, and from there the handshake is done, however it drips. */
+  helloMillis: 10_000,
   /** From there to the first whole head, so that a head which drips holds a socket for a minute at most. */
   headMillis: 30_000,
   /** From the opening of the stream to the first byte of the agent's answer. */
