@@ -1,3 +1,4 @@
+import { AgentCard } from "@a2a-js/sdk"
 import { once } from "node:events"
 import { createServer as createHttpServer, type RequestListener, type Server } from "node:http"
 import { createServer as createHttpsServer } from "node:https"
@@ -164,6 +165,36 @@ describe("settings of a tunnel", () => {
       expect(body.settings.proxy_protocol).toBe(true)
       expect(body.settings.tls === "passthrough" && body.settings.basic_auth !== null).toBe(false)
     }
+  })
+
+  it("are in the card while they ask for a password", async () => {
+    const { handle, secrets } = await makeIdentity(service.base, session)
+    const read = () => call(service.base, "GET", `/api/identities/${handle}/card`, { token: session })
+    const patchCard = (body: unknown) =>
+      call(service.base, "PATCH", `/api/identities/${handle}/card`, { token: secrets.identity_key, body })
+    const before = await read()
+    expect(before.body.card).not.toHaveProperty("securitySchemes")
+    await patch(handle, { basic_auth: { username: "ada", password: "x" } })
+    const after = await read()
+    // The SDK's own reading of it (A2A 1.0).
+    const card = AgentCard.fromJSON(after.body.card)
+    expect(card.securitySchemes["tunnel"]?.scheme).toMatchObject({
+      $case: "httpAuthSecurityScheme",
+      value: { scheme: "Basic" },
+    })
+    expect(card.securityRequirements).toEqual([{ schemes: { tunnel: { list: [] } } }])
+    expect(after.headers.get("etag")).not.toBe(before.headers.get("etag"))
+    const shown = await eventually(
+      () => ask(service.edgePort, handle, "/.well-known/agent-card.json", { headers: basic("ada:x") }),
+      ({ body }) => body.includes("securitySchemes"),
+    )
+    expect(JSON.parse(shown.body)).toEqual(after.body.card)
+    // Somewhere else the Tunnel's password is of no use.
+    await patchCard({
+      interfaces: [{ url: "https://elsewhere.example/", protocol_binding: "JSONRPC", protocol_version: "1.0" }],
+    })
+    expect((await read()).body.card).not.toHaveProperty("securitySchemes")
+    await patch(handle, { basic_auth: null })
   })
 
   it("hold for connections that are open, within a second", async () => {

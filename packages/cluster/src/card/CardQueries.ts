@@ -1,6 +1,6 @@
 /** The A2A Card and the public profile as callers read them: a change shows with its commit. */
-import { type AddressBook, Addresses, cardUrl, email, profileUrl } from "@svc/domain/Addresses"
-import { a2aDocument, type Card, fieldsOf, type Profile, StoredCard } from "@svc/domain/card/Card"
+import { type AddressBook, Addresses, cardUrl, email, profileUrl, tunnelUrl } from "@svc/domain/Addresses"
+import { a2aDocument, type Card, type CardFields, fieldsOf, type Profile, StoredCard } from "@svc/domain/card/Card"
 import type { IdentityId } from "@svc/domain/IdentityRef"
 import { NotFound } from "@svc/domain/problems/Problem"
 import { Context, Effect, Layer, Schema } from "effect"
@@ -12,8 +12,13 @@ interface Row {
   readonly version: number
   readonly updated_at: Date
   readonly created_at: Date
+  /** Its Tunnel asks for a password. */
+  readonly locked: boolean
 }
 const decode = Schema.decodeUnknownEffect(StoredCard)
+
+const documentOf = (book: AddressBook, { handle, locked }: Row, fields: CardFields) =>
+  a2aDocument(fields, locked ? tunnelUrl(book, handle) : undefined)
 
 const profileOf = (book: AddressBook, row: Row, stored: StoredCard): Profile => {
   const fields = fieldsOf(book, row.handle, stored)
@@ -26,7 +31,7 @@ const profileOf = (book: AddressBook, row: Row, stored: StoredCard): Profile => 
     card_url: cardUrl(book, row.handle),
     provider: fields.provider,
     skills: fields.skills,
-    card: a2aDocument(fields),
+    card: documentOf(book, row, fields),
     created_at: row.created_at,
   }
 }
@@ -34,7 +39,8 @@ const profileOf = (book: AddressBook, row: Row, stored: StoredCard): Profile => 
 const make = Effect.gen(function* () {
   const sql = yield* Reads
   const book = yield* Addresses
-  const columns = sql`select i.handle, c.fields, c.version, c.updated_at, i.created_at
+  const columns = sql`select i.handle, c.fields, c.version, c.updated_at, i.created_at,
+           exists (select from tunnel_setting t where t.identity_id = i.id and t.password_hash is not null) as locked
     from identity i join card c on c.identity_id = i.id`
 
   return {
@@ -42,7 +48,7 @@ const make = Effect.gen(function* () {
       const [row] = yield* sql<Row>`${columns} where i.id = ${id}`
       if (row === undefined) return yield* new NotFound({ detail: "There is no such card." })
       const fields = fieldsOf(book, row.handle, yield* Effect.orDie(decode(row.fields)))
-      const card: Card = { ...fields, card: a2aDocument(fields), updated_at: row.updated_at }
+      const card: Card = { ...fields, card: documentOf(book, row, fields), updated_at: row.updated_at }
       return { card, version: row.version }
     }, orUnavailable),
 

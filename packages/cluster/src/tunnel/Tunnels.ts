@@ -35,7 +35,7 @@ const change = Effect.fnUntraced(function* (
   { basic_auth, ...patch }: TunnelPatch,
   sealing: Sealing["Service"],
 ) {
-  const { sql, identity } = write
+  const { sql, identity, at } = write
   const username =
     basic_auth === undefined ? {} : { basic_auth: basic_auth === null ? null : { username: basic_auth.username } }
   const sealed =
@@ -66,6 +66,11 @@ const change = Effect.fnUntraced(function* (
             password_hash = ${basic_auth === undefined ? sql`t.password_hash` : sql`excluded.password_hash`}
         where t.settings = ${row === undefined ? null : JSON.stringify(row.settings)}::jsonb
         returning 1
+      ),
+      carded as (
+        update card set version = version + 1, updated_at = ${at}
+        where identity_id = ${identity.id} and ${(before.basic_auth === null) !== (after.basic_auth === null)}
+          and exists (select from changed)
       )`,
       {
         columns: sql`exists (select from changed) as changed,

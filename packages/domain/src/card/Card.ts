@@ -121,7 +121,14 @@ export const A2aCard = Schema.Record(Schema.String, Schema.Unknown).annotate({
   description: "The agent card in A2A 1.0 format, as served at the card's public address.",
 })
 
-export const a2aDocument = (card: CardFields): Record<string, unknown> => ({
+/** How a Tunnel that asks for a password is reached (A2A 1.0, HTTPAuthSecurityScheme). */
+const passwordSecurity = {
+  securitySchemes: { tunnel: { httpAuthSecurityScheme: { scheme: "Basic" } } },
+  securityRequirements: [{ schemes: { tunnel: { list: [] } } }],
+} as const
+
+/** `locked`: the address of the Identity's Tunnel, while it asks for a password. */
+export const a2aDocument = (card: CardFields, locked?: string): Record<string, unknown> => ({
   name: card.name,
   description: card.description,
   supportedInterfaces: card.interfaces.map((one) => ({
@@ -138,6 +145,7 @@ export const a2aDocument = (card: CardFields): Record<string, unknown> => ({
     pushNotifications: card.capabilities.push_notifications,
     extendedAgentCard: card.capabilities.extended_agent_card,
   },
+  ...(locked !== undefined && card.interfaces.some(({ url }) => url.startsWith(locked)) ? passwordSecurity : {}),
   defaultInputModes: card.default_input_modes,
   defaultOutputModes: card.default_output_modes,
   skills: card.skills.map((skill) => ({

@@ -3,7 +3,7 @@
  * refuse, the way to the agent ({@link Routes}), and what is answered in its place.
  */
 import { TunnelQueries, type Standing } from "@svc/cluster/tunnel/TunnelQueries"
-import { Addresses } from "@svc/domain/Addresses"
+import { Addresses, tunnelUrl } from "@svc/domain/Addresses"
 import { a2aDocument, fieldsOf, StoredCard } from "@svc/domain/card/Card"
 import type { Code } from "@svc/domain/problems/Table"
 import { Effect, Schema } from "effect"
@@ -42,11 +42,14 @@ export const make = Effect.fnUntraced(function* (options: {
   const tunnels = yield* TunnelQueries
   const guesses = Guesses.make()
 
-  const offline = Effect.fnUntraced(function* (head: Head, name: string, { handle }: Standing) {
+  const offline = Effect.fnUntraced(function* (head: Head, name: string, { handle, passwordHash }: Standing) {
     if (head.method === "GET" && head.target.split("?")[0] === cardPath) {
       const card = decodeCard(yield* tunnels.cardOf(name))
       if (card._tag === "Some") {
-        const document = a2aDocument(fieldsOf(book, handle, card.value))
+        const document = a2aDocument(
+          fieldsOf(book, handle, card.value),
+          passwordHash === undefined ? undefined : tunnelUrl(book, handle),
+        )
         return answer(200, "application/json", JSON.stringify(document), { "access-control-allow-origin": "*" })
       }
     }
