@@ -29,7 +29,7 @@ const ports = Layer.effectDiscard(
 /** Identity actors, their clients and what they stand on; `steps` stands in for the saga's. */
 export const identityActors = (
   steps: Layer.Layer<ProvisioningSteps, never, Sealing> = ProvisioningSteps.layer({ tunnelPorts }),
-  limits: IdentityActor.IdentityLimits = { identityQuota: 25, mailboxBytes: 1024 * 1024 },
+  limits: IdentityActor.IdentityLimits = { identityQuota: 25, mailboxBytes: 1024 * 1024, tunnelPorts },
 ) =>
   IdentityActor.layer(limits).pipe(
     Layer.provide(ChangeFeed.layer),

@@ -17,6 +17,8 @@ export const Timing = {
   /** How often runners look for others that came or went. */
   refreshAssignments: "500 millis",
   runnerHealthCheck: "1 second",
+  /** How often a runner looks for shards of its own that it lost, with a hiccup of the store or with its lock session. */
+  shardLook: "1 second",
 
   // --- Asking
 

@@ -9,12 +9,21 @@ import { commit, type OwnIdentity, type Write } from "../actor/Write.ts"
 import { raise } from "../events/Raise.ts"
 import type { Place, Sealing } from "../sealing/Sealing.ts"
 import { told } from "./TunnelLinks.ts"
+import { freePort, type PortRange } from "./TunnelPorts.ts"
 
-export const handlers = ({ onReady, fromOutside }: Handling, sealing: Sealing["Service"]) => ({
+export const handlers = (
+  { onReady, fromOutside }: Handling,
+  sealing: Sealing["Service"],
+  { tunnelPorts }: { readonly tunnelPorts: PortRange },
+) => ({
   PatchTunnel: onReady((write: Write, { patch }: { readonly org_id: string; readonly patch: TunnelPatch }) =>
     change(write, patch, sealing),
   ),
   TunnelChanged: fromOutside(noteConnection, () => Effect.void),
+  MoveTunnelPort: fromOutside(
+    (write: Write, { port }: { readonly port: number }) => movePort(write, port, tunnelPorts),
+    () => Effect.succeed({ port: null }),
+  ),
 })
 
 const decode = Schema.decodeUnknownEffect(TunnelSettings)
@@ -111,4 +120,31 @@ const noteConnection = Effect.fnUntraced(function* (write: Write) {
     ${raise(write, "changed", connected ? "tunnel.connected" : "tunnel.disconnected", {})}`,
     { raises: true },
   )
+})
+
+/** The port that was found held by a stranger rests like any that was given back. */
+const movePort = Effect.fnUntraced(function* (write: Write, port: number, range: PortRange) {
+  const { sql, identity, at } = write
+  const { moved } = yield* commit<{ moved: number | null }>(
+    write,
+    sql`
+    held as (
+      select port from tunnel_port where identity_id = ${identity.id}::uuid and port = ${port} and exists (select from fence)
+      for update
+    ),
+    free as (${freePort(sql, range, at)} and exists (select from held) order by freed_at nulls first, port limit 1 for update skip locked),
+    freed as (
+      update tunnel_port t set identity_id = null, freed_at = ${at} from held, free where t.port = held.port returning free.port
+    ),
+    allotted as (
+      update tunnel_port t set identity_id = ${identity.id}::uuid from freed where t.port = freed.port returning t.port
+    )`,
+    {
+      columns: sql`(select port from allotted) as moved,
+        (select ${told(sql, canonical(identity.handle))} from allotted) as told`,
+    },
+  )
+  if (moved !== null) return { port: moved }
+  const [now] = yield* sql<{ port: number }>`select port from tunnel_port where identity_id = ${identity.id}`
+  return { port: now === undefined || now.port === port ? null : now.port }
 })

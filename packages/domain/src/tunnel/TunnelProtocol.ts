@@ -1,3 +1,4 @@
+import { Schema } from "effect"
 import { Rpc, RpcGroup } from "effect/rpc"
 import { failures, tenant } from "../actor/Protocol.ts"
 import { IdentityNotReady, InvalidRequest, NotFound } from "../problems/Problem.ts"
@@ -11,4 +12,11 @@ export const PatchTunnel = Rpc.make("PatchTunnel", {
 /** A link came or went: whether the Identity is connected is looked up, and a change raises its Event. */
 export const TunnelChanged = Rpc.make("TunnelChanged", { error: failures() })
 
-export const TunnelMessages = RpcGroup.make(PatchTunnel, TunnelChanged)
+/** Another program holds the TCP port: while it is the Identity's, another one is allotted. Answers the port there is then. */
+export const MoveTunnelPort = Rpc.make("MoveTunnelPort", {
+  payload: { port: Schema.Int },
+  success: Schema.Struct({ port: Schema.NullOr(Schema.Int) }),
+  error: failures(),
+})
+
+export const TunnelMessages = RpcGroup.make(PatchTunnel, TunnelChanged, MoveTunnelPort)

@@ -13,6 +13,7 @@ import { TunnelUsage } from "@svc/cluster/tunnel/TunnelUsage"
 import { Addresses } from "@svc/domain/Addresses"
 import { makeUuidV7 } from "@svc/domain/Ids"
 import { Context, type Duration, Effect, Layer, Schedule } from "effect"
+import * as AllottedPorts from "./AllottedPorts.ts"
 import { isAgent } from "./Attach.ts"
 import * as Certificates from "./Certificates.ts"
 import * as ConnectionCaps from "./ConnectionCaps.ts"
@@ -69,6 +70,7 @@ const make = Effect.fnUntraced(function* (settings: EdgeSettings) {
     ca: certificates.authority,
     sealing,
     registry,
+    listens: (name, tcpPort) => ports.listens(name, tcpPort),
   })
   const metering = Metering.make({
     lease: (org, used) => ask(orgs.of(org).LeaseTransfer({ edge: self.id, used })),
@@ -82,7 +84,9 @@ const make = Effect.fnUntraced(function* (settings: EdgeSettings) {
     launch: running.launch,
     // A newer process of the agent may have attached elsewhere.
     onChange: (name) => {
-      if (registry.of(name).length > 0) running.launch(leases.renew)
+      if (registry.of(name).length === 0) return
+      running.launch(leases.renew)
+      running.launch(allotted.keep(name))
     },
   })
   const requests = yield* Requests.make({ hosts, routes, metering })
@@ -92,7 +96,8 @@ const make = Effect.fnUntraced(function* (settings: EdgeSettings) {
     connections.add(socket, true)
     return true
   })
-  const leases = yield* Leases.make({ self, registry, ports, running })
+  const allotted = yield* AllottedPorts.make({ self, registry, ports, peers })
+  const leases = yield* Leases.make({ self, registry, ports, allotted, running })
 
   const front: Front = {
     route: (head, client) => run(requests.route(head, client)),
@@ -136,16 +141,22 @@ const make = Effect.fnUntraced(function* (settings: EdgeSettings) {
   const often = (work: Effect.Effect<void>, every: Duration.Input) =>
     Effect.forkScoped(Effect.repeat(work, Schedule.spaced(every)))
   yield* often(leases.judge, Timing.judgeEvery)
-  yield* often(Effect.andThen(leases.renew, leases.sweep), ClusterTiming.linkRenew)
+  yield* often(Effect.andThen(Effect.andThen(leases.renew, leases.sweep), allotted.keepAll), ClusterTiming.linkRenew)
   yield* often(metering.flush, Timing.flushEvery)
   yield* often(routes.refreshAll, Timing.standingEvery)
   yield* often(certificates.refresh(listener.renew), Timing.certificateEvery)
-  return { port, links: () => registry.all().length }
+  return { port, links: () => registry.all().length, findings: allotted.findings }
 })
 
-export class Edge extends Context.Service<Edge, { readonly port: number; readonly links: () => number }>()(
-  "@svc/tunnel-edge/edge/Edge",
-) {}
+export class Edge extends Context.Service<
+  Edge,
+  {
+    readonly port: number
+    readonly links: () => number
+    /** What an operator should know of. */
+    readonly findings: Effect.Effect<ReadonlyArray<string>>
+  }
+>()("@svc/tunnel-edge/edge/Edge") {}
 
 export const layer = (settings: EdgeSettings) =>
   Layer.effect(Edge, make(settings)).pipe((edge) =>
@@ -154,7 +165,12 @@ export const layer = (settings: EdgeSettings) =>
       check(
         "edge",
         true,
-        Effect.map(Edge, ({ port, links }) => ({ ...pass, detail: `listening on port ${port}, ${links()} links` })),
+        Effect.gen(function* () {
+          const { port, links, findings } = yield* Edge
+          const told = yield* findings
+          if (told.length > 0) return { status: "warn" as const, detail: told.join(". ") }
+          return { ...pass, detail: `listening on port ${port}, ${links()} links` }
+        }),
       ).pipe(Layer.provide(edge)),
     ),
   )

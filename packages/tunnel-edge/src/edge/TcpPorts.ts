@@ -48,16 +48,18 @@ export const make = (
   /** False: there are as many connections as may be. */
   admit: (socket: Socket) => boolean,
 ) => {
-  const listeners = new Map<string, Server>()
+  const listeners = new Map<string, { readonly port: number; readonly server: Server }>()
 
   const close = (name: string) => {
-    listeners.get(name)?.close()
+    listeners.get(name)?.server.close()
     listeners.delete(name)
   }
 
   return {
-    open: (name: string, port: number | null): void => {
-      if (port === null || listeners.has(name)) return
+    /** Listens for a name, on this port alone; false: somebody else does. */
+    open: async (name: string, port: number): Promise<boolean> => {
+      if (listeners.get(name)?.port === port) return true
+      close(name)
       const server = createServer({ allowHalfOpen: true, pauseOnConnect: true }, (socket) => {
         socket.on("error", () => socket.destroy())
         if (!admit(socket)) return void socket.resetAndDestroy()
@@ -70,11 +72,18 @@ export const make = (
           () => socket.resetAndDestroy(),
         )
       })
-      // Taken by another edge of this machine, which serves it as well.
-      server.on("error", () => listeners.delete(name))
-      listeners.set(name, server)
-      server.listen(port, host)
+      const one = { port, server }
+      listeners.set(name, one)
+      return await new Promise((resolve) => {
+        server.on("error", () => {
+          if (listeners.get(name) === one) listeners.delete(name)
+          resolve(false)
+        })
+        server.listen(port, host, () => resolve(true))
+      })
     },
+    isOpen: (name: string): boolean => listeners.has(name),
+    listens: (name: string, port: number): boolean => listeners.get(name)?.port === port,
     close,
     closeAll: (): void => [...listeners.keys()].forEach(close),
   }

@@ -43,6 +43,13 @@ export const Timing = {
   /** A link that was replaced is told and may hand over; one that was revoked is only told. */
   partingMillis: { replaced: 1_000, revoked: 100 },
 
+  // --- TCP ports
+
+  /** Between two tries to listen on a port that is in use. */
+  portAgain: "1 second",
+  /** Health tells of a port that another program held for this long. */
+  portToldMillis: 3_600_000,
+
   // --- Other edges
 
   /** A dial that takes longer goes elsewhere: shorter than a name with lost links is waited for (3 s). */
