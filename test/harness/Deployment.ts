@@ -4,7 +4,7 @@ import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "nod
 import * as os from "node:os"
 import * as path from "node:path"
 import { unlimited } from "./Unlimited.ts"
-import { freePort } from "./Ports.ts"
+import { freePort, portRange } from "./Ports.ts"
 
 const main = path.join(import.meta.dirname, "..", "..", "packages", "cli", "src", "main.ts")
 
@@ -49,6 +49,7 @@ export const deploy = async (options: { readonly keep?: boolean } = {}): Promise
   // Open to the account the database runs as, so that its data lies here even under root.
   chmodSync(directory, 0o755)
   const processes: Array<Process> = []
+  const tunnelPorts = portRange()
 
   const start: Deployment["start"] = async (roles = [], env = {}) => {
     const [http, smtp, edge] = [await freePort(), await freePort(), await freePort()]
@@ -59,6 +60,7 @@ export const deploy = async (options: { readonly keep?: boolean } = {}): Promise
         SVC_HTTP_PORT: String(http),
         SVC_SMTP_PORT: String(smtp),
         SVC_EDGE_PORT: String(edge),
+        SVC_EDGE_TCP_PORTS: tunnelPorts,
         SVC_IDENTITY_QUOTA: "1000000",
         ...unlimited,
         ...env,
