@@ -148,7 +148,7 @@ describe("three edges", () => {
 
   it("may share one port, and still find each other", { timeout: 60_000 }, async () => {
     const shared = { SVC_EDGE_PORT: String(await freePort()), SVC_EDGE_SHARE_PORT: "true" }
-    const both = await Promise.all([deployment.start(["edge"], shared), deployment.start(["edge"], shared)])
+    await Promise.all([deployment.start(["edge"], shared), deployment.start(["edge"], shared)])
     const { handle, secrets } = await makeIdentity(api.base, session)
     const tunnel = connectTunnel({
       key: secrets.identity_key,
@@ -163,7 +163,5 @@ describe("three edges", () => {
       Array.from({ length: 40 }, () => ask(Number(shared.SVC_EDGE_PORT), handle, "/").then(({ status }) => status)),
     )
     expect(new Set(statuses)).toEqual(new Set([200]))
-    for (const one of both) one.signal("SIGTERM")
-    expect(await Promise.all(both.map(({ gone }) => gone))).toEqual([expect.anything(), expect.anything()])
   })
 })
