@@ -31,8 +31,8 @@ const width = 64
 const actors = 20
 /** The service's, so that an actor of this process opens what it sealed. */
 const masterKey = Buffer.alloc(32, 7).toString("base64")
-const limits = { identityQuota: 1_000_000, mailboxBytes: 1024 ** 3 }
 const tunnelPorts = { first: 20_000, last: 20_999 }
+const limits = { identityQuota: 1_000_000, mailboxBytes: 1024 ** 3, tunnelPorts }
 
 /** The client of an entity that does nothing. */
 class Bare extends Context.Service<Bare, { readonly of: Effect.Success<typeof BareEntity.BareEntity.client> }>()(

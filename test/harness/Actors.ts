@@ -57,7 +57,7 @@ export interface ActorSettings {
 /** Identity and Org actors, their clients, the stores beside them and what they stand on. */
 export const actors = (settings: ActorSettings = {}) => {
   const ports = settings.ports ?? tunnelPorts
-  const limits = { identityQuota: 25, mailboxBytes: 1024 * 1024, ...settings.limits }
+  const limits = { identityQuota: 25, mailboxBytes: 1024 * 1024, tunnelPorts: ports, ...settings.limits }
   const unlimited = 1_000_000_000
   const quotas = {
     calls: unlimited,

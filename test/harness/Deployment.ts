@@ -6,7 +6,7 @@ import * as path from "node:path"
 import * as EmbeddedPostgres from "@svc/cluster/store/EmbeddedPostgres"
 import { Effect, Exit, Scope } from "effect"
 import { unlimited } from "./Unlimited.ts"
-import { freePort } from "./Ports.ts"
+import { freePort, portRange } from "./Ports.ts"
 
 const here = path.join(import.meta.dirname, "..", "..")
 
@@ -65,6 +65,7 @@ export const deploy = async (options: DeploymentOptions = {}): Promise<Deploymen
   if (options.postgres !== undefined) {
     await Effect.runPromise(Scope.provide(EmbeddedPostgres.open({ directory, settings: options.postgres }), server))
   }
+  const tunnelPorts = portRange()
 
   const start: Deployment["start"] = async (roles = [], env = {}) => {
     const [http, smtp, imap, edge] = [await freePort(), await freePort(), await freePort(), await freePort()]
@@ -76,6 +77,7 @@ export const deploy = async (options: DeploymentOptions = {}): Promise<Deploymen
         SVC_SMTP_PORT: String(smtp),
         SVC_IMAP_PORT: String(imap),
         SVC_EDGE_PORT: String(edge),
+        SVC_EDGE_TCP_PORTS: tunnelPorts,
         SVC_IDENTITY_QUOTA: "1000000",
         ...unlimited,
         ...env,

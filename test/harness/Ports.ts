@@ -15,6 +15,15 @@ const isFree = (port: number) =>
     server.listen(port, "127.0.0.1", () => server.close(() => resolve(true)))
   })
 
+/**
+ * The range of a deployment's Tunnels, above the one that outgoing connections take theirs from. Ports are allotted from
+ * its beginning on, so deployments side by side hardly meet.
+ */
+export const portRange = (): string => {
+  const begin = 61_000 + Math.floor(Math.random() * 170) * 20
+  return `${begin}-${begin + 999}`
+}
+
 export const freePort = async (): Promise<number> => {
   while (true) {
     const port = first + (next++ % count)

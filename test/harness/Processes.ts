@@ -25,7 +25,7 @@ import { databaseLayer } from "./Database.ts"
 import { sealingLayer } from "./Stores.ts"
 
 const quotas = { calls: 100, identity_create: 100, handle_check: 100, tunnel_transfer: 1_000_000 }
-const limits = { identityQuota: 25, mailboxBytes: 1024 * 1024 }
+const limits = { identityQuota: 25, mailboxBytes: 1024 * 1024, tunnelPorts }
 
 const ports = Layer.effectDiscard(
   Effect.flatMap(

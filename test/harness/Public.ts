@@ -68,3 +68,27 @@ export const raw = (port: number, bytes: string | Buffer, until?: RegExp) =>
     socket.on("error", () => {})
     socket.on("close", () => resolve(text))
   })
+
+/** A connection that stays: says bytes and answers what comes back until it matches, and tells when it is closed. */
+export const talk = async (port: number) => {
+  const socket = connect(port, "127.0.0.1")
+  let text = ""
+  let heard = () => {}
+  socket.on("error", () => {})
+  socket.on("data", (chunk) => {
+    text += chunk.toString("latin1")
+    heard()
+  })
+  const closed = new Promise<void>((resolve) => socket.once("close", () => resolve()))
+  await new Promise<void>((resolve) => socket.once("connect", () => resolve()))
+  return {
+    closed,
+    close: () => socket.destroy(),
+    say: async (bytes: string, until: RegExp): Promise<string> => {
+      text = ""
+      socket.write(bytes)
+      await Promise.race([closed, new Promise<void>((resolve) => (heard = () => until.test(text) && resolve()))])
+      return text
+    },
+  }
+}

@@ -25,7 +25,7 @@ import * as Serve from "@svc/cli/serve/Serve"
 import { load } from "@svc/cli/serve/Settings"
 import * as Stores from "@svc/cluster/store/Database"
 import { ConfigProvider, Effect, Layer, References, Scope } from "effect"
-import { freePort } from "./Ports.ts"
+import { freePort, portRange } from "./Ports.ts"
 import { closeScope, makeDatabase } from "./Database.ts"
 import { unlimited } from "./Unlimited.ts"
 
@@ -41,6 +41,7 @@ export const startService = async (options: ServiceOptions = {}) => {
     SVC_HTTP_PORT: String(httpPort),
     SVC_SMTP_PORT: String(smtpPort),
     SVC_EDGE_PORT: String(edgePort),
+    SVC_EDGE_TCP_PORTS: portRange(),
     SVC_MASTER_KEY: Buffer.alloc(32, 7).toString("base64"),
     SVC_DATA_DIR: path.join(os.tmpdir(), "svc-test-unused"),
     ...unlimited,

@@ -8,6 +8,8 @@ export interface Setting {
   readonly client?: Partial<Client>
   readonly host?: string
   readonly refuses?: (head: Head) => Buffer | undefined
+  readonly allows?: (authorization: string | undefined) => boolean
+  readonly isLeaving?: () => boolean
   readonly isLink?: (head: Head) => boolean
   /** Something was written to the agent's stream. */
   readonly onForward?: () => void
@@ -24,8 +26,9 @@ export const make = (setting: Setting = {}) => {
   let toClient = ""
   let deadline: number | undefined
   let idle = 0
-  const counted = { in: 0, requests: 0, isClosed: false }
+  const counted = { in: 0, requests: 0, isClosed: false, hasLeft: false }
   let cut = () => {}
+  let changed = () => {}
 
   const line: Line = {
     route: ({ target }) => did.push(`route ${target}`),
@@ -68,9 +71,17 @@ export const make = (setting: Setting = {}) => {
   const route: StreamRoute = {
     _tag: "Stream",
     open: () => undefined,
-    host: setting.host,
-    ownAuthorization: false,
-    refuses: setting.refuses ?? (() => undefined),
+    isLeaving: setting.isLeaving ?? (() => false),
+    enter: (changing) => {
+      changed = changing
+      return {
+        host: () => setting.host,
+        ownAuthorization: () => false,
+        refuses: setting.refuses ?? (() => undefined),
+        allows: setting.allows ?? (() => true),
+        leave: () => void (counted.hasLeft = true),
+      }
+    },
     passage: (cutting) => {
       cut = cutting
       return {
@@ -94,6 +105,8 @@ export const make = (setting: Setting = {}) => {
     deadline: () => deadline,
     idle: () => idle,
     cut: () => cut(),
+    /** The Tunnel's settings are others than before. */
+    changed: () => changed(),
     client: (text: string) => connection.received(Buffer.from(text, "latin1")),
     /** The agent says this, and the client gets it. */
     agent: (text: string) => {

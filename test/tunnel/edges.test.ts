@@ -123,8 +123,8 @@ describe("three edges", () => {
     await once(first, "close")
   })
 
-  it("go on without one that is killed", { timeout: 30_000 }, async () => {
-    const { handle, secrets } = await makeIdentity(api.base, session)
+  it("go on without one that is killed, on the TCP port too", { timeout: 60_000 }, async () => {
+    const { handle, secrets, identity } = await makeIdentity(api.base, session)
     await open(secrets.identity_key).ready
     await eventually(() => linksOf(handle), two)
     edges[0]!.signal("SIGKILL")
@@ -135,5 +135,33 @@ describe("three edges", () => {
       () => through(2, handle),
       (text) => text.startsWith("200 "),
     )
+    // One of them had it, and the other knew that it was a neighbour's.
+    await eventually(
+      () => raw(identity.tunnel.port, "GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"),
+      (text) => text.startsWith("HTTP/1.1 200 "),
+      30,
+    )
+    expect((await call(api.base, "GET", `/api/identities/${handle}`, { token: session })).body.tunnel.port).toBe(
+      identity.tunnel.port,
+    )
+  })
+
+  it("may share one port, and still find each other", { timeout: 60_000 }, async () => {
+    const shared = { SVC_EDGE_PORT: String(await freePort()), SVC_EDGE_SHARE_PORT: "true" }
+    await Promise.all([deployment.start(["edge"], shared), deployment.start(["edge"], shared)])
+    const { handle, secrets } = await makeIdentity(api.base, session)
+    const tunnel = connectTunnel({
+      key: secrets.identity_key,
+      edge: `http://connect.tunnel.localhost:${shared.SVC_EDGE_PORT}`,
+      port,
+      links: 1,
+    })
+    tunnels.push(tunnel)
+    await tunnel.ready
+    // The kernel deals connections out: some come to the edge without the link, and go its one hop.
+    const statuses = await Promise.all(
+      Array.from({ length: 40 }, () => ask(Number(shared.SVC_EDGE_PORT), handle, "/").then(({ status }) => status)),
+    )
+    expect(new Set(statuses)).toEqual(new Set([200]))
   })
 })

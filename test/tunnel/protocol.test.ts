@@ -1,6 +1,7 @@
 import * as manifest from "@svc/tunnel-edge/protocol/Manifest"
 import { Mux, type MuxStream, ProtocolError } from "@svc/tunnel-edge/protocol/Mux"
-import { encode, Refusal, RequestSplitter } from "@svc/tunnel-edge/protocol/RequestHead"
+import { encode, Refusal } from "@svc/tunnel-edge/protocol/RequestHead"
+import { RequestSplitter } from "@svc/tunnel-edge/protocol/RequestSplitter"
 import * as fc from "fast-check"
 import { describe, expect, it } from "vitest"
 
@@ -191,7 +192,14 @@ describe("the mux", () => {
         protocol: 9,
         internal: 10,
       },
-      timing: { pingMillis: 15000, silenceMillis: 30000, stalledMillis: 20000, drainMillis: 180000 },
+      timing: {
+        pingMillis: 15000,
+        silenceMillis: 30000,
+        quietMillis: 2000,
+        answerMillis: 7000,
+        stalledMillis: 20000,
+        drainMillis: 180000,
+      },
       upgradeToken: "idt/1",
       version: 1,
       webSocketProtocol: "idt.1",
@@ -206,7 +214,9 @@ describe("the request splitter", () => {
     const splitter = new RequestSplitter(
       (head) => {
         targets.push(head.target)
-        out.push(encode(head, { client: "192.0.2.1", proto: "http", host: undefined, ownAuthorization: false }))
+        out.push(
+          encode(head, { client: "192.0.2.1", proto: "http", host: undefined, ownAuthorization: false, isLast: false }),
+        )
       },
       (piece) => out.push(Buffer.from(piece)),
     )

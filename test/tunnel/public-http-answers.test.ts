@@ -118,9 +118,9 @@ describe("time", () => {
 })
 
 describe("an upgrade", () => {
-  const ask = get("/socket", "Connection: Upgrade\r\nUpgrade: echo\r\n")
+  const ask = get("/socket", "Connection: Upgrade\r\nUpgrade: websocket\r\n")
   const hints = "HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n"
-  const switching = "HTTP/1.1 101 Switching Protocols\r\nUpgrade: echo\r\n\r\n"
+  const switching = "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n\r\n"
 
   it("that the agent accepts makes the connection opaque, and silence no matter", () => {
     const { connection, client, agent, did, streams, idle } = forwarding({}, ask)
@@ -186,5 +186,74 @@ describe("the end of the answers", () => {
     connection.streamEnded()
     connection.deadlinePassed()
     expect([connection.state, did, toClient()]).toEqual(["closed", ["end", "destroy"], ""])
+  })
+})
+
+describe("settings that change", () => {
+  const shutOut = () => {
+    let open = true
+    const setting = { allows: () => open, refuses: () => (open ? undefined : Buffer.from("refused")) }
+    return { setting, shut: () => (open = false), reopen: () => (open = true) }
+  }
+
+  it("end a connection of another protocol at once, also one that became it meanwhile", () => {
+    const ask = get("/socket", "Connection: Upgrade\r\nUpgrade: websocket\r\n")
+    const switching = "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n\r\n"
+    const now = shutOut()
+    const open = forwarding(now.setting, ask)
+    open.agent(switching)
+    open.changed()
+    expect(open.connection.state).toBe("upgraded")
+    now.shut()
+    open.changed()
+    expect([open.connection.state, open.did.slice(-2)]).toEqual(["closed", [`reset ${reset.policy}`, "abort"]])
+    const early = shutOut()
+    const waiting = forwarding(early.setting, ask)
+    early.shut()
+    waiting.changed()
+    waiting.agent(switching)
+    expect(waiting.connection.state).toBe("closed")
+  })
+
+  it("refuse the next request, and give an answer under way a while to end", () => {
+    const now = shutOut()
+    const one = answering(now.setting)
+    now.shut()
+    one.changed()
+    expect([one.connection.state, one.deadline()]).toEqual(["answering", Timing.tailMillis])
+    now.reopen()
+    one.changed()
+    expect(one.deadline()).toBeUndefined()
+    now.shut()
+    one.changed()
+    one.client(get("/2"))
+    expect(one.connection.state).toBe("refusing")
+    one.connection.streamEnded()
+    expect(one.toClient()).toBe(`${ok}refused`)
+
+    const late = shutOut()
+    const waiting = forwarding(late.setting)
+    late.shut()
+    waiting.changed()
+    expect(waiting.deadline()).toBe(Timing.firstByteMillis)
+    waiting.agent(ok)
+    expect(waiting.deadline()).toBe(Timing.tailMillis)
+    waiting.connection.deadlinePassed()
+    expect([waiting.connection.state, waiting.did.at(-1)]).toEqual(["closed", "abort"])
+    waiting.connection.closed()
+    expect(waiting.counted.hasLeft).toBe(true)
+  })
+})
+
+describe("an agent that leaves", () => {
+  it("is asked to make its next answer the last of the connection", () => {
+    let leaving = false
+    const { client, streams } = answering({ isLeaving: () => leaving })
+    client(get("/2"))
+    leaving = true
+    client(get("/3"))
+    const [, second, third] = streams[0]!.split(/(?=GET )/)
+    expect(second).not.toContain("Connection")
+    expect(third).toContain("\r\nConnection: close\r\n")
   })
 })

@@ -17,7 +17,7 @@ describe("the way of a request", () => {
     expect([connection.state, did]).toEqual(["forwarding", ["pause", "route /1", "open", "resume"]])
     const forwarded = forwardedGet("/1") + forwardedGet("/2", "X: y\r\n")
     expect(streams).toEqual([forwarded.replaceAll(/^Host: .*/gm, "Host: localhost:3000")])
-    expect(counted).toEqual({ in: text.length, requests: 2, isClosed: false })
+    expect(counted).toEqual({ in: text.length, requests: 2, isClosed: false, hasLeft: false })
     connection.closed()
     expect(counted.isClosed).toBe(true)
   })
@@ -200,7 +200,7 @@ it("says its last words once and does nothing to a line that is gone, whatever h
         request: () => one.client(get("/1")),
         refused: () => one.client(get("/no")),
         nonsense: () => one.client("nonsense\r\n\r\n"),
-        upgrade: () => one.client(get("/u", "Connection: upgrade\r\nUpgrade: echo\r\n")),
+        upgrade: () => one.client(get("/u", "Connection: upgrade\r\nUpgrade: websocket\r\n")),
         chunked: () => one.client("POST / HTTP/1.1\r\nHost: a.example\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n"),
         end: () => connection.ended(),
         route: () => connection.routed(one.route),

@@ -76,6 +76,8 @@ const common = {
   refreshAssignmentsInterval: Timing.refreshAssignments,
   runnerHealthCheckInterval: Timing.runnerHealthCheck,
   entityTerminationTimeout: Timing.drain,
+  // There are no stored messages to poll for; by the same interval lost shards are taken again.
+  entityMessagePollInterval: Timing.shardLook,
   maxResidentEntities: 50_000,
   simulateRemoteSerialization: false,
 } as const

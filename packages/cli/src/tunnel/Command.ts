@@ -1,11 +1,12 @@
 /** `svc tunnel <port>`: a public address for a local port, for as long as it runs. */
-import { connectTunnel } from "@svc/tunnel-edge/agent/Agent"
+import { connectTunnel, type Tunnel } from "@svc/tunnel-edge/agent/Agent"
 import { Effect, Option, Redacted, Schema } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { apiFlag } from "../account/Commands.ts"
 import { call, connect, explain, NotLoggedIn, Refused } from "../client/Connection.ts"
 
 const say = (text: string) => void process.stdout.write(`${text}\n`)
+const warn = (text: string) => void process.stderr.write(`svc: ${text}\n`)
 
 const Who = Schema.Struct({ caller: Schema.Struct({ handle: Schema.NullOr(Schema.String) }) })
 const Named = Schema.Struct({ tunnel: Schema.Struct({ hostname: Schema.String, url: Schema.String }) })
@@ -17,10 +18,25 @@ const edgeOf = (tunnel: { readonly hostname: string; readonly url: string }) => 
   return url.origin
 }
 
+/** What is under way ends first, unless the signal comes once more. */
+const leave = (tunnel: Tunnel) =>
+  Effect.promise(async () => {
+    for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => process.exit(130))
+    const underWay = tunnel.underWay()
+    if (underWay > 0) say(`Waiting for ${underWay} requests to end; again to stop at once.`)
+    await tunnel.drain()
+  })
+
 export const command = Command.make(
   "tunnel",
   {
-    port: Argument.Int("port").pipe(Argument.withDescription("The local port that requests go to")),
+    port: Argument.Int("port").pipe(
+      Argument.filter(
+        (port) => port >= 1 && port <= 65_535,
+        (port) => `A port is a number from 1 to 65535, not ${port}.`,
+      ),
+      Argument.withDescription("The local port that requests go to"),
+    ),
     handle: Flag.String("handle").pipe(
       Flag.withDescription("The Identity, where the credential is not its own key"),
       Flag.optional,
@@ -28,6 +44,10 @@ export const command = Command.make(
     host: Flag.String("host").pipe(
       Flag.withDescription("The local address, loopback unless you say otherwise"),
       Flag.withDefault("127.0.0.1"),
+    ),
+    hostHeader: Flag.String("host-header").pipe(
+      Flag.withDescription("What the application sees as Host: preserve, local, or a host; stays set for the Tunnel"),
+      Flag.optional,
     ),
     tcp: Flag.Boolean("tcp").pipe(
       Flag.withDescription("Only the Identity's TCP port leads to the local one, not its hostname"),
@@ -46,7 +66,7 @@ export const command = Command.make(
       const who = yield* Effect.orDie(
         Schema.decodeUnknownEffect(Who)(yield* call(api, "GET", "/api/auth/whoami", { key })),
       )
-      const handle = Option.getOrUndefined(flags.handle) ?? who.caller.handle
+      const handle = Option.getOrUndefined(flags.handle)?.replace(/^@/, "") ?? who.caller.handle
       if (handle === null) {
         return yield* new NotLoggedIn({ message: "Say whose tunnel it is: --handle <handle>." })
       }
@@ -55,6 +75,12 @@ export const command = Command.make(
           yield* call(api, "GET", `/api/identities/${encodeURIComponent(handle)}`, { key }),
         ),
       )
+      if (Option.isSome(flags.hostHeader)) {
+        yield* call(api, "PATCH", `/api/identities/${encodeURIComponent(handle)}/tunnel`, {
+          key,
+          body: { host_header: flags.hostHeader.value },
+        })
+      }
       const tunnel = connectTunnel({
         key: Redacted.value(key),
         handle,
@@ -67,8 +93,16 @@ export const command = Command.make(
           if (!flags.tcp) say(`${url}  ->  ${flags.host}:${flags.port}`)
           if (tcp_port !== null) say(`tcp://${hostname}:${tcp_port}  ->  ${flags.host}:${flags.port}`)
         },
-        onDisconnected: (reason, wait) =>
-          say(wait < 0 ? `Over: ${reason}` : `Disconnected (${reason}); trying again in ${(wait / 1000).toFixed(1)} s`),
+        // What is over for good is said at the end.
+        onDisconnected: (reason, wait) => {
+          if (wait >= 0) say(`Disconnected (${reason}); trying again in ${(wait / 1000).toFixed(1)} s`)
+        },
+        onLocal: (isUp, reason) => {
+          if (isUp) say(`${flags.host}:${flags.port} answers again.`)
+          else
+            warn(`nothing answers at ${flags.host}:${flags.port} (${reason}); requests get 502 until something does.`)
+        },
+        onNotice: warn,
         ...(flags.quiet
           ? {}
           : {
@@ -79,19 +113,14 @@ export const command = Command.make(
       yield* Effect.acquireUseRelease(
         Effect.succeed(tunnel),
         (running) =>
-          Effect.andThen(
+          Effect.flatMap(
             Effect.promise(() => running.ended),
-            Effect.tryPromise({
-              try: () => running.ready,
-              catch: (error) =>
-                new Refused({
-                  message: error instanceof Error ? error.message : String(error),
-                  code: "refused",
-                  retryAfterSeconds: null,
-                }),
-            }),
+            (refused) =>
+              refused === undefined
+                ? Effect.void
+                : Effect.fail(new Refused({ message: refused.message, code: refused.code, retryAfterSeconds: null })),
           ),
-        (running) => Effect.promise(() => running.close()),
+        leave,
       )
     },
     Effect.catchTags({ Refused: explain, OutOfReach: explain, NotLoggedIn: explain }),

@@ -1,9 +1,10 @@
 /** The A2A Card and the public profile as callers read them: a change shows with its commit. */
 import { type AddressBook, Addresses, cardUrl, email, profileUrl } from "@svc/domain/Addresses"
-import { a2aDocument, cardOf, fieldsOf, type Profile, StoredCard } from "@svc/domain/card/Card"
+import { cardOf, documentOf, fieldsOf, type Profile, StoredCard } from "@svc/domain/card/Card"
 import type { IdentityId } from "@svc/domain/IdentityRef"
 import { NotFound } from "@svc/domain/problems/Problem"
 import { Context, Effect, Layer, Schema } from "effect"
+import { isLocked } from "../tunnel/Locked.ts"
 import { orUnavailable, Reads } from "../store/Database.ts"
 
 interface Row {
@@ -12,6 +13,8 @@ interface Row {
   readonly version: number
   readonly updated_at: Date
   readonly created_at: Date
+  /** Its Tunnel asks for a password. */
+  readonly locked: boolean
 }
 const decode = Schema.decodeUnknownEffect(StoredCard)
 
@@ -26,7 +29,7 @@ const profileOf = (book: AddressBook, row: Row, stored: StoredCard): Profile => 
     card_url: cardUrl(book, row.handle),
     provider: fields.provider,
     skills: fields.skills,
-    card: a2aDocument(fields),
+    card: documentOf(book, row.handle, fields, row.locked),
     created_at: row.created_at,
   }
 }
@@ -34,7 +37,8 @@ const profileOf = (book: AddressBook, row: Row, stored: StoredCard): Profile => 
 const make = Effect.gen(function* () {
   const sql = yield* Reads
   const book = yield* Addresses
-  const columns = sql`select i.handle, c.fields, c.version, c.updated_at, i.created_at
+  const columns = sql`select i.handle, c.fields, c.version, c.updated_at, i.created_at,
+           ${isLocked(sql, sql`i.id`)} as locked
     from identity i join card c on c.identity_id = i.id`
 
   return {

@@ -6,6 +6,7 @@ import { Effect, Schema } from "effect"
 import { type Handling, onceElse } from "../actor/Handling.ts"
 import { commit, FenceLost, learned, recalled, type Write } from "../actor/Write.ts"
 import { raise } from "../events/Raise.ts"
+import { isLocked } from "../tunnel/Locked.ts"
 
 const decode = Schema.decodeUnknownEffect(StoredCard)
 
@@ -30,7 +31,7 @@ const patch = Effect.fnUntraced(function* (
   )
   // What is in memory is proven by a commit only, and here is none.
   if (changed.length === 0) return yield* read(write)
-  const written = yield* commit<{ changed: boolean }>(
+  const written = yield* commit<{ changed: boolean; locked: boolean }>(
     write,
     sql`changed as (
       update card set fields = ${JSON.stringify(after)}::jsonb, version = version + 1, updated_at = ${at}
@@ -38,11 +39,11 @@ const patch = Effect.fnUntraced(function* (
       returning identity_id
     ),
     ${raise(write, "changed", "card.updated", { changed })}`,
-    { columns: sql`exists (select from changed) as changed`, raises: true },
+    { columns: sql`exists (select from changed) as changed, ${isLocked(sql, identity.id)} as locked`, raises: true },
   )
   // Only another owner can have written it between our look and our write.
   if (!written.changed) return yield* new FenceLost()
-  const card: KeptCard = { fields: after, version: present.version + 1, updated_at: at }
+  const card: KeptCard = { fields: after, version: present.version + 1, updated_at: at, locked: written.locked }
   learned(write, part, card)
   return card
 })
@@ -50,8 +51,8 @@ const patch = Effect.fnUntraced(function* (
 const part = "card"
 
 const read = Effect.fnUntraced(function* ({ sql, identity }: Write) {
-  const [row] = yield* sql<{ fields: unknown; version: number; updated_at: Date }>`
-    select fields, version, updated_at from card where identity_id = ${identity.id}`
+  const [row] = yield* sql<{ fields: unknown; version: number; updated_at: Date; locked: boolean }>`
+    select fields, version, updated_at, ${isLocked(sql, identity.id)} as locked from card where identity_id = ${identity.id}`
   if (row === undefined) return yield* new NotFound({ detail: "The Identity has no card." })
   const card: KeptCard = { ...row, fields: yield* Effect.orDie(decode(row.fields)) }
   return card

@@ -16,6 +16,7 @@ import * as Mailbox from "../mail/Mailbox.ts"
 import * as MailSettings from "../mail/MailSettings.ts"
 import { Sealing } from "../sealing/Sealing.ts"
 import { Timing } from "../Timing.ts"
+import type { PortRange } from "../tunnel/TunnelPorts.ts"
 import * as Tunnels from "../tunnel/Tunnels.ts"
 import * as Webhooks from "../webhooks/Webhooks.ts"
 import * as Worker from "../work/Worker.ts"
@@ -29,6 +30,8 @@ export interface IdentityLimits {
   readonly identityQuota: number
   /** Bytes a Mailbox holds. */
   readonly mailboxBytes: number
+  /** The TCP ports that Tunnels are allotted from. */
+  readonly tunnelPorts: PortRange
 }
 
 export const layer = (limits: IdentityLimits) =>
@@ -68,7 +71,7 @@ export const layer = (limits: IdentityLimits) =>
         ...Cards.handlers(handling),
         ...Mailbox.handlers(handling, limits),
         ...MailSettings.handlers(handling),
-        ...Tunnels.handlers(handling, sealing),
+        ...Tunnels.handlers(handling, sealing, limits),
         ...Webhooks.handlers(handling, sealing),
         Work: () => Rpc.fork(worker.run),
       })

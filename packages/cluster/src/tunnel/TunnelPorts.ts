@@ -1,12 +1,20 @@
 /** The pool of TCP ports that Tunnels are allotted from; the configured range is in the table once a process has started. */
 import { Effect, Layer } from "effect"
 import { check, type Finding } from "../health/Health.ts"
-import { Reads, Writes } from "../store/Database.ts"
+import type { Statement } from "effect/sql"
+import { Reads, type Sql, Writes } from "../store/Database.ts"
+import { Timing } from "../Timing.ts"
 
 export interface PortRange {
   readonly first: number
   readonly last: number
 }
+
+/** A port that may be given out: free, of the range that is configured now, and rested. More conditions may follow. */
+export const freePort = (sql: Sql, { first, last }: PortRange, at: Date): Statement.Fragment => sql`
+  select port from tunnel_port
+  where identity_id is null and port between ${first} and ${last}
+    and (freed_at is null or freed_at <= ${at}::timestamptz - ${Timing.portRest}::interval)`
 
 /** Above this share of ports in use the operator should widen the range (traps.md 26). */
 const nearlyFull = 0.9

@@ -1,8 +1,7 @@
 /** The Tunnel's TCP port in an Identity's sagas. */
 import { Effect } from "effect"
 import type { Step } from "../saga/Step.ts"
-import type { PortRange } from "./TunnelPorts.ts"
-import { Timing } from "../Timing.ts"
+import { freePort, type PortRange } from "./TunnelPorts.ts"
 
 export const provision =
   (ports: PortRange): Step =>
@@ -11,9 +10,7 @@ export const provision =
       rows: sql`
         kept as (select port from tunnel_port where identity_id = ${identity.id}::uuid),
         free as (
-          select port from tunnel_port
-          where identity_id is null and port between ${ports.first} and ${ports.last}
-            and (freed_at is null or freed_at <= ${at}::timestamptz - ${Timing.portRest}::interval)
+          ${freePort(sql, ports, at)}
             and exists (select from fence) and not exists (select from kept)
           order by freed_at nulls first, port limit 1 for update skip locked
         ),

@@ -1,6 +1,7 @@
 /** The settings of a Tunnel, and whether it is connected: the writes an Identity's actor makes for it. */
 import { createHash } from "node:crypto"
 import { canonical } from "@svc/domain/handles/Handle"
+import { InvalidRequest } from "@svc/domain/problems/Problem"
 import { defaultSettings, type TunnelPatch, TunnelSettings } from "@svc/domain/tunnel/Tunnel"
 import { Effect, Schema } from "effect"
 import type { Handling } from "../actor/Handling.ts"
@@ -8,12 +9,21 @@ import { commit, type OwnIdentity, type Write } from "../actor/Write.ts"
 import { raise } from "../events/Raise.ts"
 import type { Place, Sealing } from "../sealing/Sealing.ts"
 import { told } from "./TunnelLinks.ts"
+import { freePort, type PortRange } from "./TunnelPorts.ts"
 
-export const handlers = ({ onReady, fromOutside }: Handling, sealing: Sealing["Service"]) => ({
+export const handlers = (
+  { onReady, fromOutside }: Handling,
+  sealing: Sealing["Service"],
+  { tunnelPorts }: { readonly tunnelPorts: PortRange },
+) => ({
   PatchTunnel: onReady((write: Write, { patch }: { readonly org_id: string; readonly patch: TunnelPatch }) =>
     change(write, patch, sealing),
   ),
   TunnelChanged: fromOutside(noteConnection, () => Effect.void),
+  MoveTunnelPort: fromOutside(
+    (write: Write, { port }: { readonly port: number }) => movePort(write, port, tunnelPorts),
+    () => Effect.succeed({ port: null }),
+  ),
 })
 
 const decode = Schema.decodeUnknownEffect(TunnelSettings)
@@ -34,16 +44,9 @@ const change = Effect.fnUntraced(function* (
   { basic_auth, ...patch }: TunnelPatch,
   sealing: Sealing["Service"],
 ) {
-  const { sql, identity } = write
-  const [row] = yield* sql<{
-    settings: unknown
-  }>`select settings from tunnel_setting where identity_id = ${identity.id}`
-  const before = row === undefined ? defaultSettings : yield* Effect.orDie(decode(row.settings))
-  const after: TunnelSettings = {
-    ...before,
-    ...patch,
-    ...(basic_auth === undefined ? {} : { basic_auth: basic_auth === null ? null : { username: basic_auth.username } }),
-  }
+  const { sql, identity, at } = write
+  const username =
+    basic_auth === undefined ? {} : { basic_auth: basic_auth === null ? null : { username: basic_auth.username } }
   const sealed =
     basic_auth === undefined || basic_auth === null
       ? null
@@ -54,19 +57,53 @@ const change = Effect.fnUntraced(function* (
             passwordHash(basic_auth.username, basic_auth.password),
           ),
         )
-  yield* commit(
-    write,
-    sql`changed as (
-      insert into tunnel_setting as t (identity_id, settings, password_hash)
-      select ${identity.id}::uuid, ${JSON.stringify(after)}::jsonb, ${sealed}::bytea from fence
-      on conflict (identity_id) do update
-      set settings = excluded.settings,
-          password_hash = ${basic_auth === undefined ? sql`t.password_hash` : sql`excluded.password_hash`}
-      returning 1
-    )`,
-    { columns: sql`(select ${told(sql, canonical(identity.handle))} from changed) as told` },
-  )
+  // Patches run side by side: one that finds other settings than it read looks again, so that each is judged by both.
+  while (true) {
+    const [row] = yield* sql<{
+      settings: unknown
+    }>`select settings from tunnel_setting where identity_id = ${identity.id}`
+    const before = row === undefined ? defaultSettings : yield* Effect.orDie(decode(row.settings))
+    const after: TunnelSettings = { ...before, ...patch, ...username }
+    yield* judge(after)
+    const { changed } = yield* commit<{ changed: boolean }>(
+      write,
+      sql`changed as (
+        insert into tunnel_setting as t (identity_id, settings, password_hash)
+        select ${identity.id}::uuid, ${JSON.stringify(after)}::jsonb, ${sealed}::bytea from fence
+        on conflict (identity_id) do update
+        set settings = excluded.settings,
+            password_hash = ${basic_auth === undefined ? sql`t.password_hash` : sql`excluded.password_hash`}
+        where t.settings = ${row === undefined ? null : JSON.stringify(row.settings)}::jsonb
+        returning 1
+      ),
+      carded as (
+        update card set version = version + 1, updated_at = ${at}
+        where identity_id = ${identity.id} and ${(before.basic_auth === null) !== (after.basic_auth === null)}
+          and exists (select from changed)
+      )`,
+      {
+        columns: sql`exists (select from changed) as changed,
+          (select ${told(sql, canonical(identity.handle))} from changed) as told`,
+      },
+    )
+    if (changed) return
+  }
 })
+
+/** TLS that the edge does not open shows it no password. */
+const judge = ({ tls, basic_auth }: TunnelSettings): Effect.Effect<void, InvalidRequest> =>
+  tls === "passthrough" && basic_auth !== null
+    ? Effect.fail(
+        new InvalidRequest({
+          detail:
+            'A Tunnel cannot have both tls "passthrough" and basic_auth: the edge cannot ask for a password in TLS that it does not open.',
+          errors: [
+            { path: "/tls", message: 'cannot be "passthrough" while basic_auth is set' },
+            { path: "/basic_auth", message: 'cannot be set while tls is "passthrough"' },
+          ],
+        }),
+      )
+    : Effect.void
 
 /** Notes whether the Identity is connected; a change raises its Event. Only its actor does, so each change is told once. */
 const noteConnection = Effect.fnUntraced(function* (write: Write) {
@@ -83,4 +120,31 @@ const noteConnection = Effect.fnUntraced(function* (write: Write) {
     ${raise(write, "changed", connected ? "tunnel.connected" : "tunnel.disconnected", {})}`,
     { raises: true },
   )
+})
+
+/** The port that was found held by a stranger rests like any that was given back. */
+const movePort = Effect.fnUntraced(function* (write: Write, port: number, range: PortRange) {
+  const { sql, identity, at } = write
+  const { moved } = yield* commit<{ moved: number | null }>(
+    write,
+    sql`
+    held as (
+      select port from tunnel_port where identity_id = ${identity.id}::uuid and port = ${port} and exists (select from fence)
+      for update
+    ),
+    free as (${freePort(sql, range, at)} and exists (select from held) order by freed_at nulls first, port limit 1 for update skip locked),
+    freed as (
+      update tunnel_port t set identity_id = null, freed_at = ${at} from held, free where t.port = held.port returning free.port
+    ),
+    allotted as (
+      update tunnel_port t set identity_id = ${identity.id}::uuid from freed where t.port = freed.port returning t.port
+    )`,
+    {
+      columns: sql`(select port from allotted) as moved,
+        (select ${told(sql, canonical(identity.handle))} from allotted) as told`,
+    },
+  )
+  if (moved !== null) return { port: moved }
+  const [now] = yield* sql<{ port: number }>`select port from tunnel_port where identity_id = ${identity.id}`
+  return { port: now === undefined || now.port === port ? null : now.port }
 })

@@ -21,18 +21,25 @@ export interface Watched<R> {
 
 /** One process of the cluster looks. */
 export const layer = <R>({ kind, sources, wake }: Watched<R>) => {
-  const scan = Effect.gen(function* () {
+  /** `grace`: how late a row is before it counts as nobody's, in milliseconds. */
+  const scan = Effect.fnUntraced(function* (grace: number) {
     const sql = yield* Reads
-    const late = new Date((yield* Clock.currentTimeMillis) - Timing.overdueGraceMillis)
+    const late = new Date((yield* Clock.currentTimeMillis) - grace)
     const found = yield* Effect.forEach(sources, ({ overdue }) => overdue(sql, late, batch))
     yield* Effect.forEach(new Set(found.flat()), yield* wake, { concurrency: atOnce, discard: true })
   })
   return Singleton.make(
     `Overdue/${kind}`,
-    scan.pipe(
-      Effect.catchCause((cause) => Effect.logWarning(`The scan for overdue work of ${kind} actors failed`, cause)),
-      Effect.repeat(Schedule.spaced(Timing.overdueScan)),
-      Effect.asVoid,
-    ),
+    Effect.suspend(() => {
+      // It begins where another process left, or this one lost its shards for a moment: actors were cut off in the midst
+      // of their work, which falls due within a saga's lease. They go on by themselves once they are awake.
+      let grace: number = -Timing.sagaLeaseMillis
+      return Effect.suspend(() => scan(grace)).pipe(
+        Effect.tap(() => Effect.sync(() => (grace = Timing.overdueGraceMillis))),
+        Effect.catchCause((cause) => Effect.logWarning(`The scan for overdue work of ${kind} actors failed`, cause)),
+        Effect.repeat(Schedule.spaced(Timing.overdueScan)),
+        Effect.asVoid,
+      )
+    }),
   )
 }

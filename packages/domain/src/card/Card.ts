@@ -96,8 +96,13 @@ export const StoredCard = Schema.Struct({
 })
 export type StoredCard = typeof StoredCard.Type
 
-/** The card as it is stored, with its version. */
-export const KeptCard = Schema.Struct({ fields: StoredCard, version: Schema.Int, updated_at: Schema.Date })
+/** The card as it is stored, with its version, and whether the Tunnel it leads to asks for a password. */
+export const KeptCard = Schema.Struct({
+  fields: StoredCard,
+  version: Schema.Int,
+  updated_at: Schema.Date,
+  locked: Schema.Boolean,
+})
 export type KeptCard = typeof KeptCard.Type
 
 export const merge = (card: StoredCard, patch: CardPatch): StoredCard => ({
@@ -121,7 +126,19 @@ export const A2aCard = Schema.Record(Schema.String, Schema.Unknown).annotate({
   description: "The agent card in A2A 1.0 format, as served at the card's public address.",
 })
 
-export const a2aDocument = (card: CardFields): Record<string, unknown> => ({
+/** How a Tunnel that asks for a password is reached (A2A 1.0, HTTPAuthSecurityScheme). */
+const passwordSecurity = {
+  securitySchemes: { tunnel: { httpAuthSecurityScheme: { scheme: "Basic" } } },
+  securityRequirements: [{ schemes: { tunnel: { list: [] } } }],
+} as const
+
+/** `locked`: the Identity's Tunnel asks for a password. */
+export const documentOf = (
+  book: AddressBook,
+  handle: string,
+  card: CardFields,
+  locked: boolean,
+): Record<string, unknown> => ({
   name: card.name,
   description: card.description,
   supportedInterfaces: card.interfaces.map((one) => ({
@@ -138,6 +155,7 @@ export const a2aDocument = (card: CardFields): Record<string, unknown> => ({
     pushNotifications: card.capabilities.push_notifications,
     extendedAgentCard: card.capabilities.extended_agent_card,
   },
+  ...(locked && card.interfaces.some(({ url }) => url.startsWith(tunnelUrl(book, handle))) ? passwordSecurity : {}),
   defaultInputModes: card.default_input_modes,
   defaultOutputModes: card.default_output_modes,
   skills: card.skills.map((skill) => ({
@@ -159,10 +177,10 @@ export type Card = typeof Card.Type
 export const cardOf = (
   book: AddressBook,
   handle: string,
-  { fields: stored, updated_at }: Pick<KeptCard, "fields" | "updated_at">,
+  { fields: stored, updated_at, locked }: Omit<KeptCard, "version">,
 ): Card => {
   const fields = fieldsOf(book, handle, stored)
-  return { ...fields, card: a2aDocument(fields), updated_at }
+  return { ...fields, card: documentOf(book, handle, fields, locked), updated_at }
 }
 
 /** Everything the profile page shows, and the card. */

@@ -2,7 +2,7 @@
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { onIdentity, onIdentityExcept } from "../account/Policy.ts"
 import { HandleParam } from "../handles/HandleParam.ts"
-import { AdminRequired, IdentityNotReady, NotFound, Unavailable } from "../problems/Problem.ts"
+import { AdminRequired, IdentityNotReady, InvalidRequest, NotFound, Unavailable } from "../problems/Problem.ts"
 import { Tunnel, TunnelPatch } from "./Tunnel.ts"
 
 export class TunnelApi extends HttpApiGroup.make("tunnels")
@@ -18,7 +18,7 @@ export class TunnelApi extends HttpApiGroup.make("tunnels")
       params: { handle: HandleParam },
       payload: [TunnelPatch, TunnelPatch.pipe(HttpApiSchema.asJson({ contentType: "application/merge-patch+json" }))],
       success: Tunnel,
-      error: [NotFound, IdentityNotReady, AdminRequired, Unavailable],
+      error: [InvalidRequest, NotFound, IdentityNotReady, AdminRequired, Unavailable],
     })
       .pipe(
         onIdentityExcept(

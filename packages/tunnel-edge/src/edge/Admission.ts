@@ -21,6 +21,10 @@ const listOf = (standing: Standing): BlockList => {
 export const allowsClient = (standing: Standing, client: string): boolean =>
   standing.settings.allowed_networks.length === 0 || listOf(standing).check(client, isIPv6(client) ? "ipv6" : "ipv4")
 
+/** Bytes that pass unread can show no password, so none pass while the Tunnel asks for one. */
+export const allowsUnread = (standing: Standing | undefined, client: string): boolean =>
+  standing !== undefined && standing.passwordHash === undefined && allowsClient(standing, client)
+
 export const allowsCredentials = (standing: Standing, authorization: string | undefined): boolean => {
   if (standing.passwordHash === undefined) return true
   const encoded = /^Basic ([A-Za-z0-9+/]+=*)$/i.exec(authorization ?? "")?.[1]

@@ -110,16 +110,19 @@ export const make = Effect.fnUntraced(function* (options: {
     const id = yield* makeUuidV7
     const client = (head.headers.get("svc-tunnel-client") ?? "unknown").slice(0, 100)
     const localHost = head.headers.get("svc-tunnel-local")?.slice(0, 255) ?? null
-    yield* links.attach({
-      id,
-      identityId,
-      canonical: name,
-      edgeId: self.id,
-      edgeAddress: self.address,
-      instance,
-      client,
-      localHost,
-    })
+    const leased = yield* Effect.result(
+      links.attach({
+        id,
+        identityId,
+        canonical: name,
+        edgeId: self.id,
+        edgeAddress: self.address,
+        instance,
+        client,
+        localHost,
+      }),
+    )
+    if (leased._tag === "Failure") return yield* refuse("unavailable", "The link could not be written down.")
     for (const other of registry.of(name)) {
       if (other.instance !== instance) part(other, "replaced")
       else if (other.conn === conn) other.link.close("dialled again")
@@ -133,9 +136,7 @@ export const make = Effect.fnUntraced(function* (options: {
       status: (status) => {
         attached.localUp = status["local"] !== "down"
       },
-      goaway: () => {
-        attached.draining = true
-      },
+      goaway: () => registry.leave(attached),
       close: () => {
         registry.remove(attached)
         options.onGone(attached)
@@ -153,6 +154,7 @@ export const make = Effect.fnUntraced(function* (options: {
       client,
       token,
       draining: false,
+      leaving: false,
       localHost,
       localUp: true,
     }

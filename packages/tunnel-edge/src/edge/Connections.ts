@@ -1,9 +1,19 @@
 /** The public connections of this edge, and how long each may go on once the edge drains. */
-import type { Socket } from "node:net"
+import { isIPv6, type Socket } from "node:net"
 import { Timing } from "./Timing.ts"
 
 /** The address of whoever is at the other end. */
 export const clientOf = (socket: Socket): string => socket.remoteAddress?.replace(/^::ffff:/, "") ?? "unknown"
+
+/** Whom limits are counted for: an address, of IPv6 its /64, which one customer has to itself. */
+export const clientBlock = (address: string): string => {
+  if (!isIPv6(address)) return address
+  const [before, after] = address.replace(/%.*$/, "").split("::")
+  const head = before === "" ? [] : before!.split(":")
+  const tail = after === undefined || after === "" ? [] : after.split(":")
+  const zeros = after === undefined ? 0 : 8 - head.length - tail.length
+  return [...head, ...Array.from({ length: zeros }, () => "0"), ...tail].slice(0, 4).join(":")
+}
 
 interface Known {
   lasting: boolean

@@ -24,6 +24,7 @@ export const drain = Effect.fnUntraced(function* (options: {
   const { self, listener, registry, leases, peers, connections, ports, metering, drainMillis } = options
   self.isDraining = true
   listener.server.close()
+  listener.own.close()
   leases.leave()
   peers.leave()
 

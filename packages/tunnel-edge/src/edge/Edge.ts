@@ -13,8 +13,10 @@ import { TunnelUsage } from "@svc/cluster/tunnel/TunnelUsage"
 import { Addresses } from "@svc/domain/Addresses"
 import { makeUuidV7 } from "@svc/domain/Ids"
 import { Context, type Duration, Effect, Layer, Schedule } from "effect"
+import * as AllottedPorts from "./AllottedPorts.ts"
 import { isAgent } from "./Attach.ts"
 import * as Certificates from "./Certificates.ts"
+import * as ConnectionCaps from "./ConnectionCaps.ts"
 import * as Connections from "./Connections.ts"
 import { drain } from "./Drain.ts"
 import * as Hosts from "./Hosts.ts"
@@ -36,12 +38,16 @@ export interface EdgeSettings {
   readonly host: string
   /** 0 takes a free port. */
   readonly port: number
+  /** Other edges of this machine listen on the same port, and the kernel deals connections out (SO_REUSEPORT). */
+  readonly sharesPort: boolean
   /** Where other edges reach this one (`host:port`); what it listens on where undefined. */
   readonly address: string | undefined
   /** PEM texts, or the files they are in, which are read again when they change. */
   readonly tls: Listener.Certificate | undefined
   /** What is under way when the edge goes down may take this long to end. */
   readonly drainMillis: number
+  /** Public connections at a time. */
+  readonly connections: ConnectionCaps.Caps
 }
 
 const make = Effect.fnUntraced(function* (settings: EdgeSettings) {
@@ -56,6 +62,7 @@ const make = Effect.fnUntraced(function* (settings: EdgeSettings) {
 
   const registry = Registry.make()
   const connections = Connections.make()
+  const caps = ConnectionCaps.make(settings.connections)
   const certificates = yield* Certificates.make(settings.tls, hosts)
   const peers = Peers.make({
     edgeId: self.id,
@@ -63,6 +70,7 @@ const make = Effect.fnUntraced(function* (settings: EdgeSettings) {
     ca: certificates.authority,
     sealing,
     registry,
+    listens: (name, tcpPort) => ports.listens(name, tcpPort),
   })
   const metering = Metering.make({
     lease: (org, used) => ask(orgs.of(org).LeaseTransfer({ edge: self.id, used })),
@@ -73,15 +81,23 @@ const make = Effect.fnUntraced(function* (settings: EdgeSettings) {
     edgeId: self.id,
     registry,
     peers,
+    launch: running.launch,
     // A newer process of the agent may have attached elsewhere.
     onChange: (name) => {
-      if (registry.of(name).length > 0) running.launch(leases.renew)
+      if (registry.of(name).length === 0) return
+      running.launch(leases.renew)
+      running.launch(allotted.keep(name))
     },
   })
   const requests = yield* Requests.make({ hosts, routes, metering })
   const raw = RawConnections.make({ hosts, routes, metering, run })
-  const ports = TcpPorts.make(settings.host, raw.route, (socket) => connections.add(socket, true))
-  const leases = yield* Leases.make({ self, registry, ports, running })
+  const ports = TcpPorts.make(settings.host, raw.route, (socket) => {
+    if (!caps.admit(socket)) return false
+    connections.add(socket, true)
+    return true
+  })
+  const allotted = yield* AllottedPorts.make({ self, registry, ports, peers })
+  const leases = yield* Leases.make({ self, registry, ports, allotted, running })
 
   const front: Front = {
     route: (head, client) => run(requests.route(head, client)),
@@ -91,6 +107,7 @@ const make = Effect.fnUntraced(function* (settings: EdgeSettings) {
     isLink: (head) => hosts.takesLinks(head.host) && (Peers.isPeer(head) || isAgent(head)),
     link: (head, socket, rest) => {
       connections.forget(socket)
+      caps.release(socket)
       socket.on("error", () => socket.destroy())
       if (Peers.isPeer(head)) peers.accept(head, socket, rest)
       else leases.accept(head, socket, rest)
@@ -98,6 +115,7 @@ const make = Effect.fnUntraced(function* (settings: EdgeSettings) {
   }
   const isClear = certificates.shown === undefined || book.environment === "development"
   const listener = Listener.make(certificates.shown, isClear, {
+    admit: caps.admit,
     http: (socket, proto, begun) => {
       connections.add(socket, false)
       serve(socket, proto, front, begun)
@@ -108,26 +126,37 @@ const make = Effect.fnUntraced(function* (settings: EdgeSettings) {
       raw.passThrough(socket, name)
     },
   })
-  const { drainMillis } = settings
-  yield* Effect.acquireRelease(Listener.listen(listener, settings.host, settings.port), () =>
-    drain({ self, listener, registry, leases, peers, connections, ports, metering, drainMillis }),
+  const { drainMillis, host, sharesPort } = settings
+  const port = yield* Effect.acquireRelease(
+    Effect.gen(function* () {
+      const port = yield* Listener.listen(listener.server, { host, port: settings.port, shares: sharesPort })
+      const named = Number(/:(\d+)$/.exec(self.address)?.[1] ?? 0)
+      const own = sharesPort ? yield* Listener.listen(listener.own, { host, port: named, shares: false }) : port
+      if (self.address === "") self.address = `${host}:${own}`
+      return port
+    }),
+    () => drain({ self, listener, registry, leases, peers, connections, ports, metering, drainMillis }),
   )
-  const bound = listener.server.address()
-  const port = typeof bound === "object" && bound !== null ? bound.port : settings.port
-  if (self.address === "") self.address = `${settings.host}:${port}`
 
   const often = (work: Effect.Effect<void>, every: Duration.Input) =>
     Effect.forkScoped(Effect.repeat(work, Schedule.spaced(every)))
   yield* often(leases.judge, Timing.judgeEvery)
-  yield* often(Effect.andThen(leases.renew, leases.sweep), ClusterTiming.linkRenew)
+  yield* often(Effect.andThen(Effect.andThen(leases.renew, leases.sweep), allotted.keepAll), ClusterTiming.linkRenew)
   yield* often(metering.flush, Timing.flushEvery)
+  yield* often(routes.refreshAll, Timing.standingEvery)
   yield* often(certificates.refresh(listener.renew), Timing.certificateEvery)
-  return { port, links: () => registry.all().length }
+  return { port, links: () => registry.all().length, findings: allotted.findings }
 })
 
-export class Edge extends Context.Service<Edge, { readonly port: number; readonly links: () => number }>()(
-  "@svc/tunnel-edge/edge/Edge",
-) {}
+export class Edge extends Context.Service<
+  Edge,
+  {
+    readonly port: number
+    readonly links: () => number
+    /** What an operator should know of. */
+    readonly findings: Effect.Effect<ReadonlyArray<string>>
+  }
+>()("@svc/tunnel-edge/edge/Edge") {}
 
 export const layer = (settings: EdgeSettings) =>
   Layer.effect(Edge, make(settings)).pipe((edge) =>
@@ -136,7 +165,12 @@ export const layer = (settings: EdgeSettings) =>
       check(
         "edge",
         true,
-        Effect.map(Edge, ({ port, links }) => ({ ...pass, detail: `listening on port ${port}, ${links()} links` })),
+        Effect.gen(function* () {
+          const { port, links, findings } = yield* Edge
+          const told = yield* findings
+          if (told.length > 0) return { status: "warn" as const, detail: told.join(". ") }
+          return { ...pass, detail: `listening on port ${port}, ${links()} links` }
+        }),
       ).pipe(Layer.provide(edge)),
     ),
   )

@@ -11,6 +11,7 @@ import { TunnelLinks } from "@svc/cluster/tunnel/TunnelLinks"
 import { Effect, Redacted } from "effect"
 import { goaway } from "../protocol/Manifest.ts"
 import type { Head } from "../protocol/RequestHead.ts"
+import type { AllottedPorts } from "./AllottedPorts.ts"
 import * as Attach from "./Attach.ts"
 import type { Registry } from "./Registry.ts"
 import type { Running } from "./Running.ts"
@@ -21,9 +22,10 @@ export const make = Effect.fnUntraced(function* (options: {
   readonly self: Self
   readonly registry: Registry
   readonly ports: TcpPorts
+  readonly allotted: AllottedPorts
   readonly running: Running
 }) {
-  const { self, registry, ports, running } = options
+  const { self, registry, ports, allotted, running } = options
   const credentials = yield* CredentialLookup
   const links = yield* TunnelLinks
   const actors = yield* Identities
@@ -34,7 +36,11 @@ export const make = Effect.fnUntraced(function* (options: {
     self,
     registry,
     onAttached: ({ canonical }, port) => {
-      ports.open(canonical, port)
+      if (port !== null) {
+        void ports.open(canonical, port).then((is) => {
+          if (!is) running.launch(allotted.keep(canonical))
+        })
+      }
       running.launch(changed(canonical))
     },
     onGone: ({ id, canonical }) => {

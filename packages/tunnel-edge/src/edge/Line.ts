@@ -4,6 +4,31 @@ import type { Head } from "../protocol/RequestHead.ts"
 import type { Passage } from "./Metering.ts"
 import type { StreamRoute } from "./Route.ts"
 
+/** Where a connection is. */
+export type State =
+  /** The first head is not whole. */
+  | "reading"
+  /** It is: its way is being looked up, and the client waits. */
+  | "routing"
+  /** Requests go to the agent, which has not answered yet; what went out is kept while it may be repeated. */
+  | "forwarding"
+  /** The way led nowhere: another one is being looked up, and the client waits. */
+  | "repeating"
+  /** The agent has begun to answer; further requests go on. */
+  | "answering"
+  /** The agent accepted another protocol: bytes pass, silence is no matter. */
+  | "upgraded"
+  /** The agent has said everything; what the client still sends goes on. */
+  | "answered"
+  /** A further request was refused: what was asked before is answered first, and then it. */
+  | "refusing"
+  /** The last bytes are on their way to the client. */
+  | "closing"
+  /** A link was asked for, and the connection is handed over at the end of the turn. */
+  | "linking"
+  /** Gone, or somebody else's. */
+  | "closed"
+
 /** Who is at the other end. */
 export interface Client {
   readonly address: string

@@ -20,6 +20,8 @@ export class EdgeListenFailed extends Schema.TaggedError<EdgeListenFailed>()("Ed
 }) {}
 
 export interface ListenerEvents {
+  /** False: there are as many connections as may be. */
+  readonly admit: (socket: Socket) => boolean
   /** `begun`: what the socket brought already. */
   readonly http: (socket: Socket, proto: "http" | "https", begun?: Buffer) => void
   /** TLS for this name is opened by the agent, not here. */
@@ -31,6 +33,8 @@ const handshake = 0x16
 
 export interface Listener {
   readonly server: Server
+  /** What other edges dial where `server` shares its port with edges of the same machine. */
+  readonly own: Server
   /** A new certificate, for connections from now on. */
   readonly renew: (certificate: Certificate) => void
 }
@@ -40,13 +44,15 @@ export const make = (certificate: Certificate | undefined, clear: boolean, event
   const secure: SecureServer | undefined =
     certificate === undefined
       ? undefined
-      : createSecureServer({ ...certificate, ALPNProtocols: ["http/1.1"], allowHalfOpen: true }, (socket) =>
-          events.http(socket, "https"),
+      : createSecureServer(
+          { ...certificate, ALPNProtocols: ["http/1.1"], allowHalfOpen: true, handshakeTimeout: Timing.helloMillis },
+          (socket) => events.http(socket, "https"),
         )
   secure?.on("tlsClientError", () => {})
 
   const opened = async (socket: Socket) => {
-    const hello = await readTlsClientHello(socket)
+    const late = setTimeout(() => socket.destroy(), Timing.helloMillis)
+    const hello = await readTlsClientHello(socket).finally(() => clearTimeout(late))
     const name = getExtensionData(hello, "server_name")?.serverName?.toLowerCase()
     if (name !== undefined && (await events.passesThrough(name))) return events.passthrough(socket, name)
     if (secure === undefined) return void socket.destroy()
@@ -54,7 +60,8 @@ export const make = (certificate: Certificate | undefined, clear: boolean, event
     secure.emit("connection", socket)
   }
 
-  const server = createServer({ allowHalfOpen: true }, (socket) => {
+  const take = (socket: Socket) => {
+    if (!events.admit(socket)) return void socket.resetAndDestroy()
     socket.setTimeout(Timing.firstBytesMillis, () => socket.destroy())
     const broken = () => socket.destroy()
     socket.on("error", broken)
@@ -71,16 +78,23 @@ export const make = (certificate: Certificate | undefined, clear: boolean, event
       socket.unshift(chunk)
       opened(socket).catch(() => socket.destroy())
     })
-  })
+  }
+  const serve = () => createServer({ allowHalfOpen: true }, take)
 
-  return { server, renew: (renewed) => secure?.setSecureContext(renewed) }
+  return { server: serve(), own: serve(), renew: (renewed) => secure?.setSecureContext(renewed) }
 }
 
-/** Begins to listen; port 0 takes a free one. */
-export const listen = ({ server }: Listener, host: string, port: number): Effect.Effect<void, EdgeListenFailed> =>
+/** Begins to listen, port 0 taking a free one; answers the port. `shares`: others of this machine listen there as well. */
+export const listen = (
+  server: Server,
+  { host, port, shares }: { readonly host: string; readonly port: number; readonly shares: boolean },
+): Effect.Effect<number, EdgeListenFailed> =>
   Effect.callback((resume) => {
     server.once("error", ({ message }) =>
       resume(Effect.fail(new EdgeListenFailed({ message: `The edge cannot listen on ${host}:${port}: ${message}` }))),
     )
-    server.listen(port, host, () => resume(Effect.void))
+    server.listen({ host, port, reusePort: shares }, () => {
+      const bound = server.address()
+      resume(Effect.succeed(typeof bound === "object" && bound !== null ? bound.port : port))
+    })
   })

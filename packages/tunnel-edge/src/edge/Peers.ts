@@ -2,15 +2,29 @@
  * Links between edges, over which a request goes its one hop. An edge proves itself with a stamp that only holders of
  * the master key can make; the links are few and kept.
  */
+import { readFileSync, readlinkSync } from "node:fs"
 import { connect, type Socket } from "node:net"
+import { hostname } from "node:os"
 import { connect as connectSecure } from "node:tls"
 import type { Sealing } from "@svc/cluster/sealing/Sealing"
 import { type Link, makeLink } from "../protocol/Link.ts"
-import { flag, goaway, reset, type ResetCode, upgradeToken } from "../protocol/Manifest.ts"
+import { flag, goaway, kind, reset, type ResetCode, upgradeToken } from "../protocol/Manifest.ts"
 import type { MuxStream } from "../protocol/Mux.ts"
 import type { Registry } from "./Registry.ts"
 import type { Head } from "../protocol/RequestHead.ts"
 import { Timing } from "./Timing.ts"
+
+/** This machine, as far as its ports are its own: a container has some of its own. */
+const machine = [
+  hostname(),
+  ...["/proc/sys/kernel/random/boot_id", "/proc/self/ns/net"].map((file) => {
+    try {
+      return file.endsWith("net") ? readlinkSync(file) : readFileSync(file, "utf8").trim()
+    } catch {
+      return ""
+    }
+  }),
+].join(" ")
 
 export const peerPath = "/v1/peer"
 
@@ -47,6 +61,8 @@ export const make = (options: {
   readonly ca: () => string | undefined
   readonly sealing: Sealing["Service"]
   readonly registry: Registry
+  /** Whether this edge listens on a name's TCP port. */
+  readonly listens: (name: string, port: number) => boolean
 }) => {
   const dialled = new Map<string, Promise<Link | undefined>>()
   const accepted = new Set<Link>()
@@ -98,15 +114,41 @@ export const make = (options: {
       })
     })
 
+  const to = (address: string): Promise<Link | undefined> => {
+    const present = dialled.get(address)
+    if (present !== undefined) return present
+    const link = dial(address)
+    dialled.set(address, link)
+    void link.then((made) => made === undefined && dialled.delete(address))
+    return link
+  }
+
   return {
     /** The link to the edge at this address; undefined where it does not answer. */
-    to: (address: string): Promise<Link | undefined> => {
-      const present = dialled.get(address)
-      if (present !== undefined) return present
-      const link = dial(address)
-      dialled.set(address, link)
-      void link.then((made) => made === undefined && dialled.delete(address))
-      return link
+    to,
+
+    /** Whether the edge at this address listens, on this very machine, on a name's TCP port. */
+    listens: async (address: string, name: string, port: number): Promise<boolean> => {
+      const meta = Buffer.from(JSON.stringify({ name, tcp_port: port }))
+      const stream = (await to(address))?.mux.open(kind.probe, 0, meta)
+      if (stream === undefined) return false
+      return await new Promise((resolve) => {
+        let text = ""
+        const late = setTimeout(() => stream.reset(reset.cancel), Timing.peerDialMillis)
+        const done = (is: boolean) => {
+          clearTimeout(late)
+          resolve(is)
+        }
+        stream.onData = (bytes) => {
+          text += bytes.toString("utf8")
+          stream.delivered(bytes.length)
+        }
+        stream.onReset = () => done(false)
+        stream.onEnd = () => {
+          stream.end()
+          done(text === JSON.stringify({ machine, listens: true }))
+        }
+      })
     },
 
     accept: (head: Head, socket: Socket, rest: Buffer): void => {
@@ -114,7 +156,11 @@ export const make = (options: {
       socket.write(switching)
       const peer = makeLink(socket, rest, false, {
         open: (stream, streamKind, _, meta) => {
-          const { name, ...passed } = meta
+          const { name, tcp_port, ...passed } = meta
+          if (streamKind === kind.probe && typeof name === "string" && typeof tcp_port === "number") {
+            stream.write(Buffer.from(JSON.stringify({ machine, listens: options.listens(name, tcp_port) })))
+            return stream.end()
+          }
           const local = typeof name === "string" ? options.registry.pick(name) : undefined
           const onward = local?.link.mux.open(streamKind, flag.hopped, Buffer.from(JSON.stringify(passed)))
           if (onward === undefined) return stream.reset(reset.not_here)

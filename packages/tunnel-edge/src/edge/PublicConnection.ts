@@ -5,45 +5,15 @@
  * upgrade. {@link PublicHttp} drives it over a socket. No Effect in here: this runs per chunk.
  */
 import { reset } from "../protocol/Manifest.ts"
-import { encode, type Forwarded, type Head, Refusal, RequestSplitter } from "../protocol/RequestHead.ts"
+import { type Head, Refusal } from "../protocol/RequestHead.ts"
+import { RequestSplitter } from "../protocol/RequestSplitter.ts"
 import { refusal } from "./Answers.ts"
-import type { Client, Line, Rules } from "./Line.ts"
-import type { Passage } from "./Metering.ts"
+import type { Client, Line, Rules, State } from "./Line.ts"
+import { Onward } from "./Onward.ts"
 import { Repeatable } from "./Repeatable.ts"
 import type { Route, StreamRoute } from "./Route.ts"
 import { Timing } from "./Timing.ts"
 import { UpgradeAnswer } from "./UpgradeAnswer.ts"
-
-export type State =
-  /** The first head is not whole. */
-  | "reading"
-  /** It is: its way is being looked up, and the client waits. */
-  | "routing"
-  /** Requests go to the agent, which has not answered yet; what went out is kept while it may be repeated. */
-  | "forwarding"
-  /** The way led nowhere: another one is being looked up, and the client waits. */
-  | "repeating"
-  /** The agent has begun to answer; further requests go on. */
-  | "answering"
-  /** The agent accepted another protocol: bytes pass, silence is no matter. */
-  | "upgraded"
-  /** The agent has said everything; what the client still sends goes on. */
-  | "answered"
-  /** A further request was refused: what was asked before is answered first, and then it. */
-  | "refusing"
-  /** The last bytes are on their way to the client. */
-  | "closing"
-  /** A link was asked for, and the connection is handed over at the end of the turn. */
-  | "linking"
-  /** Gone, or somebody else's. */
-  | "closed"
-
-/** What was found for the first request, and holds for all of the connection. */
-interface Onward {
-  readonly route: StreamRoute
-  readonly forwarded: Forwarded
-  readonly passage: Passage
-}
 
 export class PublicConnection {
   state: State = "reading"
@@ -58,6 +28,10 @@ export class PublicConnection {
   /** The client has something of the agent, if only its end: nothing of ours can stand in its place. */
   private isAnswered = false
   private clientEnded = false
+  /** What the client showed last. */
+  private authorization: string | undefined
+  /** The settings let the client in no more: what is under way may end. */
+  private isWithdrawn = false
   private readonly repeatable = new Repeatable()
   private upgrade: UpgradeAnswer | undefined
   private accepted = false
@@ -96,7 +70,7 @@ export class PublicConnection {
   closed(): void {
     this.state = "closed"
     this.line.deadline(undefined)
-    this.onward?.passage.close()
+    this.onward?.close()
   }
 
   // --- What becomes of the way
@@ -109,20 +83,33 @@ export class PublicConnection {
   }
 
   private begin(route: StreamRoute): void {
-    const { address, proto } = this.client
     const passage = route.passage(() => this.cut())
     passage.count("in", this.uncounted)
-    this.onward = {
-      route,
-      passage,
-      forwarded: { client: address, proto, host: route.host, ownAuthorization: route.ownAuthorization },
-    }
+    this.onward = new Onward(route, passage, this.client, () => this.termsChanged())
     if (!this.open(route, this.onward)) return
     this.goOn(this.first!, this.onward)
     this.release()
   }
 
+  /** The Tunnel's settings are others than before, which holds for what is open as well. */
+  private termsChanged(): void {
+    if (this.onward === undefined || this.state === "closed") return
+    this.onward.renew()
+    this.isWithdrawn = !this.onward.terms.allows(this.authorization)
+    switch (this.state) {
+      case "upgraded":
+        if (!this.isWithdrawn) return
+        this.line.reset(reset.policy)
+        return this.abort()
+      case "answering":
+      case "answered":
+        // The next request is refused. An answer that does not end has this long.
+        return this.line.deadline(this.isWithdrawn ? Timing.tailMillis : undefined)
+    }
+  }
+
   private repeat(route: StreamRoute, onward: Onward): void {
+    onward.route = route
     // Once is enough: a second way that leads nowhere is the answer.
     const repeated = this.repeatable.take()
     if (!this.open(route, onward)) return
@@ -190,7 +177,7 @@ export class PublicConnection {
     this.line.idle(Timing.idleMillis)
     if (this.state !== "forwarding") return
     this.state = "answering"
-    this.line.deadline(undefined)
+    this.line.deadline(this.isWithdrawn ? Timing.tailMillis : undefined)
   }
 
   private watch(upgrade: UpgradeAnswer, bytes: Buffer): void {
@@ -202,6 +189,8 @@ export class PublicConnection {
       this.state = "upgraded"
       this.line.idle(0)
       this.line.upgraded()
+      // While it was being asked for, its client was shut out.
+      if (this.isWithdrawn) return this.termsChanged()
     }
     // What the client sent behind its upgrade may be refused, which must not overtake these bytes.
     this.line.nextTurn()
@@ -217,7 +206,8 @@ export class PublicConnection {
   // --- What the clock does
 
   deadlinePassed(): void {
-    if (this.state !== "forwarding" && this.state !== "repeating") return this.destroy()
+    if (this.state !== "forwarding" && this.state !== "repeating")
+      return this.isWithdrawn ? this.abort() : this.destroy()
     this.line.reset(reset.local_timeout)
     this.say(this.failed(reset.local_timeout))
   }
@@ -267,20 +257,23 @@ export class PublicConnection {
       this.state = "linking"
       return this.line.nextTurn()
     }
+    if (head.upgrade && head.headers.get("upgrade")?.toLowerCase() !== "websocket")
+      throw new Refusal(400, "only an edge takes links")
     this.state = "routing"
     if (head.upgrade) this.upgrade = new UpgradeAnswer()
     this.line.route(head)
   }
 
   private judgeFurther(head: Head, onward: Onward): void {
-    const refused = onward.route.refuses(head)
+    const refused = onward.terms.refuses(head)
     if (refused === undefined) this.goOn(head, onward)
     else this.refuseAfter(refused)
   }
 
-  private goOn(head: Head, { passage, forwarded }: Onward): void {
-    passage.countRequest()
-    this.out(encode(head, forwarded))
+  private goOn(head: Head, onward: Onward): void {
+    this.authorization = head.authorization
+    onward.passage.countRequest()
+    this.out(onward.encode(head))
   }
 
   private out(bytes: Buffer): void {

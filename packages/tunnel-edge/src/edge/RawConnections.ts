@@ -20,13 +20,19 @@ export const make = (options: {
 
   const find = Effect.fnUntraced(function* (name: string, client: string) {
     const standing = yield* routes.standing(name)
-    if (standing === undefined || !Admission.allowsClient(standing, client)) return undefined
+    if (standing === undefined || !Admission.allowsUnread(standing, client)) return undefined
     if (metering.blockedFor(standing.orgId) > 0) return undefined
     const way = yield* routes.find(name, standing)
     if (way === undefined) return undefined
     const route: TcpRoute = {
       open: way.open,
       proxyProtocol: standing.settings.proxy_protocol,
+      enter: (end) => {
+        const opening = routes.open(name, standing, () => {
+          if (!Admission.allowsUnread(opening.now(), client)) end()
+        })
+        return opening.close
+      },
       passage: (cut) => metering.open(standing.orgId, standing.identityId, cut),
     }
     return route

@@ -14,7 +14,10 @@ export interface Attached {
   readonly since: Date
   readonly client: string
   readonly token: string
+  /** It is to get nothing new where there is another. */
   draining: boolean
+  /** The agent's process ends: it gets nothing new at all. */
+  leaving: boolean
   /** What the agent forwards to (`host:port`), where it said so. */
   readonly localHost: string | null
   /** Whether that answered when the agent last tried. */
@@ -24,7 +27,9 @@ export interface Attached {
 export interface Registry {
   readonly add: (attached: Attached) => void
   readonly remove: (attached: Attached) => void
-  /** The link with the fewest streams; one that is leaving, or whose port is down, only where there is no other. */
+  /** The agent said that it goes. */
+  readonly leave: (attached: Attached) => void
+  /** The link with the fewest streams; one that is draining, or whose port is down, only where there is no other. */
   readonly pick: (canonical: string) => Attached | undefined
   readonly of: (canonical: string) => ReadonlyArray<Attached>
   readonly all: () => ReadonlyArray<Attached>
@@ -43,6 +48,10 @@ const rememberedLosses = 10_000
 export const make = (): Registry => {
   const links = new Map<string, Array<Attached>>()
   const losses = new Map<string, number>()
+  const lost = (canonical: string) => {
+    if (losses.size >= rememberedLosses) losses.clear()
+    losses.set(canonical, Date.now())
+  }
   return {
     add: (attached) => {
       links.set(attached.canonical, [...(links.get(attached.canonical) ?? []), attached])
@@ -53,13 +62,17 @@ export const make = (): Registry => {
       if (left.length > 0) links.set(attached.canonical, left)
       else {
         links.delete(attached.canonical)
-        if (losses.size >= rememberedLosses) losses.clear()
-        losses.set(attached.canonical, Date.now())
+        lost(attached.canonical)
       }
+    },
+    leave: (attached) => {
+      attached.draining = attached.leaving = true
+      if ((links.get(attached.canonical) ?? []).every(({ leaving }) => leaving)) lost(attached.canonical)
     },
     pick: (canonical) => {
       let best: Attached | undefined
-      for (const one of links.get(canonical) ?? []) if (best === undefined || isBetter(one, best)) best = one
+      for (const one of links.get(canonical) ?? [])
+        if (!one.leaving && (best === undefined || isBetter(one, best))) best = one
       return best
     },
     of: (canonical) => links.get(canonical) ?? [],

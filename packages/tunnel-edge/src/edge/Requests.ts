@@ -4,13 +4,15 @@
  */
 import { TunnelQueries, type Standing } from "@svc/cluster/tunnel/TunnelQueries"
 import { Addresses } from "@svc/domain/Addresses"
-import { a2aDocument, fieldsOf, StoredCard } from "@svc/domain/card/Card"
+import { documentOf, fieldsOf, StoredCard } from "@svc/domain/card/Card"
 import type { Code } from "@svc/domain/problems/Table"
 import { Effect, Schema } from "effect"
 import { reset } from "../protocol/Manifest.ts"
 import type { Head } from "../protocol/RequestHead.ts"
 import * as Admission from "./Admission.ts"
 import { answer, problemFor, refusal } from "./Answers.ts"
+import { clientBlock } from "./Connections.ts"
+import * as Guesses from "./Guesses.ts"
 import type { Hosts } from "./Hosts.ts"
 import type { Metering } from "./Metering.ts"
 import type { Route } from "./Route.ts"
@@ -38,12 +40,13 @@ export const make = Effect.fnUntraced(function* (options: {
   const { hosts, routes, metering } = options
   const book = yield* Addresses
   const tunnels = yield* TunnelQueries
+  const guesses = Guesses.make()
 
-  const offline = Effect.fnUntraced(function* (head: Head, name: string, { handle }: Standing) {
+  const offline = Effect.fnUntraced(function* (head: Head, name: string, { handle, passwordHash }: Standing) {
     if (head.method === "GET" && head.target.split("?")[0] === cardPath) {
       const card = decodeCard(yield* tunnels.cardOf(name))
       if (card._tag === "Some") {
-        const document = a2aDocument(fieldsOf(book, handle, card.value))
+        const document = documentOf(book, handle, fieldsOf(book, handle, card.value), passwordHash !== undefined)
         return answer(200, "application/json", JSON.stringify(document), { "access-control-allow-origin": "*" })
       }
     }
@@ -53,22 +56,36 @@ export const make = Effect.fnUntraced(function* (options: {
   /** Why the Tunnel's settings, or its Org's budget, do not let this request pass. */
   const refusalOf = (standing: Standing, client: string, head: Head): Buffer | undefined => {
     if (!Admission.allowsClient(standing, client)) return refusal(403, "This tunnel is not open to your address.")
-    if (!Admission.allowsCredentials(standing, head.headers.get("authorization"))) {
+    if (standing.passwordHash !== undefined) {
+      const block = clientBlock(client)
+      const shown = head.authorization
+      const braked = shown === undefined ? 0 : guesses.brakedFor(standing.identityId, block)
+      if (braked > 0) {
+        return problemFor(book, head, "rate_limited", "Too many wrong passwords.", Math.ceil(braked / 1000))
+      }
+      if (Admission.allowsCredentials(standing, shown)) return overBudget(standing, head)
+      if (shown !== undefined) guesses.failed(standing.identityId, block)
       return refusal(401, "This tunnel asks for a user name and a password.", {
         "www-authenticate": `Basic realm="${standing.handle}", charset="UTF-8"`,
       })
     }
+    return overBudget(standing, head)
+  }
+
+  const overBudget = (standing: Standing, head: Head): Buffer | undefined => {
     const blocked = metering.blockedFor(standing.orgId)
     if (blocked === 0) return undefined
     const seconds = Math.ceil(blocked / 1000)
     return problemFor(book, head, "tunnel_transfer_blocked", "The day's transfer is used up.", seconds)
   }
 
+  const gone = (head: Head) => problemFor(book, head, "tunnel_not_found", "No agent has this name.")
+
   const find = Effect.fnUntraced(function* (head: Head, client: string) {
     const name = hosts.nameOf(head.host)
     if (name === undefined) return problemFor(book, head, "tunnel_not_found", "No tunnel has this host.")
     const standing = yield* routes.standing(name)
-    if (standing === undefined) return problemFor(book, head, "tunnel_not_found", "No agent has this name.")
+    if (standing === undefined) return gone(head)
     const refused = refusalOf(standing, client, head)
     if (refused !== undefined) return refused
     const way = yield* routes.find(name, standing)
@@ -76,9 +93,24 @@ export const make = Effect.fnUntraced(function* (options: {
     const route: Route = {
       _tag: "Stream",
       open: way.open,
-      host: hostHeader(standing.settings, way),
-      ownAuthorization: standing.passwordHash !== undefined,
-      refuses: (later) => refusalOf(standing, client, later),
+      isLeaving: way.isLeaving,
+      enter: (changed) => {
+        const { now, close } = routes.open(name, standing, changed)
+        return {
+          host: () => hostHeader((now() ?? standing).settings, way),
+          ownAuthorization: () => (now() ?? standing).passwordHash !== undefined,
+          refuses: (later) => {
+            const holds = now()
+            return holds === undefined ? gone(later) : refusalOf(holds, client, later)
+          },
+          allows: (authorization) => {
+            const holds = now()
+            if (holds === undefined || !Admission.allowsClient(holds, client)) return false
+            return Admission.allowsCredentials(holds, authorization)
+          },
+          leave: close,
+        }
+      },
       passage: (cut) => metering.open(standing.orgId, standing.identityId, cut),
     }
     return route

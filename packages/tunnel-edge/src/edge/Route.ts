@@ -3,17 +3,30 @@ import type { MuxStream } from "../protocol/Mux.ts"
 import type { Head } from "../protocol/RequestHead.ts"
 import type { Passage } from "./Metering.ts"
 
+/** What the Tunnel's settings say of a connection, at each moment anew. */
+export interface Terms {
+  /** What `Host` becomes; as sent where it is undefined. */
+  readonly host: () => string | undefined
+  /** `Authorization` is for the edge. */
+  readonly ownAuthorization: () => boolean
+  /** What a further request is refused with; undefined where it may pass. */
+  readonly refuses: (head: Head) => Buffer | undefined
+  /** Whether a client that showed this `Authorization` may be here still. */
+  readonly allows: (authorization: string | undefined) => boolean
+  /** The connection is over. */
+  readonly leave: () => void
+}
+
 /** What is answered in place of the agent, or how it is reached. */
 export type Route =
   | { readonly _tag: "Answer"; readonly bytes: Buffer }
   | {
       readonly _tag: "Stream"
       readonly open: (kind: number, meta: object) => MuxStream | undefined
-      /** What `Host` becomes; as sent where it is undefined. */
-      readonly host: string | undefined
-      readonly ownAuthorization: boolean
-      /** What a further request on the connection is refused with; undefined where it may pass. */
-      readonly refuses: (head: Head) => Buffer | undefined
+      /** Whether the agent is about to go: answers are to be the last of their connection. */
+      readonly isLeaving: () => boolean
+      /** `changed`: the terms are others than before. */
+      readonly enter: (changed: () => void) => Terms
       readonly passage: (cut: () => void) => Passage
     }
 

@@ -5,13 +5,17 @@
 import { TunnelQueries, type Standing } from "@svc/cluster/tunnel/TunnelQueries"
 import { ChangeFeed } from "@svc/cluster/feed/ChangeFeed"
 import { tunnelKey } from "@svc/cluster/feed/Keys"
-import { Cache, Clock, Duration, Effect, Exit } from "effect"
+import { Cache, Clock, Duration, Effect, Exit, Option } from "effect"
 import { flag } from "../protocol/Manifest.ts"
 import type { MuxStream } from "../protocol/Mux.ts"
+import * as Openings from "./Openings.ts"
 import type { Peers } from "./Peers.ts"
 import type { Registry } from "./Registry.ts"
+import type { Running } from "./Running.ts"
 
 export interface Way {
+  /** Whether the agent said that it is about to go. */
+  readonly isLeaving: () => boolean
   readonly open: (kind: number, meta: object) => MuxStream | undefined
   /** What the agent forwards to (`host:port`); null where it did not say. */
   readonly localHost: string | null
@@ -25,7 +29,8 @@ export const make = Effect.fnUntraced(function* (options: {
   readonly edgeId: string
   readonly registry: Registry
   readonly peers: Peers
-  /** The links of a name changed somewhere. */
+  readonly launch: Running["launch"]
+  /** The links or the settings of a name changed somewhere. */
   readonly onChange: (canonical: string) => void
 }) {
   const tunnels = yield* TunnelQueries
@@ -47,19 +52,29 @@ export const make = Effect.fnUntraced(function* (options: {
     }),
   })
 
+  /** What is known of a name; undefined where there is no such Identity. */
+  const standing = (canonical: string) =>
+    Effect.map(Cache.get(names, canonical), (found) => (found?.status === "deleting" ? undefined : found))
+  const openings = Openings.make(standing)
+  const refreshAll = Effect.suspend(() =>
+    Effect.forEach(openings.names(), openings.refresh, { concurrency: 4, discard: true }),
+  )
+
   // Word of changes; while it is cut off, what is kept runs out by itself.
   const changes = yield* feed.follow("tunnel")
   yield* Effect.forkScoped(
     Effect.forever(
       Effect.flatMap(changes.await, (keys) =>
         keys === undefined
-          ? Cache.invalidateAll(names)
+          ? Effect.map(Cache.invalidateAll(names), () => options.launch(refreshAll))
           : Effect.forEach(
               keys,
               (key) => {
                 const canonical = key.slice(tunnelKey("").length)
-                options.onChange(canonical)
-                return Cache.invalidate(names, canonical)
+                return Effect.map(Cache.invalidate(names, canonical), () => {
+                  options.onChange(canonical)
+                  options.launch(openings.refresh(canonical))
+                })
               },
               { discard: true },
             ),
@@ -73,6 +88,7 @@ export const make = Effect.fnUntraced(function* (options: {
       ? undefined
       : {
           open: (kind, meta) => attached.link.mux.open(kind, 0, Buffer.from(JSON.stringify(meta))),
+          isLeaving: () => attached.leaving,
           localHost: attached.localHost,
         }
   }
@@ -95,6 +111,7 @@ export const make = Effect.fnUntraced(function* (options: {
       if (peer === undefined || peer.mux.streams.size >= load) continue
       load = peer.mux.streams.size
       best = {
+        isLeaving: () => false,
         open: (kind, meta) =>
           peer.mux.open(kind, flag.hopped, Buffer.from(JSON.stringify({ ...meta, name: canonical }))),
         localHost: local_host,
@@ -104,9 +121,21 @@ export const make = Effect.fnUntraced(function* (options: {
   })
 
   return {
-    /** What is known of a name; undefined where there is no such Identity. */
-    standing: (canonical: string) =>
-      Effect.map(Cache.get(names, canonical), (standing) => (standing?.status === "deleting" ? undefined : standing)),
+    standing,
+
+    /** A connection of a name begins, which was judged by `judged`; `changed` tells it that something else holds. */
+    open: (canonical: string, judged: Standing, changed: () => void): Openings.Opening => {
+      const opening = openings.open(canonical, judged, changed)
+      // It waited for its agent, and word of a change came before it was known here.
+      options.launch(
+        Effect.flatMap(Cache.getSuccess(names, canonical), (kept) =>
+          Option.isSome(kept) && kept.value === opening.now() ? Effect.void : openings.refresh(canonical),
+        ),
+      )
+      return opening
+    },
+    /** Looks again at every name with open connections, for the word that was lost. */
+    refreshAll,
 
     /** The way that was taken led nowhere: what was known of it is forgotten. */
     forget: (canonical: string) => Cache.invalidate(names, canonical),

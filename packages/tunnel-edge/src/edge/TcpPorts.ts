@@ -12,6 +12,8 @@ export interface TcpRoute {
   readonly open: (kind: number, meta: object) => MuxStream | undefined
   readonly proxyProtocol: boolean
   readonly passage: (cut: () => void) => Passage
+  /** `end`: the Tunnel's settings no longer let it in. Answers what to do when it is over. */
+  readonly enter: (end: () => void) => () => void
 }
 
 /** Version 1 of the PROXY protocol (haproxy.org, proxy-protocol.txt, section 2.1). */
@@ -24,12 +26,17 @@ export const proxyHeader = (socket: Socket): Buffer => {
 
 /** Carries a connection as it is, from the bytes that came already (`ahead`) to its end. */
 export const carry = (socket: Socket, stream: MuxStream, route: TcpRoute, ahead?: Buffer): void => {
-  const passage = route.passage(() => socket.resetAndDestroy())
+  const reset = () => void socket.resetAndDestroy()
+  const passage = route.passage(reset)
+  const leave = route.enter(reset)
   passage.countRequest()
   socket.setNoDelay(true)
   socket.setKeepAlive(true, Timing.rawKeepAliveMillis)
   socket.setTimeout(Timing.rawIdleMillis, () => socket.destroy())
-  socket.on("close", passage.close)
+  socket.on("close", () => {
+    passage.close()
+    leave()
+  })
   if (ahead !== undefined) stream.write(ahead)
   couple(socket, stream, { gate: passage })
   socket.resume()
@@ -38,21 +45,24 @@ export const carry = (socket: Socket, stream: MuxStream, route: TcpRoute, ahead?
 export const make = (
   host: string,
   route: (name: string, client: string) => Promise<TcpRoute | undefined>,
-  onConnection: (socket: Socket) => void,
+  /** False: there are as many connections as may be. */
+  admit: (socket: Socket) => boolean,
 ) => {
-  const listeners = new Map<string, Server>()
+  const listeners = new Map<string, { readonly port: number; readonly server: Server }>()
 
   const close = (name: string) => {
-    listeners.get(name)?.close()
+    listeners.get(name)?.server.close()
     listeners.delete(name)
   }
 
   return {
-    open: (name: string, port: number | null): void => {
-      if (port === null || listeners.has(name)) return
+    /** Listens for a name, on this port alone; false: somebody else does. */
+    open: async (name: string, port: number): Promise<boolean> => {
+      if (listeners.get(name)?.port === port) return true
+      close(name)
       const server = createServer({ allowHalfOpen: true, pauseOnConnect: true }, (socket) => {
         socket.on("error", () => socket.destroy())
-        onConnection(socket)
+        if (!admit(socket)) return void socket.resetAndDestroy()
         void route(name, clientOf(socket)).then(
           (found) => {
             const stream = found?.open(kind.tcp, { peer: clientOf(socket) })
@@ -62,11 +72,18 @@ export const make = (
           () => socket.resetAndDestroy(),
         )
       })
-      // Taken by another edge of this machine, which serves it as well.
-      server.on("error", () => listeners.delete(name))
-      listeners.set(name, server)
-      server.listen(port, host)
+      const one = { port, server }
+      listeners.set(name, one)
+      return await new Promise((resolve) => {
+        server.on("error", () => {
+          if (listeners.get(name) === one) listeners.delete(name)
+          resolve(false)
+        })
+        server.listen(port, host, () => resolve(true))
+      })
     },
+    isOpen: (name: string): boolean => listeners.has(name),
+    listens: (name: string, port: number): boolean => listeners.get(name)?.port === port,
     close,
     closeAll: (): void => [...listeners.keys()].forEach(close),
   }

@@ -6,8 +6,10 @@
 export const Timing = {
   // --- A public HTTP connection. Each state of it has one deadline at most, in milliseconds.
 
-  /** A connection says its first bytes, and a TLS client its hello, within this time. */
+  /** A connection says its first bytes within this time. */
   firstBytesMillis: 30_000,
+  /** From the first byte of TLS: a client has said its hello, and from there the handshake is done, however it drips. */
+  helloMillis: 10_000,
   /** From there to the first whole head, so that a head which drips holds a socket for a minute at most. */
   headMillis: 30_000,
   /** From the opening of the stream to the first byte of the agent's answer. */
@@ -25,6 +27,13 @@ export const Timing = {
   rawKeepAliveMillis: 60_000,
   rawIdleMillis: 3_600_000,
 
+  // --- Settings of open connections
+
+  /** A look that the store did not answer is taken again. */
+  standingAgain: "1 second",
+  /** How often every name with open connections is looked at, whether or not word came; what is kept of a name lives as long. */
+  standingEvery: "30 seconds",
+
   // --- Links
 
   /** How often credentials of links are judged again: a revocation reaches them within a second. */
@@ -33,6 +42,13 @@ export const Timing = {
   refusedMillis: 2_000,
   /** A link that was replaced is told and may hand over; one that was revoked is only told. */
   partingMillis: { replaced: 1_000, revoked: 100 },
+
+  // --- TCP ports
+
+  /** Between two tries to listen on a port that is in use. */
+  portAgain: "1 second",
+  /** Health tells of a port that another program held for this long. */
+  portToldMillis: 3_600_000,
 
   // --- Other edges
 

@@ -78,16 +78,32 @@ export const makeLink = (socket: Duplex, head: Buffer, opensOdd: boolean, events
 
   let heardAt = performance.now()
   let pingedAt = heardAt
+  let lookedAt = heardAt
+  /** Since when an answer is waited for, because somebody waits for the peer. */
+  let askedAt: number | undefined
   const keeper = setInterval(() => {
     const now = performance.now()
-    if (mux.heard) heardAt = now
+    // This process stood still, and has not read what the peer said meanwhile.
+    const isLate = now - lookedAt >= timing.quietMillis
+    lookedAt = now
+    if (isLate) return
+    if (mux.heard) {
+      heardAt = now
+      askedAt = undefined
+    }
     mux.heard = false
     if (now - heardAt >= timing.silenceMillis) return close("silence")
-    if (mux.blocked && now - mux.blockedSince >= timing.stalledMillis) return close("stalled")
-    if (now - pingedAt < timing.pingMillis) return
+    if (mux.blocked) {
+      if (now - mux.blockedSince >= timing.stalledMillis) close("stalled")
+      return
+    }
+    if (mux.streams.size > 0 && now - heardAt >= timing.quietMillis) {
+      if (askedAt !== undefined) return now - askedAt >= timing.answerMillis ? close("silence") : undefined
+      askedAt = now
+    } else if (now - pingedAt < timing.pingMillis) return
     pingedAt = now
     mux.ping()
-  }, timing.pingMillis / 3)
+  }, timing.quietMillis / 4)
   keeper.unref()
   mux.ping()
 

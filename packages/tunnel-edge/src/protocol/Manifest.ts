@@ -62,6 +62,9 @@ export const timing = {
   pingMillis: 15_000,
   /** A link that said nothing for this long is dead. */
   silenceMillis: 30_000,
+  /** While streams are open, so is one that said nothing for `quietMillis` and then did not answer a ping for `answerMillis`. */
+  quietMillis: 2_000,
+  answerMillis: 7_000,
   /** So is one whose carrier took nothing for this long. */
   stalledMillis: 20_000,
   /** What is under way on the link of an edge that goes down has this long to end. */

@@ -1,6 +1,6 @@
 /**
- * What the public edge lets through of a request, strictly (RFC 9112), so that whoever reads behind it reads the same:
- * each head is judged and rewritten, each body framed; bytes in between pass as they are. Stricter than Node's parser.
+ * One request head as the public edge lets it through (RFC 9110, RFC 9112): judged strictly, so that whoever reads behind
+ * it reads the same, and written anew with our own forwarding fields. Stricter than Node's parser.
  */
 
 /** Where a request is refused: the status, and why in words. */
@@ -12,27 +12,30 @@ export class Refusal extends Error {
   }
 }
 
-export const limits = { headBytes: 16 * 1024, headers: 100, chunkLine: 18 }
+export const limits = { headBytes: 16 * 1024, headers: 100, chunkLine: 18, emptyLines: 4 }
 
-export interface Head {
-  readonly method: string
-  readonly target: string
-  /** As sent, without port, lower case. */
-  readonly host: string
-  readonly headers: ReadonlyMap<string, string>
-  readonly upgrade: boolean
-  /** Request line and fields as they go on: lower-case name, whole line. */
-  readonly line: string
-  readonly fields: ReadonlyArray<readonly [string, string]>
-}
+export type Body =
+  | { readonly _tag: "None" }
+  | { readonly _tag: "Length"; readonly bytes: number }
+  | { readonly _tag: "Chunked" }
+const none: Body = { _tag: "None" }
+const chunkedBody: Body = { _tag: "Chunked" }
 
-const requestLine = /^([!#$%&'*+\-.^_`|~0-9A-Za-z]{1,32}) ([!-~]+) HTTP\/(\d)\.(\d)$/
+const requestLine = /^([!#$%&'*+\-.^_`|~0-9A-Za-z]{1,32}) ([!-~]+) HTTP\/(\d\.\d)$/
 const token = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/
-// oxlint-disable-next-line no-control-regex -- they are what is refused
-const controls = /[\u0000-\u0008\u000a-\u001f\u007f]/
-const hostForm = /^(?:[a-z0-9](?:[a-z0-9._-]*[a-z0-9])?|\[[0-9a-f:.]+\])(?::\d{1,5})?$/i
+/** What no line has in it, its end apart; in one look at the whole head. */
+const controls = /[^\t\r\n -~\u0080-\u00ff]|\r(?:[^\n]|$)|[^\r]\n/
+/** A field's name and its colon, from where it is to begin. */
+const nameAndColon = /[!#$%&'*+\-.^_`|~0-9A-Za-z]+:/y
+const hostForm = /^(?:[a-z0-9](?:[a-z0-9._-]*[a-z0-9])?\.?|\[[0-9a-f:.]+\])(?::\d{1,5})?$/i
+const absoluteForm = /^(https?):\/\/([^/?#]*)/i
+const defaultPort = { http: /:80$/, https: /:443$/ } as const
 
-/** Set by us; a client's are dropped, as are fields of the connection it made with us. */
+/** The upgrades that may pass: a WebSocket to an agent, a link to the edge itself. */
+const upgrades = /^(?:websocket|idt\/\d+)$/i
+/** Framing that `Connection` must not name. */
+const framing = new Set(["content-length", "transfer-encoding", "host"])
+/** Set by us, or of the connection that the client made with us: they go no further. */
 const ours = new Set([
   "x-forwarded-for",
   "x-forwarded-proto",
@@ -43,9 +46,128 @@ const ours = new Set([
   "keep-alive",
   "proxy-connection",
   "proxy-authorization",
+  "te",
+  "upgrade",
 ])
-/** Framing that `Connection` must not name. */
-const framing = new Set(["content-length", "transfer-encoding", "host", "upgrade-insecure-requests", "te", "trailer"])
+/** What a trailer must not say (RFC 9110 section 6.5.1): framing, routing, who asks, and what is ours. */
+const notInTrailers = new Set([
+  ...ours,
+  ...framing,
+  "connection",
+  "trailer",
+  "authorization",
+  "cookie",
+  "set-cookie",
+  "content-encoding",
+  "content-range",
+  "content-type",
+  "expect",
+  "max-forwards",
+])
+const isOurs = (key: string) => ours.has(key) || key.startsWith("svc-tunnel-")
+
+/** The names that are looked at one by one; `ours` are dropped, and `other` fields go on as they are. */
+type Kind =
+  | "host"
+  | "content-length"
+  | "transfer-encoding"
+  | "authorization"
+  | "connection"
+  | "upgrade"
+  | "ours"
+  | "other"
+const special = new Set<string>([
+  "host",
+  "content-length",
+  "transfer-encoding",
+  "authorization",
+  "connection",
+  "upgrade",
+])
+const isSpecial = (key: string): key is Kind => special.has(key)
+const kindOf = (key: string): Kind => (isSpecial(key) ? key : isOurs(key) ? "ours" : "other")
+
+/** What names are, as they were spelled: a client sends the same ones over and over. */
+const spelled = new Map<string, Kind>()
+const spelledAtMost = 1_000
+const kindOfName = (name: string): Kind => {
+  const known = spelled.get(name)
+  if (known !== undefined) return known
+  const kind = kindOf(name.toLowerCase())
+  if (spelled.size < spelledAtMost) spelled.set(name, kind)
+  return kind
+}
+
+/** Whether a line of a trailer goes on; one that is malformed is refused. */
+export const passesTrailer = (line: string): boolean => {
+  const colon = line.indexOf(":")
+  if (colon <= 0 || !token.test(line.slice(0, colon)) || controls.test(line)) {
+    throw new Refusal(400, "a malformed trailer")
+  }
+  const key = line.slice(0, colon).toLowerCase()
+  return !notInTrailers.has(key) && !isOurs(key)
+}
+
+/** Without port and the root's dot, lower case. */
+export const hostOf = (value: string) => value.toLowerCase().replace(/\.?(?::\d+)?$/, "")
+
+/** The host that was judged last: requests of one come in rows. */
+let lastHost = { sent: "", host: "" }
+
+/** A field's value begins and ends with something. */
+const trimmed = (text: string, from: number, to: number): string => {
+  while (from < to && isBlank(text.charCodeAt(from))) from++
+  while (to > from && isBlank(text.charCodeAt(to - 1))) to--
+  return text.slice(from, to)
+}
+const isBlank = (code: number) => code === 0x20 || code === 0x09
+
+export class Head {
+  readonly method: string
+  readonly target: string
+  /** As {@link hostOf}. */
+  readonly host: string
+  /** As sent. */
+  readonly sentHost: string
+  /** A change of protocol is asked for, to one that may pass. */
+  readonly upgrade: boolean
+  /** The connection is to end behind the answer. */
+  readonly close: boolean
+  readonly authorization: string | undefined
+  /** The request line as sent. */
+  readonly line: string
+  /** The other fields that go on, as sent. */
+  readonly rest: string
+  private readonly text: string
+  private all: Map<string, string> | undefined
+
+  constructor(fields: Omit<Head, "headers">, text: string) {
+    this.method = fields.method
+    this.target = fields.target
+    this.host = fields.host
+    this.sentHost = fields.sentHost
+    this.upgrade = fields.upgrade
+    this.close = fields.close
+    this.authorization = fields.authorization
+    this.line = fields.line
+    this.rest = fields.rest
+    this.text = text
+  }
+
+  /** Every field by its name in lower case. Few are ever asked for one, so they are gathered then. */
+  get headers(): ReadonlyMap<string, string> {
+    if (this.all !== undefined) return this.all
+    this.all = new Map()
+    for (const line of this.text.split("\r\n").slice(1)) {
+      const colon = line.indexOf(":")
+      const key = line.slice(0, colon).toLowerCase()
+      const value = trimmed(line, colon + 1, line.length)
+      const before = this.all.get(key)
+      this.all.set(key, before === undefined ? value : `${before}, ${value}`)
+    }
+    return this.all
+  }
+}
 
 /** What is said of a request to the agent. */
 export interface Forwarded {
@@ -55,243 +177,153 @@ export interface Forwarded {
   readonly host: string | undefined
   /** `Authorization` was for the edge and goes no further. */
   readonly ownAuthorization: boolean
+  /** The agent is leaving: its answer is to be the connection's last. */
+  readonly isLast: boolean
 }
 
 /** The head as it goes on, with our forwarding fields. */
-export const encode = (head: Head, { client, proto, host, ownAuthorization }: Forwarded): Buffer => {
-  let text = `${head.line}\r\n`
-  let sent = head.host
-  for (const [key, line] of head.fields) {
-    if (key === "host") sent = line.slice(line.indexOf(":") + 1).trim()
-    if (key === "host" && host !== undefined) text += `Host: ${host}\r\n`
-    else if (key !== "authorization" || !ownAuthorization) text += `${line}\r\n`
-  }
+export const encode = (head: Head, { client, proto, host, ownAuthorization, isLast }: Forwarded): Buffer => {
+  const connection = head.upgrade
+    ? "Connection: Upgrade\r\nUpgrade: websocket\r\n"
+    : head.close || isLast
+      ? "Connection: close\r\n"
+      : ""
+  const authorization =
+    head.authorization === undefined || ownAuthorization ? "" : `Authorization: ${head.authorization}\r\n`
   return Buffer.from(
-    `${text}X-Forwarded-For: ${client}\r\nX-Forwarded-Proto: ${proto}\r\nX-Forwarded-Host: ${sent}\r\n\r\n`,
+    `${head.line}\r\nHost: ${host ?? head.sentHost}\r\n${connection}${authorization}${head.rest}X-Forwarded-For: ${client}\r\nX-Forwarded-Proto: ${proto}\r\nX-Forwarded-Host: ${head.sentHost}\r\n\r\n`,
     "latin1",
   )
 }
 
-type Body =
-  | { readonly _tag: "None" }
-  | { readonly _tag: "Length"; readonly bytes: number }
-  | { readonly _tag: "Chunked" }
+const isHostOf = (target: RegExpExecArray, host: string) => {
+  const port = defaultPort[target[1]!.toLowerCase() === "https" ? "https" : "http"]
+  const plain = (authority: string) =>
+    authority
+      .toLowerCase()
+      .replace(port, "")
+      .replace(/\.(?=:\d+$|$)/, "")
+  return plain(target[2]!) === plain(host)
+}
 
-export const hostOf = (value: string) => value.toLowerCase().replace(/:\d+$/, "")
-
-/** Judges one head (without its final blank line). */
+/** Judges one head (without its final blank line). Throws {@link Refusal}. */
 export const judge = (text: string): { readonly head: Head; readonly body: Body } => {
-  const lines = text.split("\r\n")
-  if (lines.some((line) => controls.test(line))) throw new Refusal(400, "control characters in the head")
-  const [, method, target, major, minor] = requestLine.exec(lines[0]!) ?? []
-  if (method === undefined || target === undefined) throw new Refusal(400, "a malformed request line")
-  if (major !== "1" || minor !== "1") throw new Refusal(505, "only HTTP/1.1")
-  if (lines.length - 1 > limits.headers) throw new Refusal(431, "too many header fields")
-  const headers = new Map<string, string>()
-  const kept: Array<readonly [string, string]> = []
+  if (controls.test(text)) throw new Refusal(400, "control characters in the head")
+  let end = text.indexOf("\r\n")
+  if (end < 0) end = text.length
+  const line = text.slice(0, end)
+  const parts = requestLine.exec(line)
+  if (parts === null) throw new Refusal(400, "a malformed request line")
+  const method = parts[1]!
+  const target = parts[2]!
+  if (parts[3] !== "1.1") throw new Refusal(505, "only HTTP/1.1")
+
   let length: number | undefined
   let chunked = false
   let host: string | undefined
-  let upgrade = false
-  const dropped = new Set<string>()
-  for (const line of lines.slice(1)) {
-    const colon = line.indexOf(":")
-    const name = line.slice(0, colon)
-    if (colon <= 0 || !token.test(name)) throw new Refusal(400, "a malformed header field")
-    const key = name.toLowerCase()
-    const value = line.slice(colon + 1).replace(/^[ \t]+|[ \t]+$/g, "")
-    switch (key) {
-      case "host":
-        if (host !== undefined || !hostForm.test(value)) throw new Refusal(400, "Host is not exactly one host")
-        host = value
+  let authorization: string | undefined
+  let asksUpgrade = false
+  let close = false
+  let upgrade: string | undefined
+  let named: Set<string> | undefined
+  /** Lines that go on are taken in runs: where the present one began. */
+  let run = end + 2
+  let rest = ""
+  let count = 0
+  for (let at = end + 2; at < text.length; at = end + 2) {
+    end = text.indexOf("\r\n", at)
+    if (end < 0) end = text.length
+    if (++count > limits.headers) throw new Refusal(431, "too many header fields")
+    nameAndColon.lastIndex = at
+    if (!nameAndColon.test(text)) throw new Refusal(400, "a malformed header field")
+    const colon = nameAndColon.lastIndex - 1
+    switch (kindOfName(text.slice(at, colon))) {
+      case "other":
+        continue
+      case "ours":
         break
-      case "content-length":
+      case "host":
+        if (host !== undefined) throw new Refusal(400, "Host is not exactly one host")
+        host = trimmed(text, colon + 1, end)
+        if (host === lastHost.sent) break
+        if (!hostForm.test(host)) throw new Refusal(400, "Host is not exactly one host")
+        lastHost = { sent: host, host: hostOf(host) }
+        break
+      case "content-length": {
+        const value = trimmed(text, colon + 1, end)
         if (length !== undefined || !/^\d{1,15}$/.test(value)) throw new Refusal(400, "a malformed Content-Length")
         length = Number(value)
-        break
+        continue
+      }
       case "transfer-encoding":
-        if (chunked || value.toLowerCase() !== "chunked")
+        if (chunked || trimmed(text, colon + 1, end).toLowerCase() !== "chunked")
           throw new Refusal(400, "a Transfer-Encoding other than chunked")
         chunked = true
+        continue
+      case "authorization": {
+        const value = trimmed(text, colon + 1, end)
+        authorization = authorization === undefined ? value : `${authorization}, ${value}`
         break
+      }
       case "connection":
-        for (const option of value
+        for (const one of trimmed(text, colon + 1, end)
           .toLowerCase()
-          .split(",")
-          .map((one) => one.trim())) {
-          if (option === "upgrade") upgrade = true
+          .split(",")) {
+          const option = one.trim()
+          if (option === "upgrade") asksUpgrade = true
+          else if (option === "close") close = true
           else if (framing.has(option)) throw new Refusal(400, "Connection names a framing field")
-          else if (option !== "close" && option !== "keep-alive" && option !== "") dropped.add(option)
+          else if (option !== "keep-alive" && option !== "") (named ??= new Set()).add(option)
         }
         break
+      case "upgrade":
+        upgrade = upgrade === undefined ? trimmed(text, colon + 1, end) : ""
+        break
     }
-    if (ours.has(key) || key.startsWith("svc-tunnel-")) {
-      headers.set(key, value)
-      continue
-    }
-    headers.set(key, headers.has(key) ? `${headers.get(key)}, ${value}` : value)
-    kept.push([key, line])
+    // This line goes on in another way, or not at all.
+    if (run < at) rest += text.slice(run, at)
+    run = end + 2
+  }
+  if (run < text.length) rest += `${text.slice(run)}\r\n`
+  if (named !== undefined) {
+    rest = without(rest, named)
+    if (named.has("authorization")) authorization = undefined
   }
   if (host === undefined) throw new Refusal(400, "no Host")
   if (chunked && length !== undefined) throw new Refusal(400, "Content-Length with Transfer-Encoding")
-  if (upgrade && (chunked || (length ?? 0) > 0)) throw new Refusal(400, "an upgrade with a body")
-  const absolute = /^https?:\/\/([^/?#]*)/i.exec(target)?.[1]
-  if (absolute !== undefined && absolute.toLowerCase() !== host.toLowerCase())
-    throw new Refusal(400, "Host is not that of the target")
-  if (!target.startsWith("/") && absolute === undefined && !(target === "*" && method === "OPTIONS")) {
-    throw new Refusal(400, "a target that is no path")
+  // Another protocol that is asked for may be passed over (RFC 9110 section 7.8).
+  const changesProtocol = asksUpgrade && upgrade !== undefined && upgrades.test(upgrade)
+  if (changesProtocol && (chunked || (length ?? 0) > 0)) throw new Refusal(400, "an upgrade with a body")
+  if (!target.startsWith("/")) {
+    const absolute = absoluteForm.exec(target)
+    if (absolute === null && !(target === "*" && method === "OPTIONS")) {
+      throw new Refusal(400, "a target that is no path")
+    }
+    if (absolute !== null && !isHostOf(absolute, host)) throw new Refusal(400, "Host is not that of the target")
   }
-  const fields = dropped.size === 0 ? kept : kept.filter(([key]) => !dropped.has(key))
   return {
-    head: { method, target, host: hostOf(host), headers, upgrade, line: lines[0]!, fields },
-    body: chunked ? { _tag: "Chunked" } : (length ?? 0) > 0 ? { _tag: "Length", bytes: length! } : { _tag: "None" },
+    head: new Head(
+      {
+        method,
+        target,
+        host: host === lastHost.sent ? lastHost.host : hostOf(host),
+        sentHost: host,
+        upgrade: changesProtocol,
+        close,
+        authorization,
+        line,
+        rest,
+      },
+      text,
+    ),
+    body: chunked ? chunkedBody : (length ?? 0) > 0 ? { _tag: "Length", bytes: length! } : none,
   }
 }
 
-type State = "head" | "length" | "chunk-line" | "chunk" | "trailers" | "upgrading" | "opaque"
-
-const blankLine = Buffer.from("\r\n\r\n")
-const lineFeed = 10
-
-/**
- * The requests of one connection, in pieces of any size. `onHead` takes each head, `out` everything else that goes on.
- * Throws {@link Refusal}.
- */
-export class RequestSplitter {
-  private state: State = "head"
-  private left = 0
-  private kept: Buffer = Buffer.alloc(0)
-  private host: string | undefined
-  private requests = 0
-  private trailerBytes = 0
-  private held = false
-  private readonly onHead: (head: Head) => void
-  private readonly out: (bytes: Buffer) => void
-
-  constructor(onHead: (head: Head) => void, out: (bytes: Buffer) => void) {
-    this.onHead = onHead
-    this.out = out
-  }
-
-  /** The answer to an upgrade is known: bytes pass as they are from here on, or requests go on. */
-  upgraded(accepted: boolean): void {
-    if (this.state !== "upgrading") return
-    this.state = accepted ? "opaque" : "head"
-    const kept = this.kept
-    this.kept = Buffer.alloc(0)
-    if (kept.length > 0) this.feed(kept)
-  }
-
-  /** Whether nothing of a further request has gone on: a refusal concerns that one alone. */
-  get isBetween(): boolean {
-    return this.state === "head"
-  }
-
-  /** Keeps what comes behind the present head until {@link release}. */
-  hold(): void {
-    this.held = true
-  }
-
-  release(): void {
-    this.held = false
-    const kept = this.rest()
-    if (kept.length > 0) this.feed(kept)
-  }
-
-  /** What came behind a head that is not going on. */
-  rest(): Buffer {
-    const kept = this.kept
-    this.kept = Buffer.alloc(0)
-    return kept
-  }
-
-  feed(input: Buffer): void {
-    if (this.isOpaque() && !this.held) return this.out(input)
-    const chunk = this.kept.length === 0 ? input : Buffer.concat([this.kept, input])
-    this.kept = Buffer.alloc(0)
-    let at = 0
-    while (at < chunk.length) {
-      if (this.held) return this.keep(chunk.subarray(at))
-      switch (this.state) {
-        case "head": {
-          const end = chunk.indexOf(blankLine, at)
-          if (end < 0 ? chunk.length - at > limits.headBytes : end - at > limits.headBytes) {
-            throw new Refusal(431, "the head is too large")
-          }
-          if (end < 0) return this.keep(chunk.subarray(at))
-          this.head(chunk.toString("latin1", at, end))
-          at = end + blankLine.length
-          break
-        }
-        case "length":
-        case "chunk": {
-          const taken = Math.min(this.left, chunk.length - at)
-          this.out(chunk.subarray(at, at + taken))
-          at += taken
-          this.left -= taken
-          if (this.left === 0) this.state = this.state === "length" ? "head" : "chunk-line"
-          break
-        }
-        case "chunk-line": {
-          const end = chunk.indexOf(lineFeed, at)
-          if (end < 0) {
-            if (chunk.length - at > limits.chunkLine) throw new Refusal(400, "a malformed chunk")
-            return this.keep(chunk.subarray(at))
-          }
-          const size = /^([0-9a-fA-F]{1,8})\r$/.exec(chunk.toString("latin1", at, end))?.[1]
-          if (size === undefined) throw new Refusal(400, "a malformed chunk")
-          this.out(chunk.subarray(at, end + 1))
-          at = end + 1
-          const bytes = parseInt(size, 16)
-          this.state = bytes === 0 ? "trailers" : "chunk"
-          this.left = bytes + 2
-          this.trailerBytes = 0
-          break
-        }
-        case "trailers": {
-          const end = chunk.indexOf(lineFeed, at)
-          this.trailerBytes += (end < 0 ? chunk.length : end) - at
-          if (this.trailerBytes > limits.headBytes) throw new Refusal(431, "the trailers are too large")
-          if (end < 0) return this.keep(chunk.subarray(at))
-          const line = chunk.toString("latin1", at, end)
-          if (line !== "\r" && !/^[!#$%&'*+\-.^_`|~0-9A-Za-z]+:[^\r]*\r$/.test(line))
-            throw new Refusal(400, "a malformed trailer")
-          this.out(chunk.subarray(at, end + 1))
-          at = end + 1
-          if (line === "\r") this.state = "head"
-          break
-        }
-        case "upgrading":
-          if (chunk.length - at > limits.headBytes) throw new Refusal(400, "data before the upgrade was accepted")
-          return this.keep(chunk.subarray(at))
-        case "opaque":
-          return this.out(at === 0 ? chunk : chunk.subarray(at))
-      }
-    }
-  }
-
-  private isOpaque(): boolean {
-    return this.state === "opaque"
-  }
-
-  private keep(bytes: Buffer): void {
-    this.kept = Buffer.from(bytes)
-  }
-
-  private head(text: string): void {
-    const { head, body } = judge(text)
-    if (this.host !== undefined && this.host !== head.host)
-      throw new Refusal(421, "another Host on the same connection")
-    // Which of several answers belongs to an upgrade is only certain of the first.
-    if (head.upgrade && this.requests > 0) throw new Refusal(400, "an upgrade after other requests on its connection")
-    this.host = head.host
-    this.requests++
-    this.onHead(head)
-    if (head.upgrade) this.state = "upgrading"
-    else if (body._tag === "Chunked") this.state = "chunk-line"
-    else if (body._tag === "Length") {
-      this.state = "length"
-      this.left = body.bytes
-    }
-  }
-}
+/** The lines but those of these names. */
+const without = (lines: string, names: ReadonlySet<string>): string =>
+  lines
+    .split("\r\n")
+    .filter((line) => line !== "" && !names.has(line.slice(0, line.indexOf(":")).toLowerCase()))
+    .map((line) => `${line}\r\n`)
+    .join("")

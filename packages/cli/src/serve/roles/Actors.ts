@@ -17,7 +17,11 @@ import * as Stores from "./Stores.ts"
 
 export const layer = (settings: Settings, parts: Parts) =>
   Layer.mergeAll(
-    IdentityActor.layer({ identityQuota: settings.identityQuota, mailboxBytes: settings.mailboxBytes }),
+    IdentityActor.layer({
+      identityQuota: settings.identityQuota,
+      mailboxBytes: settings.mailboxBytes,
+      tunnelPorts: settings.tunnelPorts,
+    }),
     OrgActor.layer(settings.limits).pipe(Layer.provide(Stores.layer)),
     Overdue.layer(IdentityWork.watched),
     Overdue.layer(OrgWork.watched),

@@ -16,8 +16,10 @@ export const layer = (settings: Settings, alone: boolean) =>
   Edge.layer({
     host: settings.host,
     port: settings.edgePort,
+    sharesPort: settings.edgeSharesPort,
     address: Option.getOrUndefined(settings.edgeAddress),
     tls: Option.getOrUndefined(settings.edgeTls),
+    connections: { perClient: settings.edgeClientConnections, inAll: settings.edgeConnections },
     drainMillis: 1000 * Option.getOrElse(settings.drainSeconds, () => drainSeconds[alone ? "alone" : "beside"]),
   }).pipe(
     Layer.provide([

@@ -1,0 +1,65 @@
+/**
+ * The names that have open connections here, and what holds of each now: a Tunnel's settings are those of the moment, not
+ * of the moment at which a connection began. Who holds a connection open is told when they are others.
+ */
+import type { Standing } from "@svc/cluster/tunnel/TunnelQueries"
+import { Effect, Schedule } from "effect"
+import { Timing } from "./Timing.ts"
+
+/** One connection of a name. */
+export interface Opening {
+  /** Undefined where there is no such Identity any more. */
+  readonly now: () => Standing | undefined
+  readonly close: () => void
+}
+
+interface Name {
+  standing: Standing | undefined
+  /** Counts the looks, so that a slow one does not overwrite what a later one found. */
+  looks: number
+  readonly changed: Set<() => void>
+}
+
+export const make = <E>(look: (canonical: string) => Effect.Effect<Standing | undefined, E>) => {
+  const names = new Map<string, Name>()
+
+  return {
+    /** `changed` is called when something else holds than before. */
+    open: (canonical: string, standing: Standing, changed: () => void): Opening => {
+      const name = names.get(canonical) ?? { standing, looks: 0, changed: new Set() }
+      names.set(canonical, name)
+      name.changed.add(changed)
+      return {
+        now: () => name.standing,
+        close: () => {
+          name.changed.delete(changed)
+          if (name.changed.size === 0 && names.get(canonical) === name) names.delete(canonical)
+        },
+      }
+    },
+
+    /** Looks again what holds of a name, and tells its connections. */
+    refresh: (canonical: string): Effect.Effect<void> =>
+      Effect.suspend(() => {
+        const name = names.get(canonical)
+        if (name === undefined) return Effect.void
+        const mine = ++name.looks
+        return look(canonical).pipe(
+          Effect.retry({
+            while: () => mine === name.looks && name.changed.size > 0,
+            schedule: Schedule.spaced(Timing.standingAgain),
+          }),
+          Effect.map((standing) => {
+            if (mine !== name.looks || standing === name.standing) return
+            name.standing = standing
+            for (const changed of name.changed) changed()
+          }),
+          Effect.ignore,
+        )
+      }),
+
+    names: (): ReadonlyArray<string> => [...names.keys()],
+  }
+}
+
+export type Openings = ReturnType<typeof make>

@@ -1,0 +1,27 @@
+import { Socket } from "node:net"
+import { make } from "@svc/tunnel-edge/edge/ConnectionCaps"
+import { clientBlock } from "@svc/tunnel-edge/edge/Connections"
+import { expect, it } from "vitest"
+
+const from = (remoteAddress: string) => Object.defineProperty(new Socket(), "remoteAddress", { value: remoteAddress })
+
+it("lets in so many connections of one client, and so many in all, and counts those that are open", () => {
+  const caps = make({ perClient: 2, inAll: 3 })
+  const [first, second] = [from("192.0.2.1"), from("::ffff:192.0.2.1")]
+  expect([first, second, from("192.0.2.1")].map(caps.admit)).toEqual([true, true, false])
+  expect([from("192.0.2.2"), from("192.0.2.3")].map(caps.admit)).toEqual([true, false])
+  first.emit("close")
+  expect(caps.admit(from("192.0.2.1"))).toBe(true)
+  // A link is not the public's, and is not given back twice.
+  caps.release(second)
+  second.emit("close")
+  expect(caps.size()).toBe(2)
+  expect([from("192.0.2.1"), from("192.0.2.1")].map(caps.admit)).toEqual([true, false])
+})
+
+it("takes an IPv6 client for its /64", () => {
+  expect(clientBlock("2001:db8:1:2:3:4:5:6")).toBe(clientBlock("2001:db8:1:2::9"))
+  expect(clientBlock("2001:db8:1::9")).toBe("2001:db8:1:0")
+  expect(clientBlock("::1")).toBe("0:0:0:0")
+  expect(clientBlock("192.0.2.1")).toBe("192.0.2.1")
+})

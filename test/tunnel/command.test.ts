@@ -1,0 +1,112 @@
+import { spawn } from "node:child_process"
+import { once } from "node:events"
+import { createServer, type Server } from "node:http"
+import type { AddressInfo } from "node:net"
+import * as path from "node:path"
+import { afterAll, beforeAll, expect, it } from "vitest"
+import { call, makeIdentity, signUp } from "../harness/Client.ts"
+import { ask, hostOf, talk } from "../harness/Public.ts"
+import { freePort } from "../harness/Ports.ts"
+import { eventually, startService, type TestService } from "../harness/Service.ts"
+
+const main = path.join(import.meta.dirname, "..", "..", "packages", "cli", "src", "main.ts")
+let service: TestService
+let session: string
+let origin: Server
+let port: number
+/** Answers the requests that were asked to wait. */
+const waiting: Array<() => void> = []
+
+beforeAll(async () => {
+  service = await startService()
+  session = (await signUp(service.base)).session
+  origin = createServer((incoming, outgoing) => {
+    const say = () => outgoing.end(`${incoming.url} for ${incoming.headers.host}`)
+    if (incoming.url === "/wait") waiting.push(say)
+    else say()
+  })
+  await new Promise<void>((resolve) => origin.listen(0, "127.0.0.1", resolve))
+  port = (origin.address() as AddressInfo).port
+})
+afterAll(async () => {
+  await service.stop()
+  origin.closeAllConnections()
+  origin.close()
+})
+
+const svc = (key: string, ...args: ReadonlyArray<string>) => {
+  const child = spawn(process.execPath, [main, "tunnel", ...args], {
+    env: { PATH: process.env["PATH"], HOME: "/nonexistent", SVC_KEY: key, SVC_API_URL: service.base },
+    stdio: ["ignore", "pipe", "pipe"],
+  })
+  let out = ""
+  let errors = ""
+  child.stdout.on("data", (chunk: Buffer) => (out += chunk.toString()))
+  child.stderr.on("data", (chunk: Buffer) => (errors += chunk.toString()))
+  const ended = once(child, "close").then(([code]) => code as number | null)
+  const until = (holds: () => boolean) =>
+    eventually(
+      async () => holds() || `${out}\n${errors}`,
+      (is) => is === true,
+    )
+  return { out: () => out, errors: () => errors, ended, until, signal: (name: NodeJS.Signals) => child.kill(name) }
+}
+
+it("takes no port that is none", { timeout: 60_000 }, async () => {
+  const codes = await Promise.all(["0", "65536", "70000", "nonsense"].map((text) => svc("x", text).ended))
+  expect(codes).toEqual([2, 2, 2, 2])
+})
+
+it("knows @name, sets the Host, and ends with 1 and a word when its key is revoked", { timeout: 60_000 }, async () => {
+  const { handle, secrets } = await makeIdentity(service.base, session)
+  const tunnel = svc(secrets.identity_key, String(port), "--handle", `@${handle}`, "--host-header", "shop.example")
+  await tunnel.until(() => tunnel.out().includes(`http://${hostOf(handle)}`))
+  expect((await ask(service.edgePort, handle, "/one")).body).toBe("/one for shop.example")
+  await call(service.base, "DELETE", `/api/keys/${secrets.api_key.id}`, { token: session })
+  expect(await tunnel.ended).toBe(1)
+  expect(tunnel.errors()).toBe("svc: The credential was revoked.\n")
+})
+
+it("tells that nothing answers at the local port, and that something does", { timeout: 60_000 }, async () => {
+  const { handle, secrets } = await makeIdentity(service.base, session)
+  const dead = await freePort()
+  const tunnel = svc(secrets.identity_key, String(dead))
+  // Before anybody asks.
+  await tunnel.until(() => tunnel.errors().includes(`nothing answers at 127.0.0.1:${dead} (ECONNREFUSED)`))
+  expect((await ask(service.edgePort, handle, "/")).status).toBe(502)
+  const late = createServer((_, outgoing) => outgoing.end("late"))
+  await new Promise<void>((resolve) => late.listen(dead, "127.0.0.1", resolve))
+  expect((await ask(service.edgePort, handle, "/")).body).toBe("late")
+  await tunnel.until(() => tunnel.out().includes("answers again"))
+  tunnel.signal("SIGTERM")
+  await tunnel.ended
+  late.closeAllConnections()
+  late.close()
+})
+
+it("lets what is under way end when it is told to, and takes nothing new", { timeout: 60_000 }, async () => {
+  const { handle, secrets } = await makeIdentity(service.base, session)
+  const tunnel = svc(secrets.identity_key, String(port))
+  await tunnel.until(() => tunnel.out().includes(hostOf(handle)))
+  const get = (target: string) => `GET ${target} HTTP/1.1\r\nHost: ${hostOf(handle)}\r\n\r\n`
+  const idle = await talk(service.edgePort)
+  await idle.say(get("/idle"), /localhost$/)
+  const kept = await talk(service.edgePort)
+  await kept.say(get("/kept"), /localhost$/)
+  const slow = await Promise.all([0, 1, 2].map(() => talk(service.edgePort)))
+  const answers = slow.map((one) => one.say(get("/wait"), /localhost$/))
+  await eventually(
+    async () => waiting.length,
+    (count) => count === 3,
+  )
+  tunnel.signal("SIGTERM")
+  await tunnel.until(() => tunnel.out().includes("Waiting for"))
+  // A connection that asks once more is answered, and told that this was the last.
+  expect(await kept.say(get("/last"), /localhost$/)).toMatch(/^HTTP\/1\.1 200 [^]*\r\nConnection: close\r\n/)
+  // One that has nothing to say ends without a word.
+  await idle.closed
+  expect((await ask(service.edgePort, handle, "/new")).status).toBe(503)
+  for (const say of waiting.splice(0)) say()
+  expect((await Promise.all(answers)).map((text) => text.slice(0, 12))).toEqual(Array(3).fill("HTTP/1.1 200"))
+  await tunnel.ended
+})

@@ -1,0 +1,43 @@
+import { afterAll, beforeAll, expect, it } from "vitest"
+import { call, makeIdentity, signUp } from "../harness/Client.ts"
+import { startService, type TestService } from "../harness/Service.ts"
+
+let service: TestService
+let session: string
+beforeAll(async () => {
+  service = await startService()
+  session = (await signUp(service.base)).session
+})
+afterAll(() => service.stop())
+
+/** Shards that this service holds, by its session's locks. */
+const shards = async () => {
+  const [row] = await service.query<{ pid: number | null; locks: number }>(
+    (sql) => sql`
+      select min(pid) as pid, count(*)::int as locks from pg_locks
+      where locktype = 'advisory' and database = (select oid from pg_database where datname = current_database())`,
+  )
+  return row!
+}
+
+it(
+  "whatever happens to the session that proves ownership, writes go on within seconds",
+  { timeout: 90_000 },
+  async () => {
+    const { handle } = await makeIdentity(service.base, session)
+    for (let round = 0; round < 2; round++) {
+      const { pid, locks } = await shards()
+      await service.query((sql) => sql`select pg_terminate_backend(${pid})`)
+      const statuses: Array<number> = []
+      // Until every shard is held again, by another session.
+      for (let now = await shards(); now.pid === pid || now.locks < locks; now = await shards()) {
+        const { status } = await call(service.base, "PATCH", `/api/identities/${handle}/tunnel`, {
+          token: session,
+          body: { proxy_protocol: statuses.length % 2 === 0 },
+        })
+        statuses.push(status)
+      }
+      expect(statuses.filter((status) => status !== 200)).toEqual([])
+    }
+  },
+)

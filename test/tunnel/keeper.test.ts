@@ -1,0 +1,58 @@
+import { Duplex } from "node:stream"
+import { makeLink } from "@svc/tunnel-edge/protocol/Link"
+import { kind, timing } from "@svc/tunnel-edge/protocol/Manifest"
+import { afterEach, beforeEach, expect, it, vi } from "vitest"
+
+beforeEach(() => void vi.useFakeTimers({ toFake: ["setInterval", "clearInterval", "setImmediate", "performance"] }))
+afterEach(() => void vi.useRealTimers())
+
+/** A link to a peer that was frozen: what is written to it is taken, and nothing comes back. */
+const frozen = () => {
+  let why: string | undefined
+  const carrier = new Duplex({ read: () => {}, write: (_, __, done) => done() })
+  const link = makeLink(carrier, Buffer.alloc(0), true, {
+    open: () => {},
+    hello: () => {},
+    goaway: () => {},
+    close: (reason) => (why = reason),
+  })
+  const pass = (millis: number) => {
+    for (let at = 0; at < millis; at += 100) vi.advanceTimersByTime(100)
+    return why
+  }
+  return { link, pass, carrier }
+}
+
+it("gives up a peer that says nothing within 10 s while somebody waits, and within 30 s where nobody does", () => {
+  const idle = frozen()
+  expect(idle.pass(timing.silenceMillis - 1_000)).toBeUndefined()
+  expect(idle.pass(2_000)).toBe("silence")
+
+  const asked = frozen()
+  asked.pass(12_000)
+  asked.link.mux.open(kind.http, 0, Buffer.from("{}"))
+  expect(asked.pass(timing.answerMillis - 500)).toBeUndefined()
+  expect(asked.pass(10_000 - timing.answerMillis + 500)).toBe("silence")
+})
+
+it("keeps a peer that answers, however long the request takes", () => {
+  const { link, pass, carrier } = frozen()
+  link.mux.open(kind.http, 0, Buffer.from("{}"))
+  const pong = Buffer.concat([Buffer.from([7, 0, 0, 8, 0, 0, 0, 0]), Buffer.alloc(8)])
+  for (let at = 0; at < 60_000; at += 5_000) {
+    carrier.emit("data", pong)
+    expect(pass(5_000)).toBeUndefined()
+  }
+})
+
+it("does not take its own standstill for the peer's", () => {
+  const { link, pass } = frozen()
+  link.mux.open(kind.http, 0, Buffer.from("{}"))
+  expect(pass(3_000)).toBeUndefined()
+  vi.setSystemTime(Date.now())
+  vi.advanceTimersToNextTimer()
+  const before = performance.now()
+  vi.spyOn(performance, "now").mockImplementationOnce(() => before + 25_000)
+  vi.advanceTimersByTime(500)
+  expect(pass(1_000)).toBeUndefined()
+})

@@ -1,0 +1,46 @@
+import { once } from "node:events"
+import { connect, type AddressInfo } from "node:net"
+import * as Listener from "@svc/tunnel-edge/edge/Listener"
+import { Timing } from "@svc/tunnel-edge/edge/Timing"
+import { selfSigned } from "@svc/cluster/net/SelfSigned"
+import { afterEach, expect, it, vi } from "vitest"
+
+afterEach(() => void vi.useRealTimers())
+
+it("ends a TLS client that drips its hello, and lets in no more than may be", async () => {
+  let admits = true
+  const listener = Listener.make(selfSigned(["*.tunnel.localhost"], new Date()), false, {
+    admit: () => admits,
+    http: () => {},
+    passesThrough: async () => false,
+    passthrough: () => {},
+  })
+  await new Promise<void>((resolve) => listener.server.listen(0, "127.0.0.1", resolve))
+  const { port } = listener.server.address() as AddressInfo
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] })
+  const drip = connect(port, "127.0.0.1")
+  drip.on("error", () => {})
+  const [[taken]] = await Promise.all([once(listener.server, "connection"), once(drip, "connect")])
+  const closed = new Promise<void>((resolve) => drip.once("close", () => resolve()))
+  const arrived = async (bytes: number) => {
+    while (taken.bytesRead < bytes) await new Promise((resolve) => setImmediate(resolve))
+  }
+  // A record of 512 bytes, of which some come now and then: it is never silent for long.
+  drip.write(Buffer.from([0x16, 3, 1, 2, 0, 1, 0, 1, 252]))
+  await arrived(9)
+  // Whoever reads the hello has set its deadline by then.
+  await new Promise((resolve) => setImmediate(resolve))
+  vi.advanceTimersByTime(Timing.helloMillis - 1)
+  drip.write(Buffer.from([3]))
+  await arrived(10)
+  expect(taken.destroyed).toBe(false)
+  vi.advanceTimersByTime(1)
+  await closed
+  vi.useRealTimers()
+
+  admits = false
+  const surplus = connect(port, "127.0.0.1")
+  surplus.on("error", () => {})
+  await new Promise<void>((resolve) => surplus.once("close", () => resolve()))
+  listener.server.close()
+})

@@ -1,0 +1,164 @@
+import { encode, Refusal } from "@svc/tunnel-edge/protocol/RequestHead"
+import { RequestSplitter } from "@svc/tunnel-edge/protocol/RequestSplitter"
+import { describe, expect, it } from "vitest"
+
+/** What goes on of these bytes, and the status they are refused with. */
+const pass = (text: string, host?: string) => {
+  const out: Array<string> = []
+  const heads: Array<{ readonly host: string; readonly upgrade: boolean }> = []
+  const splitter = new RequestSplitter(
+    (head) => {
+      heads.push(head)
+      const forwarded = { client: "192.0.2.1", proto: "http", host, ownAuthorization: false, isLast: false } as const
+      out.push(encode(head, forwarded).toString("latin1"))
+    },
+    (bytes) => out.push(bytes.toString("latin1")),
+  )
+  let status: number | undefined
+  try {
+    // Byte by byte, so that no limit of a piece matters.
+    for (const byte of Buffer.from(text, "latin1")) splitter.feed(Buffer.from([byte]))
+  } catch (error) {
+    if (!(error instanceof Refusal)) throw error
+    status = error.status
+  }
+  return { text: out.join(""), status, heads }
+}
+const ours = "X-Forwarded-For: 192.0.2.1\r\nX-Forwarded-Proto: http\r\nX-Forwarded-Host: a.example\r\n\r\n"
+const get = (fields: string, target = "/", host = "a.example") =>
+  `GET ${target} HTTP/1.1\r\nHost: ${host}\r\n${fields}\r\n`
+
+describe("a request head", () => {
+  it("loses what is of the client's own connection, and what only we say", () => {
+    const { text } = pass(
+      get(
+        [
+          "X-One: 1",
+          "Connection: close, X-Hop, keep-alive",
+          "X-Hop: secret",
+          "x-hop: again",
+          "Proxy-Authorization: Basic c2VjcmV0",
+          "Proxy-Connection: keep-alive",
+          "Keep-Alive: timeout=5",
+          "Forwarded: for=1.2.3.4",
+          "X-Real-IP: 1.2.3.4",
+          "SVC-Tunnel-Handle: x",
+          "X-Two: 2",
+          "",
+        ].join("\r\n"),
+      ),
+    )
+    expect(text).toBe(`GET / HTTP/1.1\r\nHost: a.example\r\nConnection: close\r\nX-One: 1\r\nX-Two: 2\r\n${ours}`)
+  })
+
+  it("may say which transfer codings the client takes, which goes no further", () => {
+    for (const fields of [
+      "TE: trailers\r\nConnection: TE\r\n",
+      "Connection: te, Upgrade-Insecure-Requests\r\nUpgrade-Insecure-Requests: 1\r\n",
+    ]) {
+      expect(pass(get(fields))).toMatchObject({
+        status: undefined,
+        text: `GET / HTTP/1.1\r\nHost: a.example\r\n${ours}`,
+      })
+    }
+  })
+
+  it.each([
+    ["the root's dot", "/", "a.example."],
+    ["the dot and a port", "/", "A.example.:8081"],
+    ["its default port in the target", "http://a.example:80/x", "a.example"],
+    ["its default port in Host", "http://a.example/x", "a.example:80"],
+    ["the default port of TLS", "https://A.EXAMPLE:443", "a.example"],
+    ["another port in both", "http://a.example:8081/", "a.example:8081"],
+  ])("names its host with %s", (_, target, host) => {
+    const { status, heads, text } = pass(get("", target, host))
+    expect([status, heads[0]?.host]).toEqual([undefined, "a.example"])
+    expect(text).toContain(`\r\nHost: ${host}\r\n`)
+  })
+
+  it.each([
+    ["another host in the target", "http://b.example/", "a.example"],
+    ["another port in the target", "http://a.example:81/", "a.example"],
+    ["the port of the other scheme", "https://a.example:80/", "a.example"],
+    ["a user in the target", "http://u@a.example/", "a.example"],
+    ["two dots", "/", "a.example.."],
+    ["a dot alone", "/", "."],
+  ])("is refused with %s", (_, target, host) => {
+    expect(pass(get("", target, host)).status).toBe(400)
+  })
+
+  it("may come behind empty lines, a few of them", () => {
+    const two = `\r\n\r\n${get("")}\r\n${get("")}`
+    expect(pass(two)).toMatchObject({ status: undefined, heads: [{}, {}] })
+    expect(pass(`${"\r\n".repeat(5)}${get("")}`).status).toBe(400)
+    expect(pass(`\r${get("")}`).status).toBe(400)
+    expect(pass(`\n${get("")}`).status).toBe(400)
+  })
+
+  it("asks for no other change of protocol than to a WebSocket", () => {
+    const socket = pass(get("Connection: Upgrade\r\nUpgrade: WebSocket\r\nSec-WebSocket-Key: x\r\n"))
+    expect(socket.heads[0]!.upgrade).toBe(true)
+    expect(socket.text).toContain("Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Key: x\r\n")
+    for (const fields of [
+      "Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: x\r\n",
+      "Connection: Upgrade\r\nUpgrade: TLS/1.2\r\n",
+      "Connection: Upgrade\r\nUpgrade: websocket\r\nUpgrade: h2c\r\n",
+      "Upgrade: websocket\r\n",
+      "Connection: Upgrade\r\n",
+    ]) {
+      const { text, heads } = pass(get(fields))
+      expect([heads[0]!.upgrade, text]).toEqual([false, `GET / HTTP/1.1\r\nHost: a.example\r\n${ours}`])
+    }
+  })
+
+  it("stays with the Host of the first on its connection", () => {
+    expect(pass(get("") + get("", "/", "b.example")).status).toBe(421)
+    expect(pass(get("") + get("", "/", "A.EXAMPLE.:80")).status).toBe(undefined)
+  })
+
+  it("keeps its place for a Host that is set in its stead", () => {
+    expect(pass(get("X: y\r\n"), "localhost:3000").text).toBe(
+      `GET / HTTP/1.1\r\nHost: localhost:3000\r\nX: y\r\n${ours}`,
+    )
+  })
+})
+
+describe("a body in chunks", () => {
+  const post = (body: string) => pass(`POST / HTTP/1.1\r\nHost: a.example\r\nTransfer-Encoding: chunked\r\n\r\n${body}`)
+  const bodyOf = ({ text }: { readonly text: string }) => text.slice(text.indexOf("\r\n\r\n") + 4)
+
+  it.each([
+    ["what is not its end", "3\r\nabcXX0\r\n\r\n"],
+    ["a bare LF", "3\r\nabc\n0\r\n\r\n"],
+    ["more than it says", "3\r\nabcd\r\n0\r\n\r\n"],
+    ["less than it says", "4\r\nabc\r\n0\r\n\r\n"],
+    ["a bare LF behind its size", "3\nabc\r\n0\r\n\r\n"],
+    ["an extension", "3;x\r\nabc\r\n0\r\n\r\n"],
+    ["a trailer without a name", "0\r\n: x\r\n\r\n"],
+    ["a trailer with a bare CR", "0\r\nX: a\rb\r\n\r\n"],
+    ["a trailer with NUL", "0\r\nX: a\0\r\n\r\n"],
+    ["a folded trailer", "0\r\nX: a\r\n b: c\r\n\r\n"],
+  ])("is refused with %s", (_, body) => {
+    expect(post(body).status).toBe(400)
+  })
+
+  it("keeps trailers but those that speak of framing, routing, or who asks", () => {
+    const trailers = [
+      "X-Sum: 1",
+      "Content-Length: 5",
+      "transfer-encoding: chunked",
+      "Host: b.example",
+      "Authorization: Bearer x",
+      "Proxy-Authorization: x",
+      "Cookie: a=b",
+      "X-Forwarded-For: 1.2.3.4",
+      "Forwarded: for=1.2.3.4",
+      "svc-tunnel-handle: x",
+      "Connection: close",
+      "X-End: 2",
+    ]
+    const passed = post(`3\r\nabc\r\n0\r\n${trailers.join("\r\n")}\r\n\r\n${get("")}`)
+    expect(passed.status).toBe(undefined)
+    expect(bodyOf(passed)).toMatch(/^3\r\nabc\r\n0\r\nX-Sum: 1\r\nX-End: 2\r\n\r\nGET \/ HTTP/)
+  })
+})

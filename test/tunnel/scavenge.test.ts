@@ -1,0 +1,23 @@
+import { everyBytes, make, withinMillis, youngBytes } from "@svc/tunnel-edge/protocol/Scavenge"
+import { expect, it } from "vitest"
+
+it("collects the young for bulk alone: not for bytes that trickle, nor where much of it is alive", () => {
+  let at = 0
+  let collected = 0
+  let young = 0
+  const passed = make({ young: () => young, collect: () => collected++ }, () => at)
+  const flow = (times: number, everyMillis: number) => {
+    const before = collected
+    for (let n = 0; n < times; n++) {
+      at += everyMillis
+      passed(everyBytes)
+    }
+    return collected - before
+  }
+  expect(flow(10, withinMillis - 1)).toBe(10)
+  expect(flow(10, withinMillis)).toBe(0)
+  young = youngBytes
+  expect(flow(10, 1)).toBe(10)
+  young++
+  expect(flow(10, 1)).toBe(0)
+})

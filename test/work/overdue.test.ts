@@ -1,0 +1,37 @@
+import * as Overdue from "@svc/cluster/work/Overdue"
+import { Timing } from "@svc/cluster/Timing"
+import { expect, it } from "@effect/vitest"
+import { Clock, Effect, Layer } from "effect"
+import { TestRunner } from "effect/cluster"
+import { TestClock } from "effect/testing"
+import { databaseLayer } from "../harness/Database.ts"
+
+it.effect("whoever begins to look wakes what a lost process was doing, and from then on only what is late", () =>
+  Effect.gen(function* () {
+    /** How much later than now a row may be due to be found, in milliseconds. */
+    const looks: Array<number> = []
+    const woken: Array<string> = []
+    const watched = Overdue.layer({
+      kind: "Test",
+      sources: [
+        {
+          name: "saga",
+          overdue: (_, late) =>
+            Effect.map(Clock.currentTimeMillis, (now) => {
+              looks.push(late.getTime() - now)
+              return ["ada"]
+            }),
+        },
+      ],
+      wake: Effect.succeed((id) => Effect.sync(() => void woken.push(id))),
+    })
+    yield* Effect.scoped(
+      Effect.gen(function* () {
+        yield* Layer.build(watched)
+        while (looks.length < 3) yield* TestClock.adjust("500 millis")
+      }),
+    )
+    expect(looks.slice(0, 3)).toEqual([Timing.sagaLeaseMillis, -Timing.overdueGraceMillis, -Timing.overdueGraceMillis])
+    expect(woken.length).toBeGreaterThanOrEqual(2)
+  }).pipe(Effect.provide(Layer.mergeAll(TestRunner.layer, databaseLayer))),
+)
