@@ -89,17 +89,6 @@ describe("a message", () => {
     expect(other.thread_id).not.toBe(first.thread_id)
   })
 
-  it("sent twice with the same bytes by the same sender is one message", async () => {
-    const { handle } = await makeIdentity(service.base, session)
-    const data = "From: a@example.org\r\nSubject: once\r\n\r\nbody\r\n.\r\n"
-    for (let i = 0; i < 2; i++) {
-      const replies = await converse(service.smtpPort, [...upToData(`${handle}@mail.localhost`), data, "QUIT\r\n"])
-      expect(replies[5]).toMatch(/^250 /)
-    }
-    await converse(service.smtpPort, [...upToData(`${handle}@mail.localhost`, "other@example.org"), data, "QUIT\r\n"])
-    expect(await messages(handle)).toHaveLength(2)
-  })
-
   it("for several recipients is stored for each", async () => {
     const one = await makeIdentity(service.base, session)
     const two = await makeIdentity(service.base, session)

@@ -13,6 +13,10 @@ export const Timing = {
   smtpCloseMillis: 5 * second,
   /** The window that connections of a client are counted in. */
   smtpClientWindowMillis: minute,
+  /** A mark that another process left is looked at again after this: longer than it takes to remove one after its 250. */
+  smtpRepeatPause: "2 seconds",
+  /** Between two tries to remove the marks of what was answered. */
+  smtpForgetRetry: "1 second",
   /** All look-ups and checks of one message together; a sender's slow DNS makes the verdict `error`. */
   verdict: "10 seconds",
   /** One try of a name server. */

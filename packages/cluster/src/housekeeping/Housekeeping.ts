@@ -25,6 +25,8 @@ const removals = [
   { table: "page_view", key: "ctid", when: "day < current_date - 400" },
   { table: "tunnel_transfer", key: "ctid", when: "day < current_date - 40" },
   { table: "system_mail", key: "id", when: "received_at < now() - interval '90 days'" },
+  { table: "unanswered_mail", key: "key", when: `received_at < now() - interval '${Timing.mailRepeat}'` },
+  { table: "removed_message", key: "id", when: "removed_at < now() - interval '90 days'" },
   // Stored ahead of a message that its actor then did not take.
   {
     table: "message_content",

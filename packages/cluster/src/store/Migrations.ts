@@ -14,6 +14,8 @@ import { tunnelSettings } from "./migrations/0005_tunnel_settings.ts"
 import { eventCause } from "./migrations/0006_event_cause.ts"
 import { actors } from "./migrations/0007_actors.ts"
 import { eventOrder } from "./migrations/0008_event_order.ts"
+import { unansweredMail } from "./migrations/0011_unanswered_mail.ts"
+import { messageOrder } from "./migrations/0012_message_order.ts"
 
 const migrations = {
   "0001_core": core,
@@ -24,6 +26,8 @@ const migrations = {
   "0006_event_cause": eventCause,
   "0007_actors": actors,
   "0008_event_order": eventOrder,
+  "0011_unanswered_mail": unansweredMail,
+  "0012_message_order": messageOrder,
 }
 
 /** Any constant that no other user of the database takes: "svc" in ASCII. */

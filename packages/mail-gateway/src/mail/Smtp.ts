@@ -16,6 +16,7 @@ import * as Clients from "./smtp/Clients.ts"
 import * as Data from "./smtp/Data.ts"
 import * as Trace from "./smtp/Trace.ts"
 import { SystemMail } from "./SystemMail.ts"
+import { keyOf, operator, Transactions } from "./Transactions.ts"
 import { Timing } from "../Timing.ts"
 
 export interface SmtpSettings {
@@ -63,6 +64,7 @@ export class ListenFailed extends Schema.TaggedError<ListenFailed>()("ListenFail
 const listen = Effect.fnUntraced(function* (settings: SmtpSettings) {
   const reception = yield* Reception
   const system = yield* SystemMail
+  const transactions = yield* Transactions
   const run = yield* FiberSet.makeRuntimePromise<Resolver>()
   const clients = Clients.make()
   const admitted = new Set<string>()
@@ -103,13 +105,18 @@ const listen = Effect.fnUntraced(function* (settings: SmtpSettings) {
     }
   })
 
-  const recipientsOf = (session: SMTPServerSession): ReadonlyArray<Recipient> =>
-    session.envelope.rcptTo.flatMap(({ address }) => {
-      const { local } = RecipientAddress.split(address)
-      if (systemParts.has(local.toLowerCase())) return []
-      const parsed = RecipientAddress.parse(local)
-      return parsed === undefined ? [] : [{ ...parsed, address }]
-    })
+  const isForSystem = ({ address }: SMTPServerAddress) =>
+    systemParts.has(RecipientAddress.split(address).local.toLowerCase())
+
+  /** Mailbox and tag; several spellings of one are one recipient. */
+  const recipientsOf = (session: SMTPServerSession): ReadonlyArray<Recipient> => {
+    const found = new Map<string, Recipient>()
+    for (const to of session.envelope.rcptTo) {
+      const parsed = isForSystem(to) ? undefined : RecipientAddress.parse(RecipientAddress.split(to.address).local)
+      if (parsed !== undefined) found.set(`${parsed.mailbox}+${parsed.tag}`, { ...parsed, address: to.address })
+    }
+    return [...found.values()]
+  }
 
   const sender = (session: SMTPServerSession) =>
     session.envelope.mailFrom === false ? "" : session.envelope.mailFrom.address
@@ -135,9 +142,7 @@ const listen = Effect.fnUntraced(function* (settings: SmtpSettings) {
       sha256: received.sha256,
     }
 
-    const forSystem = session.envelope.rcptTo.filter(({ address }) =>
-      systemParts.has(RecipientAddress.split(address).local.toLowerCase()),
-    )
+    const forSystem = session.envelope.rcptTo.filter(isForSystem)
     const outcomes = yield* Effect.forEach(
       recipientsOf(session),
       (recipient) => Effect.result(reception.deliver(mail, recipient)),
@@ -155,6 +160,13 @@ const listen = Effect.fnUntraced(function* (settings: SmtpSettings) {
     }
     // Some Mailboxes have it, others never will: a repeat would change nothing for either.
   })
+
+  /** What a repeat of this transaction would have in common with it. */
+  const keysOf = (session: SMTPServerSession, { sha256 }: Data.Received) => {
+    const mail = { sha256, envelopeFrom: sender(session) }
+    const keys = recipientsOf(session).map((recipient) => keyOf(mail, recipient))
+    return session.envelope.rcptTo.some(isForSystem) ? [...keys, keyOf(mail, operator)] : keys
+  }
 
   const tellOversized = (session: SMTPServerSession) =>
     Effect.forEach(
@@ -184,7 +196,13 @@ const listen = Effect.fnUntraced(function* (settings: SmtpSettings) {
       clearTimeout(late)
       const received = data.finish()
       if (typeof received !== "string") {
-        answer(accept(session, received), (error) => (error === null ? done(null, "Accepted") : done(error)))
+        const work = transactions.within(keysOf(session, received), accept(session, received))
+        answer(work, (error, transaction) => {
+          const heard = connectionOf(session) !== undefined
+          if (error === null) done(null, "Accepted")
+          else done(error)
+          transaction?.end(heard)
+        })
       } else if (received === "too_large") {
         answer(Effect.forkDetach(tellOversized(session)), () => done(replies.tooLarge))
       } else done(replies[received])

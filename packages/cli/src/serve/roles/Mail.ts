@@ -3,6 +3,7 @@ import { Identities } from "@svc/cluster/identity/Identities"
 import { Reception } from "@svc/mail-gateway/mail/Reception"
 import * as Smtp from "@svc/mail-gateway/mail/Smtp"
 import { SystemMail } from "@svc/mail-gateway/mail/SystemMail"
+import { Transactions } from "@svc/mail-gateway/mail/Transactions"
 import { Layer, Option } from "effect"
 import type { Parts } from "../Serve.ts"
 import type { Settings } from "../Settings.ts"
@@ -16,7 +17,12 @@ export const layer = (settings: Settings, parts: Parts) =>
     tls: Option.getOrUndefined(settings.smtpTls),
   }).pipe(
     Layer.provide(
-      Layer.mergeAll(Reception.layer({ mailboxBytes: settings.mailboxBytes }), SystemMail.layer, parts.resolver),
+      Layer.mergeAll(
+        Reception.layer({ mailboxBytes: settings.mailboxBytes }),
+        SystemMail.layer,
+        Transactions.layer,
+        parts.resolver,
+      ),
     ),
     Layer.provide(Identities.layer),
   )

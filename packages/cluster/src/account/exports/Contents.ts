@@ -87,9 +87,9 @@ const mailbox = Effect.fnUntraced(function* (
   const messages = yield* MessageQueries
   const member = `${identity.handle}.mbox`
   yield* pieces.append(member, new Uint8Array(0))
-  let after: string | undefined
+  let after = 0
   while (true) {
-    const found: Effect.Success<ReturnType<typeof messages.oldest>> = yield* messages.oldest(identity.id, after, page)
+    const { messages: found, last } = yield* messages.oldest(identity.id, after, page)
     yield* pieces.lines(
       "messages.jsonl",
       found.map((message) => ({ identity: identity.handle, ...message })),
@@ -104,7 +104,7 @@ const mailbox = Effect.fnUntraced(function* (
       yield* pieces.append(member, Buffer.from(`${from}${text}${text.endsWith("\n") ? "" : "\n"}\n`, "latin1"))
     }
     if (found.length < page) return
-    after = found.at(-1)!.id
+    after = last
   }
 })
 
