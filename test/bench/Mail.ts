@@ -61,35 +61,44 @@ const bareSmtp = async () => {
   return { port: Number(port.toString()), stop: () => child.kill() }
 }
 
+/** Twenty senders, each of which goes through the recipients from a place of its own. */
 const flood = async (port: number, recipients: ReadonlyArray<string>) => {
   const sessions = await Promise.all(Array.from({ length: 20 }, () => session(port)))
+  const places = sessions.map((_, index) => index)
   const measured = await rate(20, 4, (worker) => {
-    const to = recipients[worker % recipients.length]!
+    const to = recipients[places[worker]! % recipients.length]!
+    places[worker]! += sessions.length
     return sessions[worker]!.send(to, message(to))
   })
   for (const one of sessions) one.close()
   return measured
 }
 
-export const mailIn = async (): Promise<Row> => {
+/** Mailboxes made forty at a time. */
+const mailboxes = async (base: string, token: string, count: number) => {
+  const made: Array<string> = []
+  while (made.length < count) {
+    const some = Array.from({ length: Math.min(40, count - made.length) }, () => makeIdentity(base, token))
+    made.push(...(await Promise.all(some)).map(({ handle }) => `${handle}@mail.localhost`))
+  }
+  return made
+}
+
+/** 20 senders into so many Mailboxes, against a server that reads and discards. */
+const mailInto = async (id: string, count: number): Promise<Row> => {
   const deployment = await deploy()
   try {
     const service = await deployment.start()
     const owner = await signUp(service.base)
-    const recipients = await Promise.all(
-      Array.from(
-        { length: 20 },
-        async () => `${(await makeIdentity(service.base, owner.session)).handle}@mail.localhost`,
-      ),
-    )
+    const recipients = await mailboxes(service.base, owner.session, count)
     const bare = await bareSmtp()
     const reference = await flood(bare.port, recipients)
     bare.stop()
     const ours = await flood(service.smtpPort, recipients)
     return {
-      id: "mail-in",
+      id,
       ok: true,
-      what: "messages/s of 5 kB accepted, durable, judged, with Event, 20 connections, against smtp-server discarding",
+      what: `messages/s of 5 kB accepted, durable, judged, with Event, 20 connections into ${count} Mailbox${count === 1 ? "" : "es"}, against smtp-server discarding`,
       figures: {
         ratio: round(ours.perSecond / reference.perSecond, 3),
         "ours/s": ours.perSecond,
@@ -102,6 +111,10 @@ export const mailIn = async (): Promise<Row> => {
     await deployment.stop()
   }
 }
+
+export const mailIn = () => mailInto("mail-in", 20)
+export const mailInOne = () => mailInto("mail-in-1", 1)
+export const mailInMany = () => mailInto("mail-in-1000", 1_000)
 
 export const mailWake = async (): Promise<Row> => {
   const deployment = await deploy()

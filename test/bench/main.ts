@@ -15,6 +15,8 @@ await run({
   write: Surface.write,
   mcp: Surface.mcp,
   "mail-in": Mail.mailIn,
+  "mail-in-1": Mail.mailInOne,
+  "mail-in-1000": Mail.mailInMany,
   "mail-wake": Mail.mailWake,
   event: Events.event,
   webhook: Webhooks.webhook,
