@@ -115,7 +115,7 @@ describe("recipients", () => {
 
   it("that do not exist are refused for good, elsewhere too", async () => {
     expect(await rcpt("nobodyhasthis@mail.localhost")).toMatch(/^550 5\.1\.1 /)
-    expect(await rcpt("a@example.org")).toMatch(/^550 5\.1\.1 /)
+    expect(await rcpt("a@example.org")).toMatch(/^550 5\.7\.1 /)
     expect(await rcpt("no_such.name@mail.localhost")).toMatch(/^550 5\.1\.1 /)
   })
   it("that every domain must have are taken", async () => {
@@ -173,7 +173,11 @@ describe("hostile input", () => {
     ],
     ["an end of data after a bare LF", `${head}one\n.\r\nMAIL FROM:<evil@example.org>\r\n.\r\n`, /^554 /],
     ["NUL", `${head}a\0b\r\n.\r\n`, /^554 5\.6\.0 /],
-    ["more hops than any message has", `${"Received: from a by b; now\r\n".repeat(101)}${head}x\r\n.\r\n`, /^554 /],
+    [
+      "more hops than any message has",
+      `${"Received: from a by b; now\r\n".repeat(101)}${head}x\r\n.\r\n`,
+      /^554 5\.4\.6 /,
+    ],
     [
       "more than the limit",
       `${head}${"z".repeat(998)}\r\n`.repeat(1) + `${"z".repeat(998)}\r\n`.repeat(1100) + ".\r\n",

@@ -48,6 +48,9 @@ const raw = Config.all({
     Config.all({ cert: Config.String("SVC_EDGE_TLS_CERT"), key: Config.String("SVC_EDGE_TLS_KEY") }),
   ),
   edgeAddress: text("SVC_EDGE_ADDRESS"),
+  proxyProtocolFrom: Config.String("SVC_PROXY_PROTOCOL_FROM").pipe(Config.withDefault("")),
+  blockLists: Config.String("SVC_DNSBL").pipe(Config.withDefault("")),
+  greylisting: Config.Boolean("SVC_GREYLIST").pipe(Config.withDefault(false)),
   drainSeconds: Config.option(Config.Int("SVC_DRAIN")),
   relayUrl: secret("SVC_SMTP_RELAY_URL"),
   systemFrom: text("SVC_SYSTEM_FROM"),
@@ -93,17 +96,18 @@ const portRange = (
       )
 }
 
-const networks = (list: string): Effect.Effect<Networks, SettingsInvalid> =>
-  Effect.forEach(
-    list
-      .split(",")
-      .map((one) => one.trim())
-      .filter((one) => one !== ""),
-    (one) =>
-      Effect.try({
-        try: () => ipaddr.parseCIDR(one.includes("/") ? one : `${one}/${one.includes(":") ? 128 : 32}`),
-        catch: () => new SettingsInvalid({ message: `SVC_TRUSTED_PROXIES has no address or network in ${one}` }),
-      }),
+const items = (list: string) =>
+  list
+    .split(",")
+    .map((one) => one.trim())
+    .filter((one) => one !== "")
+
+const networks = (name: string, list: string): Effect.Effect<Networks, SettingsInvalid> =>
+  Effect.forEach(items(list), (one) =>
+    Effect.try({
+      try: () => ipaddr.parseCIDR(one.includes("/") ? one : `${one}/${one.includes(":") ? 128 : 32}`),
+      catch: () => new SettingsInvalid({ message: `${name} has no address or network in ${one}` }),
+    }),
   )
 
 export const load = Effect.gen(function* () {
@@ -142,14 +146,11 @@ export const load = Effect.gen(function* () {
     mailDomain,
     tunnelDomain: Option.getOrElse(settings.tunnelDomain, () => "tunnel.localhost"),
     systemFrom: Option.getOrElse(settings.systemFrom, () => `no-reply@${mailDomain}`),
-    trustedProxies: yield* networks(settings.trustedProxies),
+    trustedProxies: yield* networks("SVC_TRUSTED_PROXIES", settings.trustedProxies),
+    proxyProtocolFrom: yield* networks("SVC_PROXY_PROTOCOL_FROM", settings.proxyProtocolFrom),
+    blockLists: items(settings.blockLists),
     tunnelPorts: yield* portRange(settings.edgeTcpPorts),
-    inviteCodes: new Set(
-      settings.inviteCodes
-        .split(",")
-        .map((code) => code.trim())
-        .filter((code) => code !== ""),
-    ),
+    inviteCodes: new Set(items(settings.inviteCodes)),
   }
 })
 

@@ -13,6 +13,13 @@ const statements = [
   )`,
   `create index on unanswered_mail (received_at)`,
   `drop index message_identity_id_sha256_idx`,
+  // Clients, senders and recipients that were seen together, where an operator wants new ones to come again.
+  `create table greylist (
+    key bytea primary key,
+    first_seen_at timestamptz not null,
+    seen_at timestamptz not null
+  )`,
+  `create index on greylist (seen_at)`,
   // Two equal mails for the operator are two.
   `alter table system_mail drop constraint system_mail_sha256_envelope_from_key`,
 ]
