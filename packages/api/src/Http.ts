@@ -29,6 +29,7 @@ import * as Mcp from "./mcp/Mcp.ts"
 import * as OpenApi from "./openapi/OpenApi.ts"
 import * as DevicePage from "./pages/DevicePage.ts"
 import * as MagicLinkPage from "./pages/MagicLinkPage.ts"
+import * as MailPolicyPage from "./pages/MailPolicyPage.ts"
 import * as ProblemPages from "./pages/ProblemPages.ts"
 import * as ProfilePage from "./pages/ProfilePage.ts"
 import * as Public from "./public/Public.ts"
@@ -75,6 +76,7 @@ export interface HttpSettings {
   readonly contactTo: Option.Option<string>
   /** Proxies whose word on the client's address is taken. */
   readonly trustedProxies: Networks
+  readonly mailPolicy: MailPolicyPage.MailPolicySettings
 }
 
 /** Every answer carries its request id, and nothing that took a credential is kept by a cache. */
@@ -144,6 +146,7 @@ export const layer = (settings: HttpSettings) =>
       ProblemPages.layer,
       ProfilePage.layer,
       DevicePage.layer,
+      MailPolicyPage.layer(settings.mailPolicy),
       ...MagicLinkPage.layers,
       Elsewhere,
     ).pipe(Layer.provide(everywhere(settings))),

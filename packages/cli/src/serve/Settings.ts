@@ -51,6 +51,10 @@ const raw = Config.all({
   proxyProtocolFrom: Config.String("SVC_PROXY_PROTOCOL_FROM").pipe(Config.withDefault("")),
   blockLists: Config.String("SVC_DNSBL").pipe(Config.withDefault("")),
   greylisting: Config.Boolean("SVC_GREYLIST").pipe(Config.withDefault(false)),
+  arcKey: secret("SVC_ARC_KEY"),
+  arcSelector: Config.String("SVC_ARC_SELECTOR").pipe(Config.withDefault("arc")),
+  mailServers: Config.String("SVC_MX").pipe(Config.withDefault("")),
+  mtaSts: Config.Literals(["none", "testing", "enforce"], "SVC_MTA_STS").pipe(Config.withDefault("testing" as const)),
   drainSeconds: Config.option(Config.Int("SVC_DRAIN")),
   relayUrl: secret("SVC_SMTP_RELAY_URL"),
   systemFrom: text("SVC_SYSTEM_FROM"),
@@ -149,6 +153,7 @@ export const load = Effect.gen(function* () {
     trustedProxies: yield* networks("SVC_TRUSTED_PROXIES", settings.trustedProxies),
     proxyProtocolFrom: yield* networks("SVC_PROXY_PROTOCOL_FROM", settings.proxyProtocolFrom),
     blockLists: items(settings.blockLists),
+    mailServers: settings.mailServers === "" ? [mailDomain] : items(settings.mailServers),
     tunnelPorts: yield* portRange(settings.edgeTcpPorts),
     inviteCodes: new Set(items(settings.inviteCodes)),
   }

@@ -29,7 +29,13 @@ const hostsOf = (settings: Settings) =>
 
 export const layer = (settings: Settings) =>
   announced.pipe(
-    Layer.provide(Http.layer({ contactTo: settings.contactTo, trustedProxies: settings.trustedProxies })),
+    Layer.provide(
+      Http.layer({
+        contactTo: settings.contactTo,
+        trustedProxies: settings.trustedProxies,
+        mailPolicy: { mode: settings.mtaSts, servers: settings.mailServers },
+      }),
+    ),
     Layer.provide([
       HandleRules.layer({ brand: settings.brand }),
       CredentialLookup.layer,
