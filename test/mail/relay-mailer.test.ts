@@ -13,6 +13,7 @@ interface Taken {
 }
 const taken: Array<Taken> = []
 let refuses = false
+let refusesLarge = false
 let relay: SMTPServer
 let service: TestService
 
@@ -25,7 +26,8 @@ beforeAll(async () => {
       const chunks: Array<Buffer> = []
       stream.on("data", (chunk: Buffer) => chunks.push(chunk))
       stream.on("end", () => {
-        if (refuses) return done(Object.assign(new Error("later"), { responseCode: 451 }))
+        if (refuses || (refusesLarge && chunks.length > 100))
+          return done(Object.assign(new Error("later"), { responseCode: 451 }))
         const { mailFrom, rcptTo } = session.envelope
         taken.push({
           user: String(session.user),
@@ -125,4 +127,30 @@ describe("mail for postmaster@", () => {
     expect(forwarded).toHaveLength(1)
     expect(forwarded[0]!.raw).toMatch(/From: grace@example\.org[^]*Subject: a complaint/)
   })
+
+  it("goes on though it is larger than the driver takes at once, and though the relay refuses what came before", async () => {
+    taken.length = 0
+    refusesLarge = true
+    await service.query(
+      (sql) => sql`
+        insert into system_mail (id, envelope_from, sha256, subject, raw, received_at)
+        select uuidv7(), '', '', name, convert_to(E'Subject: ' || name || E'\r\n\r\n' || repeat(E'0123456789abcde\r\n', lines), 'UTF8'),
+               now() + n * interval '1 millisecond'
+        from (values (1, 'large', 1200000), (2, 'small', 1)) as mail (n, name, lines)`,
+    )
+    const subjects = () => taken.map(({ raw }) => raw.slice(0, 14))
+    await eventually(
+      async () => subjects(),
+      (found) => found.includes("Subject: small"),
+      40,
+    )
+    expect(subjects()).not.toContain("Subject: large")
+    refusesLarge = false
+    await eventually(
+      async () => subjects(),
+      (found) => found.includes("Subject: large"),
+      40,
+    )
+    expect(taken.find(({ raw }) => raw.startsWith("Subject: large"))!.raw.length).toBeGreaterThan(20_000_000)
+  }, 90_000)
 })
