@@ -24,6 +24,8 @@ export const Timing = {
   greylistMillis: minute,
   /** A mark that another process left is looked at again after this: longer than it takes to remove one after its 250. */
   smtpRepeatPause: "2 seconds",
+  /** How long a transaction waits for an equal one that is under way. */
+  smtpEqual: "1 minute",
   /** Between two tries to remove the marks of what was answered. */
   smtpForgetRetry: "1 second",
   /** All look-ups and checks of one message together; a sender's slow DNS makes the verdict `error`. */

@@ -148,7 +148,7 @@ const listen = Effect.fnUntraced(function* (settings: SmtpSettings) {
       clearTimeout(late)
       const received = data.finish()
       if (typeof received !== "string") {
-        const work = transactions.within(keysOf(session, received), accept(session, received))
+        const work = transactions.within(keysOf(session, received), accept(session, received), replies.later)
         answer(work, (error, transaction) => {
           const heard = openConnection(session) !== undefined
           if (error === null) done(null, "Accepted")

@@ -59,14 +59,10 @@ const make = Effect.gen(function* () {
     { atOnce: 1, most: 500 },
   )
 
-  const begin = Effect.fnUntraced(function* (keys: ReadonlyArray<Uint8Array>) {
+  const begin = (keys: ReadonlyArray<Uint8Array>) => {
     // In one order everywhere, so that no two transactions wait for one another.
     const names = [...new Set(keys.map((key) => Buffer.from(key).toString("hex")))].sort()
-    const ended = yield* Deferred.make<void>()
-    for (const name of names) {
-      for (let other = underWay.get(name); other !== undefined; other = underWay.get(name)) yield* Deferred.await(other)
-      underWay.set(name, ended)
-    }
+    const ended = Deferred.makeUnsafe<void>()
     const release = () => {
       for (const name of names) if (underWay.get(name) === ended) underWay.delete(name)
       Deferred.doneUnsafe(ended, Exit.void)
@@ -77,17 +73,31 @@ const make = Effect.gen(function* () {
         fork(Effect.ensuring(Effect.forEach(keys, forget, { concurrency: "unbounded" }), Effect.sync(release)))
       },
     }
-    return transaction
-  })
+    return Effect.gen(function* () {
+      for (const name of names) {
+        for (let other = underWay.get(name); other !== undefined; other = underWay.get(name))
+          yield* Deferred.await(other)
+        underWay.set(name, ended)
+      }
+      return transaction
+    }).pipe(Effect.onInterrupt(() => Effect.sync(release)))
+  }
+
+  const waiting = <E>(begun: Effect.Effect<Transaction>, busy: E) =>
+    Effect.timeoutOrElse(begun, { duration: Timing.smtpEqual, orElse: () => Effect.fail(busy) })
 
   return {
-    /** Begins when no equal transaction is under way here any more; one that fails was not answered. */
+    /**
+     * Begins when no equal transaction is under way here any more; one that fails was not answered. `busy` is what it fails
+     * with where that takes too long.
+     */
     within: <A, E, R>(
       keys: ReadonlyArray<Uint8Array>,
       work: Effect.Effect<A, E, R>,
+      busy: NoInfer<E>,
     ): Effect.Effect<Transaction, E, R> =>
       Effect.uninterruptibleMask((restore) =>
-        Effect.flatMap(restore(begin(keys)), (transaction) =>
+        Effect.flatMap(restore(waiting(begin(keys), busy)), (transaction) =>
           restore(work).pipe(
             Effect.onExit((exit) => Effect.sync(() => Exit.isFailure(exit) && transaction.end(false))),
             Effect.as(transaction),
