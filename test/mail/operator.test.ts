@@ -174,3 +174,11 @@ describe("a client", () => {
     expect(clients.unknown("2001:db8::1", 3_600_000)).toBe(1)
   })
 })
+
+describe("the policy for senders", () => {
+  it("names the mail servers and asks for nothing but reports, unless told to", async () => {
+    const answer = await fetch(`${service.base}/.well-known/mta-sts.txt`)
+    expect([answer.status, answer.headers.get("content-type")]).toEqual([200, expect.stringMatching(/^text\/plain/)])
+    expect(await answer.text()).toBe("version: STSv1\r\nmode: testing\r\nmx: mail.localhost\r\nmax_age: 604800\r\n")
+  })
+})
