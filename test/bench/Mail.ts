@@ -44,22 +44,28 @@ export const session = async (port: number) => {
 let number = 0
 export const message = (to: string) => letter(to, String(number++))
 
-export const mailIn = async (stage: Stage): Promise<Row> => {
-  const bare = await References.bareSmtp()
-  const at = 20
-  const recipientsOf = ({ handles }: Played) => handles.map((handle) => `${handle}@mail.localhost`)
-  return compared(stage, {
-    id: "mail-in",
-    what: `letters of 5 kB, accepted, durable, judged, indexed, with their Event, ${at} connections, beside smtp-server discarding`,
-    drive: (played) => smtp(played.service.smtpPort, recipientsOf(played), at),
-    atMost: 25,
-    reference: {
-      name: "smtp-server",
-      subject: { drive: smtp(bare.port, recipientsOf(stage.ours), at), pid: bare.pid },
-      atLeast: 0.08,
-    },
-  }).finally(bare.stop)
-}
+/** 20 senders into so many Mailboxes, beside a server that reads and discards. */
+const mailInto =
+  (id: string, count: number) =>
+  async (stage: Stage): Promise<Row> => {
+    const bare = await References.bareSmtp()
+    const at = 20
+    const recipientsOf = ({ handles }: Played) => handles.map((handle) => `${handle}@mail.localhost`).slice(0, count)
+    return compared(stage, {
+      id,
+      what: `letters of 5 kB into ${count === 1 ? "one Mailbox" : "all Mailboxes"}, accepted, durable, judged, indexed, with their Event, ${at} connections, beside smtp-server discarding`,
+      drive: (played) => smtp(played.service.smtpPort, recipientsOf(played), at),
+      atMost: 25,
+      reference: {
+        name: "smtp-server",
+        subject: { drive: smtp(bare.port, recipientsOf(stage.ours), at), pid: bare.pid },
+        atLeast: 0.08,
+      },
+    }).finally(bare.stop)
+  }
+
+export const mailIn = mailInto("mail-in", 20)
+export const mailInOne = mailInto("mail-in-1", 1)
 
 export const mailWake = async (): Promise<Row> => {
   const deployment = await deploy()

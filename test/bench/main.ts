@@ -39,6 +39,7 @@ const ok = await perform(
   {
     ...Object.fromEntries(Object.entries(calls).map(([id, row]) => [id, staged(row)])),
     "mail-in": staged(Mail.mailIn),
+    "mail-in-1": staged(Mail.mailInOne),
     "mail-wake": alone(Mail.mailWake),
     deliveries: alone(Webhooks.webhook),
     ask: alone(Asks.ask),

@@ -14,13 +14,18 @@ export const send = async (port: number, message: SendMailOptions, from = "127.0
   }
 }
 
-/** Says each line (or bytes) when the reply to the one before has come; answers all replies. */
-export const converse = (port: number, says: ReadonlyArray<string | Buffer>): Promise<ReadonlyArray<string>> =>
+/** Says each line (or bytes) when the reply to the one before has come; answers all replies. `first` is said at once. */
+export const converse = (
+  port: number,
+  says: ReadonlyArray<string | Buffer>,
+  first?: string | Buffer,
+): Promise<ReadonlyArray<string>> =>
   new Promise((resolve, reject) => {
     const replies: Array<string> = []
     const socket = connect(port, "127.0.0.1")
     let text = ""
     let next = 0
+    if (first !== undefined) socket.write(first)
     socket.setTimeout(20_000, () => socket.destroy(new Error(`no reply after: ${replies.at(-1)}`)))
     socket.on("data", (chunk) => {
       text += chunk.toString("latin1")

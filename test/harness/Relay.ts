@@ -10,7 +10,7 @@ export interface Taken {
 
 export const startRelay = async (port: number) => {
   const taken: Array<Taken> = []
-  let refuses = false
+  let refuses: boolean | "large" = false
   let refused = 0
   const relay = new SMTPServer({
     disabledCommands: ["STARTTLS"],
@@ -20,7 +20,7 @@ export const startRelay = async (port: number) => {
       const chunks: Array<Buffer> = []
       stream.on("data", (chunk: Buffer) => chunks.push(chunk))
       stream.on("end", () => {
-        if (refuses) {
+        if (refuses === true || (refuses === "large" && chunks.length > 100)) {
           refused++
           return done(Object.assign(new Error("later"), { responseCode: 451 }))
         }
@@ -38,8 +38,8 @@ export const startRelay = async (port: number) => {
   await new Promise<void>((resolve) => relay.listen(port, "127.0.0.1", resolve))
   return {
     taken,
-    /** From now on. */
-    refuses: (value: boolean) => void (refuses = value),
+    /** From now on: all mail, what is large, or none. */
+    refuses: (value: boolean | "large") => void (refuses = value),
     refused: () => refused,
     stop: () => new Promise<void>((resolve) => relay.close(() => resolve())),
   }

@@ -89,17 +89,6 @@ describe("a message", () => {
     expect(other.thread_id).not.toBe(first.thread_id)
   })
 
-  it("sent twice with the same bytes by the same sender is one message", async () => {
-    const { handle } = await makeIdentity(service.base, session)
-    const data = "From: a@example.org\r\nSubject: once\r\n\r\nbody\r\n.\r\n"
-    for (let i = 0; i < 2; i++) {
-      const replies = await converse(service.smtpPort, [...upToData(`${handle}@mail.localhost`), data, "QUIT\r\n"])
-      expect(replies[5]).toMatch(/^250 /)
-    }
-    await converse(service.smtpPort, [...upToData(`${handle}@mail.localhost`, "other@example.org"), data, "QUIT\r\n"])
-    expect(await messages(handle)).toHaveLength(2)
-  })
-
   it("for several recipients is stored for each", async () => {
     const one = await makeIdentity(service.base, session)
     const two = await makeIdentity(service.base, session)
@@ -126,7 +115,7 @@ describe("recipients", () => {
 
   it("that do not exist are refused for good, elsewhere too", async () => {
     expect(await rcpt("nobodyhasthis@mail.localhost")).toMatch(/^550 5\.1\.1 /)
-    expect(await rcpt("a@example.org")).toMatch(/^550 5\.1\.1 /)
+    expect(await rcpt("a@example.org")).toMatch(/^550 5\.7\.1 /)
     expect(await rcpt("no_such.name@mail.localhost")).toMatch(/^550 5\.1\.1 /)
   })
   it("that every domain must have are taken", async () => {
@@ -184,7 +173,11 @@ describe("hostile input", () => {
     ],
     ["an end of data after a bare LF", `${head}one\n.\r\nMAIL FROM:<evil@example.org>\r\n.\r\n`, /^554 /],
     ["NUL", `${head}a\0b\r\n.\r\n`, /^554 5\.6\.0 /],
-    ["more hops than any message has", `${"Received: from a by b; now\r\n".repeat(101)}${head}x\r\n.\r\n`, /^554 /],
+    [
+      "more hops than any message has",
+      `${"Received: from a by b; now\r\n".repeat(101)}${head}x\r\n.\r\n`,
+      /^554 5\.4\.6 /,
+    ],
     [
       "more than the limit",
       `${head}${"z".repeat(998)}\r\n`.repeat(1) + `${"z".repeat(998)}\r\n`.repeat(1100) + ".\r\n",

@@ -59,6 +59,26 @@ layer(actors())("mail for postmaster@", (it) => {
       expect(relay.taken[1]!.raw).toContain("Subject: another")
     }),
   )
+  it.effect(
+    "goes on though it is larger than the driver takes at once, and though the relay refuses what came before",
+    () =>
+      Effect.gen(function* () {
+        const { relay, mailer } = yield* relayed
+        relay.refuses("large")
+        const sql = yield* Writes
+        yield* sql`
+        insert into system_mail (id, envelope_from, sha256, subject, raw, received_at)
+        select uuidv7(), '', '', name, convert_to(E'Subject: ' || name || E'\\r\\n\\r\\n' || repeat(E'0123456789abcde\\r\\n', lines), 'UTF8'),
+               now() + n * interval '1 millisecond'
+        from (values (1, 'large', 1200000), (2, 'small', 1)) as mail (n, name, lines)`
+        yield* Layer.build(SystemMailForwarding.layer({ to: "operator@example.org" }).pipe(Layer.provide(mailer)))
+        yield* passing(waiting, (count) => count === 1)
+        expect(relay.taken.map(({ raw }) => raw.slice(0, 14))).toEqual(["Subject: small"])
+        relay.refuses(false)
+        yield* passing(waiting, (count) => count === 0)
+        expect(relay.taken[1]!.raw.length).toBeGreaterThan(20_000_000)
+      }),
+  )
 })
 
 layer(Layer.empty)("a letter", (it) => {

@@ -51,7 +51,7 @@ const services = Layer.mergeAll(
           list: () =>
             Effect.sync(() => {
               turned.looks++
-              return turned.mail
+              return { messages: turned.mail, next_cursor: null }
             }),
         }),
         Layer.mock(CredentialLookup, {
@@ -93,7 +93,7 @@ layer(Layer.empty)("a wait", (it) => {
       expect([turned.looks, fiber.pollUnsafe()]).toEqual([2, undefined])
       turned.mail = [message]
       turned.subscribers.wake(identity)
-      expect(yield* Fiber.join(fiber)).toEqual([message])
+      expect((yield* Fiber.join(fiber)).messages).toEqual([message])
       expect(turned.looks).toBe(3)
     }),
   )
@@ -104,7 +104,7 @@ layer(Layer.empty)("a wait", (it) => {
       yield* TestClock.adjust("9999 millis")
       expect(fiber.pollUnsafe()).toBe(undefined)
       yield* TestClock.adjust("1 millis")
-      expect(yield* Fiber.join(fiber)).toEqual([])
+      expect((yield* Fiber.join(fiber)).messages).toEqual([])
     }),
   )
 
@@ -126,7 +126,7 @@ layer(Layer.empty)("a wait", (it) => {
     Effect.gen(function* () {
       const { fiber, departure } = yield* waiting
       yield* departure.open
-      expect(yield* Fiber.join(fiber)).toEqual([])
+      expect((yield* Fiber.join(fiber)).messages).toEqual([])
     }),
   )
 })

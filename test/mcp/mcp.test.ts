@@ -195,7 +195,10 @@ describe("a tool call", () => {
     expect((await tool("svc_vault_delete", { name: "a.b", identity: ada.handle })).structuredContent).toEqual({})
     const patched = await tool("svc_card_update", { handle: ada.handle, description: "By tool.", provider: null })
     expect(patched.structuredContent.description).toBe("By tool.")
-    expect((await tool("svc_email_list", { handle: ada.handle, limit: 1 })).structuredContent).toEqual({ messages: [] })
+    expect((await tool("svc_email_list", { handle: ada.handle, limit: 1 })).structuredContent).toEqual({
+      messages: [],
+      next_cursor: null,
+    })
   })
 
   it("with wrong arguments answers the 400 problem that names them", async () => {

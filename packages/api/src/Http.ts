@@ -34,6 +34,7 @@ import * as DevicePage from "./pages/DevicePage.ts"
 import * as Home from "./pages/Home.ts"
 import * as Docs from "./openapi/Docs.ts"
 import * as MagicLinkPage from "./pages/MagicLinkPage.ts"
+import * as MailPolicyPage from "./pages/MailPolicyPage.ts"
 import * as Nowhere from "./pages/Nowhere.ts"
 import * as ProblemPages from "./pages/ProblemPages.ts"
 import * as ProfilePage from "./pages/ProfilePage.ts"
@@ -81,6 +82,7 @@ export interface HttpSettings {
   readonly contactTo: Option.Option<string>
   /** Proxies whose word on the client's address is taken. */
   readonly trustedProxies: Proxies
+  readonly mailPolicy: MailPolicyPage.MailPolicySettings
 }
 
 /** Every answer carries its request id, and nothing that took a credential is kept by a cache. */
@@ -129,6 +131,7 @@ const routes = (settings: HttpSettings) =>
     ProblemPages.layer,
     ProfilePage.layer,
     DevicePage.layer,
+    MailPolicyPage.layer(settings.mailPolicy),
     SignInPage.layer,
     ...MagicLinkPage.layers,
   ).pipe(Layer.provide(everywhere))

@@ -113,7 +113,7 @@ export const Timing = {
 
   // --- Mail
 
-  /** A repeat of the same DATA by the same sender within this time is the same message (traps.md 29). */
+  /** A transaction that was not answered with 250 can be repeated for this long; senders give up by then. */
   mailRepeat: "5 days",
   /** An automatic Allowed Recipient lapses this long after the last verified message. */
   inboundLapse: "30 days",

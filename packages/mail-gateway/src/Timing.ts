@@ -11,8 +11,23 @@ export const Timing = {
   smtpSessionMillis: 30 * minute,
   smtpIdleMillis: minute,
   smtpCloseMillis: 5 * second,
-  /** The window that connections of a client are counted in. */
+  /** A balancer says at once whose connection it hands on. */
+  smtpProxyHeaderMillis: 5 * second,
+  /** The windows that connections of a client, and recipients it named that do not exist, are counted in. */
   smtpClientWindowMillis: minute,
+  smtpUnknownWindowMillis: 10 * minute,
+  /** Each unknown recipient of a session after the first few is answered this much later than the one before. */
+  tarpitStepMillis: 250,
+  /** A block list that has not answered by then lists nobody. */
+  blockList: "3 seconds",
+  /** How long a client not seen before is kept waiting. */
+  greylistMillis: minute,
+  /** A mark that another process left is looked at again after this: longer than it takes to remove one after its 250. */
+  smtpRepeatPause: "2 seconds",
+  /** How long a transaction waits for an equal one that is under way. */
+  smtpEqual: "1 minute",
+  /** Between two tries to remove the marks of what was answered. */
+  smtpForgetRetry: "1 second",
   /** All look-ups and checks of one message together; a sender's slow DNS makes the verdict `error`. */
   verdict: "10 seconds",
   /** One try of a name server. */

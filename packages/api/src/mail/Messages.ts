@@ -33,9 +33,7 @@ export const layer = Serving.group(
       list: Effect.fnUntraced(function* ({ query }) {
         const subject = yield* Subject
         const { wait, ...filter } = query
-        return {
-          messages: yield* wait === undefined ? messages.list(subject.id, filter) : waiting(subject.id, filter, wait),
-        }
+        return yield* wait === undefined ? messages.list(subject.id, filter) : waiting(subject.id, filter, wait)
       }),
       read: Effect.fnUntraced(function* ({ params }) {
         const { id } = yield* Subject

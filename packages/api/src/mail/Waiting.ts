@@ -30,7 +30,7 @@ export const make = Effect.gen(function* () {
     // Where the Mailbox was empty, everything is newer.
     const look = messages.list(identityId, newest === undefined ? filter : { ...filter, after: newest })
     const found = yield* look
-    if (found.length > 0) return found
+    if (found.messages.length > 0) return found
 
     const request = yield* HttpServerRequest.HttpServerRequest
     const gone = yield* standing.watch(yield* Caller)
@@ -41,7 +41,7 @@ export const make = Effect.gen(function* () {
       // The credential may have been revoked since the call was let in; then it is told so in place of the mail.
       yield* credentials.resolve(tokenOf(request.headers["authorization"]))
       const come = yield* look
-      if (come.length > 0) return come
+      if (come.messages.length > 0) return come
     }
   }, Effect.scoped)
 })

@@ -51,6 +51,13 @@ const raw = Config.all({
   edgeSharesPort: Config.Boolean("SVC_EDGE_SHARE_PORT").pipe(Config.withDefault(false)),
   edgeClientConnections: count("SVC_EDGE_CLIENT_CONNECTIONS", 4_096),
   edgeConnections: count("SVC_EDGE_CONNECTIONS", 65_536),
+  proxyProtocolFrom: Config.String("SVC_PROXY_PROTOCOL_FROM").pipe(Config.withDefault("")),
+  blockLists: Config.String("SVC_DNSBL").pipe(Config.withDefault("")),
+  greylisting: Config.Boolean("SVC_GREYLIST").pipe(Config.withDefault(false)),
+  arcKey: secret("SVC_ARC_KEY"),
+  arcSelector: Config.String("SVC_ARC_SELECTOR").pipe(Config.withDefault("arc")),
+  mailServers: Config.String("SVC_MX").pipe(Config.withDefault("")),
+  mtaSts: Config.Literals(["none", "testing", "enforce"], "SVC_MTA_STS").pipe(Config.withDefault("testing" as const)),
   drainSeconds: Config.option(Config.Int("SVC_DRAIN")),
   relayUrl: secret("SVC_SMTP_RELAY_URL"),
   systemFrom: text("SVC_SYSTEM_FROM"),
@@ -98,17 +105,18 @@ const portRange = (
       )
 }
 
-const networks = (list: string): Effect.Effect<Networks, SettingsInvalid> =>
-  Effect.forEach(
-    list
-      .split(",")
-      .map((one) => one.trim())
-      .filter((one) => one !== ""),
-    (one) =>
-      Effect.try({
-        try: () => ipaddr.parseCIDR(one.includes("/") ? one : `${one}/${one.includes(":") ? 128 : 32}`),
-        catch: () => new SettingsInvalid({ message: `SVC_TRUSTED_PROXIES has no address or network in ${one}` }),
-      }),
+const items = (list: string) =>
+  list
+    .split(",")
+    .map((one) => one.trim())
+    .filter((one) => one !== "")
+
+const networks = (name: string, list: string): Effect.Effect<Networks, SettingsInvalid> =>
+  Effect.forEach(items(list), (one) =>
+    Effect.try({
+      try: () => ipaddr.parseCIDR(one.includes("/") ? one : `${one}/${one.includes(":") ? 128 : 32}`),
+      catch: () => new SettingsInvalid({ message: `${name} has no address or network in ${one}` }),
+    }),
   )
 
 export const load = Effect.gen(function* () {
@@ -148,16 +156,14 @@ export const load = Effect.gen(function* () {
     tunnelDomain: Option.getOrElse(settings.tunnelDomain, () => "tunnel.localhost"),
     systemFrom: Option.getOrElse(settings.systemFrom, () => `no-reply@${mailDomain}`),
     trustedProxies: {
-      networks: yield* networks(settings.trustedProxies),
+      networks: yield* networks("SVC_TRUSTED_PROXIES", settings.trustedProxies),
       header: settings.forwardedHeader.trim().toLowerCase(),
     },
+    proxyProtocolFrom: yield* networks("SVC_PROXY_PROTOCOL_FROM", settings.proxyProtocolFrom),
+    blockLists: items(settings.blockLists),
+    mailServers: settings.mailServers === "" ? [mailDomain] : items(settings.mailServers),
     tunnelPorts: yield* portRange(settings.edgeTcpPorts),
-    inviteCodes: new Set(
-      settings.inviteCodes
-        .split(",")
-        .map((code) => code.trim())
-        .filter((code) => code !== ""),
-    ),
+    inviteCodes: new Set(items(settings.inviteCodes)),
   }
 })
 

@@ -2,13 +2,15 @@
  * How a capability serves its messages to the Identity actor: it answers a record of handlers made with these, each of
  * which is a writer and what the Identity must be for it. The actor spreads the records of all capabilities.
  */
-import { type By, byHeader, commandHeader, decodeBy } from "@svc/domain/account/By"
+import { type By, byHeader, commandHeader, decodeBy, system } from "@svc/domain/account/By"
 import type { Moved } from "@svc/domain/actor/Moved"
 import { Uuid } from "@svc/domain/IdSchemas"
 import { IdentityNotReady, NotFound, type Unavailable } from "@svc/domain/problems/Problem"
 import type { IdentityStatus } from "@svc/domain/IdentityRef"
-import { Effect, Schema } from "effect"
+import { Effect, type Exit, Schema, type Scope } from "effect"
+import { Rpc } from "effect/rpc"
 import type { SqlError } from "effect/sql"
+import * as Batched from "../store/Batched.ts"
 import type { Ownership } from "./Ownership.ts"
 import type { FenceLost, OwnIdentity, Write } from "./Write.ts"
 
@@ -44,6 +46,15 @@ export interface Handling {
     writer: Writer<P, A, E>,
     refuse: (identity: Standing | undefined) => Effect.Effect<A, R>,
   ) => Handler<P, A, Refused<E> | R>
+  /**
+   * Writes from outside of which those that wait at the same time become one, in the order in which they came. Each gets
+   * an answer of its own; they do not hold up the actor's other messages, nor one another.
+   */
+  readonly fromOutsideTogether: <P, A, E, R>(
+    writer: Writer<ReadonlyArray<P>, ReadonlyArray<Exit.Exit<A, R>>, E>,
+    refuse: (identity: Standing | undefined) => Effect.Effect<A, R>,
+    limits: Omit<Batched.BatchLimits<P>, "atOnce">,
+  ) => Effect.Effect<(request: Request<P>) => Rpc.Wrapper<Effect.Effect<A, Refused<E> | R>>, never, Scope.Scope>
 }
 
 /** The entries that a handler logs carry who asked, and in which request. */
@@ -120,5 +131,22 @@ export const make = <S extends Standing>(ownership: Ownership<S | undefined>): H
         Effect.flatMap(ownership.state, (identity): Effect.Effect<A, Refused<E> | R> =>
           identity?.status === "ready" ? write(identity, request, writer) : refuse(identity),
         ),
+    fromOutsideTogether: <P, A, E, R>(
+      writer: Writer<ReadonlyArray<P>, ReadonlyArray<Exit.Exit<A, R>>, E>,
+      refuse: (identity: Standing | undefined) => Effect.Effect<A, R>,
+      limits: Omit<Batched.BatchLimits<P>, "atOnce">,
+    ) =>
+      Effect.map(
+        Batched.make(
+          (payloads: ReadonlyArray<P>) =>
+            Effect.flatMap(ownership.state, (identity): Effect.Effect<ReadonlyArray<Exit.Exit<A, R>>, Refused<E>> =>
+              identity?.status === "ready"
+                ? ownership.write(system, (fenced) => writer({ ...fenced, identity }, payloads))
+                : Effect.map(Effect.exit(refuse(identity)), (refused) => payloads.map(() => refused)),
+            ),
+          { ...limits, atOnce: 1 },
+        ),
+        (enqueue) => (request: Request<P>) => Rpc.fork(Effect.flatMap(enqueue(request.payload), (answer) => answer)),
+      ),
   }
 }

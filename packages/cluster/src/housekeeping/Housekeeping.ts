@@ -27,6 +27,9 @@ const removals = [
   { table: "page_view", key: "ctid", when: "day < current_date - 400" },
   { table: "tunnel_transfer", key: "ctid", when: "day < current_date - 40" },
   { table: "system_mail", key: "id", when: "received_at < now() - interval '90 days'" },
+  { table: "unanswered_mail", key: "key", when: `received_at < now() - interval '${Timing.mailRepeat}'` },
+  { table: "greylist", key: "key", when: "seen_at < now() - interval '36 days'" },
+  { table: "removed_message", key: "id", when: "removed_at < now() - interval '90 days'" },
 ] as const
 
 /** A key that was approved and not collected in time is nobody's. */

@@ -69,7 +69,7 @@ export const layer = (limits: IdentityLimits) =>
         }),
         ...IdentityKeys.handlers(handling, sealing),
         ...Cards.handlers(handling),
-        ...Mailbox.handlers(handling, limits),
+        ...(yield* Mailbox.handlers(handling, limits)),
         ...MailSettings.handlers(handling),
         ...Tunnels.handlers(handling, sealing, limits),
         ...Webhooks.handlers(handling, sealing),

@@ -1,24 +1,46 @@
 /** Hands the operator what came for `postmaster@` and `abuse@` (`SVC_POSTMASTER_TO`), each message as it arrived. */
-import { Effect, Schedule } from "effect"
+import { Effect, Result, Schedule } from "effect"
 import { Singleton } from "effect/cluster"
+import { inSlices } from "./MessageContent.ts"
 import { SystemMailer } from "./SystemMailer.ts"
 import { Unhurried } from "../store/Database.ts"
 import { Timing } from "../Timing.ts"
 
+interface Waiting {
+  readonly id: string
+  readonly received_at: Date
+  readonly bytes: number
+}
+
 const batch = 20
 
+/** What the relay does not take is left for the next round and keeps nothing that came after it. */
 const forward = (to: string) =>
   Effect.gen(function* () {
     const sql = yield* Unhurried
     const mailer = yield* SystemMailer
-    const waiting = yield* sql<{ id: string; raw: Uint8Array }>`
-      select id, raw from system_mail where forwarded_at is null order by received_at limit ${batch}`
-    for (const { id, raw } of waiting) {
-      yield* mailer.forward({ to, raw })
-      yield* sql`update system_mail set forwarded_at = now() where id = ${id}`
+    let last: Waiting | undefined
+    while (true) {
+      const waiting: ReadonlyArray<Waiting> = yield* sql<Waiting>`
+        select id, received_at, length(raw) as bytes from system_mail
+        where forwarded_at is null
+          ${last === undefined ? sql`` : sql`and (received_at, id) > (${last.received_at}::timestamptz, ${last.id}::uuid)`}
+        order by received_at, id limit ${batch}`
+      for (const { id, bytes } of waiting) {
+        const raw = yield* inSlices(
+          bytes,
+          (from, count) =>
+            sql<{ slice: Uint8Array }>`
+            select substring(raw from ${from}::int for ${count}::int) as slice from system_mail where id = ${id}`,
+        )
+        if (raw === undefined) continue
+        const taken = yield* Effect.result(mailer.forward({ to, raw }))
+        if (Result.isSuccess(taken)) yield* sql`update system_mail set forwarded_at = now() where id = ${id}`
+      }
+      if (waiting.length < batch) return
+      last = waiting.at(-1)
     }
-    return waiting.length
-  }).pipe(Effect.repeat({ while: (count) => count === batch }))
+  })
 
 /** One process of the cluster does it, so that nothing goes out twice; what the relay refuses is tried again. */
 export const layer = (options: { readonly to: string }) =>

@@ -5,26 +5,39 @@
  */
 import { Effect, Exit, FiberSet, type Scope } from "effect"
 
-export interface BatchLimits {
+export interface BatchLimits<Item = unknown> {
   /** Statements under way. */
   readonly atOnce: number
   /** Calls in one statement. */
   readonly most: number
+  /** What the calls of one statement may weigh together; one that weighs more goes alone. */
+  readonly heaviest?: { readonly weight: number; readonly of: (item: Item) => number }
 }
 
 /** `run` answers one result per item, in their order; when it fails, all its callers fail. */
 export const make = <Item, Result, E>(
   run: (items: ReadonlyArray<Item>) => Effect.Effect<ReadonlyArray<Result>, E>,
-  limits: BatchLimits = { atOnce: 2, most: 200 },
+  limits: BatchLimits<Item> = { atOnce: 2, most: 200 },
 ): Effect.Effect<(item: Item) => Effect.Effect<Result, E>, never, Scope.Scope> =>
   Effect.gen(function* () {
     const fork = yield* FiberSet.makeRuntime()
     const waiting: Array<{ readonly item: Item; readonly resume: (result: Effect.Effect<Result, E>) => void }> = []
     let underWay = 0
 
+    /** How many of those that wait go along, at least one. */
+    const next = () => {
+      if (limits.heaviest === undefined) return limits.most
+      let weight = 0
+      const end = waiting.findIndex(({ item }, index) => {
+        weight += limits.heaviest!.of(item)
+        return index > 0 && weight > limits.heaviest!.weight
+      })
+      return Math.min(limits.most, end < 0 ? waiting.length : end)
+    }
+
     const pump = () => {
       while (underWay < limits.atOnce && waiting.length > 0) {
-        const batch = waiting.splice(0, limits.most)
+        const batch = waiting.splice(0, next())
         underWay++
         fork(
           Effect.map(Effect.exit(Effect.suspend(() => run(batch.map(({ item }) => item)))), (exit) => {

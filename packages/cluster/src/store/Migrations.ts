@@ -14,10 +14,12 @@ import { tunnelSettings } from "./migrations/0005_tunnel_settings.ts"
 import { eventCause } from "./migrations/0006_event_cause.ts"
 import { actors } from "./migrations/0007_actors.ts"
 import { eventOrder } from "./migrations/0008_event_order.ts"
+import { unansweredMail } from "./migrations/0011_unanswered_mail.ts"
+import { messageOrder } from "./migrations/0012_message_order.ts"
 import { sealedForms } from "./migrations/0021_sealed_forms.ts"
-import { growth } from "./migrations/0024_growth.ts"
-import { actorCommands } from "./migrations/0023_actor_commands.ts"
 import { callWindows } from "./migrations/0022_call_windows.ts"
+import { actorCommands } from "./migrations/0023_actor_commands.ts"
+import { growth } from "./migrations/0024_growth.ts"
 
 const migrations = {
   "0001_core": core,
@@ -28,6 +30,8 @@ const migrations = {
   "0006_event_cause": eventCause,
   "0007_actors": actors,
   "0008_event_order": eventOrder,
+  "0011_unanswered_mail": unansweredMail,
+  "0012_message_order": messageOrder,
   "0021_sealed_forms": sealedForms,
   "0022_call_windows": callWindows,
   "0023_actor_commands": actorCommands,

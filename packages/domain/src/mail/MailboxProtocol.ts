@@ -25,8 +25,10 @@ export const ReceivedMail = Schema.Struct({
   envelope_from: Schema.String,
   recipient: Schema.String,
   tag: Schema.NullOr(Schema.String),
-  /** SHA-256 of DATA as received: with the envelope sender it recognises a repeat of the same transaction. */
+  /** SHA-256 of DATA as received. */
   sha256: Schema.Uint8Array,
+  /** What a repeat of the same transaction has in common with it: a hash of its Mailbox, tag, envelope sender and DATA. */
+  key: Schema.optional(Schema.Uint8Array),
   size: Schema.Int,
   received_at: Schema.Date,
   origin: OriginVerdict,
@@ -45,7 +47,19 @@ export const ReceivedMail = Schema.Struct({
 })
 export type ReceivedMail = typeof ReceivedMail.Type
 
-export const ReceiveMail = Rpc.make("ReceiveMail", { payload: ReceivedMail, error: failures(MailRefused) })
+/**
+ * What became of a message that was taken: stored, or `repeated`, when a transaction of the same key was stored before and
+ * nobody has said yet that it was answered with 250.
+ */
+export const ReceiptOfMail = Schema.Struct({ repeated: Schema.Boolean })
+export type ReceiptOfMail = typeof ReceiptOfMail.Type
+
+export const ReceiveMail = Rpc.make("ReceiveMail", {
+  payload: ReceivedMail,
+  // An older process says nothing of what became of it: then it was stored.
+  success: Schema.Union([ReceiptOfMail, Schema.Void]),
+  error: failures(MailRefused),
+})
 
 /** Mail was turned away before it became a message. */
 export const RefuseMail = Rpc.make("RefuseMail", {

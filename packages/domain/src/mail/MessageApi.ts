@@ -7,7 +7,7 @@ import { MessageId, ThreadId } from "../IdSchemas.ts"
 import { Tool } from "../mcp/Tool.ts"
 import { Limit, Offset } from "../Paging.ts"
 import { conditional } from "../Precondition.ts"
-import { NotFound, PreconditionFailed, Unavailable } from "../problems/Problem.ts"
+import { InvalidCursor, NotFound, PreconditionFailed, Unavailable } from "../problems/Problem.ts"
 import { Text } from "../Text.ts"
 import { Message, MessageSummary } from "./Message.ts"
 
@@ -25,6 +25,9 @@ export class MessageApi extends HttpApiGroup.make("messages")
       query: {
         limit: Limit,
         offset: Offset,
+        cursor: Schema.optionalKey(
+          Text.check(Schema.isMaxLength(500)).annotate({ description: "`next_cursor` of the page before, unchanged." }),
+        ),
         query: Schema.optionalKey(
           Text.check(Schema.isMaxLength(500)).annotate({
             description: "Matched against sender, recipients, subject and bodies.",
@@ -44,8 +47,8 @@ export class MessageApi extends HttpApiGroup.make("messages")
         wait: Schema.optionalKey(Wait),
         after: Schema.optionalKey(MessageId.annotate({ description: "Only messages newer than this one." })),
       },
-      success: Schema.Struct({ messages: Schema.Array(MessageSummary) }),
-      error: [NotFound, Unavailable],
+      success: Schema.Struct({ messages: Schema.Array(MessageSummary), next_cursor: Schema.NullOr(Schema.String) }),
+      error: [NotFound, InvalidCursor, Unavailable],
     })
       .pipe(onIdentity("any"))
       .annotate(OpenApi.Summary, "List, search or wait for messages, newest first")
@@ -53,7 +56,7 @@ export class MessageApi extends HttpApiGroup.make("messages")
       .annotate(Tool, {
         name: "svc_email_list",
         effect: "read",
-        without: ["direction", "tag", "thread_id", "wait", "after"],
+        without: ["cursor", "direction", "tag", "thread_id", "wait", "after"],
       }),
     HttpApiEndpoint.get("read", "/api/identities/:handle/messages/:id", {
       params: one,

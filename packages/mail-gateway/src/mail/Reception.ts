@@ -8,8 +8,11 @@ import { makeUuidV7 } from "@svc/domain/Ids"
 import { ask } from "@svc/cluster/actor/Ask"
 import { Identities } from "@svc/cluster/identity/Identities"
 import { carriedAtMost, storeAhead } from "@svc/cluster/mail/MessageContent"
+import * as Batched from "@svc/cluster/store/Batched"
 import { Reads, Writes } from "@svc/cluster/store/Database"
 import { Timing } from "@svc/cluster/Timing"
+import * as Gateway from "../Timing.ts"
+import { keyOf } from "./Transactions.ts"
 import { Clock, Context, Effect, Layer, Schema } from "effect"
 
 /** Nothing is decided; the sender tries again later. */
@@ -62,20 +65,28 @@ const make = (options: { readonly mailboxBytes: number }) =>
     const actors = yield* Identities
     const unavailable = () => new ReceptionUnavailable()
 
+    const lookUp = yield* Batched.make((mailboxes: ReadonlyArray<string>) =>
+      reads<{ asked: number; status: string; full: boolean | null }>`
+        select asked.n::int as asked, i.status, m.bytes_used >= ${options.mailboxBytes}::bigint as full
+        from unnest(${mailboxes}::text[]) with ordinality as asked (canonical, n)
+        join identity i on i.canonical = asked.canonical left join mailbox m on m.identity_id = i.id`.pipe(
+        Effect.map(Batched.inOrder(mailboxes)),
+      ),
+    )
+
     return {
       status: (mailbox: string): Effect.Effect<RecipientStatus, ReceptionUnavailable> =>
-        reads<{ status: string; full: boolean | null }>`
-          select i.status, m.bytes_used >= ${options.mailboxBytes}::bigint as full
-          from identity i left join mailbox m on m.identity_id = i.id where i.canonical = ${mailbox}`.pipe(
+        lookUp(mailbox).pipe(
           Effect.mapError(unavailable),
-          Effect.map(([row]) => {
+          Effect.map((row) => {
             if (row === undefined || row.status === "deleting") return "unknown"
             if (row.status !== "ready") return "not_yet"
             return row.full === true ? "full" : "accept"
           }),
         ),
 
-      deliver: Effect.fn("Reception.deliver")(function* (mail: IncomingMail, recipient: Recipient) {
+      /** Durable when it answers; what repeats a transaction that was not answered with 250 is not stored again. */
+      deliver: Effect.fnUntraced(function* (mail: IncomingMail, recipient: Recipient) {
         const received_at = new Date(yield* Clock.currentTimeMillis)
         const message_id = yield* makeUuidV7
         const trace = ownTrace(mail, recipient)
@@ -93,18 +104,22 @@ const make = (options: { readonly mailboxBytes: number }) =>
           recipient: recipient.address,
           tag: recipient.tag,
           sha256: mail.sha256,
+          key: keyOf(mail, recipient),
           size: raw.length,
           received_at,
           origin: mail.origin,
           content: large ? null : content,
         }
-        yield* ask(actors.of(recipient.mailbox).ReceiveMail(message), Timing.askSmtp).pipe(
+        const receive = ask(actors.of(recipient.mailbox).ReceiveMail(message), Timing.askSmtp).pipe(
           Effect.catchTags({
             MailRefused: ({ reason }) => new MailboxRefused({ reason }),
             unavailable: () => new ReceptionUnavailable(),
           }),
           Effect.catchDefect(() => new ReceptionUnavailable()),
         )
+        const receipt = yield* receive
+        // Perhaps another process has answered the one before, and its mark is about to go.
+        if (receipt?.repeated === true) yield* Effect.andThen(Effect.sleep(Gateway.Timing.smtpRepeatPause), receive)
       }),
 
       /** Mail turned away after its recipient was accepted; the Identity hears of it, the sender does not wait for that. */

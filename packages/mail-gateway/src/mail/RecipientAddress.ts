@@ -17,8 +17,9 @@ export const parse = (localPart: string): LocalPart | undefined => {
   return { mailbox: canonical(name), tag: plus < 0 ? null : text.slice(plus + 1) }
 }
 
-/** The two sides of an address; the domain lower case. */
+/** The two sides of an address; the domain lower case, empty where there is none (`postmaster`). */
 export const split = (address: string): { readonly local: string; readonly domain: string } => {
   const at = address.lastIndexOf("@")
+  if (at < 0) return { local: address, domain: "" }
   return { local: address.slice(0, at), domain: address.slice(at + 1).toLowerCase() }
 }

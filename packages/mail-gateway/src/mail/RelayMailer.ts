@@ -3,11 +3,14 @@ import { type Letter, SystemMailer, RelayUnavailable } from "@svc/cluster/mail/S
 import { EmailAddress } from "@svc/domain/account/Account"
 import { Effect, Layer, Redacted, Schema } from "effect"
 import { createTransport, type SendMailOptions } from "nodemailer"
+import { type ArcSettings, seal } from "./ArcSeal.ts"
 import { Timing } from "../Timing.ts"
 
 export interface RelaySettings {
   readonly url: Redacted.Redacted<string>
   readonly from: string
+  /** Seals what is handed on. */
+  readonly arc?: ArcSettings | undefined
 }
 
 /** Exactly one addr-spec: the library would read a list, a group, a name or a source route out of anything looser. */
@@ -52,7 +55,10 @@ export const layer = (settings: RelaySettings) =>
             ...(letter.html === undefined ? {} : { html: letter.html }),
             headers: { "Auto-Submitted": "auto-generated" },
           }),
-        forward: ({ to, raw }) => hand(to, { raw: Buffer.from(raw) }),
+        forward: ({ to, raw }) =>
+          Effect.flatMap(settings.arc === undefined ? Effect.succeed(raw) : seal(raw, settings.arc), (sealed) =>
+            hand(to, { raw: Buffer.from(sealed) }),
+          ),
       }
     }),
   )

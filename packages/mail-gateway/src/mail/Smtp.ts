@@ -4,18 +4,23 @@
  */
 import { makeUuidV7 } from "@svc/domain/Ids"
 import { check, pass } from "@svc/cluster/health/Health"
+import type { Networks } from "@svc/cluster/net/ClientNetwork"
 import { selfSigned } from "@svc/cluster/net/SelfSigned"
 import { Cause, Clock, Context, Effect, FiberSet, Layer, Schema } from "effect"
-import { SMTPServer, type SMTPServerAddress, type SMTPServerDataStream, type SMTPServerSession } from "smtp-server"
+import type { SMTPServerDataStream, SMTPServerOptions, SMTPServerSession } from "smtp-server"
 import { judge } from "./Origin.ts"
 import { parse } from "./ParsedMail.ts"
-import * as RecipientAddress from "./RecipientAddress.ts"
-import { type IncomingMail, type Recipient, Reception } from "./Reception.ts"
+import { type IncomingMail, Reception } from "./Reception.ts"
+import * as Recipients from "./Recipients.ts"
+import { isForSystem, recipientsOf, senderOf } from "./Recipients.ts"
 import type { Resolver } from "./Resolver.ts"
 import * as Clients from "./smtp/Clients.ts"
 import * as Data from "./smtp/Data.ts"
+import { type Reply, replies } from "./smtp/Replies.ts"
+import { openConnection, Server } from "./smtp/Server.ts"
 import * as Trace from "./smtp/Trace.ts"
 import { SystemMail } from "./SystemMail.ts"
+import { keyOf, operator, Transactions } from "./Transactions.ts"
 import { Timing } from "../Timing.ts"
 
 export interface SmtpSettings {
@@ -25,33 +30,10 @@ export interface SmtpSettings {
   /** The domain of Mailbox addresses, and the name the server goes by. */
   readonly mailDomain: string
   readonly maxBytes: number
+  /** Balancers that begin each connection with a PROXY protocol header. */
+  readonly proxies?: Networks
   readonly tls?: { readonly key: string; readonly cert: string } | undefined
 }
-
-/** A refusal as SMTP words it; the library adds the enhanced code of the reply code. */
-class Reply extends Error {
-  readonly responseCode: number
-  constructor(responseCode: number, message: string) {
-    super(message)
-    this.responseCode = responseCode
-  }
-}
-
-const replies = {
-  later: new Reply(451, "Temporary failure, try again later"),
-  unknown: new Reply(550, "No such mailbox here"),
-  notYet: new Reply(450, "The mailbox is being set up, try again later"),
-  full: new Reply(452, "The mailbox is full"),
-  tooLarge: new Reply(552, "The message is too large"),
-  bare_line_break: new Reply(554, "Lines must end with CR LF, and only there"),
-  nul: new Reply(554, "The message contains NUL"),
-  short_lines: new Reply(554, "The message is made of empty lines"),
-  loop: new Reply(554, "Too many hops, the message is going in circles"),
-  busy: new Reply(421, "Too many connections, try again in a moment"),
-}
-
-/** Local parts RFC 5321 section 4.5.1 and RFC 2142 require of every domain. */
-const systemParts = new Set(["postmaster", "abuse"])
 
 export class SmtpListener extends Context.Service<SmtpListener, { readonly port: number }>()(
   "@svc/mail-gateway/mail/SmtpListener",
@@ -63,6 +45,7 @@ export class ListenFailed extends Schema.TaggedError<ListenFailed>()("ListenFail
 const listen = Effect.fnUntraced(function* (settings: SmtpSettings) {
   const reception = yield* Reception
   const system = yield* SystemMail
+  const transactions = yield* Transactions
   const run = yield* FiberSet.makeRuntimePromise<Resolver>()
   const clients = Clients.make()
   const admitted = new Set<string>()
@@ -88,38 +71,14 @@ const listen = Effect.fnUntraced(function* (settings: SmtpSettings) {
       ),
     )
 
-  const judgeRecipient = Effect.fnUntraced(function* ({ address }: SMTPServerAddress) {
-    const { local, domain } = RecipientAddress.split(address)
-    if (domain !== settings.mailDomain.toLowerCase()) return yield* Effect.fail(replies.unknown)
-    if (systemParts.has(local.toLowerCase())) return
-    const recipient = RecipientAddress.parse(local)
-    if (recipient === undefined) return yield* Effect.fail(replies.unknown)
-    const status = yield* Effect.mapError(reception.status(recipient.mailbox), () => replies.later)
-    if (status === "unknown") return yield* Effect.fail(replies.unknown)
-    if (status === "not_yet") return yield* Effect.fail(replies.notYet)
-    if (status === "full") {
-      yield* Effect.forkDetach(reception.refused(recipient.mailbox, { reason: "full", from: "" }))
-      return yield* Effect.fail(replies.full)
-    }
-  })
-
-  const recipientsOf = (session: SMTPServerSession): ReadonlyArray<Recipient> =>
-    session.envelope.rcptTo.flatMap(({ address }) => {
-      const { local } = RecipientAddress.split(address)
-      if (systemParts.has(local.toLowerCase())) return []
-      const parsed = RecipientAddress.parse(local)
-      return parsed === undefined ? [] : [{ ...parsed, address }]
-    })
-
-  const sender = (session: SMTPServerSession) =>
-    session.envelope.mailFrom === false ? "" : session.envelope.mailFrom.address
+  const judgeRecipient = yield* Recipients.make(settings, clients)
 
   /** Judged, parsed, and stored for every recipient; then and only then is it accepted. */
   const accept = Effect.fnUntraced(function* (session: SMTPServerSession, received: Data.Received) {
     const arrival = {
       ip: session.remoteAddress,
       helo: session.hostNameAppearsAs || "unknown",
-      mailFrom: sender(session),
+      mailFrom: senderOf(session),
       host: settings.mailDomain,
     }
     const { origin, header } = yield* judge(received.raw, arrival)
@@ -135,9 +94,7 @@ const listen = Effect.fnUntraced(function* (settings: SmtpSettings) {
       sha256: received.sha256,
     }
 
-    const forSystem = session.envelope.rcptTo.filter(({ address }) =>
-      systemParts.has(RecipientAddress.split(address).local.toLowerCase()),
-    )
+    const forSystem = session.envelope.rcptTo.filter(isForSystem)
     const outcomes = yield* Effect.forEach(
       recipientsOf(session),
       (recipient) => Effect.result(reception.deliver(mail, recipient)),
@@ -156,10 +113,17 @@ const listen = Effect.fnUntraced(function* (settings: SmtpSettings) {
     // Some Mailboxes have it, others never will: a repeat would change nothing for either.
   })
 
+  /** What a repeat of this transaction would have in common with it. */
+  const keysOf = (session: SMTPServerSession, { sha256 }: Data.Received) => {
+    const mail = { sha256, envelopeFrom: senderOf(session) }
+    const keys = recipientsOf(session).map((recipient) => keyOf(mail, recipient))
+    return session.envelope.rcptTo.some(isForSystem) ? [...keys, keyOf(mail, operator)] : keys
+  }
+
   const tellOversized = (session: SMTPServerSession) =>
     Effect.forEach(
       recipientsOf(session),
-      ({ mailbox }) => reception.refused(mailbox, { reason: "size", from: sender(session) }),
+      ({ mailbox }) => reception.refused(mailbox, { reason: "size", from: senderOf(session) }),
       {
         discard: true,
       },
@@ -171,7 +135,7 @@ const listen = Effect.fnUntraced(function* (settings: SmtpSettings) {
     done: (error?: Error | null, message?: string) => void,
   ) => {
     const data = Data.make(settings.maxBytes)
-    const close = () => connectionOf(session)?.close()
+    const close = () => openConnection(session)?.close()
     const late = setTimeout(close, Timing.smtpDataMillis)
     stream.on("data", (chunk: Buffer) => {
       data.push(chunk)
@@ -184,26 +148,34 @@ const listen = Effect.fnUntraced(function* (settings: SmtpSettings) {
       clearTimeout(late)
       const received = data.finish()
       if (typeof received !== "string") {
-        answer(accept(session, received), (error) => (error === null ? done(null, "Accepted") : done(error)))
+        const work = transactions.within(keysOf(session, received), accept(session, received), replies.later)
+        answer(work, (error, transaction) => {
+          const heard = openConnection(session) !== undefined
+          if (error === null) done(null, "Accepted")
+          else done(error)
+          transaction?.end(heard)
+        })
       } else if (received === "too_large") {
         answer(Effect.forkDetach(tellOversized(session)), () => done(replies.tooLarge))
+      } else if (received === "bare_line_break") {
+        // What follows was perhaps never meant as commands; none of it is read.
+        const connection = openConnection(session)
+        connection?.send(replies[received].responseCode, replies[received].message)
+        connection?.close()
       } else done(replies[received])
     })
   }
 
-  const connectionOf = (session: SMTPServerSession) =>
-    [...server.connections].find((connection) => connection.id === session.id)
-
   const tls = settings.tls ?? selfSigned([settings.mailDomain, "localhost"], new Date(yield* Clock.currentTimeMillis))
 
-  const server = new SMTPServer({
+  const options: SMTPServerOptions = {
     ...tls,
     name: settings.mailDomain,
     banner: "at your service",
     size: settings.maxBytes,
     rejectOversized: true,
     authOptional: true,
-    disabledCommands: ["AUTH"],
+    disabledCommands: ["AUTH", "WIZ", "SHELL", "KILL"],
     disableReverseLookup: true,
     hideENHANCEDSTATUSCODES: false,
     maxRecipients: 100,
@@ -216,7 +188,7 @@ const listen = Effect.fnUntraced(function* (settings: SmtpSettings) {
       admitted.add(session.id)
       timers.set(
         session.id,
-        setTimeout(() => connectionOf(session)?.close(), Timing.smtpSessionMillis),
+        setTimeout(() => openConnection(session)?.close(), Timing.smtpSessionMillis),
       )
       done()
     },
@@ -226,9 +198,10 @@ const listen = Effect.fnUntraced(function* (settings: SmtpSettings) {
       if (admitted.delete(session.id)) clients.leave(session.remoteAddress)
       done()
     },
-    onRcptTo: (address, _session, done) => answer(judgeRecipient(address), (error) => done(error)),
+    onRcptTo: (address, session, done) => answer(judgeRecipient(address, session), (error) => done(error)),
     onData,
-  })
+  }
+  const server = new Server(options, settings.proxies ?? [])
   // A connection that breaks is the client's affair; without a listener it would end the process.
   server.on("error", () => {})
 

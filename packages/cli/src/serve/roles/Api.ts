@@ -34,6 +34,7 @@ export const layer = (settings: Settings) =>
         contactTo: settings.contactTo,
         trustedProxies: settings.trustedProxies,
         terms: { version: settings.tosVersion, url: settings.tosUrl },
+        mailPolicy: { mode: settings.mtaSts, servers: settings.mailServers },
       }),
     ),
     Layer.provide([

@@ -1,8 +1,10 @@
 /** Role `mail`: the SMTP gateway. */
 import { Identities } from "@svc/cluster/identity/Identities"
 import { Reception } from "@svc/mail-gateway/mail/Reception"
+import { Screening } from "@svc/mail-gateway/mail/Screening"
 import * as Smtp from "@svc/mail-gateway/mail/Smtp"
 import { SystemMail } from "@svc/mail-gateway/mail/SystemMail"
+import { Transactions } from "@svc/mail-gateway/mail/Transactions"
 import { Layer, Option } from "effect"
 import type { Parts } from "../Serve.ts"
 import type { Settings } from "../Settings.ts"
@@ -13,10 +15,16 @@ export const layer = (settings: Settings, parts: Parts) =>
     port: settings.smtpPort,
     mailDomain: settings.mailDomain,
     maxBytes: settings.messageBytes,
+    proxies: settings.proxyProtocolFrom,
     tls: Option.getOrUndefined(settings.smtpTls),
   }).pipe(
     Layer.provide(
-      Layer.mergeAll(Reception.layer({ mailboxBytes: settings.mailboxBytes }), SystemMail.layer, parts.resolver),
+      Layer.mergeAll(
+        Reception.layer({ mailboxBytes: settings.mailboxBytes }),
+        Screening.layer({ blockLists: settings.blockLists, greylisting: settings.greylisting }),
+        SystemMail.layer,
+        Transactions.layer,
+      ).pipe(Layer.provideMerge(parts.resolver)),
     ),
     Layer.provide(Identities.layer),
   )

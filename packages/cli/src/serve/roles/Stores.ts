@@ -29,5 +29,12 @@ export const layer = Layer.mergeAll(
 export const mailer = (settings: Settings) =>
   Option.match(settings.relayUrl, {
     onNone: () => SystemMailer.none,
-    onSome: (url) => RelayMailer.layer({ url, from: settings.systemFrom }),
+    onSome: (url) =>
+      RelayMailer.layer({
+        url,
+        from: settings.systemFrom,
+        arc: Option.getOrUndefined(
+          Option.map(settings.arcKey, (key) => ({ key, domain: settings.mailDomain, selector: settings.arcSelector })),
+        ),
+      }),
   })

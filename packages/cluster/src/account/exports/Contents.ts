@@ -97,26 +97,43 @@ const mailbox = Effect.fnUntraced(function* (
   const messages = yield* MessageQueries
   const member = `${identity.handle}.mbox`
   yield* pieces.append(member, new Uint8Array(0))
-  let after: string | undefined
+  let after = 0
   while (true) {
-    const found: Effect.Success<ReturnType<typeof messages.oldest>> = yield* messages.oldest(identity.id, after, page)
+    const { messages: found, last } = yield* messages.oldest(identity.id, after, page)
     yield* pieces.lines(
       "messages.jsonl",
       found.map((message) => ({ identity: identity.handle, ...message })),
     )
     for (const message of found) {
       const raw = yield* messages.raw(identity.id, message.id)
-      const text = Buffer.from(raw)
-        .toString("latin1")
-        .replace(/\r\n/g, "\n")
-        .replace(/^(>*From )/gm, ">$1")
       const from = `From ${message.from?.address ?? "MAILER-DAEMON"} ${asctime(message.received_at)}\n`
-      yield* pieces.append(member, Buffer.from(`${from}${text}${text.endsWith("\n") ? "" : "\n"}\n`, "latin1"))
+      yield* pieces.append(member, Buffer.from(from, "latin1"))
+      for (const lines of slices(raw)) {
+        const text = Buffer.from(lines)
+          .toString("latin1")
+          .replace(/\r\n/g, "\n")
+          .replace(/^(>*From )/gm, ">$1")
+        yield* pieces.append(member, Buffer.from(text, "latin1"))
+      }
+      yield* pieces.append(member, Buffer.from(raw.at(-1) === lineFeed ? "\n" : "\n\n"))
     }
     if (found.length < page) return
-    after = found.at(-1)!.id
+    after = last
   }
 })
+
+const lineFeed = 10
+const sliceBytes = 512 * 1024
+
+/** Whole lines, a slice at a time, so that a large message holds nothing else up. */
+const slices = function* (raw: Uint8Array) {
+  for (let at = 0; at < raw.length;) {
+    const end = raw.indexOf(lineFeed, at + sliceBytes) + 1
+    const slice = raw.subarray(at, end === 0 ? raw.length : end)
+    yield slice
+    at += slice.length
+  }
+}
 
 /** `Sat Nov 21 12:00:00 2026`, in UTC. */
 const asctime = (at: Date) =>

@@ -42,13 +42,19 @@ export const make = Effect.fnUntraced(function* (ownership: Ownership<OrgState>,
     open.set(member, { number: number + 1, waiting: [], bytes: 0 })
   })
 
+  /** A value larger than a piece is spread over several: what is stored at once stays small. */
   const append = Effect.fnUntraced(function* (member: string, bytes: Uint8Array) {
-    const state = open.get(member) ?? { number: 0, waiting: [], bytes: 0 }
-    open.set(member, state)
-    state.waiting.push(bytes)
-    state.bytes += bytes.length
     size += bytes.length
-    if (state.bytes >= pieceBytes) yield* flush(member)
+    let at = 0
+    do {
+      const state = open.get(member) ?? { number: 0, waiting: [], bytes: 0 }
+      open.set(member, state)
+      const part = bytes.subarray(at, at + pieceBytes - state.bytes)
+      state.waiting.push(part)
+      state.bytes += part.length
+      at += part.length
+      if (state.bytes >= pieceBytes) yield* flush(member)
+    } while (at < bytes.length)
   })
 
   return {

@@ -1,0 +1,34 @@
+/**
+ * The MTA-STS policy (RFC 8461): by it senders know that our mail servers speak TLS, and by which names. They fetch it
+ * from `mta-sts.<mail domain>`.
+ */
+import { Effect } from "effect"
+import { HttpRouter, HttpServerResponse } from "effect/http"
+
+export interface MailPolicySettings {
+  readonly mode: "none" | "testing" | "enforce"
+  /** Names of mail servers, as the MX records have them. */
+  readonly servers: ReadonlyArray<string>
+}
+
+const maxAgeSeconds = 7 * 24 * 3600
+
+export const layer = (policy: MailPolicySettings) =>
+  HttpRouter.use((router) =>
+    router.add(
+      "GET",
+      "/.well-known/mta-sts.txt",
+      Effect.succeed(
+        HttpServerResponse.text(
+          [
+            "version: STSv1",
+            `mode: ${policy.mode}`,
+            ...policy.servers.map((server) => `mx: ${server}`),
+            `max_age: ${maxAgeSeconds}`,
+            "",
+          ].join("\r\n"),
+          { contentType: "text/plain", headers: { "cache-control": "public, max-age=300" } },
+        ),
+      ),
+    ),
+  )

@@ -1,0 +1,27 @@
+/** Refusals as SMTP words them: the reply code, and the enhanced code of RFC 3463 before the words. */
+
+export class Reply extends Error {
+  readonly responseCode: number
+  constructor(responseCode: number, message: string) {
+    super(message)
+    this.responseCode = responseCode
+  }
+}
+
+export const replies = {
+  later: new Reply(451, "4.3.0 Temporary failure, try again later"),
+  unknown: new Reply(550, "5.1.1 No such mailbox here"),
+  tooManyUnknown: new Reply(421, "4.7.0 Too many unknown recipients"),
+  elsewhere: new Reply(550, "5.7.1 Not a domain of ours, and we do not relay"),
+  parameter: new Reply(555, "5.5.4 Unknown parameter of RCPT"),
+  notYet: new Reply(450, "4.2.1 The mailbox is being set up, try again later"),
+  full: new Reply(452, "4.2.2 The mailbox is full"),
+  tooLarge: new Reply(552, "5.3.4 The message is too large"),
+  bare_line_break: new Reply(554, "5.6.0 Lines must end with CR LF, and only there"),
+  nul: new Reply(554, "5.6.0 The message contains NUL"),
+  short_lines: new Reply(554, "5.6.0 The message is made of empty lines"),
+  loop: new Reply(554, "5.4.6 Too many hops, the message is going in circles"),
+  busy: new Reply(421, "4.7.0 Too many connections, try again in a moment"),
+  listed: new Reply(554, "5.7.1 The client's address is on a list of senders of spam"),
+  greylisted: new Reply(451, "4.7.1 Not seen before, try again in a few minutes"),
+}

@@ -1,0 +1,122 @@
+/**
+ * The library's SMTP server with what we want otherwise: clients behind a balancer are taken by their own address, a reply
+ * that names its enhanced code has only that one, parameters nobody asked for are refused, quoted local parts are read.
+ */
+import type { Socket } from "node:net"
+import { isWithin, type Networks } from "@svc/cluster/net/ClientNetwork"
+import { SMTPServer, type SMTPServerOptions, type SMTPServerSession } from "smtp-server"
+import { SMTPConnection, type SMTPConnectionOptions } from "smtp-server/lib/smtp-connection.js"
+import { Timing } from "../../Timing.ts"
+import * as ProxyHeader from "./ProxyHeader.ts"
+
+/** RFC 2034: what a reply says more exactly than its code. */
+const enhancedCode = /^[245]\.\d{1,3}\.\d{1,3} /
+
+/** Parameters of MAIL that the extensions we offer define. */
+const mailParameters = new Set(["SIZE", "BODY", "SMTPUTF8"])
+
+/** A mailbox whose local part is quoted (RFC 5321 section 4.1.2), within its command. */
+const quotedMailbox = /^([^<]*<)"((?:[^"\\]|\\.){0,128})"(@[^<>\s]+>.*)$/s
+const atoms = /^[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+(?:\.[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+)*$/
+/** What stands for a quoted local part while the library reads the rest of the command. */
+const stand = "quoted"
+
+type Command = ReturnType<SMTPConnection["_parseAddressCommand"]>
+
+const connections = new WeakMap<SMTPServerSession, Connection>()
+
+/** The connection of a session, while it is open. */
+export const openConnection = (session: SMTPServerSession): Connection | undefined => {
+  const connection = connections.get(session)
+  return connection !== undefined && connection._server.connections.has(connection) ? connection : undefined
+}
+
+export class Connection extends SMTPConnection {
+  constructor(server: SMTPServer, socket: Socket, options?: SMTPConnectionOptions | null) {
+    super(server, socket, options)
+    connections.set(this.session, this)
+  }
+
+  override send(code: number, data?: string | Array<string> | null, context?: string | false): void {
+    super.send(code, data, typeof data === "string" && enhancedCode.test(data) ? false : context)
+  }
+
+  override _validateMailParams(parsed: Exclude<Command, false>): ReturnType<SMTPConnection["_validateMailParams"]> {
+    const unknown = Object.keys(parsed.args || {}).find((name) => !mailParameters.has(name))
+    return unknown === undefined
+      ? super._validateMailParams(parsed)
+      : { code: 555, message: "5.5.4 Unknown parameter of MAIL", enhancedCode: null }
+  }
+
+  override _parseAddressCommand(name: string, command: Buffer | string): Command {
+    const text = command.toString()
+    const [, before, quoted, after] = quotedMailbox.exec(text) ?? []
+    if (before === undefined || quoted === undefined || after === undefined) {
+      const parsed = super._parseAddressCommand(name, command)
+      // The library lets a lone quotation mark pass.
+      return parsed !== false && parsed.address.includes('"') ? false : parsed
+    }
+    const content = quoted.replace(/\\(.)/gs, "$1")
+    if (!/^[\x20-\x7e\u00a0-\uffff]{1,64}$/.test(content)) return false
+    const parsed = super._parseAddressCommand(name, `${before}${stand}${after}`)
+    if (parsed === false) return false
+    const domain = parsed.address.slice(stand.length)
+    const local = atoms.test(content) ? content : `"${content.replace(/["\\]/g, "\\$&")}"`
+    return { ...parsed, address: `${local}${domain}` }
+  }
+}
+
+export class Server extends SMTPServer {
+  readonly #proxies: Networks
+
+  constructor(options: SMTPServerOptions, proxies: Networks) {
+    super(options)
+    this.#proxies = proxies
+  }
+
+  override connect(socket: Socket, options?: SMTPConnectionOptions | null): void {
+    if (!isWithin(this.#proxies, socket.remoteAddress)) return this.#admit(socket, options)
+    readHeader(socket, (source) =>
+      this.#admit(
+        socket,
+        source === undefined ? options : { ...options, remoteAddress: source.address, remotePort: source.port },
+      ),
+    )
+  }
+
+  #admit(socket: Socket, options?: SMTPConnectionOptions | null) {
+    const connection = new Connection(this, socket, options)
+    this.connections.add(connection)
+    connection.on("error", (error: Error) => this.emit("error", error))
+    connection.init()
+  }
+}
+
+/** From a balancer the header is owed; a connection that does not begin with one is closed without a word. */
+const readHeader = (socket: Socket, then: (source: ProxyHeader.Source | undefined) => void) => {
+  let bytes = Buffer.alloc(0)
+  const end = () => {
+    clearTimeout(late)
+    socket.off("readable", look).off("close", end).off("end", drop)
+  }
+  const drop = () => {
+    end()
+    socket.destroy()
+  }
+  const late = setTimeout(drop, Timing.smtpProxyHeaderMillis)
+  const look = () => {
+    for (let chunk: Buffer | null = socket.read(); chunk !== null; chunk = socket.read()) {
+      bytes = Buffer.concat([bytes, chunk])
+      const header = ProxyHeader.read(bytes)
+      if (header === "invalid") return drop()
+      if (header === "incomplete") continue
+      end()
+      socket.off("error", ignore)
+      if (bytes.length > header.length) socket.unshift(bytes.subarray(header.length))
+      return then(header.source)
+    }
+  }
+  // A connection that breaks off here is the client's affair.
+  const ignore = () => {}
+  socket.on("error", ignore).on("close", end).on("end", drop).on("readable", look)
+}

@@ -1,0 +1,60 @@
+/** What is handed on carries a seal that others can check. */
+import { generateKeyPairSync } from "node:crypto"
+import { expect, it } from "@effect/vitest"
+import { seal } from "@svc/mail-gateway/mail/ArcSeal"
+import { Effect, Redacted } from "effect"
+import { authenticate } from "mailauth"
+import { describe } from "vitest"
+
+const body = "From: a@example.org\r\nTo: postmaster@mail.example\r\nSubject: s\r\n\r\nhello\r\n"
+const results = "Authentication-Results: mail.example;\r\n spf=pass smtp.mailfrom=a@example.org;\r\n dmarc=none\r\n"
+const raw = (text: string) => new Uint8Array(Buffer.from(text))
+
+describe.each(["rsa", "ed25519"])("with a key of kind %s", (kind) => {
+  const { privateKey, publicKey } =
+    kind === "rsa" ? generateKeyPairSync("rsa", { modulusLength: 2048 }) : generateKeyPairSync("ed25519")
+  const spki = publicKey.export({ type: "spki", format: "der" })
+  const p = (kind === "rsa" ? spki : spki.subarray(-32)).toString("base64")
+  const settings = {
+    domain: "mail.example",
+    selector: "arc",
+    key: Redacted.make(privateKey.export({ type: "pkcs8", format: "pem" }).toString()),
+  }
+  /** What the next one finds, who knows our public key. */
+  const found = (message: Uint8Array) =>
+    Effect.promise(() =>
+      authenticate(Buffer.from(message), {
+        ip: "192.0.2.1",
+        helo: "relay.example",
+        sender: "a@example.org",
+        disableBimi: true,
+        resolver: async (name) => {
+          if (name === "arc._domainkey.mail.example") return [[`v=DKIM1; k=${kind}; p=${p}`]]
+          throw Object.assign(new Error("ENOTFOUND"), { code: "ENOTFOUND" })
+        },
+      }),
+    )
+
+  it.effect("a message is sealed with what we found, once and once more", () =>
+    Effect.gen(function* () {
+      const once = yield* seal(raw(results + body), settings)
+      const text = Buffer.from(once).toString()
+      expect(text.endsWith(results + body)).toBe(true)
+      expect(text).toMatch(/^ARC-Seal: i=1;[^]*cv=none/i)
+      expect(text).toMatch(/ARC-Authentication-Results: i=1; mail\.example;\s+spf=pass/i)
+      const next = yield* found(once)
+      expect(next.arc && next.arc.status.result).toBe("pass")
+      const judged = results.replace("dmarc=none", "arc=pass")
+      const twice = yield* found(yield* seal(Buffer.concat([Buffer.from(judged), once]), settings))
+      expect(twice.arc && [twice.arc.status.result, twice.arc.i]).toEqual(["pass", 2])
+    }),
+  )
+
+  it.effect("what we found nothing about, or another wrote about, goes on as it is", () =>
+    Effect.gen(function* () {
+      for (const text of [body, results.replace("mail.example", "other.example") + body]) {
+        expect(Buffer.from(yield* seal(raw(text), settings)).toString()).toBe(text)
+      }
+    }),
+  )
+})

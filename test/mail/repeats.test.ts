@@ -1,0 +1,137 @@
+/** Two equal mails are two mails; a transaction that its sender did not see answered, sent again, is one. */
+import { connect, type Socket } from "node:net"
+import { Effect } from "effect"
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { call, makeIdentity, signUp } from "../harness/Client.ts"
+import { converse, upToData } from "../harness/Mail.ts"
+import { eventually, startService, type TestService } from "../harness/Service.ts"
+
+let service: TestService
+let session: string
+beforeAll(async () => {
+  service = await startService()
+  session = (await signUp(service.base)).session
+})
+afterAll(() => service.stop())
+
+const messages = async (handle: string): Promise<ReadonlyArray<{ readonly id: string; readonly tag: string | null }>> =>
+  (await call(service.base, "GET", `/api/identities/${handle}/messages`, { token: session })).body.messages
+const marks = () => service.query((sql) => sql<{ n: number }>`select count(*)::int as n from unanswered_mail`)
+const noMarks = () => eventually(marks, ([row]) => row?.n === 0)
+
+const data = (subject: string) => `From: cron@example.org\r\nSubject: ${subject}\r\n\r\nNothing to report.\r\n.\r\n`
+
+/** Sends the mail and answers the reply to its data. */
+const deliver = async (to: string | ReadonlyArray<string>, subject: string, from?: string) => {
+  const [first, ...others] = typeof to === "string" ? [to] : to
+  const commands = upToData(first!, from)
+  commands.splice(3, 0, ...others.map((other) => `RCPT TO:<${other}>\r\n`))
+  return (await converse(service.smtpPort, [...commands, data(subject), "QUIT\r\n"])).at(-2)!
+}
+
+/** Sends the mail and is gone before its 250 can be written: what it sent is in, and the connection reset. */
+const deliverUnheard = async (to: string, subject: string) => {
+  const socket: Socket = connect(service.smtpPort, "127.0.0.1")
+  const says = [...upToData(to), data(subject)]
+  await new Promise<void>((resolve, reject) => {
+    socket.on("error", reject)
+    socket.on("data", () => {
+      const line = says.shift()
+      socket.write(line!, () => says.length === 0 && resolve())
+    })
+  })
+  socket.resetAndDestroy()
+}
+
+describe("equal mails", () => {
+  it("one after the other, or at once, are as many messages", async () => {
+    const { handle } = await makeIdentity(service.base, session)
+    const to = `${handle}@mail.localhost`
+    for (let i = 0; i < 3; i++) expect(await deliver(to, "nightly")).toMatch(/^250 /)
+    expect(await messages(handle)).toHaveLength(3)
+    await Promise.all(Array.from({ length: 5 }, () => deliver(to, "nightly")))
+    expect(await messages(handle)).toHaveLength(8)
+    await noMarks()
+  })
+
+  it("for two tags of one Mailbox are two messages, in one transaction or in two", async () => {
+    const { handle } = await makeIdentity(service.base, session)
+    const [one, two] = [`${handle}+one@mail.localhost`, `${handle}+two@mail.localhost`]
+    expect(await deliver(one, "both")).toMatch(/^250 /)
+    expect(await deliver(two, "both")).toMatch(/^250 /)
+    expect(await deliver([one, two], "both")).toMatch(/^250 /)
+    expect((await messages(handle)).map(({ tag }) => tag).sort()).toEqual(["one", "one", "two", "two"])
+  })
+
+  it("for one Mailbox under several spellings are one message", async () => {
+    const { handle } = await makeIdentity(service.base, session)
+    await deliver([`${handle}@mail.localhost`, `${handle.slice(0, 2)}-${handle.slice(2)}@mail.localhost`], "spelled")
+    expect(await messages(handle)).toHaveLength(1)
+  })
+
+  it("for the operator are as many", async () => {
+    for (let i = 0; i < 2; i++) expect(await deliver("abuse@mail.localhost", "complaint")).toMatch(/^250 /)
+    expect(await service.query((sql) => sql`select subject from system_mail`)).toHaveLength(2)
+  })
+})
+
+describe("a transaction sent again", () => {
+  it("after its connection was lost is one message, and the mail after it another", async () => {
+    const { handle } = await makeIdentity(service.base, session)
+    const to = `${handle}@mail.localhost`
+    // Stored, and on its way to a 250 that nobody hears: held there by a lock on the sender's Mailbox.
+    await service.query((sql) =>
+      sql.withTransaction(
+        Effect.gen(function* () {
+          yield* sql`select 1 from mailbox m join identity i on i.id = m.identity_id where i.canonical = ${handle} for update of m`
+          yield* Effect.promise(() => deliverUnheard(to, "lost"))
+          yield* Effect.promise(() =>
+            eventually(
+              () =>
+                service.query(
+                  (other) => other<{ n: number }>`select count(*)::int as n from pg_locks where not granted`,
+                ),
+              ([row]) => row!.n > 0,
+            ),
+          )
+          return []
+        }),
+      ),
+    )
+    await eventually(
+      () => messages(handle),
+      (list) => list.length === 1,
+    )
+    expect(await marks()).toEqual([{ n: 1 }])
+    expect(await deliver(to, "lost")).toMatch(/^250 /)
+    expect(await messages(handle)).toHaveLength(1)
+    await noMarks()
+    expect(await deliver(to, "lost")).toMatch(/^250 /)
+    expect(await messages(handle)).toHaveLength(2)
+  })
+
+  it("after 451 for one of its recipients is one message for the other", async () => {
+    const there = await makeIdentity(service.base, session)
+    const late = await makeIdentity(service.base, session)
+    const to = [`${there.handle}@mail.localhost`, `${late.handle}@mail.localhost`]
+    const commands = upToData(to[0]!)
+    commands.splice(3, 0, `RCPT TO:<${to[1]}>\r\n`)
+    // The second one's Mailbox fails after the recipients were accepted.
+    await service.query(
+      (sql) => sql`alter table message add constraint held check (recipient <> ${sql.literal(`'${to[1]}'`)})`,
+    )
+    expect(await deliver(to, "half")).toMatch(/^451 /)
+    expect([await messages(there.handle), await messages(late.handle)].map((list) => list.length)).toEqual([1, 0])
+    await service.query((sql) => sql`alter table message drop constraint held`)
+    expect(await deliver(to, "half")).toMatch(/^250 /)
+    expect([await messages(there.handle), await messages(late.handle)].map((list) => list.length)).toEqual([1, 1])
+    await noMarks()
+  })
+
+  it("by another sender is another", async () => {
+    const { handle } = await makeIdentity(service.base, session)
+    await deliver(`${handle}@mail.localhost`, "once")
+    await deliver(`${handle}@mail.localhost`, "once", "other@example.org")
+    expect(await messages(handle)).toHaveLength(2)
+  })
+})

@@ -1,0 +1,37 @@
+/** Greylisting: who comes again after a while is let in, by address and not by chance. */
+import { expect, layer } from "@effect/vitest"
+import { LookupFailed, Resolver } from "@svc/mail-gateway/mail/Resolver"
+import { Screening } from "@svc/mail-gateway/mail/Screening"
+import { Effect, Layer } from "effect"
+import { TestClock } from "effect/testing"
+import { databaseLayer } from "../harness/Database.ts"
+
+const nobody = Layer.succeed(Resolver, { lookup: () => Effect.fail(new LookupFailed({ code: "ETIMEOUT" })) })
+const screening = (greylisting: boolean, blockLists: ReadonlyArray<string> = []) =>
+  Screening.layer({ greylisting, blockLists }).pipe(Layer.provide([nobody, databaseLayer]))
+
+layer(screening(true, ["list.example"]))("a client not seen before", (it) => {
+  it.effect("is told to come again, and is let in when it does after a minute, from its network", () =>
+    Effect.gen(function* () {
+      const { isTooNew, isListed } = yield* Screening
+      const seen = (address: string, to = "ada@mail.localhost") => isTooNew(address, "a@example.org", to)
+      expect(yield* seen("2001:db8::1")).toBe(true)
+      yield* TestClock.adjust("59 seconds")
+      expect(yield* seen("2001:db8::1")).toBe(true)
+      yield* TestClock.adjust("1 second")
+      expect(yield* seen("2001:db8::2")).toBe(false)
+      expect(yield* seen("2001:db8::2", "grace@mail.localhost")).toBe(true)
+      expect(yield* seen("2001:db8:0:1::2")).toBe(true)
+      expect(yield* isListed("203.0.113.1")).toBe(false)
+    }),
+  )
+})
+
+layer(screening(false))("without greylisting", (it) => {
+  it.effect("everyone is let in", () =>
+    Effect.gen(function* () {
+      const { isTooNew } = yield* Screening
+      expect(yield* isTooNew("203.0.113.1", "a@example.org", "ada@mail.localhost")).toBe(false)
+    }),
+  )
+})
