@@ -13,8 +13,15 @@ export const Timing = {
   smtpCloseMillis: 5 * second,
   /** The window that connections of a client are counted in. */
   smtpClientWindowMillis: minute,
-  /** All look-ups and checks of one message together; a sender's slow DNS makes the verdict `error`. */
-  verdict: "10 seconds",
+  /** All look-ups of one message together; a sender's slow DNS makes the verdict `error`. */
+  verdictMillis: 10 * second,
+  /**
+   * How often a judging thread at work is asked for a sign of life, how long it may owe one, and when threads that
+   * nothing was asked of are ended.
+   */
+  judgingPingMillis: second / 4,
+  judgingSilenceMillis: 5 * second,
+  judgingIdleMillis: 5 * minute,
   /** One try of a name server. */
   dnsMillis: 2 * second,
   /** The relay's connection, its greeting, and its silence. */

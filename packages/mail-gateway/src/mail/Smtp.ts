@@ -7,8 +7,8 @@ import { check, pass } from "@svc/cluster/health/Health"
 import { selfSigned } from "@svc/cluster/net/SelfSigned"
 import { Cause, Clock, Context, Effect, FiberSet, Layer, Schema } from "effect"
 import { SMTPServer, type SMTPServerAddress, type SMTPServerDataStream, type SMTPServerSession } from "smtp-server"
-import { judge } from "./Origin.ts"
-import { parse } from "./ParsedMail.ts"
+import * as Judging from "./judging/Judging.ts"
+import { isModest } from "./mime/Header.ts"
 import * as RecipientAddress from "./RecipientAddress.ts"
 import { type IncomingMail, type Recipient, Reception } from "./Reception.ts"
 import type { Resolver } from "./Resolver.ts"
@@ -46,6 +46,7 @@ const replies = {
   bare_line_break: new Reply(554, "Lines must end with CR LF, and only there"),
   nul: new Reply(554, "The message contains NUL"),
   short_lines: new Reply(554, "The message is made of empty lines"),
+  header: new Reply(554, "The header is too large"),
   loop: new Reply(554, "Too many hops, the message is going in circles"),
   busy: new Reply(421, "Too many connections, try again in a moment"),
 }
@@ -63,6 +64,7 @@ export class ListenFailed extends Schema.TaggedError<ListenFailed>()("ListenFail
 const listen = Effect.fnUntraced(function* (settings: SmtpSettings) {
   const reception = yield* Reception
   const system = yield* SystemMail
+  const judging = yield* Judging.make()
   const run = yield* FiberSet.makeRuntimePromise<Resolver>()
   const clients = Clients.make()
   const admitted = new Set<string>()
@@ -122,14 +124,16 @@ const listen = Effect.fnUntraced(function* (settings: SmtpSettings) {
       mailFrom: sender(session),
       host: settings.mailDomain,
     }
-    const { origin, header } = yield* judge(received.raw, arrival)
+    const { origin, header, parsed, cuts } = yield* Effect.mapError(
+      judging.judge(received.raw, arrival),
+      () => replies.later,
+    )
     const at = new Date(yield* Clock.currentTimeMillis)
     const trace = Trace.received({ ...arrival, secure: session.secure, id: yield* makeUuidV7, at })
-    const head = Buffer.from(`${header === null ? "" : `${header}\r\n`}${trace}\r\n`)
-    const raw = Buffer.concat([head, Trace.withoutOurResults(received.raw, settings.mailDomain)])
+    const ours = [...(header === null ? [] : [header]), trace]
     const mail: IncomingMail = {
-      raw,
-      parsed: parse(raw),
+      raw: Trace.stamp(ours, received.raw, cuts),
+      parsed: { ...parsed, headers: [...Trace.headers(ours), ...parsed.headers] },
       origin,
       envelopeFrom: arrival.mailFrom,
       sha256: received.sha256,
@@ -183,7 +187,8 @@ const listen = Effect.fnUntraced(function* (settings: SmtpSettings) {
     stream.once("end", () => {
       clearTimeout(late)
       const received = data.finish()
-      if (typeof received !== "string") {
+      if (typeof received !== "string" && !isModest(received.raw)) done(replies.header)
+      else if (typeof received !== "string") {
         answer(accept(session, received), (error) => (error === null ? done(null, "Accepted") : done(error)))
       } else if (received === "too_large") {
         answer(Effect.forkDetach(tellOversized(session)), () => done(replies.tooLarge))

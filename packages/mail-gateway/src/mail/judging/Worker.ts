@@ -1,0 +1,53 @@
+/** The thread in which messages are judged. It knows no network and no clock: look-ups are answered by the process. */
+import { parentPort } from "node:worker_threads"
+import { judge } from "./Judgement.ts"
+import type { FromThread, Records, ToThread } from "./Protocol.ts"
+
+const port = parentPort
+if (port === null) throw new Error("This module is the entry of a thread")
+
+const say = (message: FromThread) => port.postMessage(message)
+
+interface Waiting {
+  readonly resolve: (records: Records) => void
+  readonly reject: (error: Error) => void
+}
+const waiting = new Map<number, Waiting>()
+let lookups = 0
+
+const answered = (lookup: number): Waiting | undefined => {
+  const one = waiting.get(lookup)
+  waiting.delete(lookup)
+  return one
+}
+
+const begin = (job: number, bytes: Uint8Array, arrival: Parameters<typeof judge>[1]) => {
+  const raw = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+  const lookup = (name: string, type: string) =>
+    new Promise<Records>((resolve, reject) => {
+      lookups++
+      waiting.set(lookups, { resolve, reject })
+      say({ _tag: "Lookup", job, lookup: lookups, name, type })
+    })
+  judge(raw, arrival, lookup).then(
+    (judgement) => say({ _tag: "Judged", job, judgement }),
+    (error: unknown) => say({ _tag: "Threw", job, message: error instanceof Error ? error.message : String(error) }),
+  )
+}
+
+port.on("message", (message: ToThread) => {
+  switch (message._tag) {
+    case "Judge":
+      return begin(message.job, message.raw, message.arrival)
+    case "Answer":
+      return answered(message.lookup)?.resolve(message.records)
+    case "Failure":
+      // The library reads node's error codes.
+      return answered(message.lookup)?.reject(Object.assign(new Error(message.code), { code: message.code }))
+    case "Ping":
+      return say({ _tag: "Pong" })
+  }
+})
+
+// The first sign of life: what ends the thread from here on is a message's doing.
+say({ _tag: "Pong" })
