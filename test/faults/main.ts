@@ -1,6 +1,7 @@
 /** `npm run faults [row ...]`: what is done to the service, what was acknowledged, what was lost. */
 import { run } from "../harness/Report.ts"
 import * as Cluster from "./Cluster.ts"
+import { hostileMail } from "./HostileMail.ts"
 import * as Mail from "./Mail.ts"
 import * as Surface from "./Surface.ts"
 import * as Tunnel from "./Tunnel.ts"
@@ -18,6 +19,7 @@ await run({
   "store-down": Cluster.storeDown,
   "store-killed": Cluster.storeKilled,
   "hostile-smtp": Mail.hostileSmtp,
+  "hostile-mail": hostileMail,
   "webhook-storm": Webhooks.webhookStorm,
   "device-race": Surface.deviceRace,
   credential: Surface.credential,

@@ -22,6 +22,8 @@ export const Timing = {
   judgingPingMillis: second / 4,
   judgingSilenceMillis: 5 * second,
   judgingIdleMillis: 5 * minute,
+  /** How long a thread keeps an answer of DNS to itself. */
+  judgingAnswersMillis: 5 * second,
   /** One try of a name server. */
   dnsMillis: 2 * second,
   /** The relay's connection, its greeting, and its silence. */

@@ -8,13 +8,13 @@ import { domainToASCII } from "node:url"
 import { getDomain } from "tldts"
 import * as Decode from "./mime/Decode.ts"
 
-/** Characters of an address field that are read; what goes on is no person's. */
-const limits = { field: 32 * 1024, author: 4 * 1024, addresses: 500 }
+/** Characters that are read of an author, and of the address fields of a message together: hundreds of recipients. */
+export const limits = { author: 4 * 1024, fields: 32 * 1024, addresses: 500 }
 
 /** The addresses of a field, groups flattened. */
-export const addresses = (value: string | undefined): ReadonlyArray<Address> => {
-  if (value === undefined || value === "") return []
-  return addressparser(value.slice(0, limits.field), { flatten: true })
+export const addresses = (value: string | undefined, characters: number = limits.author): ReadonlyArray<Address> => {
+  if (value === undefined || value === "" || characters <= 0) return []
+  return addressparser(value.slice(0, characters), { flatten: true })
     .filter((entry) => "address" in entry && typeof entry.address === "string" && entry.address !== "")
     .slice(0, limits.addresses)
     .map((entry) => ({

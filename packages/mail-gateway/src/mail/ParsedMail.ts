@@ -3,7 +3,7 @@
  * sender can make long is cut before it is decoded.
  */
 import type { Attachment, Header, ParsedMail } from "@svc/domain/mail/Message"
-import { addresses } from "./Author.ts"
+import { addresses, limits } from "./Author.ts"
 import * as Decode from "./mime/Decode.ts"
 import { unwrap } from "./mime/Flowed.ts"
 import { header, nameOf, type Row, valueOf } from "./mime/Header.ts"
@@ -96,13 +96,20 @@ const headersOf = (raw: Buffer, rows: ReadonlyArray<Row>): ReadonlyArray<Header>
 const scanned = (raw: Buffer, rows: ReadonlyArray<Row>) => {
   const field = (name: string) => header(raw, rows, name)
   const [from, ...others] = addresses(field("from"))
+  let left = limits.fields
+  const people = (name: string) => {
+    const value = field(name) ?? ""
+    const read = addresses(value, left)
+    left -= value.length
+    return read
+  }
   return {
     // Several fields, or several in one, leave nobody to show.
     from: rows.filter(({ key }) => key === "from").length === 1 && others.length === 0 ? (from ?? null) : null,
-    to: addresses(field("to")),
-    cc: addresses(field("cc")),
-    bcc: addresses(field("bcc")),
-    reply_to: addresses(field("reply-to")),
+    to: people("to"),
+    cc: people("cc"),
+    bcc: people("bcc"),
+    reply_to: people("reply-to"),
     subject: Decode.words((field("subject") ?? "").slice(0, subjectLimit)),
     message_id: messageIds(field("message-id"))[0] ?? null,
     in_reply_to: messageIds(field("in-reply-to"))[0] ?? null,

@@ -69,8 +69,7 @@ export const make = Effect.fnUntraced(function* (settings: JudgingSettings = def
     if (left <= 0 || job.asked > limits.lookups) return Promise.reject({ code: "ETIMEOUT" })
     return run(
       resolver.lookup(name, type).pipe(
-        // The library sorts what it is given in place.
-        Effect.map((records) => structuredClone(records) as Records),
+        Effect.map((records) => records as Records),
         Effect.timeoutOrElse({ duration: left, orElse: () => Effect.fail({ code: "ETIMEOUT" }) }),
       ),
     )

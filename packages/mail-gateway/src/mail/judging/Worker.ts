@@ -1,5 +1,6 @@
-/** The thread in which messages are judged. It knows no network and no clock: look-ups are answered by the process. */
+/** The thread in which messages are judged. It knows no network: look-ups are answered by the process. */
 import { parentPort } from "node:worker_threads"
+import { Timing } from "../../Timing.ts"
 import { judge } from "./Judgement.ts"
 import type { FromThread, Records, ToThread } from "./Protocol.ts"
 
@@ -21,14 +22,39 @@ const answered = (lookup: number): Waiting | undefined => {
   return one
 }
 
+/**
+ * Answers that were just given are not asked for again: a burst of one sender's messages asks the same. So briefly that
+ * the process's own cache, which is everybody's, still decides what is known.
+ */
+const recent = new Map<string, { readonly until: number; readonly records: Promise<Records> }>()
+const recently = { millis: Timing.judgingAnswersMillis, names: 1_000 }
+
+const asked = (key: string, ask: () => Promise<Records>): Promise<Records> => {
+  const now = performance.now()
+  const known = recent.get(key)
+  if (known !== undefined && known.until > now) return known.records
+  if (recent.size >= recently.names) recent.clear()
+  const records = ask()
+  recent.set(key, { until: now + recently.millis, records })
+  records.catch((error: { readonly code?: string }) => {
+    // That a name does not exist is an answer; that DNS did not answer is not.
+    if (error.code !== "ENOTFOUND" && error.code !== "ENODATA") recent.delete(key)
+  })
+  return records
+}
+
 const begin = (job: number, bytes: Uint8Array, arrival: Parameters<typeof judge>[1]) => {
   const raw = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
   const lookup = (name: string, type: string) =>
-    new Promise<Records>((resolve, reject) => {
-      lookups++
-      waiting.set(lookups, { resolve, reject })
-      say({ _tag: "Lookup", job, lookup: lookups, name, type })
-    })
+    asked(
+      `${type} ${name}`,
+      () =>
+        new Promise<Records>((resolve, reject) => {
+          lookups++
+          waiting.set(lookups, { resolve, reject })
+          say({ _tag: "Lookup", job, lookup: lookups, name, type })
+        }),
+    )
   judge(raw, arrival, lookup).then(
     (judgement) => say({ _tag: "Judged", job, judgement }),
     (error: unknown) => say({ _tag: "Threw", job, message: error instanceof Error ? error.message : String(error) }),
