@@ -26,7 +26,7 @@ const nested = (): string => {
     const boundary = "b".repeat(depth)
     text += `Content-Type: multipart/mixed; boundary=${boundary}\r\n\r\n--${boundary}\r\n`
   }
-  return of(`${text}\r\n`, `--${"b".repeat(40)}x\r\n`, 4_000 * kib)
+  return of(`${text}\r\n`, `--${"b".repeat(40)}x\r\n`, 1_000 * kib)
 }
 
 /** Each took a second or more of some reader. */
@@ -36,16 +36,16 @@ const hostile = (): ReadonlyArray<string> => [
   nested(),
   `From: ${"g:".repeat(100 * kib)}\r\n\r\nx\r\n`,
   `${head}To: ${"a:b;".repeat(50 * kib)}\r\n\r\nx\r\n`,
-  of(head, `X: ${"y".repeat(70)}\r\n`, 8_000 * kib),
-  of(mixed, "--b\r\n", 4_000 * kib),
-  of(mixed, `--b\r\nContent-Type: text/x; ${"a*0=b;".repeat(300)}\r\n\r\nx\r\n`, 2_000 * kib),
-  of(`${head}Content-Transfer-Encoding: quoted-printable\r\n\r\n`, "=41=\t", 8_000 * kib),
-  of(`${head}Content-Transfer-Encoding: quoted-printable\r\n\r\n`, " ", 4_000 * kib),
-  of(`${head}Content-Type: text/html\r\n\r\n`, "<b>", 4_000 * kib),
-  of(`${head}Content-Type: text/html\r\n\r\n`, "<", 4_000 * kib),
-  of(`${head}Content-Type: text/plain; format=flowed\r\n\r\n`, "a \r\n", 4_000 * kib),
-  of(`${head}${signature("").repeat(900)}\r\n`, " \t a\r\n", 8_000 * kib),
-  of(`${head}${Array.from({ length: 60 }, (_, at) => signature(`l=${at}; `)).join("")}\r\n`, "a b\r\n", 8_000 * kib),
+  of(head, `X: ${"y".repeat(70)}\r\n`, 1_000 * kib),
+  of(mixed, "--b\r\n", 1_000 * kib),
+  of(mixed, `--b\r\nContent-Type: text/x; ${"a*0=b;".repeat(300)}\r\n\r\nx\r\n`, 1_000 * kib),
+  of(`${head}Content-Transfer-Encoding: quoted-printable\r\n\r\n`, "=41=\t", 1_000 * kib),
+  of(`${head}Content-Transfer-Encoding: quoted-printable\r\n\r\n`, " ", 1_000 * kib),
+  of(`${head}Content-Type: text/html\r\n\r\n`, "<b>", 1_000 * kib),
+  of(`${head}Content-Type: text/html\r\n\r\n`, "<", 1_000 * kib),
+  of(`${head}Content-Type: text/plain; format=flowed\r\n\r\n`, "a \r\n", 1_000 * kib),
+  of(`${head}${signature("").repeat(900)}\r\n`, " \t a\r\n", 1_000 * kib),
+  of(`${head}${Array.from({ length: 60 }, (_, at) => signature(`l=${at}; `)).join("")}\r\n`, "a b\r\n", 1_000 * kib),
 ]
 
 const harmless = (sizes: ReadonlyArray<number>): ReadonlyArray<string> =>

@@ -23,11 +23,14 @@ export interface JudgingSettings {
   readonly threads: number
   /** How long a thread may go without a word. */
   readonly silenceMillis: number
+  /** The module that a thread runs. */
+  readonly entry: URL
 }
 
 export const defaults: JudgingSettings = {
   threads: Math.min(4, Math.max(2, availableParallelism())),
   silenceMillis: Timing.judgingSilenceMillis,
+  entry: new URL("./Worker.ts", import.meta.url),
 }
 
 export const limits = {
@@ -48,7 +51,9 @@ interface Pending {
   readonly done: (judgement: Judgement) => void
 }
 
-export const make = Effect.fnUntraced(function* (settings: JudgingSettings = defaults) {
+export const make = Effect.fnUntraced(function* (options: Partial<JudgingSettings> = {}) {
+  const settings = { ...defaults, ...options }
+  const { entry } = settings
   const resolver = yield* Resolver
   const clock = yield* Clock.Clock
   const run = yield* FiberSet.makeRuntimePromise()
@@ -113,11 +118,10 @@ export const make = Effect.fnUntraced(function* (settings: JudgingSettings = def
       dispatch()
     },
   }
-  const threads = Array.from({ length: settings.threads }, () => new Thread(owner))
-  /** Where suspects are tried, one at a time. */
-  const alone = new Thread(owner)
-
   /** The first thread is for small messages alone, where there are others. */
+  const threads = Array.from({ length: settings.threads }, (_, at) => new Thread(owner, { entry, isPatient: at > 0 }))
+  /** Where suspects are tried, one at a time. */
+  const alone = new Thread(owner, { entry, isPatient: true })
   const forLarge = threads.length > 1 ? threads.slice(1) : threads
 
   const isFree = (thread: Thread) => thread.running < limits.running && thread.jobs.size < limits.inThread

@@ -36,9 +36,14 @@ export class Thread {
   private fresh = true
   private unanswered = 0
   private readonly owner: Owner
+  private readonly entry: URL
+  private readonly isPatient: boolean
 
-  constructor(owner: Owner) {
+  /** A patient thread leaves the processor to whoever else wants it. */
+  constructor(owner: Owner, options: { readonly entry: URL; readonly isPatient: boolean }) {
     this.owner = owner
+    this.entry = options.entry
+    this.isPatient = options.isPatient
   }
 
   /** Jobs that are not waiting for DNS. */
@@ -98,7 +103,11 @@ export class Thread {
   }
 
   private start(): Worker {
-    const worker = new Worker(new URL("./Worker.ts", import.meta.url), { resourceLimits, name: "mail-judging" })
+    const worker = new Worker(this.entry, {
+      resourceLimits,
+      name: "mail-judging",
+      workerData: this.isPatient ? "patient" : null,
+    })
     worker.unref()
     worker.on("message", (message: FromThread) => this.hear(worker, message))
     worker.on("error", (error) => this.end(error instanceof Error ? error.message : String(error)))

@@ -1,11 +1,23 @@
 /** The thread in which messages are judged. It knows no network: look-ups are answered by the process. */
-import { parentPort } from "node:worker_threads"
+import { readlinkSync } from "node:fs"
+import { setPriority } from "node:os"
+import { parentPort, workerData } from "node:worker_threads"
 import { Timing } from "../../Timing.ts"
 import { judge } from "./Judgement.ts"
 import type { FromThread, Records, ToThread } from "./Protocol.ts"
 
 const port = parentPort
 if (port === null) throw new Error("This module is the entry of a thread")
+
+const settings: unknown = workerData
+if (settings === "patient") {
+  // What is large can wait for what is small, and for the process. Only Linux gives a thread a priority of its own.
+  try {
+    setPriority(Number(readlinkSync("/proc/thread-self").split("/").at(-1)), 10)
+  } catch {
+    // Then it has the process's.
+  }
+}
 
 const say = (message: FromThread) => port.postMessage(message)
 
