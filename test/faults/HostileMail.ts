@@ -131,7 +131,12 @@ export const hostileMail = async (): Promise<Row> => {
         waits(async () => (await fetch(`${service.base}/api/healthz`)).arrayBuffer(), until),
       ])
       const worst = (all: ReadonlyArray<number>) => Math.max(...all)
-      return { mail: worst(mail), health: worst(health), p99: percentile(mail, 0.99), healthP99: percentile(health, 0.99) }
+      return {
+        mail: worst(mail),
+        health: worst(health),
+        p99: percentile(mail, 0.99),
+        healthP99: percentile(health, 0.99),
+      }
     }
     const beside = async (kind: "hostile" | "harmless") => {
       const words = [import.meta.filename, "send", String(service.smtpPort), `${handle}@mail.localhost`, kind]
@@ -168,8 +173,8 @@ export const hostileMail = async (): Promise<Row> => {
         "hostile beside": round(bombs.mail),
         "mail p99 ms": `${round(alone.p99)} / ${round(plain.p99)} / ${round(bombs.p99)}`,
         "health worst ms, alone": round(alone.health),
-        "harmless": round(plain.health),
-        "hostile": round(bombs.health),
+        harmless: round(plain.health),
+        hostile: round(bombs.health),
         "health p99 ms": `${round(alone.healthP99)} / ${round(plain.healthP99)} / ${round(bombs.healthP99)}`,
         "harmless answered": answers(plain),
         "hostile answered": answers(bombs),
@@ -181,4 +186,5 @@ export const hostileMail = async (): Promise<Row> => {
 }
 
 const [verb, port, to, kind] = process.argv.slice(2)
-if (verb === "send" && port !== undefined && to !== undefined && kind !== undefined) await sender(Number(port), to, kind)
+if (verb === "send" && port !== undefined && to !== undefined && kind !== undefined)
+  await sender(Number(port), to, kind)

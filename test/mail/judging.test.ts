@@ -75,7 +75,9 @@ describe("what waits for DNS", () => {
       const answer = yield* Deferred.make<void>()
       const slow = {
         lookup: (name: string, type: string) =>
-          name.endsWith("slow.example") ? Effect.andThen(Deferred.await(answer), dns.lookup(name, type)) : dns.lookup(name, type),
+          name.endsWith("slow.example")
+            ? Effect.andThen(Deferred.await(answer), dns.lookup(name, type))
+            : dns.lookup(name, type),
       }
       yield* Effect.gen(function* () {
         const { judge } = yield* Judging.make({ threads: 1 })

@@ -81,12 +81,7 @@ const verdictOf = (dmarc: string, { domains, inDoubt }: Evidence): OriginVerdict
   return dmarc === "none" ? "unverified" : "failed"
 }
 
-export const judge = async (
-  raw: Buffer,
-  root: Part,
-  arrival: Arrival,
-  lookup: Signatures.Lookup,
-): Promise<Verdict> => {
+export const judge = async (raw: Buffer, root: Part, arrival: Arrival, lookup: Signatures.Lookup): Promise<Verdict> => {
   const writer =
     root.rows.filter(({ key }) => key === "from").length === 1 ? author(header(raw, root.rows, "from")) : undefined
   const [signed, sent] = await Promise.all([
@@ -113,6 +108,9 @@ export const judge = async (
   const dmarc = response === false ? "permerror" : response.status.result
   return {
     origin: { verdict: verdictOf(dmarc, found), ...words, dmarc, domain: writer.domain },
-    header: Results.field(arrival.host, response === false ? info : [...info, formatAuthHeaderRow("dmarc", response.status)]),
+    header: Results.field(
+      arrival.host,
+      response === false ? info : [...info, formatAuthHeaderRow("dmarc", response.status)],
+    ),
   }
 }

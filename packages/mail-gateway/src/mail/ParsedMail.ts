@@ -70,7 +70,11 @@ const bodiesOf = (raw: Buffer, root: Part) => {
   }
 
   const { texts } = read(root)
-  return { text: texts.length === 0 ? null : texts.join("\n"), html: html.length === 0 ? null : html.join("\n"), spoken }
+  return {
+    text: texts.length === 0 ? null : texts.join("\n"),
+    html: html.length === 0 ? null : html.join("\n"),
+    spoken,
+  }
 }
 
 const messageIds = (value: string | undefined): ReadonlyArray<string> =>

@@ -12,7 +12,13 @@ export type ToThread =
 
 export type FromThread =
   | { readonly _tag: "Pong" }
-  | { readonly _tag: "Lookup"; readonly job: number; readonly lookup: number; readonly name: string; readonly type: string }
+  | {
+      readonly _tag: "Lookup"
+      readonly job: number
+      readonly lookup: number
+      readonly name: string
+      readonly type: string
+    }
   | { readonly _tag: "Judged"; readonly job: number; readonly judgement: Judgement }
   /** The judgement threw, which is ours to explain; the message goes the way of one that killed its thread. */
   | { readonly _tag: "Threw"; readonly job: number; readonly message: string }

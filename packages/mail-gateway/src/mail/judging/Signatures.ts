@@ -63,9 +63,13 @@ const speaksForItself = (raw: Buffer, root: Part): boolean => {
   } else if (root.type !== "multipart/mixed" && root.type !== "multipart/related") return false
   const delimiter = Buffer.from(`--${boundary}`, "latin1")
   const first = raw.subarray(root.bodyStart, root.bodyStart + delimiter.length + 2)
-  const last = raw.subarray(Math.max(root.bodyStart, raw.length - delimiter.length - 100)).toString("latin1").trimEnd()
+  const last = raw
+    .subarray(Math.max(root.bodyStart, raw.length - delimiter.length - 100))
+    .toString("latin1")
+    .trimEnd()
   return (
-    first.equals(Buffer.concat([delimiter, Buffer.from("\r\n")])) && last.endsWith(`\r\n${delimiter.toString("latin1")}--`)
+    first.equals(Buffer.concat([delimiter, Buffer.from("\r\n")])) &&
+    last.endsWith(`\r\n${delimiter.toString("latin1")}--`)
   )
 }
 

@@ -29,7 +29,9 @@ const platform = (bytes: Uint8Array, name: string): string | undefined => {
 
 export const charset = (bytes: Buffer, name: string): string => {
   const trimmed = name.trim().toLowerCase().slice(0, 40)
-  const label = Object.hasOwn(aliases, trimmed) ? aliases[trimmed]! : trimmed.replace(/^(?:win|cp)-?(125\d)$/, "windows-$1")
+  const label = Object.hasOwn(aliases, trimmed)
+    ? aliases[trimmed]!
+    : trimmed.replace(/^(?:win|cp)-?(125\d)$/, "windows-$1")
   if (label === "utf-8") return unlabelled(bytes)
   const decoded = platform(bytes, label)
   if (decoded !== undefined) return decoded

@@ -59,7 +59,12 @@ const colonOf = (raw: Buffer, from: number, to: number, end: number): number => 
 }
 
 /** Reads rows up to the blank line; past the limits rows are left out, and the blank line is still found. */
-export const read = (raw: Buffer, start: number, end: number, stop?: (line: number, next: number) => boolean): Block => {
+export const read = (
+  raw: Buffer,
+  start: number,
+  end: number,
+  stop?: (line: number, next: number) => boolean,
+): Block => {
   const rows: Array<Row> = []
   let open: { key: string; start: number; value: number } | undefined
   let at = start
@@ -120,13 +125,16 @@ const text = (bytes: Buffer): string => {
 
 /** A row's value, unfolded. */
 export const valueOf = (raw: Buffer, row: Row): string =>
-  text(raw.subarray(row.value, row.end))
-    .replace(/\r?\n/g, "")
-    .trim()
+  text(raw.subarray(row.value, row.end)).replace(/\r?\n/g, "").trim()
 
 /** A row's name as it is spelled. */
 export const nameOf = (raw: Buffer, row: Row): string =>
-  row.key === "" ? "" : raw.toString("latin1", row.start, row.value - 1).replace(/\r?\n/g, "").trim()
+  row.key === ""
+    ? ""
+    : raw
+        .toString("latin1", row.start, row.value - 1)
+        .replace(/\r?\n/g, "")
+        .trim()
 
 /**
  * The value of a field that a message has once; of several the last, which is the one that signatures cover

@@ -38,5 +38,11 @@ export const stamp = (
 export const headers = (ours: ReadonlyArray<string>): ReadonlyArray<Header> =>
   ours.map((field) => {
     const colon = field.indexOf(":")
-    return { name: field.slice(0, colon), value: field.slice(colon + 1).replace(/\r\n/g, "").trim() }
+    return {
+      name: field.slice(0, colon),
+      value: field
+        .slice(colon + 1)
+        .replace(/\r\n/g, "")
+        .trim(),
+    }
   })
