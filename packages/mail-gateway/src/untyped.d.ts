@@ -8,6 +8,7 @@ declare module "libmime" {
   export default libmime
 }
 declare module "mailauth/lib/dkim/dkim-verifier.js" {
+  import type { ARCData } from "mailauth"
   export interface HeaderLine {
     /** Lower case. */
     readonly key: string
@@ -45,7 +46,7 @@ declare module "mailauth/lib/dkim/dkim-verifier.js" {
       readonly strict: boolean
     })
     headers: { readonly parsed: ReadonlyArray<HeaderLine> }
-    readonly arc: import("mailauth").ARCData
+    readonly arc: ARCData
     readonly results: ReadonlyArray<DkimResult>
     readonly bodyHashes: Map<string, BodyHasher>
     messageHeaders(headers: { readonly parsed: ReadonlyArray<HeaderLine> }): Promise<void>

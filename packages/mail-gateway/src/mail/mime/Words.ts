@@ -8,7 +8,7 @@ import * as Transfer from "./Transfer.ts"
 const encoded = /=\?([^?*\s]{1,40})(?:\*[^?\s]{0,40})?\?([bq])\?([^?]*)\?=/gi
 
 /** The bytes that the characters stand for: a header that is not UTF-8 was read byte for byte. */
-const raw = (text: string): Buffer => Buffer.from(text, /^[\u0000-\u00ff]*$/.test(text) ? "latin1" : "utf8")
+const raw = (text: string): Buffer => Buffer.from(text, /[^\p{ASCII}\u0080-\u00ff]/u.test(text) ? "utf8" : "latin1")
 
 const bytesOf = (encoding: string, charsetName: string, text: string): Buffer => {
   const source = /^utf-?8$/i.test(charsetName) ? Buffer.from(text, "utf8") : raw(text)
