@@ -16,12 +16,13 @@ export const Timing = {
   /** All look-ups of one message together; a sender's slow DNS makes the verdict `error`. */
   verdictMillis: 10 * second,
   /**
-   * How often a judging thread at work is asked for a sign of life, how long it may owe one, and when threads that
-   * nothing was asked of are ended.
+   * How often a judging thread at work is asked for a sign of life, how long it may owe one, when threads that nothing
+   * was asked of are ended, and when one is tried again after none could be had.
    */
   judgingPingMillis: second / 4,
   judgingSilenceMillis: 5 * second,
   judgingIdleMillis: 5 * minute,
+  judgingRetryMillis: minute,
   /** How long a thread keeps an answer of DNS to itself. */
   judgingAnswersMillis: 5 * second,
   /** One try of a name server. */

@@ -64,12 +64,20 @@ export const make = Effect.fnUntraced(function* (options: Partial<JudgingSetting
   const suspects: Array<Job> = []
   let waitingBytes = 0
   let jobs = 0
-  let inProcess = settings.threads === 0
+  /** Until when no thread is tried. */
+  let inProcessUntil = settings.threads === 0 ? Infinity : 0
 
   const now = () => clock.currentTimeMillisUnsafe()
 
+  const withoutThreads = (reason: string) => {
+    inProcessUntil = now() + Timing.judgingRetryMillis
+    runFork(Effect.logWarning("Mail is judged in process for now, since a thread could not be started", { reason }))
+  }
+
   /** A look-up for one message: it has so many, and all of them so long; what comes later is a DNS that did not answer. */
   const lookup = (job: Job, name: string, type: string): Promise<Records> => {
+    // A message that waits for DNS leaves its place in the thread to the next.
+    dispatch()
     const left = job.since + Timing.verdictMillis - now()
     if (left <= 0 || job.asked > limits.lookups) return Promise.reject({ code: "ETIMEOUT" })
     return run(
@@ -110,8 +118,7 @@ export const make = Effect.fnUntraced(function* (options: Partial<JudgingSetting
     died: (thread, lost, reason, fresh) => {
       if (fresh && !reason.startsWith("silent")) {
         // It never came to life: there are no threads to be had here.
-        inProcess = true
-        runFork(Effect.logWarning("Mail is judged in process, since a thread could not be started", { reason }))
+        withoutThreads(reason)
         for (const job of lost) if (pending.has(job.id)) here(job)
       } else if (thread === alone || lost.length === 1) for (const job of lost) spare(job, reason)
       else suspects.push(...lost.filter(({ id }) => pending.has(id)))
@@ -125,15 +132,14 @@ export const make = Effect.fnUntraced(function* (options: Partial<JudgingSetting
   const forLarge = threads.length > 1 ? threads.slice(1) : threads
 
   const isFree = (thread: Thread) => thread.running < limits.running && thread.jobs.size < limits.inThread
-  const hasLarge = (thread: Thread) => [...thread.jobs.values()].some(({ raw }) => raw.length > limits.small)
+  const hasLarge = (thread: Thread) => thread.jobs.values().some(({ raw }) => raw.length > limits.small)
 
   const give = (thread: Thread, job: Job) => {
     try {
       thread.give(job, now())
     } catch (error) {
       thread.forget(job)
-      inProcess = true
-      runFork(Effect.logWarning("Mail is judged in process, since a thread could not be started", error))
+      withoutThreads(String(error))
       here(job)
     }
   }
@@ -146,7 +152,7 @@ export const make = Effect.fnUntraced(function* (options: Partial<JudgingSetting
 
   /** Gives what waits to the threads that have room: small messages first where nothing large is at work. */
   const dispatch = () => {
-    if (inProcess) {
+    if (now() < inProcessUntil) {
       for (const queue of [small, large]) for (let job = take(queue); job !== undefined; job = take(queue)) here(job)
       for (const job of suspects.splice(0)) spare(job, "ended with its thread")
       return

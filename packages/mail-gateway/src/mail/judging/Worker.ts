@@ -36,22 +36,24 @@ const answered = (lookup: number): Waiting | undefined => {
 
 /**
  * Answers that were just given are not asked for again: a burst of one sender's messages asks the same. So briefly that
- * the process's own cache, which is everybody's, still decides what is known.
+ * the process's own cache, which is everybody's, still decides what is known. Only answers are shared, never the wait
+ * for one: the process must know who waits.
  */
 const recent = new Map<string, { readonly until: number; readonly records: Promise<Records> }>()
 const recently = { millis: Timing.judgingAnswersMillis, names: 1_000 }
 
+const isAnswer = (error: { readonly code?: string }) => error.code === "ENOTFOUND" || error.code === "ENODATA"
+
 const asked = (key: string, ask: () => Promise<Records>): Promise<Records> => {
-  const now = performance.now()
   const known = recent.get(key)
-  if (known !== undefined && known.until > now) return known.records
-  if (recent.size >= recently.names) recent.clear()
+  if (known !== undefined && known.until > performance.now()) return known.records
   const records = ask()
-  recent.set(key, { until: now + recently.millis, records })
-  records.catch((error: { readonly code?: string }) => {
-    // That a name does not exist is an answer; that DNS did not answer is not.
-    if (error.code !== "ENOTFOUND" && error.code !== "ENODATA") recent.delete(key)
-  })
+  const keep = () => {
+    if (recent.size >= recently.names) recent.clear()
+    recent.set(key, { until: performance.now() + recently.millis, records })
+  }
+  // That a name does not exist is an answer; that DNS did not answer is not.
+  records.then(keep, (error: { readonly code?: string }) => (isAnswer(error) ? keep() : undefined))
   return records
 }
 
