@@ -160,6 +160,7 @@ export const hostileMail = async (): Promise<Row> => {
         health: worst(health),
         p99: percentile(mail, 0.99),
         healthP99: percentile(health, 0.99),
+        replies: [],
       }
     }
     const beside = async (kind: "hostile" | "harmless"): Promise<Waits> => {
@@ -186,11 +187,15 @@ export const hostileMail = async (): Promise<Row> => {
       measured.bombs.push(await beside("hostile"))
     }
     honest.close()
-    const [alone, plain, bombs] = [measured.alone, measured.plain, measured.bombs].map(middle) as [Waits, Waits, Waits]
+    const [alone, plain, bombs] = [middle(measured.alone), middle(measured.plain), middle(measured.bombs)]
     const told = ({ replies }: Waits) =>
       [...Map.groupBy(replies, (code) => code)].map(([code, all]) => `${code}×${all.length}`).join(" ")
     const { body } = await call(service.base, "GET", `/api/identities/${handle}/messages`, { token: owner.session })
-    const more = { mail: bombs.mail - alone.mail, health: bombs.health - alone.health }
+    // Mail of any kind costs its share; what it says must not cost more.
+    const more = {
+      mail: bombs.mail - Math.max(alone.mail, plain.mail),
+      health: bombs.health - Math.max(alone.health, plain.health),
+    }
     return {
       id: "hostile-mail",
       ok: more.mail <= 50 && more.health <= 50 && body.messages.length > 0 && !bombs.replies.includes("451"),
