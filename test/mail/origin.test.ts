@@ -24,8 +24,9 @@ const zone: Record<string, string> = {
 }
 const dns = (name: string, type: string): Promise<Array<Array<string>>> => {
   const record = zone[`${type} ${name}`]
-  if (record !== undefined && !name.endsWith("silent.example")) return Promise.resolve([[record]])
-  const code = name.endsWith("silent.example") ? "ETIMEOUT" : "ENOTFOUND"
+  const isSilent = name.endsWith("silent.example") || name.endsWith("mute.policy.example")
+  if (record !== undefined && !isSilent) return Promise.resolve([[record]])
+  const code = isSilent ? "ETIMEOUT" : "ENOTFOUND"
   return Promise.reject(Object.assign(new Error(code), { code }))
 }
 
@@ -192,6 +193,10 @@ describe("DNS that does not answer", () => {
     expect((await verdict(message, { mailFrom: "a@policy.example" })).verdict).toBe("error")
     expect((await verdict(message, { mailFrom: "a@silent.example" })).verdict).toBe("failed")
     expect((await verdict(await signed(message, "sub.silent.example"))).verdict).toBe("failed")
+    const mute = raw("From: a@silent.policy.example\r\nReply-To: b@policy.example\r\n")
+    expect((await verdict(await signed(mute, "mute.policy.example"))).verdict).toBe("error")
+    const open = await signed(mute, "mute.policy.example", { fields: "From:Subject" })
+    expect((await verdict(open)).verdict).toBe("failed")
   })
 })
 

@@ -60,12 +60,12 @@ const evidence = (
   sender: { readonly domain: string; readonly result: string },
   signatures: ReadonlyArray<Signatures.Signature>,
 ): Evidence => {
-  const ours = signatures.filter(({ domain }) => aligned(domain, writer.domain))
+  const ours = signatures.filter(({ domain, coversAll }) => coversAll && aligned(domain, writer.domain))
   const isSender = aligned(sender.domain, writer.domain)
   return {
     domains: {
       spf: isSender && sender.result === "pass" ? [sender.domain] : [],
-      dkim: ours.filter(({ counts }) => counts).map(({ domain }) => domain),
+      dkim: ours.filter(({ result }) => result === "pass").map(({ domain }) => domain),
     },
     inDoubt: (isSender && sender.result === "temperror") || ours.some(({ result }) => result === "temperror"),
   }

@@ -125,8 +125,8 @@ export interface Signature {
   /** The domain that signed; empty where it could not be read. */
   readonly domain: string
   readonly result: string
-  /** Passed, and covers what is seen. */
-  readonly counts: boolean
+  /** Whether it covers what is seen; one that does not counts for nothing. */
+  readonly coversAll: boolean
 }
 
 export interface Signatures {
@@ -142,19 +142,21 @@ const lineOf = (raw: Buffer, row: Row): HeaderLine => {
 
 const judged = (raw: Buffer, root: Part, result: DkimResult): Signature => {
   const { status } = result
-  if (result.canonBodyLengthLimited === true && (result.canonBodyLengthTotal ?? 0) > (result.canonBodyLength ?? 0)) {
+  const isPartial =
+    result.canonBodyLengthLimited === true && (result.canonBodyLengthTotal ?? 0) > (result.canonBodyLength ?? 0)
+  const signed = new Set((result.signingHeaders?.keys ?? "").split(":").map((name) => name.trim().toLowerCase()))
+  const coversAll = !isPartial && covers(raw, root, signed)
+  if (isPartial) {
     status.result = "policy"
     status.comment = "covers only part of the body"
-  }
-  const signed = new Set((result.signingHeaders?.keys ?? "").split(":").map((name) => name.trim().toLowerCase()))
-  if (status.result === "pass" && !covers(raw, root, signed)) {
+  } else if (status.result === "pass" && !coversAll) {
     status.result = "policy"
     status.comment = "leaves out fields that are shown"
   }
   return {
     domain: result.signingDomain ?? "",
     result: status.result === "temperr" ? "temperror" : status.result,
-    counts: status.result === "pass",
+    coversAll,
   }
 }
 

@@ -33,7 +33,8 @@ export const charset = (bytes: Buffer, name: string): string => {
     ? aliases[trimmed]!
     : trimmed.replace(/^(?:win|cp)-?(125\d)$/, "windows-$1")
   if (label === "utf-8") return unlabelled(bytes)
-  const decoded = platform(bytes, label)
+  // Which way round it is, a mark at its beginning says, which the library reads.
+  const decoded = label === "utf-16" ? undefined : platform(bytes, label)
   if (decoded !== undefined) return decoded
   if (!iconv.encodingExists(label)) return unlabelled(bytes)
   return iconv.decode(costly.pattern.test(label) ? bytes.subarray(0, costly.bytes) : bytes, label)
@@ -42,7 +43,8 @@ export const charset = (bytes: Buffer, name: string): string => {
 /** UTF-8, or windows-1252 where hardly anything of it is: those senders name no set, or the wrong one. */
 const unlabelled = (bytes: Buffer): string => {
   const text = bytes.toString("utf8")
-  return text.includes("\ufffd") && !hasUtf8(bytes) ? (platform(bytes, "windows-1252") ?? text) : text
+  if (text.includes("\ufffd") && !hasUtf8(bytes)) return platform(bytes, "windows-1252") ?? text
+  return text.startsWith("\ufeff") ? text.slice(1) : text
 }
 
 /** Whether the bytes hold a character of several bytes; a body cut off in one still does. */
