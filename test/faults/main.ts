@@ -1,6 +1,7 @@
 /** `npm run faults [row ...]`: what is done to the service, what was acknowledged, what was lost. */
 import { run } from "../harness/Report.ts"
 import * as Cluster from "./Cluster.ts"
+import { hostileMail } from "./HostileMail.ts"
 import * as Mail from "./Mail.ts"
 import { silentStore } from "./SilentStore.ts"
 import * as Surface from "./Surface.ts"
@@ -20,6 +21,7 @@ await run({
   "store-killed": Cluster.storeKilled,
   "silent-store": silentStore,
   "hostile-smtp": Mail.hostileSmtp,
+  "hostile-mail": hostileMail,
   "webhook-storm": Webhooks.webhookStorm,
   "device-race": Surface.deviceRace,
   credential: Surface.credential,

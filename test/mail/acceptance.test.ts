@@ -65,7 +65,7 @@ const stored = (id: string) =>
       where identity_id = ${id} order by uid`,
   )
 
-layer(MessageQueries.layer.pipe(Layer.provideMerge(actors(undefined, { identityQuota: 25, mailboxBytes }))))(
+layer(MessageQueries.layer.pipe(Layer.provideMerge(actors({ limits: { mailboxBytes } }))))(
   "messages that wait for one Mailbox",
   (it) => {
     /** Sends all while the Mailbox is locked, so that they gather behind the first. */

@@ -1,8 +1,6 @@
-import { judge } from "@svc/mail-gateway/mail/Origin"
-import { LookupFailed, Resolver } from "@svc/mail-gateway/mail/Resolver"
-import { withoutOurResults } from "@svc/mail-gateway/mail/smtp/Trace"
+import { judge } from "@svc/mail-gateway/mail/judging/Judgement"
+import { stamp } from "@svc/mail-gateway/mail/smtp/Trace"
 import { generateKeyPairSync } from "node:crypto"
-import { Effect } from "effect"
 import { dkimSign } from "mailauth/lib/dkim/sign.js"
 import { describe, expect, it } from "vitest"
 
@@ -17,29 +15,44 @@ const zone: Record<string, string> = {
   "TXT lenient.example": "v=spf1 ip4:192.0.2.1 -all",
   "TXT s1._domainkey.signed.example": `v=DKIM1; k=rsa; p=${key}`,
   "TXT other.example": "v=spf1 ip4:192.0.2.1 -all",
+  "TXT policy.example": "v=spf1 ip4:192.0.2.1 include:silent.example -all",
+  "TXT _dmarc.policy.example": "v=DMARC1; p=reject",
+  "TXT _dmarc.github.io": "v=DMARC1; p=reject",
+  "TXT s1._domainkey.attacker.github.io": `v=DKIM1; k=rsa; p=${key}`,
+  "TXT s1._domainkey.evilstrict.example": `v=DKIM1; k=rsa; p=${key}`,
+  "TXT attacker.github.io": "v=spf1 ip4:192.0.2.1 -all",
 }
-const dns = (name: string, type: string) => {
-  if (name.endsWith("silent.example")) return Effect.fail(new LookupFailed({ code: "ETIMEOUT" }))
+const dns = (name: string, type: string): Promise<Array<Array<string>>> => {
   const record = zone[`${type} ${name}`]
-  return record === undefined ? Effect.fail(new LookupFailed({ code: "ENOTFOUND" })) : Effect.succeed([[record]])
+  const isSilent = name.endsWith("silent.example") || name.endsWith("mute.policy.example")
+  if (record !== undefined && !isSilent) return Promise.resolve([[record]])
+  const code = isSilent ? "ETIMEOUT" : "ENOTFOUND"
+  return Promise.reject(Object.assign(new Error(code), { code }))
 }
 
 const raw = (from: string) =>
   Buffer.from(`${from}Subject: hello\r\nDate: Fri, 20 Nov 2026 12:00:00 +0000\r\n\r\nbody\r\n`)
-const verdict = async (message: Buffer, options: { ip?: string; mailFrom?: string } = {}) => {
-  const arrival = {
-    ip: options.ip ?? "203.0.113.9",
-    helo: "mx.example.net",
-    mailFrom: options.mailFrom ?? "",
-    host: "mail.localhost",
-  }
-  const judged = await Effect.runPromise(Effect.provideService(judge(message, arrival), Resolver, { lookup: dns }))
-  return judged.origin
+interface Session {
+  readonly ip?: string
+  readonly mailFrom?: string
 }
-const signed = async (message: Buffer, domain: string) => {
+const arrivalOf = (options: Session) => ({
+  ip: options.ip ?? "203.0.113.9",
+  helo: "mx.example.net",
+  mailFrom: options.mailFrom ?? "",
+  host: "mail.localhost",
+})
+const verdict = async (message: Buffer, options: Session = {}) => (await judge(message, arrivalOf(options), dns)).origin
+const signed = async (message: Buffer, domain: string, options: { fields?: string; length?: number } = {}) => {
   const pem = privateKey.export({ type: "pkcs8", format: "pem" }).toString()
-  const signer = { signingDomain: domain, selector: "s1", privateKey: pem }
-  const { signatures } = await dkimSign(message, { ...signer, signatureData: [signer] })
+  const signer = {
+    signingDomain: domain,
+    selector: "s1",
+    privateKey: pem,
+    ...(options.length === undefined ? {} : { maxBodyLength: options.length }),
+  }
+  const list = options.fields === undefined ? {} : { headerList: options.fields }
+  const { signatures } = await dkimSign(message, { ...signer, ...list, signatureData: [signer] })
   return Buffer.concat([Buffer.from(signatures), message])
 }
 
@@ -87,12 +100,138 @@ describe("the origin verdict", () => {
   })
 })
 
+/** What is kept of a message, without the fields we put on top. */
+const kept = async (message: Buffer) => {
+  const { cuts } = await judge(message, arrivalOf({}), dns)
+  return stamp([], message, cuts).toString()
+}
+
+describe("alignment", () => {
+  it("is of organisations, not of suffixes", async () => {
+    // A policy above does not make neighbours of those who got their names from the same hand.
+    const neighbour = await signed(raw("From: support@github.io\r\n"), "attacker.github.io")
+    expect((await verdict(neighbour, { ip: "192.0.2.1", mailFrom: "a@attacker.github.io" })).verdict).toBe("failed")
+    const victim = await signed(raw("From: a@victim.github.io\r\n"), "attacker.github.io")
+    expect((await verdict(victim)).verdict).toBe("failed")
+    const suffix = await signed(raw("From: a@strict.example\r\n"), "evilstrict.example")
+    expect((await verdict(suffix)).verdict).toBe("failed")
+    expect((await verdict(await signed(raw("From: a@news.strict.example\r\n"), "strict.example"))).verdict).toBe(
+      "verified",
+    )
+  })
+})
+
+describe("a signature", () => {
+  const message = raw("From: a@strict.example\r\nReply-To: b@strict.example\r\n")
+
+  it("that leaves out part of the body counts for nothing", async () => {
+    const partly = await signed(message, "strict.example", { length: 3 })
+    expect(await verdict(partly)).toMatchObject({ verdict: "failed", dkim: "policy", dmarc: "fail" })
+    const more = Buffer.concat([await signed(message, "strict.example", { length: 6 }), Buffer.from("more\r\n")])
+    expect((await verdict(more)).verdict).toBe("failed")
+    expect((await verdict(await signed(message, "strict.example", { length: 6 }))).verdict).toBe("verified")
+  })
+  it("that leaves out a field that is shown counts for nothing", async () => {
+    const some = await signed(message, "strict.example", { fields: "From:Subject:Date" })
+    expect(await verdict(some)).toMatchObject({ verdict: "failed", dkim: "policy" })
+    const all = await signed(message, "strict.example", { fields: "From:Subject:Reply-To" })
+    expect((await verdict(all)).verdict).toBe("verified")
+  })
+  it("may leave out what describes a body that can be read in one way only", async () => {
+    const fields = { fields: "From:Subject" }
+    const of = (type: string, body: string) =>
+      Buffer.from(`From: a@strict.example\r\nSubject: x\r\n${type}\r\n\r\n${body}`)
+    const alternative = "--b\r\n\r\ntext\r\n--b\r\nContent-Type: text/html\r\n\r\n<p>text\r\n--b--\r\n"
+    for (const [type, body, expected] of [
+      ['Content-Type: text/plain; charset="UTF-8"', "text\r\n", "verified"],
+      ["Content-Type: multipart/alternative; boundary=b", alternative, "verified"],
+      ["Content-Type: multipart/alternative; boundary=b", `before\r\n${alternative}`, "failed"],
+      ["Content-Type: text/html", "text\r\n", "failed"],
+      ["Content-Type: text/plain; charset=utf-7", "text\r\n", "failed"],
+      ["Content-Transfer-Encoding: base64", "dGV4dA==\r\n", "failed"],
+    ] as const) {
+      expect((await verdict(await signed(of(type, body), "strict.example", fields))).verdict).toBe(expected)
+    }
+  })
+})
+
+describe("a message that says two things at once", () => {
+  const from = "From: a@strict.example\r\n"
+  it.each(["Subject: hello", "subject : other", "Date: Fri, 20 Nov 2026 12:00:00 +0000", "Subject\r\n : other"])(
+    "by a second %j is never verified",
+    async (field) => {
+      const message = Buffer.from(`${field}\r\n${(await signed(raw(from), "strict.example")).toString()}`)
+      expect((await verdict(message, { ip: "192.0.2.1", mailFrom: "a@strict.example" })).verdict).toBe("failed")
+      const { parsed } = await judge(message, arrivalOf({}), dns)
+      // What is shown is what was signed.
+      expect(parsed.subject).toBe("hello")
+    },
+  )
+  it.each([
+    "a@strict.example, b@strict.example",
+    "a@strict.example, b@other.example",
+    "b@other.example <a@strict.example>",
+    "<@other.example:a@strict.example>",
+    "a@other.example@strict.example",
+    "a@strict.example (",
+  ])("in From: %s is failed", async (value) => {
+    const session = { ip: "192.0.2.1", mailFrom: "a@strict.example" }
+    expect((await verdict(raw(`From: ${value}\r\n`), session)).verdict).toBe("failed")
+  })
+  it.each(['"b@other.example" <a@strict.example>', "a@strict.example (b@other.example)", "Staff: a@strict.example;"])(
+    "is none by From: %s",
+    async (value) => {
+      const session = { ip: "192.0.2.1", mailFrom: "a@strict.example" }
+      expect((await verdict(raw(`From: ${value}\r\n`), session)).verdict).toBe("verified")
+    },
+  )
+})
+
+describe("DNS that does not answer", () => {
+  it("is error where the answer could have proved it, and failed where it could not", async () => {
+    const message = raw("From: a@policy.example\r\n")
+    expect((await verdict(message, { mailFrom: "a@policy.example" })).verdict).toBe("error")
+    expect((await verdict(message, { mailFrom: "a@silent.example" })).verdict).toBe("failed")
+    expect((await verdict(await signed(message, "sub.silent.example"))).verdict).toBe("failed")
+    const mute = raw("From: a@silent.policy.example\r\nReply-To: b@policy.example\r\n")
+    expect((await verdict(await signed(mute, "mute.policy.example"))).verdict).toBe("error")
+    const open = await signed(mute, "mute.policy.example", { fields: "From:Subject" })
+    expect((await verdict(open)).verdict).toBe("failed")
+  })
+})
+
 describe("Authentication-Results in our name", () => {
-  it("are taken out of what comes in, others stay", () => {
+  it.each([
+    "Authentication-Results: mail.localhost; dmarc=pass",
+    "Authentication-Results: MAIL.localhost. 1; dmarc=pass",
+    "Authentication-Results : mail.localhost; dmarc=pass",
+    "authentication-results:mail.localhost;dmarc=pass",
+    "Authentication-Results: (a (nested \\) one)) mail.localhost (b); dmarc=pass",
+    'Authentication-Results: "mail.localhost" 1; dmarc=pass',
+    'Authentication-Results: "mail.\\local\\host"; dmarc=pass',
+    "Authentication-Results:\r\n\tmail.localhost\r\n\t1; dmarc=pass",
+    "Authentication-Results\r\n : mail.localhost; dmarc=pass",
+    "Authentication-Results: mail.localhost/1; dmarc=pass",
+    "Authentication-Results: =?utf-8?q?mail=2Elocalhost?=; dmarc=pass",
+    "Authentication-Results: (never closed mail.localhost; dmarc=pass",
+  ])("are taken out as %j", async (field) => {
+    const rest = "Subject: x\r\n\r\nbody\r\n"
+    expect(await kept(Buffer.from(`X-Before: a\r\n${field}\r\n${rest}`))).toBe(`X-Before: a\r\n${rest}`)
+  })
+  it.each([
+    "Authentication-Results: mail.localhost.example; dmarc=pass",
+    "Authentication-Results: other.example; x=mail.localhost",
+    "X-Authentication-Results: mail.localhost; dmarc=pass",
+  ])("are not %j", async (field) => {
+    const message = `${field}\r\n\r\nbody\r\n`
+    expect(await kept(Buffer.from(message))).toBe(message)
+  })
+
+  it("are taken out of what comes in, others stay", async () => {
     const message = Buffer.from(
       "Authentication-Results: mail.localhost;\r\n dmarc=pass\r\nAuthentication-Results: other.example; spf=pass\r\nSubject: Authentication-Results: mail.localhost;\r\n\r\nAuthentication-Results: mail.localhost; x\r\n",
     )
-    expect(withoutOurResults(message, "mail.localhost").toString()).toBe(
+    expect(await kept(message)).toBe(
       "Authentication-Results: other.example; spf=pass\r\nSubject: Authentication-Results: mail.localhost;\r\n\r\nAuthentication-Results: mail.localhost; x\r\n",
     )
   })

@@ -183,7 +183,12 @@ describe("hostile input", () => {
       `${head}${"z".repeat(998)}\r\n`.repeat(1) + `${"z".repeat(998)}\r\n`.repeat(1100) + ".\r\n",
       /^552 5\.3\.4 /,
     ],
-    ["a megabyte of headers", `${"X-Junk: abcdefghijklmnop\r\n".repeat(35_000)}${head}x\r\n.\r\n`, /^250 /],
+    ["a megabyte of headers", `${"X-Junk: abcdefghijklmnop\r\n".repeat(35_000)}${head}x\r\n.\r\n`, /^554 5\.6\.0 /],
+    [
+      "a header folded over and over",
+      `From: a@example.org\r\nX-Junk: a\r\n${" b\r\n".repeat(2_000)}\r\nx\r\n.\r\n`,
+      /^554 5\.6\.0 /,
+    ],
     [
       "ten thousand parts",
       `From: a@example.org\r\nContent-Type: multipart/mixed; boundary=b\r\n\r\n${"--b\r\n\r\nx\r\n".repeat(10_000)}--b--\r\n.\r\n`,

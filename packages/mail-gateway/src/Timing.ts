@@ -28,8 +28,18 @@ export const Timing = {
   smtpEqual: "1 minute",
   /** Between two tries to remove the marks of what was answered. */
   smtpForgetRetry: "1 second",
-  /** All look-ups and checks of one message together; a sender's slow DNS makes the verdict `error`. */
-  verdict: "10 seconds",
+  /** All look-ups of one message together; a sender's slow DNS makes the verdict `error`. */
+  verdictMillis: 10 * second,
+  /**
+   * How often a judging thread at work is asked for a sign of life, how long it may owe one, when threads that nothing
+   * was asked of are ended, and when one is tried again after none could be had.
+   */
+  judgingPingMillis: second / 4,
+  judgingSilenceMillis: 5 * second,
+  judgingIdleMillis: 5 * minute,
+  judgingRetryMillis: minute,
+  /** How long a thread keeps an answer of DNS to itself. */
+  judgingAnswersMillis: 5 * second,
   /** One try of a name server. */
   dnsMillis: 2 * second,
   /** The relay's connection, its greeting, and its silence. */

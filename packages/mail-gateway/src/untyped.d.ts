@@ -2,19 +2,64 @@ declare module "libmime" {
   const libmime: {
     /** A structured header field: its value and its parameters, RFC 2231 continuations joined. */
     readonly parseHeaderValue: (value: string) => { value: string; params: Record<string, string> }
-    /** RFC 2047 encoded words. */
-    readonly decodeWords: (text: string) => string
+    /** Folds a field at white space, to lines of about so many characters. */
+    readonly foldLines: (text: string, length: number) => string
   }
   export default libmime
 }
-declare module "libmime/lib/charset.js" {
-  const charset: {
-    /** Text of bytes; throws on an unknown character set. */
-    readonly decode: (bytes: Buffer, charset: string) => string
+declare module "mailauth/lib/dkim/dkim-verifier.js" {
+  import type { ARCData } from "mailauth"
+  export interface HeaderLine {
+    /** Lower case. */
+    readonly key: string
+    readonly casedKey: string
+    /** Without the line break at its end. */
+    readonly line: Buffer
   }
-  export default charset
+  export interface DkimStatus {
+    result: string
+    comment?: string | false
+  }
+  export interface DkimResult {
+    readonly id?: string
+    readonly signingDomain?: string
+    readonly status: DkimStatus
+    /** Names of the fields that were covered, joined by colons. */
+    readonly signingHeaders?: { readonly keys: string }
+    readonly canonBodyLength?: number
+    readonly canonBodyLengthTotal?: number
+    readonly canonBodyLengthLimited?: boolean
+  }
+  export interface BodyHasher {
+    hash: string
+    readonly canonicalizedLength: number
+    readonly bodyHashedBytes: number
+    readonly byteLength: number
+    readonly digest: (encoding: "base64") => string
+    readonly update: (chunk: Buffer) => void
+    readonly setContentType: (value: object) => void
+    readonly getMimeStructureStart: () => number
+  }
+  export class DkimVerifier {
+    constructor(options: {
+      readonly resolver: (name: string, type: string) => Promise<Array<string> | Array<Array<string>>>
+      readonly strict: boolean
+    })
+    headers: { readonly parsed: ReadonlyArray<HeaderLine> }
+    readonly arc: ARCData
+    readonly results: ReadonlyArray<DkimResult>
+    readonly bodyHashes: Map<string, BodyHasher>
+    messageHeaders(headers: { readonly parsed: ReadonlyArray<HeaderLine> }): Promise<void>
+    /** The key under which the hash stands in `bodyHashes`. */
+    addBodyHash(canonicalization: string, algorithm: string, limit: number | ""): string
+    finalChunk(): Promise<void>
+  }
 }
-declare module "libqp" {
-  const libqp: { readonly decode: (text: string) => Uint8Array }
-  export default libqp
+declare module "mailauth/lib/tools.js" {
+  /** A method's result as `Authentication-Results` has it. */
+  export const formatAuthHeaderRow: (
+    method: string,
+    status: { readonly result: string; readonly comment?: string | false },
+    options?: { readonly strict?: boolean },
+  ) => string
 }

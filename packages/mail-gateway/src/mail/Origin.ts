@@ -1,12 +1,19 @@
 /**
  * Whether the domain of `From` really sent a message: SPF, DKIM and DMARC judged over the bytes as received
  * (RFC 7208, RFC 6376, RFC 7489), and what follows from them (decisions.md "Resources", mail.md "Origin verdict").
+ *
+ * `verified` says: a domain that belongs to the organisation of the one address shown has authenticated exactly what is
+ * shown. Domains belong together by the Public Suffix List, whatever the DNS of either says.
  */
 import type { OriginVerdict } from "@svc/domain/mail/Message"
-import { Effect } from "effect"
-import { authenticate, type AuthenticateResult } from "mailauth"
-import { Resolver } from "./Resolver.ts"
-import { Timing } from "../Timing.ts"
+import { evaluateDmarc } from "mailauth/lib/dmarc/index.js"
+import { spf } from "mailauth/lib/spf/index.js"
+import { formatAuthHeaderRow } from "mailauth/lib/tools.js"
+import { aligned, author, type Author } from "./Author.ts"
+import * as Results from "./judging/Results.ts"
+import * as Signatures from "./judging/Signatures.ts"
+import { header } from "./mime/Header.ts"
+import type { Part } from "./mime/Part.ts"
 
 /** The SMTP session a message arrived by. */
 export interface Arrival {
@@ -18,20 +25,21 @@ export interface Arrival {
   readonly host: string
 }
 
-export interface Judged {
+export interface Verdict {
   readonly origin: OriginVerdict
   /** The `Authentication-Results` field to put on top, without its line break; null when nothing could be judged. */
   readonly header: string | null
 }
 
-const undecided = (verdict: "error" | "failed", domain: string | null): Judged => ({
-  origin: { verdict, spf: "none", dkim: "none", dmarc: "none", domain },
+/** What is said of a message that could not be judged. */
+export const unjudged: Verdict = {
+  origin: { verdict: "error", spf: "none", dkim: "none", dmarc: "none", domain: null },
   header: null,
-})
+}
 
 /** What of RFC 8601's result words a list of signatures comes to: one that passes outweighs the rest. */
-const dkimWord = (result: AuthenticateResult): string => {
-  const words = (result.dkim.results ?? []).map(({ status }) => word(status.result))
+const dkimWord = (signatures: ReadonlyArray<Signatures.Signature>): string => {
+  const words = signatures.map(({ result }) => result)
   return (
     words.find((one) => one === "pass") ??
     words.find((one) => one === "temperror") ??
@@ -40,68 +48,69 @@ const dkimWord = (result: AuthenticateResult): string => {
   )
 }
 
-const word = (result: string): string => (result === "temperr" ? "temperror" : result)
-
-/** SPF of the envelope's domain counts for `From` only where the two belong together (RFC 7489 section 3.1.2, relaxed). */
-const organisational = (a: string, b: string) => a === b || a.endsWith(`.${b}`) || b.endsWith(`.${a}`)
-
-const verdict = (result: AuthenticateResult): OriginVerdict => {
-  const spf = result.spf === false ? "none" : word(result.spf.status.result)
-  const dkim = dkimWord(result)
-  const dmarc = result.dmarc === false ? "none" : word(result.dmarc.status.result)
-  const domain = result.dmarc === false ? null : (domainOf(result) ?? null)
-  const words = { spf, dkim, dmarc, domain }
-  // No author, or several: nobody can vouch for that, so it is never merely unknown.
-  if (result.dmarc === false) return { verdict: "failed", ...words }
-  if (dmarc === "pass") return { verdict: "verified", ...words }
-  if (dmarc === "temperror") return { verdict: "error", ...words }
-  if (dmarc !== "none") return { verdict: "failed", ...words }
-  const signed = (result.dkim.results ?? []).some(
-    ({ status, signingDomain }) =>
-      status.result === "pass" &&
-      (status.aligned || (domain !== null && signingDomain !== undefined && organisational(signingDomain, domain))),
-  )
-  const sender = result.spf === false ? undefined : (result.spf as { domain?: string }).domain
-  const sent = spf === "pass" && domain !== null && sender !== undefined && organisational(sender.toLowerCase(), domain)
-  if (signed || sent) return { verdict: "verified", ...words }
-  return { verdict: spf === "temperror" || dkim === "temperror" ? "error" : "unverified", ...words }
+/** What speaks for the author: each of these alone proves where the message is from. */
+interface Evidence {
+  readonly domains: { readonly spf: ReadonlyArray<string>; readonly dkim: ReadonlyArray<string> }
+  /** DNS did not answer where the answer could have proved it. */
+  readonly inDoubt: boolean
 }
 
-const domainOf = (result: AuthenticateResult): string | undefined => {
-  const from: unknown = result.dmarc === false ? undefined : result.dmarc.status.header?.["from"]
-  return typeof from === "string" ? from.toLowerCase() : undefined
+const evidence = (
+  writer: Author,
+  sender: { readonly domain: string; readonly result: string },
+  signatures: ReadonlyArray<Signatures.Signature>,
+): Evidence => {
+  const ours = signatures.filter(({ domain, coversAll }) => coversAll && aligned(domain, writer.domain))
+  const isSender = aligned(sender.domain, writer.domain)
+  return {
+    domains: {
+      spf: isSender && sender.result === "pass" ? [sender.domain] : [],
+      dkim: ours.filter(({ result }) => result === "pass").map(({ domain }) => domain),
+    },
+    inDoubt: (isSender && sender.result === "temperror") || ours.some(({ result }) => result === "temperror"),
+  }
 }
 
-const authenticationResults = (headers: string): string | null => {
-  const at = headers.search(/^Authentication-Results:/im)
-  return at < 0 ? null : headers.slice(at).trimEnd()
+/** Nobody can vouch for a message that says two things at once. */
+const nothing: Evidence = { domains: { spf: [], dkim: [] }, inDoubt: false }
+
+const verdictOf = (dmarc: string, { domains, inDoubt }: Evidence): OriginVerdict["verdict"] => {
+  if (dmarc === "pass") return "verified"
+  if (dmarc === "none" && domains.spf.length + domains.dkim.length > 0) return "verified"
+  if (inDoubt || dmarc === "temperror") return "error"
+  return dmarc === "none" ? "unverified" : "failed"
 }
 
-export const judge = Effect.fn("Origin.judge")(function* (raw: Buffer, arrival: Arrival) {
-  const resolver = yield* Resolver
-  const context = yield* Effect.context<never>()
-  return yield* Effect.tryPromise((signal) =>
-    authenticate(raw, {
-      ip: arrival.ip,
-      helo: arrival.helo,
-      sender: arrival.mailFrom,
-      mta: arrival.host,
-      disableBimi: true,
-      resolver: (name, type) =>
-        Effect.runPromiseWith(context)(
-          resolver.lookup(name, type).pipe(
-            Effect.map((records) => records as Array<string> | Array<Array<string>>),
-            // The library reads node's error codes.
-            Effect.catchTag("LookupFailed", ({ code }) => Effect.die(Object.assign(new Error(code), { code }))),
-          ),
-          { signal },
-        ),
-    }),
-  ).pipe(
-    Effect.map((result): Judged => ({ origin: verdict(result), header: authenticationResults(result.headers) })),
-    Effect.timeout(Timing.verdict),
-    Effect.catchCause((cause) =>
-      Effect.as(Effect.logWarning("A message's origin could not be judged", cause), undecided("error", null)),
+export const judge = async (raw: Buffer, root: Part, arrival: Arrival, lookup: Signatures.Lookup): Promise<Verdict> => {
+  const writer =
+    root.rows.filter(({ key }) => key === "from").length === 1 ? author(header(raw, root.rows, "from")) : undefined
+  const [signed, sent] = await Promise.all([
+    Signatures.verify(raw, root, lookup),
+    spf({ ip: arrival.ip, helo: arrival.helo, sender: arrival.mailFrom, mta: arrival.host, resolver: lookup }),
+  ])
+  const sender = { domain: sent.domain, result: sent.status.result === "temperr" ? "temperror" : sent.status.result }
+  const words = { spf: sender.result, dkim: dkimWord(signed.signatures) }
+  const info = [...signed.info, formatAuthHeaderRow("spf", sent.status)]
+  if (writer === undefined) {
+    // No author, or several: nobody can vouch for that, so it is never merely unknown.
+    return {
+      origin: { verdict: "failed", ...words, dmarc: "none", domain: null },
+      header: Results.field(arrival.host, info),
+    }
+  }
+  const found = Signatures.repeats(root.rows) ? nothing : evidence(writer, sender, signed.signatures)
+  const { response } = await evaluateDmarc({
+    headerFrom: [writer.address.address],
+    spfDomains: [...found.domains.spf],
+    dkimDomains: found.domains.dkim.map((domain) => ({ id: domain, domain, aligned: false })),
+    resolver: lookup,
+  })
+  const dmarc = response === false ? "permerror" : response.status.result
+  return {
+    origin: { verdict: verdictOf(dmarc, found), ...words, dmarc, domain: writer.domain },
+    header: Results.field(
+      arrival.host,
+      response === false ? info : [...info, formatAuthHeaderRow("dmarc", response.status)],
     ),
-  )
-})
+  }
+}

@@ -1,48 +1,80 @@
-/** What an incoming message says, decoded from its raw bytes. A parse never fails: mail is never lost to it. */
-import type { Address, Attachment, Header, ParsedMail } from "@svc/domain/mail/Message"
-import addressparser from "nodemailer/lib/addressparser"
+/**
+ * What an incoming message says, decoded from its raw bytes. A parse never fails: mail is never lost to it. Whatever a
+ * sender can make long is cut before it is decoded.
+ */
+import type { Attachment, Header, ParsedMail } from "@svc/domain/mail/Message"
+import { addresses, limits } from "./Author.ts"
 import * as Decode from "./mime/Decode.ts"
-import { header, index, type Part } from "./mime/Part.ts"
+import { unwrap } from "./mime/Flowed.ts"
+import { header, nameOf, type Row, valueOf } from "./mime/Header.ts"
+import { index, type Part } from "./mime/Part.ts"
 import { fromHtml } from "./mime/PlainText.ts"
 
-/** Bytes of a body that are decoded; beyond it the raw message has the rest. */
+/** Bytes of text and of HTML that are decoded, all parts together; beyond it the raw message has the rest. */
 const bodyLimit = 2 * 1024 * 1024
 /** Bytes of search text (mail.md "Parsing, storing, searching"). */
 const searchLimit = 1024 * 1024
 const snippetLength = 200
-const addressLimit = 500
+/** Characters of a subject. */
+const subjectLimit = 8 * 1024
 
-interface Leaves {
-  text: Array<Part>
-  html: Array<Part>
-  attachments: Array<Part>
-}
+const isBody = (part: Part, type: string) =>
+  part.type === type && part.disposition !== "attachment" && part.filename === null
 
-/** Bodies and attachments in the order of the message. A message in a message is an attachment, not our body. */
-const collect = (part: Part, into: Leaves): Leaves => {
-  if (part.type.startsWith("multipart/") && part.parts.length > 0) {
-    for (const child of part.parts) collect(child, into)
-  } else if (part.disposition !== "attachment" && part.filename === null && part.type === "text/plain")
-    into.text.push(part)
-  else if (part.disposition !== "attachment" && part.filename === null && part.type === "text/html")
-    into.html.push(part)
-  else into.attachments.push(part)
+const isMultipart = (part: Part) => part.type.startsWith("multipart/") && part.parts.length > 0
+
+/** The parts that are attachments, in the order of their index. A message in a message is one, not our body. */
+export const attachmentsOf = (part: Part, into: Array<Part> = []): ReadonlyArray<Part> => {
+  if (isMultipart(part)) for (const child of part.parts) attachmentsOf(child, into)
+  else if (!isBody(part, "text/plain") && !isBody(part, "text/html")) into.push(part)
   return into
 }
 
-/** The parts that are attachments, in the order of their index. */
-export const attachmentsOf = (root: Part): ReadonlyArray<Part> =>
-  collect(root, { text: [], html: [], attachments: [] }).attachments
+/** The bodies of one message, each decoded once, within one budget for each kind. */
+const bodiesOf = (raw: Buffer, root: Part) => {
+  const left = { plain: bodyLimit, html: bodyLimit }
+  const html: Array<string> = []
+  /** What HTML says in words, also where its plain alternative is what is read: search finds it. */
+  const spoken: Array<string> = []
 
-const addresses = (value: string | undefined): ReadonlyArray<Address> => {
-  if (value === undefined) return []
-  return addressparser(value.slice(0, 64 * 1024), { flatten: true })
-    .filter((entry) => "address" in entry && typeof entry.address === "string" && entry.address !== "")
-    .slice(0, addressLimit)
-    .map((entry) => ({
-      address: Decode.clean(entry.address ?? ""),
-      name: entry.name === undefined || entry.name === "" ? null : Decode.words(entry.name),
-    }))
+  const plain = (part: Part): string => {
+    const text = Decode.text(raw, part, left.plain)
+    left.plain -= Math.min(left.plain, part.end - part.bodyStart)
+    return part.parameters["format"]?.toLowerCase() === "flowed"
+      ? unwrap(text, part.parameters["delsp"]?.toLowerCase() === "yes")
+      : text
+  }
+  const fromMarkup = (part: Part): string => {
+    const markup = Decode.text(raw, part, left.html)
+    left.html -= Math.min(left.html, part.end - part.bodyStart)
+    html.push(markup)
+    const text = fromHtml(markup)
+    spoken.push(text)
+    return text
+  }
+
+  /** The texts below a part in their order, and whether any of them was written as plain text. */
+  const read = (part: Part): { texts: ReadonlyArray<string>; isPlain: boolean } => {
+    if (isMultipart(part)) {
+      const children = part.parts.map(read).filter(({ texts }) => texts.length > 0)
+      if (part.type !== "multipart/alternative") {
+        return { texts: children.flatMap(({ texts }) => texts), isPlain: children.some(({ isPlain }) => isPlain) }
+      }
+      // Alternatives say the same: the one in plain text, unless it is empty, else the best, which stands last.
+      const written = children.find(({ texts, isPlain }) => isPlain && texts.some((text) => text.trim() !== ""))
+      return written ?? children.at(-1) ?? { texts: [], isPlain: false }
+    }
+    if (isBody(part, "text/plain")) return { texts: [plain(part)], isPlain: true }
+    if (isBody(part, "text/html")) return { texts: [fromMarkup(part)], isPlain: false }
+    return { texts: [], isPlain: false }
+  }
+
+  const { texts } = read(root)
+  return {
+    text: texts.length === 0 ? null : texts.join("\n"),
+    html: html.length === 0 ? null : html.join("\n"),
+    spoken,
+  }
 }
 
 const messageIds = (value: string | undefined): ReadonlyArray<string> =>
@@ -54,53 +86,76 @@ const fold = (text: string) => text.replace(/\s+/g, " ").trim()
 const truncate = (text: string, limit: number): string =>
   text.length * 3 <= limit || Buffer.byteLength(text) <= limit
     ? text
-    : Buffer.from(text)
+    : Buffer.from(text.slice(0, limit))
         .subarray(0, limit)
         .toString("utf8")
-        .replace(/\ufffd+$/, "")
+        .replace(/\ufffd{1,3}$/, "")
 
-export const parse = (raw: Buffer): ParsedMail => {
-  const root = index(raw)
-  const leaves = collect(root, { text: [], html: [], attachments: [] })
-  const html = leaves.html.length === 0 ? null : leaves.html.map((part) => Decode.text(raw, part, bodyLimit)).join("\n")
-  const htmlText = html === null ? null : fromHtml(html)
-  const text =
-    leaves.text.length > 0 ? leaves.text.map((part) => Decode.text(raw, part, bodyLimit)).join("\n") : htmlText
-  const from = addresses(header(root, "from"))
-  const to = addresses(header(root, "to"))
-  const cc = addresses(header(root, "cc"))
-  const bcc = addresses(header(root, "bcc"))
-  const subject = Decode.words(header(root, "subject") ?? "")
-  const headers = root.headers.map(({ name, value }): Header => ({
-    name: Decode.clean(name),
-    value: Decode.clean(value),
-  }))
-  const people = [...from, ...to, ...cc, ...bcc].flatMap(({ address, name }) =>
-    name === null ? [address] : [address, name],
-  )
+const headersOf = (raw: Buffer, rows: ReadonlyArray<Row>): ReadonlyArray<Header> =>
+  rows
+    .filter(({ key }) => key !== "")
+    .map((row) => ({ name: Decode.clean(nameOf(raw, row)), value: Decode.clean(valueOf(raw, row)) }))
+
+/** What the header alone says, the bodies left aside: little work whatever the message is. */
+const scanned = (raw: Buffer, rows: ReadonlyArray<Row>) => {
+  const field = (name: string) => header(raw, rows, name)
+  const [from, ...others] = addresses(field("from"))
+  let left = limits.fields
+  const people = (name: string) => {
+    const value = field(name) ?? ""
+    const read = addresses(value, left)
+    left -= value.length
+    return read
+  }
   return {
-    from: from.length === 1 ? from[0]! : null,
-    to,
-    cc,
-    bcc,
-    reply_to: addresses(header(root, "reply-to")),
-    subject,
+    // Several fields, or several in one, leave nobody to show.
+    from: rows.filter(({ key }) => key === "from").length === 1 && others.length === 0 ? (from ?? null) : null,
+    to: people("to"),
+    cc: people("cc"),
+    bcc: people("bcc"),
+    reply_to: people("reply-to"),
+    subject: Decode.words((field("subject") ?? "").slice(0, subjectLimit)),
+    message_id: messageIds(field("message-id"))[0] ?? null,
+    in_reply_to: messageIds(field("in-reply-to"))[0] ?? null,
+    references: messageIds(field("references")),
+    headers: headersOf(raw, rows),
+  }
+}
+
+type Scanned = ReturnType<typeof scanned>
+
+const searchText = (head: Scanned, bodies: ReadonlyArray<string>): string => {
+  const people = [head.from, ...head.to, ...head.cc, ...head.bcc].flatMap((one) =>
+    one === null ? [] : one.name === null ? [one.address] : [one.address, one.name],
+  )
+  const all = [...people, head.subject, ...bodies].join("\n")
+  return truncate(all.slice(0, searchLimit).toLowerCase().toWellFormed(), searchLimit)
+}
+
+/** `root` where the message was indexed already. */
+export const parse = (raw: Buffer, root: Part = index(raw)): ParsedMail => {
+  const head = scanned(raw, root.rows)
+  const { text, html, spoken } = bodiesOf(raw, root)
+  return {
+    ...head,
     snippet: Decode.clean(fold((text ?? "").slice(0, 2_000)).slice(0, snippetLength)),
-    message_id: messageIds(header(root, "message-id"))[0] ?? null,
-    in_reply_to: messageIds(header(root, "in-reply-to"))[0] ?? null,
-    references: messageIds(header(root, "references")),
-    attachments: leaves.attachments.map((part, at): Attachment => ({
+    attachments: attachmentsOf(root).map((part, at): Attachment => ({
       index: at,
       filename: part.filename === null ? null : Decode.clean(part.filename),
       content_type: part.type,
-      size: Decode.bytes(raw, part).length,
+      size: Decode.size(raw, part),
     })),
     text,
     html,
-    headers,
-    search_text: truncate(
-      [...people, subject, text ?? "", text === htmlText ? "" : (htmlText ?? "")].join("\n").toLowerCase(),
-      searchLimit,
-    ),
+    search_text: searchText(head, [text ?? "", ...spoken.filter((one) => one !== text)]),
   }
+}
+
+/** What is kept of a message that could not be read: its subject and whom it is from; the raw bytes have the rest. */
+export const headOnly = (raw: Buffer, rows: ReadonlyArray<Row>): ParsedMail => {
+  const head = scanned(
+    raw,
+    rows.filter(({ key }) => key === "from" || key === "subject"),
+  )
+  return { ...head, snippet: "", attachments: [], text: null, html: null, search_text: searchText(head, []) }
 }

@@ -8,8 +8,8 @@ import type { Networks } from "@svc/cluster/net/ClientNetwork"
 import { selfSigned } from "@svc/cluster/net/SelfSigned"
 import { Cause, Clock, Context, Effect, FiberSet, Layer, Schema } from "effect"
 import type { SMTPServerDataStream, SMTPServerOptions, SMTPServerSession } from "smtp-server"
-import { judge } from "./Origin.ts"
-import { parse } from "./ParsedMail.ts"
+import * as Judging from "./judging/Judging.ts"
+import { isModest } from "./mime/Header.ts"
 import { type IncomingMail, Reception } from "./Reception.ts"
 import * as Recipients from "./Recipients.ts"
 import { isForSystem, recipientsOf, senderOf } from "./Recipients.ts"
@@ -46,6 +46,7 @@ const listen = Effect.fnUntraced(function* (settings: SmtpSettings) {
   const reception = yield* Reception
   const system = yield* SystemMail
   const transactions = yield* Transactions
+  const judging = yield* Judging.make()
   const run = yield* FiberSet.makeRuntimePromise<Resolver>()
   const clients = Clients.make()
   const admitted = new Set<string>()
@@ -81,14 +82,16 @@ const listen = Effect.fnUntraced(function* (settings: SmtpSettings) {
       mailFrom: senderOf(session),
       host: settings.mailDomain,
     }
-    const { origin, header } = yield* judge(received.raw, arrival)
+    const { origin, header, parsed, cuts } = yield* Effect.mapError(
+      judging.judge(received.raw, arrival),
+      () => replies.later,
+    )
     const at = new Date(yield* Clock.currentTimeMillis)
     const trace = Trace.received({ ...arrival, secure: session.secure, id: yield* makeUuidV7, at })
-    const head = Buffer.from(`${header === null ? "" : `${header}\r\n`}${trace}\r\n`)
-    const raw = Buffer.concat([head, Trace.withoutOurResults(received.raw, settings.mailDomain)])
+    const ours = [...(header === null ? [] : [header]), trace]
     const mail: IncomingMail = {
-      raw,
-      parsed: parse(raw),
+      raw: Trace.stamp(ours, received.raw, cuts),
+      parsed: { ...parsed, headers: [...Trace.headers(ours), ...parsed.headers] },
       origin,
       envelopeFrom: arrival.mailFrom,
       sha256: received.sha256,
@@ -147,7 +150,8 @@ const listen = Effect.fnUntraced(function* (settings: SmtpSettings) {
     stream.once("end", () => {
       clearTimeout(late)
       const received = data.finish()
-      if (typeof received !== "string") {
+      if (typeof received !== "string" && !isModest(received.raw)) done(replies.header)
+      else if (typeof received !== "string") {
         const work = transactions.within(keysOf(session, received), accept(session, received), replies.later)
         answer(work, (error, transaction) => {
           const heard = openConnection(session) !== undefined

@@ -1,41 +1,38 @@
 /** A part's content: transfer encoding and character set undone. Anything undecodable is given as it stands. */
-import libmime from "libmime"
-import charsets from "libmime/lib/charset.js"
-import libqp from "libqp"
+import { charset } from "./Charset.ts"
 import type { Part } from "./Part.ts"
+import * as Transfer from "./Transfer.ts"
+import * as Words from "./Words.ts"
 
-/** The bytes of a leaf part. */
-export const bytes = (raw: Buffer, part: Part): Uint8Array => {
+const decoders: Readonly<Record<string, typeof Transfer.base64>> = {
+  base64: Transfer.base64,
+  "quoted-printable": Transfer.quotedPrintable,
+}
+
+const decoderOf = (part: Part) => (Object.hasOwn(decoders, part.encoding) ? decoders[part.encoding] : undefined)
+
+/** The bytes of a leaf part, at most `limit` of them. */
+export const bytes = (raw: Buffer, part: Part, limit = Infinity): Buffer => {
   const body = raw.subarray(part.bodyStart, part.end)
-  switch (part.encoding) {
-    case "base64":
-      return Buffer.from(body.toString("latin1"), "base64")
-    case "quoted-printable":
-      return libqp.decode(body.toString("latin1"))
-    default:
-      return body
-  }
+  const decoder = decoderOf(part)
+  if (decoder === undefined) return body.subarray(0, limit)
+  // Neither encoding makes more bytes than it takes.
+  const into = Buffer.allocUnsafeSlow(Math.min(limit, body.length))
+  return into.subarray(0, decoder(body, into))
+}
+
+/** How many bytes {@link bytes} would give, without making them. */
+export const size = (raw: Buffer, part: Part): number => {
+  const body = raw.subarray(part.bodyStart, part.end)
+  return decoderOf(part)?.(body) ?? body.length
 }
 
 /** Neither NUL nor half a surrogate pair, which no store takes. */
 export const clean = (text: string): string => text.replaceAll("\0", "").toWellFormed()
 
 /** RFC 2047 encoded words, then {@link clean}. */
-export const words = (value: string): string => {
-  try {
-    return clean(libmime.decodeWords(value))
-  } catch {
-    return clean(value)
-  }
-}
+export const words = (value: string): string => clean(Words.decode(value))
 
-/** The text of a leaf part, at most `limit` bytes of it. */
-export const text = (raw: Buffer, part: Part, limit: number): string => {
-  const content = Buffer.from(bytes(raw, part).subarray(0, limit))
-  const charset = part.parameters["charset"] ?? "utf-8"
-  try {
-    return clean(charsets.decode(content, charset)).replaceAll("\r\n", "\n")
-  } catch {
-    return clean(content.toString("latin1")).replaceAll("\r\n", "\n")
-  }
-}
+/** The text of a leaf part, of at most `limit` bytes of it. */
+export const text = (raw: Buffer, part: Part, limit: number): string =>
+  clean(charset(bytes(raw, part, limit), part.parameters["charset"] ?? "")).replaceAll("\r\n", "\n")

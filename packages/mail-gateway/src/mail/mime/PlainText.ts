@@ -1,53 +1,116 @@
-/** The text of an HTML body, for snippets, search and readers that want no HTML. Tags go, line structure stays roughly. */
+/**
+ * The text of an HTML body, for snippets, search and readers that want no HTML. The library tells tags, comments,
+ * entities and raw text apart; here stands only which elements break a line. One pass, no tree, so nesting costs nothing.
+ */
+import { Tokenizer } from "htmlparser2"
 
-const entities: Readonly<Record<string, string>> = { amp: "&", lt: "<", gt: ">", quot: '"', apos: "'", nbsp: " " }
+/** Elements whose content is not text for a reader. */
+const hidden = new Set(["script", "style", "head", "title", "template", "noframes", "iframe", "object", "svg", "math"])
+/** Elements that cannot have content; a hidden one of these would hide the rest. */
+const paragraphs = new Set(["p", "h1", "h2", "h3", "h4", "h5", "h6", "blockquote", "ul", "ol", "dl", "pre", "table"])
+const lines = new Set(
+  "address article aside br body caption center dd div dt fieldset figcaption figure footer form header hr li main nav section tbody tfoot thead tr".split(
+    " ",
+  ),
+)
+const cells = new Set(["td", "th"])
 
-const entity = (whole: string, name: string): string => {
-  if (!name.startsWith("#")) return entities[name.toLowerCase()] ?? whole
-  const code = name[1] === "x" || name[1] === "X" ? parseInt(name.slice(2), 16) : parseInt(name.slice(1), 10)
-  return code > 0 && code <= 0x10ffff && (code < 0xd800 || code > 0xdfff) ? String.fromCodePoint(code) : whole
-}
-
-/** Elements whose content is not text. */
-const hidden = ["script", "style", "head", "title"]
-const breaks = /^\/?(?:p|div|br|tr|li|h[1-6]|table|blockquote|ul|ol|hr)$/
-
-/** One pass over the tags, so that no input makes it slow. */
 export const fromHtml = (html: string): string => {
-  let out = ""
-  let at = 0
-  while (at < html.length) {
-    const open = html.indexOf("<", at)
-    if (open < 0) {
-      out += html.slice(at)
-      break
-    }
-    out += html.slice(at, open)
-    if (html.startsWith("<!--", open)) {
-      const close = html.indexOf("-->", open + 4)
-      at = close < 0 ? html.length : close + 3
-      continue
-    }
-    const close = html.indexOf(">", open + 1)
-    if (close < 0) break
-    const name = /^\/?[a-z0-9]+/i.exec(html.slice(open + 1, open + 20))?.[0].toLowerCase() ?? ""
-    at = close + 1
-    if (hidden.includes(name)) {
-      const end = indexOfTag(html, `</${name}`, at)
-      at = end < 0 ? html.length : end
-    } else if (breaks.test(name)) out += "\n"
+  const out = new Writer()
+  let name = ""
+  let closing = false
+  /** The hidden element we are in, and how often it is open. */
+  let within: string | undefined
+  let depth = 0
+
+  const mark = (tag: string, closes: boolean) => {
+    if (within !== undefined) {
+      if (tag === within) depth += closes ? -1 : 1
+      // A body ends a head that nobody closed.
+      if (depth === 0 || (within === "head" && tag === "body")) within = undefined
+    } else if (hidden.has(tag)) {
+      if (!closes) {
+        within = tag
+        depth = 1
+      }
+    } else if (paragraphs.has(tag)) out.paragraph()
+    else if (tag === "br") out.line(true)
+    else if (lines.has(tag)) {
+      out.line(false)
+      if (tag === "li" && !closes) out.text("- ")
+    } else if (cells.has(tag) && !closes) out.space()
   }
-  return out
-    .replace(/&(#?\w{1,10});/g, entity)
-    .replace(/[^\S\n]+/g, " ")
-    .replace(/ ?\n ?/g, "\n")
-    .replace(/\n{3,}/g, "\n\n")
-    .trim()
+
+  const tokenizer = new Tokenizer(
+    { xmlMode: false, decodeEntities: true },
+    {
+      ontext: (start, end) => {
+        if (within === undefined) out.text(html.slice(start, end))
+      },
+      ontextentity: (code) => {
+        if (within === undefined) out.text(String.fromCodePoint(code))
+      },
+      onopentagname: (start, end) => {
+        name = html.slice(start, Math.min(end, start + 20)).toLowerCase()
+        closing = false
+      },
+      onopentagend: () => {
+        if (!closing) mark(name, false)
+      },
+      onselfclosingtag: () => {
+        if (!hidden.has(name)) mark(name, false)
+      },
+      onclosetag: (start, end) => {
+        closing = true
+        mark(html.slice(start, Math.min(end, start + 20)).toLowerCase(), true)
+      },
+      oncdata: () => {},
+      oncomment: () => {},
+      ondeclaration: () => {},
+      onprocessinginstruction: () => {},
+      onattribdata: () => {},
+      onattribentity: () => {},
+      onattribend: () => {},
+      onattribname: () => {},
+      onend: () => {},
+    },
+  )
+  tokenizer.write(html)
+  tokenizer.end()
+  return out.finish()
 }
 
-const indexOfTag = (html: string, tag: string, from: number): number => {
-  for (let at = html.indexOf("</", from); at >= 0; at = html.indexOf("</", at + 2)) {
-    if (html.slice(at, at + tag.length).toLowerCase() === tag) return at
+/** Folds white space and keeps at most one empty line, as text goes by. */
+class Writer {
+  private readonly pieces: Array<string> = []
+  private breaks = 0
+  private pendingSpace = false
+  private atStart = true
+
+  text(raw: string): void {
+    const text = raw.replace(/[\s\u00a0\u200b\ufeff\u00ad]+/g, " ")
+    if (text === "") return
+    if (text === " ") return this.space()
+    if (text.startsWith(" ")) this.pendingSpace = true
+    if (!this.atStart && this.breaks > 0) this.pieces.push(this.breaks > 1 ? "\n\n" : "\n")
+    else if (this.pendingSpace && !this.atStart) this.pieces.push(" ")
+    this.breaks = 0
+    this.atStart = false
+    this.pieces.push(text.trim())
+    this.pendingSpace = text.endsWith(" ")
   }
-  return -1
+  space(): void {
+    this.pendingSpace = true
+  }
+  line(explicit: boolean): void {
+    this.breaks = explicit ? this.breaks + 1 : Math.max(this.breaks, 1)
+    this.pendingSpace = false
+  }
+  paragraph(): void {
+    this.breaks = Math.max(this.breaks, 2)
+    this.pendingSpace = false
+  }
+  finish(): string {
+    return this.pieces.join("")
+  }
 }

@@ -1,4 +1,5 @@
 /** The trace fields we put on top of a message (RFC 5321 section 4.4, RFC 8601). */
+import type { Header } from "@svc/domain/mail/Message"
 
 /** Nothing a client says may break out of the line it is quoted in. */
 const quoted = (text: string) => text.replace(/[^\x21-\x7e]/g, "").slice(0, 255)
@@ -18,18 +19,30 @@ export const received = (options: {
 /** RFC 5322 section 3.3. */
 export const date = (at: Date): string => at.toUTCString().replace("GMT", "+0000")
 
-/**
- * Where the header carries `Authentication-Results` in our name, only we may have written it: those are taken out
- * (RFC 8601 section 5). Answers the message unchanged, uncopied, where there are none.
- */
-export const withoutOurResults = (raw: Buffer, host: string): Buffer => {
-  const end = raw.indexOf("\r\n\r\n")
-  const head = raw.subarray(0, end < 0 ? raw.length : end + 2).toString("latin1")
-  if (!/^authentication-results:/im.test(head)) return raw
-  const ours = new RegExp(`^\\s*"?${host.replace(/[.*+?^${}()|[\]\\]/g, "\\$&")}"?[\\s;]`, "i")
-  const kept = head
-    .split(/(?<=\r\n)(?![ \t])/)
-    .filter((field) => !(/^authentication-results:/i.test(field) && ours.test(field.slice(field.indexOf(":") + 1))))
-    .join("")
-  return Buffer.concat([Buffer.from(kept, "latin1"), raw.subarray(Buffer.byteLength(head, "latin1"))])
+/** Our fields on top of a message, and out of it what only we may write (RFC 8601 section 5). */
+export const stamp = (
+  ours: ReadonlyArray<string>,
+  raw: Buffer,
+  cuts: ReadonlyArray<readonly [start: number, end: number]>,
+): Buffer => {
+  const pieces: Array<Uint8Array> = [Buffer.from(ours.map((field) => `${field}\r\n`).join(""))]
+  let at = 0
+  for (const [start, end] of cuts) {
+    pieces.push(raw.subarray(at, start))
+    at = end
+  }
+  return Buffer.concat([...pieces, raw.subarray(at)])
 }
+
+/** Our fields as the message's headers list them. */
+export const headers = (ours: ReadonlyArray<string>): ReadonlyArray<Header> =>
+  ours.map((field) => {
+    const colon = field.indexOf(":")
+    return {
+      name: field.slice(0, colon),
+      value: field
+        .slice(colon + 1)
+        .replace(/\r\n/g, "")
+        .trim(),
+    }
+  })

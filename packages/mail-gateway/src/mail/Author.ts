@@ -1,0 +1,86 @@
+/**
+ * The one address a message is from. What is authenticated and what is shown go by this alone, and it is strict where
+ * readers differ: another address beside it, in any spelling, leaves no author (RFC 5322 section 3.6.2, RFC 6854).
+ */
+import type { Address } from "@svc/domain/mail/Message"
+import addressparser from "nodemailer/lib/addressparser"
+import { domainToASCII } from "node:url"
+import { getDomain } from "tldts"
+import * as Decode from "./mime/Decode.ts"
+
+/** Characters that are read of an author, and of the address fields of a message together: hundreds of recipients. */
+export const limits = { author: 4 * 1024, fields: 32 * 1024, addresses: 500 }
+
+/** The addresses of a field, groups flattened. */
+export const addresses = (value: string | undefined, characters: number = limits.author): ReadonlyArray<Address> => {
+  if (value === undefined || value === "" || characters <= 0) return []
+  return addressparser(value.slice(0, characters), { flatten: true })
+    .filter((entry) => "address" in entry && typeof entry.address === "string" && entry.address !== "")
+    .slice(0, limits.addresses)
+    .map((entry) => ({
+      address: Decode.clean(entry.address ?? ""),
+      name: entry.name === undefined || entry.name === "" ? null : Decode.words(entry.name),
+    }))
+}
+
+/** A domain as it is compared: A-labels, lower case, without the root's dot. Empty for what is no domain name. */
+export const normal = (domain: string): string => {
+  const name = domain.trim().toLowerCase().replace(/\.$/, "")
+  if (name === "" || name.length > 255 || /[\s"<>(),;:\\@[\]/%?#*]/.test(name)) return ""
+  return /^[a-z0-9._-]+$/.test(name) ? name : domainToASCII(name)
+}
+
+/** Public suffixes of registries and of those who give out names below their own, as `github.io`. */
+const suffixes = { allowIcannDomains: true, allowPrivateDomains: true, extractHostname: false, validateHostname: false }
+
+/** The domain that was registered; of a public suffix, which nobody registered, only itself. */
+export const organisation = (domain: string): string => {
+  const name = normal(domain)
+  return getDomain(name, suffixes) ?? name
+}
+
+/** Whether two domains belong to one organisation (RFC 7489 section 3.2). */
+export const aligned = (a: string, b: string): boolean => organisation(a) !== "" && organisation(a) === organisation(b)
+
+export interface Author {
+  readonly address: Address
+  /** {@link normal}. */
+  readonly domain: string
+}
+
+/** What stands outside quoted strings and comments; undefined where one does not end. Linear. */
+const bare = (value: string): string | undefined => {
+  let out = ""
+  let depth = 0
+  let quoted = false
+  for (let at = 0; at < value.length; at++) {
+    const char = value[at]!
+    if (char === "\\" && (quoted || depth > 0)) at++
+    else if (quoted) quoted = char !== '"'
+    else if (char === "(") depth++
+    else if (char === ")") {
+      if (depth === 0) return undefined
+      depth--
+    } else if (depth === 0) {
+      if (char === '"') quoted = true
+      else out += char
+    }
+  }
+  return quoted || depth > 0 ? undefined : out
+}
+
+/** The author that a `From` names; undefined for none, several, or what could be read as another. */
+export const author = (value: string | undefined): Author | undefined => {
+  if (value === undefined || value.length > limits.author) return undefined
+  const plain = bare(value)
+  if (plain === undefined) return undefined
+  const [one, ...others] = addresses(value)
+  if (one === undefined || others.length > 0) return undefined
+  const at = one.address.lastIndexOf("@")
+  const domain = normal(one.address.slice(at + 1))
+  if (at <= 0 || domain === "" || /[\s<>(),;:\\"[\]@]/.test(one.address.slice(0, at))) return undefined
+  // Some readers show the first thing with an @, some the last, some split at commas: there must be nothing to choose.
+  const domains = plain.split("@").slice(1)
+  const agree = domains.every((rest) => normal(/^[^\s<>,;]*/.exec(rest)?.[0] ?? "") === domain)
+  return domains.length > 0 && agree ? { address: one, domain } : undefined
+}

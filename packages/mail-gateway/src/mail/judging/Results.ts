@@ -1,0 +1,61 @@
+/**
+ * The field `Authentication-Results` (RFC 8601): ours is written here, and what others wrote in our name is found,
+ * however it is spelled.
+ */
+import { domainToASCII } from "node:url"
+import libmime from "libmime"
+import { type Row, valueOf } from "../mime/Header.ts"
+import * as Words from "../mime/Words.ts"
+
+/** Without its last line break. */
+export const field = (host: string, info: ReadonlyArray<string>): string =>
+  `Authentication-Results: ${host};\r\n ${info.map((one) => libmime.foldLines(one, 160)).join(";\r\n ")}`
+
+/** After comments, which nest, and white space; undefined where a comment does not end. */
+const afterComments = (text: string, from: number): number | undefined => {
+  let depth = 0
+  for (let at = from; at < text.length; at++) {
+    const char = text[at]!
+    if (char === "\\" && depth > 0) at++
+    else if (char === "(") depth++
+    else if (char === ")" && depth > 0) depth--
+    else if (depth === 0 && !/\s/.test(char)) return at
+  }
+  return depth === 0 ? text.length : undefined
+}
+
+/** The authserv-id: a token, or a quoted string (section 2.2). Undefined where there is none to be read. */
+const serviceOf = (value: string): string | undefined => {
+  const from = afterComments(value, 0)
+  if (from === undefined) return undefined
+  if (value[from] !== '"') return /^[^\s()<>@,;:\\"/[\]?=]+/.exec(value.slice(from, from + 1_000))?.[0]
+  let out = ""
+  for (let at = from + 1; at < value.length; at++) {
+    const char = value[at]!
+    if (char === '"') return out.trim()
+    if (char === "\\") at++
+    out += value[at] ?? ""
+  }
+  return undefined
+}
+
+const same = (name: string, host: string): boolean => {
+  const plain = name.toLowerCase().replace(/\.+$/, "")
+  return plain === host || domainToASCII(plain) === host
+}
+
+/** Whether the field claims to be ours; one whose name cannot be read is, where ours stands in it. */
+const claims = (value: string, host: string): boolean => {
+  const service = serviceOf(value)
+  return service === undefined ? value.toLowerCase().includes(host) : same(service, host)
+}
+
+/** The rows that only we may have written, and did not (section 5). */
+export const forged = (raw: Buffer, rows: ReadonlyArray<Row>, host: string): ReadonlyArray<Row> => {
+  const ours = host.toLowerCase()
+  return rows.filter((row) => {
+    if (row.key !== "authentication-results") return false
+    const value = valueOf(raw, row)
+    return claims(value, ours) || claims(Words.decode(value), ours)
+  })
+}

@@ -1,0 +1,146 @@
+/**
+ * The one reader of header fields: what is authenticated and what is shown come from the same rows, so that no spelling
+ * of a field is read in two ways. A line opens a field only where it looks like one (RFC 5322 section 3.6.8); whatever
+ * else stands there belongs to the field above it. Offsets only, no copies, linear.
+ */
+
+/** A message with more than this is refused, since no sender needs it and every reader pays for it. */
+export const limits = { bytes: 256 * 1024, lines: 2_000 }
+
+export interface Row {
+  /** Lower case, empty where the row has no name. */
+  readonly key: string
+  /** Offsets of the field with its line break. */
+  readonly start: number
+  readonly end: number
+  /** Where the value begins. */
+  readonly value: number
+}
+
+export interface Block {
+  readonly rows: ReadonlyArray<Row>
+  /** Where the body begins: after the blank line. */
+  readonly bodyStart: number
+  /** Physical lines that were read. */
+  readonly lines: number
+}
+
+const CR = 13
+const LF = 10
+const SPACE = 32
+const TAB = 9
+const COLON = 58
+
+/** The offset after the line feed of the line that starts at `from`. */
+export const lineEnd = (raw: Buffer, from: number, end: number): number => {
+  const at = raw.indexOf(LF, from)
+  return at < 0 || at >= end ? end : at + 1
+}
+
+export const isBlank = (raw: Buffer, from: number, to: number): boolean =>
+  to === from || raw[from] === LF || (raw[from] === CR && (to === from + 1 || raw[from + 1] === LF))
+
+const afterSpace = (raw: Buffer, from: number, to: number): number => {
+  let at = from
+  while (at < to && (raw[at] === SPACE || raw[at] === TAB)) at++
+  return at
+}
+
+/** The offset of the colon of the field that opens at `from`, or -1. The colon may stand on the line after the name. */
+const colonOf = (raw: Buffer, from: number, to: number, end: number): number => {
+  let at = from
+  while (at < to && raw[at]! > SPACE && raw[at]! < 127 && raw[at] !== COLON) at++
+  if (at === from) return -1
+  at = afterSpace(raw, at, to)
+  if (raw[at] === COLON && at < to) return at
+  if (at >= to || (raw[at] !== CR && raw[at] !== LF)) return -1
+  const next = afterSpace(raw, to, end)
+  return next < end && raw[next] === COLON ? next : -1
+}
+
+/** Reads rows up to the blank line; past the limits rows are left out, and the blank line is still found. */
+export const read = (
+  raw: Buffer,
+  start: number,
+  end: number,
+  stop?: (line: number, next: number) => boolean,
+): Block => {
+  const rows: Array<Row> = []
+  let open: { key: string; start: number; value: number } | undefined
+  let at = start
+  let lines = 0
+  const close = (to: number) => {
+    if (open !== undefined) rows.push({ ...open, end: to })
+    open = undefined
+  }
+  while (at < end) {
+    const next = lineEnd(raw, at, end)
+    if (isBlank(raw, at, next)) {
+      close(at)
+      return { rows, bodyStart: next, lines: lines + 1 }
+    }
+    if (stop?.(at, next) === true) break
+    lines++
+    if (lines > limits.lines || at - start > limits.bytes) {
+      close(at)
+      const blank = stop === undefined ? blankLine(raw, at, end) : undefined
+      if (blank !== undefined) return { rows, bodyStart: blank, lines }
+    } else {
+      const colon = colonOf(raw, at, next, end)
+      if (colon >= 0) {
+        close(at)
+        open = { key: raw.toString("latin1", at, colon).trim().toLowerCase(), start: at, value: colon + 1 }
+      } else open ??= { key: "", start: at, value: at }
+    }
+    at = next
+  }
+  close(at)
+  return { rows, bodyStart: at, lines }
+}
+
+/** After the first blank line at or after `from`, which is the start of a line. */
+const blankLine = (raw: Buffer, from: number, end: number): number => {
+  const crlf = raw.indexOf("\r\n\r\n", from)
+  return crlf < 0 || crlf >= end ? end : crlf + 4
+}
+
+/** Whether the header of a whole message keeps to the limits; judged before anything reads it. */
+export const isModest = (raw: Buffer): boolean => {
+  let at = 0
+  for (let lines = 0; lines <= limits.lines; lines++) {
+    if (at > limits.bytes) return false
+    if (at >= raw.length) return true
+    const next = lineEnd(raw, at, raw.length)
+    if (isBlank(raw, at, next)) return at <= limits.bytes
+    at = next
+  }
+  return false
+}
+
+/** UTF-8 where it is (RFC 6532), else byte for byte. */
+const text = (bytes: Buffer): string => {
+  const decoded = bytes.toString("utf8")
+  return decoded.includes("\ufffd") ? bytes.toString("latin1") : decoded
+}
+
+/** A row's value, unfolded. */
+export const valueOf = (raw: Buffer, row: Row): string =>
+  text(raw.subarray(row.value, row.end)).replace(/\r?\n/g, "").trim()
+
+/** A row's name as it is spelled. */
+export const nameOf = (raw: Buffer, row: Row): string =>
+  row.key === ""
+    ? ""
+    : raw
+        .toString("latin1", row.start, row.value - 1)
+        .replace(/\r?\n/g, "")
+        .trim()
+
+/**
+ * The value of a field that a message has once; of several the last, which is the one that signatures cover
+ * (RFC 6376 section 5.4.2).
+ */
+export const header = (raw: Buffer, rows: ReadonlyArray<Row>, name: string): string | undefined => {
+  const row = rows.findLast(({ key }) => key === name)
+  return row === undefined ? undefined : valueOf(raw, row)
+}

@@ -1,0 +1,84 @@
+/**
+ * Transfer encodings undone (RFC 2045 section 6), each by one pass over the bytes: with a target it decodes until the
+ * target is full, without one it only counts, so that a size costs no memory and always agrees with the content.
+ */
+
+/** Value of each base64 character, -1 for what is skipped, -2 for padding. */
+const sextets = new Int8Array(256).fill(-1)
+for (const [at, char] of [..."ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"].entries()) {
+  sextets[char.charCodeAt(0)] = at
+}
+// The alphabet of URLs, which some senders take.
+sextets[45] = 62
+sextets[95] = 63
+sextets[61] = -2
+
+/** What is not of the alphabet is skipped; padding ends a run and the next begins, as where encoded pieces are joined. */
+export const base64 = (body: Uint8Array, into?: Uint8Array): number => {
+  const room = into?.length ?? Infinity
+  let bits = 0
+  let held = 0
+  let size = 0
+  for (let at = 0; at < body.length && size < room; at++) {
+    const value = sextets[body[at]!]!
+    if (value >= 0) {
+      held = ((held << 6) | value) & 0xffff
+      bits += 6
+      if (bits >= 8) {
+        bits -= 8
+        if (into !== undefined) into[size] = (held >> bits) & 0xff
+        size++
+      }
+    } else if (value === -2) bits = 0
+  }
+  return size
+}
+
+const hex = new Int8Array(256).fill(-1)
+for (const [at, char] of [..."0123456789ABCDEF"].entries()) hex[char.charCodeAt(0)] = at
+for (const [at, char] of [..."abcdef"].entries()) hex[char.charCodeAt(0)] = at + 10
+
+const isSpace = (byte: number | undefined) => byte === 32 || byte === 9
+
+/** White space before a line break is transport's (rule 3); a `=` that encodes nothing stands for itself. */
+export const quotedPrintable = (body: Uint8Array, into?: Uint8Array): number => {
+  const room = into?.length ?? Infinity
+  const end = body.length
+  let size = 0
+  const put = (byte: number) => {
+    if (into !== undefined && size < room) into[size] = byte
+    size++
+  }
+  let at = 0
+  while (at < end && size < room) {
+    const byte = body[at]!
+    if (isSpace(byte)) {
+      let after = at
+      while (after < end && isSpace(body[after])) after++
+      const ends = after === end || body[after] === 10 || (body[after] === 13 && body[after + 1] === 10)
+      if (!ends) for (let space = at; space < after; space++) put(body[space]!)
+      at = after
+    } else if (byte === 61) {
+      const high = at + 2 < end ? hex[body[at + 1]!]! : -1
+      const low = at + 2 < end ? hex[body[at + 2]!]! : -1
+      if (at + 3 <= end && high >= 0 && low >= 0) {
+        put((high << 4) | low)
+        at += 3
+        continue
+      }
+      let after = at + 1
+      while (after < end && isSpace(body[after])) after++
+      if (after === end) at = end
+      else if (body[after] === 10) at = after + 1
+      else if (body[after] === 13 && body[after + 1] === 10) at = after + 2
+      else {
+        put(byte)
+        at++
+      }
+    } else {
+      put(byte)
+      at++
+    }
+  }
+  return Math.min(size, room)
+}

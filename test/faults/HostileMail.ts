@@ -1,0 +1,223 @@
+/**
+ * Mail that costs more to read than to send, while an honest sender and the health check go on: what each of them waits
+ * at worst, with nothing beside them, with harmless mail of the same sizes, and with the hostile mail.
+ *
+ * Run with the words `send <port> <recipient> <hostile|harmless>` it is the sender of that mail, in a process of its own.
+ */
+import { spawn } from "node:child_process"
+import { once } from "node:events"
+import { connect } from "node:net"
+import { setTimeout as sleep } from "node:timers/promises"
+import { call, makeIdentity, signUp } from "../harness/Client.ts"
+import { deploy } from "../harness/Deployment.ts"
+import { percentile, round, type Row } from "../harness/Report.ts"
+
+const head = "From: Mallory <m@[127.0.0.1]>\r\nSubject: hostile\r\n"
+const mixed = `${head}Content-Type: multipart/mixed; boundary=b\r\n\r\n`
+const signature = (tags: string) =>
+  `DKIM-Signature: v=1; a=rsa-sha256; c=relaxed/relaxed; d=x; s=s; h=from; ${tags}bh=AAAA; b=AAAA\r\n`
+/** Small, so that it is reading that costs, and not storing. */
+const size = 250 * 1024
+
+const of = (top: string, piece: string, bytes: number): string => top + piece.repeat(Math.floor(bytes / piece.length))
+
+const nested = (): string => {
+  let text = head
+  for (let depth = 1; depth <= 30; depth++) {
+    const boundary = "b".repeat(depth)
+    text += `Content-Type: multipart/mixed; boundary=${boundary}\r\n\r\n--${boundary}\r\n`
+  }
+  return of(`${text}\r\n`, `--${"b".repeat(40)}x\r\n`, size)
+}
+
+/** Each took a second or more of some reader. */
+const hostile = (): ReadonlyArray<string> => [
+  of(`${head}X-Folded: a\r\n`, " b\r\n", 160 * 1024),
+  of(`${head}X-Folded: a\r\n`, ` ${"b".repeat(120)}\r\n`, 230 * 1024),
+  nested(),
+  `From: ${"g:".repeat(100 * 1024)}\r\n\r\nx\r\n`,
+  `${head}To: ${"a:b;".repeat(50 * 1024)}\r\n\r\nx\r\n`,
+  of(head, `X: ${"y".repeat(70)}\r\n`, size),
+  of(mixed, "--b\r\n", size),
+  of(mixed, `--b\r\nContent-Type: text/x; ${"a*0=b;".repeat(300)}\r\n\r\nx\r\n`, size),
+  of(`${head}Content-Transfer-Encoding: quoted-printable\r\n\r\n`, "=41=\t", size),
+  of(`${head}Content-Transfer-Encoding: quoted-printable\r\n\r\n`, " ", size),
+  of(`${head}Content-Type: text/html\r\n\r\n`, "<b>", size),
+  of(`${head}Content-Type: text/html\r\n\r\n`, "<", size),
+  of(`${head}Content-Type: text/plain; format=flowed\r\n\r\n`, "a \r\n", size),
+  of(`${head}${signature("").repeat(900)}\r\n`, " \t a\r\n", size),
+  of(`${head}${Array.from({ length: 60 }, (_, at) => signature(`l=${at}; `)).join("")}\r\n`, "a b\r\n", size),
+]
+
+const harmless = (sizes: ReadonlyArray<number>): ReadonlyArray<string> =>
+  sizes.map((bytes) => of(`${head}\r\n`, "A line of text of a length that people write.\r\n", bytes))
+
+/** Says commands one after the other; answers the last reply. */
+const session = async (port: number, localAddress: string) => {
+  const socket = connect({ port, host: "127.0.0.1", localAddress })
+  socket.on("error", () => {})
+  let text = ""
+  let waiting: ((reply: string) => void) | undefined
+  socket.on("data", (chunk) => {
+    text += chunk.toString("latin1")
+    if (!/^\d{3} .*\r\n$/m.test(text)) return
+    const reply = text
+    text = ""
+    waiting?.(reply)
+  })
+  const next = () => new Promise<string>((resolve) => (waiting = resolve))
+  const say = (line: string) => {
+    const reply = next()
+    socket.write(Buffer.from(line, "latin1"))
+    return reply
+  }
+  await next()
+  await say("EHLO [127.0.0.1]\r\n")
+  return {
+    send: async (to: string, message: string) => {
+      await say("MAIL FROM:<>\r\n")
+      await say(`RCPT TO:<${to}>\r\n`)
+      await say("DATA\r\n")
+      return say(`${message}\r\n.\r\n`)
+    },
+    close: () => socket.destroy(),
+  }
+}
+
+/** Sends the messages round and round, a moment after each, until it is ended. */
+const sender = async (port: number, to: string, kind: string) => {
+  const bombs = hostile()
+  const messages = kind === "hostile" ? bombs : harmless(bombs.map(({ length }) => length))
+  for (let one = await session(port, "127.0.0.1"), at = 0; ; at++) {
+    const reply = await one.send(to, messages[at % messages.length]!)
+    console.log(reply.slice(0, 3))
+    if (at % messages.length === messages.length - 1) {
+      one.close()
+      one = await session(port, "127.0.0.1")
+    }
+    await sleep(50)
+  }
+}
+
+/** Each way is measured in turn, this often and this long: the machine drifts, and the worst of once is luck. */
+const rounds = 3
+const seconds = 7
+
+/** Milliseconds. */
+interface Waits {
+  readonly mail: number
+  readonly health: number
+  readonly p99: number
+  readonly healthP99: number
+  readonly replies: ReadonlyArray<string>
+}
+
+/** The median of each figure. */
+const middle = (all: ReadonlyArray<Waits>): Waits => {
+  const of = (figure: (one: Waits) => number) => percentile(all.map(figure), 0.5)
+  return {
+    mail: of(({ mail }) => mail),
+    health: of(({ health }) => health),
+    p99: of(({ p99 }) => p99),
+    healthP99: of(({ healthP99 }) => healthP99),
+    replies: all.flatMap(({ replies }) => replies),
+  }
+}
+
+export const hostileMail = async (): Promise<Row> => {
+  const deployment = await deploy()
+  try {
+    const service = await deployment.start([], { SVC_MAILBOX_BYTES: String(2 ** 40) })
+    const owner = await signUp(service.base)
+    const { handle } = await makeIdentity(service.base, owner.session)
+    const other = await makeIdentity(service.base, owner.session)
+    const honest = await session(service.smtpPort, "127.0.0.2")
+    const letter = `From: a@[127.0.0.2]\r\nSubject: honest\r\n\r\n${"A line of text.\r\n".repeat(300)}`
+
+    const waits = async (work: () => Promise<unknown>, until: number) => {
+      const took: Array<number> = []
+      while (performance.now() < until) {
+        const start = performance.now()
+        await work()
+        took.push(performance.now() - start)
+        await sleep(5)
+      }
+      return took
+    }
+    /** What honest mail and the health check wait over some seconds. */
+    const phase = async (): Promise<Waits> => {
+      const until = performance.now() + seconds * 1000
+      const [mail, health] = await Promise.all([
+        waits(async () => {
+          const reply = await honest.send(`${other.handle}@mail.localhost`, letter)
+          if (!reply.startsWith("250")) throw new Error(reply)
+        }, until),
+        waits(async () => (await fetch(`${service.base}/api/healthz`)).arrayBuffer(), until),
+      ])
+      const worst = (all: ReadonlyArray<number>) => Math.max(...all)
+      return {
+        mail: worst(mail),
+        health: worst(health),
+        p99: percentile(mail, 0.99),
+        healthP99: percentile(health, 0.99),
+        replies: [],
+      }
+    }
+    const beside = async (kind: "hostile" | "harmless"): Promise<Waits> => {
+      const words = [import.meta.filename, "send", String(service.smtpPort), `${handle}@mail.localhost`, kind]
+      const child = spawn(process.execPath, words, { stdio: ["ignore", "pipe", "inherit"] })
+      const replies: Array<string> = []
+      child.stdout.on("data", (chunk: Buffer) => replies.push(...chunk.toString().trim().split("\n")))
+      await once(child.stdout, "data")
+      const measured = await phase()
+      child.kill()
+      return { ...measured, replies }
+    }
+
+    // What is slow once is not what is asked about.
+    await waits(() => honest.send(`${other.handle}@mail.localhost`, letter), performance.now() + 3_000)
+    const measured: { alone: Array<Waits>; plain: Array<Waits>; bombs: Array<Waits> } = {
+      alone: [],
+      plain: [],
+      bombs: [],
+    }
+    for (let round = 0; round < rounds; round++) {
+      measured.alone.push(await phase())
+      measured.plain.push(await beside("harmless"))
+      measured.bombs.push(await beside("hostile"))
+    }
+    honest.close()
+    const [alone, plain, bombs] = [middle(measured.alone), middle(measured.plain), middle(measured.bombs)]
+    const told = ({ replies }: Waits) =>
+      [...Map.groupBy(replies, (code) => code)].map(([code, all]) => `${code}×${all.length}`).join(" ")
+    const { body } = await call(service.base, "GET", `/api/identities/${handle}/messages`, { token: owner.session })
+    // Mail of any kind costs its share; what it says must not cost more.
+    const more = {
+      mail: bombs.mail - Math.max(alone.mail, plain.mail),
+      health: bombs.health - Math.max(alone.health, plain.health),
+    }
+    return {
+      id: "hostile-mail",
+      ok: more.mail <= 50 && more.health <= 50 && body.messages.length > 0 && !bombs.replies.includes("451"),
+      what: `an honest sender and the health check beside mail that is made to be slow to read, ${rounds} times ${seconds} s each in turn; harmless mail is of the same sizes`,
+      figures: {
+        "mail worst ms, alone": round(alone.mail),
+        "harmless beside": round(plain.mail),
+        "hostile beside": round(bombs.mail),
+        "mail p99 ms": `${round(alone.p99)} / ${round(plain.p99)} / ${round(bombs.p99)}`,
+        "health worst ms, alone": round(alone.health),
+        harmless: round(plain.health),
+        hostile: round(bombs.health),
+        "health p99 ms": `${round(alone.healthP99)} / ${round(plain.healthP99)} / ${round(bombs.healthP99)}`,
+        "harmless answered": told(plain),
+        "hostile answered": told(bombs),
+      },
+    }
+  } finally {
+    await deployment.stop()
+  }
+}
+
+const [verb, port, to, kind] = process.argv.slice(2)
+if (verb === "send" && port !== undefined && to !== undefined && kind !== undefined)
+  await sender(Number(port), to, kind)

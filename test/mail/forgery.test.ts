@@ -1,0 +1,76 @@
+import { judge } from "@svc/mail-gateway/mail/judging/Judgement"
+import { parse } from "@svc/mail-gateway/mail/ParsedMail"
+import * as fc from "fast-check"
+import { describe, expect, it } from "vitest"
+import { dns, forgery, isHonestHost, owners, sign, tricks, written } from "./Forgery.ts"
+
+/** A signature does not cover how much white space there is (RFC 6376 section 3.4). */
+const fold = (text: string | null) => text?.replace(/\s+/g, " ").trim() ?? null
+
+/** What a reader is shown of a message. */
+const shown = (mail: ReturnType<typeof parse>) => ({
+  from: mail.from,
+  reply_to: mail.reply_to,
+  subject: mail.subject,
+  text: fold(mail.text),
+  html: fold(mail.html),
+  attachments: mail.attachments.map(({ filename, content_type }) => ({ filename, content_type })),
+})
+
+const judged = (raw: Buffer, options: { readonly ip?: string; readonly sender?: string } = {}) =>
+  judge(
+    raw,
+    {
+      ip: options.ip ?? "203.0.113.9",
+      helo: "mx.example.net",
+      mailFrom: options.sender === undefined || options.sender === "" ? "" : `b@${options.sender}`,
+      host: "mail.localhost",
+    },
+    dns,
+  )
+
+describe("a message that is verified", () => {
+  it("shows one address, and a domain of its owner's authenticated exactly what is shown", async () => {
+    const seen = { verified: 0, not: 0 }
+    await fc.assert(
+      fc.asyncProperty(forgery, async (one) => {
+        const { before, sent } = await written(one)
+        const { origin, parsed } = await judged(sent, { ip: one.ip, sender: one.sender })
+        if (origin.verdict !== "verified") {
+          seen.not++
+          return
+        }
+        seen.verified++
+        const domain = parsed.from?.address.split("@").at(-1) ?? ""
+        const owner = owners[domain]
+        expect(owner).toBeDefined()
+        const byHost = isHonestHost(one.ip) && owners[one.sender] === owner
+        const bySignature =
+          one.signer !== undefined &&
+          owners[one.signer] === owner &&
+          JSON.stringify(shown(parsed)) === JSON.stringify(shown(parse(before)))
+        expect(byHost || bySignature).toBe(true)
+        // Whatever proves it, nothing is said twice.
+        for (const name of ["from", "subject", "date", "to", "content-type", "reply-to"]) {
+          expect(parsed.headers.filter((header) => header.name.toLowerCase() === name).length).toBeLessThanOrEqual(1)
+        }
+      }),
+      { numRuns: 1_500 },
+    )
+    // The grammar makes both kinds.
+    expect(Math.min(seen.verified, seen.not)).toBeGreaterThan(50)
+  }, 120_000)
+
+  it("is so by a signature alone, whatever is added that nobody is shown", async () => {
+    const raw = Buffer.from(
+      "From: Ada <a@mail.bank.example>\r\nTo: b@mail.localhost\r\nSubject: invoice\r\n\r\nhello\r\n",
+    )
+    for (const domain of ["bank.example", "mail.bank.example"]) {
+      const signed = await sign(raw, { domain, fields: "From:Subject:To", canonicalization: "relaxed/relaxed" })
+      for (const name of ["nothing", "X-Other: y on top", "X-Other: y below", "empty lines"]) {
+        const { apply } = tricks.find((one) => one.name === name)!
+        expect((await judged(Buffer.from(apply(signed.toString("latin1")), "latin1"))).origin.verdict).toBe("verified")
+      }
+    }
+  })
+})

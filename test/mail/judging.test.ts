@@ -1,0 +1,118 @@
+import { it } from "@effect/vitest"
+import * as Judging from "@svc/mail-gateway/mail/judging/Judging"
+import { LookupFailed, Resolver } from "@svc/mail-gateway/mail/Resolver"
+import { Deferred, Effect, Fiber } from "effect"
+import { describe, expect } from "vitest"
+
+const arrival = { ip: "192.0.2.1", helo: "mx.example.org", mailFrom: "a@example.org", host: "mail.localhost" }
+const letter = (text: string, subject = "hello") =>
+  Buffer.from(`From: Ada <a@example.org>\r\nSubject: ${subject}\r\n\r\n${text}\r\n`)
+
+const zone: Readonly<Record<string, string>> = { "TXT example.org": "v=spf1 ip4:192.0.2.1 -all" }
+const dns = {
+  lookup: (name: string, type: string) => {
+    const record = zone[`${type} ${name}`]
+    return record === undefined
+      ? Effect.fail(new LookupFailed({ code: "ENOTFOUND" }))
+      : Effect.succeed([[record]] as const)
+  },
+}
+const stuck = { entry: new URL("./StuckThread.ts", import.meta.url), silenceMillis: 500 }
+const withDns = Effect.provideService(Resolver, dns)
+
+describe("a judging thread", () => {
+  it.live("judges by the process's DNS, and so does the process where there are no threads", () =>
+    Effect.gen(function* () {
+      for (const threads of [0, 1]) {
+        const { judge } = yield* Judging.make({ threads })
+        const judged = yield* judge(letter("text"), arrival)
+        expect(judged.origin).toMatchObject({ verdict: "verified", spf: "pass" })
+        expect(judged.parsed).toMatchObject({ subject: "hello", text: "text\n", from: { address: "a@example.org" } })
+      }
+    }).pipe(Effect.scoped, withDns),
+  )
+
+  it.live("that a message stops is ended: the message is kept with what its header says, and the next is judged", () =>
+    Effect.gen(function* () {
+      const { judge } = yield* Judging.make({ threads: 1, ...stuck })
+      for (const text of ["loop for ever", "end the thread"]) {
+        yield* judge(letter("first"), arrival)
+        const lost = yield* judge(letter(text, "=?utf-8?q?n=C3=B6?="), arrival)
+        expect(lost.origin.verdict).toBe("error")
+        expect(lost.parsed).toMatchObject({ subject: "nö", from: { address: "a@example.org" }, text: null })
+        expect((yield* judge(letter("next"), arrival)).origin.verdict).toBe("verified")
+      }
+    }).pipe(Effect.scoped, withDns),
+  )
+
+  it.live("takes nobody with it: what was in it beside the message is judged all the same", () =>
+    Effect.gen(function* () {
+      const { judge } = yield* Judging.make({ threads: 1, ...stuck })
+      const texts = ["one", "two", "loop for ever", "three", "four"]
+      const judged = yield* Effect.forEach(texts, (text) => judge(letter(text), arrival), { concurrency: "unbounded" })
+      expect(judged.map(({ origin }) => origin.verdict)).toEqual([
+        "verified",
+        "verified",
+        "error",
+        "verified",
+        "verified",
+      ])
+    }).pipe(Effect.scoped, withDns),
+  )
+
+  it.live("that cannot be started leaves the work to the process", () =>
+    Effect.gen(function* () {
+      const { judge } = yield* Judging.make({ threads: 2, entry: new URL("./NoSuchThread.ts", import.meta.url) })
+      expect((yield* judge(letter("text"), arrival)).origin.verdict).toBe("verified")
+      expect((yield* judge(letter("text"), arrival)).parsed.text).toBe("text\n")
+    }).pipe(Effect.scoped, withDns),
+  )
+})
+
+describe("what waits for DNS", () => {
+  it.live("holds up nobody, however much there is of it", () =>
+    Effect.gen(function* () {
+      const answer = yield* Deferred.make<void>()
+      const allWait = yield* Deferred.make<void>()
+      let waiting = 0
+      const slow = {
+        lookup: (name: string, type: string) => {
+          if (!name.endsWith("slow.example")) return dns.lookup(name, type)
+          if (++waiting === 50) Deferred.doneUnsafe(allWait, Effect.void)
+          return Effect.andThen(Deferred.await(answer), dns.lookup(name, type))
+        },
+      }
+      yield* Effect.gen(function* () {
+        const { judge } = yield* Judging.make({ threads: 1 })
+        const late = yield* Effect.forkChild(
+          Effect.forEach(
+            Array.from({ length: 50 }, (_, at) => at),
+            // Some of them ask the same.
+            (at) => judge(letter("late"), { ...arrival, mailFrom: `a@${at % 25}.slow.example` }),
+            { concurrency: "unbounded" },
+          ),
+        )
+        yield* Deferred.await(allWait)
+        expect((yield* judge(letter("text"), arrival)).origin.verdict).toBe("verified")
+        yield* Deferred.succeed(answer, undefined)
+        expect(yield* Fiber.join(late)).toHaveLength(50)
+      }).pipe(Effect.scoped, Effect.provideService(Resolver, slow))
+    }),
+  )
+})
+
+describe("more than can be worked off", () => {
+  it.live("is put off, not taken", () =>
+    Effect.gen(function* () {
+      const { judge } = yield* Judging.make({ threads: 1, ...stuck })
+      const outcomes = yield* Effect.forEach(
+        Array.from({ length: Judging.limits.waiting + 50 }, (_, at) => at),
+        () => Effect.result(judge(letter("text"), arrival)),
+        { concurrency: "unbounded" },
+      )
+      const refused = outcomes.filter(({ _tag }) => _tag === "Failure").length
+      expect(refused).toBeGreaterThan(0)
+      expect(refused).toBeLessThanOrEqual(50)
+    }).pipe(Effect.scoped, withDns),
+  )
+})

@@ -1,0 +1,189 @@
+import * as Attachments from "@svc/mail-gateway/mail/Attachments"
+import { AttachmentReader } from "@svc/cluster/mail/AttachmentReader"
+import * as Decode from "@svc/mail-gateway/mail/mime/Decode"
+import { isModest } from "@svc/mail-gateway/mail/mime/Header"
+import { index, limits } from "@svc/mail-gateway/mail/mime/Part"
+import { parse } from "@svc/mail-gateway/mail/ParsedMail"
+import { Effect } from "effect"
+import * as fc from "fast-check"
+import { encode, wrap } from "nodemailer/lib/qp"
+import { describe, expect, it } from "vitest"
+
+const mail = (text: string) => parse(Buffer.from(text, "latin1"))
+const html = (markup: string) => mail(`Content-Type: text/html; charset=utf-8\r\n\r\n${markup}`).text
+
+describe("the text of HTML", () => {
+  it.each([
+    ["<p>Fish &amp; chips &eacute;&nbsp;&#8364;&#x20AC; &hellip; &xyzzy;</p>", "Fish & chips é €€ … &xyzzy;"],
+    ["<h1>Head</h1><p>one</p><p>two<br>three</p>", "Head\n\none\n\ntwo\nthree"],
+    ["<ul><li>a</li><li>b</li></ul>after", "- a\n- b\n\nafter"],
+    ["<table><tr><td>a</td><td>b</td></tr><tr><td>c</td></tr></table>", "a b\nc"],
+    ["<style>p { color: red }</style><script>if (a<b) x('</p>')</script>seen<!-- not > this -->", "seen"],
+    ['<a title="1 > 2" href=x>link</a>', "link"],
+    ["<head><title>no</title></head><body>yes</body>", "yes"],
+    ["a<b>b</b>c <i>d</i> e", "abc d e"],
+    ["un<closed", "un"],
+  ])("%j", (markup, text) => {
+    expect(html(markup)).toBe(text)
+  })
+})
+
+describe("bodies side by side", () => {
+  const parts = (type: string, ...all: ReadonlyArray<readonly [type: string, body: string]>) =>
+    `Content-Type: multipart/${type}; boundary=b${type}\r\n\r\n` +
+    all.map(([one, body]) => `--b${type}\r\nContent-Type: ${one}\r\n\r\n${body}\r\n`).join("") +
+    `--b${type}--\r\n`
+
+  it("are all read, in their order", () => {
+    const text = mail(parts("mixed", ["text/plain", "one"], ["text/html", "<p>two"], ["text/plain", "three"])).text
+    expect(text).toBe("one\ntwo\nthree")
+  })
+  it("are an HTML message and a list's footer, which does not take its place", () => {
+    const list = mail(parts("mixed", ["text/html", "<p>what was written"], ["text/plain", "_____\nfooter"]))
+    expect(list.text).toBe("what was written\n_____\nfooter")
+    expect(list.html).toBe("<p>what was written")
+  })
+  it("that are alternatives are read once, the plain one if it says anything", () => {
+    const both = parts("alternative", ["text/plain", "plain"], ["text/html", "<p>rich only"])
+    expect(mail(both)).toMatchObject({ text: "plain", html: "<p>rich only" })
+    expect(mail(both).search_text).toContain("rich only")
+    expect(mail(parts("alternative", ["text/plain", " "], ["text/html", "<p>rich"])).text).toBe("rich")
+  })
+})
+
+describe("format=flowed", () => {
+  const flowed = (lines: ReadonlyArray<string>, more = "") =>
+    mail(`Content-Type: text/plain; format=flowed${more}\r\n\r\n${lines.join("\r\n")}`).text
+
+  it("is unwrapped, quotes by their depth, signatures and stuffing left alone", () => {
+    expect(flowed(["one ", "two", "", "> a ", "> b", ">> c ", "> d", " >not a quote", "-- ", "Ada ", "x"])).toBe(
+      "one two\n\n> a b\n>> c \n> d\n>not a quote\n-- \nAda x",
+    )
+    expect(flowed(["one ", "two"], "; delsp=yes")).toBe("onetwo")
+  })
+  it("is left as it is where nobody says so", () => {
+    expect(mail("\r\none \r\ntwo").text).toBe("one \ntwo")
+  })
+})
+
+describe("transfer encodings", () => {
+  it("of base64 go on after padding within", () => {
+    expect(mail("Content-Transfer-Encoding: base64\r\n\r\nb25l\r\nIA==\r\ndHdv\r\nIQ=\r\nPw").text).toBe("one two!?")
+  })
+  it("give as many bytes as are counted, and what other decoders give", () => {
+    const piece = fc.constantFrom(
+      "=",
+      "=\r\n",
+      "=3D",
+      "=e9",
+      "=\t\r\n",
+      " ",
+      "\t",
+      "\r\n",
+      "a",
+      "é",
+      "==",
+      "QUJD",
+      "QQ==",
+    )
+    const bodies = fc.array(piece, { maxLength: 60 }).map((pieces) => pieces.join(""))
+    fc.assert(
+      fc.property(bodies, fc.constantFrom("base64", "quoted-printable"), (body, encoding) => {
+        const raw = Buffer.from(`Content-Transfer-Encoding: ${encoding}\r\n\r\n${body}`, "latin1")
+        const part = index(raw)
+        expect(Decode.size(raw, part)).toBe(Decode.bytes(raw, part).length)
+      }),
+      { numRuns: 1_000 },
+    )
+    fc.assert(
+      fc.property(fc.uint8Array({ maxLength: 300 }), (content) => {
+        for (const [encoding, body] of [
+          ["base64", Buffer.from(content).toString("base64").replace(/.{20}/g, "$&\r\n")],
+          ["quoted-printable", wrap(encode(Buffer.from(content)))],
+        ] as const) {
+          const raw = Buffer.from(`Content-Transfer-Encoding: ${encoding}\r\n\r\n${body}`, "latin1")
+          expect(Decode.bytes(raw, index(raw))).toEqual(Buffer.from(content))
+        }
+      }),
+    )
+  })
+})
+
+describe("encoded words", () => {
+  it.each([
+    ["Subject: =?iso-8859-1?q?Gr\xfc\xdfe?=", "Grüße"],
+    ["Subject: =?utf-8?q?Gr\xc3\xbc\xc3\x9fe?=", "Grüße"],
+    ["Subject: =?koi8-r?q?\xf0\xd2\xc9?=", "При"],
+    ["Subject: =?utf-8?q?a_b=5F?= c =?utf-8?b?ZA==?=", "a b_ c d"],
+    ["Subject: =?utf-8?q?a?=\r\n =?iso-8859-1?q?=E9?= =?x-unknown?q?b?=", "aéb"],
+    ["Subject: =?utf-8*en?b?w7Y?= =?utf-8?z?no?=", "ö =?utf-8?z?no?="],
+    ["Subject: Gr\xc3\xbc\xc3\x9fe", "Grüße"],
+  ])("%j", (field, subject) => {
+    expect(mail(`${field}\r\n\r\n`).subject).toBe(subject)
+  })
+})
+
+describe("what costs much to read", () => {
+  const of = (top: string, piece: string, bytes: number) =>
+    Buffer.from(top + piece.repeat(Math.floor(bytes / piece.length)), "latin1")
+  const million = 1_000_000
+
+  it("has a header that nobody needs: it is turned away unread", () => {
+    expect(isModest(of("", "X: y\r\n", 6 * 2_000))).toBe(true)
+    expect(isModest(of("", "X: y\r\n", 6 * 2_001))).toBe(false)
+    expect(isModest(of("X: y\r\n", " folded\r\n", 20_000))).toBe(false)
+    expect(isModest(Buffer.from(`X: ${"y".repeat(256 * 1024 - 7)}\r\n\r\nbody`))).toBe(true)
+    expect(isModest(Buffer.from(`X: ${"y".repeat(256 * 1024)}\r\n\r\nbody`))).toBe(false)
+    expect(isModest(Buffer.from(`X: ${"y".repeat(300 * 1024)}`))).toBe(false)
+    expect(isModest(of("X: y\r\n\r\n", "body\r\n", million))).toBe(true)
+  })
+  it("has boundaries that are one another's beginnings: they are told apart, as deep as is read", () => {
+    let text = ""
+    for (let depth = 1; depth <= 60; depth++) {
+      text += `Content-Type: multipart/mixed; boundary=${"b".repeat(depth)}\r\n\r\n--${"b".repeat(depth)}\r\n`
+    }
+    const root = index(of(`${text}\r\n`, `--${"b".repeat(70)}\r\n`, 20 * million))
+    let depth = 0
+    for (let part = root; part.parts.length > 0; part = part.parts[0]!) depth++
+    expect(depth).toBe(limits.depth)
+    const inner = "Content-Type: multipart/mixed; boundary=bb\r\n\r\n--bb\r\n\r\none\r\n--bb--\r\n"
+    const two = mail(`Content-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\n${inner}--b\r\n\r\ntwo\r\n--b--\r\n`)
+    expect(two.text).toBe("one\ntwo")
+  })
+  it("has more parts, lines, addresses or ids than are read", () => {
+    const parts = index(of("Content-Type: multipart/mixed; boundary=b\r\n\r\n", "--b\r\n\r\nx\r\n", 20 * million))
+    expect(parts.parts.length).toBe(limits.parts)
+    const lines = of("Content-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\n\r\n", "--\r\n", 20 * million)
+    expect(index(Buffer.concat([lines, Buffer.from("--b\r\n\r\nlate\r\n")])).parts).toHaveLength(1)
+    const { to, references } = mail(`To: ${"a@b.c,".repeat(30_000)}\r\nReferences: ${"<a@b>".repeat(9_000)}\r\n\r\n`)
+    expect(to).toHaveLength(500)
+    expect(references).toHaveLength(100)
+  })
+  it.each([
+    ["Content-Transfer-Encoding: quoted-printable", " "],
+    ["Content-Transfer-Encoding: quoted-printable", "=41"],
+    ["Content-Transfer-Encoding: base64", "QQ=="],
+    ["Content-Type: text/html", "<b>"],
+    ["Content-Type: text/html", "<!--"],
+    ["Content-Type: text/html", "&amp"],
+    ["Content-Type: text/plain; format=flowed", "a \r\n"],
+    ["Content-Type: text/plain; charset=utf-7", "+AAA-"],
+  ])("as %s of %j is read up to a limit", (field, piece) => {
+    const parsed = parse(of(`${field}\r\n\r\n`, piece, 20 * million))
+    expect(parsed.text?.length ?? 0).toBeLessThanOrEqual(2 * 1024 * 1024)
+    expect(Buffer.byteLength(parsed.search_text)).toBeLessThanOrEqual(1024 * 1024)
+  })
+})
+
+describe("an attachment", () => {
+  it("is taken out by its index, as long as it was said to be", () => {
+    const raw = Buffer.from(
+      "Content-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\n\r\ntext\r\n--b\r\nContent-Type: image/png\r\n" +
+        "Content-Disposition: attachment; filename*=utf-8''%C3%BC.png\r\nContent-Transfer-Encoding: base64\r\n\r\n" +
+        "AAEC\r\nAwQ=\r\n--b--\r\n",
+    )
+    const { read } = Effect.runSync(Effect.provide(AttachmentReader, Attachments.layer))
+    expect(parse(raw).attachments).toEqual([{ index: 0, filename: "ü.png", content_type: "image/png", size: 5 }])
+    expect(read(raw, 0)).toMatchObject({ filename: "ü.png", content: Buffer.from([0, 1, 2, 3, 4]) })
+  })
+})
