@@ -12,7 +12,8 @@ import { Exchange } from "../Exchange.ts"
 import { mayCompress } from "../http/Compression.ts"
 import { render } from "../problems/Render.ts"
 import { RequestId } from "../RequestId.ts"
-import { interpret, type Served } from "./Protocol.ts"
+import { bounded, judgeExtra } from "./Bounded.ts"
+import { instructionsFor, interpret, type Served } from "./Protocol.ts"
 import { byName, type BoundTool, listFor } from "./Tools.ts"
 
 const path = "/api/mcp"
@@ -25,24 +26,26 @@ const bearer = (header: string | undefined) => /^Bearer\s+(\S+)\s*$/i.exec(heade
 /** The REST request of a tool call; a path argument that is no text cannot make one. */
 const requestOf = (tool: BoundTool, input: Json, base: string, authorization: string): Request | InvalidRequest => {
   const errors = tool.inPath
-    .filter((name) => typeof input[name] !== "string" || input[name] === "")
-    .map((name) => ({ path: `/${name}`, message: "Expected a text that is not empty" }))
+    // A segment of dots would be another path.
+    .filter((name) => typeof input[name] !== "string" || /^\.{0,2}$/.test(input[name]))
+    .map((name) => ({ path: `/${name}`, message: "expected text that is a name" }))
   if (errors.length > 0) {
-    return new InvalidRequest({ detail: `The argument ${errors[0]!.path.slice(1)} is missing or no text.`, errors })
+    return new InvalidRequest({ detail: `The argument ${errors[0]!.path.slice(1)} is missing or no name.`, errors })
   }
-  // Members that a body has are judged with it; without one nothing would take them.
-  const nowhere = tool.hasBody
-    ? []
-    : Object.keys(input).filter((name) => !tool.inPath.includes(name) && !tool.inQuery.has(name))
+  const declared: Json = tool.listed.inputSchema["properties"] ?? {}
+  const nowhere = Object.keys(input).filter((name) => !Object.hasOwn(declared, name))
   if (nowhere.length > 0) {
+    const all = Object.keys(declared)
     return new InvalidRequest({
-      detail: `The tool has no argument ${nowhere[0]}.`,
-      errors: nowhere.map((name) => ({ path: `/${name}`, message: "Unexpected key" })),
+      detail: `The tool has no argument ${nowhere[0]}; it has ${all.length === 0 ? "none" : all.join(", ")}.`,
+      errors: nowhere.slice(0, 20).map((name) => ({ path: `/${name}`, message: "unknown member" })),
     })
   }
+  const extra = judgeExtra(tool.listed.name, input)
+  if (extra !== undefined) return extra
   const url = new URL(base)
   url.pathname = tool.path.replace(/:(\w+)/g, (_, name: string) => encodeURIComponent(input[name]))
-  const rest = Object.entries(input).filter(([name]) => !tool.inPath.includes(name))
+  const rest = Object.entries(input).filter(([name]) => !tool.inPath.includes(name) && !tool.extra.has(name))
   const body: Json = {}
   for (const [name, value] of rest) {
     if (tool.inQuery.has(name)) {
@@ -62,8 +65,9 @@ const bodyOf = (response: HttpServerResponse.HttpServerResponse): Json => {
   return typeof parsed === "object" && parsed !== null ? parsed : {}
 }
 
-const resultOf = (response: HttpServerResponse.HttpServerResponse): Json => {
-  const body = bodyOf(response)
+const resultOf = (tool: string, input: Json, response: HttpServerResponse.HttpServerResponse): Json => {
+  const whole = bodyOf(response)
+  const body = response.status >= 400 ? whole : bounded(tool, input, whole)
   return {
     content: [{ type: "text", text: JSON.stringify(body) }],
     structuredContent: body,
@@ -97,7 +101,7 @@ export const layer = HttpRouter.use((router) =>
           : yield* Effect.scoped(
               Effect.provideService(rest, HttpServerRequest.HttpServerRequest, HttpServerRequest.fromWeb(request)),
             )
-      return served.answer(resultOf(response))
+      return served.answer(resultOf(tool.listed.name, served.input, response))
     })
 
     /** The list says nothing that is secret, so it may be compressed. */
@@ -120,7 +124,7 @@ export const layer = HttpRouter.use((router) =>
       if (!/^application\/json\b/i.test(headers["content-type"] ?? "")) {
         return yield* problem(new UnsupportedMediaType({ detail: "The endpoint takes application/json." }))
       }
-      const asked = interpret(yield* request.text, headers)
+      const asked = interpret(yield* request.text, headers, instructionsFor(caller.identity?.handle))
       const answer =
         asked._tag === "Answer"
           ? asked
