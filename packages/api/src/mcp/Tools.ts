@@ -35,6 +35,8 @@ export interface BoundTool {
   readonly hasBody: boolean
   /** Arguments that never reach the endpoint. */
   readonly extra: ReadonlySet<string>
+  /** Arguments that are never to stand on a command line. */
+  readonly secret: ReadonlySet<string>
   /** Only an Admin Key or a session may call it. */
   readonly orgOnly: boolean
 }
@@ -93,6 +95,7 @@ const bind = (endpoint: HttpApiEndpoint.Top): ReadonlyArray<BoundTool> => {
       inPath: [...endpoint.path.matchAll(/:(\w+)/g)].map(([, one]) => one!),
       inQuery: new Set(parameters.filter((one) => one["in"] === "query").map((one) => one["name"])),
       hasBody: operation["requestBody"] !== undefined,
+      secret: new Set(tool.secret ?? []),
       extra: new Set(Object.keys(extraArguments(tool.name))),
       orgOnly: policyOf(endpoint).scope !== "any",
       listed: {

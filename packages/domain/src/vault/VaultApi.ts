@@ -79,6 +79,7 @@ export class VaultApi extends HttpApiGroup.make("vault")
       .annotate(Tool, {
         name: "svc_vault_set",
         effect: "idempotent_write",
+        secret: ["value"],
         advice: "The description is shown in lists, the value never: keep secrets out of descriptions.",
       }),
     HttpApiEndpoint.delete("remove", "/api/vault/secrets/:name", {
