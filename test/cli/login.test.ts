@@ -129,9 +129,6 @@ describe("svc", () => {
     const card = svc("card", "update", handle, "--description", "By hand.", "--capabilities", '{"streaming":true}')
     expect(await card.ended).toBe(0)
     expect(card.out()).toContain("description: By hand.")
-    const mail = svc("email", "list", handle, "--limit", "5")
-    expect(await mail.ended).toBe(0)
-    expect(mail.out()).toBe("There are no messages.\n")
   })
 
   it("leaves with what decisions say: refused 1, wrong usage 2", { timeout: 90_000 }, async () => {
@@ -141,10 +138,8 @@ describe("svc", () => {
     const argument = svc("vault", "set", "db.pass")
     expect(await argument.ended).toBe(2)
     expect(argument.errors()).toContain("--value-stdin")
-    expect(await svc("identity", "get", "..").ended).toBe(2)
-    expect(await svc("identity", "get").ended).toBe(2)
-    expect(await svc("card", "update", "ada", "--skills", "[").ended).toBe(2)
-    expect(await svc("nonsense").ended).toBe(2)
+    const usage = [svc("identity", "get", ".."), svc("identity", "get"), svc("card", "update", "ada", "--skills", "[")]
+    expect(await Promise.all(usage.map(({ ended }) => ended))).toEqual([2, 2, 2])
   })
 
   it("has a doctor who says what to do", { timeout: 60_000 }, async () => {

@@ -17,7 +17,9 @@ const logger = process.stdout.isTTY ? Logger.consolePretty() : Logger.consoleJso
 const always = [Serve.command, ...Account.commands, Mcp.command, Tunnel.command, Doctor.command] as const
 
 /** The commands of the tools stand on the whole API: they are loaded for who calls one, or asks what there is. */
-const byTool = always.some(({ name }) => name === process.argv[2]) ? [] : (await import("./tools/Commands.ts")).commands
+const byTool = [...always.map(({ name }) => name as string), "--version"].includes(process.argv[2] ?? "")
+  ? []
+  : (await import("./tools/Commands.ts")).commands
 
 const svc = Command.make("svc").pipe(
   Command.withDescription("The agent identity service and its client."),
