@@ -8,6 +8,7 @@ import { IdempotencyRecords } from "@svc/cluster/idempotency/IdempotencyRecords"
 import { Identities } from "@svc/cluster/identity/Identities"
 import { IdentityQueries } from "@svc/cluster/identity/IdentityQueries"
 import { OrgLimits } from "@svc/cluster/limits/OrgLimits"
+import { PublicLimits } from "@svc/cluster/limits/PublicLimits"
 import type { CredentialKind } from "@svc/domain/account/Account"
 import {
   Authorization as CallerAuthorization,
@@ -80,6 +81,7 @@ const doubles = Layer.mergeAll(
       }),
     ),
   ),
+  Layer.mock(PublicLimits)({}),
   Layer.mock(OrgLimits)({ take: (_, policy) => Effect.succeed({ policy, quota: 9, remaining: 8, resetSeconds: 7 }) }),
   Layer.effect(
     IdentityQueries,

@@ -112,6 +112,34 @@ describe("every refusal is a problem", () => {
     })
   }
 
+  it("tells of at most 20 mistakes, and judges no body of more than 5000 values", async () => {
+    const unknown = (members: number) =>
+      Object.fromEntries(Array.from({ length: members }, (_, index) => [`x${index}`, 1]))
+    const wrong = (members: number) =>
+      call(service.base, "POST", "/api/keys", { token: session, body: unknown(members) })
+    const few = await wrong(3)
+    expect(few.body.errors.map(({ path }: { path: string }) => path)).toEqual(
+      expect.arrayContaining(["/x0", "/x1", "/x2"]),
+    )
+    const several = await wrong(1000)
+    expect([several.status, several.body.code, several.body.errors.length]).toEqual([400, "invalid_request", 20])
+    const many = await wrong(50_000)
+    expect([many.status, many.body.code, many.body.detail]).toEqual([
+      400,
+      "invalid_request",
+      "The request body holds more than 5000 values.",
+    ])
+  })
+
+  it("takes at most 64 KiB without a credential, and counts a call against its limit before its body", async () => {
+    const contact = (message: string) =>
+      call(service.base, "POST", "/api/contact", { body: { email: "a@example.com", message } })
+    const refused = await contact("a".repeat(64 * 1024))
+    expect([refused.status, refused.body.code]).toEqual([413, "payload_too_large"])
+    const wrong = await contact("")
+    expect([wrong.status, wrong.headers.get("ratelimit")]).toEqual([400, expect.stringContaining('"contact"')])
+  })
+
   it("names the member that is wrong by a JSON Pointer", async () => {
     const answer = await call(service.base, "POST", "/api/keys", { token: session, body: { name: "a", "x/y": 1 } })
     expect(answer.body.errors[0].path).toBe("/x~1y")

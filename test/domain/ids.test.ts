@@ -1,4 +1,4 @@
-import { fromPublic, makeUuidV7, toPublic } from "@svc/domain/Ids"
+import { fromPublic, makePublic, makeUuidV7, toPublic } from "@svc/domain/Ids"
 import { displayPrefix, kindOf, make } from "@svc/domain/account/Token"
 import { Effect } from "effect"
 import * as fc from "fast-check"
@@ -10,6 +10,16 @@ describe("ids", () => {
     expect(ids[0]).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/)
     expect(ids.toSorted()).toEqual(ids)
     expect(new Set(ids).size).toBe(ids.length)
+  })
+  it("are made in their public form too, as version 7 uuids of the moment", () => {
+    for (let n = 0; n < 1_000; n++) {
+      const before = Date.now()
+      const uuid = fromPublic("req_", Effect.runSync(makePublic("req_")))!
+      expect(uuid).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/)
+      const time = parseInt(uuid.replaceAll("-", "").slice(0, 12), 16)
+      expect(time).toBeGreaterThanOrEqual(before)
+      expect(time).toBeLessThanOrEqual(Date.now())
+    }
   })
   it("go to their public form and back, keeping the order", () => {
     fc.assert(

@@ -2,21 +2,20 @@
 import { hash } from "node:crypto"
 import { PreconditionFailed } from "@svc/domain/problems/Problem"
 import { Effect, Schema } from "effect"
-import { HttpServerResponse } from "effect/http"
+import { type HttpBody, HttpServerResponse } from "effect/http"
 import type { ExchangeState } from "./Exchange.ts"
 
 /** What changes without anyone changing the resource (decisions.md "Smaller decisions"). */
 const incidental = /"connected":(?:true|false)|"last_used_at":(?:null|"[^"]*")/g
 
 const decoder = new TextDecoder()
-const tagOfBody = (body: Uint8Array) =>
-  `"${hash("sha256", decoder.decode(body).replace(incidental, ""), "base64url").slice(0, 27)}"`
+/** Of the text that was encoded, where the body still has it. */
+const tagOfBody = (body: HttpBody.Uint8Array) => tagOfText(body.text ?? decoder.decode(body.body))
+const tagOfText = (text: string) => `"${hash("sha256", text.replace(incidental, ""), "base64url").slice(0, 27)}"`
 
 /** Whether `If-None-Match` lists the tag; comparison is weak (section 13.1.2). */
 const isKnown = (header: string, tag: string) =>
   header.trim() === "*" || header.split(",").some((one) => one.trim().replace(/^W\//, "") === tag)
-
-const encoder = new TextEncoder()
 
 /**
  * `If-Match` on what has no version: whether it is still as the caller saw it (section 13.1.1). It is looked at only
@@ -24,7 +23,7 @@ const encoder = new TextEncoder()
  */
 export const unchanged = <S extends Schema.Constraint>(schema: S) => {
   const encode = Schema.encodeUnknownSync(Schema.toCodecJson(schema as unknown as Schema.Codec<unknown>))
-  const tagOfValue = (value: S["Type"]) => tagOfBody(encoder.encode(JSON.stringify(encode(value))))
+  const tagOfValue = (value: S["Type"]) => tagOfText(JSON.stringify(encode(value)))
   return <E, R>(ifMatch: string | undefined, read: Effect.Effect<S["Type"], E, R>) =>
     ifMatch === undefined || ifMatch.trim() === "*"
       ? Effect.void
@@ -43,10 +42,12 @@ export const applyTag = (
 ): HttpServerResponse.HttpServerResponse => {
   if ((method !== "GET" && method !== "HEAD") || response.status !== 200) return response
   const made =
-    exchange.tagged && response.body._tag === "Uint8Array" ? tagOfBody(response.body.body) : response.headers["etag"]
+    exchange.tagged && response.body._tag === "Uint8Array" ? tagOfBody(response.body) : response.headers["etag"]
   if (made === undefined) return response
   if (ifNoneMatch !== undefined && isKnown(ifNoneMatch, made)) {
     return HttpServerResponse.empty({ status: 304, headers: { etag: made } })
   }
-  return HttpServerResponse.setHeader(response, "etag", made)
+  // With the other headers of the answer, which are set in one go.
+  exchange.headers["etag"] = made
+  return response
 }

@@ -2,8 +2,9 @@
  * The HTTP edge as a whole: the API's endpoints, the plain pages, and what holds for every answer (request id, no
  * sniffing, no caching of credentialed answers, problems for paths and methods that do not exist).
  */
+import { Addresses } from "@svc/domain/Addresses"
 import { Api } from "@svc/domain/Api"
-import { ByteSize, Context, Effect, Layer, type Option, References } from "effect"
+import { Context, Effect, Layer, type Option, References } from "effect"
 import { HttpIncomingMessage, HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import * as Account from "./account/Account.ts"
@@ -17,6 +18,8 @@ import * as Profiles from "./card/Profiles.ts"
 import { applyTag } from "./EntityTags.ts"
 import * as Events from "./events/Events.ts"
 import { Exchange, makeExchange } from "./Exchange.ts"
+import * as Bodies from "./http/Bodies.ts"
+import * as Serving from "./http/Serving.ts"
 import * as Health from "./health/Health.ts"
 import { compressed } from "./http/Compression.ts"
 import * as Routing from "./http/Routing.ts"
@@ -37,13 +40,11 @@ import * as ProfilePage from "./pages/ProfilePage.ts"
 import * as SignInPage from "./pages/SignInPage.ts"
 import * as Public from "./public/Public.ts"
 import * as ProblemRendering from "./problems/ProblemRendering.ts"
+import { render } from "./problems/Render.ts"
 import { makeRequestId } from "./RequestId.ts"
 import * as Tunnels from "./tunnel/Tunnels.ts"
 import * as Vault from "./vault/Vault.ts"
 import * as Webhooks from "./webhooks/Webhooks.ts"
-
-/** Bodies over this are refused (decisions.md "General conventions"). */
-const maxBody = ByteSize.mebibytes(1)
 
 const endpoints = (settings: HttpSettings) =>
   HttpApiBuilder.layer(Api).pipe(
@@ -83,22 +84,23 @@ export interface HttpSettings {
 }
 
 /** Every answer carries its request id, and nothing that took a credential is kept by a cache. */
-const everywhere = (settings: HttpSettings) =>
-  HttpRouter.middleware(
-    Effect.map(
-      Routing.make(Nowhere.shown),
-      (guarded) => (answer) =>
+const everywhere = HttpRouter.middleware(
+  Effect.map(
+    Effect.all([Addresses, Routing.make(Nowhere.shown)]),
+    ([book, guarded]) =>
+      (answer) =>
         Effect.gen(function* () {
           const request = yield* HttpServerRequest.HttpServerRequest
           const requestId = yield* makeRequestId
           const exchange = makeExchange(requestId)
-          // One context for all: each call of `provideService` would cost a layer of it on every request.
-          const answered = yield* Effect.provideContext(
-            guarded(request, answer),
-            Context.make(Exchange, exchange).pipe(
+          const counted = Effect.flatMap(Bodies.counted(request), (refused) =>
+            refused === undefined ? answer : Effect.succeed(render(book, requestId, refused)),
+          )
+          const answered = yield* Effect.updateContext(guarded(request, counted), (context: Context.Context<never>) =>
+            context.pipe(
+              Context.add(Exchange, exchange),
               Context.add(References.CurrentLogAnnotations, { request_id: requestId }),
-              Context.add(TrustedProxies, settings.trustedProxies),
-              Context.add(HttpIncomingMessage.MaxBodySize, maxBody),
+              Context.add(HttpIncomingMessage.MaxBodySize, Bodies.largestOf(request)),
             ),
           )
           if (exchange.settle !== undefined) yield* exchange.settle(answered)
@@ -113,23 +115,24 @@ const everywhere = (settings: HttpSettings) =>
           if (request.headers["authorization"] !== undefined) headers["cache-control"] = "no-store"
           return HttpServerResponse.setHeaders(response, headers)
         }),
-    ),
-    { global: true },
-  )
+  ),
+  { global: true },
+)
 
+const routes = (settings: HttpSettings) =>
+  Layer.mergeAll(
+    endpoints(settings),
+    OpenApi.layer,
+    Docs.layer,
+    Home.layer(settings.terms),
+    Mcp.layer,
+    ProblemPages.layer,
+    ProfilePage.layer,
+    DevicePage.layer,
+    SignInPage.layer,
+    ...MagicLinkPage.layers,
+  ).pipe(Layer.provide(everywhere))
+
+/** What a request may ask for while it runs is in the type of the routes; the compiler knows of nothing else. */
 export const layer = (settings: HttpSettings) =>
-  HttpRouter.serve(
-    Layer.mergeAll(
-      endpoints(settings),
-      OpenApi.layer,
-      Docs.layer,
-      Home.layer(settings.terms),
-      Mcp.layer,
-      ProblemPages.layer,
-      ProfilePage.layer,
-      DevicePage.layer,
-      SignInPage.layer,
-      ...MagicLinkPage.layers,
-    ).pipe(Layer.provide(everywhere(settings))),
-    { disableLogger: true, disableListenLog: true, routerConfig: Routing.routerConfig },
-  )
+  Serving.serve(routes(settings), Context.make(TrustedProxies, settings.trustedProxies), Routing.routerConfig)

@@ -17,7 +17,7 @@ import { VaultApi } from "./vault/VaultApi.ts"
 import { apiVersion } from "./Version.ts"
 import { WebhookApi } from "./webhooks/WebhookApi.ts"
 
-/** Version of the interface, not of this program (interface.md "Versioning"). */
+const strict = { onExcessProperty: "error" } as const
 
 export class Api extends HttpApi.make("agent_identity")
   .add(HealthApi)
@@ -40,9 +40,12 @@ export class Api extends HttpApi.make("agent_identity")
   .add(VaultApi)
   .add(PublicApi)
   .middleware(ProblemRendering)
-  // An unknown member is a mistake the caller should hear about; headers are full of members we do not know.
-  .annotate(HttpApi.ParseOptions, { onExcessProperty: "error", errors: "all" })
-  .annotate(HttpApi.HeadersParseOptions, {})
+  // An unknown member is a mistake the caller should hear about; headers are full of members we do not know. Answers
+  // are ours: the strict options would keep them from the compiled encoders. Judging ends at the first mistake: a body
+  // of mistakes costs no more than a right one, and what else is wrong with a small one is looked for when it is told.
+  .annotate(HttpApi.ParamsParseOptions, strict)
+  .annotate(HttpApi.QueryParseOptions, strict)
+  .annotate(HttpApi.PayloadParseOptions, strict)
   .annotateMerge(OpenApi.annotations({ title: "Agent Identity Service", version: apiVersion })) {}
 
 /** Names the endpoints that do not say who may call them: there are none, or this does not compile. */

@@ -7,11 +7,12 @@ import { Accounts } from "@svc/cluster/account/Accounts"
 import { Exports } from "@svc/cluster/account/exports/Exports"
 import { Effect } from "effect"
 import { HttpServerResponse } from "effect/http"
-import { HttpApiBuilder, HttpApiSchema } from "effect/http-api"
+import { HttpApiSchema } from "effect/http-api"
+import * as Serving from "../http/Serving.ts"
 import { commandId } from "../Exchange.ts"
 import * as Asking from "./Asking.ts"
 
-export const account = HttpApiBuilder.group(
+export const account = Serving.group(
   Api,
   "account",
   Effect.fn(function* (handlers) {
@@ -47,7 +48,7 @@ export const account = HttpApiBuilder.group(
   }),
 )
 
-export const exportsGroup = HttpApiBuilder.group(
+export const exportsGroup = Serving.group(
   Api,
   "exports",
   Effect.fn(function* (handlers) {

@@ -3,12 +3,13 @@ import { Caller } from "@svc/domain/account/Authorization"
 import { ApiKey } from "@svc/domain/account/Account"
 import { ApiKeys } from "@svc/cluster/account/ApiKeys"
 import { Effect } from "effect"
-import { HttpApiBuilder, HttpApiSchema } from "effect/http-api"
+import { HttpApiSchema } from "effect/http-api"
+import * as Serving from "../http/Serving.ts"
 import { unchanged } from "../EntityTags.ts"
 
 const sameKey = unchanged(ApiKey)
 
-export const layer = HttpApiBuilder.group(
+export const layer = Serving.group(
   Api,
   "api_keys",
   Effect.fn(function* (handlers) {

@@ -17,15 +17,17 @@ import {
 } from "@svc/domain/account/Authorization"
 import { judge, judgeBody, looksAtBody, type Named } from "@svc/domain/account/Judgement"
 import type { Policy as Budget } from "@svc/domain/account/OrgProtocol"
-import { CallPolicy, policyOf, ShowsSecret, Tagged } from "@svc/domain/account/Policy"
+import { AddressLimit, CallPolicy, policyOf, ShowsSecret, Tagged } from "@svc/domain/account/Policy"
 import type { IdentityRef } from "@svc/domain/IdentityRef"
 import { CredentialLookup } from "@svc/cluster/account/CredentialLookup"
 import { OrgLimits } from "@svc/cluster/limits/OrgLimits"
+import { PublicLimits } from "@svc/cluster/limits/PublicLimits"
 import { Context, Effect, Layer, Option, type Redacted, Result } from "effect"
 import { HttpRouter, HttpServerRequest, type HttpServerResponse } from "effect/http"
 import type { HttpApiEndpoint } from "effect/http-api"
 import { Exchange, type ExchangeState } from "../Exchange.ts"
 import * as Idempotency from "../idempotency/Idempotency.ts"
+import { limited } from "../limits/PublicLimit.ts"
 import { note } from "../limits/RateLimitHeaders.ts"
 import * as Naming from "./Naming.ts"
 
@@ -42,6 +44,7 @@ for (const { endpoints } of Object.values(Api.groups)) {
 const make = Effect.gen(function* () {
   const credentials = yield* CredentialLookup
   const limits = yield* OrgLimits
+  const publicLimits = yield* PublicLimits
   const naming = yield* Naming.make
   const repeatable = yield* Idempotency.make
 
@@ -88,32 +91,30 @@ const make = Effect.gen(function* () {
     return { caller: callerOf(known.caller, exchange.requestId), identity: judged.success }
   })
 
-  /** One context for all proofs: each layer of it would cost on every request. */
-  const proofs = <I, S>(caller: CallerOfRequest, tag: Context.Key<I, S>, proof: S | undefined) => {
-    const context = Context.make(Caller, caller)
-    // Without a proof the request is not readable: decoding refuses it before a handler could miss anything.
-    return proof === undefined ? (context as Context.Context<Caller | I>) : Context.add(context, tag, proof)
-  }
-
-  const admit = <E, R, P>(
+  /** Runs the handler with its proofs, which are laid over the request's context: to merge contexts would copy them. */
+  const admit = <E, R>(
     handler: Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>,
     { endpoint }: Call,
-    caller: CallerInfo,
-    context: Context.Context<P>,
-  ) => Effect.provideContext(repeatable(handler, caller, Context.get(endpoint.annotations, ShowsSecret)), context)
+    caller: CallerOfRequest,
+  ) =>
+    Effect.provideService(repeatable(handler, caller, Context.get(endpoint.annotations, ShowsSecret)), Caller, caller)
+
+  /** Without a proof the request is not readable: decoding refuses it before a handler could miss anything. */
+  const withProof = <A, E, R, I, S>(handler: Effect.Effect<A, E, R>, tag: Context.Key<I, S>, proof: S | undefined) =>
+    proof === undefined ? (handler as Effect.Effect<A, E, Exclude<R, I>>) : Effect.provideService(handler, tag, proof)
 
   const callers = Authorization.of({
     api_key: Effect.fnUntraced(function* (handler, call) {
       // Where no Identity is named, none is missing.
       const { caller } = yield* Effect.catchTag(judgement(call), "not_found", Effect.die)
-      return yield* admit(handler, call, caller, Context.make(Caller, caller))
+      return yield* admit(handler, call, caller)
     }),
   })
   const subjects = SubjectAuthorization.of({
     api_key: Effect.fnUntraced(function* (handler, call) {
       const { caller, identity } = yield* judgement(call)
       const subject = identity == null ? undefined : subjectOf(identity, caller)
-      return yield* admit(handler, call, caller, proofs(caller, Subject, subject))
+      return yield* admit(withProof(handler, Subject, subject), call, caller)
     }),
   })
   const realms = RealmAuthorization.of({
@@ -123,11 +124,17 @@ const make = Effect.gen(function* () {
         identity === undefined
           ? undefined
           : { orgId: caller.org.id, subject: identity === null ? null : subjectOf(identity, caller) }
-      return yield* admit(handler, call, caller, proofs(caller, Realm, realm))
+      return yield* admit(withProof(handler, Realm, realm), call, caller)
     }),
   })
 
-  return Context.make(Open, (handler) => handler).pipe(
+  /** Refuses as its endpoint says it may: only those with a limit have one. */
+  const anyone = Open.of((handler, { endpoint }) => {
+    const limit = Context.getOrUndefined(endpoint.annotations, AddressLimit)
+    return limit === undefined ? handler : Effect.andThen(Effect.orDie(limited(publicLimits, limit)), handler)
+  })
+
+  return Context.make(Open, anyone).pipe(
     Context.add(Authorization, callers),
     Context.add(SubjectAuthorization, subjects),
     Context.add(RealmAuthorization, realms),

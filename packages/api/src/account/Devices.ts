@@ -3,23 +3,20 @@ import { Addresses } from "@svc/domain/Addresses"
 import { Api } from "@svc/domain/Api"
 import { Caller } from "@svc/domain/account/Authorization"
 import { Devices } from "@svc/cluster/account/Devices"
-import { PublicLimits } from "@svc/cluster/limits/PublicLimits"
 import { Effect } from "effect"
-import { HttpApiBuilder, HttpApiSchema } from "effect/http-api"
+import { HttpApiSchema } from "effect/http-api"
+import * as Serving from "../http/Serving.ts"
 import { keptByNobody } from "../Exchange.ts"
-import { limited } from "../limits/PublicLimit.ts"
 
-export const login = HttpApiBuilder.group(
+export const login = Serving.group(
   Api,
   "device_login",
   Effect.fn(function* (handlers) {
     const devices = yield* Devices
-    const limits = yield* PublicLimits
     const { baseUrl } = yield* Addresses
 
     return handlers.handleAll({
       start: Effect.fnUntraced(function* ({ payload }) {
-        yield* limited(limits, "device")
         const started = yield* devices.start(payload)
         yield* keptByNobody
         return HttpApiSchema.withHeaders({
@@ -39,7 +36,7 @@ export const login = HttpApiBuilder.group(
   }),
 )
 
-export const confirmation = HttpApiBuilder.group(
+export const confirmation = Serving.group(
   Api,
   "device_confirmation",
   Effect.fn(function* (handlers) {

@@ -1,12 +1,10 @@
-/** Asking for a sign-in link, over the API or a page: limits, the account, the letter. */
+/** Asking for a sign-in link, over the API or a page: the account, the letter. */
 import { Addresses } from "@svc/domain/Addresses"
 import { type Language, languages, type MagicLinkRequest } from "@svc/domain/account/Account"
 import { Unavailable } from "@svc/domain/problems/Problem"
 import { Accounts } from "@svc/cluster/account/Accounts"
 import { SystemMailer } from "@svc/cluster/mail/SystemMailer"
-import { PublicLimits } from "@svc/cluster/limits/PublicLimits"
 import { Effect } from "effect"
-import { limited } from "../limits/PublicLimit.ts"
 import { magicLinkLetter } from "./MagicLinkLetter.ts"
 
 /** The first of `Accept-Language` that we have, else English. */
@@ -19,7 +17,6 @@ export const make = Effect.gen(function* () {
   const accounts = yield* Accounts
   const mailer = yield* SystemMailer
   const book = yield* Addresses
-  const limits = yield* PublicLimits
 
   return Effect.fn("MagicLinks.request")(function* (
     request: MagicLinkRequest,
@@ -27,7 +24,6 @@ export const make = Effect.gen(function* () {
     /** Of the device login that the person came to confirm. */
     userCode?: string,
   ) {
-    yield* limited(limits, "magic_link")
     const issued = yield* accounts.requestLink(request, spoken(acceptLanguage))
     const link =
       issued.token === null

@@ -2,11 +2,12 @@
 import { Api } from "@svc/domain/Api"
 import { Accounts } from "@svc/cluster/account/Accounts"
 import { Effect } from "effect"
-import { HttpApiBuilder, HttpApiSchema } from "effect/http-api"
+import { HttpApiSchema } from "effect/http-api"
+import * as Serving from "../http/Serving.ts"
 import { keptByNobody } from "../Exchange.ts"
 import * as MagicLinks from "./MagicLinks.ts"
 
-export const layer = HttpApiBuilder.group(
+export const layer = Serving.group(
   Api,
   "sign_in",
   Effect.fn(function* (handlers) {

@@ -1,31 +1,34 @@
+import { Addresses } from "@svc/domain/Addresses"
 import { Api } from "@svc/domain/Api"
-import { Subject, type SubjectInfo } from "@svc/domain/account/Authorization"
+import { Subject } from "@svc/domain/account/Authorization"
+import { type Card, cardOf } from "@svc/domain/card/Card"
 import { ifMatch, tagOf } from "@svc/domain/Precondition"
 import { CardQueries } from "@svc/cluster/card/CardQueries"
 import { Effect } from "effect"
-import { HttpApiBuilder, HttpApiSchema } from "effect/http-api"
+import { HttpApiSchema } from "effect/http-api"
+import * as Serving from "../http/Serving.ts"
 import * as Asking from "../account/Asking.ts"
 
-export const layer = HttpApiBuilder.group(
+export const layer = Serving.group(
   Api,
   "cards",
   Effect.fn(function* (handlers) {
     const askIdentity = yield* Asking.ofIdentity
     const cards = yield* CardQueries
-    const read = ({ id }: SubjectInfo) =>
-      Effect.map(cards.read(id), ({ card, version }) =>
-        HttpApiSchema.withHeaders({ body: card, headers: { etag: tagOf(version) } }),
-      )
+    const book = yield* Addresses
+    const answer = (card: Card, version: number) =>
+      HttpApiSchema.withHeaders({ body: card, headers: { etag: tagOf(version) } })
 
     return handlers.handleAll({
-      read: () => Effect.flatMap(Subject, read),
+      read: () =>
+        Effect.flatMap(Subject, ({ id }) => Effect.map(cards.read(id), ({ card, version }) => answer(card, version))),
       patch: Effect.fnUntraced(function* ({ headers, payload }) {
         const subject = yield* Subject
         const if_version = ifMatch(headers["if-match"])
-        yield* askIdentity(subject, (actor, by) =>
+        const kept = yield* askIdentity(subject, (actor, by) =>
           actor.PatchCard({ org_id: subject.orgId, patch: payload, if_version }, by),
         )
-        return yield* read(subject)
+        return answer(cardOf(book, subject.handle, kept), kept.version)
       }),
     })
   }),

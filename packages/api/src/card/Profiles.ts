@@ -1,22 +1,16 @@
 import { Api } from "@svc/domain/Api"
 import { canonical } from "@svc/domain/handles/Handle"
 import { CardQueries } from "@svc/cluster/card/CardQueries"
-import { PublicLimits } from "@svc/cluster/limits/PublicLimits"
 import { Effect } from "effect"
-import { HttpApiBuilder } from "effect/http-api"
-import { limited } from "../limits/PublicLimit.ts"
+import * as Serving from "../http/Serving.ts"
 
-export const layer = HttpApiBuilder.group(
+export const layer = Serving.group(
   Api,
   "profiles",
   Effect.fn(function* (handlers) {
     const cards = yield* CardQueries
-    const limits = yield* PublicLimits
     return handlers.handle("read", ({ params }) =>
-      Effect.andThen(
-        limited(limits, "profile"),
-        Effect.map(cards.profile(canonical(params.handle)), ({ profile }) => profile),
-      ),
+      Effect.map(cards.profile(canonical(params.handle)), ({ profile }) => profile),
     )
   }),
 )

@@ -5,12 +5,13 @@ import { NotFound, WebhookMismatch } from "@svc/domain/problems/Problem"
 import { EventQueries } from "@svc/cluster/events/EventQueries"
 import { WebhookQueries } from "@svc/cluster/webhooks/WebhookQueries"
 import { Effect } from "effect"
-import { HttpApiBuilder, HttpApiSchema } from "effect/http-api"
+import { HttpApiSchema } from "effect/http-api"
+import * as Serving from "../http/Serving.ts"
 import * as Asking from "../account/Asking.ts"
 import { commandId } from "../Exchange.ts"
 import * as EventStreams from "./EventStreams.ts"
 
-export const layer = HttpApiBuilder.group(
+export const layer = Serving.group(
   Api,
   "events",
   Effect.fn(function* (handlers) {

@@ -2,9 +2,9 @@ import { Api } from "@svc/domain/Api"
 import { Health } from "@svc/cluster/health/Health"
 import { Effect } from "effect"
 import { HttpServerResponse } from "effect/http"
-import { HttpApiBuilder } from "effect/http-api"
+import * as Serving from "../http/Serving.ts"
 
-export const layer = HttpApiBuilder.group(
+export const layer = Serving.group(
   Api,
   "health",
   Effect.fn(function* (handlers) {

@@ -11,8 +11,9 @@ import {
   type Problem,
   UnsupportedMediaType,
 } from "@svc/domain/problems/Problem"
-import { Effect } from "effect"
+import { ByteSize, Effect } from "effect"
 import { HttpBody, HttpServerError, type HttpServerRequest, HttpServerResponse } from "effect/http"
+import { largestOf } from "./Bodies.ts"
 import { render } from "../problems/Render.ts"
 import { RequestId } from "../RequestId.ts"
 
@@ -67,8 +68,6 @@ const isReadable = (path: string) => {
   }
 }
 
-const maxBody = 1024 * 1024
-
 type Handled<E, R> = Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>
 
 /** How a path that is none is shown: a page to a browser, a problem to a program. */
@@ -111,7 +110,8 @@ export const make = (nowhere: Nowhere) =>
     }
 
     /** Refused by its head alone: undefined for most. */
-    const refusedBody = ({ headers }: HttpServerRequest.HttpServerRequest) => {
+    const refusedBody = (request: HttpServerRequest.HttpServerRequest) => {
+      const { headers } = request
       const coding = headers["content-encoding"]
       if (coding !== undefined && coding.toLowerCase() !== "identity") {
         return refuse(new UnsupportedMediaType({ detail: "The body is compressed. Send it as it is." }), {
@@ -119,7 +119,7 @@ export const make = (nowhere: Nowhere) =>
         })
       }
       const length = headers["content-length"]
-      return length !== undefined && Number(length) > maxBody
+      return length !== undefined && Number(length) > ByteSize.toNumberUnsafe(largestOf(request))
         ? refuse(new PayloadTooLarge({ detail: "The request body is over the limit." }), { connection: "close" })
         : undefined
     }

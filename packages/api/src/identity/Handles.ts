@@ -1,10 +1,10 @@
 import { Api } from "@svc/domain/Api"
 import { HandleRules } from "@svc/cluster/handles/HandleRules"
 import { Effect } from "effect"
-import { HttpApiBuilder } from "effect/http-api"
+import * as Serving from "../http/Serving.ts"
 
 /** An unavailable name is an answer, not an error; it creates and reserves nothing. */
-export const layer = HttpApiBuilder.group(
+export const layer = Serving.group(
   Api,
   "handles",
   Effect.fn(function* (handlers) {

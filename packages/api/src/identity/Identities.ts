@@ -8,7 +8,8 @@ import { Identities } from "@svc/cluster/identity/Identities"
 import { HandleRules } from "@svc/cluster/handles/HandleRules"
 import { IdentityQueries } from "@svc/cluster/identity/IdentityQueries"
 import { Effect } from "effect"
-import { HttpApiBuilder, HttpApiSchema } from "effect/http-api"
+import { HttpApiSchema } from "effect/http-api"
+import * as Serving from "../http/Serving.ts"
 import * as Asking from "../account/Asking.ts"
 import { unchanged } from "../EntityTags.ts"
 import { commandId } from "../Exchange.ts"
@@ -18,7 +19,7 @@ const sameIdentity = unchanged(Identity)
 const accepted = (body: Identity) =>
   HttpApiSchema.withHeaders({ body, headers: { location: `/api/identities/${body.handle}` } })
 
-export const layer = HttpApiBuilder.group(
+export const layer = Serving.group(
   Api,
   "identities",
   Effect.fn(function* (handlers) {

@@ -1,5 +1,6 @@
 /** Counts a call without a credential against its limit, and tells the caller what is left. */
-import type { PublicLimitName, PublicLimits } from "@svc/cluster/limits/PublicLimits"
+import type { PublicLimitName } from "@svc/domain/account/Policy"
+import type { PublicLimits } from "@svc/cluster/limits/PublicLimits"
 import { Effect } from "effect"
 import { clientAddress } from "./ClientAddress.ts"
 import { Exchange } from "../Exchange.ts"

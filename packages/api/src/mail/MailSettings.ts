@@ -5,10 +5,11 @@ import { ifMatch, tagOf } from "@svc/domain/Precondition"
 import { Conflict, NotFound } from "@svc/domain/problems/Problem"
 import { MailSettingsQueries } from "@svc/cluster/mail/MailSettingsQueries"
 import { Effect } from "effect"
-import { HttpApiBuilder, HttpApiSchema } from "effect/http-api"
+import { HttpApiSchema } from "effect/http-api"
+import * as Serving from "../http/Serving.ts"
 import * as Asking from "../account/Asking.ts"
 
-export const layer = HttpApiBuilder.group(
+export const layer = Serving.group(
   Api,
   "mail_settings",
   Effect.fn(function* (handlers) {

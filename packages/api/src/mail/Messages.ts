@@ -7,7 +7,7 @@ import { AttachmentReader } from "@svc/cluster/mail/AttachmentReader"
 import { MessageQueries } from "@svc/cluster/mail/MessageQueries"
 import { Effect } from "effect"
 import { HttpServerResponse } from "effect/http"
-import { HttpApiBuilder } from "effect/http-api"
+import * as Serving from "../http/Serving.ts"
 import * as Asking from "../account/Asking.ts"
 import { unchanged } from "../EntityTags.ts"
 import * as Waiting from "./Waiting.ts"
@@ -20,7 +20,7 @@ const disposition = (filename: string | null) =>
 
 const sameMessage = unchanged(Message)
 
-export const layer = HttpApiBuilder.group(
+export const layer = Serving.group(
   Api,
   "messages",
   Effect.fn(function* (handlers) {

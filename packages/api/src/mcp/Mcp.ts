@@ -7,14 +7,14 @@ import { InvalidRequest, type Problem, Unauthenticated, UnsupportedMediaType } f
 import type { CallerInfo } from "@svc/domain/account/Authorization"
 import { CredentialLookup } from "@svc/cluster/account/CredentialLookup"
 import { Effect, Redacted } from "effect"
-import { HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
+import { HttpBody, HttpClientRequest, HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { Exchange } from "../Exchange.ts"
 import { mayCompress } from "../http/Compression.ts"
 import { render } from "../problems/Render.ts"
 import { RequestId } from "../RequestId.ts"
 import { bounded } from "./Bounded.ts"
-import { instructionsFor, interpret, type Served } from "./Protocol.ts"
-import { requestOf } from "./Requests.ts"
+import { type Answer, instructionsFor, interpret, type Served } from "./Protocol.ts"
+import { requestOf, type ToolRequest } from "./Requests.ts"
 import { byName, listFor } from "./Tools.ts"
 
 const path = "/api/mcp"
@@ -24,21 +24,31 @@ type Json = Record<string, any>
 
 const bearer = (header: string | undefined) => /^Bearer\s+(\S+)\s*$/i.exec(header ?? "")?.[1]
 
-const bodyOf = (response: HttpServerResponse.HttpServerResponse): Json => {
-  if (response.body._tag !== "Uint8Array") return {}
-  const parsed: unknown = JSON.parse(new TextDecoder().decode(response.body.body))
-  return typeof parsed === "object" && parsed !== null ? parsed : {}
-}
+const clientRequest = ({ method, url, headers, body }: ToolRequest) =>
+  HttpClientRequest.make(method)(url, {
+    headers,
+    ...(body === undefined ? {} : { body: HttpBody.text(body, "application/json") }),
+  })
+
+const textOf = ({ body }: HttpServerResponse.HttpServerResponse): string =>
+  body._tag === "Uint8Array" ? (body.text ?? new TextDecoder().decode(body.body)) : "{}"
 
 const resultOf = (tool: string, input: Json, response: HttpServerResponse.HttpServerResponse): Json => {
-  const whole = bodyOf(response)
+  const text = textOf(response)
+  const parsed: unknown = JSON.parse(text)
+  const whole: Json = typeof parsed === "object" && parsed !== null ? parsed : {}
   const body = response.status >= 400 ? whole : bounded(tool, input, whole)
   return {
-    content: [{ type: "text", text: JSON.stringify(body) }],
+    content: [{ type: "text", text: body === parsed ? text : JSON.stringify(body) }],
     structuredContent: body,
     ...(response.status >= 400 ? { isError: true } : {}),
   }
 }
+
+const jsonOf = (answer: Answer) =>
+  answer.body === undefined
+    ? HttpServerResponse.empty({ status: answer.status })
+    : HttpServerResponse.jsonUnsafe(answer.body, { status: answer.status })
 
 export const layer = HttpRouter.use((router) =>
   Effect.gen(function* () {
@@ -57,16 +67,20 @@ export const layer = HttpRouter.use((router) =>
     }
 
     const callTool = Effect.fnUntraced(function* (served: Served & { readonly _tag: "Call" }, authorization: string) {
-      const tool = byName.get(served.name)
-      if (tool === undefined) return served.unknown
+      const tool = byName.get(served.name)!
       const request = requestOf(tool, served.input, book.baseUrl, authorization)
       const response =
         request instanceof InvalidRequest
           ? yield* problem(request)
           : yield* Effect.scoped(
-              Effect.provideService(rest, HttpServerRequest.HttpServerRequest, HttpServerRequest.fromWeb(request)),
+              Effect.provideService(
+                rest,
+                HttpServerRequest.HttpServerRequest,
+                HttpServerRequest.fromClientRequest(clientRequest(request)),
+              ),
             )
-      return served.answer(resultOf(tool.listed.name, served.input, response))
+      // The credential is no good: that is the answer of the whole exchange, as for any other path.
+      return response.status === 401 ? response : served.answer(resultOf(tool.listed.name, served.input, response))
     })
 
     /** The list says nothing that is secret, so it may be compressed. */
@@ -85,20 +99,26 @@ export const layer = HttpRouter.use((router) =>
       if (token === undefined) {
         return yield* problem(new Unauthenticated({ detail: "The call carries no credential." }))
       }
-      const caller = yield* credentials.resolve(Redacted.make(token))
       if (!/^application\/json\b/i.test(headers["content-type"] ?? "")) {
         return yield* problem(new UnsupportedMediaType({ detail: "The endpoint takes application/json." }))
       }
-      const asked = interpret(yield* request.text, headers, instructionsFor(caller.identity?.handle))
-      const answer =
-        asked._tag === "Answer"
-          ? asked
-          : asked._tag === "List"
-            ? yield* listed(asked, caller.kind)
-            : yield* callTool(asked, `Bearer ${token}`)
-      return answer.body === undefined
-        ? HttpServerResponse.empty({ status: answer.status })
-        : HttpServerResponse.jsonUnsafe(answer.body, { status: answer.status })
+      const asked = interpret(yield* request.text, headers)
+      // A call is judged by the endpoint that it names.
+      if (asked._tag === "Call" && byName.has(asked.name)) {
+        const answer = yield* callTool(asked, `Bearer ${token}`)
+        return HttpServerResponse.isHttpServerResponse(answer) ? answer : jsonOf(answer)
+      }
+      const caller = yield* credentials.resolve(Redacted.make(token))
+      switch (asked._tag) {
+        case "Answer":
+          return jsonOf(asked)
+        case "Opening":
+          return jsonOf(asked.answer(instructionsFor(caller.identity?.handle)))
+        case "List":
+          return jsonOf(yield* listed(asked, caller.kind))
+        case "Call":
+          return jsonOf(asked.unknown)
+      }
     })
 
     yield* router.add(

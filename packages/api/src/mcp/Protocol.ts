@@ -35,6 +35,7 @@ export interface Answer {
 
 /** A request that is served by the tools; `wrap` dresses its result as the caller's revision has it. */
 export type Served =
+  | { readonly _tag: "Opening"; readonly answer: (instructions: string) => Answer }
   | { readonly _tag: "List"; readonly answer: (tools: ReadonlyArray<unknown>) => Answer }
   | {
       readonly _tag: "Call"
@@ -85,13 +86,17 @@ const call = (id: Id, params: Json, dress: (result: Json) => Json): Answer | Ser
   }
 }
 
-const legacyRequest = (id: Id, message: Json, version: string | undefined, instructions: string): Answer | Served => {
+const legacyRequest = (id: Id, message: Json, version: string | undefined): Answer | Served => {
   const params = isObject(message["params"]) ? message["params"] : {}
   switch (message["method"]) {
     case "initialize": {
       const asked = params["protocolVersion"]
       const chosen = legacy.find((one) => one === asked) ?? legacy[0]
-      return reply(id, { protocolVersion: chosen, capabilities, serverInfo: server, instructions })
+      return {
+        _tag: "Opening",
+        answer: (instructions) =>
+          reply(id, { protocolVersion: chosen, capabilities, serverInfo: server, instructions }),
+      }
     }
     case "ping":
       return reply(id, {})
@@ -110,7 +115,6 @@ const modernRequest = (
   id: Id,
   message: Json,
   headers: Readonly<Record<string, string | undefined>>,
-  instructions: string,
 ): Answer | Served => {
   const params = isObject(message["params"]) ? message["params"] : {}
   const said = isObject(params["_meta"]) ? params["_meta"] : undefined
@@ -140,10 +144,14 @@ const modernRequest = (
   const dress = (result: Json) => ({ resultType: "complete", ...result, _meta: { [`${meta}serverInfo`]: server } })
   switch (method) {
     case "server/discover":
-      return reply(
-        id,
-        dress({ supportedVersions: versions, capabilities, instructions, ttlMs: 3_600_000, cacheScope: "private" }),
-      )
+      return {
+        _tag: "Opening",
+        answer: (instructions) =>
+          reply(
+            id,
+            dress({ supportedVersions: versions, capabilities, instructions, ttlMs: 3_600_000, cacheScope: "private" }),
+          ),
+      }
     case "tools/list":
       return { _tag: "List", answer: (tools) => reply(id, dress({ tools, ttlMs: 60_000, cacheScope: "private" })) }
     case "tools/call":
@@ -154,11 +162,7 @@ const modernRequest = (
 }
 
 /** What the body of a POST asks for. */
-export const interpret = (
-  text: string,
-  headers: Readonly<Record<string, string | undefined>>,
-  instructions: string,
-): Answer | Served => {
+export const interpret = (text: string, headers: Readonly<Record<string, string | undefined>>): Answer | Served => {
   let message: unknown
   try {
     message = JSON.parse(text)
@@ -181,7 +185,5 @@ export const interpret = (
     claim !== undefined ||
     message["method"] === "server/discover" ||
     (version !== undefined && !legacy.some((one) => one === version) && message["method"] !== "initialize")
-  return isModern
-    ? modernRequest(id, message, headers, instructions)
-    : legacyRequest(id, message, version, instructions)
+  return isModern ? modernRequest(id, message, headers) : legacyRequest(id, message, version)
 }

@@ -6,13 +6,21 @@ import type { BoundTool } from "./Tools.ts"
 // oxlint-disable-next-line typescript/no-explicit-any -- tool arguments are any JSON until the endpoint judges them
 type Json = Record<string, any>
 
+export interface ToolRequest {
+  readonly method: BoundTool["method"]
+  readonly url: URL
+  readonly headers: Readonly<Record<string, string>>
+  /** JSON text. */
+  readonly body: string | undefined
+}
+
 /** The REST request of a tool call; a path argument that is no text cannot make one. */
 export const requestOf = (
   tool: BoundTool,
   input: Json,
   base: string,
   authorization: string,
-): Request | InvalidRequest => {
+): ToolRequest | InvalidRequest => {
   const errors = tool.inPath
     // A segment of dots would be another path.
     .filter((name) => typeof input[name] !== "string" || /^\.{0,2}$/.test(input[name]))
@@ -40,9 +48,6 @@ export const requestOf = (
       url.searchParams.append(name, typeof value === "string" ? value : JSON.stringify(value))
     } else body[name] = value
   }
-  return new Request(url, {
-    method: tool.method,
-    headers: { authorization, ...(tool.hasBody ? { "content-type": "application/json" } : {}) },
-    ...(tool.hasBody ? { body: JSON.stringify(body) } : {}),
-  })
+  const headers = { authorization, ...(tool.hasBody ? { "content-type": "application/json" } : {}) }
+  return { method: tool.method, url, headers, body: tool.hasBody ? JSON.stringify(body) : undefined }
 }

@@ -7,6 +7,7 @@ import type { CallerInfo } from "@svc/domain/account/Authorization"
 import { policyOf } from "@svc/domain/account/Policy"
 import { Tool, type ToolEffect } from "@svc/domain/mcp/Tool"
 import { Context } from "effect"
+import type { HttpMethod } from "effect/http"
 import type { HttpApiEndpoint } from "effect/http-api"
 import { document } from "../openapi/Document.ts"
 import { extraArguments } from "./Bounded.ts"
@@ -27,7 +28,7 @@ export interface ListedTool {
 
 export interface BoundTool {
   readonly listed: ListedTool
-  readonly method: string
+  readonly method: HttpMethod.HttpMethod
   /** `/api/identities/:handle`. */
   readonly path: string
   readonly inPath: ReadonlyArray<string>

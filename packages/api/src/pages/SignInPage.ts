@@ -1,9 +1,11 @@
 /** Signing in on plain pages: asking for a link. A device's code that someone came with goes along in the link. */
 import { EmailAddress } from "@svc/domain/account/Account"
 import { displayUserCode, userCodeOf } from "@svc/domain/account/Device"
+import { PublicLimits } from "@svc/cluster/limits/PublicLimits"
 import { Effect, Schema } from "effect"
 import { HttpRouter, HttpServerRequest } from "effect/http"
 import * as MagicLinks from "../account/MagicLinks.ts"
+import { limited } from "../limits/PublicLimit.ts"
 import { escape, page } from "./Page.ts"
 import { fromOurPages } from "./SessionCookie.ts"
 
@@ -38,6 +40,7 @@ ${options.say === undefined ? "" : told(options.say)}
 export const layer = HttpRouter.use((router) =>
   Effect.gen(function* () {
     const request = yield* MagicLinks.make
+    const limits = yield* PublicLimits
 
     yield* router.add("GET", "/auth/sign-in", Effect.succeed(say(signInForm({}))))
 
@@ -47,6 +50,7 @@ export const layer = HttpRouter.use((router) =>
       Effect.gen(function* () {
         if (!(yield* fromOurPages)) return say(signInForm({ say: "Send the form from this page." }), 403)
         const { headers } = yield* HttpServerRequest.HttpServerRequest
+        yield* limited(limits, "magic_link")
         const form = yield* HttpServerRequest.schemaBodyUrlParams(SignIn)
         const { email, terms } = form
         const userCode = readCode(form.user_code)
@@ -70,7 +74,12 @@ export const layer = HttpRouter.use((router) =>
             unavailable: () => again("Not just now. Try again in a moment.", 503),
           }),
         )
-      }).pipe(Effect.catchCause(() => Effect.succeed(say(signInForm({ say: "That is no email address." }), 400)))),
+      }).pipe(
+        Effect.catchTag("rate_limited", () =>
+          Effect.succeed(say(signInForm({ say: "Too many links were asked for. Wait a while." }), 429)),
+        ),
+        Effect.catchCause(() => Effect.succeed(say(signInForm({ say: "That is no email address." }), 400))),
+      ),
     )
   }),
 )

@@ -10,45 +10,33 @@ import {
   PayloadTooLarge,
   type Problem,
   UnsupportedMediaType,
-  type Violation,
 } from "@svc/domain/problems/Problem"
 import { ProblemRendering } from "@svc/domain/problems/ProblemRendering"
 import { Cause, Effect, Layer } from "effect"
-import { HttpServerError, type HttpServerResponse } from "effect/http"
-import { HttpApiError } from "effect/http-api"
-import { format } from "./Wording.ts"
+import { HttpServerError, type HttpServerRequest, type HttpServerResponse } from "effect/http"
+import { type HttpApiEndpoint, HttpApiError } from "effect/http-api"
 import { RequestId } from "../RequestId.ts"
 import { render } from "./Render.ts"
-
-const formatIssues = format
-
-/** RFC 6901 section 3. */
-const pointer = (path: ReadonlyArray<PropertyKey | { readonly key: PropertyKey }> | undefined) =>
-  (path ?? [])
-    .map((segment) => String(typeof segment === "object" ? segment.key : segment))
-    .map((segment) => `/${segment.replaceAll("~", "~0").replaceAll("/", "~1")}`)
-    .join("")
+import { violationsOf } from "./Violations.ts"
 
 const slots: Record<string, string> = { Params: "path", Headers: "headers", Query: "query", Payload: "body" }
 
-const violations = (error: HttpApiError.HttpApiSchemaError): ReadonlyArray<Violation> =>
-  formatIssues(error.cause.issue).issues.map((issue) => ({ path: pointer(issue.path), message: issue.message }))
-
-const invalid = (error: HttpApiError.HttpApiSchemaError): Problem => {
-  const errors = violations(error)
-  const where = errors[0]?.path
-  return new InvalidRequest({
-    detail: `The ${slots[error.kind] ?? "request"} is not valid${where === undefined || where === "" ? "" : ` at ${where}`}: ${errors[0]?.message ?? "unreadable"}`,
-    errors,
+const invalid = (error: HttpApiError.HttpApiSchemaError, endpoint: HttpApiEndpoint.Top) =>
+  Effect.map(violationsOf(error, endpoint), (errors) => {
+    const where = errors[0]?.path
+    return new InvalidRequest({
+      detail: `The ${slots[error.kind] ?? "request"} is not valid${where === undefined || where === "" ? "" : ` at ${where}`}: ${errors[0]?.message ?? "unreadable"}`,
+      errors,
+    })
   })
-}
+
+/** The request, not the answer, is at fault. */
+const isOfRequest = (failure: unknown): failure is HttpApiError.HttpApiSchemaError =>
+  HttpApiError.HttpApiSchemaError.is(failure) && failure.kind !== "Body" && failure.kind !== "ResponseHeaders"
 
 /** What a failure means to the caller; undefined for a defect. */
 const meaning = (failure: unknown): Problem | undefined => {
   if (isProblem(failure)) return failure
-  if (HttpApiError.HttpApiSchemaError.is(failure)) {
-    return failure.kind === "Body" || failure.kind === "ResponseHeaders" ? undefined : invalid(failure)
-  }
   // The body could not be read: it was too long, or it stopped.
   if (HttpServerError.isHttpServerError(failure) && failure.reason._tag === "RequestParseError") {
     return /too large|maxBytes|exceed/i.test(Cause.pretty(Cause.die(failure)))
@@ -63,21 +51,24 @@ export const layer = Layer.effect(
   Effect.gen(function* () {
     const book = yield* Addresses
 
-    const explain = Effect.fnUntraced(function* (cause: Cause.Cause<unknown>) {
+    const explain = Effect.fnUntraced(function* (cause: Cause.Cause<unknown>, endpoint: HttpApiEndpoint.Top) {
       const requestId = yield* RequestId
-      const failure = cause.reasons.find((reason) => Cause.isFailReason(reason))
-      const defect = cause.reasons.find((reason) => Cause.isDieReason(reason))
-      const problem = (failure && meaning(failure.error)) ?? (defect && meaning(defect.defect))
+      const failure = cause.reasons.find((reason) => Cause.isFailReason(reason))?.error
+      const defect = cause.reasons.find((reason) => Cause.isDieReason(reason))?.defect
+      const ofRequest = [failure, defect].find(isOfRequest)
+      const problem =
+        ofRequest === undefined ? (meaning(failure) ?? meaning(defect)) : yield* invalid(ofRequest, endpoint)
       if (problem !== undefined) return render(book, requestId, problem)
       yield* Effect.logError("A request ended in a defect", cause)
       return render(book, requestId, new Internal({ detail: "The service failed to answer this request." }))
     })
 
-    return (endpoint) =>
-      endpoint.pipe(
+    return (handler, { endpoint }) =>
+      handler.pipe(
         Effect.flatMap((response) => translate(response)),
-        Effect.catchCause((cause): Effect.Effect<HttpServerResponse.HttpServerResponse> =>
-          Cause.hasInterruptsOnly(cause) ? Effect.failCause(cause as Cause.Cause<never>) : explain(cause),
+        Effect.catchCause(
+          (cause): Effect.Effect<HttpServerResponse.HttpServerResponse, never, HttpServerRequest.HttpServerRequest> =>
+            Cause.hasInterruptsOnly(cause) ? Effect.failCause(cause as Cause.Cause<never>) : explain(cause, endpoint),
         ),
       )
 

@@ -9,12 +9,22 @@ const encoders = new Map(
   Object.entries(byCode).map(([code, problem]) => [code, Schema.encodeUnknownSync(problem as Schema.Codec<unknown>)]),
 )
 
+/** Bodies of problems that are given again and again. */
+const encoded = new WeakMap<Problem, Record<string, unknown>>()
+const bodyOf = (problem: Problem) => {
+  const known = encoded.get(problem)
+  if (known !== undefined) return known
+  const body = encoders.get(problem.code)!(problem) as Record<string, unknown>
+  encoded.set(problem, body)
+  return body
+}
+
 export const render = (
   book: AddressBook,
   requestId: string,
   problem: Problem,
 ): HttpServerResponse.HttpServerResponse => {
-  const body = encoders.get(problem.code)!(problem) as Record<string, unknown>
+  const body = bodyOf(problem)
   const headers: Record<string, string> = {}
   if (problem.status === 401) headers["www-authenticate"] = "Bearer"
   if (problem.retry_after_seconds !== undefined && (problem.status === 429 || problem.status === 503)) {

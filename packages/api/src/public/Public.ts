@@ -4,11 +4,9 @@ import { Api } from "@svc/domain/Api"
 import { MailRelayUnavailable } from "@svc/domain/problems/Problem"
 import { SystemMailer } from "@svc/cluster/mail/SystemMailer"
 import { ServiceKey } from "@svc/cluster/sealing/ServiceKey"
-import { PublicLimits } from "@svc/cluster/limits/PublicLimits"
 import { PageViews } from "@svc/cluster/public/PageViews"
 import { Effect, Option } from "effect"
-import { HttpApiBuilder } from "effect/http-api"
-import { limited } from "../limits/PublicLimit.ts"
+import * as Serving from "../http/Serving.ts"
 
 /** Who reads what the contact form sends; without one nothing can be handed over. */
 export interface ContactSettings {
@@ -40,20 +38,18 @@ const mastodonMetadata = (book: AddressBook) => ({
 })
 
 export const layer = (contact: ContactSettings) =>
-  HttpApiBuilder.group(
+  Serving.group(
     Api,
     "public",
     Effect.fn(function* (handlers) {
-      const limits = yield* PublicLimits
       const views = yield* PageViews
       const mailer = yield* SystemMailer
       const book = yield* Addresses
       const keys = yield* ServiceKey
 
       return handlers.handleAll({
-        hit: ({ payload }) => Effect.andThen(limited(limits, "hits"), views.count(payload)),
+        hit: ({ payload }) => views.count(payload),
         contact: Effect.fnUntraced(function* ({ payload }) {
-          yield* limited(limits, "contact")
           if (Option.isNone(contact.to)) {
             // In Development nobody is there to read it, which is no fault of the caller.
             if (book.environment === "development") return yield* Effect.logInfo("A contact message came in.")

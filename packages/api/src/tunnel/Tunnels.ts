@@ -3,10 +3,10 @@ import { Subject, type SubjectInfo } from "@svc/domain/account/Authorization"
 import { IdentityQueries } from "@svc/cluster/identity/IdentityQueries"
 import { TunnelQueries } from "@svc/cluster/tunnel/TunnelQueries"
 import { Effect } from "effect"
-import { HttpApiBuilder } from "effect/http-api"
+import * as Serving from "../http/Serving.ts"
 import * as Asking from "../account/Asking.ts"
 
-export const layer = HttpApiBuilder.group(
+export const layer = Serving.group(
   Api,
   "tunnels",
   Effect.fn(function* (handlers) {

@@ -5,12 +5,13 @@ import { PreconditionFailed } from "@svc/domain/problems/Problem"
 import { type Namespace, Vault } from "@svc/cluster/vault/Vault"
 import { Effect } from "effect"
 import { HttpServerResponse } from "effect/http"
-import { HttpApiBuilder, HttpApiSchema } from "effect/http-api"
+import { HttpApiSchema } from "effect/http-api"
+import * as Serving from "../http/Serving.ts"
 
 const locationOf = (name: string, identity: string | undefined) =>
   `/api/vault/secrets/${name}/value${identity === undefined ? "" : `?identity=${encodeURIComponent(identity)}`}`
 
-export const layer = HttpApiBuilder.group(
+export const layer = Serving.group(
   Api,
   "vault",
   Effect.fn(function* (handlers) {

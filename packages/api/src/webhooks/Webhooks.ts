@@ -7,11 +7,12 @@ import { NotFound, WebhookTargetRefused } from "@svc/domain/problems/Problem"
 import { GuardedClient } from "@svc/cluster/net/GuardedClient"
 import { WebhookQueries } from "@svc/cluster/webhooks/WebhookQueries"
 import { Effect } from "effect"
-import { HttpApiBuilder, HttpApiSchema } from "effect/http-api"
+import { HttpApiSchema } from "effect/http-api"
+import * as Serving from "../http/Serving.ts"
 import * as Asking from "../account/Asking.ts"
 import { commandId } from "../Exchange.ts"
 
-export const layer = HttpApiBuilder.group(
+export const layer = Serving.group(
   Api,
   "webhooks",
   Effect.fn(function* (handlers) {

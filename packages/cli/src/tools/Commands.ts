@@ -117,7 +117,11 @@ const commandOf = (tool: BoundTool) => {
         }
         const request = requestOf(tool, input, api, `Bearer ${Redacted.value(key)}`)
         if (request instanceof InvalidRequest) return yield* new Misused({ message: request.detail })
-        const body = yield* send(api, request)
+        const { method, url, headers, body: text } = request
+        const body = yield* send(
+          api,
+          new Request(url, { method, headers, ...(text === undefined ? {} : { body: text }) }),
+        )
         yield* say(given.json ? JSON.stringify(body) : pretty(body))
       },
       Effect.catchTags({ Refused: explain, OutOfReach: explain, NotLoggedIn: explain, Misused: explain }),

@@ -9,7 +9,7 @@ import { kindOf } from "@svc/domain/account/Token"
 import type { IdentityId, IdentityRef, IdentityStatus } from "@svc/domain/IdentityRef"
 import { AccountDeleting, Unauthenticated } from "@svc/domain/problems/Problem"
 import { Clock, Context, Effect, FiberSet, Layer, Redacted } from "effect"
-import { sha256 } from "../credentials/Minting.ts"
+import { sha256Hex } from "../credentials/Minting.ts"
 import * as Batched from "../store/Batched.ts"
 import { orUnavailable, Reads, Writes } from "../store/Database.ts"
 import { Timing } from "../Timing.ts"
@@ -83,16 +83,14 @@ const refused = Effect.fail(
 )
 const deleting = Effect.fail(new AccountDeleting({ detail: "The account is being deleted." }))
 
-const hashOf = (token: string) => Buffer.from(sha256(token)).toString("hex")
-
 const make = Effect.gen(function* () {
   const reads = yield* Reads
   const writes = yield* Writes
   const runUse = yield* FiberSet.makeRuntime()
 
   /** Notes the use of a credential, at most once a minute and never in the caller's way. */
-  const noteUse = (statement: Effect.Effect<unknown, unknown>, lastUsed: Date | null, now: number) => {
-    if (lastUsed === null || now - lastUsed.getTime() > Timing.lastUsedMillis) runUse(Effect.ignore(statement))
+  const noteUse = (statement: () => Effect.Effect<unknown, unknown>, lastUsed: Date | null, now: number) => {
+    if (lastUsed === null || now - lastUsed.getTime() > Timing.lastUsedMillis) runUse(Effect.ignore(statement()))
   }
 
   const orgColumns = reads`o.id as org_id, o.email, o.language, o.status as org_status, o.tos_version,
@@ -135,10 +133,14 @@ const make = Effect.gen(function* () {
     kind: "admin_key" | "identity_key",
     now: number,
   ) {
-    const row = yield* keyRow({ hash: hashOf(token), canonical })
+    const row = yield* keyRow({ hash: sha256Hex(token), canonical })
     if (row === undefined) return yield* refused
     if (row.org_status === "deleting") return yield* deleting
-    noteUse(writes`update api_key set last_used_at = ${new Date(now)} where id = ${row.id}`, row.last_used_at, now)
+    noteUse(
+      () => writes`update api_key set last_used_at = ${new Date(now)} where id = ${row.id}`,
+      row.last_used_at,
+      now,
+    )
     const caller: CallerInfo = {
       kind,
       org: orgOf(row),
@@ -154,11 +156,12 @@ const make = Effect.gen(function* () {
   })
 
   const session = Effect.fnUntraced(function* (token: string, canonical: string, now: number) {
-    const row = yield* sessionRow({ hash: hashOf(token), canonical })
+    const row = yield* sessionRow({ hash: sha256Hex(token), canonical })
     if (row === undefined || row.expires_at.getTime() <= now) return yield* refused
     if (row.org_status === "deleting") return yield* deleting
     noteUse(
-      writes`update session set last_used_at = ${new Date(now)}, expires_at = ${new Date(now + Timing.sessionMillis)} where id = ${row.id}`,
+      () =>
+        writes`update session set last_used_at = ${new Date(now)}, expires_at = ${new Date(now + Timing.sessionMillis)} where id = ${row.id}`,
       row.last_used_at,
       now,
     )

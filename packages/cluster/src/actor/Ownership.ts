@@ -52,6 +52,7 @@ export interface Changed<A, State> {
 interface Activation<State> {
   readonly epoch: number
   readonly state: State
+  readonly memory: Map<string, unknown>
 }
 
 const fenceOf = (sql: Sql, { kind, id }: Pick<Entity<unknown>, "kind" | "id">, epoch: number): Statement.Fragment =>
@@ -75,7 +76,7 @@ export const make = Effect.fnUntraced(function* <State>(entity: Entity<State>) {
       on conflict (kind, id) do update set epoch = actor.epoch + 1
       returning epoch`
     // A statement of its own: one that waited for a former owner's commit must see that commit.
-    activation = { epoch: actor!.epoch, state: yield* entity.load }
+    activation = { epoch: actor!.epoch, state: yield* entity.load, memory: new Map() }
     lostAt = undefined
     return activation
   })
@@ -93,7 +94,10 @@ export const make = Effect.fnUntraced(function* <State>(entity: Entity<State>) {
     statement: (write: Fenced, state: State) => Effect.Effect<A, E>,
   ): Effect.Effect<A, Outcome<E>> =>
     Effect.flatMap(Clock.currentTimeMillis, (now) =>
-      statement({ sql, fence: fenceOf(sql, entity, before.epoch), at: new Date(now), by, due }, before.state),
+      statement(
+        { sql, fence: fenceOf(sql, entity, before.epoch), at: new Date(now), by, due, memory: before.memory },
+        before.state,
+      ),
     ).pipe(
       orUnavailable,
       Effect.onExit((exit) => Effect.sync(() => leavesDoubt(exit) && forget(before))),
@@ -122,7 +126,7 @@ export const make = Effect.fnUntraced(function* <State>(entity: Entity<State>) {
         Effect.map(run(by, before, statement), (changed) => {
           // Writes that leave the state alone run beside this one; only a later activation may have replaced it.
           if ("state" in changed && activation?.epoch === before.epoch) {
-            activation = { epoch: before.epoch, state: changed.state as State }
+            activation = { ...before, state: changed.state as State }
           }
           entity.committed?.(before.state, "state" in changed ? (changed.state as State) : before.state)
           return changed.value

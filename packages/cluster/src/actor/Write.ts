@@ -23,6 +23,25 @@ export interface Fenced {
   readonly by: By
   /** The statement queued work that is due now: the actor looks for it once the write is done. */
   readonly due: () => void
+  /** What {@link recalled} keeps. */
+  readonly memory: Map<string, unknown>
+}
+
+/**
+ * A part of the entity that only its actor changes, read once: it is kept as long as the actor's state is, and forgotten
+ * with it when an outcome is in doubt. Whoever changes it says so with {@link learned} after the commit.
+ */
+export const recalled = <A, E>(
+  { memory }: Pick<Fenced, "memory">,
+  part: string,
+  read: Effect.Effect<A, E>,
+): Effect.Effect<A, E> =>
+  memory.has(part)
+    ? Effect.succeed(memory.get(part) as A)
+    : Effect.tap(read, (value) => Effect.sync(() => memory.set(part, value)))
+
+export const learned = ({ memory }: Pick<Fenced, "memory">, part: string, value: unknown): void => {
+  memory.set(part, value)
 }
 
 /** The Identity that a write is about. */

@@ -1,6 +1,6 @@
 /** The A2A Card and the public profile as callers read them: a change shows with its commit. */
 import { type AddressBook, Addresses, cardUrl, email, profileUrl } from "@svc/domain/Addresses"
-import { a2aDocument, type Card, fieldsOf, type Profile, StoredCard } from "@svc/domain/card/Card"
+import { a2aDocument, cardOf, fieldsOf, type Profile, StoredCard } from "@svc/domain/card/Card"
 import type { IdentityId } from "@svc/domain/IdentityRef"
 import { NotFound } from "@svc/domain/problems/Problem"
 import { Context, Effect, Layer, Schema } from "effect"
@@ -41,9 +41,8 @@ const make = Effect.gen(function* () {
     read: Effect.fn("CardQueries.read")(function* (id: IdentityId) {
       const [row] = yield* sql<Row>`${columns} where i.id = ${id}`
       if (row === undefined) return yield* new NotFound({ detail: "There is no such card." })
-      const fields = fieldsOf(book, row.handle, yield* Effect.orDie(decode(row.fields)))
-      const card: Card = { ...fields, card: a2aDocument(fields), updated_at: row.updated_at }
-      return { card, version: row.version }
+      const fields = yield* Effect.orDie(decode(row.fields))
+      return { card: cardOf(book, row.handle, { ...row, fields }), version: row.version }
     }, orUnavailable),
 
     /** What anyone may see; an Identity that is not ready yet, is going or never was, looks the same. */

@@ -2,7 +2,7 @@
  * Where credentials come from: tokens for sessions and keys, passwords for mail readers. Only hashes of them are kept,
  * and what its owner has not received yet, sealed ({@link ShowOnce}).
  */
-import { createHash, randomBytes } from "node:crypto"
+import { hash, randomBytes } from "node:crypto"
 import type { CredentialKind } from "@svc/domain/account/Account"
 import type { By } from "@svc/domain/account/By"
 import { displayPrefix, make } from "@svc/domain/account/Token"
@@ -10,7 +10,10 @@ import type { Statement } from "effect/sql"
 import { raiseForOrg } from "../events/Raise.ts"
 import type { Sql } from "../store/Database.ts"
 
-export const sha256 = (text: string): Uint8Array => new Uint8Array(createHash("sha256").update(text).digest())
+export const sha256 = (text: string): Uint8Array => new Uint8Array(hash("sha256", text, "buffer"))
+
+/** The same in hex, as a look-up sends it. */
+export const sha256Hex = (text: string): string => hash("sha256", text, "hex")
 
 export interface Minted {
   readonly token: string

@@ -2,6 +2,7 @@
  * Limits of calls without a credential, by client address or email address. Those that cost a mail are counted in the
  * store, over every process; the others in this process. What is kept of an address is a keyed hash, for a window only.
  */
+import type { PublicLimitName } from "@svc/domain/account/Policy"
 import { RateLimited } from "@svc/domain/problems/Problem"
 import { Clock, Context, Effect, Layer } from "effect"
 import { Sealing } from "../sealing/Sealing.ts"
@@ -22,7 +23,6 @@ export interface Left {
   readonly resetSeconds: number
 }
 
-export type PublicLimitName = "profile" | "hits" | "contact" | "magic_link" | "device"
 export type PublicQuotas = { readonly [N in PublicLimitName]: number }
 
 /** Counters of this process are forgotten when there are this many; that is an attack, not a crowd. */

@@ -23,7 +23,7 @@ import {
 } from "./Account.ts"
 import { conditional, located } from "../Precondition.ts"
 import { Line, Text } from "../Text.ts"
-import { callers, Confidential, open, ShowsSecret, Tagged } from "./Policy.ts"
+import { AddressLimit, callers, Confidential, open, ShowsSecret, Tagged } from "./Policy.ts"
 
 /** Sign-up and sign-in take no credential. */
 export class SignInApi extends HttpApiGroup.make("sign_in")
@@ -34,6 +34,7 @@ export class SignInApi extends HttpApiGroup.make("sign_in")
       error: [InviteRequired, TosNotAccepted, RateLimited, Unavailable],
     })
       .pipe(open)
+      .annotate(AddressLimit, "magic_link")
       .annotate(OpenApi.Summary, "Mail a link that signs up or signs in")
       .annotate(Confidential, true),
     HttpApiEndpoint.post("consumeMagicLink", "/api/auth/magic-link/consume", {

@@ -16,7 +16,7 @@ import {
 import { located } from "../Precondition.ts"
 import { Text } from "../Text.ts"
 import { MintedKey } from "./AccountApi.ts"
-import { callers, Confidential, open, Tagged } from "./Policy.ts"
+import { AddressLimit, callers, Confidential, open, Tagged } from "./Policy.ts"
 import { DeviceStart, DeviceStarted, DeviceView } from "./Device.ts"
 
 export class DeviceLoginApi extends HttpApiGroup.make("device_login")
@@ -27,6 +27,7 @@ export class DeviceLoginApi extends HttpApiGroup.make("device_login")
       error: [RateLimited, Unavailable],
     })
       .pipe(open)
+      .annotate(AddressLimit, "device")
       .annotate(OpenApi.Summary, "Start a device login")
       .annotate(Confidential, true),
     HttpApiEndpoint.post("poll", "/api/auth/device/token", {

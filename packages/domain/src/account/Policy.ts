@@ -126,6 +126,13 @@ export class CallPolicy extends Context.Service<CallPolicy, Exclude<Budget, "cal
   "@svc/domain/account/CallPolicy",
 ) {}
 
+export type PublicLimitName = "profile" | "hits" | "contact" | "magic_link" | "device"
+
+/** The limit by client address that a call without a credential is counted against, before its body is looked at. */
+export class AddressLimit extends Context.Service<AddressLimit, PublicLimitName>()(
+  "@svc/domain/account/AddressLimit",
+) {}
+
 /** The answer carries a secret that is shown once, so it is not kept for a repeat with the same `Idempotency-Key`. */
 export const ShowsSecret = Context.Reference<boolean>("@svc/domain/account/ShowsSecret", { defaultValue: () => false })
 

@@ -96,6 +96,10 @@ export const StoredCard = Schema.Struct({
 })
 export type StoredCard = typeof StoredCard.Type
 
+/** The card as it is stored, with its version. */
+export const KeptCard = Schema.Struct({ fields: StoredCard, version: Schema.Int, updated_at: Schema.Date })
+export type KeptCard = typeof KeptCard.Type
+
 export const merge = (card: StoredCard, patch: CardPatch): StoredCard => ({
   ...card,
   ...patch,
@@ -150,6 +154,16 @@ export const a2aDocument = (card: CardFields): Record<string, unknown> => ({
 /** The editable fields and the document made of them. */
 export const Card = Schema.Struct({ ...fields, card: A2aCard, updated_at: Timestamp }).annotate({ identifier: "Card" })
 export type Card = typeof Card.Type
+
+/** A stored card as its owner sees it. */
+export const cardOf = (
+  book: AddressBook,
+  handle: string,
+  { fields: stored, updated_at }: Pick<KeptCard, "fields" | "updated_at">,
+): Card => {
+  const fields = fieldsOf(book, handle, stored)
+  return { ...fields, card: a2aDocument(fields), updated_at }
+}
 
 /** Everything the profile page shows, and the card. */
 export const Profile = Schema.Struct({

@@ -1,7 +1,7 @@
 /** What anyone may call: page views, the contact form, and the metadata that platforms fetch of us as their client. */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
-import { open } from "../account/Policy.ts"
+import { AddressLimit, open } from "../account/Policy.ts"
 import { EmailAddress } from "../account/Account.ts"
 import { MailRelayUnavailable, NotFound, RateLimited, Unavailable } from "../problems/Problem.ts"
 import { Line, Text } from "../Text.ts"
@@ -30,6 +30,7 @@ export class PublicApi extends HttpApiGroup.make("public")
       error: [RateLimited, Unavailable],
     })
       .pipe(open)
+      .annotate(AddressLimit, "hits")
       .annotate(OpenApi.Summary, "Count a page view"),
     HttpApiEndpoint.post("contact", "/api/contact", {
       payload: ContactMessage,
@@ -37,6 +38,7 @@ export class PublicApi extends HttpApiGroup.make("public")
       error: [RateLimited, MailRelayUnavailable, Unavailable],
     })
       .pipe(open)
+      .annotate(AddressLimit, "contact")
       .annotate(OpenApi.Summary, "Send a message to the operator"),
     HttpApiEndpoint.get("clientMetadata", "/api/connectors/:platform/client-metadata.json", {
       params: { platform: Schema.Literals(["bluesky", "mastodon"]).annotate({ description: "The platform." }) },

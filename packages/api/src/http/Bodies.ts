@@ -1,0 +1,52 @@
+/**
+ * What a request's body may be before anything decodes it. A body of a mebibyte can hold half a million values, and
+ * judging each costs more than the event loop may be held for, so large bodies are counted first: one pass over the text,
+ * which parses nothing.
+ */
+import { InvalidRequest } from "@svc/domain/problems/Problem"
+import { ByteSize, Effect } from "effect"
+import type { HttpServerRequest } from "effect/http"
+
+/** Bodies over this are refused (decisions.md "General conventions"). */
+const largest = ByteSize.mebibytes(1)
+/** The same of requests without a credential; the contact form takes 10,000 characters. */
+const largestPublic = ByteSize.kibibytes(64)
+
+export const largestOf = ({ headers }: HttpServerRequest.HttpServerRequest): ByteSize.ByteSize =>
+  headers["authorization"] === undefined ? largestPublic : largest
+
+/** Bodies up to this many bytes hold too few values to matter. */
+const uncountedBytes = 8 * 1024
+const valuesAtMost = 5000
+
+/** Whether a JSON text has more values than `most`: it counts the commas outside strings, valid or not. */
+export const hasMoreValues = (text: string, most = valuesAtMost): boolean => {
+  let values = 1
+  let inString = false
+  for (let at = 0; at < text.length; at++) {
+    const code = text.charCodeAt(at)
+    if (code === 0x22) inString = !inString
+    else if (inString) {
+      if (code === 0x5c) at++
+    } else if (code === 0x2c && ++values > most) return true
+  }
+  return false
+}
+
+/** Refuses a body that would take too long to judge; one that cannot be read is its reader's to refuse. */
+export const counted = (request: HttpServerRequest.HttpServerRequest): Effect.Effect<InvalidRequest | undefined> => {
+  const length = request.headers["content-length"]
+  const small =
+    length === undefined ? request.headers["transfer-encoding"] === undefined : Number(length) <= uncountedBytes
+  if (small) return Effect.succeed(undefined)
+  return Effect.match(request.text, {
+    onFailure: () => undefined,
+    onSuccess: (text) =>
+      hasMoreValues(text)
+        ? new InvalidRequest({
+            detail: `The request body holds more than ${valuesAtMost} values.`,
+            errors: [{ path: "", message: `Expected at most ${valuesAtMost} values` }],
+          })
+        : undefined,
+  })
+}

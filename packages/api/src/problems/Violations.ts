@@ -1,0 +1,60 @@
+/**
+ * What is wrong with a request, place by place. The library stops at the first place, so that a large body of mistakes
+ * costs no more than one; of a small one all places are looked for, and the first ones told.
+ */
+import type { Violation } from "@svc/domain/problems/Problem"
+import { Effect, Option, Schema, type SchemaIssue } from "effect"
+import { HttpServerRequest } from "effect/http"
+import type { HttpApiEndpoint, HttpApiError } from "effect/http-api"
+import { format } from "./Wording.ts"
+
+/** Bodies of more characters are told their first mistake only. */
+const small = 16 * 1024
+const toldAtMost = 20
+const messageAtMost = 300
+
+/** RFC 6901 section 3. */
+const pointer = (path: ReadonlyArray<PropertyKey | { readonly key: PropertyKey }> | undefined) =>
+  (path ?? [])
+    .map((segment) => String(typeof segment === "object" ? segment.key : segment))
+    .map((segment) => `/${segment.replaceAll("~", "~0").replaceAll("/", "~1")}`)
+    .join("")
+    .slice(0, messageAtMost)
+
+const told = (issue: SchemaIssue.Issue): ReadonlyArray<Violation> =>
+  format(issue)
+    .issues.slice(0, toldAtMost)
+    .map(({ path, message }) => ({ path: pointer(path), message: message.slice(0, messageAtMost) }))
+
+type Decoder = (input: unknown) => Effect.Effect<unknown, Schema.SchemaError>
+const decoders = new WeakMap<HttpApiEndpoint.Top, Decoder>()
+const decoderOf = (endpoint: HttpApiEndpoint.Top): Decoder => {
+  const present = decoders.get(endpoint)
+  if (present !== undefined) return present
+  // A body of this API is decoded without services.
+  const schemas = endpoint.payload.get("application/json")?.schemas ?? []
+  const schema = Schema.Union(schemas) as unknown as Schema.Codec<unknown>
+  const made = Schema.decodeUnknownEffect(schemas.length === 1 ? (schemas[0] as unknown as typeof schema) : schema, {
+    onExcessProperty: "error",
+    errors: "all",
+  })
+  decoders.set(endpoint, made)
+  return made
+}
+
+/** Everything that is wrong with a small body; undefined for a large one, or one that is no JSON. */
+const all = Effect.fnUntraced(function* (endpoint: HttpApiEndpoint.Top) {
+  const request = yield* HttpServerRequest.HttpServerRequest
+  const text = yield* Effect.option(request.text)
+  if (Option.isNone(text) || text.value.length > small) return undefined
+  const parsed = yield* Effect.option(Effect.try(() => JSON.parse(text.value) as unknown))
+  if (Option.isNone(parsed)) return undefined
+  const decoded = yield* Effect.result(decoderOf(endpoint)(parsed.value))
+  return decoded._tag === "Failure" ? told(decoded.failure.issue) : undefined
+})
+
+/** The places, the first one first. */
+export const violationsOf = (error: HttpApiError.HttpApiSchemaError, endpoint: HttpApiEndpoint.Top) =>
+  error.kind === "Payload"
+    ? Effect.map(all(endpoint), (found) => found ?? told(error.cause.issue))
+    : Effect.succeed(told(error.cause.issue))

@@ -1,0 +1,116 @@
+/** Exports and deletions of accounts whose process died in the midst (docs/crash-matrix.md). */
+import { makeUuidV7 } from "@svc/domain/Ids"
+import { ask } from "@svc/cluster/actor/Ask"
+import { Orgs } from "@svc/cluster/account/Orgs"
+import { Identities } from "@svc/cluster/identity/Identities"
+import { Reads, Writes } from "@svc/cluster/store/Database"
+import { expect, layer } from "@effect/vitest"
+import { Effect } from "effect"
+import { makeOrg, passing } from "../harness/Actors.ts"
+import { process, shared } from "../harness/Processes.ts"
+
+const one = <A extends object>(row: Effect.Effect<ReadonlyArray<A>, unknown>) => Effect.map(row, ([first]) => first)
+
+const exported = (id: string) =>
+  Effect.flatMap(Reads, (sql) =>
+    one(
+      sql<{ status: string; size: number; members: ReadonlyArray<string> }>`
+        select status, size::int, (select array_agg(member order by member) from export_piece where export_id = id) as members
+        from export where id = ${id}`,
+    ),
+  )
+
+const makeIdentity = Effect.fnUntraced(function* (org_id: string, handle: string) {
+  yield* ask((yield* Identities).of(handle).Create({ org_id, identity_id: yield* makeUuidV7, handle }))
+  yield* passing(
+    Effect.flatMap(Reads, (sql) =>
+      one(sql<{ status: string }>`select status from identity where canonical = ${handle}`),
+    ),
+    (row) => row?.status === "ready",
+  )
+})
+
+layer(shared, { timeout: "60 seconds" })("an account whose process is gone", (it) => {
+  it.effect("has its export begun anew by another: what was half done is not in it", () =>
+    Effect.gen(function* () {
+      const org_id = yield* makeOrg
+      const export_id = yield* makeUuidV7
+      const request = { export_id, identity_id: null, handle: null }
+      yield* Effect.gen(function* () {
+        yield* makeIdentity(org_id, "ada")
+        const actor = (yield* Orgs).of(org_id)
+        yield* ask(actor.Export(request))
+        yield* passing(exported(export_id), (row) => row?.status === "ready")
+        // The message again, as after a lost answer: it is the same export.
+        yield* ask(actor.Export(request))
+      }).pipe(Effect.provide(process()))
+      const first = yield* exported(export_id)
+      const sql = yield* Writes
+      expect(yield* sql`select 1 from export where org_id = ${org_id}`).toHaveLength(1)
+      yield* sql`update export set status = 'running', size = null where id = ${export_id}`
+      yield* sql`delete from export_piece where export_id = ${export_id} and member <> 'events.jsonl'`
+      yield* sql`insert into export_piece (export_id, member, number, sealed) values (${export_id}, 'half.jsonl', 7, '')`
+
+      const again = yield* passing(exported(export_id), (row) => row?.status === "ready", "1 second").pipe(
+        Effect.provide(process()),
+      )
+      expect(again.value).toEqual(first)
+      expect(again.value!.members).toContain("identities.jsonl")
+    }),
+  )
+
+  it.effect("goes on being deleted by another, to its end; its Handle stays taken", () =>
+    Effect.gen(function* () {
+      const org_id = yield* makeOrg
+      yield* makeIdentity(org_id, "grace").pipe(Effect.provide(process()))
+      const sql = yield* Writes
+      // As the first commit of a deletion leaves it.
+      yield* sql`update org set status = 'deleting', deletion_requested_at = now() where id = ${org_id}`
+      const left = one(
+        sql<{ n: number }>`
+          select ((select count(*) from org where id = ${org_id}) + (select count(*) from identity where org_id = ${org_id})
+                  + (select count(*) from event where org_id = ${org_id}))::int as n`,
+      )
+      yield* passing(left, (row) => row?.n === 0, "500 millis").pipe(Effect.provide(process()))
+      expect(yield* sql`select 1 from handle where canonical = 'grace'`).toHaveLength(1)
+    }),
+  )
+
+  it.effect("answers a deletion that is asked for again as it did the first time", () =>
+    Effect.gen(function* () {
+      const org_id = yield* makeOrg
+      const actor = (yield* Orgs).of(org_id)
+      const sql = yield* Writes
+      // An Identity whose teardown cannot go on keeps the account there.
+      yield* makeIdentity(org_id, "joan")
+      const [first, second] = [yield* ask(actor.Delete()), yield* ask(actor.Delete())]
+      expect(second).toEqual(first)
+      expect(
+        yield* sql`select 1 from event where org_id = ${org_id} and type = 'account.deletion_started'`,
+      ).toHaveLength(1)
+    }).pipe(Effect.provide(process())),
+  )
+
+  it.effect(
+    "keeps what its Tunnels transferred: the next actor gives out of what is left, and tells each limit once",
+    () =>
+      Effect.gen(function* () {
+        const org_id = yield* makeOrg
+        const sql = yield* Writes
+        const lease = (edge: string, used: number) =>
+          Effect.flatMap(Orgs, (orgs) => ask(orgs.of(org_id).LeaseTransfer({ edge, used })))
+        const told = sql<{ type: string }>`select type from event where org_id = ${org_id} order by seq`
+        // Of 1,000,000 a day.
+        yield* lease("one", 900_000).pipe(Effect.provide(process()))
+        yield* Effect.gen(function* () {
+          const { granted } = yield* lease("two", 0)
+          expect(granted).toBeGreaterThan(0)
+          expect(granted).toBeLessThanOrEqual(100_000)
+          yield* lease("two", 50_000)
+          expect((yield* lease("two", 50_000)).granted).toBe(0)
+          expect((yield* lease("one", 10)).granted).toBe(0)
+        }).pipe(Effect.provide(process()))
+        expect((yield* told).map(({ type }) => type)).toEqual(["limit.near", "tunnel.transfer_blocked"])
+      }),
+  )
+})

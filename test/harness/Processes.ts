@@ -1,0 +1,76 @@
+/**
+ * Processes that carry actors, several over one database, each with a runner in memory of its own: so each believes that
+ * every entity is its own, as a process does that was frozen while its shards moved. Time is the test's (`TestClock`).
+ */
+import * as OrgActor from "@svc/cluster/account/OrgActor"
+import { Orgs } from "@svc/cluster/account/Orgs"
+import * as OrgWork from "@svc/cluster/account/OrgWork"
+import { ChangeFeed } from "@svc/cluster/feed/ChangeFeed"
+import { Identities } from "@svc/cluster/identity/Identities"
+import * as IdentityActor from "@svc/cluster/identity/IdentityActor"
+import * as IdentityWork from "@svc/cluster/identity/IdentityWork"
+import { ProvisioningSteps } from "@svc/cluster/identity/Provisioning"
+import { GuardedClient } from "@svc/cluster/net/GuardedClient"
+import type { Sealing } from "@svc/cluster/sealing/Sealing"
+import { Writes } from "@svc/cluster/store/Database"
+import { Deliveries } from "@svc/cluster/webhooks/Deliveries"
+import * as Overdue from "@svc/cluster/work/Overdue"
+import * as Stores from "@svc/cli/serve/roles/Stores"
+import { Addresses } from "@svc/domain/Addresses"
+import { Effect, Layer } from "effect"
+import { EntityId, Sharding, TestRunner } from "effect/cluster"
+import { TestClock } from "effect/testing"
+import { sealingLayer, tunnelPorts } from "./Actors.ts"
+import { databaseLayer } from "./Database.ts"
+
+const quotas = { calls: 100, identity_create: 100, handle_check: 100, tunnel_transfer: 1_000_000 }
+const limits = { identityQuota: 25, mailboxBytes: 1024 * 1024 }
+
+const ports = Layer.effectDiscard(
+  Effect.flatMap(
+    Writes,
+    (sql) =>
+      sql`insert into tunnel_port (port) select generate_series(${tunnelPorts.first}::int, ${tunnelPorts.last}::int)`,
+  ),
+).pipe(Layer.orDie)
+
+const addresses = Layer.succeed(Addresses, {
+  environment: "development",
+  baseUrl: "http://localhost",
+  profileBase: "http://localhost",
+  mailDomain: "mail.localhost",
+  tunnelDomain: "tunnel.localhost",
+  tunnelScheme: "http",
+  tunnelPort: undefined,
+  imap: { host: "localhost", port: 1143, security: "starttls" },
+})
+
+/** What the processes of a test share. */
+export const shared = Layer.mergeAll(ports, addresses, sealingLayer).pipe(Layer.provideMerge(databaseLayer))
+
+/** Until the process has its shards; before that, whom one asks is not there, and waits for time to pass. */
+const hasShards = Layer.effectDiscard(
+  Effect.gen(function* () {
+    const sharding = yield* Sharding.Sharding
+    while (!sharding.hasShardId(sharding.getShardId(EntityId.make("any"), "default")))
+      yield* TestClock.adjust("100 millis")
+  }),
+)
+
+/** Role `actors`, as a process plays it; `steps` stands in for those of the saga. */
+export const process = (
+  steps: Layer.Layer<ProvisioningSteps, never, Sealing> = ProvisioningSteps.layer({ tunnelPorts }),
+) =>
+  Layer.mergeAll(
+    IdentityActor.layer(limits),
+    OrgActor.layer(quotas).pipe(Layer.provide(Stores.layer)),
+    Overdue.layer(IdentityWork.watched),
+    Overdue.layer(OrgWork.watched),
+  ).pipe(
+    Layer.provide([ChangeFeed.layer, steps, Deliveries.layer, GuardedClient.layer({ allowPrivate: true })]),
+    Layer.provideMerge(Layer.mergeAll(Identities.layer, Orgs.layer)),
+    Layer.provideMerge(hasShards),
+    Layer.provide(TestRunner.layer),
+    Layer.fresh,
+    Layer.orDie,
+  )

@@ -1,0 +1,88 @@
+/** A saga whose process died or froze within a step, and another process that takes it up (docs/crash-matrix.md). */
+import { makeUuidV7 } from "@svc/domain/Ids"
+import type { Saga } from "@svc/domain/identity/Identity"
+import { ask } from "@svc/cluster/actor/Ask"
+import { Identities } from "@svc/cluster/identity/Identities"
+import { ProvisioningSteps } from "@svc/cluster/identity/Provisioning"
+import { Reads } from "@svc/cluster/store/Database"
+import { expect, layer } from "@effect/vitest"
+import { Deferred, Effect, Layer, Logger } from "effect"
+import { makeOrg, passing, tunnelPorts } from "../harness/Actors.ts"
+import { process, shared } from "../harness/Processes.ts"
+
+/** The saga's steps; the card's begins only when it is let go. */
+const held = (letGo: Effect.Effect<void>) =>
+  Layer.effect(
+    ProvisioningSteps,
+    Effect.map(Effect.service(ProvisioningSteps), (steps) => ({
+      ...steps,
+      card: (subject) => Effect.andThen(letGo, steps.card(subject)),
+    })),
+  ).pipe(Layer.provide(ProvisioningSteps.layer({ tunnelPorts })))
+
+const look = (handle: string) =>
+  Effect.flatMap(Reads, (sql) =>
+    Effect.map(
+      sql<{ status: string; saga: typeof Saga.Encoded }>`select status, saga from identity where canonical = ${handle}`,
+      ([row]) => row,
+    ),
+  )
+
+/** What the steps made, and what was told of it. */
+const made = (handle: string) =>
+  Effect.flatMap(Reads, (sql) =>
+    Effect.map(
+      sql`
+        select (select count(*)::int from mailbox where identity_id = i.id) as mailboxes,
+               (select count(*)::int from tunnel_port where identity_id = i.id) as ports,
+               (select count(*)::int from card where identity_id = i.id) as cards,
+               (select count(*)::int from api_key where identity_id = i.id) as keys,
+               (select array_agg(type order by seq) from event where identity_id = i.id) as told
+        from identity i where canonical = ${handle}`,
+      ([row]) => row,
+    ),
+  )
+const whole = { mailboxes: 1, ports: 1, cards: 1, keys: 1, told: ["identity.ready"] }
+
+const create = Effect.fnUntraced(function* (handle: string) {
+  const org_id = yield* makeOrg
+  yield* ask((yield* Identities).of(handle).Create({ org_id, identity_id: yield* makeUuidV7, handle }))
+  yield* passing(look(handle), (row) => row?.saga.steps[2]!.status === "running", 0)
+})
+
+layer(shared, { timeout: "60 seconds" })("a saga within a step", (it) => {
+  it.effect("whose process is gone is taken up by another, which does each step once", () =>
+    Effect.gen(function* () {
+      yield* create("ada").pipe(Effect.provide(process(held(Effect.never))))
+      expect((yield* look("ada"))!.saga.steps.map(({ status }) => status)).toEqual([
+        "done",
+        "done",
+        "running",
+        "pending",
+      ])
+      yield* Layer.build(process())
+      const ready = yield* passing(look("ada"), (row) => row?.status === "ready", "1 second")
+      // Its lease has to run out first.
+      expect(ready.millis).toBeGreaterThanOrEqual(5_000)
+      expect(yield* made("ada")).toEqual(whole)
+    }),
+  )
+
+  it.effect("whose process is frozen is taken up by another; the first wakes up and changes nothing", () =>
+    Effect.gen(function* () {
+      const letGo = yield* Deferred.make<void>()
+      const stopped = yield* Deferred.make<void>()
+      const log = Logger.make(({ message }) => {
+        if (String(message).includes("cut short")) Deferred.doneUnsafe(stopped, Effect.void)
+      })
+      const frozen = yield* Layer.build(process(held(Deferred.await(letGo))).pipe(Layer.provide(Logger.layer([log]))))
+      yield* create("grace").pipe(Effect.provideContext(frozen))
+      yield* Layer.build(process())
+      const ready = yield* passing(look("grace"), (row) => row?.status === "ready", "1 second")
+      yield* Deferred.succeed(letGo, undefined)
+      yield* Deferred.await(stopped)
+      expect(yield* look("grace")).toEqual(ready.value)
+      expect(yield* made("grace")).toEqual(whole)
+    }),
+  )
+})

@@ -1,0 +1,176 @@
+/** Messages that reach an Identity's actor twice, as after an answer that was lost: what they ask for is done once. */
+import { makeUuidV7 } from "@svc/domain/Ids"
+import type { ReceivedMail } from "@svc/domain/mail/MailboxProtocol"
+import { ask } from "@svc/cluster/actor/Ask"
+import { Identities } from "@svc/cluster/identity/Identities"
+import { storeAhead } from "@svc/cluster/mail/MessageContent"
+import { Reads, Writes } from "@svc/cluster/store/Database"
+import { expect, layer } from "@effect/vitest"
+import { Clock, Effect } from "effect"
+import { identityActors, makeOrg, passing } from "../harness/Actors.ts"
+
+const look = (handle: string) =>
+  Effect.flatMap(Reads, (sql) =>
+    Effect.map(
+      sql<{ id: string; status: string }>`select id, status from identity where canonical = ${handle}`,
+      ([row]) => row,
+    ),
+  )
+
+const rows = (table: string, identityId: string) =>
+  Effect.flatMap(Reads, (sql) =>
+    Effect.map(
+      sql<{ n: number }>`select count(*)::int as n from ${sql(table)} where identity_id = ${identityId}`,
+      ([row]) => row!.n,
+    ),
+  )
+
+const mail = (message_id: string, received_at: Date, content: ReceivedMail["content"]): ReceivedMail => ({
+  message_id,
+  envelope_from: "grace@example.org",
+  recipient: "ada@mail.localhost",
+  tag: null,
+  sha256: new Uint8Array([1, 2, 3]),
+  size: 5,
+  received_at,
+  origin: { verdict: "unverified", spf: "none", dkim: "none", dmarc: "none", domain: "example.org" },
+  from: null,
+  to: [],
+  cc: [],
+  bcc: [],
+  reply_to: [],
+  subject: "Hello",
+  snippet: "Hello",
+  message_id_header: null,
+  in_reply_to: null,
+  references: [],
+  attachments: [],
+  content,
+})
+const content = { raw: new TextEncoder().encode("Hello"), text: "Hello", html: null, headers: [], search_text: "hello" }
+
+layer(identityActors(), { timeout: "60 seconds" })("a message that comes twice", (it) => {
+  it.effect("creates one Identity, and counts once against the quota", () =>
+    Effect.gen(function* () {
+      const org_id = yield* makeOrg
+      const create = { org_id, identity_id: yield* makeUuidV7, handle: "ada" }
+      const actor = (yield* Identities).of("ada")
+      yield* ask(actor.Create(create))
+      yield* ask(actor.Create(create))
+      yield* passing(look("ada"), (row) => row?.status === "ready")
+      const sql = yield* Reads
+      expect(yield* sql`select identities_created from org where id = ${org_id}`).toEqual([{ identities_created: 1 }])
+      const other = yield* Effect.flip(ask(actor.Create({ ...create, identity_id: yield* makeUuidV7 })))
+      expect(other).toMatchObject({ code: "handle_taken" })
+    }),
+  )
+
+  it.effect("makes one Webhook, one secret, one rotation and one delivery", () =>
+    Effect.gen(function* () {
+      const { id } = (yield* look("ada"))!
+      const sql = yield* Reads
+      const [org] = yield* sql<{ org_id: string }>`select org_id from identity where id = ${id}`
+      const { org_id } = org!
+      const actor = (yield* Identities).of("ada")
+      const [webhook_id, secret_id, delivery_id] = [yield* makeUuidV7, yield* makeUuidV7, yield* makeUuidV7]
+      const webhook = { org_id, webhook_id, url: "http://127.0.0.1:9/", event_types: ["*"], description: null }
+      const made = yield* ask(actor.RegisterWebhook(webhook))
+      expect(yield* ask(actor.RegisterWebhook(webhook))).toEqual(made)
+      expect([yield* rows("webhook", id), yield* rows("signing_secret", id)]).toEqual([1, 1])
+
+      const rotated = yield* ask(actor.RotateSecret({ org_id, secret_id }))
+      expect(rotated.signing_secret).not.toBe(made.signing_secret)
+      expect(yield* ask(actor.RotateSecret({ org_id, secret_id }))).toEqual(rotated)
+      expect(yield* rows("signing_secret", id)).toBe(2)
+
+      const test = { org_id, webhook_id, delivery_id, event_id: delivery_id }
+      yield* ask(actor.TestWebhook(test))
+      yield* ask(actor.TestWebhook(test))
+      expect(yield* rows("delivery", id)).toBe(1)
+      const replay = { ...test, delivery_id: yield* makeUuidV7 }
+      yield* ask(actor.Replay(replay))
+      yield* ask(actor.Replay(replay))
+      expect(yield* rows("delivery", id)).toBe(2)
+    }),
+  )
+
+  it.effect("stores one message of one DATA, though each try has an id of its own and a large body comes ahead", () =>
+    Effect.gen(function* () {
+      const { id } = (yield* look("ada"))!
+      const actor = (yield* Identities).of("ada")
+      const at = new Date(yield* Clock.currentTimeMillis)
+      const [first, second] = [yield* makeUuidV7, yield* makeUuidV7]
+      const writes = yield* Writes
+      yield* storeAhead(writes, first, content, at)
+      yield* ask(actor.ReceiveMail(mail(first, at, null)))
+      yield* storeAhead(writes, second, content, at)
+      yield* ask(actor.ReceiveMail(mail(second, at, null)))
+      yield* ask(actor.ReceiveMail(mail(yield* makeUuidV7, at, content)))
+      expect(yield* rows("message", id)).toBe(1)
+      const sql = yield* Reads
+      expect(yield* sql`select uid_next, bytes_used::int from mailbox where identity_id = ${id}`).toEqual([
+        { uid_next: 2, bytes_used: 5 },
+      ])
+      expect(yield* sql`select id from event where identity_id = ${id} and type = 'email.received'`).toHaveLength(1)
+      // What came ahead of the second try belongs to no message; housekeeping finds it.
+      expect(
+        yield* sql`select 1 from message_content c where not exists (select from message m where m.id = c.message_id)`,
+      ).toHaveLength(1)
+    }),
+  )
+
+  it.effect(
+    "leaves one live Identity Key behind a rotation that is repeated, and nothing behind an acknowledgement",
+    () =>
+      Effect.gen(function* () {
+        const { id } = (yield* look("ada"))!
+        const sql = yield* Reads
+        const [org] = yield* sql<{ org_id: string }>`select org_id from identity where id = ${id}`
+        const { org_id } = org!
+        const actor = (yield* Identities).of("ada")
+        const live = sql<{ id: string }>`select id from api_key where identity_id = ${id} and revoked_at is null`
+        const shown = sql<{ key_id: string }>`select key_id from show_once where identity_id = ${id}`
+        yield* ask(actor.RotateKey({ org_id }))
+        const [first] = yield* live
+        yield* ask(actor.RotateKey({ org_id }))
+        const keys = yield* live
+        expect(keys).toHaveLength(1)
+        expect(keys[0]!.id).not.toBe(first!.id)
+        // The one that can be fetched is the one that works.
+        expect(yield* shown).toEqual([{ key_id: keys[0]!.id }])
+        yield* ask(actor.Acknowledge({ org_id }))
+        yield* ask(actor.Acknowledge({ org_id }))
+        expect(yield* shown).toEqual([])
+      }),
+  )
+
+  it.effect("leaves the settings of a Tunnel as the first one did", () =>
+    Effect.gen(function* () {
+      const { id } = (yield* look("ada"))!
+      const sql = yield* Reads
+      const [org] = yield* sql<{ org_id: string }>`select org_id from identity where id = ${id}`
+      const actor = (yield* Identities).of("ada")
+      const settings = sql`select settings, password_hash is not null as guarded from tunnel_setting where identity_id = ${id}`
+      const patch = { host_header: "local", basic_auth: { username: "ada", password: "countess" } } as const
+      yield* ask(actor.PatchTunnel({ org_id: org!.org_id, patch }))
+      const [first] = yield* settings
+      expect(first).toMatchObject({ settings: { host_header: "local" }, guarded: true })
+      yield* ask(actor.PatchTunnel({ org_id: org!.org_id, patch }))
+      expect(yield* settings).toEqual([first])
+    }),
+  )
+
+  it.effect("tears an Identity down once, and finds nothing after that", () =>
+    Effect.gen(function* () {
+      const sql = yield* Reads
+      const [org] = yield* sql<{ org_id: string }>`select org_id from identity where canonical = 'ada'`
+      const { org_id } = org!
+      const actor = (yield* Identities).of("ada")
+      yield* ask(actor.Delete({ org_id }))
+      yield* Effect.exit(ask(actor.Delete({ org_id })))
+      yield* passing(look("ada"), (row) => row === undefined)
+      expect(yield* Effect.flip(ask(actor.Delete({ org_id })))).toMatchObject({ code: "not_found" })
+      expect(yield* sql`select type from event where org_id = ${org_id} and type = 'identity.deleted'`).toHaveLength(1)
+    }),
+  )
+})

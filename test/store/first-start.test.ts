@@ -1,0 +1,51 @@
+/** A first start of the embedded database that was cut short, and the next one. */
+import { spawn } from "node:child_process"
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs"
+import * as os from "node:os"
+import * as path from "node:path"
+import { setTimeout } from "node:timers/promises"
+import * as EmbeddedPostgres from "@svc/cluster/store/EmbeddedPostgres"
+import { Effect } from "effect"
+import { expect, it } from "vitest"
+
+/** Holds the lock of a start, as a process does that is in the midst of one. */
+const starter = `
+  const { DatabaseSync } = require("node:sqlite")
+  new DatabaseSync(process.argv[1]).exec("BEGIN EXCLUSIVE")
+  console.log("held")
+  setInterval(() => {}, 1000)`
+
+it.skipIf(process.platform !== "linux")(
+  "begins anew after a kill: what was half made is removed, and the lock went with its holder",
+  async () => {
+    const directory = mkdtempSync(path.join(os.tmpdir(), "svc-first-"))
+    chmodSync(directory, 0o755)
+    const home = path.join(directory, "pg18")
+    const half = path.join(home, "init-1")
+    mkdirSync(half, { recursive: true })
+    writeFileSync(path.join(half, "PG_VERSION"), "18")
+    const holder = spawn(process.execPath, ["-e", starter, path.join(home, "start.lock")], {
+      stdio: ["ignore", "pipe", "inherit"],
+    })
+    try {
+      await new Promise((resolve) => holder.stdout.once("data", resolve))
+      const start = Effect.runPromise(
+        Effect.scoped(Effect.map(EmbeddedPostgres.open({ directory }), () => readdirSync(home))),
+      )
+      // Its lease is taken first; what comes after that waits for the lock.
+      const leases = path.join(home, "leases")
+      while (!existsSync(leases) || readdirSync(leases).length === 0) await setTimeout(5)
+      for (let look = 0; look < 20; look++) {
+        expect(existsSync(path.join(home, "password"))).toBe(false)
+        await setTimeout(5)
+      }
+      holder.kill("SIGKILL")
+      const there = await start
+      expect(there).toContain("data")
+      expect(there.filter((name) => name.startsWith("init-"))).toEqual([])
+    } finally {
+      holder.kill("SIGKILL")
+      rmSync(directory, { recursive: true, force: true })
+    }
+  },
+)

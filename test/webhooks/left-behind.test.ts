@@ -1,0 +1,103 @@
+/** A delivery whose process died between the post and its record (docs/crash-matrix.md). */
+import { makeUuidV7 } from "@svc/domain/Ids"
+import { ask } from "@svc/cluster/actor/Ask"
+import { Identities } from "@svc/cluster/identity/Identities"
+import { Reads, Writes } from "@svc/cluster/store/Database"
+import { Deliveries } from "@svc/cluster/webhooks/Deliveries"
+import { expect, layer } from "@effect/vitest"
+import { Clock, Effect } from "effect"
+import { makeOrg, passing } from "../harness/Actors.ts"
+import { process, shared } from "../harness/Processes.ts"
+import { startReceiver } from "../harness/Receiver.ts"
+
+interface Row {
+  readonly status: string
+  readonly attempts: ReadonlyArray<{
+    readonly number: number
+    readonly status_code: number | null
+    error: string | null
+  }>
+}
+
+const look = (id: string) =>
+  Effect.flatMap(Reads, (sql) =>
+    Effect.map(sql<Row>`select status, attempts from delivery where id = ${id}`, ([row]) => row),
+  )
+const status = (handle: string) =>
+  Effect.flatMap(Reads, (sql) =>
+    Effect.map(
+      sql<{ status: string }>`select status from identity where canonical = ${handle}`,
+      ([row]) => row?.status,
+    ),
+  )
+const delivered = (row: Row | undefined) => row?.status === "delivered"
+
+layer(shared, { timeout: "60 seconds" })("an attempt that was never recorded", (it) => {
+  it.effect("counts once its lease has run out, and the delivery goes on under the same Event id", () =>
+    Effect.gen(function* () {
+      const receiver = yield* Effect.acquireRelease(
+        Effect.promise(() => startReceiver()),
+        ({ stop }) => Effect.promise(stop),
+      )
+      const org_id = yield* makeOrg
+      const [webhook_id, delivery_id] = [yield* makeUuidV7, yield* makeUuidV7]
+      yield* Effect.gen(function* () {
+        const actor = (yield* Identities).of("ada")
+        yield* ask(actor.Create({ org_id, identity_id: yield* makeUuidV7, handle: "ada" }))
+        yield* passing(status("ada"), (found) => found === "ready")
+        const webhook = { org_id, webhook_id, url: receiver.url, event_types: ["*"], description: null }
+        yield* ask(actor.RegisterWebhook(webhook))
+        yield* ask(actor.TestWebhook({ org_id, webhook_id, delivery_id, event_id: delivery_id }))
+        yield* passing(look(delivery_id), delivered)
+      }).pipe(Effect.provide(process()))
+      // As the process leaves it that died before it could write down what came of the post.
+      const sql = yield* Writes
+      const at = new Date(yield* Clock.currentTimeMillis)
+      yield* sql`
+        update delivery set status = 'queued', attempts = '[]', attempt_started_at = ${at},
+               next_attempt_at = ${new Date(at.getTime() + 60_000)}
+        where id = ${delivery_id}`
+
+      yield* Effect.gen(function* () {
+        const again = yield* passing(look(delivery_id), delivered, "1 second")
+        expect(again.millis).toBeGreaterThanOrEqual(60_000)
+        expect(again.value!.attempts).toMatchObject([
+          { number: 1, status_code: null, error: "interrupted" },
+          { number: 2, status_code: 200, error: null },
+        ])
+      }).pipe(Effect.provide(process()))
+      expect(receiver.got).toHaveLength(2)
+      expect(receiver.got[1]!.headers["webhook-id"]).toBe(receiver.got[0]!.headers["webhook-id"])
+    }),
+  )
+
+  it.effect("is not recorded by who lost its lease to another process", () =>
+    Effect.gen(function* () {
+      const sql = yield* Writes
+      const deliveries = yield* Deliveries
+      const [row] = yield* sql<{ id: string; identity_id: string; org_id: string }>`
+        select d.id, d.identity_id, i.org_id from delivery d join identity i on i.id = d.identity_id`
+      const { id, identity_id, org_id } = row!
+      const at = new Date(yield* Clock.currentTimeMillis)
+      yield* sql`
+        update delivery set status = 'queued', attempts = '[]', attempt_started_at = null, next_attempt_at = ${at}
+        where id = ${id}`
+      const [leased] = yield* deliveries.lease({ identityId: identity_id, taken: new Map(), now: at })
+      expect(leased!.id).toBe(id)
+      expect(yield* deliveries.lease({ identityId: identity_id, taken: new Map(), now: at })).toEqual([])
+      // The lease ran out meanwhile, and another process began an attempt of its own.
+      const later = new Date(at.getTime() + 61_000)
+      yield* sql`update delivery set attempt_started_at = ${later} where id = ${id}`
+      const owner = { id: identity_id, orgId: org_id, handle: "ada" }
+      yield* deliveries.record(owner, leased!, { durationMs: 5, statusCode: 200, error: null }, later)
+      expect(yield* look(id)).toEqual({ status: "queued", attempts: [] })
+      yield* deliveries.record(
+        owner,
+        { ...leased!, started_at: later },
+        { durationMs: 5, statusCode: 200, error: null },
+        later,
+      )
+      expect(yield* look(id)).toMatchObject({ status: "delivered", attempts: [{ number: 1, status_code: 200 }] })
+    }).pipe(Effect.provide(Deliveries.layer)),
+  )
+})
