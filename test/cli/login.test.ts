@@ -1,5 +1,5 @@
 import { spawn } from "node:child_process"
-import { mkdtempSync, rmSync, statSync } from "node:fs"
+import { mkdtempSync, readFileSync, rmSync, statSync } from "node:fs"
 import { createServer } from "node:http"
 import type { AddressInfo } from "node:net"
 import * as os from "node:os"
@@ -7,7 +7,7 @@ import * as path from "node:path"
 import { Client } from "@modelcontextprotocol/sdk/client/index.js"
 import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { call, makeIdentity, signUp } from "../harness/Client.ts"
+import { call, makeIdentity, newHandle, signUp } from "../harness/Client.ts"
 import { ask } from "../harness/Public.ts"
 import { eventually, startService, type TestService } from "../harness/Service.ts"
 
@@ -27,8 +27,9 @@ afterAll(async () => {
 
 const environment = () => ({ PATH: process.env["PATH"] ?? "", XDG_CONFIG_HOME: home, HOME: home })
 
-const svc = (...args: ReadonlyArray<string>) => {
-  const child = spawn(process.execPath, [main, ...args], { env: environment(), stdio: ["ignore", "pipe", "pipe"] })
+const run = (input: string, env: Readonly<Record<string, string>>, args: ReadonlyArray<string>) => {
+  const child = spawn(process.execPath, [main, ...args], { env: { ...environment(), ...env }, stdio: "pipe" })
+  child.stdin.end(input)
   let out = ""
   let errors = ""
   child.stdout.on("data", (chunk: Buffer) => (out += chunk.toString()))
@@ -36,6 +37,11 @@ const svc = (...args: ReadonlyArray<string>) => {
   const ended = new Promise<number | null>((resolve) => child.once("close", resolve))
   return { out: () => out, errors: () => errors, ended, stop: () => child.kill() }
 }
+
+const svc = Object.assign((...args: ReadonlyArray<string>) => run("", {}, args), {
+  with: (input: string, ...args: ReadonlyArray<string>) => run(input, {}, args),
+  in: (env: Readonly<Record<string, string>>, ...args: ReadonlyArray<string>) => run("", env, args),
+})
 
 describe("svc", () => {
   it(
@@ -102,8 +108,58 @@ describe("svc", () => {
     origin.close()
   })
 
-  it("logs out", { timeout: 30_000 }, async () => {
+  it("has a command for each tool, for people and for machines", { timeout: 90_000 }, async () => {
+    const handle = newHandle("cli")
+    const created = svc("identity", "create", handle, "--json")
+    expect(await created.ended).toBe(0)
+    expect(JSON.parse(created.out())).toMatchObject({ handle, status: "provisioning" })
+    await eventually(
+      () => call(service.base, "GET", `/api/identities/${handle}`, { token: session }),
+      ({ body }) => body.status === "ready",
+    )
+    const listed = svc("identity", "list")
+    expect(await listed.ended).toBe(0)
+    expect(listed.out()).toMatch(new RegExp(`^ID .*HANDLE.*\\n(.*\\n)*.*${handle}`))
+    const set = svc.with("s3cret\n", "vault", "set", "db.pass", "--value-stdin", "--identity", `@${handle}`)
+    expect(await set.ended).toBe(0)
+    const got = svc("vault", "get", "db.pass", "--identity", handle, "--json")
+    expect(await got.ended).toBe(0)
+    expect(JSON.parse(got.out())).toMatchObject({ value: "s3cret", version: 1 })
+    const card = svc("card", "update", handle, "--description", "By hand.", "--capabilities", '{"streaming":true}')
+    expect(await card.ended).toBe(0)
+    expect(card.out()).toContain("description: By hand.")
+  })
+
+  it("leaves with what decisions say: refused 1, wrong usage 2", { timeout: 90_000 }, async () => {
+    const refused = svc("identity", "get", "nobody-here")
+    expect(await refused.ended).toBe(1)
+    expect(refused.errors()).toContain("not_found")
+    const argument = svc("vault", "set", "db.pass")
+    expect(await argument.ended).toBe(2)
+    expect(argument.errors()).toContain("--value-stdin")
+    const usage = [svc("identity", "get", ".."), svc("identity", "get"), svc("card", "update", "ada", "--skills", "[")]
+    expect(await Promise.all(usage.map(({ ended }) => ended))).toEqual([2, 2, 2])
+  })
+
+  it("has a doctor who says what to do", { timeout: 60_000 }, async () => {
+    const well = svc("doctor", "--json")
+    expect([0, 1]).toContain(await well.ended)
+    const { findings } = JSON.parse(well.out())
+    const by = Object.fromEntries(findings.map((one: any) => [one.name, one]))
+    expect(by["service"]).toMatchObject({ status: "ok", detail: service.base })
+    expect(by["login"].status).toBe("ok")
+    expect(by["node"].status).toBe("ok")
+    const ill = svc.in({ SVC_EDGE_TCP_PORTS: "many", SVC_KEY: "svc_admin_nothing" }, "doctor")
+    expect(await ill.ended).toBe(1)
+    expect(ill.out()).toMatch(/FAIL {2}configuration: SVC_EDGE_TCP_PORTS/)
+    expect(ill.out()).toMatch(/FAIL {2}login: .*\n {6}Run `svc login` again/)
+  })
+
+  it("logs out, and the key is worth nothing any more", { timeout: 60_000 }, async () => {
+    const { key } = JSON.parse(readFileSync(path.join(home, "svc", "login.json"), "utf8"))
+    expect((await call(service.base, "GET", "/api/auth/whoami", { token: key })).status).toBe(200)
     expect(await svc("logout").ended).toBe(0)
+    expect((await call(service.base, "GET", "/api/auth/whoami", { token: key })).status).toBe(401)
     expect(await svc("whoami", "--api", service.base).ended).toBe(2)
   })
 })

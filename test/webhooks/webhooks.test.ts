@@ -42,6 +42,7 @@ describe("a Webhook", () => {
     receiver.verify(made.body.signing_secret, one!)
     expect(() => receiver.verify(made.body.signing_secret, { ...one!, raw: `${one!.raw} ` })).toThrow()
     expect(one!.headers["webhook-id"]).toBe(one!.body.id)
+    expect(one!.headers["user-agent"]).toBe("svc-webhooks/0.1.0")
     expect(one!.body).toMatchObject({
       type: "email.received",
       identity: { id: identity.id, handle },

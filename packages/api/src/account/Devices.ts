@@ -4,8 +4,8 @@ import { Api } from "@svc/domain/Api"
 import { Caller } from "@svc/domain/account/Authorization"
 import { Devices } from "@svc/cluster/account/Devices"
 import { Effect } from "effect"
-import * as Serving from "../http/Serving.ts"
 import { HttpApiSchema } from "effect/http-api"
+import * as Serving from "../http/Serving.ts"
 import { keptByNobody } from "../Exchange.ts"
 
 export const login = Serving.group(

@@ -2,8 +2,8 @@
 import { Api } from "@svc/domain/Api"
 import { Accounts } from "@svc/cluster/account/Accounts"
 import { Effect } from "effect"
-import * as Serving from "../http/Serving.ts"
 import { HttpApiSchema } from "effect/http-api"
+import * as Serving from "../http/Serving.ts"
 import { keptByNobody } from "../Exchange.ts"
 import * as MagicLinks from "./MagicLinks.ts"
 

@@ -12,8 +12,10 @@ import { Exchange } from "../Exchange.ts"
 import { mayCompress } from "../http/Compression.ts"
 import { render } from "../problems/Render.ts"
 import { RequestId } from "../RequestId.ts"
-import { type Answer, interpret, type Served } from "./Protocol.ts"
-import { byName, type BoundTool, listFor } from "./Tools.ts"
+import { bounded } from "./Bounded.ts"
+import { type Answer, instructionsFor, interpret, type Served } from "./Protocol.ts"
+import { requestOf, type ToolRequest } from "./Requests.ts"
+import { byName, listFor } from "./Tools.ts"
 
 const path = "/api/mcp"
 
@@ -22,54 +24,23 @@ type Json = Record<string, any>
 
 const bearer = (header: string | undefined) => /^Bearer\s+(\S+)\s*$/i.exec(header ?? "")?.[1]
 
-/** The REST request of a tool call; a path argument that is no text cannot make one. */
-const requestOf = (
-  tool: BoundTool,
-  input: Json,
-  base: string,
-  authorization: string,
-): HttpClientRequest.HttpClientRequest | InvalidRequest => {
-  const errors = tool.inPath
-    .filter((name) => typeof input[name] !== "string" || input[name] === "")
-    .map((name) => ({ path: `/${name}`, message: "Expected a text that is not empty" }))
-  if (errors.length > 0) {
-    return new InvalidRequest({ detail: `The argument ${errors[0]!.path.slice(1)} is missing or no text.`, errors })
-  }
-  // Members that a body has are judged with it; without one nothing would take them.
-  const nowhere = tool.hasBody
-    ? []
-    : Object.keys(input).filter((name) => !tool.inPath.includes(name) && !tool.inQuery.has(name))
-  if (nowhere.length > 0) {
-    return new InvalidRequest({
-      detail: `The tool has no argument ${nowhere[0]}.`,
-      errors: nowhere.map((name) => ({ path: `/${name}`, message: "Unexpected key" })),
-    })
-  }
-  const url = new URL(base)
-  url.pathname = tool.path.replace(/:(\w+)/g, (_, name: string) => encodeURIComponent(input[name]))
-  const rest = Object.entries(input).filter(([name]) => !tool.inPath.includes(name))
-  const body: Json = {}
-  for (const [name, value] of rest) {
-    if (tool.inQuery.has(name)) {
-      url.searchParams.append(name, typeof value === "string" ? value : JSON.stringify(value))
-    } else body[name] = value
-  }
-  return HttpClientRequest.make(tool.method)(url, {
-    headers: { authorization, ...(tool.hasBody ? { "content-type": "application/json" } : {}) },
-    ...(tool.hasBody ? { body: HttpBody.text(JSON.stringify(body), "application/json") } : {}),
+const clientRequest = ({ method, url, headers, body }: ToolRequest) =>
+  HttpClientRequest.make(method)(url, {
+    headers,
+    ...(body === undefined ? {} : { body: HttpBody.text(body, "application/json") }),
   })
-}
 
 const textOf = ({ body }: HttpServerResponse.HttpServerResponse): string =>
   body._tag === "Uint8Array" ? (body.text ?? new TextDecoder().decode(body.body)) : "{}"
 
-const resultOf = (response: HttpServerResponse.HttpServerResponse): Json => {
+const resultOf = (tool: string, input: Json, response: HttpServerResponse.HttpServerResponse): Json => {
   const text = textOf(response)
   const parsed: unknown = JSON.parse(text)
-  const isObject = typeof parsed === "object" && parsed !== null
+  const whole: Json = typeof parsed === "object" && parsed !== null ? parsed : {}
+  const body = response.status >= 400 ? whole : bounded(tool, input, whole)
   return {
-    content: [{ type: "text", text: isObject ? text : "{}" }],
-    structuredContent: isObject ? parsed : {},
+    content: [{ type: "text", text: body === parsed ? text : JSON.stringify(body) }],
+    structuredContent: body,
     ...(response.status >= 400 ? { isError: true } : {}),
   }
 }
@@ -105,11 +76,11 @@ export const layer = HttpRouter.use((router) =>
               Effect.provideService(
                 rest,
                 HttpServerRequest.HttpServerRequest,
-                HttpServerRequest.fromClientRequest(request),
+                HttpServerRequest.fromClientRequest(clientRequest(request)),
               ),
             )
       // The credential is no good: that is the answer of the whole exchange, as for any other path.
-      return response.status === 401 ? response : served.answer(resultOf(response))
+      return response.status === 401 ? response : served.answer(resultOf(tool.listed.name, served.input, response))
     })
 
     /** The list says nothing that is secret, so it may be compressed. */
@@ -138,9 +109,16 @@ export const layer = HttpRouter.use((router) =>
         return HttpServerResponse.isHttpServerResponse(answer) ? answer : jsonOf(answer)
       }
       const caller = yield* credentials.resolve(Redacted.make(token))
-      return jsonOf(
-        asked._tag === "Answer" ? asked : asked._tag === "List" ? yield* listed(asked, caller.kind) : asked.unknown,
-      )
+      switch (asked._tag) {
+        case "Answer":
+          return jsonOf(asked)
+        case "Opening":
+          return jsonOf(asked.answer(instructionsFor(caller.identity?.handle)))
+        case "List":
+          return jsonOf(yield* listed(asked, caller.kind))
+        case "Call":
+          return jsonOf(asked.unknown)
+      }
     })
 
     yield* router.add(

@@ -10,6 +10,7 @@ import { Context } from "effect"
 import type { HttpMethod } from "effect/http"
 import type { HttpApiEndpoint } from "effect/http-api"
 import { document } from "../openapi/Document.ts"
+import { extraArguments } from "./Bounded.ts"
 
 // oxlint-disable-next-line typescript/no-explicit-any -- JSON Schema
 type Json = Record<string, any>
@@ -33,6 +34,10 @@ export interface BoundTool {
   readonly inPath: ReadonlyArray<string>
   readonly inQuery: ReadonlySet<string>
   readonly hasBody: boolean
+  /** Arguments that never reach the endpoint. */
+  readonly extra: ReadonlySet<string>
+  /** Arguments that are never to stand on a command line. */
+  readonly secret: ReadonlySet<string>
   /** Only an Admin Key or a session may call it. */
   readonly orgOnly: boolean
 }
@@ -55,11 +60,11 @@ const inline = (schema: unknown): unknown => {
   return Object.fromEntries(Object.entries(node).map(([key, value]) => [key, inline(value)]))
 }
 
-const argumentsOf = (operation: Json, without: ReadonlyArray<string>): Json => {
+const argumentsOf = (operation: Json, name: string): Json => {
   const properties: Json = {}
   const required: Array<string> = []
   for (const parameter of operation["parameters"] as ReadonlyArray<Json>) {
-    if (parameter["in"] === "header" || without.includes(parameter["name"])) continue
+    if (parameter["in"] === "header") continue
     properties[parameter["name"]] = {
       ...(inline(parameter["schema"]) as Json),
       ...(parameter["description"] === undefined ? {} : { description: parameter["description"] }),
@@ -67,7 +72,7 @@ const argumentsOf = (operation: Json, without: ReadonlyArray<string>): Json => {
     if (parameter["required"] === true) required.push(parameter["name"])
   }
   const body = inline(operation["requestBody"]?.content?.["application/json"]?.schema ?? {}) as Json
-  Object.assign(properties, body["properties"] ?? {})
+  Object.assign(properties, body["properties"] ?? {}, extraArguments(name))
   required.push(...(body["required"] ?? []))
   if (Object.keys(properties).length === 0) return { type: "object", additionalProperties: false }
   return {
@@ -91,12 +96,14 @@ const bind = (endpoint: HttpApiEndpoint.Top): ReadonlyArray<BoundTool> => {
       inPath: [...endpoint.path.matchAll(/:(\w+)/g)].map(([, one]) => one!),
       inQuery: new Set(parameters.filter((one) => one["in"] === "query").map((one) => one["name"])),
       hasBody: operation["requestBody"] !== undefined,
+      secret: new Set(tool.secret ?? []),
+      extra: new Set(Object.keys(extraArguments(tool.name))),
       orgOnly: policyOf(endpoint).scope !== "any",
       listed: {
         name: tool.name,
         title: operation["summary"],
-        description: operation["description"],
-        inputSchema: argumentsOf(operation, tool.without ?? []),
+        description: [operation["description"], tool.advice].filter((text) => text !== undefined).join(" "),
+        inputSchema: argumentsOf(operation, tool.name),
         annotations: {
           readOnlyHint: read,
           destructiveHint: destructive,

@@ -50,6 +50,7 @@ export const layer = HttpRouter.use((router) =>
       Effect.gen(function* () {
         if (!(yield* fromOurPages)) return say(signInForm({ say: "Send the form from this page." }), 403)
         const { headers } = yield* HttpServerRequest.HttpServerRequest
+        yield* limited(limits, "magic_link")
         const form = yield* HttpServerRequest.schemaBodyUrlParams(SignIn)
         const { email, terms } = form
         const userCode = readCode(form.user_code)
@@ -76,7 +77,12 @@ export const layer = HttpRouter.use((router) =>
             unavailable: () => again("Not just now. Try again in a moment.", 503),
           }),
         )
-      }).pipe(Effect.catchCause(() => Effect.succeed(say(signInForm({ say: "That is no email address." }), 400)))),
+      }).pipe(
+        Effect.catchTag("rate_limited", () =>
+          Effect.succeed(say(signInForm({ say: "Too many links were asked for. Wait a while." }), 429)),
+        ),
+        Effect.catchCause(() => Effect.succeed(say(signInForm({ say: "That is no email address." }), 400))),
+      ),
     )
   }),
 )

@@ -72,15 +72,40 @@ const login = Command.make(
   ),
 ).pipe(Command.withDescription("Log in: the account holder approves a code, this machine gets an Admin Key."))
 
+const decodeKeyId = Schema.decodeUnknownEffect(
+  Schema.Struct({ caller: Schema.Struct({ key_id: Schema.NullOr(Schema.String) }) }),
+)
+
+/** Revokes the key; one that the service does not know any more is as good as revoked. */
+const revoke = Effect.fnUntraced(
+  function* ({ api, key }: Login.Login) {
+    const { caller } = yield* Effect.orDie(decodeKeyId(yield* call(api, "GET", "/api/auth/whoami", { key })))
+    if (caller.key_id !== null) yield* call(api, "DELETE", `/api/keys/${caller.key_id}`, { key })
+  },
+  Effect.catchTag("Refused", (refused) =>
+    ["unauthenticated", "account_deleting", "not_found"].includes(refused.code) ? Effect.void : Effect.fail(refused),
+  ),
+)
+
 const logout = Command.make(
   "logout",
-  {},
-  Effect.fnUntraced(function* () {
-    const stored = yield* Login.load
-    yield* Login.forget
-    yield* say(Option.isSome(stored) ? "Logged out. The key still works until it is revoked." : "There was no login.")
-  }),
-).pipe(Command.withDescription("Forget the stored key."))
+  {
+    local: Flag.Boolean("local").pipe(
+      Flag.withDescription("Only forget the key, also where the service is out of reach; it goes on working"),
+      Flag.withDefault(false),
+    ),
+  },
+  Effect.fnUntraced(
+    function* ({ local }) {
+      const stored = yield* Login.load
+      if (Option.isNone(stored)) return yield* say("There was no login.")
+      if (!local) yield* revoke(stored.value)
+      yield* Login.forget
+      yield* say(local ? "Forgotten. The key works until it is revoked." : "Logged out. The key is revoked.")
+    },
+    Effect.catchTags({ Refused: explain, OutOfReach: explain }),
+  ),
+).pipe(Command.withDescription("Revoke the stored key and forget it."))
 
 const whoami = Command.make(
   "whoami",

@@ -20,6 +20,9 @@ export class OutOfReach extends Schema.TaggedError<OutOfReach>()("OutOfReach", {
 /** There is no credential to call with. Exit code 2. */
 export class NotLoggedIn extends Schema.TaggedError<NotLoggedIn>()("NotLoggedIn", { message: Schema.String }) {}
 
+/** The command line makes no call. Exit code 2. */
+export class Misused extends Schema.TaggedError<Misused>()("Misused", { message: Schema.String }) {}
+
 export interface Connection {
   readonly api: string
   readonly key: Redacted.Redacted<string>
@@ -66,23 +69,32 @@ const ProblemBody = Schema.Struct({
 const readProblem = Schema.decodeUnknownOption(ProblemBody)
 
 /** One call; answers the body. */
-export const call = Effect.fnUntraced(function* (
+export const call = (
   api: string,
   method: string,
   path: string,
   options: { readonly key?: Redacted.Redacted<string>; readonly body?: unknown } = {},
-) {
+) =>
+  Effect.flatMap(
+    Effect.try({
+      try: () =>
+        new Request(`${api}${path}`, {
+          method,
+          headers: {
+            ...(options.key === undefined ? {} : { authorization: `Bearer ${Redacted.value(options.key)}` }),
+            ...(options.body === undefined ? {} : { "content-type": "application/json" }),
+          },
+          ...(options.body === undefined ? {} : { body: JSON.stringify(options.body) }),
+        }),
+      catch: () => new OutOfReach({ message: `${api} is no address of the API.` }),
+    }),
+    (request) => send(api, request),
+  )
+
+/** A request that is made already; answers the body. */
+export const send = Effect.fnUntraced(function* (api: string, request: Request) {
   const response = yield* Effect.tryPromise({
-    try: (signal) =>
-      fetch(`${api}${path}`, {
-        method,
-        signal,
-        headers: {
-          ...(options.key === undefined ? {} : { authorization: `Bearer ${Redacted.value(options.key)}` }),
-          ...(options.body === undefined ? {} : { "content-type": "application/json" }),
-        },
-        ...(options.body === undefined ? {} : { body: JSON.stringify(options.body) }),
-      }),
+    try: (signal) => fetch(request, { signal }),
     catch: (error) => new OutOfReach({ message: `${api} does not answer: ${reasonOf(error)}` }),
   })
   const text = yield* Effect.orElseSucceed(
@@ -109,10 +121,10 @@ const reasonOf = (error: unknown) => {
   return cause instanceof Error ? cause.message || String(Reflect.get(cause, "code")) : String(cause)
 }
 
-const exitCodes: Readonly<Record<string, number>> = { Refused: 1, NotLoggedIn: 2, OutOfReach: 3 }
+const exitCodes: Readonly<Record<string, number>> = { Refused: 1, NotLoggedIn: 2, Misused: 2, OutOfReach: 3 }
 
 /** Says what went wrong and sets the exit code. */
-export const explain = (error: Refused | NotLoggedIn | OutOfReach): Effect.Effect<void> =>
+export const explain = (error: Refused | NotLoggedIn | Misused | OutOfReach): Effect.Effect<void> =>
   Effect.sync(() => {
     process.stderr.write(`svc: ${error.message}\n`)
     process.exitCode = exitCodes[error._tag] ?? 1

@@ -87,7 +87,12 @@ const missing = new NotFound({ detail: "There is no such secret." })
 const checkName = (name: string) =>
   namePattern.test(name)
     ? Effect.void
-    : Effect.fail(new SecretNameInvalid({ detail: "The name is not one that a secret can have." }))
+    : Effect.fail(
+        new SecretNameInvalid({
+          detail:
+            "A name has 1 to 128 lowercase letters, digits, dots, dashes and underscores; the first is a letter or digit.",
+        }),
+      )
 
 const make = Effect.gen(function* () {
   const reads = yield* Reads

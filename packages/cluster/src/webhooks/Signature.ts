@@ -1,5 +1,6 @@
 /** Signing as Standard Webhooks has it (decisions.md "Events"): HMAC-SHA256 over `id.timestamp.body`. */
 import { createHmac, randomBytes } from "node:crypto"
+import { apiVersion } from "@svc/domain/Version"
 
 const prefix = "whsec_"
 
@@ -15,6 +16,9 @@ export interface Signed {
   readonly secrets: ReadonlyArray<string>
 }
 
+/** Who calls, for the receiver's log and its filters. */
+export const userAgent = `svc-webhooks/${apiVersion}`
+
 export const signedHeaders = (message: Signed): Record<string, string> => {
   const timestamp = String(Math.floor(message.at.getTime() / 1000))
   const signatures = message.secrets.map((secret) => {
@@ -25,5 +29,6 @@ export const signedHeaders = (message: Signed): Record<string, string> => {
     "webhook-id": message.id,
     "webhook-timestamp": timestamp,
     "webhook-signature": signatures.join(" "),
+    "user-agent": userAgent,
   }
 }

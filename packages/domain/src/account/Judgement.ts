@@ -36,13 +36,18 @@ export type Refusal = SessionRequired | OrgScopeRequired | AdminRequired | Forei
 /** Whether a credential may act on the Identity of that name. */
 const mayActOn = ({ identity }: CallerInfo, canonical: string) => identity === null || identity.canonical === canonical
 
-const byScope = ({ scope }: EndpointPolicy, { kind }: CallerInfo): Refusal | undefined => {
+/** Reminds an agent who it is: a model that is refused should not try the same under another name. */
+const actsAs = ({ identity }: CallerInfo) => (identity === null ? "" : `You act as @${identity.handle}. `)
+
+const byScope = ({ scope }: EndpointPolicy, caller: CallerInfo): Refusal | undefined => {
+  const { kind } = caller
   if (scope === "session" && kind !== "session") {
     return new SessionRequired({ detail: "Only a console session may do this." })
   }
   if (kind !== "identity_key") return undefined
-  if (scope === "org") return new OrgScopeRequired({ detail: "An Identity Key cannot act for the whole Org." })
-  if (scope === "admin") return new AdminRequired({ detail: "An Identity Key may not do this." })
+  if (scope === "org")
+    return new OrgScopeRequired({ detail: `${actsAs(caller)}An Identity Key cannot act for the whole Org.` })
+  if (scope === "admin") return new AdminRequired({ detail: `${actsAs(caller)}An Identity Key may not do this.` })
   return undefined
 }
 
@@ -60,7 +65,9 @@ export const judge = (policy: EndpointPolicy, caller: CallerInfo, named: Named):
       return Result.succeed(undefined)
     case "Handle":
       if (!mayActOn(caller, named.canonical)) {
-        return Result.fail(new ForeignIdentity({ detail: "An Identity Key may name only its own Identity." }))
+        return Result.fail(
+          new ForeignIdentity({ detail: `${actsAs(caller)}An Identity Key may name only its own Identity.` }),
+        )
       }
       if (!named.readable) return Result.succeed(undefined)
       return named.found === undefined

@@ -29,7 +29,11 @@ export class CardApi extends HttpApiGroup.make("cards")
     })
       .pipe(onIdentity("any"))
       .annotate(OpenApi.Summary, "Change the A2A Card by merge patch")
-      .annotate(Tool, { name: "svc_card_update", effect: "idempotent_write" }),
+      .annotate(Tool, {
+        name: "svc_card_update",
+        effect: "idempotent_write",
+        advice: "Pass only what is to change: members that are left out stay, null clears, lists are replaced whole.",
+      }),
   )
   .annotate(OpenApi.Description, "The A2A Card of an Identity.") {}
 

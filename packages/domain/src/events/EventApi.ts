@@ -38,7 +38,11 @@ export class EventApi extends HttpApiGroup.make("events")
       .pipe(callers("org"))
       .annotate(OpenApi.Summary, "List Events, newest first")
       .annotate(Confidential, true)
-      .annotate(Tool, { name: "svc_event_list", effect: "read", without: ["cursor"] }),
+      .annotate(Tool, {
+        name: "svc_event_list",
+        effect: "read",
+        advice: "For older Events pass `next_cursor` back as `cursor`, unchanged; null means there are none.",
+      }),
     HttpApiEndpoint.get("stream", "/api/events/stream", {
       headers: resumption,
       success: EventStream,

@@ -41,7 +41,12 @@ export class IdentityApi extends HttpApiGroup.make("identities")
       .pipe(callers("org"))
       .annotate(OpenApi.Summary, "Create an Identity")
       .annotate(CallPolicy, "identity_create")
-      .annotate(Tool, { name: "svc_identity_create", effect: "write" }),
+      .annotate(Tool, {
+        name: "svc_identity_create",
+        effect: "write",
+        advice:
+          "It is made in the background: call `svc_identity_get` every second or two until `status` is `ready` (usually a few seconds). On `failed`, read `saga.steps`, then `svc_identity_retry`. The name can never be given out again, so check it first with `svc_handle_check`. Its key and mailbox password are handed to the account holder, not to a tool.",
+      }),
     HttpApiEndpoint.get("read", "/api/identities/:handle", {
       params: { handle: HandleParam },
       success: Identity,
@@ -59,7 +64,13 @@ export class IdentityApi extends HttpApiGroup.make("identities")
     })
       .pipe(onIdentity("org"))
       .annotate(OpenApi.Summary, "Delete an Identity with everything it owns")
-      .annotate(Tool, { name: "svc_identity_delete", effect: "destructive", external: true }),
+      .annotate(Tool, {
+        name: "svc_identity_delete",
+        effect: "destructive",
+        external: true,
+        advice:
+          "Everything of it goes for good: mail, secrets, webhooks, keys, the address. It takes a moment; afterwards `svc_identity_get` answers `not_found`. Do this only when the account holder asked for it.",
+      }),
     HttpApiEndpoint.post("retry", "/api/identities/:handle/retry", {
       params: { handle: HandleParam },
       success: accepted,
@@ -67,7 +78,11 @@ export class IdentityApi extends HttpApiGroup.make("identities")
     })
       .pipe(onIdentity("org"))
       .annotate(OpenApi.Summary, "Rerun a failed saga from its failed step")
-      .annotate(Tool, { name: "svc_identity_retry", effect: "idempotent_write" }),
+      .annotate(Tool, {
+        name: "svc_identity_retry",
+        effect: "idempotent_write",
+        advice: "Then call `svc_identity_get` until `status` is `ready`, or `not_found` where it is being deleted.",
+      }),
     HttpApiEndpoint.get("secrets", "/api/identities/:handle/identity-key", {
       params: { handle: HandleParam },
       success: ShowOnceSecrets,

@@ -11,8 +11,10 @@ export interface ToolInfo {
   readonly effect: ToolEffect
   /** Reaches beyond the service. */
   readonly external?: boolean
-  /** Query members that are no argument of the tool. */
-  readonly without?: ReadonlyArray<string>
+  /** What a model should know beyond the endpoint's summary: what to do next, what to mind. */
+  readonly advice?: string
+  /** Arguments that are secret: a command line takes them from its standard input only. */
+  readonly secret?: ReadonlyArray<string>
 }
 
 export class Tool extends Context.Service<Tool, ToolInfo>()("@svc/domain/mcp/Tool") {}

@@ -62,7 +62,7 @@ export class VaultApi extends HttpApiGroup.make("vault")
       .pipe(inRealm(byQuery("identity")))
       .annotate(OpenApi.Summary, "Read the value of a secret")
       .annotate(Confidential, true)
-      .annotate(Tool, { name: "svc_vault_get", effect: "read", without: ["version"] }),
+      .annotate(Tool, { name: "svc_vault_get", effect: "read" }),
     HttpApiEndpoint.put("put", "/api/vault/secrets/:name", {
       params: { name: NameParam },
       query: namespace,
@@ -78,7 +78,12 @@ export class VaultApi extends HttpApiGroup.make("vault")
     })
       .pipe(inRealm(byQuery("identity")))
       .annotate(OpenApi.Summary, "Create or replace a secret")
-      .annotate(Tool, { name: "svc_vault_set", effect: "idempotent_write" }),
+      .annotate(Tool, {
+        name: "svc_vault_set",
+        effect: "idempotent_write",
+        secret: ["value"],
+        advice: "The description is shown in lists, the value never: keep secrets out of descriptions.",
+      }),
     HttpApiEndpoint.delete("remove", "/api/vault/secrets/:name", {
       params: { name: NameParam },
       query: namespace,

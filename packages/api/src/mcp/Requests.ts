@@ -1,0 +1,53 @@
+/** The REST request that a tool call is. */
+import { InvalidRequest } from "@svc/domain/problems/Problem"
+import { judgeExtra } from "./Bounded.ts"
+import type { BoundTool } from "./Tools.ts"
+
+// oxlint-disable-next-line typescript/no-explicit-any -- tool arguments are any JSON until the endpoint judges them
+type Json = Record<string, any>
+
+export interface ToolRequest {
+  readonly method: BoundTool["method"]
+  readonly url: URL
+  readonly headers: Readonly<Record<string, string>>
+  /** JSON text. */
+  readonly body: string | undefined
+}
+
+/** The REST request of a tool call; a path argument that is no text cannot make one. */
+export const requestOf = (
+  tool: BoundTool,
+  input: Json,
+  base: string,
+  authorization: string,
+): ToolRequest | InvalidRequest => {
+  const errors = tool.inPath
+    // A segment of dots would be another path.
+    .filter((name) => typeof input[name] !== "string" || /^\.{0,2}$/.test(input[name]))
+    .map((name) => ({ path: `/${name}`, message: "expected text that is a name" }))
+  if (errors.length > 0) {
+    return new InvalidRequest({ detail: `The argument ${errors[0]!.path.slice(1)} is missing or no name.`, errors })
+  }
+  const declared: Json = tool.listed.inputSchema["properties"] ?? {}
+  const nowhere = Object.keys(input).filter((name) => !Object.hasOwn(declared, name))
+  if (nowhere.length > 0) {
+    const all = Object.keys(declared)
+    return new InvalidRequest({
+      detail: `The tool has no argument ${nowhere[0]}; it has ${all.length === 0 ? "none" : all.join(", ")}.`,
+      errors: nowhere.slice(0, 20).map((name) => ({ path: `/${name}`, message: "unknown member" })),
+    })
+  }
+  const extra = judgeExtra(tool.listed.name, input)
+  if (extra !== undefined) return extra
+  const url = new URL(base)
+  url.pathname = tool.path.replace(/:(\w+)/g, (_, name: string) => encodeURIComponent(input[name]))
+  const rest = Object.entries(input).filter(([name]) => !tool.inPath.includes(name) && !tool.extra.has(name))
+  const body: Json = {}
+  for (const [name, value] of rest) {
+    if (tool.inQuery.has(name)) {
+      url.searchParams.append(name, typeof value === "string" ? value : JSON.stringify(value))
+    } else body[name] = value
+  }
+  const headers = { authorization, ...(tool.hasBody ? { "content-type": "application/json" } : {}) }
+  return { method: tool.method, url, headers, body: tool.hasBody ? JSON.stringify(body) : undefined }
+}

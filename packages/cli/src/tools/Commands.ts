@@ -1,0 +1,154 @@
+/**
+ * One command per tool, made of the same annotations: `svc_vault_set` is `svc vault set <name> --value-stdin`. What the
+ * call needs stands by position, what it may have are flags, and a secret comes by standard input only.
+ */
+import { type BoundTool, tools } from "@svc/api/mcp/Tools"
+import { requestOf } from "@svc/api/mcp/Requests"
+import { InvalidRequest } from "@svc/domain/problems/Problem"
+import { Effect, Option, Redacted } from "effect"
+import { Argument, Command, Flag } from "effect/cli"
+import { apiFlag } from "../account/Commands.ts"
+import { connect, explain, Misused, send } from "../client/Connection.ts"
+import { pretty } from "./Print.ts"
+
+/** JSON Schema of one argument, as far as a command line asks. */
+interface Shape {
+  readonly type?: string
+  readonly enum?: ReadonlyArray<string>
+  readonly description?: string
+  readonly anyOf?: ReadonlyArray<Shape>
+}
+
+const kebab = (name: string) => name.replaceAll("_", "-")
+
+/** The shape besides null. */
+const wanted = (shape: Shape): Shape => shape.anyOf?.find(({ type }) => type !== "null") ?? shape
+const isNullable = (shape: Shape) => shape.anyOf?.some(({ type }) => type === "null") === true
+
+const parseJson = (name: string, text: string) =>
+  Effect.try({
+    try: (): unknown => JSON.parse(text),
+    catch: () => new Misused({ message: `--${kebab(name)} is not JSON: ${text.slice(0, 60)}` }),
+  })
+
+/** What the call's argument will be; undefined where the flag was not given. */
+type Given = Effect.Effect<unknown, Misused>
+
+const flagOf = (name: string, shape: Shape): Flag.Flag<Given> => {
+  const { type, enum: choices } = wanted(shape)
+  const clears = isNullable(shape)
+  const given = <A>(flag: Flag.Flag<A>, note: string, read: (value: A) => Given): Flag.Flag<Given> =>
+    flag.pipe(
+      Flag.withDescription(`${shape.description ?? ""}${note}`),
+      Flag.optional,
+      Flag.map((value) => (Option.isNone(value) ? Effect.succeed(undefined) : read(value.value))),
+    )
+  const flag = kebab(name)
+  switch (type) {
+    case "integer":
+      return given(Flag.Int(flag), "", Effect.succeed)
+    case "boolean":
+      return given(Flag.Boolean(flag), "", Effect.succeed)
+    case "array":
+    case "object":
+      return given(Flag.String(flag), " As JSON.", (text) => parseJson(name, text))
+    default:
+      return choices === undefined
+        ? given(Flag.String(flag), clears ? " An empty text clears it." : "", (text) =>
+            Effect.succeed(text === "" && clears ? null : text),
+          )
+        : given(Flag.Literals(flag, choices), "", Effect.succeed)
+  }
+}
+
+const say = (text: string) => Effect.sync(() => void process.stdout.write(`${text}\n`))
+
+/** All of standard input, without the line break that a terminal or `echo` adds. */
+const standardInput = Effect.promise(async () => {
+  const chunks: Array<Uint8Array> = []
+  for await (const chunk of process.stdin) chunks.push(chunk as Uint8Array)
+  return Buffer.concat(chunks)
+    .toString("utf8")
+    .replace(/\r?\n$/, "")
+})
+
+const commandOf = (tool: BoundTool) => {
+  const { name, title, description, inputSchema } = tool.listed
+  const shapes = Object.entries<Shape>(inputSchema["properties"] ?? {}).filter(([member]) => !tool.extra.has(member))
+  const required = new Set<string>(inputSchema["required"] ?? [])
+  const positional = shapes.filter(([member]) => required.has(member) && !tool.secret.has(member))
+  const optional = shapes.filter(([member]) => !required.has(member) && !tool.secret.has(member))
+  const secret = shapes.filter(([member]) => tool.secret.has(member))
+  const command = Command.make(
+    kebab(name.split("_").at(-1)!),
+    {
+      positional: positional.map(([member, shape]) =>
+        Argument.String(kebab(member)).pipe(Argument.withDescription(shape.description ?? "")),
+      ),
+      optional: optional.map(([member, shape]) => flagOf(member, shape)),
+      secret: secret.map(([member, shape]) =>
+        Flag.Boolean(`${kebab(member)}-stdin`).pipe(
+          Flag.withDescription(`${shape.description ?? ""} It is read from standard input.`),
+          Flag.withDefault(false),
+        ),
+      ),
+      json: Flag.Boolean("json").pipe(
+        Flag.withDescription("The answer as it came, for machines"),
+        Flag.withDefault(false),
+      ),
+      api: apiFlag,
+    },
+    Effect.fnUntraced(
+      function* (given) {
+        const { api, key } = yield* connect(given.api)
+        const input: Record<string, unknown> = {}
+        positional.forEach(([member], at) => (input[member] = given.positional[at]))
+        for (const [at, [member]] of optional.entries()) {
+          const value = yield* given.optional[at]!
+          if (value !== undefined) input[member] = value
+        }
+        for (const [at, [member]] of secret.entries()) {
+          if (given.secret[at] === true) input[member] = yield* standardInput
+          else if (required.has(member)) {
+            return yield* new Misused({
+              message: `A secret is no argument: pipe it in, with --${kebab(member)}-stdin.`,
+            })
+          }
+        }
+        const request = requestOf(tool, input, api, `Bearer ${Redacted.value(key)}`)
+        if (request instanceof InvalidRequest) return yield* new Misused({ message: request.detail })
+        const { method, url, headers, body: text } = request
+        const body = yield* send(
+          api,
+          new Request(url, { method, headers, ...(text === undefined ? {} : { body: text }) }),
+        )
+        yield* say(given.json ? JSON.stringify(body) : pretty(body))
+      },
+      Effect.catchTags({ Refused: explain, OutOfReach: explain, NotLoggedIn: explain, Misused: explain }),
+    ),
+  )
+  return command.pipe(Command.withDescription(`${title}. ${description.split(". ").slice(1).join(". ")}`.trim()))
+}
+
+/** `allowed-recipient` of `svc_allowed_recipient_list`. */
+const nounOf = (name: string) => kebab(name.replace(/^svc_/, "").replace(/_[^_]+$/, ""))
+
+const whatOf: Readonly<Record<string, string>> = {
+  handle: "Names and whether they are free.",
+  identity: "Identities: create, look at, delete.",
+  card: "The A2A Card of an Identity.",
+  email: "The Mailbox of an Identity.",
+  event: "What happened.",
+  webhook: "Webhooks and what they were sent.",
+  vault: "Secrets. A value is never an argument.",
+}
+
+/** Commands by noun. */
+export const commands = Object.entries(
+  Object.groupBy(tools, ({ listed }) => nounOf(listed.name)) as Record<string, ReadonlyArray<BoundTool>>,
+).map(([noun, of]) =>
+  Command.make(noun).pipe(
+    Command.withDescription(whatOf[noun] ?? `${noun.replaceAll("-", " ")}.`),
+    Command.withSubcommands(of.map(commandOf) as [ReturnType<typeof commandOf>]),
+  ),
+)

@@ -1,0 +1,29 @@
+import { pretty } from "@svc/cli/tools/Print"
+import { describe, expect, it } from "vitest"
+
+describe("an answer for people", () => {
+  it("is a table where it is a list", () => {
+    const text = pretty({
+      secrets: [
+        { name: "a", size: 12, tags: ["x"] },
+        { name: "long.name", size: 3 },
+      ],
+      next_cursor: "c",
+    })
+    expect(text).toBe("NAME       SIZE\na          12\nlong.name  3\nnext_cursor: c")
+    expect(pretty({ messages: [], next_cursor: null })).toBe("There are no messages.")
+  })
+
+  it("is names and values where it is one thing", () => {
+    expect(pretty({ handle: "ada", tunnel: { port: null, urls: ["u"] }, saga: { steps: [{ name: "card" }] } })).toBe(
+      'handle: ada\ntunnel:\n  port: -\n  urls: ["u"]\nsaga:\n  steps:\n    NAME\n    card',
+    )
+    expect(pretty({})).toBe("Done.")
+    expect(pretty({ text: "a\nb" })).toBe("text:\n  a\n  b")
+  })
+
+  it("gives a stranger's text no hold of the terminal", () => {
+    expect(pretty({ subject: "\u001b]0;owned\u0007\u009b2J" })).toBe("subject: \ufffd]0;owned\ufffd\ufffd2J")
+    expect(pretty({ messages: [{ subject: "\u001b[2J" }] })).not.toContain("\u001b")
+  })
+})

@@ -1,0 +1,104 @@
+/** What a model reads of the tools, and how much of a message it is given. */
+import { bounded } from "@svc/api/mcp/Bounded"
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { call, makeIdentity, signUp } from "../harness/Client.ts"
+import { startService, type TestService } from "../harness/Service.ts"
+
+let service: TestService
+let session: string
+let ada: Awaited<ReturnType<typeof makeIdentity>>
+beforeAll(async () => {
+  service = await startService()
+  session = (await signUp(service.base)).session
+  ada = await makeIdentity(service.base, session)
+})
+afterAll(() => service.stop())
+
+const rpc = (method: string, params: object = {}, token = session) =>
+  call(service.base, "POST", "/api/mcp", { token, body: { jsonrpc: "2.0", id: 1, method, params } })
+const tool = async (name: string, input: object, token = session) =>
+  (await rpc("tools/call", { name, arguments: input }, token)).body.result
+
+describe("a model", () => {
+  it("is told of every argument what it is, and what to do next", async () => {
+    const { tools } = (await rpc("tools/list")).body.result
+    for (const { name, description, inputSchema } of tools) {
+      for (const [argument, schema] of Object.entries<any>(inputSchema.properties ?? {})) {
+        expect(schema.description, `${name} ${argument}`).toBeTypeOf("string")
+      }
+      expect(description.length, name).toBeGreaterThan(30)
+    }
+    const by = Object.fromEntries(tools.map((one: any) => [one.name, one]))
+    expect(by["svc_identity_create"].description).toContain("until `status` is `ready`")
+    expect(Object.keys(by["svc_email_list"].inputSchema.properties)).toEqual(
+      expect.arrayContaining(["handle", "limit", "offset", "query", "direction", "tag", "thread_id", "wait", "after"]),
+    )
+    expect(Object.keys(by["svc_event_list"].inputSchema.properties)).toEqual(
+      expect.arrayContaining(["type", "handle", "limit", "cursor"]),
+    )
+    expect(by["svc_email_list"].inputSchema.properties.limit).toMatchObject({ type: "integer", maximum: 200 })
+    expect(JSON.stringify(tools)).not.toContain("prefixItems")
+  })
+
+  it("with an Identity Key is told who it is, and again where it is refused", async () => {
+    const key = ada.secrets.identity_key
+    const opened = (await rpc("initialize", { protocolVersion: "2025-11-25" }, key)).body.result
+    expect(opened.instructions).toContain(`You act as @${ada.handle}`)
+    expect((await rpc("initialize", { protocolVersion: "2025-11-25" })).body.result.instructions).not.toContain("as @")
+    const refused = await tool("svc_identity_list", {}, key)
+    expect(refused.structuredContent.detail).toContain(`You act as @${ada.handle}`)
+    const foreign = await tool("svc_card_get", { handle: "somebody" }, key)
+    expect(foreign.structuredContent.detail).toContain(`You act as @${ada.handle}`)
+  })
+
+  it("may write a handle as people do", async () => {
+    const handle = `@${ada.handle}`
+    expect((await tool("svc_identity_get", { handle })).structuredContent.handle).toBe(ada.handle)
+    expect((await tool("svc_vault_list", { identity: handle })).structuredContent).toEqual({ secrets: [] })
+    expect((await tool("svc_event_list", { handle, limit: 1 })).isError).toBeUndefined()
+    expect((await tool("svc_handle_check", { handle })).structuredContent.code).toBe("handle_taken")
+  })
+
+  it("is refused what a tool has not, and names that are paths", async () => {
+    const undeclared = await tool("svc_vault_set", { name: "x", value: "v", colour: "red" })
+    expect(undeclared.structuredContent).toMatchObject({
+      code: "invalid_request",
+      detail: "The tool has no argument colour; it has name, identity, value, description.",
+    })
+    for (const handle of [".", "..", ""]) {
+      expect((await tool("svc_identity_get", { handle })).structuredContent.code, handle).toBe("invalid_request")
+    }
+    const unnamed = await tool("svc_vault_set", { name: "Not A Name", value: "v" })
+    expect(unnamed.structuredContent.detail).toContain("lowercase letters, digits, dots, dashes and underscores")
+  })
+})
+
+describe("a message", () => {
+  const long = "ä".repeat(50_000)
+  const body = { id: "msg_1", subject: "s", text: long, html: "<p>h</p>", headers: [{ name: "A", value: "b" }] }
+
+  it("is bounded for a model, who is told what is missing and how to get it", () => {
+    const first = bounded("svc_email_get", {}, body)
+    expect(new TextEncoder().encode(first["text"]).length).toBe(65_536)
+    expect(first["html"]).toBeUndefined()
+    expect(first["left_out"]).toEqual([
+      { member: "text", bytes: 34_464, how: "Call again with text_offset 65536." },
+      { member: "html", bytes: 8, how: "Call again with html true." },
+      { member: "headers", bytes: 24, how: "Call again with headers true." },
+    ])
+    const rest = bounded("svc_email_get", { text_offset: 65_536, html: true, headers: true }, body)
+    expect(first["text"] + rest["text"]).toBe(long)
+    expect(rest).toMatchObject({ headers: body.headers })
+    expect(bounded("svc_email_get", { text_limit: 1 }, body)["text"]).toBe("ä")
+    expect(bounded("svc_identity_get", {}, body)).toBe(body)
+  })
+
+  it("is asked for with arguments that are judged", async () => {
+    const ask = (input: object) => tool("svc_email_get", { handle: ada.handle, id: `msg_${"0".repeat(26)}`, ...input })
+    expect((await ask({ html: "yes" })).structuredContent.errors).toEqual([
+      { path: "/html", message: "expected true or false" },
+    ])
+    expect((await ask({ text_limit: 0 })).structuredContent.code).toBe("invalid_request")
+    expect((await ask({ html: true, text_limit: 10 })).structuredContent.code).toBe("not_found")
+  })
+})
