@@ -18,20 +18,11 @@ const svc = Command.make("svc").pipe(
   Command.withSubcommands([Serve.command, ...Account.commands, Mcp.command, Tunnel.command]),
 )
 
-/** What went wrong in words, where it is the operator's to mend. */
-const explain = (error: { readonly _tag: string; readonly message: string }) =>
-  Effect.andThen(
-    Effect.sync(() => process.stderr.write(`svc: ${error.message}\n`)),
-    Effect.fail(new ExplainedFailure()),
-  )
-
-class ExplainedFailure extends Error {}
-
 svc.pipe(
   Command.run({ version: apiVersion }),
   Effect.catchTags({
-    SettingsInvalid: explain,
-    EmbeddedPostgresError: explain,
+    // It was told in words already.
+    ServeFailed: () => Effect.sync(() => (process.exitCode = 1)),
     // The command line was not understood; the help was shown. The library would leave with 1.
     ShowHelp: ({ errors }) => Effect.sync(() => (process.exitCode = errors.length > 0 ? 2 : 0)),
   }),
