@@ -9,6 +9,8 @@ import type { HttpServerResponse } from "effect/http"
 export interface ExchangeState {
   readonly requestId: string
   readonly headers: Record<string, string>
+  /** The pattern of the endpoint that took the request, for logs. */
+  route: string | undefined
   /** The answer is one resource and gets an entity tag of its bytes. */
   tagged: boolean
   /** Runs with the final answer, before it goes out. */
@@ -20,6 +22,7 @@ export interface ExchangeState {
 export const makeExchange = (requestId = "req_unknown"): ExchangeState => ({
   requestId,
   headers: {},
+  route: undefined,
   tagged: false,
   settle: undefined,
   commandId: undefined,

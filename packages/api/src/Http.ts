@@ -35,6 +35,7 @@ import * as Public from "./public/Public.ts"
 import * as ProblemRendering from "./problems/ProblemRendering.ts"
 import { render } from "./problems/Render.ts"
 import { makeRequestId, RequestId } from "./RequestId.ts"
+import { entryOf, RequestLog } from "./RequestLog.ts"
 import * as Tunnels from "./tunnel/Tunnels.ts"
 import * as Vault from "./vault/Vault.ts"
 import * as Webhooks from "./webhooks/Webhooks.ts"
@@ -82,7 +83,9 @@ const everywhere = (settings: HttpSettings) =>
   HttpRouter.middleware(
     (answer) =>
       Effect.gen(function* () {
+        const startedAt = performance.now()
         const request = yield* HttpServerRequest.HttpServerRequest
+        const log = yield* RequestLog
         const requestId = yield* makeRequestId
         const exchange = makeExchange(requestId)
         // One context for all: each call of `provideService` would cost a layer of it on every request.
@@ -102,6 +105,9 @@ const everywhere = (settings: HttpSettings) =>
           "x-content-type-options": "nosniff",
         }
         if (request.headers["authorization"] !== undefined) headers["cache-control"] = "no-store"
+        if (log !== undefined) {
+          log(entryOf(request, exchange.route, response.status, startedAt, requestId))
+        }
         return HttpServerResponse.setHeaders(response, headers)
       }),
     { global: true },

@@ -10,6 +10,7 @@ import {
   isProblem,
   PayloadTooLarge,
   type Problem,
+  Unavailable,
   UnsupportedMediaType,
   type Violation,
 } from "@svc/domain/problems/Problem"
@@ -30,6 +31,11 @@ const pointer = (path: ReadonlyArray<PropertyKey | { readonly key: PropertyKey }
     .map((segment) => String(typeof segment === "object" ? segment.key : segment))
     .map((segment) => `/${segment.replaceAll("~", "~0").replaceAll("/", "~1")}`)
     .join("")
+
+const cutOff = new Unavailable({
+  detail: "The service did not answer in time. The change may have been made.",
+  retry_after_seconds: 1,
+})
 
 const slots: Record<string, string> = { Params: "path", Headers: "headers", Query: "query", Payload: "body" }
 
@@ -79,11 +85,16 @@ export const layer = Layer.effect(
       return render(book, requestId, new Internal({ detail: "The service failed to answer this request." }))
     })
 
-    return (endpoint) =>
-      endpoint.pipe(
+    return (handler, { endpoint }) =>
+      Effect.flatMap(Exchange, (exchange) => {
+        exchange.route = endpoint.path
+        return handler
+      }).pipe(
         Effect.flatMap((response) => translate(response)),
+        // An interruption that arrives here is not the caller's, who would wait for no answer: it came from an actor that
+        // was cut off, on a process that lost its place in the cluster or leaves.
         Effect.catchCause((cause): Effect.Effect<HttpServerResponse.HttpServerResponse> =>
-          Cause.hasInterruptsOnly(cause) ? Effect.failCause(cause as Cause.Cause<never>) : explain(cause),
+          explain(Cause.hasInterruptsOnly(cause) ? Cause.fail(cutOff) : cause),
         ),
       )
 

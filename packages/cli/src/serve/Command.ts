@@ -1,5 +1,7 @@
 /** `svc serve`: the service, in all roles or the given ones. */
-import { type Cause, Effect, Layer, Schema } from "effect"
+import { RequestLog } from "@svc/api/RequestLog"
+import { type Cause, Effect, Layer, References, Schema } from "effect"
+import { requestLine, wrongLevel } from "../Logging.ts"
 import { Command, Flag } from "effect/cli"
 import { type Role, roles as allRoles } from "./Roles.ts"
 import type { Settings } from "./Settings.ts"
@@ -32,14 +34,17 @@ const modules = Effect.promise(() =>
 )
 
 const serve = Effect.fnUntraced(function* (roles: ReadonlySet<Role>) {
-  const [Serve, { load, portsOf }, Store, { sentence }] = yield* modules
+  const [Serve, { load, portsOf, SettingsInvalid }, Store, { sentence }] = yield* modules
   let settings: Settings | undefined
   yield* Effect.gen(function* () {
+    const level = wrongLevel(process.env["SVC_LOG_LEVEL"])
+    if (level !== undefined) return yield* new SettingsInvalid({ message: level })
     settings = yield* load
     const store = yield* Store.open(settings)
     yield* Layer.launch(
       Serve.layer(settings, store, roles).pipe(
         Layer.tap(() => Effect.sync(() => process.stdout.write(`${banner(settings!, store, roles)}\n`))),
+        Layer.provide(Layer.succeed(RequestLog, requestLine(yield* References.MinimumLogLevel))),
       ),
     )
   }).pipe(
