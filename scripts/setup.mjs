@@ -1,9 +1,10 @@
 // Makes the checkout ready to run: dependencies as the lock file has them, and Node 26 from its npm package.
 // Runs before every npm script on whatever Node the machine has (18 or later), so it is plain JavaScript without
 // dependencies; when nothing is to be done it ends after a few milliseconds.
-import { spawnSync } from "node:child_process"
+import { spawn, spawnSync } from "node:child_process"
 import { createHash } from "node:crypto"
 import { existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
 import { dirname, join } from "node:path"
 import { fileURLToPath } from "node:url"
 
@@ -18,16 +19,74 @@ const wanted = createHash("sha256").update(readFileSync("package-lock.json")).up
 
 const done = () => existsSync(stamp) && readFileSync(stamp, "utf8") === wanted
 
-/** No install script runs: nothing we use needs one, and some npm versions refuse them. */
-const install = () => {
-  console.log("Installing dependencies (first run, or the lock file changed) ...")
-  const env = { ...process.env, npm_config_loglevel: "error", npm_config_audit: "false", npm_config_fund: "false" }
-  const npm = process.env.npm_execpath
-  const result = npm
-    ? spawnSync(process.execPath, [npm, "ci", "--ignore-scripts"], { stdio: "inherit", env })
-    : spawnSync("npm", ["ci", "--ignore-scripts"], { stdio: "inherit", env, shell: windows })
-  if (result.status !== 0) process.exit(result.status ?? 1)
+/** The checkout's lock lies outside of it: the install replaces what is inside. */
+const lock = join(tmpdir(), `svc-setup-${createHash("sha256").update(process.cwd()).digest("hex").slice(0, 16)}.pid`)
+
+const isAlive = (pid) => {
+  try {
+    process.kill(pid, 0)
+    return true
+  } catch (error) {
+    return error.code === "EPERM"
+  }
 }
+
+/** One install at a time: a second start waits for the first one's, and has nothing to do then. */
+const acquire = async () => {
+  for (let told = false; ; told = true) {
+    try {
+      writeFileSync(lock, String(process.pid), { flag: "wx" })
+      process.on("exit", () => rmSync(lock, { force: true }))
+      return
+    } catch (error) {
+      if (error.code !== "EEXIST") throw error
+    }
+    let holder = 0
+    try {
+      holder = Number(readFileSync(lock, "utf8"))
+    } catch {
+      // It was given back meanwhile.
+    }
+    if (holder > 0 && !isAlive(holder)) rmSync(lock, { force: true })
+    else if (!told) console.log("Waiting for another start's install ...")
+    await new Promise((resolve) => setTimeout(resolve, 200))
+  }
+}
+
+/**
+ * No install script runs: nothing we use needs one, and some npm versions refuse them. The install is a group of
+ * processes of its own, which ends with us, whether we are told to or whoever started us is gone.
+ */
+const install = () =>
+  new Promise((resolve) => {
+    console.log("Installing dependencies (first run, or the lock file changed) ...")
+    const env = { ...process.env, npm_config_loglevel: "error", npm_config_audit: "false", npm_config_fund: "false" }
+    const npm = process.env.npm_execpath
+    const options = { stdio: "inherit", env, detached: !windows }
+    const child = npm
+      ? spawn(process.execPath, [npm, "ci", "--ignore-scripts"], options)
+      : spawn("npm", ["ci", "--ignore-scripts"], { ...options, shell: windows })
+    const end = (code) => {
+      try {
+        if (windows) spawnSync("taskkill", ["/pid", String(child.pid), "/t", "/f"])
+        else process.kill(-child.pid, "SIGKILL")
+      } catch {
+        // It has ended.
+      }
+      process.exit(code)
+    }
+    process
+      .on("SIGINT", () => end(130))
+      .on("SIGTERM", () => end(143))
+      .on("SIGHUP", () => end(129))
+    const parent = process.ppid
+    setInterval(() => process.ppid !== parent && end(143), 300).unref()
+    child.on("error", (error) => {
+      console.error(`npm could not be run: ${error.message}`)
+      process.exit(1)
+    })
+    child.on("exit", (code) => (code === 0 ? resolve() : process.exit(code ?? 1)))
+  })
 
 /** npm scripts find `node` in node_modules/.bin first; several optional packages offer it and npm may link none. */
 const linkNode = () => {
@@ -51,8 +110,12 @@ const linkNode = () => {
 }
 
 if (!done()) {
-  install()
-  linkNode()
-  // Written last: an install that was cut short is done again.
-  writeFileSync(stamp, wanted)
+  await acquire()
+  if (!done()) {
+    await install()
+    linkNode()
+    // Written last: an install that was cut short is done again.
+    writeFileSync(stamp, wanted)
+  }
+  process.exit(0)
 }

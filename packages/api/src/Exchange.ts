@@ -9,6 +9,8 @@ import type { HttpServerResponse } from "effect/http"
 export interface ExchangeState {
   readonly requestId: string
   readonly headers: Record<string, string>
+  /** The pattern of the endpoint that took the request, for logs. */
+  route: string | undefined
   /** The answer is one resource and gets an entity tag of its bytes. */
   tagged: boolean
   /** The answer may be compressed, whatever else its path answers. */
@@ -22,6 +24,7 @@ export interface ExchangeState {
 export const makeExchange = (requestId = "req_unknown"): ExchangeState => ({
   requestId,
   headers: {},
+  route: undefined,
   tagged: false,
   openly: false,
   settle: undefined,

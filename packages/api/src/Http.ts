@@ -43,6 +43,7 @@ import * as Public from "./public/Public.ts"
 import * as ProblemRendering from "./problems/ProblemRendering.ts"
 import { render } from "./problems/Render.ts"
 import { makeRequestId } from "./RequestId.ts"
+import { entryOf, RequestLog } from "./RequestLog.ts"
 import * as Tunnels from "./tunnel/Tunnels.ts"
 import * as Vault from "./vault/Vault.ts"
 import * as Webhooks from "./webhooks/Webhooks.ts"
@@ -88,10 +89,11 @@ export interface HttpSettings {
 /** Every answer carries its request id, and nothing that took a credential is kept by a cache. */
 const everywhere = HttpRouter.middleware(
   Effect.map(
-    Effect.all([Addresses, Routing.make(Nowhere.shown)]),
-    ([book, guarded]) =>
+    Effect.all([Addresses, Routing.make(Nowhere.shown), RequestLog]),
+    ([book, guarded, log]) =>
       (answer) =>
         Effect.gen(function* () {
+          const startedAt = performance.now()
           const request = yield* HttpServerRequest.HttpServerRequest
           const requestId = yield* makeRequestId
           const exchange = makeExchange(requestId)
@@ -115,6 +117,7 @@ const everywhere = HttpRouter.middleware(
             "x-content-type-options": "nosniff",
           }
           if (request.headers["authorization"] !== undefined) headers["cache-control"] = "no-store"
+          if (log !== undefined) log(entryOf(request, exchange.route, response.status, startedAt, requestId))
           return HttpServerResponse.setHeaders(response, headers)
         }),
   ),

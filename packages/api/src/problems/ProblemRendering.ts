@@ -10,6 +10,7 @@ import {
   isProblem,
   PayloadTooLarge,
   type Problem,
+  Unavailable,
   UnsupportedMediaType,
 } from "@svc/domain/problems/Problem"
 import { ProblemRendering } from "@svc/domain/problems/ProblemRendering"
@@ -21,6 +22,11 @@ import { note } from "../limits/RateLimitHeaders.ts"
 import { RequestId } from "../RequestId.ts"
 import { render } from "./Render.ts"
 import { violationsOf } from "./Violations.ts"
+
+const cutOff = new Unavailable({
+  detail: "The service did not answer in time. The change may have been made.",
+  retry_after_seconds: 1,
+})
 
 const slots: Record<string, string> = { Params: "path", Headers: "headers", Query: "query", Payload: "body" }
 
@@ -71,11 +77,16 @@ export const layer = Layer.effect(
     })
 
     return (handler, { endpoint }) =>
-      handler.pipe(
+      Effect.flatMap(Exchange, (exchange) => {
+        exchange.route = endpoint.path
+        return handler
+      }).pipe(
         Effect.flatMap((response) => translate(response)),
+        // An interruption that arrives here is not the caller's, who would wait for no answer: it came from an actor that
+        // was cut off, on a process that lost its place in the cluster or leaves.
         Effect.catchCause(
           (cause): Effect.Effect<HttpServerResponse.HttpServerResponse, never, HttpServerRequest.HttpServerRequest> =>
-            Cause.hasInterruptsOnly(cause) ? Effect.failCause(cause as Cause.Cause<never>) : explain(cause, endpoint),
+            explain(Cause.hasInterruptsOnly(cause) ? Cause.fail(cutOff) : cause, endpoint),
         ),
       )
 

@@ -1,5 +1,7 @@
 /** `svc serve`: the service, in all roles or the given ones. */
-import { Effect, Layer } from "effect"
+import { RequestLog } from "@svc/api/RequestLog"
+import { type Cause, Effect, Layer, References, Schema } from "effect"
+import { requestLine, wrongLevel } from "../Logging.ts"
 import { Command, Flag } from "effect/cli"
 import { type Role, roles as allRoles } from "./Roles.ts"
 import type { Settings } from "./Settings.ts"
@@ -27,16 +29,37 @@ const banner = (settings: Settings, store: Store, roles: ReadonlySet<Role>) => {
 }
 
 /** The service is loaded when it is to run: the other commands have no use for it. */
-const modules = Effect.promise(() => Promise.all([import("./Serve.ts"), import("./Settings.ts"), import("./Store.ts")]))
+const modules = Effect.promise(() =>
+  Promise.all([import("./Serve.ts"), import("./Settings.ts"), import("./Store.ts"), import("./OperatorErrors.ts")]),
+)
 
 const serve = Effect.fnUntraced(function* (roles: ReadonlySet<Role>) {
-  const [Serve, { load }, Store] = yield* modules
-  const settings = yield* load
-  const store = yield* Store.open(settings)
-  return Serve.layer(settings, store, roles).pipe(
-    Layer.tap(() => Effect.sync(() => process.stdout.write(`${banner(settings, store, roles)}\n`))),
+  const [Serve, { load, portsOf, SettingsInvalid }, Store, { sentence }] = yield* modules
+  let settings: Settings | undefined
+  yield* Effect.gen(function* () {
+    const level = wrongLevel(process.env["SVC_LOG_LEVEL"])
+    if (level !== undefined) return yield* new SettingsInvalid({ message: level })
+    settings = yield* load
+    const store = yield* Store.open(settings)
+    yield* Layer.launch(
+      Serve.layer(settings, store, roles).pipe(
+        Layer.tap(() => Effect.sync(() => process.stdout.write(`${banner(settings!, store, roles)}\n`))),
+        Layer.provide(Layer.succeed(RequestLog, requestLine(yield* References.MinimumLogLevel))),
+      ),
+    )
+  }).pipe(
+    Effect.scoped,
+    Effect.catchCause((cause): Effect.Effect<never, ServeFailed> => {
+      const words = sentence(cause, settings === undefined ? {} : portsOf(settings))
+      if (words === undefined) return Effect.failCause(cause as Cause.Cause<never>)
+      process.stderr.write(`svc: ${words}\n`)
+      return Effect.fail(new ServeFailed({}))
+    }),
   )
 })
+
+/** The service did not start, or went down, and the operator was told why. */
+class ServeFailed extends Schema.TaggedError<ServeFailed>()("ServeFailed", {}) {}
 
 const roleFlag = Flag.Literals("role", allRoles).pipe(
   Flag.withDescription("A role to play; may be given more than once. All of them by default."),
@@ -44,5 +67,5 @@ const roleFlag = Flag.Literals("role", allRoles).pipe(
 )
 
 export const command = Command.make("serve", { role: roleFlag }, ({ role }) =>
-  Layer.launch(Layer.unwrap(serve(new Set(role.length === 0 ? allRoles : role)))),
+  serve(new Set(role.length === 0 ? allRoles : role)),
 ).pipe(Command.withDescription("Run the service: every role in one process, or the given roles."))

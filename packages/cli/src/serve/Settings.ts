@@ -5,7 +5,7 @@
 import type { Environment } from "@svc/domain/Addresses"
 import type { Networks } from "@svc/api/limits/ClientAddress"
 import ipaddr from "ipaddr.js"
-import { Config, Effect, Option, Schema } from "effect"
+import { Config, Effect, Option, Redacted, Schema } from "effect"
 
 /** The settings do not make a service; `message` names what to set. */
 export class SettingsInvalid extends Schema.TaggedError<SettingsInvalid>()("SettingsInvalid", {
@@ -119,8 +119,39 @@ const networks = (name: string, list: string): Effect.Effect<Networks, SettingsI
     }),
   )
 
+/** The library's report on one setting, as a sentence. */
+const wordsOf = (report: string): string => {
+  const [, expected, name] = /^(?:SchemaError\()?(.*?)\s+at \["([^"]+)"\]\)?$/s.exec(report) ?? []
+  return name === undefined ? report : `${name} is not valid: ${expected!.replace(/^E/, "e")}.`
+}
+
+const isDatabaseUrl = (text: string): boolean => URL.canParse(text) && /^postgres(ql)?:$/.test(new URL(text).protocol)
+
+/** Where the service listens. */
+export const portsOf = (settings: {
+  readonly httpPort: number
+  readonly smtpPort: number
+  readonly edgePort: number
+  readonly runnerPort: number
+}) => ({
+  SVC_HTTP_PORT: settings.httpPort,
+  SVC_SMTP_PORT: settings.smtpPort,
+  SVC_EDGE_PORT: settings.edgePort,
+  SVC_RUNNER_PORT: settings.runnerPort,
+})
+
 export const load = Effect.gen(function* () {
-  const settings = yield* Effect.mapError(raw, (error) => new SettingsInvalid({ message: error.message }))
+  const settings = yield* Effect.mapError(raw, (error) => new SettingsInvalid({ message: wordsOf(error.message) }))
+  for (const [name, value] of Object.entries(portsOf(settings))) {
+    if (value < 0 || value > 65535) {
+      return yield* new SettingsInvalid({ message: `${name} is ${value}, and a port is a number from 0 to 65535.` })
+    }
+  }
+  if (Option.isSome(settings.databaseUrl) && !isDatabaseUrl(Redacted.value(settings.databaseUrl.value))) {
+    return yield* new SettingsInvalid({
+      message: "DATABASE_URL is not a PostgreSQL address: postgres://user:password@host:5432/database.",
+    })
+  }
   const environment: Environment = Option.getOrElse(settings.environment, () => "development" as const)
   if (!loopback(settings.host) && Option.isNone(settings.environment)) {
     return yield* new SettingsInvalid({

@@ -45,6 +45,7 @@ export const source: Source<Owned, Needs> = {
       if (step === undefined) return yield* Effect.die(new Error(`no such step: ${identity.saga.kind}, ${name}`))
       yield* step(subject).pipe(
         Effect.flatMap((rows) => succeed(identity, name, rows, subject)),
+        Effect.tap(Effect.logDebug("saga step", { saga: identity.saga.kind, step: name, handle: identity.handle })),
         Effect.catchTag("StepFailed", (failure) => fail(identity, name, failure.message, subject)),
         // The store out of reach is a failed try like any other, as soon as it can be written down.
         Effect.catchTag("SqlError", (error) => fail(identity, name, error.message, subject)),

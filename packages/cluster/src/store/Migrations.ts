@@ -6,6 +6,7 @@ import { PgClient } from "@effect/sql-pg"
 import { Effect, Layer } from "effect"
 import { Migrator, SqlClient } from "effect/sql"
 import { Unhurried } from "./Database.ts"
+import { refusePooler } from "./Sessions.ts"
 import { core } from "./migrations/0001_core.ts"
 import { dueDeliveries } from "./migrations/0002_due_deliveries.ts"
 import { surface } from "./migrations/0003_surface.ts"
@@ -51,4 +52,4 @@ export const migrate = Effect.gen(function* () {
   yield* sql.withTransaction(Effect.andThen(sql`select pg_advisory_xact_lock(${lockKey})`, run))
 })
 
-export const layer = Layer.effectDiscard(migrate)
+export const layer = Layer.effectDiscard(Effect.andThen(refusePooler, migrate))

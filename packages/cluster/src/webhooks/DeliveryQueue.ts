@@ -84,6 +84,16 @@ export const source: Source<OwnIdentity, Needs, unknown> = {
         ),
         // The target is free as soon as it has answered; the row stays leased until the record.
         Effect.ensuring(freed),
+        Effect.tap(({ durationMs, statusCode, error }) =>
+          Effect.logDebug("delivery attempt", {
+            delivery: delivery.id,
+            webhook: delivery.webhook_id,
+            number: delivery.attempts.length + 1,
+            status: statusCode,
+            error,
+            duration_ms: durationMs,
+          }),
+        ),
         Effect.flatMap((outcome) => record(identity, delivery, outcome)),
       )
 

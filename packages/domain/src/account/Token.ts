@@ -64,3 +64,11 @@ export const displayPrefix = (token: string): string => {
   const prefix = kinds.find(([, candidate]) => token.startsWith(candidate))?.[1] ?? ""
   return token.slice(0, prefix.length + 6)
 }
+
+/** The kind that an `Authorization` header claims to carry, by its first characters alone: for logs. */
+export const claimedKind = (authorization: string | undefined): CredentialKind | undefined => {
+  if (authorization === undefined) return undefined
+  const at = authorization.indexOf(" ") + 1
+  for (const [kind, prefix] of kinds) if (authorization.startsWith(prefix, at)) return kind
+  return undefined
+}

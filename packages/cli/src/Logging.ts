@@ -1,0 +1,74 @@
+/**
+ * What the process writes about itself: text for people at a terminal, a line of JSON per entry for machines. Lines of
+ * JSON are gathered for a moment and written together.
+ */
+import { writeSync } from "node:fs"
+import type { RequestEntry } from "@svc/api/RequestLog"
+import { Layer, Logger, LogLevel, References } from "effect"
+
+const gatherMillis = 50
+const waiting: Array<string> = []
+let timer: NodeJS.Timeout | undefined
+
+const flush = () => {
+  if (timer !== undefined) clearTimeout(timer)
+  timer = undefined
+  if (waiting.length > 0) process.stdout.write(waiting.splice(0).join(""))
+}
+
+const write = (line: string): void => {
+  waiting.push(`${line}\n`)
+  timer ??= setTimeout(flush, gatherMillis).unref()
+}
+
+/** At the very end nothing is written later any more. */
+process.on("exit", () => {
+  try {
+    if (waiting.length > 0) writeSync(1, waiting.splice(0).join(""))
+  } catch {
+    // Nobody reads any more.
+  }
+})
+
+const pretty = process.stdout.isTTY === true
+
+/** What the cluster library says of every start, before the first runner has its place. */
+const expected = new Set(["No healthy runners available"])
+
+const base: Logger.Logger<unknown, void> = pretty ? Logger.consolePretty() : Logger.map(Logger.formatJson, write)
+const logger = Logger.make<unknown, void>((entry) => {
+  const [message] = Array.isArray(entry.message) ? entry.message : [entry.message]
+  if (typeof message !== "string" || !expected.has(message)) base.log(entry)
+})
+
+/** `SVC_LOG_LEVEL`; `--log-level` goes before it. */
+const levelOf = (text: string | undefined): LogLevel.LogLevel | undefined =>
+  LogLevel.values.find((level) => level.toLowerCase() === (text ?? "").toLowerCase().replace("warning", "warn"))
+
+export const wrongLevel = (text: string | undefined): string | undefined =>
+  text === undefined || text === "" || levelOf(text) !== undefined
+    ? undefined
+    : `SVC_LOG_LEVEL is "${text}", and can be ${LogLevel.values.map((level) => level.toLowerCase()).join(", ")}.`
+
+const minimum = levelOf(process.env["SVC_LOG_LEVEL"]) ?? "Info"
+
+export const layer = Layer.merge(Logger.layer([logger]), Layer.succeed(References.MinimumLogLevel, minimum))
+
+/** The line of a request, past the library's logger, which would cost more than the rest of the request's edge. */
+export const requestLine = (level: LogLevel.LogLevel): ((entry: RequestEntry) => void) | undefined => {
+  if (LogLevel.isGreaterThan(level, "Info")) return undefined
+  return pretty
+    ? ({ method, route, status, duration_ms, request_id, credential }) =>
+        write(
+          `${new Date().toISOString().slice(11, 23)} ${method} ${route} ${status} ${duration_ms}ms ${credential ?? "-"} ${request_id}`,
+        )
+    : (entry) =>
+        write(
+          JSON.stringify({
+            message: "request",
+            level: "INFO",
+            timestamp: new Date().toISOString(),
+            annotations: entry,
+          }),
+        )
+}

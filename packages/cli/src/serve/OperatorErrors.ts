@@ -1,0 +1,76 @@
+/**
+ * What an operator reads when the service does not start: one sentence, and what to do. Only what nobody foresaw is
+ * shown with its stack.
+ */
+import { poolerRefused } from "@svc/cluster/store/Sessions"
+import { Cause } from "effect"
+
+/** Errors of ours whose message is written for operators. */
+const worded = new Set(["SettingsInvalid", "EmbeddedPostgresError", "MasterKeyMissing", "StoreUnfit"])
+
+const portSettings = ["SVC_HTTP_PORT", "SVC_SMTP_PORT", "SVC_EDGE_PORT", "SVC_RUNNER_PORT"] as const
+
+/** Where the service listens, by the setting that says so. */
+export type Ports = Readonly<Partial<Record<(typeof portSettings)[number], number>>>
+
+const memberOf = (value: unknown, name: string): unknown =>
+  typeof value === "object" && value !== null && name in value ? Reflect.get(value, name) : undefined
+
+/** An error, what caused it, and so on; each once. */
+const chain = (error: unknown): ReadonlyArray<object> => {
+  const found = new Set<object>()
+  const visit = (value: unknown) => {
+    if (typeof value !== "object" || value === null || found.has(value)) return
+    found.add(value)
+    visit(memberOf(value, "cause"))
+    visit(memberOf(value, "reason"))
+    const errors = memberOf(value, "errors")
+    if (Array.isArray(errors)) errors.forEach(visit)
+  }
+  visit(error)
+  return [...found]
+}
+
+const listening: Record<string, string> = {
+  EADDRINUSE: "is taken by another program: stop it, or set",
+  EACCES: "is not for this user to open: start with the right to, or set",
+  EADDRNOTAVAIL: "is at an address this machine does not have: correct SVC_HOST, or set",
+}
+
+const ofPort = (error: object, ports: Ports): string | undefined => {
+  const text = String(memberOf(error, "message") ?? "")
+  const [, code, place] = /listen (EADDRINUSE|EACCES|EADDRNOTAVAIL)[^\d[]*(\S+:\d+)/.exec(text) ?? []
+  if (code === undefined || place === undefined) return undefined
+  const port = Number(/:(\d+)$/.exec(place)![1])
+  const setting = portSettings.find((name) => ports[name] === port)
+  return `${place} ${listening[code]} ${setting ?? "another port"}${setting === undefined ? "" : " to another port"}.`
+}
+
+const ofDatabase = (errors: ReadonlyArray<object>): string | undefined => {
+  const tags = new Set(errors.map((error) => memberOf(error, "_tag")))
+  const last = String(memberOf(errors.at(-1), "message") ?? "")
+  if (/unsupported startup parameter/i.test(last)) return poolerRefused
+  if (tags.has("AuthenticationError"))
+    return `The database refuses us (${last}): correct the user and password in DATABASE_URL.`
+  if (tags.has("ConnectionError")) {
+    return `The database cannot be reached (${last}): start PostgreSQL, or correct DATABASE_URL.`
+  }
+  return undefined
+}
+
+/** The sentence, without a stack; undefined for what is nobody's to mend but ours. */
+export const sentence = (cause: Cause.Cause<unknown>, ports: Ports): string | undefined => {
+  for (const reason of cause.reasons) {
+    const errors = chain(
+      Cause.isFailReason(reason) ? reason.error : Cause.isDieReason(reason) ? reason.defect : undefined,
+    )
+    for (const error of errors) {
+      if (worded.has(String(memberOf(error, "_tag")))) return String(memberOf(error, "message"))
+      const port = ofPort(error, ports)
+      if (port !== undefined) return port
+    }
+    const database = ofDatabase(errors)
+    if (database !== undefined) return database
+  }
+  return undefined
+}

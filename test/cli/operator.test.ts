@@ -1,0 +1,68 @@
+import { execFile } from "node:child_process"
+import * as path from "node:path"
+import { sentence } from "@svc/cli/serve/OperatorErrors"
+import { areShared, type Ask } from "@svc/cluster/store/Sessions"
+import { Cause, Effect } from "effect"
+import { describe, expect, it } from "vitest"
+
+const main = path.join(import.meta.dirname, "..", "..", "packages", "cli", "src", "main.ts")
+const serve = (env: Record<string, string>) =>
+  new Promise<{ code: unknown; text: string }>((resolve) => {
+    execFile(process.execPath, [main, "serve"], { env: { PATH: process.env["PATH"], ...env } }, (error, out, err) =>
+      resolve({ code: error?.code ?? 0, text: `${out}${err}` }),
+    )
+  })
+
+describe("an operator's mistake", () => {
+  it.each([
+    [{ SVC_HTTP_PORT: "abc" }, /^svc: SVC_HTTP_PORT is not valid: [^\n]*\n$/],
+    [{ SVC_SMTP_PORT: "70000" }, /^svc: SVC_SMTP_PORT is 70000, and a port is [^\n]*\n$/],
+    [{ DATABASE_URL: "nonsense" }, /^svc: DATABASE_URL is not a PostgreSQL address[^\n]*\n$/],
+    [
+      { DATABASE_URL: "postgres://a:b@127.0.0.1:1/c" },
+      /^svc: The database cannot be reached \(connect ECONNREFUSED[^\n]*\n$/,
+    ],
+  ])(
+    "%j is one sentence",
+    async (env, words) => {
+      const { code, text } = await serve(env)
+      expect(text).toMatch(words)
+      expect(code).toBe(1)
+    },
+    30_000,
+  )
+
+  it("names the setting of a port that somebody else holds", () => {
+    const taken = Object.assign(new Error("listen EADDRINUSE: address already in use 127.0.0.1:8080"), {
+      code: "EADDRINUSE",
+    })
+    const cause = Cause.fail({ _tag: "ServeError", cause: taken })
+    expect(sentence(cause, { SVC_HTTP_PORT: 8080 })).toBe(
+      "127.0.0.1:8080 is taken by another program: stop it, or set SVC_HTTP_PORT to another port.",
+    )
+    expect(sentence(Cause.die(new Error("what nobody foresaw")), {})).toBeUndefined()
+  })
+})
+
+/** A server's processes, and connections that get one for good, or for a transaction at a time. */
+const sessions = (): [Ask, Ask] => [() => Effect.succeed(1), () => Effect.succeed(2)]
+const pooled = (): [Ask, Ask] => {
+  const free = [1, 2]
+  return [0, 1].map((): Ask => {
+    let held: number | undefined
+    return (statement) =>
+      Effect.sync(() => {
+        const pid = held ?? free.shift()!
+        held = statement === "begin" ? pid : statement === "rollback" ? undefined : held
+        if (held === undefined) free.unshift(pid)
+        return pid
+      })
+  }) as [Ask, Ask]
+}
+
+describe("a pooler in transaction mode", () => {
+  it("is told from sessions of one's own", async () => {
+    expect(await Effect.runPromise(areShared(...pooled()))).toBe(true)
+    expect(await Effect.runPromise(areShared(...sessions()))).toBe(false)
+  })
+})

@@ -1,0 +1,109 @@
+/** What npm starts ends with it, at every moment. npm is a script here that does what its part in this is. */
+import { type ChildProcess, spawn } from "node:child_process"
+import { copyFileSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import * as os from "node:os"
+import * as path from "node:path"
+import { afterEach, beforeEach, describe, expect, it } from "vitest"
+import { until } from "../harness/Deployment.ts"
+
+const root = path.join(import.meta.dirname, "..", "..")
+let directory: string
+const started: Array<ChildProcess> = []
+beforeEach(() => {
+  directory = mkdtempSync(path.join(os.tmpdir(), "svc-setup-"))
+  mkdirSync(path.join(directory, "scripts"))
+  copyFileSync(path.join(root, "scripts", "setup.mjs"), path.join(directory, "scripts", "setup.mjs"))
+  writeFileSync(path.join(directory, "package-lock.json"), "{}")
+  // Takes its time, has a child of its own, and counts how often it ran.
+  writeFileSync(
+    path.join(directory, "npm.cjs"),
+    `const fs = require("node:fs"), { spawn } = require("node:child_process")
+     fs.appendFileSync("runs", "x")
+     const child = spawn(process.execPath, ["-e", "setTimeout(() => {}, 60000)"])
+     fs.writeFileSync("pids.new", process.pid + " " + child.pid)
+     fs.renameSync("pids.new", "pids")
+     const look = setInterval(() => { if (fs.existsSync("go")) { fs.mkdirSync("node_modules", { recursive: true }); child.kill(); clearInterval(look) } }, 20)`,
+  )
+})
+afterEach(() => {
+  for (const child of started.splice(0)) child.kill("SIGKILL")
+  rmSync(directory, { recursive: true, force: true })
+})
+
+const setup = () => {
+  const child = spawn(process.execPath, [path.join(directory, "scripts", "setup.mjs")], {
+    env: { PATH: process.env["PATH"], npm_execpath: path.join(directory, "npm.cjs") },
+    stdio: ["ignore", "pipe", "inherit"],
+  })
+  started.push(child)
+  let output = ""
+  child.stdout!.on("data", (chunk: Buffer) => (output += chunk.toString()))
+  return {
+    child,
+    output: () => output,
+    ended: new Promise<unknown>((resolve) => child.once("exit", (code, signal) => resolve(code ?? signal))),
+  }
+}
+const isAlive = (pid: number) => {
+  try {
+    process.kill(pid, 0)
+    return !/^State:\s+Z/m.test(readFileSync(`/proc/${pid}/status`, "utf8"))
+  } catch {
+    return false
+  }
+}
+const pids = async () => {
+  const file = path.join(directory, "pids")
+  await until("the install", () => existsSync(file))
+  return readFileSync(file, "utf8").split(" ").map(Number)
+}
+
+describe.skipIf(process.platform === "win32")("a first start", () => {
+  it.each(["SIGINT", "SIGTERM", "SIGHUP"] as const)("that %s ends leaves no install behind", async (signal) => {
+    const first = setup()
+    const installing = await pids()
+    expect(installing.every(isAlive)).toBe(true)
+    first.child.kill(signal)
+    expect(await first.ended).toBe(128 + { SIGINT: 2, SIGTERM: 15, SIGHUP: 1 }[signal])
+    await until("the install's end", () => !installing.some(isAlive))
+  })
+
+  it("makes a second one wait for its install, which runs once", async () => {
+    const first = setup()
+    await pids()
+    const second = setup()
+    await until("the second one's wait", () => second.output().includes("Waiting for another start"))
+    writeFileSync(path.join(directory, "go"), "")
+    expect([await first.ended, await second.ended]).toEqual([0, 0])
+    expect(readFileSync(path.join(directory, "runs"), "utf8")).toBe("x")
+  })
+
+  it("that was killed is begun anew by the next one", async () => {
+    const first = setup()
+    const installing = await pids()
+    first.child.kill("SIGKILL")
+    await first.ended
+    rmSync(path.join(directory, "pids"))
+    writeFileSync(path.join(directory, "go"), "")
+    expect(await setup().ended).toBe(0)
+    for (const pid of installing) if (isAlive(pid)) process.kill(pid, "SIGKILL")
+  })
+})
+
+describe.skipIf(process.platform === "win32")("what npm runs", () => {
+  it("ends when npm is gone, also where its shell says nothing", async () => {
+    const module = JSON.stringify(path.join(root, "packages", "cli", "src", "Parent.ts"))
+    const code = `import(${module}).then(({ endWithParent }) => { endWithParent(); console.log(process.pid); setTimeout(() => {}, 60000) })`
+    const shell = spawn("sh", ["-c", `"${process.execPath}" -e '${code}'; true`], {
+      env: { PATH: process.env["PATH"], npm_lifecycle_event: "start" },
+      stdio: ["ignore", "pipe", "inherit"],
+    })
+    started.push(shell)
+    const pid = await new Promise<number>((resolve) =>
+      shell.stdout.once("data", (chunk: Buffer) => resolve(Number(chunk))),
+    )
+    expect(isAlive(pid)).toBe(true)
+    shell.kill("SIGKILL")
+    await until("the end of what it ran", () => !isAlive(pid))
+  })
+})
