@@ -20,7 +20,7 @@ export const replies = {
   bare_line_break: new Reply(554, "5.6.0 Lines must end with CR LF, and only there"),
   nul: new Reply(554, "5.6.0 The message contains NUL"),
   short_lines: new Reply(554, "5.6.0 The message is made of empty lines"),
-  header: new Reply(554, "5.3.4 The header is too large"),
+  header: new Reply(554, "5.6.0 The header is too large"),
   loop: new Reply(554, "5.4.6 Too many hops, the message is going in circles"),
   busy: new Reply(421, "4.7.0 Too many connections, try again in a moment"),
   listed: new Reply(554, "5.7.1 The client's address is on a list of senders of spam"),
