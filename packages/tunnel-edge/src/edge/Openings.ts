@@ -6,18 +6,37 @@ import type { Standing } from "@svc/cluster/tunnel/TunnelQueries"
 import { Effect, Schedule } from "effect"
 import { Timing } from "./Timing.ts"
 
-/** One connection of a name. */
-export interface Opening {
-  /** Undefined where there is no such Identity any more. */
-  readonly now: () => Standing | undefined
-  readonly close: () => void
-}
-
 interface Name {
   standing: Standing | undefined
   /** Counts the looks, so that a slow one does not overwrite what a later one found. */
   looks: number
   readonly changed: Set<() => void>
+}
+
+/** One connection of a name. Many are idle at a time: methods, where closures would cost each of them. */
+export class Opening {
+  private readonly names: Map<string, Name>
+  private readonly canonical: string
+  private readonly name: Name
+  private readonly changed: () => void
+
+  constructor(names: Map<string, Name>, canonical: string, name: Name, changed: () => void) {
+    this.names = names
+    this.canonical = canonical
+    this.name = name
+    this.changed = changed
+    name.changed.add(changed)
+  }
+
+  /** Undefined where there is no such Identity any more. */
+  now(): Standing | undefined {
+    return this.name.standing
+  }
+
+  close(): void {
+    this.name.changed.delete(this.changed)
+    if (this.name.changed.size === 0 && this.names.get(this.canonical) === this.name) this.names.delete(this.canonical)
+  }
 }
 
 export const make = <E>(look: (canonical: string) => Effect.Effect<Standing | undefined, E>) => {
@@ -28,14 +47,7 @@ export const make = <E>(look: (canonical: string) => Effect.Effect<Standing | un
     open: (canonical: string, standing: Standing, changed: () => void): Opening => {
       const name = names.get(canonical) ?? { standing, looks: 0, changed: new Set() }
       names.set(canonical, name)
-      name.changed.add(changed)
-      return {
-        now: () => name.standing,
-        close: () => {
-          name.changed.delete(changed)
-          if (name.changed.size === 0 && names.get(canonical) === name) names.delete(canonical)
-        },
-      }
+      return new Opening(names, canonical, name, changed)
     },
 
     /** Looks again what holds of a name, and tells its connections. */

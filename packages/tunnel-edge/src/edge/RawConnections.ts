@@ -31,7 +31,7 @@ export const make = (options: {
         const opening = routes.open(name, standing, () => {
           if (!Admission.allowsUnread(opening.now(), client)) end()
         })
-        return opening.close
+        return () => opening.close()
       },
       passage: (cut) => metering.open(standing.orgId, standing.identityId, cut),
     }

@@ -15,7 +15,8 @@ import { clientBlock } from "./Connections.ts"
 import * as Guesses from "./Guesses.ts"
 import type { Hosts } from "./Hosts.ts"
 import type { Metering } from "./Metering.ts"
-import type { Route } from "./Route.ts"
+import type { Opening } from "./Openings.ts"
+import type { Route, Terms } from "./Route.ts"
 import type { Routes, Way } from "./Routes.ts"
 
 const cardPath = "/.well-known/agent-card.json"
@@ -31,6 +32,53 @@ const failures: Readonly<Record<number, Code>> = {
 
 const hostHeader = ({ host_header }: Standing["settings"], { localHost }: Way): string | undefined =>
   host_header === "preserve" ? undefined : host_header === "local" ? (localHost ?? undefined) : host_header
+
+/** What a request is refused with. */
+interface Refusing {
+  /** There is no such name. */
+  readonly gone: (head: Head) => Buffer
+  readonly refusalOf: (standing: Standing, client: string, head: Head) => Buffer | undefined
+}
+
+class SettingsTerms implements Terms {
+  private readonly opening: Opening
+  /** What held when the connection began. */
+  private readonly begun: Standing
+  private readonly way: Way
+  private readonly client: string
+  private readonly refusing: Refusing
+
+  constructor(opening: Opening, begun: Standing, way: Way, client: string, refusing: Refusing) {
+    this.opening = opening
+    this.begun = begun
+    this.way = way
+    this.client = client
+    this.refusing = refusing
+  }
+
+  host(): string | undefined {
+    return hostHeader((this.opening.now() ?? this.begun).settings, this.way)
+  }
+
+  ownAuthorization(): boolean {
+    return (this.opening.now() ?? this.begun).passwordHash !== undefined
+  }
+
+  refuses(head: Head): Buffer | undefined {
+    const holds = this.opening.now()
+    return holds === undefined ? this.refusing.gone(head) : this.refusing.refusalOf(holds, this.client, head)
+  }
+
+  allows(authorization: string | undefined): boolean {
+    const holds = this.opening.now()
+    if (holds === undefined || !Admission.allowsClient(holds, this.client)) return false
+    return Admission.allowsCredentials(holds, authorization)
+  }
+
+  leave(): void {
+    this.opening.close()
+  }
+}
 
 export const make = Effect.fnUntraced(function* (options: {
   readonly hosts: Hosts
@@ -81,6 +129,8 @@ export const make = Effect.fnUntraced(function* (options: {
 
   const gone = (head: Head) => problemFor(book, head, "tunnel_not_found", "No agent has this name.")
 
+  const refusing: Refusing = { gone, refusalOf }
+
   const find = Effect.fnUntraced(function* (head: Head, client: string) {
     const name = hosts.nameOf(head.host)
     if (name === undefined) return problemFor(book, head, "tunnel_not_found", "No tunnel has this host.")
@@ -94,23 +144,7 @@ export const make = Effect.fnUntraced(function* (options: {
       _tag: "Stream",
       open: way.open,
       isLeaving: way.isLeaving,
-      enter: (changed) => {
-        const { now, close } = routes.open(name, standing, changed)
-        return {
-          host: () => hostHeader((now() ?? standing).settings, way),
-          ownAuthorization: () => (now() ?? standing).passwordHash !== undefined,
-          refuses: (later) => {
-            const holds = now()
-            return holds === undefined ? gone(later) : refusalOf(holds, client, later)
-          },
-          allows: (authorization) => {
-            const holds = now()
-            if (holds === undefined || !Admission.allowsClient(holds, client)) return false
-            return Admission.allowsCredentials(holds, authorization)
-          },
-          leave: close,
-        }
-      },
+      enter: (changed) => new SettingsTerms(routes.open(name, standing, changed), standing, way, client, refusing),
       passage: (cut) => metering.open(standing.orgId, standing.identityId, cut),
     }
     return route

@@ -6,15 +6,15 @@ import type { Passage } from "./Metering.ts"
 /** What the Tunnel's settings say of a connection, at each moment anew. */
 export interface Terms {
   /** What `Host` becomes; as sent where it is undefined. */
-  readonly host: () => string | undefined
+  host(): string | undefined
   /** `Authorization` is for the edge. */
-  readonly ownAuthorization: () => boolean
+  ownAuthorization(): boolean
   /** What a further request is refused with; undefined where it may pass. */
-  readonly refuses: (head: Head) => Buffer | undefined
+  refuses(head: Head): Buffer | undefined
   /** Whether a client that showed this `Authorization` may be here still. */
-  readonly allows: (authorization: string | undefined) => boolean
+  allows(authorization: string | undefined): boolean
   /** The connection is over. */
-  readonly leave: () => void
+  leave(): void
 }
 
 /** What is answered in place of the agent, or how it is reached. */
