@@ -3,10 +3,21 @@ import { type ChildProcess, spawn } from "node:child_process"
 import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import * as os from "node:os"
 import * as path from "node:path"
+import * as EmbeddedPostgres from "@svc/cluster/store/EmbeddedPostgres"
+import { Effect, Exit, Scope } from "effect"
 import { unlimited } from "./Unlimited.ts"
 import { freePort } from "./Ports.ts"
 
-const main = path.join(import.meta.dirname, "..", "..", "packages", "cli", "src", "main.ts")
+const here = path.join(import.meta.dirname, "..", "..")
+
+export interface DeploymentOptions {
+  /** The directory stays, with what the processes said. */
+  readonly keep?: boolean
+  /** Settings of its PostgreSQL, which then runs from the beginning; the processes join it. */
+  readonly postgres?: Readonly<Record<string, string>>
+  /** The checkout whose service it is; this one by default. */
+  readonly checkout?: string
+}
 
 export interface Process {
   readonly roles: ReadonlyArray<string>
@@ -44,20 +55,26 @@ export const isHealthy = async (base: string) => {
   }
 }
 
-export const deploy = async (options: { readonly keep?: boolean } = {}): Promise<Deployment> => {
+export const deploy = async (options: DeploymentOptions = {}): Promise<Deployment> => {
+  const main = path.join(options.checkout ?? here, "packages", "cli", "src", "main.ts")
   const directory = mkdtempSync(path.join(os.tmpdir(), "svc-rig-"))
   // Open to the account the database runs as, so that its data lies here even under root.
   chmodSync(directory, 0o755)
   const processes: Array<Process> = []
+  const server = Scope.makeUnsafe()
+  if (options.postgres !== undefined) {
+    await Effect.runPromise(Scope.provide(EmbeddedPostgres.open({ directory, settings: options.postgres }), server))
+  }
 
   const start: Deployment["start"] = async (roles = [], env = {}) => {
-    const [http, smtp, edge] = [await freePort(), await freePort(), await freePort()]
+    const [http, smtp, imap, edge] = [await freePort(), await freePort(), await freePort(), await freePort()]
     const child = spawn(process.execPath, [main, "serve", ...roles.flatMap((role) => ["--role", role])], {
       env: {
         PATH: process.env["PATH"],
         SVC_DATA_DIR: directory,
         SVC_HTTP_PORT: String(http),
         SVC_SMTP_PORT: String(smtp),
+        SVC_IMAP_PORT: String(imap),
         SVC_EDGE_PORT: String(edge),
         SVC_IDENTITY_QUOTA: "1000000",
         ...unlimited,
@@ -102,6 +119,7 @@ export const deploy = async (options: { readonly keep?: boolean } = {}): Promise
           Promise.race([gone, new Promise((resolve) => setTimeout(resolve, 12_000)).then(() => child.kill("SIGKILL"))]),
         ),
       )
+      await Effect.runPromise(Scope.close(server, Exit.void))
       if (options.keep !== true) {
         await until("the database's end", () => !alive(directory), 15).catch(() => {})
         rmSync(directory, { recursive: true, force: true })

@@ -1,4 +1,4 @@
-/** What `npm run bench` and `npm run faults` print: a table for people, and a line of JSON per row for machines. */
+/** What `npm run bench` and `npm run faults` print: each row as it ends for people, and lines of JSON for machines. */
 
 export interface Row {
   readonly id: string
@@ -6,42 +6,74 @@ export interface Row {
   /** What was done, or what was measured against what. */
   readonly what: string
   readonly figures: Readonly<Record<string, string | number | boolean>>
+  readonly goals?: ReadonlyArray<Goal>
+  /** Why the figures mean little this time; empty where they can be trusted. */
+  readonly unreliable?: ReadonlyArray<string>
+  /** Whatever else is to be read beside the figures, a line each. */
+  readonly details?: ReadonlyArray<string>
 }
 
-export const print = (rows: ReadonlyArray<Row>) => {
-  const width = Math.max(...rows.map(({ id }) => id.length))
-  console.log("")
-  for (const row of rows) {
-    console.log(`${row.ok ? "  " : "! "}${row.id.padEnd(width)}  ${row.what}`)
-    console.log(
-      `${" ".repeat(width + 4)}${Object.entries(row.figures)
-        .map(([name, value]) => `${name} ${value}`)
-        .join(" · ")}`,
-    )
+/** Missing one is no failure: it is said, and that is all. */
+export interface Goal {
+  readonly what: string
+  readonly value: number
+  readonly atMost?: number
+  readonly atLeast?: number
+}
+
+const judged = ({ what, value, atMost, atLeast }: Goal) => {
+  const reached = value <= (atMost ?? Number.POSITIVE_INFINITY) && value >= (atLeast ?? Number.NEGATIVE_INFINITY)
+  const goal = atMost === undefined ? `≥ ${atLeast}` : `≤ ${atMost}`
+  return { what, value, goal, verdict: reached ? "reached" : "missed" }
+}
+
+/** As many to a line as are easily read. */
+const wrapped = (texts: ReadonlyArray<string>) =>
+  texts.reduce<Array<string>>((lines, text) => {
+    const last = lines.at(-1)
+    if (last === undefined || last.length + text.length > 116) lines.push(text)
+    else lines[lines.length - 1] = `${last} · ${text}`
+    return lines
+  }, [])
+
+export const print = (row: Row) => {
+  const { unreliable = [], goals = [], details = [] } = row
+  console.log(`${row.ok ? "  " : "! "}${row.id}: ${row.what}`)
+  if (unreliable.length > 0) console.log(`    unreliable: ${unreliable.join(", ")}`)
+  for (const { what, value, goal, verdict } of goals.map(judged)) {
+    console.log(`    ${verdict}: ${what} ${value}, goal ${goal}`)
   }
-  console.log("")
-  for (const row of rows) console.log(JSON.stringify(row))
+  const figures = Object.entries(row.figures).map(([name, value]) => `${name} ${value}`)
+  for (const line of wrapped(figures)) console.log(`    ${line}`)
+  for (const detail of details) console.log(`      ${detail}`)
 }
 
-/** Runs the rows named on the command line, or all; leaves with 1 when one of them was not ok. */
-export const run = async (rows: Readonly<Record<string, () => Promise<Row>>>) => {
-  const wanted = process.argv.slice(2)
+/** Runs the rows that are wanted, all where none is named, and prints each as it ends; at last a line of JSON per row. */
+export const perform = async (
+  rows: Readonly<Record<string, () => Promise<Row>>>,
+  wanted: ReadonlyArray<string>,
+): Promise<boolean> => {
   const done: Array<Row> = []
   for (const [id, row] of Object.entries(rows)) {
     if (wanted.length > 0 && !wanted.some((name) => id === name || id.startsWith(`${name}-`))) continue
     process.stderr.write(`${id} ...\n`)
-    done.push(
-      await row().catch((error: unknown): Row => ({
-        id,
-        ok: false,
-        what: "could not be run",
-        figures: { error: String(error) },
-      })),
-    )
+    const ended = await row().catch((error: unknown): Row => ({
+      id,
+      ok: false,
+      what: "could not be run",
+      figures: { error: String(error) },
+    }))
+    print(ended)
+    done.push(ended)
   }
-  print(done)
-  process.exit(done.every(({ ok }) => ok) ? 0 : 1)
+  console.log("")
+  for (const { goals = [], ...row } of done) console.log(JSON.stringify({ ...row, goals: goals.map(judged) }))
+  return done.every(({ ok }) => ok)
 }
+
+/** Runs the rows named on the command line, or all; leaves with 1 when one of them was not ok. */
+export const run = async (rows: Readonly<Record<string, () => Promise<Row>>>) =>
+  process.exit((await perform(rows, process.argv.slice(2))) ? 0 : 1)
 
 export const percentile = (values: ReadonlyArray<number>, share: number): number => {
   const sorted = values.toSorted((a, b) => a - b)
