@@ -4,21 +4,24 @@
  */
 import { execFile, spawn } from "node:child_process"
 import { once } from "node:events"
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { connect, type Socket } from "node:net"
 import * as os from "node:os"
 import * as path from "node:path"
+import { setTimeout as sleep } from "node:timers/promises"
 import { promisify } from "node:util"
 import { selfSigned } from "@svc/cluster/net/SelfSigned"
 import { makeIdentity, signUp } from "../harness/Client.ts"
 import { ask, hostOf } from "../harness/Public.ts"
 import { deploy, type Process, until } from "../harness/Deployment.ts"
 import { round, type Row } from "../harness/Report.ts"
-import { rate, type Rate } from "./Throughput.ts"
+import { http } from "./Load.ts"
+import { measurable, memoryOf } from "./Processes.ts"
+import { programs } from "./Programs.ts"
 import * as References from "./TunnelReferences.ts"
+import { drift, figuresOf, inTurn, type Measured, shareOf } from "./Turns.ts"
 
 const largeBytes = 512 * 1024 * 1024
-const seconds = 4
 const main = new URL("../../packages/cli/src/main.ts", import.meta.url).pathname
 
 /** A connection that asks one small thing after the other. */
@@ -40,40 +43,11 @@ const requester = (port: number, host: string) => {
   }
 }
 
-const millis = (text: string) => {
-  const [, value, unit] = /([\d.]+)(us|ms|s)/.exec(text) ?? []
-  return Number(value) * (unit === "us" ? 0.001 : unit === "s" ? 1_000 : 1)
-}
+/** Small requests, so many connections at a time. */
+const requests = (port: number, host: string, connections: number) =>
+  http(port, { method: "GET", path: "/", headers: { host } }, connections)
 
-/** Small requests, `width` connections: by wrk where it is installed, since a client in Node is slower than the origin. */
-const requests = async (port: number, host: string, width: number): Promise<Rate> => {
-  const wrk = References.programs("wrk")
-  if (wrk !== undefined) {
-    const load = (duration: number) =>
-      promisify(execFile)(wrk, [
-        "-t1",
-        `-c${width}`,
-        `-d${duration}s`,
-        "--latency",
-        "-H",
-        `Host: ${host}`,
-        `http://127.0.0.1:${port}/`,
-      ])
-    await load(1)
-    const { stdout } = await load(seconds)
-    const failed = /Non-2xx or 3xx responses: (\d+)/.exec(stdout)?.[1] ?? /Socket errors: .*/.exec(stdout)?.[0]
-    if (failed !== undefined) throw new Error(`wrk: ${failed}`)
-    return {
-      perSecond: Math.round(Number(/Requests\/sec:\s+([\d.]+)/.exec(stdout)?.[1])),
-      p50: round(millis(/^\s+50%\s+(\S+)/m.exec(stdout)?.[1] ?? ""), 3),
-      p99: round(millis(/^\s+99%\s+(\S+)/m.exec(stdout)?.[1] ?? ""), 3),
-    }
-  }
-  const all = Array.from({ length: width }, () => requester(port, host))
-  const measured = await rate(width, seconds, (worker) => all[worker]!.ask())
-  for (const one of all) one.close()
-  return measured
-}
+const wide = 64
 
 /** Megabytes a second of one stream, the best of three, read by a process of its own. */
 const bulk = async (port: number, host: string) => {
@@ -91,10 +65,6 @@ const bulk = async (port: number, host: string) => {
   return Math.max(...figures)
 }
 
-/** Resident memory of a process in KB. */
-const memoryOf = (pid: number | undefined) =>
-  Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1])
-
 /** What a connection that was answered and stays costs the edge, in KB: its sockets, its stream and their buffers. */
 const idle = async (edge: Process, host: string) => {
   const hold = async () => {
@@ -104,9 +74,9 @@ const idle = async (edge: Process, host: string) => {
   }
   // The first round is the heap's.
   const first = await hold()
-  const before = memoryOf(edge.child.pid)
+  const before = memoryOf(edge.child.pid!).resident
   const second = await hold()
-  const kilobytes = (memoryOf(edge.child.pid) - before) / 2_000
+  const kilobytes = ((memoryOf(edge.child.pid!).resident - before) * 1024) / 2_000
   first()
   second()
   return round(kilobytes, 1)
@@ -130,6 +100,7 @@ export const tunnel = async (): Promise<Row> => {
   const authority = path.join(home, "ca.pem")
   writeFileSync(authority, wildcard.cert)
   const deployment = await deploy()
+  const beside = new Map<string, References.Reference>()
   const origin = await References.startOrigin(largeBytes)
   try {
     const tls = {
@@ -162,65 +133,79 @@ export const tunnel = async (): Promise<Row> => {
     agent.stdout.resume()
     const host = hostOf(handle)
     await until("the tunnel", async () => (await ask(edge.edgePort, handle, "/")).status === 200)
-    const direct = {
-      many: await requests(origin.port, "x", 64),
-      one: await requests(origin.port, "x", 1),
-      bulk: await bulk(origin.port, "x"),
+    const others = {
+      nginx: [programs("nginx"), References.nginxProxy],
+      "ssh -R": [programs("sshd"), References.sshRemote],
+      chisel: [programs("chisel"), References.chisel],
+    } as const
+    const absent: Record<string, string> = {}
+    for (const [name, [program, start]] of Object.entries(others)) {
+      if (program === undefined) absent[name] = "is not installed"
+      else beside.set(name, await start(program, origin.port))
     }
-    const ours = {
-      many: await requests(edge.edgePort, host, 64),
-      one: await requests(edge.edgePort, host, 1),
-      bulk: await bulk(edge.edgePort, host),
+    const subject = (port: number, pid?: number) => ({
+      drive: requests(port, "x", wide),
+      ...(pid === undefined ? {} : { pid }),
+    })
+    const many = await inTurn(
+      {
+        direct: subject(origin.port),
+        ours: { drive: requests(edge.edgePort, host, wide), pid: edge.child.pid! },
+        "one hop": { drive: requests(other.edgePort, host, wide), pid: other.child.pid! },
+        ...Object.fromEntries([...beside].map(([name, { port }]) => [name, subject(port)])),
+      },
+      { rounds: 4 },
+    )
+    const one = await inTurn(
+      {
+        direct: { drive: requests(origin.port, "x", 1) },
+        ours: { drive: requests(edge.edgePort, host, 1) },
+      },
+      { rounds: 3 },
+    )
+    const measured: Readonly<Record<string, Measured>> = many
+    const goal = (name: string, atLeast: number) => {
+      const reference = measured[name]
+      return reference === undefined
+        ? []
+        : [{ what: `calls/s to ${name}`, value: shareOf(many.ours, reference), atLeast }]
     }
+    const large = { direct: await bulk(origin.port, "x"), ours: await bulk(edge.edgePort, host) }
+    const figures: Record<string, string | number> = {
+      origin: origin.name,
+      ...Object.assign({}, ...Object.entries(many).map(([name, measured]) => figuresOf(name, measured))),
+      "p99 ms": many.ours.p99,
+      "direct p99 ms": many.direct.p99,
+      "one hop to none": shareOf(many["one hop"], many.ours),
+      "bulk MB/s": large.ours,
+      "direct MB/s": large.direct,
+      ...absent,
+    }
+    for (const [name, { port }] of beside) figures[`bulk to ${name}`] = round(large.ours / (await bulk(port, "x")))
     const release = stalledReaders(edge.edgePort, host, 50)
     // Until every buffer on their way is full.
-    await new Promise((resolve) => setTimeout(resolve, 8_000))
-    const beside = await requests(edge.edgePort, host, 64)
+    await sleep(8_000)
+    const stalled = await requests(edge.edgePort, host, wide)(2)
     release()
-    const again = await requests(edge.edgePort, host, 64)
-    const hop = await requests(other.edgePort, host, 64)
-    const idleKilobytes = existsSync("/proc/self/status") ? await idle(edge, host) : "not measured here"
+    const free = await requests(edge.edgePort, host, wide)(2)
+    figures["50 stalled readers to none"] = round(stalled.done / stalled.seconds / (free.done / free.seconds))
+    if (measurable) figures["KB an idle connection"] = await idle(edge, host)
     agent.kill()
-
-    const figures: Record<string, string | number> = {
-      "ratio to direct": round(ours.many.perSecond / direct.many.perSecond),
-      "ours/s": ours.many.perSecond,
-      "direct/s": direct.many.perSecond,
-      origin: origin.name,
-      "p99 to direct": round(ours.many.p99 / direct.many.p99, 1),
-      "p99 ms": ours.many.p99,
-      "added p50 us": Math.round((ours.one.p50 - direct.one.p50) * 1000),
-      "one hop to none": round(hop.perSecond / again.perSecond),
-      "50 stalled readers to none": round(beside.perSecond / again.perSecond),
-      "KB an idle connection": idleKilobytes,
-      "bulk MB/s": ours.bulk,
-      "direct MB/s": direct.bulk,
-    }
-    const references = {
-      nginx: [References.programs("nginx"), References.nginxProxy],
-      "ssh -R": [References.programs("sshd"), References.sshRemote],
-      chisel: [References.programs("chisel"), References.chisel],
-    } as const
-    for (const [name, [program, start]] of Object.entries(references)) {
-      if (program === undefined) {
-        figures[name] = "is not installed"
-        continue
-      }
-      const reference = await start(program, origin.port)
-      const many = await requests(reference.port, "x", 64)
-      const one = await bulk(reference.port, "x")
-      reference.stop()
-      figures[`to ${name}`] = round(ours.many.perSecond / many.perSecond)
-      figures[`${name}/s`] = many.perSecond
-      figures[`bulk to ${name}`] = round(ours.bulk / one)
-    }
     return {
       id: "tunnel",
-      ok: true,
-      what: "requests through edge and agent (TLS link, strict heads, metering) against the origin itself and others, 64 connections; one connection; one large answer",
+      ok: many.ours.wrong === 0,
+      what: `requests through edge and agent (TLS link, strict heads, metering) beside the origin itself and others, ${wide} connections; one connection; one large answer`,
+      unreliable: drift({ rate: { "the origin": many.direct } }),
+      goals: [
+        ...goal("direct", 0.3),
+        ...goal("nginx", 0.8),
+        ...goal("ssh -R", 3),
+        { what: "added p50 us", value: Math.round((one.ours.p50 - one.direct.p50) * 1000), atMost: 100 },
+      ],
       figures,
     }
   } finally {
+    for (const reference of beside.values()) reference.stop()
     origin.stop()
     rmSync(home, { recursive: true, force: true })
     await deployment.stop()

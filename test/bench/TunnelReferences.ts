@@ -6,22 +6,11 @@ import { connect } from "node:net"
 import * as os from "node:os"
 import * as path from "node:path"
 import { freePort } from "../harness/Ports.ts"
+import { programs } from "./Programs.ts"
 
 export interface Reference {
   readonly port: number
   readonly stop: () => void
-}
-
-export const programs = (name: string): string | undefined => {
-  for (const directory of [...(process.env["PATH"] ?? "").split(":"), "/usr/sbin"]) {
-    try {
-      execFileSync("test", ["-x", path.join(directory, name)], { stdio: "ignore" })
-      return path.join(directory, name)
-    } catch {
-      // Not here.
-    }
-  }
-  return undefined
 }
 
 const listens = async (port: number) => {

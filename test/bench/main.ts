@@ -1,22 +1,53 @@
-/** `npm run bench [row ...]`: each figure as a ratio to a reference measured in the same run on the same machine. */
-import { run } from "../harness/Report.ts"
+/**
+ * `npm run bench [-- row ...] [--against <commit>]`: what a call costs and how many there are in a second, each row beside
+ * references that are measured in turn with it. docs/performance.md says what the rows mean.
+ */
+import * as os from "node:os"
+import { parseArgs } from "node:util"
+import { perform } from "../harness/Report.ts"
+import * as Asks from "./Asks.ts"
+import { calls } from "./Calls.ts"
 import * as Events from "./Events.ts"
-import * as Http from "./Http.ts"
+import * as Identities from "./Identities.ts"
+import { driver } from "./Load.ts"
+import { measurable } from "./Processes.ts"
 import * as Mail from "./Mail.ts"
-import * as Surface from "./Surface.ts"
+import * as Process from "./Process.ts"
+import * as Stage from "./Stage.ts"
 import * as Tunnel from "./Tunnel.ts"
 import * as Webhooks from "./Webhooks.ts"
 
-await run({
-  api: Http.api,
-  ask: Http.ask,
-  provision: Http.provision,
-  start: Http.start,
-  write: Surface.write,
-  mcp: Surface.mcp,
-  "mail-in": Mail.mailIn,
-  "mail-wake": Mail.mailWake,
-  event: Events.event,
-  webhook: Webhooks.webhook,
-  tunnel: Tunnel.tunnel,
-})
+const { values, positionals } = parseArgs({ options: { against: { type: "string" } }, allowPositionals: true })
+
+/** A row of the shared stage. */
+const staged =
+  <A>(row: (stage: Stage.Stage) => Promise<A>) =>
+  async () =>
+    row(await Stage.stage(values.against))
+
+/** A row that has the machine for itself. */
+const alone =
+  <A>(row: () => Promise<A>) =>
+  async () => {
+    await Stage.leave()
+    return row()
+  }
+
+const cpu = measurable ? "CPU from /proc" : "no /proc here, so no CPU"
+console.log(`HTTP driven by ${driver}; ${os.availableParallelism()} cores; ${cpu}`)
+const ok = await perform(
+  {
+    ...Object.fromEntries(Object.entries(calls).map(([id, row]) => [id, staged(row)])),
+    "mail-in": staged(Mail.mailIn),
+    "mail-wake": alone(Mail.mailWake),
+    deliveries: alone(Webhooks.webhook),
+    ask: alone(Asks.ask),
+    provision: alone(Identities.provision),
+    event: alone(Events.event),
+    start: alone(Process.start),
+    memory: alone(Process.memory),
+    tunnel: alone(Tunnel.tunnel),
+  },
+  positionals,
+).finally(Stage.leave)
+process.exit(ok ? 0 : 1)

@@ -1,0 +1,40 @@
+/**
+ * A cluster entity that does nothing, on the runner that our actors stand on: what asking costs before it is an actor of
+ * ours that is asked. As a process it carries such entities over the database it is given, and prints a line when it does.
+ */
+import { NodeRuntime } from "@effect/platform-node"
+import * as Cluster from "@svc/cluster/Cluster"
+import { Health } from "@svc/cluster/health/Health"
+import * as Stores from "@svc/cluster/store/Database"
+import { Effect, Layer, Redacted, Schema } from "effect"
+import { ClusterSchema, Entity, Sharding } from "effect/cluster"
+import { Rpc } from "effect/rpc"
+
+export const BareEntity = Entity.make("Bare", [Rpc.make("Ask", { payload: { org_id: Schema.String } })]).annotateRpcs(
+  ClusterSchema.ClientTracingEnabled,
+  false,
+)
+
+export const layer = BareEntity.toLayer({ Ask: () => Effect.void }, { disableFatalDefects: true })
+
+/** Where the database is, as a text between processes. */
+export const Place = Schema.fromJsonString(
+  Schema.Struct({ path: Schema.String, username: Schema.String, password: Schema.String, database: Schema.String }),
+)
+
+if (import.meta.main) {
+  const { password, ...place } = Schema.decodeSync(Place)(process.argv[2]!)
+  const announce = Layer.effectDiscard(
+    Effect.andThen(
+      Sharding.Sharding,
+      Effect.sync(() => console.log("0")),
+    ),
+  )
+  Layer.merge(layer, announce).pipe(
+    Layer.provide(Cluster.runner({ host: "127.0.0.1", port: 0 })),
+    Layer.provide(Stores.layer({ ...place, password: Redacted.make(password) })),
+    Layer.provide(Health.layer),
+    Layer.launch,
+    NodeRuntime.runMain,
+  )
+}

@@ -1,0 +1,40 @@
+/** What a load generator is told to do, and what it answers. */
+
+/** An HTTP request. `{worker}` and `{n}` in path and body become the connection's number and the request's. */
+export interface Call {
+  readonly method: string
+  readonly path: string
+  readonly headers?: Readonly<Record<string, string>>
+  readonly body?: string
+  /** The status that is right; any of 200 to 299 where nothing is said. */
+  readonly status?: number
+}
+
+export type Order =
+  | { readonly kind: "http"; readonly port: number; readonly connections: number; readonly call: Call }
+  | {
+      readonly kind: "smtp"
+      readonly port: number
+      readonly connections: number
+      readonly recipients: ReadonlyArray<string>
+    }
+
+export interface Load {
+  readonly done: number
+  /** Of those: answers that were not the right ones. */
+  readonly wrong: number
+  /** How long it really took: what was under way at the end is waited for. */
+  readonly seconds: number
+  readonly p50: number
+  readonly p99: number
+}
+
+export const filled = (text: string, worker: number, n: number) =>
+  text.replaceAll("{worker}", String(worker)).replaceAll("{n}", String(n))
+
+export const percentileOf = (sorted: ReadonlyArray<number>, share: number): number =>
+  sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN
+
+/** A 5 kB letter without a signature. */
+export const letter = (to: string, n: string) =>
+  `From: Bench <bench@example.org>\r\nTo: ${to}\r\nSubject: message ${n}\r\nMessage-ID: <${n}.${Math.random().toString(36)}@example.org>\r\n\r\n${"A line of text of a length that people write.\r\n".repeat(105)}end`

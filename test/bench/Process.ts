@@ -1,0 +1,83 @@
+/** What the process costs before anybody asks anything of it: its start, and the memory it then holds. */
+import { setTimeout as sleep } from "node:timers/promises"
+import { deploy } from "../harness/Deployment.ts"
+import { percentile, round, type Row } from "../harness/Report.ts"
+import { family, measurable, memoryOf, millisOf } from "./Processes.ts"
+import * as References from "./References.ts"
+
+/** From the launch of the process to a healthy answer, on an empty directory and on the one it left. */
+export const start = async (): Promise<Row> => {
+  const deployment = await deploy()
+  try {
+    const launch = async () => {
+      const begin = performance.now()
+      const service = await deployment.start()
+      const millis = Math.round(performance.now() - begin)
+      const cpu = millisOf(service.child.pid!)
+      service.signal("SIGTERM")
+      await service.gone
+      return { millis, cpu }
+    }
+    const first = await launch()
+    const later = [await launch(), await launch(), await launch()]
+    const least = (of: (one: typeof first) => number) => Math.min(...later.map(of))
+    const median = (of: (one: typeof first) => number) => percentile(later.map(of), 0.5)
+    return {
+      id: "start",
+      ok: true,
+      what: "launch to the first healthy answer, all roles: the first time (database made), and three times later",
+      goals: [
+        { what: "first ms", value: first.millis, atMost: 4_000 },
+        { what: "later ms", value: least(({ millis }) => millis), atMost: 1_500 },
+        ...(measurable ? [{ what: "later CPU ms", value: least(({ cpu }) => cpu), atMost: 1_000 }] : []),
+      ],
+      figures: {
+        "later ms median": median(({ millis }) => millis),
+        ...(measurable ? { "later CPU ms median": median(({ cpu }) => cpu), "first CPU ms": first.cpu } : {}),
+      },
+    }
+  } finally {
+    await deployment.stop()
+  }
+}
+
+/** Megabytes that the service held before anything was done about it. What it held above the floor is to be halved. */
+const before = 245
+const idleSeconds = 8
+
+/** What all roles hold when nobody asks anything, beside what the floor holds: the rest is Node's and Effect's. */
+export const memory = async (): Promise<Row> => {
+  if (!measurable) return { id: "memory", ok: true, what: "resident memory: not measured here", figures: {} }
+  const deployment = await deploy()
+  const floor = await References.floor()
+  try {
+    const service = await deployment.start()
+    await sleep(idleSeconds * 1_000)
+    const ours = memoryOf(service.child.pid!)
+    const least = memoryOf(floor.pid)
+    const store = family(deployment.postgres()).reduce((sum, pid) => sum + memoryOf(pid).own, 0)
+    return {
+      id: "memory",
+      ok: true,
+      what: "megabytes resident with all roles idle, beside the floor's",
+      goals: [
+        {
+          what: "MB above the floor",
+          value: Math.round(ours.resident - least.resident),
+          atMost: Math.round((before - least.resident) / 2),
+        },
+      ],
+      figures: {
+        "ours MB": round(ours.resident, 0),
+        "of it made by it": round(ours.own, 0),
+        "of files": round(ours.files, 0),
+        "floor MB": round(least.resident, 0),
+        "floor's of it made by it": round(least.own, 0),
+        "PostgreSQL's processes MB of their own": round(store, 0),
+      },
+    }
+  } finally {
+    floor.stop()
+    await deployment.stop()
+  }
+}

@@ -1,0 +1,24 @@
+/** Requests of this process, for rows in which what comes back decides what is asked next. */
+import { Agent, request } from "node:http"
+
+const agent = new Agent({ keepAlive: true, maxSockets: 256 })
+
+/** The leanest client there is here. Answers status and body. */
+export const fetchRaw = (
+  url: string,
+  options: { readonly method?: string; readonly headers?: Record<string, string>; readonly body?: string } = {},
+): Promise<{ status: number; body: string }> =>
+  new Promise((resolve, reject) => {
+    const outgoing = request(
+      url,
+      { agent, method: options.method ?? "GET", headers: options.headers ?? {} },
+      (response) => {
+        let body = ""
+        response.setEncoding("utf8")
+        response.on("data", (chunk: string) => (body += chunk))
+        response.on("end", () => resolve({ status: response.statusCode ?? 0, body }))
+      },
+    )
+    outgoing.on("error", reject)
+    outgoing.end(options.body)
+  })

@@ -1,0 +1,141 @@
+/**
+ * What the rows of single calls share: the references, our service, and an earlier commit's service beside it where one
+ * was asked for. It is started when a row first wants it, and ended before a row that wants the machine for itself.
+ */
+import { execFileSync } from "node:child_process"
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync } from "node:fs"
+import * as os from "node:os"
+import * as path from "node:path"
+import { call, makeIdentity, signUp } from "../harness/Client.ts"
+import { deploy, type Deployment, type Process } from "../harness/Deployment.ts"
+import type { Call, Drive } from "./Load.ts"
+import * as Load from "./Load.ts"
+import * as References from "./References.ts"
+import * as Statements from "./Statements.ts"
+import type { Subject } from "./Turns.ts"
+
+export const connections = 32
+export const recipients = 10
+
+/** A service with an Org, a key of it, and ready Identities; the first is the one that is asked for. */
+export interface Played {
+  readonly deployment: Deployment
+  readonly service: Process
+  readonly key: string
+  readonly handles: ReadonlyArray<string>
+}
+
+export interface Stage {
+  readonly floor: Subject
+  readonly bare: Subject
+  readonly ours: Played
+  readonly earlier: Played | undefined
+}
+
+export const httpPort = ({ base }: Process) => Number(new URL(base).port)
+
+/** A call as the Org's agent makes it. */
+export const asked = ({ service, key }: Played, { headers, ...one }: Call): Drive =>
+  Load.http(
+    httpPort(service),
+    {
+      ...one,
+      headers: {
+        authorization: `Bearer ${key}`,
+        ...(one.body === undefined ? {} : { "content-type": "application/json" }),
+        ...headers,
+      },
+    },
+    connections,
+  )
+
+export const subjectOf = ({ deployment, service }: Played, drive: Drive): Subject => ({
+  drive,
+  pid: service.child.pid!,
+  postmaster: deployment.postgres(),
+})
+
+const root = path.join(import.meta.dirname, "..", "..")
+
+/** An earlier commit in a folder of its own, standing on the packages that are installed here. */
+const checkout = (commit: string) => {
+  const tree = mkdtempSync(path.join(os.tmpdir(), "svc-bench-tree-"))
+  execFileSync("git", ["worktree", "add", "--detach", "--force", tree, commit], { cwd: root, stdio: "ignore" })
+  mkdirSync(path.join(tree, "node_modules", "@svc"), { recursive: true })
+  const link = (to: string, ...name: ReadonlyArray<string>) => symlinkSync(to, path.join(tree, "node_modules", ...name))
+  for (const name of readdirSync(path.join(root, "node_modules"))) {
+    if (name !== "@svc" && name !== ".cache") link(path.join(root, "node_modules", name), name)
+  }
+  for (const name of readdirSync(path.join(root, "node_modules", "@svc"))) {
+    const inside = path.join(tree, "packages", name)
+    link(existsSync(inside) ? inside : path.join(tree, name), "@svc", name)
+  }
+  return {
+    tree,
+    remove: () => {
+      rmSync(tree, { recursive: true, force: true })
+      execFileSync("git", ["worktree", "prune"], { cwd: root, stdio: "ignore" })
+    },
+  }
+}
+
+const play = async (ending: Array<() => unknown>, tree?: string): Promise<Played> => {
+  const deployment = await deploy({
+    postgres: Statements.settings,
+    ...(tree === undefined ? {} : { checkout: tree }),
+  })
+  ending.push(deployment.stop)
+  await Statements.prepare(deployment)
+  const service = await deployment.start()
+  const { session } = await signUp(service.base)
+  const { body } = await call<{ readonly key: string }>(service.base, "POST", "/api/keys", {
+    token: session,
+    body: { name: "bench" },
+  })
+  const made = await Promise.all(Array.from({ length: recipients }, () => makeIdentity(service.base, body.key)))
+  return { deployment, service, key: body.key, handles: made.map(({ handle }) => handle) }
+}
+
+let current: { readonly stage: Stage; readonly ending: ReadonlyArray<() => unknown> } | undefined
+
+export const stage = async (against: string | undefined): Promise<Stage> => {
+  if (current !== undefined) return current.stage
+  const ending: Array<() => unknown> = []
+  try {
+    const floor = await References.floor()
+    ending.push(floor.stop)
+    const ours = await play(ending)
+    const { body } = await call(ours.service.base, "GET", `/api/identities/${ours.handles[0]}`, { token: ours.key })
+    const bare = await References.bareHttp(JSON.stringify(body))
+    ending.push(bare.stop)
+    let earlier: Played | undefined
+    if (against !== undefined) {
+      const { tree, remove } = checkout(against)
+      ending.unshift(remove)
+      earlier = await play(ending, tree)
+    }
+    const get = (port: number): Drive =>
+      Load.http(
+        port,
+        { method: "GET", path: `/api/identities/${ours.handles[0]}`, headers: { authorization: `Bearer ${ours.key}` } },
+        connections,
+      )
+    const made = {
+      floor: { drive: get(floor.port), pid: floor.pid },
+      bare: { drive: get(bare.port), pid: bare.pid },
+      ours,
+      earlier,
+    }
+    current = { stage: made, ending }
+    return made
+  } catch (error) {
+    for (const end of ending.toReversed()) await end()
+    throw error
+  }
+}
+
+export const leave = async (): Promise<void> => {
+  const { ending } = current ?? { ending: [] }
+  current = undefined
+  for (const end of ending.toReversed()) await end()
+}

@@ -1,0 +1,155 @@
+/**
+ * What is compared is driven in turn, in slices of about a second, because the speed of a machine drifts by more than
+ * what is to be seen. What disturbs a slice only ever adds, so the least of CPU is said beside the median.
+ */
+import { Record } from "effect"
+import { type Goal, percentile, round } from "../harness/Report.ts"
+import type { Drive } from "./Load.ts"
+import { family, measurable, meter } from "./Processes.ts"
+
+export interface Subject {
+  readonly drive: Drive
+  /** What must be there before each slice, and is not measured. */
+  readonly prepare?: () => Promise<unknown>
+  /** The process whose CPU a call costs. */
+  readonly pid?: number
+  /** The PostgreSQL server behind it. */
+  readonly postmaster?: number
+}
+
+interface Slice {
+  readonly perSecond: number
+  readonly p50: number
+  readonly p99: number
+  readonly wrong: number
+  readonly done: number
+  /** Microseconds a call. */
+  readonly cpu: number
+  readonly postgres: number
+}
+
+export interface Figure {
+  readonly least: number
+  readonly median: number
+  /** How far the slices lie apart: the most over the least, less one. */
+  readonly spread: number
+}
+
+export interface Measured {
+  readonly perSecond: Figure
+  readonly p50: number
+  readonly p99: number
+  readonly wrong: number
+  readonly done: number
+  /** Undefined where it cannot be measured: no /proc, or no process of its own. */
+  readonly cpu: Figure | undefined
+  readonly postgres: Figure | undefined
+}
+
+const slice = async ({ drive, prepare, pid, postmaster }: Subject, seconds: number): Promise<Slice> => {
+  await prepare?.()
+  const service = measurable && pid !== undefined ? meter(() => [pid]) : undefined
+  const store = measurable && postmaster !== undefined ? meter(() => family(postmaster)) : undefined
+  const load = await drive(seconds)
+  const each = (nanos: number | undefined) => (nanos ?? Number.NaN) / 1000 / Math.max(1, load.done)
+  return {
+    perSecond: load.done / load.seconds,
+    p50: load.p50,
+    p99: load.p99,
+    wrong: load.wrong,
+    done: load.done,
+    cpu: each(service?.()),
+    postgres: each(store?.()),
+  }
+}
+
+const agree = (one: number, other: number) => Math.abs(one - other) <= 0.1 * Math.max(one, other)
+
+/** Until two slices in a row are alike, or a few have gone by. */
+const warm = async (subject: Subject, seconds: number) => {
+  let last = Number.NaN
+  for (let i = 0; i < 4; i++) {
+    const { perSecond } = await slice(subject, seconds)
+    if (agree(perSecond, last)) return
+    last = perSecond
+  }
+}
+
+const figure = (values: ReadonlyArray<number>): Figure => ({
+  least: Math.min(...values),
+  median: percentile(values, 0.5),
+  spread: Math.max(...values) / Math.min(...values) - 1,
+})
+
+const summed = (slices: ReadonlyArray<Slice>): Measured => {
+  const all = (name: keyof Slice) => slices.map((one) => one[name])
+  const known = (name: keyof Slice) => (slices.some((one) => Number.isNaN(one[name])) ? undefined : figure(all(name)))
+  return {
+    perSecond: figure(all("perSecond")),
+    p50: round(percentile(all("p50"), 0.5)),
+    p99: round(percentile(all("p99"), 0.5)),
+    wrong: all("wrong").reduce((sum, n) => sum + n, 0),
+    done: all("done").reduce((sum, n) => sum + n, 0),
+    cpu: known("cpu"),
+    postgres: known("postgres"),
+  }
+}
+
+/** Warms each, then measures one after the other, round after round. */
+export const inTurn = async <Name extends string>(
+  subjects: Record.ReadonlyRecord<Name, Subject>,
+  { rounds = 6, seconds = 1 }: { readonly rounds?: number; readonly seconds?: number } = {},
+): Promise<Record.ReadonlyRecord<Name, Measured>> => {
+  const slices = Record.map(subjects, () => Array<Slice>())
+  for (const subject of Object.values<Subject>(subjects)) await warm(subject, seconds)
+  for (let i = 0; i < rounds; i++) {
+    for (const name in subjects) slices[name].push(await slice(subjects[name], seconds))
+  }
+  return Record.map(slices, summed)
+}
+
+/** A reference whose slices lie further apart than this says nothing about what is compared with it. */
+const steady = 0.15
+
+/** What makes a comparison with these references, by the one or the other, unreliable; empty where nothing does. */
+export const drift = (references: {
+  readonly cpu?: Record.ReadonlyRecord<string, Measured>
+  readonly rate?: Record.ReadonlyRecord<string, Measured>
+}): ReadonlyArray<string> => {
+  const spreads = [
+    ...Object.entries(references.cpu ?? {}).map(([name, { cpu }]) => [name, "CPU", cpu?.spread ?? 0] as const),
+    ...Object.entries(references.rate ?? {}).map(
+      ([name, { perSecond }]) => [name, "calls/s", perSecond.spread] as const,
+    ),
+  ]
+  return spreads
+    .filter(([, , spread]) => spread > steady)
+    .map(([name, what, spread]) => `the slices of ${name} spread by ${Math.round(spread * 100)} % (${what})`)
+}
+
+/** CPU of a call in multiples of another's, by the least slices of both. */
+export const costOf = (what: string, ours: Measured, reference: Measured, atMost: number): ReadonlyArray<Goal> =>
+  ours.cpu === undefined || reference.cpu === undefined
+    ? []
+    : [{ what, value: round(ours.cpu.least / reference.cpu.least), atMost }]
+
+/** Calls per second as a share of another's, by the medians. */
+export const shareOf = (ours: Measured, reference: Measured, digits = 2) =>
+  round(ours.perSecond.median / reference.perSecond.median, digits)
+
+/** What is said of a measured thing: calls per second, and CPU beside it where it is known. */
+export const figuresOf = (
+  name: string,
+  { perSecond, cpu, postgres }: Measured,
+): Record.ReadonlyRecord<string, number> => ({
+  [`${name}/s`]: Math.round(perSecond.median),
+  ...(cpu === undefined
+    ? {}
+    : { [`${name} CPU us`]: Math.round(cpu.least), [`${name} CPU us median`]: Math.round(cpu.median) }),
+  ...(postgres === undefined
+    ? {}
+    : {
+        [`${name} PostgreSQL us`]: Math.round(postgres.least),
+        [`${name} PostgreSQL us median`]: Math.round(postgres.median),
+      }),
+})
