@@ -97,7 +97,7 @@ const rows: Readonly<Record<string, CallRow>> = {
     atLeast: 0.3,
   },
   messages: {
-    what: "GET /api/identities/{handle}/messages?limit=20",
+    what: "GET /api/identities/{handle}/messages?limit=20, a full page",
     call: ({ handles }) => get(`/api/identities/${handles[0]}/messages?limit=20`),
     atMost: 5,
     reference: "bare",

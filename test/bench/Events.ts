@@ -103,7 +103,9 @@ export const event = async (): Promise<Row> => {
       what: `${streams} streams of ${orgs} Orgs: a change to its Event on the Org's ${streams / orgs} streams; CPU of a core while idle`,
       goals: [
         { what: "answer to stream p50 ms", value: round(percentile(waits.committed, 0.5)), atMost: 15 },
-        ...(measurable ? [{ what: "CPU of a core while idle %", value: round(idle.service, 1), atMost: 1 }] : []),
+        ...(measurable
+          ? [{ what: "CPU of a core for idle streams %", value: round(idle.service - alone.service, 1), atMost: 1 }]
+          : []),
       ],
       figures: {
         "p99 ms": round(percentile(waits.committed, 0.99)),
@@ -112,7 +114,8 @@ export const event = async (): Promise<Row> => {
         "request to stream of another process p50 ms": round(percentile(waits.elsewhere, 0.5)),
         ...(measurable
           ? {
-              "idle PostgreSQL %": round(idle.postgres, 1),
+              "with streams service %": round(idle.service, 1),
+              "with streams PostgreSQL %": round(idle.postgres, 1),
               "without streams service %": round(alone.service, 1),
               "without streams PostgreSQL %": round(alone.postgres, 1),
             }

@@ -61,7 +61,7 @@ const http = ({ port, call }: Order & { kind: "http" }, worker: number, tally: T
     if (tally.over()) return socket.destroy()
     answer = ""
     sent = performance.now()
-    socket.write(bytes(worker, n++), "latin1")
+    socket.write(bytes(worker, n++))
   }
   const conversation = opened(port, (socket, chunk) => {
     answer += chunk
@@ -104,11 +104,12 @@ const smtp = ({ port, recipients }: Order & { kind: "smtp" }, worker: number, ta
       if (tally.over()) return socket.destroy()
       sent = performance.now()
     }
-    socket.write(says[step]!(), "latin1")
+    socket.write(says[step]!())
   })
 }
 
-const drive = async (order: Order, seconds: number): Promise<Load> => {
+/** Drives for a while; the connections are new each time. */
+export const drive = async (order: Order, seconds: number): Promise<Load> => {
   const start = performance.now()
   const end = start + seconds * 1000
   const tally: Tally = { waits: [], wrong: 0, over: () => performance.now() >= end }

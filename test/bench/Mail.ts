@@ -1,56 +1,21 @@
 /** Mail rows: how much is accepted and durable, and how soon a receiver knows. */
-import { connect, type Socket } from "node:net"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
 import { startReceiver } from "../harness/Receiver.ts"
 import { deploy, until } from "../harness/Deployment.ts"
 import { percentile, round, type Row } from "../harness/Report.ts"
 import { compared } from "./Calls.ts"
 import { smtp } from "./Load.ts"
-import { letter } from "./LoadOrder.ts"
+import { message, session } from "./Letters.ts"
 import * as References from "./References.ts"
 import type { Played, Stage } from "./Stage.ts"
 
-/** One SMTP connection that sends message after message. */
-export const session = async (port: number) => {
-  const socket: Socket = connect(port, "127.0.0.1")
-  let waiting: ((reply: string) => void) | undefined
-  let text = ""
-  socket.on("data", (chunk) => {
-    text += chunk.toString("latin1")
-    if (!/^\d{3} .*\r\n$/m.test(text)) return
-    const reply = text
-    text = ""
-    waiting?.(reply)
-  })
-  const say = (line: string) => {
-    const reply = new Promise<string>((resolve) => (waiting = resolve))
-    socket.write(line)
-    return reply
-  }
-  await new Promise<string>((resolve) => (waiting = resolve))
-  await say("EHLO bench.example.org\r\n")
-  return {
-    send: async (to: string, data: string) => {
-      await say("MAIL FROM:<bench@example.org>\r\n")
-      await say(`RCPT TO:<${to}>\r\n`)
-      await say("DATA\r\n")
-      const reply = await say(`${data}\r\n.\r\n`)
-      if (!reply.startsWith("250")) throw new Error(reply)
-    },
-    close: () => socket.destroy(),
-  }
-}
-
-let number = 0
-export const message = (to: string) => letter(to, String(number++))
-
-/** 20 senders into so many Mailboxes, beside a server that reads and discards. */
+/** Into so many Mailboxes at most: letters that wait for one Mailbox are taken together. */
 const mailInto =
   (id: string, count: number) =>
   async (stage: Stage): Promise<Row> => {
     const bare = await References.bareSmtp()
     const at = 20
-    const recipientsOf = ({ handles }: Played) => handles.map((handle) => `${handle}@mail.localhost`).slice(0, count)
+    const recipientsOf = ({ handles }: Played) => handles.slice(0, count).map((handle) => `${handle}@mail.localhost`)
     return compared(stage, {
       id,
       what: `letters of 5 kB into ${count === 1 ? "one Mailbox" : "all Mailboxes"}, accepted, durable, judged, indexed, with their Event, ${at} connections, beside smtp-server discarding`,
@@ -64,7 +29,7 @@ const mailInto =
     }).finally(bare.stop)
   }
 
-export const mailIn = mailInto("mail-in", 20)
+export const mailIn = mailInto("mail-in", Infinity)
 export const mailInOne = mailInto("mail-in-1", 1)
 
 export const mailWake = async (): Promise<Row> => {

@@ -8,6 +8,7 @@ import * as os from "node:os"
 import * as path from "node:path"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
 import { deploy, type Deployment, type Process } from "../harness/Deployment.ts"
+import { message, session } from "./Letters.ts"
 import type { Call, Drive } from "./Load.ts"
 import * as Load from "./Load.ts"
 import * as References from "./References.ts"
@@ -15,7 +16,9 @@ import * as Statements from "./Statements.ts"
 import type { Subject } from "./Turns.ts"
 
 export const connections = 32
-export const recipients = 10
+const identities = 10
+/** What a page of the first one's list then has. */
+const letters = 20
 
 /** A service with an Org, a key of it, and ready Identities; the first is the one that is asked for. */
 export interface Played {
@@ -87,13 +90,18 @@ const play = async (ending: Array<() => unknown>, tree?: string): Promise<Played
   ending.push(deployment.stop)
   await Statements.prepare(deployment)
   const service = await deployment.start()
-  const { session } = await signUp(service.base)
+  const { session: token } = await signUp(service.base)
   const { body } = await call<{ readonly key: string }>(service.base, "POST", "/api/keys", {
-    token: session,
+    token,
     body: { name: "bench" },
   })
-  const made = await Promise.all(Array.from({ length: recipients }, () => makeIdentity(service.base, body.key)))
-  return { deployment, service, key: body.key, handles: made.map(({ handle }) => handle) }
+  const made = await Promise.all(Array.from({ length: identities }, () => makeIdentity(service.base, body.key)))
+  const handles = made.map(({ handle }) => handle)
+  const to = `${handles[0]}@mail.localhost`
+  const sender = await session(service.smtpPort)
+  for (let i = 0; i < letters; i++) await sender.send(to, message(to))
+  sender.close()
+  return { deployment, service, key: body.key, handles }
 }
 
 let current: { readonly stage: Stage; readonly ending: ReadonlyArray<() => unknown> } | undefined

@@ -9,7 +9,7 @@ import { programs } from "./Programs.ts"
 
 export const program = programs("wrk")
 
-/** A text as Lua reads it literally. A line break right after the bracket would be dropped. */
+/** A text as Lua reads it literally; it drops a line break right after the bracket. */
 const quoted = (text: string) => `[==[\n${text}]==]`
 
 const varies = ({ path: target, body = "" }: Call) => /\{(worker|n)\}/.test(target + body)
@@ -18,7 +18,7 @@ const script = ({ call, connections }: Order & { kind: "http" }) => `
 wrk.method = ${quoted(call.method)}
 wrk.path = ${quoted(call.path)}
 ${Object.entries(call.headers ?? {})
-  .map(([name, value]) => `wrk.headers[${quoted(name)}] = ${quoted(value)}`)
+  .map(([name, value]) => `wrk.headers[ ${quoted(name)} ] = ${quoted(value)}`)
   .join("\n")}
 ${call.body === undefined ? "" : `wrk.body = ${quoted(call.body)}`}
 ${
@@ -57,7 +57,7 @@ export const drive = async (wrk: string, order: Order & { kind: "http" }, second
   try {
     const file = path.join(home, "call.lua")
     writeFileSync(file, script(order))
-    const { stdout } = await promisify(execFile)(wrk, [
+    const { stdout, stderr } = await promisify(execFile)(wrk, [
       "-t1",
       `-c${order.connections}`,
       // It counts whole seconds.
@@ -66,6 +66,8 @@ export const drive = async (wrk: string, order: Order & { kind: "http" }, second
       file,
       `http://127.0.0.1:${order.port}/`,
     ])
+    // It goes on after an error in the script, without it.
+    if (stderr !== "") throw new Error(`wrk: ${stderr.trim()}`)
     const summary = JSON.parse(stdout.trim().split("\n").at(-1)!) as Summary
     const right = (order.call.status ?? 200) < 400 ? summary.done - summary.refused : summary.refused
     return {

@@ -33,6 +33,9 @@ const alone =
     return row()
   }
 
+for (const signal of ["SIGINT", "SIGTERM"] as const) {
+  process.once(signal, () => void Stage.leave().finally(() => process.exit(1)))
+}
 const cpu = measurable ? "CPU from /proc" : "no /proc here, so no CPU"
 console.log(`HTTP driven by ${driver}; ${os.availableParallelism()} cores; ${cpu}`)
 const ok = await perform(

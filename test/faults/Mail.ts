@@ -1,7 +1,7 @@
 /** Faults of mail: killed right after a 250, and senders that mean harm. */
 import { connect } from "node:net"
 import { setTimeout as sleep } from "node:timers/promises"
-import { message, session } from "../bench/Mail.ts"
+import { message, session } from "../bench/Letters.ts"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
 import { converse, send, upToData } from "../harness/Mail.ts"
 import { startReceiver } from "../harness/Receiver.ts"

@@ -61,11 +61,11 @@ export const deploy = async (options: DeploymentOptions = {}): Promise<Deploymen
   // Open to the account the database runs as, so that its data lies here even under root.
   chmodSync(directory, 0o755)
   const processes: Array<Process> = []
+  const tunnelPorts = portRange()
   const server = Scope.makeUnsafe()
   if (options.postgres !== undefined) {
     await Effect.runPromise(Scope.provide(EmbeddedPostgres.open({ directory, settings: options.postgres }), server))
   }
-  const tunnelPorts = portRange()
 
   const start: Deployment["start"] = async (roles = [], env = {}) => {
     const [http, smtp, imap, edge] = [await freePort(), await freePort(), await freePort(), await freePort()]

@@ -1,0 +1,37 @@
+/** Letters sent one after the other, for rows in which what comes back decides what is done next. */
+import { connect, type Socket } from "node:net"
+import { letter } from "./LoadOrder.ts"
+
+/** One SMTP connection that sends message after message. */
+export const session = async (port: number) => {
+  const socket: Socket = connect(port, "127.0.0.1")
+  let waiting: ((reply: string) => void) | undefined
+  let text = ""
+  socket.on("data", (chunk) => {
+    text += chunk.toString("latin1")
+    if (!/^\d{3} .*\r\n$/m.test(text)) return
+    const reply = text
+    text = ""
+    waiting?.(reply)
+  })
+  const say = (line: string) => {
+    const reply = new Promise<string>((resolve) => (waiting = resolve))
+    socket.write(line)
+    return reply
+  }
+  await new Promise<string>((resolve) => (waiting = resolve))
+  await say("EHLO bench.example.org\r\n")
+  return {
+    send: async (to: string, data: string) => {
+      await say("MAIL FROM:<bench@example.org>\r\n")
+      await say(`RCPT TO:<${to}>\r\n`)
+      await say("DATA\r\n")
+      const reply = await say(`${data}\r\n.\r\n`)
+      if (!reply.startsWith("250")) throw new Error(reply)
+    },
+    close: () => socket.destroy(),
+  }
+}
+
+let number = 0
+export const message = (to: string) => letter(to, String(number++))
