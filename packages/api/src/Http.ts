@@ -140,5 +140,5 @@ const routes = (settings: HttpSettings) =>
   ).pipe(Layer.provide(everywhere))
 
 /** What a request may ask for while it runs is in the type of the routes; the compiler knows of nothing else. */
-export const layer = (settings: HttpSettings) =>
-  Serving.serve(routes(settings), Context.make(TrustedProxies, settings.trustedProxies))
+export const layer = (settings: HttpSettings, listener: Serving.Listener) =>
+  Serving.serve(routes(settings), Context.make(TrustedProxies, settings.trustedProxies), listener)

@@ -1,40 +1,9 @@
-/** The `svc` command. */
-import "effect/schema/SchemaJITCompiler/enable"
-import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
-import * as NodeServices from "@effect/platform-node/NodeServices"
-import { Effect } from "effect"
-import { Command } from "effect/cli"
-import { apiVersion } from "@svc/domain/Version"
-import * as Account from "./account/Commands.ts"
-import * as Doctor from "./doctor/Command.ts"
-import * as Logging from "./Logging.ts"
-import * as Mcp from "./mcp/Command.ts"
-import { endWithParent } from "./Parent.ts"
-import * as Serve from "./serve/Command.ts"
-import * as Tunnel from "./tunnel/Command.ts"
+/**
+ * Starts the `svc` command. Most of a start is compiling what was compiled before, so that is kept beside the packages;
+ * where it cannot be written, a start takes longer.
+ */
+import { enableCompileCache } from "node:module"
+import * as path from "node:path"
 
-const always = [Serve.command, ...Account.commands, Mcp.command, Tunnel.command, Doctor.command] as const
-
-/** The commands of the tools stand on the whole API: they are loaded for who calls one, or asks what there is. */
-const byTool = [...always.map(({ name }) => name as string), "--version"].includes(process.argv[2] ?? "")
-  ? []
-  : (await import("./tools/Commands.ts")).commands
-
-const svc = Command.make("svc").pipe(
-  Command.withDescription("The agent identity service and its client."),
-  Command.withSubcommands([...always, ...byTool]),
-)
-
-endWithParent()
-svc.pipe(
-  Command.run({ version: apiVersion }),
-  Effect.catchTags({
-    // It was told in words already.
-    ServeFailed: () => Effect.sync(() => (process.exitCode = 1)),
-    // The command line was not understood; the help was shown. The library would leave with 1.
-    ShowHelp: ({ errors }) => Effect.sync(() => (process.exitCode = errors.length > 0 ? 2 : 0)),
-  }),
-  Effect.provide(NodeServices.layer),
-  Effect.provide(Logging.layer),
-  NodeRuntime.runMain({ disableErrorReporting: false }),
-)
+enableCompileCache(path.join(import.meta.dirname, "..", "..", "..", "node_modules", ".cache", "svc"))
+await import("./svc.ts")

@@ -8,7 +8,7 @@ import { Authorization, Open, RealmAuthorization, SubjectAuthorization } from "@
 import { ProblemRendering } from "@svc/domain/problems/ProblemRendering"
 import { CredentialLookup } from "@svc/cluster/account/CredentialLookup"
 import { Context, Effect, Layer, Scope } from "effect"
-import { HttpRouter, HttpServer } from "effect/http"
+import { HttpRouter, HttpServer, type HttpServerError } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 
 /** A parameter may be as long as the longest name one has (a secret's, percent-encoded); a slash too many is another path. */
@@ -52,15 +52,22 @@ export const group = ((api, name, build) =>
     ),
   )) as typeof HttpApiBuilder.group
 
-/** Serves the routes of a layer; a request has none of our services but those that pages ask for, and `settings`. */
+/** Where requests come from; it listens from when it is built. */
+export type Listener = Layer.Layer<HttpServer.HttpServer, HttpServerError.ServeError>
+
+/**
+ * Serves the routes of a layer; a request has none of our services but those that pages ask for, and `settings`. The
+ * listener is built when the routes stand, since a request that comes before them would wait for ever.
+ */
 export const serve = <E, R>(
   routes: Layer.Layer<never, E, R>,
   settings: Context.Context<never>,
-): Layer.Layer<never, HttpRouter.Request.Without<E>, HttpServer.HttpServer | OfPages | Needed<R>> =>
+  listener: Listener,
+): Layer.Layer<never, HttpRouter.Request.Without<E> | HttpServerError.ServeError, OfPages | Needed<R>> =>
   Layer.effectDiscard(
     Effect.gen(function* () {
-      const server = yield* HttpServer.HttpServer
       const app = yield* Effect.provideService(HttpRouter.toHttpEffect(routes), HttpRouter.RouterConfig, routerConfig)
+      const server = Context.get(yield* Layer.build(listener), HttpServer.HttpServer)
       yield* Effect.updateContext(server.serve(app), <A>(context: Context.Context<A>) =>
         Context.merge(
           keep(context, (key) => !key.startsWith("@svc/") || ofPages.has(key)),

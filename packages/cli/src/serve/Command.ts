@@ -1,4 +1,5 @@
 /** `svc serve`: the service, in all roles or the given ones. */
+import { flushCompileCache } from "node:module"
 import { RequestLog } from "@svc/api/RequestLog"
 import { type Cause, Effect, Layer, References, Schema } from "effect"
 import { requestLine, wrongLevel } from "../Logging.ts"
@@ -43,7 +44,13 @@ const serve = Effect.fnUntraced(function* (roles: ReadonlySet<Role>) {
     const store = yield* Store.open(settings)
     yield* Layer.launch(
       Serve.layer(settings, store, roles).pipe(
-        Layer.tap(() => Effect.sync(() => process.stdout.write(`${banner(settings!, store, roles)}\n`))),
+        Layer.tap(() =>
+          Effect.sync(() => {
+            process.stdout.write(`${banner(settings!, store, roles)}\n`)
+            // A process that is killed would keep nothing of what it compiled.
+            flushCompileCache()
+          }),
+        ),
         Layer.provide(Layer.succeed(RequestLog, requestLine(yield* References.MinimumLogLevel))),
       ),
     )

@@ -30,12 +30,15 @@ const hostsOf = (settings: Settings) =>
 export const layer = (settings: Settings) =>
   announced.pipe(
     Layer.provide(
-      Http.layer({
-        contactTo: settings.contactTo,
-        trustedProxies: settings.trustedProxies,
-        terms: { version: settings.tosVersion, url: settings.tosUrl },
-        mailPolicy: { mode: settings.mtaSts, servers: settings.mailServers },
-      }),
+      Http.layer(
+        {
+          contactTo: settings.contactTo,
+          trustedProxies: settings.trustedProxies,
+          terms: { version: settings.tosVersion, url: settings.tosUrl },
+          mailPolicy: { mode: settings.mtaSts, servers: settings.mailServers },
+        },
+        NodeHttpServer.layerServer(createServer, { host: settings.host, port: settings.httpPort }),
+      ),
     ),
     Layer.provide([
       HandleRules.layer({ brand: settings.brand }),
@@ -62,5 +65,5 @@ export const layer = (settings: Settings) =>
     ]),
     Layer.provide([Stores.layer, Identities.layer, Orgs.layer]),
     Layer.provide(Stores.mailer(settings)),
-    Layer.provide(NodeHttpServer.layer(createServer, { host: settings.host, port: settings.httpPort })),
+    Layer.provide(NodeHttpServer.layerHttpServices),
   )
