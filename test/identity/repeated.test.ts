@@ -31,6 +31,7 @@ const mail = (message_id: string, received_at: Date, content: ReceivedMail["cont
   recipient: "ada@mail.localhost",
   tag: null,
   sha256: new Uint8Array([1, 2, 3]),
+  key: new Uint8Array([1, 2, 3]),
   size: 5,
   received_at,
   origin: { verdict: "unverified", spf: "none", dkim: "none", dmarc: "none", domain: "example.org" },

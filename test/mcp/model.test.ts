@@ -54,7 +54,7 @@ describe("a model", () => {
   it("may write a handle as people do", async () => {
     const handle = `@${ada.handle}`
     expect((await tool("svc_identity_get", { handle })).structuredContent.handle).toBe(ada.handle)
-    expect((await tool("svc_vault_list", { identity: handle })).structuredContent).toEqual({ secrets: [] })
+    expect((await tool("svc_vault_list", { identity: handle })).structuredContent).toMatchObject({ secrets: [] })
     expect((await tool("svc_event_list", { handle, limit: 1 })).isError).toBeUndefined()
     expect((await tool("svc_handle_check", { handle })).structuredContent.code).toBe("handle_taken")
   })
