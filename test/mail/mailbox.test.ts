@@ -47,13 +47,13 @@ layer(actors({ limits: { mailboxBytes } }))("a Mailbox", (it) => {
     }),
   )
 
-  it.effect("takes a repeat of the same bytes by the same sender for the same message, for five days", () =>
+  it.effect("takes a repeat of a transaction that was not answered for the same message, for five days", () =>
     Effect.gen(function* () {
       const { receive, stored } = yield* makeMailbox("grace")
-      const once = { sha256: new TextEncoder().encode("the same bytes") }
+      const once = { key: new TextEncoder().encode("the same transaction") }
       yield* receive(once)
       yield* receive(once)
-      yield* receive({ ...once, envelope_from: "other@example.org" })
+      yield* receive({ key: new TextEncoder().encode("another") })
       expect(yield* stored).toHaveLength(2)
       yield* TestClock.adjust("4 days")
       yield* receive(once)
