@@ -6,5 +6,7 @@ export default defineConfig({
     globalSetup: "./test/harness/GlobalSetup.ts",
     testTimeout: 30_000,
     hookTimeout: 60_000,
+    // Most of what tests do is waiting for processes of their own.
+    maxWorkers: "100%",
   },
 })

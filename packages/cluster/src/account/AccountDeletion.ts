@@ -6,6 +6,7 @@ import { system } from "@svc/domain/account/By"
 import { NotFound } from "@svc/domain/problems/Problem"
 import { Clock, Effect, FiberSet } from "effect"
 import { ask, onBehalfOf } from "../actor/Ask.ts"
+import type { Ownership } from "../actor/Ownership.ts"
 import { commit, type Fenced } from "../actor/Write.ts"
 import { raiseForOrg } from "../events/Raise.ts"
 import { Identities } from "../identity/Identities.ts"
@@ -42,7 +43,7 @@ export const begin = Effect.fnUntraced(function* (write: Fenced, org: OrgState) 
 export type Needs = Unhurried | Identities
 
 /** Goes on with a deletion that has begun, to its end. */
-export const source: Source<OwnedOrg, Needs> = {
+export const source: Source<OwnedOrg, Needs, Ownership<OwnedOrg | undefined>> = {
   name: "account deletion",
 
   overdue: (sql, _late, atMost) =>

@@ -1,16 +1,17 @@
 /** What an Org's actor does between messages, and how `Overdue` wakes it. A further kind of work is one more line. */
 import { Effect } from "effect"
 import { ask } from "../actor/Ask.ts"
-import type { Source } from "../work/Source.ts"
+import type { Ownership } from "../actor/Ownership.ts"
+import type { NeedsOf, Source } from "../work/Source.ts"
 import * as AccountDeletion from "./AccountDeletion.ts"
 import * as Collecting from "./exports/Collecting.ts"
 import { Orgs } from "./Orgs.ts"
 import type { OwnedOrg } from "./OrgState.ts"
 
-export const sources: ReadonlyArray<Source<OwnedOrg, Collecting.Needs | AccountDeletion.Needs>> = [
-  Collecting.source,
-  AccountDeletion.source,
-]
+const list = [Collecting.source, AccountDeletion.source]
+
+export const sources: ReadonlyArray<Source<OwnedOrg, NeedsOf<(typeof list)[number]>, Ownership<OwnedOrg | undefined>>> =
+  list
 
 export const watched = {
   kind: "Org",

@@ -1,16 +1,16 @@
 /** What an Identity's actor does between messages, and how `Overdue` wakes it. A further kind of work is one more line. */
 import { Effect } from "effect"
 import { ask } from "../actor/Ask.ts"
+import type { Ownership } from "../actor/Ownership.ts"
 import * as DeliveryQueue from "../webhooks/DeliveryQueue.ts"
-import type { Source } from "../work/Source.ts"
+import type { NeedsOf, Source } from "../work/Source.ts"
 import { Identities } from "./Identities.ts"
 import * as SagaSource from "./SagaSource.ts"
 import type { Owned } from "./State.ts"
 
-export const sources: ReadonlyArray<Source<Owned, SagaSource.Needs | DeliveryQueue.Needs>> = [
-  SagaSource.source,
-  DeliveryQueue.source,
-]
+const list = [SagaSource.source, DeliveryQueue.source]
+
+export const sources: ReadonlyArray<Source<Owned, NeedsOf<(typeof list)[number]>, Ownership<Owned | undefined>>> = list
 
 export const watched = {
   kind: "Identity",

@@ -5,6 +5,7 @@
 import { system } from "@svc/domain/account/By"
 import type { Saga as SagaState, StepName } from "@svc/domain/identity/Identity"
 import { Clock, Effect, Random } from "effect"
+import type { Ownership } from "../actor/Ownership.ts"
 import { commit, type Fenced, type Write } from "../actor/Write.ts"
 import { raise } from "../events/Raise.ts"
 import type { Step, StepRows, StepSubject } from "../saga/Step.ts"
@@ -18,7 +19,7 @@ import * as Teardown from "./Teardown.ts"
 
 export type Needs = Effect.Services<typeof Teardown.make> | ProvisioningSteps | Writes
 
-export const source: Source<Owned, Needs> = {
+export const source: Source<Owned, Needs, Ownership<Owned | undefined>> = {
   name: "saga",
 
   overdue: (sql, late, atMost) =>

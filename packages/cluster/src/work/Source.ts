@@ -35,8 +35,14 @@ export interface Backlog {
   readonly overdue: (sql: Sql, late: Date, atMost: number) => Effect.Effect<ReadonlyArray<string>, SqlError.SqlError>
 }
 
-/** `Owner` is what the source needs of the actor's ownership: all of it to write and to make another state, or nothing. */
-export interface Source<State, Needs = never, Owner = Ownership<State | undefined>> extends Backlog {
+/** A source that writes, and makes no other state of the entity. */
+export type Writing<State> = Pick<Ownership<State | undefined>, "write">
+
+/** `Owner` is what the source needs of the actor's ownership; one that makes another state needs all of it. */
+export interface Source<State, Needs = never, Owner = Writing<State>> extends Backlog {
   /** Made once an activation. */
   readonly make: (ownership: Owner) => Effect.Effect<Running<State>, never, Needs | Scope.Scope>
 }
+
+/** What the sources of a list need together. */
+export type NeedsOf<S> = S extends Source<infer _State, infer Needs, infer _Owner> ? Needs : never

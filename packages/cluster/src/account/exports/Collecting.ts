@@ -4,6 +4,7 @@
  */
 import { system } from "@svc/domain/account/By"
 import { Cause, Effect, FiberSet } from "effect"
+import type { Ownership } from "../../actor/Ownership.ts"
 import { commit, type Fenced } from "../../actor/Write.ts"
 import type { Sealing } from "../../sealing/Sealing.ts"
 import { Unhurried } from "../../store/Database.ts"
@@ -32,7 +33,7 @@ const setStatus = (write: Fenced, id: string, status: "running" | "ready" | "fai
       update export set status = ${status}, size = ${size}::bigint where id = ${id} and exists (select from fence))`,
   )
 
-export const source: Source<OwnedOrg, Needs> = {
+export const source: Source<OwnedOrg, Needs, Ownership<OwnedOrg | undefined>> = {
   name: "exports",
 
   overdue: (sql, late, atMost) =>
