@@ -57,11 +57,11 @@ const sealing = Layer.unwrap(Effect.map(Effect.orDie(parseMasterKeys(masterKey))
 const inProcess = (deployment: Deployment) => {
   const carried = IdentityActor.layer(limits).pipe(
     Layer.provide([
-      ChangeFeed.layer,
       Deliveries.layer,
       GuardedClient.layer({ allowPrivate: true }),
       ProvisioningSteps.layer({ tunnelPorts }),
     ]),
+    Layer.provide(ChangeFeed.layer),
     Layer.merge(BareEntity.layer),
   )
   return Layer.mergeAll(Identities.layer, Bare.layer).pipe(

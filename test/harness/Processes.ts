@@ -68,7 +68,8 @@ export const process = (
     Overdue.layer(IdentityWork.watched),
     Overdue.layer(OrgWork.watched),
   ).pipe(
-    Layer.provide([ChangeFeed.layer, steps, Deliveries.layer, GuardedClient.layer({ allowPrivate: true })]),
+    Layer.provide([steps, Deliveries.layer, GuardedClient.layer({ allowPrivate: true })]),
+    Layer.provide(ChangeFeed.layer),
     Layer.provideMerge(Layer.mergeAll(Identities.layer, Orgs.layer)),
     Layer.provideMerge(hasShards),
     Layer.provide(TestRunner.layer),

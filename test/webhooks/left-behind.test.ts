@@ -5,10 +5,11 @@ import { Identities } from "@svc/cluster/identity/Identities"
 import { Reads, Writes } from "@svc/cluster/store/Database"
 import { Deliveries } from "@svc/cluster/webhooks/Deliveries"
 import { expect, layer } from "@effect/vitest"
-import { Clock, Effect } from "effect"
+import { Clock, Effect, Layer } from "effect"
 import { makeOrg, passing } from "../harness/Actors.ts"
 import { process, shared } from "../harness/Processes.ts"
 import { startReceiver } from "../harness/Receiver.ts"
+import { quietFeed } from "../harness/Stores.ts"
 
 interface Row {
   readonly status: string
@@ -98,6 +99,6 @@ layer(shared, { timeout: "60 seconds" })("an attempt that was never recorded", (
         later,
       )
       expect(yield* look(id)).toMatchObject({ status: "delivered", attempts: [{ number: 1, status_code: 200 }] })
-    }).pipe(Effect.provide(Deliveries.layer)),
+    }).pipe(Effect.provide(Deliveries.layer.pipe(Layer.provide(quietFeed)))),
   )
 })

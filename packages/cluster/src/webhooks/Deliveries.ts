@@ -11,6 +11,7 @@ import { Context, Effect, Layer, Schema } from "effect"
 import { system } from "@svc/domain/account/By"
 import type { Statement } from "effect/sql"
 import { raise } from "../events/Raise.ts"
+import { ChangeFeed } from "../feed/ChangeFeed.ts"
 import * as Batched from "../store/Batched.ts"
 import { type Sql, Writes } from "../store/Database.ts"
 import { Timing } from "../Timing.ts"
@@ -208,6 +209,7 @@ const abandoned = (sql: Sql, identityId: string, now: Date) =>
 
 const make = Effect.gen(function* () {
   const sql = yield* Writes
+  const feed = yield* ChangeFeed
   const write = yield* Batched.make((ended: ReadonlyArray<Ended>) =>
     Effect.as(
       sql`with ${recorded(sql, ended)} select 1`,
@@ -223,7 +225,9 @@ const make = Effect.gen(function* () {
       const ended = judge(delivery, outcome)
       // A failed delivery of `webhook.failed` raises none: two dead Webhooks would keep each other busy for ever.
       return ended.status === "failed" && delivery.event_type !== "webhook.failed"
-        ? recordFailure(sql, identity, ended, now)
+        ? Effect.tap(recordFailure(sql, identity, ended, now), () =>
+            Effect.sync(() => feed.announce({ org: identity.orgId, identity: identity.id })),
+          )
         : write(ended)
     },
   }
