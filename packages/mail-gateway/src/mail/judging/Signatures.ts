@@ -76,6 +76,8 @@ const speaksForItself = (raw: Buffer, root: Part): boolean => {
 /** Whether what a signature covers is what is seen. */
 const covers = (raw: Buffer, root: Part, signed: ReadonlySet<string>): boolean => {
   const present = (name: string) => root.rows.some(({ key }) => key === name)
+  // A subject that is not there was perhaps taken away, if nobody signed that there is none.
+  if (!signed.has("subject")) return false
   if (telling.some((name) => present(name) && !signed.has(name))) return false
   const open = ["content-type", "content-transfer-encoding"].some((name) => present(name) && !signed.has(name))
   return !open || speaksForItself(raw, root)
