@@ -5,12 +5,13 @@ import * as Collecting from "@svc/cluster/account/exports/Collecting"
 import { Exports } from "@svc/cluster/account/exports/Exports"
 import { Orgs } from "@svc/cluster/account/Orgs"
 import { load, type OrgState } from "@svc/cluster/account/OrgState"
-import { Unhurried, Writes } from "@svc/cluster/store/Database"
+import { CardQueries } from "@svc/cluster/card/CardQueries"
+import { Writes } from "@svc/cluster/store/Database"
 import { Vault } from "@svc/cluster/vault/Vault"
 import { makeUuidV7, toPublic } from "@svc/domain/Ids"
 import type { Message } from "@svc/domain/mail/Message"
 import { expect, layer } from "@effect/vitest"
-import { Effect, Fiber, Latch, Stream } from "effect"
+import { Effect, Latch, Stream } from "effect"
 import { unzipSync } from "fflate"
 import { actors, makeIdentity, makeOrg, passing } from "../harness/Actors.ts"
 import { receivedMail } from "../harness/Mail.ts"
@@ -110,32 +111,22 @@ layer(actors())("an export", (it) => {
       yield* sql`
         insert into export (id, org_id, created_at, expires_at) values (${id}, ${org}, now(), now() + interval '7 days')`
       const state = (yield* load)(org)
+      const cards = yield* CardQueries
+      // Neither gets past the cards before this is open, so that both are half done at once.
+      const go = Latch.makeUnsafe()
+      const held = CardQueries.of({ ...cards, read: (identity) => Effect.andThen(go.await, cards.read(identity)) })
       const owner = Effect.gen(function* () {
         const ownership: Ownership.Ownership<OrgState> = yield* Ownership.make({ kind: "Org", id: org, load: state })
-        const collecting = yield* Collecting.source.make(ownership)
+        const collecting = yield* Effect.provideService(Collecting.source.make(ownership), CardQueries, held)
         const present = yield* ownership.state
         return { collecting, collect: collecting.dispatch(present!, Effect.void) }
       })
-      // Neither gets past the cards while this holds them, so that both are half done at once.
-      const [locked, go] = [Latch.makeUnsafe(), Latch.makeUnsafe()]
-      const unhurried = yield* Unhurried
-      const lock = yield* Effect.forkChild(
-        unhurried.withTransaction(
-          Effect.gen(function* () {
-            yield* unhurried`lock table card in access exclusive mode`
-            yield* locked.open
-            yield* go.await
-          }),
-        ),
-      )
-      yield* locked.await
       const former = yield* owner
       expect(yield* former.collect).toBe(true)
       yield* passing(statusOf(id), (status) => status === "running", 0)
       const present = yield* owner
       expect(yield* present.collect).toBe(true)
       yield* go.open
-      yield* Fiber.join(lock)
       const busy = Effect.sync(() => former.collecting.isBusy() || present.collecting.isBusy())
       yield* passing(busy, (isBusy) => !isBusy, 0)
       expect(yield* statusOf(id)).toBe("ready")

@@ -106,7 +106,10 @@ describe("outgoing mail", () => {
     expect((await at("PATCH", "/mail", owner.session, { outgoing: "active" })).body).toMatchObject({
       outgoing: "active",
     })
-    const { body } = await call(service.base, "GET", `/api/events?handle=${handle}`, { token: owner.session })
+    const { body } = await eventually(
+      () => call(service.base, "GET", `/api/events?handle=${handle}`, { token: owner.session }),
+      ({ body }) => body.events.length === 3,
+    )
     expect(body.events.map(({ type }: any) => type)).toEqual(["mail.started", "mail.stopped", "identity.ready"])
   })
 })

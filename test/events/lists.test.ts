@@ -5,7 +5,7 @@ import { fromPublic } from "@svc/domain/Ids"
 import { expect, layer } from "@effect/vitest"
 import { Effect, Fiber, Latch } from "effect"
 import { insertEvent } from "../harness/Events.ts"
-import { makeOrg, storesLayer } from "../harness/Stores.ts"
+import { makeOrg, rows, storesLayer } from "../harness/Stores.ts"
 
 const list = (org: string, filter: { readonly limit?: number; readonly cursor?: string } = {}) =>
   Effect.gen(function* () {
@@ -51,9 +51,12 @@ layer(storesLayer)("the list of Events", (it) => {
       yield* numbered.await
       const second = yield* insertEvent(org, "mail.started")
       expect((yield* list(org)).ids).toEqual([first])
+      // A list that was asked for meanwhile waits a little for its end.
+      const waiting = yield* Effect.forkChild(list(org), { startImmediately: true })
+      yield* rows((sql) => sql`select 1`)
       yield* end.open
+      expect((yield* Fiber.join(waiting)).ids).toEqual([second, first])
       yield* Fiber.join(running)
-      expect((yield* list(org)).ids).toEqual([second, first])
     }),
   )
 

@@ -7,8 +7,10 @@ import { fromPublic, toPublic } from "@svc/domain/Ids"
 import type { Event, EventType } from "@svc/domain/events/Event"
 import { InvalidCursor, NotFound } from "@svc/domain/problems/Problem"
 import { Context, Effect, Layer } from "effect"
+import type { Statement } from "effect/sql"
 import { Sealing } from "../sealing/Sealing.ts"
 import { orUnavailable, Reads } from "../store/Database.ts"
+import { pause } from "../store/Deadline.ts"
 
 interface Row {
   readonly seq: bigint
@@ -77,6 +79,12 @@ const placeOf = ({ xid, seq }: Place): Position => ({ xid: BigInt(xid), seq: Big
 /** An id is minted before its transaction begins, on a clock of its own: by less than this. */
 const mintedEarlierMillis = 60_000
 
+/**
+ * A list waits for what is about to settle, up to half a second: whoever changed something and then lists Events finds
+ * the Event of it, whatever another transaction is doing.
+ */
+const [settlingMillis, settlingLooks] = [20, 25]
+
 /** The time within a version 7 uuid. */
 const timeOf = (uuid: string) => (uuid[14] === "7" ? parseInt(uuid.slice(0, 8) + uuid.slice(9, 13), 16) : undefined)
 
@@ -115,12 +123,20 @@ const make = Effect.gen(function* () {
         if (identity === undefined) return yield* new NotFound({ detail: "The Org has no Identity of this Handle." })
         identityId = identity.id
       }
-      const rows = yield* sql<Row>`
-        select ${columns} from event
-        where ${identityId === undefined ? sql`org_id = ${org}` : sql`identity_id = ${identityId}`} and ${settled} and type <> ${hidden}
-          ${before === undefined ? sql`` : sql`and seq < ${before}::bigint`}
-          ${filter.type === undefined ? sql`` : sql`and type = ${filter.type}`}
-        order by seq desc limit ${filter.limit + 1}`
+      const found = (which: Statement.Fragment) =>
+        sql<Row & { readonly settled: boolean }>`
+          select ${columns}, ${settled} as settled from event
+          where ${identityId === undefined ? sql`org_id = ${org}` : sql`identity_id = ${identityId}`} and ${which} and type <> ${hidden}
+            ${before === undefined ? sql`` : sql`and seq < ${before}::bigint`}
+            ${filter.type === undefined ? sql`` : sql`and type = ${filter.type}`}
+          order by seq desc limit ${filter.limit + 1}`
+      const isSettled = (rows: ReadonlyArray<{ readonly settled: boolean }>) => rows.every(({ settled }) => settled)
+      let rows = yield* found(sql`true`)
+      for (let looks = 1; looks < settlingLooks && !isSettled(rows); looks++) {
+        yield* pause(settlingMillis)
+        rows = yield* found(sql`true`)
+      }
+      if (!isSettled(rows)) rows = yield* found(settled)
       const page = rows.slice(0, filter.limit)
       const last = page.at(-1)
       return {

@@ -27,3 +27,10 @@ export const within = <A, E, R, A2, E2>(
       })
     }),
   )
+
+/** A while by the machine's clock, for what other sessions of the database have to end first. */
+export const pause = (millis: number): Effect.Effect<void> =>
+  Effect.callback<void>((resume) => {
+    const timer = setTimeout(() => resume(Effect.void), millis)
+    return Effect.sync(() => clearTimeout(timer))
+  })
