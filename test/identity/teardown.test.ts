@@ -1,8 +1,10 @@
 /** What an Identity leaves behind when it goes, and what it does not; what it is given at first, and for how long. */
 import { ask } from "@svc/cluster/actor/Ask"
 import { CredentialLookup } from "@svc/cluster/account/CredentialLookup"
+import { Identities } from "@svc/cluster/identity/Identities"
 import { IdentityQueries } from "@svc/cluster/identity/IdentityQueries"
 import { Unhurried, Writes } from "@svc/cluster/store/Database"
+import { makeUuidV7 } from "@svc/domain/Ids"
 import { expect, layer } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
 import { TestClock } from "effect/testing"
@@ -102,13 +104,14 @@ layer(actors({ ports: { first: 20_000, last: 20_001 } }))("a TCP port", (it) => 
       yield* TestClock.adjust("28 days")
       yield* TestClock.adjust("23 hours")
       // A saga tries for half a minute and then gives up; both ports rest.
-      const failed = yield* Effect.forkChild(makeIdentity(org_id, "edsger"))
-      yield* passing(identityOf("edsger"), (row) => row?.saga.steps[1]?.status === "retrying", 0)
+      const edsger = (yield* Identities).of("edsger")
+      yield* ask(edsger.Create({ org_id, identity_id: yield* makeUuidV7, handle: "edsger" }))
+      yield* passing(identityOf("edsger"), (row) => row?.status === "failed")
       yield* TestClock.adjust("1 hour")
-      yield* passing(identityOf("edsger"), (row) => row?.status === "ready")
+      yield* ask(edsger.Retry({ org_id }))
+      yield* passing(identityOf("edsger"), (row) => row?.status === "ready", 0)
       const { id } = (yield* identityOf("edsger"))!
       expect(yield* portOf(id)).toBe(freed)
-      failed.interruptUnsafe()
     }),
   )
 })
