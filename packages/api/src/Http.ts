@@ -137,6 +137,7 @@ const routes = (settings: HttpSettings) =>
     MailPolicyPage.layer(settings.mailPolicy),
     SignInPage.layer,
     ...MagicLinkPage.layers,
+    Routing.elsewhere(Nowhere.shown),
   ).pipe(Layer.provide(everywhere))
 
 /** What a request may ask for while it runs is in the type of the routes; the compiler knows of nothing else. */
