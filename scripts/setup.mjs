@@ -117,5 +117,12 @@ if (!done()) {
     // Written last: an install that was cut short is done again.
     writeFileSync(stamp, wanted)
   }
-  process.exit(0)
 }
+
+// On the Node that was installed: this one may be too old for it.
+const node = join("node_modules", ".bin", windows ? "node.cmd" : "node")
+spawnSync(existsSync(node) ? node : process.execPath, [join("scripts", "bundle.ts")], {
+  stdio: "inherit",
+  shell: windows,
+})
+process.exit(0)
