@@ -2,7 +2,7 @@
 import { flushCompileCache } from "node:module"
 import { RequestLog } from "@svc/api/RequestLog"
 import { type Cause, Effect, Layer, References, Schema } from "effect"
-import { requestLine, wrongLevel } from "../Logging.ts"
+import { requestLine, writesAs, wrongFormat, wrongLevel } from "../Logging.ts"
 import { Command, Flag } from "effect/cli"
 import { type Role, roles as allRoles } from "./Roles.ts"
 import type { Settings } from "./Settings.ts"
@@ -38,8 +38,9 @@ const serve = Effect.fnUntraced(function* (roles: ReadonlySet<Role>) {
   const [Serve, { load, portsOf, SettingsInvalid }, Store, { sentence }] = yield* modules
   let settings: Settings | undefined
   yield* Effect.gen(function* () {
-    const level = wrongLevel(process.env["SVC_LOG_LEVEL"])
-    if (level !== undefined) return yield* new SettingsInvalid({ message: level })
+    const wrong = wrongLevel(process.env["SVC_LOG_LEVEL"]) ?? wrongFormat(process.env["SVC_LOG_FORMAT"])
+    if (wrong !== undefined) return yield* new SettingsInvalid({ message: wrong })
+    writesAs([...roles])
     settings = yield* load
     const store = yield* Store.open(settings)
     yield* Layer.launch(

@@ -6,6 +6,7 @@ import type { Environment } from "@svc/domain/Addresses"
 import type { Networks } from "@svc/api/limits/ClientAddress"
 import ipaddr from "ipaddr.js"
 import { Config, Effect, Option, Redacted, Schema } from "effect"
+import { secret } from "./Secrets.ts"
 
 /** The settings do not make a service; `message` names what to set. */
 export class SettingsInvalid extends Schema.TaggedError<SettingsInvalid>()("SettingsInvalid", {
@@ -13,7 +14,6 @@ export class SettingsInvalid extends Schema.TaggedError<SettingsInvalid>()("Sett
 }) {}
 
 const text = (name: string) => Config.option(Config.NonEmptyString(name))
-const secret = (name: string) => Config.option(Config.Redacted(name))
 const port = (name: string, fallback: number) => Config.Int(name).pipe(Config.withDefault(fallback))
 const count = (name: string, fallback: number) => Config.Int(name).pipe(Config.withDefault(fallback))
 
@@ -64,7 +64,7 @@ const raw = Config.all({
   postmasterTo: text("SVC_POSTMASTER_TO"),
   contactTo: text("SVC_CONTACT_TO"),
   signup: Config.Literals(["open", "invite", "closed"], "SVC_SIGNUP").pipe(Config.withDefault("open" as const)),
-  inviteCodes: Config.String("SVC_INVITE_CODES").pipe(Config.withDefault("")),
+  inviteCodes: secret("SVC_INVITE_CODES"),
   tosVersion: Config.String("SVC_TOS_VERSION").pipe(Config.withDefault("2026-11-01")),
   tosUrl: text("SVC_TOS_URL"),
   tosEffectiveAt: Config.option(Config.Date("SVC_TOS_EFFECTIVE_AT")),
@@ -141,7 +141,11 @@ export const portsOf = (settings: {
 })
 
 export const load = Effect.gen(function* () {
-  const settings = yield* Effect.mapError(raw, (error) => new SettingsInvalid({ message: wordsOf(error.message) }))
+  const settings = yield* Effect.mapError(
+    raw,
+    ({ cause, message }) =>
+      new SettingsInvalid({ message: cause._tag === "SourceError" ? cause.message : wordsOf(message) }),
+  )
   for (const [name, value] of Object.entries(portsOf(settings))) {
     if (value < 0 || value > 65535) {
       return yield* new SettingsInvalid({ message: `${name} is ${value}, and a port is a number from 0 to 65535.` })
@@ -194,7 +198,9 @@ export const load = Effect.gen(function* () {
     blockLists: items(settings.blockLists),
     mailServers: settings.mailServers === "" ? [mailDomain] : items(settings.mailServers),
     tunnelPorts: yield* portRange(settings.edgeTcpPorts),
-    inviteCodes: new Set(items(settings.inviteCodes)),
+    inviteCodes: new Set(
+      Option.match(settings.inviteCodes, { onNone: () => [], onSome: (codes) => items(Redacted.value(codes)) }),
+    ),
   }
 })
 

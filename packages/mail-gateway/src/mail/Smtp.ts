@@ -5,6 +5,7 @@
 import { makeUuidV7 } from "@svc/domain/Ids"
 import { check, pass } from "@svc/cluster/health/Health"
 import type { Networks } from "@svc/cluster/net/ClientNetwork"
+import * as Certificates from "@svc/cluster/net/Certificates"
 import { selfSigned } from "@svc/cluster/net/SelfSigned"
 import { Cause, Clock, Context, Effect, FiberSet, Layer, Schema } from "effect"
 import type { SMTPServerDataStream, SMTPServerOptions, SMTPServerSession } from "smtp-server"
@@ -32,8 +33,12 @@ export interface SmtpSettings {
   readonly maxBytes: number
   /** Balancers that begin each connection with a PROXY protocol header. */
   readonly proxies?: Networks
+  /** PEM texts, or the files they are in, which are read again when they change. */
   readonly tls?: { readonly key: string; readonly cert: string } | undefined
 }
+
+/** As the certificate's owner, in words to operators. */
+const listener = "smtp"
 
 export class SmtpListener extends Context.Service<SmtpListener, { readonly port: number }>()(
   "@svc/mail-gateway/mail/SmtpListener",
@@ -170,7 +175,8 @@ const listen = Effect.fnUntraced(function* (settings: SmtpSettings) {
     })
   }
 
-  const tls = settings.tls ?? selfSigned([settings.mailDomain, "localhost"], new Date(yield* Clock.currentTimeMillis))
+  const given = settings.tls === undefined ? undefined : yield* Certificates.read(settings.tls, listener)
+  const tls = given ?? selfSigned([settings.mailDomain, "localhost"], new Date(yield* Clock.currentTimeMillis))
 
   const options: SMTPServerOptions = {
     ...tls,
@@ -208,6 +214,9 @@ const listen = Effect.fnUntraced(function* (settings: SmtpSettings) {
   const server = new Server(options, settings.proxies ?? [])
   // A connection that breaks is the client's affair; without a listener it would end the process.
   server.on("error", () => {})
+  if (settings.tls !== undefined && given !== undefined) {
+    yield* Certificates.follow(settings.tls, listener, given, (renewed) => server.updateSecureContext({ ...renewed }))
+  }
 
   yield* Effect.acquireRelease(
     Effect.callback<void, ListenFailed>((resume) => {

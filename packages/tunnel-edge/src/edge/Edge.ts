@@ -144,7 +144,7 @@ const make = Effect.fnUntraced(function* (settings: EdgeSettings) {
   yield* often(Effect.andThen(Effect.andThen(leases.renew, leases.sweep), allotted.keepAll), ClusterTiming.linkRenew)
   yield* often(metering.flush, Timing.flushEvery)
   yield* often(routes.refreshAll, Timing.standingEvery)
-  yield* often(certificates.refresh(listener.renew), Timing.certificateEvery)
+  yield* certificates.follow(listener.renew)
   return { port, links: () => registry.all().length, findings: allotted.findings }
 })
 
