@@ -22,6 +22,7 @@ import { Socket, SocketServer } from "effect/socket"
 import { SqlClient } from "effect/sql"
 import { check, pass } from "./health/Health.ts"
 import * as Certificates from "./net/Certificates.ts"
+import * as Metrics from "./observe/Metrics.ts"
 import { Sealing } from "./sealing/Sealing.ts"
 import { ClusterSql } from "./store/Database.ts"
 import { Timing } from "./Timing.ts"
@@ -92,6 +93,9 @@ export interface RunnerSettings {
 
 /** Every runner of a deployment must agree on this. */
 const shardsPerGroup = 64
+
+const shardsInAll = Metrics.gauge("svc_cluster_shards", "Shards that the runners share, whoever owns them", [])
+shardsInAll.set([], shardsPerGroup)
 
 const common = {
   shardsPerGroup,

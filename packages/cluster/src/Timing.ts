@@ -55,6 +55,8 @@ export const Timing = {
   /** How often `Overdue` looks, and how late a row is before it counts as nobody's. */
   overdueScan: "2 seconds",
   overdueGraceMillis: 2 * second,
+  /** How often it is looked how late work is, for the metrics. */
+  latenessLookMillis: 15 * second,
 
   // --- The store
 

@@ -29,6 +29,10 @@ const raw = Config.all({
   host: Config.String("SVC_HOST").pipe(Config.withDefault("127.0.0.1")),
   httpPort: port("SVC_HTTP_PORT", 8080),
   smtpPort: port("SVC_SMTP_PORT", 2525),
+  opsHost: Config.String("SVC_OPS_HOST").pipe(Config.withDefault("127.0.0.1")),
+  opsPort: Config.option(Config.Int("SVC_OPS_PORT")),
+  shutdownDelay: Config.Int("SVC_SHUTDOWN_DELAY").pipe(Config.withDefault(0)),
+  tracedShare: Config.Number("OTEL_TRACES_SAMPLER_ARG").pipe(Config.withDefault(0.01)),
   imapPort: port("SVC_IMAP_PORT", 1143),
   edgePort: port("SVC_EDGE_PORT", 8081),
   edgeTcpPorts: Config.String("SVC_EDGE_TCP_PORTS").pipe(Config.withDefault("20000-20999")),
@@ -129,6 +133,7 @@ const isDatabaseUrl = (text: string): boolean => URL.canParse(text) && /^postgre
 
 /** Where the service listens. */
 export const portsOf = (settings: {
+  readonly opsPort: Option.Option<number>
   readonly httpPort: number
   readonly smtpPort: number
   readonly edgePort: number
@@ -138,6 +143,7 @@ export const portsOf = (settings: {
   SVC_SMTP_PORT: settings.smtpPort,
   SVC_EDGE_PORT: settings.edgePort,
   SVC_RUNNER_PORT: settings.runnerPort,
+  ...Option.match(settings.opsPort, { onNone: () => ({}), onSome: (SVC_OPS_PORT) => ({ SVC_OPS_PORT }) }),
 })
 
 export const load = Effect.gen(function* () {
@@ -157,10 +163,19 @@ export const load = Effect.gen(function* () {
     })
   }
   const environment: Environment = Option.getOrElse(settings.environment, () => "development" as const)
+  if (!loopback(settings.opsHost) && Option.isNone(settings.environment)) {
+    return yield* new SettingsInvalid({
+      message:
+        "SVC_OPS_HOST opens probes and metrics to the network: say SVC_ENV=production (or development, if you mean it).",
+    })
+  }
   if (!loopback(settings.host) && Option.isNone(settings.environment)) {
     return yield* new SettingsInvalid({
       message: "SVC_HOST opens the service to the network: say SVC_ENV=production (or development, if you mean it).",
     })
+  }
+  if (settings.shutdownDelay < 0) {
+    return yield* new SettingsInvalid({ message: "SVC_SHUTDOWN_DELAY is a number of seconds, 0 or more." })
   }
   if (!loopback(settings.runnerHost) && Option.isNone(settings.runnerTls)) {
     return yield* new SettingsInvalid({

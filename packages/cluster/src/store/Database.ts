@@ -60,9 +60,10 @@ export const layer = (
   settings: ConnectionSettings,
 ): Layer.Layer<Reads | Writes | Unhurried | ClusterSql, SqlError.SqlError> =>
   Layer.unwrap(
-    Effect.sync(() => {
+    Effect.gen(function* () {
       const lines = Line.make(settings)
-      const prompt = lines.opener(Timing.lineSilenceMillis)
+      const prompt = (pool: string) => lines.opener(pool, Timing.lineSilenceMillis)
+      for (const pool of ["Reads", "Writes", "Unhurried", "ClusterSql"]) yield* lines.watched(pool)
       return Layer.mergeAll(
         client(
           Reads,
@@ -72,22 +73,22 @@ export const layer = (
             maxConnections: 4,
             startupParameters: { ...timeout, default_transaction_read_only: "on" },
           },
-          prompt,
+          prompt("Reads"),
         ),
         client(
           Writes,
           settings,
           { multiplex: true, multiplexConcurrency: 4, maxConnections: 8, startupParameters: timeout },
-          prompt,
+          prompt("Writes"),
         ),
         // One of them is the feed's, which listens for word of changes.
         client(
           Unhurried,
           settings,
           { maxConnections: 3, startupParameters: {} },
-          lines.opener(Timing.lineSilenceUnhurriedMillis),
+          lines.opener("Unhurried", Timing.lineSilenceUnhurriedMillis),
         ),
-        client(ClusterSql, settings, { maxConnections: 2, startupParameters: timeout }, prompt),
+        client(ClusterSql, settings, { maxConnections: 2, startupParameters: timeout }, prompt("ClusterSql")),
       )
     }),
   )

@@ -9,6 +9,7 @@ import * as Certificates from "@svc/cluster/net/Certificates"
 import { selfSigned } from "@svc/cluster/net/SelfSigned"
 import { Cause, Clock, Context, Effect, FiberSet, Layer, Schema } from "effect"
 import type { SMTPServerDataStream, SMTPServerOptions, SMTPServerSession } from "smtp-server"
+import * as MailMetrics from "./MailMetrics.ts"
 import * as Judging from "./judging/Judging.ts"
 import { isModest } from "./mime/Header.ts"
 import { type IncomingMail, Reception } from "./Reception.ts"
@@ -55,6 +56,7 @@ const listen = Effect.fnUntraced(function* (settings: SmtpSettings) {
   const run = yield* FiberSet.makeRuntimePromise<Resolver>()
   const clients = Clients.make()
   const admitted = new Set<string>()
+  yield* MailMetrics.sessions.scoped([], () => admitted.size)
   const timers = new Map<string, NodeJS.Timeout>()
 
   /** Runs what a callback of the library asks for; whatever fails unforeseen is our failure, not the sender's. */
@@ -91,6 +93,7 @@ const listen = Effect.fnUntraced(function* (settings: SmtpSettings) {
       judging.judge(received.raw, arrival),
       () => replies.later,
     )
+    MailMetrics.verdict(origin.verdict)
     const at = new Date(yield* Clock.currentTimeMillis)
     const trace = Trace.received({ ...arrival, secure: session.secure, id: yield* makeUuidV7, at })
     const ours = [...(header === null ? [] : [header]), trace]
@@ -158,7 +161,9 @@ const listen = Effect.fnUntraced(function* (settings: SmtpSettings) {
       if (typeof received !== "string" && !isModest(received.raw)) done(replies.header)
       else if (typeof received !== "string") {
         const work = transactions.within(keysOf(session, received), accept(session, received), replies.later)
+        const since = performance.now()
         answer(work, (error, transaction) => {
+          MailMetrics.message(error, received.raw.length, since)
           const heard = openConnection(session) !== undefined
           if (error === null) done(null, "Accepted")
           else done(error)
@@ -208,7 +213,11 @@ const listen = Effect.fnUntraced(function* (settings: SmtpSettings) {
       if (admitted.delete(session.id)) clients.leave(session.remoteAddress)
       done()
     },
-    onRcptTo: (address, session, done) => answer(judgeRecipient(address, session), (error) => done(error)),
+    onRcptTo: (address, session, done) =>
+      answer(judgeRecipient(address, session), (error) => {
+        MailMetrics.recipient(error)
+        done(error)
+      }),
     onData,
   }
   const server = new Server(options, settings.proxies ?? [])
