@@ -44,6 +44,7 @@ import * as ProblemRendering from "./problems/ProblemRendering.ts"
 import { render } from "./problems/Render.ts"
 import { makeRequestId } from "./RequestId.ts"
 import { entryOf, RequestLog } from "./RequestLog.ts"
+import * as RequestMetrics from "./RequestMetrics.ts"
 import * as Tunnels from "./tunnel/Tunnels.ts"
 import * as Vault from "./vault/Vault.ts"
 import * as Webhooks from "./webhooks/Webhooks.ts"
@@ -117,6 +118,7 @@ const everywhere = HttpRouter.middleware(
             "x-content-type-options": "nosniff",
           }
           if (request.headers["authorization"] !== undefined) headers["cache-control"] = "no-store"
+          RequestMetrics.answered(request.method, exchange.route, response.status, startedAt)
           if (log !== undefined) log(entryOf(request, exchange.route, response.status, startedAt, requestId))
           return HttpServerResponse.setHeaders(response, headers)
         }),

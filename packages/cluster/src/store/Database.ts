@@ -62,9 +62,10 @@ export const layer = (
   settings: ConnectionSettings,
 ): Layer.Layer<Reads | Writes | Unhurried | ClusterSql, SqlError.SqlError> =>
   Layer.unwrap(
-    Effect.sync(() => {
+    Effect.gen(function* () {
       const lines = Line.make(settings)
-      const prompt = lines.opener(Timing.lineSilenceMillis)
+      const prompt = (pool: string) => lines.opener(pool, Timing.lineSilenceMillis)
+      for (const pool of ["Reads", "Writes", "Unhurried", "ClusterSql"]) yield* lines.watched(pool)
       return Layer.mergeAll(
         client(
           Reads,
@@ -74,7 +75,7 @@ export const layer = (
             maxConnections: 4,
             startupParameters: { ...timeout, default_transaction_read_only: "on" },
           },
-          prompt,
+          prompt("Reads"),
         ),
         client(
           Writes,
@@ -86,16 +87,16 @@ export const layer = (
             // Many of them take arrays, for whose unknown length the planner would make a plan anew at every run.
             startupParameters: { ...timeout, plan_cache_mode: "force_generic_plan" },
           },
-          prompt,
+          prompt("Writes"),
         ),
         // One of them is the feed's, which listens for word of changes.
         client(
           Unhurried,
           settings,
           { maxConnections: 3, startupParameters: planned },
-          lines.opener(Timing.lineSilenceUnhurriedMillis),
+          lines.opener("Unhurried", Timing.lineSilenceUnhurriedMillis),
         ),
-        client(ClusterSql, settings, { maxConnections: 2, startupParameters: timeout }, prompt),
+        client(ClusterSql, settings, { maxConnections: 2, startupParameters: timeout }, prompt("ClusterSql")),
       )
     }),
   )

@@ -8,6 +8,7 @@ import { Clock, Effect, FiberSet, Redacted } from "effect"
 import type { OwnIdentity } from "../actor/Write.ts"
 import { GuardedClient } from "../net/GuardedClient.ts"
 import { Sealing } from "../sealing/Sealing.ts"
+import * as Metrics from "../observe/Metrics.ts"
 import { Writes } from "../store/Database.ts"
 import { Timing } from "../Timing.ts"
 import type { Source } from "../work/Source.ts"
@@ -16,6 +17,25 @@ import { signedHeaders } from "./Signature.ts"
 import { type SigningSecret, signingSecrets } from "./SigningSecrets.ts"
 
 const now = Effect.map(Clock.currentTimeMillis, (millis) => new Date(millis))
+
+const kinds = ["first", "retry"] as const
+const attempted = Metrics.counter(
+  "svc_webhook_attempts_total",
+  "Attempts of deliveries: delivered, refused (an answer that is not 2xx), failed (no answer), or interrupted",
+  ["outcome", "kind"],
+  ["delivered", "refused", "failed", "interrupted"].flatMap((outcome) => kinds.map((kind) => [outcome, kind] as const)),
+)
+const waited = Metrics.histogram(
+  "svc_webhook_duration_seconds",
+  "How long targets of Webhooks took to answer",
+  Metrics.seconds,
+  [],
+).of()
+
+const outcomeOf = ({ statusCode, error }: Outcome) => {
+  if (statusCode === null) return error === "interrupted" ? "interrupted" : "failed"
+  return statusCode >= 200 && statusCode < 300 ? "delivered" : "refused"
+}
 
 export type Needs = Deliveries | Writes | GuardedClient | Sealing
 
@@ -64,8 +84,11 @@ export const source: Source<OwnIdentity, Needs, unknown> = {
       return yield* client.post(delivery.url, { headers: { ...headers, "content-type": "application/json" }, body })
     })
 
-    const record = (identity: OwnIdentity, delivery: Leased, outcome: Outcome) =>
-      Effect.uninterruptible(Effect.flatMap(now, (at) => deliveries.record(identity, delivery, outcome, at)))
+    const record = (identity: OwnIdentity, delivery: Leased, outcome: Outcome) => {
+      attempted.of(outcomeOf(outcome), delivery.first ? "first" : "retry").n++
+      waited.observe(outcome.durationMs / 1000)
+      return Effect.uninterruptible(Effect.flatMap(now, (at) => deliveries.record(identity, delivery, outcome, at)))
+    }
 
     /** One attempt from lease to record. An attempt that is cut short counts: its target may have seen it. */
     const attempt = (
