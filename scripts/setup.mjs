@@ -1,4 +1,4 @@
-// Makes the checkout ready to run: dependencies as the lock file has them, and Node 26 from its npm package.
+// Makes the checkout ready to run: dependencies as the lock file has them, Node 26 from its npm package, and the console.
 // Runs before every npm script on whatever Node the machine has (18 or later), so it is plain JavaScript without
 // dependencies; when nothing is to be done it ends after a few milliseconds.
 import { spawn, spawnSync } from "node:child_process"
@@ -32,7 +32,10 @@ const isAlive = (pid) => {
 }
 
 /** One install at a time: a second start waits for the first one's, and has nothing to do then. */
+let held = false
 const acquire = async () => {
+  if (held) return
+  held = true
   for (let told = false; ; told = true) {
     try {
       writeFileSync(lock, String(process.pid), { flag: "wx" })
@@ -109,6 +112,20 @@ const linkNode = () => {
   }
 }
 
+/** The console, where its sources changed. A build that fails never stops a start: the service says what to do about it. */
+const buildConsole = async () => {
+  const { isBuilt } = await import("../packages/console/sources.mjs")
+  if (isBuilt()) return
+  await acquire()
+  if (isBuilt()) return
+  const bin = join("node_modules", ".bin", windows ? "node.cmd" : "node")
+  const { status } = spawnSync(existsSync(bin) ? bin : process.execPath, ["packages/console/build.ts"], {
+    stdio: ["ignore", "ignore", "inherit"],
+    shell: windows,
+  })
+  if (status !== 0) console.error("The console was not built; everything else starts without it.")
+}
+
 if (!done()) {
   await acquire()
   if (!done()) {
@@ -117,5 +134,6 @@ if (!done()) {
     // Written last: an install that was cut short is done again.
     writeFileSync(stamp, wanted)
   }
-  process.exit(0)
 }
+await buildConsole()
+process.exit(0)

@@ -33,12 +33,20 @@ export const pages: ReadonlyArray<readonly [path: string, methods: ReadonlyArray
   ["/api/docs", ["GET"]],
   ["/api/docs/assets/:file", ["GET"]],
   ["/api/mcp", ["POST"]],
+  ["/console", ["GET"]],
+  ["/console/*", ["GET"]],
 ]
 
 /** Paths that scripts of any origin may read. */
 const shared = /^\/@[^/]+\/agent-card\.json$|^\/api\/openapi\.json$/
 
-const matcher = (path: string) => new RegExp(`^${path.replaceAll(".", "\\.").replace(/:[A-Za-z]+/g, "[^/]+")}$`)
+const matcher = (path: string) =>
+  new RegExp(
+    `^${path
+      .replaceAll(".", "\\.")
+      .replace(/:[A-Za-z]+/g, "[^/]+")
+      .replace(/\*$/, ".*")}$`,
+  )
 
 const known = [
   ...Object.values(Api.groups).flatMap((group) =>
