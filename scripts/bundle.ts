@@ -1,12 +1,12 @@
 /**
- * Makes the bundle of the `svc` command (`packages/cli/src/Bundle.ts`) if a source changed since the last one. Without it
- * everything runs from the sources, so what goes wrong here is told in one line and ends nothing.
+ * Makes the bundle of the `svc` command (`packages/cli/src/Bundle.mjs`) if a source changed since the last one. Without it
+ * everything runs from the sources.
  */
 import { globSync, mkdirSync, readdirSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs"
 import * as path from "node:path"
 import { pathToFileURL } from "node:url"
 import { type Plugin, rolldown } from "rolldown"
-import { current, directory, entries, markOf, type Stamp, stampFile } from "../packages/cli/src/Bundle.ts"
+import { current, directory, entries, markOf, type Stamp, stampFile } from "../packages/cli/src/Bundle.mjs"
 
 /** A service that runs still loads parts of the bundle that it began with. */
 const kept = 4
@@ -47,7 +47,7 @@ const make = async () => {
   await bundle.close()
   // A change of the packages that are installed is one of the lock file.
   const sources = [
-    ...globSync("packages/*/{src/**/*.ts,package.json}", { cwd: root }),
+    ...globSync("packages/*/{src/**/*.{ts,mjs},package.json}", { cwd: root }),
     "package-lock.json",
     "scripts/bundle.ts",
   ].sort()
@@ -66,11 +66,7 @@ const removeOld = () => {
 }
 
 if (current() === undefined) {
-  try {
-    mkdirSync(directory, { recursive: true })
-    await make()
-    removeOld()
-  } catch (error) {
-    console.error(`The program was not bundled, so it starts more slowly: ${String(error).split("\n", 1)[0]}`)
-  }
+  mkdirSync(directory, { recursive: true })
+  await make()
+  removeOld()
 }

@@ -42,7 +42,7 @@ describe("sign-up and sign-in", () => {
     expect((await consume(tokenOf(answer))).body.org.language).toBe("fr")
   })
 
-  it("opens its link's page without consuming it, and signs in on the click", async () => {
+  it("opens its link's page without consuming it, and on the click signs the browser in, which no script can read", async () => {
     const answer = await link({ email: "page@example.org", tos_accepted: true })
     const opened = await call(
       service.base,
@@ -55,7 +55,12 @@ describe("sign-up and sign-in", () => {
       body: `token=${tokenOf(answer)}`,
       headers: { "content-type": "application/x-www-form-urlencoded" },
     })
-    expect(clicked.body).toMatch(/svc_sess_[0-9A-Za-z]{49}/)
+    expect([clicked.status, clicked.headers.get("location")]).toEqual([303, "/console/"])
+    expect(clicked.headers.getSetCookie()).toEqual([
+      expect.stringMatching(/^svc_session=svc_sess_[0-9A-Za-z]{49}; Max-Age=2592000; Path=\/; HttpOnly; SameSite=Lax$/),
+      "svc_signed_in=1; Max-Age=2592000; Path=/; SameSite=Lax",
+    ])
+    expect(clicked.body).not.toContain("svc_sess_")
     const evil = await call(
       service.base,
       "GET",

@@ -10,10 +10,12 @@ import { HttpApiBuilder } from "effect/http-api"
 import * as Account from "./account/Account.ts"
 import * as ApiKeys from "./account/ApiKeys.ts"
 import * as Authorization from "./account/Authorization.ts"
+import { withSession } from "./account/ConsoleSession.ts"
 import * as Devices from "./account/Devices.ts"
 import * as Session from "./account/Session.ts"
 import * as SignIn from "./account/SignIn.ts"
 import * as Cards from "./card/Cards.ts"
+import * as Console from "./console/Console.ts"
 import * as Profiles from "./card/Profiles.ts"
 import { applyTag } from "./EntityTags.ts"
 import * as Events from "./events/Events.ts"
@@ -95,7 +97,7 @@ const everywhere = HttpRouter.middleware(
       (answer) =>
         Effect.gen(function* () {
           const startedAt = performance.now()
-          const request = yield* HttpServerRequest.HttpServerRequest
+          const request = withSession(book, yield* HttpServerRequest.HttpServerRequest)
           const requestId = yield* makeRequestId
           const exchange = makeExchange(requestId)
           const counted = Effect.flatMap(Bodies.counted(request), (refused) =>
@@ -103,6 +105,7 @@ const everywhere = HttpRouter.middleware(
           )
           const answered = yield* Effect.updateContext(guarded(request, counted), (context: Context.Context<never>) =>
             context.pipe(
+              Context.add(HttpServerRequest.HttpServerRequest, request),
               Context.add(Exchange, exchange),
               Context.add(References.CurrentLogAnnotations, { request_id: requestId }),
               Context.add(HttpIncomingMessage.MaxBodySize, Bodies.largestOf(request)),
@@ -133,6 +136,7 @@ const routes = (settings: HttpSettings) =>
     Docs.layer,
     Home.layer(settings.terms),
     Mcp.layer,
+    Console.layer(Console.built),
     ProblemPages.layer,
     ProfilePage.layer,
     DevicePage.layer,

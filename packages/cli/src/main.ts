@@ -5,7 +5,7 @@
  */
 import { enableCompileCache } from "node:module"
 import * as path from "node:path"
-import { current } from "./Bundle.ts"
+import { current } from "./Bundle.mjs"
 
 enableCompileCache(path.join(import.meta.dirname, "..", "..", "..", "node_modules", ".cache", "svc"))
 await import(current() ?? "./svc.ts")

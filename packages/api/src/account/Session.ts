@@ -1,15 +1,20 @@
 /** The session at hand, and who is calling. */
+import { Addresses } from "@svc/domain/Addresses"
 import { Api } from "@svc/domain/Api"
 import { Caller } from "@svc/domain/account/Authorization"
 import { Accounts } from "@svc/cluster/account/Accounts"
 import { Effect } from "effect"
+import { HttpServerRequest } from "effect/http"
+import { Exchange } from "../Exchange.ts"
 import * as Serving from "../http/Serving.ts"
+import { forget } from "./ConsoleSession.ts"
 
 export const layer = Serving.group(
   Api,
   "session",
   Effect.fn(function* (handlers) {
     const accounts = yield* Accounts
+    const book = yield* Addresses
 
     return handlers.handleAll({
       read: Effect.fnUntraced(function* () {
@@ -23,7 +28,11 @@ export const layer = Serving.group(
           tos: yield* accounts.terms(caller.org),
         }
       }),
-      revoke: () => Effect.flatMap(Caller, (caller) => accounts.revokeSession(caller.credentialId)),
+      revoke: Effect.fnUntraced(function* () {
+        const { credentialId } = yield* Caller
+        yield* accounts.revokeSession(credentialId)
+        forget(book, yield* HttpServerRequest.HttpServerRequest, yield* Exchange)
+      }),
       whoami: () =>
         Effect.map(Caller, (caller) => ({
           org: caller.org,

@@ -33,6 +33,8 @@ export const pages: ReadonlyArray<readonly [path: string, methods: ReadonlyArray
   ["/api/docs", ["GET"]],
   ["/api/docs/assets/:file", ["GET"]],
   ["/api/mcp", ["POST"]],
+  ["/console", ["GET"]],
+  ["/console/*", ["GET"]],
 ]
 
 /** Paths that scripts of any origin may read. */
@@ -61,18 +63,18 @@ const known = Map.groupBy(
   ({ segments }) => segments.length,
 )
 
+/** Everything below a folder, whatever it is. */
+const folders = pages.flatMap(([path, methods]) => (path.endsWith("/*") ? [{ above: path.slice(0, -1), methods }] : []))
+
 const isOne = (segment: RegExp | string, text: string) =>
   typeof segment === "string" ? segment === text : segment.test(text)
 
 /** The methods of a path in the order of its endpoints, HEAD behind GET, OPTIONS last; none for a path that is none. */
 const methodsOf = (path: string): ReadonlyArray<string> => {
   const texts = path.split("/", longest + 1)
-  const own = new Set(
-    known
-      .get(texts.length)
-      ?.filter(({ segments }) => segments.every((segment, index) => isOne(segment, texts[index]!)))
-      .flatMap(({ methods }) => methods),
-  )
+  const ofOne = known.get(texts.length)?.filter(({ segments }) => segments.every((one, at) => isOne(one, texts[at]!)))
+  const ofFolder = folders.filter(({ above }) => path.startsWith(above))
+  const own = new Set([...(ofOne ?? []), ...ofFolder].flatMap(({ methods }) => methods))
   if (own.size === 0) return []
   return [...[...own].flatMap((method) => (method === "GET" ? ["GET", "HEAD"] : [method])), "OPTIONS"]
 }

@@ -1,0 +1,5 @@
+import { Page } from "../ui/Page.tsx"
+
+const HomePage = () => <Page title="HomePage">{null}</Page>
+
+export default HomePage
