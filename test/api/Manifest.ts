@@ -10,8 +10,12 @@ sign_in.consumeMagicLink public
 sign_in.registration public
 session.read any
 session.revoke session
+session.list session
+session.revokeOne session
+session.revokeAll session
 session.whoami any
 account.acceptTerms session
+account.update session
 account.remove session
 device_login.start public
 device_login.poll public

@@ -15,6 +15,10 @@ export const layer = Serving.group(
   Effect.fn(function* (handlers) {
     const accounts = yield* Accounts
     const book = yield* Addresses
+    /** The browser that asks forgets its session, too. */
+    const leave = Effect.gen(function* () {
+      forget(book, yield* HttpServerRequest.HttpServerRequest, yield* Exchange)
+    })
 
     return handlers.handleAll({
       read: Effect.fnUntraced(function* () {
@@ -29,9 +33,25 @@ export const layer = Serving.group(
         }
       }),
       revoke: Effect.fnUntraced(function* () {
-        const { credentialId } = yield* Caller
-        yield* accounts.revokeSession(credentialId)
-        forget(book, yield* HttpServerRequest.HttpServerRequest, yield* Exchange)
+        const { credentialId, org } = yield* Caller
+        // One that ended meanwhile is what was asked for.
+        yield* Effect.catchTag(accounts.revokeSession(org.id, credentialId), "not_found", () => Effect.void)
+        yield* leave
+      }),
+      list: Effect.fnUntraced(function* ({ query }) {
+        const { credentialId, org } = yield* Caller
+        const { entries, next_cursor } = yield* accounts.sessions(org.id, credentialId, query)
+        return { sessions: entries, next_cursor }
+      }),
+      revokeOne: Effect.fnUntraced(function* ({ params }) {
+        const { credentialId, org } = yield* Caller
+        yield* accounts.revokeSession(org.id, params.id)
+        if (params.id === credentialId) yield* leave
+      }),
+      revokeAll: Effect.fnUntraced(function* () {
+        const { org } = yield* Caller
+        yield* accounts.revokeSessions(org.id)
+        yield* leave
       }),
       whoami: () =>
         Effect.map(Caller, (caller) => ({

@@ -51,8 +51,9 @@ const consume = HttpRouter.use((router) =>
       Effect.gen(function* () {
         if (!(yield* fromOurPages))
           return say("<h1>Open the link of the mail</h1><p>Then continue on its page.</p>", 403)
+        const { headers } = yield* HttpServerRequest.HttpServerRequest
         const { token, user_code } = yield* HttpServerRequest.schemaBodyUrlParams(Link)
-        const { session_token } = yield* accounts.consume(token)
+        const { session_token } = yield* accounts.consume(token, headers["user-agent"])
         const userCode = readCode(user_code)
         const to = userCode === undefined ? "/console/" : `/auth/device?user_code=${userCode}`
         const answer = HttpServerResponse.redirect(to, { status: 303, headers: { "cache-control": "no-store" } })
