@@ -6,4 +6,11 @@ export const routes = [
   page("/identities", () => import("./identity/IdentitiesPage.tsx")),
   page("/identities/new", () => import("./identity/NewIdentityPage.tsx")),
   page("/identities/:handle", () => import("./identity/IdentityPage.tsx")),
+  // The account
+  page("/vault", () => import("./vault/VaultPage.tsx")),
+  page("/keys", () => import("./keys/KeysPage.tsx")),
+  page("/keys/devices", () => import("./keys/DevicesPage.tsx")),
+  page("/settings", () => import("./settings/SettingsPage.tsx")),
+  page("/settings/terms", () => import("./settings/TermsPage.tsx")),
+  page("/settings/data", () => import("./settings/DataPage.tsx")),
 ]

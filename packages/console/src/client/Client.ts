@@ -77,6 +77,8 @@ export interface Manner {
   readonly act?: string
   /** The entity tag that the resource still has to have. */
   readonly ifMatch?: string
+  /** `*`: only where there is none yet. */
+  readonly ifNoneMatch?: "*"
   readonly signal?: AbortSignal
 }
 
@@ -111,6 +113,7 @@ const send = async (route: string, input: object | undefined, manner: Manner) =>
   if (body !== undefined) headers["content-type"] = "application/json"
   if (method === "POST") headers["idempotency-key"] = manner.act ?? crypto.randomUUID()
   if (manner.ifMatch !== undefined) headers["if-match"] = manner.ifMatch
+  if (manner.ifNoneMatch !== undefined) headers["if-none-match"] = manner.ifNoneMatch
   let response: Response
   try {
     response = await fetch(path, {

@@ -54,7 +54,15 @@ interface Page {
 type Listing = { [R in Reading]: Answer<R> extends Page ? R : never }[Reading]
 
 /** A list, page after page. */
-export const useList = <R extends Listing>(route: R, input: Input<R>, reader: { readonly enabled?: boolean } = {}) =>
+export const useList = <R extends Listing>(
+  route: R,
+  input: Input<R>,
+  reader: {
+    readonly enabled?: boolean
+    /** Milliseconds until it is read again, by the pages that are known; none while it is false. */
+    readonly every?: (known: ReadonlyArray<Answer<R>>) => number | false
+  } = {},
+) =>
   useInfiniteQuery({
     queryKey: keyOf(route, input),
     queryFn: async ({ pageParam, signal }): Promise<Answer<R>> => {
@@ -65,6 +73,7 @@ export const useList = <R extends Listing>(route: R, input: Input<R>, reader: { 
     initialPageParam: undefined as string | undefined,
     getNextPageParam: (last) => (last as Page).next_cursor ?? undefined,
     enabled: reader.enabled ?? true,
+    refetchInterval: ({ state }) => reader.every?.(state.data?.pages ?? []) ?? false,
   })
 
 /** Whether what was read concerns a Handle; what names none concerns all. */
