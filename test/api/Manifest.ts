@@ -63,6 +63,8 @@ webhooks.remove any Path
 webhooks.test any Path
 webhooks.rotate any Path
 webhooks.deliveries any Path
+webhooks.request any Path
+webhooks.recover any Path
 events.list org
 events.stream org
 events.streamOfIdentity any Path

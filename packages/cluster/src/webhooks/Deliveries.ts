@@ -46,6 +46,8 @@ export interface Outcome {
   readonly durationMs: number
   readonly statusCode: number | null
   readonly error: string | null
+  /** How the answer's body begins. */
+  readonly text: string | null
 }
 
 /** Attempts under way in this process by Webhook. */
@@ -145,6 +147,7 @@ const judge = (delivery: Leased, outcome: Outcome): Ended => {
     duration_ms: outcome.durationMs,
     status_code: outcome.statusCode,
     error: outcome.error,
+    response_body: outcome.text,
   }
   const delivered = outcome.statusCode !== null && outcome.statusCode >= 200 && outcome.statusCode < 300
   const next = delivered ? undefined : nextAttemptAt(attempt.number, delivery.started_at)
