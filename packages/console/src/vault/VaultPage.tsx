@@ -77,19 +77,21 @@ const VaultPage = () => {
         </Button>
       }
     >
-      <Select
-        label={say("namespace")}
-        hint={say("namespace_hint")}
-        value={identity ?? ""}
-        onValue={(handle) => refine({ identity: handle, secret: undefined })}
-      >
-        <option value="">{say("whole_account")}</option>
-        {identities.data?.identities.map(({ handle }) => (
-          <option key={handle} value={handle}>
-            @{handle}
-          </option>
-        ))}
-      </Select>
+      <div class="form">
+        <Select
+          label={say("namespace")}
+          hint={say("namespace_hint")}
+          value={identity ?? ""}
+          onValue={(handle) => refine({ identity: handle, secret: undefined })}
+        >
+          <option value="">{say("whole_account")}</option>
+          {identities.data?.identities.map(({ handle }) => (
+            <option key={handle} value={handle}>
+              @{handle}
+            </option>
+          ))}
+        </Select>
+      </div>
       <Loaded of={secrets}>
         {() =>
           all.length === 0 ? (
