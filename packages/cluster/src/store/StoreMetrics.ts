@@ -1,9 +1,9 @@
 /** The embedded database as its operator watches it: how large its tables are, and when it was last backed up. */
 import { Clock, Effect } from "effect"
-import { Reads } from "../store/Database.ts"
+import { Reads } from "./Database.ts"
 import { Timing } from "../Timing.ts"
-import { collect } from "./Collectors.ts"
-import * as Metrics from "./Metrics.ts"
+import { collect } from "../observe/Collectors.ts"
+import * as Metrics from "../observe/Metrics.ts"
 
 const sizes = Metrics.gauge("svc_store_bytes", "Sizes of the tables with their indexes, looked at every five minutes", [
   "table",
