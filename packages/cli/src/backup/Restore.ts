@@ -65,11 +65,15 @@ const aside = ({ dataDirectory }: Settings) =>
         fs.chmodSync(folder, 0o755)
         const { uid, gid } = fs.statSync(dataDirectory)
         if (process.getuid?.() === 0) fs.chownSync(folder, uid, gid)
-        return folder
+        // Where the server's account cannot come, its home is elsewhere.
+        return { folder, elsewhere: path.dirname(EmbeddedPostgres.homeOf(folder)) }
       },
       catch: (error) => new BackupFailed({ message: `${dataDirectory} cannot be written to: ${String(error)}` }),
     }),
-    (folder) => Effect.sync(() => fs.rmSync(folder, { recursive: true, force: true })),
+    ({ folder, elsewhere }) =>
+      Effect.sync(() => {
+        for (const one of [folder, elsewhere]) fs.rmSync(one, { recursive: true, force: true })
+      }),
   )
 
 const rowsOf = ({ tables }: Manifest) => tables.reduce((sum, { rows }) => sum + rows, 0)
@@ -80,10 +84,8 @@ const say = (lines: ReadonlyArray<string>) => Effect.sync(() => process.stdout.w
 const tidings = (manifest: Manifest, { held, sessions }: TimeTravel.Arrived) => [
   `The service is as it was at ${manifest.taken_at}. What has happened since did not happen:`,
   "- mail programs load their folders anew (UIDVALIDITY was raised);",
-  ...held.map(
-    ({ what, count }) =>
-      `- ${count} ${what} that waited are held: they may have been made since. \`svc restore --release\` lets them go;`,
-  ),
+  `- what waited to go out is held, since it may have gone (${held.map(({ what, count }) => `${what}: ${count}`).join(", ")});`,
+  "  `svc restore --release` lets it go;",
   sessions > 0 ? `- ${sessions} sessions were ended: people sign in again;` : "- sessions are as they were;",
   "- keys that were revoked since work again, and accounts that were deleted since are back: the log of the former service",
   "  and its Events `api_key.revoked` say which. Revoke and delete them again.",
@@ -105,10 +107,9 @@ export const run = Effect.fn("svc.restore")(function* (file: string, { verify, k
   }
   const manifest = yield* inspect(file)
   yield* tryKeys(manifest, yield* Place.masterKeys(settings))
-  const folder = yield* aside(settings)
+  const { folder } = yield* aside(settings)
   const { home: made, arrived } = yield* fill(folder, file, manifest, keepSessions)
   if (verify) {
-    yield* Effect.sync(() => fs.rmSync(made, { recursive: true, force: true }))
     return yield* say([
       `${file} is whole, its key is here, and its ${rowsOf(manifest)} rows of ${manifest.tables.length} tables can be restored.`,
     ])

@@ -68,7 +68,11 @@ const taking = (stream: AsyncIterable<Buffer>) => {
   const source = stream[Symbol.asyncIterator]()
   let waiting: Array<Buffer> = []
   let held = 0
-  return async (count: number): Promise<Buffer> => {
+  /** The rest, which nobody wants, to its end: only there is it known that nothing is missing. */
+  const drain = async (): Promise<void> => {
+    while ((await source.next()).done !== true);
+  }
+  const take = async (count: number): Promise<Buffer> => {
     while (held < count) {
       const next = await source.next()
       if (next.done === true) throw new Torn("the file ends in the midst of it")
@@ -80,6 +84,7 @@ const taking = (stream: AsyncIterable<Buffer>) => {
     held -= count
     return all.subarray(0, count)
   }
+  return { take, drain }
 }
 
 /** The members of a file, in its order. Fails with {@link Torn} where it is no whole archive. */
@@ -88,11 +93,11 @@ export async function* read(file: string): AsyncGenerator<Member> {
   const decompressed = createZstdDecompress()
   source.on("error", (error) => decompressed.destroy(error))
   source.pipe(decompressed)
-  const take = taking(decompressed)
+  const { take, drain } = taking(decompressed)
   try {
     while (true) {
       const header = await take(block)
-      if (header.every((byte) => byte === 0)) return
+      if (header.every((byte) => byte === 0)) return await drain()
       const said = Number.parseInt(header.toString("latin1", 148, 156), 8)
       const blank = Buffer.from(header).fill(" ", 148, 156)
       if (said !== sumOf(blank)) throw new Torn("it is no archive of ours")
