@@ -69,6 +69,8 @@ export const Timing = {
   lineLookMillis: 250,
   lineKeepAliveMillis: 10 * second,
   housekeeping: "10 minutes",
+  /** How often the sizes of tables are looked at, for the metrics. */
+  tableSizesMillis: 5 * minute,
   /** Crash recovery of the embedded server after a power cut may take a while. */
   embeddedStart: "2 minutes",
   /** How often a start looks whether the server accepts, and whether it died early. */

@@ -30,6 +30,7 @@ const removals = [
   { table: "system_mail", key: "id", when: "received_at < now() - interval '90 days'" },
   { table: "unanswered_mail", key: "key", when: `received_at < now() - interval '${Timing.mailRepeat}'` },
   { table: "greylist", key: "key", when: "seen_at < now() - interval '36 days'" },
+  { table: "backup", key: "finished_at", when: "finished_at < now() - interval '1 year'" },
   { table: "removed_message", key: "id", when: "removed_at < now() - interval '90 days'" },
 ] as const
 

@@ -22,6 +22,7 @@ import { callWindows } from "./migrations/0022_call_windows.ts"
 import { actorCommands } from "./migrations/0023_actor_commands.ts"
 import { growth } from "./migrations/0024_growth.ts"
 import { sessionAgents } from "./migrations/0073_session_agents.ts"
+import { backups } from "./migrations/0081_backups.ts"
 
 const migrations = {
   "0001_core": core,
@@ -39,19 +40,33 @@ const migrations = {
   "0023_actor_commands": actorCommands,
   "0024_growth": growth,
   "0073_session_agents": sessionAgents,
+  "0081_backups": backups,
 }
 
 /** Any constant that no other user of the database takes: "svc" in ASCII. */
 const lockKey = 0x73_76_63
 
-export const migrate = Effect.gen(function* () {
+const run = Effect.fnUntraced(function* (wanted: Partial<typeof migrations>) {
   const sql = yield* Unhurried
-  const run = Migrator.make({})({ loader: Migrator.fromRecord(migrations), table: "svc_migrations" }).pipe(
+  const all = Migrator.make({})({ loader: Migrator.fromRecord(wanted), table: "svc_migrations" }).pipe(
     Effect.provideService(SqlClient.SqlClient, sql),
     Effect.provideService(PgClient.PgClient, sql),
   )
   // The library locks its table, but two processes may both be about to create that table.
-  yield* sql.withTransaction(Effect.andThen(sql`select pg_advisory_xact_lock(${lockKey})`, run))
+  yield* sql.withTransaction(Effect.andThen(sql`select pg_advisory_xact_lock(${lockKey})`, all))
+})
+
+export const migrate = run(migrations)
+
+const numberOf = (name: string) => Number(name.slice(0, 4))
+
+/** The schema as it was with these migrations. Answers those that this program does not know; then nothing is done. */
+export const migrateTo = Effect.fnUntraced(function* (numbers: ReadonlyArray<number>) {
+  const known = new Set(Object.keys(migrations).map(numberOf))
+  const unknown = numbers.filter((number) => !known.has(number))
+  if (unknown.length > 0) return unknown
+  yield* run(Object.fromEntries(Object.entries(migrations).filter(([name]) => numbers.includes(numberOf(name)))))
+  return []
 })
 
 export const layer = Layer.effectDiscard(Effect.andThen(refusePooler, migrate))

@@ -7,6 +7,7 @@ import * as IdentityActor from "@svc/cluster/identity/IdentityActor"
 import * as IdentityWork from "@svc/cluster/identity/IdentityWork"
 import * as SystemMailForwarding from "@svc/cluster/mail/SystemMailForwarding"
 import * as Housekeeping from "@svc/cluster/housekeeping/Housekeeping"
+import * as StoreMetrics from "@svc/cluster/store/StoreMetrics"
 import * as TunnelPorts from "@svc/cluster/tunnel/TunnelPorts"
 import { Deliveries } from "@svc/cluster/webhooks/Deliveries"
 import * as Overdue from "@svc/cluster/work/Overdue"
@@ -26,6 +27,8 @@ export const layer = (settings: Settings, parts: Parts) =>
     Overdue.layer(IdentityWork.watched),
     Overdue.layer(OrgWork.watched),
     Housekeeping.layer,
+    // Of a database of the operator's own there are better ways to know.
+    Option.isNone(settings.databaseUrl) ? StoreMetrics.layer : Layer.empty,
     TunnelPorts.layer(settings.tunnelPorts),
     Option.match(settings.postmasterTo, {
       onNone: () => Layer.empty,
