@@ -30,6 +30,8 @@ const removals = [
   { table: "unanswered_mail", key: "key", when: `received_at < now() - interval '${Timing.mailRepeat}'` },
   { table: "greylist", key: "key", when: "seen_at < now() - interval '36 days'" },
   { table: "removed_message", key: "id", when: "removed_at < now() - interval '90 days'" },
+  // Who answers later is found by the messages that are there.
+  { table: "thread_reference", key: "ctid", when: "noted_at < now() - interval '180 days'" },
 ] as const
 
 /** A key that was approved and not collected in time is nobody's. */

@@ -6,6 +6,7 @@ import { PgClient } from "@effect/sql-pg"
 import { Effect, Layer } from "effect"
 import { Migrator, SqlClient } from "effect/sql"
 import { Unhurried } from "./Database.ts"
+import * as SearchIndex from "./SearchIndex.ts"
 import { refusePooler } from "./Sessions.ts"
 import { core } from "./migrations/0001_core.ts"
 import { dueDeliveries } from "./migrations/0002_due_deliveries.ts"
@@ -22,6 +23,8 @@ import { callWindows } from "./migrations/0022_call_windows.ts"
 import { actorCommands } from "./migrations/0023_actor_commands.ts"
 import { growth } from "./migrations/0024_growth.ts"
 import { messageFlags } from "./migrations/0041_message_flags.ts"
+import { threads } from "./migrations/0042_threads.ts"
+import { search } from "./migrations/0043_search.ts"
 
 const migrations = {
   "0001_core": core,
@@ -39,6 +42,8 @@ const migrations = {
   "0023_actor_commands": actorCommands,
   "0024_growth": growth,
   "0041_message_flags": messageFlags,
+  "0042_threads": threads,
+  "0043_search": search,
 }
 
 /** Any constant that no other user of the database takes: "svc" in ASCII. */
@@ -47,6 +52,7 @@ const lockKey = 0x73_76_63
 export const migrate = Effect.gen(function* () {
   const sql = yield* Unhurried
   const run = Migrator.make({})({ loader: Migrator.fromRecord(migrations), table: "svc_migrations" }).pipe(
+    Effect.andThen(SearchIndex.ensure(sql)),
     Effect.provideService(SqlClient.SqlClient, sql),
     Effect.provideService(PgClient.PgClient, sql),
   )
