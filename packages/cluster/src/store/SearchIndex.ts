@@ -19,7 +19,7 @@ const name = "message_search"
  * The list of pending entries is kept short: a search reads all of it, and whoever fills it clears it.
  */
 const definition = `create index if not exists ${name} on message_content using gin (identity_id, search_text gin_trgm_ops)
-  with (fastupdate = on, gin_pending_list_limit = 1024) where identity_id is not null`
+  with (fastupdate = on, gin_pending_list_limit = 2048) where identity_id is not null`
 
 /** In a subtransaction of its own, so that a refusal leaves the migrations as they are. */
 const made = `do $$ begin
