@@ -43,10 +43,14 @@ cards.read any Path
 cards.patch any Path
 profiles.read public
 messages.list any Path
+messages.wait any Path
 messages.read any Path
+messages.patch any Path
 messages.remove any Path
 messages.raw any Path
 messages.attachment any Path
+threads.list any Path
+threads.read any Path
 mail_settings.recipients any Path
 mail_settings.allow admin Path
 mail_settings.disallow admin Path

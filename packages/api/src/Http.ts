@@ -30,6 +30,7 @@ import * as Identities from "./identity/Identities.ts"
 import { type Proxies, TrustedProxies } from "./limits/ClientAddress.ts"
 import * as MailSettings from "./mail/MailSettings.ts"
 import * as Messages from "./mail/Messages.ts"
+import * as Threads from "./mail/Threads.ts"
 import * as Mcp from "./mcp/Mcp.ts"
 import * as OpenApi from "./openapi/OpenApi.ts"
 import * as DevicePage from "./pages/DevicePage.ts"
@@ -69,6 +70,7 @@ const endpoints = (settings: HttpSettings) =>
     ]),
     Layer.provide([
       Messages.layer,
+      Threads.layer,
       MailSettings.layer,
       Webhooks.layer,
       Events.layer,

@@ -9,6 +9,7 @@ import { EventApi } from "./events/EventApi.ts"
 import { HealthApi } from "./health/HealthApi.ts"
 import { HandleApi, IdentityApi } from "./identity/IdentityApi.ts"
 import { MessageApi } from "./mail/MessageApi.ts"
+import { ThreadApi } from "./mail/ThreadApi.ts"
 import { MailSettingsApi } from "./mail/MailSettingsApi.ts"
 import { PublicApi } from "./public/PublicApi.ts"
 import { ProblemRendering } from "./problems/ProblemRendering.ts"
@@ -33,6 +34,7 @@ export class Api extends HttpApi.make("agent_identity")
   .add(CardApi)
   .add(ProfileApi)
   .add(MessageApi)
+  .add(ThreadApi)
   .add(MailSettingsApi)
   .add(WebhookApi)
   .add(EventApi)

@@ -6,6 +6,7 @@ import { EventQueries } from "@svc/cluster/events/EventQueries"
 import { IdentityQueries } from "@svc/cluster/identity/IdentityQueries"
 import { MailSettingsQueries } from "@svc/cluster/mail/MailSettingsQueries"
 import { MessageQueries } from "@svc/cluster/mail/MessageQueries"
+import { ThreadQueries } from "@svc/cluster/mail/ThreadQueries"
 import { TunnelQueries } from "@svc/cluster/tunnel/TunnelQueries"
 import { Vault } from "@svc/cluster/vault/Vault"
 import { WebhookQueries } from "@svc/cluster/webhooks/WebhookQueries"
@@ -19,6 +20,7 @@ export const layer = Layer.mergeAll(
   EventQueries.layer,
   WebhookQueries.layer,
   MessageQueries.layer,
+  ThreadQueries.layer,
   MailSettingsQueries.layer,
   ApiKeys.layer,
   Vault.layer,
