@@ -172,6 +172,8 @@ const texts: Readonly<Record<string, string>> = {
   text: "The text; null where it has none.",
   html: "The same as HTML; null where it has none.",
   headers: "Every header field, in order.",
+  "DeliveryRequest.method": "The request's method.",
+  "DeliveryRequest.body": "The body as it is sent, byte for byte; its time and request id are those of an attempt.",
   value: "The value.",
   allowed_recipients: "Who may be written to.",
   reason: "Why.",
