@@ -14,6 +14,7 @@ import * as IdentityKeys from "../credentials/IdentityKeys.ts"
 import { ChangeFeed } from "../feed/ChangeFeed.ts"
 import * as Mailbox from "../mail/Mailbox.ts"
 import * as MailSettings from "../mail/MailSettings.ts"
+import * as Bounces from "../mail/sending/Bounces.ts"
 import { Sealing } from "../sealing/Sealing.ts"
 import { Timing } from "../Timing.ts"
 import type { PortRange } from "../tunnel/TunnelPorts.ts"
@@ -71,6 +72,7 @@ export const layer = (limits: IdentityLimits) =>
         ...Cards.handlers(handling),
         ...(yield* Mailbox.handlers(handling, limits)),
         ...MailSettings.handlers(handling),
+        ...Bounces.handlers(handling),
         ...Tunnels.handlers(handling, sealing, limits),
         ...Webhooks.handlers(handling, sealing),
         Work: () => Rpc.fork(worker.run),

@@ -21,6 +21,7 @@ import { sealedForms } from "./migrations/0021_sealed_forms.ts"
 import { callWindows } from "./migrations/0022_call_windows.ts"
 import { actorCommands } from "./migrations/0023_actor_commands.ts"
 import { growth } from "./migrations/0024_growth.ts"
+import { sending } from "./migrations/0031_sending.ts"
 import { dkimKeys } from "./migrations/0035_dkim_keys.ts"
 
 const migrations = {
@@ -38,6 +39,7 @@ const migrations = {
   "0022_call_windows": callWindows,
   "0023_actor_commands": actorCommands,
   "0024_growth": growth,
+  "0031_sending": sending,
   "0035_dkim_keys": dkimKeys,
 }
 
