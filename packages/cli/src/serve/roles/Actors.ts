@@ -13,9 +13,10 @@ import * as Overdue from "@svc/cluster/work/Overdue"
 import { Layer, Option } from "effect"
 import type { Parts } from "../Serve.ts"
 import type { Settings } from "../Settings.ts"
+import type { Outgoing } from "./Outgoing.ts"
 import * as Stores from "./Stores.ts"
 
-export const layer = (settings: Settings, parts: Parts) =>
+export const layer = (settings: Settings, parts: Parts, outgoing: Outgoing) =>
   Layer.mergeAll(
     IdentityActor.layer({
       identityQuota: settings.identityQuota,
@@ -29,9 +30,9 @@ export const layer = (settings: Settings, parts: Parts) =>
     TunnelPorts.layer(settings.tunnelPorts),
     Option.match(settings.postmasterTo, {
       onNone: () => Layer.empty,
-      onSome: (to) => SystemMailForwarding.layer({ to }).pipe(Layer.provide(Stores.mailer(settings))),
+      onSome: (to) => SystemMailForwarding.layer({ to }),
     }),
   ).pipe(
     Layer.provide([parts.provisioningSteps({ tunnelPorts: settings.tunnelPorts }), Deliveries.layer]),
-    Layer.provide([Identities.layer, Orgs.layer]),
+    Layer.provide([Identities.layer, Orgs.layer, outgoing]),
   )
