@@ -5,21 +5,39 @@ import * as OrgWork from "@svc/cluster/account/OrgWork"
 import { Identities } from "@svc/cluster/identity/Identities"
 import * as IdentityActor from "@svc/cluster/identity/IdentityActor"
 import * as IdentityWork from "@svc/cluster/identity/IdentityWork"
+import { EnvelopeSender } from "@svc/cluster/mail/sending/EnvelopeSender"
+import { MailTransport } from "@svc/cluster/mail/sending/MailTransport"
+import { SendingGate } from "@svc/cluster/mail/sending/SendingGate"
 import * as SystemMailForwarding from "@svc/cluster/mail/SystemMailForwarding"
 import * as Housekeeping from "@svc/cluster/housekeeping/Housekeeping"
 import * as TunnelPorts from "@svc/cluster/tunnel/TunnelPorts"
 import { Deliveries } from "@svc/cluster/webhooks/Deliveries"
 import * as Overdue from "@svc/cluster/work/Overdue"
+import { Reception } from "@svc/mail-gateway/mail/Reception"
+import * as Inside from "@svc/mail-gateway/mail/sending/Inside"
+import { SystemMail } from "@svc/mail-gateway/mail/SystemMail"
 import { Layer, Option } from "effect"
 import type { Parts } from "../Serve.ts"
 import type { Settings } from "../Settings.ts"
 import * as Stores from "./Stores.ts"
+
+/** How mail leaves: to our own domain inside, to others not yet. */
+const outgoing = (settings: Settings) =>
+  Layer.mergeAll(
+    SendingGate.layer,
+    MailTransport.none,
+    Layer.succeed(EnvelopeSender, { of: ({ mailbox }) => `${mailbox}@${settings.mailDomain}` }),
+    Inside.layer({ mailDomain: settings.mailDomain }).pipe(
+      Layer.provide([Reception.layer({ mailboxBytes: settings.mailboxBytes }), SystemMail.layer]),
+    ),
+  )
 
 export const layer = (settings: Settings, parts: Parts) =>
   Layer.mergeAll(
     IdentityActor.layer({
       identityQuota: settings.identityQuota,
       mailboxBytes: settings.mailboxBytes,
+      mailHourly: settings.mailHourly,
       tunnelPorts: settings.tunnelPorts,
     }),
     OrgActor.layer(settings.limits).pipe(Layer.provide(Stores.layer)),
@@ -33,5 +51,6 @@ export const layer = (settings: Settings, parts: Parts) =>
     }),
   ).pipe(
     Layer.provide([parts.provisioningSteps({ tunnelPorts: settings.tunnelPorts }), Deliveries.layer]),
+    Layer.provide(outgoing(settings)),
     Layer.provide([Identities.layer, Orgs.layer]),
   )
