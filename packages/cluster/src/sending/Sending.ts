@@ -13,14 +13,14 @@ import { type NewMail, recipientsAtMost, type Sent } from "@svc/domain/mail/Send
 import type { ComposedMail, Recipient } from "@svc/domain/mail/SendingProtocol"
 import { MessageInvalid, type Violation } from "@svc/domain/problems/Problem"
 import { Clock, Context, Effect, Layer } from "effect"
-import { ask, onBehalfOf } from "../../actor/Ask.ts"
-import { Identities } from "../../identity/Identities.ts"
-import { orUnavailable, Writes } from "../../store/Database.ts"
-import { carriedAtMost, storeAhead } from "../MessageContent.ts"
-import { MailSettingsQueries } from "../MailSettingsQueries.ts"
-import { MessageQueries } from "../MessageQueries.ts"
-import * as Answering from "./Answering.ts"
-import { Composer } from "./Composer.ts"
+import { ask, onBehalfOf } from "../actor/Ask.ts"
+import { Identities } from "../identity/Identities.ts"
+import { orUnavailable, Writes } from "../store/Database.ts"
+import { carriedAtMost, storeAhead } from "../mail/MessageContent.ts"
+import { MailSettingsQueries } from "../mail/MailSettingsQueries.ts"
+import { MessageQueries } from "../mail/MessageQueries.ts"
+import * as Answering from "../mail/sending/Answering.ts"
+import { Composer } from "../mail/sending/Composer.ts"
 
 export interface Order {
   readonly subject: SubjectInfo
@@ -169,8 +169,6 @@ const make = Effect.gen(function* () {
   }
 })
 
-export class Sending extends Context.Service<Sending, Effect.Success<typeof make>>()(
-  "@svc/cluster/mail/sending/Sending",
-) {
+export class Sending extends Context.Service<Sending, Effect.Success<typeof make>>()("@svc/cluster/sending/Sending") {
   static readonly layer = Layer.effect(Sending, make)
 }
