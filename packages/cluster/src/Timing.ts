@@ -136,6 +136,14 @@ export const Timing = {
   approvalMillis: 7 * day,
   /** How often mail for the operator is looked for. */
   systemMailForwarding: "15 seconds",
+  /**
+   * DKIM keys that nobody was seen to publish sign from then on all the same, since our DNS need not be the world's. Keys
+   * that were replaced stay published until the last letter they signed has arrived or come back: two days in our queue,
+   * five in another's. What signs is looked up anew this often.
+   */
+  dkimWaitMillis: 7 * day,
+  dkimOverlapMillis: 8 * day,
+  dkimReloadMillis: minute,
 
   // --- Webhooks
 

@@ -22,6 +22,7 @@ import { callWindows } from "./migrations/0022_call_windows.ts"
 import { actorCommands } from "./migrations/0023_actor_commands.ts"
 import { growth } from "./migrations/0024_growth.ts"
 import { sending } from "./migrations/0031_sending.ts"
+import { dkimKeys } from "./migrations/0035_dkim_keys.ts"
 
 const migrations = {
   "0001_core": core,
@@ -39,6 +40,7 @@ const migrations = {
   "0023_actor_commands": actorCommands,
   "0024_growth": growth,
   "0031_sending": sending,
+  "0035_dkim_keys": dkimKeys,
 }
 
 /** Any constant that no other user of the database takes: "svc" in ASCII. */

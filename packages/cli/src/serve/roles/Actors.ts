@@ -5,8 +5,6 @@ import * as OrgWork from "@svc/cluster/account/OrgWork"
 import { Identities } from "@svc/cluster/identity/Identities"
 import * as IdentityActor from "@svc/cluster/identity/IdentityActor"
 import * as IdentityWork from "@svc/cluster/identity/IdentityWork"
-import { EnvelopeSender } from "@svc/cluster/mail/sending/EnvelopeSender"
-import { MailTransport } from "@svc/cluster/mail/sending/MailTransport"
 import { SendingGate } from "@svc/cluster/mail/sending/SendingGate"
 import * as SystemMailForwarding from "@svc/cluster/mail/SystemMailForwarding"
 import * as Housekeeping from "@svc/cluster/housekeeping/Housekeeping"
@@ -19,20 +17,16 @@ import { SystemMail } from "@svc/mail-gateway/mail/SystemMail"
 import { Layer, Option } from "effect"
 import type { Parts } from "../Serve.ts"
 import type { Settings } from "../Settings.ts"
+import type { Outgoing } from "./Outgoing.ts"
 import * as Stores from "./Stores.ts"
 
-/** How mail leaves: to our own domain inside, to others not yet. */
-const outgoing = (settings: Settings) =>
-  Layer.mergeAll(
-    SendingGate.layer,
-    MailTransport.none,
-    Layer.succeed(EnvelopeSender, { of: ({ mailbox }) => `${mailbox}@${settings.mailDomain}` }),
-    Inside.layer({ mailDomain: settings.mailDomain }).pipe(
-      Layer.provide([Reception.layer({ mailboxBytes: settings.mailboxBytes }), SystemMail.layer]),
-    ),
+/** Mail from one Identity to another needs no way out. */
+const inside = (settings: Settings) =>
+  Inside.layer({ mailDomain: settings.mailDomain }).pipe(
+    Layer.provide([Reception.layer({ mailboxBytes: settings.mailboxBytes }), SystemMail.layer]),
   )
 
-export const layer = (settings: Settings, parts: Parts) =>
+export const layer = (settings: Settings, parts: Parts, outgoing: Outgoing) =>
   Layer.mergeAll(
     IdentityActor.layer({
       identityQuota: settings.identityQuota,
@@ -47,10 +41,14 @@ export const layer = (settings: Settings, parts: Parts) =>
     TunnelPorts.layer(settings.tunnelPorts),
     Option.match(settings.postmasterTo, {
       onNone: () => Layer.empty,
-      onSome: (to) => SystemMailForwarding.layer({ to }).pipe(Layer.provide(Stores.mailer(settings))),
+      onSome: (to) => SystemMailForwarding.layer({ to }),
     }),
   ).pipe(
-    Layer.provide([parts.provisioningSteps({ tunnelPorts: settings.tunnelPorts }), Deliveries.layer]),
-    Layer.provide(outgoing(settings)),
-    Layer.provide([Identities.layer, Orgs.layer]),
+    Layer.provide([
+      parts.provisioningSteps({ tunnelPorts: settings.tunnelPorts }),
+      Deliveries.layer,
+      SendingGate.layer,
+      inside(settings),
+    ]),
+    Layer.provide([Identities.layer, Orgs.layer, outgoing]),
   )

@@ -23,13 +23,14 @@ import * as Attachments from "@svc/mail-gateway/mail/Attachments"
 import * as Composition from "@svc/mail-gateway/mail/composing/Composition"
 import { Layer, Option } from "effect"
 import type { Settings } from "../Settings.ts"
+import type { Outgoing } from "./Outgoing.ts"
 import * as Stores from "./Stores.ts"
 
 /** Sites whose page views are counted. */
 const hostsOf = (settings: Settings) =>
   new Set([settings.baseUrl, settings.profileBase].map((url) => new URL(url).hostname))
 
-export const layer = (settings: Settings) =>
+export const layer = (settings: Settings, outgoing: Outgoing) =>
   announced.pipe(
     Layer.provide(
       Http.layer(
@@ -67,6 +68,6 @@ export const layer = (settings: Settings) =>
     ]),
     Layer.provide(Sending.layer.pipe(Layer.provide([Stores.layer, Identities.layer, Composition.layer]))),
     Layer.provide([Stores.layer, Identities.layer, Orgs.layer]),
-    Layer.provide(Stores.mailer(settings)),
+    Layer.provide(outgoing),
     Layer.provide(NodeHttpServer.layerHttpServices),
   )
