@@ -154,13 +154,13 @@ const store = Effect.fnUntraced(function* (
     write,
     sql`
     box as (
-      update mailbox set uid_next = uid_next + 1, bytes_used = bytes_used + ${mail.size}::int
+      update mailbox set uid_next = uid_next + 1, bytes_used = bytes_used + ${mail.size}::int, modseq = modseq + 1
         ${isNear ? sql`, mail_near_at = ${at}::timestamptz` : sql``}
       where identity_id = ${identity.id}::uuid and exists (select from fence)
-      returning uid_next - 1 as uid
+      returning uid_next - 1 as uid, modseq
     ),
     stored as (
-      insert into message (id, identity_id, uid, direction, thread_id, tag, message_id, envelope_from, recipient, sha256, size, summary, received_at)
+      insert into message (id, identity_id, uid, direction, thread_id, tag, message_id, envelope_from, recipient, sha256, size, summary, received_at, seen, modseq)
       select ${id}::uuid, ${identity.id}::uuid, box.uid, 'outbound',
              coalesce(
                (select thread_id from message where identity_id = ${identity.id}::uuid and id = ${answers}::uuid),
@@ -169,10 +169,14 @@ const store = Effect.fnUntraced(function* (
                 order by earlier.uid desc limit 1),
                ${id}::uuid),
              null, ${mail.message_id_header}::text, ${mail.from.address}::text, ${recipients[0]?.address ?? ""}::text,
-             ${mail.sha256}::bytea, ${mail.size}::int, ${JSON.stringify(summaryOf(mail))}::jsonb, ${at}::timestamptz
+             ${mail.sha256}::bytea, ${mail.size}::int, ${JSON.stringify(summaryOf(mail))}::jsonb, ${at}::timestamptz, true, box.modseq
       from box
       returning id
     )${body},
+    answered as (
+      update message set answered = true, modseq = box.modseq from box
+      where message.identity_id = ${identity.id}::uuid and message.id = ${answers}::uuid and not message.answered
+    ),
     sent as (
       insert into outgoing (message_id, identity_id, status, rows_left, lapses_at, asked_by, created_at)
       select id, ${identity.id}::uuid, ${waits ? "awaiting_approval" : "queued"}::text, ${rows.length}::int,
