@@ -74,6 +74,7 @@ const raw = Config.all({
   brand: Config.String("SVC_BRAND").pipe(Config.withDefault("agentidentity")),
   identityQuota: count("SVC_IDENTITY_QUOTA", 25),
   mailboxBytes: count("SVC_MAILBOX_BYTES", 1024 * 1024 * 1024),
+  mailHourly: count("SVC_LIMIT_MAIL_HOURLY", 100),
   messageBytes: count("SVC_MESSAGE_BYTES", 25 * 1024 * 1024),
   trustedProxies: Config.String("SVC_TRUSTED_PROXIES").pipe(Config.withDefault("")),
   forwardedHeader: Config.String("SVC_FORWARDED_HEADER").pipe(Config.withDefault("X-Forwarded-For")),

@@ -87,4 +87,16 @@ export const RecordBounce = Rpc.make("RecordBounce", {
   error: failures(),
 })
 
-export const SendingMessages = RpcGroup.make(RecordBounce)
+/** A person's word on a message that waits for it. */
+export const DecideMail = Rpc.make("DecideMail", {
+  payload: {
+    ...tenant,
+    /** The uuid of the message. */
+    message_id: Uuid,
+    approve: Schema.Boolean,
+    reason: Schema.NullOr(Schema.String),
+  },
+  error: failures(NotFound, IdentityNotReady, MailPaused, RecipientNotAllowed, Conflict),
+})
+
+export const SendingMessages = RpcGroup.make(SendMail, RecordBounce, DecideMail)

@@ -17,8 +17,10 @@ import { Identities } from "@svc/cluster/identity/Identities"
 import { OrgLimits } from "@svc/cluster/limits/OrgLimits"
 import { PublicLimits } from "@svc/cluster/limits/PublicLimits"
 import { PageViews } from "@svc/cluster/public/PageViews"
+import { Sending } from "@svc/cluster/sending/Sending"
 import { ServiceKey } from "@svc/cluster/sealing/ServiceKey"
 import * as Attachments from "@svc/mail-gateway/mail/Attachments"
+import * as Composition from "@svc/mail-gateway/mail/composing/Composition"
 import { Layer, Option } from "effect"
 import type { Settings } from "../Settings.ts"
 import type { Outgoing } from "./Outgoing.ts"
@@ -64,6 +66,7 @@ export const layer = (settings: Settings, outgoing: Outgoing) =>
         tosEffectiveAt: Option.getOrNull(settings.tosEffectiveAt),
       }),
     ]),
+    Layer.provide(Sending.layer.pipe(Layer.provide([Stores.layer, Identities.layer, Composition.layer]))),
     Layer.provide([Stores.layer, Identities.layer, Orgs.layer]),
     Layer.provide(outgoing),
     Layer.provide(NodeHttpServer.layerHttpServices),

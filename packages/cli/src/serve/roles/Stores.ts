@@ -5,6 +5,8 @@ import { EventQueries } from "@svc/cluster/events/EventQueries"
 import { IdentityQueries } from "@svc/cluster/identity/IdentityQueries"
 import { MailSettingsQueries } from "@svc/cluster/mail/MailSettingsQueries"
 import { MessageQueries } from "@svc/cluster/mail/MessageQueries"
+import { Drafts } from "@svc/cluster/mail/sending/Drafts"
+import { SendingQueries } from "@svc/cluster/mail/sending/SendingQueries"
 import { TunnelQueries } from "@svc/cluster/tunnel/TunnelQueries"
 import { Vault } from "@svc/cluster/vault/Vault"
 import { WebhookQueries } from "@svc/cluster/webhooks/WebhookQueries"
@@ -17,6 +19,8 @@ export const layer = Layer.mergeAll(
   WebhookQueries.layer,
   MessageQueries.layer,
   MailSettingsQueries.layer,
+  SendingQueries.layer,
+  Drafts.layer,
   ApiKeys.layer,
   Vault.layer,
   TunnelQueries.layer,
