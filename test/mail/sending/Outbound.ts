@@ -43,6 +43,8 @@ export const writer = async (base: string, allowed: ReadonlyArray<string>) => {
     list: () => call(base, "GET", at("/messages"), { token }),
     allowed: () => call(base, "GET", at("/allowed-recipients"), { token }),
     events: async (type: string) =>
-      (await call(base, "GET", at(`/events?type=${type}`), { token })).body.events as ReadonlyArray<{ data: any }>,
+      (await call(base, "GET", `/api/events?handle=${handle}&type=${type}`, { token })).body.events as ReadonlyArray<{
+        data: any
+      }>,
   }
 }
