@@ -8,7 +8,6 @@
  * a cell, and no end tag in it closes anything outside it (WHATWG HTML, "has an element in table scope"), so even what is
  * overlooked here has no way to the disclosure.
  */
-import { Effect } from "effect"
 import { Parser } from "htmlparser2"
 import { Blanks, ofMarkup } from "./Blank.ts"
 import * as InlineStyle from "./InlineStyle.ts"
@@ -155,12 +154,15 @@ class Writer {
   }
 }
 
-/** Characters between two turns of the event loop. */
-const chunk = 32 * 1024
+/** Elements within one another, beyond which a browser shows something else than what is written, and a parser crawls. */
+const nestedAtMost = 500
 
-export const fragment = Effect.fn("Fragment.fragment")(function* (html: string) {
+/** The fragment; undefined where elements are nested beyond all measure. */
+export const fragment = (html: string): string | undefined => {
   const out = new Writer()
   let text = ""
+  let depth = 0
+  let isTooDeep = false
   const flush = () => {
     if (text !== "") out.text(text)
     text = ""
@@ -170,10 +172,14 @@ export const fragment = Effect.fn("Fragment.fragment")(function* (html: string) 
       onopentag: (name, given) => {
         flush()
         out.opentag(name, given)
+        if (++depth <= nestedAtMost) return
+        isTooDeep = true
+        parser.pause()
       },
       onclosetag: () => {
         flush()
         out.closetag()
+        depth--
       },
       ontext: (part) => {
         text += part
@@ -181,13 +187,11 @@ export const fragment = Effect.fn("Fragment.fragment")(function* (html: string) 
     },
     { decodeEntities: true, lowerCaseTags: true, lowerCaseAttributeNames: true },
   )
-  for (let at = 0; at < html.length; at += chunk) {
-    parser.write(html.slice(at, at + chunk))
-    yield* Effect.yieldNow
-  }
+  parser.write(html)
+  if (isTooDeep) return undefined
   parser.end()
   flush()
   return out.finish()
-})
+}
 
 export { escaped }
