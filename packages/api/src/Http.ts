@@ -31,6 +31,8 @@ import { type Proxies, TrustedProxies } from "./limits/ClientAddress.ts"
 import * as MailSettings from "./mail/MailSettings.ts"
 import * as Messages from "./mail/Messages.ts"
 import * as Threads from "./mail/Threads.ts"
+import * as OrgMail from "./mail/OrgMail.ts"
+import * as Sending from "./mail/Sending.ts"
 import * as Mcp from "./mcp/Mcp.ts"
 import * as OpenApi from "./openapi/OpenApi.ts"
 import * as DevicePage from "./pages/DevicePage.ts"
@@ -72,6 +74,8 @@ const endpoints = (settings: HttpSettings) =>
       Messages.layer,
       Threads.layer,
       MailSettings.layer,
+      OrgMail.layer,
+      Sending.layer,
       Webhooks.layer,
       Events.layer,
       Tunnels.layer,

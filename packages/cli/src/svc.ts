@@ -7,6 +7,7 @@ import { Command } from "effect/cli"
 import { apiVersion } from "@svc/domain/Version"
 import * as Backup from "./backup/Command.ts"
 import * as Account from "./account/Commands.ts"
+import * as Dkim from "./dkim/Command.ts"
 import * as Doctor from "./doctor/Command.ts"
 import * as Logging from "./Logging.ts"
 import * as Mcp from "./mcp/Command.ts"
@@ -19,6 +20,7 @@ const always = [
   ...Account.commands,
   Mcp.command,
   Tunnel.command,
+  Dkim.command,
   Doctor.command,
   Backup.backup,
   Backup.restore,

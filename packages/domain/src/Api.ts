@@ -11,6 +11,8 @@ import { HandleApi, IdentityApi } from "./identity/IdentityApi.ts"
 import { MessageApi } from "./mail/MessageApi.ts"
 import { ThreadApi } from "./mail/ThreadApi.ts"
 import { MailSettingsApi } from "./mail/MailSettingsApi.ts"
+import { OrgMailApi } from "./mail/OrgMailApi.ts"
+import { SendingApi } from "./mail/SendingApi.ts"
 import { PublicApi } from "./public/PublicApi.ts"
 import { ProblemRendering } from "./problems/ProblemRendering.ts"
 import { TunnelApi } from "./tunnel/TunnelApi.ts"
@@ -35,7 +37,9 @@ export class Api extends HttpApi.make("agent_identity")
   .add(ProfileApi)
   .add(MessageApi)
   .add(ThreadApi)
+  .add(SendingApi)
   .add(MailSettingsApi)
+  .add(OrgMailApi)
   .add(WebhookApi)
   .add(EventApi)
   .add(TunnelApi)

@@ -17,6 +17,7 @@ import { inSlices } from "./MessageContent.ts"
 import { all, type Conditions, type MessageFilter, of as conditionsOf, placeOf } from "./MessageFilters.ts"
 import { columns, type SummaryRow, summaryView } from "./MessageRows.ts"
 import * as MessageSearch from "./MessageSearch.ts"
+import { outboundOf } from "./sending/SendingQueries.ts"
 
 export type { MessageFilter } from "./MessageFilters.ts"
 
@@ -209,6 +210,7 @@ const make = Effect.gen(function* () {
         html,
         text_reply: text === null ? null : textReply(text),
         headers: yield* Effect.orDie(decodeHeaders(headers)),
+        ...(row.direction === "outbound" ? yield* outboundOf(sql, identityId, uuid) : {}),
       }
       return { message, modseq: row.modseq }
     }, orUnavailable),
