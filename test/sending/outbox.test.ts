@@ -1,10 +1,11 @@
 /** The outbox: what is accepted leaves, is tried again by the table of waits, and is told of, each once. */
 import { makeUuidV7 } from "@svc/domain/Ids"
 import { ask } from "@svc/cluster/actor/Ask"
+import * as Unheld from "@svc/cluster/mail/sending/Unheld"
 import { Reads } from "@svc/cluster/store/Database"
 import { Timing } from "@svc/cluster/Timing"
 import { expect, layer } from "@effect/vitest"
-import { Deferred, Effect, Fiber } from "effect"
+import { Clock, Deferred, Effect, Fiber, Layer } from "effect"
 import { TestClock } from "effect/testing"
 import { actors, passing } from "../harness/Actors.ts"
 import { later, recording, reply, taken } from "../harness/Transport.ts"
@@ -271,6 +272,13 @@ layer(actors({ transport: nowhere }))("without a way out", (it) => {
       expect((yield* ada.rows).map(({ held, attempts }) => [held, attempts])).toEqual([
         ["No relay is configured.", 0],
         [null, 1],
+      ])
+      // A process that can carry it takes it up at its start.
+      yield* Layer.build(Unheld.layer).pipe(Effect.provide(recording().layer), Effect.scoped)
+      const now = yield* Clock.currentTimeMillis
+      expect((yield* ada.rows).map(({ held, next }) => [held, next !== null && next.getTime() <= now])).toEqual([
+        [null, true],
+        [null, false],
       ])
     }),
   )
