@@ -1,6 +1,7 @@
 /** The outbox: what is accepted leaves, is tried again by the table of waits, and is told of, each once. */
 import { makeUuidV7 } from "@svc/domain/Ids"
 import { ask } from "@svc/cluster/actor/Ask"
+import { Drafts } from "@svc/cluster/mail/sending/Drafts"
 import * as Unheld from "@svc/cluster/mail/sending/Unheld"
 import { Reads } from "@svc/cluster/store/Database"
 import { Timing } from "@svc/cluster/Timing"
@@ -226,6 +227,28 @@ layer(actors({ transport }))("the outbox", (it) => {
       yield* Deferred.succeed(final, undefined)
       yield* Fiber.join(stop)
       yield* passing(ada.deliveries, ([row]) => row?.status === "sent", 0)
+    }),
+  )
+
+  it.effect("goes with its Identity, what is queued and what is drafted too", () =>
+    Effect.gen(function* () {
+      transport.answering.outside = later
+      const ada = yield* correspondent("adagone", ["b@gone.example"])
+      yield* ada.send({ to: ["b@gone.example"], text: "Hello." })
+      yield* (yield* Drafts).create(ada.id, yield* makeUuidV7, { text: "A draft." })
+      yield* passing(ada.rows, ([row]) => row?.attempts === 1 && !row.leased, 0)
+      yield* ask(ada.actor.Delete({ org_id: ada.org_id }))
+      const left = Effect.flatMap(
+        Reads,
+        (sql) => sql<{ n: number }>`
+          select (select count(*) from identity where id = ${ada.id})::int
+               + (select count(*) from outgoing where identity_id = ${ada.id})::int
+               + (select count(*) from outbox where identity_id = ${ada.id})::int
+               + (select count(*) from mail_use where identity_id = ${ada.id})::int
+               + (select count(*) from draft where identity_id = ${ada.id})::int
+               + (select count(*) from outgoing_recipient where address = 'b@gone.example')::int as n`,
+      )
+      yield* passing(left, ([row]) => row?.n === 0)
     }),
   )
 
