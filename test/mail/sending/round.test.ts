@@ -115,10 +115,7 @@ describe("a bounce", () => {
     expect(found[0]!.data).toMatchObject({ recipient: "bob@example.org", kind: "hard", status: "5.1.1" })
     expect((await ada.list()).body.messages).toHaveLength(before)
     const { allowed_recipients } = (await ada.allowed()).body
-    const states = allowed_recipients.map((one: any) => [
-      one.address,
-      one.suppressed_at !== null && one.suppressed_at !== undefined,
-    ])
+    const states = allowed_recipients.map((one: any) => [one.address, one.suppressed !== null])
     expect(Object.fromEntries(states)).toMatchObject({ "bob@example.org": true, "grace@example.org": false })
   })
 

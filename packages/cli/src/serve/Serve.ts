@@ -14,7 +14,6 @@ import { Resolver } from "@svc/mail-gateway/mail/Resolver"
 import { Effect, Layer, Option } from "effect"
 import * as Readiness from "./ops/Readiness.ts"
 import * as MasterKey from "./MasterKey.ts"
-import * as Outgoing from "./roles/Outgoing.ts"
 import type { Role } from "./Roles.ts"
 import type { Settings } from "./Settings.ts"
 import * as Store from "./Store.ts"
@@ -90,7 +89,9 @@ export const layer = (
 
 const played = (settings: Settings, store: Store.Store, wanted: ReadonlySet<Role>, parts: Parts) => {
   // One for all roles, so that they share its connections.
-  const outgoing = Outgoing.layer(settings, parts)
+  const outgoing = Layer.unwrap(
+    Effect.promise(async () => (await import("./roles/Outgoing.ts")).layer(settings, parts)),
+  )
   return Layer.mergeAll(
     role(wanted.has("actors"), async () => (await import("./roles/Actors.ts")).layer(settings, parts, outgoing)),
     role(wanted.has("api"), async () => (await import("./roles/Api.ts")).layer(settings, outgoing)),
