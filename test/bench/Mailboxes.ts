@@ -17,8 +17,8 @@ export const sought = {
   seldom: "quarterly",
   /** One in four. */
   common: "meeting",
-  /** Two characters that every third message has, and two that hardly any has. */
-  two: "qu",
+  /** Two characters that most messages have, and two that only those of the rare word have. */
+  two: "th",
   twoRare: "zj",
 }
 
@@ -37,14 +37,22 @@ export const fill = async (
     deployment,
     "create table bench_box as select id, row_number() over (order by id) - 1 as place from identity",
   )
+  // A letter is eight of two thousand passages of words, of which few are in most passages and most in few.
+  await inStore(
+    deployment,
+    `create table bench_chunk as
+     select n, string_agg(translate(left(md5(floor(exp(random() * 10))::bigint::text), 3 + (random() * 6)::int), '0123456789', 'eatoinshrl'), ' ') as text
+     from generate_series(0, 1999) n, generate_series(1, 75) w group by n`,
+  )
+  await inStore(deployment, "create unique index on bench_chunk (n)")
   for (let from = 0; from < total; from += batch) {
     await inStore(
       deployment,
       // The n-th message is the (n / boxes)-th of the (n mod boxes)-th Mailbox, so that they grow together as in life.
       `with made as (
          select uuidv7() as id, b.id as identity_id, (n / ${boxes} + 1)::int as uid, n,
-                (select string_agg(substr(md5((floor(exp(random() * 11))::bigint + w * 0)::text), 1, 3 + (floor(exp(random() * 2)))::int), ' ')
-                 from generate_series(1, 550 + n % 7 * 0) w where n is not null) as words
+                (select string_agg(c.text, ' ') from bench_chunk c
+                 where c.n in (select floor(random() * 2000)::int from generate_series(1, 8) where n is not null)) as words
          from generate_series(${from}, ${Math.min(total, from + batch) - 1}) n join bench_box b on b.place = n % ${boxes}
        ),
        texts as (

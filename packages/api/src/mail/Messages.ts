@@ -34,9 +34,12 @@ export const layer = Serving.group(
       list: Effect.fnUntraced(function* ({ query }) {
         const subject = yield* Subject
         const { wait, ...filter } = query
-        return wait === undefined
-          ? yield* messages.list(subject.id, filter)
-          : (yield* waiting(subject.id, filter, wait)).page
+        // Of its members none is encoded but times, which JSON has the same way: a full page is half as dear so.
+        return HttpServerResponse.jsonUnsafe(
+          wait === undefined
+            ? yield* messages.list(subject.id, filter)
+            : (yield* waiting(subject.id, filter, wait)).page,
+        )
       }),
       wait: Effect.fnUntraced(function* ({ query }) {
         const { id } = yield* Subject

@@ -4,6 +4,7 @@ import { Clock, Effect, Schedule } from "effect"
 import { Singleton } from "effect/cluster"
 import { raiseForOrg } from "../events/Raise.ts"
 import * as Singletons from "../observe/Singletons.ts"
+import { backfill } from "../store/migrations/0043_search.ts"
 import { Unhurried } from "../store/Database.ts"
 import { Timing } from "../Timing.ts"
 
@@ -96,6 +97,7 @@ export const sweep = Effect.fnUntraced(function* (unclaimedFrom: string) {
   yield* revokeUncollected
   yield* removeDeliveries
   const sql = yield* Unhurried
+  yield* sql.unsafe(backfill)
   yield* Effect.forEach(
     removals,
     ({ table, key, when }) =>

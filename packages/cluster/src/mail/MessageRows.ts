@@ -23,16 +23,30 @@ export interface SummaryRow {
 export const columns = (sql: Sql): Statement.Fragment =>
   sql`m.id, m.uid, m.direction, m.thread_id, m.tag, m.message_id, m.size, m.summary, m.received_at, m.seen, m.flagged, m.labels`
 
-export const summaryView = (row: SummaryRow): MessageSummary => ({
-  ...row.summary,
-  id: toPublic("msg_", row.id),
-  direction: row.direction,
-  thread_id: toPublic("thr_", row.thread_id),
-  message_id: row.message_id,
-  tag: row.tag,
-  size: row.size,
-  received_at: row.received_at,
-  seen: row.seen,
-  flagged: row.flagged,
-  labels: row.labels,
-})
+/** Member by member: an answer has what its schema has, whatever else the store may keep. */
+export const summaryView = (row: SummaryRow): MessageSummary => {
+  const { summary } = row
+  return {
+    id: toPublic("msg_", row.id),
+    direction: row.direction,
+    thread_id: toPublic("thr_", row.thread_id),
+    from: summary.from,
+    to: summary.to,
+    cc: summary.cc,
+    bcc: summary.bcc,
+    reply_to: summary.reply_to,
+    subject: summary.subject,
+    snippet: summary.snippet,
+    in_reply_to: summary.in_reply_to,
+    references: summary.references,
+    attachments: summary.attachments,
+    message_id: row.message_id,
+    tag: row.tag,
+    origin: summary.origin,
+    size: row.size,
+    received_at: row.received_at,
+    seen: row.seen,
+    flagged: row.flagged,
+    labels: row.labels,
+  }
+}

@@ -16,9 +16,8 @@ const folded = (text: string) =>
      '[\u0300-\u036f\u0591-\u05c7\u064b-\u0652]', '', 'g'), nfc), 'ß', 'ss'), 'æ', 'ae'), 'œ', 'oe'), 'þ', 'th'), 'øđðłı', 'oddli'),
      '[[:space:][:cntrl:]]+', ' ', 'g'))`
 
-const statements = [
-  `alter table message_content add column identity_id uuid`,
-  `update message_content c
+/** What an older version stored, made as this one stores it; housekeeping does it too, while both run side by side. */
+export const backfill = `update message_content c
    set identity_id = m.identity_id,
        search_text = concat_ws(E'\\x1e',
          ${folded(`coalesce(${address("m.summary -> 'from'")}, '')`)},
@@ -26,7 +25,12 @@ const statements = [
          ${folded(`coalesce(m.summary ->> 'subject', '')`)},
          ${folded(`coalesce((select string_agg(one ->> 'filename', ' ') from jsonb_array_elements(m.summary -> 'attachments') one), '')`)},
          ${folded("left(c.search_text, 1048576)")})
-   from message m where m.id = c.message_id`,
+   from message m where m.id = c.message_id and c.identity_id is null`
+
+const statements = [
+  `alter table message_content add column identity_id uuid`,
+  backfill,
+  `create index message_content_unclaimed on message_content (message_id) where identity_id is null`,
   // What lists ask for most, and few messages are.
   `create index message_unseen on message (identity_id, uid) where not seen`,
   `create index message_flagged on message (identity_id, uid) where flagged`,
