@@ -16,6 +16,8 @@ import * as Session from "./account/Session.ts"
 import * as SignIn from "./account/SignIn.ts"
 import * as Cards from "./card/Cards.ts"
 import * as Console from "./console/Console.ts"
+import * as Leave from "./console/Leave.ts"
+import * as MailBody from "./console/MailBody.ts"
 import * as Profiles from "./card/Profiles.ts"
 import { applyTag } from "./EntityTags.ts"
 import * as Events from "./events/Events.ts"
@@ -143,6 +145,8 @@ const routes = (settings: HttpSettings) =>
     Home.layer(settings.terms),
     Mcp.layer,
     Console.layer(Console.built),
+    MailBody.layer,
+    Leave.layer,
     ProblemPages.layer,
     ProfilePage.layer,
     DevicePage.layer,
