@@ -10,10 +10,12 @@ import { HttpApiBuilder } from "effect/http-api"
 import * as Account from "./account/Account.ts"
 import * as ApiKeys from "./account/ApiKeys.ts"
 import * as Authorization from "./account/Authorization.ts"
+import { withSession } from "./account/ConsoleSession.ts"
 import * as Devices from "./account/Devices.ts"
 import * as Session from "./account/Session.ts"
 import * as SignIn from "./account/SignIn.ts"
 import * as Cards from "./card/Cards.ts"
+import * as Console from "./console/Console.ts"
 import * as Profiles from "./card/Profiles.ts"
 import { applyTag } from "./EntityTags.ts"
 import * as Events from "./events/Events.ts"
@@ -28,6 +30,9 @@ import * as Identities from "./identity/Identities.ts"
 import { type Proxies, TrustedProxies } from "./limits/ClientAddress.ts"
 import * as MailSettings from "./mail/MailSettings.ts"
 import * as Messages from "./mail/Messages.ts"
+import * as Threads from "./mail/Threads.ts"
+import * as OrgMail from "./mail/OrgMail.ts"
+import * as Sending from "./mail/Sending.ts"
 import * as Mcp from "./mcp/Mcp.ts"
 import * as OpenApi from "./openapi/OpenApi.ts"
 import * as DevicePage from "./pages/DevicePage.ts"
@@ -67,7 +72,10 @@ const endpoints = (settings: HttpSettings) =>
     ]),
     Layer.provide([
       Messages.layer,
+      Threads.layer,
       MailSettings.layer,
+      OrgMail.layer,
+      Sending.layer,
       Webhooks.layer,
       Events.layer,
       Tunnels.layer,
@@ -95,7 +103,7 @@ const everywhere = HttpRouter.middleware(
       (answer) =>
         Effect.gen(function* () {
           const startedAt = performance.now()
-          const request = yield* HttpServerRequest.HttpServerRequest
+          const request = withSession(book, yield* HttpServerRequest.HttpServerRequest)
           const requestId = yield* makeRequestId
           const exchange = makeExchange(requestId)
           const counted = Effect.flatMap(Bodies.counted(request), (refused) =>
@@ -103,6 +111,7 @@ const everywhere = HttpRouter.middleware(
           )
           const answered = yield* Effect.updateContext(guarded(request, counted), (context: Context.Context<never>) =>
             context.pipe(
+              Context.add(HttpServerRequest.HttpServerRequest, request),
               Context.add(Exchange, exchange),
               Context.add(References.CurrentLogAnnotations, { request_id: requestId }),
               Context.add(HttpIncomingMessage.MaxBodySize, Bodies.largestOf(request)),
@@ -133,12 +142,14 @@ const routes = (settings: HttpSettings) =>
     Docs.layer,
     Home.layer(settings.terms),
     Mcp.layer,
+    Console.layer(Console.built),
     ProblemPages.layer,
     ProfilePage.layer,
     DevicePage.layer,
     MailPolicyPage.layer(settings.mailPolicy),
     SignInPage.layer,
     ...MagicLinkPage.layers,
+    Routing.elsewhere(Nowhere.shown),
   ).pipe(Layer.provide(everywhere))
 
 /** What a request may ask for while it runs is in the type of the routes; the compiler knows of nothing else. */

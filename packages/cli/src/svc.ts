@@ -8,6 +8,7 @@ import { apiVersion } from "@svc/domain/Version"
 import * as Backup from "./backup/Command.ts"
 import * as Account from "./account/Commands.ts"
 import * as Dns from "./dns/Command.ts"
+import * as Dkim from "./dkim/Command.ts"
 import * as Doctor from "./doctor/Command.ts"
 import * as Logging from "./Logging.ts"
 import * as Mcp from "./mcp/Command.ts"
@@ -20,6 +21,7 @@ const always = [
   ...Account.commands,
   Mcp.command,
   Tunnel.command,
+  Dkim.command,
   Doctor.command,
   Dns.command,
   Backup.backup,

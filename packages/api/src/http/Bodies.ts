@@ -12,14 +12,21 @@ const largest = ByteSize.mebibytes(1)
 /** The same of requests without a credential; the contact form takes 10,000 characters. */
 const largestPublic = ByteSize.kibibytes(64)
 
-export const largestOf = ({ headers }: HttpServerRequest.HttpServerRequest): ByteSize.ByteSize =>
-  headers["authorization"] === undefined ? largestPublic : largest
+/** The same where a message with its attachments is sent or kept as a draft, also by a tool. */
+const largestMail = ByteSize.mebibytes(10)
+const isMail = /^\/api\/(?:identities\/[^/?]+\/(?:messages\/send|drafts(?:\/[^/?]+)?)|mcp)\/?(?:\?|$)/
+
+export const largestOf = ({ headers, url }: HttpServerRequest.HttpServerRequest): ByteSize.ByteSize =>
+  headers["authorization"] === undefined ? largestPublic : isMail.test(url) ? largestMail : largest
 
 /** Bodies up to this many bytes hold too few values to matter. */
 const uncountedBytes = 8 * 1024
 const valuesAtMost = 5000
 
-/** Whether a JSON text has more values than `most`: it counts the commas outside strings, valid or not. */
+/**
+ * Whether a JSON text has more values than `most`: it counts the commas outside strings, valid or not, and the brackets
+ * that open, since a text of nothing else nests as deep as it is long.
+ */
 export const hasMoreValues = (text: string, most = valuesAtMost): boolean => {
   let values = 1
   let inString = false
@@ -28,7 +35,7 @@ export const hasMoreValues = (text: string, most = valuesAtMost): boolean => {
     if (code === 0x22) inString = !inString
     else if (inString) {
       if (code === 0x5c) at++
-    } else if (code === 0x2c && ++values > most) return true
+    } else if ((code === 0x2c || code === 0x5b || code === 0x7b) && ++values > most) return true
   }
   return false
 }

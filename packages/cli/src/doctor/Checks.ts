@@ -10,6 +10,7 @@ import * as Configuration from "./Configuration.ts"
 import * as Dns from "./Dns.ts"
 import * as Finding from "./Finding.ts"
 import * as Machine from "./Machine.ts"
+import * as Outgoing from "./Outgoing.ts"
 import * as Store from "./Store.ts"
 
 const found = Finding.of("service")
@@ -112,22 +113,6 @@ const answers = (host: string, port: number) =>
     socket.once("timeout", () => end(false))
   })
 
-const relay = Effect.fnUntraced(function* ({ relayUrl }: Settings) {
-  if (Option.isNone(relayUrl)) return []
-  const { hostname, port, protocol } = new URL(Redacted.value(relayUrl.value))
-  const at = Number(port || (protocol === "smtps:" ? 465 : 25))
-  return [
-    (yield* answers(hostname, at))
-      ? found("relay", "ok", `${hostname}:${at} answers`)
-      : found(
-          "relay",
-          "fail",
-          `${hostname}:${at} does not answer`,
-          "Is it SVC_SMTP_RELAY_URL's, and lets your network port 25 or 587 out?",
-        ),
-  ]
-})
-
 /** What the public reaches, from a machine that is not this deployment's: run there with the same names set. */
 const outside = Effect.fnUntraced(function* (settings: Settings) {
   const { hostname, port, protocol } = new URL(settings.baseUrl)
@@ -192,8 +177,9 @@ export const findings = Effect.fnUntraced(function* ({ api: flag, only, resolver
     if (wants("store")) all.push(...(yield* Store.findings(given)))
     if (wants("certificates")) all.push(...(yield* CertificateChecks.findings(given)))
     if (wants("dns")) all.push(...(yield* Dns.findings(given, dns)))
+    if (wants("mail")) all.push(...(yield* Outgoing.findings(given)))
     if (wants("service")) {
-      all.push(yield* ports(given, isUp), yield* names(given), ...(yield* relay(given)))
+      all.push(yield* ports(given, isUp), yield* names(given))
     }
   }
   return [...all, up, yield* login(api)].filter(({ group }) => wants(group))

@@ -1,7 +1,7 @@
 /** What a check finds, and what to do about it. */
 export type Status = "ok" | "warn" | "fail"
 
-export const groups = ["machine", "settings", "store", "certificates", "dns", "service"] as const
+export const groups = ["machine", "settings", "store", "certificates", "dns", "mail", "service"] as const
 export type Group = (typeof groups)[number]
 
 export interface Finding {

@@ -14,6 +14,7 @@ import { Resolver } from "@svc/mail-gateway/mail/Resolver"
 import { Effect, Layer, Option } from "effect"
 import * as Readiness from "./ops/Readiness.ts"
 import * as MasterKey from "./MasterKey.ts"
+import * as Outgoing from "./roles/Outgoing.ts"
 import type { Role } from "./Roles.ts"
 import type { Settings } from "./Settings.ts"
 import * as Store from "./Store.ts"
@@ -87,11 +88,14 @@ export const layer = (
     Layer.provide(foundation(settings, store.connection)),
   )
 
-const played = (settings: Settings, store: Store.Store, wanted: ReadonlySet<Role>, parts: Parts) =>
-  Layer.mergeAll(
-    role(wanted.has("actors"), async () => (await import("./roles/Actors.ts")).layer(settings, parts)),
-    role(wanted.has("api"), async () => (await import("./roles/Api.ts")).layer(settings)),
+const played = (settings: Settings, store: Store.Store, wanted: ReadonlySet<Role>, parts: Parts) => {
+  // One for all roles, so that they share its connections.
+  const outgoing = Outgoing.layer(settings, parts)
+  return Layer.mergeAll(
+    role(wanted.has("actors"), async () => (await import("./roles/Actors.ts")).layer(settings, parts, outgoing)),
+    role(wanted.has("api"), async () => (await import("./roles/Api.ts")).layer(settings, outgoing)),
     role(wanted.has("mail"), async () => (await import("./roles/Mail.ts")).layer(settings, parts)),
     role(wanted.has("edge"), async () => (await import("./roles/Edge.ts")).layer(settings, wanted.size === 1)),
     Store.diskHealth(store),
   ).pipe(Layer.provide(Layer.merge(cluster(settings, wanted.has("actors")), guardedClient(settings))))
+}

@@ -32,6 +32,8 @@ const removals = [
   { table: "greylist", key: "key", when: "seen_at < now() - interval '36 days'" },
   { table: "backup", key: "finished_at", when: "finished_at < now() - interval '1 year'" },
   { table: "removed_message", key: "id", when: "removed_at < now() - interval '90 days'" },
+  // Who answers later is found by the messages that are there.
+  { table: "thread_reference", key: "ctid", when: "noted_at < now() - interval '180 days'" },
 ] as const
 
 /** A key that was approved and not collected in time is nobody's. */

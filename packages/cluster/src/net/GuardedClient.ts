@@ -12,12 +12,19 @@ import { Agent, type Dispatcher, errors } from "undici"
 import { Timing } from "../Timing.ts"
 import { isPublic } from "./AddressGuard.ts"
 
-/** What a receiver's answer is worth reading: at most this many bytes of it. */
-const readAtMost = 64 * 1024
+/** Bytes of a receiver's answer that are worth reading, and of those, what is kept to be shown. */
+const [readAtMost, shownAtMost] = [64 * 1024, 1024]
 
-/** No answer arrived. `error` is a short stable word: `timeout`, `dns`, `refused_address`, `tls` or `connection`. */
+/** Text that any store takes, of bytes that may be anything; a letter that was cut is left out. */
+const shownText = (begins: Buffer): string | null =>
+  begins.length === 0 ? null : new TextDecoder().decode(begins, { stream: true }).replaceAll("\0", "\uFFFD")
+
+/**
+ * No answer arrived, or one that is longer than was asked for. `error` is a short stable word: `timeout`, `dns`,
+ * `refused_address`, `tls`, `connection` or `too_large`.
+ */
 export class RequestFailed extends Schema.TaggedError<RequestFailed>()("RequestFailed", {
-  error: Schema.Literals(["timeout", "dns", "refused_address", "tls", "connection"]),
+  error: Schema.Literals(["timeout", "dns", "refused_address", "tls", "connection", "too_large"]),
   durationMs: Schema.Int,
 }) {}
 
@@ -32,6 +39,23 @@ export interface Message {
 export interface Answer {
   readonly statusCode: number
   readonly durationMs: number
+  /** How its body begins; null where there was none. */
+  readonly text: string | null
+}
+
+/** A request whose answer is wanted, all of it. */
+export interface Question {
+  readonly method: string
+  readonly headers: Readonly<Record<string, string>>
+  readonly body?: string | Uint8Array | undefined
+  /** Bytes of the answer's body; what is longer is `too_large`. */
+  readonly atMost: number
+}
+
+export interface FullAnswer {
+  readonly status: number
+  readonly headers: Headers
+  readonly body: Uint8Array
 }
 
 type Resolved = (error: Error | null, addresses: ReadonlyArray<LookupAddress>) => void
@@ -48,6 +72,7 @@ export interface GuardOptions {
 
 class RefusedAddress extends Error {}
 class CannotResolve extends Error {}
+class TooLarge extends Error {}
 
 const make = (options: GuardOptions) =>
   Effect.gen(function* () {
@@ -86,6 +111,10 @@ const make = (options: GuardOptions) =>
       (agent) => Effect.promise(() => agent.destroy()),
     )
 
+    /** https, and http in Development. */
+    const speaks = ({ protocol, username, password }: URL) =>
+      (protocol === "https:" || (options.allowPrivate && protocol === "http:")) && username === "" && password === ""
+
     /** A literal address never comes to a look-up. `URL` has brought its decimal, octal and hexadecimal forms to one. */
     const judgeHost = (hostname: string): Effect.Effect<void, RefusedAddress | CannotResolve> => {
       if (options.allowPrivate) return Effect.void
@@ -97,7 +126,7 @@ const make = (options: GuardOptions) =>
     }
 
     const exchange = (url: URL, message: Message) =>
-      Effect.callback<number, Error>((resume) => {
+      Effect.callback<Read, Error>((resume) => {
         const handler = answering(resume)
         agent.dispatch(
           {
@@ -114,7 +143,53 @@ const make = (options: GuardOptions) =>
         return Effect.sync(handler.cancel)
       })
 
+    const wholeExchange = (url: URL, question: Question) =>
+      Effect.callback<FullAnswer, Error>((resume) => {
+        const handler = collecting(question.atMost, resume)
+        agent.dispatch(
+          {
+            origin: url.origin,
+            path: url.pathname + url.search,
+            method: question.method as Dispatcher.HttpMethod,
+            // What is packed cannot be bounded before it is unpacked.
+            headers: { ...question.headers, "accept-encoding": "identity" },
+            body: question.body ?? null,
+            headersTimeout: duration,
+            bodyTimeout: duration,
+          },
+          handler,
+        )
+        return Effect.sync(handler.cancel)
+      })
+
     return {
+      /**
+       * Asks for a whole answer. `leaving` is looked at when the host was judged, the moment before the request leaves:
+       * when it fails, nothing leaves.
+       */
+      ask: <E>(
+        url: URL,
+        question: Question,
+        leaving: Effect.Effect<void, E>,
+      ): Effect.Effect<FullAnswer, E | RequestFailed> =>
+        Effect.flatMap(Clock.currentTimeNanos, (start) => {
+          const failed = (error: RequestFailed["error"]) =>
+            Effect.flatMap(Clock.currentTimeNanos, (end) =>
+              Effect.fail(new RequestFailed({ error, durationMs: Math.round(Number(end - start) / 1e6) })),
+            )
+          if (!speaks(url)) return failed("refused_address")
+          return judgeHost(url.hostname).pipe(
+            Effect.catch((error) => failed(nameOf(error))),
+            Effect.andThen(leaving),
+            Effect.andThen(
+              Effect.catch(wholeExchange(url, question), (error) =>
+                failed(error instanceof TooLarge ? "too_large" : nameOf(error)),
+              ),
+            ),
+            Effect.timeoutOrElse({ duration, orElse: () => failed("timeout") }),
+          )
+        }),
+
       post: (url: string, message: Message): Effect.Effect<Answer, RequestFailed> =>
         Effect.flatMap(Clock.currentTimeNanos, (start) => {
           const ended = <A, E>(outcome: (durationMs: number) => Effect.Effect<A, E>) =>
@@ -125,7 +200,7 @@ const make = (options: GuardOptions) =>
           return Effect.andThen(judgeHost(target.hostname), exchange(target, message)).pipe(
             Effect.timeoutOrElse({ duration, orElse: () => Effect.fail(new errors.HeadersTimeoutError()) }),
             Effect.matchEffect({
-              onSuccess: (statusCode) => ended((durationMs) => Effect.succeed({ statusCode, durationMs })),
+              onSuccess: (read) => ended((durationMs) => Effect.succeed({ ...read, durationMs })),
               onFailure: (error) => failed(nameOf(error)),
             }),
           )
@@ -152,33 +227,78 @@ const make = (options: GuardOptions) =>
     }
   })
 
+type Read = Omit<Answer, "durationMs">
+
 /** Takes the status of an answer and a bounded part of its body. */
-const answering = (resume: (exit: Effect.Effect<number, Error>) => void) => {
-  let controller: Dispatcher.DispatchController | undefined
-  let cancelled = false
+const answering = (resume: (exit: Effect.Effect<Read, Error>) => void) => {
+  const aborting = abortable()
   let status = 0
   let read = 0
+  let begins = Buffer.alloc(0)
+  const end = () => resume(Effect.succeed({ statusCode: status, text: shownText(begins) }))
+  return {
+    cancel: aborting.cancel,
+    onRequestStart: aborting.started,
+    onResponseStart: (_: Dispatcher.DispatchController, statusCode: number) => {
+      status = statusCode
+    },
+    onResponseData: (receiving: Dispatcher.DispatchController, chunk: Buffer) => {
+      if (begins.length < shownAtMost) begins = Buffer.concat([begins, chunk.subarray(0, shownAtMost - begins.length)])
+      read += chunk.length
+      if (read <= readAtMost) return
+      // The status is all that counts, and it is known.
+      end()
+      receiving.abort(new errors.RequestAbortedError())
+    },
+    onResponseEnd: end,
+    onResponseError: (_: Dispatcher.DispatchController, error: Error) => resume(Effect.fail(error)),
+  }
+}
+
+/** Takes the whole of an answer that is not longer than that. */
+const collecting = (atMost: number, resume: (exit: Effect.Effect<FullAnswer, Error>) => void) => {
+  const aborting = abortable()
+  const headers = new Headers()
+  const chunks: Array<Buffer> = []
+  let status = 0
+  let read = 0
+  return {
+    cancel: aborting.cancel,
+    onRequestStart: aborting.started,
+    onResponseStart: (
+      _: Dispatcher.DispatchController,
+      statusCode: number,
+      received: Record<string, string | Array<string> | undefined>,
+    ) => {
+      status = statusCode
+      for (const [name, value] of Object.entries(received)) {
+        for (const one of typeof value === "string" ? [value] : (value ?? [])) headers.append(name, one)
+      }
+    },
+    onResponseData: (receiving: Dispatcher.DispatchController, chunk: Buffer) => {
+      read += chunk.length
+      if (read <= atMost) return void chunks.push(chunk)
+      resume(Effect.fail(new TooLarge()))
+      receiving.abort(new errors.RequestAbortedError())
+    },
+    onResponseEnd: () => resume(Effect.succeed({ status, headers, body: Buffer.concat(chunks) })),
+    onResponseError: (_: Dispatcher.DispatchController, error: Error) => resume(Effect.fail(error)),
+  }
+}
+
+/** What ends a request whose asker has gone, also when it was not sent yet. */
+const abortable = () => {
+  let controller: Dispatcher.DispatchController | undefined
+  let cancelled = false
   return {
     cancel: () => {
       cancelled = true
       controller?.abort(new errors.RequestAbortedError())
     },
-    onRequestStart: (started: Dispatcher.DispatchController) => {
+    started: (started: Dispatcher.DispatchController) => {
       controller = started
       if (cancelled) started.abort(new errors.RequestAbortedError())
     },
-    onResponseStart: (_: Dispatcher.DispatchController, statusCode: number) => {
-      status = statusCode
-    },
-    onResponseData: (receiving: Dispatcher.DispatchController, chunk: Buffer) => {
-      read += chunk.length
-      if (read <= readAtMost) return
-      // The status is all that counts, and it is known.
-      resume(Effect.succeed(status))
-      receiving.abort(new errors.RequestAbortedError())
-    },
-    onResponseEnd: () => resume(Effect.succeed(status)),
-    onResponseError: (_: Dispatcher.DispatchController, error: Error) => resume(Effect.fail(error)),
   }
 }
 

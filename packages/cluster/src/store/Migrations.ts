@@ -4,8 +4,9 @@
  */
 import { PgClient } from "@effect/sql-pg"
 import { Effect, Layer } from "effect"
-import { Migrator, SqlClient } from "effect/sql"
-import { Unhurried } from "./Database.ts"
+import { Migrator, SqlClient, type SqlError } from "effect/sql"
+import { type Sql, Unhurried } from "./Database.ts"
+import * as SearchIndex from "./SearchIndex.ts"
 import { refusePooler } from "./Sessions.ts"
 import { core } from "./migrations/0001_core.ts"
 import { dueDeliveries } from "./migrations/0002_due_deliveries.ts"
@@ -21,6 +22,12 @@ import { sealedForms } from "./migrations/0021_sealed_forms.ts"
 import { callWindows } from "./migrations/0022_call_windows.ts"
 import { actorCommands } from "./migrations/0023_actor_commands.ts"
 import { growth } from "./migrations/0024_growth.ts"
+import { sending } from "./migrations/0031_sending.ts"
+import { dkimKeys } from "./migrations/0035_dkim_keys.ts"
+import { messageFlags } from "./migrations/0041_message_flags.ts"
+import { threads } from "./migrations/0042_threads.ts"
+import { search } from "./migrations/0043_search.ts"
+import { sessionAgents } from "./migrations/0073_session_agents.ts"
 import { backups } from "./migrations/0081_backups.ts"
 
 const migrations = {
@@ -38,15 +45,26 @@ const migrations = {
   "0022_call_windows": callWindows,
   "0023_actor_commands": actorCommands,
   "0024_growth": growth,
+  "0031_sending": sending,
+  "0035_dkim_keys": dkimKeys,
+  "0041_message_flags": messageFlags,
+  "0042_threads": threads,
+  "0043_search": search,
+  "0073_session_agents": sessionAgents,
   "0081_backups": backups,
 }
 
 /** Any constant that no other user of the database takes: "svc" in ASCII. */
 const lockKey = 0x73_76_63
 
-const run = Effect.fnUntraced(function* (wanted: Partial<typeof migrations>) {
+/** Runs what was not run yet; `then` belongs to the same step. */
+const run = Effect.fnUntraced(function* (
+  wanted: Partial<typeof migrations>,
+  then: (sql: Sql) => Effect.Effect<void, SqlError.SqlError> = () => Effect.void,
+) {
   const sql = yield* Unhurried
   const all = Migrator.make({})({ loader: Migrator.fromRecord(wanted), table: "svc_migrations" }).pipe(
+    Effect.andThen(then(sql)),
     Effect.provideService(SqlClient.SqlClient, sql),
     Effect.provideService(PgClient.PgClient, sql),
   )
@@ -54,7 +72,7 @@ const run = Effect.fnUntraced(function* (wanted: Partial<typeof migrations>) {
   yield* sql.withTransaction(Effect.andThen(sql`select pg_advisory_xact_lock(${lockKey})`, all))
 })
 
-export const migrate = run(migrations)
+export const migrate = run(migrations, SearchIndex.ensure)
 
 const numberOf = (name: string) => Number(name.slice(0, 4))
 

@@ -2,8 +2,7 @@
  * The delivery queue of one Identity as work of its actor: leases what is due, signs and posts it, records the outcome.
  * A target that hangs holds only the places of its own Webhook.
  */
-import type { WebhookPayload } from "@svc/domain/events/WebhookPayload"
-import { makeUuidV7, toPublic } from "@svc/domain/Ids"
+import { toPublic } from "@svc/domain/Ids"
 import { Clock, Effect, FiberSet, Redacted } from "effect"
 import type { OwnIdentity } from "../actor/Write.ts"
 import { GuardedClient } from "../net/GuardedClient.ts"
@@ -13,6 +12,7 @@ import { Writes } from "../store/Database.ts"
 import { Timing } from "../Timing.ts"
 import type { Source } from "../work/Source.ts"
 import { Deliveries, type Leased, type Outcome, overdue } from "./Deliveries.ts"
+import { bodyOf } from "./Payload.ts"
 import { signedHeaders } from "./Signature.ts"
 import { type SigningSecret, signingSecrets } from "./SigningSecrets.ts"
 
@@ -65,16 +65,7 @@ export const source: Source<OwnIdentity, Needs, unknown> = {
       secrets: ReadonlyArray<Redacted.Redacted<string>>,
     ) {
       const at = yield* now
-      const payload: { readonly [Member in keyof WebhookPayload]: unknown } = {
-        request_id: toPublic("req_", yield* makeUuidV7),
-        timestamp: at.toISOString(),
-        id: toPublic("evt_", delivery.event_id),
-        type: delivery.event_type,
-        created_at: delivery.event_created_at.toISOString(),
-        identity: { id: identity.id, handle: identity.handle },
-        data: delivery.event_data,
-      }
-      const body = JSON.stringify(payload)
+      const body = yield* bodyOf(identity, delivery, at)
       const headers = signedHeaders({
         id: toPublic("evt_", delivery.event_id),
         at,
@@ -98,9 +89,9 @@ export const source: Source<OwnIdentity, Needs, unknown> = {
       freed: Effect.Effect<void>,
     ) =>
       post(identity, delivery, secrets).pipe(
-        Effect.map(({ durationMs, statusCode }): Outcome => ({ durationMs, statusCode, error: null })),
+        Effect.map(({ durationMs, statusCode, text }): Outcome => ({ durationMs, statusCode, error: null, text })),
         Effect.catchTag("RequestFailed", ({ durationMs, error }) =>
-          Effect.succeed<Outcome>({ durationMs, statusCode: null, error }),
+          Effect.succeed<Outcome>({ durationMs, statusCode: null, error, text: null }),
         ),
         Effect.onInterrupt(() =>
           Effect.ignore(Effect.flatMap(now, (at) => record(identity, delivery, interrupted(delivery, at)))),
@@ -176,4 +167,5 @@ const interrupted = (delivery: Leased, at: Date): Outcome => ({
   durationMs: Math.max(0, at.getTime() - delivery.started_at.getTime()),
   statusCode: null,
   error: "interrupted",
+  text: null,
 })
