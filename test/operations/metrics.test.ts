@@ -80,7 +80,7 @@ describe("the metrics", () => {
     const authorization = `Bearer ${session}`
     await fetch(`${service.base}/api/identities/${identity.handle}`, { headers: { authorization } })
     await fetch(`${service.base}/api/identities/nobody`, { headers: { authorization } })
-    const text = await eventually(scrape, (found) => /svc_work_overdue\{kind="saga"\}/.test(found))
+    const text = await eventually(scrape, (found) => /svc_work_overdue\{kind="saga"\}/.test(found), 60)
     const value = (line: RegExp) => Number(line.exec(text)?.[1])
     const request = (status: number) =>
       new RegExp(
@@ -99,5 +99,5 @@ describe("the metrics", () => {
     expect(new Set(told).size).toBe(told.length)
     const known = new Set([...documented().map(({ name }) => name), ...ofTheLibrary()])
     expect(told.filter((name) => !known.has(name))).toEqual([])
-  })
+  }, 90_000)
 })

@@ -7,7 +7,7 @@ import { type Deployment, deploy, isHealthy, type Process, until } from "../harn
 import { freePort } from "../harness/Ports.ts"
 
 let deployment: Deployment
-let started: Process
+let started: Process | undefined
 let ops: string
 let exported = ""
 const collector = createServer((request, response) => {
@@ -33,15 +33,21 @@ beforeAll(async () => {
     OTEL_TRACES_SAMPLER_ARG: "1",
     OTEL_BSP_SCHEDULE_DELAY: "200",
   })
-}, 60_000)
+}, 120_000)
 afterAll(async () => {
-  started.signal("SIGKILL")
+  // It would wait for the rest of its delay.
+  started?.signal("SIGKILL")
   await deployment.stop()
   collector.close()
 })
 
+const running = (): Process => {
+  if (started === undefined) throw new Error("the process did not start")
+  return started
+}
+
 const entries = () =>
-  started
+  running()
     .output()
     .split("\n")
     .filter((line) => line.startsWith("{"))
@@ -49,8 +55,8 @@ const entries = () =>
 
 describe("a process", () => {
   it("says first that it is up, not what a library does", () => {
-    expect(started.output().trimStart()).toMatch(/^The agent identity service is up\.\n/)
-    expect(started.output()).toContain(`Operators  ${ops}/readyz`)
+    expect(running().output().trimStart()).toMatch(/^The agent identity service is up\.\n/)
+    expect(running().output()).toContain(`Operators  ${ops}/readyz`)
   })
 
   it("is alive and ready, and another one without a port of its own goes on without", async () => {
@@ -61,7 +67,7 @@ describe("a process", () => {
   })
 
   it("writes entries that are flat, with the fixed members", async () => {
-    await signUp(started.base)
+    await signUp(running().base)
     await until("the line of a request", () => entries().some(({ message }) => message === "request"))
     const request = entries().find(({ message }) => message === "request")!
     expect(Object.keys(request)).toEqual(
@@ -72,8 +78,8 @@ describe("a process", () => {
 
   it("sends its spans, with a caller's trace carried on and no secret in them", async () => {
     const trace = "4bf92f3577b34da6a3ce929d0e0e4736"
-    const { session } = await signUp(started.base)
-    await fetch(`${started.base}/api/auth/whoami?token=${session}`, {
+    const { session } = await signUp(running().base)
+    await fetch(`${running().base}/api/auth/whoami?token=${session}`, {
       headers: { authorization: `Bearer ${session}`, traceparent: `00-${trace}-00f067aa0ba902b7-00` },
     })
     await until("the spans", () => exported.includes(trace))
@@ -82,10 +88,10 @@ describe("a process", () => {
   })
 
   it("is not ready before it closes anything, once it was told to end", async () => {
-    started.signal("SIGTERM")
+    running().signal("SIGTERM")
     await until("it is leaving", async () => (await probe("/readyz")).status === 503)
     expect((await probe("/readyz")).text).toContain("leaving")
-    expect(await isHealthy(started.base)).toBe(true)
+    expect(await isHealthy(running().base)).toBe(true)
     expect(await probe("/livez")).toMatchObject({ status: 200 })
   })
 })

@@ -118,7 +118,7 @@ beforeAll(async () => {
   await deployment.stop()
   await withSettings(source, Take.run(path.dirname(atRest), Option.some(3)))
   kept = path.join(path.dirname(atRest), readdirSync(path.dirname(atRest))[0]!)
-}, 120_000)
+}, 240_000)
 afterAll(() => rmSync(root, { recursive: true, force: true }))
 
 const withKey = (name: string) => {
@@ -167,13 +167,13 @@ describe("a restore", () => {
     } finally {
       await deployment.stop()
     }
-  }, 120_000)
+  }, 240_000)
 
   it("of a backup at rest is the same, row by row, but for what a journey in time takes", async () => {
     const directory = withKey("rested")
     await restored(directory, kept)
     const [before, after] = [await inStore(source, everything), await inStore(directory, everything)]
-    const travelled = ["mailbox", "delivery", "backup"]
+    const travelled = ["mailbox", "folder", "delivery", "outbox", "backup"]
     const comparable = (all: Record<string, ReadonlyArray<string>>) =>
       Object.fromEntries(Object.entries(all).filter(([table]) => !travelled.includes(table)))
     expect(comparable(after)).toEqual(comparable(before))
@@ -195,7 +195,7 @@ describe("a restore", () => {
     expect(await inStore(directory, waiting)).toEqual({ waiting: all, held: 0 })
     // As they were: those that were held, and no other.
     expect((await inStore(directory, everything))["delivery"]).toEqual(before["delivery"])
-  }, 120_000)
+  }, 240_000)
 
   it("into a directory that holds a database is refused", async () => {
     const failure = await withSettings(source, Effect.flip(Restore.run(kept, { verify: false, keepSessions: false })))
@@ -206,7 +206,7 @@ describe("a restore", () => {
     const there = readdirSync(source)
     await restored(source, kept, { verify: true })
     expect(readdirSync(source)).toEqual(there)
-  }, 60_000)
+  }, 180_000)
 
   it("without the key, or with another one, is refused and says which key it wants", async () => {
     expect(await refusal(place("keyless"), kept)).toMatch(
@@ -268,5 +268,5 @@ describe("a backup", () => {
       (sql) => sql<{ n: number }>`select count(*)::int as n from backup`,
     )
     expect((await inStore(source, recorded))[0]!.n).toBe(3)
-  }, 60_000)
+  }, 180_000)
 })

@@ -7,6 +7,7 @@ import { Command } from "effect/cli"
 import { apiVersion } from "@svc/domain/Version"
 import * as Backup from "./backup/Command.ts"
 import * as Account from "./account/Commands.ts"
+import * as Dns from "./dns/Command.ts"
 import * as Dkim from "./dkim/Command.ts"
 import * as Doctor from "./doctor/Command.ts"
 import * as Logging from "./Logging.ts"
@@ -22,6 +23,7 @@ const always = [
   Tunnel.command,
   Dkim.command,
   Doctor.command,
+  Dns.command,
   Backup.backup,
   Backup.restore,
 ] as const

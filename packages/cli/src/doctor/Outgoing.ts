@@ -7,7 +7,9 @@ import { begin } from "@svc/mail-gateway/mail/sending/smtp/Conversation"
 import { Effect, Option } from "effect"
 import { listed } from "../dkim/Keys.ts"
 import type { Settings } from "../serve/Settings.ts"
-import { type Finding, found } from "./Finding.ts"
+import * as Finding from "./Finding.ts"
+
+const found = Finding.of("mail")
 
 const heloOf = (settings: Settings) => settings.mailServers[0] ?? settings.mailDomain
 
@@ -47,7 +49,7 @@ const direct = Effect.fnUntraced(function* (settings: Settings) {
       )
 })
 
-const transport = (settings: Settings): Effect.Effect<Finding> => {
+const transport = (settings: Settings): Effect.Effect<Finding.Finding> => {
   if (Option.isSome(settings.relay)) return relay(settings, settings.relay.value)
   if (settings.mailDirect) return direct(settings)
   return Effect.succeed(

@@ -18,7 +18,8 @@ const text = (name: string) => Config.option(Config.NonEmptyString(name))
 const port = (name: string, fallback: number) => Config.Int(name).pipe(Config.withDefault(fallback))
 const count = (name: string, fallback: number) => Config.Int(name).pipe(Config.withDefault(fallback))
 
-const raw = Config.all({
+/** What is asked of the environment, setting by setting. */
+export const asked = {
   environment: Config.option(Config.Literals(["development", "production"], "SVC_ENV")),
   dataDirectory: Config.String("SVC_DATA_DIR").pipe(Config.withDefault(".data")),
   databaseUrl: secret("DATABASE_URL"),
@@ -96,7 +97,9 @@ const raw = Config.all({
     streams_org: count("SVC_LIMIT_STREAMS_ORG", 500),
     tunnel_transfer: count("SVC_LIMIT_TUNNEL_TRANSFER", 10 * 1024 ** 3),
   }),
-})
+}
+
+const raw = Config.all(asked)
 
 const withoutSlash = (url: string) => url.replace(/\/+$/, "")
 const loopback = (host: string) => host === "127.0.0.1" || host === "::1" || host === "localhost"

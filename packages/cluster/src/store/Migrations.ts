@@ -85,4 +85,14 @@ export const migrateTo = Effect.fnUntraced(function* (numbers: ReadonlyArray<num
   return []
 })
 
+/** What a start would do, and what a later program has done. */
+export const waiting = Effect.gen(function* () {
+  const sql = yield* Unhurried
+  const [there] = yield* sql<{ found: boolean }>`select to_regclass('svc_migrations') is not null as found`
+  const rows = there?.found === true ? yield* sql<{ id: number }>`select migration_id as id from svc_migrations` : []
+  const done = new Set(rows.map(({ id }) => id))
+  const known = Object.keys(migrations).map(numberOf)
+  return { missing: known.filter((id) => !done.has(id)), unknown: [...done].filter((id) => !known.includes(id)) }
+})
+
 export const layer = Layer.effectDiscard(Effect.andThen(refusePooler, migrate))
