@@ -13,6 +13,7 @@ import { driver } from "./Load.ts"
 import { measurable } from "./Processes.ts"
 import * as Mail from "./Mail.ts"
 import * as Process from "./Process.ts"
+import * as Sending from "./Sending.ts"
 import * as Stage from "./Stage.ts"
 import * as Tunnel from "./Tunnel.ts"
 import * as Webhooks from "./Webhooks.ts"
@@ -44,6 +45,7 @@ const ok = await perform(
     "mail-in": staged(Mail.mailIn),
     "mail-in-1": staged(Mail.mailInOne),
     "mail-wake": alone(Mail.mailWake),
+    send: alone(Sending.send),
     deliveries: alone(Webhooks.webhook),
     ask: alone(Asks.ask),
     provision: alone(Identities.provision),

@@ -3,6 +3,7 @@ import { run } from "../harness/Report.ts"
 import * as Cluster from "./Cluster.ts"
 import { hostileMail } from "./HostileMail.ts"
 import * as Mail from "./Mail.ts"
+import * as Sending from "./Sending.ts"
 import { silentStore } from "./SilentStore.ts"
 import * as Surface from "./Surface.ts"
 import * as Tunnel from "./Tunnel.ts"
@@ -22,6 +23,10 @@ await run({
   "silent-store": silentStore,
   "hostile-smtp": Mail.hostileSmtp,
   "hostile-mail": hostileMail,
+  "kill-send": Sending.killSend,
+  "stop-storm": Sending.stopStorm,
+  "hostile-bounce": Sending.hostileBounce,
+  postfix: Sending.postfix,
   "webhook-storm": Webhooks.webhookStorm,
   "device-race": Surface.deviceRace,
   credential: Surface.credential,

@@ -104,7 +104,7 @@ export const deploy = async (options: DeploymentOptions = {}): Promise<Deploymen
         if (child.exitCode !== null) throw new Error(`the process ended: ${output}`)
         return roles.length === 0 || roles.includes("api") ? isHealthy(started.base) : output.includes("service is up")
       },
-      30,
+      60,
     )
     return started
   }

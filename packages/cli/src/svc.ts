@@ -6,6 +6,7 @@ import { Effect } from "effect"
 import { Command } from "effect/cli"
 import { apiVersion } from "@svc/domain/Version"
 import * as Account from "./account/Commands.ts"
+import * as Dkim from "./dkim/Command.ts"
 import * as Doctor from "./doctor/Command.ts"
 import * as Logging from "./Logging.ts"
 import * as Mcp from "./mcp/Command.ts"
@@ -13,7 +14,7 @@ import { endWithParent } from "./Parent.ts"
 import * as Serve from "./serve/Command.ts"
 import * as Tunnel from "./tunnel/Command.ts"
 
-const always = [Serve.command, ...Account.commands, Mcp.command, Tunnel.command, Doctor.command] as const
+const always = [Serve.command, ...Account.commands, Mcp.command, Tunnel.command, Dkim.command, Doctor.command] as const
 
 /** The commands of the tools stand on the whole API: they are loaded for who calls one, or asks what there is. */
 const byTool = [...always.map(({ name }) => name as string), "--version"].includes(process.argv[2] ?? "")

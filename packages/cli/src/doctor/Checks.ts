@@ -7,18 +7,8 @@ import { Effect, Option, Redacted, Schema } from "effect"
 import { apiOf, call } from "../client/Connection.ts"
 import * as Login from "../client/Login.ts"
 import { load, type Settings } from "../serve/Settings.ts"
-
-export type Status = "ok" | "warn" | "fail"
-
-export interface Finding {
-  readonly name: string
-  readonly status: Status
-  readonly detail: string
-  /** What to do about it; empty where there is nothing to do. */
-  readonly remedy: string
-}
-
-const found = (name: string, status: Status, detail: string, remedy = ""): Finding => ({ name, status, detail, remedy })
+import { found } from "./Finding.ts"
+import * as Outgoing from "./Outgoing.ts"
 
 const oldestNode = 24
 
@@ -167,6 +157,7 @@ export const findings = Effect.fnUntraced(function* (flag: Option.Option<string>
           yield* masterKey(settings.success),
           yield* ports(settings.success, up.status !== "warn" || up.detail.startsWith(`${api}:`)),
           yield* names(settings.success),
+          ...(yield* Outgoing.findings(settings.success)),
         ]
   return [yield* node, ...ofSettings, up, yield* login(api)]
 })

@@ -13,7 +13,6 @@ import { Addresses } from "@svc/domain/Addresses"
 import { Resolver } from "@svc/mail-gateway/mail/Resolver"
 import { Effect, Layer, Option } from "effect"
 import * as MasterKey from "./MasterKey.ts"
-import * as Outgoing from "./roles/Outgoing.ts"
 import type { Role } from "./Roles.ts"
 import type { Settings } from "./Settings.ts"
 import * as Store from "./Store.ts"
@@ -77,7 +76,9 @@ const role = <Needs, E, R>(wanted: boolean, load: () => Promise<Layer.Layer<Need
 /** The service in the given roles, over the given store. */
 export const layer = (settings: Settings, store: Store.Store, wanted: ReadonlySet<Role>, parts: Parts = realParts) => {
   // One for all roles, so that they share its connections.
-  const outgoing = Outgoing.layer(settings, parts)
+  const outgoing = Layer.unwrap(
+    Effect.promise(async () => (await import("./roles/Outgoing.ts")).layer(settings, parts)),
+  )
   return Layer.mergeAll(
     role(wanted.has("actors"), async () => (await import("./roles/Actors.ts")).layer(settings, parts, outgoing)),
     role(wanted.has("api"), async () => (await import("./roles/Api.ts")).layer(settings, outgoing)),
