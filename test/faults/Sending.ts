@@ -4,7 +4,10 @@ import { call, makeIdentity, signUp } from "../harness/Client.ts"
 import { deploy, type Process, until } from "../harness/Deployment.ts"
 import { converse } from "../harness/Mail.ts"
 import { percentile, type Row } from "../harness/Report.ts"
+import { freePort } from "../harness/Ports.ts"
+import { authenticate } from "mailauth"
 import { type Death, startDyingRelay } from "./DyingRelay.ts"
+import { hasPostfix, startPostfix } from "./Postfix.ts"
 import { inStore } from "./Store.ts"
 
 const to = "grace@example.org"
@@ -105,7 +108,9 @@ export const killSend = async (): Promise<Row> => {
 /** The switch thrown while a thousand messages wait; nothing begins after the answer, and everything goes when it is back. */
 export const stopStorm = async (): Promise<Row> => {
   const queued = 1_000
-  const relay = await startDyingRelay(() => "never", 40)
+  const relay = await startDyingRelay(() => "never", 200)
+  /** Without the sign-in letter. */
+  const copies = () => relay.copies.filter(({ subject }) => subject.startsWith("storm"))
   const deployment = await deploy()
   try {
     const service = await deployment.start([], settings(relay.port))
@@ -122,7 +127,7 @@ export const stopStorm = async (): Promise<Row> => {
       call(service.base, "PATCH", `/api/identities/${ada.handle}/mail`, { token: ada.token, body: { outgoing } })
     let late = 0
     let within = 0
-    for (let round = 0; round < 5 && relay.copies.length < accepted; round++) {
+    for (let round = 0; round < 5 && copies().length < accepted; round++) {
       await sleep(200 + Math.random() * 400)
       const asked = performance.now()
       const { status } = await change("stopped")
@@ -133,12 +138,12 @@ export const stopStorm = async (): Promise<Row> => {
       late += relay.begun.filter((at) => at > answered).length
       await change("active")
     }
-    const left = queued - relay.copies.length
-    await until("every message", () => relay.copies.length >= accepted, 300).catch(() => {})
-    const subjects = new Set(relay.copies.map(({ subject }) => subject))
+    const left = queued - copies().length
+    await until("every message", () => copies().length >= accepted, 300).catch(() => {})
+    const subjects = new Set(copies().map(({ subject }) => subject))
     return {
       id: "stop-storm",
-      ok: late === 0 && subjects.size === accepted && relay.copies.length === accepted,
+      ok: late === 0 && subjects.size === accepted && copies().length === accepted,
       what: `outgoing mail stopped five times under ${queued} queued messages`,
       figures: {
         accepted,
@@ -146,7 +151,7 @@ export const stopStorm = async (): Promise<Row> => {
         "begun after the answer": late,
         "slowest answer ms": Math.round(within),
         arrived: subjects.size,
-        "second copies": relay.copies.length - subjects.size,
+        "second copies": copies().length - subjects.size,
       },
     }
   } finally {
@@ -187,7 +192,8 @@ export const hostileBounce = async (): Promise<Row> => {
     const ada = await writer(service)
     const other = await writer(service)
     await send(service.base, ada, "first")
-    await until("the message", () => relay.copies.length > 0)
+    const copies = () => relay.copies.filter(({ subject }) => subject === "first")
+    await until("the message", () => copies().length > 0)
     const rows = await inStore<{ id: string }>(deployment, "select id::text as id from outbox")
     // The address as any server sees it: the relay's MAIL command.
     const bounce = relay.senders.at(-1)!
@@ -204,13 +210,14 @@ export const hostileBounce = async (): Promise<Row> => {
       JSON.stringify(
         await inStore(
           deployment,
-          `select (select count(*) from event where type like 'email.%' and type <> 'email.sent') as events,
-                  (select count(*) from message) as messages,
+          `select (select count(*)::int from event where type like 'email.%' and type not in ('email.sent', 'email.bounced')) as events,
+                  (select count(*)::int from message) as messages,
                   (select json_agg(a.address order by a.address) from allowed_recipient a) as allowed,
-                  (select count(*) from outbox) as outbox`,
+                  (select count(*)::int from outbox) as outbox`,
         ),
       )
     const before = await state()
+    const sentBefore = relay.copies.length
     const waits: Array<number> = []
     let isOver = false
     const honest = async () => {
@@ -243,7 +250,12 @@ export const hostileBounce = async (): Promise<Row> => {
     await says(bounce, status(failed(to)))
     const [{ n } = { n: 0 }] = await inStore<{ n: number }>(
       deployment,
-      "select count(*)::int as n from event where type = 'email.bounced'",
+      // Whoever has the address may say that this letter did not arrive: that, and nothing else, is believed, once.
+      `select count(*)::int as n from event where type = 'email.bounced' and data ->> 'recipient' = '${to}'`,
+    )
+    const [{ others } = { others: 0 }] = await inStore<{ others: number }>(
+      deployment,
+      `select count(*)::int as others from event where type = 'email.bounced' and data ->> 'recipient' <> '${to}'`,
     )
     return {
       id: "hostile-bounce",
@@ -253,19 +265,85 @@ export const hostileBounce = async (): Promise<Row> => {
         asPerson.startsWith("550") &&
         n === 1 &&
         rows.length === 1 &&
-        relay.copies.length === 1,
+        relay.copies.length === sentBefore,
       what: `${letters.length} kinds of hostile bounces to a true address, 40 guessed addresses, a sender that is no server; then an honest one`,
       figures: {
         "changed anything": unchanged ? 0 : 1,
         "guesses taken": guessed,
         "said to a person": asPerson.slice(0, 9),
-        "honest bounces told": n,
-        "letters sent in answer": relay.copies.length - 1,
+        "told of this letter": n,
+        "told of others": others,
+        "letters sent in answer": relay.copies.length - sentBefore,
         "others' GET p99 ms": Math.round(percentile(waits, 0.99)),
       },
     }
   } finally {
     relay.stop()
+    await deployment.stop()
+  }
+}
+
+/** The whole round with a real mail server: a letter arrives as it was signed, another comes back as a bounce. */
+export const postfix = async (): Promise<Row> => {
+  const what = "a letter through Debian's Postfix: it arrives signed, and one to an unknown recipient comes back"
+  if (!hasPostfix) return { id: "postfix", ok: true, what, figures: { skipped: "no Postfix, or not root" } }
+  const deployment = await deploy()
+  const smtpPort = await freePort()
+  const server = await startPostfix(() => smtpPort)
+  try {
+    const service = await deployment.start([], { ...settings(server.port), SVC_SMTP_PORT: String(smtpPort) })
+    const ada = await writer(service)
+    const allow = { token: ada.token, body: { address: "nobody@example.org" } }
+    await call(service.base, "POST", `/api/identities/${ada.handle}/allowed-recipients`, allow)
+    await send(service.base, ada, "arrives")
+    const body = { to: ["nobody@example.org"], subject: "comes back", text: "x" }
+    await call(service.base, "POST", `/api/identities/${ada.handle}/messages/send`, { token: ada.token, body })
+    await until("the letter", () => server.delivered().includes("Subject: arrives"), 60).catch(() => {})
+    const events = () =>
+      inStore<{ data: { recipient: string; kind: string; status: string } }>(
+        deployment,
+        "select data from event where type = 'email.bounced'",
+      )
+    await until("the bounce", async () => (await events()).length > 0, 60).catch(() => {})
+    const [bounce] = await events()
+    const raw = server.delivered()
+    // Without what the mailbox and Postfix wrote above it.
+    const letter = raw
+      .slice(raw.indexOf("DKIM-Signature:"))
+      .replace(/\r?\n/g, "\r\n")
+      .replace(/(?:\r\n)+$/, "\r\n")
+    const keys = await inStore<{ name: string; record: string }>(
+      deployment,
+      `select selector || '._domainkey.' || domain as name,
+              'v=DKIM1; k=' || split_part(algorithm, '-', 1) || '; p=' || public_key as record from dkim_key`,
+    )
+    const { dkim } = await authenticate(Buffer.from(letter, "latin1"), {
+      ip: "192.0.2.1",
+      helo: "mx",
+      sender: "",
+      disableBimi: true,
+      resolver: async (name: string) => {
+        const key = keys.find((one) => one.name === name)
+        if (key !== undefined) return [[key.record]]
+        throw Object.assign(new Error("ENOTFOUND"), { code: "ENOTFOUND" })
+      },
+    })
+    const signatures = dkim.results.map((one) => one.status.result)
+    return {
+      id: "postfix",
+      ok:
+        signatures.join() === "pass,pass" &&
+        bounce?.data.recipient === "nobody@example.org" &&
+        bounce.data.kind === "hard",
+      what,
+      figures: {
+        signatures: signatures.join(", ") || "none",
+        bounced: bounce?.data.recipient ?? "nobody",
+        status: bounce?.data.status ?? "none",
+      },
+    }
+  } finally {
+    server.stop()
     await deployment.stop()
   }
 }

@@ -27,6 +27,7 @@ await run({
   "kill-send": Sending.killSend,
   "stop-storm": Sending.stopStorm,
   "hostile-bounce": Sending.hostileBounce,
+  postfix: Sending.postfix,
   "webhook-storm": Webhooks.webhookStorm,
   "device-race": Surface.deviceRace,
   credential: Surface.credential,

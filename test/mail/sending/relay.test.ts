@@ -66,6 +66,24 @@ layer(foundation)("a relay", (it) => {
     }),
   )
 
+  it.effect(
+    "that says more in the clear than it was asked, before TLS, is left: it would be taken for what comes under it",
+    () =>
+      Effect.gen(function* () {
+        const { port } = yield* scripted((line) =>
+          line === ""
+            ? "220 hi"
+            : line.startsWith("EHLO")
+              ? "250-x\r\n250 STARTTLS"
+              : line === "STARTTLS"
+                ? "220 go\r\n250-injected\r\n250 AUTH PLAIN"
+                : "250 ok",
+        )
+        const [outcome] = yield* via(`smtp://localhost:${port}?tls=required`, certificate.cert)()
+        expect(outcome).toMatchObject({ state: "deferred", reply: { text: expect.stringContaining("before TLS") } })
+      }),
+  )
+
   it.effect("answers for each recipient: taken, refused, and later", () =>
     Effect.gen(function* () {
       const { port, taken } = yield* sink({
