@@ -6,6 +6,7 @@ import { Identities } from "@svc/cluster/identity/Identities"
 import * as IdentityActor from "@svc/cluster/identity/IdentityActor"
 import * as IdentityWork from "@svc/cluster/identity/IdentityWork"
 import { SendingGate } from "@svc/cluster/mail/sending/SendingGate"
+import * as Unheld from "@svc/cluster/mail/sending/Unheld"
 import * as SystemMailForwarding from "@svc/cluster/mail/SystemMailForwarding"
 import * as Housekeeping from "@svc/cluster/housekeeping/Housekeeping"
 import * as TunnelPorts from "@svc/cluster/tunnel/TunnelPorts"
@@ -38,6 +39,7 @@ export const layer = (settings: Settings, parts: Parts, outgoing: Outgoing) =>
     Overdue.layer(IdentityWork.watched),
     Overdue.layer(OrgWork.watched),
     Housekeeping.layer,
+    Unheld.layer,
     TunnelPorts.layer(settings.tunnelPorts),
     Option.match(settings.postmasterTo, {
       onNone: () => Layer.empty,

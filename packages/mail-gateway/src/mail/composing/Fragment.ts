@@ -43,8 +43,13 @@ const structural = words("table tbody thead tfoot tr colgroup")
 /** Elements that do not stand in one of their kind: a browser would end the outer one. */
 const notNested = words("a")
 
-/** Elements that are a line high though nothing is written in them. */
-const tall = words("br hr li")
+/** Elements that are some lines high though nothing is written in them: a row has its cells' padding. */
+const tall: ReadonlyMap<string, number> = new Map([
+  ["br", 1],
+  ["hr", 1],
+  ["li", 1],
+  ["tr", 2],
+])
 
 const depthAtMost = 100
 const listed = (most: number) => new RegExp(`^\\d{1,${most}}$`)
@@ -74,11 +79,16 @@ const attributes: Readonly<Record<string, (value: string, name: string) => boole
   src: (value, name) => name === "img" && /^https?:\/\/\S{1,2000}$/i.test(value),
 }
 
-const escaped = (text: string) => text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;")
-const quoted = (text: string) => escaped(text).replaceAll('"', "&quot;")
-
 /** Height of an image of no stated height, and of a line, in pixels. */
 const pixels = { image: 150, line: 20 }
+
+const linesOf = (name: string, given: Readonly<Record<string, string>>): number =>
+  name === "img"
+    ? Number(/^\d{1,4}$/.exec(given["height"] ?? "")?.[0] ?? pixels.image) / pixels.line
+    : (tall.get(name) ?? 0)
+
+const escaped = (text: string) => text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;")
+const quoted = (text: string) => escaped(text).replaceAll('"', "&quot;")
 
 class Writer {
   private readonly pieces: Array<string> = []
@@ -118,9 +128,7 @@ class Writer {
       this.skipping++
       return
     }
-    const height = name === "img" ? Number(/^\d{1,4}$/.exec(given["height"] ?? "")?.[0] ?? pixels.image) : pixels.line
-    const room = name === "img" || tall.has(name) ? this.blanks.take(height / pixels.line) : true
-    if (!room || !this.opens(name)) {
+    if (!this.blanks.take(linesOf(name, given)) || !this.opens(name)) {
       this.stack.push(undefined)
       return
     }
