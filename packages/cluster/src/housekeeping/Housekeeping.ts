@@ -29,6 +29,10 @@ const removals = [
   { table: "system_mail", key: "id", when: "received_at < now() - interval '90 days'" },
   { table: "unanswered_mail", key: "key", when: `received_at < now() - interval '${Timing.mailRepeat}'` },
   { table: "greylist", key: "key", when: "seen_at < now() - interval '36 days'" },
+  { table: "connector_authorization", key: "state_hash", when: "expires_at < now()" },
+  { table: "connector_sent", key: "command_id", when: "begun_at < now() - interval '1 day'" },
+  { table: "connector_heard", key: "ctid", when: "heard_at < now() - interval '90 days'" },
+  { table: "connector_revocation", key: "id", when: "due_at is null and created_at < now() - interval '90 days'" },
   { table: "removed_message", key: "id", when: "removed_at < now() - interval '90 days'" },
 ] as const
 
