@@ -1,10 +1,12 @@
 /**
  * A server that speaks Mastodon's published API, as strictly as the real one where the product could be wrong: it takes
  * no unknown application, code, verifier, redirect or token, counts characters, paginates by `Link` alone, limits calls,
- * and answers its errors in the recorded words. `docs.joinmastodon.org/methods/…` is what it is made of.
+ * and answers its errors in the recorded words (`docs.joinmastodon.org/methods`).
  */
 import { createHash, randomBytes } from "node:crypto"
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http"
+import { documents } from "./Documents.ts"
+import { page, read, Refused } from "./Exchange.ts"
 import { World, type Account, type Status } from "./World.ts"
 
 export interface ServerOptions {
@@ -14,6 +16,10 @@ export interface ServerOptions {
   readonly old?: boolean
   /** Tokens end after so many seconds, as Pleroma's do. */
   readonly tokenSeconds?: number
+  /** What happens before a call is answered. */
+  before?: (path: string) => Promise<void>
+  /** When it takes calls again. */
+  reset?: Date
 }
 
 interface Application {
@@ -29,23 +35,9 @@ interface Code {
   readonly challenge: string | undefined
 }
 
-interface Token {
-  readonly application: Application
-  readonly account: Account
-  readonly endsAt: number | undefined
-}
+type Token = Pick<Code, "application" | "account"> & { readonly endsAt: number | undefined }
 
 const secret = () => randomBytes(24).toString("base64url")
-
-class Refused extends Error {
-  readonly status: number
-  readonly body: object
-  constructor(status: number, error: string, more: object = {}) {
-    super(error)
-    this.status = status
-    this.body = { error, ...more }
-  }
-}
 
 export const startServer = async (options: ServerOptions = {}) => {
   const world = new World()
@@ -57,19 +49,12 @@ export const startServer = async (options: ServerOptions = {}) => {
   const media = new Map<string, { readonly type: string; readonly size: number; readonly description: string | null }>()
   const seen: Array<{ readonly method: string; readonly path: string; readonly headers: IncomingMessage["headers"] }> =
     []
-  const settings = { ...options, limited: false, remaining: 300 }
-  let base = ""
-
-  const read = async (request: IncomingMessage) => {
-    const chunks: Array<Buffer> = []
-    for await (const chunk of request) chunks.push(chunk as Buffer)
-    const bytes = Buffer.concat(chunks)
-    const type = request.headers["content-type"] ?? ""
-    if (bytes.length === 0) return {}
-    if (type.startsWith("application/json")) return JSON.parse(bytes.toString()) as Record<string, any>
-    const form = await new Response(bytes, { headers: { "content-type": type } }).formData()
-    return Object.fromEntries(form) as Record<string, any>
+  const settings: ServerOptions & { limited: boolean; remaining: number } = {
+    ...options,
+    limited: false,
+    remaining: 300,
   }
+  let base = ""
 
   const authorized = (request: IncomingMessage): Account => {
     const given = /^Bearer (.+)$/.exec(request.headers.authorization ?? "")?.[1]
@@ -144,33 +129,6 @@ export const startServer = async (options: ServerOptions = {}) => {
     },
   }
 
-  /** A page by `max_id` and `min_id`, whose next and former are said in `Link`. */
-  const page = <A extends { readonly id: string }>(
-    response: ServerResponse,
-    url: URL,
-    all: ReadonlyArray<A>,
-    most: number,
-  ): ReadonlyArray<A> => {
-    const limit = Math.min(Number(url.searchParams.get("limit") ?? 20), most)
-    const maxId = url.searchParams.get("max_id")
-    const minId = url.searchParams.get("min_id")
-    const newestFirst = all.toSorted((one, other) => Number(other.id) - Number(one.id))
-    const within = newestFirst.filter(
-      ({ id }) => (maxId === null || Number(id) < Number(maxId)) && (minId === null || Number(id) > Number(minId)),
-    )
-    const shown = minId === null ? within.slice(0, limit) : within.slice(-limit)
-    if (shown.length > 0) {
-      const next = new URL(url)
-      next.searchParams.delete("min_id")
-      next.searchParams.set("max_id", shown.at(-1)!.id)
-      const former = new URL(url)
-      former.searchParams.delete("max_id")
-      former.searchParams.set("min_id", shown[0]!.id)
-      response.setHeader("link", `<${next.href}>; rel="next", <${former.href}>; rel="prev"`)
-    }
-    return shown
-  }
-
   const statusOf = (account: Account, body: Record<string, any>): Status => {
     const text = String(body["status"] ?? "")
     const attached: ReadonlyArray<string> = body["media_ids"] ?? []
@@ -207,6 +165,9 @@ export const startServer = async (options: ServerOptions = {}) => {
     const path = url.pathname
     const route = `${request.method} ${path}`
     const own = /^\/api\/v1\/statuses\/(\w+)(\/context)?$/.exec(path)
+    await settings.before?.(path)
+    const document = documents(base, world.characters, settings.old === true)[route]
+    if (document !== undefined) return document
     switch (route) {
       case "GET /.well-known/webfinger": {
         const [, user] = /^acct:([^@]+)@/.exec(url.searchParams.get("resource") ?? "") ?? []
@@ -216,36 +177,6 @@ export const startServer = async (options: ServerOptions = {}) => {
           links: [{ rel: "self", type: "application/activity+json", href: `${base}/users/${user}` }],
         }
       }
-      case "GET /.well-known/oauth-authorization-server":
-        if (settings.old === true) throw new Refused(404, "Not Found")
-        return {
-          issuer: `${base}/`,
-          authorization_endpoint: `${base}/oauth/authorize`,
-          token_endpoint: `${base}/oauth/token`,
-          revocation_endpoint: `${base}/oauth/revoke`,
-          code_challenge_methods_supported: ["S256"],
-        }
-      case "GET /api/v2/instance":
-        if (settings.old === true) throw new Refused(404, "Not Found")
-        return {
-          domain: new URL(base).host,
-          version: "4.5.0",
-          configuration: {
-            statuses: { max_characters: world.characters, max_media_attachments: 4, characters_reserved_per_url: 23 },
-            media_attachments: { supported_mime_types: ["image/png", "image/jpeg"], image_size_limit: 16_777_216 },
-          },
-        }
-      case "GET /api/v1/instance":
-        return {
-          uri: new URL(base).host,
-          version: "2.7.2 (compatible; Pleroma 2.6.0)",
-          max_toot_chars: world.characters,
-        }
-      case "GET /api/v1/instance/rules":
-        return [
-          { id: "1", text: "Be kind", hint: "" },
-          { id: "2", text: "Say that you are a machine", hint: "In the profile" },
-        ]
       case "POST /api/v1/apps": {
         const body = await read(request)
         if (typeof body["client_name"] !== "string" || typeof body["redirect_uris"] !== "string") {
@@ -366,7 +297,7 @@ export const startServer = async (options: ServerOptions = {}) => {
     }
     response.setHeader("x-ratelimit-limit", "300")
     response.setHeader("x-ratelimit-remaining", String(settings.remaining))
-    response.setHeader("x-ratelimit-reset", new Date(Date.now() + 120_000).toISOString())
+    response.setHeader("x-ratelimit-reset", (settings.reset ?? new Date(Date.now() + 120_000)).toISOString())
     if (settings.limited && url.pathname.startsWith("/api/")) {
       request.resume()
       return send(429, { error: "Too many requests" })

@@ -121,7 +121,7 @@ export const handlers = (actor: Actor) => {
   })
 
   /** A moment in which whoever removes a Connector may see it revoked; what takes longer goes on afterwards. */
-  const atOnce = Effect.ignore(Effect.timeoutOption(revocations.tryAll, Timing.revokeAtOnce))
+  const atOnce = (early: boolean) => Effect.ignore(Effect.timeoutOption(revocations.tryAll(early), Timing.revokeAtOnce))
 
   const posts = (page: Page<Post>) => ({ entries: page.entries.map(boundedPost), cursor: page.cursor })
   const heard = (page: Page<HeardPost>) => ({
@@ -193,7 +193,7 @@ export const handlers = (actor: Actor) => {
         Effect.gen(function* () {
           yield* present(actor, request.payload)
           yield* calls.change(Connection.remove, byOf(request))
-          yield* atOnce
+          yield* atOnce(false)
           yield* actor.wake
         }),
       ),
@@ -205,7 +205,7 @@ export const handlers = (actor: Actor) => {
           if (state.connection !== undefined && state.identity?.orgId === request.payload.org_id) {
             yield* Effect.catchTag(calls.change(Connection.remove, byOf(request)), "not_found", () => Effect.void)
           }
-          yield* atOnce
+          yield* atOnce(true)
           yield* actor.wake
           const tries = yield* orUnavailable(revocations.fewestTries)
           return { revoked: tries === undefined || tries >= triesBeforeGone }

@@ -89,7 +89,8 @@ export const source: Source<ConnectorState, never, Parts> = {
       told = [...told, { at: now, count }]
       const dueAt = poll.more && count > 0 ? new Date(now) : null
       const outcome: Outcome = {
-        waitMillis: count > 0 ? Timing.pollSoonestMillis : slower(connection, 1.5),
+        // The first one only finds where to begin.
+        waitMillis: count > 0 || connection.mark === null ? Timing.pollSoonestMillis : slower(connection, 1.5),
         dueAt: latest(dueAt, poll.notBefore ?? session.reach.quietUntil() ?? null),
         error: null,
         mark: poll.mark,

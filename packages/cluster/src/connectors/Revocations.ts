@@ -43,8 +43,8 @@ export const overdue: Source<ConnectorState>["overdue"] = (sql, late, atMost) =>
   )
 
 export interface Revocations {
-  /** Tries all that are due, now. */
-  readonly tryAll: Effect.Effect<void, unknown>
+  /** Tries all that are due; `early`: all that wait. */
+  readonly tryAll: (early: boolean) => Effect.Effect<void, unknown>
   /** The fewest tries that any waiting one has had; undefined where none waits. */
   readonly fewestTries: Effect.Effect<number | undefined, SqlError.SqlError>
   readonly source: Running<ConnectorState>
@@ -62,13 +62,14 @@ export const make = Effect.fnUntraced(function* (
   let busy = false
   let notBefore = 0
 
-  const due = Effect.fnUntraced(function* () {
+  const waiting = Effect.fnUntraced(function* (early: boolean) {
     const at = new Date(yield* Clock.currentTimeMillis)
     return yield* sql<Row>`
       select r.id, r.org_id, r.identity_id, r.account, r.account_id, r.service, r.connected_via, r.credential, r.disclosure,
         r.attempts, o.data_key
       from connector_revocation r join org o on o.id = r.org_id
-      where r.canonical = ${of.canonical} and r.platform = ${of.platform} and r.due_at <= ${at} and r.credential is not null
+      where r.canonical = ${of.canonical} and r.platform = ${of.platform} and (r.due_at <= ${at} or ${early}::boolean)
+        and r.credential is not null
       order by r.due_at limit 20`
   })
 
@@ -172,9 +173,8 @@ export const make = Effect.fnUntraced(function* (
       ),
     )
 
-  const tryAll = oneByOne.withPermits(1)(
-    Effect.flatMap(due(), (rows) => Effect.forEach(rows, attempt, { discard: true })),
-  )
+  const tryAll = (early: boolean) =>
+    oneByOne.withPermits(1)(Effect.flatMap(waiting(early), (rows) => Effect.forEach(rows, attempt, { discard: true })))
 
   const earliest = Effect.map(
     sql<{ due: Date | null }>`
@@ -190,7 +190,7 @@ export const make = Effect.fnUntraced(function* (
       const next = yield* earliest
       if (next === null || next.getTime() > now) return false
       busy = true
-      yield* tryAll.pipe(
+      yield* tryAll(false).pipe(
         Effect.catchCause((cause) =>
           Cause.hasInterruptsOnly(cause) ? Effect.void : Effect.logWarning("A revocation was cut short", cause),
         ),

@@ -23,7 +23,7 @@ export const Connector = Schema.Struct({
   account_id: Schema.String.annotate({ description: "The platform's lasting id of the account." }),
   service: ShownUrl.annotate({ description: "The server that carries the account." }),
   connected_via: ConnectedVia,
-  capabilities: Schema.Array(Capability),
+  capabilities: Schema.Array(Capability).annotate({ description: "What the account may do at the platform." }),
   disclosed: Schema.Boolean.annotate({
     description: "Whether the account's profile says that it is automated; looked at every day.",
   }),
