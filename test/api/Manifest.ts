@@ -10,8 +10,12 @@ sign_in.consumeMagicLink public
 sign_in.registration public
 session.read any
 session.revoke session
+session.list session
+session.revokeOne session
+session.revokeAll session
 session.whoami any
 account.acceptTerms session
+account.update session
 account.remove session
 device_login.start public
 device_login.poll public
@@ -73,6 +77,8 @@ webhooks.remove any Path
 webhooks.test any Path
 webhooks.rotate any Path
 webhooks.deliveries any Path
+webhooks.request any Path
+webhooks.recover any Path
 events.list org
 events.stream org
 events.streamOfIdentity any Path

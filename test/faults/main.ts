@@ -1,6 +1,7 @@
 /** `npm run faults [row ...]`: what is done to the service, what was acknowledged, what was lost. */
 import { run } from "../harness/Report.ts"
 import * as Cluster from "./Cluster.ts"
+import { hostileBodies } from "./HostileBodies.ts"
 import { hostileMail } from "./HostileMail.ts"
 import * as Mail from "./Mail.ts"
 import { silentStore } from "./SilentStore.ts"
@@ -27,6 +28,7 @@ await run({
   credential: Surface.credential,
   canary: Surface.canary,
   "hostile-http": Surface.hostileHttp,
+  "hostile-bodies": hostileBodies,
   "kill-delete": Surface.killDelete,
   limits: Surface.limits,
   "kill-edge": Tunnel.killEdge,

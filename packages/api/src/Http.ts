@@ -10,11 +10,13 @@ import { HttpApiBuilder } from "effect/http-api"
 import * as Account from "./account/Account.ts"
 import * as ApiKeys from "./account/ApiKeys.ts"
 import * as Authorization from "./account/Authorization.ts"
+import { withSession } from "./account/ConsoleSession.ts"
 import * as Devices from "./account/Devices.ts"
 import * as Session from "./account/Session.ts"
 import * as SignIn from "./account/SignIn.ts"
 import * as Cards from "./card/Cards.ts"
 import * as Connectors from "./connectors/Connectors.ts"
+import * as Console from "./console/Console.ts"
 import * as Profiles from "./card/Profiles.ts"
 import { applyTag } from "./EntityTags.ts"
 import * as Events from "./events/Events.ts"
@@ -46,6 +48,7 @@ import * as ProblemRendering from "./problems/ProblemRendering.ts"
 import { render } from "./problems/Render.ts"
 import { makeRequestId } from "./RequestId.ts"
 import { entryOf, RequestLog } from "./RequestLog.ts"
+import * as RequestMetrics from "./RequestMetrics.ts"
 import * as Tunnels from "./tunnel/Tunnels.ts"
 import * as Vault from "./vault/Vault.ts"
 import * as Webhooks from "./webhooks/Webhooks.ts"
@@ -97,7 +100,7 @@ const everywhere = HttpRouter.middleware(
       (answer) =>
         Effect.gen(function* () {
           const startedAt = performance.now()
-          const request = yield* HttpServerRequest.HttpServerRequest
+          const request = withSession(book, yield* HttpServerRequest.HttpServerRequest)
           const requestId = yield* makeRequestId
           const exchange = makeExchange(requestId)
           const counted = Effect.flatMap(Bodies.counted(request), (refused) =>
@@ -105,6 +108,7 @@ const everywhere = HttpRouter.middleware(
           )
           const answered = yield* Effect.updateContext(guarded(request, counted), (context: Context.Context<never>) =>
             context.pipe(
+              Context.add(HttpServerRequest.HttpServerRequest, request),
               Context.add(Exchange, exchange),
               Context.add(References.CurrentLogAnnotations, { request_id: requestId }),
               Context.add(HttpIncomingMessage.MaxBodySize, Bodies.largestOf(request)),
@@ -120,6 +124,7 @@ const everywhere = HttpRouter.middleware(
             "x-content-type-options": "nosniff",
           }
           if (request.headers["authorization"] !== undefined) headers["cache-control"] = "no-store"
+          RequestMetrics.answered(request.method, exchange.route, response.status, startedAt)
           if (log !== undefined) log(entryOf(request, exchange.route, response.status, startedAt, requestId))
           return HttpServerResponse.setHeaders(response, headers)
         }),
@@ -134,6 +139,7 @@ const routes = (settings: HttpSettings) =>
     Docs.layer,
     Home.layer(settings.terms),
     Mcp.layer,
+    Console.layer(Console.built),
     ProblemPages.layer,
     ProfilePage.layer,
     ConnectorPage.layer,
@@ -141,6 +147,7 @@ const routes = (settings: HttpSettings) =>
     MailPolicyPage.layer(settings.mailPolicy),
     SignInPage.layer,
     ...MagicLinkPage.layers,
+    Routing.elsewhere(Nowhere.shown),
   ).pipe(Layer.provide(everywhere))
 
 /** What a request may ask for while it runs is in the type of the routes; the compiler knows of nothing else. */

@@ -22,6 +22,11 @@ export const Timing = {
   /** How often a runner looks for shards of its own that it lost, with a hiccup of the store or with its lock session. */
   shardLook: "1 second",
 
+  // --- Listeners
+
+  /** How often certificate files are looked at. */
+  certificateLook: "5 seconds",
+
   // --- Asking
 
   /** An ask not answered by then is `unavailable`: longer than the failover of a killed runner (about 3.2 s). */
@@ -50,6 +55,8 @@ export const Timing = {
   /** How often `Overdue` looks, and how late a row is before it counts as nobody's. */
   overdueScan: "2 seconds",
   overdueGraceMillis: 2 * second,
+  /** How often it is looked how late work is, for the metrics. */
+  latenessLookMillis: 15 * second,
 
   // --- The store
 

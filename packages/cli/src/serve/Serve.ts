@@ -12,6 +12,7 @@ import * as Migrations from "@svc/cluster/store/Migrations"
 import { Addresses } from "@svc/domain/Addresses"
 import { Resolver } from "@svc/mail-gateway/mail/Resolver"
 import { Effect, Layer, Option } from "effect"
+import * as Readiness from "./ops/Readiness.ts"
 import * as MasterKey from "./MasterKey.ts"
 import type { Role } from "./Roles.ts"
 import type { Settings } from "./Settings.ts"
@@ -74,14 +75,23 @@ const role = <Needs, E, R>(wanted: boolean, load: () => Promise<Layer.Layer<Need
   wanted ? Layer.unwrap(Effect.promise(load)) : Layer.empty
 
 /** The service in the given roles, over the given store. */
-export const layer = (settings: Settings, store: Store.Store, wanted: ReadonlySet<Role>, parts: Parts = realParts) =>
+export const layer = (
+  settings: Settings,
+  store: Store.Store,
+  wanted: ReadonlySet<Role>,
+  parts: Parts = realParts,
+  readiness: Readiness.Readiness = Readiness.make(),
+) =>
+  Readiness.announced(readiness, settings.shutdownDelay * 1000).pipe(
+    Layer.provide(played(settings, store, wanted, parts)),
+    Layer.provide(foundation(settings, store.connection)),
+  )
+
+const played = (settings: Settings, store: Store.Store, wanted: ReadonlySet<Role>, parts: Parts) =>
   Layer.mergeAll(
     role(wanted.has("actors"), async () => (await import("./roles/Actors.ts")).layer(settings, parts)),
     role(wanted.has("api"), async () => (await import("./roles/Api.ts")).layer(settings)),
     role(wanted.has("mail"), async () => (await import("./roles/Mail.ts")).layer(settings, parts)),
     role(wanted.has("edge"), async () => (await import("./roles/Edge.ts")).layer(settings, wanted.size === 1)),
     Store.diskHealth(store),
-  ).pipe(
-    Layer.provide(Layer.merge(cluster(settings, wanted.has("actors")), guardedClient(settings))),
-    Layer.provide(foundation(settings, store.connection)),
-  )
+  ).pipe(Layer.provide(Layer.merge(cluster(settings, wanted.has("actors")), guardedClient(settings))))

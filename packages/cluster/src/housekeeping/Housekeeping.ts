@@ -3,6 +3,7 @@ import { system } from "@svc/domain/account/By"
 import { Clock, Effect, Schedule } from "effect"
 import { Singleton } from "effect/cluster"
 import { raiseForOrg } from "../events/Raise.ts"
+import * as Singletons from "../observe/Singletons.ts"
 import { Unhurried } from "../store/Database.ts"
 import { Timing } from "../Timing.ts"
 
@@ -116,6 +117,7 @@ export const layer = Singleton.make(
     let unclaimedFrom = "-infinity"
     return Effect.suspend(() => sweep(unclaimedFrom)).pipe(
       Effect.tap((until) => Effect.sync(() => (unclaimedFrom = until))),
+      Effect.tap(Effect.map(Clock.currentTimeMillis, (now) => Singletons.ran("Housekeeping", now))),
       Effect.catchCause((cause) => Effect.logWarning("Housekeeping failed", cause)),
       Effect.repeat(Schedule.spaced(Timing.housekeeping)),
       Effect.asVoid,

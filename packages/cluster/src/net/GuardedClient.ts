@@ -11,9 +11,17 @@ import { Clock, Context, Effect, Layer, Schema } from "effect"
 import { Agent, type Dispatcher, errors } from "undici"
 import { Timing } from "../Timing.ts"
 import { isPublic } from "./AddressGuard.ts"
+import { abortable, collecting, type FullAnswer, type Question, TooLarge } from "./FullAnswer.ts"
 
 /** What a receiver's answer is worth reading: at most this many bytes of it. */
 const readAtMost = 64 * 1024
+
+/** Of that, what is kept to be shown. */
+const shownAtMost = 1024
+
+/** Text that any store takes, of bytes that may be anything; a letter that was cut is left out. */
+const shownText = (begins: Buffer): string | null =>
+  begins.length === 0 ? null : new TextDecoder().decode(begins, { stream: true }).replaceAll("\0", "\uFFFD")
 
 /**
  * No answer arrived, or one that is longer than was asked for. `error` is a short stable word: `timeout`, `dns`,
@@ -35,21 +43,8 @@ export interface Message {
 export interface Answer {
   readonly statusCode: number
   readonly durationMs: number
-}
-
-/** A request whose answer is wanted, all of it. */
-export interface Question {
-  readonly method: string
-  readonly headers: Readonly<Record<string, string>>
-  readonly body?: string | Uint8Array | undefined
-  /** Bytes of the answer's body; what is longer is `too_large`. */
-  readonly atMost: number
-}
-
-export interface FullAnswer {
-  readonly status: number
-  readonly headers: Headers
-  readonly body: Uint8Array
+  /** How its body begins; null where there was none. */
+  readonly text: string | null
 }
 
 type Resolved = (error: Error | null, addresses: ReadonlyArray<LookupAddress>) => void
@@ -66,7 +61,6 @@ export interface GuardOptions {
 
 class RefusedAddress extends Error {}
 class CannotResolve extends Error {}
-class TooLarge extends Error {}
 
 const make = (options: GuardOptions) =>
   Effect.gen(function* () {
@@ -120,7 +114,7 @@ const make = (options: GuardOptions) =>
     }
 
     const exchange = (url: URL, message: Message) =>
-      Effect.callback<number, Error>((resume) => {
+      Effect.callback<Read, Error>((resume) => {
         const handler = answering(resume)
         agent.dispatch(
           {
@@ -194,7 +188,7 @@ const make = (options: GuardOptions) =>
           return Effect.andThen(judgeHost(target.hostname), exchange(target, message)).pipe(
             Effect.timeoutOrElse({ duration, orElse: () => Effect.fail(new errors.HeadersTimeoutError()) }),
             Effect.matchEffect({
-              onSuccess: (statusCode) => ended((durationMs) => Effect.succeed({ statusCode, durationMs })),
+              onSuccess: (read) => ended((durationMs) => Effect.succeed({ ...read, durationMs })),
               onFailure: (error) => failed(nameOf(error)),
             }),
           )
@@ -222,10 +216,14 @@ const make = (options: GuardOptions) =>
   })
 
 /** Takes the status of an answer and a bounded part of its body. */
-const answering = (resume: (exit: Effect.Effect<number, Error>) => void) => {
+type Read = Omit<Answer, "durationMs">
+
+const answering = (resume: (exit: Effect.Effect<Read, Error>) => void) => {
   const aborting = abortable()
   let status = 0
   let read = 0
+  let begins = Buffer.alloc(0)
+  const end = () => resume(Effect.succeed({ statusCode: status, text: shownText(begins) }))
   return {
     cancel: aborting.cancel,
     onRequestStart: aborting.started,
@@ -233,61 +231,15 @@ const answering = (resume: (exit: Effect.Effect<number, Error>) => void) => {
       status = statusCode
     },
     onResponseData: (receiving: Dispatcher.DispatchController, chunk: Buffer) => {
+      if (begins.length < shownAtMost) begins = Buffer.concat([begins, chunk.subarray(0, shownAtMost - begins.length)])
       read += chunk.length
       if (read <= readAtMost) return
       // The status is all that counts, and it is known.
-      resume(Effect.succeed(status))
+      end()
       receiving.abort(new errors.RequestAbortedError())
     },
-    onResponseEnd: () => resume(Effect.succeed(status)),
+    onResponseEnd: end,
     onResponseError: (_: Dispatcher.DispatchController, error: Error) => resume(Effect.fail(error)),
-  }
-}
-
-/** Takes the whole of an answer that is not longer than that. */
-const collecting = (atMost: number, resume: (exit: Effect.Effect<FullAnswer, Error>) => void) => {
-  const aborting = abortable()
-  const headers = new Headers()
-  const chunks: Array<Buffer> = []
-  let status = 0
-  let read = 0
-  return {
-    cancel: aborting.cancel,
-    onRequestStart: aborting.started,
-    onResponseStart: (
-      _: Dispatcher.DispatchController,
-      statusCode: number,
-      received: Record<string, string | Array<string> | undefined>,
-    ) => {
-      status = statusCode
-      for (const [name, value] of Object.entries(received)) {
-        for (const one of typeof value === "string" ? [value] : (value ?? [])) headers.append(name, one)
-      }
-    },
-    onResponseData: (receiving: Dispatcher.DispatchController, chunk: Buffer) => {
-      read += chunk.length
-      if (read <= atMost) return void chunks.push(chunk)
-      resume(Effect.fail(new TooLarge()))
-      receiving.abort(new errors.RequestAbortedError())
-    },
-    onResponseEnd: () => resume(Effect.succeed({ status, headers, body: Buffer.concat(chunks) })),
-    onResponseError: (_: Dispatcher.DispatchController, error: Error) => resume(Effect.fail(error)),
-  }
-}
-
-/** What ends a request whose asker has gone, also when it was not sent yet. */
-const abortable = () => {
-  let controller: Dispatcher.DispatchController | undefined
-  let cancelled = false
-  return {
-    cancel: () => {
-      cancelled = true
-      controller?.abort(new errors.RequestAbortedError())
-    },
-    started: (started: Dispatcher.DispatchController) => {
-      controller = started
-      if (cancelled) started.abort(new errors.RequestAbortedError())
-    },
   }
 }
 

@@ -22,6 +22,7 @@ import { callWindows } from "./migrations/0022_call_windows.ts"
 import { actorCommands } from "./migrations/0023_actor_commands.ts"
 import { growth } from "./migrations/0024_growth.ts"
 import { connectors } from "./migrations/0061_connectors.ts"
+import { sessionAgents } from "./migrations/0073_session_agents.ts"
 
 const migrations = {
   "0001_core": core,
@@ -39,6 +40,7 @@ const migrations = {
   "0023_actor_commands": actorCommands,
   "0024_growth": growth,
   "0061_connectors": connectors,
+  "0073_session_agents": sessionAgents,
 }
 
 /** Any constant that no other user of the database takes: "svc" in ASCII. */

@@ -16,6 +16,7 @@ import {
 import {
   ApiKey,
   CallerView,
+  ListedSession,
   MagicLinkAnswer,
   MagicLinkRequest,
   Org,
@@ -66,6 +67,26 @@ export class SessionApi extends HttpApiGroup.make("session")
     })
       .pipe(callers("session"))
       .annotate(OpenApi.Summary, "End the session"),
+    HttpApiEndpoint.get("list", "/api/auth/sessions", {
+      query: paging,
+      success: pageOf("sessions", ListedSession),
+      error: [InvalidCursor, Unavailable],
+    })
+      .pipe(callers("session"))
+      .annotate(OpenApi.Summary, "List the sessions of the account, newest first"),
+    HttpApiEndpoint.delete("revokeOne", "/api/auth/sessions/:id", {
+      params: { id: Uuid.annotate({ description: "The id of the resource." }) },
+      success: HttpApiSchema.NoContent,
+      error: [NotFound, Unavailable],
+    })
+      .pipe(callers("session"))
+      .annotate(OpenApi.Summary, "End one session"),
+    HttpApiEndpoint.delete("revokeAll", "/api/auth/sessions", {
+      success: HttpApiSchema.NoContent,
+      error: Unavailable,
+    })
+      .pipe(callers("session"))
+      .annotate(OpenApi.Summary, "Sign out everywhere: end every session, this one too"),
     HttpApiEndpoint.get("whoami", "/api/auth/whoami", {
       success: Schema.Struct({ org: Org, caller: CallerView }),
     })

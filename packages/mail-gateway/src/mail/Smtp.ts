@@ -5,9 +5,11 @@
 import { makeUuidV7 } from "@svc/domain/Ids"
 import { check, pass } from "@svc/cluster/health/Health"
 import type { Networks } from "@svc/cluster/net/ClientNetwork"
+import * as Certificates from "@svc/cluster/net/Certificates"
 import { selfSigned } from "@svc/cluster/net/SelfSigned"
 import { Cause, Clock, Context, Effect, FiberSet, Layer, Schema } from "effect"
 import type { SMTPServerDataStream, SMTPServerOptions, SMTPServerSession } from "smtp-server"
+import * as MailMetrics from "./MailMetrics.ts"
 import * as Judging from "./judging/Judging.ts"
 import { isModest } from "./mime/Header.ts"
 import { type IncomingMail, Reception } from "./Reception.ts"
@@ -32,8 +34,12 @@ export interface SmtpSettings {
   readonly maxBytes: number
   /** Balancers that begin each connection with a PROXY protocol header. */
   readonly proxies?: Networks
+  /** PEM texts, or the files they are in, which are read again when they change. */
   readonly tls?: { readonly key: string; readonly cert: string } | undefined
 }
+
+/** As the certificate's owner, in words to operators. */
+const listener = "smtp"
 
 export class SmtpListener extends Context.Service<SmtpListener, { readonly port: number }>()(
   "@svc/mail-gateway/mail/SmtpListener",
@@ -50,6 +56,7 @@ const listen = Effect.fnUntraced(function* (settings: SmtpSettings) {
   const run = yield* FiberSet.makeRuntimePromise<Resolver>()
   const clients = Clients.make()
   const admitted = new Set<string>()
+  yield* MailMetrics.sessions.scoped([], () => admitted.size)
   const timers = new Map<string, NodeJS.Timeout>()
 
   /** Runs what a callback of the library asks for; whatever fails unforeseen is our failure, not the sender's. */
@@ -86,6 +93,7 @@ const listen = Effect.fnUntraced(function* (settings: SmtpSettings) {
       judging.judge(received.raw, arrival),
       () => replies.later,
     )
+    MailMetrics.verdict(origin.verdict)
     const at = new Date(yield* Clock.currentTimeMillis)
     const trace = Trace.received({ ...arrival, secure: session.secure, id: yield* makeUuidV7, at })
     const ours = [...(header === null ? [] : [header]), trace]
@@ -153,7 +161,9 @@ const listen = Effect.fnUntraced(function* (settings: SmtpSettings) {
       if (typeof received !== "string" && !isModest(received.raw)) done(replies.header)
       else if (typeof received !== "string") {
         const work = transactions.within(keysOf(session, received), accept(session, received), replies.later)
+        const since = performance.now()
         answer(work, (error, transaction) => {
+          MailMetrics.message(error, received.raw.length, since)
           const heard = openConnection(session) !== undefined
           if (error === null) done(null, "Accepted")
           else done(error)
@@ -170,7 +180,8 @@ const listen = Effect.fnUntraced(function* (settings: SmtpSettings) {
     })
   }
 
-  const tls = settings.tls ?? selfSigned([settings.mailDomain, "localhost"], new Date(yield* Clock.currentTimeMillis))
+  const given = settings.tls === undefined ? undefined : yield* Certificates.read(settings.tls, listener)
+  const tls = given ?? selfSigned([settings.mailDomain, "localhost"], new Date(yield* Clock.currentTimeMillis))
 
   const options: SMTPServerOptions = {
     ...tls,
@@ -202,12 +213,19 @@ const listen = Effect.fnUntraced(function* (settings: SmtpSettings) {
       if (admitted.delete(session.id)) clients.leave(session.remoteAddress)
       done()
     },
-    onRcptTo: (address, session, done) => answer(judgeRecipient(address, session), (error) => done(error)),
+    onRcptTo: (address, session, done) =>
+      answer(judgeRecipient(address, session), (error) => {
+        MailMetrics.recipient(error)
+        done(error)
+      }),
     onData,
   }
   const server = new Server(options, settings.proxies ?? [])
   // A connection that breaks is the client's affair; without a listener it would end the process.
   server.on("error", () => {})
+  if (settings.tls !== undefined && given !== undefined) {
+    yield* Certificates.follow(settings.tls, listener, given, (renewed) => server.updateSecureContext({ ...renewed }))
+  }
 
   yield* Effect.acquireRelease(
     Effect.callback<void, ListenFailed>((resume) => {

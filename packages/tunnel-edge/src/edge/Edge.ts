@@ -19,6 +19,7 @@ import * as Certificates from "./Certificates.ts"
 import * as ConnectionCaps from "./ConnectionCaps.ts"
 import * as Connections from "./Connections.ts"
 import { drain } from "./Drain.ts"
+import * as EdgeMetrics from "./EdgeMetrics.ts"
 import * as Hosts from "./Hosts.ts"
 import * as Leases from "./Leases.ts"
 import * as Listener from "./Listener.ts"
@@ -144,7 +145,9 @@ const make = Effect.fnUntraced(function* (settings: EdgeSettings) {
   yield* often(Effect.andThen(Effect.andThen(leases.renew, leases.sweep), allotted.keepAll), ClusterTiming.linkRenew)
   yield* often(metering.flush, Timing.flushEvery)
   yield* often(routes.refreshAll, Timing.standingEvery)
-  yield* often(certificates.refresh(listener.renew), Timing.certificateEvery)
+  yield* EdgeMetrics.links.scoped([], () => registry.all().length)
+  yield* EdgeMetrics.connections.scoped([], caps.size)
+  yield* certificates.follow(listener.renew)
   return { port, links: () => registry.all().length, findings: allotted.findings }
 })
 

@@ -14,7 +14,7 @@ export interface Certificate {
   readonly key: string
 }
 
-/** The port could not be listened on, or its certificate not read. */
+/** The port could not be listened on. */
 export class EdgeListenFailed extends Schema.TaggedError<EdgeListenFailed>()("EdgeListenFailed", {
   message: Schema.String,
 }) {}

@@ -4,6 +4,7 @@ import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import { announced, Departure } from "@svc/api/Departure"
 import { StreamLimits } from "@svc/api/events/StreamLimits"
 import * as Http from "@svc/api/Http"
+import * as RequestMetrics from "@svc/api/RequestMetrics"
 import { Accounts } from "@svc/cluster/account/Accounts"
 import { Connectors } from "@svc/cluster/connectors/Connectors"
 import { CredentialLookup } from "@svc/cluster/account/CredentialLookup"
@@ -21,6 +22,7 @@ import { PageViews } from "@svc/cluster/public/PageViews"
 import { ServiceKey } from "@svc/cluster/sealing/ServiceKey"
 import * as Attachments from "@svc/mail-gateway/mail/Attachments"
 import { Layer, Option } from "effect"
+import * as Tracing from "../ops/Tracing.ts"
 import type { Settings } from "../Settings.ts"
 import * as Stores from "./Stores.ts"
 
@@ -38,7 +40,15 @@ export const layer = (settings: Settings) =>
           terms: { version: settings.tosVersion, url: settings.tosUrl },
           mailPolicy: { mode: settings.mtaSts, servers: settings.mailServers },
         },
-        NodeHttpServer.layerServer(createServer, { host: settings.host, port: settings.httpPort }),
+        NodeHttpServer.layerServer(
+          () =>
+            Tracing.guarded(
+              RequestMetrics.watched(createServer()),
+              settings.trustedProxies.networks,
+              settings.tracedShare,
+            ),
+          { host: settings.host, port: settings.httpPort },
+        ),
       ),
     ),
     Layer.provide([
