@@ -3,6 +3,7 @@ import { metadata } from "@svc/cluster/connectors/platforms/bluesky/ClientMetada
 import type { Connected } from "@svc/cluster/connectors/platforms/Platform"
 import { Redacted } from "effect"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { hasBrowser, openBrowser } from "../../harness/Browser.ts"
 import { consent } from "../network/Consent.ts"
 import { openRig, type Rig } from "../network/Rig.ts"
 import { type Context, post } from "./Context.ts"
@@ -83,6 +84,34 @@ export const suite = (context: Context) =>
       expect((await known.run(known.platform.look(session))).disclosed).toBe(true)
       await known.run(known.platform.undisclose(session, disclosed!))
     })
+
+    it.skipIf(!hasBrowser)(
+      "leads a person through the server's own pages and back, in a browser",
+      async () => {
+        const begun = await begin(known, publicUrl, "ada.test")
+        const browser = await openBrowser()
+        try {
+          const page = await browser.newPage()
+          // Our own page, which this machine has under no public address.
+          const arrived = new Promise<URL>((resolve) =>
+            page.route(`${publicUrl}/**`, async (route) => {
+              resolve(new URL(route.request().url()))
+              await route.fulfill({ body: "Connected." })
+            }),
+          )
+          await page.goto(begun.url)
+          await page.locator('input[name="password"]').fill(context.ada.password)
+          await page.locator('button[type="submit"]').click()
+          await page.getByRole("button", { name: /authorize|accept|allow/i }).click()
+          const { searchParams } = await arrived
+          const connected = await known.run(known.platform.finish(known.visit, back(publicUrl, begun, searchParams)))
+          expect(connected.account).toMatchObject({ name: "ada.test", id: context.ada.did })
+        } finally {
+          await browser.close()
+        }
+      },
+      120_000,
+    )
 
     it("works from a machine without a public address, back to its loopback interface", async () => {
       const { returned, connected } = await connect(local, localUrl, undefined)

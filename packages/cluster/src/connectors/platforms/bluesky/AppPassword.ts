@@ -58,7 +58,7 @@ export const resume = (session: Session, tokens: PasswordTokens, wire: Wire): Cr
         }),
       ),
     ).catch((error: unknown) => {
-      wire.fail(error as Parameters<Wire["fail"]>[0])
+      wire.fail(error)
       throw error
     }),
   )

@@ -13,6 +13,7 @@ import {
   TokenRefreshError,
   TokenRevokedError,
 } from "@atproto/oauth-client-node"
+import { isProblem } from "@svc/domain/problems/Problem"
 import { Effect } from "effect"
 import { boundedWords } from "../Bounds.ts"
 import {
@@ -32,7 +33,7 @@ export interface Wire {
   /** Runs a library's call. */
   readonly call: <A>(run: () => Promise<A>) => Effect.Effect<A, PlatformFailure>
   /** Why the call fails, whatever the library makes of it afterwards: it hides a refresh that failed behind what it was for. */
-  readonly fail: (failure: PlatformFailure) => void
+  readonly fail: (reason: unknown) => void
   /** An answer said 401. */
   readonly unauthorized: () => boolean
   /** Until when an answer asked to be left alone, be it that the last call of a window was spent. */
@@ -41,7 +42,7 @@ export interface Wire {
 
 /** A wire for one call of the Connector. */
 export const make = (reach: Reach): Wire => {
-  let failed: PlatformFailure | undefined
+  let failed: { readonly reason: unknown } | undefined
   let unauthorized = false
   let limited: { readonly until: Date | null } | undefined
   let rest: Date | undefined
@@ -56,15 +57,19 @@ export const make = (reach: Reach): Wire => {
     },
     call: (run) => {
       limited = undefined
-      return Effect.tryPromise({
-        try: run,
-        catch: (error) =>
-          failed ??
-          (limited === undefined ? failureOf(error) : new PlatformRateLimited({ message: words(error), ...limited })),
+      return Effect.catch(Effect.tryPromise({ try: run, catch: (thrown) => thrown }), (thrown) => {
+        const reason = failed === undefined ? thrown : failed.reason
+        const chain = [...causes(reason)]
+        // Our own store is out of reach, which is no fault of the platform's.
+        const problem = chain.find(isProblem)
+        if (problem !== undefined) return Effect.die(problem)
+        const failure = failureOf(reason, chain)
+        const isAnswers = failed === undefined && limited !== undefined && failure._tag !== "Halted"
+        return Effect.fail(isAnswers ? new PlatformRateLimited({ message: failure.message, ...limited! }) : failure)
       })
     },
-    fail: (failure) => {
-      failed = failure
+    fail: (reason) => {
+      failed = { reason }
     },
     unauthorized: () => unauthorized,
     restUntil: () => rest,
@@ -97,8 +102,7 @@ function* causes(error: unknown): Generator<unknown> {
 
 const words = (error: unknown) => boundedWords(error instanceof Error ? error.message : String(error))
 
-export const failureOf = (error: unknown): PlatformFailure => {
-  const chain = [...causes(error)]
+const failureOf = (error: unknown, chain: ReadonlyArray<unknown>): PlatformFailure => {
   const known = chain.find(isOurs)
   if (known !== undefined) return known
   for (const cause of chain) {
