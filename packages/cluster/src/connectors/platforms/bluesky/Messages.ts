@@ -14,7 +14,8 @@ import * as RecordKey from "./RecordKey.ts"
 import type * as Records from "./Records.ts"
 import * as Text from "./Text.ts"
 
-const pageAtMost = 100
+/** Conversations, or messages of one, asked for at once. */
+const pageAtMost = 50
 /** Pages of the log that one poll reads: the service gives out what happened in turn. */
 const logPages = 5
 

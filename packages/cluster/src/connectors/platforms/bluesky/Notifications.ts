@@ -18,11 +18,10 @@ type Listed = AppBskyNotificationListNotifications.Notification
 
 const reasons = ["mention", "reply"]
 
-const firstPage = 50
-const laterPages = 100
+const pageSize = 50
 /** How far back a poll goes, in pages: what fills more between two polls is no conversation. */
-const pagesAtMost = 20
-/** How many of what was told is remembered: more than a first page, since posts before them may be deleted. */
+const pagesAtMost = 40
+/** How many of what was told is remembered: more than a page, since posts before them may be deleted. */
 const rememberedAtMost = 200
 
 /** What each half of a poll may tell. */
@@ -73,7 +72,7 @@ interface Found {
 
 /** What is there already is known; older than that nothing will be told, though what is there may be deleted. */
 const begin = (connection: Connection) =>
-  Effect.map(page(connection, firstPage, undefined), ({ listed, cursor }): Found => ({
+  Effect.map(page(connection, pageSize, undefined), ({ listed, cursor }): Found => ({
     heard: [],
     floor: cursor === undefined ? 0 : Math.min(...listed.map(millisOf)),
     seen: listed.map(({ uri }) => short(uri)),
@@ -89,7 +88,7 @@ const unseen = Effect.fnUntraced(function* (
   let found = 0
   let cursor: string | undefined
   for (let read = 0; read < pagesAtMost; read++) {
-    const next = yield* page(connection, read === 0 ? firstPage : laterPages, cursor)
+    const next = yield* page(connection, pageSize, cursor)
     const fresh = next.listed.filter((one) => !known.has(short(one.uri)) && millisOf(one) >= floor)
     found += fresh.length
     // The oldest are told first; the newer ones are found again by the poll that follows at once.
@@ -165,7 +164,7 @@ export const list = Effect.fnUntraced(function* (
   const entries: Array<HeardPost> = []
   let at = from?.page
   for (let read = 0; read < pagesAtMost; read++) {
-    const { listed, cursor: next } = yield* page(connection, Math.min(limit, laterPages), at)
+    const { listed, cursor: next } = yield* page(connection, Math.min(limit, pageSize), at)
     const heard = listed.flatMap((one) => hearing(one) ?? [])
     const end = next === undefined ? Number.NEGATIVE_INFINITY : Math.min(...heard.map((one) => one.at.getTime()))
     const begun = entries.at(-1)

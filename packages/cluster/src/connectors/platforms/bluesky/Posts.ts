@@ -11,11 +11,11 @@ import * as RecordKey from "./RecordKey.ts"
 import * as Records from "./Records.ts"
 import * as Text from "./Text.ts"
 
-/** What the account's server gives out at once. */
-const pageAtMost = 100
+/** Records asked for at once. */
+const pageAtMost = 50
 /** A conversation is shown as far as this. */
 const threadPosts = 200
-const threadParents = 80
+const threadParents = 40
 const threadDepth = 6
 
 export const judge = Effect.fnUntraced(function* (post: NewPost): Effect.fn.Return<Options.Options, InputRefused> {
@@ -140,8 +140,12 @@ export const thread = Effect.fnUntraced(function* (
   if (uri === undefined) {
     return yield* new InputRefused({ message: "This is not the uri of a post on Bluesky.", path: "/uri" })
   }
-  const { data } = yield* call(() =>
-    agent.app.bsky.feed.getPostThread({ uri, depth: threadDepth, parentHeight: threadParents }),
+  const read = (depth: number) =>
+    call(() => agent.app.bsky.feed.getPostThread({ uri, depth, parentHeight: threadParents }))
+  const { data } = yield* read(threadDepth).pipe(
+    // Too many answers to be read: less deep, and none in the end.
+    Effect.catchTag("PlatformUnreachable", () => read(1)),
+    Effect.catchTag("PlatformUnreachable", () => read(0)),
   )
   const { thread } = data
   if (!AppBskyFeedDefs.isThreadViewPost(thread)) {

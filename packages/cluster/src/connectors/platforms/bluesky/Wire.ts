@@ -49,6 +49,9 @@ export const make = (reach: Reach): Wire => {
   return {
     fetch: async (input, init) => {
       const answer = await reach.fetch(input, init)
+      if (valuesOf(new Uint8Array(await answer.clone().arrayBuffer())) > valuesAtMost) {
+        throw new PlatformUnreachable({ message: `${new URL(answer.url).host} gave an answer with too much in it.` })
+      }
       const quiet = reach.quietUntil()
       if (answer.status === 401) unauthorized = true
       if (quiet !== undefined) rest = quiet
@@ -74,6 +77,29 @@ export const make = (reach: Reach): Wire => {
     unauthorized: () => unauthorized,
     restUntil: () => rest,
   }
+}
+
+/**
+ * How many values a library may be given to read: each costs it up to 4 microseconds, and it reads an answer at one go.
+ * What servers give for the pages that are asked for has half as many.
+ */
+const valuesAtMost = 8_000
+
+const [quote, backslash, comma, bracket, brace] = [...'"\\,[{'].map((sign) => sign.charCodeAt(0))
+
+/** How many values a JSON text has, about: what opens and what separates, outside of strings. */
+const valuesOf = (json: Uint8Array): number => {
+  let values = 0
+  let quoted = false
+  for (let at = 0; at < json.length; at++) {
+    const sign = json[at]
+    if (quoted) {
+      if (sign === backslash) at++
+      else if (sign === quote) quoted = false
+    } else if (sign === quote) quoted = true
+    else if (sign === comma || sign === bracket || sign === brace) values++
+  }
+  return values
 }
 
 /** Runs what the interface gives where a library waits for a promise. */
