@@ -14,6 +14,7 @@ import * as Devices from "./account/Devices.ts"
 import * as Session from "./account/Session.ts"
 import * as SignIn from "./account/SignIn.ts"
 import * as Cards from "./card/Cards.ts"
+import * as Connectors from "./connectors/Connectors.ts"
 import * as Profiles from "./card/Profiles.ts"
 import { applyTag } from "./EntityTags.ts"
 import * as Events from "./events/Events.ts"
@@ -30,6 +31,7 @@ import * as MailSettings from "./mail/MailSettings.ts"
 import * as Messages from "./mail/Messages.ts"
 import * as Mcp from "./mcp/Mcp.ts"
 import * as OpenApi from "./openapi/OpenApi.ts"
+import * as ConnectorPage from "./pages/ConnectorPage.ts"
 import * as DevicePage from "./pages/DevicePage.ts"
 import * as Home from "./pages/Home.ts"
 import * as Docs from "./openapi/Docs.ts"
@@ -70,6 +72,7 @@ const endpoints = (settings: HttpSettings) =>
       Webhooks.layer,
       Events.layer,
       Tunnels.layer,
+      Connectors.layer,
       Vault.layer,
       Public.layer({ to: settings.contactTo }),
     ]),
@@ -133,6 +136,7 @@ const routes = (settings: HttpSettings) =>
     Mcp.layer,
     ProblemPages.layer,
     ProfilePage.layer,
+    ConnectorPage.layer,
     DevicePage.layer,
     MailPolicyPage.layer(settings.mailPolicy),
     SignInPage.layer,

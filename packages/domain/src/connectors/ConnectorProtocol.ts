@@ -34,13 +34,7 @@ const ofPlatform = [
   ConnectorPlatformError,
   ConnectorPlatformRateLimited,
 ] as const
-const ofConnector = [
-  ...ofPlatform,
-  ConnectorNotConnected,
-  ConnectorPaused,
-  ConnectorStopped,
-  ConnectorOptionUnknown,
-] as const
+const ofConnector = [...ofPlatform, ConnectorNotConnected, ConnectorPaused, ConnectorStopped] as const
 
 /** Connects by an app password, in place of the connection that there may be. */
 export const Login = Rpc.make("Login", {
@@ -99,7 +93,7 @@ export const Publish = Rpc.make("Publish", {
     options: Schema.Record(Schema.String, Schema.Record(Schema.String, Schema.Unknown)),
   },
   success: Post,
-  error: failures(...ofConnector),
+  error: failures(...ofConnector, ConnectorOptionUnknown),
 })
 
 const pageWanted = { ...tenant, limit: Schema.Int, cursor: Schema.NullOr(Schema.String) }

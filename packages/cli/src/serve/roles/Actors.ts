@@ -2,11 +2,16 @@
 import * as OrgActor from "@svc/cluster/account/OrgActor"
 import { Orgs } from "@svc/cluster/account/Orgs"
 import * as OrgWork from "@svc/cluster/account/OrgWork"
+import * as ConnectorActor from "@svc/cluster/connectors/ConnectorActor"
+import { Connectors } from "@svc/cluster/connectors/Connectors"
+import * as ConnectorWork from "@svc/cluster/connectors/ConnectorWork"
+import { Platforms } from "@svc/cluster/connectors/platforms/Platforms"
 import { Identities } from "@svc/cluster/identity/Identities"
 import * as IdentityActor from "@svc/cluster/identity/IdentityActor"
 import * as IdentityWork from "@svc/cluster/identity/IdentityWork"
 import * as SystemMailForwarding from "@svc/cluster/mail/SystemMailForwarding"
 import * as Housekeeping from "@svc/cluster/housekeeping/Housekeeping"
+import { ServiceKey } from "@svc/cluster/sealing/ServiceKey"
 import * as TunnelPorts from "@svc/cluster/tunnel/TunnelPorts"
 import { Deliveries } from "@svc/cluster/webhooks/Deliveries"
 import * as Overdue from "@svc/cluster/work/Overdue"
@@ -23,8 +28,10 @@ export const layer = (settings: Settings, parts: Parts) =>
       tunnelPorts: settings.tunnelPorts,
     }),
     OrgActor.layer(settings.limits).pipe(Layer.provide(Stores.layer)),
+    ConnectorActor.layer.pipe(Layer.provide(Platforms.layer(settings.connectors)), Layer.provide(ServiceKey.layer)),
     Overdue.layer(IdentityWork.watched),
     Overdue.layer(OrgWork.watched),
+    Overdue.layer(ConnectorWork.watched),
     Housekeeping.layer,
     TunnelPorts.layer(settings.tunnelPorts),
     Option.match(settings.postmasterTo, {
@@ -33,5 +40,5 @@ export const layer = (settings: Settings, parts: Parts) =>
     }),
   ).pipe(
     Layer.provide([parts.provisioningSteps({ tunnelPorts: settings.tunnelPorts }), Deliveries.layer]),
-    Layer.provide([Identities.layer, Orgs.layer]),
+    Layer.provide([Identities.layer, Orgs.layer, Connectors.layer]),
   )

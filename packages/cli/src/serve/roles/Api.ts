@@ -5,6 +5,7 @@ import { announced, Departure } from "@svc/api/Departure"
 import { StreamLimits } from "@svc/api/events/StreamLimits"
 import * as Http from "@svc/api/Http"
 import { Accounts } from "@svc/cluster/account/Accounts"
+import { Connectors } from "@svc/cluster/connectors/Connectors"
 import { CredentialLookup } from "@svc/cluster/account/CredentialLookup"
 import { Devices } from "@svc/cluster/account/Devices"
 import { Exports } from "@svc/cluster/account/exports/Exports"
@@ -63,7 +64,7 @@ export const layer = (settings: Settings) =>
         tosEffectiveAt: Option.getOrNull(settings.tosEffectiveAt),
       }),
     ]),
-    Layer.provide([Stores.layer, Identities.layer, Orgs.layer]),
+    Layer.provide([Stores.layer, Identities.layer, Orgs.layer, Connectors.layer]),
     Layer.provide(Stores.mailer(settings)),
     Layer.provide(NodeHttpServer.layerHttpServices),
   )

@@ -2,6 +2,7 @@
 import { ApiKeys } from "@svc/cluster/account/ApiKeys"
 import { SystemMailer } from "@svc/cluster/mail/SystemMailer"
 import { CardQueries } from "@svc/cluster/card/CardQueries"
+import { ConnectorQueries } from "@svc/cluster/connectors/ConnectorQueries"
 import { EventQueries } from "@svc/cluster/events/EventQueries"
 import { IdentityQueries } from "@svc/cluster/identity/IdentityQueries"
 import { MailSettingsQueries } from "@svc/cluster/mail/MailSettingsQueries"
@@ -16,6 +17,7 @@ import type { Settings } from "../Settings.ts"
 export const layer = Layer.mergeAll(
   IdentityQueries.layer,
   CardQueries.layer,
+  ConnectorQueries.layer,
   EventQueries.layer,
   WebhookQueries.layer,
   MessageQueries.layer,

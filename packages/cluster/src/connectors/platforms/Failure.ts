@@ -48,3 +48,17 @@ export type PlatformFailure =
   | Unsupported
   | InputRefused
   | Halted
+
+const tags = new Set<unknown>([
+  "CredentialRefused",
+  "PlatformRateLimited",
+  "PlatformUnreachable",
+  "PlatformRefused",
+  "Unsupported",
+  "InputRefused",
+  "Halted",
+] satisfies ReadonlyArray<PlatformFailure["_tag"]>)
+
+/** Tells a platform's failure from any other. */
+export const isFailure = (error: unknown): error is PlatformFailure =>
+  typeof error === "object" && error !== null && "_tag" in error && tags.has(error._tag)

@@ -1,14 +1,15 @@
 /**
- * The platforms of this process, each made of its folder: `platformNames` is the list, and the folder of a name here is
- * all there is to know of it.
+ * The platforms of this process, each made of its folder: a line in {@link folders} and the folder of that name are all
+ * there is to know of one.
  */
 import { Addresses } from "@svc/domain/Addresses"
 import { type PlatformName, platformNames } from "@svc/domain/connectors/PlatformName"
 import { Context, Effect, Layer } from "effect"
 import type { Platform, PlatformModule } from "./Platform.ts"
 
-/** The folder's module; its name comes out of our own list, so the compiler cannot see which one it is. */
-const load = (name: PlatformName): Promise<PlatformModule> => import(`./${name}/Platform.ts`)
+const folders: { readonly [Name in PlatformName]?: () => Promise<PlatformModule> } = {
+  mastodon: () => import("./mastodon/Platform.ts"),
+}
 
 export interface PlatformSettings {
   /** The line that a disclosed profile carries. */
@@ -27,7 +28,9 @@ export class Platforms extends Context.Service<Platforms, { readonly of: (name: 
         const book = yield* Addresses
         const made = new Map<string, Platform>()
         for (const name of platformNames) {
-          const { make } = yield* Effect.promise(() => load(name))
+          const load = folders[name]
+          if (load === undefined) continue
+          const { make } = yield* Effect.promise(load)
           const prefix = `SVC_${name.toUpperCase()}_`
           made.set(name, yield* make({ book, disclosure, setting: (of) => setting(prefix + of) }))
         }

@@ -5,7 +5,7 @@
  */
 import { Clock, Effect } from "effect"
 import type { GuardedClient, RequestFailed } from "../../net/GuardedClient.ts"
-import { Halted, PlatformRateLimited, PlatformUnreachable, type PlatformFailure } from "./Failure.ts"
+import { type Halted, type PlatformFailure, PlatformRateLimited, PlatformUnreachable } from "./Failure.ts"
 import { quietUntil } from "./RateLimits.ts"
 
 export interface Asked {
