@@ -1,5 +1,6 @@
 /** One network for all suites: bringing it up takes longer than most of them. */
 import { afterAll, beforeAll, describe } from "vitest"
+import * as Actor from "./bluesky/Actor.ts"
 import * as Connecting from "./bluesky/Connecting.ts"
 import type { Context } from "./bluesky/Context.ts"
 import * as Disclosure from "./bluesky/Disclosure.ts"
@@ -40,4 +41,5 @@ describe.skipIf("missing" in there)("Bluesky", () => {
   Sessions.suite(context)
   OAuth.suite(context)
   Faults.suite(context)
+  Actor.suite(context)
 })

@@ -38,8 +38,9 @@ export const openAppView = async (pds: () => string): Promise<AppView> => {
           limit: "100",
           ...(cursor === undefined ? {} : { cursor }),
         })
-        all.push(...page.records.map((record: object) => ({ ...record, did })))
-        cursor = page.records.length === 0 ? undefined : page.cursor
+        // The repository of an account that was taken down is not given out.
+        all.push(...(page.records ?? []).map((record: object) => ({ ...record, did })))
+        cursor = (page.records ?? []).length === 0 ? undefined : page.cursor
       } while (cursor !== undefined)
     }
     return all

@@ -8,7 +8,7 @@ import { CredentialRefused } from "../Failure.ts"
 import type { Session } from "../Platform.ts"
 import * as Credential from "./Credential.ts"
 import type { PasswordTokens } from "./Credential.ts"
-import { promised, type Wire } from "./Wire.ts"
+import type { Wire } from "./Wire.ts"
 
 /** The library's session, with the Connector's row in place of its memory. */
 class KeptSession extends CredentialSession {
@@ -44,23 +44,25 @@ class KeptSession extends CredentialSession {
 /** The session of a Connector. */
 export const resume = (session: Session, tokens: PasswordTokens, wire: Wire): CredentialSession =>
   new KeptSession(tokens, wire.fetch, (held, spend) =>
-    promised(
-      session.alone(
-        Effect.gen(function* () {
-          const now = yield* Credential.open(session)
-          if (now.kind !== "app_password") {
-            return yield* new CredentialRefused({ message: "The account was connected in another way meanwhile." })
-          }
-          // Another call has spent the token that this one holds.
-          if (now.refreshJwt !== held.session?.refreshJwt) return held.hold(now)
-          yield* wire.call(spend)
-          yield* session.keep(Credential.seal(tokensOf(held.session!, held.dispatchUrl)))
-        }),
-      ),
-    ).catch((error: unknown) => {
-      wire.fail(error)
-      throw error
-    }),
+    wire
+      .promised(
+        session.alone(
+          Effect.gen(function* () {
+            const now = yield* Credential.open(session)
+            if (now.kind !== "app_password") {
+              return yield* new CredentialRefused({ message: "The account was connected in another way meanwhile." })
+            }
+            // Another call has spent the token that this one holds.
+            if (now.refreshJwt !== held.session?.refreshJwt) return held.hold(now)
+            yield* wire.call(spend)
+            yield* session.keep(Credential.seal(tokensOf(held.session!, held.dispatchUrl)))
+          }),
+        ),
+      )
+      .catch((error: unknown) => {
+        wire.fail(error)
+        throw error
+      }),
   )
 
 export const tokensOf = ({ did, handle, accessJwt, refreshJwt }: AtpSessionData, service: URL): PasswordTokens => ({

@@ -37,7 +37,7 @@ export const authorize = Effect.fn("Bluesky.authorize")(function* (
   { reach }: Visit,
   { account, redirectUri }: AuthorizationRequest,
 ): Effect.fn.Return<AuthorizationStart, PlatformFailure> {
-  const wire = Wire.make(reach)
+  const wire = yield* Wire.make(reach)
   let begun: { readonly state: string; readonly saved: NodeSavedState } | undefined
   const client = yield* network.client(wire, {
     ...stateless,
@@ -134,14 +134,14 @@ const clientOf = (
     ...stateless,
     nonces,
     sessions: {
-      get: (did) => (did === session.account.id ? Wire.promised(held) : undefined),
-      set: (_, saved) => Wire.promised(session.keep(Credential.seal({ kind: "oauth", saved }))),
+      get: (did) => (did === session.account.id ? wire.promised(held) : undefined),
+      set: (_, saved) => wire.promised(session.keep(Credential.seal({ kind: "oauth", saved }))),
       // The library forgets a session that the server has ended.
       del: () => wire.fail(new CredentialRefused({ message: "The server has ended the authorization." })),
     },
     lock: async (_, run) =>
-      (await Wire.promised(spends))
-        ? Wire.promised(session.alone(Effect.tryPromise({ try: async () => await run(), catch: (error) => error })))
+      (await wire.promised(spends))
+        ? wire.promised(session.alone(Effect.tryPromise({ try: async () => await run(), catch: (error) => error })))
         : run(),
   })
 }

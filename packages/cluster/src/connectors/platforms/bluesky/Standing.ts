@@ -22,7 +22,7 @@ export const login = Effect.fn("Bluesky.login")(function* (
   { reach }: Visit,
   given: { readonly account: string; readonly password: Redacted.Redacted<string> },
 ): Effect.fn.Return<Connected, PlatformFailure> {
-  const wire = Wire.make(reach)
+  const wire = yield* Wire.make(reach)
   const { did, pds } = yield* network.find(wire, yield* named(given.account))
   const session = new CredentialSession(pds, wire.fetch)
   // 401 is the password's, whatever the server's words are.
@@ -47,7 +47,7 @@ export const finish = Effect.fnUntraced(function* (
   { reach }: Visit,
   back: AuthorizationReturn,
 ): Effect.fn.Return<Connected, PlatformFailure> {
-  const wire = Wire.make(reach)
+  const wire = yield* Wire.make(reach)
   const { session, credential } = yield* OAuth.finish(network, wire, back)
   const { aud } = yield* wire.call(() => session.getTokenInfo(false))
   const connection = Connection.over(network, session, { did: session.did, service: new URL(aud).origin }, wire)

@@ -14,12 +14,12 @@ import {
   TokenRevokedError,
 } from "@atproto/oauth-client-node"
 import { isProblem } from "@svc/domain/problems/Problem"
-import { Effect } from "effect"
+import { type Context, Effect } from "effect"
 import { boundedWords } from "../Bounds.ts"
 import {
   CredentialRefused,
-  Halted,
   InputRefused,
+  isFailure,
   type PlatformFailure,
   PlatformRateLimited,
   PlatformRefused,
@@ -34,6 +34,8 @@ export interface Wire {
   readonly call: <A>(run: () => Promise<A>) => Effect.Effect<A, PlatformFailure>
   /** Why the call fails, whatever the library makes of it afterwards: it hides a refresh that failed behind what it was for. */
   readonly fail: (reason: unknown) => void
+  /** Runs what the interface gives where a library waits for a promise. */
+  readonly promised: <A, E>(effect: Effect.Effect<A, E>) => Promise<A>
   /** An answer said 401. */
   readonly unauthorized: () => boolean
   /** Until when an answer asked to be left alone, be it that the last call of a window was spent. */
@@ -41,7 +43,10 @@ export interface Wire {
 }
 
 /** A wire for one call of the Connector. */
-export const make = (reach: Reach): Wire => {
+export const make = (reach: Reach): Effect.Effect<Wire> =>
+  Effect.map(Effect.context(), (context) => over(reach, context))
+
+const over = (reach: Reach, context: Context.Context<never>): Wire => {
   let failed: { readonly reason: unknown } | undefined
   let unauthorized = false
   let limited: { readonly until: Date | null } | undefined
@@ -74,6 +79,7 @@ export const make = (reach: Reach): Wire => {
     fail: (reason) => {
       failed = { reason }
     },
+    promised: Effect.runPromiseWith(context),
     unauthorized: () => unauthorized,
     restUntil: () => rest,
   }
@@ -102,20 +108,6 @@ const valuesOf = (json: Uint8Array): number => {
   return values
 }
 
-/** Runs what the interface gives where a library waits for a promise. */
-export const promised = <A, E>(effect: Effect.Effect<A, E>): Promise<A> => Effect.runPromise(effect)
-
-const ours = [
-  CredentialRefused,
-  Halted,
-  InputRefused,
-  PlatformRateLimited,
-  PlatformRefused,
-  PlatformUnreachable,
-  Unsupported,
-]
-const isOurs = (error: unknown): error is PlatformFailure => ours.some((kind) => error instanceof kind)
-
 /** What was thrown and what it was thrown for, from the outside in. */
 function* causes(error: unknown): Generator<unknown> {
   // A chain is a few links long; one that leads to itself ends here.
@@ -129,7 +121,7 @@ function* causes(error: unknown): Generator<unknown> {
 const words = (error: unknown) => boundedWords(error instanceof Error ? error.message : String(error))
 
 const failureOf = (error: unknown, chain: ReadonlyArray<unknown>): PlatformFailure => {
-  const known = chain.find(isOurs)
+  const known = chain.find(isFailure)
   if (known !== undefined) return known
   for (const cause of chain) {
     const failure = ofTokens(cause) ?? ofOAuth(cause) ?? ofXrpc(cause)
