@@ -8,6 +8,7 @@ import { Context, Effect, Layer } from "effect"
 import type { Platform, PlatformModule } from "./Platform.ts"
 
 const folders: { readonly [Name in PlatformName]?: () => Promise<PlatformModule> } = {
+  bluesky: () => import("./bluesky/Platform.ts"),
   mastodon: () => import("./mastodon/Platform.ts"),
 }
 
