@@ -41,7 +41,6 @@ export const layer = ConnectorActor.toLayer(
     const id = (yield* Entity.CurrentAddress).entityId as string
     const { canonical, platform: name } = nameOf(id)
     const platform = (yield* Platforms).of(name)
-    if (platform === undefined) return yield* Effect.die(new Error(`no such platform: ${name}`))
     const sql = yield* Writes
     const sealing = yield* Sealing
     const client = yield* GuardedClient

@@ -7,7 +7,7 @@ import { type PlatformName, platformNames } from "@svc/domain/connectors/Platfor
 import { Context, Effect, Layer } from "effect"
 import type { Platform, PlatformModule } from "./Platform.ts"
 
-const folders: { readonly [Name in PlatformName]?: () => Promise<PlatformModule> } = {
+const folders: { readonly [Name in PlatformName]: () => Promise<PlatformModule> } = {
   bluesky: () => import("./bluesky/Platform.ts"),
   mastodon: () => import("./mastodon/Platform.ts"),
 }
@@ -19,7 +19,7 @@ export interface PlatformSettings {
   readonly setting: (name: string) => string | undefined
 }
 
-export class Platforms extends Context.Service<Platforms, { readonly of: (name: string) => Platform | undefined }>()(
+export class Platforms extends Context.Service<Platforms, { readonly of: (name: PlatformName) => Platform }>()(
   "@svc/cluster/connectors/platforms/Platforms",
 ) {
   static readonly layer = ({ disclosure, setting }: PlatformSettings) =>
@@ -27,15 +27,14 @@ export class Platforms extends Context.Service<Platforms, { readonly of: (name: 
       Platforms,
       Effect.gen(function* () {
         const book = yield* Addresses
-        const made = new Map<string, Platform>()
+        const made = new Map<PlatformName, Platform>()
         for (const name of platformNames) {
-          const load = folders[name]
-          if (load === undefined) continue
-          const { make } = yield* Effect.promise(load)
+          const { make } = yield* Effect.promise(folders[name])
           const prefix = `SVC_${name.toUpperCase()}_`
           made.set(name, yield* make({ book, disclosure, setting: (of) => setting(prefix + of) }))
         }
-        return { of: (name) => made.get(name) }
+        // Each name has a folder, as the compiler sees to.
+        return { of: (name) => made.get(name)! }
       }),
     )
 }
