@@ -88,6 +88,20 @@ events.read org
 events.replay any Resource
 tunnels.read any Path
 tunnels.patch any Path reserved
+connectors.list any Path
+connectors.pauseAll any Path reserved
+connectors.read any Path
+connectors.pause any Path reserved
+connectors.connect any Path
+connectors.disconnect any Path
+connectors.authorize any Path
+connectors.callback any
+connectors.posts any Path
+connectors.post any Path
+connectors.dms any Path
+connectors.dm any Path
+connectors.thread any Path
+connectors.notifications any Path
 vault.list any Query
 vault.value any Query
 vault.put any Query

@@ -6,6 +6,7 @@ import { NodeSocket } from "@effect/platform-node"
 import * as Cluster from "@svc/cluster/Cluster"
 import { ChangeFeed } from "@svc/cluster/feed/ChangeFeed"
 import { Health } from "@svc/cluster/health/Health"
+import { Connectors } from "@svc/cluster/connectors/Connectors"
 import { Identities } from "@svc/cluster/identity/Identities"
 import * as IdentityActor from "@svc/cluster/identity/IdentityActor"
 import { ProvisioningSteps } from "@svc/cluster/identity/Provisioning"
@@ -62,6 +63,7 @@ const inProcess = (deployment: Deployment) => {
       GuardedClient.layer({ allowPrivate: true }),
       outgoing(recording()),
       ProvisioningSteps.layer({ tunnelPorts }),
+      Connectors.layer,
     ]),
     Layer.provide(ChangeFeed.layer),
     Layer.merge(BareEntity.layer),

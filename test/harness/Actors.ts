@@ -4,12 +4,16 @@ import { ask } from "@svc/cluster/actor/Ask"
 import { Exports } from "@svc/cluster/account/exports/Exports"
 import * as OrgActor from "@svc/cluster/account/OrgActor"
 import { Orgs } from "@svc/cluster/account/Orgs"
+import * as ConnectorActor from "@svc/cluster/connectors/ConnectorActor"
+import { Connectors } from "@svc/cluster/connectors/Connectors"
+import { Platforms } from "@svc/cluster/connectors/platforms/Platforms"
 import { Identities } from "@svc/cluster/identity/Identities"
 import * as IdentityActor from "@svc/cluster/identity/IdentityActor"
 import { ProvisioningSteps } from "@svc/cluster/identity/Provisioning"
 import { Sending } from "@svc/cluster/sending/Sending"
 import { GuardedClient } from "@svc/cluster/net/GuardedClient"
 import type { Sealing } from "@svc/cluster/sealing/Sealing"
+import { ServiceKey } from "@svc/cluster/sealing/ServiceKey"
 import { Reads, Writes } from "@svc/cluster/store/Database"
 import { Deliveries } from "@svc/cluster/webhooks/Deliveries"
 import * as Composition from "@svc/mail-gateway/mail/composing/Composition"
@@ -30,6 +34,12 @@ const portsOf = ({ first, last }: typeof tunnelPorts) =>
       (sql) => sql`insert into tunnel_port (port) select generate_series(${first}::int, ${last}::int)`,
     ),
   )
+
+/** The real platforms; where they lead to is the account's to say. */
+export const platforms = Platforms.layer({
+  disclosure: "This account is automated.",
+  setting: () => undefined,
+}).pipe(Layer.provide(ServiceKey.layer))
 
 const never = "10000 days"
 
@@ -52,6 +62,7 @@ const runner = Sharding.layer.pipe(
 export interface ActorSettings {
   /** In place of the saga's. */
   readonly steps?: Layer.Layer<ProvisioningSteps, never, Sealing>
+  readonly platforms?: typeof platforms
   readonly ports?: typeof tunnelPorts
   readonly limits?: Partial<IdentityActor.IdentityLimits>
   /** What takes outgoing mail; one that takes everything where none is given. */
@@ -77,9 +88,16 @@ export const actors = (settings: ActorSettings = {}) => {
     tunnel_transfer: unlimited,
     ...settings.quotas,
   }
-  return Layer.mergeAll(IdentityActor.layer(limits), OrgActor.layer(quotas), Exports.layer, Sending.layer).pipe(
-    Layer.provideMerge(Layer.mergeAll(Identities.layer, Orgs.layer, inProcess)),
+  return Layer.mergeAll(
+    IdentityActor.layer(limits),
+    OrgActor.layer(quotas),
+    ConnectorActor.layer,
+    Exports.layer,
+    Sending.layer,
+  ).pipe(
+    Layer.provideMerge(Layer.mergeAll(Identities.layer, Orgs.layer, Connectors.layer, inProcess)),
     Layer.provide([
+      settings.platforms ?? platforms,
       settings.steps ?? ProvisioningSteps.layer({ tunnelPorts: ports }),
       Deliveries.layer,
       GuardedClient.layer({ allowPrivate: true }),

@@ -6,6 +6,9 @@ import * as OrgActor from "@svc/cluster/account/OrgActor"
 import { Orgs } from "@svc/cluster/account/Orgs"
 import * as OrgWork from "@svc/cluster/account/OrgWork"
 import { ChangeFeed } from "@svc/cluster/feed/ChangeFeed"
+import * as ConnectorActor from "@svc/cluster/connectors/ConnectorActor"
+import { Connectors } from "@svc/cluster/connectors/Connectors"
+import * as ConnectorWork from "@svc/cluster/connectors/ConnectorWork"
 import { Identities } from "@svc/cluster/identity/Identities"
 import * as IdentityActor from "@svc/cluster/identity/IdentityActor"
 import * as IdentityWork from "@svc/cluster/identity/IdentityWork"
@@ -20,7 +23,7 @@ import { Addresses } from "@svc/domain/Addresses"
 import { Effect, Layer } from "effect"
 import { EntityId, Sharding, TestRunner } from "effect/cluster"
 import { TestClock } from "effect/testing"
-import { tunnelPorts } from "./Actors.ts"
+import { platforms, tunnelPorts } from "./Actors.ts"
 import { databaseLayer } from "./Database.ts"
 import { sealingLayer } from "./Stores.ts"
 import { outgoing, recording } from "./Transport.ts"
@@ -69,10 +72,12 @@ export const process = (
     OrgActor.layer(quotas).pipe(Layer.provide(Stores.layer)),
     Overdue.layer(IdentityWork.watched),
     Overdue.layer(OrgWork.watched),
+    ConnectorActor.layer.pipe(Layer.provide(platforms)),
+    Overdue.layer(ConnectorWork.watched),
   ).pipe(
     Layer.provide([steps, Deliveries.layer, GuardedClient.layer({ allowPrivate: true }), outgoing(transport)]),
     Layer.provide(ChangeFeed.layer),
-    Layer.provideMerge(Layer.mergeAll(Identities.layer, Orgs.layer)),
+    Layer.provideMerge(Layer.mergeAll(Identities.layer, Orgs.layer, Connectors.layer)),
     Layer.provideMerge(hasShards),
     Layer.provide(TestRunner.layer),
     Layer.fresh,

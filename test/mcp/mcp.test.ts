@@ -78,6 +78,12 @@ const legacyTools = [
   "svc_vault_get",
   "svc_vault_set",
   "svc_vault_delete",
+  "svc_connector_list",
+  "svc_connector_post",
+  "svc_connector_posts",
+  "svc_connector_dm",
+  "svc_connector_thread",
+  "svc_connector_notifications",
 ]
 
 const post = (message: unknown, headers: Record<string, string> = {}, token: string | undefined = session) =>
@@ -115,7 +121,7 @@ describe("the official clients", () => {
     )
     const { tools } = await client.listTools()
     expect(tools.map(({ name }: { name: string }) => name)).not.toContain("svc_identity_create")
-    expect(tools).toHaveLength(21)
+    expect(tools).toHaveLength(27)
     const card = await client.callTool({ name: "svc_card_get", arguments: { handle: ada.handle } })
     expect(card.structuredContent).toMatchObject({ name: ada.handle })
     await client.close()

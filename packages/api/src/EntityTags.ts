@@ -6,7 +6,7 @@ import { type HttpBody, HttpServerResponse } from "effect/http"
 import type { ExchangeState } from "./Exchange.ts"
 
 /** What changes without anyone changing the resource (decisions.md "Smaller decisions"). */
-const incidental = /"connected":(?:true|false)|"last_used_at":(?:null|"[^"]*")/g
+const incidental = /"connected":(?:true|false)|"(?:last_used_at|polled_at)":(?:null|"[^"]*")/g
 
 const decoder = new TextDecoder()
 const tagOf = (text: string) => `"${hash("sha256", text.replace(incidental, ""), "base64url").slice(0, 27)}"`

@@ -15,6 +15,7 @@ import * as Devices from "./account/Devices.ts"
 import * as Session from "./account/Session.ts"
 import * as SignIn from "./account/SignIn.ts"
 import * as Cards from "./card/Cards.ts"
+import * as Connectors from "./connectors/Connectors.ts"
 import * as Console from "./console/Console.ts"
 import * as Leave from "./console/Leave.ts"
 import * as MailBody from "./console/MailBody.ts"
@@ -37,6 +38,7 @@ import * as OrgMail from "./mail/OrgMail.ts"
 import * as Sending from "./mail/Sending.ts"
 import * as Mcp from "./mcp/Mcp.ts"
 import * as OpenApi from "./openapi/OpenApi.ts"
+import * as ConnectorPage from "./pages/ConnectorPage.ts"
 import * as DevicePage from "./pages/DevicePage.ts"
 import * as Home from "./pages/Home.ts"
 import * as Docs from "./openapi/Docs.ts"
@@ -81,6 +83,7 @@ const endpoints = (settings: HttpSettings) =>
       Webhooks.layer,
       Events.layer,
       Tunnels.layer,
+      Connectors.layer,
       Vault.layer,
       Public.layer({ to: settings.contactTo }),
     ]),
@@ -149,6 +152,7 @@ const routes = (settings: HttpSettings) =>
     Leave.layer,
     ProblemPages.layer,
     ProfilePage.layer,
+    ConnectorPage.layer,
     DevicePage.layer,
     MailPolicyPage.layer(settings.mailPolicy),
     SignInPage.layer,

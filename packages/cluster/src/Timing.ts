@@ -175,6 +175,24 @@ export const Timing = {
   /** A freed port rests this long, so that a client of its former owner does not reach a stranger (traps.md 26). */
   portRest: "30 days",
 
+  // --- Connectors
+
+  /** All that one call asks of a platform has this long; whoever asks the actor for it waits a little longer. */
+  platformCall: "20 seconds",
+  askPlatform: "25 seconds",
+  /** Ending a credential while somebody waits for it; what takes longer is done afterwards. */
+  revokeAtOnce: "8 seconds",
+  /** An authorization is to be ended by then. */
+  authorizationMillis: 15 * minute,
+  /** A platform is asked this soon again while something comes, and ever less often up to the longest wait. */
+  pollSoonestMillis: 30 * second,
+  pollLongestMillis: 10 * minute,
+  /** How often a profile is looked at; more often while it must say again that the account is automated. */
+  profileCheckMillis: day,
+  profileRecheckMillis: hour,
+  /** Waits between tries to revoke a credential at a platform that is out of reach; then it is given up, and noted. */
+  revocationWaitsMillis: [30 * second, 5 * minute, 30 * minute, 2 * hour, 6 * hour, day, 2 * day],
+
   // --- The account
 
   /** An account that is being deleted looks this often whether its Identities have gone. */

@@ -30,4 +30,6 @@ export const cardUrl = (book: AddressBook, handle: string) => `${profileUrl(book
 export const tunnelHostname = (book: AddressBook, handle: string) => `${handle}.${book.tunnelDomain}`
 export const tunnelUrl = (book: AddressBook, handle: string) =>
   `${book.tunnelScheme}://${tunnelHostname(book, handle)}${book.tunnelPort === undefined ? "" : `:${book.tunnelPort}`}`
+/** Where platforms send a browser back to, after someone has let them connect an account. */
+export const callbackUrl = (book: AddressBook) => `${book.baseUrl}/connectors/callback`
 export const problemUrl = (book: AddressBook, code: string) => `${book.baseUrl}/problems/${code}`

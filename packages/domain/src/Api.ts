@@ -5,6 +5,7 @@ import { ApiKeyApi, SessionApi, SignInApi } from "./account/AccountApi.ts"
 import { DeviceConfirmationApi, DeviceLoginApi } from "./account/DeviceApi.ts"
 import { ExportApi, OrgApi } from "./account/OrgApi.ts"
 import { CardApi, ProfileApi } from "./card/CardApi.ts"
+import { ConnectorApi } from "./connectors/ConnectorApi.ts"
 import { EventApi } from "./events/EventApi.ts"
 import { HealthApi } from "./health/HealthApi.ts"
 import { HandleApi, IdentityApi } from "./identity/IdentityApi.ts"
@@ -43,6 +44,7 @@ export class Api extends HttpApi.make("agent_identity")
   .add(WebhookApi)
   .add(EventApi)
   .add(TunnelApi)
+  .add(ConnectorApi)
   .add(VaultApi)
   .add(PublicApi)
   .middleware(ProblemRendering)

@@ -1,8 +1,11 @@
 /** The way from a judged request to an actor: whoever is asked is told who asks, in which request, and which command it is. */
 import type { CallerOfRequest, SubjectInfo } from "@svc/domain/account/Authorization"
+import type { By } from "@svc/domain/account/By"
+import { Connectors } from "@svc/cluster/connectors/Connectors"
 import { Orgs } from "@svc/cluster/account/Orgs"
 import { ask, onBehalfOf } from "@svc/cluster/actor/Ask"
 import { Identities } from "@svc/cluster/identity/Identities"
+import { Timing } from "@svc/cluster/Timing"
 import { Effect } from "effect"
 import { commandId } from "../Exchange.ts"
 
@@ -31,4 +34,17 @@ export const ofOrg = Effect.map(
       message: (actor: ClientOf<Orgs["Service"]>, by: Options) => Effect.Effect<A, E, R>,
     ) =>
       ask(message(orgs.of(org.id), onBehalfOf(by))),
+)
+
+/** Asks the Connector of an Identity that was judged, or that the caller's own authorization belongs to. */
+export const ofConnector = Effect.map(
+  Effect.service(Connectors),
+  (connectors) =>
+    <A, E, R>(
+      { canonical, platform, by }: { readonly canonical: string; readonly platform: string; readonly by: By },
+      message: (actor: ReturnType<Connectors["Service"]["of"]>, by: Options) => Effect.Effect<A, E, R>,
+    ) =>
+      Effect.flatMap(commandId, (command) =>
+        ask(message(connectors.of(canonical, platform), onBehalfOf(by, command)), Timing.askPlatform),
+      ),
 )

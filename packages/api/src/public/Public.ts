@@ -2,6 +2,7 @@
 import { Addresses, type AddressBook } from "@svc/domain/Addresses"
 import { Api } from "@svc/domain/Api"
 import { MailRelayUnavailable } from "@svc/domain/problems/Problem"
+import * as Bluesky from "@svc/cluster/connectors/platforms/bluesky/ClientMetadata"
 import { SystemMailer } from "@svc/cluster/mail/SystemMailer"
 import { ServiceKey } from "@svc/cluster/sealing/ServiceKey"
 import { PageViews } from "@svc/cluster/public/PageViews"
@@ -12,22 +13,6 @@ import * as Serving from "../http/Serving.ts"
 export interface ContactSettings {
   readonly to: Option.Option<string>
 }
-
-/** OAuth client metadata of atproto (its `client_id` is this document's own address). */
-const blueskyMetadata = (book: AddressBook, jwk: object) => ({
-  client_id: `${book.baseUrl}/api/connectors/bluesky/client-metadata.json`,
-  client_name: "Agent Identity Service",
-  client_uri: book.baseUrl,
-  redirect_uris: [`${book.baseUrl}/connectors/callback`],
-  grant_types: ["authorization_code", "refresh_token"],
-  response_types: ["code"],
-  scope: "atproto transition:generic transition:chat.bsky",
-  application_type: "web",
-  dpop_bound_access_tokens: true,
-  token_endpoint_auth_method: "private_key_jwt",
-  token_endpoint_auth_signing_alg: "ES256",
-  jwks: { keys: [jwk] },
-})
 
 /** What the service registers at a Mastodon instance. */
 const mastodonMetadata = (book: AddressBook) => ({
@@ -67,7 +52,7 @@ export const layer = (contact: ContactSettings) =>
         }),
         clientMetadata: ({ params }) =>
           params.platform === "bluesky"
-            ? Effect.map(keys.publicJwk, (jwk) => blueskyMetadata(book, jwk))
+            ? Effect.map(keys.publicJwk, (jwk) => Bluesky.metadata(book, jwk))
             : Effect.succeed(mastodonMetadata(book)),
       })
     }),

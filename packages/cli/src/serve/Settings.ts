@@ -6,7 +6,7 @@ import type { Environment } from "@svc/domain/Addresses"
 import type { Networks } from "@svc/api/limits/ClientAddress"
 import * as RelayUrl from "@svc/mail-gateway/mail/sending/RelayUrl"
 import ipaddr from "ipaddr.js"
-import { Config, Effect, Option, Redacted, Schema } from "effect"
+import { Config, ConfigProvider, Effect, Option, Redacted, Schema } from "effect"
 import { secret } from "./Secrets.ts"
 
 /** The settings do not make a service; `message` names what to set. */
@@ -83,6 +83,9 @@ export const asked = {
   messageBytes: count("SVC_MESSAGE_BYTES", 25 * 1024 * 1024),
   trustedProxies: Config.String("SVC_TRUSTED_PROXIES").pipe(Config.withDefault("")),
   forwardedHeader: Config.String("SVC_FORWARDED_HEADER").pipe(Config.withDefault("X-Forwarded-For")),
+  connectorDisclosure: Config.String("SVC_CONNECTOR_DISCLOSURE").pipe(
+    Config.withDefault("This account is automated: an AI agent writes here."),
+  ),
   pageViewCeiling: count("SVC_PAGE_VIEW_CEILING", 10_000),
   limits: Config.all({
     calls: count("SVC_LIMIT_CALLS", 600),
@@ -207,10 +210,17 @@ export const load = Effect.gen(function* () {
   const relay = yield* Effect.transposeOption(Option.map(settings.relayUrl, RelayUrl.parse)).pipe(
     Effect.mapError(({ message }) => new SettingsInvalid({ message })),
   )
+  const provider = yield* ConfigProvider.ConfigProvider
   return {
     ...settings,
     relay,
     environment,
+    connectors: {
+      disclosure: settings.connectorDisclosure,
+      // What a platform lets one set is its own to know.
+      setting: (name: string): string | undefined =>
+        Option.getOrUndefined(Effect.runSync(Effect.option(Config.NonEmptyString(name).parse(provider)))),
+    },
     baseUrl,
     profileBase: withoutSlash(Option.getOrElse(settings.profileBase, () => baseUrl)),
     mailDomain,

@@ -32,6 +32,10 @@ const removals = [
   { table: "unanswered_mail", key: "key", when: `received_at < now() - interval '${Timing.mailRepeat}'` },
   { table: "greylist", key: "key", when: "seen_at < now() - interval '36 days'" },
   { table: "backup", key: "finished_at", when: "finished_at < now() - interval '1 year'" },
+  { table: "connector_authorization", key: "state_hash", when: "expires_at < now()" },
+  { table: "connector_sent", key: "command_id", when: "begun_at < now() - interval '1 day'" },
+  { table: "connector_heard", key: "ctid", when: "heard_at < now() - interval '90 days'" },
+  { table: "connector_revocation", key: "id", when: "due_at is null and created_at < now() - interval '90 days'" },
   { table: "removed_message", key: "id", when: "removed_at < now() - interval '90 days'" },
   // Who answers later is found by the messages that are there.
   { table: "thread_reference", key: "ctid", when: "noted_at < now() - interval '180 days'" },

@@ -5,6 +5,7 @@
 import type { sagaSteps } from "@svc/domain/identity/Identity"
 import { Effect } from "effect"
 import * as CardSteps from "../card/CardSteps.ts"
+import * as ConnectorSteps from "../connectors/ConnectorSteps.ts"
 import * as IdentityKeys from "../credentials/IdentityKeys.ts"
 import { raiseForOrg } from "../events/Raise.ts"
 import type { Step } from "../saga/Step.ts"
@@ -26,6 +27,10 @@ const removals = (sql: Sql, id: string) => [
   sql`with gone as (delete from event where seq in (select seq from event where identity_id = ${id} limit ${batch}) returning seq)
       select count(*)::int as n from gone`,
   sql`with gone as (delete from draft where id in (select id from draft where identity_id = ${id} limit ${batch}) returning id)
+      select count(*)::int as n from gone`,
+  sql`with gone as (delete from connector_heard where ctid in (select ctid from connector_heard where identity_id = ${id} limit ${batch}) returning 1)
+      select count(*)::int as n from gone`,
+  sql`with gone as (delete from connector_sent where command_id in (select command_id from connector_sent where identity_id = ${id} limit ${batch}) returning 1)
       select count(*)::int as n from gone`,
   sql`with gone as (delete from vault_secret where id in (select id from vault_secret where identity_id = ${id} limit ${batch}) returning id)
       select count(*)::int as n from gone`,
@@ -66,8 +71,7 @@ export const make = Effect.gen(function* () {
 
   const steps: { readonly [Name in (typeof sagaSteps)["teardown"][number]]: Step } = {
     identity_keys: IdentityKeys.teardown,
-    // No platform credential exists to revoke unless a Connector was made.
-    connectors: ({ sql }) => Effect.succeed({ rows: sql`removed as (select 1)` }),
+    connectors: yield* ConnectorSteps.teardown,
     card: CardSteps.teardown,
     tunnel: TunnelSteps.teardown,
     mailbox: remainder,

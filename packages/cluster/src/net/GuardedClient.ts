@@ -11,9 +11,13 @@ import { Clock, Context, Effect, Layer, Schema } from "effect"
 import { Agent, type Dispatcher, errors } from "undici"
 import { Timing } from "../Timing.ts"
 import { isPublic } from "./AddressGuard.ts"
+import { abortable, collecting, type FullAnswer, type Question, TooLarge } from "./FullAnswer.ts"
 
-/** Bytes of a receiver's answer that are worth reading, and of those, what is kept to be shown. */
-const [readAtMost, shownAtMost] = [64 * 1024, 1024]
+/** What a receiver's answer is worth reading: at most this many bytes of it. */
+const readAtMost = 64 * 1024
+
+/** Of that, what is kept to be shown. */
+const shownAtMost = 1024
 
 /** Text that any store takes, of bytes that may be anything; a letter that was cut is left out. */
 const shownText = (begins: Buffer): string | null =>
@@ -43,21 +47,6 @@ export interface Answer {
   readonly text: string | null
 }
 
-/** A request whose answer is wanted, all of it. */
-export interface Question {
-  readonly method: string
-  readonly headers: Readonly<Record<string, string>>
-  readonly body?: string | Uint8Array | undefined
-  /** Bytes of the answer's body; what is longer is `too_large`. */
-  readonly atMost: number
-}
-
-export interface FullAnswer {
-  readonly status: number
-  readonly headers: Headers
-  readonly body: Uint8Array
-}
-
 type Resolved = (error: Error | null, addresses: ReadonlyArray<LookupAddress>) => void
 
 /** Every address of a host, as `dns.lookup` answers with `all`. */
@@ -72,7 +61,6 @@ export interface GuardOptions {
 
 class RefusedAddress extends Error {}
 class CannotResolve extends Error {}
-class TooLarge extends Error {}
 
 const make = (options: GuardOptions) =>
   Effect.gen(function* () {
@@ -227,9 +215,9 @@ const make = (options: GuardOptions) =>
     }
   })
 
+/** Takes the status of an answer and a bounded part of its body. */
 type Read = Omit<Answer, "durationMs">
 
-/** Takes the status of an answer and a bounded part of its body. */
 const answering = (resume: (exit: Effect.Effect<Read, Error>) => void) => {
   const aborting = abortable()
   let status = 0
@@ -252,53 +240,6 @@ const answering = (resume: (exit: Effect.Effect<Read, Error>) => void) => {
     },
     onResponseEnd: end,
     onResponseError: (_: Dispatcher.DispatchController, error: Error) => resume(Effect.fail(error)),
-  }
-}
-
-/** Takes the whole of an answer that is not longer than that. */
-const collecting = (atMost: number, resume: (exit: Effect.Effect<FullAnswer, Error>) => void) => {
-  const aborting = abortable()
-  const headers = new Headers()
-  const chunks: Array<Buffer> = []
-  let status = 0
-  let read = 0
-  return {
-    cancel: aborting.cancel,
-    onRequestStart: aborting.started,
-    onResponseStart: (
-      _: Dispatcher.DispatchController,
-      statusCode: number,
-      received: Record<string, string | Array<string> | undefined>,
-    ) => {
-      status = statusCode
-      for (const [name, value] of Object.entries(received)) {
-        for (const one of typeof value === "string" ? [value] : (value ?? [])) headers.append(name, one)
-      }
-    },
-    onResponseData: (receiving: Dispatcher.DispatchController, chunk: Buffer) => {
-      read += chunk.length
-      if (read <= atMost) return void chunks.push(chunk)
-      resume(Effect.fail(new TooLarge()))
-      receiving.abort(new errors.RequestAbortedError())
-    },
-    onResponseEnd: () => resume(Effect.succeed({ status, headers, body: Buffer.concat(chunks) })),
-    onResponseError: (_: Dispatcher.DispatchController, error: Error) => resume(Effect.fail(error)),
-  }
-}
-
-/** What ends a request whose asker has gone, also when it was not sent yet. */
-const abortable = () => {
-  let controller: Dispatcher.DispatchController | undefined
-  let cancelled = false
-  return {
-    cancel: () => {
-      cancelled = true
-      controller?.abort(new errors.RequestAbortedError())
-    },
-    started: (started: Dispatcher.DispatchController) => {
-      controller = started
-      if (cancelled) started.abort(new errors.RequestAbortedError())
-    },
   }
 }
 

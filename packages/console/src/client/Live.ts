@@ -44,6 +44,7 @@ const readings: { readonly [T in EventType]: ReadonlyArray<string> } = {
   "webhook.failed": of("webhooks"),
   "connector.connected": of("connectors"),
   "connector.stopped": of("connectors"),
+  "connector.recovered": of("connectors"),
   "connector.mention": of("connectors"),
   "connector.reply": of("connectors"),
   "connector.dm": of("connectors"),

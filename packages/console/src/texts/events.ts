@@ -35,6 +35,7 @@ const words = {
   "webhook.failed": ["a Webhook was given up on", "ein Webhook wurde aufgegeben", "un webhook a été abandonné"],
   "connector.connected": ["connected an account", "hat ein Konto verbunden", "a connecté un compte"],
   "connector.stopped": ["lost an account", "hat ein Konto verloren", "a perdu un compte"],
+  "connector.recovered": ["got an account back", "hat ein Konto wieder", "a retrouvé un compte"],
   "connector.mention": ["was mentioned", "wurde erwähnt", "a été mentionnée"],
   "connector.reply": ["got a reply", "hat eine Antwort bekommen", "a reçu une réponse"],
   "connector.dm": ["got a direct message", "hat eine Direktnachricht bekommen", "a reçu un message direct"],

@@ -5,6 +5,9 @@
 import { Schema } from "effect"
 import { CredentialKind } from "../account/Account.ts"
 import { StoredCard } from "../card/Card.ts"
+import { Capability, ConnectedVia } from "../connectors/Connector.ts"
+import { PlatformName } from "../connectors/PlatformName.ts"
+import { Post } from "../connectors/Post.ts"
 import { StepName } from "../identity/Identity.ts"
 import { Address, OriginVerdict } from "../mail/Message.ts"
 import { DeliveryId, EventId, MessageId, WebhookId } from "../IdSchemas.ts"
@@ -115,31 +118,32 @@ const webhook = {
   }).annotate({ description: "The last attempt of a delivery failed; another Webhook hears of it." }),
 }
 
-const account = { platform: Schema.Literals(["bluesky", "mastodon"]), account: Schema.String }
+const account = { platform: PlatformName, account: Schema.String }
 
 /** A post of somebody else, as the Connector's reading endpoints show it. */
-const Post = Schema.Struct({
-  uri: Schema.String,
-  url: Schema.NullOr(Schema.String),
-  author_id: Schema.String,
-  author: Schema.String,
-  author_name: Schema.NullOr(Schema.String),
-  text: Schema.String,
-  reply_to: Schema.NullOr(Schema.String),
-  created_at: Instant,
-})
-const Heard = Schema.Struct({ ...account, post: Post, at: Instant })
+const HeardPost = Schema.Struct({ ...Post.fields, created_at: Instant })
+const Heard = Schema.Struct({ ...account, post: HeardPost, at: Instant })
 
 const connectors = {
   "connector.connected": Schema.Struct({
     ...account,
     account_id: Schema.String,
     service: Schema.String,
-    connected_via: Schema.Literals(["app_password", "oauth"]),
-    capabilities: Schema.Array(Schema.Literals(["post", "reply", "thread", "notifications", "dm"])),
+    connected_via: ConnectedVia,
+    capabilities: Schema.Array(Capability),
   }).annotate({ description: "A platform account was connected." }),
-  "connector.stopped": Schema.Struct({ ...account, error: Schema.String }).annotate({
-    description: "The platform refuses the Connector's credential; it does nothing until it is connected again.",
+  "connector.stopped": Schema.Struct({
+    ...account,
+    /** What was wrong, in the platform's own words where it said any. */
+    error: Schema.String,
+    /** What the account holder does to have it back. */
+    remedy: Schema.optionalKey(Schema.String),
+  }).annotate({
+    description:
+      "The platform refuses the Connector's credential, or the profile no longer says that the account is automated; it does nothing until it is connected again.",
+  }),
+  "connector.recovered": Schema.Struct({ ...account, account_id: Schema.String, service: Schema.String }).annotate({
+    description: "A Connector that was stopped works again.",
   }),
   "connector.mention": Heard.annotate({ description: "A post names the connected account." }),
   "connector.reply": Heard.annotate({ description: "A post answers one of the connected account." }),

@@ -86,6 +86,19 @@ export class UnsupportedMediaType extends problem<UnsupportedMediaType>()("unsup
 export class RateLimited extends problem<RateLimited>()("rate_limited") {}
 export class WebhookTargetRefused extends problem<WebhookTargetRefused>()("webhook_target_refused") {}
 export class WebhookMismatch extends problem<WebhookMismatch>()("webhook_mismatch") {}
+export class ConnectorNotConnected extends problem<ConnectorNotConnected>()("connector_not_connected") {}
+export class ConnectorCapabilityUnsupported extends problem<ConnectorCapabilityUnsupported>()(
+  "connector_capability_unsupported",
+) {}
+export class ConnectorOptionUnknown extends problem<ConnectorOptionUnknown>()("connector_option_unknown") {}
+export class ConnectorPaused extends problem<ConnectorPaused>()("connector_paused") {}
+export class ConnectorStopped extends problem<ConnectorStopped>()("connector_stopped") {}
+export class ConnectorCredentialRefused extends problem<ConnectorCredentialRefused>()("connector_credential_refused") {}
+export class ConnectorPlatformError extends problem<ConnectorPlatformError>()("connector_platform_error") {}
+export class ConnectorPlatformRateLimited extends problem<ConnectorPlatformRateLimited>()(
+  "connector_platform_rate_limited",
+) {}
+export class ConnectorStateInvalid extends problem<ConnectorStateInvalid>()("connector_state_invalid") {}
 export class Unavailable extends problem<Unavailable>()("unavailable") {}
 export class Internal extends problem<Internal>()("internal") {}
 
@@ -144,6 +157,15 @@ export const byCode = {
   rate_limited: RateLimited,
   webhook_target_refused: WebhookTargetRefused,
   webhook_mismatch: WebhookMismatch,
+  connector_not_connected: ConnectorNotConnected,
+  connector_capability_unsupported: ConnectorCapabilityUnsupported,
+  connector_option_unknown: ConnectorOptionUnknown,
+  connector_paused: ConnectorPaused,
+  connector_stopped: ConnectorStopped,
+  connector_credential_refused: ConnectorCredentialRefused,
+  connector_platform_error: ConnectorPlatformError,
+  connector_platform_rate_limited: ConnectorPlatformRateLimited,
+  connector_state_invalid: ConnectorStateInvalid,
   unavailable: Unavailable,
   internal: Internal,
 } satisfies { readonly [C in Code]: unknown }

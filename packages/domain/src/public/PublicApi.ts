@@ -2,6 +2,7 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { AddressLimit, open } from "../account/Policy.ts"
+import { PlatformName } from "../connectors/PlatformName.ts"
 import { EmailAddress } from "../account/Account.ts"
 import { MailRelayUnavailable, NotFound, RateLimited, Unavailable } from "../problems/Problem.ts"
 import { Line, Text } from "../Text.ts"
@@ -41,7 +42,7 @@ export class PublicApi extends HttpApiGroup.make("public")
       .annotate(AddressLimit, "contact")
       .annotate(OpenApi.Summary, "Send a message to the operator"),
     HttpApiEndpoint.get("clientMetadata", "/api/connectors/:platform/client-metadata.json", {
-      params: { platform: Schema.Literals(["bluesky", "mastodon"]).annotate({ description: "The platform." }) },
+      params: { platform: PlatformName.annotate({ description: "The platform." }) },
       success: Schema.Record(Schema.String, Schema.Unknown),
       error: [NotFound, Unavailable],
     })

@@ -9,7 +9,7 @@ import * as Decode from "./mime/Decode.ts"
 import { unwrap } from "./mime/Flowed.ts"
 import { header, nameOf, type Row, valueOf } from "./mime/Header.ts"
 import { index, type Part } from "./mime/Part.ts"
-import { fromHtml } from "./mime/PlainText.ts"
+import { fromHtml } from "@svc/cluster/html/PlainText"
 
 /** Bytes of text and of HTML that are decoded, all parts together; beyond it the raw message has the rest. */
 const bodyLimit = 2 * 1024 * 1024

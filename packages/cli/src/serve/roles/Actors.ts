@@ -2,6 +2,10 @@
 import * as OrgActor from "@svc/cluster/account/OrgActor"
 import { Orgs } from "@svc/cluster/account/Orgs"
 import * as OrgWork from "@svc/cluster/account/OrgWork"
+import * as ConnectorActor from "@svc/cluster/connectors/ConnectorActor"
+import { Connectors } from "@svc/cluster/connectors/Connectors"
+import * as ConnectorWork from "@svc/cluster/connectors/ConnectorWork"
+import { Platforms } from "@svc/cluster/connectors/platforms/Platforms"
 import { Identities } from "@svc/cluster/identity/Identities"
 import * as IdentityActor from "@svc/cluster/identity/IdentityActor"
 import * as IdentityWork from "@svc/cluster/identity/IdentityWork"
@@ -10,6 +14,7 @@ import * as Unheld from "@svc/cluster/mail/sending/Unheld"
 import * as SystemMailForwarding from "@svc/cluster/mail/SystemMailForwarding"
 import * as Housekeeping from "@svc/cluster/housekeeping/Housekeeping"
 import * as StoreMetrics from "@svc/cluster/store/StoreMetrics"
+import { ServiceKey } from "@svc/cluster/sealing/ServiceKey"
 import * as TunnelPorts from "@svc/cluster/tunnel/TunnelPorts"
 import { Deliveries } from "@svc/cluster/webhooks/Deliveries"
 import * as Overdue from "@svc/cluster/work/Overdue"
@@ -37,8 +42,10 @@ export const layer = (settings: Settings, parts: Parts, outgoing: Outgoing) =>
       tunnelPorts: settings.tunnelPorts,
     }),
     OrgActor.layer(settings.limits).pipe(Layer.provide(Stores.layer)),
+    ConnectorActor.layer.pipe(Layer.provide(Platforms.layer(settings.connectors)), Layer.provide(ServiceKey.layer)),
     Overdue.layer(IdentityWork.watched),
     Overdue.layer(OrgWork.watched),
+    Overdue.layer(ConnectorWork.watched),
     Housekeeping.layer,
     // Of a database of the operator's own there are better ways to know.
     Option.isNone(settings.databaseUrl) ? StoreMetrics.layer : Layer.empty,
@@ -55,5 +62,5 @@ export const layer = (settings: Settings, parts: Parts, outgoing: Outgoing) =>
       SendingGate.layer,
       inside(settings),
     ]),
-    Layer.provide([Identities.layer, Orgs.layer, outgoing]),
+    Layer.provide([Identities.layer, Orgs.layer, Connectors.layer, outgoing]),
   )

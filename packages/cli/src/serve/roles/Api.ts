@@ -6,6 +6,7 @@ import { StreamLimits } from "@svc/api/events/StreamLimits"
 import * as Http from "@svc/api/Http"
 import * as RequestMetrics from "@svc/api/RequestMetrics"
 import { Accounts } from "@svc/cluster/account/Accounts"
+import { Connectors } from "@svc/cluster/connectors/Connectors"
 import { CredentialLookup } from "@svc/cluster/account/CredentialLookup"
 import { Devices } from "@svc/cluster/account/Devices"
 import { Exports } from "@svc/cluster/account/exports/Exports"
@@ -77,7 +78,7 @@ export const layer = (settings: Settings, outgoing: Outgoing) =>
       }),
     ]),
     Layer.provide(Sending.layer.pipe(Layer.provide([Stores.layer, Identities.layer, Composition.layer]))),
-    Layer.provide([Stores.layer, Identities.layer, Orgs.layer]),
+    Layer.provide([Stores.layer, Identities.layer, Orgs.layer, Connectors.layer]),
     Layer.provide(outgoing),
     Layer.provide(NodeHttpServer.layerHttpServices),
   )

@@ -1,6 +1,7 @@
 /** What more than one role reads and writes without an actor. */
 import { ApiKeys } from "@svc/cluster/account/ApiKeys"
 import { CardQueries } from "@svc/cluster/card/CardQueries"
+import { ConnectorQueries } from "@svc/cluster/connectors/ConnectorQueries"
 import { EventQueries } from "@svc/cluster/events/EventQueries"
 import { IdentityQueries } from "@svc/cluster/identity/IdentityQueries"
 import { MailSettingsQueries } from "@svc/cluster/mail/MailSettingsQueries"
@@ -16,6 +17,7 @@ import { Layer } from "effect"
 export const layer = Layer.mergeAll(
   IdentityQueries.layer,
   CardQueries.layer,
+  ConnectorQueries.layer,
   EventQueries.layer,
   WebhookQueries.layer,
   MessageQueries.layer,

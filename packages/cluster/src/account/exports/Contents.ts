@@ -5,6 +5,7 @@
 import type { IdentityId } from "@svc/domain/IdentityRef"
 import { Effect, Option } from "effect"
 import { CardQueries } from "../../card/CardQueries.ts"
+import { ConnectorQueries } from "../../connectors/ConnectorQueries.ts"
 import { EventQueries } from "../../events/EventQueries.ts"
 import { IdentityQueries } from "../../identity/IdentityQueries.ts"
 import { MailSettingsQueries } from "../../mail/MailSettingsQueries.ts"
@@ -21,6 +22,7 @@ import type { Pieces } from "./Pieces.ts"
 export type Needs =
   | ApiKeys
   | CardQueries
+  | ConnectorQueries
   | Drafts
   | EventQueries
   | IdentityQueries
@@ -77,6 +79,7 @@ const belongings = Effect.fnUntraced(function* (
   const cards = yield* CardQueries
   const settings = yield* MailSettingsQueries
   const webhooks = yield* WebhookQueries
+  const connectors = yield* ConnectorQueries
   const vault = yield* Vault
   const tagged = (values: ReadonlyArray<object>) => values.map((value) => ({ identity: handle, ...value }))
   const card = yield* Effect.option(cards.read(id))
@@ -86,6 +89,7 @@ const belongings = Effect.fnUntraced(function* (
     tagged(yield* Cursors.all((request) => settings.recipients(id, request))),
   )
   yield* pieces.lines("webhooks.jsonl", tagged(yield* Cursors.all((request) => webhooks.list(id, request))))
+  yield* pieces.lines("connectors.jsonl", tagged((yield* connectors.list(id)).connectors))
   yield* pieces.lines(
     "vault.jsonl",
     tagged(yield* Cursors.all((request) => vault.list({ org, identity: id }, request))),

@@ -16,7 +16,7 @@ import type { Composed, Letter } from "@svc/cluster/mail/sending/Composer"
 import type { OutgoingAttachment } from "@svc/domain/mail/Sending"
 import MailComposer from "nodemailer/lib/mail-composer"
 import { parse } from "../ParsedMail.ts"
-import { fromHtml } from "../mime/PlainText.ts"
+import { fromHtml } from "@svc/cluster/html/PlainText"
 import * as Blank from "./Blank.ts"
 import { escaped, fragment } from "./Fragment.ts"
 

@@ -1,0 +1,143 @@
+/**
+ * Where a platform sends the browser back to: it says what happened, in the reader's language, and leads back. Whoever is
+ * signed in here ends the authorization with a click; anybody else is given the address for the agent or the terminal that
+ * began it. A browser alone connects nothing: otherwise a link could connect its reader's account to a stranger's Identity.
+ */
+import { callbackUrl, Addresses } from "@svc/domain/Addresses"
+import type { CallerInfo } from "@svc/domain/account/Authorization"
+import { isProblem } from "@svc/domain/problems/Problem"
+import { ConnectorQueries } from "@svc/cluster/connectors/ConnectorQueries"
+import { Effect, Schema } from "effect"
+import { HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
+import { spoken } from "../account/MagicLinks.ts"
+import * as Returning from "../connectors/Returning.ts"
+import { RequestId } from "../RequestId.ts"
+import { type ConnectorWords, words } from "./ConnectorWords.ts"
+import { escape, page } from "./Page.ts"
+import { fromOurPages, signedIn } from "./SessionCookie.ts"
+
+const arrival = "/connectors/callback"
+/** Below the path of the session's cookie. */
+const path = "/auth/connectors/callback"
+
+const Ending = Schema.Struct({
+  query: Schema.String.check(Schema.isMaxLength(8192)),
+  apply_disclosure: Schema.optionalKey(Schema.String),
+})
+
+const language = (caller: CallerInfo | undefined) =>
+  Effect.map(HttpServerRequest.HttpServerRequest, ({ headers }) =>
+    caller === undefined ? spoken(headers["accept-language"]) : caller.org.language,
+  )
+
+const told = (lang: string, title: string, body: string, status = 200) =>
+  page({ lang, title, status, body: `<h1>${escape(title)}</h1>${body}` })
+const paragraph = (text: string) => `<p>${escape(text)}</p>`
+const back = (say: ConnectorWords) => `<p><a href="/">${escape(say.back)}</a></p>`
+
+/** What the platform itself said, beside the code and the state. */
+const saidIn = (query: URLSearchParams) => query.get("error_description") ?? query.get("error")
+
+export const layer = HttpRouter.use((router) =>
+  Effect.gen(function* () {
+    const book = yield* Addresses
+    const connectors = yield* ConnectorQueries
+    const finish = yield* Returning.make
+
+    yield* router.add(
+      "GET",
+      arrival,
+      Effect.map(HttpServerRequest.HttpServerRequest, ({ url }) => {
+        const at = url.indexOf("?")
+        return HttpServerResponse.redirect(`${path}${at < 0 ? "" : url.slice(at)}`, {
+          status: 303,
+          headers: { "cache-control": "no-store", "referrer-policy": "no-referrer" },
+        })
+      }),
+    )
+
+    yield* router.add(
+      "GET",
+      path,
+      Effect.gen(function* () {
+        const { url } = yield* HttpServerRequest.HttpServerRequest
+        const caller = yield* signedIn
+        const lang = yield* language(caller)
+        const say = words[lang]
+        const query = Returning.queryOf(url.slice(0, 8192))
+        const said = query === undefined ? null : saidIn(query)
+        if (said !== null) {
+          return told(
+            lang,
+            say.declined,
+            `${paragraph(say.nothing)}<pre>${escape(said.slice(0, 300))}</pre>${back(say)}`,
+            400,
+          )
+        }
+        if (query === undefined || query.get("code") === null) {
+          return told(lang, say.invalid, paragraph(say.again) + back(say), 400)
+        }
+        if (caller === undefined) {
+          const address = `${callbackUrl(book)}?${query.toString()}`
+          return told(
+            lang,
+            say.almost,
+            `${paragraph(say.hand)}<pre>${escape(address)}</pre><p>${escape(say.orSignIn)} <a href="/auth/sign-in" target="_blank" rel="noopener">${escape(say.signIn)}</a></p>`,
+          )
+        }
+        const begun = yield* Effect.option(connectors.authorization(caller.org.id, undefined, query.get("state") ?? ""))
+        if (begun._tag === "None") return told(lang, say.invalid, paragraph(say.again) + back(say), 400)
+        return told(
+          lang,
+          say.connect,
+          `<dl><dt>${escape(say.platform)}</dt><dd>${escape(begun.value.platform)}</dd><dt>${escape(say.identity)}</dt><dd>@${escape(begun.value.handle)}</dd></dl>
+<form method="post" action="${path}"><input type="hidden" name="query" value="${escape(query.toString())}">
+<p><label><input type="checkbox" name="apply_disclosure" value="yes" checked> ${escape(say.disclose)}</label></p>
+<button>${escape(say.button)}</button></form>`,
+        )
+      }),
+    )
+
+    yield* router.add(
+      "POST",
+      path,
+      Effect.gen(function* () {
+        const caller = yield* signedIn
+        const lang = yield* language(caller)
+        const say = words[lang]
+        if (caller === undefined || !(yield* fromOurPages)) {
+          return told(lang, say.almost, paragraph(say.orSignIn), 403)
+        }
+        const form = yield* HttpServerRequest.schemaBodyUrlParams(Ending)
+        const by = { kind: caller.kind, credentialId: caller.credentialId, requestId: yield* RequestId }
+        return yield* finish(
+          { org: caller.org, identity: null, by },
+          new URLSearchParams(form.query),
+          form.apply_disclosure === "yes",
+        ).pipe(
+          Effect.map(({ account, disclosed }) =>
+            told(
+              lang,
+              say.connected,
+              `<p><strong>${escape(account)}</strong></p>${paragraph(disclosed ? say.isDisclosed : say.isUndisclosed)}${back(say)}`,
+            ),
+          ),
+          Effect.catchIf(isProblem, (problem) =>
+            Effect.succeed(
+              told(
+                lang,
+                problem._tag === "connector_state_invalid" ? say.invalid : say.failed,
+                `${problem._tag === "connector_state_invalid" ? "" : `<pre>${escape(problem.detail)}</pre>`}${paragraph(say.again)}${back(say)}`,
+                problem.status,
+              ),
+            ),
+          ),
+        )
+      }).pipe(
+        Effect.catchCause(() =>
+          Effect.map(language(undefined), (lang) => told(lang, words[lang].failed, paragraph(words[lang].again), 400)),
+        ),
+      ),
+    )
+  }),
+)

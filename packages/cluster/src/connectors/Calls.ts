@@ -1,0 +1,225 @@
+/**
+ * Calls to the platform, as the actor makes them: each is handed a way to the world that closes when the Connector is
+ * paused, replaced or taken over, and a way to its sealed state that goes through the actor's fence. Refreshes of a
+ * credential are one at a time, and each begins with a commit.
+ */
+import { system } from "@svc/domain/account/By"
+import { isProblem, type Unavailable } from "@svc/domain/problems/Problem"
+import { Clock, Effect, Redacted, Semaphore } from "effect"
+import type { Moved } from "@svc/domain/actor/Moved"
+import type { Changed, Ownership } from "../actor/Ownership.ts"
+import { commit, type Fenced, type FenceLost, type OwnIdentity } from "../actor/Write.ts"
+import type { GuardedClient } from "../net/GuardedClient.ts"
+import type { Sealing } from "../sealing/Sealing.ts"
+import { orUnavailable, type Sql } from "../store/Database.ts"
+import type { SqlError } from "effect/sql"
+import { Timing } from "../Timing.ts"
+import { bytesOf, type Connection, type ConnectorState, isPaused, sealedPlace, textOf } from "./ConnectorState.ts"
+import { Halted, type PlatformFailure, PlatformUnreachable } from "./platforms/Failure.ts"
+import type { Account, Credential, Kept, Platform, Session, Visit } from "./platforms/Platform.ts"
+import * as Reach from "./platforms/Reach.ts"
+import * as Registrations from "./Registrations.ts"
+
+type Failed<E> = Exclude<E, SqlError.SqlError | FenceLost> | Moved | Unavailable
+
+export interface Calls {
+  readonly platform: Platform
+  /** A write that makes another state; one at a time, since each builds on the state before it. */
+  readonly change: <A, E>(
+    run: (write: Fenced, state: ConnectorState) => Effect.Effect<Changed<A, ConnectorState>, E>,
+    by?: Fenced["by"],
+  ) => Effect.Effect<A, Failed<E>>
+  readonly visit: (identity: OwnIdentity) => Visit
+  /** For a connection as it stands; `evenPaused` where the account holder connects, or takes something back. */
+  readonly session: (identity: OwnIdentity, connection: Connection, evenPaused?: boolean) => Session
+  /** For a credential that is no connection any more; `keep` makes it durable. */
+  readonly farewell: (
+    identity: OwnIdentity,
+    left: Pick<Session, "account" | "via"> & { readonly credential: Credential },
+    keep: (credential: Credential) => Effect.Effect<void, Halted>,
+  ) => Session
+}
+
+/** All that one call asks of a platform, within its time; the store out of reach is `unavailable`. */
+export const within = <A, E>(
+  call: Effect.Effect<A, E | PlatformFailure>,
+  title: string,
+): Effect.Effect<A, E | PlatformFailure | Unavailable> =>
+  call.pipe(
+    Effect.timeoutOrElse({
+      duration: Timing.platformCall,
+      orElse: () => Effect.fail(new PlatformUnreachable({ message: `${title} did not answer in time.` })),
+    }),
+    Effect.catchDefect((defect) =>
+      isProblem(defect) && defect.code === "unavailable" ? Effect.fail(defect) : Effect.die(defect),
+    ),
+  )
+
+/** Names of kept texts, and their length. */
+const keptAtMost = 32
+const keptLength = 8 * 1024
+
+export const make = Effect.fnUntraced(function* (parts: {
+  readonly platform: Platform
+  readonly ownership: Ownership<ConnectorState>
+  readonly client: GuardedClient["Service"]
+  readonly sealing: Sealing["Service"]
+  readonly sql: Sql
+}) {
+  const { platform, ownership, client, sealing, sql } = parts
+  const changing = yield* Semaphore.make(1)
+  const refreshing = yield* Semaphore.make(1)
+
+  const change: Calls["change"] = (run, by = system) => changing.withPermits(1)(ownership.change(by, run))
+
+  /**
+   * Nothing leaves for what is not ours, or is paused. What the actor knows is looked at the moment before; after what
+   * left doubt that is the store.
+   */
+  const leaving = (holds: (state: ConnectorState) => boolean, evenPaused: boolean) =>
+    ownership.state.pipe(
+      Effect.mapError(() => new Halted({ reason: "moved" })),
+      Effect.flatMap((state) => {
+        if (!evenPaused && isPaused(state)) return Effect.fail(new Halted({ reason: "paused" }))
+        return holds(state) ? Effect.void : Effect.fail(new Halted({ reason: "moved" }))
+      }),
+    )
+
+  const visit: Calls["visit"] = (identity) => ({
+    reach: Reach.make(
+      client,
+      leaving(() => true, true),
+    ),
+    registrations: Registrations.make(sql, sealing, identity, platform.name),
+  })
+
+  const halted = <A, E>(effect: Effect.Effect<A, E>) =>
+    Effect.mapError(effect, (error) => (error instanceof Halted ? error : new Halted({ reason: "moved" })))
+
+  const session: Calls["session"] = (identity, connection, evenPaused = false) => {
+    const isOurs = (state: ConnectorState) => state.connection?.id === connection.id
+    const place = (column: string) =>
+      sealedPlace({ identityId: identity.id, orgId: identity.orgId, platform: platform.name }, connection.id, column)
+    const ours = halted(
+      Effect.flatMap(ownership.state, (state) =>
+        isOurs(state) ? Effect.succeed(state.connection!) : Effect.fail(new Halted({ reason: "moved" })),
+      ),
+    )
+    /** A commit under the fence that says the same of the store. */
+    const claim = halted(
+      ownership.write(system, (write) =>
+        commit(write, write.sql`claimed as (select 1 from connector where connection_id = ${connection.id}::uuid)`),
+      ),
+    )
+    return {
+      ...visit(identity),
+      reach: Reach.make(client, leaving(isOurs, evenPaused)),
+      account: connection.account,
+      via: connection.via,
+      credential: Effect.map(ours, ({ credential }) => credential),
+      alone: (refresh) => refreshing.withPermits(1)(Effect.andThen(claim, refresh)),
+      keep: (credential) =>
+        halted(
+          change((write, state) =>
+            Effect.gen(function* () {
+              const present = state.connection
+              if (present?.id !== connection.id) return yield* new Halted({ reason: "moved" })
+              const sealed = yield* sealing.seal(
+                identity.dataKey,
+                place("credential"),
+                bytesOf(Redacted.value(credential)),
+              )
+              yield* commit(
+                write,
+                write.sql`kept as (
+                  update connector set credential = ${sealed} where connection_id = ${connection.id}::uuid
+                    and exists (select from fence)
+                )`,
+              )
+              return { value: undefined, state: { ...state, connection: { ...present, credential } } }
+            }),
+          ),
+        ),
+      kept: keptBy(identity, connection.id, place),
+    }
+  }
+
+  const keptBy = (
+    identity: OwnIdentity,
+    connection: string,
+    place: (column: string) => ReturnType<typeof sealedPlace>,
+  ): Kept => ({
+    read: (name) =>
+      sql<{ sealed: Uint8Array }>`
+        select sealed from connector_kept where connection_id = ${connection} and name = ${name}`.pipe(
+        Effect.flatMap(([row]) =>
+          row === undefined
+            ? Effect.succeed(undefined)
+            : Effect.map(sealing.open(identity.dataKey, place(`kept/${name}`), row.sealed), textOf),
+        ),
+        orUnavailable,
+        Effect.orDie,
+      ),
+    write: (name, text) =>
+      halted(
+        ownership.write(system, (write) =>
+          Effect.gen(function* () {
+            const sealed =
+              text === undefined || text.length > keptLength
+                ? undefined
+                : yield* sealing.seal(identity.dataKey, place(`kept/${name}`), bytesOf(text))
+            yield* commit(
+              write,
+              sealed === undefined
+                ? write.sql`gone as (
+                    delete from connector_kept where connection_id = ${connection}::uuid and name = ${name}::text
+                      and exists (select from fence))`
+                : write.sql`kept as (
+                    insert into connector_kept (connection_id, name, sealed)
+                    select c.connection_id, ${name}::text, ${sealed}::bytea from fence, connector c
+                    where c.connection_id = ${connection}::uuid and (
+                      select count(*) from connector_kept k where k.connection_id = ${connection}::uuid and k.name <> ${name}::text
+                    ) < ${keptAtMost}
+                    on conflict (connection_id, name) do update set sealed = excluded.sealed)`,
+            )
+          }),
+        ),
+      ),
+  })
+
+  const farewell: Calls["farewell"] = (identity, left, keep) => {
+    const notes = new Map<string, string>()
+    let credential = left.credential
+    return {
+      ...visit(identity),
+      account: left.account,
+      via: left.via,
+      credential: Effect.sync(() => credential),
+      alone: (refresh) =>
+        refreshing.withPermits(1)(
+          Effect.andThen(
+            halted(ownership.write(system, (write) => commit(write, write.sql`claimed as (select 1)`))),
+            refresh,
+          ),
+        ),
+      keep: (anew) =>
+        Effect.tap(keep(anew), () =>
+          Effect.sync(() => {
+            credential = anew
+          }),
+        ),
+      kept: {
+        read: (name) => Effect.sync(() => notes.get(name)),
+        write: (name, text) =>
+          Effect.sync(() => void (text === undefined ? notes.delete(name) : notes.set(name, text))),
+      },
+    }
+  }
+
+  return { platform, change, visit, session, farewell } satisfies Calls
+})
+
+/** The time, for what is written beside a call. */
+export const now = Effect.map(Clock.currentTimeMillis, (millis) => new Date(millis))
+
+export type { Account }

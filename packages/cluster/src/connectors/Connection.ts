@@ -1,0 +1,244 @@
+/**
+ * From a connection's making to its end: the writes that make it, change what is known of it, stop it, let it go on and
+ * remove it. What it had of a credential before goes to the revocations in the same commit.
+ */
+import { makeUuidV7 } from "@svc/domain/Ids"
+import { IdentityNotReady, NotFound } from "@svc/domain/problems/Problem"
+import { Effect, Redacted } from "effect"
+import type { Statement } from "effect/sql"
+import type { Changed } from "../actor/Ownership.ts"
+import { commit, type Fenced, type OwnIdentity, type Write } from "../actor/Write.ts"
+import { raise } from "../events/Raise.ts"
+import type { Sealing } from "../sealing/Sealing.ts"
+import { Timing } from "../Timing.ts"
+import { bytesOf, type Connection, type ConnectorState, isPaused, sealedPlace } from "./ConnectorState.ts"
+import type { Connected, Disclosure, Standing } from "./platforms/Platform.ts"
+
+const later = (at: Date, millis: number) => new Date(at.getTime() + millis)
+const textArray = (sql: Write["sql"], values: ReadonlyArray<string>) => sql`${[...values]}::text[]`
+
+/** CTE `moved`: the credential of the connection at hand waits to be revoked. `gate` has a row where that is to be. */
+const toRevocations = ({ sql, at }: Fenced, gate: string, connection: Connection, keepsDisclosure: boolean) => sql`
+  moved as (
+    insert into connector_revocation (id, org_id, identity_id, canonical, platform, account, account_id, service, connected_via,
+      credential, disclosure, attempts, due_at, created_at)
+    select c.connection_id, c.org_id, c.identity_id, c.canonical, c.platform, c.account, c.account_id, c.service, c.connected_via,
+      c.credential, ${keepsDisclosure ? sql`null::text` : sql`c.disclosure`}, 0, ${at}::timestamptz, ${at}::timestamptz
+    from connector c where c.connection_id = ${connection.id}::uuid and exists (select from ${sql(gate)})
+    on conflict do nothing
+  )`
+
+const none = (sql: Write["sql"]): Statement.Fragment => sql`moved as (select 1)`
+
+/** The connection is made, in place of the one there may be. Refused unless the Identity and its Org are as they must be. */
+export const connect = Effect.fnUntraced(function* (
+  fenced: Fenced,
+  state: ConnectorState,
+  identity: OwnIdentity,
+  made: Connected,
+  sealing: Sealing["Service"],
+) {
+  const { sql, at } = fenced
+  const write: Write = { ...fenced, identity }
+  const before = state.connection
+  const sameAccount =
+    before !== undefined && before.account.id === made.account.id && before.account.service === made.account.service
+  const connection: Connection = {
+    id: yield* makeUuidV7,
+    account: made.account,
+    via: made.via,
+    capabilities: made.capabilities,
+    credential: made.credential,
+    status: "connected",
+    disclosed: made.disclosed,
+    declared: made.disclosed,
+    // What we changed on the same account's profile is still ours to take back.
+    disclosure: sameAccount ? before.disclosure : null,
+    mark: sameAccount ? before.mark : null,
+    lastError: null,
+    pollWaitMillis: Timing.pollSoonestMillis,
+    pollDueAt: isPaused(state) ? null : at,
+    checkDueAt: isPaused(state) ? null : later(at, Timing.profileCheckMillis),
+  }
+  const owner = { identityId: identity.id, orgId: identity.orgId, platform: state.platform }
+  const sealed = yield* sealing.seal(
+    identity.dataKey,
+    sealedPlace(owner, connection.id, "credential"),
+    bytesOf(Redacted.value(made.credential)),
+  )
+  // A platform may hand out the same token again; to revoke the former one would end this one.
+  const replaces = before !== undefined && Redacted.value(before.credential) !== Redacted.value(made.credential)
+  const recovers = before?.status === "stopped"
+  const { account } = made
+  const row = yield* commit<{ made: boolean }>(
+    write,
+    sql`standing as (
+      select i.id from fence, identity i join org o on o.id = i.org_id
+      where i.id = ${identity.id}::uuid and i.status = 'ready' and o.status = 'active' for share of i, o
+    ),
+    ${replaces ? toRevocations(fenced, "standing", before, sameAccount) : none(sql)},
+    forgotten as (
+      delete from connector_kept where connection_id = ${before?.id ?? null}::uuid and exists (select from standing)
+    ),
+    made as (
+      insert into connector (identity_id, platform, canonical, org_id, connection_id, status, account, account_id, service,
+        connected_via, capabilities, disclosed, declared, disclosure, credential, mark, poll_wait_millis, poll_due_at, check_due_at,
+        created_at, updated_at)
+      select ${identity.id}::uuid, ${state.platform}::text, ${state.canonical}::text, ${identity.orgId}::uuid,
+        ${connection.id}::uuid, 'connected', ${account.name}::text, ${account.id}::text, ${account.service}::text,
+        ${made.via}::text, ${textArray(sql, made.capabilities)}, ${made.disclosed}::boolean, ${made.disclosed}::boolean,
+        ${connection.disclosure}::text, ${sealed}::bytea, ${connection.mark}::text, ${connection.pollWaitMillis}::int,
+        ${connection.pollDueAt}::timestamptz, ${connection.checkDueAt}::timestamptz, ${at}::timestamptz, ${at}::timestamptz
+      from standing
+      on conflict (identity_id, platform) do update set connection_id = excluded.connection_id, status = 'connected',
+        account = excluded.account, account_id = excluded.account_id, service = excluded.service,
+        connected_via = excluded.connected_via, capabilities = excluded.capabilities, disclosed = excluded.disclosed,
+        declared = excluded.declared, disclosure = excluded.disclosure, credential = excluded.credential,
+        mark = excluded.mark, last_error = null, poll_wait_millis = excluded.poll_wait_millis,
+        poll_due_at = excluded.poll_due_at, check_due_at = excluded.check_due_at, updated_at = excluded.updated_at
+      returning identity_id
+    ),
+    ${
+      recovers
+        ? raise(write, "made", "connector.recovered", {
+            ...about({ ...state, connection }),
+            account_id: account.id,
+            service: account.service,
+          })
+        : raise(write, "made", "connector.connected", {
+            ...about({ ...state, connection }),
+            account_id: account.id,
+            service: account.service,
+            connected_via: made.via,
+            capabilities: made.capabilities,
+          })
+    }`,
+    { columns: sql`exists (select from made) as made`, raises: true },
+  )
+  if (!row.made) return yield* new IdentityNotReady({ detail: "The Identity is not ready.", agent_hint: "stop" })
+  const changed: Changed<Connection, ConnectorState> = { value: connection, state: { ...state, connection } }
+  return changed
+})
+
+/** What the platform says of the account now. */
+export const learn = Effect.fnUntraced(function* (
+  write: Fenced,
+  state: ConnectorState,
+  connectionId: string,
+  standing: Standing,
+  disclosure?: Disclosure,
+) {
+  const present = state.connection
+  if (present?.id !== connectionId) return { value: undefined }
+  const { sql, at } = write
+  const connection: Connection = {
+    ...present,
+    account: standing.account,
+    capabilities: standing.capabilities,
+    disclosed: standing.disclosed,
+    declared: present.declared || standing.disclosed,
+    // What was changed first is what is taken back.
+    disclosure: present.disclosure ?? disclosure ?? null,
+    checkDueAt: isPaused(state) ? null : later(at, Timing.profileCheckMillis),
+  }
+  yield* commit(
+    write,
+    sql`learned as (
+      update connector set account = ${standing.account.name}, capabilities = ${textArray(sql, standing.capabilities)},
+        disclosed = ${standing.disclosed}, declared = ${connection.declared}, disclosure = ${connection.disclosure}::text,
+        check_due_at = ${connection.checkDueAt}::timestamptz,
+        updated_at = case when account = ${standing.account.name} and capabilities = ${textArray(sql, standing.capabilities)}
+          and disclosed = ${standing.disclosed} then updated_at else ${at}::timestamptz end
+      where connection_id = ${connectionId}::uuid and exists (select from fence)
+    )`,
+  )
+  return { value: undefined, state: { ...state, connection } }
+})
+
+/** It does nothing until it is connected again. `recheck`: it may also recover by itself, so the profile is looked at. */
+export const stop = Effect.fnUntraced(function* (
+  fenced: Fenced,
+  state: ConnectorState,
+  connectionId: string,
+  why: { readonly error: string; readonly remedy: string; readonly recheck: boolean },
+) {
+  const present = state.connection
+  if (present?.id !== connectionId || present.status === "stopped" || state.identity === undefined) {
+    return { value: undefined }
+  }
+  const { sql, at } = fenced
+  const write: Write = { ...fenced, identity: state.identity }
+  const connection: Connection = {
+    ...present,
+    status: "stopped",
+    disclosed: present.disclosed && !why.recheck,
+    lastError: why.error,
+    pollDueAt: null,
+    checkDueAt: why.recheck && !isPaused(state) ? later(at, Timing.profileRecheckMillis) : null,
+  }
+  yield* commit(
+    write,
+    sql`stopped as (
+      update connector set status = 'stopped', last_error = ${why.error}, poll_due_at = null, disclosed = ${connection.disclosed},
+        check_due_at = ${connection.checkDueAt}::timestamptz, updated_at = ${at}
+      where connection_id = ${connectionId}::uuid and status = 'connected' and exists (select from fence)
+      returning identity_id
+    ),
+    ${raise(write, "stopped", "connector.stopped", { ...about(state), error: why.error, remedy: why.remedy })}`,
+    { raises: true },
+  )
+  return { value: undefined, state: { ...state, connection } }
+})
+
+/** The profile says again that the account is automated. */
+export const recover = Effect.fnUntraced(function* (fenced: Fenced, state: ConnectorState, standing: Standing) {
+  const present = state.connection
+  if (present === undefined || present.status !== "stopped" || state.identity === undefined) return { value: undefined }
+  const { sql, at } = fenced
+  const write: Write = { ...fenced, identity: state.identity }
+  const connection: Connection = {
+    ...present,
+    status: "connected",
+    disclosed: standing.disclosed,
+    lastError: null,
+    pollDueAt: isPaused(state) ? null : at,
+    checkDueAt: isPaused(state) ? null : later(at, Timing.profileCheckMillis),
+  }
+  yield* commit(
+    write,
+    sql`recovered as (
+      update connector set status = 'connected', disclosed = ${standing.disclosed}, last_error = null,
+        poll_due_at = ${connection.pollDueAt}::timestamptz, check_due_at = ${connection.checkDueAt}::timestamptz, updated_at = ${at}
+      where connection_id = ${present.id}::uuid and status = 'stopped' and exists (select from fence)
+      returning identity_id
+    ),
+    ${raise(write, "recovered", "connector.recovered", {
+      ...about(state),
+      account_id: present.account.id,
+      service: present.account.service,
+    })}`,
+    { raises: true },
+  )
+  return { value: undefined, state: { ...state, connection } }
+})
+
+/** The connection goes, its credential waits to be revoked. */
+export const remove = Effect.fnUntraced(function* (write: Fenced, state: ConnectorState) {
+  const present = state.connection
+  if (present === undefined) return yield* new NotFound({ detail: "There is no such Connector." })
+  const { sql } = write
+  yield* commit(
+    write,
+    sql`${toRevocations(write, "fence", present, false)},
+    forgotten as (
+      delete from connector_heard where identity_id = ${state.identity!.id} and platform = ${state.platform} and exists (select from fence)
+    ),
+    gone as (delete from connector where connection_id = ${present.id}::uuid and exists (select from fence))`,
+  )
+  return { value: undefined, state: { ...state, connection: undefined } }
+})
+
+const about = (state: ConnectorState) => ({
+  platform: state.platform,
+  account: state.connection?.account.name ?? "",
+})

@@ -1,0 +1,89 @@
+/**
+ * The Connector actor: the one writer of an Identity's credential at one platform, of its refresh, its pause and its
+ * polls. Its entity id is the canonical Handle, a slash and the platform's name. What calls the platform runs beside its
+ * messages; what it writes goes through the fence, one change at a time.
+ */
+import { Addresses, callbackUrl } from "@svc/domain/Addresses"
+import { ConnectorActor } from "@svc/domain/connectors/ConnectorProtocol"
+import { PlatformName } from "@svc/domain/connectors/PlatformName"
+import { IdentityActor } from "@svc/domain/IdentityActor"
+import { Effect, Schema } from "effect"
+import { Entity } from "effect/cluster"
+import { Rpc } from "effect/rpc"
+import * as Ownership from "../actor/Ownership.ts"
+import { ChangeFeed } from "../feed/ChangeFeed.ts"
+import { GuardedClient } from "../net/GuardedClient.ts"
+import { Sealing } from "../sealing/Sealing.ts"
+import { Writes } from "../store/Database.ts"
+import { Timing } from "../Timing.ts"
+import * as Worker from "../work/Worker.ts"
+import * as Calls from "./Calls.ts"
+import * as Connecting from "./Connecting.ts"
+import { type ConnectorState, load } from "./ConnectorState.ts"
+import * as Messages from "./Messages.ts"
+import { Platforms } from "./platforms/Platforms.ts"
+import * as Polling from "./Polling.ts"
+import * as ProfileChecks from "./ProfileChecks.ts"
+import * as Revocations from "./Revocations.ts"
+
+const isPlatform = Schema.is(PlatformName)
+
+/** A name that is no Connector's is nobody's to ask for. */
+const nameOf = (id: string) => {
+  const slash = id.lastIndexOf("/")
+  const platform = id.slice(slash + 1)
+  if (slash < 1 || !isPlatform(platform)) throw new Error("no such Connector")
+  return { canonical: id.slice(0, slash), platform }
+}
+
+export const layer = ConnectorActor.toLayer(
+  Effect.gen(function* () {
+    const id = (yield* Entity.CurrentAddress).entityId as string
+    const { canonical, platform: name } = nameOf(id)
+    const platform = yield* (yield* Platforms).of(name)
+    const sql = yield* Writes
+    const sealing = yield* Sealing
+    const client = yield* GuardedClient
+    const feed = yield* ChangeFeed
+    const redirectUri = callbackUrl(yield* Addresses)
+    const read = yield* load
+    const clientFor = yield* ConnectorActor.client
+    const identityOf = yield* IdentityActor.client
+
+    const loadState = read(canonical, name)
+    const ownership: Ownership.Ownership<ConnectorState> = yield* Ownership.make({
+      kind: "Connector",
+      id,
+      load: loadState,
+      // Deliveries are the Identity's to make.
+      due: () => Effect.runFork(Effect.ignore(identityOf(canonical).Work(undefined, { discard: true }))),
+      committed: (_before, after) => {
+        if (after.identity !== undefined) feed.announce({ org: after.identity.orgId, identity: after.identity.id })
+      },
+    })
+    const calls = yield* Calls.make({ platform, ownership, client, sealing, sql })
+    const parts: Polling.Parts = { ownership, calls }
+    const revocations = yield* Revocations.make(parts, { canonical, platform: name }, sql, sealing)
+    const worker = yield* Worker.make({
+      state: ownership.state,
+      sources: [yield* Polling.source.make(parts), yield* ProfileChecks.source.make(parts), revocations.source],
+      start: Effect.asVoid(clientFor(id).Work(undefined, { discard: true })),
+    })
+    const actor: Messages.Actor = {
+      ...parts,
+      sql,
+      sealing,
+      revocations,
+      wake: worker.wake,
+      redirectUri,
+      reload: loadState,
+    }
+
+    return ConnectorActor.of({
+      ...Connecting.handlers(actor),
+      ...Messages.handlers(actor),
+      Work: () => Rpc.fork(worker.run),
+    })
+  }),
+  { maxIdleTime: Timing.actorIdle, disableFatalDefects: true },
+)

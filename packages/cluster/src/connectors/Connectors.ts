@@ -1,0 +1,18 @@
+/** The way to any Connector's actor, wherever in the cluster it is; the actor itself is loaded by runners only. */
+import { ConnectorActor, entityId } from "@svc/domain/connectors/ConnectorProtocol"
+import { Context, Effect, Layer } from "effect"
+
+type Client = Effect.Success<typeof ConnectorActor.client>
+
+/** `of(canonical, platform)` is the raw client of one Connector's actor; calls go through `ask`. */
+export class Connectors extends Context.Service<
+  Connectors,
+  { readonly of: (canonical: string, platform: string) => ReturnType<Client> }
+>()("@svc/cluster/connectors/Connectors") {
+  static readonly layer = Layer.effect(
+    Connectors,
+    Effect.map(ConnectorActor.client, (of) => ({
+      of: (canonical: string, platform: string) => of(entityId(canonical, platform)),
+    })),
+  )
+}

@@ -1,0 +1,202 @@
+/**
+ * Polls as work of the actor: one at a time, every 30 seconds while something comes and less often up to ten minutes while
+ * nothing does, later where the platform asks for that. What was heard is told and the mark moves in commits of their own,
+ * so that a poll which is cut short is made again and tells nothing twice.
+ */
+import { system } from "@svc/domain/account/By"
+import { Cause, Clock, Effect, FiberSet, Random } from "effect"
+import { commit, type OwnIdentity } from "../actor/Write.ts"
+import type { Ownership } from "../actor/Ownership.ts"
+import { Timing } from "../Timing.ts"
+import type { Source } from "../work/Source.ts"
+import { type Calls, within } from "./Calls.ts"
+import * as Connection from "./Connection.ts"
+import { type Connection as Kept, type ConnectorState, isPaused } from "./ConnectorState.ts"
+import * as Heard from "./Heard.ts"
+import { boundedWords } from "./platforms/Bounds.ts"
+import { type Poll, pollAtMost } from "./platforms/Platform.ts"
+import { credentialRefused } from "./Stopping.ts"
+
+/** What the sources of a Connector are made of. */
+export interface Parts {
+  readonly ownership: Ownership<ConnectorState>
+  readonly calls: Calls
+}
+
+/** So many Events an hour; what is beyond waits at the platform, since the mark stays where it is. */
+const toldPerHour = 300
+const hour = 60 * 60 * 1000
+
+/** What a poll came to. */
+interface Outcome {
+  readonly waitMillis: number
+  /** When the next one is due; null where `waitMillis` says it. */
+  readonly dueAt: Date | null
+  readonly error: string | null
+  readonly mark: string | null
+}
+
+export const source: Source<ConnectorState, never, Parts> = {
+  name: "polls",
+
+  overdue: (sql, late, atMost) =>
+    Effect.map(
+      sql<{ id: string }>`
+        select canonical || '/' || platform as id from connector where poll_due_at <= ${late}
+        order by poll_due_at limit ${atMost}`,
+      (rows) => rows.map(({ id }) => id),
+    ),
+
+  make: Effect.fnUntraced(function* ({ ownership, calls }) {
+    const fibers = yield* FiberSet.make<void, unknown>()
+    let busy = false
+    let notBefore = 0
+    let told: ReadonlyArray<{ readonly at: number; readonly count: number }> = []
+
+    const toldLately = (now: number) => {
+      told = told.filter(({ at }) => at > now - hour)
+      return told.reduce((sum, { count }) => sum + count, 0)
+    }
+
+    const slower = (connection: Kept, factor: number) =>
+      Math.min(Timing.pollLongestMillis, Math.round(connection.pollWaitMillis * factor))
+
+    const tell = Effect.fnUntraced(function* (identity: OwnIdentity, connection: Kept, poll: Poll) {
+      let count = 0
+      for (const run of Heard.runs(poll.heard.slice(0, pollAtMost))) {
+        count += yield* ownership.write(system, (write) =>
+          Heard.tell(write, { identity, platform: calls.platform.name, account: connection.account }, run),
+        )
+      }
+      return count
+    })
+
+    const listen = Effect.fn("Polling.listen")(function* (identity: OwnIdentity, connection: Kept) {
+      const start = yield* Clock.currentTimeMillis
+      if (toldLately(start) >= toldPerHour) {
+        const outcome: Outcome = {
+          waitMillis: connection.pollWaitMillis,
+          dueAt: new Date(start + Timing.pollLongestMillis),
+          error: `More than ${toldPerHour} posts came in an hour; the rest is told later.`,
+          mark: null,
+        }
+        return outcome
+      }
+      const session = calls.session(identity, connection)
+      const poll = yield* within(calls.platform.poll(session, connection.mark ?? undefined), calls.platform.title)
+      const count = yield* tell(identity, connection, poll)
+      const now = yield* Clock.currentTimeMillis
+      told = [...told, { at: now, count }]
+      const dueAt = poll.more && count > 0 ? new Date(now) : null
+      const outcome: Outcome = {
+        // The first one only finds where to begin.
+        waitMillis: count > 0 || connection.mark === null ? Timing.pollSoonestMillis : slower(connection, 1.5),
+        dueAt: latest(dueAt, poll.notBefore ?? session.reach.quietUntil() ?? null),
+        error: null,
+        mark: poll.mark,
+      }
+      return outcome
+    })
+
+    const failed = (connection: Kept, error: string, until: Date | null): Outcome => ({
+      waitMillis: slower(connection, 2),
+      dueAt: until,
+      error: boundedWords(error),
+      mark: null,
+    })
+
+    /** Writes down what it came to; `polled_at` is when the platform last answered. */
+    const record = (connection: Kept, outcome: Outcome) =>
+      Effect.flatMap(Random.next, (random) =>
+        calls.change((write, state) => {
+          const present = state.connection
+          if (present?.id !== connection.id || present.status !== "connected")
+            return Effect.succeed({ value: undefined })
+          const { sql, at } = write
+          const waited = at.getTime() + outcome.waitMillis * (0.9 + 0.2 * random)
+          const due = outcome.dueAt ?? new Date(Math.round(waited))
+          const next: Kept = {
+            ...present,
+            mark: outcome.mark ?? present.mark,
+            lastError: outcome.error,
+            pollWaitMillis: outcome.waitMillis,
+            pollDueAt: isPaused(state) ? null : due,
+          }
+          return Effect.as(
+            commit(
+              write,
+              sql`polled as (
+                update connector set mark = ${next.mark}::text, last_error = ${outcome.error}::text,
+                  polled_at = ${outcome.error === null ? sql`${at}::timestamptz` : sql`polled_at`},
+                  poll_wait_millis = ${next.pollWaitMillis}::int, poll_due_at = ${next.pollDueAt}::timestamptz
+                where connection_id = ${connection.id}::uuid and status = 'connected' and exists (select from fence)
+              )`,
+            ),
+            { value: undefined, state: { ...state, connection: next } },
+          )
+        }),
+      )
+
+    const poll = (identity: OwnIdentity, connection: Kept) =>
+      listen(identity, connection).pipe(
+        Effect.catchTags({
+          CredentialRefused: ({ message }) =>
+            Effect.as(
+              calls.change((write, state) =>
+                Connection.stop(write, state, connection.id, credentialRefused(calls.platform, message)),
+              ),
+              null,
+            ),
+          PlatformRateLimited: ({ message, until }) => Effect.succeed(failed(connection, message, until)),
+          PlatformUnreachable: ({ message }) => Effect.succeed(failed(connection, message, null)),
+          PlatformRefused: ({ message }) => Effect.succeed(failed(connection, message, null)),
+          Unsupported: ({ message }) => Effect.succeed(failed(connection, message, null)),
+          InputRefused: ({ message }) => Effect.succeed(failed(connection, message, null)),
+          Halted: () => Effect.succeed(null),
+        }),
+        // A defect of ours or of a library must not be met for ever at full speed.
+        Effect.catchDefect((defect) =>
+          Effect.as(
+            Effect.logError("A poll ended in a defect", defect),
+            failed(connection, "Something went wrong here while the platform was asked.", null),
+          ),
+        ),
+        Effect.flatMap((outcome) => (outcome === null ? Effect.void : record(connection, outcome))),
+      )
+
+    return {
+      dispatch: Effect.fnUntraced(function* (state, changed) {
+        const { identity, connection } = state
+        const now = yield* Clock.currentTimeMillis
+        if (identity === undefined || connection?.pollDueAt == null || isPaused(state)) return false
+        if (busy || connection.pollDueAt.getTime() > now || notBefore > now) return false
+        busy = true
+        yield* poll(identity, connection).pipe(
+          Effect.catchCause((cause) =>
+            Cause.hasInterruptsOnly(cause) ? Effect.void : Effect.logWarning("A poll was cut short", cause),
+          ),
+          Effect.ensuring(
+            Effect.flatMap(Clock.currentTimeMillis, (ended) => {
+              busy = false
+              // What left the row due was cut short.
+              notBefore = ended + Timing.busyLookMillis
+              return changed
+            }),
+          ),
+          FiberSet.run(fibers),
+        )
+        return true
+      }),
+      nextDue: (state) =>
+        Effect.sync(() => {
+          const due = isPaused(state) ? null : (state.connection?.pollDueAt ?? null)
+          return due === null ? null : new Date(Math.max(due.getTime(), notBefore))
+        }),
+      isBusy: () => busy,
+      settle: Effect.asVoid(Effect.timeoutOption(FiberSet.awaitEmpty(fibers), Timing.settle)),
+    }
+  }),
+}
+
+const latest = (one: Date | null, other: Date | null): Date | null =>
+  one === null || other === null ? (one ?? other) : one > other ? one : other

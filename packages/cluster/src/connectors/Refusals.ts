@@ -1,0 +1,87 @@
+/** What a platform's failure is to the caller whose request led to it. */
+import { Moved } from "@svc/domain/actor/Moved"
+import {
+  ConnectorCapabilityUnsupported,
+  ConnectorCredentialRefused,
+  ConnectorNotConnected,
+  ConnectorOptionUnknown,
+  ConnectorPaused,
+  ConnectorPlatformError,
+  ConnectorPlatformRateLimited,
+  ConnectorStopped,
+  InvalidRequest,
+  NotFound,
+} from "@svc/domain/problems/Problem"
+import { boundedWords } from "./platforms/Bounds.ts"
+import type { PlatformFailure } from "./platforms/Failure.ts"
+
+const secondsUntil = (until: Date | null, now: number): number =>
+  until === null ? 60 : Math.max(1, Math.ceil((until.getTime() - now) / 1000))
+
+export const paused = () => new ConnectorPaused({ detail: "The Connector is paused." })
+export const notConnected = (title: string) =>
+  new ConnectorNotConnected({ detail: `The Identity is not connected to ${title}.` })
+export const stopped = (error: string | null) =>
+  new ConnectorStopped({ detail: error ?? "The platform refuses the Connector's credential." })
+
+/** Beside those that are one thing for who connects and another for who is connected. */
+type Other = Exclude<PlatformFailure, { readonly _tag: "CredentialRefused" | "Halted" }>
+
+const otherwise = (title: string, failure: Other, now: number) => {
+  switch (failure._tag) {
+    case "PlatformRateLimited":
+      return new ConnectorPlatformRateLimited({
+        detail: `${title}: ${boundedWords(failure.message)}`,
+        retry_after_seconds: secondsUntil(failure.until, now),
+      })
+    case "PlatformUnreachable":
+      return new ConnectorPlatformError({
+        detail: `${title}: ${boundedWords(failure.message)}`,
+        retry_after_seconds: 10,
+      })
+    case "PlatformRefused":
+      return failure.missing === true
+        ? new NotFound({ detail: `${title}: ${boundedWords(failure.message)}` })
+        : new ConnectorPlatformError({ detail: `${title}: ${boundedWords(failure.message)}`, agent_hint: "fix_call" })
+    case "Unsupported":
+      return new ConnectorCapabilityUnsupported({ detail: failure.message })
+    case "InputRefused":
+      return new InvalidRequest({
+        detail: failure.message,
+        errors: [{ path: failure.path, message: failure.message }],
+      })
+  }
+}
+
+/** For who connects; a pause holds nobody up who does. */
+export const whileConnecting = (title: string, failure: PlatformFailure, now: number) => {
+  switch (failure._tag) {
+    case "CredentialRefused":
+      return new ConnectorCredentialRefused({ detail: `${title}: ${boundedWords(failure.message)}` })
+    case "Halted":
+      return new Moved()
+    default:
+      return otherwise(title, failure, now)
+  }
+}
+
+/** For who is connected. */
+export const whileConnected = (title: string, failure: PlatformFailure, now: number) => {
+  switch (failure._tag) {
+    case "CredentialRefused":
+      return stopped(`${title}: ${boundedWords(failure.message)}`)
+    case "Halted":
+      return failure.reason === "paused" ? paused() : new Moved()
+    default:
+      return otherwise(title, failure, now)
+  }
+}
+
+/** For who posts, who may also have given an option that the platform does not know. */
+export const whilePosting = (title: string, failure: PlatformFailure, now: number) =>
+  failure._tag === "InputRefused" && failure.unknownOption === true
+    ? new ConnectorOptionUnknown({
+        detail: failure.message,
+        errors: [{ path: failure.path, message: failure.message }],
+      })
+    : whileConnected(title, failure, now)

@@ -1,0 +1,46 @@
+/**
+ * The platforms of this process, each made of its folder: a line in {@link folders} and the folder of that name are all
+ * there is to know of one.
+ */
+import { Addresses } from "@svc/domain/Addresses"
+import { type PlatformName, platformNames } from "@svc/domain/connectors/PlatformName"
+import { Context, Effect, Layer, type Scope } from "effect"
+import type { ServiceKey } from "../../sealing/ServiceKey.ts"
+import type { Platform, PlatformModule } from "./Platform.ts"
+
+const folders: { readonly [Name in PlatformName]: () => Promise<PlatformModule> } = {
+  bluesky: () => import("./bluesky/Platform.ts"),
+  mastodon: () => import("./mastodon/Platform.ts"),
+}
+
+export interface PlatformSettings {
+  /** The line that a disclosed profile carries. */
+  readonly disclosure: string
+  /** A setting of the deployment, by its whole name. */
+  readonly setting: (name: string) => string | undefined
+}
+
+/** Each is loaded when the first of its Connectors is: their libraries are most of what a start would wait for. */
+export class Platforms extends Context.Service<
+  Platforms,
+  { readonly of: (name: PlatformName) => Effect.Effect<Platform> }
+>()("@svc/cluster/connectors/platforms/Platforms") {
+  static readonly layer = ({ disclosure, setting }: PlatformSettings) =>
+    Layer.effect(
+      Platforms,
+      Effect.gen(function* () {
+        const book = yield* Addresses
+        const services = yield* Effect.context<ServiceKey | Scope.Scope>()
+        const made = new Map<PlatformName, Effect.Effect<Platform>>()
+        for (const name of platformNames) {
+          const prefix = `SVC_${name.toUpperCase()}_`
+          const load = Effect.flatMap(Effect.promise(folders[name]), ({ make }) =>
+            make({ book, disclosure, setting: (of) => setting(prefix + of) }),
+          )
+          made.set(name, yield* Effect.cached(Effect.provideContext(load, services)))
+        }
+        // Each name has a folder, as the compiler sees to.
+        return { of: (name) => made.get(name)! }
+      }),
+    )
+}

@@ -1,0 +1,50 @@
+/**
+ * Bluesky, by the libraries of its makers: `@atproto/api` makes the calls, `@atproto/oauth-client-node` authorizes them.
+ * What is here joins them to the interface of a platform.
+ */
+import { Effect } from "effect"
+import { ServiceKey } from "../../../sealing/ServiceKey.ts"
+import type { MakePlatform, NewPost, Session } from "../Platform.ts"
+import * as Connection from "./Connection.ts"
+import * as Messages from "./Messages.ts"
+import * as Network from "./Network.ts"
+import * as Notifications from "./Notifications.ts"
+import * as OAuth from "./OAuth.ts"
+import * as Posts from "./Posts.ts"
+import * as Profile from "./Profile.ts"
+import * as Standing from "./Standing.ts"
+
+export const make: MakePlatform = Effect.fnUntraced(function* (parts) {
+  const network = Network.make(parts, yield* ServiceKey)
+  const using = <A>(session: Session, use: Parameters<typeof Connection.using<A>>[2]) =>
+    Connection.using(network, session, use)
+
+  return {
+    name: "bluesky",
+    title: "Bluesky",
+
+    login: (visit, login) => Standing.login(network, visit, login),
+    authorize: (visit, request) => OAuth.authorize(network, visit, request),
+    finish: (visit, back) => Standing.finish(network, visit, back),
+    revoke: (session) => Connection.end(network, session),
+    look: (session) => Standing.look(network, session),
+
+    judge: (post: NewPost) => (post.to === undefined ? Effect.asVoid(Posts.judge(post)) : Messages.judge(post)),
+    post: (session, post) => using(session, (connection) => Posts.create(connection, session.account.name, post)),
+    sendDm: (session, post) => using(session, (connection) => Messages.send(connection, session.account.name, post)),
+
+    posts: (session, page) => using(session, (connection) => Posts.own(connection, session.account.name, page)),
+    dms: (session, page) => using(session, (connection) => Messages.list(connection, page)),
+    thread: (session, uri) =>
+      using(session, (connection) =>
+        Messages.isMessage(uri)
+          ? Messages.conversation(connection, session.account.name, uri)
+          : Posts.thread(connection, uri),
+      ),
+    notifications: (session, page) => using(session, (connection) => Notifications.list(session, connection, page)),
+    poll: (session, mark) => using(session, (connection) => Notifications.poll(session, connection, mark)),
+
+    disclose: (session) => using(session, (connection) => Profile.disclose(connection, parts.disclosure)),
+    undisclose: (session, changed) => using(session, (connection) => Profile.undisclose(connection, changed)),
+  }
+})

@@ -1,0 +1,85 @@
+/**
+ * Mentions of the account. A mention that is direct is a direct message, one whose status answers us a reply. A poll goes
+ * on behind the id of the last notification that was seen.
+ */
+import type { Page } from "@svc/domain/connectors/Post"
+import { Effect } from "effect"
+import { boundedDate } from "../Bounds.ts"
+import type { PlatformFailure } from "../Failure.ts"
+import type { HeardPost, PageWanted, Poll, Session } from "../Platform.ts"
+import * as Answers from "./Answers.ts"
+import { asAccount } from "./Credentials.ts"
+import { pageOf, type Statuses } from "./Statuses.ts"
+
+/** One page of a poll; more wait for the next. */
+const perPoll = 40
+
+const kindOf = (status: Answers.Status, self: string): HeardPost["kind"] =>
+  status.visibility === "direct" ? "dm" : status.in_reply_to_account_id === self ? "reply" : "mention"
+
+/** Before the first notification. */
+const beginning = "0"
+
+export const make = (statuses: Statuses) => {
+  const heard = Effect.fnUntraced(function* (
+    session: Session,
+    notifications: ReadonlyArray<Answers.Notification>,
+  ): Effect.fn.Return<ReadonlyArray<HeardPost>, PlatformFailure> {
+    const told = notifications.flatMap(({ type, status, created_at }) =>
+      type === "mention" && status != null ? [{ status, created_at }] : [],
+    )
+    const posts = yield* statuses.posts(
+      session,
+      told.map(({ status }) => status),
+    )
+    return told.map(({ status, created_at }, index) => ({
+      kind: kindOf(status, session.account.id),
+      key: status.uri,
+      post: posts[index]!,
+      at: boundedDate(created_at, posts[index]!.created_at),
+    }))
+  })
+
+  const list = (
+    session: Session,
+    wanted: { readonly limit: number; readonly maxId?: string; readonly minId?: string },
+  ) =>
+    Effect.flatMap(
+      asAccount(session, ({ api }) => api.v1.notifications.list.$raw({ types: ["mention"], ...wanted })),
+      (raw) => {
+        const { data, cursor } = pageOf(raw)
+        return Effect.map(Answers.listOf(Answers.Notification)(data), (found) => ({ found, cursor }))
+      },
+    )
+
+  return {
+    page: Effect.fnUntraced(function* (
+      session: Session,
+      { limit, cursor }: PageWanted,
+    ): Effect.fn.Return<Page<HeardPost>, PlatformFailure> {
+      const page = yield* list(session, {
+        limit: Math.min(limit, 40),
+        ...(cursor === undefined ? {} : { maxId: cursor }),
+      })
+      return { entries: yield* heard(session, page.found), cursor: page.cursor }
+    }),
+
+    poll: Effect.fnUntraced(function* (
+      session: Session,
+      mark: string | undefined,
+    ): Effect.fn.Return<Poll, PlatformFailure> {
+      if (mark === undefined) {
+        const { found } = yield* list(session, { limit: 1 })
+        return { heard: [], mark: found[0]?.id ?? beginning, more: false }
+      }
+      // The oldest that are newer than the mark, newest first.
+      const { found } = yield* list(session, { limit: perPoll, minId: mark })
+      const oldestFirst = found.toReversed()
+      return {
+        heard: yield* heard(session, oldestFirst),
+        mark: oldestFirst.at(-1)?.id ?? mark,
+        more: found.length >= perPoll,
+      }
+    }),
+  }
+}

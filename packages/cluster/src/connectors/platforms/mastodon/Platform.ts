@@ -1,0 +1,38 @@
+/**
+ * Mastodon, and servers that speak its published API: Pleroma and Akkoma, GoToSocial. Every server is somebody else's, so
+ * nothing that one answers is believed further than it was judged.
+ */
+import { Effect } from "effect"
+import type { MakePlatform, Platform } from "../Platform.ts"
+import * as Authorization from "./Authorization.ts"
+import * as Discovery from "./Discovery.ts"
+import * as Notifications from "./Notifications.ts"
+import * as Profile from "./Profile.ts"
+import * as Statuses from "./Statuses.ts"
+import * as Writing from "./Writing.ts"
+
+export const make: MakePlatform = (parts) =>
+  Effect.sync((): Platform => {
+    const instances = Discovery.makeInstances()
+    const statuses = Statuses.make(instances)
+    const notifications = Notifications.make(statuses)
+    return {
+      name: "mastodon",
+      title: "Mastodon",
+      login: undefined,
+      authorize: Authorization.authorize(parts, instances),
+      finish: Authorization.finish(instances),
+      revoke: Authorization.revoke,
+      look: Profile.look(instances),
+      judge: (post) => Effect.asVoid(Writing.judge(post)),
+      post: statuses.post,
+      sendDm: statuses.sendDm,
+      posts: statuses.own,
+      dms: statuses.dms,
+      thread: statuses.thread,
+      notifications: notifications.page,
+      poll: notifications.poll,
+      disclose: Profile.disclose(parts.disclosure),
+      undisclose: Profile.undisclose,
+    }
+  })

@@ -1,0 +1,67 @@
+/** An answer that is wanted whole, of at most so many bytes. */
+import { Effect } from "effect"
+import { type Dispatcher, errors } from "undici"
+
+/** A request whose answer is wanted, all of it. */
+export interface Question {
+  readonly method: string
+  readonly headers: Readonly<Record<string, string>>
+  readonly body?: string | Uint8Array | undefined
+  /** Bytes of the answer's body; what is longer is `too_large`. */
+  readonly atMost: number
+}
+
+export interface FullAnswer {
+  readonly status: number
+  readonly headers: Headers
+  readonly body: Uint8Array
+}
+
+export class TooLarge extends Error {}
+
+/** Takes the whole of an answer that is not longer than that. */
+export const collecting = (atMost: number, resume: (exit: Effect.Effect<FullAnswer, Error>) => void) => {
+  const aborting = abortable()
+  const headers = new Headers()
+  const chunks: Array<Buffer> = []
+  let status = 0
+  let read = 0
+  return {
+    cancel: aborting.cancel,
+    onRequestStart: aborting.started,
+    onResponseStart: (
+      _: Dispatcher.DispatchController,
+      statusCode: number,
+      received: Record<string, string | Array<string> | undefined>,
+    ) => {
+      status = statusCode
+      for (const [name, value] of Object.entries(received)) {
+        for (const one of typeof value === "string" ? [value] : (value ?? [])) headers.append(name, one)
+      }
+    },
+    onResponseData: (receiving: Dispatcher.DispatchController, chunk: Buffer) => {
+      read += chunk.length
+      if (read <= atMost) return void chunks.push(chunk)
+      resume(Effect.fail(new TooLarge()))
+      receiving.abort(new errors.RequestAbortedError())
+    },
+    onResponseEnd: () => resume(Effect.succeed({ status, headers, body: Buffer.concat(chunks) })),
+    onResponseError: (_: Dispatcher.DispatchController, error: Error) => resume(Effect.fail(error)),
+  }
+}
+
+/** What ends a request whose asker has gone, also when it was not sent yet. */
+export const abortable = () => {
+  let controller: Dispatcher.DispatchController | undefined
+  let cancelled = false
+  return {
+    cancel: () => {
+      cancelled = true
+      controller?.abort(new errors.RequestAbortedError())
+    },
+    started: (started: Dispatcher.DispatchController) => {
+      controller = started
+      if (cancelled) started.abort(new errors.RequestAbortedError())
+    },
+  }
+}

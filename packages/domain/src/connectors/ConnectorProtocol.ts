@@ -1,0 +1,133 @@
+/**
+ * The messages of the Connector actor, whose entity id is the canonical Handle, a slash and the platform's name. One
+ * actor is the one writer of a platform's credential; what calls the platform runs beside its other messages, so that a
+ * slow platform holds up neither a pause nor a removal.
+ */
+import { Schema } from "effect"
+import { ClusterSchema, Entity } from "effect/cluster"
+import { Rpc, RpcGroup } from "effect/rpc"
+import { failures, tenant } from "../actor/Protocol.ts"
+import { Uuid } from "../IdSchemas.ts"
+import {
+  ConnectorCapabilityUnsupported,
+  ConnectorCredentialRefused,
+  ConnectorNotConnected,
+  ConnectorOptionUnknown,
+  ConnectorPaused,
+  ConnectorPlatformError,
+  ConnectorPlatformRateLimited,
+  ConnectorStateInvalid,
+  ConnectorStopped,
+  IdentityNotReady,
+  InvalidRequest,
+  NotFound,
+} from "../problems/Problem.ts"
+import { InstanceRule, notificationKinds, Post } from "./Post.ts"
+
+/** How a call to a platform can end for who asked for it. */
+const ofPlatform = [
+  InvalidRequest,
+  NotFound,
+  IdentityNotReady,
+  ConnectorCapabilityUnsupported,
+  ConnectorCredentialRefused,
+  ConnectorPlatformError,
+  ConnectorPlatformRateLimited,
+] as const
+const ofConnector = [...ofPlatform, ConnectorNotConnected, ConnectorPaused, ConnectorStopped] as const
+
+/** Connects by an app password, in place of the connection that there may be. */
+export const Login = Rpc.make("Login", {
+  payload: {
+    ...tenant,
+    account: Schema.String,
+    password: Schema.String,
+    apply_disclosure: Schema.Boolean,
+  },
+  error: failures(...ofPlatform),
+})
+
+export const AuthorizationBegun = Schema.Struct({
+  authorization_url: Schema.String,
+  state: Schema.String,
+  expires_at: Schema.Date,
+  instance_rules: Schema.Array(InstanceRule),
+})
+
+export const Authorize = Rpc.make("Authorize", {
+  payload: { ...tenant, account: Schema.optionalKey(Schema.String) },
+  success: AuthorizationBegun,
+  error: failures(...ofPlatform),
+})
+
+/** The browser came back; `query` is that of the address it was sent to. */
+export const Finish = Rpc.make("Finish", {
+  payload: { ...tenant, state: Schema.String, query: Schema.String, apply_disclosure: Schema.Boolean },
+  error: failures(...ofPlatform, ConnectorStateInvalid),
+})
+
+/** `everyone`: it is a pause of all Connectors of the Identity. */
+export const Pause = Rpc.make("Pause", {
+  payload: { ...tenant, paused: Schema.Boolean, everyone: Schema.Boolean },
+  error: failures(NotFound, ConnectorPaused),
+})
+
+/** Removes the connection and revokes its credential; answers once the platform has, or a moment later. */
+export const Disconnect = Rpc.make("Disconnect", { payload: { ...tenant }, error: failures(NotFound) })
+
+/** The same for a teardown: what is there goes; answers whether the platform has revoked everything. */
+export const Leave = Rpc.make("Leave", {
+  payload: { ...tenant },
+  success: Schema.Struct({ revoked: Schema.Boolean }),
+  error: failures(),
+})
+
+export const Publish = Rpc.make("Publish", {
+  payload: {
+    ...tenant,
+    command_id: Uuid,
+    text: Schema.String,
+    reply_to: Schema.NullOr(Schema.String),
+    /** Whom a direct message goes to; null for a post. */
+    to: Schema.NullOr(Schema.String),
+    options: Schema.Record(Schema.String, Schema.Record(Schema.String, Schema.Unknown)),
+  },
+  success: Post,
+  error: failures(...ofConnector, ConnectorOptionUnknown),
+})
+
+const pageWanted = { ...tenant, limit: Schema.Int, cursor: Schema.NullOr(Schema.String) }
+const pageOf = <Entry extends Schema.Top>(entry: Entry) =>
+  Schema.Struct({ entries: Schema.Array(entry), cursor: Schema.NullOr(Schema.String) })
+
+export const ReadPosts = Rpc.make("ReadPosts", {
+  payload: { ...pageWanted, of: Schema.Literals(["posts", "dms"]) },
+  success: pageOf(Post),
+  error: failures(...ofConnector),
+})
+
+export const ReadThread = Rpc.make("ReadThread", {
+  payload: { ...tenant, uri: Schema.String },
+  success: pageOf(Post),
+  error: failures(...ofConnector),
+})
+
+export const ReadNotifications = Rpc.make("ReadNotifications", {
+  payload: pageWanted,
+  success: pageOf(Schema.Struct({ kind: Schema.Literals(notificationKinds), post: Post, at: Schema.Date })),
+  error: failures(...ofConnector),
+})
+
+/** Goes on with what is due: polls, the look at the profile, revocations. */
+export const Work = Rpc.make("Work", { error: failures() }).annotate(ClusterSchema.InterruptOnTermination, true)
+
+export const ConnectorActor = Entity.fromRpcGroup(
+  "Connector",
+  RpcGroup.make(Login, Authorize, Finish, Pause, Disconnect, Leave, Publish)
+    // What was written to a platform is written down, even when its caller has gone.
+    .annotateRpcs(ClusterSchema.Uninterruptible, "server")
+    .add(ReadPosts, ReadThread, ReadNotifications, Work)
+    .annotateRpcs(ClusterSchema.ClientTracingEnabled, false),
+)
+
+export const entityId = (canonical: string, platform: string): string => `${canonical}/${platform}`

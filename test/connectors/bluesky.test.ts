@@ -1,0 +1,45 @@
+/** One network for all suites: bringing it up takes longer than most of them. */
+import { afterAll, beforeAll, describe } from "vitest"
+import * as Actor from "./bluesky/Actor.ts"
+import * as Connecting from "./bluesky/Connecting.ts"
+import type { Context } from "./bluesky/Context.ts"
+import * as Disclosure from "./bluesky/Disclosure.ts"
+import * as Faults from "./bluesky/Faults.ts"
+import * as Hearing from "./bluesky/Hearing.ts"
+import * as Messages from "./bluesky/Messages.ts"
+import * as OAuth from "./bluesky/OAuth.ts"
+import * as Posting from "./bluesky/Posting.ts"
+import * as Reading from "./bluesky/Reading.ts"
+import * as Sessions from "./bluesky/Sessions.ts"
+import { installed } from "./network/Installation.ts"
+import { openNetwork } from "./network/Network.ts"
+import { openRig } from "./network/Rig.ts"
+
+const there = await installed()
+
+describe.skipIf("missing" in there)("Bluesky", () => {
+  const context = {} as Context
+
+  beforeAll(async () => {
+    context.network = await openNetwork("module" in there ? there.module : "", { rateLimitsEnabled: true })
+    context.rig = await openRig(context.network)
+    context.ada = await context.network.person("ada.test")
+    context.grace = await context.network.person("grace.test")
+    context.alan = await context.network.person("alan.test")
+  }, 300_000)
+  afterAll(async () => {
+    await context.rig?.close()
+    await context.network?.close()
+  })
+
+  Connecting.suite(context)
+  Posting.suite(context)
+  Reading.suite(context)
+  Hearing.suite(context)
+  Messages.suite(context)
+  Disclosure.suite(context)
+  Sessions.suite(context)
+  OAuth.suite(context)
+  Faults.suite(context)
+  Actor.suite(context)
+})

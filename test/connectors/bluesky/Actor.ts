@@ -1,0 +1,175 @@
+/** A Connector's actor with an account at the network: from connecting to the Events of what is said to it, and its end. */
+import { layer } from "@effect/vitest"
+import { ask, onBehalfOf } from "@svc/cluster/actor/Ask"
+import { Platforms } from "@svc/cluster/connectors/platforms/Platforms"
+import { ServiceKey } from "@svc/cluster/sealing/ServiceKey"
+import { Timing } from "@svc/cluster/Timing"
+import { Effect, Layer } from "effect"
+import { TestClock } from "effect/testing"
+import { expect } from "vitest"
+import { actors, makeIdentity, passing } from "../../harness/Actors.ts"
+import { holder, makeOrg } from "../../harness/Stores.ts"
+import { connectors, eventsOf, publishing, rowOf } from "../Connected.ts"
+import { consent } from "../network/Consent.ts"
+import type { Person } from "../network/Network.ts"
+import type { Context } from "./Context.ts"
+
+const through = <A, E, R>(message: Effect.Effect<A, E, R>) => ask(message, Timing.askPlatform)
+
+export const suite = (context: Context) => {
+  const platforms = Platforms.layer({
+    disclosure: "This account is automated.",
+    // Where things are is known once the network runs.
+    setting: (name) => {
+      const { plc, pds, chat } = context.network
+      return { SVC_BLUESKY_PLC_URL: plc, SVC_BLUESKY_HANDLE_RESOLVER: pds, SVC_BLUESKY_CHAT_DID: chat.did }[name]
+    },
+  }).pipe(Layer.provide(ServiceKey.layer))
+
+  const person = (handle: string) => Effect.promise(() => context.network.person(handle))
+  const profileOf = ({ agent, did }: Person) =>
+    Effect.promise(() =>
+      agent.com.atproto.repo
+        .getRecord({ repo: did, collection: "app.bsky.actor.profile", rkey: "self" })
+        .then(({ data }: any) => data.value),
+    )
+
+  const connected = Effect.fnUntraced(function* (handle: string, options: { readonly disclose?: boolean } = {}) {
+    const org_id = yield* makeOrg
+    const { id } = yield* makeIdentity(org_id, handle)
+    const owner = yield* person(`${handle}.test`)
+    const actor = yield* connectors(handle, "bluesky")
+    const password = yield* Effect.promise(() => owner.appPassword({ dm: true }))
+    const login = { org_id, account: owner.handle, password, apply_disclosure: options.disclose ?? false }
+    yield* through(actor.Login(login, onBehalfOf(holder)))
+    return { org_id, id, owner, actor, password }
+  })
+
+  layer(actors({ platforms }), { timeout: "3 minutes" })("a Connector to Bluesky", (it) => {
+    it.effect("is connected by an app password, which is in no row", () =>
+      Effect.gen(function* () {
+        const { id, owner, password } = yield* connected("kay")
+        const row = yield* rowOf(id)
+        expect(row).toMatchObject({
+          status: "connected",
+          account: "kay.test",
+          account_id: owner.did,
+          service: context.network.pds,
+          disclosed: false,
+          capabilities: ["post", "reply", "thread", "notifications", "dm"],
+        })
+        expect(JSON.stringify(row)).not.toContain(password)
+        expect((yield* eventsOf(id)).map(({ type }) => type)).toEqual(["connector.connected"])
+      }),
+    )
+
+    it.effect("raises one Event for a mention, an answer and a direct message, and answers the mention", () =>
+      Effect.gen(function* () {
+        const { org_id, id, actor } = yield* connected("lea")
+        // The first poll only finds where the next begins.
+        yield* passing(rowOf(id), (row) => row?.polled_at !== null, 0)
+        const own = yield* through(actor.Publish({ org_id, ...(yield* publishing({ text: "Ask me." })) }))
+        const mention = yield* Effect.promise(() => context.grace.post("@lea.test what is new?"))
+        const parent = yield* Effect.promise(() =>
+          context.grace.agent.com.atproto.repo.getRecord({
+            repo: own.author_id,
+            collection: "app.bsky.feed.post",
+            rkey: own.uri.split("/").at(-1),
+          }),
+        )
+        const answered = { uri: own.uri, cid: (parent as any).data.cid }
+        yield* Effect.promise(() => context.grace.post("This.", { reply: { root: answered, parent: answered } }))
+        const grace = yield* connected("graceful")
+        yield* through(
+          grace.actor.Publish({ org_id: grace.org_id, ...(yield* publishing({ text: "Psst", to: "lea.test" })) }),
+        )
+        yield* TestClock.adjust("1 minute")
+        const told = yield* passing(eventsOf(id), (events) => events.length >= 4, 0)
+        expect(told.value.slice(1).map(({ type, data }) => [type, data.post.text])).toEqual([
+          ["connector.mention", "@lea.test what is new?"],
+          ["connector.reply", "This."],
+          ["connector.dm", "Psst"],
+        ])
+        const reply = yield* publishing({ text: "Nothing.", reply_to: mention.uri })
+        const answer = yield* through(actor.Publish({ org_id, ...reply }))
+        expect(answer.reply_to).toBe(mention.uri)
+        // The command again is the same post.
+        expect(yield* through(actor.Publish({ org_id, ...reply }))).toEqual(answer)
+        yield* TestClock.adjust("2 minutes")
+        yield* passing(rowOf(id), (row) => row?.poll_due_at !== null, 0)
+        expect(yield* eventsOf(id)).toHaveLength(4)
+      }),
+    )
+
+    it.effect("refuses what Bluesky would refuse before a call, as the problem that it is", () =>
+      Effect.gen(function* () {
+        const { org_id, actor } = yield* connected("mia")
+        const refused = Effect.fnUntraced(function* (post: Parameters<typeof publishing>[0]) {
+          return yield* through(Effect.flip(actor.Publish({ org_id, ...(yield* publishing(post)) })))
+        })
+        expect(yield* refused({ text: "x".repeat(301) })).toMatchObject({
+          code: "invalid_request",
+          errors: [{ path: "/text" }],
+        })
+        expect(yield* refused({ text: "x", options: { bluesky: { visibility: "public" } } })).toMatchObject({
+          code: "connector_option_unknown",
+        })
+        expect(
+          yield* refused({ text: "x", reply_to: `at://${context.grace.did}/app.bsky.feed.post/3aaaaaaaaaaaa` }),
+        ).toMatchObject({ code: "not_found" })
+      }),
+    )
+
+    it.effect("declares the account, and takes that and the session back when it is removed", () =>
+      Effect.gen(function* () {
+        const { org_id, id, actor, owner } = yield* connected("nora", { disclose: true })
+        expect(yield* rowOf(id)).toMatchObject({ disclosed: true })
+        expect(yield* profileOf(owner)).toMatchObject({
+          description: "This account is automated.",
+          labels: { values: [{ val: "bot" }] },
+        })
+        yield* through(actor.Disconnect({ org_id }))
+        expect(yield* rowOf(id)).toBeUndefined()
+        expect(yield* profileOf(owner)).not.toHaveProperty("labels")
+        const sessions = context.network.context().accountManager.db.db
+        const left = yield* Effect.promise(() =>
+          sessions.selectFrom("refresh_token").selectAll().where("did", "=", owner.did).execute(),
+        )
+        // The one of the owner's own agent.
+        expect(left).toHaveLength(1)
+      }),
+    )
+
+    it.effect("stops once the platform refuses its credential, and says so in an Event", () =>
+      Effect.gen(function* () {
+        const { id, owner } = yield* connected("olga")
+        yield* passing(rowOf(id), (row) => row?.polled_at !== null, 0)
+        // An account that is taken down: no token of it is good for anything.
+        const { accountManager } = context.network.context()
+        yield* Effect.promise(() => accountManager.takedownAccount(owner.did, { applied: true, ref: "test" }))
+        yield* TestClock.adjust("1 minute")
+        const stopped = yield* passing(eventsOf(id, "connector.stopped"), (events) => events.length > 0, 0)
+        expect(stopped.value).toMatchObject([{ data: { account: "olga.test", platform: "bluesky" } }])
+        expect(yield* rowOf(id)).toMatchObject({ status: "stopped", last_error: expect.any(String) })
+      }),
+    )
+
+    it.effect("is connected by OAuth, and its tokens and nonces are sealed", () =>
+      Effect.gen(function* () {
+        const org_id = yield* makeOrg
+        const { id } = yield* makeIdentity(org_id, "pia")
+        const owner = yield* person("pia.test")
+        const actor = yield* connectors("pia", "bluesky")
+        const begun = yield* through(actor.Authorize({ org_id, account: "pia.test" }))
+        const back = yield* Effect.promise(() => consent(begun.authorization_url, owner))
+        const finish = { org_id, state: begun.state, query: back.search.slice(1), apply_disclosure: false }
+        yield* through(actor.Finish(finish, onBehalfOf(holder)))
+        expect(yield* rowOf(id)).toMatchObject({ status: "connected", account: "pia.test" })
+        const post = yield* through(actor.Publish({ org_id, ...(yield* publishing({ text: "By OAuth." })) }))
+        expect(post.author_id).toBe(owner.did)
+        expect(yield* through(Effect.flip(actor.Finish(finish)))).toMatchObject({ code: "connector_state_invalid" })
+        yield* through(actor.Disconnect({ org_id }))
+      }),
+    )
+  })
+}

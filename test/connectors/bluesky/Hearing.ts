@@ -1,0 +1,89 @@
+/** What a poll tells and what a list shows. */
+import { describe, expect, it } from "vitest"
+import { connect, post, recordAt, type Context } from "./Context.ts"
+
+export const suite = (context: Context) =>
+  describe("what is said to the account", () => {
+    it("is told once, from the connection on, oldest first", async () => {
+      const turing = await context.network.person("turing.test")
+      await context.grace.post("@turing.test before")
+      const { session } = await connect(context, turing)
+      const poll = (mark?: string) => context.rig.run(context.rig.platform.poll(session, mark))
+      const begun = await poll()
+      expect(begun.heard).toEqual([])
+      const own = await context.rig.run(context.rig.platform.post(session, post("I compute")))
+      await context.grace.post("@turing.test first")
+      const answered = { uri: own.uri, cid: (await recordAt(context, own.uri)).cid }
+      await context.alan.post("second", { reply: { root: answered, parent: answered } })
+      const heard = await poll(begun.mark)
+      expect(heard.heard.map(({ kind, post, key }) => [kind, post.text, key === post.uri])).toEqual([
+        ["mention", "@turing.test first", true],
+        ["reply", "second", true],
+      ])
+      expect(heard.more).toBe(false)
+      expect((await poll(heard.mark)).heard).toEqual([])
+      // A mark that was not committed tells the same again.
+      expect((await poll(begun.mark)).heard).toHaveLength(2)
+    })
+
+    it("is told whole where much came at once, and where a clock of the network is behind", async () => {
+      const hedy = await context.network.person("hedy.test")
+      const { session } = await connect(context, hedy)
+      const begun = await context.rig.run(context.rig.platform.poll(session, undefined))
+      const start = Date.now() - 600_000
+      for (let n = 0; n < 60; n++) await context.grace.post(`@hedy.test ${n}`, { at: new Date(start + n * 1_000) })
+      const told: Array<string> = []
+      let mark = begun.mark
+      let more = true
+      while (more) {
+        const next = await context.rig.run(context.rig.platform.poll(session, mark))
+        expect(next.heard.length).toBeLessThanOrEqual(100)
+        told.push(...next.heard.map(({ post }) => post.text))
+        ;({ mark, more } = next)
+      }
+      expect(told).toEqual(Array.from({ length: 60 }, (_, n) => `@hedy.test ${n}`))
+      // It arrives now and sorts below what was told already.
+      await context.alan.post("@hedy.test late", { at: new Date(start + 50_500) })
+      const late = await context.rig.run(context.rig.platform.poll(session, mark))
+      expect(late.heard.map(({ post }) => post.text)).toEqual(["@hedy.test late"])
+    }, 120_000)
+
+    it("does not tell what is older than the connection when newer posts are deleted", async () => {
+      const marie = await context.network.person("marie.test")
+      const start = Date.now() - 600_000
+      const made: Array<{ uri: string }> = []
+      for (let n = 0; n < 55; n++)
+        made.push(await context.grace.post(`@marie.test ${n}`, { at: new Date(start + n * 1_000) }))
+      const { session } = await connect(context, marie)
+      const begun = await context.rig.run(context.rig.platform.poll(session, undefined))
+      for (const { uri } of made.slice(-20)) {
+        await context.grace.agent.com.atproto.repo.deleteRecord({
+          repo: context.grace.did,
+          collection: "app.bsky.feed.post",
+          rkey: uri.split("/").at(-1),
+        })
+      }
+      expect((await context.rig.run(context.rig.platform.poll(session, begun.mark))).heard).toEqual([])
+    }, 120_000)
+
+    it("is listed newest first, page by page, direct messages among it", async () => {
+      const emmy = await context.network.person("emmy.test")
+      const { session } = await connect(context, emmy)
+      const other = await connect(context, context.grace)
+      for (let n = 0; n < 3; n++) await context.grace.post(`@emmy.test ${n}`)
+      await context.rig.run(context.rig.platform.sendDm(other.session, post("psst", { to: "emmy.test" })))
+      await context.grace.post("@emmy.test 3")
+      const pages: Array<Array<string>> = []
+      let cursor: string | undefined
+      do {
+        const page = await context.rig.run(context.rig.platform.notifications(session, { limit: 2, cursor }))
+        pages.push(page.entries.map(({ post }) => post.text))
+        cursor = page.cursor ?? undefined
+      } while (cursor !== undefined && pages.length < 10)
+      expect(pages.filter((page) => page.length > 0)).toEqual([
+        ["@emmy.test 3", "psst"],
+        ["@emmy.test 2", "@emmy.test 1"],
+        ["@emmy.test 0"],
+      ])
+    })
+  })

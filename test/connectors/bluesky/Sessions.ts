@@ -1,0 +1,114 @@
+/** The session of an app password: used again, refreshed by one, ended. */
+import { createHmac } from "node:crypto"
+import { Redacted } from "effect"
+import { describe, expect, it } from "vitest"
+import type { Session } from "@svc/cluster/connectors/platforms/Platform"
+import type { Rows } from "../network/Rig.ts"
+import { connect, post, type Context } from "./Context.ts"
+
+/** What `@atproto/dev-env` signs its tokens with. */
+const secret = "jwt-secret"
+
+/** The row's access token as it is two hours later. */
+const expire = (rows: Rows) => {
+  const tokens = JSON.parse(Redacted.value(rows.credential))
+  const [head, claims] = tokens.accessJwt.split(".")
+  const ended = { ...JSON.parse(Buffer.from(claims, "base64url").toString()), exp: Math.floor(Date.now() / 1_000) - 60 }
+  const signed = `${head}.${Buffer.from(JSON.stringify(ended)).toString("base64url")}`
+  const mark = createHmac("sha256", secret).update(signed).digest("base64url")
+  rows.credential = Redacted.make(JSON.stringify({ ...tokens, accessJwt: `${signed}.${mark}` }))
+}
+
+/** A session that notes the methods it calls. */
+const watched = (session: Session) => {
+  const called: Array<string> = []
+  const fetch: typeof globalThis.fetch = (input, init) => {
+    called.push(new URL(input instanceof Request ? input.url : String(input)).pathname.split("/").at(-1)!)
+    return session.reach.fetch(input, init)
+  }
+  return { called, session: { ...session, reach: { ...session.reach, fetch } } }
+}
+
+export const suite = (context: Context) =>
+  describe("the session of an app password", () => {
+    it("is used for every call: none of them signs in or takes the lock", async () => {
+      const { session, rows } = await connect(context, context.ada)
+      const seen = watched(session)
+      await context.rig.run(context.rig.platform.post(seen.session, post("a")))
+      await context.rig.run(context.rig.platform.look(seen.session))
+      await context.rig.run(context.rig.platform.poll(seen.session, undefined))
+      expect(seen.called).not.toContain("com.atproto.server.createSession")
+      expect(seen.called).not.toContain("com.atproto.server.refreshSession")
+      expect(rows.locked).toBe(0)
+    })
+
+    it("is refreshed when its access token has expired, and the new one is kept before the call goes on", async () => {
+      const { session, rows } = await connect(context, context.ada)
+      expire(rows)
+      const before = rows.credential
+      const { text } = await context.rig.run(context.rig.platform.post(session, post("after two hours")))
+      expect(text).toBe("after two hours")
+      expect([rows.locked, rows.keeps]).toEqual([1, 1])
+      const [old, now] = [before, rows.credential].map((one) => JSON.parse(Redacted.value(one)))
+      expect(now.refreshJwt).not.toBe(old.refreshJwt)
+      await context.rig.run(context.rig.platform.post(session, post("and on")))
+      expect(rows.keeps).toBe(1)
+    })
+
+    it("is refreshed once where calls of several processes find it expired", async () => {
+      const { connected, session, rows } = await connect(context, context.ada)
+      expire(rows)
+      const processes = [session, context.rig.session(connected, rows), context.rig.session(connected, rows)].map(
+        watched,
+      )
+      await Promise.all(
+        processes.map((one, n) => context.rig.run(context.rig.platform.post(one.session, post(`process ${n}`)))),
+      )
+      expect(processes.flatMap(({ called }) => called).filter((name) => name.endsWith("refreshSession"))).toHaveLength(
+        1,
+      )
+      expect(rows.keeps).toBe(1)
+    })
+
+    it("survives a process that dies between the platform's answer and the commit", async () => {
+      const { session, rows } = await connect(context, context.ada)
+      expire(rows)
+      const before = rows.credential
+      await context.rig.run(context.rig.platform.post(session, post("one")))
+      // The commit that kept it was never made.
+      rows.credential = before
+      await context.rig.run(context.rig.platform.post(session, post("two")))
+      expect(rows.keeps).toBe(2)
+    })
+
+    it("is refused once its owner has revoked the app password, with the platform's words", async () => {
+      const { session, rows } = await connect(context, context.ada)
+      const { data } = await context.ada.agent.com.atproto.server.listAppPasswords()
+      for (const { name } of data.passwords) await context.ada.agent.com.atproto.server.revokeAppPassword({ name })
+      expire(rows)
+      const before = rows.credential
+      expect(await context.rig.failure(context.rig.platform.poll(session, undefined))).toEqual(
+        expect.objectContaining({ _tag: "CredentialRefused", message: "Token has been revoked" }),
+      )
+      expect(rows.credential).toBe(before)
+    })
+
+    it("lets nothing out once the Connector is paused", async () => {
+      const { session, rows } = await connect(context, context.ada)
+      rows.paused = true
+      expect(await context.rig.failure(context.rig.platform.post(session, post("no")))).toMatchObject({
+        _tag: "Halted",
+        reason: "paused",
+      })
+    })
+
+    it("is ended by revoking, which is done also where it had ended", async () => {
+      const { session, rows } = await connect(context, context.ada)
+      await context.rig.run(context.rig.platform.revoke(session))
+      await context.rig.run(context.rig.platform.revoke(session))
+      expire(rows)
+      expect(await context.rig.failure(context.rig.platform.post(session, post("no")))).toMatchObject({
+        _tag: "CredentialRefused",
+      })
+    })
+  })

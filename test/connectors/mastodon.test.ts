@@ -1,0 +1,202 @@
+import { expect, layer } from "@effect/vitest"
+import { ask } from "@svc/cluster/actor/Ask"
+import { Timing } from "@svc/cluster/Timing"
+import { Effect } from "effect"
+import { actors, makeIdentity, makeOrg } from "../harness/Actors.ts"
+import { aServer, connected, connectors, eventsOf, publishing, rowOf } from "./Connected.ts"
+
+const through = <A, E, R>(message: Effect.Effect<A, E, R>) => ask(message, Timing.askPlatform)
+const png = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+
+layer(actors(), { timeout: 60_000 })("an account at a Mastodon server", (it) => {
+  it.effect("is connected by OAuth with PKCE, and the token is sealed where it is kept", () =>
+    Effect.gen(function* () {
+      const server = yield* aServer()
+      const { id, bot } = yield* connected(server, "ada")
+      const row = yield* rowOf(id)
+      expect(row).toMatchObject({
+        status: "connected",
+        account: `botada@${new URL(server.base).host}`,
+        account_id: bot.id,
+        service: server.base,
+        disclosed: false,
+        capabilities: ["post", "reply", "thread", "notifications", "dm"],
+      })
+      const [token] = server.tokens.keys()
+      expect(JSON.stringify(row)).not.toContain(token)
+      expect((yield* eventsOf(id)).map(({ type }) => type)).toEqual(["connector.connected"])
+    }),
+  )
+
+  it.effect("is asked for with the rules of the instance; a state ends one authorization, once", () =>
+    Effect.gen(function* () {
+      const server = yield* aServer()
+      const org_id = yield* makeOrg
+      yield* makeIdentity(org_id, "bea")
+      const actor = yield* connectors("bea")
+      const start = yield* through(
+        actor.Authorize({ org_id, account: `bea@${new URL(server.base).host}` }).pipe(Effect.flip),
+      )
+      // The host alone is https, which a test's server does not speak.
+      expect(start).toMatchObject({ code: "connector_platform_error", agent_hint: "wait" })
+      const begun = yield* through(actor.Authorize({ org_id, account: server.base }))
+      expect(begun.instance_rules).toEqual([
+        { id: "1", text: "Be kind", hint: null },
+        { id: "2", text: "Say that you are a machine", hint: "In the profile" },
+      ])
+      const url = new URL(begun.authorization_url)
+      expect(url.searchParams.get("code_challenge_method")).toBe("S256")
+      const back = new URL(server.allow(begun.authorization_url, server.world.join("bea")))
+      const finish = { org_id, state: begun.state, query: back.search.slice(1), apply_disclosure: false }
+      yield* through(actor.Finish(finish))
+      expect(yield* through(Effect.flip(actor.Finish(finish)))).toMatchObject({ code: "connector_state_invalid" })
+    }),
+  )
+
+  it.effect("posts, answers with the author's name, and reads the conversation as text", () =>
+    Effect.gen(function* () {
+      const server = yield* aServer()
+      const { org_id, actor } = yield* connected(server, "cal")
+      const host = new URL(server.base).host
+      const grace = server.world.join("grace@elsewhere.example")
+      const asked = server.world.publish(grace, "What is <B8>,\n@botcal?", { visibility: "unlisted" })
+      const answer = yield* through(
+        actor.Publish({ org_id, ...(yield* publishing({ text: "It is -1/30.", reply_to: asked.uri })) }),
+      )
+      expect(answer).toMatchObject({
+        author: `botcal@${host}`,
+        text: "@grace@elsewhere.example It is -1/30.",
+        reply_to: asked.uri,
+      })
+      // Seen by no more people than what it answers.
+      expect([...server.world.statuses.values()].at(-1)).toMatchObject({ visibility: "unlisted" })
+      const thread = yield* through(actor.ReadThread({ org_id, uri: answer.uri }))
+      expect(thread.entries.map(({ text }) => text)).toEqual([
+        "What is <B8>,\n@botcal?",
+        "@grace@elsewhere.example It is -1/30.",
+      ])
+    }),
+  )
+
+  it.effect("posts media with their description, and options that the platform does not know are refused", () =>
+    Effect.gen(function* () {
+      const server = yield* aServer()
+      const { org_id, actor } = yield* connected(server, "dan")
+      const picture = { content_base64: png, content_type: "image/png", alt: "A dot" }
+      yield* through(
+        actor.Publish({
+          org_id,
+          ...(yield* publishing({ text: "Look", options: { mastodon: { media: [picture], language: "de" } } })),
+        }),
+      )
+      expect([...server.media.values()]).toEqual([{ type: "image/png", size: 70, description: "A dot" }])
+      expect([...server.world.statuses.values()].at(-1)).toMatchObject({ language: "de" })
+      const calls = server.seen.length
+      for (const options of [{ mastodon: { langs: ["de"] } }, { bluesky: { langs: ["de"] } }]) {
+        const refused = yield* through(
+          Effect.flip(actor.Publish({ org_id, ...(yield* publishing({ text: "Hi", options })) })),
+        )
+        expect(refused).toMatchObject({ code: "connector_option_unknown" })
+      }
+      expect(server.seen.length).toBe(calls)
+    }),
+  )
+
+  it.effect("is refused a text that is too long for its server before it is sent", () =>
+    Effect.gen(function* () {
+      const server = yield* aServer()
+      server.world.characters = 60
+      const { org_id, actor } = yield* connected(server, "eve")
+      const tooLong = yield* through(
+        Effect.flip(actor.Publish({ org_id, ...(yield* publishing({ text: "é".repeat(61) })) })),
+      )
+      expect(tooLong).toMatchObject({ code: "invalid_request", errors: [{ path: "/text" }] })
+      expect(server.seen.some(({ path }) => path === "/api/v1/statuses")).toBe(false)
+      // A web address counts as 23, whatever its length.
+      yield* through(
+        actor.Publish({
+          org_id,
+          ...(yield* publishing({ text: `${"👩‍👩‍👧".repeat(36)} https://example.org/${"x".repeat(10)}` })),
+        }),
+      )
+    }),
+  )
+
+  it.effect("sends direct messages with the mention, and lists the conversations", () =>
+    Effect.gen(function* () {
+      const server = yield* aServer()
+      const { org_id, actor } = yield* connected(server, "fay")
+      const grace = server.world.join("grace")
+      const sent = yield* through(actor.Publish({ org_id, ...(yield* publishing({ text: "Psst", to: "@grace" })) }))
+      const made = [...server.world.statuses.values()].at(-1)!
+      expect(made).toMatchObject({ visibility: "direct", mentioned: [grace] })
+      const page = yield* through(actor.ReadPosts({ org_id, of: "dms", limit: 50, cursor: null }))
+      expect(page.entries.map(({ uri }) => uri)).toEqual([sent.uri])
+      const posts = yield* through(actor.ReadPosts({ org_id, of: "posts", limit: 50, cursor: null }))
+      expect(posts.entries).toEqual([])
+    }),
+  )
+
+  it.effect("pages through its posts by what the server links to", () =>
+    Effect.gen(function* () {
+      const server = yield* aServer()
+      const { org_id, actor, bot } = yield* connected(server, "gus")
+      for (let n = 1; n <= 5; n++) server.world.publish(bot, `Number ${n}`)
+      const read = (cursor: string | null) => through(actor.ReadPosts({ org_id, of: "posts", limit: 2, cursor }))
+      const first = yield* read(null)
+      const second = yield* read(first.cursor)
+      expect([...first.entries, ...second.entries].map(({ text }) => text)).toEqual([
+        "Number 5",
+        "Number 4",
+        "Number 3",
+        "Number 2",
+      ])
+    }),
+  )
+
+  it.effect("finds a post of another server by its uri, and says so where there is none", () =>
+    Effect.gen(function* () {
+      const server = yield* aServer()
+      const { org_id, actor } = yield* connected(server, "hal")
+      const uri = "https://elsewhere.example/users/grace/statuses/7"
+      const grace = server.world.join("grace@elsewhere.example")
+      server.world.elsewhere.set(uri, () => server.world.publish(grace, "From afar", { uri }))
+      const thread = yield* through(actor.ReadThread({ org_id, uri }))
+      expect(thread.entries).toMatchObject([{ uri, author: "grace@elsewhere.example" }])
+      const none = yield* through(
+        Effect.flip(actor.ReadThread({ org_id, uri: "https://elsewhere.example/users/grace/statuses/8" })),
+      )
+      expect(none).toMatchObject({ code: "not_found" })
+    }),
+  )
+
+  it.effect("says that it is automated on its profile, keeping the rest, and takes that back when it is removed", () =>
+    Effect.gen(function* () {
+      const server = yield* aServer()
+      const { org_id, id, actor, bot } = yield* connected(server, "ida", true)
+      expect(bot).toMatchObject({ bot: true, note: "I compute.\n\nThis account is automated." })
+      expect(yield* rowOf(id)).toMatchObject({ disclosed: true })
+      expect(server.tokens.size).toBe(1)
+      yield* through(actor.Disconnect({ org_id }))
+      expect(bot).toMatchObject({ bot: false, note: "I compute." })
+      expect(server.tokens.size).toBe(0)
+      expect(yield* rowOf(id)).toBeUndefined()
+    }),
+  )
+
+  it.effect("of a server of Pleroma's kind is connected too, and its token is refreshed before it ends", () =>
+    Effect.gen(function* () {
+      const server = yield* aServer({ old: true, tokenSeconds: 30 })
+      const { org_id, actor } = yield* connected(server, "jim")
+      const [before] = server.tokens.keys()
+      // It ends within the minute, so each call refreshes it first; two at once spend one refresh token.
+      yield* Effect.all(
+        [1, 2].map((n) =>
+          Effect.flatMap(publishing({ text: `Hi ${n}` }), (post) => through(actor.Publish({ org_id, ...post }))),
+        ),
+        { concurrency: "unbounded" },
+      )
+      expect([...server.tokens.keys()].at(-1)).not.toBe(before)
+    }),
+  )
+})

@@ -1,0 +1,50 @@
+/** Bodies, pages and refusals of {@link module:Server}. */
+import type { IncomingMessage, ServerResponse } from "node:http"
+
+export class Refused extends Error {
+  readonly status: number
+  readonly body: object
+  constructor(status: number, error: string, more: object = {}) {
+    super(error)
+    this.status = status
+    this.body = { error, ...more }
+  }
+}
+
+export const read = async (request: IncomingMessage) => {
+  const chunks: Array<Buffer> = []
+  for await (const chunk of request) chunks.push(chunk as Buffer)
+  const bytes = Buffer.concat(chunks)
+  const type = request.headers["content-type"] ?? ""
+  if (bytes.length === 0) return {}
+  if (type.startsWith("application/json")) return JSON.parse(bytes.toString()) as Record<string, any>
+  const form = await new Response(bytes, { headers: { "content-type": type } }).formData()
+  return Object.fromEntries(form) as Record<string, any>
+}
+
+/** A page by `max_id` and `min_id`, whose next and former are said in `Link`. */
+export const page = <A extends { readonly id: string }>(
+  response: ServerResponse,
+  url: URL,
+  all: ReadonlyArray<A>,
+  most: number,
+): ReadonlyArray<A> => {
+  const limit = Math.min(Number(url.searchParams.get("limit") ?? 20), most)
+  const maxId = url.searchParams.get("max_id")
+  const minId = url.searchParams.get("min_id")
+  const newestFirst = all.toSorted((one, other) => Number(other.id) - Number(one.id))
+  const within = newestFirst.filter(
+    ({ id }) => (maxId === null || Number(id) < Number(maxId)) && (minId === null || Number(id) > Number(minId)),
+  )
+  const shown = minId === null ? within.slice(0, limit) : within.slice(-limit)
+  if (shown.length > 0) {
+    const next = new URL(url)
+    next.searchParams.delete("min_id")
+    next.searchParams.set("max_id", shown.at(-1)!.id)
+    const former = new URL(url)
+    former.searchParams.delete("max_id")
+    former.searchParams.set("min_id", shown[0]!.id)
+    response.setHeader("link", `<${next.href}>; rel="next", <${former.href}>; rel="prev"`)
+  }
+  return shown
+}

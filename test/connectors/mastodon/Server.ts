@@ -1,0 +1,335 @@
+/**
+ * A server that speaks Mastodon's published API, as strictly as the real one where the product could be wrong: it takes
+ * no unknown application, code, verifier, redirect or token, counts characters, paginates by `Link` alone, limits calls,
+ * and answers its errors in the recorded words (`docs.joinmastodon.org/methods`).
+ */
+import { createHash, randomBytes } from "node:crypto"
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http"
+import type { ServerOptions, Settings } from "./Settings.ts"
+import { documents } from "./Documents.ts"
+import { page, read, Refused } from "./Exchange.ts"
+import { World, type Account, type Status } from "./World.ts"
+
+interface Application {
+  readonly id: string
+  readonly secret: string
+  readonly redirect: string
+}
+
+interface Code {
+  readonly application: Application
+  readonly account: Account
+  readonly redirect: string
+  readonly challenge: string | undefined
+}
+
+type Token = Pick<Code, "application" | "account"> & { readonly endsAt: number | undefined }
+
+const secret = () => randomBytes(24).toString("base64url")
+
+export const startServer = async (options: ServerOptions = {}) => {
+  const world = new World()
+  const applications = new Map<string, Application>()
+  const codes = new Map<string, Code>()
+  const tokens = new Map<string, Token>()
+  const refreshes = new Map<string, Token>()
+  const spent = new Set<string>()
+  const idempotent = new Map<string, Status>()
+  const media = new Map<string, { readonly type: string; readonly size: number; readonly description: string | null }>()
+  const seen: Array<{ readonly method: string; readonly path: string; readonly headers: IncomingMessage["headers"] }> =
+    []
+  const settings: Settings = { limited: false, spentTwice: 0, remaining: 300, ...options }
+  let base = ""
+
+  const authorized = (request: IncomingMessage): Account => {
+    const given = /^Bearer (.+)$/.exec(request.headers.authorization ?? "")?.[1]
+    const token = given === undefined ? undefined : tokens.get(given)
+    if (token === undefined || (token.endsAt !== undefined && token.endsAt < Date.now())) {
+      throw new Refused(401, "The access token is invalid")
+    }
+    if (token.account.disabled) throw new Refused(403, "Your login is currently disabled")
+    return token.account
+  }
+
+  const applicationOf = (body: Record<string, any>): Application => {
+    const found = applications.get(body["client_id"])
+    if (found === undefined || found.secret !== body["client_secret"]) {
+      throw new Refused(401, "invalid_client", {
+        error_description:
+          "Client authentication failed due to unknown client, no client authentication included, or unsupported authentication method.",
+      })
+    }
+    return found
+  }
+
+  const mint = (application: Application, account: Account) => {
+    const access = secret()
+    const refresh = secret()
+    const ends = settings.tokenSeconds
+    const token = { application, account, endsAt: ends === undefined ? undefined : Date.now() + ends * 1000 }
+    tokens.set(access, token)
+    if (ends !== undefined) refreshes.set(refresh, token)
+    return {
+      access_token: access,
+      token_type: "Bearer",
+      scope: "read write",
+      created_at: Math.floor(Date.now() / 1000),
+      ...(ends === undefined ? {} : { expires_in: ends, refresh_token: refresh }),
+    }
+  }
+
+  const grants = {
+    authorization_code: (body: Record<string, any>) => {
+      const application = applicationOf(body)
+      const code = codes.get(body["code"])
+      codes.delete(body["code"])
+      const challenged = code?.challenge
+      const verified =
+        challenged === undefined ||
+        createHash("sha256")
+          .update(String(body["code_verifier"] ?? ""))
+          .digest("base64url") === challenged
+      if (
+        code === undefined ||
+        code.application !== application ||
+        code.redirect !== body["redirect_uri"] ||
+        !verified
+      ) {
+        throw new Refused(400, "invalid_grant", {
+          error_description:
+            "The provided authorization grant is invalid, expired, revoked, does not match the redirection URI used in the authorization request, or was issued to another client.",
+        })
+      }
+      return mint(application, code.account)
+    },
+    refresh_token: (body: Record<string, any>) => {
+      const application = applicationOf(body)
+      const token = refreshes.get(body["refresh_token"])
+      // Each is good once; used twice it is somebody else's.
+      if (refreshes.delete(body["refresh_token"])) spent.add(body["refresh_token"])
+      else if (spent.has(body["refresh_token"])) settings.spentTwice++
+      if (token === undefined || token.application !== application) {
+        throw new Refused(401, "invalid_grant", { error_description: "The refresh token is invalid." })
+      }
+      return mint(application, token.account)
+    },
+  }
+
+  const statusOf = (account: Account, body: Record<string, any>): Status => {
+    const text = String(body["status"] ?? "")
+    const attached: ReadonlyArray<string> = body["media_ids"] ?? []
+    if (text.trim() === "" && attached.length === 0) {
+      throw new Refused(422, "Validation failed: Text can't be blank")
+    }
+    // A web address counts as 23 characters, and a mention without its domain.
+    const counted = text.replace(/https?:\/\/\S+/g, "x".repeat(23)).replace(/(@[\w.-]+)@[\w.:-]*\w/g, "$1")
+    if ([...new Intl.Segmenter().segment(counted)].length > world.characters) {
+      throw new Refused(422, `Validation failed: Text character limit of ${world.characters} exceeded`)
+    }
+    for (const id of attached) if (!media.has(id)) throw new Refused(404, "Record not found")
+    const parent = body["in_reply_to_id"] == null ? undefined : world.statuses.get(String(body["in_reply_to_id"]))
+    if (body["in_reply_to_id"] != null && parent === undefined) {
+      throw new Refused(404, "The post you are trying to reply to does not appear to exist.")
+    }
+    return world.publish(account, text, {
+      visibility: body["visibility"] ?? "public",
+      parent,
+      spoiler: body["spoiler_text"] ?? "",
+      language: body["language"] ?? "en",
+      sensitive: body["sensitive"] === true,
+      media: attached.map((id) => ({ id, ...media.get(id)! })),
+    })
+  }
+
+  const visible = (account: Account, status: Status | undefined): Status => {
+    const seenBy = status === undefined ? false : world.isVisible(status, account)
+    if (!seenBy) throw new Refused(404, "Record not found")
+    return status!
+  }
+
+  const answer = async (request: IncomingMessage, response: ServerResponse, url: URL): Promise<unknown> => {
+    const path = url.pathname
+    const route = `${request.method} ${path}`
+    const own = /^\/api\/v1\/statuses\/(\w+)(\/context)?$/.exec(path)
+    await settings.before?.(path)
+    const document = documents(base, world.characters, settings.old === true)[route]
+    if (document !== undefined) return document
+    switch (route) {
+      case "GET /.well-known/webfinger": {
+        const [, user] = /^acct:([^@]+)@/.exec(url.searchParams.get("resource") ?? "") ?? []
+        if (user === undefined) throw new Refused(400, "Bad request")
+        return {
+          subject: url.searchParams.get("resource"),
+          links: [{ rel: "self", type: "application/activity+json", href: `${base}/users/${user}` }],
+        }
+      }
+      case "POST /api/v1/apps": {
+        const body = await read(request)
+        if (typeof body["client_name"] !== "string" || typeof body["redirect_uris"] !== "string") {
+          throw new Refused(422, "Validation failed: Redirect URI can't be blank")
+        }
+        const application = { id: secret(), secret: secret(), redirect: body["redirect_uris"] }
+        applications.set(application.id, application)
+        return {
+          id: "1",
+          name: body["client_name"],
+          client_id: application.id,
+          client_secret: application.secret,
+          redirect_uri: application.redirect,
+          vapid_key: "",
+        }
+      }
+      case "POST /oauth/token": {
+        const body = await read(request)
+        const grant = grants[body["grant_type"] as keyof typeof grants]
+        if (grant === undefined) throw new Refused(400, "unsupported_grant_type")
+        return grant(body)
+      }
+      case "POST /oauth/revoke": {
+        const body = await read(request)
+        const application = applications.get(body["client_id"])
+        const token = tokens.get(body["token"])
+        if (
+          application === undefined ||
+          application.secret !== body["client_secret"] ||
+          (token !== undefined && token.application !== application)
+        ) {
+          throw new Refused(403, "unauthorized_client", {
+            error_description: "You are not authorized to revoke this token",
+          })
+        }
+        tokens.delete(body["token"])
+        return {}
+      }
+      case "GET /api/v1/accounts/verify_credentials":
+        return world.shown(authorized(request), true)
+      case "PATCH /api/v1/accounts/update_credentials": {
+        const account = authorized(request)
+        const body = await read(request)
+        if (typeof body["note"] === "string" && body["note"].length > 500) {
+          throw new Refused(422, "Validation failed: Note is too long (maximum is 500 characters)")
+        }
+        if (body["bot"] !== undefined) account.bot = String(body["bot"]) === "true"
+        if (body["note"] !== undefined) account.note = body["note"]
+        return world.shown(account, true)
+      }
+      case "POST /api/v1/statuses": {
+        const account = authorized(request)
+        const body = await read(request)
+        const key = request.headers["idempotency-key"]
+        const known = typeof key === "string" ? idempotent.get(`${account.id} ${key}`) : undefined
+        if (known !== undefined) return world.status(known)
+        const made = statusOf(account, body)
+        if (typeof key === "string") idempotent.set(`${account.id} ${key}`, made)
+        return world.status(made)
+      }
+      case "POST /api/v2/media": {
+        authorized(request)
+        const body = await read(request)
+        const file = body["file"]
+        if (!(file instanceof Blob)) throw new Refused(422, "Validation failed: File can't be blank")
+        const id = world.nextId()
+        media.set(id, { type: file.type, size: file.size, description: body["description"] ?? null })
+        return { id, type: "image", url: `${base}/media/${id}`, description: body["description"] ?? null }
+      }
+      case "GET /api/v1/notifications": {
+        const account = authorized(request)
+        const types = url.searchParams.getAll("types[]")
+        const all = account.notifications.filter(({ type }) => types.length === 0 || types.includes(type))
+        return page(response, url, all, 80).map((one) => world.notification(one))
+      }
+      case "GET /api/v1/conversations": {
+        const account = authorized(request)
+        return page(response, url, world.conversations(account), 40).map(({ id, last }) => ({
+          id,
+          unread: false,
+          accounts: [],
+          last_status: world.status(last),
+        }))
+      }
+      case "GET /api/v2/search": {
+        const account = authorized(request)
+        const found = world.resolve(url.searchParams.get("q") ?? "", url.searchParams.get("resolve") === "true")
+        return {
+          accounts: [],
+          hashtags: [],
+          statuses: found !== undefined && world.isVisible(found, account) ? [world.status(found)] : [],
+        }
+      }
+    }
+    const statuses = /^\/api\/v1\/accounts\/(\w+)\/statuses$/.exec(path)
+    if (request.method === "GET" && statuses !== null) {
+      const account = authorized(request)
+      const all = [...world.statuses.values()].filter(
+        (status) => status.account.id === statuses[1] && world.isVisible(status, account),
+      )
+      return page(response, url, all, 40).map((one) => world.status(one))
+    }
+    if (request.method === "GET" && own !== null) {
+      const account = authorized(request)
+      const status = visible(account, world.statuses.get(own[1]!))
+      return own[2] === undefined ? world.status(status) : world.context(status, account)
+    }
+    throw new Refused(404, "Not Found")
+  }
+
+  const server = createServer((request, response) => {
+    const url = new URL(request.url ?? "/", base)
+    seen.push({ method: request.method ?? "", path: url.pathname, headers: request.headers })
+    if (options.instead?.(request, response) === true) return
+    const send = (status: number, body: unknown) => {
+      response.writeHead(status, { "content-type": "application/json; charset=utf-8" })
+      response.end(JSON.stringify(body))
+    }
+    response.setHeader("x-ratelimit-limit", "300")
+    response.setHeader("x-ratelimit-remaining", String(settings.remaining))
+    response.setHeader("x-ratelimit-reset", (settings.reset ?? new Date(Date.now() + 120_000)).toISOString())
+    if (settings.limited && url.pathname.startsWith("/api/")) {
+      request.resume()
+      return send(429, { error: "Too many requests" })
+    }
+    answer(request, response, url).then(
+      (body) => send(200, body),
+      (error: unknown) =>
+        error instanceof Refused ? send(error.status, error.body) : send(500, { error: String(error) }),
+    )
+  })
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
+  const address = server.address()
+  const port = typeof address === "object" && address !== null ? address.port : 0
+  base = `http://127.0.0.1:${port}`
+  world.base = base
+
+  return {
+    base,
+    world,
+    tokens,
+    applications,
+    media,
+    seen,
+    settings,
+    /** The account holder allows it in a browser: the address that the browser is sent to. */
+    allow: (authorizationUrl: string, account: Account): string => {
+      const url = new URL(authorizationUrl)
+      const application = applications.get(url.searchParams.get("client_id") ?? "")
+      const redirect = url.searchParams.get("redirect_uri")
+      if (application === undefined || redirect !== application.redirect) throw new Error("the server shows an error")
+      if (url.searchParams.get("response_type") !== "code") throw new Error("the server shows an error")
+      const code = secret()
+      codes.set(code, {
+        application,
+        account,
+        redirect,
+        challenge: url.searchParams.get("code_challenge") ?? undefined,
+      })
+      const back = new URL(redirect)
+      back.searchParams.set("code", code)
+      const state = url.searchParams.get("state")
+      if (state !== null) back.searchParams.set("state", state)
+      return back.href
+    },
+    stop: () => new Promise<void>((resolve) => (server.closeAllConnections(), server.close(() => resolve()))),
+  }
+}
+
+export type MastodonServer = Awaited<ReturnType<typeof startServer>>

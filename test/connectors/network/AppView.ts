@@ -1,0 +1,128 @@
+/**
+ * Stands in for Bluesky's AppView behind an account's own server, as far as a Connector asks for it: notifications and
+ * threads, computed anew from what stands in the repositories of the test's server.
+ */
+import { open, Refusal, type Service } from "./Service.ts"
+
+export interface AppView extends Service {
+  /** What it was asked, in turn. */
+  readonly asked: Array<string>
+}
+
+interface Stored {
+  readonly uri: string
+  readonly cid: string
+  readonly value: any
+  readonly did: string
+}
+
+const collection = "app.bsky.feed.post"
+
+/** `pds` is known only once it runs, with the address of this. */
+export const openAppView = async (pds: () => string): Promise<AppView> => {
+  const asked: Array<string> = []
+  const get = async (method: string, query: Record<string, string>) => {
+    const answer = await fetch(`${pds()}/xrpc/${method}?${new URLSearchParams(query)}`)
+    return (await answer.json()) as any
+  }
+
+  const posts = async (): Promise<Array<Stored>> => {
+    const { repos } = await get("com.atproto.sync.listRepos", { limit: "500" })
+    const all: Array<Stored> = []
+    for (const { did } of repos) {
+      let cursor: string | undefined
+      do {
+        const page = await get("com.atproto.repo.listRecords", {
+          repo: did,
+          collection,
+          limit: "100",
+          ...(cursor === undefined ? {} : { cursor }),
+        })
+        // The repository of an account that was taken down is not given out.
+        all.push(...(page.records ?? []).map((record: object) => ({ ...record, did })))
+        cursor = (page.records ?? []).length === 0 ? undefined : page.cursor
+      } while (cursor !== undefined)
+    }
+    return all
+  }
+
+  const profile = async (did: string) => {
+    const { handle } = await get("com.atproto.repo.describeRepo", { repo: did })
+    const record = await get("com.atproto.repo.getRecord", {
+      repo: did,
+      collection: "app.bsky.actor.profile",
+      rkey: "self",
+    })
+    return { did, handle, ...(record.value?.displayName ? { displayName: record.value.displayName } : {}) }
+  }
+
+  const mentions = ({ value }: Stored, did: string) =>
+    (value.facets ?? []).some((facet: any) => facet.features.some((feature: any) => feature.did === did))
+  const answers = ({ value }: Stored, did: string) => value.reply?.parent.uri.startsWith(`at://${did}/`) === true
+
+  const notifications = async (did: string, query: URLSearchParams) => {
+    const reasons = query.getAll("reasons")
+    const limit = Number(query.get("limit") ?? 50)
+    const cursor = query.get("cursor")
+    const all = (await posts())
+      .filter((post) => post.did !== did)
+      .flatMap((post) => {
+        const reason = answers(post, did) ? "reply" : mentions(post, did) ? "mention" : undefined
+        return reason === undefined || (reasons.length > 0 && !reasons.includes(reason)) ? [] : [{ post, reason }]
+      })
+      .filter(({ post }) => cursor === null || post.value.createdAt < cursor)
+      .sort((one, other) => (one.post.value.createdAt < other.post.value.createdAt ? 1 : -1))
+    const page = all.slice(0, limit)
+    const authors = new Map<string, object>()
+    for (const { post } of page) if (!authors.has(post.did)) authors.set(post.did, await profile(post.did))
+    return {
+      notifications: page.map(({ post, reason }) => ({
+        uri: post.uri,
+        cid: post.cid,
+        author: authors.get(post.did),
+        reason,
+        record: post.value,
+        isRead: false,
+        indexedAt: post.value.createdAt,
+      })),
+      ...(all.length > limit ? { cursor: page.at(-1)!.post.value.createdAt } : {}),
+    }
+  }
+
+  const thread = async (query: URLSearchParams) => {
+    const all = await posts()
+    const view = async (post: Stored) => ({
+      uri: post.uri,
+      cid: post.cid,
+      author: await profile(post.did),
+      record: post.value,
+      indexedAt: post.value.createdAt,
+    })
+    const type = "app.bsky.feed.defs#threadViewPost"
+    const above = async (post: Stored): Promise<object | undefined> => {
+      const uri = post.value.reply?.parent.uri
+      if (uri === undefined) return undefined
+      const parent = all.find((one) => one.uri === uri)
+      if (parent === undefined) return { $type: "app.bsky.feed.defs#notFoundPost", uri, notFound: true }
+      return { $type: type, post: await view(parent), parent: await above(parent) }
+    }
+    const below = async (post: Stored): Promise<Array<object>> =>
+      Promise.all(
+        all
+          .filter(({ value }) => value.reply?.parent.uri === post.uri)
+          .map(async (reply) => ({ $type: type, post: await view(reply), replies: await below(reply) })),
+      )
+    const found = all.find(({ uri }) => uri === query.get("uri"))
+    if (found === undefined) throw new Refusal(400, "NotFound", `Post not found: ${query.get("uri")}`)
+    return { thread: { $type: type, post: await view(found), parent: await above(found), replies: await below(found) } }
+  }
+
+  const service = await open("bsky_appview", async ({ method, query, did }) => {
+    asked.push(method)
+    if (method === "app.bsky.notification.listNotifications") return notifications(did, query)
+    if (method === "app.bsky.feed.getPostThread") return thread(query)
+    if (method === "app.bsky.actor.getProfile") return profile(query.get("actor")!)
+    throw new Refusal(501, "MethodNotImplemented", `The test network has no ${method}.`)
+  })
+  return { ...service, asked }
+}

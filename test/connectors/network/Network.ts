@@ -1,0 +1,132 @@
+/**
+ * A Bluesky network for a test: the real directory and the real server of accounts (`@atproto/dev-env`), in process, with
+ * stand-ins for what lies behind the server's own proxying.
+ */
+import { mkdtemp, rm } from "node:fs/promises"
+import { createServer } from "node:http"
+import { tmpdir } from "node:os"
+import * as path from "node:path"
+import { type AppView, openAppView } from "./AppView.ts"
+import { type Chat, openChat } from "./Chat.ts"
+import { listening } from "./Service.ts"
+
+/** An account with a session of its own, by which a test does what its owner does. */
+export interface Person {
+  readonly did: string
+  readonly handle: string
+  readonly password: string
+  /** `@atproto/api`, signed in. */
+  readonly agent: any
+  readonly appPassword: (options?: { readonly dm?: boolean }) => Promise<string>
+  /** Posts as its owner's app would, mentions looked up. */
+  readonly post: (
+    text: string,
+    options?: { readonly reply?: object; readonly at?: Date },
+  ) => Promise<{ uri: string; cid: string }>
+}
+
+export interface Network {
+  readonly plc: string
+  readonly pds: string
+  readonly appView: AppView
+  readonly chat: Chat
+  readonly person: (handle: string) => Promise<Person>
+  /** The server of accounts goes away, its data stay. */
+  readonly stop: () => Promise<void>
+  readonly start: () => Promise<void>
+  /** The server's own context, for what no call of it can bring about. */
+  readonly context: () => any
+  readonly close: () => Promise<void>
+}
+
+export const openNetwork = async (module: string, config: object = {}): Promise<Network> => {
+  // Its types are not installed where these are checked.
+  const { TestPlc, TestPds, mockNetworkUtilities }: any = await import(module)
+  const data = await mkdtemp(path.join(tmpdir(), "bluesky-"))
+  const plc = await TestPlc.create({})
+  const port = await freePort()
+  const url = `http://localhost:${port}`
+  const people = new Map<string, Person>()
+  const appView = await openAppView(() => url)
+  const chat = await openChat(async (did) => [...people.values()].find((one) => one.did === did)?.handle ?? did)
+
+  const begin = async () => {
+    const server = await TestPds.create({
+      didPlcUrl: plc.url,
+      port,
+      dataDirectory: data,
+      blobstoreDiskLocation: path.join(data, "blobs"),
+      // It is made anew at every start else.
+      plcRotationKeyK256PrivateKeyHex: "8b12f5a1c3d4e5f60718293a4b5c6d7e8f90a1b2c3d4e5f60718293a4b5c6d7e",
+      bskyAppViewUrl: appView.url,
+      bskyAppViewDid: appView.did,
+      ...config,
+    })
+    mockNetworkUtilities(server)
+    return server
+  }
+  let pds = await begin()
+  let running = true
+
+  const person = async (handle: string): Promise<Person> => {
+    const agent = pds.getAgent()
+    const password = `password of ${handle}`
+    await agent.createAccount({ email: `${handle.replace(/\W/g, "")}@example.com`, handle, password })
+    const made: Person = {
+      did: agent.did,
+      handle,
+      password,
+      agent,
+      appPassword: async ({ dm = false } = {}) => {
+        const name = `connector ${Math.random()}`
+        const { data } = await agent.com.atproto.server.createAppPassword({ name, privileged: dm })
+        return data.password
+      },
+      post: async (text, { reply, at = new Date() } = {}) => {
+        const facets = [...text.matchAll(/@([\w.-]+\w)/g)].map((match) => ({
+          index: { byteStart: match.index, byteEnd: match.index + match[0].length },
+          features: [{ $type: "app.bsky.richtext.facet#mention", did: people.get(match[1]!)!.did }],
+        }))
+        const record = { text, createdAt: at.toISOString(), facets, ...(reply === undefined ? {} : { reply }) }
+        const collection = "app.bsky.feed.post"
+        const { data } = await agent.com.atproto.repo.createRecord({ repo: agent.did, collection, record })
+        return data
+      },
+    }
+    people.set(handle, made)
+    return made
+  }
+
+  const stop = async () => {
+    if (running) await pds.close()
+    running = false
+  }
+
+  return {
+    plc: plc.url,
+    pds: url,
+    appView,
+    chat,
+    person,
+    stop,
+    start: async () => {
+      pds = await begin()
+      running = true
+    },
+    context: () => pds.ctx,
+    close: async () => {
+      await stop()
+      await plc.close()
+      await appView.close()
+      await chat.close()
+      await rm(data, { recursive: true, force: true })
+    },
+  }
+}
+
+const freePort = async () => {
+  const server = createServer()
+  const port = await listening(server)
+  await new Promise((resolve) => server.close(resolve))
+  return port
+}

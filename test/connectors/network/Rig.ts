@@ -1,0 +1,135 @@
+/** A platform as the Connector actor drives it, with the actor's rows in memory: sessions, their lock, what they keep. */
+import { generateKeyPairSync, createPublicKey } from "node:crypto"
+import { make as makeBluesky } from "@svc/cluster/connectors/platforms/bluesky/Platform"
+import { Halted, type PlatformFailure } from "@svc/cluster/connectors/platforms/Failure"
+import type { Connected, Credential, Platform, Session, Visit } from "@svc/cluster/connectors/platforms/Platform"
+import * as Reach from "@svc/cluster/connectors/platforms/Reach"
+import { GuardedClient } from "@svc/cluster/net/GuardedClient"
+import { ServiceKey } from "@svc/cluster/sealing/ServiceKey"
+import type { AddressBook } from "@svc/domain/Addresses"
+import { Effect, Exit, Layer, Redacted, Scope, Semaphore } from "effect"
+import type { Network } from "./Network.ts"
+
+/** What a Connector's rows hold. */
+export interface Rows {
+  credential: Credential
+  readonly kept: Map<string, string>
+  /** How often the lock was taken, and how often a credential was kept. */
+  locked: number
+  keeps: number
+  paused: boolean
+}
+
+export interface Rig {
+  readonly platform: Platform
+  readonly visit: Visit
+  readonly key: { readonly kid: string }
+  /** A Connector of what was just connected. Sessions over the same rows are processes that share them. */
+  readonly rows: (connected: Connected) => Rows
+  readonly session: (connected: Connected, rows: Rows) => Session
+  readonly run: <A>(effect: Effect.Effect<A, PlatformFailure>) => Promise<A>
+  readonly failure: (effect: Effect.Effect<unknown, PlatformFailure>) => Promise<PlatformFailure>
+  readonly connect: (
+    account: string,
+    password: string,
+  ) => Promise<{ connected: Connected; rows: Rows; session: Session }>
+  readonly close: () => Promise<void>
+}
+
+export const disclosure = "This account is run by an automated agent."
+
+export const openRig = async (
+  { plc, pds, chat }: Pick<Network, "plc" | "pds" | "chat">,
+  {
+    baseUrl = "http://localhost:8080",
+    timeoutMillis = 15_000,
+    environment = "development" as AddressBook["environment"],
+  } = {},
+): Promise<Rig> => {
+  const scope = Scope.makeUnsafe()
+  const { privateKey } = generateKeyPairSync("ec", { namedCurve: "P-256" })
+  const jwk = { ...createPublicKey(privateKey).export({ format: "jwk" }), kid: "connectors", use: "sig", alg: "ES256" }
+  const keys = Layer.succeed(ServiceKey, { key: Effect.succeed(privateKey), publicJwk: Effect.succeed(jwk) })
+  const client = await Effect.runPromise(
+    Effect.provide(
+      Effect.service(GuardedClient),
+      await Effect.runPromise(Layer.buildWithScope(GuardedClient.layer({ allowPrivate: true, timeoutMillis }), scope)),
+    ),
+  )
+  const settings: Record<string, string> = { PLC_URL: plc, HANDLE_RESOLVER: pds, CHAT_DID: chat.did, SERVICE: pds }
+  const book: AddressBook = {
+    environment,
+    baseUrl,
+    profileBase: baseUrl,
+    mailDomain: "mail.test",
+    tunnelDomain: "tunnel.test",
+    tunnelScheme: "http",
+    tunnelPort: undefined,
+    imap: { host: "localhost", port: 143, security: "none" },
+  }
+  const platform = await Effect.runPromise(
+    makeBluesky({ book, disclosure, setting: (name) => settings[name] }).pipe(
+      Effect.provide(keys),
+      Scope.provide(scope),
+    ),
+  )
+
+  const registrations: Visit["registrations"] = {
+    read: () => Effect.succeed(undefined),
+    keep: (_, registration) => Effect.succeed(registration),
+    forget: () => Effect.void,
+  }
+  const visit: Visit = { reach: Reach.make(client, Effect.void), registrations }
+
+  const locks = new Map<Rows, Semaphore.Semaphore>()
+  const rows = ({ credential }: Connected): Rows => {
+    const made: Rows = { credential, kept: new Map(), locked: 0, keeps: 0, paused: false }
+    locks.set(made, Semaphore.makeUnsafe(1))
+    return made
+  }
+
+  const session = ({ account, via }: Connected, held: Rows): Session => ({
+    account,
+    via,
+    registrations,
+    reach: Reach.make(
+      client,
+      Effect.suspend(() => (held.paused ? Effect.fail(new Halted({ reason: "paused" })) : Effect.void)),
+    ),
+    credential: Effect.sync(() => held.credential),
+    alone: (refresh) =>
+      locks.get(held)!.withPermit(
+        Effect.andThen(
+          Effect.sync(() => held.locked++),
+          refresh,
+        ),
+      ),
+    keep: (credential) =>
+      Effect.sync(() => {
+        held.credential = credential
+        held.keeps++
+      }),
+    kept: {
+      read: (name) => Effect.sync(() => held.kept.get(name)),
+      write: (name, text) =>
+        Effect.sync(() => void (text === undefined ? held.kept.delete(name) : held.kept.set(name, text))),
+    },
+  })
+
+  const run: Rig["run"] = (effect) => Effect.runPromise(effect)
+  return {
+    platform,
+    visit,
+    key: jwk,
+    rows,
+    session,
+    run,
+    failure: (effect) => Effect.runPromise(Effect.flip(effect)),
+    connect: async (account, password) => {
+      const connected = await run(platform.login!(visit, { account, password: Redacted.make(password) }))
+      const held = rows(connected)
+      return { connected, rows: held, session: session(connected, held) }
+    },
+    close: () => Effect.runPromise(Scope.close(scope, Exit.void)),
+  }
+}

@@ -1,0 +1,208 @@
+import { expect, layer } from "@effect/vitest"
+import { ask, onBehalfOf } from "@svc/cluster/actor/Ask"
+import * as ConnectorWork from "@svc/cluster/connectors/ConnectorWork"
+import { Timing } from "@svc/cluster/Timing"
+import { Clock, Effect, Layer } from "effect"
+import { TestClock } from "effect/testing"
+import * as Overdue from "@svc/cluster/work/Overdue"
+import { actors, passing } from "../harness/Actors.ts"
+import { holder } from "../harness/Stores.ts"
+import { aServer, connect, connected, eventsOf, publishing, rowOf } from "./Connected.ts"
+
+const through = <A, E, R>(message: Effect.Effect<A, E, R>) => ask(message, Timing.askPlatform)
+const polls = (server: { readonly seen: ReadonlyArray<{ readonly path: string }> }) =>
+  server.seen.filter(({ path }) => path === "/api/v1/notifications").length
+/** Until the first poll has set the mark. */
+const marked = (id: string) => passing(rowOf(id), (row) => row?.mark != null, 0)
+const heard = (id: string) => Effect.map(eventsOf(id), (events) => events.filter(({ data }) => "post" in data))
+
+/** With what wakes actors whose work is due later than they stay in memory. */
+const watched = Overdue.layer(ConnectorWork.watched).pipe(Layer.provideMerge(actors()))
+
+layer(watched, { timeout: 60_000 })("polls of a Connector", (it) => {
+  it.effect("tell of mentions, replies and direct messages since it was connected, each once, with the post", () =>
+    Effect.gen(function* () {
+      const server = yield* aServer()
+      const { id, bot } = yield* connected(server, "ada")
+      const grace = server.world.join("grace@elsewhere.example")
+      const { value: first } = yield* marked(id)
+      expect(first).toMatchObject({ poll_wait_millis: 30_000 })
+      const post = server.world.publish(bot, "Ask me")
+      server.world.publish(grace, "Hello @botada")
+      server.world.publish(grace, "@botada why?", { parent: post })
+      server.world.publish(grace, "@botada psst", { visibility: "direct" })
+      const { value } = yield* passing(heard(id), (events) => events.length >= 3, "1 second")
+      expect(value.map(({ type, data }) => [type, data.post.text, data.post.author])).toEqual([
+        ["connector.mention", "Hello @botada", "grace@elsewhere.example"],
+        ["connector.reply", "@botada why?", "grace@elsewhere.example"],
+        ["connector.dm", "@botada psst", "grace@elsewhere.example"],
+      ])
+      expect(value[1]!.data.post.reply_to).toBe(post.uri)
+      yield* TestClock.adjust("3 minutes")
+      yield* passing(
+        Effect.sync(() => polls(server)),
+        (count) => count >= 4,
+        "1 second",
+      )
+      expect(yield* heard(id)).toHaveLength(3)
+    }),
+  )
+
+  it.effect("tell nothing that was said before it was connected", () =>
+    Effect.gen(function* () {
+      const server = yield* aServer()
+      const early = server.world.join("botbea")
+      const grace = server.world.join("grace")
+      server.world.publish(grace, "@botbea long ago")
+      server.world.accounts.set("botbea", early)
+      const { id, bot } = yield* connected(server, "bea")
+      bot.notifications.push(...early.notifications)
+      yield* marked(id)
+      server.world.publish(grace, "@botbea now")
+      const { value } = yield* passing(heard(id), (events) => events.length > 0, "1 second")
+      expect(value.map(({ data }) => data.post.text)).toEqual(["@botbea now"])
+    }),
+  )
+
+  it.effect(
+    "come after 30 seconds while something is said, and ever less often up to ten minutes while nothing is",
+    () =>
+      Effect.gen(function* () {
+        const server = yield* aServer()
+        const { id } = yield* connected(server, "cal")
+        yield* marked(id)
+        const waits: Array<number> = []
+        for (let n = 0; n < 12; n++) {
+          const row = (yield* rowOf(id))!
+          waits.push(row.poll_wait_millis)
+          const due = row.poll_due_at!.getTime()
+          yield* TestClock.setTime(due)
+          yield* passing(rowOf(id), (later) => later!.poll_due_at!.getTime() > due, "500 millis")
+        }
+        expect(waits[0]).toBeLessThanOrEqual(45_000)
+        expect(waits.at(-1)).toBe(600_000)
+        expect(waits).toEqual(waits.toSorted((one, other) => one - other))
+      }),
+  )
+
+  it.effect("wait as long as the platform asks for, and say what it said", () =>
+    Effect.gen(function* () {
+      const server = yield* aServer()
+      const { id } = yield* connected(server, "dan")
+      yield* marked(id)
+      const reset = new Date((yield* Clock.currentTimeMillis) + 10 * 60_000)
+      server.settings.reset = reset
+      server.settings.limited = true
+      yield* passing(rowOf(id), (row) => row?.last_error != null, "1 second")
+      const row = (yield* rowOf(id))!
+      expect(row.last_error).toContain("fewer calls")
+      expect(row.poll_due_at).toEqual(reset)
+      server.settings.limited = false
+      yield* passing(rowOf(id), (later) => later?.last_error === null, "5 seconds")
+    }),
+  )
+})
+
+layer(watched, { timeout: 60_000 })("a Connector", (it) => {
+  it.effect("that is paused lets no call out, neither of its own nor of a caller, until it goes on", () =>
+    Effect.gen(function* () {
+      const server = yield* aServer()
+      const { id, org_id, actor } = yield* connected(server, "ada")
+      yield* marked(id)
+      yield* ask(actor.Pause({ org_id, paused: true, everyone: false }, onBehalfOf(holder)))
+      const calls = server.seen.length
+      const refused = yield* through(Effect.flip(actor.Publish({ org_id, ...(yield* publishing({ text: "Hi" })) })))
+      expect(refused).toMatchObject({ code: "connector_paused", agent_hint: "stop" })
+      expect(yield* through(Effect.flip(actor.ReadNotifications({ org_id, limit: 50, cursor: null })))).toMatchObject({
+        code: "connector_paused",
+      })
+      yield* TestClock.adjust("20 minutes")
+      expect(yield* rowOf(id)).toMatchObject({ poll_due_at: null, check_due_at: null })
+      expect(server.seen.length).toBe(calls)
+      yield* ask(actor.Pause({ org_id, paused: false, everyone: false }))
+      yield* passing(
+        Effect.sync(() => server.seen.length),
+        (count) => count > calls,
+        "1 second",
+      )
+    }),
+  )
+
+  it.effect("is paused before the next call of one that is under way", () =>
+    Effect.gen(function* () {
+      const server = yield* aServer()
+      const { org_id, actor } = yield* connected(server, "bea")
+      const run = Effect.runPromiseWith(yield* Effect.context<never>())
+      // The upload is answered when the pause stands.
+      server.settings.before = async (path) => {
+        if (path === "/api/v2/media") await run(ask(actor.Pause({ org_id, paused: true, everyone: true })))
+      }
+      const picture = { content_base64: "aGk=", content_type: "image/png" }
+      const refused = yield* through(
+        Effect.flip(
+          actor.Publish({
+            org_id,
+            ...(yield* publishing({ text: "Hi", options: { mastodon: { media: [picture] } } })),
+          }),
+        ),
+      )
+      expect(refused).toMatchObject({ code: "connector_paused" })
+      expect(server.seen.some(({ path }) => path === "/api/v1/statuses")).toBe(false)
+    }),
+  )
+
+  it.effect("stops when its credential is refused, with the way back, and recovers when it is connected again", () =>
+    Effect.gen(function* () {
+      const server = yield* aServer()
+      const { id, org_id, actor, bot } = yield* connected(server, "cal")
+      yield* marked(id)
+      server.tokens.clear()
+      const refused = yield* through(Effect.flip(actor.Publish({ org_id, ...(yield* publishing({ text: "Hi" })) })))
+      expect(refused).toMatchObject({ code: "connector_stopped", detail: expect.stringContaining("token is invalid") })
+      expect(yield* rowOf(id)).toMatchObject({ status: "stopped", poll_due_at: null })
+      yield* connect(server, "cal", org_id, bot)
+      expect(yield* rowOf(id)).toMatchObject({ status: "connected", last_error: null })
+      const events = yield* eventsOf(id)
+      expect(events.map(({ type }) => type)).toEqual([
+        "connector.connected",
+        "connector.stopped",
+        "connector.recovered",
+      ])
+      expect(events[1]!.data).toMatchObject({ remedy: expect.stringContaining("authorize") })
+    }),
+  )
+
+  it.effect("stops when its profile no longer says that it is automated, and recovers when it does", () =>
+    Effect.gen(function* () {
+      const server = yield* aServer()
+      const { id, bot } = yield* connected(server, "dan", true)
+      bot.bot = false
+      yield* TestClock.setTime((yield* rowOf(id))!.check_due_at!.getTime())
+      yield* passing(rowOf(id), (row) => row?.status === "stopped", "1 second")
+      expect(yield* rowOf(id)).toMatchObject({
+        disclosed: false,
+        last_error: expect.stringContaining("no longer says"),
+      })
+      bot.bot = true
+      yield* TestClock.setTime((yield* rowOf(id))!.check_due_at!.getTime())
+      yield* passing(rowOf(id), (row) => row?.status === "connected", "1 second")
+      expect((yield* eventsOf(id)).map(({ type }) => type)).toEqual([
+        "connector.connected",
+        "connector.stopped",
+        "connector.recovered",
+      ])
+    }),
+  )
+
+  it.effect("posts once for one command that comes again", () =>
+    Effect.gen(function* () {
+      const server = yield* aServer()
+      const { org_id, actor } = yield* connected(server, "eve")
+      const post = { org_id, ...(yield* publishing({ text: "Once" })) }
+      const first = yield* through(actor.Publish(post))
+      const calls = server.seen.length
+      expect(yield* through(actor.Publish(post))).toEqual(first)
+      expect(server.seen.length).toBe(calls)
+    }),
+  )
+})

@@ -1,0 +1,98 @@
+import { expect, layer } from "@effect/vitest"
+import { ask } from "@svc/cluster/actor/Ask"
+import * as ConnectorWork from "@svc/cluster/connectors/ConnectorWork"
+import { Identities } from "@svc/cluster/identity/Identities"
+import { Timing } from "@svc/cluster/Timing"
+import * as Overdue from "@svc/cluster/work/Overdue"
+import { Effect, Layer } from "effect"
+import { TestClock } from "effect/testing"
+import { actors, identityOf, passing } from "../harness/Actors.ts"
+import { rows } from "../harness/Stores.ts"
+import { aServer, connected, rowOf } from "./Connected.ts"
+
+const watched = Overdue.layer(ConnectorWork.watched).pipe(Layer.provideMerge(actors()))
+
+interface Revocation {
+  readonly attempts: number
+  readonly credential: Uint8Array | null
+  readonly due_at: Date | null
+  readonly last_error: string | null
+}
+const revocations = (identity: string) =>
+  rows<Revocation>((sql) => sql`select * from connector_revocation where identity_id = ${identity}`)
+
+layer(watched, { timeout: 60_000 })("a credential that is of no use any more", (it) => {
+  it.effect("is revoked at the platform as soon as that is in reach again, though its Connector has gone", () =>
+    Effect.gen(function* () {
+      let away = false
+      const server = yield* aServer({
+        instead: (request) => {
+          if (away) request.socket.destroy()
+          return away
+        },
+      })
+      const { id, org_id, actor } = yield* connected(server, "ada")
+      away = true
+      yield* ask(actor.Disconnect({ org_id }), Timing.askPlatform)
+      expect(yield* rowOf(id)).toBeUndefined()
+      expect(yield* revocations(id)).toMatchObject([{ attempts: 1, last_error: expect.stringContaining("reach") }])
+      expect(server.tokens.size).toBe(1)
+      away = false
+      yield* passing(revocations(id), (left) => left.length === 0, "1 second")
+      expect(server.tokens.size).toBe(0)
+    }),
+  )
+
+  it.effect("is erased here after the last try, and the row says what happened", () =>
+    Effect.gen(function* () {
+      const server = yield* aServer()
+      const { id, org_id, actor } = yield* connected(server, "bea")
+      server.settings.before = (path) => {
+        if (path === "/oauth/revoke") throw new Error("broken")
+        return Promise.resolve()
+      }
+      yield* ask(actor.Disconnect({ org_id }), Timing.askPlatform)
+      for (let tries = 1; tries <= Timing.revocationWaitsMillis.length; tries++) {
+        const [row] = yield* revocations(id)
+        expect(row).toMatchObject({ attempts: tries })
+        yield* TestClock.setTime(row!.due_at!.getTime())
+        yield* passing(revocations(id), ([later]) => later!.attempts > tries, "1 second")
+      }
+      expect(yield* revocations(id)).toMatchObject([
+        { credential: null, due_at: null, last_error: expect.stringContaining("broken") },
+      ])
+    }),
+  )
+
+  it.effect("is revoked by the teardown of its Identity, before that goes", () =>
+    Effect.gen(function* () {
+      const server = yield* aServer()
+      const { org_id, id, bot } = yield* connected(server, "cal", true)
+      yield* ask((yield* Identities).of("cal").Delete({ org_id }))
+      yield* passing(identityOf("cal"), (row) => row === undefined, "100 millis")
+      expect(server.tokens.size).toBe(0)
+      expect(bot.bot).toBe(false)
+      expect(yield* revocations(id)).toEqual([])
+    }),
+  )
+
+  it.effect("holds a teardown up for a few tries only, and is tried on without the Identity", () =>
+    Effect.gen(function* () {
+      let away = false
+      const server = yield* aServer({
+        instead: (request) => {
+          if (away) request.socket.destroy()
+          return away
+        },
+      })
+      const { org_id, id } = yield* connected(server, "dan")
+      away = true
+      yield* ask((yield* Identities).of("dan").Delete({ org_id }))
+      yield* passing(identityOf("dan"), (row) => row === undefined, "1 second")
+      expect((yield* revocations(id))[0]?.credential).not.toBeNull()
+      away = false
+      yield* passing(revocations(id), (left) => left.length === 0, "5 seconds")
+      expect(server.tokens.size).toBe(0)
+    }),
+  )
+})
