@@ -83,15 +83,16 @@ const make = Effect.gen(function* () {
   const sql = yield* Writes
   const sealing = yield* Sealing
 
-  const rowsOf = (domain: string) => sql<Row>`
+  const rowsOf = (domain: string) =>
+    orUnavailable(sql<Row>`
     select selector, generation, algorithm, public_key, signs_from from dkim_key where domain = ${domain}
-    order by generation, selector`
+    order by generation, selector`)
 
   const list = Effect.fnUntraced(function* (domain: string) {
     return judged(domain, yield* rowsOf(domain), yield* Clock.currentTimeMillis)
-  }, orUnavailable)
+  })
 
-  /** Makes a generation, unless another process was first. */
+  /** Makes a generation, unless another process was first. The time that keys take is not the store's. */
   const add = Effect.fnUntraced(function* (domain: string, generation: number, signsFrom: Date) {
     const at = new Date(yield* Clock.currentTimeMillis)
     const keys = yield* Effect.forEach(algorithms, (algorithm) =>
@@ -114,7 +115,7 @@ const make = Effect.gen(function* () {
         }
       }),
     )
-    yield* sql`
+    yield* orUnavailable(sql`
       with key as (
         select * from jsonb_to_recordset(${JSON.stringify(keys)}::jsonb)
           as key (selector text, algorithm text, public_key text, name text, sealed text)
@@ -125,7 +126,7 @@ const make = Effect.gen(function* () {
         from key on conflict do nothing returning selector
       )
       insert into service_key (name, sealed)
-      select key.name, decode(key.sealed, 'hex') from key join added using (selector)`
+      select key.name, decode(key.sealed, 'hex') from key join added using (selector)`)
   })
 
   const known = new Map<string, { readonly keys: ReadonlyArray<SigningKey>; readonly until: number }>()
@@ -153,7 +154,7 @@ const make = Effect.gen(function* () {
     ensure: Effect.fn("DkimKeys.ensure")(function* (domain: string) {
       const rows = yield* rowsOf(domain)
       if (rows.length === 0) yield* add(domain, 1, new Date(yield* Clock.currentTimeMillis))
-    }, orUnavailable),
+    }),
 
     /**
      * Makes the next generation and forgets what is past. While one waits no other is made, so that a rotation that is
@@ -162,9 +163,9 @@ const make = Effect.gen(function* () {
     rotate: Effect.fn("DkimKeys.rotate")(function* (domain: string) {
       const listed = yield* list(domain)
       const past = listed.filter(({ state }) => state === "past").map(({ selector }) => selector)
-      yield* sql`
+      yield* orUnavailable(sql`
         with gone as (delete from dkim_key where domain = ${domain} and selector = any(${past}::text[]))
-        delete from service_key where name = any(${past.map((selector) => sealedAs(domain, selector))}::text[])`
+        delete from service_key where name = any(${past.map((selector) => sealedAs(domain, selector))}::text[])`)
       const last = listed.at(-1)
       const now = yield* Clock.currentTimeMillis
       if (last?.state !== "waiting") {
@@ -172,7 +173,7 @@ const make = Effect.gen(function* () {
         yield* add(domain, (last?.generation ?? 0) + 1, new Date(from))
       }
       return yield* list(domain)
-    }, orUnavailable),
+    }),
 
     /** The generation was seen in DNS: it signs from now on. */
     begin: Effect.fn("DkimKeys.begin")(function* (domain: string, generation: number) {

@@ -199,9 +199,11 @@ export class Wire {
     this.#reader = reader()
     socket.on("data", (chunk: Buffer) => {
       try {
-        for (const reply of this.#reader.push(chunk)) {
-          if (this.#waiting !== undefined) this.#waiting(Effect.succeed(reply))
-          else this.#replies.push(reply)
+        // All of them first: whoever is woken by one must see what came behind it.
+        this.#replies.push(...this.#reader.push(chunk))
+        if (this.#waiting !== undefined) {
+          const reply = this.#replies.shift()
+          if (reply !== undefined) this.#waiting(Effect.succeed(reply))
         }
         // A server that talks on is not listening.
         if (this.#replies.length > 1_000) this.close("The server said more than it was asked")
