@@ -39,7 +39,9 @@ cards.read any Path
 cards.patch any Path
 profiles.read public
 messages.list any Path
+messages.wait any Path
 messages.read any Path
+messages.patch any Path
 messages.remove any Path
 messages.raw any Path
 messages.attachment any Path
@@ -53,6 +55,8 @@ sending.sendDraft any Path
 sending.approvals any Path
 sending.approve admin Path
 sending.refuse admin Path
+threads.list any Path
+threads.read any Path
 mail_settings.recipients any Path
 mail_settings.allow admin Path
 mail_settings.disallow admin Path

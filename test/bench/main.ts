@@ -14,6 +14,7 @@ import { measurable } from "./Processes.ts"
 import * as Mail from "./Mail.ts"
 import * as Process from "./Process.ts"
 import * as Sending from "./Sending.ts"
+import * as Search from "./Search.ts"
 import * as Stage from "./Stage.ts"
 import * as Tunnel from "./Tunnel.ts"
 import * as Webhooks from "./Webhooks.ts"
@@ -46,6 +47,9 @@ const ok = await perform(
     "mail-in-1": staged(Mail.mailInOne),
     "mail-wake": alone(Mail.mailWake),
     send: alone(Sending.send),
+    search: alone(Search.search),
+    // It takes long to fill: only where it is named.
+    ...(positionals.includes("search-million") ? { "search-million": alone(Search.searchMillion) } : {}),
     deliveries: alone(Webhooks.webhook),
     ask: alone(Asks.ask),
     provision: alone(Identities.provision),

@@ -30,6 +30,7 @@ import * as MailSettings from "./mail/MailSettings.ts"
 import * as Messages from "./mail/Messages.ts"
 import * as OrgMail from "./mail/OrgMail.ts"
 import * as Sending from "./mail/Sending.ts"
+import * as Threads from "./mail/Threads.ts"
 import * as Mcp from "./mcp/Mcp.ts"
 import * as OpenApi from "./openapi/OpenApi.ts"
 import * as DevicePage from "./pages/DevicePage.ts"
@@ -68,6 +69,7 @@ const endpoints = (settings: HttpSettings) =>
     ]),
     Layer.provide([
       Messages.layer,
+      Threads.layer,
       MailSettings.layer,
       OrgMail.layer,
       Sending.layer,

@@ -115,6 +115,12 @@ export const Timing = {
 
   /** A transaction that was not answered with 250 can be repeated for this long; senders give up by then. */
   mailRepeat: "5 days",
+  /** A search that walks longer than this answers what it found; far below the time of a statement, several of which it is. */
+  searchMillis: second,
+  /** How often it is looked whether there is an index to search by. */
+  searchIndexLook: "1 minute",
+  /** A reply that refers to nothing we have joins a conversation of its subject that went on within this time. */
+  threadRejoin: "30 days",
   /** An automatic Allowed Recipient lapses this long after the last verified message. */
   inboundLapse: "30 days",
   /** `email.refused` is raised at most once in this time, with the number of messages turned away. */

@@ -153,11 +153,15 @@ const commandOf = (tool: BoundTool) => {
 /** `allowed-recipient` of `svc_allowed_recipient_list`. */
 const nounOf = (name: string) => kebab(name.replace(/^svc_/, "").replace(/_[^_]+$/, ""))
 
+/** A tool without a noun (`svc_whoami`) is a command of its own beside these. */
+const ofNouns = tools.filter(({ listed }) => listed.name.split("_").length > 2)
+
 const whatOf: Readonly<Record<string, string>> = {
   handle: "Names and whether they are free.",
   identity: "Identities: create, look at, delete.",
   card: "The A2A Card of an Identity.",
   email: "The Mailbox of an Identity.",
+  thread: "Conversations in the Mailbox.",
   event: "What happened.",
   webhook: "Webhooks and what they were sent.",
   vault: "Secrets. A value is never an argument.",
@@ -165,7 +169,7 @@ const whatOf: Readonly<Record<string, string>> = {
 
 /** Commands by noun. */
 export const commands = Object.entries(
-  Object.groupBy(tools, ({ listed }) => nounOf(listed.name)) as Record<string, ReadonlyArray<BoundTool>>,
+  Object.groupBy(ofNouns, ({ listed }) => nounOf(listed.name)) as Record<string, ReadonlyArray<BoundTool>>,
 ).map(([noun, of]) =>
   Command.make(noun).pipe(
     Command.withDescription(whatOf[noun] ?? `${noun.replaceAll("-", " ")}.`),

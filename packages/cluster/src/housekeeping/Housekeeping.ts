@@ -3,6 +3,7 @@ import { system } from "@svc/domain/account/By"
 import { Clock, Effect, Schedule } from "effect"
 import { Singleton } from "effect/cluster"
 import { raiseForOrg } from "../events/Raise.ts"
+import { backfill } from "../store/migrations/0043_search.ts"
 import { Unhurried } from "../store/Database.ts"
 import { Timing } from "../Timing.ts"
 
@@ -30,6 +31,8 @@ const removals = [
   { table: "unanswered_mail", key: "key", when: `received_at < now() - interval '${Timing.mailRepeat}'` },
   { table: "greylist", key: "key", when: "seen_at < now() - interval '36 days'" },
   { table: "removed_message", key: "id", when: "removed_at < now() - interval '90 days'" },
+  // Who answers later is found by the messages that are there.
+  { table: "thread_reference", key: "ctid", when: "noted_at < now() - interval '180 days'" },
 ] as const
 
 /** A key that was approved and not collected in time is nobody's. */
@@ -92,6 +95,7 @@ export const sweep = Effect.fnUntraced(function* (unclaimedFrom: string) {
   yield* revokeUncollected
   yield* removeDeliveries
   const sql = yield* Unhurried
+  yield* sql.unsafe(backfill)
   yield* Effect.forEach(
     removals,
     ({ table, key, when }) =>

@@ -6,6 +6,7 @@ import { PgClient } from "@effect/sql-pg"
 import { Effect, Layer } from "effect"
 import { Migrator, SqlClient } from "effect/sql"
 import { Unhurried } from "./Database.ts"
+import * as SearchIndex from "./SearchIndex.ts"
 import { refusePooler } from "./Sessions.ts"
 import { core } from "./migrations/0001_core.ts"
 import { dueDeliveries } from "./migrations/0002_due_deliveries.ts"
@@ -24,6 +25,8 @@ import { growth } from "./migrations/0024_growth.ts"
 import { sending } from "./migrations/0031_sending.ts"
 import { dkimKeys } from "./migrations/0035_dkim_keys.ts"
 import { messageFlags } from "./migrations/0041_message_flags.ts"
+import { threads } from "./migrations/0042_threads.ts"
+import { search } from "./migrations/0043_search.ts"
 
 const migrations = {
   "0001_core": core,
@@ -43,6 +46,8 @@ const migrations = {
   "0031_sending": sending,
   "0035_dkim_keys": dkimKeys,
   "0041_message_flags": messageFlags,
+  "0042_threads": threads,
+  "0043_search": search,
 }
 
 /** Any constant that no other user of the database takes: "svc" in ASCII. */
@@ -51,6 +56,7 @@ const lockKey = 0x73_76_63
 export const migrate = Effect.gen(function* () {
   const sql = yield* Unhurried
   const run = Migrator.make({})({ loader: Migrator.fromRecord(migrations), table: "svc_migrations" }).pipe(
+    Effect.andThen(SearchIndex.ensure(sql)),
     Effect.provideService(SqlClient.SqlClient, sql),
     Effect.provideService(PgClient.PgClient, sql),
   )

@@ -7,6 +7,7 @@ import { MailSettingsQueries } from "@svc/cluster/mail/MailSettingsQueries"
 import { MessageQueries } from "@svc/cluster/mail/MessageQueries"
 import { Drafts } from "@svc/cluster/mail/sending/Drafts"
 import { SendingQueries } from "@svc/cluster/mail/sending/SendingQueries"
+import { ThreadQueries } from "@svc/cluster/mail/ThreadQueries"
 import { TunnelQueries } from "@svc/cluster/tunnel/TunnelQueries"
 import { Vault } from "@svc/cluster/vault/Vault"
 import { WebhookQueries } from "@svc/cluster/webhooks/WebhookQueries"
@@ -18,6 +19,7 @@ export const layer = Layer.mergeAll(
   EventQueries.layer,
   WebhookQueries.layer,
   MessageQueries.layer,
+  ThreadQueries.layer,
   MailSettingsQueries.layer,
   SendingQueries.layer,
   Drafts.layer,
