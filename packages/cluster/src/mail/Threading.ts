@@ -14,17 +14,22 @@ const remembered = 10
 /** Conversations of a subject that are looked at, and messages of each, for a common participant. */
 const looked = { threads: 5, messages: 20 }
 
-const relatedOf = (mail: ReceivedMail) => [...mail.references, ...(mail.in_reply_to === null ? [] : [mail.in_reply_to])]
+/** What a message says of the conversation it is in; one that goes out continues none by its subject alone. */
+type Spoken = Pick<ReceivedMail, "references" | "in_reply_to" | "subject" | "from"> & {
+  readonly origin?: ReceivedMail["origin"]
+}
+
+const relatedOf = (mail: Spoken) => [...mail.references, ...(mail.in_reply_to === null ? [] : [mail.in_reply_to])]
 
 /** Columns of a message that its conversation is found by. */
-export const namesOf = (mail: ReceivedMail) => {
+export const namesOf = (mail: Spoken) => {
   const { key, continues } = Subject.read(mail.subject)
   const sender = mail.from?.address.toLowerCase() ?? null
   return {
     related: relatedOf(mail),
     subject_key: key,
     /** Who continues a conversation of the subject; null where nobody does. */
-    rejoins: continues && key !== null && mail.origin.verdict !== "failed" ? sender : null,
+    rejoins: continues && key !== null && mail.origin !== undefined && mail.origin.verdict !== "failed" ? sender : null,
   }
 }
 

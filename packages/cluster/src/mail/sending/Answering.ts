@@ -1,6 +1,6 @@
 /** What follows from the message that is answered: to whom, under which subject, in which thread (RFC 5322 section 3.6.4). */
 import { sameAs } from "@svc/domain/mail/AddrSpec"
-import type { Message } from "@svc/domain/mail/Message"
+import type { MessageSummary } from "@svc/domain/mail/Message"
 import type { NewMail } from "@svc/domain/mail/Sending"
 
 /** Ids that a header field of ours can carry; a sender may have written anything. */
@@ -32,7 +32,7 @@ const distinct = (addresses: ReadonlyArray<string>, but: ReadonlySet<string>): R
 }
 
 /** `own`: the Identity's address, which an answer to all leaves out under any of its tags. */
-export const derive = (original: Message, mail: NewMail, own: string): Answer => {
+export const derive = (original: MessageSummary, mail: NewMail, own: string): Answer => {
   const addressesOf = (people: ReadonlyArray<{ readonly address: string }>) => people.map(({ address }) => address)
   const isOwn = (address: string) => withoutTag(address) === withoutTag(own)
   const author = original.from === null ? [] : [original.from.address]

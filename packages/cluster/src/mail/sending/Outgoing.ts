@@ -13,6 +13,7 @@ import type { Handling } from "../../actor/Handling.ts"
 import { commit, type Write } from "../../actor/Write.ts"
 import { raise, raiseForOrg } from "../../events/Raise.ts"
 import { Timing } from "../../Timing.ts"
+import * as Threading from "../Threading.ts"
 import { judgeRecipients, nearAt, overHour, paused, type Use, useOf } from "./SendingJudgement.ts"
 
 export interface SendingLimits {
@@ -137,15 +138,19 @@ const store = Effect.fnUntraced(function* (
   const rows = yield* rowsOf(recipients)
   const id = mail.message_id
   const lapses = waits ? new Date(at.getTime() + Timing.approvalMillis) : null
-  const related = [...mail.references, ...(mail.in_reply_to === null ? [] : [mail.in_reply_to])]
+  const { related, subject_key } = Threading.namesOf(mail)
   const { content } = mail
   const body =
     content === null
-      ? sql``
+      ? // What was stored ahead is searched from now on.
+        sql`,
+      claimed as (
+        update message_content c set identity_id = ${identity.id}::uuid from stored where c.message_id = stored.id
+      )`
       : sql`,
       contents as (
-        insert into message_content (message_id, raw, text, html, headers, search_text, created_at)
-        select ${id}::uuid, ${content.raw}::bytea, ${content.text}::text, ${content.html}::text,
+        insert into message_content (message_id, identity_id, raw, text, html, headers, search_text, created_at)
+        select ${id}::uuid, ${identity.id}::uuid, ${content.raw}::bytea, ${content.text}::text, ${content.html}::text,
                ${JSON.stringify(content.headers)}::jsonb, ${content.search_text}::text, ${at}::timestamptz
         from stored
         on conflict (message_id) do nothing
@@ -159,18 +164,25 @@ const store = Effect.fnUntraced(function* (
       where identity_id = ${identity.id}::uuid and exists (select from fence)
       returning uid_next - 1 as uid, modseq
     ),
-    stored as (
-      insert into message (id, identity_id, uid, direction, thread_id, tag, message_id, envelope_from, recipient, sha256, size, summary, received_at, seen, modseq)
-      select ${id}::uuid, ${identity.id}::uuid, box.uid, 'outbound',
-             coalesce(
-               (select thread_id from message where identity_id = ${identity.id}::uuid and id = ${answers}::uuid),
-               (select earlier.thread_id from message earlier
-                where earlier.identity_id = ${identity.id}::uuid and earlier.message_id = any(${related}::text[])
-                order by earlier.uid desc limit 1),
-               ${id}::uuid),
-             null, ${mail.message_id_header}::text, ${mail.from.address}::text, ${recipients[0]?.address ?? ""}::text,
-             ${mail.sha256}::bytea, ${mail.size}::int, ${JSON.stringify(summaryOf(mail))}::jsonb, ${at}::timestamptz, true, box.modseq
+    threading as (
+      select ${id}::uuid as id, ${mail.message_id_header}::text as message_id, ${related}::text[] as related,
+             ${subject_key}::text as subject_key, null::text as rejoins, ${at}::timestamptz as received_at, box.uid, box.modseq
       from box
+    ),
+    threaded as materialized (
+      select threading.*, coalesce(
+        (select m.thread_id from message m where m.identity_id = ${identity.id}::uuid and m.id = ${answers}::uuid),
+        ${Threading.threadOf(sql, identity.id)}) as thread_id
+      from threading
+    ),
+    ${Threading.noted(sql, identity.id, "threaded")},
+    stored as (
+      insert into message (id, identity_id, uid, direction, thread_id, subject_key, tag, message_id, envelope_from,
+                           recipient, sha256, size, summary, received_at, seen, modseq)
+      select id, ${identity.id}::uuid, uid, 'outbound', thread_id, subject_key, null, message_id,
+             ${mail.from.address}::text, ${recipients[0]?.address ?? ""}::text, ${mail.sha256}::bytea, ${mail.size}::int,
+             ${JSON.stringify(summaryOf(mail))}::jsonb, received_at, true, modseq
+      from threaded
       returning id
     )${body},
     answered as (
