@@ -142,12 +142,10 @@ export const suite = (context: Context) => {
 
     it.effect("stops once the platform refuses its credential, and says so in an Event", () =>
       Effect.gen(function* () {
-        const { id, owner } = yield* connected("olga")
-        yield* passing(rowOf(id), (row) => row?.polled_at !== null, 0)
-        // An account that is taken down: no token of it is good for anything.
+        const { org_id, id, actor, owner } = yield* connected("olga")
         const { accountManager } = context.network.context()
         yield* Effect.promise(() => accountManager.takedownAccount(owner.did, { applied: true, ref: "test" }))
-        yield* TestClock.adjust("1 minute")
+        yield* through(Effect.flip(actor.Publish({ org_id, ...(yield* publishing({ text: "Hello?" })) })))
         const stopped = yield* passing(eventsOf(id, "connector.stopped"), (events) => events.length > 0, 0)
         expect(stopped.value).toMatchObject([{ data: { account: "olga.test", platform: "bluesky" } }])
         expect(yield* rowOf(id)).toMatchObject({ status: "stopped", last_error: expect.any(String) })
