@@ -83,7 +83,8 @@ export const suite = (context: Context) => {
         yield* through(
           grace.actor.Publish({ org_id: grace.org_id, ...(yield* publishing({ text: "Psst", to: "lea.test" })) }),
         )
-        yield* TestClock.adjust("1 minute")
+        // The next poll is at most 50 seconds away, and has 20 for itself.
+        yield* TestClock.adjust("50 seconds")
         const told = yield* passing(eventsOf(id), (events) => events.length >= 4, 0)
         expect(told.value.slice(1).map(({ type, data }) => [type, data.post.text])).toEqual([
           ["connector.mention", "@lea.test what is new?"],
