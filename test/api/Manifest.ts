@@ -55,20 +55,6 @@ mail_settings.setDisclosure admin Path
 mail_settings.resetDisclosure admin Path
 mail_settings.status any Path
 mail_settings.switch any Path reserved
-connectors.list any Path
-connectors.pauseAll any Path reserved
-connectors.read any Path
-connectors.pause any Path reserved
-connectors.connect any Path
-connectors.disconnect any Path
-connectors.authorize any Path
-connectors.callback any
-connectors.posts any Path
-connectors.post any Path
-connectors.dms any Path
-connectors.dm any Path
-connectors.thread any Path
-connectors.notifications any Path
 webhooks.list any Path
 webhooks.create any Path
 webhooks.read any Path
@@ -86,6 +72,20 @@ events.read org
 events.replay any Resource
 tunnels.read any Path
 tunnels.patch any Path reserved
+connectors.list any Path
+connectors.pauseAll any Path reserved
+connectors.read any Path
+connectors.pause any Path reserved
+connectors.connect any Path
+connectors.disconnect any Path
+connectors.authorize any Path
+connectors.callback any
+connectors.posts any Path
+connectors.post any Path
+connectors.dms any Path
+connectors.dm any Path
+connectors.thread any Path
+connectors.notifications any Path
 vault.list any Query
 vault.value any Query
 vault.put any Query

@@ -6,7 +6,8 @@ import { makeUuidV7 } from "@svc/domain/Ids"
 import { Effect } from "effect"
 import { makeIdentity } from "../harness/Actors.ts"
 import { holder, makeOrg, rows } from "../harness/Stores.ts"
-import { type MastodonServer, type ServerOptions, startServer } from "./mastodon/Server.ts"
+import { type MastodonServer, startServer } from "./mastodon/Server.ts"
+import type { ServerOptions } from "./mastodon/Settings.ts"
 import type { Account } from "./mastodon/World.ts"
 
 /** A server that goes with the test. */

@@ -1,6 +1,7 @@
 /** `npm run faults [row ...]`: what is done to the service, what was acknowledged, what was lost. */
 import { run } from "../harness/Report.ts"
 import * as Cluster from "./Cluster.ts"
+import * as Connectors from "./Connectors.ts"
 import { hostileBodies } from "./HostileBodies.ts"
 import { hostileMail } from "./HostileMail.ts"
 import * as Mail from "./Mail.ts"
@@ -35,5 +36,8 @@ await run({
   "drain-edge": Tunnel.drainEdge,
   "freeze-edge": Tunnel.freezeEdge,
   "stalled-readers": TunnelPeers.stalledReaders,
+  "refresh-race": Connectors.refreshRace,
+  "poll-kill": Connectors.pollKill,
+  "hostile-instance": Connectors.hostileInstance,
   "hostile-tunnel": TunnelPeers.hostileTunnel,
 })

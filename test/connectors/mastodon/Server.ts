@@ -5,22 +5,10 @@
  */
 import { createHash, randomBytes } from "node:crypto"
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http"
+import type { ServerOptions, Settings } from "./Settings.ts"
 import { documents } from "./Documents.ts"
 import { page, read, Refused } from "./Exchange.ts"
 import { World, type Account, type Status } from "./World.ts"
-
-export interface ServerOptions {
-  /** What to do with a request in place of answering it; true where it was taken care of. */
-  readonly instead?: (request: IncomingMessage, response: ServerResponse) => boolean
-  /** Before PKCE and the metadata document. */
-  readonly old?: boolean
-  /** Tokens end after so many seconds, as Pleroma's do. */
-  readonly tokenSeconds?: number
-  /** What happens before a call is answered. */
-  before?: (path: string) => Promise<void>
-  /** When it takes calls again. */
-  reset?: Date
-}
 
 interface Application {
   readonly id: string
@@ -45,15 +33,12 @@ export const startServer = async (options: ServerOptions = {}) => {
   const codes = new Map<string, Code>()
   const tokens = new Map<string, Token>()
   const refreshes = new Map<string, Token>()
+  const spent = new Set<string>()
   const idempotent = new Map<string, Status>()
   const media = new Map<string, { readonly type: string; readonly size: number; readonly description: string | null }>()
   const seen: Array<{ readonly method: string; readonly path: string; readonly headers: IncomingMessage["headers"] }> =
     []
-  const settings: ServerOptions & { limited: boolean; remaining: number } = {
-    ...options,
-    limited: false,
-    remaining: 300,
-  }
+  const settings: Settings = { limited: false, spentTwice: 0, remaining: 300, ...options }
   let base = ""
 
   const authorized = (request: IncomingMessage): Account => {
@@ -121,7 +106,8 @@ export const startServer = async (options: ServerOptions = {}) => {
       const application = applicationOf(body)
       const token = refreshes.get(body["refresh_token"])
       // Each is good once; used twice it is somebody else's.
-      refreshes.delete(body["refresh_token"])
+      if (refreshes.delete(body["refresh_token"])) spent.add(body["refresh_token"])
+      else if (spent.has(body["refresh_token"])) settings.spentTwice++
       if (token === undefined || token.application !== application) {
         throw new Refused(401, "invalid_grant", { error_description: "The refresh token is invalid." })
       }

@@ -40,8 +40,7 @@ export const layer = ConnectorActor.toLayer(
   Effect.gen(function* () {
     const id = (yield* Entity.CurrentAddress).entityId as string
     const { canonical, platform: name } = nameOf(id)
-    const platform = (yield* Platforms).of(name)
-    if (platform === undefined) return yield* Effect.die(new Error(`no such platform: ${name}`))
+    const platform = yield* (yield* Platforms).of(name)
     const sql = yield* Writes
     const sealing = yield* Sealing
     const client = yield* GuardedClient

@@ -4,10 +4,11 @@
  */
 import { Addresses } from "@svc/domain/Addresses"
 import { type PlatformName, platformNames } from "@svc/domain/connectors/PlatformName"
-import { Context, Effect, Layer } from "effect"
+import { Context, Effect, Layer, type Scope } from "effect"
+import type { ServiceKey } from "../../sealing/ServiceKey.ts"
 import type { Platform, PlatformModule } from "./Platform.ts"
 
-const folders: { readonly [Name in PlatformName]?: () => Promise<PlatformModule> } = {
+const folders: { readonly [Name in PlatformName]: () => Promise<PlatformModule> } = {
   bluesky: () => import("./bluesky/Platform.ts"),
   mastodon: () => import("./mastodon/Platform.ts"),
 }
@@ -19,23 +20,27 @@ export interface PlatformSettings {
   readonly setting: (name: string) => string | undefined
 }
 
-export class Platforms extends Context.Service<Platforms, { readonly of: (name: string) => Platform | undefined }>()(
-  "@svc/cluster/connectors/platforms/Platforms",
-) {
+/** Each is loaded when the first of its Connectors is: their libraries are most of what a start would wait for. */
+export class Platforms extends Context.Service<
+  Platforms,
+  { readonly of: (name: PlatformName) => Effect.Effect<Platform> }
+>()("@svc/cluster/connectors/platforms/Platforms") {
   static readonly layer = ({ disclosure, setting }: PlatformSettings) =>
     Layer.effect(
       Platforms,
       Effect.gen(function* () {
         const book = yield* Addresses
-        const made = new Map<string, Platform>()
+        const services = yield* Effect.context<ServiceKey | Scope.Scope>()
+        const made = new Map<PlatformName, Effect.Effect<Platform>>()
         for (const name of platformNames) {
-          const load = folders[name]
-          if (load === undefined) continue
-          const { make } = yield* Effect.promise(load)
           const prefix = `SVC_${name.toUpperCase()}_`
-          made.set(name, yield* make({ book, disclosure, setting: (of) => setting(prefix + of) }))
+          const load = Effect.flatMap(Effect.promise(folders[name]), ({ make }) =>
+            make({ book, disclosure, setting: (of) => setting(prefix + of) }),
+          )
+          made.set(name, yield* Effect.cached(Effect.provideContext(load, services)))
         }
-        return { of: (name) => made.get(name) }
+        // Each name has a folder, as the compiler sees to.
+        return { of: (name) => made.get(name)! }
       }),
     )
 }

@@ -1,0 +1,96 @@
+import { expect, layer } from "@effect/vitest"
+import { ask } from "@svc/cluster/actor/Ask"
+import { Connectors } from "@svc/cluster/connectors/Connectors"
+import { Identities } from "@svc/cluster/identity/Identities"
+import { Timing } from "@svc/cluster/Timing"
+import { makeUuidV7 } from "@svc/domain/Ids"
+import { Context, Effect, Layer } from "effect"
+import { identityOf, makeOrg, passing } from "../harness/Actors.ts"
+import { process, shared } from "../harness/Processes.ts"
+import { rows } from "../harness/Stores.ts"
+import { aServer, connect, eventsOf, publishing, rowOf } from "./Connected.ts"
+
+const through = <A, E, R>(message: Effect.Effect<A, E, R>) => ask(message, Timing.askPlatform)
+
+/** Time goes on while the ask is under way: whoever was overtaken waits before it takes anything again. */
+const meanwhile = <A, E, R>(asked: Effect.Effect<A, E, R>) =>
+  Effect.gen(function* () {
+    const fiber = yield* Effect.forkChild(Effect.exit(asked))
+    const { value } = yield* passing(
+      Effect.sync(() => fiber.pollUnsafe()),
+      (exit) => exit !== undefined,
+      "100 millis",
+    )
+    return yield* value!
+  }).pipe(Effect.flatten)
+
+layer(shared, { timeout: 60_000 })("two processes that both believe they own a Connector", (it) => {
+  it.effect("spend a refresh token once: the one that was overtaken sends nothing before it has looked again", () =>
+    Effect.gen(function* () {
+      // A token that ends within the minute is refreshed before each use; a refresh token is good once.
+      const server = yield* aServer({ tokenSeconds: 30 })
+      const [first, second] = [yield* Layer.build(process()), yield* Layer.build(process())]
+      const org_id = yield* makeOrg
+      const identity_id = yield* makeUuidV7
+      const identities = Context.get(first, Identities)
+      yield* meanwhile(ask(identities.of("ada").Create({ org_id, identity_id, handle: "ada" })))
+      yield* passing(identityOf("ada"), (row) => row?.status === "ready")
+      const bot = server.world.join("botada")
+      yield* Effect.provide(meanwhile(connect(server, "ada", org_id, bot)), first)
+      yield* passing(rowOf(identity_id), (row) => row?.mark != null)
+      const post = (process: Context.Context<Connectors>, text: string) =>
+        Effect.flatMap(publishing({ text }), (wanted) =>
+          meanwhile(
+            through(
+              Context.get(process, Connectors)
+                .of("ada", "mastodon")
+                .Publish({ org_id, ...wanted }),
+            ),
+          ),
+        )
+      yield* post(first, "one")
+      const read = (process: Context.Context<Connectors>) =>
+        meanwhile(
+          through(
+            Context.get(process, Connectors)
+              .of("ada", "mastodon")
+              .ReadPosts({ org_id, of: "posts", limit: 50, cursor: null }),
+          ),
+        )
+      // The other takes over, and then the first one wakes up with what it had in memory.
+      yield* post(second, "two")
+      expect((yield* read(first)).entries.map(({ text }) => text)).toEqual(["two", "one"])
+      yield* read(second)
+      yield* post(first, "three")
+      yield* post(second, "four")
+      expect([...server.world.statuses.values()].map(({ text }) => text)).toEqual(["one", "two", "three", "four"])
+      expect((yield* eventsOf(identity_id)).map(({ type }) => type)).toEqual(["connector.connected"])
+      expect(yield* rowOf(identity_id)).toMatchObject({ status: "connected" })
+    }),
+  )
+
+  it.effect("tell a mention once", () =>
+    Effect.gen(function* () {
+      const server = yield* aServer()
+      const [first, second] = [yield* Layer.build(process()), yield* Layer.build(process())]
+      const org_id = yield* makeOrg
+      const identity_id = yield* makeUuidV7
+      yield* meanwhile(ask(Context.get(first, Identities).of("bea").Create({ org_id, identity_id, handle: "bea" })))
+      yield* passing(identityOf("bea"), (row) => row?.status === "ready")
+      yield* Effect.provide(meanwhile(connect(server, "bea", org_id, server.world.join("botbea"))), first)
+      yield* passing(rowOf(identity_id), (row) => row?.mark != null)
+      // Both read what was said before either has moved the mark.
+      yield* rows((sql) => sql`select 1`)
+      for (let n = 1; n <= 5; n++) server.world.publish(server.world.join("grace"), `@botbea ${n}`)
+      const wake = (one: Context.Context<Connectors>) =>
+        Effect.ignore(ask(Context.get(one, Connectors).of("bea", "mastodon").Work(undefined, { discard: true })))
+      yield* meanwhile(Effect.all([wake(first), wake(second)], { concurrency: "unbounded" }))
+      const told = Effect.map(eventsOf(identity_id, "connector.mention"), (events) =>
+        events.map(({ data }) => data.post.text),
+      )
+      yield* passing(told, (texts) => texts.length >= 5, "1 second")
+      yield* meanwhile(Effect.all([wake(first), wake(second)], { concurrency: "unbounded" }))
+      expect(yield* told).toEqual([1, 2, 3, 4, 5].map((n) => `@botbea ${n}`))
+    }),
+  )
+})

@@ -1,0 +1,236 @@
+/** Connectors while their process dies or sleeps, and while their platform means harm. */
+import type { ServerResponse } from "node:http"
+import { setTimeout as sleep } from "node:timers/promises"
+import { startServer } from "../connectors/mastodon/Server.ts"
+import { call, makeIdentity, signUp } from "../harness/Client.ts"
+import { deploy, type Deployment, type Process, until } from "../harness/Deployment.ts"
+import { percentile, round, type Row } from "../harness/Report.ts"
+
+const at = (handle: string, rest = "") => `/api/identities/${handle}/connectors${rest}`
+
+/** An Identity that is connected to an account of the server. */
+const connected = async (base: string, token: string, server: Awaited<ReturnType<typeof startServer>>) => {
+  const { handle } = await makeIdentity(base, token)
+  const bot = server.world.join(`bot${handle}`)
+  const start = await call(base, "POST", at(handle, "/mastodon/authorize"), { token, body: { account: server.base } })
+  const callback = server.allow(start.body.authorization_url, bot)
+  const made = await call(base, "POST", "/api/connectors/callback", { token, body: { callback } })
+  if (made.status !== 200) throw new Error(`connecting answered ${made.status}: ${JSON.stringify(made.body)}`)
+  return { handle, bot }
+}
+
+const roles = async (deployment: Deployment) => {
+  const actors = [await deployment.start(["actors"]), await deployment.start(["actors"])]
+  return { actors, gateway: await deployment.start(["api"]) }
+}
+
+/** A poll that is due now, without waiting for one. */
+const pollNow = async (base: string, token: string, handle: string) => {
+  for (const paused of [true, false]) {
+    await call(base, "PATCH", at(handle, "/mastodon"), { token, body: { paused } }).catch(() => undefined)
+  }
+}
+
+const mentions = async (base: string, token: string) => {
+  const texts: Array<string> = []
+  let cursor: string | null = null
+  do {
+    const page: { body: any } = await call(
+      base,
+      "GET",
+      `/api/events?type=connector.mention&limit=200${cursor === null ? "" : `&cursor=${encodeURIComponent(cursor)}`}`,
+      { token },
+    )
+    texts.push(...page.body.events.map(({ data }: any) => data.post.text as string))
+    cursor = page.body.next_cursor
+  } while (cursor !== null)
+  return texts
+}
+
+/** Runners are killed at random moments of polls, fifty times: each mention becomes one Event. */
+export const pollKill = async (): Promise<Row> => {
+  const kills = 50
+  const deployment = await deploy()
+  const server = await startServer()
+  try {
+    const { actors, gateway } = await roles(deployment)
+    const { session } = await signUp(gateway.base)
+    const { handle, bot } = await connected(gateway.base, session, server)
+    await sleep(3_000)
+    const grace = server.world.join("grace")
+    for (let n = 1; n <= kills; n++) {
+      server.world.publish(grace, `@${bot.acct} ${n}`)
+      const next = deployment.start(["actors"])
+      const poll = pollNow(gateway.base, session, handle)
+      await sleep(Math.random() * 300)
+      const victim: Process = actors.shift()!
+      victim.signal("SIGKILL")
+      await Promise.all([victim.gone, poll])
+      actors.push(await next)
+    }
+    await pollNow(gateway.base, session, handle)
+    await until("every mention", async () => (await mentions(gateway.base, session)).length >= kills, 120).catch(
+      () => undefined,
+    )
+    const told = await mentions(gateway.base, session)
+    const distinct = new Set(told).size
+    return {
+      id: "poll-kill",
+      ok: distinct === kills && told.length === kills,
+      what: `${kills} mentions, and a runner killed in the midst of the poll of each`,
+      figures: { kills, lost: kills - distinct, doubled: told.length - distinct },
+    }
+  } finally {
+    await deployment.stop()
+    await server.stop()
+  }
+}
+
+/** One refresh token, good once: its owner sleeps while another takes over, and wakes up. */
+export const refreshRace = async (): Promise<Row> => {
+  const rounds = 10
+  const deployment = await deploy()
+  // Each call refreshes, since the token ends within the minute.
+  const server = await startServer({ tokenSeconds: 30 })
+  try {
+    const { actors, gateway } = await roles(deployment)
+    const { session } = await signUp(gateway.base)
+    const { handle } = await connected(gateway.base, session, server)
+    const reading = { busy: true, answered: 0, other: 0 }
+    const reader = (async () => {
+      while (reading.busy) {
+        const answer = await call(gateway.base, "GET", at(handle, "/mastodon/posts"), { token: session }).catch(
+          () => undefined,
+        )
+        if (answer?.status === 200) reading.answered++
+        else reading.other++
+        await sleep(100)
+      }
+    })()
+    for (let n = 0; n < rounds; n++) {
+      const sleeper = actors[n % actors.length]!
+      sleeper.signal("SIGSTOP")
+      await sleep(6_000)
+      sleeper.signal("SIGCONT")
+      await sleep(2_000)
+    }
+    reading.busy = false
+    await reader
+    const connector = await call(gateway.base, "GET", at(handle, "/mastodon"), { token: session })
+    return {
+      id: "refresh-race",
+      ok: server.settings.spentTwice === 0 && connector.body.status === "connected" && reading.answered > 0,
+      what: "the process that owns a Connector is frozen while another takes over, ten times, and every call refreshes",
+      figures: {
+        "tokens spent twice": server.settings.spentTwice,
+        status: connector.body.status,
+        "calls answered": reading.answered,
+        "calls refused meanwhile": reading.other,
+      },
+    }
+  } finally {
+    await deployment.stop()
+    await server.stop()
+  }
+}
+
+const json = { "content-type": "application/json" }
+const pour = (response: ServerResponse, piece: string) => {
+  response.writeHead(200, json)
+  const more = () => {
+    while (response.writable && response.write(piece));
+  }
+  response.on("drain", more)
+  more()
+}
+
+/** What a server that means harm answers to whatever it is asked. */
+const harms: Readonly<Record<string, (response: ServerResponse) => void>> = {
+  "says nothing": () => {},
+  "drips without end": (response) => {
+    response.writeHead(200, json)
+    const timer = setInterval(() => response.write(" "), 200)
+    response.on("close", () => clearInterval(timer))
+  },
+  "answers without end": (response) => pour(response, "[".repeat(65_536)),
+  "nests a megabyte": (response) => response.writeHead(200, json).end("[".repeat(1_000_000)),
+  "lists a million values": (response) => response.writeHead(200, json).end(`[${"1,".repeat(500_000)}1]`),
+  "sends inside": (response) => response.writeHead(302, { location: "http://169.254.169.254/latest/" }).end(),
+  "is no API": (response) => response.writeHead(200, json).end(`{"id":{"__proto__":1},"content":[]}`),
+  "asks to wait for ever": (response) => response.writeHead(429, { ...json, "retry-after": "999999999" }).end("{}"),
+}
+
+/** Connectors to servers that mean harm; one to a good server beside them, and the service, go on. */
+export const hostileInstance = async (): Promise<Row> => {
+  const deployment = await deploy()
+  const good = await startServer()
+  let harm: ((response: ServerResponse) => void) | undefined
+  const servers: Array<Awaited<ReturnType<typeof startServer>>> = []
+  try {
+    const service = await deployment.start()
+    const { session } = await signUp(service.base)
+    const well = await connected(service.base, session, good)
+    const handles: Array<string> = []
+    for (const answer of Object.values(harms)) {
+      const server = await startServer({
+        instead: (request, response) => {
+          if (harm === undefined) return false
+          request.resume()
+          answer(response)
+          return true
+        },
+      })
+      servers.push(server)
+      handles.push((await connected(service.base, session, server)).handle)
+    }
+    harm = () => {}
+    const waits: Array<number> = []
+    const health: Array<number> = []
+    const answers = new Map<number, number>()
+    const end = Date.now() + 20_000
+    const timed = async (into: Array<number>, run: () => Promise<unknown>) => {
+      const start = performance.now()
+      await run()
+      into.push(performance.now() - start)
+    }
+    await Promise.all([
+      ...handles.map(async (handle) => {
+        while (Date.now() < end) {
+          await pollNow(service.base, session, handle)
+          const { status } = await call(service.base, "GET", at(handle, "/mastodon/notifications"), { token: session })
+          answers.set(status, (answers.get(status) ?? 0) + 1)
+        }
+      }),
+      (async () => {
+        while (Date.now() < end) {
+          await timed(waits, () =>
+            call(service.base, "POST", at(well.handle, "/mastodon/posts"), { token: session, body: { text: "on" } }),
+          )
+          await sleep(50)
+        }
+      })(),
+      (async () => {
+        while (Date.now() < end) {
+          await timed(health, () => fetch(`${service.base}/api/handles/x`))
+          await sleep(20)
+        }
+      })(),
+    ])
+    const inside = [...answers.keys()].every((status) => [409, 429, 502].includes(status))
+    return {
+      id: "hostile-instance",
+      ok: inside && waits.length > 10,
+      what: `${handles.length} Connectors whose servers ${Object.keys(harms).join(", ")}; one to a good server beside them`,
+      figures: {
+        "posts through the good one": waits.length,
+        "p50 ms of such a post": round(percentile(waits, 0.5)),
+        "p99 ms of such a post": round(percentile(waits, 0.99)),
+        "p99 ms of a plain call": round(percentile(health, 0.99)),
+        answers: [...answers].map(([status, count]) => `${status}: ${count}`).join(", "),
+      },
+    }
+  } finally {
+    await deployment.stop()
+    await Promise.all([good, ...servers].map(({ stop }) => stop()))
+  }
+}
