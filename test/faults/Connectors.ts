@@ -216,7 +216,7 @@ export const hostileInstance = async (): Promise<Row> => {
         }
       })(),
     ])
-    const inside = [...answers.keys()].every((status) => [409, 429, 502].includes(status))
+    const inside = [...answers.keys()].every((status) => [409, 429, 502, 503].includes(status))
     return {
       id: "hostile-instance",
       ok: inside && waits.length > 10,

@@ -20,11 +20,6 @@ import type { Account, Credential, Kept, Platform, Session, Visit } from "./plat
 import * as Reach from "./platforms/Reach.ts"
 import * as Registrations from "./Registrations.ts"
 
-/** What the actor believes right now, looked at the moment before a request leaves. */
-export interface Belief {
-  state: ConnectorState | undefined
-}
-
 type Failed<E> = Exclude<E, SqlError.SqlError | FenceLost> | Moved | Unavailable
 
 export interface Calls {
@@ -67,39 +62,28 @@ const keptLength = 8 * 1024
 export const make = Effect.fnUntraced(function* (parts: {
   readonly platform: Platform
   readonly ownership: Ownership<ConnectorState>
-  readonly belief: Belief
   readonly client: GuardedClient["Service"]
   readonly sealing: Sealing["Service"]
   readonly sql: Sql
 }) {
-  const { platform, ownership, belief, client, sealing, sql } = parts
+  const { platform, ownership, client, sealing, sql } = parts
   const changing = yield* Semaphore.make(1)
   const refreshing = yield* Semaphore.make(1)
 
-  const change: Calls["change"] = (run, by = system) =>
-    changing
-      .withPermits(1)(ownership.change(by, run))
-      .pipe(
-        Effect.onExit((exit) =>
-          // What leaves doubt is believed no more: nothing leaves until the store was asked again.
-          Effect.sync(() => {
-            if (exit._tag === "Failure") belief.state = undefined
-          }),
-        ),
-      )
+  const change: Calls["change"] = (run, by = system) => changing.withPermits(1)(ownership.change(by, run))
 
-  /** Nothing leaves for what is not believed to be ours, or is paused. */
+  /**
+   * Nothing leaves for what is not ours, or is paused. What the actor knows is looked at the moment before; after what
+   * left doubt that is the store.
+   */
   const leaving = (holds: (state: ConnectorState) => boolean, evenPaused: boolean) =>
-    Effect.suspend(() => {
-      const known = belief.state === undefined ? ownership.state : Effect.succeed(belief.state)
-      return known.pipe(
-        Effect.catch(() => Effect.fail(new Halted({ reason: "moved" }))),
-        Effect.flatMap((state) => {
-          if (!evenPaused && isPaused(state)) return Effect.fail(new Halted({ reason: "paused" }))
-          return holds(state) ? Effect.void : Effect.fail(new Halted({ reason: "moved" }))
-        }),
-      )
-    })
+    ownership.state.pipe(
+      Effect.mapError(() => new Halted({ reason: "moved" })),
+      Effect.flatMap((state) => {
+        if (!evenPaused && isPaused(state)) return Effect.fail(new Halted({ reason: "paused" }))
+        return holds(state) ? Effect.void : Effect.fail(new Halted({ reason: "moved" }))
+      }),
+    )
 
   const visit: Calls["visit"] = (identity) => ({
     reach: Reach.make(

@@ -50,8 +50,7 @@ export const layer = ConnectorActor.toLayer(
     const clientFor = yield* ConnectorActor.client
     const identityOf = yield* IdentityActor.client
 
-    const belief: Calls.Belief = { state: undefined }
-    const loadState = Effect.tap(read(canonical, name), (state) => Effect.sync(() => (belief.state = state)))
+    const loadState = read(canonical, name)
     const ownership: Ownership.Ownership<ConnectorState> = yield* Ownership.make({
       kind: "Connector",
       id,
@@ -59,11 +58,10 @@ export const layer = ConnectorActor.toLayer(
       // Deliveries are the Identity's to make.
       due: () => Effect.runFork(Effect.ignore(identityOf(canonical).Work(undefined, { discard: true }))),
       committed: (_before, after) => {
-        belief.state = after
         if (after.identity !== undefined) feed.announce({ org: after.identity.orgId, identity: after.identity.id })
       },
     })
-    const calls = yield* Calls.make({ platform, ownership, belief, client, sealing, sql })
+    const calls = yield* Calls.make({ platform, ownership, client, sealing, sql })
     const parts: Polling.Parts = { ownership, calls }
     const revocations = yield* Revocations.make(parts, { canonical, platform: name }, sql, sealing)
     const worker = yield* Worker.make({

@@ -72,7 +72,9 @@ const NotificationList = Schema.Struct({
 }).annotate({ identifier: "NotificationList" })
 
 const PlatformUri = Text.check(Schema.isMinLength(1), Schema.isMaxLength(2048))
-const PostText = Text.check(Schema.isMaxLength(100_000))
+const PostText = Text.check(Schema.isMaxLength(100_000)).annotate({
+  description: "Plain text, of the length that the platform takes.",
+})
 
 const Options = Schema.Record(Schema.String, Schema.Record(Schema.String, Schema.Unknown)).annotate({
   description:

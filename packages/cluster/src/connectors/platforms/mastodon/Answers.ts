@@ -114,16 +114,14 @@ const cut = (data: unknown, atMost: number): unknown => {
 /** How many entries are taken of a list. */
 export const entriesAtMost = 200
 
+const foreign = () => new PlatformUnreachable({ message: "The server gave an answer that is not of Mastodon's API." })
+
 /** The answer as the schema has it; anything else is no answer. */
 export const as = <S extends Schema.Constraint>(
   schema: S,
 ): ((data: unknown) => Effect.Effect<S["Type"], PlatformFailure>) => {
   const decode = Schema.decodeUnknownEffect(schema as unknown as Schema.Codec<S["Type"]>)
-  return (data) =>
-    Effect.mapError(
-      decode(cut(data, entriesAtMost)),
-      () => new PlatformUnreachable({ message: "The server gave an answer that is not of Mastodon's API." }),
-    )
+  return (data) => Effect.mapError(decode(cut(data, entriesAtMost)), foreign)
 }
 
 /** Those entries of a list that are as the schema has them; one that is not costs no other. */
@@ -136,4 +134,11 @@ export const each = <S extends Schema.Constraint>(schema: S) => {
           return known._tag === "Some" ? [known.value] : []
         })
       : []
+}
+
+/** The same of an answer that must be a list. */
+export const listOf = <S extends Schema.Constraint>(schema: S) => {
+  const entries = each(schema)
+  return (data: unknown): Effect.Effect<ReadonlyArray<S["Type"]>, PlatformFailure> =>
+    Array.isArray(data) ? Effect.succeed(entries(data)) : Effect.fail(foreign())
 }

@@ -44,11 +44,11 @@ export const make = (statuses: Statuses) => {
     session: Session,
     wanted: { readonly limit: number; readonly maxId?: string; readonly minId?: string },
   ) =>
-    Effect.map(
+    Effect.flatMap(
       asAccount(session, ({ api }) => api.v1.notifications.list.$raw({ types: ["mention"], ...wanted })),
       (raw) => {
-        const page = pageOf(raw)
-        return { found: Answers.each(Answers.Notification)(page.data), cursor: page.cursor }
+        const { data, cursor } = pageOf(raw)
+        return Effect.map(Answers.listOf(Answers.Notification)(data), (found) => ({ found, cursor }))
       },
     )
 

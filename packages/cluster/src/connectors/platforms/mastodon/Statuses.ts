@@ -208,7 +208,8 @@ export const make = (instances: Instances) => {
         }),
       )
       const page = pageOf(raw)
-      const statuses = Answers.each(Answers.Status)(page.data).filter(({ visibility }) => visibility !== "direct")
+      const found = yield* Answers.listOf(Answers.Status)(page.data)
+      const statuses = found.filter(({ visibility }) => visibility !== "direct")
       return { entries: yield* posts(session, statuses), cursor: page.cursor }
     }),
 
@@ -224,9 +225,8 @@ export const make = (instances: Instances) => {
         }),
       )
       const page = pageOf(raw)
-      const statuses = Answers.each(Answers.Conversation)(page.data).flatMap(({ last_status: last }) =>
-        last == null ? [] : [last],
-      )
+      const found = yield* Answers.listOf(Answers.Conversation)(page.data)
+      const statuses = found.flatMap(({ last_status: last }) => (last == null ? [] : [last]))
       return { entries: yield* posts(session, statuses), cursor: page.cursor }
     }),
 
