@@ -7,6 +7,9 @@ import { openRig } from "../network/Rig.ts"
 import { listening } from "../network/Service.ts"
 import { connect, post, type Context } from "./Context.ts"
 
+const cid = "bafyreidnbtbjip723jjcs7eixrh2mnunbzdjwuifwgmzbjob3jngxshg2q"
+const aRecord = { uri: "at://did:plc:edq7nv5teq7r5zo5gcr57jwm/app.bsky.feed.post/3aaaaaaaaaaaa", cid, value: {} }
+
 export const suite = (context: Context) =>
   describe("an account's server", () => {
     it("that is restarted fails what is under way and takes the same session afterwards", async () => {
@@ -93,7 +96,7 @@ export const suite = (context: Context) =>
       ["nesting without end", json(200, `{"records":${"[".repeat(200_000)}${"]".repeat(200_000)}}`)],
       [
         "more values than anybody reads",
-        json(200, JSON.stringify({ records: Array.from({ length: 10_000 }, () => 0) })),
+        json(200, JSON.stringify({ ...aRecord, records: Array.from({ length: 2_500 }, () => aRecord) })),
       ],
       ["what no lexicon says", json(200, JSON.stringify({ records: [{ uri: 1 }] }))],
       ["a way elsewhere", json(302, "", { location: "http://169.254.169.254/" })],
@@ -109,7 +112,6 @@ export const suite = (context: Context) =>
 
     it("that has more answers to a post than can be read shows the post and what fits", async () => {
       const uri = `at://${context.grace.did}/app.bsky.feed.post/3aaaaaaaaaaaa`
-      const cid = "bafyreidnbtbjip723jjcs7eixrh2mnunbzdjwuifwgmzbjob3jngxshg2q"
       const type = "app.bsky.feed.defs#threadViewPost"
       const node = (text: string, replies: ReadonlyArray<object>) => ({
         $type: type,
@@ -122,20 +124,21 @@ export const suite = (context: Context) =>
         },
         replies,
       })
+      const depths: Array<number> = []
       const popular: RequestListener = (request, response) => {
         const depth = Number(new URL(request.url!, "http://localhost").searchParams.get("depth"))
+        depths.push(depth)
         const replies = Array.from({ length: depth > 1 ? 2_000 : 300 * depth }, (_, n) => node(`${n}`, []))
         json(200, JSON.stringify({ thread: node("popular", replies) }))(request, response)
       }
       await at(popular, async ({ session }) => {
         const { entries } = await context.rig.run(context.rig.platform.thread(session, uri))
-        expect([entries[0]!.text, entries.length]).toEqual(["popular", 200])
+        expect([entries[0]!.text, entries.length, depths]).toEqual(["popular", 200, [6, 1]])
       })
     })
 
     it("that gives posts without end or bounds fills nothing", async () => {
       const author = { did: context.grace.did, handle: "grace.test", displayName: "x".repeat(5_000) }
-      const cid = "bafyreidnbtbjip723jjcs7eixrh2mnunbzdjwuifwgmzbjob3jngxshg2q"
       let pages = 0
       const listener: RequestListener = (_, response) => {
         pages++

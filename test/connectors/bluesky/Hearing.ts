@@ -46,6 +46,14 @@ export const suite = (context: Context) =>
       await context.alan.post("@hedy.test late", { at: new Date(start + 50_500) })
       const late = await context.rig.run(context.rig.platform.poll(session, mark))
       expect(late.heard.map(({ post }) => post.text)).toEqual(["@hedy.test late"])
+      // The same as a list, over more than one page of the server's and with a direct message in it: each once, in turn.
+      const other = await connect(context, context.ada)
+      await context.rig.run(context.rig.platform.sendDm(other.session, post("psst", { to: "hedy.test" })))
+      const { entries } = await context.rig.run(
+        context.rig.platform.notifications(session, { limit: 100, cursor: undefined }),
+      )
+      const expected = Array.from({ length: 60 }, (_, n) => `@hedy.test ${n}`).toReversed()
+      expect(entries.map(({ post }) => post.text)).toEqual(["psst", ...expected.toSpliced(9, 0, "@hedy.test late")])
     }, 120_000)
 
     it("does not tell what is older than the connection when newer posts are deleted", async () => {

@@ -6,7 +6,7 @@ import { mkdtemp, rm } from "node:fs/promises"
 import { createServer } from "node:http"
 import { tmpdir } from "node:os"
 import * as path from "node:path"
-import { type AppView, openAppView } from "./AppView.ts"
+import { type AppView, bypass, openAppView } from "./AppView.ts"
 import { type Chat, openChat } from "./Chat.ts"
 import { listening } from "./Service.ts"
 
@@ -58,6 +58,7 @@ export const openNetwork = async (module: string, config: object = {}): Promise<
       blobstoreDiskLocation: path.join(data, "blobs"),
       // It is made anew at every start else.
       plcRotationKeyK256PrivateKeyHex: "8b12f5a1c3d4e5f60718293a4b5c6d7e8f90a1b2c3d4e5f60718293a4b5c6d7e",
+      rateLimitBypassKey: bypass,
       bskyAppViewUrl: appView.url,
       bskyAppViewDid: appView.did,
       ...config,
