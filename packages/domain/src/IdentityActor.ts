@@ -3,6 +3,7 @@ import { ClusterSchema, Entity } from "effect/cluster"
 import { Rpc } from "effect/rpc"
 import { failures } from "./actor/Protocol.ts"
 import { CardMessages } from "./card/CardProtocol.ts"
+import { FolderMessages } from "./mail/FolderProtocol.ts"
 import { MailboxMessages } from "./mail/MailboxProtocol.ts"
 import { MailSettingsMessages } from "./mail/MailSettingsProtocol.ts"
 import { TunnelMessages } from "./tunnel/TunnelProtocol.ts"
@@ -14,7 +15,14 @@ export const Work = Rpc.make("Work", { error: failures() }).annotate(ClusterSche
 
 export const IdentityActor = Entity.fromRpcGroup(
   "Identity",
-  LifecycleMessages.merge(CardMessages, MailboxMessages, MailSettingsMessages, TunnelMessages, WebhookMessages)
+  LifecycleMessages.merge(
+    CardMessages,
+    FolderMessages,
+    MailboxMessages,
+    MailSettingsMessages,
+    TunnelMessages,
+    WebhookMessages,
+  )
     // A write's handler runs to its end even when its caller has gone, so that memory and store stay one.
     .annotateRpcs(ClusterSchema.Uninterruptible, "server")
     .add(Work)

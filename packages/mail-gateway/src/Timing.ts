@@ -42,6 +42,23 @@ export const Timing = {
   judgingAnswersMillis: 5 * second,
   /** One try of a name server. */
   dnsMillis: 2 * second,
+  /**
+   * An IMAP client's time to log in, and to say something again, which is half an hour at the least (RFC 9051 section
+   * 5.4); how often an idle one hears that we are there, and all are looked at; how long one may leave what it was sent
+   * unread, and a TLS handshake take.
+   */
+  imapLoginMillis: minute,
+  imapIdleMillis: 31 * minute,
+  imapStirMillis: 3 * minute,
+  imapLookMillis: 10 * second,
+  imapUnreadMillis: 2 * minute,
+  imapHandshakeMillis: 30 * second,
+  /** The window that failed logins are counted in, and what each of them is answered later than the one before, at most. */
+  loginWindowMillis: 10 * minute,
+  loginStepMillis: 250,
+  loginMostMillis: 8 * second,
+  /** How often a certificate's files are looked at. */
+  certificateLookMillis: minute,
   /** The relay's connection, its greeting, and its silence. */
   relayConnectMillis: 10 * second,
   relayGreetingMillis: 10 * second,

@@ -30,6 +30,16 @@ const raw = Config.all({
   httpPort: port("SVC_HTTP_PORT", 8080),
   smtpPort: port("SVC_SMTP_PORT", 2525),
   imapPort: port("SVC_IMAP_PORT", 1143),
+  imapsPort: port("SVC_IMAPS_PORT", 1993),
+  imapTls: Config.option(
+    Config.all({ cert: Config.String("SVC_IMAP_TLS_CERT"), key: Config.String("SVC_IMAP_TLS_KEY") }),
+  ),
+  imapHost: text("SVC_IMAP_HOST"),
+  imapSessions: Config.all({
+    inAll: count("SVC_IMAP_SESSIONS", 10_000),
+    perClient: count("SVC_IMAP_CLIENT_SESSIONS", 500),
+    perMailbox: count("SVC_IMAP_MAILBOX_SESSIONS", 100),
+  }),
   edgePort: port("SVC_EDGE_PORT", 8081),
   edgeTcpPorts: Config.String("SVC_EDGE_TCP_PORTS").pipe(Config.withDefault("20000-20999")),
   runnerHost: Config.String("SVC_RUNNER_HOST").pipe(Config.withDefault("127.0.0.1")),
@@ -131,11 +141,15 @@ const isDatabaseUrl = (text: string): boolean => URL.canParse(text) && /^postgre
 export const portsOf = (settings: {
   readonly httpPort: number
   readonly smtpPort: number
+  readonly imapPort: number
+  readonly imapsPort: number
   readonly edgePort: number
   readonly runnerPort: number
 }) => ({
   SVC_HTTP_PORT: settings.httpPort,
   SVC_SMTP_PORT: settings.smtpPort,
+  SVC_IMAP_PORT: settings.imapPort,
+  SVC_IMAPS_PORT: settings.imapsPort,
   SVC_EDGE_PORT: settings.edgePort,
   SVC_RUNNER_PORT: settings.runnerPort,
 })

@@ -12,6 +12,7 @@ import * as Ownership from "../actor/Ownership.ts"
 import * as Cards from "../card/Cards.ts"
 import * as IdentityKeys from "../credentials/IdentityKeys.ts"
 import { ChangeFeed } from "../feed/ChangeFeed.ts"
+import * as Folders from "../mail/folders/Folders.ts"
 import * as Mailbox from "../mail/Mailbox.ts"
 import * as MailSettings from "../mail/MailSettings.ts"
 import { Sealing } from "../sealing/Sealing.ts"
@@ -70,6 +71,7 @@ export const layer = (limits: IdentityLimits) =>
         ...IdentityKeys.handlers(handling, sealing),
         ...Cards.handlers(handling),
         ...(yield* Mailbox.handlers(handling, limits)),
+        ...Folders.handlers(handling, limits),
         ...MailSettings.handlers(handling),
         ...Tunnels.handlers(handling, sealing, limits),
         ...Webhooks.handlers(handling, sealing),

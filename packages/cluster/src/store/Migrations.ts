@@ -22,6 +22,7 @@ import { callWindows } from "./migrations/0022_call_windows.ts"
 import { actorCommands } from "./migrations/0023_actor_commands.ts"
 import { growth } from "./migrations/0024_growth.ts"
 import { messageFlags } from "./migrations/0041_message_flags.ts"
+import { mailFolders } from "./migrations/0051_folders.ts"
 
 const migrations = {
   "0001_core": core,
@@ -39,6 +40,7 @@ const migrations = {
   "0023_actor_commands": actorCommands,
   "0024_growth": growth,
   "0041_message_flags": messageFlags,
+  "0051_folders": mailFolders,
 }
 
 /** Any constant that no other user of the database takes: "svc" in ASCII. */

@@ -52,6 +52,8 @@ export const ParsedMail = Schema.Struct({
   headers: Schema.Array(Header),
   /** Sender, recipients, subject and bodies, lower case, at most 1 MB of UTF-8. */
   search_text: Schema.String,
+  /** What IMAP answers of the parts, as the gateway writes it. */
+  structure: Schema.optional(Schema.String),
 })
 export type ParsedMail = typeof ParsedMail.Type
 

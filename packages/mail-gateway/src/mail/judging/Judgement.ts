@@ -16,12 +16,19 @@ export interface Judgement extends Verdict {
   readonly cuts: ReadonlyArray<readonly [start: number, end: number]>
 }
 
+/** Of what its owner brought in himself. */
+const unverified: Verdict = {
+  origin: { verdict: "unverified", spf: "none", dkim: "none", dmarc: "none", domain: null },
+  header: null,
+}
+
 export const judge = async (raw: Buffer, arrival: Arrival, lookup: Lookup): Promise<Judgement> => {
   const root = index(raw)
   const forged = Results.forged(raw, root.rows, arrival.host)
   const parsed = parse(raw, { ...root, rows: root.rows.filter((row) => !forged.includes(row)) })
   // A verdict that cannot be had is no reason to lose what was read.
-  const verdict = await judgeOrigin(raw, root, arrival, lookup).catch(() => unjudged)
+  const verdict =
+    arrival.isOnlyRead === true ? unverified : await judgeOrigin(raw, root, arrival, lookup).catch(() => unjudged)
   return { ...verdict, parsed, cuts: cutsOf(forged) }
 }
 

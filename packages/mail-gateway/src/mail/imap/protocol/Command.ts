@@ -94,7 +94,13 @@ export type Action =
   | { readonly name: "EXPUNGE"; readonly messages: Messages | undefined }
   | ({ readonly name: "SEARCH" } & Searching)
   | ({ readonly name: "SORT"; readonly keys: ReadonlyArray<SortKey> } & Searching)
-  | { readonly name: "THREAD"; readonly uid: boolean; readonly algorithm: string; readonly charset: string; readonly key: SearchKey }
+  | {
+      readonly name: "THREAD"
+      readonly uid: boolean
+      readonly algorithm: string
+      readonly charset: string
+      readonly key: SearchKey
+    }
   | {
       readonly name: "FETCH"
       readonly uid: boolean

@@ -24,7 +24,13 @@ export const time = (text: string): Date | undefined => {
   if (match === null) return undefined
   const [, date, month, year, hour, minute, second, sign, zoneHours, zoneMinutes] = match
   const start = dayOf(year!, month!, date!.trim())
-  const [h, m, s, zh, zm] = [hour, minute, second, zoneHours, zoneMinutes].map(Number) as [number, number, number, number, number]
+  const [h, m, s, zh, zm] = [hour, minute, second, zoneHours, zoneMinutes].map(Number) as [
+    number,
+    number,
+    number,
+    number,
+    number,
+  ]
   if (start === undefined || h > 23 || m > 59 || s > 60 || zh > 23 || zm > 59) return undefined
   const zone = (zh * 60 + zm) * 60_000 * (sign === "-" ? -1 : 1)
   return new Date(start + ((h * 60 + m) * 60 + s) * 1000 - zone)

@@ -115,7 +115,8 @@ const partial = (reader: Reader): Partial | undefined => {
 }
 
 /** A field's name as it is answered; one that is no atom is quoted. */
-const fieldName = (name: string) => (/^[!#$&'+,./0-9:;<=>?@A-Z^_`a-z|~-]+$/.test(name) ? name.toUpperCase() : `"${name.replace(/["\\]/g, "\\$&")}"`)
+const fieldName = (name: string) =>
+  /^[!#$&'+,./0-9:;<=>?@A-Z^_`a-z|~-]+$/.test(name) ? name.toUpperCase() : `"${name.replace(/["\\]/g, "\\$&")}"`
 
 const labelOf = (name: string, { part, what, fields }: Section, slice: Partial | undefined) => {
   const number = part.join(".")
@@ -131,7 +132,13 @@ const item = (reader: Reader): FetchItem => {
   if ((name === "BODY" || name === "BODY.PEEK") && reader.peek === "[") {
     const of = section(reader)
     const slice = partial(reader)
-    return { _tag: "Section", section: of, label: labelOf("BODY", of, slice), peek: name === "BODY.PEEK", partial: slice }
+    return {
+      _tag: "Section",
+      section: of,
+      label: labelOf("BODY", of, slice),
+      peek: name === "BODY.PEEK",
+      partial: slice,
+    }
   }
   if (name === "BINARY" || name === "BINARY.PEEK" || name === "BINARY.SIZE") {
     const of = section(reader)

@@ -44,7 +44,9 @@ class Gathered {
   add(piece: Buffer, atMost: number) {
     const needed = this.length + piece.length
     if (needed > this.#room.length) {
-      const room = Buffer.allocUnsafeSlow(Math.min(Math.max(needed, this.#room.length * 2, 256), Math.max(needed, atMost)))
+      const room = Buffer.allocUnsafeSlow(
+        Math.min(Math.max(needed, this.#room.length * 2, 256), Math.max(needed, atMost)),
+      )
       this.#room.copy(room, 0, 0, this.length)
       this.#room = room
     }
@@ -92,7 +94,9 @@ export class Framing {
 
   /** Whether a command was begun and is not complete. */
   get isUnfinished(): boolean {
-    return this.#segments.length > 0 || this.#line.length > 0 || this.#literal !== undefined || this.#refused !== undefined
+    return (
+      this.#segments.length > 0 || this.#line.length > 0 || this.#literal !== undefined || this.#refused !== undefined
+    )
   }
 
   /**
@@ -141,7 +145,10 @@ export class Framing {
     }
     this.#line.add(piece, limits.commandBytes)
     if (!ends) return undefined
-    const text = this.#line.take().toString("latin1").replace(/\r?\n$/, "")
+    const text = this.#line
+      .take()
+      .toString("latin1")
+      .replace(/\r?\n$/, "")
     if (this.expectsLine) return { _tag: "Line", text }
     return this.#readLine(text, limits)
   }

@@ -64,7 +64,11 @@ export const parents = (name: string): ReadonlyArray<string> => {
  */
 export const matcher = (pattern: string): ((name: string) => boolean) => {
   // Neighbouring wildcards say no more than the widest of them.
-  const parts = [...canonical(pattern).replace(/[*%]*\*[*%]*/g, "*").replace(/%+/g, "%")]
+  const parts = [
+    ...canonical(pattern)
+      .replace(/[*%]*\*[*%]*/g, "*")
+      .replace(/%+/g, "%"),
+  ]
   return (name) => {
     let places = new Set([0])
     const spread = (from: Set<number>) => {

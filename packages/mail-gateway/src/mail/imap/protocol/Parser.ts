@@ -2,22 +2,19 @@
 import type { Segment } from "./Framing.ts"
 import * as Dates from "./Dates.ts"
 import * as FetchItems from "./FetchItems.ts"
-import * as MailboxName from "./MailboxName.ts"
 import {
   type Action,
   type Command,
   type Listing,
-  type Messages,
   type Plain,
   type Resync,
-  type SearchReturn,
-  type SortKey,
   type StatusItem,
   statusItems,
 } from "./Command.ts"
 import { Malformed, Reader, textOf } from "./Reader.ts"
-import * as SearchKeys from "./SearchKeys.ts"
-import * as Sets from "./Sets.ts"
+import { mailboxOf, messages, type Reading } from "./Reading.ts"
+import { searching, sorting, threading } from "./Searches.ts"
+import type * as Sets from "./Sets.ts"
 
 /** `utf8` says whether names are UTF-8 in this session (RFC 6855, RFC 9051). */
 export const parse = (segments: ReadonlyArray<Segment>, utf8: boolean): Command => {
@@ -47,26 +44,6 @@ export const parse = (segments: ReadonlyArray<Segment>, utf8: boolean): Command 
 }
 
 const withUid = new Set(["FETCH", "STORE", "COPY", "MOVE", "SEARCH", "SORT", "THREAD", "EXPUNGE"])
-
-interface Reading {
-  readonly reader: Reader
-  readonly uid: boolean
-  readonly mailbox: () => string
-  readonly utf8: boolean
-}
-
-/** Clients that write UTF-8 without having asked for it are understood; what is no modified UTF-7 stands for itself. */
-const mailboxOf = (bytes: Buffer, utf8: boolean): string => {
-  const text = textOf(bytes)
-  return MailboxName.canonical(utf8 ? text : (MailboxName.decode(text) ?? text))
-}
-
-const messages = (reader: Reader): Messages => {
-  if (reader.takes("$")) return "saved"
-  const set = Sets.read(reader.upTo(/[ )]/))
-  if (set === undefined) throw new Malformed("Invalid message set")
-  return set
-}
 
 /** A flag or keyword; `\Recent` is nobody's to set. */
 const flag = (reader: Reader): string => {
@@ -188,66 +165,6 @@ const limited = (bytes: Buffer): Buffer => {
   return bytes
 }
 
-const searchReturns = new Set(["MIN", "MAX", "COUNT", "ALL", "SAVE"])
-
-const returning = (reader: Reader): SearchReturn["returns"] | undefined => {
-  if (!reader.follows("RETURN (")) return undefined
-  reader.word()
-  reader.space()
-  const options = reader.list(() => reader.word(), 0)
-  for (const option of options) if (!searchReturns.has(option)) throw new Malformed(`Unknown return option ${option.slice(0, 40)}`)
-  reader.space()
-  // Each is one of them: that was just asked.
-  const found = options as ReadonlyArray<"MIN" | "MAX" | "COUNT" | "ALL" | "SAVE">
-  return new Set(found.length === 0 ? ["ALL"] : found)
-}
-
-const charset = (reader: Reader) => reader.astring().toString("latin1").toUpperCase()
-
-const searching = ({ reader, uid }: Reading): Action => {
-  reader.space()
-  const returns = returning(reader)
-  let set: string | undefined
-  if (reader.follows("CHARSET ")) {
-    reader.word()
-    reader.space()
-    set = charset(reader)
-    reader.space()
-  }
-  return { name: "SEARCH", uid, returns, charset: set, key: SearchKeys.keys(reader) }
-}
-
-const sortKeys = new Set(["ARRIVAL", "CC", "DATE", "FROM", "SIZE", "SUBJECT", "TO", "DISPLAYFROM", "DISPLAYTO"])
-
-const sorting = ({ reader, uid }: Reading): Action => {
-  reader.space()
-  const returns = returning(reader)
-  const keys: Array<SortKey> = []
-  reader.list(() => {
-    let by = reader.word()
-    const reverse = by === "REVERSE"
-    if (reverse) {
-      reader.space()
-      by = reader.word()
-    }
-    if (!sortKeys.has(by) || keys.length >= 20) throw new Malformed(`Unknown sort key ${by.slice(0, 40)}`)
-    keys.push({ by: by as SortKey["by"], reverse })
-  })
-  reader.space()
-  const set = charset(reader)
-  reader.space()
-  return { name: "SORT", uid, returns, charset: set, keys, key: SearchKeys.keys(reader) }
-}
-
-const threading = ({ reader, uid }: Reading): Action => {
-  reader.space()
-  const algorithm = reader.word()
-  reader.space()
-  const set = charset(reader)
-  reader.space()
-  return { name: "THREAD", uid, algorithm, charset: set, key: SearchKeys.keys(reader) }
-}
-
 const fetching = ({ reader, uid }: Reading): Action => {
   reader.space()
   const of = messages(reader)
@@ -265,7 +182,8 @@ const fetching = ({ reader, uid }: Reading): Action => {
       else throw new Malformed(`Unknown modifier ${modifier.slice(0, 40)}`)
     })
   }
-  if (vanished && (changedSince === undefined || !uid)) throw new Malformed("VANISHED goes with UID FETCH and CHANGEDSINCE")
+  if (vanished && (changedSince === undefined || !uid))
+    throw new Malformed("VANISHED goes with UID FETCH and CHANGEDSINCE")
   return { name: "FETCH", uid, messages: of, items, changedSince, vanished }
 }
 

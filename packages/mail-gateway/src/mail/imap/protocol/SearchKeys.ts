@@ -13,10 +13,19 @@ export type SearchKey =
   | { readonly _tag: "Numbers"; readonly set: Sets.Written; readonly uid: boolean }
   /** `$`: what the last search saved. */
   | { readonly _tag: "Saved" }
-  | { readonly _tag: "Day"; readonly of: "received" | "sent"; readonly is: "before" | "on" | "since"; readonly day: string }
+  | {
+      readonly _tag: "Day"
+      readonly of: "received" | "sent"
+      readonly is: "before" | "on" | "since"
+      readonly day: string
+    }
   | { readonly _tag: "Age"; readonly is: "older" | "younger"; readonly seconds: number }
   | { readonly _tag: "Size"; readonly is: "larger" | "smaller"; readonly bytes: number }
-  | { readonly _tag: "Text"; readonly in: "from" | "to" | "cc" | "bcc" | "subject" | "body" | "text"; readonly text: string }
+  | {
+      readonly _tag: "Text"
+      readonly in: "from" | "to" | "cc" | "bcc" | "subject" | "body" | "text"
+      readonly text: string
+    }
   | { readonly _tag: "Header"; readonly name: string; readonly text: string }
   | { readonly _tag: "Modseq"; readonly atLeast: number }
   | { readonly _tag: "Id"; readonly of: "email" | "thread"; readonly id: string }
@@ -123,7 +132,11 @@ export const keys = (reader: Reader): SearchKey => {
       case "LARGER":
       case "SMALLER":
         reader.space()
-        return { _tag: "Size", is: name === "LARGER" ? "larger" : "smaller", bytes: reader.number(Number.MAX_SAFE_INTEGER) }
+        return {
+          _tag: "Size",
+          is: name === "LARGER" ? "larger" : "smaller",
+          bytes: reader.number(Number.MAX_SAFE_INTEGER),
+        }
       case "OLDER":
       case "YOUNGER":
         reader.space()
