@@ -1,6 +1,7 @@
 /** A bare IMAP client: says commands, and gives what came up to each tagged response. */
 import { connect, type Socket } from "node:net"
 import { connect as connectTls } from "node:tls"
+import { createInflateRaw } from "node:zlib"
 
 export interface Reply {
   /** `OK …`, `NO …` or `BAD …`. */
@@ -18,10 +19,9 @@ export class ImapClient {
 
   constructor(socket: Socket) {
     this.#socket = socket
-    socket.setEncoding("latin1")
     const wake = () => this.#waiting?.()
-    socket.on("data", (chunk: string) => {
-      this.#text += chunk
+    socket.on("data", (chunk: Buffer) => {
+      this.#text += chunk.toString("latin1")
       wake()
     })
     socket.on("close", () => {
@@ -107,6 +107,23 @@ export class ImapClient {
   append(folder: string, message: string, flags = ""): Promise<Reply> {
     const bytes = Buffer.from(message.replace(/\r?\n/g, "\r\n"))
     return this.say(`APPEND ${folder} ${flags === "" ? "" : `(${flags}) `}{${bytes.length}}`, bytes)
+  }
+
+  /** The socket, for another to go on with. */
+  release(): Socket {
+    this.#socket.removeAllListeners("data")
+    return this.#socket
+  }
+
+  /** What comes is compressed from now on (RFC 4978). */
+  inflate(): void {
+    const inflated = createInflateRaw()
+    this.#socket.removeAllListeners("data")
+    inflated.on("data", (chunk: Buffer) => {
+      this.#text += chunk.toString("latin1")
+      this.#waiting?.()
+    })
+    this.#socket.on("data", (chunk: Buffer) => void inflated.write(chunk))
   }
 
   close(): void {

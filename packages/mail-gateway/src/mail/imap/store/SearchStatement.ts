@@ -26,8 +26,7 @@ const marks: Readonly<Record<string, string>> = {
 }
 
 /** Whether the key is about the bodies or the header, which stand in a table of their own. */
-export const needsContent = (key: SearchKey): boolean =>
-  key._tag === "Header" || (key._tag === "Text" && (key.in === "body" || key.in === "text"))
+export const needsContent = (key: SearchKey): boolean => key._tag === "Header" || key._tag === "Text"
 
 export const condition = (sql: Sql, key: SearchKey, resolved: Resolved): Statement.Fragment => {
   const inside = (ranges: Ranges) =>
@@ -40,6 +39,12 @@ export const condition = (sql: Sql, key: SearchKey, resolved: Resolved): Stateme
       select from jsonb_array_elements(case jsonb_typeof(m.summary -> ${field}::text)
         when 'array' then m.summary -> ${field}::text when 'object' then jsonb_build_array(m.summary -> ${field}::text) else '[]' end) as a (one)
       where strpos(lower(concat_ws(' ', one ->> 'name', '<' || (one ->> 'address') || '>')), ${wanted.toLowerCase()}::text) > 0)`
+
+  /** A field as it is written. */
+  const field = (name: string, wanted: string) =>
+    sql`exists (
+      select from jsonb_array_elements(c.headers) as h (one) where lower(one ->> 'name') = ${name}::text
+        and strpos(lower(one ->> 'value'), ${wanted.toLowerCase()}::text) > 0)`
 
   const of = (key: SearchKey): Statement.Fragment => {
     switch (key._tag) {
@@ -86,14 +91,12 @@ export const condition = (sql: Sql, key: SearchKey, resolved: Resolved): Stateme
         return key.of === "email" ? sql`m.id = ${uuid}::uuid` : sql`m.thread_id = ${uuid}::uuid`
       }
       case "Header":
-        return sql`exists (
-          select from jsonb_array_elements(c.headers) as h (one) where lower(one ->> 'name') = ${key.name}::text
-            and strpos(lower(one ->> 'value'), ${key.text.toLowerCase()}::text) > 0)`
+        return field(key.name, key.text)
       case "Text":
         if (key.text === "") return sql`true`
         switch (key.in) {
           case "subject":
-            return has(sql`m.summary ->> 'subject'`, key.text)
+            return sql`(${has(sql`m.summary ->> 'subject'`, key.text)} or ${field("subject", key.text)})`
           case "body":
             // The search text has sender and subject too: it rules out at little cost, the bodies decide.
             return sql`(strpos(c.search_text, ${key.text.toLowerCase()}::text) > 0
@@ -103,7 +106,7 @@ export const condition = (sql: Sql, key: SearchKey, resolved: Resolved): Stateme
               select from jsonb_array_elements(c.headers) as h (one)
               where strpos(lower((one ->> 'name') || ': ' || (one ->> 'value')), ${key.text.toLowerCase()}::text) > 0))`
           default:
-            return people(key.in, key.text)
+            return sql`(${people(key.in, key.text)} or ${field(key.in, key.text)})`
         }
     }
   }
