@@ -6,6 +6,7 @@ import { CardMessages } from "./card/CardProtocol.ts"
 import { FolderMessages } from "./mail/FolderProtocol.ts"
 import { MailboxMessages } from "./mail/MailboxProtocol.ts"
 import { MailSettingsMessages } from "./mail/MailSettingsProtocol.ts"
+import { SendingMessages } from "./mail/SendingProtocol.ts"
 import { TunnelMessages } from "./tunnel/TunnelProtocol.ts"
 import { WebhookMessages } from "./webhooks/WebhookProtocol.ts"
 import { LifecycleMessages } from "./identity/LifecycleProtocol.ts"
@@ -20,6 +21,7 @@ export const IdentityActor = Entity.fromRpcGroup(
     FolderMessages,
     MailboxMessages,
     MailSettingsMessages,
+    SendingMessages,
     TunnelMessages,
     WebhookMessages,
   )
