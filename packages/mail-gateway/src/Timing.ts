@@ -40,6 +40,9 @@ export const Timing = {
   judgingRetryMillis: minute,
   /** How long a thread keeps an answer of DNS to itself. */
   judgingAnswersMillis: 5 * second,
+  /** How long one message may be written, and how long a thread stays for the next. */
+  composingMillis: 30 * second,
+  composingIdleMillis: 5 * minute,
   /** One try of a name server. */
   dnsMillis: 2 * second,
   /**

@@ -29,7 +29,7 @@ export const OutgoingAttachment = Schema.Struct({
 }).annotate({ identifier: "OutgoingAttachment" })
 export type OutgoingAttachment = typeof OutgoingAttachment.Type
 
-const members = {
+export const NewMail = Schema.Struct({
   to: Schema.optionalKey(
     Recipients.annotate({ description: "Addresses. May be empty or left out with `reply_to_message`." }),
   ),
@@ -55,9 +55,7 @@ const members = {
       description: "Further header fields: `List-Unsubscribe`, `List-Unsubscribe-Post` and names with `X-`.",
     }),
   ),
-}
-
-export const NewMail = Schema.Struct(members).annotate({ identifier: "NewMail" })
+}).annotate({ identifier: "NewMail" })
 export type NewMail = typeof NewMail.Type
 
 export const Sent = Schema.Struct({
@@ -103,10 +101,30 @@ export const DraftSummary = Schema.Struct({
 }).annotate({ identifier: "DraftSummary" })
 export type DraftSummary = typeof DraftSummary.Type
 
-/** A draft whole; its id is that of the message it becomes. */
+const DraftAttachment = Schema.Struct({
+  filename: Schema.String,
+  content_type: Schema.String,
+  content_base64: Schema.String,
+}).annotate({ identifier: "DraftAttachment" })
+
+const Shown = Schema.optionalKey(Schema.Array(Schema.String))
+const ShownText = Schema.optionalKey(Schema.String)
+
+/** A draft whole, with what was given; its id is that of the message it becomes. */
 export const Draft = Schema.Struct({
   id: MessageId,
-  ...members,
+  to: Shown,
+  cc: Shown,
+  bcc: Shown,
+  subject: ShownText,
+  text: ShownText,
+  html: ShownText,
+  in_reply_to: ShownText,
+  references: Shown,
+  reply_to_message: Schema.optionalKey(MessageId),
+  reply_all: Schema.optionalKey(Schema.Boolean),
+  attachments: Schema.optionalKey(Schema.Array(DraftAttachment)),
+  headers: Schema.optionalKey(Schema.Record(Schema.String, Schema.String)),
   created_at: Timestamp,
   updated_at: Timestamp,
 }).annotate({ identifier: "Draft" })

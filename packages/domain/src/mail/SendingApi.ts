@@ -110,7 +110,6 @@ export class SendingApi extends HttpApiGroup.make("sending")
       .annotate(OpenApi.Summary, "Remove a draft"),
     HttpApiEndpoint.post("sendDraft", "/api/identities/:handle/drafts/:id/send", {
       params: one,
-      payload: NoBody,
       success: accepted,
       error: refusals,
     })
@@ -126,7 +125,6 @@ export class SendingApi extends HttpApiGroup.make("sending")
       .annotate(OpenApi.Summary, "List messages that wait for a person, oldest first"),
     HttpApiEndpoint.post("approve", "/api/identities/:handle/approvals/:id/approve", {
       params: one,
-      payload: NoBody,
       success: Outbound,
       error: [NotFound, IdentityNotReady, MailPaused, RecipientNotAllowed, Conflict, Unavailable],
     })

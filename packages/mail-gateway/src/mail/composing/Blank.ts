@@ -61,6 +61,8 @@ export class Blanks {
       return text
     }
     const breaks = text.split("\n").length - 1
-    return this.take(breaks + text.length / charactersInLine) ? text : ""
+    // What does not fold makes a line by itself, be it in an element of its own.
+    const solid = /[^ \t\n]/.test(text) ? 1 : 0
+    return this.take(Math.max(solid, breaks) + text.length / charactersInLine) ? text : ""
   }
 }

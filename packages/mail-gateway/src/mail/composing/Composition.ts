@@ -1,130 +1,66 @@
 /**
- * Writes a message that goes out: its bodies with the AI disclosure in both, its attachments, its header fields. The
- * library makes the MIME; it reads no files and no addresses of its own. What the caller sends can neither leave the
- * disclosure out nor keep a reader from it:
- *
- * - Text: it stands behind what was written, whose control characters and enormous white space are gone, and in which
- *   nothing begins a signature that mail programs fold away.
- * - HTML: it is our document around a fragment of the caller's ({@link Fragment}), which is shown in a cell that clips it.
- *   The disclosure comes behind, with colours and a layer of its own.
- * - Whichever body is missing is made of the other, so no reader has one without.
- * - Header fields: `Auto-Submitted` (RFC 3834) and `AI-Disclosure` are ours alone.
- *
- * Everything is 7 bit, so no server on the way has a reason to rewrite it, which would break its signature.
+ * Letters as the rest of the service has them written, and messages of ours read: small ones at once, others in a thread
+ * of their own, so that nothing a caller sends holds the process up. A task that takes the thread too long ends it.
  */
-import { Composer, type Composed, type Letter } from "@svc/cluster/mail/sending/Composer"
-import type { OutgoingAttachment } from "@svc/domain/mail/Sending"
+import { Composer, type Letter } from "@svc/cluster/mail/sending/Composer"
 import { MessageInvalid, MessageTooLarge } from "@svc/domain/problems/Problem"
 import { Effect, Layer } from "effect"
-import MailComposer from "nodemailer/lib/mail-composer"
 import { parse } from "../ParsedMail.ts"
-import { fromHtml } from "../mime/PlainText.ts"
-import * as Blank from "./Blank.ts"
-import { escaped, fragment } from "./Fragment.ts"
+import { ComposingThread } from "./ComposingThread.ts"
+import { write, type Written } from "./Writing.ts"
 
-/** Bytes of a whole message: what servers commonly take. */
-const largest = 25 * 1024 * 1024
+/** Characters of a letter, or bytes of a message, that are worked on in process. */
+const small = 8 * 1024
 
-const lines = (text: string) => escaped(text).replaceAll(/\r?\n/g, "<br>\n")
+const weightOf = ({ text, html, attachments, references, to, cc }: Letter) =>
+  (text?.length ?? 0) +
+  (html?.length ?? 0) * 4 +
+  attachments.reduce((sum, { content_base64 }) => sum + content_base64.length, 0) +
+  (references.length + to.length + cc.length) * 20
 
-/** What a text looks like as HTML: its line breaks and its indentation. */
-const fragmentOfText = (text: string) => `<div style="white-space:pre-wrap">${escaped(text)}</div>`
+const tooLong = () =>
+  new MessageInvalid({
+    detail: "The message could not be written in time: it is too intricate.",
+    errors: [{ path: "/html", message: "Expected simpler markup" }],
+  })
 
-const clipped =
-  "overflow:hidden;overflow-wrap:anywhere;word-break:break-word;padding:0;text-align:left;vertical-align:top"
-const disclosing =
-  "position:relative;z-index:2147483647;clear:both;display:block;margin:16px 0 0 0;padding:10px 0 0 0;border-top:1px solid #767676;background-color:#ffffff;color:#222222;font:14px/1.5 Arial,Helvetica,sans-serif;text-align:left;text-decoration:none;text-transform:none;white-space:normal"
-
-const documentOf = (inner: string, disclosure: string, language: string) =>
-  `<!DOCTYPE html>
-<html lang="${language}">
-<head><meta charset="utf-8"></head>
-<body>
-<table role="presentation" width="100%" cellpadding="0" cellspacing="0" border="0" style="table-layout:fixed;width:100%"><tbody><tr><td style="${clipped}"><div style="overflow:hidden">
-${inner}
-</div></td></tr></tbody></table>
-<div style="${disclosing}">${lines(disclosure)}</div>
-</body>
-</html>
-`
-
-/** Behind what was written; a line of its own keeps the two apart. */
-const textOf = (written: string, disclosure: string) => {
-  const own = Blank.ofText(disclosure)
-  return written === "" ? `${own}\n` : `${written}\n\n---\n${own}\n`
+const judged = (written: Written) => {
+  switch (written._tag) {
+    case "Composed":
+      return Effect.succeed(written.composed)
+    case "TooLarge":
+      return Effect.fail(
+        new MessageTooLarge({ detail: `With everything encoded the message has ${written.bytes} bytes.` }),
+      )
+    case "Faulty":
+      return Effect.fail(
+        new MessageInvalid({
+          detail: `${written.message}.`,
+          errors: [{ path: written.path, message: written.message }],
+        }),
+      )
+  }
 }
 
-/** A media type that would be read as part of the message, or as another message, is just bytes. */
-const typeOf = (type: string) =>
-  /^(?:multipart|message)\//i.test(type) ? "application/octet-stream" : type.toLowerCase()
-
-const attachmentOf = (attachment: OutgoingAttachment, index: number) => {
-  const content = Buffer.from(attachment.content_base64, "base64")
-  // The decoder skips what it does not know; then less comes out than went in.
-  const digits = attachment.content_base64.replace(/=+$/, "").length
-  if (content.length !== Math.floor((digits * 3) / 4) || digits % 4 === 1) {
-    const message = "Expected base64 (RFC 4648 section 4)"
-    return Effect.fail(
-      new MessageInvalid({
-        detail: "An attachment is not base64.",
-        errors: [{ path: `/attachments/${index}/content_base64`, message }],
+export const layer = Layer.effect(
+  Composer,
+  Effect.gen(function* () {
+    const thread = yield* ComposingThread
+    return {
+      compose: Effect.fn("Composition.compose")(function* (letter: Letter) {
+        const written =
+          weightOf(letter) <= small
+            ? yield* Effect.promise(() => write(letter))
+            : yield* Effect.mapError(thread.write(letter), tooLong)
+        return yield* judged(written)
       }),
-    )
-  }
-  return Effect.succeed({
-    filename: attachment.filename.replace(/[\\/]/g, "_"),
-    content,
-    contentType: typeOf(attachment.content_type),
-    contentDisposition: "attachment" as const,
-  })
-}
+    }
+  }),
+).pipe(Layer.provide(ComposingThread.layer))
 
-const compose = Effect.fn("Composition.compose")(function* (letter: Letter) {
-  const written = letter.text === undefined ? undefined : Blank.ofText(letter.text)
-  const inner = letter.html === undefined ? fragmentOfText(written ?? "") : yield* fragment(letter.html)
-  const text = textOf(written ?? Blank.ofText(fromHtml(inner)), letter.disclosure)
-  const attachments = yield* Effect.forEach(letter.attachments, attachmentOf)
-  const composer = new MailComposer({
-    from: letter.from,
-    to: [...letter.to],
-    cc: [...letter.cc],
-    subject: letter.subject,
-    date: letter.date,
-    messageId: letter.messageId,
-    ...(letter.inReplyTo === null ? {} : { inReplyTo: letter.inReplyTo }),
-    ...(letter.references.length === 0 ? {} : { references: [...letter.references] }),
-    headers: {
-      ...letter.headers,
-      "Auto-Submitted": letter.inReplyTo === null ? "auto-generated" : "auto-replied",
-      "AI-Disclosure": "mode=ai-originated",
-      "Content-Language": letter.language,
-    },
-    text,
-    html: documentOf(inner, Blank.ofText(letter.disclosure), letter.language),
-    textEncoding: "quoted-printable",
-    attachments,
-    newline: "windows",
-    disableFileAccess: true,
-    disableUrlAccess: true,
-  })
-  const raw = yield* Effect.promise(() => composer.compile().build())
-  if (raw.length > largest) {
-    return yield* new MessageTooLarge({ detail: `With everything encoded the message has ${raw.length} bytes.` })
-  }
-  yield* Effect.yieldNow
-  const parsed = parse(raw)
-  const composed: Composed = {
-    content: {
-      raw: new Uint8Array(raw.buffer, raw.byteOffset, raw.byteLength),
-      text: parsed.text,
-      html: parsed.html,
-      headers: parsed.headers,
-      search_text: parsed.search_text,
-    },
-    snippet: parsed.snippet,
-    attachments: parsed.attachments,
-  }
-  return composed
-})
-
-export const layer = Layer.succeed(Composer, { compose })
+/** A message of ours as a reader of it sees it. */
+export const reading = Effect.map(
+  Effect.service(ComposingThread),
+  (thread) => (raw: Buffer) =>
+    raw.length <= small * 4 ? Effect.sync(() => parse(raw)) : Effect.orDie(thread.read(raw)),
+)

@@ -8,7 +8,6 @@
  * a cell, and no end tag in it closes anything outside it (WHATWG HTML, "has an element in table scope"), so even what is
  * overlooked here has no way to the disclosure.
  */
-import { Effect } from "effect"
 import { Parser } from "htmlparser2"
 import { Blanks, ofMarkup } from "./Blank.ts"
 import * as InlineStyle from "./InlineStyle.ts"
@@ -44,8 +43,13 @@ const structural = words("table tbody thead tfoot tr colgroup")
 /** Elements that do not stand in one of their kind: a browser would end the outer one. */
 const notNested = words("a")
 
-/** Elements that are a line high though nothing is written in them. */
-const tall = words("br hr li")
+/** Elements that are some lines high though nothing is written in them: a row has its cells' padding. */
+const tall: ReadonlyMap<string, number> = new Map([
+  ["br", 1],
+  ["hr", 1],
+  ["li", 1],
+  ["tr", 2],
+])
 
 const depthAtMost = 100
 const listed = (most: number) => new RegExp(`^\\d{1,${most}}$`)
@@ -75,11 +79,16 @@ const attributes: Readonly<Record<string, (value: string, name: string) => boole
   src: (value, name) => name === "img" && /^https?:\/\/\S{1,2000}$/i.test(value),
 }
 
-const escaped = (text: string) => text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;")
-const quoted = (text: string) => escaped(text).replaceAll('"', "&quot;")
-
 /** Height of an image of no stated height, and of a line, in pixels. */
 const pixels = { image: 150, line: 20 }
+
+const linesOf = (name: string, given: Readonly<Record<string, string>>): number =>
+  name === "img"
+    ? Number(/^\d{1,4}$/.exec(given["height"] ?? "")?.[0] ?? pixels.image) / pixels.line
+    : (tall.get(name) ?? 0)
+
+const escaped = (text: string) => text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;")
+const quoted = (text: string) => escaped(text).replaceAll('"', "&quot;")
 
 class Writer {
   private readonly pieces: Array<string> = []
@@ -119,9 +128,7 @@ class Writer {
       this.skipping++
       return
     }
-    const height = name === "img" ? Number(/^\d{1,4}$/.exec(given["height"] ?? "")?.[0] ?? pixels.image) : pixels.line
-    const room = name === "img" || tall.has(name) ? this.blanks.take(height / pixels.line) : true
-    if (!room || !this.opens(name)) {
+    if (!this.blanks.take(linesOf(name, given)) || !this.opens(name)) {
       this.stack.push(undefined)
       return
     }
@@ -155,12 +162,15 @@ class Writer {
   }
 }
 
-/** Characters between two turns of the event loop. */
-const chunk = 32 * 1024
+/** Elements within one another, beyond which a browser shows something else than what is written, and a parser crawls. */
+const nestedAtMost = 500
 
-export const fragment = Effect.fn("Fragment.fragment")(function* (html: string) {
+/** The fragment; undefined where elements are nested beyond all measure. */
+export const fragment = (html: string): string | undefined => {
   const out = new Writer()
   let text = ""
+  let depth = 0
+  let isTooDeep = false
   const flush = () => {
     if (text !== "") out.text(text)
     text = ""
@@ -170,10 +180,14 @@ export const fragment = Effect.fn("Fragment.fragment")(function* (html: string) 
       onopentag: (name, given) => {
         flush()
         out.opentag(name, given)
+        if (++depth <= nestedAtMost) return
+        isTooDeep = true
+        parser.pause()
       },
       onclosetag: () => {
         flush()
         out.closetag()
+        depth--
       },
       ontext: (part) => {
         text += part
@@ -181,13 +195,11 @@ export const fragment = Effect.fn("Fragment.fragment")(function* (html: string) 
     },
     { decodeEntities: true, lowerCaseTags: true, lowerCaseAttributeNames: true },
   )
-  for (let at = 0; at < html.length; at += chunk) {
-    parser.write(html.slice(at, at + chunk))
-    yield* Effect.yieldNow
-  }
+  parser.write(html)
+  if (isTooDeep) return undefined
   parser.end()
   flush()
   return out.finish()
-})
+}
 
 export { escaped }

@@ -8,7 +8,8 @@ import { InsideDelivery } from "@svc/cluster/mail/sending/InsideDelivery"
 import type { Outcome, SmtpReply, Transmission } from "@svc/cluster/mail/sending/MailTransport"
 import type { OriginVerdict } from "@svc/domain/mail/Message"
 import { Clock, Effect, Layer } from "effect"
-import { parse } from "../ParsedMail.ts"
+import { reading } from "../composing/Composition.ts"
+import { ComposingThread } from "../composing/ComposingThread.ts"
 import * as RecipientAddress from "../RecipientAddress.ts"
 import { type IncomingMail, Reception } from "../Reception.ts"
 import { isSystemPart } from "../Recipients.ts"
@@ -31,6 +32,7 @@ export const layer = (options: { readonly mailDomain: string }) =>
     Effect.gen(function* () {
       const reception = yield* Reception
       const system = yield* SystemMail
+      const read = yield* reading
       const domain = options.mailDomain.toLowerCase()
 
       const reply = (code: number, status: string, text: string): SmtpReply => ({ code, status, text, host: domain })
@@ -91,7 +93,7 @@ export const layer = (options: { readonly mailDomain: string }) =>
           const raw = withTrace(trace, content)
           const mail: IncomingMail = {
             raw,
-            parsed: parse(raw),
+            parsed: yield* read(raw),
             origin,
             envelopeFrom,
             sha256: new Uint8Array(createHash("sha256").update(content).digest()),
@@ -104,4 +106,4 @@ export const layer = (options: { readonly mailDomain: string }) =>
         }),
       }
     }),
-  )
+  ).pipe(Layer.provide(ComposingThread.layer))
