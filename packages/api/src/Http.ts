@@ -37,6 +37,7 @@ import * as Home from "./pages/Home.ts"
 import * as Docs from "./openapi/Docs.ts"
 import * as MagicLinkPage from "./pages/MagicLinkPage.ts"
 import * as MailPolicyPage from "./pages/MailPolicyPage.ts"
+import * as MailProgramPage from "./pages/MailProgramPage.ts"
 import * as Nowhere from "./pages/Nowhere.ts"
 import * as ProblemPages from "./pages/ProblemPages.ts"
 import * as ProfilePage from "./pages/ProfilePage.ts"
@@ -139,6 +140,7 @@ const routes = (settings: HttpSettings) =>
     ProfilePage.layer,
     DevicePage.layer,
     MailPolicyPage.layer(settings.mailPolicy),
+    MailProgramPage.layer,
     SignInPage.layer,
     ...MagicLinkPage.layers,
   ).pipe(Layer.provide(everywhere))

@@ -51,9 +51,9 @@ describe("imapflow", () => {
     const folders = await client.list()
     expect(folders.map(({ path: name, specialUse }) => [name, specialUse])).toEqual([
       ["INBOX", "\\Inbox"],
+      ["Sent", "\\Sent"],
       ["Drafts", "\\Drafts"],
       ["Junk", "\\Junk"],
-      ["Sent", "\\Sent"],
       ["Trash", "\\Trash"],
     ])
     const lock = await client.getMailboxLock("INBOX")

@@ -93,7 +93,7 @@ const random = (seed: number) => () => {
 }
 
 describe("a session", () => {
-  it("answers the same however its bytes are cut", async () => {
+  it("answers the same however its bytes are cut", { timeout: 60_000 }, async () => {
     const { text } = await converse(whole)
     expect(text).toContain("24 OK")
     const next = random(7)
@@ -109,7 +109,7 @@ describe("a session", () => {
     }
   })
 
-  it("throws at nothing: mutated conversations", async () => {
+  it("throws at nothing: mutated conversations", { timeout: 120_000 }, async () => {
     const next = random(11)
     const source = Buffer.from(whole, "latin1")
     const bits = [
@@ -130,7 +130,7 @@ describe("a session", () => {
       "\xff",
     ]
     let defects = 0
-    for (let round = 0; round < 400; round++) {
+    for (let round = 0; round < 100; round++) {
       let bytes = source
       for (let mutation = 0; mutation < 1 + next() * 6; mutation++) {
         const at = Math.floor(next() * bytes.length)

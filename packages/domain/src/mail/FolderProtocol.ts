@@ -74,7 +74,7 @@ export type FolderFlagChange = (typeof ChangeFolderFlags)["payloadSchema"]["Type
 
 const Placement = Schema.Struct({
   uid_validity: Schema.Int,
-  /** UIDs there and here, in order. */
+  /** UIDs there and here, in order; none of here where the same message came before. */
   from: Schema.Array(Schema.Int),
   to: Schema.Array(Schema.Int),
 })

@@ -67,10 +67,25 @@ export const expunge = (write: Write, { folder_id, uids }: InFolder & { readonly
   return Effect.map(takeOut(write, folder_id, sql`p.deleted and ${named}`), (left) => ({ left }))
 }
 
-export const copy = Effect.fnUntraced(function* (
-  write: Write,
-  { folder_id, uids, to, move }: InFolder & { readonly uids: UidRanges; readonly to: string; readonly move: boolean },
-) {
+interface Copying extends InFolder {
+  readonly uids: UidRanges
+  readonly to: string
+  readonly move: boolean
+}
+
+/** What is answered where the same copying came before: it is done; where the messages are now nobody noted. */
+export const copied = ({ sql, identity }: Write, { uids, to }: Copying) =>
+  Effect.map(
+    sql<{ uid_validity: number }>`
+      select uid_validity from folder where identity_id = ${identity.id}::uuid and name = ${to}::text`,
+    ([row]) => ({
+      uid_validity: row?.uid_validity ?? 0,
+      from: uids.flatMap(([first, last]) => Array.from({ length: last - first + 1 }, (_, n) => first + n)),
+      to: [],
+    }),
+  )
+
+export const copy = Effect.fnUntraced(function* (write: Write, { folder_id, uids, to, move }: Copying) {
   const { sql, identity } = write
   const row = yield* commit<{ uid_validity: number | null; first: number | null; uids: ReadonlyArray<number> }>(
     write,

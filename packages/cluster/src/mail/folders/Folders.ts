@@ -2,7 +2,7 @@
 import { FolderRefused, type FolderUse, limits } from "@svc/domain/mail/FolderProtocol"
 import { Effect } from "effect"
 import type { Statement } from "effect/sql"
-import { type Handling } from "../../actor/Handling.ts"
+import { type Handling, onceElse } from "../../actor/Handling.ts"
 import { commit, type Write } from "../../actor/Write.ts"
 import type { Sql } from "../../store/Database.ts"
 import * as FolderContents from "./FolderContents.ts"
@@ -27,7 +27,7 @@ export const handlers = (
   AppendMail: onReady((write, appended: FolderContents.Appended) =>
     FolderContents.append(write, appended, quota.mailboxBytes),
   ),
-  CopyMessages: onReady(FolderContents.copy),
+  CopyMessages: onReady(onceElse("CopyMessages", FolderContents.copy, FolderContents.copied)),
   ExpungeFolder: onReady(FolderContents.expunge),
 })
 

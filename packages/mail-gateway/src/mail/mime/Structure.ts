@@ -9,8 +9,11 @@ import * as Parameters from "./Parameters.ts"
 import { index, type Part } from "./Part.ts"
 import { nstring, string } from "../imap/protocol/Writing.ts"
 
-/** What is kept of one field, of one with addresses, and of the envelopes of messages within the message together. */
-export const limits = { field: 4_096, addresses: 16 * 1024, nested: 64 * 1024, addressCount: 500 }
+/**
+ * Characters that are kept of one field, of one with addresses, of the envelopes of messages within the message together,
+ * and of the fields of all parts together: what goes past it is left out.
+ */
+export const limits = { field: 4_096, addresses: 16 * 1024, nested: 64 * 1024, parts: 128 * 1024, addressCount: 500 }
 
 export interface Node {
   /** Offsets: the part's header, its body, its end. Of the message itself the header has none. */
@@ -102,9 +105,15 @@ const token = /^[\w!#$&^.+-]+$/
 export const make = (raw: Buffer, root: Part = index(raw)): Structure => {
   const base = root.bodyStart
   let nested = limits.nested
+  let left = limits.parts
 
   const nodeOf = (part: Part, isRoot: boolean): Node => {
-    const find = (name: string) => fieldOf(raw, part.rows, name)
+    const find = (name: string) => {
+      const value = fieldOf(raw, part.rows, name)
+      if (value === undefined || value.length > left) return undefined
+      left -= value.length
+      return value
+    }
     const content = Parameters.read(
       find("content-type") ?? (part.type === "text/plain" ? "text/plain; charset=us-ascii" : ""),
     )

@@ -12,7 +12,7 @@ import {
   statusItems,
 } from "./Command.ts"
 import { Malformed, Reader, textOf } from "./Reader.ts"
-import { mailboxOf, messages, type Reading } from "./Reading.ts"
+import { limited, mailboxOf, messages, type Reading } from "./Reading.ts"
 import { searching, sorting, threading } from "./Searches.ts"
 import type * as Sets from "./Sets.ts"
 
@@ -155,14 +155,8 @@ const listing = ({ reader, utf8 }: Reading): Action => {
     returns.add("EXTENDED")
   }
   if (extended) returns.add("EXTENDED")
-  if (patterns.length > 100) throw new Malformed("Too many patterns")
+  if (patterns.length > 10) throw new Malformed("Too many patterns")
   return { name: "LIST", listing: { reference, patterns, select, returns, status } satisfies Listing }
-}
-
-/** Patterns cost what they are long. */
-const limited = (bytes: Buffer): Buffer => {
-  if (bytes.length > 1_000) throw new Malformed("The pattern is too long")
-  return bytes
 }
 
 const fetching = ({ reader, uid }: Reading): Action => {

@@ -23,3 +23,11 @@ export const messages = (reader: Reader): Messages => {
   if (set === undefined) throw new Malformed("Invalid message set")
   return set
 }
+
+/** Patterns cost what they are long, and what wildcards they have. */
+export const limited = (bytes: Buffer): Buffer => {
+  if (bytes.length > 500 || bytes.filter((byte) => byte === 42 || byte === 37).length > 10) {
+    throw new Malformed("The pattern is too long")
+  }
+  return bytes
+}

@@ -88,12 +88,11 @@ export class Wire {
     drain()
   })
 
-  /** Goes on encrypted. What came before and was not read is forgotten: it was said in the clear. */
+  /** Goes on encrypted: what comes next is TLS's, and what is none of it ends the connection. */
   secure(context: SecureContext): Effect.Effect<void, WireClosed> {
     return Effect.callback<void, WireClosed>((resume) => {
       const plain = this.#stream as Socket
       plain.removeAllListeners("readable")
-      while (plain.read() !== null);
       const encrypted = new TLSSocket(plain, { isServer: true, secureContext: context })
       this.#stream = encrypted
       this.#in = encrypted

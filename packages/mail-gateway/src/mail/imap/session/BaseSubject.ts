@@ -3,6 +3,9 @@
 /** Characters that are looked at; the rest of a subject tells no conversations apart. */
 const most = 500
 
+/** Prefixes that are taken off. */
+const deepest = 20
+
 const trailer = /(?:\(fwd\)|\s)+$/i
 const leader = /^(?:\[[^[\]]{0,200}\]\s*)*(?:re|fwd?)\s*(?:\[[^[\]]{0,200}\]\s*)?:/i
 const blob = /^\[[^[\]]{0,200}\]\s*/
@@ -16,7 +19,7 @@ export interface BaseSubject {
 export const of = (subject: string): BaseSubject => {
   let text = subject.slice(0, most).replace(/\s+/g, " ").trim()
   let isReply = false
-  while (true) {
+  for (let taken = 0; ; taken++) {
     const before = text
     const end = text.replace(trailer, "")
     if (/\(fwd\)/i.test(text.slice(end.length))) isReply = true
@@ -33,6 +36,6 @@ export const of = (subject: string): BaseSubject => {
       text = forwarded.trim()
       isReply = true
     }
-    if (text === before) return { text: text.toUpperCase(), isReply }
+    if (text === before || taken === deepest) return { text: text.toUpperCase(), isReply }
   }
 }

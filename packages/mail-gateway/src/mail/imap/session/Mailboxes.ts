@@ -51,18 +51,24 @@ export const list = Effect.fnUntraced(function* (conversation: Conversation, sto
   const all = yield* store.folders
   const { byName, withChildren } = named(all)
   const matches = patterns.map((pattern) => MailboxName.matcher(`${reference}${pattern}`))
-  const isMatched = (name: string) => matches.some((match) => match(name))
+  const matched = new Set<string>()
+  let looked = 0
+  for (const name of byName.keys()) {
+    if (matches.some((match) => match(name))) matched.add(name)
+    // Patterns cost what a client makes them cost: others go on in between.
+    if (++looked % 50 === 0) yield* Effect.yieldNow
+  }
   const isSelected = (name: string) =>
     (!select.has("SUBSCRIBED") || all.subscribed.has(name)) &&
     (!select.has("SPECIAL-USE") || useOf(byName.get(name)) !== undefined)
   for (const name of ordered(byName.keys())) {
-    if (!isMatched(name)) continue
+    if (!matched.has(name)) continue
     const folder = byName.get(name)
     const chosen = isSelected(name)
     // RFC 5258 section 3.5: a name whose children were asked for, and are not shown themselves.
     const info =
       select.has("RECURSIVEMATCH") &&
-      [...byName.keys()].some((child) => child.startsWith(`${name}/`) && isSelected(child) && !isMatched(child))
+      [...byName.keys()].some((child) => child.startsWith(`${name}/`) && isSelected(child) && !matched.has(child))
     if (!chosen && !info) continue
     // What is only a subscription, or only stands above others, is listed where it was asked for.
     if (folder === undefined && !select.has("SUBSCRIBED") && !withChildren.has(name)) continue

@@ -9,6 +9,10 @@ import * as Threads from "./Threads.ts"
 
 const charsets = new Set(["US-ASCII", "ASCII", "UTF-8", "UTF8"])
 
+/** Messages that are put in order at once; asked for more, a client searches for less. */
+const orderedAtMost = 50_000
+const tooMany = no("These are too many messages to put in order.", "LIMIT")
+
 const badCharset = no("That character set is not known.", "BADCHARSET (US-ASCII UTF-8)")
 
 const run = Effect.fnUntraced(function* (conversation: Conversation, store: Store, selected: Selected, key: SearchKey) {
@@ -98,6 +102,7 @@ export const sort = Effect.fnUntraced(function* (
 ) {
   if (charset !== undefined && !charsets.has(charset)) return badCharset
   const { uids, modseq } = yield* run(conversation, store, selected, key)
+  if (uids.length > orderedAtMost) return tooMany
   const sorted = uids.length === 0 ? [] : yield* store.sorted(selected.folder, Sets.of(uids), keys)
   const told = some(key, ({ _tag }) => _tag === "Modseq") ? modseq : undefined
   if (returns !== undefined) answer(conversation, selected, tag, uid, returns, sorted, told)
@@ -123,6 +128,7 @@ export const thread = Effect.fnUntraced(function* (
         : undefined
   if (threads === undefined) return no("That way of threading is not known.")
   const { uids } = yield* run(conversation, store, selected, key)
+  if (uids.length > orderedAtMost) return tooMany
   const messages = uids.length === 0 ? [] : yield* store.threadable(selected.folder, Sets.of(uids))
   const text = threads(messages, (one) => (uid ? one : selected.view.numberOf(one)))
   conversation.write(`* THREAD${text === "" ? "" : ` ${text}`}\r\n`)

@@ -59,7 +59,10 @@ const copied = ({
   readonly uidValidity: number
   readonly from: ReadonlyArray<number>
   readonly to: ReadonlyArray<number>
-}) => (from.length === 0 ? undefined : `COPYUID ${uidValidity} ${Sets.writeInOrder(from)} ${Sets.writeInOrder(to)}`)
+}) =>
+  from.length === 0 || to.length < from.length
+    ? undefined
+    : `COPYUID ${uidValidity} ${Sets.writeInOrder(from)} ${Sets.writeInOrder(to)}`
 
 export const copy = Effect.fnUntraced(function* (
   conversation: Conversation,

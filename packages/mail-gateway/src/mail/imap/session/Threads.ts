@@ -22,8 +22,12 @@ const firstOf = (container: Container): Threadable => {
 
 const order = (containers: Array<Container>) => containers.sort((a, b) => byDate(firstOf(a), firstOf(b)))
 
+/** Ancestors that are looked at: who stands deeper is not looked for, and begins a thread of his own. */
+const farthest = 200
+
 const isAbove = (above: Container, below: Container): boolean => {
-  for (let at: Container | undefined = below; at !== undefined; at = at.parent) if (at === above) return true
+  let at: Container | undefined = below
+  for (let steps = 0; at !== undefined; at = at.parent) if (at === above || ++steps > farthest) return true
   return false
 }
 
@@ -61,7 +65,7 @@ const linked = (messages: ReadonlyArray<Threadable>): ReadonlyArray<Container> =
       parent = next
     }
     if (parent === undefined || parent === own || isAbove(own, parent)) continue
-    if (own.parent !== undefined) own.parent.children = own.parent.children.filter((child) => child !== own)
+    // The parent before still lists it; whose child it is, it says itself.
     adopt(parent, own)
   }
   return all.filter(({ parent }) => parent === undefined)
@@ -78,7 +82,9 @@ const pruned = (containers: ReadonlyArray<Container>): Array<Container> => {
     stack.push(...container.children)
   }
   for (const container of upwards.reverse()) {
-    container.children = container.children.flatMap((child) => (child.message === undefined ? child.children : [child]))
+    container.children = [...new Set(container.children)]
+      .filter((child) => child.parent === container)
+      .flatMap((child) => (child.message === undefined ? child.children : [child]))
     for (const child of container.children) child.parent = container
   }
   return containers.flatMap((root) =>

@@ -230,8 +230,10 @@ export const make = Effect.fnUntraced(function* ({
         const there: Array<number> = []
         let uidValidity = 0
         for (const portion of portions(uids)) {
+          // Asked again after a crash it is the same command, and not done twice.
+          const once = onBehalfOf(account.by, yield* makeUuidV7)
           const done = yield* answered(
-            ask(actor.CopyMessages({ org_id, folder_id: folder.id, uids: portion, to, move }, by)),
+            ask(actor.CopyMessages({ org_id, folder_id: folder.id, uids: portion, to, move }, once)),
             "TRYCREATE",
           )
           uidValidity = done.uid_validity
