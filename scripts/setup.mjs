@@ -1,4 +1,4 @@
-// Makes the checkout ready to run: dependencies as the lock file has them, and Node 26 from its npm package.
+// Makes the checkout ready to run: dependencies as the lock file has them, Node 26 from its npm package, and the console.
 // Runs before every npm script on whatever Node the machine has (18 or later), so it is plain JavaScript without
 // dependencies; when nothing is to be done it ends after a few milliseconds.
 import { spawn, spawnSync } from "node:child_process"
@@ -32,7 +32,10 @@ const isAlive = (pid) => {
 }
 
 /** One install at a time: a second start waits for the first one's, and has nothing to do then. */
+let held = false
 const acquire = async () => {
+  if (held) return
+  held = true
   for (let told = false; ; told = true) {
     try {
       writeFileSync(lock, String(process.pid), { flag: "wx" })
@@ -109,6 +112,22 @@ const linkNode = () => {
   }
 }
 
+/**
+ * Runs a script of ours that makes what a start is better with, unless it is there already; on the Node that was installed,
+ * since this one may be too old for it. What goes wrong never stops a start.
+ */
+const make = async (isMade, script, without) => {
+  if (isMade()) return
+  await acquire()
+  if (isMade()) return
+  const node = join("node_modules", ".bin", windows ? "node.cmd" : "node")
+  const { status } = spawnSync(existsSync(node) ? node : process.execPath, [script], {
+    stdio: ["ignore", "ignore", "inherit"],
+    shell: windows,
+  })
+  if (status !== 0) console.error(without)
+}
+
 if (!done()) {
   await acquire()
   if (!done()) {
@@ -117,5 +136,11 @@ if (!done()) {
     // Written last: an install that was cut short is done again.
     writeFileSync(stamp, wanted)
   }
-  process.exit(0)
 }
+
+const { isBuilt } = await import("../packages/console/sources.mjs")
+await make(isBuilt, "packages/console/build.ts", "The console was not built; everything else starts without it.")
+const { current } = await import("../packages/cli/src/Bundle.mjs")
+const isBundled = () => current() !== undefined
+await make(isBundled, "scripts/bundle.ts", "The program was not bundled, so it starts more slowly.")
+process.exit(0)

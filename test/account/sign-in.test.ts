@@ -15,7 +15,7 @@ const requested = Effect.fnUntraced(function* (email: string) {
   if (token === null) throw new Error("no link was issued")
   return token
 })
-const consume = (token: string) => Effect.flatMap(Accounts, (accounts) => accounts.consume(token))
+const consume = (token: string) => Effect.flatMap(Accounts, (accounts) => accounts.consume(token, undefined))
 
 layer(storesLayer)("a magic link", (it) => {
   it.effect("signs in for 15 minutes", () =>

@@ -10,8 +10,12 @@ sign_in.consumeMagicLink public
 sign_in.registration public
 session.read any
 session.revoke session
+session.list session
+session.revokeOne session
+session.revokeAll session
 session.whoami any
 account.acceptTerms session
+account.update session
 account.remove session
 device_login.start public
 device_login.poll public
@@ -39,10 +43,14 @@ cards.read any Path
 cards.patch any Path
 profiles.read public
 messages.list any Path
+messages.wait any Path
 messages.read any Path
+messages.patch any Path
 messages.remove any Path
 messages.raw any Path
 messages.attachment any Path
+threads.list any Path
+threads.read any Path
 sending.send any Path
 sending.drafts any Path
 sending.draft any Path
@@ -71,6 +79,8 @@ webhooks.remove any Path
 webhooks.test any Path
 webhooks.rotate any Path
 webhooks.deliveries any Path
+webhooks.request any Path
+webhooks.recover any Path
 events.list org
 events.stream org
 events.streamOfIdentity any Path

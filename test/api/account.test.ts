@@ -42,7 +42,7 @@ describe("sign-up and sign-in", () => {
     expect((await consume(tokenOf(answer))).body.org.language).toBe("fr")
   })
 
-  it("opens its link's page without consuming it, and signs in on the click", async () => {
+  it("opens its link's page without consuming it, and on the click signs the browser in, which no script can read", async () => {
     const answer = await link({ email: "page@example.org", tos_accepted: true })
     const opened = await call(
       service.base,
@@ -55,7 +55,12 @@ describe("sign-up and sign-in", () => {
       body: `token=${tokenOf(answer)}`,
       headers: { "content-type": "application/x-www-form-urlencoded" },
     })
-    expect(clicked.body).toMatch(/svc_sess_[0-9A-Za-z]{49}/)
+    expect([clicked.status, clicked.headers.get("location")]).toEqual([303, "/console/"])
+    expect(clicked.headers.getSetCookie()).toEqual([
+      expect.stringMatching(/^svc_session=svc_sess_[0-9A-Za-z]{49}; Max-Age=2592000; Path=\/; HttpOnly; SameSite=Lax$/),
+      "svc_signed_in=1; Max-Age=2592000; Path=/; SameSite=Lax",
+    ])
+    expect(clicked.body).not.toContain("svc_sess_")
     const evil = await call(
       service.base,
       "GET",
@@ -250,5 +255,45 @@ describe("deleting an account", () => {
       async () => (await link({ email: owner.email, tos_accepted: true })).body,
       ({ dev_magic_link }) => dev_magic_link !== null,
     )
+  })
+})
+
+describe("the sessions of an account", () => {
+  it("are listed with what opened them, ended one by one, and all at once", async () => {
+    const email = "sessions@example.org"
+    const open = async (agent: string) => {
+      const asked = await link({ email, tos_accepted: true })
+      const { body } = await call(service.base, "POST", "/api/auth/magic-link/consume", {
+        body: { token: tokenOf(asked) },
+        headers: { "user-agent": agent },
+      })
+      return { token: body.session_token as string, id: body.session.id as string }
+    }
+    const [first, second, third] = [await open("One/1"), await open("Two/2"), await open("Three/3")]
+    const list = async (token: string) => call(service.base, "GET", "/api/auth/sessions", { token })
+    const { body } = await list(second.token)
+    expect(body.sessions.map(({ id, user_agent, current }: any) => [id, user_agent, current])).toEqual([
+      [third.id, "Three/3", false],
+      [second.id, "Two/2", true],
+      [first.id, "One/1", false],
+    ])
+    const end = (token: string, id: string) => call(service.base, "DELETE", `/api/auth/sessions/${id}`, { token })
+    const stranger = await signUp(service.base)
+    expect((await end(stranger.session, first.id)).status).toBe(404)
+    expect((await end(second.token, first.id)).status).toBe(204)
+    expect([(await list(first.token)).status, (await end(second.token, first.id)).status]).toEqual([401, 404])
+    expect((await call(service.base, "DELETE", "/api/auth/sessions", { token: third.token })).status).toBe(204)
+    expect([(await list(second.token)).status, (await list(third.token)).status]).toEqual([401, 401])
+    expect((await list(stranger.session)).status).toBe(200)
+  })
+})
+
+describe("the language of an account", () => {
+  it("is changed by its holder", async () => {
+    const { session } = await signUp(service.base)
+    const change = (body: unknown) => call(service.base, "PATCH", "/api/account", { token: session, body })
+    expect((await change({ language: "xx" })).status).toBe(400)
+    expect((await change({ language: "de" })).body).toMatchObject({ language: "de" })
+    expect((await call(service.base, "GET", "/api/auth/session", { token: session })).body.org.language).toBe("de")
   })
 })

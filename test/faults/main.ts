@@ -1,8 +1,10 @@
 /** `npm run faults [row ...]`: what is done to the service, what was acknowledged, what was lost. */
 import { run } from "../harness/Report.ts"
 import * as Cluster from "./Cluster.ts"
+import { hostileBodies } from "./HostileBodies.ts"
 import { hostileMail } from "./HostileMail.ts"
 import * as Mail from "./Mail.ts"
+import * as Sending from "./Sending.ts"
 import { silentStore } from "./SilentStore.ts"
 import * as Surface from "./Surface.ts"
 import * as Tunnel from "./Tunnel.ts"
@@ -22,11 +24,16 @@ await run({
   "silent-store": silentStore,
   "hostile-smtp": Mail.hostileSmtp,
   "hostile-mail": hostileMail,
+  "kill-send": Sending.killSend,
+  "stop-storm": Sending.stopStorm,
+  "hostile-bounce": Sending.hostileBounce,
+  postfix: Sending.postfix,
   "webhook-storm": Webhooks.webhookStorm,
   "device-race": Surface.deviceRace,
   credential: Surface.credential,
   canary: Surface.canary,
   "hostile-http": Surface.hostileHttp,
+  "hostile-bodies": hostileBodies,
   "kill-delete": Surface.killDelete,
   limits: Surface.limits,
   "kill-edge": Tunnel.killEdge,

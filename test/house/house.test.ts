@@ -42,6 +42,7 @@ describe("the house", () => {
     expect([...graph.get("cluster/work")!].toSorted()).toEqual([
       "cluster/Timing.ts",
       "cluster/actor",
+      "cluster/observe",
       "cluster/store",
       "domain/actor",
       "domain/problems",

@@ -1,10 +1,12 @@
 /** The outbox: what is accepted leaves, is tried again by the table of waits, and is told of, each once. */
 import { makeUuidV7 } from "@svc/domain/Ids"
 import { ask } from "@svc/cluster/actor/Ask"
+import { Drafts } from "@svc/cluster/mail/sending/Drafts"
+import * as Unheld from "@svc/cluster/mail/sending/Unheld"
 import { Reads } from "@svc/cluster/store/Database"
 import { Timing } from "@svc/cluster/Timing"
 import { expect, layer } from "@effect/vitest"
-import { Deferred, Effect, Fiber } from "effect"
+import { Clock, Deferred, Effect, Fiber, Layer } from "effect"
 import { TestClock } from "effect/testing"
 import { actors, passing } from "../harness/Actors.ts"
 import { later, recording, reply, taken } from "../harness/Transport.ts"
@@ -228,6 +230,28 @@ layer(actors({ transport }))("the outbox", (it) => {
     }),
   )
 
+  it.effect("goes with its Identity, what is queued and what is drafted too", () =>
+    Effect.gen(function* () {
+      transport.answering.outside = later
+      const ada = yield* correspondent("adagone", ["b@gone.example"])
+      yield* ada.send({ to: ["b@gone.example"], text: "Hello." })
+      yield* (yield* Drafts).create(ada.id, yield* makeUuidV7, { text: "A draft." })
+      yield* passing(ada.rows, ([row]) => row?.attempts === 1 && !row.leased, 0)
+      yield* ask(ada.actor.Delete({ org_id: ada.org_id }))
+      const left = Effect.flatMap(
+        Reads,
+        (sql) => sql<{ n: number }>`
+          select (select count(*) from identity where id = ${ada.id})::int
+               + (select count(*) from outgoing where identity_id = ${ada.id})::int
+               + (select count(*) from outbox where identity_id = ${ada.id})::int
+               + (select count(*) from mail_use where identity_id = ${ada.id})::int
+               + (select count(*) from draft where identity_id = ${ada.id})::int
+               + (select count(*) from outgoing_recipient where address = 'b@gone.example')::int as n`,
+      )
+      yield* passing(left, ([row]) => row?.n === 0)
+    }),
+  )
+
   it.effect("renews its lease over a long attempt, so that nobody else sends it too", () =>
     Effect.gen(function* () {
       const final = yield* Deferred.make<void>()
@@ -271,6 +295,13 @@ layer(actors({ transport: nowhere }))("without a way out", (it) => {
       expect((yield* ada.rows).map(({ held, attempts }) => [held, attempts])).toEqual([
         ["No relay is configured.", 0],
         [null, 1],
+      ])
+      // A process that can carry it takes it up at its start.
+      yield* Layer.build(Unheld.layer).pipe(Effect.provide(recording().layer), Effect.scoped)
+      const now = yield* Clock.currentTimeMillis
+      expect((yield* ada.rows).map(({ held, next }) => [held, next !== null && next.getTime() <= now])).toEqual([
+        [null, true],
+        [null, false],
       ])
     }),
   )

@@ -90,12 +90,12 @@ layer(shared, { timeout: "60 seconds" })("an attempt that was never recorded", (
       const later = new Date(at.getTime() + 61_000)
       yield* sql`update delivery set attempt_started_at = ${later} where id = ${id}`
       const owner = { id: identity_id, orgId: org_id, handle: "ada" }
-      yield* deliveries.record(owner, leased!, { durationMs: 5, statusCode: 200, error: null }, later)
+      yield* deliveries.record(owner, leased!, { durationMs: 5, statusCode: 200, error: null, text: null }, later)
       expect(yield* look(id)).toEqual({ status: "queued", attempts: [] })
       yield* deliveries.record(
         owner,
         { ...leased!, started_at: later },
-        { durationMs: 5, statusCode: 200, error: null },
+        { durationMs: 5, statusCode: 200, error: null, text: null },
         later,
       )
       expect(yield* look(id)).toMatchObject({ status: "delivered", attempts: [{ number: 1, status_code: 200 }] })

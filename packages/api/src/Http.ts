@@ -10,10 +10,14 @@ import { HttpApiBuilder } from "effect/http-api"
 import * as Account from "./account/Account.ts"
 import * as ApiKeys from "./account/ApiKeys.ts"
 import * as Authorization from "./account/Authorization.ts"
+import { withSession } from "./account/ConsoleSession.ts"
 import * as Devices from "./account/Devices.ts"
 import * as Session from "./account/Session.ts"
 import * as SignIn from "./account/SignIn.ts"
 import * as Cards from "./card/Cards.ts"
+import * as Console from "./console/Console.ts"
+import * as Leave from "./console/Leave.ts"
+import * as MailBody from "./console/MailBody.ts"
 import * as Profiles from "./card/Profiles.ts"
 import { applyTag } from "./EntityTags.ts"
 import * as Events from "./events/Events.ts"
@@ -28,6 +32,7 @@ import * as Identities from "./identity/Identities.ts"
 import { type Proxies, TrustedProxies } from "./limits/ClientAddress.ts"
 import * as MailSettings from "./mail/MailSettings.ts"
 import * as Messages from "./mail/Messages.ts"
+import * as Threads from "./mail/Threads.ts"
 import * as OrgMail from "./mail/OrgMail.ts"
 import * as Sending from "./mail/Sending.ts"
 import * as Mcp from "./mcp/Mcp.ts"
@@ -47,6 +52,7 @@ import * as ProblemRendering from "./problems/ProblemRendering.ts"
 import { render } from "./problems/Render.ts"
 import { makeRequestId } from "./RequestId.ts"
 import { entryOf, RequestLog } from "./RequestLog.ts"
+import * as RequestMetrics from "./RequestMetrics.ts"
 import * as Tunnels from "./tunnel/Tunnels.ts"
 import * as Vault from "./vault/Vault.ts"
 import * as Webhooks from "./webhooks/Webhooks.ts"
@@ -69,6 +75,7 @@ const endpoints = (settings: HttpSettings) =>
     ]),
     Layer.provide([
       Messages.layer,
+      Threads.layer,
       MailSettings.layer,
       OrgMail.layer,
       Sending.layer,
@@ -99,7 +106,7 @@ const everywhere = HttpRouter.middleware(
       (answer) =>
         Effect.gen(function* () {
           const startedAt = performance.now()
-          const request = yield* HttpServerRequest.HttpServerRequest
+          const request = withSession(book, yield* HttpServerRequest.HttpServerRequest)
           const requestId = yield* makeRequestId
           const exchange = makeExchange(requestId)
           const counted = Effect.flatMap(Bodies.counted(request), (refused) =>
@@ -107,6 +114,7 @@ const everywhere = HttpRouter.middleware(
           )
           const answered = yield* Effect.updateContext(guarded(request, counted), (context: Context.Context<never>) =>
             context.pipe(
+              Context.add(HttpServerRequest.HttpServerRequest, request),
               Context.add(Exchange, exchange),
               Context.add(References.CurrentLogAnnotations, { request_id: requestId }),
               Context.add(HttpIncomingMessage.MaxBodySize, Bodies.largestOf(request)),
@@ -122,6 +130,7 @@ const everywhere = HttpRouter.middleware(
             "x-content-type-options": "nosniff",
           }
           if (request.headers["authorization"] !== undefined) headers["cache-control"] = "no-store"
+          RequestMetrics.answered(request.method, exchange.route, response.status, startedAt)
           if (log !== undefined) log(entryOf(request, exchange.route, response.status, startedAt, requestId))
           return HttpServerResponse.setHeaders(response, headers)
         }),
@@ -136,6 +145,9 @@ const routes = (settings: HttpSettings) =>
     Docs.layer,
     Home.layer(settings.terms),
     Mcp.layer,
+    Console.layer(Console.built),
+    MailBody.layer,
+    Leave.layer,
     ProblemPages.layer,
     ProfilePage.layer,
     DevicePage.layer,
@@ -143,6 +155,7 @@ const routes = (settings: HttpSettings) =>
     MailProgramPage.layer,
     SignInPage.layer,
     ...MagicLinkPage.layers,
+    Routing.elsewhere(Nowhere.shown),
   ).pipe(Layer.provide(everywhere))
 
 /** What a request may ask for while it runs is in the type of the routes; the compiler knows of nothing else. */

@@ -1,9 +1,11 @@
 /**
  * What the process writes about itself: text for people at a terminal, a line of JSON per entry for machines. Lines of
- * JSON are gathered for a moment and written together.
+ * JSON are gathered for a moment and written together. docs/operations.md says what stands in them.
  */
+import { hostname } from "node:os"
 import { writeSync } from "node:fs"
 import type { RequestEntry } from "@svc/api/RequestLog"
+import * as Redaction from "@svc/cluster/observe/Redaction"
 import { Layer, Logger, LogLevel, References } from "effect"
 
 const gatherMillis = 50
@@ -30,15 +32,49 @@ process.on("exit", () => {
   }
 })
 
-const pretty = process.stdout.isTTY === true
+const formats = ["auto", "json", "pretty"]
+const format = process.env["SVC_LOG_FORMAT"] ?? "auto"
+const pretty = format === "pretty" || (format !== "json" && process.stdout.isTTY === true)
+
+/** Who writes: the roles of the process, and its machine. */
+const writer = { role: "cli", instance: hostname() }
+
+/** From here on entries say that these roles write them. */
+export const writesAs = (roles: ReadonlyArray<string>): void => {
+  writer.role = roles.join(",")
+}
 
 /** What the cluster library says of every start, before the first runner has its place. */
 const expected = new Set(["No healthy runners available"])
 
-const base: Logger.Logger<unknown, void> = pretty ? Logger.consolePretty() : Logger.map(Logger.formatJson, write)
+/** The library tells what it does at `info`; to an operator that is a detail. */
+const isDetail = ({ logLevel, fiber }: Logger.Options<unknown>) =>
+  logLevel === "Info" && fiber.getRef(References.CurrentLogAnnotations)["package"] === "@effect/cluster"
+
+/** One entry as a line: fixed members first, then what the entry was annotated with. */
+const jsonLine = (options: Logger.Options<unknown>): string => {
+  const { annotations, cause, level, message, timestamp } = Logger.formatStructured.log(options)
+  const span = options.fiber.cache.span
+  return JSON.stringify({
+    ...(Redaction.of("", annotations) as object),
+    timestamp,
+    level: isDetail(options) ? "DEBUG" : level,
+    message: Redaction.of("", message),
+    ...writer,
+    ...(span?.sampled === true ? { trace_id: span.traceId } : {}),
+    ...(cause === undefined ? {} : { error: Redaction.ofText(cause) }),
+  })
+}
+
+const base: Logger.Logger<unknown, void> = pretty
+  ? Logger.consolePretty()
+  : Logger.make((options) => write(jsonLine(options)))
+
 const logger = Logger.make<unknown, void>((entry) => {
   const [message] = Array.isArray(entry.message) ? entry.message : [entry.message]
-  if (typeof message !== "string" || !expected.has(message)) base.log(entry)
+  if (typeof message === "string" && expected.has(message)) return
+  if (isDetail(entry) && LogLevel.isGreaterThan(entry.fiber.getRef(References.MinimumLogLevel), "Debug")) return
+  base.log(entry)
 })
 
 /** `SVC_LOG_LEVEL`; `--log-level` goes before it. */
@@ -49,6 +85,11 @@ export const wrongLevel = (text: string | undefined): string | undefined =>
   text === undefined || text === "" || levelOf(text) !== undefined
     ? undefined
     : `SVC_LOG_LEVEL is "${text}", and can be ${LogLevel.values.map((level) => level.toLowerCase()).join(", ")}.`
+
+export const wrongFormat = (text: string | undefined): string | undefined =>
+  text === undefined || formats.includes(text)
+    ? undefined
+    : `SVC_LOG_FORMAT is "${text}", and can be ${formats.join(", ")}.`
 
 const minimum = levelOf(process.env["SVC_LOG_LEVEL"]) ?? "Info"
 
@@ -65,10 +106,11 @@ export const requestLine = (level: LogLevel.LogLevel): ((entry: RequestEntry) =>
     : (entry) =>
         write(
           JSON.stringify({
-            message: "request",
-            level: "INFO",
             timestamp: new Date().toISOString(),
-            annotations: entry,
+            level: "INFO",
+            message: "request",
+            ...writer,
+            ...entry,
           }),
         )
 }

@@ -3,7 +3,7 @@
  * one another through PostgreSQL; advisory locks there hold the ownership of shards. Messages are volatile (the
  * actors' own transactions are what is durable), so no message storage is used.
  */
-import type { ConnectionOptions, TlsOptions } from "node:tls"
+import { type ConnectionOptions, createSecureContext, type TlsOptions } from "node:tls"
 import * as NodeSocket from "@effect/platform-node/NodeSocket"
 import * as NodeSocketServer from "@effect/platform-node/NodeSocketServer"
 import { Effect, Layer, Option } from "effect"
@@ -21,11 +21,13 @@ import { RpcClient, RpcSerialization } from "effect/rpc"
 import { Socket, SocketServer } from "effect/socket"
 import { SqlClient } from "effect/sql"
 import { check, pass } from "./health/Health.ts"
+import * as Certificates from "./net/Certificates.ts"
+import * as Metrics from "./observe/Metrics.ts"
 import { Sealing } from "./sealing/Sealing.ts"
 import { ClusterSql } from "./store/Database.ts"
 import { Timing } from "./Timing.ts"
 
-/** Certificates of the runners' own authority; each end proves itself to the other. */
+/** Certificates of the runners' own authority, as PEM texts or files; each end proves itself to the other. */
 export interface RunnerTls {
   readonly ca: string
   readonly cert: string
@@ -37,26 +39,49 @@ export interface RunnerTls {
  * deployment (TLS with a key derived from it, RFC 4279), so that nobody else on the machine can speak to a runner.
  */
 interface Proofs {
-  readonly client: ConnectionOptions
+  /** Asked for each connection. */
+  readonly client: () => ConnectionOptions
   readonly server: TlsOptions
 }
 
-const proofs = (tls: RunnerTls | undefined): Effect.Effect<Proofs, never, Sealing> =>
-  Effect.map(Sealing, (sealing) => {
-    // Runners are known by their authority's signature, or by their key; not by a name.
-    const unnamed = { checkServerIdentity: () => undefined }
-    if (tls !== undefined) {
-      return { client: { ...tls, ...unnamed }, server: { ...tls, requestCert: true, rejectUnauthorized: true } }
-    }
-    const keys = sealing.derived("runner")
-    const [[identity, psk]] = [...keys] as [[string, Uint8Array]]
-    // Keys of this kind have no names in the versions after it.
-    const common = { ciphers: "ECDHE-PSK-CHACHA20-POLY1305:PSK-AES256-GCM-SHA384", maxVersion: "TLSv1.2" } as const
-    return {
-      client: { ...common, ...unnamed, pskCallback: () => ({ identity, psk }) },
-      server: { ...common, pskCallback: (_, asked) => keys.get(asked) ?? null },
-    }
+const listenerName = "runner"
+
+// Runners are known by their authority's signature, or by their key; not by a name.
+const unnamed = { checkServerIdentity: () => undefined }
+
+/** What is shown is what the files say now: a connection that names us gets the context of the moment. */
+const byCertificates = Effect.fnUntraced(function* (tls: RunnerTls) {
+  let current = yield* Certificates.read(tls, listenerName)
+  let context = createSecureContext(current)
+  yield* Certificates.follow(tls, listenerName, current, (renewed) => {
+    current = renewed
+    context = createSecureContext(renewed)
   })
+  const proofs: Proofs = {
+    client: () => ({ ...current, ...unnamed, servername: listenerName }),
+    server: {
+      ...current,
+      requestCert: true,
+      rejectUnauthorized: true,
+      SNICallback: (_, done) => done(null, context),
+    },
+  }
+  return proofs
+})
+
+const proofs = Effect.fnUntraced(function* (tls: RunnerTls | undefined) {
+  if (tls !== undefined) return yield* byCertificates(tls)
+  const sealing = yield* Sealing
+  const keys = sealing.derived("runner")
+  const [[identity, psk]] = [...keys] as [[string, Uint8Array]]
+  // Keys of this kind have no names in the versions after it.
+  const common = { ciphers: "ECDHE-PSK-CHACHA20-POLY1305:PSK-AES256-GCM-SHA384", maxVersion: "TLSv1.2" } as const
+  const proofs: Proofs = {
+    client: () => ({ ...common, ...unnamed, pskCallback: () => ({ identity, psk }) }),
+    server: { ...common, pskCallback: (_, asked) => keys.get(asked) ?? null },
+  }
+  return proofs
+})
 
 export interface RunnerSettings {
   /** Where other runners reach this one. Anything but loopback needs `tls`, with certificates of the operator's. */
@@ -68,6 +93,9 @@ export interface RunnerSettings {
 
 /** Every runner of a deployment must agree on this. */
 const shardsPerGroup = 64
+
+const shardsInAll = Metrics.gauge("svc_cluster_shards", "Shards that the runners share, whoever owns them", [])
+shardsInAll.set([], shardsPerGroup)
 
 const common = {
   shardsPerGroup,
@@ -101,7 +129,7 @@ const clientProtocol = (tls: RunnerTls | undefined) =>
         codecFor: serialization.codecFor,
         make: Effect.fnUntraced(function* (address: RunnerAddress.RunnerAddress) {
           const socket = yield* NodeSocket.makeTls({
-            ...client,
+            ...client(),
             host: address.host,
             port: address.port,
             openTimeout: 1000,

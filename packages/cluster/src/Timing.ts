@@ -22,6 +22,11 @@ export const Timing = {
   /** How often a runner looks for shards of its own that it lost, with a hiccup of the store or with its lock session. */
   shardLook: "1 second",
 
+  // --- Listeners
+
+  /** How often certificate files are looked at. */
+  certificateLook: "5 seconds",
+
   // --- Asking
 
   /** An ask not answered by then is `unavailable`: longer than the failover of a killed runner (about 3.2 s). */
@@ -50,6 +55,8 @@ export const Timing = {
   /** How often `Overdue` looks, and how late a row is before it counts as nobody's. */
   overdueScan: "2 seconds",
   overdueGraceMillis: 2 * second,
+  /** How often it is looked how late work is, for the metrics. */
+  latenessLookMillis: 15 * second,
 
   // --- The store
 
@@ -62,6 +69,8 @@ export const Timing = {
   lineLookMillis: 250,
   lineKeepAliveMillis: 10 * second,
   housekeeping: "10 minutes",
+  /** How often the sizes of tables are looked at, for the metrics. */
+  tableSizesMillis: 5 * minute,
   /** Crash recovery of the embedded server after a power cut may take a while. */
   embeddedStart: "2 minutes",
   /** How often a start looks whether the server accepts, and whether it died early. */
@@ -115,6 +124,12 @@ export const Timing = {
 
   /** A transaction that was not answered with 250 can be repeated for this long; senders give up by then. */
   mailRepeat: "5 days",
+  /** A search that walks longer than this answers what it found; far below the time of a statement, several of which it is. */
+  searchMillis: second,
+  /** How often it is looked whether there is an index to search by. */
+  searchIndexLook: "1 minute",
+  /** A reply that refers to nothing we have joins a conversation of its subject that went on within this time. */
+  threadRejoin: "30 days",
   /** An automatic Allowed Recipient lapses this long after the last verified message. */
   inboundLapse: "30 days",
   /** `email.refused` is raised at most once in this time, with the number of messages turned away. */

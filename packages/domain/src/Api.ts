@@ -9,6 +9,7 @@ import { EventApi } from "./events/EventApi.ts"
 import { HealthApi } from "./health/HealthApi.ts"
 import { HandleApi, IdentityApi } from "./identity/IdentityApi.ts"
 import { MessageApi } from "./mail/MessageApi.ts"
+import { ThreadApi } from "./mail/ThreadApi.ts"
 import { MailSettingsApi } from "./mail/MailSettingsApi.ts"
 import { OrgMailApi } from "./mail/OrgMailApi.ts"
 import { SendingApi } from "./mail/SendingApi.ts"
@@ -35,6 +36,7 @@ export class Api extends HttpApi.make("agent_identity")
   .add(CardApi)
   .add(ProfileApi)
   .add(MessageApi)
+  .add(ThreadApi)
   .add(SendingApi)
   .add(MailSettingsApi)
   .add(OrgMailApi)

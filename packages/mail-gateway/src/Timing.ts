@@ -85,6 +85,8 @@ export const Timing = {
   /** Fetching a domain's MTA-STS policy (RFC 8461 section 3.3), and the least time between two tries where it fails. */
   policyMillis: 15 * second,
   policyRetryMillis: 5 * minute,
+  /** The window in which the bounces of one message are counted. */
+  bounceWindowMillis: 24 * 60 * minute,
   /** How often DNS is asked whether new DKIM keys are published. */
   dkimLook: "2 minutes",
 } as const

@@ -8,6 +8,7 @@ import { Letters } from "@svc/mail-gateway/mail/sending/Letters"
 import { MtaSts } from "@svc/mail-gateway/mail/sending/MtaSts"
 import { Relay } from "@svc/mail-gateway/mail/sending/Relay"
 import * as RelayTransport from "@svc/mail-gateway/mail/sending/RelayTransport"
+import type { Deadlines } from "@svc/mail-gateway/mail/sending/smtp/Conversation"
 import { parse } from "@svc/mail-gateway/mail/sending/RelayUrl"
 import { LookupFailed, type Records, Resolver } from "@svc/mail-gateway/mail/Resolver"
 import { GuardedClient } from "@svc/cluster/net/GuardedClient"
@@ -135,8 +136,8 @@ export const scripted = (script: (line: string, socket: Socket) => string | null
 
 const letters = Letters.layer({ mailDomain }).pipe(Layer.provide(DkimKeys.layer))
 
-/** The relay transport for a relay's URL; `host` is where it really is. */
-export const throughRelay = (url: string, ca?: string, host?: string) =>
+/** The relay transport for a relay's URL; `host` is where it really is, `deadlines` how long it has. */
+export const throughRelay = (url: string, ca?: string, host?: string, deadlines?: Deadlines) =>
   RelayTransport.layer.pipe(
     Layer.provide([
       letters,
@@ -146,6 +147,7 @@ export const throughRelay = (url: string, ca?: string, host?: string) =>
             server: { ...server, host: host ?? server.host },
             helo: "mx.mail.example",
             ...(ca === undefined ? {} : { ca }),
+            ...(deadlines === undefined ? {} : { deadlines }),
           }),
         ),
       ),

@@ -1,4 +1,5 @@
 /** What leaves through the operator's relay, and what comes of it for each recipient. */
+import type { Socket } from "node:net"
 import { expect, layer } from "@effect/vitest"
 import { MailTransport, type Transmission } from "@svc/cluster/mail/sending/MailTransport"
 import { pause } from "@svc/cluster/store/Deadline"
@@ -66,6 +67,24 @@ layer(foundation)("a relay", (it) => {
     }),
   )
 
+  it.effect(
+    "that says more in the clear than it was asked, before TLS, is left: it would be taken for what comes under it",
+    () =>
+      Effect.gen(function* () {
+        const { port } = yield* scripted((line) =>
+          line === ""
+            ? "220 hi"
+            : line.startsWith("EHLO")
+              ? "250-x\r\n250 STARTTLS"
+              : line === "STARTTLS"
+                ? "220 go\r\n250-injected\r\n250 AUTH PLAIN"
+                : "250 ok",
+        )
+        const [outcome] = yield* via(`smtp://localhost:${port}?tls=required`, certificate.cert)()
+        expect(outcome).toMatchObject({ state: "deferred", reply: { text: expect.stringContaining("before TLS") } })
+      }),
+  )
+
   it.effect("answers for each recipient: taken, refused, and later", () =>
     Effect.gen(function* () {
       const { port, taken } = yield* sink({
@@ -128,7 +147,7 @@ layer(foundation)("a relay", (it) => {
     }),
   )
 
-  it.effect("keeps its connection for the next letter, and what a kept one lost goes over a new one, once", () =>
+  it.effect("keeps its connection for the next letter, and makes a new one where that has gone", () =>
     Effect.gen(function* () {
       const { port, taken, connections, open } = yield* sink({ socketTimeout: 300, closeTimeout: 50 })
       yield* over(`smtp://127.0.0.1:${port}`, (send) =>
@@ -143,6 +162,27 @@ layer(foundation)("a relay", (it) => {
         }),
       )
       expect(taken).toHaveLength(3)
+    }),
+  )
+
+  it.effect("that ends a kept connection at the next letter gets that over a new one at once", () =>
+    Effect.gen(function* () {
+      const letters = new WeakMap<Socket, number>()
+      const { port, heard } = yield* scripted((line, socket) => {
+        if (line.startsWith("MAIL")) {
+          const count = (letters.get(socket) ?? 0) + 1
+          letters.set(socket, count)
+          if (count === 2) return "close"
+        }
+        return line === "" ? "220 hi" : line === "DATA" ? "354 go" : "250 ok"
+      })
+      yield* over(`smtp://127.0.0.1:${port}`, (send) =>
+        Effect.gen(function* () {
+          expect(yield* send()).toMatchObject([{ state: "sent" }])
+          expect(yield* send()).toMatchObject([{ state: "sent" }])
+        }),
+      )
+      expect(heard.filter((line) => line === "DATA")).toHaveLength(2)
     }),
   )
 

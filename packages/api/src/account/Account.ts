@@ -1,4 +1,4 @@
-/** Terms, deletion and exports of an account. */
+/** Terms, language, deletion and exports of an account. */
 import { Api } from "@svc/domain/Api"
 import { Caller, Realm } from "@svc/domain/account/Authorization"
 import { fromPublic, toPublic } from "@svc/domain/Ids"
@@ -23,6 +23,10 @@ export const account = Serving.group(
       acceptTerms: Effect.fnUntraced(function* ({ payload }) {
         const { org } = yield* Caller
         return yield* accounts.terms(yield* accounts.acceptTerms(org, payload.version))
+      }),
+      update: Effect.fnUntraced(function* ({ payload }) {
+        const { org } = yield* Caller
+        return payload.language === undefined ? org : yield* accounts.setLanguage(org, payload.language)
       }),
       remove: Effect.fnUntraced(function* ({ payload }) {
         const caller = yield* Caller

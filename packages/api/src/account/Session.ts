@@ -1,15 +1,24 @@
 /** The session at hand, and who is calling. */
+import { Addresses } from "@svc/domain/Addresses"
 import { Api } from "@svc/domain/Api"
 import { Caller } from "@svc/domain/account/Authorization"
 import { Accounts } from "@svc/cluster/account/Accounts"
 import { Effect } from "effect"
+import { HttpServerRequest } from "effect/http"
+import { Exchange } from "../Exchange.ts"
 import * as Serving from "../http/Serving.ts"
+import { forget } from "./ConsoleSession.ts"
 
 export const layer = Serving.group(
   Api,
   "session",
   Effect.fn(function* (handlers) {
     const accounts = yield* Accounts
+    const book = yield* Addresses
+    /** The browser that asks forgets its session, too. */
+    const leave = Effect.gen(function* () {
+      forget(book, yield* HttpServerRequest.HttpServerRequest, yield* Exchange)
+    })
 
     return handlers.handleAll({
       read: Effect.fnUntraced(function* () {
@@ -23,7 +32,27 @@ export const layer = Serving.group(
           tos: yield* accounts.terms(caller.org),
         }
       }),
-      revoke: () => Effect.flatMap(Caller, (caller) => accounts.revokeSession(caller.credentialId)),
+      revoke: Effect.fnUntraced(function* () {
+        const { credentialId, org } = yield* Caller
+        // One that ended meanwhile is what was asked for.
+        yield* Effect.catchTag(accounts.revokeSession(org.id, credentialId), "not_found", () => Effect.void)
+        yield* leave
+      }),
+      list: Effect.fnUntraced(function* ({ query }) {
+        const { credentialId, org } = yield* Caller
+        const { entries, next_cursor } = yield* accounts.sessions(org.id, credentialId, query)
+        return { sessions: entries, next_cursor }
+      }),
+      revokeOne: Effect.fnUntraced(function* ({ params }) {
+        const { credentialId, org } = yield* Caller
+        yield* accounts.revokeSession(org.id, params.id)
+        if (params.id === credentialId) yield* leave
+      }),
+      revokeAll: Effect.fnUntraced(function* () {
+        const { org } = yield* Caller
+        yield* accounts.revokeSessions(org.id)
+        yield* leave
+      }),
       whoami: () =>
         Effect.map(Caller, (caller) => ({
           org: caller.org,

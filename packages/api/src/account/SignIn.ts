@@ -22,7 +22,8 @@ export const layer = Serving.group(
         // What comes of it: the session that the link opens.
         return HttpApiSchema.withHeaders({ body, headers: { location: "/api/auth/session" } })
       }),
-      consumeMagicLink: ({ payload }) => Effect.andThen(keptByNobody, accounts.consume(payload.token)),
+      consumeMagicLink: ({ payload, request }) =>
+        Effect.andThen(keptByNobody, accounts.consume(payload.token, request.headers["user-agent"])),
     })
   }),
 )

@@ -2,6 +2,7 @@
 import type { CallerInfo } from "@svc/domain/account/Authorization"
 import type { RateLimited } from "@svc/domain/problems/Problem"
 import { refusal } from "@svc/domain/problems/Limit"
+import * as Metrics from "@svc/cluster/observe/Metrics"
 import { Context, Effect, Layer, type Scope } from "effect"
 
 export interface StreamQuotas {
@@ -12,8 +13,12 @@ export interface StreamQuotas {
 /** Streams end when their client does, which nobody can know beforehand. */
 const retryAfterSeconds = 30
 
+const streams = Metrics.gauge("svc_event_streams", "Open streams of Events", [])
+
 const make = (quotas: StreamQuotas) =>
-  Effect.sync(() => {
+  Effect.gen(function* () {
+    let all = 0
+    yield* streams.scoped([], () => all)
     const open = new Map<string, number>()
 
     /** One more for the key until the scope closes, or a refusal that says of whom there are too many. */
@@ -51,6 +56,13 @@ const make = (quotas: StreamQuotas) =>
         Effect.andThen(
           hold(credentialId, "streams_credential", "one credential"),
           hold(org.id, "streams_org", "one Org"),
+        ).pipe(
+          Effect.andThen(
+            Effect.acquireRelease(
+              Effect.sync(() => void all++),
+              () => Effect.sync(() => void all--),
+            ),
+          ),
         ),
     }
   })

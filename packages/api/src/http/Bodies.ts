@@ -23,7 +23,10 @@ export const largestOf = ({ headers, url }: HttpServerRequest.HttpServerRequest)
 const uncountedBytes = 8 * 1024
 const valuesAtMost = 5000
 
-/** Whether a JSON text has more values than `most`: it counts the commas outside strings, valid or not. */
+/**
+ * Whether a JSON text has more values than `most`: it counts the commas outside strings, valid or not, and the brackets
+ * that open, since a text of nothing else nests as deep as it is long.
+ */
 export const hasMoreValues = (text: string, most = valuesAtMost): boolean => {
   let values = 1
   let inString = false
@@ -32,7 +35,7 @@ export const hasMoreValues = (text: string, most = valuesAtMost): boolean => {
     if (code === 0x22) inString = !inString
     else if (inString) {
       if (code === 0x5c) at++
-    } else if (code === 0x2c && ++values > most) return true
+    } else if ((code === 0x2c || code === 0x5b || code === 0x7b) && ++values > most) return true
   }
   return false
 }

@@ -72,6 +72,8 @@ export const compressed = (
 ): Effect.Effect<HttpServerResponse.HttpServerResponse> | undefined => {
   const { body } = response
   if (body._tag !== "Uint8Array" || body.body.length < worthwhile) return undefined
+  // The console's files were compressed when they were built.
+  if (response.headers["content-encoding"] !== undefined) return undefined
   if (!compressible.test(body.contentType)) return undefined
   if (!exchange.openly) {
     const path = request.url.split("?", 1)[0]!

@@ -12,7 +12,7 @@ import {
   UnsupportedMediaType,
 } from "@svc/domain/problems/Problem"
 import { Effect } from "effect"
-import { HttpBody, HttpServerError, type HttpServerRequest, HttpServerResponse } from "effect/http"
+import { HttpBody, HttpRouter, HttpServerError, type HttpServerRequest, HttpServerResponse } from "effect/http"
 import { render } from "../problems/Render.ts"
 import { RequestId } from "../RequestId.ts"
 import * as Bodies from "./Bodies.ts"
@@ -33,26 +33,53 @@ export const pages: ReadonlyArray<readonly [path: string, methods: ReadonlyArray
   ["/api/docs", ["GET"]],
   ["/api/docs/assets/:file", ["GET"]],
   ["/api/mcp", ["POST"]],
+  ["/console", ["GET"]],
+  ["/console/*", ["GET"]],
 ]
 
 /** Paths that scripts of any origin may read. */
 const shared = /^\/@[^/]+\/agent-card\.json$|^\/api\/openapi\.json$/
 
-const matcher = (path: string) => new RegExp(`^${path.replaceAll(".", "\\.").replace(/:[A-Za-z]+/g, "[^/]+")}$`)
+interface Known {
+  readonly segments: ReadonlyArray<RegExp | string>
+  readonly methods: ReadonlyArray<string>
+}
 
-const known = [
-  ...Object.values(Api.groups).flatMap((group) =>
-    Object.values(group.endpoints).map(({ method, path }) => ({ methods: [method as string], matches: matcher(path) })),
-  ),
-  ...pages.map(([path, methods]) => ({ methods, matches: matcher(path) })),
-]
+/** A segment with a parameter matches any other text in its place. */
+const segmentOf = (segment: string) =>
+  segment.includes(":") ? new RegExp(`^${segment.replaceAll(".", "\\.").replace(/:[A-Za-z]+/g, "[^/]+")}$`) : segment
+
+/** By how many segments they have, so that a path is compared with few. */
+const known = Map.groupBy(
+  [
+    ...Object.values(Api.groups).flatMap((group) =>
+      Object.values(group.endpoints).map(({ method, path }): readonly [string, ReadonlyArray<string>] => [
+        path,
+        [method],
+      ]),
+    ),
+    ...pages,
+  ].map(([path, methods]): Known => ({ segments: path.split("/").map(segmentOf), methods })),
+  ({ segments }) => segments.length,
+)
+
+/** Everything below a folder, whatever it is. */
+const folders = pages.flatMap(([path, methods]) => (path.endsWith("/*") ? [{ above: path.slice(0, -1), methods }] : []))
+
+const isOne = (segment: RegExp | string, text: string) =>
+  typeof segment === "string" ? segment === text : segment.test(text)
 
 /** The methods of a path in the order of its endpoints, HEAD behind GET, OPTIONS last; none for a path that is none. */
 const methodsOf = (path: string): ReadonlyArray<string> => {
-  const own = new Set(known.filter(({ matches }) => matches.test(path)).flatMap(({ methods }) => methods))
+  const texts = path.split("/", longest + 1)
+  const ofOne = known.get(texts.length)?.filter(({ segments }) => segments.every((one, at) => isOne(one, texts[at]!)))
+  const ofFolder = folders.filter(({ above }) => path.startsWith(above))
+  const own = new Set([...(ofOne ?? []), ...ofFolder].flatMap(({ methods }) => methods))
   if (own.size === 0) return []
   return [...[...own].flatMap((method) => (method === "GET" ? ["GET", "HEAD"] : [method])), "OPTIONS"]
 }
+
+const longest = Math.max(...known.keys())
 
 const pathOf = (url: string) => url.split("?", 1)[0]!
 
@@ -70,28 +97,51 @@ type Handled<E, R> = Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>
 /** How a path that is none is shown: a page to a browser, a problem to a program. */
 type Nowhere = (request: HttpServerRequest.HttpServerRequest) => HttpServerResponse.HttpServerResponse | undefined
 
+const refuse = (book: Addresses["Service"], problem: Problem, headers: Record<string, string> = {}) =>
+  Effect.map(RequestId, (id) => HttpServerResponse.setHeaders(render(book, id, problem), headers))
+
+const noSuchPath = new NotFound({ detail: "There is no such path." })
+
+const allowedAt = (request: HttpServerRequest.HttpServerRequest) => {
+  const path = pathOf(request.url)
+  return isReadable(path) ? methodsOf(path) : []
+}
+
+/** What is answered where no route is. */
+const answerElsewhere =
+  (book: Addresses["Service"], nowhere: Nowhere) =>
+  (request: HttpServerRequest.HttpServerRequest): Handled<never, never> => {
+    const allowed = allowedAt(request)
+    if (allowed.length === 0) {
+      const page = nowhere(request)
+      return page === undefined ? refuse(book, noSuchPath) : Effect.succeed(page)
+    }
+    // A route has the method, but a parameter is longer than any name: there is no such thing.
+    if (allowed.includes(request.method)) return refuse(book, noSuchPath)
+    const allow = allowed.join(", ")
+    return refuse(book, new MethodNotAllowed({ detail: `The path has ${allow}.` }), { allow })
+  }
+
+/**
+ * The routes of what no other route takes: much cheaper than the router's failure, which is left for methods of no route
+ * and for what is no path at all. HEAD has none, or it would hide the routes of GET.
+ */
+export const elsewhere = (nowhere: Nowhere) =>
+  HttpRouter.use(
+    Effect.fnUntraced(function* (router) {
+      const answer = answerElsewhere(yield* Addresses, nowhere)
+      for (const method of ["GET", "POST", "PUT", "PATCH", "DELETE"] as const) yield* router.add(method, "/*", answer)
+    }),
+  )
+
 export const make = (nowhere: Nowhere) =>
   Effect.map(Addresses, (book) => {
-    const refuse = (problem: Problem, headers: Record<string, string> = {}) =>
-      Effect.map(RequestId, (id) => HttpServerResponse.setHeaders(render(book, id, problem), headers))
+    const answer = answerElsewhere(book, nowhere)
 
-    const elsewhere = (request: HttpServerRequest.HttpServerRequest) => {
-      const path = pathOf(request.url)
-      const allowed = isReadable(path) ? methodsOf(path) : []
-      if (allowed.length === 0) {
-        const page = nowhere(request)
-        return page === undefined ? refuse(new NotFound({ detail: "There is no such path." })) : Effect.succeed(page)
-      }
-      // A route has the method, but a parameter is longer than any name: there is no such thing.
-      if (allowed.includes(request.method)) return refuse(new NotFound({ detail: "There is no such path." }))
-      const allow = allowed.join(", ")
-      return refuse(new MethodNotAllowed({ detail: `The path has ${allow}.` }), { allow })
-    }
-
+    /** What a path that exists may be asked; any other goes to its route. */
     const options = (request: HttpServerRequest.HttpServerRequest) => {
-      const path = pathOf(request.url)
-      const allowed = isReadable(path) ? methodsOf(path) : []
-      if (allowed.length === 0) return elsewhere(request)
+      const allowed = allowedAt(request)
+      if (allowed.length === 0) return answer(request)
       const preflight = {
         "access-control-allow-origin": "*",
         "access-control-allow-methods": "GET, HEAD",
@@ -101,7 +151,7 @@ export const make = (nowhere: Nowhere) =>
       return Effect.succeed(
         HttpServerResponse.empty({
           status: 204,
-          headers: { allow: allowed.join(", "), ...(shared.test(path) ? preflight : {}) },
+          headers: { allow: allowed.join(", "), ...(shared.test(pathOf(request.url)) ? preflight : {}) },
         }),
       )
     }
@@ -111,13 +161,13 @@ export const make = (nowhere: Nowhere) =>
       const { headers } = request
       const coding = headers["content-encoding"]
       if (coding !== undefined && coding.toLowerCase() !== "identity") {
-        return refuse(new UnsupportedMediaType({ detail: "The body is compressed. Send it as it is." }), {
+        return refuse(book, new UnsupportedMediaType({ detail: "The body is compressed. Send it as it is." }), {
           "accept-encoding": "identity",
         })
       }
       const length = headers["content-length"]
       return length !== undefined && Number(length) > Number(Bodies.largestOf(request))
-        ? refuse(new PayloadTooLarge({ detail: "The request body is over the limit." }), { connection: "close" })
+        ? refuse(book, new PayloadTooLarge({ detail: "The request body is over the limit." }), { connection: "close" })
         : undefined
     }
 
@@ -126,8 +176,8 @@ export const make = (nowhere: Nowhere) =>
       if (request.method === "OPTIONS") return options(request)
       const refused = refusedBody(request)
       if (refused !== undefined) return refused
-      const answer = Effect.catchIf(routes, isUnrouted, () => elsewhere(request)) as Handled<E, R>
-      return request.method === "HEAD" ? Effect.map(answer, bodiless) : answer
+      const answered = Effect.catchIf(routes, isUnrouted, () => answer(request)) as Handled<E, R>
+      return request.method === "HEAD" ? Effect.map(answered, bodiless) : answered
     }
   })
 

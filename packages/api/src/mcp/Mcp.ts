@@ -6,6 +6,7 @@ import { Addresses } from "@svc/domain/Addresses"
 import { InvalidRequest, type Problem, Unauthenticated, UnsupportedMediaType } from "@svc/domain/problems/Problem"
 import type { CallerInfo } from "@svc/domain/account/Authorization"
 import { CredentialLookup } from "@svc/cluster/account/CredentialLookup"
+import * as Metrics from "@svc/cluster/observe/Metrics"
 import { Effect, Redacted } from "effect"
 import { HttpBody, HttpClientRequest, HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { Exchange } from "../Exchange.ts"
@@ -32,6 +33,8 @@ const clientRequest = ({ method, url, headers, body }: ToolRequest) =>
 
 const textOf = ({ body }: HttpServerResponse.HttpServerResponse): string =>
   body._tag === "Uint8Array" ? (body.text ?? new TextDecoder().decode(body.body)) : "{}"
+
+const calls = Metrics.counter("svc_mcp_calls_total", "Calls of tools over MCP", ["tool", "outcome"])
 
 const resultOf = (tool: string, input: Json, response: HttpServerResponse.HttpServerResponse): Json => {
   const text = textOf(response)
@@ -79,6 +82,7 @@ export const layer = HttpRouter.use((router) =>
                 HttpServerRequest.fromClientRequest(clientRequest(request)),
               ),
             )
+      calls.of(served.name, response.status >= 400 ? "refused" : "done").n++
       // The credential is no good: that is the answer of the whole exchange, as for any other path.
       return response.status === 401 ? response : served.answer(resultOf(tool.listed.name, served.input, response))
     })

@@ -124,7 +124,7 @@ const describe = (input: Json): Json => {
   return document
 }
 
-/** The API with its description attached, for everything that shows it. */
-export const described = Api.annotate(OpenApi.Transform, (spec) => describe(spec))
-
-export const document: Json = OpenApi.fromApi(described) as unknown as Json
+/** A plain value, and this module's only one: a start from the bundle finds it computed. */
+export const document: Json = OpenApi.fromApi(
+  Api.annotate(OpenApi.Transform, (spec) => describe(spec)),
+) as unknown as Json

@@ -1,13 +1,15 @@
 /**
  * Where a magic link leads. Opening it changes nothing, since mail scanners open links; a click consumes it. Who came to
- * confirm a device goes on to that; anyone else is shown the session token, once.
+ * confirm a device goes on to that, anyone else to the console. The session stays in the browser's cookie: its token is
+ * shown nowhere.
  */
 import { Addresses } from "@svc/domain/Addresses"
 import { Accounts } from "@svc/cluster/account/Accounts"
 import { Effect, Schema } from "effect"
 import { HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
+import { remember } from "../account/ConsoleSession.ts"
 import { escape, page } from "./Page.ts"
-import { fromOurPages, remember } from "./SessionCookie.ts"
+import { fromOurPages } from "./SessionCookie.ts"
 import { readCode } from "./SignInPage.ts"
 
 const path = "/auth/magic-link"
@@ -49,20 +51,13 @@ const consume = HttpRouter.use((router) =>
       Effect.gen(function* () {
         if (!(yield* fromOurPages))
           return say("<h1>Open the link of the mail</h1><p>Then continue on its page.</p>", 403)
+        const { headers } = yield* HttpServerRequest.HttpServerRequest
         const { token, user_code } = yield* HttpServerRequest.schemaBodyUrlParams(Link)
-        const { session_token, org } = yield* accounts.consume(token)
+        const { session_token } = yield* accounts.consume(token, headers["user-agent"])
         const userCode = readCode(user_code)
-        const answer =
-          userCode === undefined
-            ? page({
-                title: "Signed in",
-                body: `<h1>Signed in as ${escape(org.email)}</h1><p>This is your session token. It is shown once; send it as <code>Authorization: Bearer …</code>.</p><pre>${session_token}</pre><p><a href="/api/docs">Documentation</a> · <a href="/auth/device">Confirm a device login</a></p>`,
-              })
-            : HttpServerResponse.redirect(`/auth/device?user_code=${userCode}`, {
-                status: 303,
-                headers: { "cache-control": "no-store" },
-              })
-        return remember(session_token, book.baseUrl.startsWith("https:"))(answer)
+        const to = userCode === undefined ? "/console/" : `/auth/device?user_code=${userCode}`
+        const answer = HttpServerResponse.redirect(to, { status: 303, headers: { "cache-control": "no-store" } })
+        return remember(book, session_token)(answer)
       }).pipe(
         Effect.catchTag("magic_link_invalid", (problem) => Effect.succeed(unusable(problem.detail))),
         Effect.catchTag("unavailable", () =>

@@ -1,28 +1,18 @@
 /**
- * The session of someone who signed in on our plain pages. Scripts cannot read it, other sites cannot post with it
- * (`SameSite=Lax`, and {@link fromOurPages}), and the API does not take it.
+ * The session of a browser on our plain pages, which no script is needed for. Other sites cannot post with it
+ * (`SameSite=Lax`, and {@link fromOurPages}).
  */
 import { Addresses } from "@svc/domain/Addresses"
 import { CredentialLookup } from "@svc/cluster/account/CredentialLookup"
 import { Effect, Redacted } from "effect"
-import { HttpServerRequest, HttpServerResponse } from "effect/http"
-
-const name = "svc_session"
-
-export const remember = (token: string, secure: boolean) => (response: HttpServerResponse.HttpServerResponse) =>
-  HttpServerResponse.setCookieUnsafe(response, name, token, {
-    httpOnly: true,
-    sameSite: "lax",
-    secure,
-    path: "/auth",
-    maxAge: "30 days",
-  })
+import { HttpServerRequest } from "effect/http"
+import { tokenOf } from "../account/ConsoleSession.ts"
 
 /** The signed-in account holder; undefined for anyone else. */
 export const signedIn = Effect.gen(function* () {
   const credentials = yield* CredentialLookup
   const request = yield* HttpServerRequest.HttpServerRequest
-  const token = request.cookies[name]
+  const token = tokenOf(yield* Addresses, request)
   if (token === undefined) return undefined
   const caller = yield* Effect.option(credentials.resolve(Redacted.make(token)))
   return caller._tag === "Some" && caller.value.kind === "session" ? caller.value : undefined

@@ -2,6 +2,7 @@
 import { type AddressBook, problemUrl } from "@svc/domain/Addresses"
 import type { Problem } from "@svc/domain/problems/Problem"
 import { byCode } from "@svc/domain/problems/Problem"
+import * as Metrics from "@svc/cluster/observe/Metrics"
 import { Schema } from "effect"
 import { HttpServerResponse } from "effect/http"
 
@@ -19,12 +20,20 @@ const bodyOf = (problem: Problem) => {
   return body
 }
 
+const problems = Metrics.counter(
+  "svc_problems_total",
+  "Refusals by their code",
+  ["code"],
+  Object.keys(byCode).map((code) => [code] as const),
+)
+
 export const render = (
   book: AddressBook,
   requestId: string,
   problem: Problem,
 ): HttpServerResponse.HttpServerResponse => {
   const body = bodyOf(problem)
+  problems.of(problem.code).n++
   const headers: Record<string, string> = {}
   if (problem.status === 401) headers["www-authenticate"] = "Bearer"
   if (problem.retry_after_seconds !== undefined && (problem.status === 429 || problem.status === 503)) {

@@ -112,8 +112,25 @@ export const layer = Serving.group(
       }),
       deliveries: Effect.fnUntraced(function* ({ params, query }) {
         const { id } = yield* Subject
-        const { entries, next_cursor } = yield* webhooks.deliveries(id, yield* uuidOf(params.id), query)
+        const eventId = query.event_id === undefined ? undefined : fromPublic("evt_", query.event_id)
+        const asked = { limit: query.limit, cursor: query.cursor, status: query.status, eventId }
+        const { entries, next_cursor } = yield* webhooks.deliveries(id, yield* uuidOf(params.id), asked)
         return { deliveries: entries, next_cursor }
+      }),
+      request: Effect.fnUntraced(function* ({ params }) {
+        const { id, handle } = yield* Subject
+        const delivery = fromPublic("dlv_", params.delivery_id)
+        if (delivery === undefined) return yield* new NotFound({ detail: "There is no such delivery." })
+        return yield* webhooks.request(id, handle, yield* uuidOf(params.id), delivery)
+      }),
+      recover: Effect.fnUntraced(function* ({ params, payload }) {
+        const subject = yield* Subject
+        const { orgId } = subject
+        const webhook_id = yield* uuidOf(params.id)
+        const body = yield* askIdentity(subject, (actor, by) =>
+          actor.Recover({ org_id: orgId, webhook_id, since: payload.since }, by),
+        )
+        return HttpApiSchema.withHeaders({ body, headers: { location: deliveriesOf(params.handle, params.id) } })
       }),
     })
   }),

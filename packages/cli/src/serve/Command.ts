@@ -1,19 +1,20 @@
 /** `svc serve`: the service, in all roles or the given ones. */
 import { flushCompileCache } from "node:module"
 import { RequestLog } from "@svc/api/RequestLog"
-import { type Cause, Effect, Layer, References, Schema } from "effect"
-import { requestLine, wrongLevel } from "../Logging.ts"
+import { type Cause, Effect, Layer, Option, References, Schema } from "effect"
+import { requestLine, writesAs, wrongFormat, wrongLevel } from "../Logging.ts"
 import { Command, Flag } from "effect/cli"
 import { type Role, roles as allRoles } from "./Roles.ts"
 import type { Settings } from "./Settings.ts"
 import type { Store } from "./Store.ts"
 
 /** One short block: where it listens, where the data lies, how to begin. */
-const banner = (settings: Settings, store: Store, roles: ReadonlySet<Role>) => {
+const banner = (settings: Settings, store: Store, roles: ReadonlySet<Role>, ops: string | undefined) => {
   const lines = [
     ...(roles.has("api") ? [`  API        ${settings.baseUrl}`] : []),
     ...(roles.has("mail") ? [`  SMTP       ${settings.host}:${settings.smtpPort}  (*@${settings.mailDomain})`] : []),
     ...(roles.has("edge") ? [`  Tunnels    ${settings.host}:${settings.edgePort}  (*.${settings.tunnelDomain})`] : []),
+    ...(ops === undefined ? [] : [`  Operators  http://${ops}/readyz, /metrics`]),
     `  Data       ${store.place}`,
     `  Roles      ${[...roles].join(", ")}${settings.environment === "development" ? "  (development)" : ""}`,
   ]
@@ -31,26 +32,43 @@ const banner = (settings: Settings, store: Store, roles: ReadonlySet<Role>) => {
 
 /** The service is loaded when it is to run: the other commands have no use for it. */
 const modules = Effect.promise(() =>
-  Promise.all([import("./Serve.ts"), import("./Settings.ts"), import("./Store.ts"), import("./OperatorErrors.ts")]),
+  Promise.all([
+    import("./Serve.ts"),
+    import("./Settings.ts"),
+    import("./Store.ts"),
+    import("./OperatorErrors.ts"),
+    import("./ops/Ops.ts"),
+    import("./ops/Readiness.ts"),
+    import("./ops/Tracing.ts"),
+  ]),
 )
 
 const serve = Effect.fnUntraced(function* (roles: ReadonlySet<Role>) {
-  const [Serve, { load, portsOf, SettingsInvalid }, Store, { sentence }] = yield* modules
+  const [Serve, { load, portsOf, SettingsInvalid }, Store, { sentence }, Ops, Readiness, Tracing] = yield* modules
   let settings: Settings | undefined
   yield* Effect.gen(function* () {
-    const level = wrongLevel(process.env["SVC_LOG_LEVEL"])
-    if (level !== undefined) return yield* new SettingsInvalid({ message: level })
+    const wrong = wrongLevel(process.env["SVC_LOG_LEVEL"]) ?? wrongFormat(process.env["SVC_LOG_FORMAT"])
+    if (wrong !== undefined) return yield* new SettingsInvalid({ message: wrong })
+    writesAs([...roles])
     settings = yield* load
+    const readiness = Readiness.make()
+    const names = [...roles]
+    const ops = yield* Ops.open(
+      { host: settings.opsHost, port: Option.getOrUndefined(settings.opsPort) },
+      names,
+      readiness,
+    )
     const store = yield* Store.open(settings)
     yield* Layer.launch(
-      Serve.layer(settings, store, roles).pipe(
+      Serve.layer(settings, store, roles, Serve.realParts, readiness).pipe(
         Layer.tap(() =>
           Effect.sync(() => {
-            process.stdout.write(`${banner(settings!, store, roles)}\n`)
+            process.stdout.write(`${banner(settings!, store, roles, ops)}\n`)
             // A process that is killed would keep nothing of what it compiled.
             flushCompileCache()
           }),
         ),
+        Layer.provide(Tracing.layer(names, settings.tracedShare)),
         Layer.provide(Layer.succeed(RequestLog, requestLine(yield* References.MinimumLogLevel))),
       ),
     )

@@ -6,7 +6,14 @@ import { poolerRefused } from "@svc/cluster/store/Sessions"
 import { Cause } from "effect"
 
 /** Errors of ours whose message is written for operators. */
-const worded = new Set(["SettingsInvalid", "EmbeddedPostgresError", "MasterKeyMissing", "StoreUnfit"])
+const worded = new Set([
+  "SettingsInvalid",
+  "EmbeddedPostgresError",
+  "MasterKeyMissing",
+  "StoreUnfit",
+  "CertificateUnusable",
+  "BackupFailed",
+])
 
 const portSettings = [
   "SVC_HTTP_PORT",
@@ -15,6 +22,7 @@ const portSettings = [
   "SVC_IMAPS_PORT",
   "SVC_EDGE_PORT",
   "SVC_RUNNER_PORT",
+  "SVC_OPS_PORT",
 ] as const
 
 /** Where the service listens, by the setting that says so. */

@@ -12,8 +12,8 @@ import * as Migrations from "@svc/cluster/store/Migrations"
 import { Addresses } from "@svc/domain/Addresses"
 import { Resolver } from "@svc/mail-gateway/mail/Resolver"
 import { Effect, Layer, Option } from "effect"
+import * as Readiness from "./ops/Readiness.ts"
 import * as MasterKey from "./MasterKey.ts"
-import * as Outgoing from "./roles/Outgoing.ts"
 import type { Role } from "./Roles.ts"
 import type { Settings } from "./Settings.ts"
 import * as Store from "./Store.ts"
@@ -77,17 +77,28 @@ const role = <Needs, E, R>(wanted: boolean, load: () => Promise<Layer.Layer<Need
   wanted ? Layer.unwrap(Effect.promise(load)) : Layer.empty
 
 /** The service in the given roles, over the given store. */
-export const layer = (settings: Settings, store: Store.Store, wanted: ReadonlySet<Role>, parts: Parts = realParts) => {
+export const layer = (
+  settings: Settings,
+  store: Store.Store,
+  wanted: ReadonlySet<Role>,
+  parts: Parts = realParts,
+  readiness: Readiness.Readiness = Readiness.make(),
+) =>
+  Readiness.announced(readiness, settings.shutdownDelay * 1000).pipe(
+    Layer.provide(played(settings, store, wanted, parts)),
+    Layer.provide(foundation(settings, store.connection)),
+  )
+
+const played = (settings: Settings, store: Store.Store, wanted: ReadonlySet<Role>, parts: Parts) => {
   // One for all roles, so that they share its connections.
-  const outgoing = Outgoing.layer(settings, parts)
+  const outgoing = Layer.unwrap(
+    Effect.promise(async () => (await import("./roles/Outgoing.ts")).layer(settings, parts)),
+  )
   return Layer.mergeAll(
     role(wanted.has("actors"), async () => (await import("./roles/Actors.ts")).layer(settings, parts, outgoing)),
     role(wanted.has("api"), async () => (await import("./roles/Api.ts")).layer(settings, outgoing)),
     role(wanted.has("mail"), async () => (await import("./roles/Mail.ts")).layer(settings, parts)),
     role(wanted.has("edge"), async () => (await import("./roles/Edge.ts")).layer(settings, wanted.size === 1)),
     Store.diskHealth(store),
-  ).pipe(
-    Layer.provide(Layer.merge(cluster(settings, wanted.has("actors")), guardedClient(settings))),
-    Layer.provide(foundation(settings, store.connection)),
-  )
+  ).pipe(Layer.provide(Layer.merge(cluster(settings, wanted.has("actors")), guardedClient(settings))))
 }

@@ -7,6 +7,7 @@ import type { Networks } from "@svc/api/limits/ClientAddress"
 import * as RelayUrl from "@svc/mail-gateway/mail/sending/RelayUrl"
 import ipaddr from "ipaddr.js"
 import { Config, Effect, Option, Redacted, Schema } from "effect"
+import { secret } from "./Secrets.ts"
 
 /** The settings do not make a service; `message` names what to set. */
 export class SettingsInvalid extends Schema.TaggedError<SettingsInvalid>()("SettingsInvalid", {
@@ -14,11 +15,11 @@ export class SettingsInvalid extends Schema.TaggedError<SettingsInvalid>()("Sett
 }) {}
 
 const text = (name: string) => Config.option(Config.NonEmptyString(name))
-const secret = (name: string) => Config.option(Config.Redacted(name))
 const port = (name: string, fallback: number) => Config.Int(name).pipe(Config.withDefault(fallback))
 const count = (name: string, fallback: number) => Config.Int(name).pipe(Config.withDefault(fallback))
 
-const raw = Config.all({
+/** What is asked of the environment, setting by setting. */
+export const asked = {
   environment: Config.option(Config.Literals(["development", "production"], "SVC_ENV")),
   dataDirectory: Config.String("SVC_DATA_DIR").pipe(Config.withDefault(".data")),
   databaseUrl: secret("DATABASE_URL"),
@@ -30,6 +31,10 @@ const raw = Config.all({
   host: Config.String("SVC_HOST").pipe(Config.withDefault("127.0.0.1")),
   httpPort: port("SVC_HTTP_PORT", 8080),
   smtpPort: port("SVC_SMTP_PORT", 2525),
+  opsHost: Config.String("SVC_OPS_HOST").pipe(Config.withDefault("127.0.0.1")),
+  opsPort: Config.option(Config.Int("SVC_OPS_PORT")),
+  shutdownDelay: Config.Int("SVC_SHUTDOWN_DELAY").pipe(Config.withDefault(0)),
+  tracedShare: Config.Number("OTEL_TRACES_SAMPLER_ARG").pipe(Config.withDefault(0.01)),
   imapPort: port("SVC_IMAP_PORT", 1143),
   imapsPort: port("SVC_IMAPS_PORT", 1993),
   imapTls: Config.option(
@@ -77,7 +82,7 @@ const raw = Config.all({
   postmasterTo: text("SVC_POSTMASTER_TO"),
   contactTo: text("SVC_CONTACT_TO"),
   signup: Config.Literals(["open", "invite", "closed"], "SVC_SIGNUP").pipe(Config.withDefault("open" as const)),
-  inviteCodes: Config.String("SVC_INVITE_CODES").pipe(Config.withDefault("")),
+  inviteCodes: secret("SVC_INVITE_CODES"),
   tosVersion: Config.String("SVC_TOS_VERSION").pipe(Config.withDefault("2026-11-01")),
   tosUrl: text("SVC_TOS_URL"),
   tosEffectiveAt: Config.option(Config.Date("SVC_TOS_EFFECTIVE_AT")),
@@ -102,7 +107,9 @@ const raw = Config.all({
     streams_org: count("SVC_LIMIT_STREAMS_ORG", 500),
     tunnel_transfer: count("SVC_LIMIT_TUNNEL_TRANSFER", 10 * 1024 ** 3),
   }),
-})
+}
+
+const raw = Config.all(asked)
 
 const withoutSlash = (url: string) => url.replace(/\/+$/, "")
 const loopback = (host: string) => host === "127.0.0.1" || host === "::1" || host === "localhost"
@@ -143,6 +150,7 @@ const isDatabaseUrl = (text: string): boolean => URL.canParse(text) && /^postgre
 
 /** Where the service listens. */
 export const portsOf = (settings: {
+  readonly opsPort: Option.Option<number>
   readonly httpPort: number
   readonly smtpPort: number
   readonly imapPort: number
@@ -156,10 +164,15 @@ export const portsOf = (settings: {
   SVC_IMAPS_PORT: settings.imapsPort,
   SVC_EDGE_PORT: settings.edgePort,
   SVC_RUNNER_PORT: settings.runnerPort,
+  ...Option.match(settings.opsPort, { onNone: () => ({}), onSome: (SVC_OPS_PORT) => ({ SVC_OPS_PORT }) }),
 })
 
 export const load = Effect.gen(function* () {
-  const settings = yield* Effect.mapError(raw, (error) => new SettingsInvalid({ message: wordsOf(error.message) }))
+  const settings = yield* Effect.mapError(
+    raw,
+    ({ cause, message }) =>
+      new SettingsInvalid({ message: cause._tag === "SourceError" ? cause.message : wordsOf(message) }),
+  )
   for (const [name, value] of Object.entries(portsOf(settings))) {
     if (value < 0 || value > 65535) {
       return yield* new SettingsInvalid({ message: `${name} is ${value}, and a port is a number from 0 to 65535.` })
@@ -171,10 +184,19 @@ export const load = Effect.gen(function* () {
     })
   }
   const environment: Environment = Option.getOrElse(settings.environment, () => "development" as const)
+  if (!loopback(settings.opsHost) && Option.isNone(settings.environment)) {
+    return yield* new SettingsInvalid({
+      message:
+        "SVC_OPS_HOST opens probes and metrics to the network: say SVC_ENV=production (or development, if you mean it).",
+    })
+  }
   if (!loopback(settings.host) && Option.isNone(settings.environment)) {
     return yield* new SettingsInvalid({
       message: "SVC_HOST opens the service to the network: say SVC_ENV=production (or development, if you mean it).",
     })
+  }
+  if (settings.shutdownDelay < 0) {
+    return yield* new SettingsInvalid({ message: "SVC_SHUTDOWN_DELAY is a number of seconds, 0 or more." })
   }
   if (!loopback(settings.runnerHost) && Option.isNone(settings.runnerTls)) {
     return yield* new SettingsInvalid({
@@ -216,7 +238,9 @@ export const load = Effect.gen(function* () {
     blockLists: items(settings.blockLists),
     mailServers: settings.mailServers === "" ? [mailDomain] : items(settings.mailServers),
     tunnelPorts: yield* portRange(settings.edgeTcpPorts),
-    inviteCodes: new Set(items(settings.inviteCodes)),
+    inviteCodes: new Set(
+      Option.match(settings.inviteCodes, { onNone: () => [], onSome: (codes) => items(Redacted.value(codes)) }),
+    ),
   }
 })
 

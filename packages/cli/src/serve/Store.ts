@@ -2,6 +2,8 @@
 import { check, type Finding } from "@svc/cluster/health/Health"
 import type { ConnectionSettings } from "@svc/cluster/store/Database"
 import * as EmbeddedPostgres from "@svc/cluster/store/EmbeddedPostgres"
+import { collect } from "@svc/cluster/observe/Collectors"
+import * as Metrics from "@svc/cluster/observe/Metrics"
 import { Effect, Layer, Option } from "effect"
 import type { Settings } from "./Settings.ts"
 
@@ -28,15 +30,20 @@ export const open = (settings: Settings) =>
 const lowBytes = 2 * 1024 ** 3
 const criticalBytes = 200 * 1024 ** 2
 
+const freeSpace = Metrics.gauge("svc_store_free_bytes", "Free bytes of the embedded database's disk", [])
+
 /** The disk of the embedded store. */
-export const diskHealth = (store: Store) =>
-  store.embeddedHome === undefined
+export const diskHealth = ({ embeddedHome: home }: Store) =>
+  home === undefined
     ? Layer.empty
-    : check(
-        "disk",
-        false,
-        Effect.map(EmbeddedPostgres.freeBytes(store.embeddedHome), (free): Finding => ({
-          status: free < criticalBytes ? "fail" : free < lowBytes ? "warn" : "pass",
-          detail: `${(free / 1024 ** 3).toFixed(1)} GiB free`,
-        })),
+    : Layer.merge(
+        check(
+          "disk",
+          false,
+          Effect.map(EmbeddedPostgres.freeBytes(home), (free): Finding => ({
+            status: free < criticalBytes ? "fail" : free < lowBytes ? "warn" : "pass",
+            detail: `${(free / 1024 ** 3).toFixed(1)} GiB free`,
+          })),
+        ),
+        collect(Effect.map(EmbeddedPostgres.freeBytes(home), (free) => freeSpace.set([], free))),
       )

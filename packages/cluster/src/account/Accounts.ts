@@ -1,10 +1,26 @@
 /** Sign-up and sign-in by magic link, sessions, and the Terms an Org accepted (interface.md "Magic link and session"). */
 import { randomBytes } from "node:crypto"
 import { makeUuidV7 } from "@svc/domain/Ids"
-import type { Language, MagicLinkRequest, Org, RegistrationState, TermsStatus } from "@svc/domain/account/Account"
-import { InviteRequired, MagicLinkInvalid, TosNotAccepted, TosVersionMismatch } from "@svc/domain/problems/Problem"
+import type {
+  Language,
+  ListedSession,
+  MagicLinkRequest,
+  Org,
+  RegistrationState,
+  TermsStatus,
+} from "@svc/domain/account/Account"
+import type { PageRequest } from "@svc/domain/Paging"
+import {
+  InviteRequired,
+  MagicLinkInvalid,
+  NotFound,
+  TosNotAccepted,
+  TosVersionMismatch,
+} from "@svc/domain/problems/Problem"
 import { Clock, Context, Effect, Layer } from "effect"
 import { mint, sha256 } from "../credentials/Minting.ts"
+import { ChangeFeed } from "../feed/ChangeFeed.ts"
+import * as Cursors from "../sealing/Cursors.ts"
 import { refusal } from "@svc/domain/problems/Limit"
 import { Sealing } from "../sealing/Sealing.ts"
 import { orUnavailable, Writes } from "../store/Database.ts"
@@ -25,6 +41,11 @@ const linkWindowMillis = 15 * 60 * 1000
 /** The first half of the advisory locks under which an Org's links are counted: "link" in ASCII. */
 const linkLock = 0x6c_69_6e_6b
 
+type SessionRow = Omit<ListedSession, "current">
+
+/** What a browser calls itself, as far as it is worth showing. */
+const shownAgent = (userAgent: string | undefined) => userAgent?.replace(/[^\x20-\x7e]/g, "").slice(0, 300) ?? null
+
 /** A link that was issued; null where the account is being deleted and gets none. */
 export interface IssuedLink {
   readonly token: string | null
@@ -36,6 +57,7 @@ const make = (settings: AccountSettings) =>
   Effect.gen(function* () {
     const sql = yield* Writes
     const sealing = yield* Sealing
+    const feed = yield* ChangeFeed
 
     const admit = (request: MagicLinkRequest): Effect.Effect<void, InviteRequired | TosNotAccepted> => {
       const invited = request.invite_code !== undefined && settings.inviteCodes.has(request.invite_code)
@@ -105,7 +127,7 @@ const make = (settings: AccountSettings) =>
       return link
     }, orUnavailable)
 
-    const consume = Effect.fn("Accounts.consume")(function* (token: string) {
+    const consume = Effect.fn("Accounts.consume")(function* (token: string, userAgent: string | undefined) {
       const now = new Date(yield* Clock.currentTimeMillis)
       const minted = mint("session")
       const sessionId = yield* makeUuidV7
@@ -123,8 +145,10 @@ const make = (settings: AccountSettings) =>
           returning org.*
         ),
         opened as (
-          insert into session (id, org_id, token_hash, created_at, last_used_at, expires_at)
-          select ${sessionId}::uuid, id, ${minted.hash}::bytea, ${now}::timestamptz, ${now}::timestamptz, ${expiresAt}::timestamptz from verified
+          insert into session (id, org_id, token_hash, created_at, last_used_at, expires_at, user_agent)
+          select ${sessionId}::uuid, id, ${minted.hash}::bytea, ${now}::timestamptz, ${now}::timestamptz, ${expiresAt}::timestamptz,
+                 ${shownAgent(userAgent)}::text
+          from verified
         )
         select id as org_id, email, language, status as org_status, tos_version, tos_accepted_at, email_verified_at, created_at as org_created_at
         from verified`
@@ -140,8 +164,46 @@ const make = (settings: AccountSettings) =>
       registration: settings.registration,
       requestLink,
       consume,
+      /** Sessions that have not expired, newest first; `current` is the one that asks. */
+      sessions: (org: string, current: string, request: PageRequest) =>
+        orUnavailable(
+          Effect.flatMap(Clock.currentTimeMillis, (now) =>
+            Cursors.page(
+              sealing,
+              `sessions/${org}`,
+              request,
+              (behind, atMost) => sql<SessionRow>`
+                select id, created_at, last_used_at, expires_at, user_agent from session
+                where org_id = ${org} and expires_at > ${new Date(now)} ${behind === undefined ? sql`` : sql`and id < ${behind}::uuid`}
+                order by id desc limit ${atMost}`,
+              ({ id }) => id,
+              (row): ListedSession => ({ ...row, current: row.id === current }),
+            ),
+          ),
+        ),
       /** The token stops working at once. */
-      revokeSession: (id: string) => orUnavailable(Effect.asVoid(sql`delete from session where id = ${id}`)),
+      revokeSession: (org: string, id: string) =>
+        orUnavailable(
+          Effect.flatMap(sql`delete from session where id = ${id} and org_id = ${org} returning 1`, (gone) =>
+            gone.length === 0
+              ? Effect.fail(new NotFound({ detail: "There is no such session." }))
+              : Effect.sync(() => feed.announce({ org })),
+          ),
+        ),
+      revokeSessions: (org: string) =>
+        orUnavailable(
+          Effect.andThen(
+            sql`delete from session where org_id = ${org}`,
+            Effect.sync(() => feed.announce({ org })),
+          ),
+        ),
+      setLanguage: (org: Org, language: Language) =>
+        orUnavailable(
+          Effect.as(sql`update org set language = ${language} where id = ${org.id} and status = 'active'`, {
+            ...org,
+            language,
+          }),
+        ),
       /** Appends the acceptance to the Org's history; accepting the same version again changes nothing. */
       acceptTerms: Effect.fn("Accounts.acceptTerms")(function* (org: Org, version: string) {
         if (version !== settings.tosVersion) {

@@ -5,8 +5,9 @@
 import { type By, byHeader, commandHeader, encodeBy } from "@svc/domain/account/By"
 import type { Moved } from "@svc/domain/actor/Moved"
 import { Unavailable } from "@svc/domain/problems/Problem"
-import { type Duration, Effect, Schedule } from "effect"
+import { type Duration, Effect, Exit, Schedule } from "effect"
 import type { ClusterError } from "effect/cluster"
+import * as Metrics from "../observe/Metrics.ts"
 import { Timing } from "../Timing.ts"
 
 type Undelivered =
@@ -25,10 +26,34 @@ const outOfReach = () =>
     retry_after_seconds: 1,
   })
 
+const outcomes = Metrics.counter(
+  "svc_asks_total",
+  "Asks of actors by this process",
+  ["outcome"],
+  [["answered"], ["unavailable"]],
+)
+const [answered, unavailable] = [outcomes.of("answered"), outcomes.of("unavailable")]
+const duration = Metrics.histogram("svc_ask_duration_seconds", "How long an ask took", Metrics.seconds, []).of()
+
 export const ask = <A, E, R>(
   message: Effect.Effect<A, E, R>,
   deadline: Duration.Input = Timing.ask,
 ): Effect.Effect<A, Asked<E>, R> =>
+  Effect.suspend(() => {
+    const since = performance.now()
+    return Effect.onExitPrimitive(told(message, deadline), (exit) => {
+      duration.observe((performance.now() - since) / 1000)
+      // A refusal is an answer.
+      const isOutOfReach =
+        Exit.isFailure(exit) &&
+        exit.cause.reasons.some((reason) => "error" in reason && hasTag(reason.error, "unavailable"))
+      if (isOutOfReach) unavailable.n++
+      else answered.n++
+      return undefined
+    })
+  })
+
+const told = <A, E, R>(message: Effect.Effect<A, E, R>, deadline: Duration.Input): Effect.Effect<A, Asked<E>, R> =>
   message.pipe(
     Effect.retry({
       while: (error) => hasTag(error, "Moved") || hasTag(error, "EntityNotAssignedToRunner"),

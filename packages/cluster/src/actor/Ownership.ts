@@ -12,6 +12,7 @@ import type { Unavailable } from "@svc/domain/problems/Problem"
 import { Cause, Clock, Duration, Effect, Exit, Semaphore } from "effect"
 import type { SqlError, Statement } from "effect/sql"
 import { orUnavailable, type Sql, Writes } from "../store/Database.ts"
+import * as Metrics from "../observe/Metrics.ts"
 import { Timing } from "../Timing.ts"
 import type { Fenced, FenceLost } from "./Write.ts"
 
@@ -54,6 +55,15 @@ interface Activation<State> {
   readonly state: State
   readonly memory: Map<string, unknown>
 }
+
+const writes = Metrics.counter(
+  "svc_actor_writes_total",
+  "Writes of actors: done, refused, by a stale owner (fence_lost), or of an outcome that is not known (doubt)",
+  ["kind", "outcome"],
+  ["Identity", "Org"].flatMap((kind) =>
+    ["done", "refused", "fence_lost", "doubt"].map((outcome) => [kind, outcome] as const),
+  ),
+)
 
 const fenceOf = (sql: Sql, { kind, id }: Pick<Entity<unknown>, "kind" | "id">, epoch: number): Statement.Fragment =>
   sql`fence as (select 1 from actor where kind = ${kind} and id = ${id} and epoch = ${epoch} for share)`
@@ -100,7 +110,12 @@ export const make = Effect.fnUntraced(function* <State>(entity: Entity<State>) {
       ),
     ).pipe(
       orUnavailable,
-      Effect.onExit((exit) => Effect.sync(() => leavesDoubt(exit) && forget(before))),
+      Effect.onExit((exit) =>
+        Effect.sync(() => {
+          writes.of(entity.kind, outcomeOf(exit)).n++
+          if (leavesDoubt(exit)) forget(before)
+        }),
+      ),
       Effect.catchIf(isFenceLost, () =>
         Effect.flatMap(Clock.currentTimeMillis, (now) => {
           lostAt = now
@@ -147,3 +162,9 @@ const leavesDoubt = (exit: Exit.Exit<unknown, unknown>) =>
   !exit.cause.reasons.every(
     (reason) => Cause.isFailReason(reason) && !isFenceLost(reason.error) && !hasTag(reason.error, "unavailable"),
   )
+
+const outcomeOf = (exit: Exit.Exit<unknown, unknown>): "done" | "refused" | "fence_lost" | "doubt" => {
+  if (Exit.isSuccess(exit)) return "done"
+  if (exit.cause.reasons.some((reason) => Cause.isFailReason(reason) && isFenceLost(reason.error))) return "fence_lost"
+  return leavesDoubt(exit) ? "doubt" : "refused"
+}

@@ -3,6 +3,8 @@ import { system } from "@svc/domain/account/By"
 import { Clock, Effect, Schedule } from "effect"
 import { Singleton } from "effect/cluster"
 import { raiseForOrg } from "../events/Raise.ts"
+import * as Singletons from "../observe/Singletons.ts"
+import { backfill } from "../store/migrations/0043_search.ts"
 import { Unhurried } from "../store/Database.ts"
 import { Timing } from "../Timing.ts"
 
@@ -29,7 +31,10 @@ const removals = [
   { table: "system_mail", key: "id", when: "received_at < now() - interval '90 days'" },
   { table: "unanswered_mail", key: "key", when: `received_at < now() - interval '${Timing.mailRepeat}'` },
   { table: "greylist", key: "key", when: "seen_at < now() - interval '36 days'" },
+  { table: "backup", key: "finished_at", when: "finished_at < now() - interval '1 year'" },
   { table: "removed_message", key: "id", when: "removed_at < now() - interval '90 days'" },
+  // Who answers later is found by the messages that are there.
+  { table: "thread_reference", key: "ctid", when: "noted_at < now() - interval '180 days'" },
 ] as const
 
 /** A key that was approved and not collected in time is nobody's. */
@@ -92,6 +97,7 @@ export const sweep = Effect.fnUntraced(function* (unclaimedFrom: string) {
   yield* revokeUncollected
   yield* removeDeliveries
   const sql = yield* Unhurried
+  yield* sql.unsafe(backfill)
   yield* Effect.forEach(
     removals,
     ({ table, key, when }) =>
@@ -112,6 +118,7 @@ export const layer = Singleton.make(
     let unclaimedFrom = "-infinity"
     return Effect.suspend(() => sweep(unclaimedFrom)).pipe(
       Effect.tap((until) => Effect.sync(() => (unclaimedFrom = until))),
+      Effect.tap(Effect.map(Clock.currentTimeMillis, (now) => Singletons.ran("Housekeeping", now))),
       Effect.catchCause((cause) => Effect.logWarning("Housekeeping failed", cause)),
       Effect.repeat(Schedule.spaced(Timing.housekeeping)),
       Effect.asVoid,

@@ -8,6 +8,7 @@ import { Clock, Effect, Random } from "effect"
 import type { Ownership } from "../actor/Ownership.ts"
 import { commit, type Fenced, type Write } from "../actor/Write.ts"
 import { raise } from "../events/Raise.ts"
+import * as Metrics from "../observe/Metrics.ts"
 import type { Step, StepRows, StepSubject } from "../saga/Step.ts"
 import { Writes } from "../store/Database.ts"
 import { Timing } from "../Timing.ts"
@@ -16,6 +17,8 @@ import { ProvisioningSteps } from "./Provisioning.ts"
 import * as Saga from "./Saga.ts"
 import { type Owned, sagaJson, sagaWait } from "./State.ts"
 import * as Teardown from "./Teardown.ts"
+
+const steps = Metrics.counter("svc_saga_steps_total", "Tries of the steps of sagas", ["step", "outcome"])
 
 export type Needs = Effect.Services<typeof Teardown.make> | ProvisioningSteps | Writes
 
@@ -31,7 +34,7 @@ export const source: Source<Owned, Needs, Ownership<Owned | undefined>> = {
 
   make: Effect.fnUntraced(function* (ownership) {
     const sql = yield* Writes
-    const steps: Readonly<Record<SagaState["kind"], Readonly<Partial<Record<StepName, Step>>>>> = {
+    const stepsOf: Readonly<Record<SagaState["kind"], Readonly<Partial<Record<StepName, Step>>>>> = {
       provisioning: yield* ProvisioningSteps,
       teardown: yield* Teardown.make,
     }
@@ -42,7 +45,7 @@ export const source: Source<Owned, Needs, Ownership<Owned | undefined>> = {
     const advance = Effect.fn("SagaSource.advance")(function* (identity: Owned, name: StepName) {
       const at = new Date(yield* Clock.currentTimeMillis)
       const subject: StepSubject = { sql, identity, at, by: system }
-      const step = steps[identity.saga.kind][name]
+      const step = stepsOf[identity.saga.kind][name]
       if (step === undefined) return yield* Effect.die(new Error(`no such step: ${identity.saga.kind}, ${name}`))
       yield* step(subject).pipe(
         Effect.flatMap((rows) => succeed(identity, name, rows, subject)),
@@ -67,6 +70,7 @@ export const source: Source<Owned, Needs, Ownership<Owned | undefined>> = {
       subject: StepSubject,
     ) {
       const { at } = subject
+      steps.of(name, "done").n++
       const saga = Saga.succeed(identity.saga, name, at)
       const next = advanced(identity, saga, at)
       const done = yield* ownership.change(system, (fenced) => {
@@ -102,6 +106,7 @@ export const source: Source<Owned, Needs, Ownership<Owned | undefined>> = {
       ${raise(write, "moved", "identity.ready", {})}`
 
     const fail = Effect.fnUntraced(function* (identity: Owned, step: StepName, error: string, subject: StepSubject) {
+      steps.of(step, "failed").n++
       const failed = Saga.fail(identity.saga, step, error, subject.at, yield* Random.next)
       const final = failed.dueAt === undefined
       const next: Owned = {

@@ -12,8 +12,12 @@ import { Agent, type Dispatcher, errors } from "undici"
 import { Timing } from "../Timing.ts"
 import { isPublic } from "./AddressGuard.ts"
 
-/** What a receiver's answer is worth reading: at most this many bytes of it. */
-const readAtMost = 64 * 1024
+/** Bytes of a receiver's answer that are worth reading, and of those, what is kept to be shown. */
+const [readAtMost, shownAtMost] = [64 * 1024, 1024]
+
+/** Text that any store takes, of bytes that may be anything; a letter that was cut is left out. */
+const shownText = (begins: Buffer): string | null =>
+  begins.length === 0 ? null : new TextDecoder().decode(begins, { stream: true }).replaceAll("\0", "\uFFFD")
 
 /**
  * No answer arrived, or one that is longer than was asked for. `error` is a short stable word: `timeout`, `dns`,
@@ -35,6 +39,8 @@ export interface Message {
 export interface Answer {
   readonly statusCode: number
   readonly durationMs: number
+  /** How its body begins; null where there was none. */
+  readonly text: string | null
 }
 
 /** A request whose answer is wanted, all of it. */
@@ -120,7 +126,7 @@ const make = (options: GuardOptions) =>
     }
 
     const exchange = (url: URL, message: Message) =>
-      Effect.callback<number, Error>((resume) => {
+      Effect.callback<Read, Error>((resume) => {
         const handler = answering(resume)
         agent.dispatch(
           {
@@ -194,7 +200,7 @@ const make = (options: GuardOptions) =>
           return Effect.andThen(judgeHost(target.hostname), exchange(target, message)).pipe(
             Effect.timeoutOrElse({ duration, orElse: () => Effect.fail(new errors.HeadersTimeoutError()) }),
             Effect.matchEffect({
-              onSuccess: (statusCode) => ended((durationMs) => Effect.succeed({ statusCode, durationMs })),
+              onSuccess: (read) => ended((durationMs) => Effect.succeed({ ...read, durationMs })),
               onFailure: (error) => failed(nameOf(error)),
             }),
           )
@@ -221,11 +227,15 @@ const make = (options: GuardOptions) =>
     }
   })
 
+type Read = Omit<Answer, "durationMs">
+
 /** Takes the status of an answer and a bounded part of its body. */
-const answering = (resume: (exit: Effect.Effect<number, Error>) => void) => {
+const answering = (resume: (exit: Effect.Effect<Read, Error>) => void) => {
   const aborting = abortable()
   let status = 0
   let read = 0
+  let begins = Buffer.alloc(0)
+  const end = () => resume(Effect.succeed({ statusCode: status, text: shownText(begins) }))
   return {
     cancel: aborting.cancel,
     onRequestStart: aborting.started,
@@ -233,13 +243,14 @@ const answering = (resume: (exit: Effect.Effect<number, Error>) => void) => {
       status = statusCode
     },
     onResponseData: (receiving: Dispatcher.DispatchController, chunk: Buffer) => {
+      if (begins.length < shownAtMost) begins = Buffer.concat([begins, chunk.subarray(0, shownAtMost - begins.length)])
       read += chunk.length
       if (read <= readAtMost) return
       // The status is all that counts, and it is known.
-      resume(Effect.succeed(status))
+      end()
       receiving.abort(new errors.RequestAbortedError())
     },
-    onResponseEnd: () => resume(Effect.succeed(status)),
+    onResponseEnd: end,
     onResponseError: (_: Dispatcher.DispatchController, error: Error) => resume(Effect.fail(error)),
   }
 }

@@ -98,7 +98,9 @@ const make = Effect.gen(function* () {
       if (faults.length > 0) return yield* invalid(faults)
       const own = email(book, subject.handle)
       const original =
-        mail.reply_to_message === undefined ? undefined : yield* messages.read(subject.id, mail.reply_to_message)
+        mail.reply_to_message === undefined
+          ? undefined
+          : (yield* messages.read(subject.id, mail.reply_to_message)).message
       const answer = original === undefined ? undefined : Answering.derive(original, mail, own)
       const { shown, recipients } = yield* peopleOf(
         { to: answer?.to ?? mail.to ?? [], cc: answer?.cc ?? mail.cc ?? [], bcc: mail.bcc ?? [] },

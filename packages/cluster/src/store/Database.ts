@@ -32,7 +32,9 @@ export class Unhurried extends Context.Service<Unhurried, PgClient.PgClient>()("
 /** The cluster library's storage of runners and shard locks. */
 export class ClusterSql extends Context.Service<ClusterSql, PgClient.PgClient>()("@svc/cluster/store/ClusterSql") {}
 
-const timeout = { statement_timeout: String(Timing.statementTimeoutMillis) }
+/** What is read often is in memory, so a row by its index costs little more than one in turn. */
+const planned = { random_page_cost: "1.1" }
+const timeout = { ...planned, statement_timeout: String(Timing.statementTimeoutMillis) }
 
 const client = <I>(
   tag: Context.Key<I, PgClient.PgClient>,
@@ -60,9 +62,10 @@ export const layer = (
   settings: ConnectionSettings,
 ): Layer.Layer<Reads | Writes | Unhurried | ClusterSql, SqlError.SqlError> =>
   Layer.unwrap(
-    Effect.sync(() => {
+    Effect.gen(function* () {
       const lines = Line.make(settings)
-      const prompt = lines.opener(Timing.lineSilenceMillis)
+      const prompt = (pool: string) => lines.opener(pool, Timing.lineSilenceMillis)
+      for (const pool of ["Reads", "Writes", "Unhurried", "ClusterSql"]) yield* lines.watched(pool)
       return Layer.mergeAll(
         client(
           Reads,
@@ -72,22 +75,28 @@ export const layer = (
             maxConnections: 4,
             startupParameters: { ...timeout, default_transaction_read_only: "on" },
           },
-          prompt,
+          prompt("Reads"),
         ),
         client(
           Writes,
           settings,
-          { multiplex: true, multiplexConcurrency: 4, maxConnections: 8, startupParameters: timeout },
-          prompt,
+          {
+            multiplex: true,
+            multiplexConcurrency: 4,
+            maxConnections: 8,
+            // Many of them take arrays, for whose unknown length the planner would make a plan anew at every run.
+            startupParameters: { ...timeout, plan_cache_mode: "force_generic_plan" },
+          },
+          prompt("Writes"),
         ),
         // One of them is the feed's, which listens for word of changes.
         client(
           Unhurried,
           settings,
-          { maxConnections: 3, startupParameters: {} },
-          lines.opener(Timing.lineSilenceUnhurriedMillis),
+          { maxConnections: 3, startupParameters: planned },
+          lines.opener("Unhurried", Timing.lineSilenceUnhurriedMillis),
         ),
-        client(ClusterSql, settings, { maxConnections: 2, startupParameters: timeout }, prompt),
+        client(ClusterSql, settings, { maxConnections: 2, startupParameters: timeout }, prompt("ClusterSql")),
       )
     }),
   )

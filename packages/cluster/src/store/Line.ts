@@ -4,7 +4,8 @@
  * says nothing for too long is cut, and the pool opens another.
  */
 import { connect, type Socket } from "node:net"
-import { Redacted } from "effect"
+import { Effect, Redacted } from "effect"
+import * as Metrics from "../observe/Metrics.ts"
 import { Timing } from "../Timing.ts"
 
 export interface Target {
@@ -27,6 +28,7 @@ const addressOf = (target: Target): { readonly path: string } | { readonly host:
 
 interface Line {
   readonly socket: Socket
+  readonly pool: string
   readonly silenceMillis: number
   sent: number
   received: number
@@ -46,6 +48,13 @@ const look = (line: Line, now: number): void => {
   line.received = bytesRead
 }
 
+const open = Metrics.gauge("svc_db_connections", "Open connections to the database", ["pool"])
+const owing = Metrics.gauge(
+  "svc_db_silence_seconds",
+  "How long the database has owed an answer on the connection that waits longest",
+  ["pool"],
+)
+
 const silent = new Error("the database did not answer in time")
 
 /** The lines of one process to one server. */
@@ -62,15 +71,28 @@ export const make = (target: Target) => {
   }
 
   return {
-    /** Opens lines that may take so long to answer. */
-    opener: (silenceMillis: number) => (): Socket => {
+    /** Says of a pool what its lines are doing, until the scope closes. */
+    watched: (pool: string) => {
+      const of = () => [...lines].filter((line) => line.pool === pool)
+      return Effect.andThen(
+        open.scoped([pool], () => of().length),
+        owing.scoped(
+          [pool],
+          () =>
+            of().reduce((most, { askedAt }) => Math.max(most, askedAt === undefined ? 0 : Date.now() - askedAt), 0) /
+            1000,
+        ),
+      )
+    },
+    /** Opens lines of a pool that may take so long to answer. */
+    opener: (pool: string, silenceMillis: number) => (): Socket => {
       const socket = connect({
         ...address,
         noDelay: true,
         keepAlive: true,
         keepAliveInitialDelay: Timing.lineKeepAliveMillis,
       })
-      const line: Line = { socket, silenceMillis, sent: 0, received: 0, heardAt: Date.now(), askedAt: undefined }
+      const line: Line = { socket, pool, silenceMillis, sent: 0, received: 0, heardAt: Date.now(), askedAt: undefined }
       lines.add(line)
       const timer = setInterval(() => {
         const now = Date.now()

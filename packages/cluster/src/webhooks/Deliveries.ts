@@ -46,6 +46,8 @@ export interface Outcome {
   readonly durationMs: number
   readonly statusCode: number | null
   readonly error: string | null
+  /** How the answer's body begins. */
+  readonly text: string | null
 }
 
 /** Attempts under way in this process by Webhook. */
@@ -111,8 +113,10 @@ const waiting = (sql: Sql) => sql`(d.attempt_started_at is not null or w.status 
 const nextDue = (sql: Sql) => (identityIds: ReadonlyArray<string>) =>
   sql<{ asked: number; due: Date | null }>`
     select n::int as asked, (
-      select min(d.next_attempt_at) from delivery d join webhook w on w.id = d.webhook_id
-      where d.identity_id = asked.identity_id and ${waiting(sql)}) as due
+      -- Not min(), which reads all that wait: the first in the order of the index that is not of a disabled Webhook.
+      select d.next_attempt_at from delivery d join webhook w on w.id = d.webhook_id
+      where d.identity_id = asked.identity_id and d.next_attempt_at is not null and ${waiting(sql)}
+      order by d.next_attempt_at limit 1) as due
     from unnest(${identityIds}::uuid[]) with ordinality as asked (identity_id, n)`.pipe(
     Effect.map(Batched.inOrder(identityIds)),
     Effect.map((rows) => rows.map((row) => row?.due ?? null)),
@@ -143,6 +147,7 @@ const judge = (delivery: Leased, outcome: Outcome): Ended => {
     duration_ms: outcome.durationMs,
     status_code: outcome.statusCode,
     error: outcome.error,
+    response_body: outcome.text,
   }
   const delivered = outcome.statusCode !== null && outcome.statusCode >= 200 && outcome.statusCode < 300
   const next = delivered ? undefined : nextAttemptAt(attempt.number, delivery.started_at)
@@ -158,16 +163,16 @@ const recorded = (sql: Sql, ended: ReadonlyArray<Ended>) => sql`
     from jsonb_to_recordset(${JSON.stringify(
       ended.map(({ delivery, attempt, status, next }) => ({
         id: delivery.id,
+        webhook_id: delivery.webhook_id,
         started_at: delivery.started_at,
         status,
         attempt: encodeAttempt(attempt),
         next,
       })),
-    )}::jsonb) as e (id uuid, started_at timestamptz, status text, attempt jsonb, next timestamptz)
-    join lateral (
-      -- A Webhook that was disabled meanwhile gets no further attempt.
-      select e.status = 'retrying' and w.status = 'active' as retried from delivery l join webhook w on w.id = l.webhook_id where l.id = e.id
-    ) now on true
+    )}::jsonb) as e (id uuid, webhook_id uuid, started_at timestamptz, status text, attempt jsonb, next timestamptz)
+    join webhook w on w.id = e.webhook_id
+    -- A Webhook that was disabled meanwhile gets no further attempt.
+    cross join lateral (select e.status = 'retrying' and w.status = 'active' as retried) now
     where d.id = e.id and d.attempt_started_at = e.started_at
     returning d.id
   )`

@@ -2,20 +2,40 @@
  * The delivery queue of one Identity as work of its actor: leases what is due, signs and posts it, records the outcome.
  * A target that hangs holds only the places of its own Webhook.
  */
-import type { WebhookPayload } from "@svc/domain/events/WebhookPayload"
-import { makeUuidV7, toPublic } from "@svc/domain/Ids"
+import { toPublic } from "@svc/domain/Ids"
 import { Clock, Effect, FiberSet, Redacted } from "effect"
 import type { OwnIdentity } from "../actor/Write.ts"
 import { GuardedClient } from "../net/GuardedClient.ts"
 import { Sealing } from "../sealing/Sealing.ts"
+import * as Metrics from "../observe/Metrics.ts"
 import { Writes } from "../store/Database.ts"
 import { Timing } from "../Timing.ts"
 import type { Source } from "../work/Source.ts"
 import { Deliveries, type Leased, type Outcome, overdue } from "./Deliveries.ts"
+import { bodyOf } from "./Payload.ts"
 import { signedHeaders } from "./Signature.ts"
 import { type SigningSecret, signingSecrets } from "./SigningSecrets.ts"
 
 const now = Effect.map(Clock.currentTimeMillis, (millis) => new Date(millis))
+
+const kinds = ["first", "retry"] as const
+const attempted = Metrics.counter(
+  "svc_webhook_attempts_total",
+  "Attempts of deliveries: delivered, refused (an answer that is not 2xx), failed (no answer), or interrupted",
+  ["outcome", "kind"],
+  ["delivered", "refused", "failed", "interrupted"].flatMap((outcome) => kinds.map((kind) => [outcome, kind] as const)),
+)
+const waited = Metrics.histogram(
+  "svc_webhook_duration_seconds",
+  "How long targets of Webhooks took to answer",
+  Metrics.seconds,
+  [],
+).of()
+
+const outcomeOf = ({ statusCode, error }: Outcome) => {
+  if (statusCode === null) return error === "interrupted" ? "interrupted" : "failed"
+  return statusCode >= 200 && statusCode < 300 ? "delivered" : "refused"
+}
 
 export type Needs = Deliveries | Writes | GuardedClient | Sealing
 
@@ -45,16 +65,7 @@ export const source: Source<OwnIdentity, Needs, unknown> = {
       secrets: ReadonlyArray<Redacted.Redacted<string>>,
     ) {
       const at = yield* now
-      const payload: { readonly [Member in keyof WebhookPayload]: unknown } = {
-        request_id: toPublic("req_", yield* makeUuidV7),
-        timestamp: at.toISOString(),
-        id: toPublic("evt_", delivery.event_id),
-        type: delivery.event_type,
-        created_at: delivery.event_created_at.toISOString(),
-        identity: { id: identity.id, handle: identity.handle },
-        data: delivery.event_data,
-      }
-      const body = JSON.stringify(payload)
+      const body = yield* bodyOf(identity, delivery, at)
       const headers = signedHeaders({
         id: toPublic("evt_", delivery.event_id),
         at,
@@ -64,8 +75,11 @@ export const source: Source<OwnIdentity, Needs, unknown> = {
       return yield* client.post(delivery.url, { headers: { ...headers, "content-type": "application/json" }, body })
     })
 
-    const record = (identity: OwnIdentity, delivery: Leased, outcome: Outcome) =>
-      Effect.uninterruptible(Effect.flatMap(now, (at) => deliveries.record(identity, delivery, outcome, at)))
+    const record = (identity: OwnIdentity, delivery: Leased, outcome: Outcome) => {
+      attempted.of(outcomeOf(outcome), delivery.first ? "first" : "retry").n++
+      waited.observe(outcome.durationMs / 1000)
+      return Effect.uninterruptible(Effect.flatMap(now, (at) => deliveries.record(identity, delivery, outcome, at)))
+    }
 
     /** One attempt from lease to record. An attempt that is cut short counts: its target may have seen it. */
     const attempt = (
@@ -75,9 +89,9 @@ export const source: Source<OwnIdentity, Needs, unknown> = {
       freed: Effect.Effect<void>,
     ) =>
       post(identity, delivery, secrets).pipe(
-        Effect.map(({ durationMs, statusCode }): Outcome => ({ durationMs, statusCode, error: null })),
+        Effect.map(({ durationMs, statusCode, text }): Outcome => ({ durationMs, statusCode, error: null, text })),
         Effect.catchTag("RequestFailed", ({ durationMs, error }) =>
-          Effect.succeed<Outcome>({ durationMs, statusCode: null, error }),
+          Effect.succeed<Outcome>({ durationMs, statusCode: null, error, text: null }),
         ),
         Effect.onInterrupt(() =>
           Effect.ignore(Effect.flatMap(now, (at) => record(identity, delivery, interrupted(delivery, at)))),
@@ -153,4 +167,5 @@ const interrupted = (delivery: Leased, at: Date): Outcome => ({
   durationMs: Math.max(0, at.getTime() - delivery.started_at.getTime()),
   statusCode: null,
   error: "interrupted",
+  text: null,
 })

@@ -5,10 +5,12 @@ import type { PageRequest } from "@svc/domain/Paging"
 import { Attempt, type Delivery, type DeliveryStatus } from "@svc/domain/deliveries/Delivery"
 import { NotFound } from "@svc/domain/problems/Problem"
 import type { Webhook } from "@svc/domain/webhooks/Webhook"
-import { Context, Effect, Layer, Schema } from "effect"
+import { Clock, Context, Effect, Layer, Schema } from "effect"
 import * as Cursors from "../sealing/Cursors.ts"
 import { Sealing } from "../sealing/Sealing.ts"
 import { orUnavailable, Reads } from "../store/Database.ts"
+import { bodyOf } from "./Payload.ts"
+import { userAgent } from "./Signature.ts"
 
 interface WebhookRow {
   readonly id: string
@@ -28,6 +30,12 @@ interface DeliveryRow {
   readonly attempts: unknown
   readonly next_attempt_at: Date | null
   readonly created_at: Date
+}
+
+/** A page of the log, of one status or one Event where they are named. */
+interface DeliveryRequested extends PageRequest {
+  readonly status?: DeliveryStatus | undefined
+  readonly eventId?: string | undefined
 }
 
 const decodeAttempts = Schema.decodeUnknownEffect(Schema.Array(Attempt))
@@ -74,22 +82,53 @@ const make = Effect.gen(function* () {
     deliveries: Effect.fn("WebhookQueries.deliveries")(function* (
       identityId: IdentityId,
       webhookId: string,
-      request: PageRequest,
+      request: DeliveryRequested,
     ) {
       const [webhook] = yield* sql`select 1 from webhook where id = ${webhookId} and identity_id = ${identityId}`
       if (webhook === undefined) return yield* new NotFound({ detail: "There is no such Webhook." })
+      const { status, eventId } = request
+      const ofStatus = status === undefined ? sql`` : sql`and status = ${status}`
+      const ofEvent = eventId === undefined ? sql`` : sql`and event_id = ${eventId}::uuid`
       const { entries, next_cursor } = yield* Cursors.page(
         sealing,
-        `deliveries/${webhookId}`,
+        `deliveries/${webhookId}/${status ?? ""}/${eventId ?? ""}`,
         request,
         (behind, atMost) => sql<DeliveryRow>`
           select ${deliveryColumns} from delivery
-          where webhook_id = ${webhookId} ${behind === undefined ? sql`` : sql`and id < ${behind}::uuid`}
+          where webhook_id = ${webhookId} ${ofStatus} ${ofEvent} ${behind === undefined ? sql`` : sql`and id < ${behind}::uuid`}
           order by id desc limit ${atMost}`,
         ({ id }) => id,
         deliveryView,
       )
       return { entries: yield* Effect.all(entries), next_cursor }
+    }, orUnavailable),
+    /** What the delivery sends, but for the signature. */
+    request: Effect.fn("WebhookQueries.request")(function* (
+      identityId: IdentityId,
+      handle: string,
+      webhookId: string,
+      deliveryId: string,
+    ) {
+      const [row] = yield* sql<{
+        url: string
+        event_id: string
+        event_type: string
+        event_data: Record<string, unknown>
+        event_created_at: Date
+      }>`
+        select w.url, e.id as event_id, e.type as event_type, e.data as event_data, e.created_at as event_created_at
+        from delivery d join webhook w on w.id = d.webhook_id join event e on e.id = d.event_id
+        where d.id = ${deliveryId} and d.webhook_id = ${webhookId} and w.identity_id = ${identityId}`
+      if (row === undefined) return yield* new NotFound({ detail: "There is no such delivery." })
+      const at = new Date(yield* Clock.currentTimeMillis)
+      const body = yield* bodyOf({ id: identityId, handle }, row, at)
+      const headers = {
+        "content-type": "application/json",
+        "webhook-id": toPublic("evt_", row.event_id),
+        "webhook-timestamp": String(Math.floor(at.getTime() / 1000)),
+        "user-agent": userAgent,
+      }
+      return { method: "POST" as const, url: row.url, headers, body }
     }, orUnavailable),
     delivery: (id: string) =>
       orUnavailable(

@@ -1,6 +1,7 @@
 /** Registering, changing, testing and removing Webhooks, queueing replays: the writes an Identity's actor makes for them. */
 import { type IfVersion, matches } from "@svc/domain/Precondition"
 import { Conflict, NotFound, PreconditionFailed, WebhookMismatch } from "@svc/domain/problems/Problem"
+import { testEventType } from "@svc/domain/events/Event"
 import type { WebhookPatch } from "@svc/domain/webhooks/Webhook"
 import { Effect } from "effect"
 import { type Handling, once } from "../actor/Handling.ts"
@@ -23,6 +24,7 @@ export const handlers = ({ onReady, onPresent }: Handling, sealing: Sealing["Ser
     SigningSecrets.rotate(write, secret_id, sealing),
   ),
   Replay: onPresent(replay),
+  Recover: onReady(recover),
 })
 
 interface NewWebhook extends ForWebhook {
@@ -85,6 +87,41 @@ const replay = Effect.fnUntraced(function* (write: Write, message: NewReplay) {
   )
 })
 
+/** Deliveries that one call of {@link recover} queues at most; what is left is a call more. */
+const recoveredAtOnce = 1000
+
+/**
+ * A fresh delivery of every Event whose latest delivery to the Webhook failed since then, oldest first. What was queued
+ * again is the latest one from then on, so a repeat of the message queues nothing twice.
+ */
+const recover = Effect.fnUntraced(function* (write: Write, message: ForWebhook & { readonly since: Date }) {
+  const { sql, identity, at } = write
+  const [webhook] = yield* sql<{ status: string }>`
+    select status from webhook where id = ${message.webhook_id} and identity_id = ${identity.id}`
+  if (webhook === undefined) return yield* new NotFound({ detail: "There is no such Webhook." })
+  if (webhook.status !== "active") return yield* new Conflict({ detail: "The Webhook is disabled." })
+  const row = yield* commit<{ recovered: number }>(
+    write,
+    sql`latest as (
+      select distinct on (event_id) event_id, event_type, status, created_at from delivery
+      where webhook_id = ${message.webhook_id}::uuid and created_at >= ${message.since}::timestamptz
+      order by event_id, id desc
+    ),
+    queued as (
+      insert into delivery (id, webhook_id, identity_id, event_id, event_type, replay, status, next_attempt_at, created_at)
+      select uuidv7(), ${message.webhook_id}::uuid, ${identity.id}::uuid, l.event_id, l.event_type, true, 'queued',
+             ${at}::timestamptz, ${at}::timestamptz
+      from (
+        select event_id, event_type from latest where status = 'failed' and event_type <> ${testEventType}::text
+        order by event_id limit ${recoveredAtOnce}
+      ) l, fence
+      returning id
+    )`,
+    { columns: sql`(select count(*)::int from queued) as recovered`, raises: true },
+  )
+  return { recovered: row.recovered }
+})
+
 /** Changes what is named. Disabling ends what waits for the Webhook; what is under way ends with its attempt. */
 const patch = Effect.fnUntraced(function* (
   write: Write,
@@ -104,6 +141,7 @@ const patch = Effect.fnUntraced(function* (
     duration_ms: 0,
     status_code: null,
     error: "webhook_disabled",
+    response_body: null,
   })
   const written = yield* commit<{ changed: boolean }>(
     write,

@@ -5,6 +5,7 @@
 import { Clock, Effect, Schedule } from "effect"
 import { Singleton } from "effect/cluster"
 import { Reads } from "../store/Database.ts"
+import * as Lateness from "./Lateness.ts"
 import { Timing } from "../Timing.ts"
 import type { Backlog } from "./Source.ts"
 
@@ -31,13 +32,16 @@ export const layer = <R>({ kind, sources, wake }: Watched<R>) => {
   return Singleton.make(
     `Overdue/${kind}`,
     Effect.suspend(() => {
+      const lateness = Lateness.make(kind, sources)
       // It begins where another process left, or this one lost its shards for a moment: actors were cut off in the midst
       // of their work, which falls due within a saga's lease. They go on by themselves once they are awake.
       let grace: number = -Timing.sagaLeaseMillis
       return Effect.suspend(() => scan(grace)).pipe(
         Effect.tap(() => Effect.sync(() => (grace = Timing.overdueGraceMillis))),
+        Effect.andThen(lateness.look),
         Effect.catchCause((cause) => Effect.logWarning(`The scan for overdue work of ${kind} actors failed`, cause)),
         Effect.repeat(Schedule.spaced(Timing.overdueScan)),
+        Effect.ensuring(Effect.sync(lateness.leave)),
         Effect.asVoid,
       )
     }),

@@ -35,6 +35,18 @@ export const Session = Schema.Struct({ id: Uuid, expires_at: Timestamp, created_
 })
 export type Session = typeof Session.Type
 
+/** A session as its account holder sees it among the others. */
+export const ListedSession = Schema.Struct({
+  ...Session.fields,
+  /** Written at most once a minute. */
+  last_used_at: Timestamp,
+  /** The `User-Agent` that opened it; null where none was sent. */
+  user_agent: Schema.NullOr(Schema.String),
+  /** Whether it is the one that asks. */
+  current: Schema.Boolean,
+}).annotate({ identifier: "ListedSession" })
+export type ListedSession = typeof ListedSession.Type
+
 export const TermsStatus = Schema.Struct({
   current_version: Schema.String,
   accepted_version: Schema.String,

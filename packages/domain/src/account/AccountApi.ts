@@ -2,6 +2,7 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { Uuid } from "../IdSchemas.ts"
+import { Tool } from "../mcp/Tool.ts"
 import { pageOf, paging } from "../Paging.ts"
 import {
   InvalidCursor,
@@ -16,6 +17,7 @@ import {
 import {
   ApiKey,
   CallerView,
+  ListedSession,
   MagicLinkAnswer,
   MagicLinkRequest,
   Org,
@@ -66,11 +68,37 @@ export class SessionApi extends HttpApiGroup.make("session")
     })
       .pipe(callers("session"))
       .annotate(OpenApi.Summary, "End the session"),
+    HttpApiEndpoint.get("list", "/api/auth/sessions", {
+      query: paging,
+      success: pageOf("sessions", ListedSession),
+      error: [InvalidCursor, Unavailable],
+    })
+      .pipe(callers("session"))
+      .annotate(OpenApi.Summary, "List the sessions of the account, newest first"),
+    HttpApiEndpoint.delete("revokeOne", "/api/auth/sessions/:id", {
+      params: { id: Uuid.annotate({ description: "The id of the resource." }) },
+      success: HttpApiSchema.NoContent,
+      error: [NotFound, Unavailable],
+    })
+      .pipe(callers("session"))
+      .annotate(OpenApi.Summary, "End one session"),
+    HttpApiEndpoint.delete("revokeAll", "/api/auth/sessions", {
+      success: HttpApiSchema.NoContent,
+      error: Unavailable,
+    })
+      .pipe(callers("session"))
+      .annotate(OpenApi.Summary, "Sign out everywhere: end every session, this one too"),
     HttpApiEndpoint.get("whoami", "/api/auth/whoami", {
       success: Schema.Struct({ org: Org, caller: CallerView }),
     })
       .pipe(callers("any"))
-      .annotate(OpenApi.Summary, "Tell whose credential this is"),
+      .annotate(OpenApi.Summary, "Tell whose credential this is")
+      .annotate(Tool, {
+        name: "svc_whoami",
+        effect: "read",
+        advice:
+          "An Identity Key acts for one Identity only, the one of `caller.identity_id`; an Admin Key or a session for all of the Org.",
+      }),
   )
   .annotate(OpenApi.Description, "The session at hand and who is calling.") {}
 

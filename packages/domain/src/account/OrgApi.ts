@@ -8,7 +8,7 @@ import { located } from "../Precondition.ts"
 import { ConfirmationMismatch, InvalidCursor, NotFound, TosVersionMismatch, Unavailable } from "../problems/Problem.ts"
 import { Text } from "../Text.ts"
 import { Timestamp } from "../Timestamp.ts"
-import { TermsStatus } from "./Account.ts"
+import { Language, Org, TermsStatus } from "./Account.ts"
 import { callers, inRealm, inRealmOfBody, Tagged } from "./Policy.ts"
 
 export const AccountDeletion = Schema.Struct({
@@ -24,6 +24,9 @@ const NoBody = Schema.Undefined
 
 const Confirmation = Schema.Struct({ confirm: Schema.optionalKey(Text.check(Schema.isMaxLength(300))) })
 
+/** The language of the console and of letters to the account holder. */
+export const AccountPatch = Schema.Struct({ language: Schema.optionalKey(Language) })
+
 export class OrgApi extends HttpApiGroup.make("account")
   .add(
     HttpApiEndpoint.post("acceptTerms", "/api/auth/tos/acceptance", {
@@ -33,6 +36,13 @@ export class OrgApi extends HttpApiGroup.make("account")
     })
       .pipe(callers("session"))
       .annotate(OpenApi.Summary, "Accept the current Terms of Service"),
+    HttpApiEndpoint.patch("update", "/api/account", {
+      payload: [AccountPatch, AccountPatch.pipe(HttpApiSchema.asJson({ contentType: "application/merge-patch+json" }))],
+      success: Org,
+      error: Unavailable,
+    })
+      .pipe(callers("session"))
+      .annotate(OpenApi.Summary, "Change the account's language"),
     HttpApiEndpoint.post("remove", "/api/account/deletion", {
       payload: [NoBody, Confirmation],
       success: HttpApiSchema.WithHeaders(AccountDeletion.pipe(HttpApiSchema.status(202)), located),

@@ -1,6 +1,7 @@
 /** The delivery log of a Webhook (decisions.md "Resources"). */
-import { Schema } from "effect"
+import { Effect, Schema } from "effect"
 import { DeliveryId, EventId } from "../IdSchemas.ts"
+import { ShownUrl } from "../Text.ts"
 import { Timestamp } from "../Timestamp.ts"
 
 /** One request to the target; `error` is a short stable word when no status arrived. */
@@ -10,6 +11,8 @@ export const Attempt = Schema.Struct({
   duration_ms: Schema.Int,
   status_code: Schema.NullOr(Schema.Int),
   error: Schema.NullOr(Schema.String),
+  /** How the body of the answer begins, as text of at most 1 KiB; null where there was none. */
+  response_body: Schema.NullOr(Schema.String).pipe(Schema.withDecodingDefaultKey(Effect.succeed(null))),
 }).annotate({ identifier: "Attempt" })
 export type Attempt = typeof Attempt.Type
 
@@ -27,3 +30,12 @@ export const Delivery = Schema.Struct({
   created_at: Timestamp,
 }).annotate({ identifier: "Delivery" })
 export type Delivery = typeof Delivery.Type
+
+/** What the target is sent. The signature is left out: it is made for each attempt, as are `request_id` and `timestamp`. */
+export const DeliveryRequest = Schema.Struct({
+  method: Schema.Literal("POST"),
+  url: ShownUrl,
+  headers: Schema.Record(Schema.String, Schema.String),
+  body: Schema.String,
+}).annotate({ identifier: "DeliveryRequest" })
+export type DeliveryRequest = typeof DeliveryRequest.Type

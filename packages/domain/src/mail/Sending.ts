@@ -36,7 +36,13 @@ export const NewMail = Schema.Struct({
   cc: Schema.optionalKey(Recipients),
   bcc: Schema.optionalKey(Recipients),
   // One line; the line that carries it is folded.
-  subject: Schema.optionalKey(Schema.Union([Schema.Literal(""), Line(900)])),
+  subject: Schema.optionalKey(
+    Text.check(
+      Schema.isMaxLength(900),
+      // oxlint-disable-next-line no-control-regex -- they are what is refused; a class every regex dialect reads
+      Schema.isPattern(/^[^\u0000-\u001f\u007f-\u009f]*$/, { expected: "one line without control characters" }),
+    ),
+  ),
   text: Schema.optionalKey(Text.check(Schema.isMaxLength(bodyAtMost))),
   html: Schema.optionalKey(Text.check(Schema.isMaxLength(bodyAtMost))),
   in_reply_to: Schema.optionalKey(MessageIdField),

@@ -81,6 +81,7 @@ export class TunnelTransferBlocked extends problem<TunnelTransferBlocked>()("tun
 export class TunnelDuplicateEdge extends problem<TunnelDuplicateEdge>()("tunnel_duplicate_edge") {}
 export class TunnelClientOutdated extends problem<TunnelClientOutdated>()("tunnel_client_outdated") {}
 export class PayloadTooLarge extends problem<PayloadTooLarge>()("payload_too_large") {}
+export class RangeNotSatisfiable extends problem<RangeNotSatisfiable>()("range_not_satisfiable") {}
 export class UnsupportedMediaType extends problem<UnsupportedMediaType>()("unsupported_media_type") {}
 export class RateLimited extends problem<RateLimited>()("rate_limited") {}
 export class WebhookTargetRefused extends problem<WebhookTargetRefused>()("webhook_target_refused") {}
@@ -138,6 +139,7 @@ export const byCode = {
   tunnel_duplicate_edge: TunnelDuplicateEdge,
   tunnel_client_outdated: TunnelClientOutdated,
   payload_too_large: PayloadTooLarge,
+  range_not_satisfiable: RangeNotSatisfiable,
   unsupported_media_type: UnsupportedMediaType,
   rate_limited: RateLimited,
   webhook_target_refused: WebhookTargetRefused,

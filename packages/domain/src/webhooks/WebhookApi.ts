@@ -2,9 +2,9 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { onIdentity, ShowsSecret } from "../account/Policy.ts"
-import { Delivery } from "../deliveries/Delivery.ts"
+import { Delivery, DeliveryRequest, DeliveryStatus } from "../deliveries/Delivery.ts"
 import { HandleParam } from "../handles/HandleParam.ts"
-import { WebhookId } from "../IdSchemas.ts"
+import { DeliveryId, EventId, WebhookId } from "../IdSchemas.ts"
 import { pageOf, paging } from "../Paging.ts"
 import { Tool } from "../mcp/Tool.ts"
 import { conditional, located } from "../Precondition.ts"
@@ -98,12 +98,38 @@ export class WebhookApi extends HttpApiGroup.make("webhooks")
       .annotate(ShowsSecret, true),
     HttpApiEndpoint.get("deliveries", "/api/identities/:handle/webhooks/:id/deliveries", {
       params: one,
-      query: paging,
+      query: {
+        status: Schema.optionalKey(DeliveryStatus.annotate({ description: "Only deliveries of this status." })),
+        event_id: Schema.optionalKey(EventId.annotate({ description: "Only deliveries of this Event." })),
+        ...paging,
+      },
       success: pageOf("deliveries", Delivery),
       error: [NotFound, InvalidCursor, Unavailable],
     })
       .pipe(onIdentity("any"))
       .annotate(OpenApi.Summary, "Read the delivery log of a Webhook, newest first")
       .annotate(Tool, { name: "svc_webhook_deliveries", effect: "read" }),
+    HttpApiEndpoint.get("request", "/api/identities/:handle/webhooks/:id/deliveries/:delivery_id/request", {
+      params: { ...one, delivery_id: DeliveryId.annotate({ description: "The id of the delivery." }) },
+      success: DeliveryRequest,
+      error: [NotFound, Unavailable],
+    })
+      .pipe(onIdentity("any"))
+      .annotate(OpenApi.Summary, "Read what a delivery sends"),
+    HttpApiEndpoint.post("recover", "/api/identities/:handle/webhooks/:id/recover", {
+      params: one,
+      payload: Schema.Struct({ since: Timestamp }),
+      success: HttpApiSchema.WithHeaders(
+        Schema.Struct({
+          recovered: Schema.Int.annotate({
+            description: "Deliveries that were queued; 1,000 at most, and what is left is a call more.",
+          }),
+        }).pipe(HttpApiSchema.status(202)),
+        located,
+      ),
+      error: [NotFound, IdentityNotReady, Conflict, Unavailable],
+    })
+      .pipe(onIdentity("any"))
+      .annotate(OpenApi.Summary, "Deliver again every Event whose delivery failed since then"),
   )
   .annotate(OpenApi.Description, "Signed deliveries of Events.") {}

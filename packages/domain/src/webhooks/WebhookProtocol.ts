@@ -45,6 +45,13 @@ export const Replay = Rpc.make("Replay", {
   error: failures(NotFound, Conflict, WebhookMismatch),
 })
 
+/** Queues what failed since then for a Webhook once more. */
+export const Recover = Rpc.make("Recover", {
+  payload: { ...tenant, webhook_id: Uuid, since: Schema.Date },
+  success: Schema.Struct({ recovered: Schema.Int }),
+  error: failures(NotFound, IdentityNotReady, Conflict),
+})
+
 export const WebhookMessages = RpcGroup.make(
   RegisterWebhook,
   PatchWebhook,
@@ -52,4 +59,5 @@ export const WebhookMessages = RpcGroup.make(
   TestWebhook,
   RotateSecret,
   Replay,
+  Recover,
 )

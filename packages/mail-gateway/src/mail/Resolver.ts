@@ -2,6 +2,7 @@
 import { Resolver as NodeResolver } from "node:dns/promises"
 import { Cache, Context, Duration, Effect, Exit, Layer, Schema } from "effect"
 import { Timing } from "../Timing.ts"
+import * as MailMetrics from "./MailMetrics.ts"
 
 /** A look-up that failed. `code` is node's (`ENOTFOUND`, `ENODATA`, `ETIMEOUT`, …), which the verdict turns on. */
 export class LookupFailed extends Schema.TaggedError<LookupFailed>()("LookupFailed", { code: Schema.String }) {}
@@ -19,10 +20,15 @@ export class Resolver extends Context.Service<
       const cache = yield* Cache.makeWith(
         (key: string) => {
           const [type, name] = key.split(" ", 2) as [string, string]
+          const since = performance.now()
           return Effect.tryPromise({
             try: () => dns.resolve(name, type) as Promise<Records>,
             catch: (error) => new LookupFailed({ code: codeOf(error) }),
-          })
+          }).pipe(
+            Effect.onExit((exit) =>
+              Effect.sync(() => MailMetrics.lookup(Exit.isSuccess(exit) || isAbsence(exit), since)),
+            ),
+          )
         },
         {
           capacity: 10_000,

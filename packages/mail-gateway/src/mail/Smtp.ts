@@ -5,15 +5,19 @@
 import { makeUuidV7 } from "@svc/domain/Ids"
 import { check, pass } from "@svc/cluster/health/Health"
 import type { Networks } from "@svc/cluster/net/ClientNetwork"
+import * as Certificates from "@svc/cluster/net/Certificates"
 import { selfSigned } from "@svc/cluster/net/SelfSigned"
 import { Cause, Clock, Context, Effect, FiberSet, Layer, Schema } from "effect"
 import type { SMTPServerDataStream, SMTPServerOptions, SMTPServerSession } from "smtp-server"
+import * as MailMetrics from "./MailMetrics.ts"
 import * as Judging from "./judging/Judging.ts"
 import { isModest } from "./mime/Header.ts"
+import type { Arrival } from "./Origin.ts"
 import { type IncomingMail, Reception } from "./Reception.ts"
 import * as Recipients from "./Recipients.ts"
-import { isForSystem, recipientsOf, senderOf } from "./Recipients.ts"
+import { isForBounces, isForSystem, recipientsOf, senderOf } from "./Recipients.ts"
 import type { Resolver } from "./Resolver.ts"
+import { Bounces } from "./sending/Bounces.ts"
 import * as Clients from "./smtp/Clients.ts"
 import * as Data from "./smtp/Data.ts"
 import { type Reply, replies } from "./smtp/Replies.ts"
@@ -32,8 +36,12 @@ export interface SmtpSettings {
   readonly maxBytes: number
   /** Balancers that begin each connection with a PROXY protocol header. */
   readonly proxies?: Networks
+  /** PEM texts, or the files they are in, which are read again when they change. */
   readonly tls?: { readonly key: string; readonly cert: string } | undefined
 }
+
+/** As the certificate's owner, in words to operators. */
+const listener = "smtp"
 
 export class SmtpListener extends Context.Service<SmtpListener, { readonly port: number }>()(
   "@svc/mail-gateway/mail/SmtpListener",
@@ -45,11 +53,13 @@ export class ListenFailed extends Schema.TaggedError<ListenFailed>()("ListenFail
 const listen = Effect.fnUntraced(function* (settings: SmtpSettings) {
   const reception = yield* Reception
   const system = yield* SystemMail
+  const bounces = yield* Bounces
   const transactions = yield* Transactions
   const judging = yield* Judging.make()
   const run = yield* FiberSet.makeRuntimePromise<Resolver>()
   const clients = Clients.make()
   const admitted = new Set<string>()
+  yield* MailMetrics.sessions.scoped([], () => admitted.size)
   const timers = new Map<string, NodeJS.Timeout>()
 
   /** Runs what a callback of the library asks for; whatever fails unforeseen is our failure, not the sender's. */
@@ -74,6 +84,13 @@ const listen = Effect.fnUntraced(function* (settings: SmtpSettings) {
 
   const judgeRecipient = yield* Recipients.make(settings, clients)
 
+  /** What a message to a bounce address reports. */
+  const judgeBounce = (received: Data.Received, arrival: Arrival) =>
+    judging.judge(received.raw, { ...arrival, isBounce: true }).pipe(
+      Effect.map(({ failures }) => failures),
+      Effect.mapError(() => replies.later),
+    )
+
   /** Judged, parsed, and stored for every recipient; then and only then is it accepted. */
   const accept = Effect.fnUntraced(function* (session: SMTPServerSession, received: Data.Received) {
     const arrival = {
@@ -82,10 +99,19 @@ const listen = Effect.fnUntraced(function* (settings: SmtpSettings) {
       mailFrom: senderOf(session),
       host: settings.mailDomain,
     }
+    const reported = session.envelope.rcptTo.filter(isForBounces)
+    if (reported.length > 0) {
+      const failures = yield* judgeBounce(received, arrival)
+      yield* Effect.forEach(reported, ({ address }) => bounces.record(address, failures), { discard: true }).pipe(
+        Effect.mapError(() => replies.later),
+      )
+      if (reported.length === session.envelope.rcptTo.length) return
+    }
     const { origin, header, parsed, cuts } = yield* Effect.mapError(
       judging.judge(received.raw, arrival),
       () => replies.later,
     )
+    MailMetrics.verdict(origin.verdict)
     const at = new Date(yield* Clock.currentTimeMillis)
     const trace = Trace.received({ ...arrival, secure: session.secure, id: yield* makeUuidV7, at })
     const ours = [...(header === null ? [] : [header]), trace]
@@ -153,7 +179,9 @@ const listen = Effect.fnUntraced(function* (settings: SmtpSettings) {
       if (typeof received !== "string" && !isModest(received.raw)) done(replies.header)
       else if (typeof received !== "string") {
         const work = transactions.within(keysOf(session, received), accept(session, received), replies.later)
+        const since = performance.now()
         answer(work, (error, transaction) => {
+          MailMetrics.message(error, received.raw.length, since)
           const heard = openConnection(session) !== undefined
           if (error === null) done(null, "Accepted")
           else done(error)
@@ -170,7 +198,8 @@ const listen = Effect.fnUntraced(function* (settings: SmtpSettings) {
     })
   }
 
-  const tls = settings.tls ?? selfSigned([settings.mailDomain, "localhost"], new Date(yield* Clock.currentTimeMillis))
+  const given = settings.tls === undefined ? undefined : yield* Certificates.read(settings.tls, listener)
+  const tls = given ?? selfSigned([settings.mailDomain, "localhost"], new Date(yield* Clock.currentTimeMillis))
 
   const options: SMTPServerOptions = {
     ...tls,
@@ -202,12 +231,19 @@ const listen = Effect.fnUntraced(function* (settings: SmtpSettings) {
       if (admitted.delete(session.id)) clients.leave(session.remoteAddress)
       done()
     },
-    onRcptTo: (address, session, done) => answer(judgeRecipient(address, session), (error) => done(error)),
+    onRcptTo: (address, session, done) =>
+      answer(judgeRecipient(address, session), (error) => {
+        MailMetrics.recipient(error)
+        done(error)
+      }),
     onData,
   }
   const server = new Server(options, settings.proxies ?? [])
   // A connection that breaks is the client's affair; without a listener it would end the process.
   server.on("error", () => {})
+  if (settings.tls !== undefined && given !== undefined) {
+    yield* Certificates.follow(settings.tls, listener, given, (renewed) => server.updateSecureContext({ ...renewed }))
+  }
 
   yield* Effect.acquireRelease(
     Effect.callback<void, ListenFailed>((resume) => {

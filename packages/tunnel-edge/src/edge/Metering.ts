@@ -6,6 +6,7 @@
 import type { TransferLease } from "@svc/cluster/account/TransferBudget"
 import type { Usage } from "@svc/cluster/tunnel/TunnelUsage"
 import { Clock, Effect } from "effect"
+import * as EdgeMetrics from "./EdgeMetrics.ts"
 import { Timing } from "./Timing.ts"
 
 /** The part of one connection in the counting. */
@@ -99,6 +100,7 @@ export const make = <R>({ lease, record, run }: Leasing<R>) => {
           const counter = counterOf(identity)
           if (direction === "in") counter.bytes_in += bytes
           else counter.bytes_out += bytes
+          EdgeMetrics.passed[direction].n += bytes
           meter.used += bytes
           meter.left -= bytes
           if (meter.left < meter.granted >> 1 && !meter.asking) run(renew(org, meter))

@@ -12,6 +12,7 @@ import type { Head } from "../protocol/RequestHead.ts"
 import * as Admission from "./Admission.ts"
 import { answer, problemFor, refusal } from "./Answers.ts"
 import { clientBlock } from "./Connections.ts"
+import * as EdgeMetrics from "./EdgeMetrics.ts"
 import * as Guesses from "./Guesses.ts"
 import type { Hosts } from "./Hosts.ts"
 import type { Metering } from "./Metering.ts"
@@ -153,7 +154,11 @@ export const make = Effect.fnUntraced(function* (options: {
   const route = (head: Head, client: string): Effect.Effect<Route> =>
     find(head, client).pipe(
       Effect.catch(() => Effect.succeed(problemFor(book, head, "unavailable", "The name could not be looked up."))),
-      Effect.map((found) => (Buffer.isBuffer(found) ? { _tag: "Answer", bytes: found } : found)),
+      Effect.map((found) => {
+        const answered = Buffer.isBuffer(found)
+        EdgeMetrics.routed(answered ? found : undefined)
+        return answered ? { _tag: "Answer", bytes: found } : found
+      }),
     )
 
   return {

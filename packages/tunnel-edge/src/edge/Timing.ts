@@ -63,8 +63,6 @@ export const Timing = {
   leaseAgainMillis: 1_000,
   /** How often counted bytes are written down: what a crash of the edge forgives. */
   flushEvery: "5 seconds",
-  /** How often certificate files are looked at. */
-  certificateEvery: "5 seconds",
 
   // --- Going down. All of it within `EdgeSettings.drainMillis`, of which connections that last may use the whole.
 

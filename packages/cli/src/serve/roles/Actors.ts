@@ -6,8 +6,10 @@ import { Identities } from "@svc/cluster/identity/Identities"
 import * as IdentityActor from "@svc/cluster/identity/IdentityActor"
 import * as IdentityWork from "@svc/cluster/identity/IdentityWork"
 import { SendingGate } from "@svc/cluster/mail/sending/SendingGate"
+import * as Unheld from "@svc/cluster/mail/sending/Unheld"
 import * as SystemMailForwarding from "@svc/cluster/mail/SystemMailForwarding"
 import * as Housekeeping from "@svc/cluster/housekeeping/Housekeeping"
+import * as StoreMetrics from "@svc/cluster/store/StoreMetrics"
 import * as TunnelPorts from "@svc/cluster/tunnel/TunnelPorts"
 import { Deliveries } from "@svc/cluster/webhooks/Deliveries"
 import * as Overdue from "@svc/cluster/work/Overdue"
@@ -38,6 +40,9 @@ export const layer = (settings: Settings, parts: Parts, outgoing: Outgoing) =>
     Overdue.layer(IdentityWork.watched),
     Overdue.layer(OrgWork.watched),
     Housekeeping.layer,
+    // Of a database of the operator's own there are better ways to know.
+    Option.isNone(settings.databaseUrl) ? StoreMetrics.layer : Layer.empty,
+    Unheld.layer,
     TunnelPorts.layer(settings.tunnelPorts),
     Option.match(settings.postmasterTo, {
       onNone: () => Layer.empty,

@@ -4,6 +4,7 @@ import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import { announced, Departure } from "@svc/api/Departure"
 import { StreamLimits } from "@svc/api/events/StreamLimits"
 import * as Http from "@svc/api/Http"
+import * as RequestMetrics from "@svc/api/RequestMetrics"
 import { Accounts } from "@svc/cluster/account/Accounts"
 import { CredentialLookup } from "@svc/cluster/account/CredentialLookup"
 import { Devices } from "@svc/cluster/account/Devices"
@@ -22,6 +23,7 @@ import { ServiceKey } from "@svc/cluster/sealing/ServiceKey"
 import * as Attachments from "@svc/mail-gateway/mail/Attachments"
 import * as Composition from "@svc/mail-gateway/mail/composing/Composition"
 import { Layer, Option } from "effect"
+import * as Tracing from "../ops/Tracing.ts"
 import type { Settings } from "../Settings.ts"
 import type { Outgoing } from "./Outgoing.ts"
 import * as Stores from "./Stores.ts"
@@ -40,7 +42,15 @@ export const layer = (settings: Settings, outgoing: Outgoing) =>
           terms: { version: settings.tosVersion, url: settings.tosUrl },
           mailPolicy: { mode: settings.mtaSts, servers: settings.mailServers },
         },
-        NodeHttpServer.layerServer(createServer, { host: settings.host, port: settings.httpPort }),
+        NodeHttpServer.layerServer(
+          () =>
+            Tracing.guarded(
+              RequestMetrics.watched(createServer()),
+              settings.trustedProxies.networks,
+              settings.tracedShare,
+            ),
+          { host: settings.host, port: settings.httpPort },
+        ),
       ),
     ),
     Layer.provide([

@@ -7,6 +7,7 @@ import * as Imap from "@svc/mail-gateway/mail/Imap"
 import { Logins } from "@svc/mail-gateway/mail/imap/server/Logins"
 import { Reception } from "@svc/mail-gateway/mail/Reception"
 import { Screening } from "@svc/mail-gateway/mail/Screening"
+import { Bounces } from "@svc/mail-gateway/mail/sending/Bounces"
 import * as Smtp from "@svc/mail-gateway/mail/Smtp"
 import { SystemMail } from "@svc/mail-gateway/mail/SystemMail"
 import { Transactions } from "@svc/mail-gateway/mail/Transactions"
@@ -50,6 +51,7 @@ const smtp = (settings: Settings, parts: Parts) =>
   }).pipe(
     Layer.provide(
       Layer.mergeAll(
+        Bounces.layer,
         Reception.layer({ mailboxBytes: settings.mailboxBytes }),
         Screening.layer({ blockLists: settings.blockLists, greylisting: settings.greylisting }),
         SystemMail.layer,

@@ -5,6 +5,7 @@ import { EventQueries } from "@svc/cluster/events/EventQueries"
 import { IdentityQueries } from "@svc/cluster/identity/IdentityQueries"
 import { MailSettingsQueries } from "@svc/cluster/mail/MailSettingsQueries"
 import { MessageQueries } from "@svc/cluster/mail/MessageQueries"
+import { ThreadQueries } from "@svc/cluster/mail/ThreadQueries"
 import { Drafts } from "@svc/cluster/mail/sending/Drafts"
 import { SendingQueries } from "@svc/cluster/mail/sending/SendingQueries"
 import { TunnelQueries } from "@svc/cluster/tunnel/TunnelQueries"
@@ -18,6 +19,7 @@ export const layer = Layer.mergeAll(
   EventQueries.layer,
   WebhookQueries.layer,
   MessageQueries.layer,
+  ThreadQueries.layer,
   MailSettingsQueries.layer,
   SendingQueries.layer,
   Drafts.layer,

@@ -8,6 +8,7 @@ import { Effect } from "effect"
 import type { Statement } from "effect/sql"
 import { commit, type Write } from "../../actor/Write.ts"
 import { summaryOf } from "../Acceptance.ts"
+import * as Threading from "../Threading.ts"
 import { multirange } from "./Placing.ts"
 
 interface InFolder {
@@ -136,7 +137,7 @@ export const append = Effect.fnUntraced(function* (
   quotaBytes: number,
 ) {
   const { sql, identity } = write
-  const related = [...mail.references, ...(mail.in_reply_to === null ? [] : [mail.in_reply_to])]
+  const { related, subject_key } = Threading.namesOf(mail)
   const labels = [...new Set(change.labels ?? [])].sort()
   const row = yield* commit<{ uid_validity: number | null; uid: number | null; again: number | null }>(
     write,
@@ -159,7 +160,7 @@ export const append = Effect.fnUntraced(function* (
       returning uid_next - 1 as uid, modseq
     ),
     stored as (
-      insert into message (id, identity_id, uid, direction, thread_id, message_id, envelope_from, recipient, sha256, size,
+      insert into message (id, identity_id, uid, direction, thread_id, subject_key, message_id, envelope_from, recipient, sha256, size,
                            summary, received_at, seen, flagged, answered, labels, modseq)
       select ${mail.message_id}::uuid, ${identity.id}::uuid, box.uid,
              case when target.use in ('sent', 'drafts') then 'outbound' else 'inbound' end,
@@ -167,6 +168,7 @@ export const append = Effect.fnUntraced(function* (
                select before.thread_id from message before
                where before.identity_id = ${identity.id}::uuid and before.message_id = any(${related}::text[])
                order by before.uid desc limit 1), ${mail.message_id}::uuid),
+             ${subject_key}::text,
              ${mail.message_id_header}::text, ${mail.envelope_from}::text, ${mail.recipient}::text, ${mail.sha256}::bytea,
              ${mail.size}::int, ${JSON.stringify(summaryOf(mail))}::jsonb, ${mail.received_at}::timestamptz,
              ${change.seen ?? false}::boolean, ${change.flagged ?? false}::boolean, ${change.answered ?? false}::boolean,
@@ -174,12 +176,17 @@ export const append = Effect.fnUntraced(function* (
       from box cross join target
     ),
     contents as (
-      insert into message_content (message_id, raw, text, html, headers, search_text, structure, created_at)
-      select ${mail.message_id}::uuid, ${mail.content?.raw ?? new Uint8Array(0)}::bytea, ${mail.content?.text ?? null}::text,
+      insert into message_content (message_id, identity_id, raw, text, html, headers, search_text, structure, created_at)
+      select ${mail.message_id}::uuid, ${identity.id}::uuid, ${mail.content?.raw ?? new Uint8Array(0)}::bytea, ${mail.content?.text ?? null}::text,
              ${mail.content?.html ?? null}::text, ${JSON.stringify(mail.content?.headers ?? [])}::jsonb,
              ${mail.content?.search_text ?? ""}::text, ${mail.content?.structure ?? null}::text, ${write.at}::timestamptz
       from box where ${mail.content !== null}::boolean
       on conflict (message_id) do nothing
+    ),
+    -- What was stored ahead is searched from now on.
+    claimed as (
+      update message_content c set identity_id = ${identity.id}::uuid
+      from box where ${mail.content === null}::boolean and c.message_id = ${mail.message_id}::uuid
     ),
     raised as (
       update folder f set uid_next = f.uid_next + 1 from target cross join box where f.id = target.id

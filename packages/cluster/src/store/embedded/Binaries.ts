@@ -30,35 +30,56 @@ const find = (): string => {
   return path.resolve(manifest, "..", "native")
 }
 
-/** Makes the library links that the package's install script makes, since install scripts may be blocked. */
-const link = (native: string) => {
+const codeOf = (error: unknown) => (error instanceof Error && "code" in error ? error.code : undefined)
+
+/** Folders that belong to somebody else, or that nobody may write to: an installation of the system's, an image. */
+const closed = new Set<unknown>(["EACCES", "EPERM", "EROFS"])
+
+/**
+ * Makes the library links that the package's install script makes, since install scripts may be blocked. False where some
+ * are missing and the folder is closed to us.
+ */
+const link = (native: string, symlink: typeof fs.symlinkSync): boolean => {
   const list = path.join(native, "pg-symlinks.json")
-  if (!fs.existsSync(list)) return
+  if (!fs.existsSync(list)) return true
   const links = JSON.parse(fs.readFileSync(list, "utf8")) as ReadonlyArray<{ source: string; target: string }>
   for (const { source, target } of links) {
+    const place = path.join(native, "..", target)
+    if (fs.lstatSync(place, { throwIfNoEntry: false }) !== undefined) continue
     try {
-      fs.symlinkSync(path.basename(source), path.join(native, "..", target))
+      symlink(path.basename(source), place)
     } catch (error) {
-      if (!(error instanceof Error && "code" in error && error.code === "EEXIST")) throw error
+      if (closed.has(codeOf(error))) return false
+      if (codeOf(error) !== "EEXIST") throw error
     }
   }
+  return true
 }
 
 const runsAs = (binary: string, account: Account) =>
   spawnSync(binary, ["--version"], { ...account, cwd: "/", stdio: "ignore" }).status === 0
 
-/** Binaries that the account can run; copied into `home` when the project's own folder is closed to it. */
-export const provide = (home: string, account: Account): string => {
-  const native = find()
-  link(native)
-  if (account.uid === undefined || runsAs(executable(native, "postgres"), account)) return native
+/**
+ * Binaries that the account can run: where the package lies, or copied into `home` where its folder is closed to the
+ * account, or to us and without its links.
+ */
+export const provide = (home: string, account: Account, native = find(), symlink = fs.symlinkSync): string => {
+  const isWhole = link(native, symlink)
+  if (isWhole && (account.uid === undefined || runsAs(executable(native, "postgres"), account))) return native
   const copy = path.join(home, "native")
-  if (!runsAs(executable(copy, "postgres"), account)) {
-    fs.rmSync(copy, { recursive: true, force: true })
-    fs.cpSync(native, copy, { recursive: true, verbatimSymlinks: true })
-    if (!runsAs(executable(copy, "postgres"), account)) {
-      throw new Error(`Cannot run ${executable(copy, "postgres")}. Set DATABASE_URL to use a server of your own.`)
-    }
+  const isUsable = () =>
+    fs.existsSync(copy) && link(copy, fs.symlinkSync) && runsAs(executable(copy, "postgres"), account)
+  if (isUsable()) return copy
+  // Made aside and renamed whole, so that a kill leaves no half of one.
+  const aside = `${copy}-${process.pid}`
+  for (const left of [copy, aside]) fs.rmSync(left, { recursive: true, force: true })
+  fs.cpSync(native, aside, { recursive: true, verbatimSymlinks: true })
+  for (const entry of fs.readdirSync(aside, { recursive: true, withFileTypes: true })) {
+    // What was copied of a closed folder would be closed as well.
+    if (entry.isDirectory()) fs.chmodSync(path.join(entry.parentPath, entry.name), 0o755)
   }
-  return copy
+  fs.chmodSync(aside, 0o755)
+  fs.renameSync(aside, copy)
+  if (isUsable()) return copy
+  throw new Error(`Cannot run ${executable(copy, "postgres")}. Set DATABASE_URL to use a server of your own.`)
 }

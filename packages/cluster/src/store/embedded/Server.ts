@@ -48,6 +48,10 @@ export const password = (home: string, account: Account): string => {
   return fs.readFileSync(file, "utf8")
 }
 
+/** PostgreSQL wants to know what its account is called; containers like to run as a number. */
+const nameless = ({ uid = process.getuid?.() }: Account) =>
+  `PostgreSQL cannot be started as uid ${uid}, which has no name on this machine: run as a user that /etc/passwd names (in a container: a line "svc:x:${uid}:${uid}::/:/bin/sh" there), or set DATABASE_URL to use a server of your own.`
+
 /** A database cluster, unless there is one. It is made aside and renamed whole, so a kill leaves no half of one. */
 export const initialise = ({ home, native, account }: Installation) => {
   if (fs.existsSync(path.join(dataOf(home), "PG_VERSION"))) return
@@ -69,6 +73,7 @@ export const initialise = ({ home, native, account }: Installation) => {
     ],
     { ...account, env: environment(), cwd: home, encoding: "utf8" },
   )
+  if (made.status !== 0 && /could not look up effective user ID/.test(made.stderr)) throw new Error(nameless(account))
   if (made.status !== 0) throw new Error(`initdb failed: ${made.error?.message ?? made.stderr}`)
   fs.renameSync(aside, dataOf(home))
 }

@@ -7,6 +7,7 @@
  * whichever ends that too was the cause. Where no thread can be had the work is done in process.
  */
 import { availableParallelism } from "node:os"
+import * as path from "node:path"
 import { Clock, Effect, FiberSet, Schema } from "effect"
 import { Timing } from "../../Timing.ts"
 import type { Arrival } from "../Origin.ts"
@@ -30,7 +31,8 @@ export interface JudgingSettings {
 export const defaults: JudgingSettings = {
   threads: Math.min(4, Math.max(2, availableParallelism())),
   silenceMillis: Timing.judgingSilenceMillis,
-  entry: new URL("./Worker.ts", import.meta.url),
+  // Beside this module, or beside the bundle that this module is in.
+  entry: new URL(`./Worker${path.extname(import.meta.url)}`, import.meta.url),
 }
 
 export const limits = {

@@ -55,11 +55,13 @@ export const localPart = (sealing: Sealing["Service"], outboxId: string): string
   return `${prefix}${base32(Buffer.concat([id, stamp(key, id)]))}`
 }
 
+/** Whether a local part is written as one of ours; only those that {@link read} finds to be are ever accepted. */
+export const isWritten = (local: string): boolean => /^bounce\+[a-z2-7]{45}$/i.test(local)
+
 /** The row that a local part stands for; undefined for any that we did not make. */
 export const read = (sealing: Sealing["Service"], local: string): string | undefined => {
-  const lower = local.toLowerCase()
-  if (!lower.startsWith(prefix) || !/^[a-z2-7]{45}$/.test(lower.slice(prefix.length))) return undefined
-  const token = lower.slice(prefix.length)
+  if (!isWritten(local)) return undefined
+  const token = local.slice(prefix.length).toLowerCase()
   const bytes = unbase32(token)
   const id = bytes.subarray(0, idBytes)
   const given = bytes.subarray(idBytes)

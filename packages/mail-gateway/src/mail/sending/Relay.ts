@@ -2,7 +2,7 @@
 import { Context, Effect, Layer } from "effect"
 import { Timing } from "../../Timing.ts"
 import type { RelayServer } from "./RelayUrl.ts"
-import { begin } from "./smtp/Conversation.ts"
+import { begin, type Deadlines } from "./smtp/Conversation.ts"
 import * as Pool from "./smtp/Pool.ts"
 
 export interface RelaySettings {
@@ -11,6 +11,7 @@ export interface RelaySettings {
   readonly helo: string
   /** Certificates trusted besides those of the system. */
   readonly ca?: string
+  readonly deadlines?: Deadlines
 }
 
 /** Letters under way at once, and how many a connection carries before it is another's turn. */
@@ -23,7 +24,14 @@ const make = Effect.fnUntraced(function* (settings: RelaySettings) {
       Pool.make({
         begin: begin(
           { host: server.host, port: server.port },
-          { name: server.host, helo: settings.helo, tls: server.tls, ca: settings.ca, login: server.login },
+          {
+            name: server.host,
+            helo: settings.helo,
+            tls: server.tls,
+            ca: settings.ca,
+            login: server.login,
+            deadlines: settings.deadlines,
+          },
         ),
         most: limits.connections,
         idleMillis: Timing.relayIdleMillis,

@@ -3,6 +3,7 @@
  * day a message says it was sent on) is found before and stands as UIDs.
  */
 import { fromPublic } from "@svc/domain/Ids"
+import { fold, separator } from "@svc/domain/mail/SearchText"
 import { multirange } from "@svc/cluster/mail/folders/Placing"
 import type { Reads } from "@svc/cluster/store/Database"
 import type { Statement } from "effect/sql"
@@ -10,6 +11,9 @@ import type { SearchKey } from "../protocol/SearchKeys.ts"
 import type { Ranges } from "../protocol/Sets.ts"
 
 type Sql = Reads["Service"]
+
+/** The part of the search text that has the bodies. */
+const bodies = 5
 
 export interface Resolved {
   readonly numbers: (set: Extract<SearchKey, { readonly _tag: "Numbers" | "Saved" }>) => Ranges
@@ -98,11 +102,9 @@ export const condition = (sql: Sql, key: SearchKey, resolved: Resolved): Stateme
           case "subject":
             return sql`(${has(sql`m.summary ->> 'subject'`, key.text)} or ${field("subject", key.text)})`
           case "body":
-            // The search text has sender and subject too: it rules out at little cost, the bodies decide.
-            return sql`(strpos(c.search_text, ${key.text.toLowerCase()}::text) > 0
-              and (${has(sql`coalesce(c.text, '')`, key.text)} or ${has(sql`coalesce(c.html, '')`, key.text)}))`
+            return sql`strpos(split_part(c.search_text, ${separator}::text, ${bodies}::int), ${fold(key.text)}::text) > 0`
           case "text":
-            return sql`(strpos(c.search_text, ${key.text.toLowerCase()}::text) > 0 or exists (
+            return sql`(strpos(c.search_text, ${fold(key.text)}::text) > 0 or exists (
               select from jsonb_array_elements(c.headers) as h (one)
               where strpos(lower((one ->> 'name') || ': ' || (one ->> 'value')), ${key.text.toLowerCase()}::text) > 0))`
           default:

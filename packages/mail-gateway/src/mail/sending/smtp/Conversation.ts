@@ -19,7 +19,25 @@ export class Unwelcome extends Schema.TaggedError<Unwelcome>()("Unwelcome", {
   text: Schema.String,
 }) {}
 
+/** How long a server may take, in milliseconds: to be connected, to greet, to answer, to take a piece, to answer it all. */
+export interface Deadlines {
+  readonly connect: number
+  readonly greeting: number
+  readonly command: number
+  readonly block: number
+  readonly final: number
+}
+
+const deadlines: Deadlines = {
+  connect: Timing.smtpConnectMillis,
+  greeting: Timing.smtpGreetingMillis,
+  command: Timing.smtpCommandMillis,
+  block: Timing.smtpBlockMillis,
+  final: Timing.smtpFinalMillis,
+}
+
 export interface Terms {
+  readonly deadlines?: Deadlines | undefined
   /** What it is called in replies and by TLS. */
   readonly name: string
   /** Our own name, for EHLO. */
@@ -81,14 +99,14 @@ const offers = (reply: Reply): ReadonlyMap<string, string> =>
 export const isPositive = (reply: { readonly code: number | null }) =>
   reply.code !== null && reply.code >= 200 && reply.code < 300
 
-const open = Effect.fnUntraced(function* (wire: Wire, terms: Terms) {
+const open = Effect.fnUntraced(function* (wire: Wire, terms: Terms, patience: Deadlines) {
   const unwelcome = (stage: Unwelcome["stage"], reply: Reply) =>
     new Unwelcome({ stage, code: reply.code, status: reply.status, text: textOf(reply) })
   const tls: ConnectionOptions = tlsOptions(terms)
 
-  const ask = (text: string, millis: number = Timing.smtpCommandMillis) => {
+  const ask = (text: string) => {
     wire.say(`${text}\r\n`)
-    return wire.reply(millis)
+    return wire.reply(patience.command)
   }
 
   const hello = Effect.gen(function* () {
@@ -115,7 +133,7 @@ const open = Effect.fnUntraced(function* (wire: Wire, terms: Terms) {
     if (!isPositive(reply)) return yield* Effect.fail(unwelcome("login", reply))
   })
 
-  const greeting = yield* wire.reply(Timing.smtpGreetingMillis)
+  const greeting = yield* wire.reply(patience.greeting)
   if (!isPositive(greeting)) return yield* Effect.fail(unwelcome("greeting", greeting))
   let offered = yield* hello
   if (!wire.isSecure && terms.tls !== "none") {
@@ -123,7 +141,7 @@ const open = Effect.fnUntraced(function* (wire: Wire, terms: Terms) {
       const reply = yield* ask("STARTTLS")
       if (isPositive(reply)) {
         yield* Effect.mapError(
-          wire.secure(tls, Timing.smtpCommandMillis),
+          wire.secure(tls, patience.command),
           ({ message }) => new Unwelcome({ stage: "tls", code: null, status: null, text: message }),
         )
         offered = yield* hello
@@ -160,18 +178,20 @@ const tlsOptions = (terms: Terms): ConnectionOptions => ({
 
 /** Connects and gets as far as the first transaction. */
 export const begin = Effect.fnUntraced(function* (address: Address, terms: Terms) {
-  const wire = yield* Wire.open(
-    address,
-    Timing.smtpConnectMillis,
-    terms.tls === "immediate" ? tlsOptions(terms) : undefined,
-  )
-  const offered = yield* open(wire, terms).pipe(
+  const patience = terms.deadlines ?? deadlines
+  const wire = yield* Wire.open(address, patience.connect, terms.tls === "immediate" ? tlsOptions(terms) : undefined)
+  const offered = yield* open(wire, terms, patience).pipe(
     Effect.onExit((exit) => Effect.sync(() => exit._tag === "Failure" && wire.close())),
   )
-  return conversation(wire, offered, terms.name)
+  return conversation(wire, offered, terms.name, patience)
 })
 
-const conversation = (wire: Wire, offered: ReadonlyMap<string, string>, host: string): Conversation => {
+const conversation = (
+  wire: Wire,
+  offered: ReadonlyMap<string, string>,
+  host: string,
+  patience: Deadlines,
+): Conversation => {
   const isPipelining = offered.has("PIPELINING")
   const hasDsn = offered.has("DSN")
   const most = Number(offered.get("SIZE") ?? 0)
@@ -182,12 +202,12 @@ const conversation = (wire: Wire, offered: ReadonlyMap<string, string>, host: st
     const replies: Array<Reply> = []
     if (isPipelining) {
       wire.say(commands.map((command) => `${command}\r\n`).join(""))
-      for (const _ of commands) replies.push(yield* wire.reply(Timing.smtpCommandMillis))
+      for (const _ of commands) replies.push(yield* wire.reply(patience.command))
       return replies
     }
     for (const command of commands) {
       wire.say(`${command}\r\n`)
-      const reply = yield* wire.reply(Timing.smtpCommandMillis)
+      const reply = yield* wire.reply(patience.command)
       replies.push(reply)
       // Without a sender there is no use in recipients.
       if (replies.length === 1 && !isPositive(reply)) return replies
@@ -245,9 +265,9 @@ const conversation = (wire: Wire, offered: ReadonlyMap<string, string>, host: st
       for (const piece of stuffed(letter.content)) {
         // Who answers before the end has not heard it out.
         if (wire.isOpen && !wire.isQuiet) return yield* new Broken({ message: "The server spoke before the end" })
-        yield* wire.write(piece, Timing.smtpBlockMillis)
+        yield* wire.write(piece, patience.block)
       }
-      return answered(yield* wire.reply(Timing.smtpFinalMillis))
+      return answered(yield* wire.reply(patience.final))
     }).pipe(
       Effect.catchTag("Broken", ({ message }) => {
         // Some say no in the middle of it and leave.

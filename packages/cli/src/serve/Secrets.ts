@@ -1,0 +1,32 @@
+/**
+ * Settings that are secret can come from files, as secrets of containers and of systemd do: `X_FILE` names a file that
+ * holds what `X` would. One line break at the file's end is not part of it.
+ */
+import { readFileSync } from "node:fs"
+import { Config, ConfigProvider, Effect, Option, Redacted } from "effect"
+
+const refuse = (message: string) => Effect.fail(new Config.ConfigError(new ConfigProvider.SourceError({ message })))
+
+const read = (name: string, file: string) => {
+  try {
+    const text = readFileSync(file, "utf8").replace(/\r?\n$/, "")
+    return text === ""
+      ? refuse(`${name}_FILE names ${file}, which is empty.`)
+      : Effect.succeed(Option.some(Redacted.make(text)))
+  } catch (error) {
+    const why = error instanceof Error && "code" in error ? String(error.code) : String(error)
+    return refuse(`${name}_FILE names ${file}, which cannot be read (${why}).`)
+  }
+}
+
+/** The value of a variable, or of the file that its `_FILE` names. */
+export const secret = (name: string): Config.Config<Option.Option<Redacted.Redacted<string>>> =>
+  Config.all({
+    value: Config.option(Config.Redacted(name)),
+    file: Config.option(Config.NonEmptyString(`${name}_FILE`)),
+  }).pipe(
+    Config.mapEffect(({ value, file }) => {
+      if (Option.isNone(file)) return Effect.succeed(value)
+      return Option.isSome(value) ? refuse(`${name} and ${name}_FILE are both set: leave one.`) : read(name, file.value)
+    }),
+  )

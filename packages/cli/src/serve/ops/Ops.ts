@@ -1,0 +1,120 @@
+/**
+ * The port for operators, in every role: `/livez` (the event loop turns), `/readyz` (the process is to be sent work) and
+ * `/metrics`. It opens before the store and closes after everything else. It tells no secret, and is nobody's but the
+ * operator's all the same: it listens on loopback unless it is told otherwise.
+ */
+import { createServer, type ServerResponse } from "node:http"
+import { runAll } from "@svc/cluster/observe/Collectors"
+import * as Metrics from "@svc/cluster/observe/Metrics"
+import * as ProcessMetrics from "@svc/cluster/observe/ProcessMetrics"
+import { Effect, FiberSet, Layer } from "effect"
+import { PrometheusMetrics } from "effect/observability"
+import { SettingsInvalid } from "../Settings.ts"
+import type { Readiness } from "./Readiness.ts"
+
+export interface OpsSettings {
+  readonly host: string
+  /** 0 takes a free port; undefined the usual one, if nobody has it. */
+  readonly port: number | undefined
+}
+
+/** The port of those who are not told another; several processes of one machine need one each. */
+export const usualPort = 9090
+
+const isReady = Metrics.gauge("svc_ready", "1 while the process is to be sent work", [])
+
+interface Answer {
+  readonly status: number
+  readonly type: string
+  readonly body: string
+}
+
+const json = (status: number, body: object): Answer => ({
+  status,
+  type: "application/json",
+  body: `${JSON.stringify(body)}\n`,
+})
+
+const ready = (readiness: Readiness) =>
+  Effect.gen(function* () {
+    const state = readiness.state()
+    const report = readiness.report()
+    if (state !== "ready" || report === undefined) return json(503, { status: state })
+    const { status, components } = yield* report
+    const ailing = components.filter((component) => component.status !== "pass")
+    return json(status === "fail" ? 503 : 200, {
+      status: status === "fail" ? "failing" : "ready",
+      components: ailing.map(({ name, status: of, detail }) => ({ name, status: of, detail })),
+    })
+  })
+
+const metrics = Effect.andThen(
+  runAll,
+  Effect.map(PrometheusMetrics.format(), (body): Answer => ({
+    status: 200,
+    type: "text/plain; version=0.0.4; charset=utf-8",
+    body,
+  })),
+)
+
+const send = (response: ServerResponse, { status, type, body }: Answer): void => {
+  response.writeHead(status, { "content-type": type, "cache-control": "no-store" })
+  response.end(body)
+}
+
+const listen = Effect.fnUntraced(function* (settings: OpsSettings, readiness: Readiness) {
+  const run = yield* FiberSet.makeRuntimePromise()
+  const pages: Readonly<Record<string, Effect.Effect<Answer>>> = {
+    "/livez": Effect.succeed(json(200, { status: "alive" })),
+    "/readyz": ready(readiness),
+    "/metrics": metrics,
+  }
+  const server = createServer((request, response) => {
+    const page = pages[request.url?.split("?")[0] ?? ""]
+    if (page === undefined) return send(response, json(404, { status: "not found", pages: Object.keys(pages) }))
+    if (request.method !== "GET" && request.method !== "HEAD") return send(response, json(405, { status: "GET only" }))
+    run(page).then(
+      (answer) => send(response, answer),
+      () => response.destroy(),
+    )
+  })
+  yield* Effect.acquireRelease(
+    Effect.callback<void, Error>((resume) => {
+      server.once("error", (error) => resume(Effect.fail(error)))
+      server.listen(settings.port ?? usualPort, settings.host, () => resume(Effect.void))
+    }),
+    () =>
+      Effect.callback<void>((resume) => {
+        server.close(() => resume(Effect.void))
+        server.closeAllConnections()
+      }),
+  )
+  const address = server.address()
+  return typeof address === "object" && address !== null ? address.port : usualPort
+})
+
+/** Opens the port until the scope closes. Answers where; undefined where the usual port is somebody else's. */
+export const open = Effect.fnUntraced(function* (
+  settings: OpsSettings,
+  roles: ReadonlyArray<string>,
+  readiness: Readiness,
+) {
+  yield* Layer.build(ProcessMetrics.layer(roles))
+  yield* isReady.scoped([], () => (readiness.state() === "ready" ? 1 : 0))
+  const port = settings.port ?? usualPort
+  return yield* listen(settings, readiness).pipe(
+    Effect.map((bound): string | undefined => `${settings.host}:${bound}`),
+    Effect.catch((error) =>
+      settings.port === undefined && "code" in error && error.code === "EADDRINUSE"
+        ? Effect.as(
+            Effect.logWarning(`Port ${port} is taken: this process has no probes and no metrics. Set SVC_OPS_PORT.`),
+            undefined,
+          )
+        : Effect.fail(
+            new SettingsInvalid({
+              message: `${settings.host}:${port} cannot be listened on (${error.message}): set SVC_OPS_PORT, or SVC_OPS_HOST.`,
+            }),
+          ),
+    ),
+  )
+})

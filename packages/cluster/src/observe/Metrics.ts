@@ -1,0 +1,204 @@
+/**
+ * What the process counts. A series is a plain object that its owner adds to, so that a sample costs tens of nanoseconds
+ * where the library's own update costs a microsecond; each is registered in the library's registry when it is made, and
+ * read from there by whoever scrapes. Labels have few values each (patterns of routes, outcomes), never those that callers
+ * make up: nothing is counted per Identity, Org or address.
+ */
+import { Context, Effect, Metric, type Scope } from "effect"
+
+/** A family has no more series than this; what comes after is counted as `other`. */
+const mostSeries = 500
+const other = "other"
+
+export interface Family {
+  readonly name: string
+  readonly help: string
+  readonly type: "counter" | "gauge" | "histogram"
+  readonly labels: ReadonlyArray<string>
+}
+
+const declared = new Map<string, Family>()
+
+/** Every family that the loaded modules have declared. */
+export const families = (): ReadonlyArray<Family> => [...declared.values()]
+
+const declare = (family: Family): Family => {
+  declared.set(family.name, family)
+  return family
+}
+
+/** The registry of the process, whatever the context of who counts. */
+const registry = Context.empty()
+
+type Attributes = Record<string, string>
+const attributesOf = ({ labels }: Family, values: ReadonlyArray<string>): Attributes =>
+  Object.fromEntries(labels.map((label, at) => [label, values[at] ?? ""]))
+
+/** The series of a family by the values of its labels, each made when it is first asked for. */
+const seriesOf = <A>(family: Family, make: (attributes: Attributes) => A) => {
+  const root = new Map<string, unknown>()
+  const depth = family.labels.length
+  let size = 0
+  const find = (values: ReadonlyArray<string>): A => {
+    let at = root
+    for (let level = 0; level < depth - 1; level++) {
+      let next = at.get(values[level]!) as Map<string, unknown> | undefined
+      if (next === undefined) at.set(values[level]!, (next = new Map()))
+      at = next
+    }
+    const last = values[depth - 1] ?? ""
+    const known = at.get(last)
+    if (known !== undefined) return known as A
+    if (++size > mostSeries && last !== other) return find(values.map(() => other))
+    const made = make(attributesOf(family, values))
+    at.set(last, made)
+    return made
+  }
+  return find
+}
+
+export interface Count {
+  n: number
+}
+
+export interface Counter<Values extends ReadonlyArray<string>> {
+  /** The series of these values; keep it where they are known beforehand. */
+  readonly of: (...values: Values) => Count
+}
+
+const noHooks = { update: () => {}, modify: () => {} }
+
+/** Something that only grows. `present`: the values that a scrape shows from the beginning, as 0. */
+export const counter = <const Labels extends ReadonlyArray<string>>(
+  name: string,
+  help: string,
+  labels: Labels,
+  present: ReadonlyArray<{ readonly [K in keyof Labels]: string }> = [],
+): Counter<{ readonly [K in keyof Labels]: string }> => {
+  const family = declare({ name, help, type: "counter", labels })
+  const find = seriesOf(family, (attributes): Count => {
+    const count = { n: 0 }
+    Metric.registerUnsafe(Metric.counter(name, { description: help, attributes, incremental: true }), registry, {
+      get: () => ({ count: count.n, incremental: true }),
+      ...noHooks,
+    })
+    return count
+  })
+  if (labels.length === 0) find([])
+  for (const values of present) find(values as ReadonlyArray<string>)
+  return { of: (...values) => find(values as ReadonlyArray<string>) }
+}
+
+export interface Observations {
+  readonly observe: (value: number) => void
+}
+
+export interface Histogram<Values extends ReadonlyArray<string>> {
+  readonly of: (...values: Values) => Observations
+}
+
+/** Bounds for seconds that a caller waits. */
+export const seconds = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30] as const
+
+class Buckets implements Observations {
+  n = 0
+  sum = 0
+  private readonly counts: Float64Array
+  private readonly bounds: ReadonlyArray<number>
+
+  constructor(bounds: ReadonlyArray<number>) {
+    this.bounds = bounds
+    this.counts = new Float64Array(bounds.length)
+  }
+
+  observe(value: number): void {
+    this.n++
+    this.sum += value
+    const { bounds, counts } = this
+    for (let at = 0; at < bounds.length; at++) {
+      if (value <= bounds[at]!) {
+        counts[at]!++
+        return
+      }
+    }
+  }
+
+  state() {
+    let sum = 0
+    const buckets = this.bounds.map((bound, at): [number, number] => [bound, (sum += this.counts[at]!)])
+    return { buckets, count: this.n, sum: this.sum, min: 0, max: 0 }
+  }
+}
+
+export const histogram = <const Labels extends ReadonlyArray<string>>(
+  name: string,
+  help: string,
+  bounds: ReadonlyArray<number>,
+  labels: Labels,
+): Histogram<{ readonly [K in keyof Labels]: string }> => {
+  const family = declare({ name, help, type: "histogram", labels })
+  const find = seriesOf(family, (attributes) => {
+    const buckets = new Buckets(bounds)
+    Metric.registerUnsafe(Metric.histogram(name, { description: help, attributes, boundaries: bounds }), registry, {
+      get: () => buckets.state(),
+      ...noHooks,
+    })
+    return buckets
+  })
+  if (labels.length === 0) find([])
+  return { of: (...values) => find(values as ReadonlyArray<string>) }
+}
+
+export interface Gauge<Values extends ReadonlyArray<string>> {
+  /** Read at each scrape, until the registration is removed. */
+  readonly read: (values: Values, value: () => number) => { readonly remove: () => void }
+  /** {@link read}, until the scope closes. */
+  readonly scoped: (values: Values, value: () => number) => Effect.Effect<void, never, Scope.Scope>
+  readonly set: (values: Values, value: number) => void
+  /** The series are of another process now. */
+  readonly clear: () => void
+}
+
+/** Something that goes up and down. */
+export const gauge = <const Labels extends ReadonlyArray<string>>(
+  name: string,
+  help: string,
+  labels: Labels,
+): Gauge<{ readonly [K in keyof Labels]: string }> => {
+  const family = declare({ name, help, type: "gauge", labels })
+  const written = new Map<string, { value: number; readonly remove: () => void }>()
+  const register = (values: ReadonlyArray<string>, value: () => number) =>
+    Metric.registerUnsafe(
+      Metric.gauge(name, { description: help, attributes: attributesOf(family, values) }),
+      registry,
+      {
+        get: () => ({ value: value() }),
+        ...noHooks,
+      },
+    )
+  const read: Gauge<{ readonly [K in keyof Labels]: string }>["read"] = (values, value) =>
+    register(values as ReadonlyArray<string>, value)
+  return {
+    read,
+    scoped: (values, value) =>
+      Effect.asVoid(
+        Effect.acquireRelease(
+          Effect.sync(() => read(values, value)),
+          (registration) => Effect.sync(registration.remove),
+        ),
+      ),
+    set: (values, value) => {
+      const key = (values as ReadonlyArray<string>).join("\n")
+      const known = written.get(key)
+      if (known !== undefined) known.value = value
+      else {
+        const { remove } = register(values as ReadonlyArray<string>, () => written.get(key)?.value ?? Number.NaN)
+        written.set(key, { value, remove })
+      }
+    },
+    clear: () => {
+      for (const { remove } of written.values()) remove()
+      written.clear()
+    },
+  }
+}

@@ -1,0 +1,42 @@
+/**
+ * Builds the console where its sources changed since the last build, and compresses what it wrote. A stamp of the sources
+ * stands beside the output. One rename switches, so that a start never finds half a build.
+ */
+import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { brotliCompressSync, constants, gzipSync } from "node:zlib"
+import { cache, dist, isBuilt, wanted } from "./sources.mjs"
+
+const compress = (folder: string) => {
+  for (const name of readdirSync(folder, { recursive: true, encoding: "utf8" })) {
+    if (!/\.(js|css|html|svg)$/.test(name)) continue
+    const file = join(folder, name)
+    const bytes = readFileSync(file)
+    const params = { [constants.BROTLI_PARAM_QUALITY]: 11, [constants.BROTLI_PARAM_SIZE_HINT]: bytes.length }
+    writeFileSync(`${file}.br`, brotliCompressSync(bytes, { params }))
+    writeFileSync(`${file}.gz`, gzipSync(bytes, { level: 9 }))
+  }
+}
+
+if (!isBuilt()) {
+  const stamp = wanted()
+  const { build } = await import("vite")
+  const fresh = join(cache, `building-${process.pid}`)
+  process.env["CONSOLE_OUT"] = fresh
+  await build({ configFile: join(import.meta.dirname, "vite.config.ts"), logLevel: "error" })
+  compress(fresh)
+  writeFileSync(join(fresh, "own.json"), JSON.stringify(readdirSync(join(fresh, "assets"))))
+  // What the build before had stays for tabs that are still open; what it had kept itself does not.
+  const before = join(dist, "own.json")
+  if (existsSync(before)) {
+    for (const name of JSON.parse(readFileSync(before, "utf8")) as ReadonlyArray<string>) {
+      cpSync(join(dist, "assets", name), join(fresh, "assets", name), { force: false })
+    }
+  }
+  writeFileSync(join(fresh, ".stamp"), stamp)
+  const old = join(cache, `old-${process.pid}`)
+  mkdirSync(cache, { recursive: true })
+  if (existsSync(dist)) renameSync(dist, old)
+  renameSync(fresh, dist)
+  rmSync(old, { recursive: true, force: true })
+}

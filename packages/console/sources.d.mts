@@ -1,0 +1,4 @@
+export const cache: string
+export const dist: string
+export const wanted: () => string
+export const isBuilt: () => boolean

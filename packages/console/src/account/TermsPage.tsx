@@ -1,0 +1,87 @@
+/** The gate of new Terms: the console is closed, and leaving with everything stays within reach. */
+import { useState } from "preact/hooks"
+import { useAct } from "../client/Acts.ts"
+import { call } from "../client/Client.ts"
+import { useCall } from "../client/Queries.ts"
+import { account, look, signOut } from "../client/Session.ts"
+import { Button, ButtonLink } from "../ui/Button.tsx"
+import { Confirm } from "../ui/Dialog.tsx"
+import { Note, Page } from "../ui/Page.tsx"
+import { ProblemNote } from "../ui/Problem.tsx"
+import { say as common } from "../ui/texts.ts"
+import { say } from "./texts.ts"
+
+const TermsPage = () => {
+  const { tos, org } = account()
+  const [removing, setRemoving] = useState(false)
+  const [wanted, setWanted] = useState<string>()
+  const accept = useAct(async (act) => {
+    await call("POST /api/auth/tos/acceptance", { body: { version: tos.current_version } }, { act })
+    await look()
+  })
+  const takeAlong = useAct(async (act) => {
+    setWanted((await call("POST /api/exports", { body: {} }, { act })).id)
+  })
+  const made = useCall(
+    "GET /api/exports/:id",
+    { params: { id: wanted ?? "" } },
+    { enabled: wanted !== undefined, every: (known) => (known?.status === "ready" ? false : 1500) },
+  )
+  const remove = useAct(async (act) => {
+    await call("POST /api/account/deletion", { body: { confirm: org.email } }, { act })
+    await signOut()
+  })
+  return (
+    <main class="plain-page">
+      <div class="way-in">
+        <Page title={say("gate_title")} lead={say("gate", { version: tos.current_version })}>
+          <p class="muted">{say("gate_accepted", { version: tos.accepted_version })}</p>
+          <div class="bar">
+            <Button kind="primary" busy={accept.busy} onClick={() => void accept.run()}>
+              {say("gate_accept")}
+            </Button>
+            <ButtonLink href="/terms" target="_blank" icon="out">
+              {say("gate_read")}
+            </ButtonLink>
+          </div>
+          <ProblemNote failure={accept.failure} />
+          <p class="muted">{say("gate_or")}</p>
+          <div class="bar">
+            <Button onClick={() => void signOut()}>{say("sign_out")}</Button>
+            <Button busy={takeAlong.busy} onClick={() => void takeAlong.run()}>
+              {say("take_along")}
+            </Button>
+            <Button kind="danger" onClick={() => setRemoving(true)}>
+              {say("remove")}
+            </Button>
+          </div>
+          <ProblemNote failure={takeAlong.failure} />
+          {wanted === undefined ? null : (
+            <Note>
+              {made.data?.status === "ready" ? (
+                <ButtonLink href={`/api/exports/${wanted}/archive`} download={`${wanted}.zip`} kind="primary">
+                  {common("download")}
+                </ButtonLink>
+              ) : (
+                say("exporting")
+              )}
+            </Note>
+          )}
+          {removing ? (
+            <Confirm
+              title={say("remove")}
+              doing={say("remove")}
+              typed={org.email}
+              act={remove}
+              onClose={() => setRemoving(false)}
+            >
+              <p>{say("remove_why")}</p>
+            </Confirm>
+          ) : null}
+        </Page>
+      </div>
+    </main>
+  )
+}
+
+export default TermsPage

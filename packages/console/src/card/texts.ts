@@ -1,0 +1,36 @@
+import { texts } from "../texts/Texts.ts"
+
+export const say = texts({
+  edit: ["What it says of itself", "Was er von sich sagt", "Ce qu’il dit de lui-même"],
+  seen: ["As others see it", "Wie andere es sehen", "Vu par les autres"],
+  open: ["Open the profile", "Profil öffnen", "Ouvrir le profil"],
+  name: ["Name", "Name", "Nom"],
+  description: ["Description", "Beschreibung", "Description"],
+  version: ["Version", "Version", "Version"],
+  documentation: ["Documentation", "Dokumentation", "Documentation"],
+  icon: ["Icon", "Symbol", "Icône"],
+  https: ["An https address.", "Eine https-Adresse.", "Une adresse https."],
+  operator: ["Operated by", "Betrieben von", "Exploité par"],
+  operator_url: ["Its website", "Deren Website", "Son site"],
+  skills: ["Skills", "Fähigkeiten", "Compétences"],
+  skills_why: [
+    "What other agents may ask it to do.",
+    "Worum andere Agenten ihn bitten können.",
+    "Ce que d’autres agents peuvent lui demander.",
+  ],
+  skill: ["Skill {number}", "Fähigkeit {number}", "Compétence {number}"],
+  skill_id: ["Id", "Id", "Id"],
+  skill_name: ["Name", "Name", "Nom"],
+  skill_description: ["What it does", "Was sie tut", "Ce qu’elle fait"],
+  skill_tags: ["Tags, by commas", "Marken, mit Kommas", "Étiquettes, séparées par des virgules"],
+  add_skill: ["Add a skill", "Fähigkeit hinzufügen", "Ajouter une compétence"],
+  drop_skill: ["Remove", "Entfernen", "Retirer"],
+  agent: ["AI agent", "KI-Agent", "Agent IA"],
+  json: ["Card as JSON", "Karte als JSON", "Carte en JSON"],
+  save: ["Save", "Speichern", "Enregistrer"],
+  saved: [
+    "Saved; the public profile shows it already",
+    "Gespeichert; das öffentliche Profil zeigt es schon",
+    "Enregistré ; le profil public l’affiche déjà",
+  ],
+})

@@ -1,0 +1,147 @@
+/**
+ * The API as the contract of `packages/domain` types it: names, paths, bodies and answers are checked at compile time and
+ * cost no byte at run time (`import type`), since the wire form is plain JSON.
+ */
+import type { Api } from "@svc/domain/Api"
+import type { Code } from "@svc/domain/problems/Table"
+import type { Schema } from "effect"
+import type { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
+
+type Groups = (typeof Api)["groups"][keyof (typeof Api)["groups"]]
+type Endpoint = HttpApiGroup.Endpoints<Groups>
+
+/** `GET /api/identities/:handle`: each method and path there is. */
+export type Route = Endpoint extends infer E
+  ? E extends { method: infer M extends string; path: infer P extends string }
+    ? `${M} ${P}`
+    : never
+  : never
+export type Reading = Extract<Route, `GET ${string}`>
+
+type At<R extends Route> = Endpoint extends infer E
+  ? E extends { method: infer M extends string; path: infer P extends string }
+    ? R extends `${M} ${P}`
+      ? E
+      : never
+    : never
+  : never
+
+/** The body of an answer that has headers, too. */
+type Plain<S> = S extends { readonly schema: infer B; readonly headers: Schema.Top } ? B : S
+/** The plain JSON of a schema. */
+type Inner<S> = S extends { readonly "~effect/Schema/toCodec": never }
+  ? S
+  : S extends Schema.toCodecJson<infer T>
+    ? T
+    : S extends Schema.toCodecStringTree<infer T>
+      ? T
+      : S
+type Wire<S> = Inner<S> extends { readonly Encoded: infer T } ? T : never
+type Part<Name extends string, S> = [S] extends [never]
+  ? {}
+  : {} extends Wire<S>
+    ? { readonly [K in Name]?: Wire<S> }
+    : { readonly [K in Name]: Wire<S> }
+
+export type Input<R extends Route> = Part<"params", HttpApiEndpoint.Params<At<R>>> &
+  Part<"query", HttpApiEndpoint.Query<At<R>>> &
+  Part<"body", HttpApiEndpoint.Payload<At<R>>>
+export type Answer<R extends Route> = Wire<Plain<HttpApiEndpoint.Success<At<R>>>>
+
+export interface Problem {
+  readonly code: Code
+  readonly title: string
+  readonly detail: string
+  readonly status: number
+  readonly agent_hint: "fix_call" | "wait" | "stop"
+  /** The id of the request, by which its operator finds it. */
+  readonly instance: string
+  readonly errors?: ReadonlyArray<{ readonly path: string; readonly message: string }>
+  readonly retry_after_seconds?: number
+}
+
+/** The service said no, and why. */
+export class Refused extends Error {
+  readonly problem: Problem
+  constructor(problem: Problem) {
+    super(problem.detail)
+    this.problem = problem
+  }
+}
+
+/** Nothing answered: no network, or no service. */
+export class Unreachable extends Error {}
+
+export interface Manner {
+  /** Names an act, so that its repetition does it once (`Idempotency-Key`). */
+  readonly act?: string
+  /** The entity tag that the resource still has to have. */
+  readonly ifMatch?: string
+  /** `*`: only where there is none yet. */
+  readonly ifNoneMatch?: "*"
+  readonly signal?: AbortSignal
+}
+
+type Arguments<R extends Route> =
+  {} extends Input<R> ? [input?: Input<R>, manner?: Manner] : [input: Input<R>, manner?: Manner]
+
+/** What a call is on the wire; also what "copy as curl" shows. */
+export const addressOf = (route: string, input: object | undefined) => {
+  const { params = {}, query = {} } = (input ?? {}) as {
+    params?: Record<string, string | number>
+    query?: Record<string, unknown>
+  }
+  const [method, path] = route.split(" ") as [string, string]
+  const search = new URLSearchParams(
+    Object.entries(query).flatMap(([name, value]) => (value === undefined ? [] : [[name, String(value)]])),
+  ).toString()
+  return {
+    method,
+    path:
+      path.replace(/:(\w+)/g, (_, name: string) => encodeURIComponent(String(params[name]))) +
+      (search === "" ? "" : `?${search}`),
+  }
+}
+
+/** Told when a call finds that nobody is signed in any more. */
+export const signedOut = { tell: () => {} }
+
+const send = async (route: string, input: object | undefined, manner: Manner) => {
+  const { method, path } = addressOf(route, input)
+  const body = (input as { body?: unknown } | undefined)?.body
+  const headers: Record<string, string> = { "svc-console": "1" }
+  if (body !== undefined) headers["content-type"] = "application/json"
+  if (method === "POST") headers["idempotency-key"] = manner.act ?? crypto.randomUUID()
+  if (manner.ifMatch !== undefined) headers["if-match"] = manner.ifMatch
+  if (manner.ifNoneMatch !== undefined) headers["if-none-match"] = manner.ifNoneMatch
+  let response: Response
+  try {
+    response = await fetch(path, {
+      method,
+      headers,
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+      ...(manner.signal === undefined ? {} : { signal: manner.signal }),
+    })
+  } catch (cause) {
+    if (manner.signal?.aborted === true) throw cause
+    throw new Unreachable("no answer", { cause })
+  }
+  const isJson = /json/.test(response.headers.get("content-type") ?? "")
+  const answer: unknown = response.status === 204 || !isJson ? undefined : await response.json()
+  if (!response.ok) {
+    if (response.status === 401) signedOut.tell()
+    if (answer === undefined) throw new Unreachable(`an answer that is none: ${response.status}`)
+    throw new Refused(answer as Problem)
+  }
+  return { answer, tag: response.headers.get("etag") ?? undefined }
+}
+
+export const call = async <R extends Route>(route: R, ...[input, manner]: Arguments<R>): Promise<Answer<R>> =>
+  (await send(route, input, manner ?? {})).answer as Answer<R>
+
+/** With the entity tag, for a change that holds only if nobody changed it meanwhile. */
+export const callTagged = async <R extends Route>(
+  route: R,
+  ...[input, manner]: Arguments<R>
+): Promise<{ readonly answer: Answer<R>; readonly tag: string | undefined }> =>
+  (await send(route, input, manner ?? {})) as { answer: Answer<R>; tag: string | undefined }

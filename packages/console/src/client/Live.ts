@@ -1,0 +1,178 @@
+/**
+ * Events as they happen. One tab of a browser holds the stream, since a browser keeps six connections to an origin over
+ * HTTP/1.1 and a stream per tab would leave none; the others hear it over a channel. Events do not carry state: they say
+ * which readings are old.
+ */
+import { effect, signal } from "@preact/signals"
+import type { EventType } from "@svc/domain/events/Event"
+import { client, outdated } from "./Queries.ts"
+
+export interface Happened {
+  readonly id: string
+  readonly type: EventType
+  readonly handle: string | null
+  readonly created_at: string
+}
+
+/** `offline`: the browser has no network, or the service does not answer. */
+export const connection = signal<"connecting" | "live" | "offline">("connecting")
+/** The newest Event this browser heard of. */
+export const latest = signal<Happened | undefined>(undefined)
+
+const identities = "/api/identities"
+const of = (part: string) => [`/api/identities/:handle/${part}`]
+const mail = [...of("messages"), ...of("threads"), ...of("drafts"), ...of("allowed-recipients")]
+
+/** What each Event makes old, beside the list of Events. A type that is missing does not compile. */
+const readings: { readonly [T in EventType]: ReadonlyArray<string> } = {
+  "identity.ready": [identities],
+  "identity.failed": [identities],
+  "identity.deleted": [identities],
+  "email.received": mail,
+  "email.sent": mail,
+  "email.bounced": mail,
+  "email.refused": mail,
+  "email.recipient_blocked": mail,
+  "email.approval_requested": [...mail, ...of("approvals")],
+  "email.approved": [...mail, ...of("approvals")],
+  "email.approval_refused": [...mail, ...of("approvals")],
+  "mail.stopped": of("mail"),
+  "mail.started": of("mail"),
+  "card.updated": of("card"),
+  "tunnel.connected": [identities],
+  "tunnel.disconnected": [identities],
+  "webhook.failed": of("webhooks"),
+  "connector.connected": of("connectors"),
+  "connector.stopped": of("connectors"),
+  "connector.mention": of("connectors"),
+  "connector.reply": of("connectors"),
+  "connector.dm": of("connectors"),
+  "tunnel.transfer_blocked": ["/api/limits", ...of("tunnel")],
+  "api_key.created": ["/api/keys"],
+  "api_key.revoked": ["/api/keys"],
+  "limit.near": ["/api/limits"],
+  "account.deletion_started": ["/api/auth/session"],
+}
+
+const waiting = new Map<string, Happened>()
+let timer: ReturnType<typeof setTimeout> | undefined
+
+/** Readings of one kind are joined within 150 ms, so that a burst of Events is one look. */
+const heard = (event: Happened) => {
+  latest.value = event
+  waiting.set(`${event.type} ${event.handle}`, event)
+  timer ??= setTimeout(() => {
+    timer = undefined
+    const events = [...waiting.values()]
+    waiting.clear()
+    void outdated(["/api/events"])
+    for (const { type, handle } of events) {
+      // Tunnels and status stand in the list of Identities, too, which names no Handle.
+      void outdated(readings[type] ?? [identities], handle)
+    }
+  }, 150)
+}
+
+type Word = { readonly event: Happened } | { readonly state: (typeof connection)["value"] } | { readonly ask: true }
+
+let begun: (() => void) | undefined
+
+/** Follows the Events until it is told to stop; a second call does nothing. */
+export const follow = () => {
+  if (begun !== undefined) return
+  const channel = new BroadcastChannel("svc-events")
+  const stopped = new AbortController()
+  let holds = false
+  let source: EventSource | undefined
+  let wait = 1000
+  let again: ReturnType<typeof setTimeout> | undefined
+  let lastAlive = Date.now()
+
+  const become = (state: (typeof connection)["value"]) => {
+    connection.value = state
+    if (holds) channel.postMessage({ state } satisfies Word)
+  }
+
+  const open = () => {
+    if (source !== undefined || stopped.signal.aborted) return
+    const opened = new EventSource("/api/events/stream")
+    source = opened
+    opened.onopen = () => {
+      wait = 1000
+      become("live")
+      // The stream names the last Event it knows; what happened before a long gap was not heard.
+      if (Date.now() - lastAlive > 5 * 60_000) void client.invalidateQueries()
+      lastAlive = Date.now()
+    }
+    opened.onerror = () => {
+      become(navigator.onLine ? "connecting" : "offline")
+      if (opened.readyState !== EventSource.CLOSED) return
+      // Refused for good (signed out, too many streams): later, with some luck apart from the other tabs.
+      close()
+      wait = Math.min(30_000, wait * 2)
+      again = setTimeout(open, wait * (0.5 + Math.random()))
+    }
+    for (const type of Object.keys(readings)) {
+      opened.addEventListener(type, (message) => {
+        lastAlive = Date.now()
+        const event = JSON.parse(String((message as MessageEvent).data)) as Happened
+        channel.postMessage({ event } satisfies Word)
+        heard(event)
+      })
+    }
+  }
+  const close = () => {
+    clearTimeout(again)
+    source?.close()
+    source = undefined
+  }
+
+  channel.onmessage = ({ data }: MessageEvent<Word>) => {
+    if ("event" in data) heard(data.event)
+    else if ("state" in data) connection.value = data.state
+    else if (holds) channel.postMessage({ state: connection.value } satisfies Word)
+  }
+  channel.postMessage({ ask: true } satisfies Word)
+
+  void navigator.locks
+    .request("svc-events", { signal: stopped.signal }, async () => {
+      holds = true
+      open()
+      await new Promise<void>((resolve) => stopped.signal.addEventListener("abort", () => resolve()))
+    })
+    .catch(() => undefined)
+
+  const network = () => {
+    if (!navigator.onLine) return become("offline")
+    if (holds) {
+      close()
+      open()
+    }
+  }
+  addEventListener("online", network)
+  addEventListener("offline", network)
+
+  begun = () => {
+    stopped.abort()
+    close()
+    channel.close()
+    removeEventListener("online", network)
+    removeEventListener("offline", network)
+    connection.value = "connecting"
+  }
+}
+
+export const unfollow = () => {
+  begun?.()
+  begun = undefined
+}
+
+/** Runs for every Event that this browser hears of from now on. */
+export const onEvent = (run: (event: Happened) => void) => {
+  let first = true
+  return effect(() => {
+    const event = latest.value
+    if (!first && event !== undefined) run(event)
+    first = false
+  })
+}

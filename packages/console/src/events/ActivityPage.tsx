@@ -1,0 +1,60 @@
+/** Every Event of the account, newest first and live, by type and Identity. */
+import { useList } from "../client/Queries.ts"
+import { query, refine } from "../router/Router.ts"
+import { useIdentities } from "../shell/Identities.ts"
+import { Select } from "../ui/Field.tsx"
+import { Loaded, More } from "../ui/Loaded.tsx"
+import { Empty, Page } from "../ui/Page.tsx"
+import { EventList } from "./EventList.tsx"
+import { eventTypes } from "../texts/events.ts"
+import { say } from "./texts.ts"
+
+const ActivityPage = () => {
+  const type = eventTypes.find((one) => one === query.value.get("type"))
+  const handle = query.value.get("handle") ?? undefined
+  const identities = useIdentities().data?.identities ?? []
+  const events = useList("GET /api/events", {
+    query: { ...(type && { type }), ...(handle === undefined ? {} : { handle }) },
+  })
+  return (
+    <Page title={say("title")} lead={say("lead")}>
+      <div class="filters">
+        <Select label={say("type")} value={type ?? ""} onValue={(value) => refine({ type: value })}>
+          <option value="">{say("any_type")}</option>
+          {eventTypes.map((one) => (
+            <option key={one} value={one}>
+              {one}
+            </option>
+          ))}
+        </Select>
+        <Select label={say("identity")} value={handle ?? ""} onValue={(value) => refine({ handle: value })}>
+          <option value="">{say("any_identity")}</option>
+          {identities.map((one) => (
+            <option key={one.handle} value={one.handle}>
+              {one.handle}
+            </option>
+          ))}
+        </Select>
+      </div>
+      <Loaded of={events} lines={8}>
+        {({ pages }) => {
+          const all = pages.flatMap(({ events }) => events)
+          return all.length === 0 ? (
+            <div class="box">
+              <Empty icon="activity" title={say(type === undefined && handle === undefined ? "none" : "none_match")}>
+                {say("none_why")}
+              </Empty>
+            </div>
+          ) : (
+            <div class="stack">
+              <EventList events={all} />
+              <More of={events} />
+            </div>
+          )
+        }}
+      </Loaded>
+    </Page>
+  )
+}
+
+export default ActivityPage

@@ -1,0 +1,63 @@
+/** One Event, where it was sent, and what came back: from "why did my Webhook not get it" to "send it again". */
+import { useCall } from "../client/Queries.ts"
+import { ButtonLink } from "../ui/Button.tsx"
+import { Code, Copyable } from "../ui/Copy.tsx"
+import { Loaded } from "../ui/Loaded.tsx"
+import { Empty, Facts, Page, Section } from "../ui/Page.tsx"
+import { Time } from "../ui/Time.tsx"
+import { DeliveriesOfEvent } from "../webhooks/DeliveriesOfEvent.tsx"
+import { wordsOf } from "../texts/events.ts"
+import { say } from "./texts.ts"
+
+const EventPage = ({ id }: { readonly id: string }) => {
+  const event = useCall("GET /api/events/:id", { params: { id } })
+  const type = event.data?.type
+  return (
+    <Page
+      title={type === undefined ? say("event") : `${event.data?.handle ?? ""} ${wordsOf(type)}`.trim()}
+      actions={
+        <ButtonLink icon="left" href="/console/activity">
+          {say("back")}
+        </ButtonLink>
+      }
+    >
+      <Loaded of={event}>
+        {({ id, type, created_at, handle, data }) => (
+          <div class="stack-loose">
+            <div class="box padded">
+              <Facts
+                facts={[
+                  [say("type"), <code>{type}</code>],
+                  handle === null
+                    ? null
+                    : [
+                        say("identity"),
+                        <a href={`/console/identities/${encodeURIComponent(handle)}`}>
+                          <bdi>{handle}</bdi>
+                        </a>,
+                      ],
+                  [say("when"), <Time at={created_at} form="full" />],
+                  [say("id"), <Copyable value={id} what={id} />],
+                ]}
+              />
+            </div>
+            <Section title={say("deliveries")} lead={say("deliveries_why")}>
+              {handle === null ? (
+                <div class="box">
+                  <Empty icon="webhook" title={say("org_level")} />
+                </div>
+              ) : (
+                <DeliveriesOfEvent handle={handle} id={id} type={type} />
+              )}
+            </Section>
+            <Section title={say("data")}>
+              <Code text={JSON.stringify(data, undefined, 2)} what={say("data")} wrap />
+            </Section>
+          </div>
+        )}
+      </Loaded>
+    </Page>
+  )
+}
+
+export default EventPage

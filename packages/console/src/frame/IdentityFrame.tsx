@@ -1,0 +1,76 @@
+/** The head of an Identity's pages: its name and state, and its parts as tabs. A part gets the Identity as it stands. */
+import type { ComponentChildren } from "preact"
+import type { Answer } from "../client/Client.ts"
+import { known, useCall } from "../client/Queries.ts"
+import { identitiesInput } from "../shell/Identities.ts"
+import { ButtonLink } from "../ui/Button.tsx"
+import { Loaded } from "../ui/Loaded.tsx"
+import { Empty, Page, Tabs } from "../ui/Page.tsx"
+import { IdentityStatus } from "./IdentityStatus.tsx"
+import { say } from "./texts.ts"
+
+export type Identity = Answer<"GET /api/identities/:handle">
+
+export const useIdentity = (handle: string) =>
+  useCall(
+    "GET /api/identities/:handle",
+    { params: { handle } },
+    {
+      // The steps of a saga raise no Events.
+      every: (known) => (known?.status === "provisioning" || known?.status === "deleting" ? 500 : false),
+      // The navigation lists it: a page of an Identity is drawn at once.
+      meanwhile: () => known("GET /api/identities", identitiesInput)?.identities.find((one) => one.handle === handle),
+    },
+  )
+
+const parts = [
+  ["", "overview"],
+  ["/mail", "mail"],
+  ["/webhooks", "webhooks"],
+  ["/tunnel", "tunnel"],
+  ["/profile", "profile"],
+  ["/settings", "manage"],
+] as const
+
+interface FrameProps {
+  readonly handle: string
+  /** The part at hand, for the title of the window. */
+  readonly part: (typeof parts)[number][1]
+  readonly wide?: boolean
+  readonly actions?: ComponentChildren
+  readonly children: (identity: Identity) => ComponentChildren
+}
+
+export const IdentityFrame = ({ handle, part, wide, actions, children }: FrameProps) => {
+  const identity = useIdentity(handle)
+  const at = `/identities/${encodeURIComponent(handle)}`
+  return (
+    <Page
+      title={part === "overview" ? handle : `${say(part)} · ${handle}`}
+      heading={
+        <span class="bar">
+          <bdi>{identity.data?.handle ?? handle}</bdi>
+          {identity.data === undefined ? null : <IdentityStatus status={identity.data.status} />}
+        </span>
+      }
+      {...(wide && { wide })}
+      actions={actions}
+    >
+      <Tabs label={say("tabs", { handle })} tabs={parts.map(([to, text]) => ({ to: `${at}${to}`, text: say(text) }))} />
+      <Loaded
+        of={identity}
+        gone={
+          <Empty
+            icon="agents"
+            title={say("gone")}
+            action={<ButtonLink href="/console/identities">{say("to_list")}</ButtonLink>}
+          >
+            {say("gone_why")}
+          </Empty>
+        }
+      >
+        {children}
+      </Loaded>
+    </Page>
+  )
+}

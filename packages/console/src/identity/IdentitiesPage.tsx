@@ -1,0 +1,70 @@
+/** All Identities of the account. */
+import { useIdentities } from "../shell/Identities.ts"
+import { ButtonLink } from "../ui/Button.tsx"
+import { Loaded } from "../ui/Loaded.tsx"
+import { Empty, Page } from "../ui/Page.tsx"
+import { Time } from "../ui/Time.tsx"
+import { IdentityStatus, TunnelStatus } from "../frame/IdentityStatus.tsx"
+import { say } from "./texts.ts"
+
+const Create = () => (
+  <ButtonLink kind="primary" icon="plus" href="/console/identities/new">
+    {say("create")}
+  </ButtonLink>
+)
+
+const IdentitiesPage = () => {
+  const identities = useIdentities()
+  return (
+    <Page title={say("title")} lead={say("lead")} actions={<Create />}>
+      <Loaded of={identities}>
+        {({ identities }) =>
+          identities.length === 0 ? (
+            <div class="box">
+              <Empty icon="agents" title={say("none")} action={<Create />}>
+                {say("none_why")}
+              </Empty>
+            </div>
+          ) : (
+            <div class="table" data-list>
+              <table>
+                <thead>
+                  <tr>
+                    <th>{say("name")}</th>
+                    <th>{say("status")}</th>
+                    <th>{say("address")}</th>
+                    <th>{say("tunnel")}</th>
+                    <th class="end">{say("created")}</th>
+                  </tr>
+                </thead>
+                <tbody>
+                  {identities.map(({ handle, status, email, tunnel, created_at }) => (
+                    <tr key={handle} data-link>
+                      <td>
+                        <a class="whole" href={`/console/identities/${encodeURIComponent(handle)}`}>
+                          <bdi>{handle}</bdi>
+                        </a>
+                      </td>
+                      <td>
+                        <IdentityStatus status={status} />
+                      </td>
+                      <td class="mono">{email}</td>
+                      <td>
+                        <TunnelStatus connected={tunnel.connected} />
+                      </td>
+                      <td class="end muted">
+                        <Time at={created_at} />
+                      </td>
+                    </tr>
+                  ))}
+                </tbody>
+              </table>
+            </div>
+          )
+        }
+      </Loaded>
+    </Page>
+  )
+}
+
+export default IdentitiesPage

@@ -1,0 +1,92 @@
+/** One field: the name. Whether it is free is said while it is typed. */
+import { useEffect, useState } from "preact/hooks"
+import { useAct } from "../client/Acts.ts"
+import { type Answer, call, Refused } from "../client/Client.ts"
+import { outdated } from "../client/Queries.ts"
+import { account } from "../client/Session.ts"
+import { useIdentities } from "../shell/Identities.ts"
+import { go } from "../router/Router.ts"
+import { Button } from "../ui/Button.tsx"
+import { Form, TextField, wrongAt } from "../ui/Field.tsx"
+import { ProblemNote } from "../ui/Problem.tsx"
+import { Status } from "../ui/Page.tsx"
+import { say } from "./texts.ts"
+
+type Availability = Answer<"GET /api/handles/:handle">
+
+/** Of the name as it stands, once nobody typed for 250 ms. */
+const useAvailability = (handle: string) => {
+  const [found, setFound] = useState<Availability & { readonly of: string }>()
+  useEffect(() => {
+    if (handle.length < 3) return undefined
+    const stopped = new AbortController()
+    const timer = setTimeout(() => {
+      call("GET /api/handles/:handle", { params: { handle } }, { signal: stopped.signal }).then(
+        (answer) => setFound({ ...answer, of: handle }),
+        () => undefined,
+      )
+    }, 250)
+    return () => {
+      clearTimeout(timer)
+      stopped.abort()
+    }
+  }, [handle])
+  return found?.of === handle ? found : undefined
+}
+
+/** The mail domain, as an Identity that stands shows it. */
+const useDomain = () => {
+  const first = useIdentities().data?.identities[0]
+  return first === undefined ? undefined : first.email.slice(first.email.indexOf("@"))
+}
+
+const codes = new Set(["handle_taken", "handle_reserved", "handle_invalid"])
+
+export const NewIdentity = () => {
+  const [typed, setTyped] = useState("")
+  const handle = typed.trim().toLowerCase()
+  const found = useAvailability(handle)
+  const domain = useDomain()
+  const act = useAct(async (act) => {
+    const made = await call("POST /api/identities", { body: { handle } }, { act })
+    await outdated(["/api/identities"])
+    go(`/identities/${encodeURIComponent(made.handle)}`)
+  })
+  const code = found?.available === false ? found.code : undefined
+  const refused =
+    act.failure instanceof Refused && codes.has(act.failure.problem.code)
+      ? act.failure.problem.detail
+      : wrongAt(act.failure, "/handle")
+  return (
+    <Form onDone={() => void act.run()}>
+      <TextField
+        label={say("handle")}
+        hint={say("handle_hint")}
+        wrong={refused ?? (code === undefined ? undefined : say(code))}
+        required
+        autofocus
+        spellcheck={false}
+        autocapitalize="off"
+        maxLength={63}
+        placeholder={account()
+          .org.email.split("@")[0]!
+          .replaceAll(/[^a-z0-9]+/gi, "-")}
+        value={typed}
+        onValue={(value) => {
+          setTyped(value)
+          act.forget()
+        }}
+        {...(domain === undefined ? {} : { after: domain })}
+      />
+      <div class="bar">
+        <Button type="submit" kind="primary" busy={act.busy} disabled={handle === "" || code !== undefined}>
+          {say("create")}
+        </Button>
+        <span role="status">
+          {found?.available === true ? <Status tone="ok">{say("free", { handle })}</Status> : null}
+        </span>
+      </div>
+      {refused === undefined ? <ProblemNote failure={act.failure} /> : null}
+    </Form>
+  )
+}

@@ -1,0 +1,85 @@
+/** Everything an agent needs, as blocks to paste: with the key while it is shown, with a word in its place afterwards. */
+import { useState } from "preact/hooks"
+import { Code } from "../ui/Copy.tsx"
+import { Segments } from "../ui/Page.tsx"
+import { mask } from "../ui/Secret.tsx"
+import type { Identity } from "../frame/IdentityFrame.tsx"
+import { say } from "./texts.ts"
+
+export interface Imap {
+  readonly host: string
+  readonly port: number
+  readonly security: string
+  readonly username: string
+  readonly password: string
+}
+
+const blocks = (identity: Identity, key: string, imap: Imap | undefined) => {
+  const api = location.origin
+  return {
+    env: [
+      `SVC_API_URL=${api}`,
+      `SVC_KEY=${key}`,
+      `AGENT_HANDLE=${identity.handle}`,
+      `AGENT_EMAIL=${identity.email}`,
+      ...(imap === undefined
+        ? []
+        : [
+            `IMAP_HOST=${imap.host}`,
+            `IMAP_PORT=${imap.port}`,
+            `IMAP_SECURITY=${imap.security}`,
+            `IMAP_USER=${imap.username}`,
+            `IMAP_PASSWORD=${imap.password}`,
+          ]),
+    ].join("\n"),
+    mcp: JSON.stringify(
+      {
+        mcpServers: {
+          [`agent-${identity.handle}`]: {
+            type: "http",
+            url: `${api}/api/mcp`,
+            headers: { Authorization: `Bearer ${key}` },
+          },
+        },
+      },
+      undefined,
+      2,
+    ),
+    curl: `curl -H "Authorization: Bearer ${key}" \\\n  "${api}/api/identities/${identity.handle}/messages?wait=60"`,
+    tunnel: `SVC_API_URL=${api} SVC_KEY=${key} npm run -s svc -- tunnel 3000`,
+  }
+}
+
+type Form = keyof ReturnType<typeof blocks>
+
+interface SetUpProps {
+  readonly identity: Identity
+  readonly secret?: string | undefined
+  readonly imap?: Imap | undefined
+}
+
+export const SetUp = ({ identity, secret, imap }: SetUpProps) => {
+  const [form, setForm] = useState<Form>("env")
+  const text = blocks(identity, secret ?? "$SVC_KEY", imap)[form]
+  const masked = [secret, imap?.password].reduce<string>(
+    (shown, value) => (value === undefined ? shown : shown.replaceAll(value, mask(value))),
+    text,
+  )
+  return (
+    <div class="stack">
+      <Segments
+        label={say("set_up")}
+        value={form}
+        options={[
+          ["env", say("as_env")],
+          ["mcp", say("as_mcp")],
+          ["curl", say("as_curl")],
+          ["tunnel", say("as_tunnel")],
+        ]}
+        onValue={setForm}
+      />
+      <Code text={text} shown={masked} what={say(`as_${form}`)} wrap={form !== "mcp"} />
+      {secret === undefined ? <p class="muted small">{say("set_up_placeholder", { key: "$SVC_KEY" })}</p> : null}
+    </div>
+  )
+}

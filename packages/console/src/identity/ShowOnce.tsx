@@ -1,0 +1,92 @@
+/**
+ * The secrets that are shown once: masked, to be copied one by one or as a whole set-up, and gone when their owner says so
+ * or their hour is over. They stand in this component alone, in no cache.
+ */
+import { useEffect, useState } from "preact/hooks"
+import { useAct } from "../client/Acts.ts"
+import { type Answer, call } from "../client/Client.ts"
+import { guarded } from "../router/Router.ts"
+import { dateTime } from "../texts/Texts.ts"
+import { Button } from "../ui/Button.tsx"
+import { Skeleton } from "../ui/Loaded.tsx"
+import { Section } from "../ui/Page.tsx"
+import { ProblemNote } from "../ui/Problem.tsx"
+import { Secret } from "../ui/Secret.tsx"
+import type { Identity } from "../frame/IdentityFrame.tsx"
+import { SetUp } from "./SetUp.tsx"
+import { say } from "./texts.ts"
+
+type Secrets = Answer<"GET /api/identities/:handle/identity-key">
+
+/** What waits to be received; undefined until it is known. */
+const useSecrets = (handle: string) => {
+  const [secrets, setSecrets] = useState<Secrets>()
+  useEffect(() => {
+    const stopped = new AbortController()
+    call("GET /api/identities/:handle/identity-key", { params: { handle } }, { signal: stopped.signal }).then(
+      setSecrets,
+      () => setSecrets({}),
+    )
+    return () => stopped.abort()
+  }, [handle])
+  return [secrets, () => setSecrets({})] as const
+}
+
+export const ShowOnce = ({ identity }: { readonly identity: Identity }) => {
+  const { handle } = identity
+  const [secrets, forget] = useSecrets(handle)
+  const waits = secrets?.identity_key !== undefined || secrets?.imap !== undefined
+  const act = useAct(async (act) => {
+    await call("POST /api/identities/:handle/identity-key/ack", { params: { handle } }, { act })
+    forget()
+  })
+  useEffect(() => {
+    if (!waits) return undefined
+    const leaving = (event: BeforeUnloadEvent) => event.preventDefault()
+    addEventListener("beforeunload", leaving)
+    const free = guarded(() => confirm(say("leave")))
+    return () => {
+      free()
+      removeEventListener("beforeunload", leaving)
+    }
+  }, [waits])
+  return waits ? (
+    <Section
+      title={say("secrets")}
+      lead={
+        secrets.expires_at === undefined
+          ? undefined
+          : say("secrets_why", { until: dateTime(new Date(secrets.expires_at)) })
+      }
+    >
+      <div class="box padded secrets stack">
+        {secrets.identity_key === undefined ? null : (
+          <div class="stack">
+            <h3>{say("identity_key")}</h3>
+            <Secret value={secrets.identity_key} what={say("identity_key")} />
+          </div>
+        )}
+        {secrets.imap === undefined ? null : (
+          <div class="stack">
+            <h3>{say("imap_password")}</h3>
+            <Secret value={secrets.imap.password} what={say("imap_password")} />
+          </div>
+        )}
+        <h3>{say("set_up")}</h3>
+        <SetUp identity={identity} secret={secrets.identity_key} imap={secrets.imap} />
+        <ProblemNote failure={act.failure} />
+        <div class="bar">
+          <Button kind="primary" icon="check" busy={act.busy} onClick={() => void act.run()}>
+            {say("stored")}
+          </Button>
+        </div>
+      </div>
+    </Section>
+  ) : secrets === undefined ? (
+    <Skeleton />
+  ) : (
+    <Section title={say("set_up")} lead={say("set_up_why")}>
+      <SetUp identity={identity} />
+    </Section>
+  )
+}

@@ -1,0 +1,121 @@
+/** What a terminal asks for, and whether it gets it. */
+import { useState } from "preact/hooks"
+import { useAct } from "../client/Acts.ts"
+import { type Answer, call } from "../client/Client.ts"
+import { outdated, useCall } from "../client/Queries.ts"
+import { account } from "../client/Session.ts"
+import { query, refine } from "../router/Router.ts"
+import { Button, ButtonLink } from "../ui/Button.tsx"
+import { Form, TextField } from "../ui/Field.tsx"
+import { Loaded } from "../ui/Loaded.tsx"
+import { Empty, Facts, Note, Page } from "../ui/Page.tsx"
+import { ProblemNote } from "../ui/Problem.tsx"
+import { Time } from "../ui/Time.tsx"
+import { say } from "./texts.ts"
+import "./keys.css"
+
+type Device = Answer<"GET /api/auth/device/:userCode">
+
+const AskCode = () => {
+  const [code, setCode] = useState("")
+  return (
+    <Page title={say("device")} lead={say("device_lead")}>
+      <Form onDone={() => refine({ user_code: code.trim() })}>
+        <TextField
+          label={say("code")}
+          value={code}
+          onValue={setCode}
+          placeholder="WDJB-MJHT"
+          maxLength={20}
+          autocapitalize="off"
+          spellcheck={false}
+          required
+          autofocus
+        />
+        <div class="bar">
+          <Button kind="primary" type="submit">
+            {say("proceed")}
+          </Button>
+        </div>
+      </Form>
+    </Page>
+  )
+}
+
+const settled = (status: Exclude<Device["status"], "pending">) => (
+  <Note tone={status === "approved" || status === "collected" ? "ok" : "warn"}>{say(`status_${status}`)}</Note>
+)
+
+const Decision = ({ device }: { readonly device: Device }) => {
+  const params = { userCode: device.user_code }
+  const reread = () => outdated(["/api/auth/device", "/api/keys"])
+  const approve = useAct(async (act) => {
+    await call("POST /api/auth/device/:userCode/approve", { params }, { act })
+    await reread()
+  })
+  const deny = useAct(async (act) => {
+    await call("POST /api/auth/device/:userCode/deny", { params }, { act })
+    await reread()
+  })
+  return (
+    <div class="stack">
+      <p class="device-code mono">{device.user_code}</p>
+      <Facts
+        facts={[
+          [say("key_name"), <bdi>{device.name}</bdi>],
+          [say("asked_by"), device.client === null ? say("not_said") : <bdi>{device.client}</bdi>],
+          [say("asked_at"), <Time at={device.created_at} />],
+          [say("account"), <bdi>{account().org.email}</bdi>],
+        ]}
+      />
+      {device.status === "pending" ? (
+        <>
+          <Note tone="warn">{say("device_care")}</Note>
+          <div class="bar">
+            <Button busy={approve.busy} onClick={() => void approve.run()}>
+              {say("approve")}
+            </Button>
+            <Button busy={deny.busy} onClick={() => void deny.run()}>
+              {say("deny")}
+            </Button>
+          </div>
+          <ProblemNote failure={approve.failure ?? deny.failure} />
+        </>
+      ) : (
+        <>
+          {settled(device.status)}
+          <div class="bar">
+            <ButtonLink href="/console/keys">{say("to_keys")}</ButtonLink>
+          </div>
+        </>
+      )}
+    </div>
+  )
+}
+
+const OneDevice = ({ userCode }: { readonly userCode: string }) => {
+  const device = useCall("GET /api/auth/device/:userCode", { params: { userCode } })
+  const gone = (
+    <Empty
+      icon="key"
+      title={say("no_device")}
+      action={<Button onClick={() => refine({ user_code: undefined })}>{say("device")}</Button>}
+    >
+      {say("no_device_why")}
+    </Empty>
+  )
+  return (
+    <Page title={say("device_title")}>
+      <Loaded of={device} gone={gone}>
+        {(found) => <Decision device={found} />}
+      </Loaded>
+    </Page>
+  )
+}
+
+const DevicesPage = () => {
+  const userCode = query.value.get("user_code")
+  return userCode === null || userCode === "" ? <AskCode /> : <OneDevice userCode={userCode} />
+}
+
+export default DevicesPage

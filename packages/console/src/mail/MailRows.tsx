@@ -1,0 +1,55 @@
+/** Messages as lines. What senders wrote stands as text, each piece apart in its own direction of writing. */
+import type { Answer } from "../client/Client.ts"
+import { Icon } from "../ui/Icon.tsx"
+import { Time } from "../ui/Time.tsx"
+import { say } from "./texts.ts"
+import { Verdict } from "./Verdict.tsx"
+import "./mail.css"
+
+export type Summary = Answer<"GET /api/identities/:handle/messages">["messages"][number]
+
+export const correspondent = ({ direction, from, to }: Summary) => {
+  const shown = direction === "outbound" ? to[0] : from
+  return shown === null || shown === undefined ? say("no_sender") : (shown.name ?? shown.address)
+}
+
+interface RowsProps {
+  readonly handle: string
+  readonly messages: ReadonlyArray<Summary>
+  /** The one that is open beside the list. */
+  readonly open?: string | undefined
+  /** Of the query that leads back to the list as it is. */
+  readonly search?: string
+}
+
+export const MailRows = ({ handle, messages, open, search = "" }: RowsProps) => (
+  <ul class="box rows mails" data-list>
+    {messages.map((message) => (
+      <li key={message.id} {...(message.id === open ? { "data-open": "" } : {})}>
+        <span class="sender one-line">
+          <bdi>{correspondent(message)}</bdi>
+        </span>
+        <span class="time muted small number">
+          <Time at={message.received_at} form="moment" />
+        </span>
+        <a
+          class="whole one-line"
+          href={`/console/identities/${encodeURIComponent(handle)}/mail/${message.id}${search}`}
+          {...(message.id === open ? { "aria-current": "true" } : {})}
+        >
+          <bdi class="subject">{message.subject === "" ? say("no_subject") : message.subject}</bdi>
+          <bdi class="snippet">{message.snippet}</bdi>
+        </a>
+        <span class="marks">
+          {message.attachments.length === 0 ? null : <Icon name="clip" />}
+          {message.tag === null ? null : (
+            <span class="tag">
+              <bdi class="one-line">{message.tag}</bdi>
+            </span>
+          )}
+          {message.direction === "outbound" ? <Icon name="send" /> : <Verdict origin={message.origin} />}
+        </span>
+      </li>
+    ))}
+  </ul>
+)

@@ -1,0 +1,115 @@
+/** Where the browser is below `/console`, and how it goes elsewhere without loading the page again. */
+import { computed, signal } from "@preact/signals"
+import type { ComponentType } from "preact"
+
+export const base = "/console"
+
+const read = () => ({
+  path: location.pathname.slice(base.length).replace(/\/+$/, "") || "/",
+  search: location.search,
+})
+
+export const place = signal(typeof location === "undefined" ? { path: "/", search: "" } : read())
+export const path = computed(() => place.value.path)
+export const query = computed(() => new URLSearchParams(place.value.search))
+
+/** Something typed would be lost: asked before the place changes; answers whether to go. */
+let guard: (() => boolean) | undefined
+export const guarded = (ask: () => boolean) => {
+  guard = ask
+  return () => {
+    if (guard === ask) guard = undefined
+  }
+}
+
+export const go = (to: string, how: "push" | "replace" = "push") => {
+  if (guard !== undefined && !guard()) return
+  history[how === "push" ? "pushState" : "replaceState"](null, "", base + to)
+  place.value = read()
+}
+
+/** The same page with other members of the query; none where they are undefined. */
+export const refine = (members: Readonly<Record<string, string | undefined>>) => {
+  const next = new URLSearchParams(place.peek().search)
+  for (const [name, value] of Object.entries(members)) {
+    if (value === undefined || value === "") next.delete(name)
+    else next.set(name, value)
+  }
+  const search = next.toString()
+  go(place.peek().path + (search === "" ? "" : `?${search}`), "replace")
+}
+
+type Params<Path extends string> = Path extends `${string}:${infer Name}/${infer Rest}`
+  ? Name | Params<`/${Rest}`>
+  : Path extends `${string}:${infer Name}`
+    ? Name
+    : never
+type Props<Path extends string> = { readonly [K in Params<Path>]: string }
+
+export interface PageRoute {
+  readonly path: string
+  readonly match: (path: string) => Readonly<Record<string, string>> | undefined
+  readonly load: () => Promise<ComponentType<Record<string, string>>>
+}
+
+/** A page under its path; its component gets the members of the path, and comes when it is first gone to. */
+export const page = <Path extends string>(
+  pattern: Path,
+  load: () => Promise<{ readonly default: ComponentType<Props<Path>> }>,
+): PageRoute => {
+  const names = [...pattern.matchAll(/:(\w+)/g)].map(([, name]) => name!)
+  const expression = new RegExp(`^${pattern.replace(/:\w+/g, "([^/]+)")}$`)
+  let loaded: Promise<ComponentType<Record<string, string>>> | undefined
+  return {
+    path: pattern,
+    match: (at) => {
+      const found = expression.exec(at)
+      if (found === null) return undefined
+      try {
+        return Object.fromEntries(names.map((name, index) => [name, decodeURIComponent(found[index + 1]!)]))
+      } catch {
+        return undefined
+      }
+    },
+    // The members of its path are what a page's component takes, which the list of routes cannot say.
+    load: () =>
+      (loaded ??= load().then(
+        (module) => module.default as unknown as ComponentType<Record<string, string>>,
+        (cause: unknown) => {
+          loaded = undefined
+          throw cause
+        },
+      )),
+  }
+}
+
+const isPlain = (event: MouseEvent) =>
+  event.button === 0 && !event.metaKey && !event.ctrlKey && !event.shiftKey && !event.altKey && !event.defaultPrevented
+
+const ownLink = (target: EventTarget | null) => {
+  const link = target instanceof Element ? target.closest("a") : null
+  if (link === null || link.target !== "" || link.hasAttribute("download") || link.origin !== location.origin) return
+  return link.pathname === base || link.pathname.startsWith(`${base}/`) ? link : undefined
+}
+
+/** Links below `/console/` change the place, and what they lead to is fetched when somebody points at them. */
+export const listen = (routes: ReadonlyArray<PageRoute>) => {
+  addEventListener("popstate", () => (place.value = read()))
+  document.addEventListener("click", (event) => {
+    const link = ownLink(event.target)
+    if (link === undefined || !isPlain(event) || link.pathname.startsWith(`${base}/mail/`)) return
+    event.preventDefault()
+    go(link.pathname.slice(base.length) + link.search)
+  })
+  const prepare = ({ target }: Event) => {
+    const link = ownLink(target)
+    if (link === undefined) return
+    const to = link.pathname.slice(base.length).replace(/\/+$/, "") || "/"
+    void routes
+      .find(({ match }) => match(to) !== undefined)
+      ?.load()
+      .catch(() => undefined)
+  }
+  document.addEventListener("pointerover", prepare, { passive: true })
+  document.addEventListener("focusin", prepare)
+}

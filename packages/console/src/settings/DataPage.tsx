@@ -1,0 +1,149 @@
+/** Taking everything along, and leaving for good. */
+import { useState } from "preact/hooks"
+import { useAct } from "../client/Acts.ts"
+import { type Answer, call } from "../client/Client.ts"
+import { outdated, useList } from "../client/Queries.ts"
+import { account, signOut } from "../client/Session.ts"
+import { useIdentities } from "../shell/Identities.ts"
+import { bytes } from "../texts/Texts.ts"
+import { Button, ButtonLink } from "../ui/Button.tsx"
+import { Confirm } from "../ui/Dialog.tsx"
+import { Form, Select } from "../ui/Field.tsx"
+import { Loaded, More } from "../ui/Loaded.tsx"
+import { Empty, Section, Status, type Tone } from "../ui/Page.tsx"
+import { ProblemNote } from "../ui/Problem.tsx"
+import { say as common } from "../ui/texts.ts"
+import { Time } from "../ui/Time.tsx"
+import { Frame } from "./Frame.tsx"
+import { say } from "./texts.ts"
+
+type Export = Answer<"GET /api/exports/:id">
+
+const tones: Readonly<Record<Export["status"], Tone>> = { queued: "busy", running: "busy", ready: "ok", failed: "bad" }
+
+const isUnderWay = ({ status }: Export) => status === "queued" || status === "running"
+
+const ExportTable = ({ exports }: { readonly exports: ReadonlyArray<Export> }) => (
+  <div class="table">
+    <table aria-label={say("exports")}>
+      <thead>
+        <tr>
+          <th>{say("export_what")}</th>
+          <th>{say("state")}</th>
+          <th>{say("asked")}</th>
+          <th>{say("size")}</th>
+          <th>{say("lapses")}</th>
+          <th>
+            <span class="hidden-text">{common("download")}</span>
+          </th>
+        </tr>
+      </thead>
+      <tbody>
+        {exports.map((one) => (
+          <tr key={one.id}>
+            <td>{one.identity === null ? say("everything") : <bdi>@{one.identity}</bdi>}</td>
+            <td>
+              <Status tone={tones[one.status]}>{say(one.status)}</Status>
+            </td>
+            <td>
+              <Time at={one.created_at} />
+            </td>
+            <td>{one.size === null ? "" : bytes(one.size)}</td>
+            <td>
+              <Time at={one.expires_at} form="full" />
+            </td>
+            <td>
+              {one.status === "ready" ? (
+                <ButtonLink small href={`/api/exports/${one.id}/archive`} download={`${one.id}.zip`}>
+                  {common("download")}
+                </ButtonLink>
+              ) : null}
+            </td>
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  </div>
+)
+
+const Exports = () => {
+  const exports = useList("GET /api/exports", { query: { limit: 50 } }, { every: watched })
+  const identities = useIdentities()
+  const [handle, setHandle] = useState("")
+  const make = useAct(async (act) => {
+    await call("POST /api/exports", { body: handle === "" ? {} : { identity: handle } }, { act })
+    await outdated(["/api/exports"])
+  })
+  return (
+    <Section title={say("exports")} lead={say("exports_lead")}>
+      <Form onDone={() => void make.run()}>
+        <Select label={say("export_what")} value={handle} onValue={setHandle}>
+          <option value="">{say("everything")}</option>
+          {identities.data?.identities.map((identity) => (
+            <option key={identity.handle} value={identity.handle}>
+              @{identity.handle}
+            </option>
+          ))}
+        </Select>
+        <div class="bar">
+          <Button type="submit" busy={make.busy}>
+            {say("make")}
+          </Button>
+        </div>
+        <ProblemNote failure={make.failure} />
+      </Form>
+      <Loaded of={exports}>
+        {({ pages }) => {
+          const all = pages.flatMap((page) => page.exports)
+          return all.length === 0 ? <Empty icon="vault" title={say("none")} /> : <ExportTable exports={all} />
+        }}
+      </Loaded>
+      <More of={exports} />
+    </Section>
+  )
+}
+
+/** An export raises no Event when it is ready: it is looked at while one is under way. */
+const watched = (pages: ReadonlyArray<Answer<"GET /api/exports">>) =>
+  pages.some(({ exports }) => exports.some(isUnderWay)) ? 1500 : (false as const)
+
+const Deletion = () => {
+  const { org } = account()
+  const identities = useIdentities()
+  const [removing, setRemoving] = useState(false)
+  const remove = useAct(async (act) => {
+    await call("POST /api/account/deletion", { body: { confirm: org.email } }, { act })
+    await signOut()
+  })
+  return (
+    <Section title={say("remove")} lead={say("remove_lead")}>
+      <div class="bar">
+        <Button kind="danger" onClick={() => setRemoving(true)}>
+          {say("remove")}
+        </Button>
+      </div>
+      {removing ? (
+        <Confirm
+          title={say("remove")}
+          doing={say("remove")}
+          typed={org.email}
+          act={remove}
+          onClose={() => setRemoving(false)}
+        >
+          <p>{say("remove_lead")}</p>
+          <p>{say("remove_count", { count: identities.data?.identities.length ?? 0 })}</p>
+          <p>{say("export_first")}</p>
+        </Confirm>
+      ) : null}
+    </Section>
+  )
+}
+
+const DataPage = () => (
+  <Frame>
+    <Exports />
+    <Deletion />
+  </Frame>
+)
+
+export default DataPage

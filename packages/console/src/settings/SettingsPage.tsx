@@ -1,0 +1,173 @@
+/** The account, the language, the look, and where it is signed in. */
+import { useState } from "preact/hooks"
+import { useAct } from "../client/Acts.ts"
+import { call } from "../client/Client.ts"
+import { outdated, useList } from "../client/Queries.ts"
+import { account, look as askAgain, signOut } from "../client/Session.ts"
+import { look } from "../shell/Look.ts"
+import { language, type Language, languages, speak } from "../texts/Texts.ts"
+import { Button } from "../ui/Button.tsx"
+import { Copyable } from "../ui/Copy.tsx"
+import { Confirm } from "../ui/Dialog.tsx"
+import { Select } from "../ui/Field.tsx"
+import { Loaded, More } from "../ui/Loaded.tsx"
+import { Facts, Section, Segments } from "../ui/Page.tsx"
+import { ProblemNote } from "../ui/Problem.tsx"
+import { Time } from "../ui/Time.tsx"
+import { Frame } from "./Frame.tsx"
+import { say } from "./texts.ts"
+
+/** In its own words, whatever is spoken at the moment. */
+const names: Readonly<Record<Language, string>> = { en: "English", de: "Deutsch", fr: "Français" }
+
+const LanguageField = () => {
+  const change = useAct(async (_, wanted: Language) => {
+    const before = language.peek()
+    speak(wanted)
+    try {
+      await call("PATCH /api/account", { body: { language: wanted } })
+    } catch (failure) {
+      speak(before)
+      throw failure
+    }
+    await askAgain()
+  })
+  return (
+    <>
+      <Select
+        label={say("language")}
+        hint={say("language_hint")}
+        value={language.value}
+        onValue={(wanted) => void change.run(languages.find((one) => one === wanted) ?? "en")}
+      >
+        {languages.map((one) => (
+          <option key={one} value={one} lang={one}>
+            {names[one]}
+          </option>
+        ))}
+      </Select>
+      <ProblemNote failure={change.failure} />
+    </>
+  )
+}
+
+/** What a browser calls itself, as people call it: "Firefox · Linux". */
+const shortened = (agent: string) => {
+  const browser = /(Edg|OPR|Firefox|Chrome|Safari)\//.exec(agent)?.[1]
+  const system = /(Windows|Android|iPhone|iPad|Mac OS X|Linux)/.exec(agent)?.[1]
+  const called = { Edg: "Edge", OPR: "Opera" }[browser ?? ""] ?? browser
+  return called === undefined ? agent.slice(0, 60) : [called, system].filter(Boolean).join(" · ")
+}
+
+const Sessions = () => {
+  const sessions = useList("GET /api/auth/sessions", { query: { limit: 50 } })
+  const [leaving, setLeaving] = useState(false)
+  const end = useAct(async (_, id: string) => {
+    await call("DELETE /api/auth/sessions/:id", { params: { id } })
+    await outdated(["/api/auth/sessions"])
+  })
+  const endAll = useAct(async () => {
+    await call("DELETE /api/auth/sessions")
+    await signOut()
+  })
+  return (
+    <Section
+      title={say("sessions")}
+      lead={say("sessions_lead")}
+      actions={
+        <Button kind="danger" onClick={() => setLeaving(true)}>
+          {say("end_all")}
+        </Button>
+      }
+    >
+      <Loaded of={sessions}>
+        {({ pages }) => (
+          <div class="table">
+            <table aria-label={say("sessions")}>
+              <thead>
+                <tr>
+                  <th>{say("browser")}</th>
+                  <th>{say("opened")}</th>
+                  <th>{say("last_used")}</th>
+                  <th>
+                    <span class="hidden-text">{say("actions")}</span>
+                  </th>
+                </tr>
+              </thead>
+              <tbody>
+                {pages
+                  .flatMap((page) => page.sessions)
+                  .map(({ id, user_agent, created_at, last_used_at, current }) => (
+                    <tr key={id}>
+                      <td>
+                        <bdi title={user_agent ?? ""}>
+                          {user_agent === null ? say("unknown_browser") : shortened(user_agent)}
+                        </bdi>
+                      </td>
+                      <td>
+                        <Time at={created_at} />
+                      </td>
+                      <td>
+                        <Time at={last_used_at} />
+                      </td>
+                      <td>
+                        {current ? (
+                          <span class="tag">{say("this_one")}</span>
+                        ) : (
+                          <Button small busy={end.busy} onClick={() => void end.run(id)}>
+                            {say("end")}
+                          </Button>
+                        )}
+                      </td>
+                    </tr>
+                  ))}
+              </tbody>
+            </table>
+          </div>
+        )}
+      </Loaded>
+      <More of={sessions} />
+      <ProblemNote failure={end.failure} />
+      {leaving ? (
+        <Confirm title={say("end_all")} doing={say("end_all")} act={endAll} onClose={() => setLeaving(false)}>
+          <p>{say("end_all_why")}</p>
+        </Confirm>
+      ) : null}
+    </Section>
+  )
+}
+
+const SettingsPage = () => {
+  const { org } = account()
+  return (
+    <Frame>
+      <Section title={say("account")}>
+        <Facts
+          facts={[
+            [say("email"), <bdi>{org.email}</bdi>],
+            [say("since"), <Time at={org.created_at} form="full" />],
+            [say("id"), <Copyable value={org.id} what={say("id")} />],
+          ]}
+        />
+      </Section>
+      <Section title={say("language")}>
+        <LanguageField />
+      </Section>
+      <Section title={say("look")}>
+        <Segments
+          label={say("look")}
+          value={look.value}
+          options={[
+            ["system", say("look_system")],
+            ["light", say("look_light")],
+            ["dark", say("look_dark")],
+          ]}
+          onValue={(wanted) => (look.value = wanted)}
+        />
+      </Section>
+      <Sessions />
+    </Frame>
+  )
+}
+
+export default SettingsPage

@@ -1,0 +1,26 @@
+/** Light or dark: as the system has it, unless somebody chose. */
+import { effect, signal } from "@preact/signals"
+
+export type Look = "system" | "light" | "dark"
+
+const kept = (): Look => {
+  try {
+    const found = localStorage.getItem("svc-look")
+    return found === "light" || found === "dark" ? found : "system"
+  } catch {
+    return "system"
+  }
+}
+
+export const look = signal<Look>(kept())
+
+effect(() => {
+  const root = document.documentElement
+  if (look.value === "system") delete root.dataset["look"]
+  else root.dataset["look"] = look.value
+  try {
+    localStorage.setItem("svc-look", look.value)
+  } catch {
+    // Not kept: this visit alone.
+  }
+})

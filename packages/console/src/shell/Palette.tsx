@@ -1,0 +1,131 @@
+/** Everything by its name: pages, Identities and what can be done, found in what is in memory. */
+import { signal } from "@preact/signals"
+import { useEffect, useRef, useState } from "preact/hooks"
+import { signOut } from "../client/Session.ts"
+import { go } from "../router/Router.ts"
+import { Icon, type IconName } from "../ui/Icon.tsx"
+import { useIdentities } from "./Identities.ts"
+import { places } from "./places.ts"
+import { say } from "./texts.ts"
+
+export const open = signal(false)
+
+interface Entry {
+  readonly text: string
+  readonly also?: string
+  readonly icon: IconName
+  readonly run: () => void
+}
+
+const fold = (text: string) => text.toLowerCase().normalize("NFD").replaceAll(/\p{M}/gu, "")
+
+/** Every letter of what was typed comes in the name, in its order; words that begin with it come first. */
+const rank = (entry: Entry, typed: string): number => {
+  const name = fold(`${entry.text} ${entry.also ?? ""}`)
+  if (name.startsWith(typed)) return 0
+  if (name.includes(` ${typed}`)) return 1
+  if (name.includes(typed)) return 2
+  let at = 0
+  for (const letter of typed) {
+    at = name.indexOf(letter, at) + 1
+    if (at === 0) return 9
+  }
+  return 3
+}
+
+const useEntries = (): ReadonlyArray<Entry> => {
+  const handles = (useIdentities().data?.identities ?? []).map(({ handle }) => handle)
+  const to = (path: string) => () => go(path)
+  return [
+    ...places.map(({ to: path, key, icon }) => ({ text: say(key), icon, run: to(path) })),
+    ...handles.flatMap((handle): ReadonlyArray<Entry> => {
+      const at = `/identities/${encodeURIComponent(handle)}`
+      return [
+        { text: handle, icon: "agents", run: to(at) },
+        { text: say("mail_of", { handle }), also: handle, icon: "mail", run: to(`${at}/mail`) },
+        { text: say("webhooks_of", { handle }), also: handle, icon: "webhook", run: to(`${at}/webhooks`) },
+        { text: say("tunnel_of", { handle }), also: handle, icon: "tunnel", run: to(`${at}/tunnel`) },
+        { text: say("profile_of", { handle }), also: handle, icon: "card", run: to(`${at}/profile`) },
+      ]
+    }),
+    { text: say("new_identity"), icon: "plus", run: to("/identities/new") },
+    { text: say("documentation"), icon: "out", run: () => window.open("/api/docs", "_blank", "noopener") },
+    { text: say("sign_out"), icon: "out", run: () => void signOut() },
+  ]
+}
+
+const Opened = () => {
+  const dialog = useRef<HTMLDialogElement>(null)
+  const [typed, setTyped] = useState("")
+  const [at, setAt] = useState(0)
+  const entries = useEntries()
+  const wanted = fold(typed.trim())
+  const found = entries
+    .map((entry, index) => ({ entry, index, rank: wanted === "" ? 0 : rank(entry, wanted) }))
+    .filter(({ rank }) => rank < 9)
+    .toSorted((one, other) => one.rank - other.rank || one.index - other.index)
+    .slice(0, 12)
+    .map(({ entry }) => entry)
+  const chosen = Math.min(at, found.length - 1)
+  useEffect(() => {
+    dialog.current?.showModal()
+  }, [])
+  const run = (entry: Entry | undefined) => {
+    open.value = false
+    entry?.run()
+  }
+  return (
+    <dialog
+      ref={dialog}
+      class="dialog palette"
+      aria-label={say("palette")}
+      onCancel={(event) => (event.preventDefault(), (open.value = false))}
+      onClick={(event) => {
+        if (event.target === dialog.current) open.value = false
+      }}
+    >
+      <div class="palette-head">
+        <Icon name="search" />
+        <input
+          type="text"
+          role="combobox"
+          aria-label={say("search")}
+          aria-expanded="true"
+          aria-controls="palette-list"
+          {...(found.length > 0 ? { "aria-activedescendant": `palette-${chosen}` } : {})}
+          placeholder={say("search")}
+          autocomplete="off"
+          spellcheck={false}
+          value={typed}
+          onInput={({ currentTarget }) => (setTyped(currentTarget.value), setAt(0))}
+          onKeyDown={(event) => {
+            if (event.key === "ArrowDown") setAt(Math.min(found.length - 1, chosen + 1))
+            else if (event.key === "ArrowUp") setAt(Math.max(0, chosen - 1))
+            else if (event.key === "Enter") run(found[chosen])
+            else return
+            event.preventDefault()
+          }}
+        />
+        <kbd>Esc</kbd>
+      </div>
+      <ul id="palette-list" role="listbox" aria-label={say("palette")} class="palette-list">
+        {found.map((entry, index) => (
+          <li
+            key={`${entry.text}${entry.icon}`}
+            id={`palette-${index}`}
+            role="option"
+            aria-selected={index === chosen}
+            onPointerMove={() => setAt(index)}
+            onClick={() => run(entry)}
+          >
+            <Icon name={entry.icon} />
+            <span class="one-line">{entry.text}</span>
+          </li>
+        ))}
+      </ul>
+      {found.length === 0 ? <p class="palette-none muted">{say("nothing_found")}</p> : null}
+    </dialog>
+  )
+}
+
+export const Palette = () => (open.value ? <Opened /> : null)

@@ -1,0 +1,183 @@
+/** What surrounds every page of who is signed in: the navigation, what is wrong everywhere, and the stop. */
+import type { ComponentChildren } from "preact"
+import { connection } from "../client/Live.ts"
+import { account, announce, look as lookForSession, signOut, state } from "../client/Session.ts"
+import { path } from "../router/Router.ts"
+import { day } from "../texts/Texts.ts"
+import { Button, ButtonLink } from "../ui/Button.tsx"
+import { Dialog } from "../ui/Dialog.tsx"
+import { Icon } from "../ui/Icon.tsx"
+import { Menu } from "../ui/Menu.tsx"
+import { Segments, Status } from "../ui/Page.tsx"
+import { Toasts } from "../ui/Toast.tsx"
+import { useIdentities } from "./Identities.ts"
+import { look } from "./Look.ts"
+import { open as palette, Palette } from "./Palette.tsx"
+import { places } from "./places.ts"
+import { Shortcuts } from "./Shortcuts.tsx"
+import { StopButton, StoppedBar } from "./StopMail.tsx"
+import { say } from "./texts.ts"
+
+const isAt = (to: string) => (to === "/" ? path.value === "/" : path.value === to || path.value.startsWith(`${to}/`))
+
+/** The Identities at hand, under their page in the navigation: most accounts have a few. */
+const Agents = () => {
+  const identities = useIdentities().data?.identities ?? []
+  if (identities.length === 0) return null
+  return (
+    <ul class="agents">
+      {identities.slice(0, 9).map(({ handle, status, tunnel }) => {
+        const to = `/identities/${encodeURIComponent(handle)}`
+        return (
+          <li key={handle}>
+            <a href={`/console${to}`} class="one-line" {...(isAt(to) ? { "aria-current": "true" } : {})}>
+              <span
+                class="dot"
+                data-tone={status === "failed" ? "bad" : status !== "ready" ? "busy" : tunnel.connected ? "ok" : "off"}
+              />
+              <bdi class="one-line">{handle}</bdi>
+            </a>
+          </li>
+        )
+      })}
+    </ul>
+  )
+}
+
+const Navigation = () => (
+  <nav class="navigation" aria-label={say("navigation")}>
+    <a class="brand" href="/console/">
+      <img src="/icon.svg" alt="" width="22" height="22" />
+      <span class="one-line">Agent Identity</span>
+    </a>
+    <ul class="places">
+      {places.map(({ to, key, icon }) => (
+        <li key={to}>
+          <a href={`/console${to}`} {...(isAt(to) ? { "aria-current": "page" } : {})}>
+            <Icon name={icon} />
+            <span class="one-line">{say(key)}</span>
+          </a>
+          {to === "/identities" ? <Agents /> : null}
+        </li>
+      ))}
+    </ul>
+  </nav>
+)
+
+const Connection = () => {
+  const now = connection.value
+  return (
+    <span class="connection">
+      <Status tone={now === "live" ? "ok" : now === "offline" ? "bad" : "busy"}>{say(now)}</Status>
+    </span>
+  )
+}
+
+const AccountMenu = () => (
+  <Menu label={say("account")} icon="person">
+    <div class="menu-head">
+      <span class="muted small one-line">{account().org.email}</span>
+    </div>
+    <a href="/console/settings">
+      <Icon name="settings" />
+      {say("settings")}
+    </a>
+    <a href="/api/docs" target="_blank" rel="noopener">
+      <Icon name="out" />
+      {say("documentation")}
+    </a>
+    <hr />
+    <div class="menu-head" data-stay>
+      <Segments
+        label={say("look")}
+        value={look.value}
+        options={[
+          ["system", say("look_system")],
+          ["light", say("look_light")],
+          ["dark", say("look_dark")],
+        ]}
+        onValue={(value) => (look.value = value)}
+      />
+    </div>
+    <hr />
+    <button type="button" onClick={() => void signOut()}>
+      <Icon name="left" />
+      {say("sign_out")}
+    </button>
+  </Menu>
+)
+
+const Bars = () => {
+  const { tos } = account()
+  return (
+    <>
+      {connection.value === "offline" ? (
+        <div class="shell-bar" data-tone="warn" role="status">
+          <Icon name="warning" />
+          <span class="grow">{say("offline_bar")}</span>
+        </div>
+      ) : null}
+      <StoppedBar />
+      {tos.current_version !== tos.accepted_version && !tos.gated && tos.effective_at !== null ? (
+        <div class="shell-bar" data-tone="warn">
+          <Icon name="warning" />
+          <span class="grow">{say("terms_soon", { date: day(new Date(tos.effective_at)) })}</span>
+          <ButtonLink small href="/console/settings/terms">
+            {say("terms_read")}
+          </ButtonLink>
+        </div>
+      ) : null}
+    </>
+  )
+}
+
+/** The session ended while a page was open: what was typed stays, and going on needs no loading. */
+const Lost = () =>
+  state.value.is !== "lost" ? null : (
+    <Dialog title={say("lost_title")} firm onClose={() => undefined}>
+      <p>{say("lost")}</p>
+      <div class="actions">
+        <Button
+          onClick={() => {
+            announce()
+            state.value = { is: "out" }
+          }}
+        >
+          {say("lost_leave")}
+        </Button>
+        <ButtonLink kind="primary" href="/auth/sign-in" target="_blank">
+          {say("sign_in")}
+        </ButtonLink>
+        <Button icon="again" onClick={() => void lookForSession()} aria-label={say("reload")} />
+      </div>
+    </Dialog>
+  )
+
+export const Shell = ({ children }: { readonly children: ComponentChildren }) => (
+  <>
+    <a class="skip button" href="#content">
+      {say("skip")}
+    </a>
+    <div class="shell">
+      <Navigation />
+      <div class="shell-main">
+        <header class="top">
+          <button type="button" class="palette-button" onClick={() => (palette.value = true)}>
+            <Icon name="search" />
+            <span class="one-line">{say("search")}</span>
+            <kbd aria-hidden="true">Ctrl K</kbd>
+          </button>
+          <Connection />
+          <StopButton />
+          <AccountMenu />
+        </header>
+        <Bars />
+        <main id="content">{children}</main>
+      </div>
+    </div>
+    <Toasts />
+    <Palette />
+    <Shortcuts />
+    <Lost />
+  </>
+)

@@ -1,0 +1,96 @@
+/** One letter in place of a way with the mouse. Off while somebody types, and altogether where it was switched off. */
+import { signal } from "@preact/signals"
+import { useEffect } from "preact/hooks"
+import { go } from "../router/Router.ts"
+import { Dialog } from "../ui/Dialog.tsx"
+import { Check } from "../ui/Field.tsx"
+import { open as palette } from "./Palette.tsx"
+import { places } from "./places.ts"
+import { say } from "./texts.ts"
+
+const kept = () => {
+  try {
+    return localStorage.getItem("svc-letters") !== "off"
+  } catch {
+    return true
+  }
+}
+const letters = signal(kept())
+const help = signal(false)
+
+const isTyping = (target: EventTarget | null) =>
+  target instanceof HTMLElement && (target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName))
+
+/** The links of the list at hand, in their order. */
+const step = (by: number) => {
+  const links = [...document.querySelectorAll<HTMLElement>("main [data-list] a.whole")]
+  const at = links.indexOf(document.activeElement as HTMLElement)
+  links[Math.max(0, Math.min(links.length - 1, at === -1 ? 0 : at + by))]?.focus()
+}
+
+let going = 0
+
+const press = (event: KeyboardEvent) => {
+  if (event.key === "k" && (event.metaKey || event.ctrlKey)) {
+    event.preventDefault()
+    palette.value = !palette.peek()
+    return
+  }
+  if (!letters.peek() || isTyping(event.target) || event.metaKey || event.ctrlKey || event.altKey) return
+  if (document.querySelector("dialog[open]") !== null) return
+  if (Date.now() - going < 1200) {
+    going = 0
+    const to = places.find(({ letter }) => letter === event.key)
+    if (to !== undefined) return go(to.to)
+  }
+  if (event.key === "g") going = Date.now()
+  else if (event.key === "/") {
+    event.preventDefault()
+    const search = document.querySelector<HTMLInputElement>("main input[type=search]")
+    if (search === null) palette.value = true
+    else search.focus()
+  } else if (event.key === "c") go("/identities/new")
+  else if (event.key === "j") step(1)
+  else if (event.key === "k") step(-1)
+  else if (event.key === "?") help.value = true
+}
+
+const Keys = ({ of, keys }: { readonly of: string; readonly keys: ReadonlyArray<string> }) => (
+  <div class="bar spread">
+    <span>{of}</span>
+    <span class="bar">
+      {keys.map((key) => (
+        <kbd key={key}>{key}</kbd>
+      ))}
+    </span>
+  </div>
+)
+
+export const Shortcuts = () => {
+  useEffect(() => {
+    addEventListener("keydown", press)
+    return () => removeEventListener("keydown", press)
+  }, [])
+  if (!help.value) return null
+  return (
+    <Dialog title={say("shortcuts")} onClose={() => (help.value = false)}>
+      <div class="stack">
+        <Keys of={say("keys_palette")} keys={["Ctrl/⌘", "K"]} />
+        <Keys of={say("keys_search")} keys={["/"]} />
+        <Keys of={say("keys_go")} keys={["g", "h i a v k s"]} />
+        <Keys of={say("keys_list")} keys={["j", "k"]} />
+        <Keys of={say("keys_create")} keys={["c"]} />
+        <Keys of={say("keys_help")} keys={["?"]} />
+        <Check
+          checked={letters.value}
+          onValue={(on) => {
+            letters.value = on
+            localStorage.setItem("svc-letters", on ? "on" : "off")
+          }}
+        >
+          {say("keys_single")}
+        </Check>
+      </div>
+    </Dialog>
+  )
+}

@@ -1,0 +1,91 @@
+/**
+ * Stopping everything: one press from anywhere, no question asked, and no agent sends mail any more. The bar says so until
+ * it is over; starting again asks first.
+ */
+import { useQueries } from "@tanstack/preact-query"
+import { useState } from "preact/hooks"
+import { useAct } from "../client/Acts.ts"
+import { type Answer, call } from "../client/Client.ts"
+import { keyOf, outdated } from "../client/Queries.ts"
+import { list } from "../texts/Texts.ts"
+import { Button } from "../ui/Button.tsx"
+import { Confirm } from "../ui/Dialog.tsx"
+import { Icon } from "../ui/Icon.tsx"
+import { tell } from "../ui/Toast.tsx"
+import { useIdentities } from "./Identities.ts"
+import { say } from "./texts.ts"
+
+const route = "GET /api/identities/:handle/mail"
+type Mail = Answer<typeof route>
+
+/** The Handles whose mail can be stopped, and whose is. */
+const useStops = () => {
+  const handles = (useIdentities().data?.identities ?? [])
+    .filter(({ status }) => status === "ready")
+    .map(({ handle }) => handle)
+  const statuses = useQueries({
+    queries: handles.map((handle) => ({
+      queryKey: keyOf(route, { params: { handle } }),
+      queryFn: () => call(route, { params: { handle } }),
+      staleTime: 60_000,
+    })),
+  })
+  return { handles, stopped: handles.filter((_, index) => statuses[index]?.data?.outgoing === "stopped") }
+}
+
+const turn = async (handles: ReadonlyArray<string>, outgoing: Mail["outgoing"]) => {
+  const done = await Promise.allSettled(
+    handles.map((handle) => call("PATCH /api/identities/:handle/mail", { params: { handle }, body: { outgoing } })),
+  )
+  await outdated(["/api/identities/:handle/mail"])
+  const left = handles.filter((_, index) => done[index]!.status === "rejected")
+  if (left.length > 0) throw new Error(say("not_stopped", { handles: list(left) }))
+}
+
+export const StopButton = () => {
+  const { handles, stopped } = useStops()
+  const running = handles.filter((handle) => !stopped.includes(handle))
+  const act = useAct((_: string, those: ReadonlyArray<string>) => turn(those, "stopped"))
+  if (handles.length > 0 && running.length === 0) return null
+  const press = async () => {
+    if (handles.length === 0) return tell(say("nobody_to_stop"))
+    if (await act.run(running)) tell(say("all_stopped"))
+    else tell(say("not_stopped", { handles: list(running) }))
+  }
+  return (
+    <Button kind="danger" icon="stop" title={say("stop_all_why")} busy={act.busy} onClick={() => void press()}>
+      <span class="wide-only">{say("stop_all")}</span>
+      <span class="hidden-text narrow-only">{say("stop_all")}</span>
+    </Button>
+  )
+}
+
+export const StoppedBar = () => {
+  const { handles, stopped } = useStops()
+  const [asking, setAsking] = useState(false)
+  const start = useAct(() => turn(stopped, "active"))
+  if (stopped.length === 0) return null
+  return (
+    <div class="shell-bar" data-tone="bad" role="status">
+      <Icon name="stop" />
+      <span class="grow">
+        {stopped.length === handles.length ? say("stopped_all") : say("stopped_some", { handles: list(stopped) })}
+      </span>
+      <Button small onClick={() => setAsking(true)}>
+        {say("start_again")}
+      </Button>
+      {asking ? (
+        <Confirm
+          title={say("start_title")}
+          doing={say("start_again")}
+          kind="primary"
+          act={start}
+          onClose={() => setAsking(false)}
+          onDone={() => tell(say("started"))}
+        >
+          <p>{say("start_why", { handles: list(stopped) })}</p>
+        </Confirm>
+      ) : null}
+    </div>
+  )
+}

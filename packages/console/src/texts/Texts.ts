@@ -1,0 +1,135 @@
+/**
+ * What the console says, in every language it speaks. A page's texts stand beside the page, each in all languages in one
+ * place: a text that lacks one does not compile, and a page is read in its folder. They come with the page's own chunk.
+ *
+ * `texts({ title: ["Vault", "Tresor", "Coffre"] })` gives a function that says `title` in the language at hand. A text with
+ * `{count}` and forms by plural category is chosen by `count`; `{name}` stands for an argument, and must be passed.
+ */
+import { signal } from "@preact/signals"
+
+export const languages = ["en", "de", "fr"] as const
+export type Language = (typeof languages)[number]
+
+type Forms = { readonly [K in Intl.LDMLPluralRule]?: string } & { readonly other: string }
+type Text = string | Forms
+/** In the order of {@link languages}. */
+export type InAll = readonly [Text, Text, Text]
+
+const stored = (): Language => {
+  try {
+    const kept = localStorage.getItem("svc-language")
+    const wanted = [kept ?? "", ...navigator.languages].map((tag) => tag.slice(0, 2).toLowerCase())
+    return wanted.flatMap((tag) => languages.filter((language) => language === tag))[0] ?? "en"
+  } catch {
+    // No browser, or one that keeps nothing.
+    return "en"
+  }
+}
+
+/** Who reads it is drawn again when it changes. */
+export const language = signal<Language>(stored())
+
+export const speak = (next: Language) => {
+  language.value = next
+  document.documentElement.lang = next
+  try {
+    localStorage.setItem("svc-language", next)
+  } catch {
+    // A browser that keeps nothing asks its own settings next time.
+  }
+}
+
+type Names<S extends string> = S extends `${string}{${infer Name}}${infer Rest}` ? Name | Names<Rest> : never
+type NamesOf<T> = T extends string ? Names<T> : T extends Forms ? Names<Extract<T[keyof T], string>> : never
+type Arguments<T extends InAll> = { readonly [K in NamesOf<T[0]>]: string | number }
+
+export type Say<T extends Record<string, InAll>> = <K extends keyof T>(
+  key: K,
+  ...[values]: [NamesOf<T[K][0]>] extends [never] ? [] : [Arguments<T[K]>]
+) => string
+
+const rules = new Map(languages.map((one) => [one, new Intl.PluralRules(one)]))
+
+/** Every table of texts there is, for the test that compares the languages. */
+export const tables: Array<Record<string, InAll>> = []
+
+export const texts = <const T extends Record<string, InAll>>(table: T): Say<T> => {
+  tables.push(table)
+  return (key, ...[values]) => {
+    const spoken = language.value
+    const given = (values ?? {}) as Record<string, string | number>
+    const found: Text = table[key]![languages.indexOf(spoken)]!
+    const text =
+      typeof found === "string" ? found : (found[rules.get(spoken)!.select(Number(given["count"]))] ?? found.other)
+    return text.replace(/\{(\w+)\}/g, (_, name: string) => {
+      const value = given[name]
+      return typeof value === "number" ? number(value) : (value ?? "")
+    })
+  }
+}
+
+const made = <F>(make: (language: Language) => F) => {
+  const known = new Map<Language, F>()
+  return () => {
+    const spoken = language.value
+    const found = known.get(spoken) ?? make(spoken)
+    known.set(spoken, found)
+    return found
+  }
+}
+
+const numbers = made((spoken) => new Intl.NumberFormat(spoken))
+const dates = made((spoken) => new Intl.DateTimeFormat(spoken, { dateStyle: "medium", timeStyle: "medium" }))
+const days = made((spoken) => new Intl.DateTimeFormat(spoken, { dateStyle: "medium" }))
+const clocks = made((spoken) => new Intl.DateTimeFormat(spoken, { timeStyle: "short" }))
+const shortDays = made((spoken) => new Intl.DateTimeFormat(spoken, { day: "numeric", month: "short" }))
+const relative = made((spoken) => new Intl.RelativeTimeFormat(spoken, { numeric: "auto", style: "short" }))
+const conjunctions = made((spoken) => new Intl.ListFormat(spoken))
+
+export const number = (value: number) => numbers().format(value)
+export const dateTime = (value: Date) => dates().format(value)
+export const day = (value: Date) => days().format(value)
+export const list = (values: ReadonlyArray<string>) => conjunctions().format(values)
+
+/** As a mail list says when: the hour of today, the day of another. */
+export const moment = (value: Date, now: Date) =>
+  value.toDateString() === now.toDateString() ? clocks().format(value) : shortDays().format(value)
+
+const units = [
+  ["second", 60],
+  ["minute", 60],
+  ["hour", 24],
+  ["day", 30],
+  ["month", 12],
+  ["year", Number.POSITIVE_INFINITY],
+] as const
+
+/** "3 min ago", "in 2 hr". */
+export const ago = (value: Date, now: number) => {
+  let amount = (value.getTime() - now) / 1000
+  for (const [unit, size] of units) {
+    if (Math.abs(amount) < size || unit === "year") return relative().format(Math.round(amount), unit)
+    amount /= size
+  }
+  return ""
+}
+
+/** Bytes as people read them: `1.4 MB`. */
+export const bytes = (value: number) => {
+  const step = value < 1000 ? 0 : Math.min(4, Math.floor(Math.log10(value) / 3))
+  const unit = ["byte", "kilobyte", "megabyte", "gigabyte", "terabyte"][step]!
+  return new Intl.NumberFormat(language.value, {
+    style: "unit",
+    unit,
+    unitDisplay: step === 0 ? "long" : "short",
+    maximumFractionDigits: step === 0 ? 0 : 1,
+  }).format(value / 1000 ** step)
+}
+
+/** Milliseconds as people read them: `320 ms`, `4.2 s`. */
+export const duration = (millis: number) => {
+  const unit = millis < 1000 ? "millisecond" : "second"
+  return new Intl.NumberFormat(language.value, { style: "unit", unit, maximumFractionDigits: 1 }).format(
+    millis < 1000 ? millis : millis / 1000,
+  )
+}

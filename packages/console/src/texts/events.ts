@@ -1,0 +1,65 @@
+/** What happened, in one line each. */
+import type { EventType } from "@svc/domain/events/Event"
+import { type InAll, texts } from "./Texts.ts"
+
+/** What each Event says in one line. A type that is missing does not compile. */
+const words = {
+  "identity.ready": ["is ready", "ist bereit", "est prête"],
+  "identity.failed": ["could not be set up", "konnte nicht eingerichtet werden", "n’a pas pu être créée"],
+  "identity.deleted": ["was deleted", "wurde gelöscht", "a été supprimée"],
+  "email.received": ["received a mail", "hat eine Mail erhalten", "a reçu un message"],
+  "email.sent": ["sent a mail", "hat eine Mail gesendet", "a envoyé un message"],
+  "email.bounced": ["had a mail bounce", "hat eine Mail zurückbekommen", "a un message revenu"],
+  "email.refused": ["turned mail away", "hat Mail abgewiesen", "a refusé du courrier"],
+  "email.recipient_blocked": [
+    "was kept from writing to somebody",
+    "durfte jemandem nicht schreiben",
+    "n’a pas pu écrire à quelqu’un",
+  ],
+  "email.approval_requested": [
+    "asks whether it may send a message",
+    "fragt, ob eine Nachricht hinaus darf",
+    "demande si un message peut partir",
+  ],
+  "email.approved": ["may send a message", "darf eine Nachricht senden", "peut envoyer un message"],
+  "email.approval_refused": [
+    "may not send a message",
+    "darf eine Nachricht nicht senden",
+    "ne peut pas envoyer un message",
+  ],
+  "mail.stopped": ["no longer sends mail", "sendet keine Mail mehr", "n’envoie plus de courrier"],
+  "mail.started": ["sends mail again", "sendet wieder Mail", "envoie de nouveau du courrier"],
+  "card.updated": ["changed its card", "hat die Karte geändert", "a modifié sa carte"],
+  "tunnel.connected": ["opened its tunnel", "hat den Tunnel geöffnet", "a ouvert son tunnel"],
+  "tunnel.disconnected": ["closed its tunnel", "hat den Tunnel geschlossen", "a fermé son tunnel"],
+  "webhook.failed": ["a Webhook was given up on", "ein Webhook wurde aufgegeben", "un webhook a été abandonné"],
+  "connector.connected": ["connected an account", "hat ein Konto verbunden", "a connecté un compte"],
+  "connector.stopped": ["lost an account", "hat ein Konto verloren", "a perdu un compte"],
+  "connector.mention": ["was mentioned", "wurde erwähnt", "a été mentionnée"],
+  "connector.reply": ["got a reply", "hat eine Antwort bekommen", "a reçu une réponse"],
+  "connector.dm": ["got a direct message", "hat eine Direktnachricht bekommen", "a reçu un message direct"],
+  "tunnel.transfer_blocked": [
+    "Transfer of all tunnels is used up for today",
+    "Der Transfer aller Tunnel ist für heute aufgebraucht",
+    "Le transfert des tunnels est épuisé pour aujourd’hui",
+  ],
+  "api_key.created": ["A key was made", "Ein Schlüssel wurde erstellt", "Une clé a été créée"],
+  "api_key.revoked": ["A key was revoked", "Ein Schlüssel wurde widerrufen", "Une clé a été révoquée"],
+  "limit.near": [
+    "Four fifths of a limit are used",
+    "Vier Fünftel eines Limits sind verbraucht",
+    "Quatre cinquièmes d’une limite sont utilisés",
+  ],
+  "account.deletion_started": [
+    "The account is being deleted",
+    "Das Konto wird gelöscht",
+    "Le compte est en cours de suppression",
+  ],
+} as const satisfies { readonly [T in EventType]: InAll }
+
+export const eventTypes = Object.keys(words) as ReadonlyArray<EventType>
+
+const sayEvent = texts(words)
+
+/** A type of a newer service is shown by its name. */
+export const wordsOf = (type: string): string => (type in words ? sayEvent(type as EventType) : type)

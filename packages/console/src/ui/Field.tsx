@@ -1,0 +1,210 @@
+/** What a form is made of: a label, the control, a hint, and what is wrong with it. */
+import type { ComponentChildren, JSX } from "preact"
+import { useEffect, useId, useRef } from "preact/hooks"
+import { Refused } from "../client/Client.ts"
+import { say } from "./texts.ts"
+
+interface FieldProps {
+  readonly label: string
+  readonly hint?: ComponentChildren
+  readonly wrong?: string | undefined
+  /** The form can do without it. */
+  readonly optional?: boolean
+}
+
+const Frame = ({
+  id,
+  label,
+  hint,
+  wrong,
+  optional,
+  children,
+}: FieldProps & { readonly id: string; readonly children: ComponentChildren }) => (
+  <div class="field">
+    <label for={id}>
+      {label}
+      {optional === true ? <span class="muted"> ({say("optional")})</span> : null}
+    </label>
+    {children}
+    {hint === undefined ? null : (
+      <span class="hint" id={`${id}-hint`}>
+        {hint}
+      </span>
+    )}
+    {wrong === undefined ? null : (
+      <span class="wrong" id={`${id}-wrong`} role="alert">
+        {wrong}
+      </span>
+    )}
+  </div>
+)
+
+const described = (id: string, { hint, wrong }: FieldProps) => {
+  const parts = [hint === undefined ? "" : `${id}-hint`, wrong === undefined ? "" : `${id}-wrong`].filter(Boolean)
+  return {
+    id,
+    ...(parts.length === 0 ? {} : { "aria-describedby": parts.join(" ") }),
+    ...(wrong === undefined ? {} : { "aria-invalid": true as const }),
+  }
+}
+
+interface Own extends FieldProps {
+  readonly value: string
+  readonly onValue: (value: string) => void
+  readonly name?: string
+  readonly required?: boolean
+  readonly disabled?: boolean
+  readonly maxLength?: number
+  readonly placeholder?: string
+  readonly spellcheck?: boolean
+  readonly autocomplete?: "off" | "email" | "url" | "name" | "new-password"
+  readonly autocapitalize?: "off"
+  readonly autofocus?: boolean
+}
+
+interface TextProps extends Own {
+  readonly type?: "text" | "email" | "url" | "search" | "password"
+  /** Stands behind the control in the same frame. */
+  readonly after?: ComponentChildren
+}
+
+/** One line. */
+export const TextField = ({
+  label,
+  hint,
+  wrong,
+  optional,
+  value,
+  onValue,
+  after,
+  type = "text",
+  autofocus,
+  ...rest
+}: TextProps) => {
+  const id = useId()
+  const focus = useRef<HTMLInputElement>(null)
+  useEffect(() => {
+    if (autofocus === true) focus.current?.focus()
+  }, [])
+  const input = (
+    <input
+      ref={focus}
+      class="input"
+      autocomplete="off"
+      value={value}
+      onInput={({ currentTarget }) => onValue(currentTarget.value)}
+      {...rest}
+      {...({ type } as { type: "text" })}
+      {...described(id, { label, hint, wrong })}
+    />
+  )
+  return (
+    <Frame {...{ id, label, hint, wrong }} {...(optional && { optional })}>
+      {after === undefined ? (
+        input
+      ) : (
+        <div class="affixed">
+          {input}
+          <span class="affix mono">
+            <span class="one-line">{after}</span>
+          </span>
+        </div>
+      )}
+    </Frame>
+  )
+}
+
+export const TextArea = ({
+  label,
+  hint,
+  wrong,
+  optional,
+  value,
+  onValue,
+  rows,
+  ...rest
+}: Own & { readonly rows?: number }) => {
+  const id = useId()
+  return (
+    <Frame {...{ id, label, hint, wrong }} {...(optional && { optional })}>
+      <textarea
+        class="input"
+        rows={rows ?? 4}
+        value={value}
+        onInput={({ currentTarget }) => onValue(currentTarget.value)}
+        {...rest}
+        {...described(id, { label, hint, wrong })}
+      />
+    </Frame>
+  )
+}
+
+interface SelectProps extends FieldProps {
+  readonly value: string
+  readonly onValue: (value: string) => void
+  readonly name?: string
+  readonly disabled?: boolean
+  readonly children: ComponentChildren
+}
+
+export const Select = ({ label, hint, wrong, optional, value, onValue, children, ...rest }: SelectProps) => {
+  const id = useId()
+  return (
+    <Frame {...{ id, label, hint, wrong }} {...(optional && { optional })}>
+      <select
+        class="input"
+        value={value}
+        onChange={({ currentTarget }) => onValue(currentTarget.value)}
+        {...rest}
+        {...described(id, { label, hint, wrong })}
+      >
+        {children}
+      </select>
+    </Frame>
+  )
+}
+
+interface CheckProps {
+  readonly checked: boolean
+  readonly onValue: (checked: boolean) => void
+  readonly children: ComponentChildren
+  readonly name?: string
+  readonly required?: boolean
+  readonly disabled?: boolean
+}
+
+export const Check = ({ checked, onValue, children, ...rest }: CheckProps) => (
+  <label class="check">
+    <input
+      type="checkbox"
+      checked={checked}
+      onChange={({ currentTarget }) => onValue(currentTarget.checked)}
+      {...rest}
+    />
+    <span>{children}</span>
+  </label>
+)
+
+/** What the service found wrong with a member of the body (`/handle`), for the field that it came from. */
+export const wrongAt = (failure: Error | undefined, pointer: string): string | undefined =>
+  failure instanceof Refused
+    ? failure.problem.errors?.find(({ path }) => path === pointer || path.startsWith(`${pointer}/`))?.message
+    : undefined
+
+/** A form that does something with what was filled in. */
+export const Form = ({
+  onDone,
+  children,
+  ...rest
+}: Omit<JSX.IntrinsicElements["form"], "onSubmit"> & { readonly onDone: () => void }) => (
+  <form
+    class="form"
+    onSubmit={(event) => {
+      event.preventDefault()
+      onDone()
+    }}
+    {...rest}
+  >
+    {children}
+  </form>
+)

@@ -1,0 +1,64 @@
+/**
+ * What a reading is shown as while it is under way, and when it failed: the layout stays, a skeleton comes after 200 ms at
+ * the earliest, and a part that fails never blanks the page.
+ */
+import type { ComponentChildren } from "preact"
+import { Refused } from "../client/Client.ts"
+import { Button } from "./Button.tsx"
+import { ProblemNote } from "./Problem.tsx"
+import { say } from "./texts.ts"
+
+interface Read<A> {
+  readonly data: A | undefined
+  readonly error: Error | null
+  readonly isPending: boolean
+  readonly refetch: () => unknown
+}
+
+export const Skeleton = ({ lines = 4 }: { readonly lines?: number }) => (
+  <div class="skeleton" role="status" aria-label={say("loading")}>
+    {Array.from({ length: lines }, (_, index) => (
+      <i key={index} style={{ width: `${[92, 64, 78, 50, 86, 70][index % 6]}%` }} />
+    ))}
+  </div>
+)
+
+interface LoadedProps<A> {
+  readonly of: Read<A>
+  readonly lines?: number
+  /** What to say where it is gone; else the problem. */
+  readonly gone?: ComponentChildren
+  readonly children: (data: A) => ComponentChildren
+}
+
+export const Loaded = <A,>({ of, lines, gone, children }: LoadedProps<A>) => {
+  if (of.error !== null) {
+    const isGone = of.error instanceof Refused && of.error.problem.status === 404
+    if (isGone && gone !== undefined) return <>{gone}</>
+    // What is known stays in sight beside what went wrong with reading it again.
+    return (
+      <div class="stack">
+        <ProblemNote failure={of.error} onRetry={() => void of.refetch()} />
+        {of.data === undefined || isGone ? null : children(of.data)}
+      </div>
+    )
+  }
+  if (of.data === undefined) return <Skeleton {...(lines !== undefined && { lines })} />
+  return <>{children(of.data)}</>
+}
+
+interface Listed {
+  readonly hasNextPage: boolean
+  readonly isFetchingNextPage: boolean
+  readonly fetchNextPage: () => unknown
+}
+
+/** Leads to the next page of a list; nothing at its end. */
+export const More = ({ of }: { readonly of: Listed }) =>
+  of.hasNextPage ? (
+    <div class="bar">
+      <Button busy={of.isFetchingNextPage} onClick={() => void of.fetchNextPage()}>
+        {say("more")}
+      </Button>
+    </div>
+  ) : null

@@ -1,0 +1,37 @@
+/** A word about what was done, at the edge of the screen. One that offers something to do stays until it is dismissed. */
+import { signal } from "@preact/signals"
+import { Button } from "./Button.tsx"
+import { say } from "./texts.ts"
+
+interface Told {
+  readonly id: number
+  readonly text: string
+  readonly offer?: { readonly text: string; readonly run: () => void }
+}
+
+const toasts = signal<ReadonlyArray<Told>>([])
+let count = 0
+
+const drop = (id: number) => (toasts.value = toasts.value.filter((one) => one.id !== id))
+
+export const tell = (text: string, offer?: Told["offer"]) => {
+  const id = count++
+  toasts.value = [...toasts.value.slice(-2), { id, text, ...(offer && { offer }) }]
+  if (offer === undefined) setTimeout(drop, 5000, id)
+}
+
+export const Toasts = () => (
+  <div class="toasts" role="status" aria-live="polite">
+    {toasts.value.map(({ id, text, offer }) => (
+      <div class="toast" key={id}>
+        <span class="grow">{text}</span>
+        {offer === undefined ? null : (
+          <Button kind="plain" small onClick={() => (drop(id), offer.run())}>
+            {offer.text}
+          </Button>
+        )}
+        <Button kind="plain" small icon="cross" aria-label={say("dismiss")} onClick={() => drop(id)} />
+      </div>
+    ))}
+  </div>
+)

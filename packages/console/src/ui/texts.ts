@@ -1,0 +1,53 @@
+import { texts } from "../texts/Texts.ts"
+
+export const say = texts({
+  copy: ["Copy", "Kopieren", "Copier"],
+  copied: ["Copied", "Kopiert", "Copié"],
+  copy_what: ["Copy {what}", "{what} kopieren", "Copier {what}"],
+  copied_what: ["{what} is in the clipboard", "{what} ist in der Zwischenablage", "{what} est dans le presse-papiers"],
+  not_copied: [
+    "The browser did not let it be copied",
+    "Der Browser hat das Kopieren nicht erlaubt",
+    "Le navigateur n’a pas permis la copie",
+  ],
+  show: ["Show", "Anzeigen", "Afficher"],
+  hide: ["Hide", "Verbergen", "Masquer"],
+  shown: ["shown", "wird angezeigt", "affiché"],
+  masked: ["hidden", "verborgen", "masqué"],
+  close: ["Close", "Schließen", "Fermer"],
+  cancel: ["Cancel", "Abbrechen", "Annuler"],
+  retry: ["Try again", "Erneut versuchen", "Réessayer"],
+  more: ["Show more", "Mehr anzeigen", "Afficher plus"],
+  loading: ["Loading", "Wird geladen", "Chargement"],
+  request: ["Request", "Anfrage", "Requête"],
+  unreachable: ["The service does not answer", "Der Dienst antwortet nicht", "Le service ne répond pas"],
+  unreachable_why: [
+    "Check the connection. Nothing was lost; what you see may be old.",
+    "Prüfe die Verbindung. Nichts ging verloren; was du siehst, kann veraltet sein.",
+    "Vérifiez la connexion. Rien n’est perdu ; ce qui est affiché peut être ancien.",
+  ],
+  broken: ["This page has a fault", "Diese Seite hat einen Fehler", "Cette page a un défaut"],
+  fix_call: [
+    "Change what you entered, then try again.",
+    "Ändere die Eingabe und versuche es dann erneut.",
+    "Modifiez votre saisie, puis réessayez.",
+  ],
+  wait: ["Wait a moment, then try again.", "Warte kurz und versuche es dann erneut.", "Patientez, puis réessayez."],
+  wait_seconds: [
+    { one: "Try again in {count} second.", other: "Try again in {count} seconds." },
+    { one: "Versuche es in {count} Sekunde erneut.", other: "Versuche es in {count} Sekunden erneut." },
+    {
+      one: "Réessayez dans {count} seconde.",
+      many: "Réessayez dans {count} secondes.",
+      other: "Réessayez dans {count} secondes.",
+    },
+  ],
+  stop: ["Trying again will not help.", "Ein weiterer Versuch hilft nicht.", "Réessayer n’y changera rien."],
+  what_it_means: ["What this means", "Was das bedeutet", "Ce que cela signifie"],
+  type_to_confirm: ["Type {what} to confirm", "Gib zur Bestätigung {what} ein", "Saisissez {what} pour confirmer"],
+  optional: ["optional", "optional", "facultatif"],
+  dismiss: ["Dismiss", "Ausblenden", "Ignorer"],
+  download: ["Download", "Herunterladen", "Télécharger"],
+  save: ["Save", "Speichern", "Enregistrer"],
+  saved: ["Saved", "Gespeichert", "Enregistré"],
+})

@@ -1,0 +1,117 @@
+/** One secret: its value behind a question, its versions, its end. */
+import { useState } from "preact/hooks"
+import { useAct } from "../client/Acts.ts"
+import { type Answer, call } from "../client/Client.ts"
+import { outdated, useList } from "../client/Queries.ts"
+import { bytes } from "../texts/Texts.ts"
+import { Button } from "../ui/Button.tsx"
+import { Confirm, Dialog } from "../ui/Dialog.tsx"
+import { Loaded, More } from "../ui/Loaded.tsx"
+import { Facts } from "../ui/Page.tsx"
+import { ProblemNote } from "../ui/Problem.tsx"
+import { Time } from "../ui/Time.tsx"
+import { tell } from "../ui/Toast.tsx"
+import { say } from "./texts.ts"
+import { inputOf, type Place, Value } from "./Values.tsx"
+
+export type Stored = Answer<"GET /api/vault/secrets">["secrets"][number]
+
+export const reread = () => outdated(["/api/vault/secrets"])
+
+const Versions = ({ of, present }: { readonly of: Place; readonly present: number }) => {
+  const input = inputOf(of)
+  const versions = useList("GET /api/vault/secrets/:name/versions", { ...input, query: { ...input.query, limit: 50 } })
+  const restore = useAct(async (act, version: number) => {
+    await call("POST /api/vault/secrets/:name/restore", { ...input, body: { version } }, { act })
+    tell(say("restored", { version }))
+    await reread()
+  })
+  return (
+    <div class="stack">
+      <h3>{say("versions")}</h3>
+      <p class="muted">{say("versions_lead")}</p>
+      <Loaded of={versions}>
+        {({ pages }) => (
+          <ul class="rows">
+            {pages
+              .flatMap((page) => page.versions)
+              .map(({ version, created_at }) => (
+                <li key={version} class="bar spread">
+                  <span class="grow">
+                    {say("version")} {version} · <Time at={created_at} form="full" />
+                  </span>
+                  {version === present ? (
+                    <span class="tag">{say("present")}</span>
+                  ) : (
+                    <Button
+                      small
+                      aria-label={`${say("restore")}: ${say("version")} ${version}`}
+                      busy={restore.busy}
+                      onClick={() => void restore.run(version)}
+                    >
+                      {say("restore")}
+                    </Button>
+                  )}
+                </li>
+              ))}
+          </ul>
+        )}
+      </Loaded>
+      <More of={versions} />
+      <ProblemNote failure={restore.failure} />
+    </div>
+  )
+}
+
+interface SecretViewProps {
+  readonly of: Stored
+  readonly identity: string | undefined
+  readonly onReplace: () => void
+  readonly onClose: () => void
+}
+
+export const SecretView = ({ of, identity, onReplace, onClose }: SecretViewProps) => {
+  const [removing, setRemoving] = useState(false)
+  const place = { name: of.name, identity }
+  const remove = useAct(async () => {
+    await call("DELETE /api/vault/secrets/:name", inputOf(place))
+    await reread()
+  })
+  if (removing) {
+    return (
+      <Confirm
+        title={say("remove_title", { name: of.name })}
+        doing={say("remove")}
+        typed={of.name}
+        act={remove}
+        onClose={() => setRemoving(false)}
+        onDone={() => {
+          tell(say("removed", { name: of.name }))
+          onClose()
+        }}
+      >
+        <p>{say("remove_why")}</p>
+      </Confirm>
+    )
+  }
+  return (
+    <Dialog title={of.name} onClose={onClose} wide>
+      <Value of={place} />
+      <Facts
+        facts={[
+          of.description !== null && [say("description"), <bdi>{of.description}</bdi>],
+          [say("size"), bytes(of.size)],
+          [say("version"), of.version],
+          [say("changed"), <Time at={of.updated_at} form="full" />],
+        ]}
+      />
+      <Versions of={place} present={of.version} />
+      <div class="actions">
+        <Button kind="danger" onClick={() => setRemoving(true)}>
+          {say("remove")}
+        </Button>
+        <Button onClick={onReplace}>{say("replace")}</Button>
+      </div>
+    </Dialog>
+  )
+}

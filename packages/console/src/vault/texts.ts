@@ -1,0 +1,77 @@
+import { texts } from "../texts/Texts.ts"
+
+export const say = texts({
+  title: ["Vault", "Tresor", "Coffre"],
+  lead: [
+    "Encrypted values for your agents. A value leaves only where it is asked for by name.",
+    "Verschlüsselte Werte für deine Agenten. Ein Wert geht nur heraus, wo er beim Namen verlangt wird.",
+    "Des valeurs chiffrées pour vos agents. Une valeur ne sort que si on la demande par son nom.",
+  ],
+  namespace: ["Namespace", "Namensraum", "Espace"],
+  whole_account: ["The account", "Das Konto", "Le compte"],
+  namespace_hint: [
+    "An agent reads its own namespace. The account’s is for Admin Keys and you.",
+    "Ein Agent liest seinen eigenen. Der des Kontos ist für Admin Keys und dich.",
+    "Un agent lit le sien. Celui du compte est pour les clés Admin et vous.",
+  ],
+  add: ["Add a secret", "Geheimnis anlegen", "Ajouter un secret"],
+  replace: ["New value", "Neuer Wert", "Nouvelle valeur"],
+  replace_title: ["New value for {name}", "Neuer Wert für {name}", "Nouvelle valeur pour {name}"],
+  name: ["Name", "Name", "Nom"],
+  name_hint: [
+    "Lowercase letters, digits, dots, dashes and underscores: db.password",
+    "Kleinbuchstaben, Ziffern, Punkte, Striche: db.password",
+    "Minuscules, chiffres, points, tirets : db.password",
+  ],
+  value: ["Value", "Wert", "Valeur"],
+  description: ["Description", "Beschreibung", "Description"],
+  description_hint: [
+    "Shown in lists; it is not secret.",
+    "Steht in Listen; sie ist nicht geheim.",
+    "Visible dans les listes ; elle n’est pas secrète.",
+  ],
+  exists: [
+    "There is a secret of this name already. Give it a new value from the list.",
+    "Ein Geheimnis dieses Namens gibt es schon. Gib ihm in der Liste einen neuen Wert.",
+    "Un secret porte déjà ce nom. Donnez-lui une nouvelle valeur depuis la liste.",
+  ],
+  changed_meanwhile: [
+    "Somebody changed it meanwhile. Look at it again first.",
+    "Jemand hat es inzwischen geändert. Sieh es dir erst neu an.",
+    "Quelqu’un l’a modifié entre-temps. Relisez-le d’abord.",
+  ],
+  kept: ["{name} is stored", "{name} ist gespeichert", "{name} est enregistré"],
+  size: ["Size", "Größe", "Taille"],
+  version: ["Version", "Version", "Version"],
+  changed: ["Changed", "Geändert", "Modifié"],
+  actions: ["Actions", "Aktionen", "Actions"],
+  reveal: ["Reveal", "Aufdecken", "Révéler"],
+  hides: [
+    "It is hidden again after 30 seconds.",
+    "Nach 30 Sekunden wird er wieder verborgen.",
+    "Elle est masquée de nouveau après 30 secondes.",
+  ],
+  versions: ["Versions", "Versionen", "Versions"],
+  versions_lead: [
+    "The last ten are kept. Restoring one makes it a new version.",
+    "Die letzten zehn bleiben. Wiederherstellen macht daraus eine neue Version.",
+    "Les dix dernières sont gardées. En restaurer une en fait une nouvelle version.",
+  ],
+  present: ["present", "aktuell", "actuelle"],
+  restore: ["Restore", "Wiederherstellen", "Restaurer"],
+  restored: ["Version {version} is back", "Version {version} ist wieder da", "La version {version} est rétablie"],
+  remove: ["Delete", "Löschen", "Supprimer"],
+  remove_title: ["Delete {name}?", "{name} löschen?", "Supprimer {name} ?"],
+  remove_why: [
+    "The value and every version of it are destroyed. This cannot be undone.",
+    "Der Wert und alle Versionen werden vernichtet. Das ist nicht rückgängig zu machen.",
+    "La valeur et toutes ses versions sont détruites. C’est irréversible.",
+  ],
+  removed: ["{name} is destroyed", "{name} ist vernichtet", "{name} est détruit"],
+  none: ["Nothing is stored here", "Hier liegt nichts", "Rien n’est conservé ici"],
+  none_why: [
+    "Passwords and tokens that an agent needs: it reads one with svc_vault_get or over REST.",
+    "Passwörter und Token, die ein Agent braucht: Er liest sie mit svc_vault_get oder über REST.",
+    "Les mots de passe et jetons dont un agent a besoin : il les lit avec svc_vault_get ou par REST.",
+  ],
+})

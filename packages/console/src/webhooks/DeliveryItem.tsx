@@ -1,0 +1,121 @@
+/** One delivery: its state in a line; opened, the attempts, what is sent, and the way to send it again. */
+import { useState } from "preact/hooks"
+import { useAct } from "../client/Acts.ts"
+import { type Answer, call } from "../client/Client.ts"
+import { outdated, useCall } from "../client/Queries.ts"
+import { Button } from "../ui/Button.tsx"
+import { Code } from "../ui/Copy.tsx"
+import { Icon } from "../ui/Icon.tsx"
+import { Loaded } from "../ui/Loaded.tsx"
+import { Status } from "../ui/Page.tsx"
+import { ProblemNote } from "../ui/Problem.tsx"
+import { Time } from "../ui/Time.tsx"
+import { tell } from "../ui/Toast.tsx"
+import { Attempts, type Delivery, tones, whyOf } from "./Attempts.tsx"
+import { say } from "./texts.ts"
+import "./webhooks.css"
+
+export interface OfWebhook {
+  readonly handle: string
+  /** The Webhook's id. */
+  readonly id: string
+}
+
+const curlOf = ({
+  url,
+  headers,
+  body,
+}: Answer<"GET /api/identities/:handle/webhooks/:id/deliveries/:delivery_id/request">) => {
+  const quoted = (text: string) => `'${text.replaceAll("'", `'\\''`)}'`
+  const given = Object.entries(headers).map(([name, value]) => `  -H ${quoted(`${name}: ${value}`)} \\`)
+  return [`curl -X POST ${quoted(url)} \\`, ...given, `  -d ${quoted(body)}`].join("\n")
+}
+
+const Request = ({ handle, id, delivery }: OfWebhook & { readonly delivery: Delivery }) => {
+  const request = useCall("GET /api/identities/:handle/webhooks/:id/deliveries/:delivery_id/request", {
+    params: { handle, id, delivery_id: delivery.id },
+  })
+  return (
+    <Loaded of={request}>
+      {(request) => (
+        <div class="stack">
+          <p class="muted small">{say("request_why")}</p>
+          <Code text={curlOf(request)} what={say("as_curl")} wrap />
+        </div>
+      )}
+    </Loaded>
+  )
+}
+
+/** Sends an Event to a Webhook once more. */
+export const Replay = ({
+  handle,
+  id,
+  event,
+  words,
+}: OfWebhook & { readonly event: string; readonly words: string }) => {
+  const act = useAct(async (act) => {
+    await call("POST /api/events/:id/replay", { params: { id: event }, body: { webhook_id: id } }, { act })
+    tell(say("sent_again"))
+    await outdated(["/api/identities/:handle/webhooks"], handle)
+  })
+  return (
+    <>
+      <Button icon="again" small busy={act.busy} onClick={() => void act.run()}>
+        {words}
+      </Button>
+      <ProblemNote failure={act.failure} />
+    </>
+  )
+}
+
+interface ItemProps extends OfWebhook {
+  readonly delivery: Delivery
+  /** Open from the beginning. */
+  readonly open?: boolean
+}
+
+export const DeliveryItem = ({ handle, id, delivery, open: first = false }: ItemProps) => {
+  const [open, setOpen] = useState(first)
+  const [request, setRequest] = useState(false)
+  const last = delivery.attempts.at(-1)
+  const why = last === undefined ? undefined : whyOf(last)
+  return (
+    <li class="delivery">
+      <button type="button" class="delivery-head" aria-expanded={open} onClick={() => setOpen(!open)}>
+        <Icon name={open ? "down" : "right"} />
+        <Status tone={tones[delivery.status]}>{say(delivery.status)}</Status>
+        <span class="grow one-line">
+          <code>{delivery.event_type}</code>
+          {why === undefined ? null : <span class="muted small"> · {why}</span>}
+        </span>
+        {delivery.replay ? <span class="tag">{say("replay")}</span> : null}
+        <span class="muted small number">
+          {last?.status_code ?? ""} {say("of_seven", { count: delivery.attempts.length })}
+        </span>
+        <span class="muted small number when">
+          <Time at={delivery.created_at} />
+        </span>
+      </button>
+      {open ? (
+        <div class="delivery-body">
+          <Attempts delivery={delivery} />
+          <div class="bar">
+            {delivery.event_type === "webhook.test" ? null : (
+              <>
+                <Replay handle={handle} id={id} event={delivery.event_id} words={say("again")} />
+                <a class="button" data-kind="normal" data-small="" href={`/console/activity/${delivery.event_id}`}>
+                  {say("event")}
+                </a>
+              </>
+            )}
+            <Button small aria-expanded={request} onClick={() => setRequest(!request)}>
+              {say("request_show")}
+            </Button>
+          </div>
+          {request ? <Request handle={handle} id={id} delivery={delivery} /> : null}
+        </div>
+      ) : null}
+    </li>
+  )
+}

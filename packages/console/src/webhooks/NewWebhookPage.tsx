@@ -1,0 +1,37 @@
+/** A new Webhook: its target, then the secret it is signed by, then a test. */
+import { useState } from "preact/hooks"
+import { useAct } from "../client/Acts.ts"
+import { type Answer, call } from "../client/Client.ts"
+import { outdated } from "../client/Queries.ts"
+import { IdentityFrame } from "../frame/IdentityFrame.tsx"
+import { go } from "../router/Router.ts"
+import { Section } from "../ui/Page.tsx"
+import { SigningSecret } from "./SigningSecret.tsx"
+import { type NewWebhook, WebhookForm } from "./WebhookForm.tsx"
+import { say } from "./texts.ts"
+
+const NewWebhookPage = ({ handle }: { readonly handle: string }) => {
+  const [made, setMade] = useState<Answer<"POST /api/identities/:handle/webhooks">>()
+  const act = useAct(async (act, body: NewWebhook) => {
+    setMade(await call("POST /api/identities/:handle/webhooks", { params: { handle }, body }, { act }))
+    await outdated(["/api/identities/:handle/webhooks"], handle)
+  })
+  return (
+    <IdentityFrame handle={handle} part="webhooks">
+      {() =>
+        made === undefined ? (
+          <Section title={say("add")}>
+            <WebhookForm handle={handle} doing={say("create")} act={act} />
+          </Section>
+        ) : (
+          <SigningSecret
+            secret={made.signing_secret}
+            onStored={() => go(`/identities/${encodeURIComponent(handle)}/webhooks/${made.id}`, "replace")}
+          />
+        )
+      }
+    </IdentityFrame>
+  )
+}
+
+export default NewWebhookPage

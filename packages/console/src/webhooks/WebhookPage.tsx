@@ -1,0 +1,209 @@
+/** One Webhook: its state, a test, and its log down to the answer's body. */
+import { useEffect, useState } from "preact/hooks"
+import { useAct } from "../client/Acts.ts"
+import { type Answer, call } from "../client/Client.ts"
+import { outdated, useCall, useList } from "../client/Queries.ts"
+import { IdentityFrame } from "../frame/IdentityFrame.tsx"
+import { go, query, refine } from "../router/Router.ts"
+import { Button, ButtonLink } from "../ui/Button.tsx"
+import { Confirm, Dialog } from "../ui/Dialog.tsx"
+import { Select } from "../ui/Field.tsx"
+import { Loaded, More } from "../ui/Loaded.tsx"
+import { Empty, Facts, Section, Segments, Status } from "../ui/Page.tsx"
+import { ProblemNote } from "../ui/Problem.tsx"
+import { Time } from "../ui/Time.tsx"
+import { tell } from "../ui/Toast.tsx"
+import { DeliveryItem, type OfWebhook } from "./DeliveryItem.tsx"
+import { say } from "./texts.ts"
+import { type NewWebhook, WebhookForm } from "./WebhookForm.tsx"
+
+type Webhook = Answer<"GET /api/identities/:handle/webhooks/:id">
+
+const hours = { hour: 1, day: 24, week: 168, month: 720 } as const
+type Span = keyof typeof hours
+
+/** Everything that failed in a while, once more. */
+const Recover = ({ handle, id, onClose }: OfWebhook & { readonly onClose: () => void }) => {
+  const [span, setSpan] = useState<Span>("day")
+  const act = useAct(async (act) => {
+    const since = new Date(Date.now() - hours[span] * 3_600_000).toISOString()
+    const { recovered } = await call(
+      "POST /api/identities/:handle/webhooks/:id/recover",
+      { params: { handle, id }, body: { since } },
+      { act },
+    )
+    tell(say("recovered", { count: recovered }))
+    await outdated(["/api/identities/:handle/webhooks"], handle)
+  })
+  return (
+    <Confirm title={say("recover")} doing={say("recover")} kind="primary" act={act} onClose={onClose}>
+      <p>{say("recover_why")}</p>
+      <Select label={say("since")} value={span} onValue={(value) => setSpan(value as Span)}>
+        {(Object.keys(hours) as ReadonlyArray<Span>).map((one) => (
+          <option key={one} value={one}>
+            {say(one)}
+          </option>
+        ))}
+      </Select>
+    </Confirm>
+  )
+}
+
+const statuses = ["queued", "delivered", "retrying", "failed"] as const
+
+const Deliveries = ({ handle, id }: OfWebhook) => {
+  const status = statuses.find((one) => one === query.value.get("status"))
+  const deliveries = useList("GET /api/identities/:handle/webhooks/:id/deliveries", {
+    params: { handle, id },
+    query: { limit: 50, ...(status && { status }) },
+  })
+  const [recovering, setRecovering] = useState(false)
+  return (
+    <Section
+      title={say("deliveries")}
+      actions={
+        <>
+          <Button small icon="again" onClick={() => setRecovering(true)}>
+            {say("recover")}
+          </Button>
+          {recovering ? <Recover handle={handle} id={id} onClose={() => setRecovering(false)} /> : null}
+        </>
+      }
+    >
+      <div class="bar">
+        <Segments<(typeof statuses)[number] | "all">
+          label={say("status")}
+          value={status ?? "all"}
+          options={[["all", say("all")], ...statuses.map((one) => [one, say(one)] as const)]}
+          onValue={(value) => refine({ status: value === "all" ? undefined : value })}
+        />
+      </div>
+      <Loaded of={deliveries}>
+        {({ pages }) => {
+          const all = pages.flatMap(({ deliveries }) => deliveries)
+          return all.length === 0 ? (
+            <div class="box">
+              <Empty icon="webhook" title={say(status === undefined ? "no_deliveries" : "none_of_these")}>
+                {say("no_deliveries_why")}
+              </Empty>
+            </div>
+          ) : (
+            <>
+              <ul class="box rows">
+                {all.map((delivery) => (
+                  <DeliveryItem key={delivery.id} handle={handle} id={id} delivery={delivery} />
+                ))}
+              </ul>
+              <More of={deliveries} />
+            </>
+          )
+        }}
+      </Loaded>
+    </Section>
+  )
+}
+
+const Shown = ({ handle, webhook }: { readonly handle: string; readonly webhook: Webhook }) => {
+  const { id } = webhook
+  const params = { handle, id }
+  const [asking, setAsking] = useState<"remove" | "edit">()
+  const renew = () => outdated(["/api/identities/:handle/webhooks"], handle)
+  const test = useAct(async (act) => {
+    await call("POST /api/identities/:handle/webhooks/:id/test", { params }, { act })
+    tell(say("tested"))
+    await renew()
+  })
+  const turn = useAct(async () => {
+    const status = webhook.status === "active" ? "disabled" : "active"
+    await call("PATCH /api/identities/:handle/webhooks/:id", { params, body: { status } })
+    await renew()
+  })
+  const edit = useAct(async (_, body: NewWebhook) => {
+    await call("PATCH /api/identities/:handle/webhooks/:id", { params, body })
+    setAsking(undefined)
+    await renew()
+  })
+  const remove = useAct(async () => {
+    await call("DELETE /api/identities/:handle/webhooks/:id", { params })
+    go(`/identities/${encodeURIComponent(handle)}/webhooks`, "replace")
+    await renew()
+  })
+  const isActive = webhook.status === "active"
+  return (
+    <div class="stack-loose">
+      <div class="box padded stack">
+        <Facts
+          facts={[
+            [say("url"), <code>{webhook.url}</code>],
+            [say("status"), <Status tone={isActive ? "ok" : "off"}>{say(webhook.status)}</Status>],
+            [say("types"), webhook.event_types.includes("*") ? say("every_type") : webhook.event_types.join(", ")],
+            webhook.description !== null && [say("description"), <bdi>{webhook.description}</bdi>],
+            [say("created"), <Time at={webhook.created_at} />],
+          ]}
+        />
+        <div class="bar">
+          <Button kind="primary" icon="send" busy={test.busy} disabled={!isActive} onClick={() => void test.run()}>
+            {say("test")}
+          </Button>
+          <Button onClick={() => setAsking("edit")}>{say("edit")}</Button>
+          <Button busy={turn.busy} onClick={() => void turn.run()}>
+            {say(isActive ? "pause" : "resume")}
+          </Button>
+          <Button kind="danger" onClick={() => setAsking("remove")}>
+            {say("remove")}
+          </Button>
+        </div>
+        <ProblemNote failure={test.failure ?? turn.failure} />
+      </div>
+      <Deliveries handle={handle} id={id} />
+      {asking === "remove" ? (
+        <Confirm title={say("remove_title")} doing={say("remove")} act={remove} onClose={() => setAsking(undefined)}>
+          <p>{say("remove_why")}</p>
+        </Confirm>
+      ) : asking === "edit" ? (
+        <Dialog title={say("edit")} wide onClose={() => setAsking(undefined)}>
+          <WebhookForm handle={handle} from={webhook} doing={say("save")} act={edit} />
+        </Dialog>
+      ) : null}
+    </div>
+  )
+}
+
+const log = "GET /api/identities/:handle/webhooks/:id/deliveries"
+
+/** Deliveries raise no Events of their own: the newest is looked at again and again, and the log when it has changed. */
+const useRenewal = ({ handle, id }: OfWebhook) => {
+  const newest = useCall(
+    log,
+    { params: { handle, id }, query: { limit: 1 } },
+    { every: (known) => (known?.deliveries[0]?.status === "queued" ? 700 : 4000) },
+  ).data?.deliveries[0]
+  const state = newest === undefined ? "" : `${newest.id} ${newest.status} ${newest.attempts.length}`
+  useEffect(() => {
+    if (state !== "") void outdated([log.slice("GET ".length)], handle)
+  }, [state, handle])
+}
+
+const WebhookPage = ({ handle, id }: OfWebhook) => {
+  const webhook = useCall("GET /api/identities/:handle/webhooks/:id", { params: { handle, id } })
+  useRenewal({ handle, id })
+  return (
+    <IdentityFrame
+      handle={handle}
+      part="webhooks"
+      actions={
+        <ButtonLink icon="left" href={`/console/identities/${encodeURIComponent(handle)}/webhooks`}>
+          {say("back")}
+        </ButtonLink>
+      }
+    >
+      {() => (
+        <Loaded of={webhook} gone={<Empty icon="webhook" title={say("gone")} />}>
+          {(webhook) => <Shown handle={handle} webhook={webhook} />}
+        </Loaded>
+      )}
+    </IdentityFrame>
+  )
+}
+
+export default WebhookPage

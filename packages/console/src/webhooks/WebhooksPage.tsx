@@ -1,0 +1,128 @@
+/** The Webhooks of an Identity, each with how its last deliveries went. */
+import { useState } from "preact/hooks"
+import { useAct } from "../client/Acts.ts"
+import { call } from "../client/Client.ts"
+import { useCall } from "../client/Queries.ts"
+import { IdentityFrame } from "../frame/IdentityFrame.tsx"
+import { Button, ButtonLink } from "../ui/Button.tsx"
+import { Confirm } from "../ui/Dialog.tsx"
+import { Loaded } from "../ui/Loaded.tsx"
+import { Empty, Section, Status } from "../ui/Page.tsx"
+import { tones } from "./Attempts.tsx"
+import type { OfWebhook } from "./DeliveryItem.tsx"
+import { SigningSecret } from "./SigningSecret.tsx"
+import { say } from "./texts.ts"
+import "./webhooks.css"
+
+/** The last twenty deliveries as a bar, the newest at the right. */
+const Pips = ({ handle, id }: OfWebhook) => {
+  const deliveries = useCall("GET /api/identities/:handle/webhooks/:id/deliveries", {
+    params: { handle, id },
+    query: { limit: 20 },
+  }).data?.deliveries
+  if (deliveries === undefined) return null
+  const failed = deliveries.filter(({ status }) => status === "failed").length
+  return (
+    <span class="bar">
+      <span class="pips" aria-hidden="true">
+        {deliveries.toReversed().map(({ id, status }) => (
+          <i key={id} data-tone={tones[status]} />
+        ))}
+      </span>
+      <span class="muted small">{failed === 0 ? "" : `${failed} ${say("failed")}`}</span>
+    </span>
+  )
+}
+
+const WebhooksPage = ({ handle }: { readonly handle: string }) => {
+  const webhooks = useCall("GET /api/identities/:handle/webhooks", { params: { handle }, query: { limit: 200 } })
+  const [asking, setAsking] = useState(false)
+  const [secret, setSecret] = useState<string>()
+  const rotate = useAct(async (act) => {
+    const made = await call("POST /api/identities/:handle/webhook-secret/rotate", { params: { handle } }, { act })
+    setSecret(made.signing_secret)
+  })
+  const at = `/console/identities/${encodeURIComponent(handle)}/webhooks`
+  const add = (
+    <ButtonLink kind="primary" icon="plus" href={`${at}/new`}>
+      {say("add")}
+    </ButtonLink>
+  )
+  return (
+    <IdentityFrame handle={handle} part="webhooks" actions={add}>
+      {() => (
+        <div class="stack-loose">
+          {secret === undefined ? null : <SigningSecret secret={secret} onStored={() => setSecret(undefined)} />}
+          <Loaded of={webhooks}>
+            {({ webhooks }) =>
+              webhooks.length === 0 ? (
+                <div class="box">
+                  <Empty
+                    icon="webhook"
+                    title={say("none")}
+                    action={<ButtonLink href={`${at}/new`}>{say("add")}</ButtonLink>}
+                  >
+                    {say("none_why")}
+                  </Empty>
+                </div>
+              ) : (
+                <>
+                  <div class="table" data-list>
+                    <table>
+                      <thead>
+                        <tr>
+                          <th>{say("url")}</th>
+                          <th>{say("status")}</th>
+                          <th>{say("types")}</th>
+                          <th>{say("recent")}</th>
+                        </tr>
+                      </thead>
+                      <tbody>
+                        {webhooks.map(({ id, url, status, event_types }) => (
+                          <tr key={id} data-link>
+                            <td>
+                              <a class="whole mono" href={`${at}/${id}`}>
+                                {url}
+                              </a>
+                            </td>
+                            <td>
+                              <Status tone={status === "active" ? "ok" : "off"}>{say(status)}</Status>
+                            </td>
+                            <td class="muted">
+                              {event_types.includes("*") ? say("every_type") : event_types.join(", ")}
+                            </td>
+                            <td>
+                              <Pips handle={handle} id={id} />
+                            </td>
+                          </tr>
+                        ))}
+                      </tbody>
+                    </table>
+                  </div>
+                  <Section title={say("secret")} lead={say("rotate_why", { handle })}>
+                    <div class="bar">
+                      <Button onClick={() => setAsking(true)}>{say("rotate")}</Button>
+                    </div>
+                  </Section>
+                </>
+              )
+            }
+          </Loaded>
+          {asking ? (
+            <Confirm
+              title={say("rotate")}
+              doing={say("rotate")}
+              kind="primary"
+              act={rotate}
+              onClose={() => setAsking(false)}
+            >
+              <p>{say("rotate_why", { handle })}</p>
+            </Confirm>
+          ) : null}
+        </div>
+      )}
+    </IdentityFrame>
+  )
+}
+
+export default WebhooksPage

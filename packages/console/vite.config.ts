@@ -1,0 +1,22 @@
+/** `/console/` in the address bar, hashed names under `/console/assets/`, no inlined script or style (the CSP forbids both). */
+import { defineConfig } from "vite"
+
+export default defineConfig({
+  root: import.meta.dirname,
+  base: "/console/",
+  publicDir: false,
+  // Packages of the checkout stand where they are linked to, also where `node_modules` itself is a folder of links.
+  resolve: { preserveSymlinks: true, dedupe: ["preact"] },
+  oxc: { jsx: { runtime: "automatic", importSource: "preact" } },
+  build: {
+    target: "baseline-widely-available",
+    outDir: process.env["CONSOLE_OUT"] ?? "../../node_modules/.cache/console/dist",
+    emptyOutDir: true,
+    assetsInlineLimit: 0,
+    modulePreload: { polyfill: false },
+    manifest: "manifest.json",
+    sourcemap: false,
+    reportCompressedSize: false,
+  },
+  server: { proxy: { "/api": "http://localhost:8080", "/auth": "http://localhost:8080" } },
+})

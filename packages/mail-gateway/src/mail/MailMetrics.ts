@@ -1,0 +1,53 @@
+/** Mail as it is counted: sessions, what recipients and messages were answered, and how long that took. */
+import * as Metrics from "@svc/cluster/observe/Metrics"
+import type { Reply } from "./smtp/Replies.ts"
+
+export const sessions = Metrics.gauge("svc_smtp_sessions", "Open SMTP sessions", [])
+
+const recipients = Metrics.counter(
+  "svc_smtp_recipients_total",
+  "Answers to RCPT",
+  ["outcome"],
+  [["accepted"], ["deferred"], ["refused"]],
+)
+const messages = Metrics.counter(
+  "svc_smtp_messages_total",
+  "Answers to DATA",
+  ["outcome"],
+  [["accepted"], ["deferred"], ["refused"]],
+)
+const verdicts = Metrics.counter("svc_smtp_verdicts_total", "Verdicts on the origin of messages", ["verdict"])
+const sizes = Metrics.histogram(
+  "svc_smtp_message_bytes",
+  "Sizes of messages",
+  [1, 4, 16, 64, 256, 1024, 4096, 16384].map((kibibytes) => kibibytes * 1024),
+  [],
+).of()
+const durations = Metrics.histogram(
+  "svc_smtp_accept_duration_seconds",
+  "From the end of DATA to its answer",
+  Metrics.seconds,
+  [],
+).of()
+const lookups = Metrics.histogram(
+  "svc_dns_duration_seconds",
+  "Look-ups in DNS that the cache had no answer to",
+  Metrics.seconds,
+  ["outcome"],
+)
+
+const outcomeOf = (reply: Reply | null) =>
+  reply === null ? "accepted" : reply.responseCode < 500 ? "deferred" : "refused"
+
+export const recipient = (reply: Reply | null): void => void recipients.of(outcomeOf(reply)).n++
+
+export const message = (reply: Reply | null, bytes: number, since: number): void => {
+  messages.of(outcomeOf(reply)).n++
+  sizes.observe(bytes)
+  durations.observe((performance.now() - since) / 1000)
+}
+
+export const verdict = (of: string): void => void verdicts.of(of).n++
+
+export const lookup = (isAnswered: boolean, since: number): void =>
+  lookups.of(isAnswered ? "answered" : "failed").observe((performance.now() - since) / 1000)

@@ -1,0 +1,102 @@
+/**
+ * Bodies that cost more to judge than to send, at every endpoint that takes one, each as large as it may be: how long the
+ * service's main thread works on the worst of them. It is CPU time and the least of three, so a busy machine does not count.
+ */
+import { readFileSync } from "node:fs"
+import { setTimeout as sleep } from "node:timers/promises"
+import { operations, pathOf, type Operation } from "../api/Operations.ts"
+import { makeIdentity, signUp } from "../harness/Client.ts"
+import { deploy } from "../harness/Deployment.ts"
+import { round, type Row } from "../harness/Report.ts"
+
+/** Milliseconds of the event loop that one body may take. */
+const atMost = 50
+const tries = 3
+/** Under the limits of a body: with a credential a mebibyte, without one 64 KiB; and of values in it. */
+const bytes = { credentialed: 1024 * 1024 - 1024, open: 64 * 1024 - 1024 }
+const values = 4900
+
+const filled = (size: number, piece: string) => piece.repeat(Math.floor(size / piece.length))
+
+const bombs = (operation: Operation): ReadonlyArray<readonly [what: string, body: string]> => {
+  const size = operation.access === undefined ? bytes.open : bytes.credentialed
+  const example: Record<string, unknown> = operation.body
+  const name = "x".repeat(Math.max(1, Math.floor(size / values) - 12))
+  const worst = [
+    ["an array of ones", `[${filled(values * 2, "1,").slice(0, -1)}]`],
+    ["an array of long texts", `[${Array.from({ length: values }, () => `"${name}"`).join(",")}]`],
+    ["an object of unknown members", `{${Array.from({ length: values }, (_, at) => `"${name}${at}":1`).join(",")}}`],
+    ["a long text", `"${filled(size - 2048, "a")}"`],
+    ["a text of separators", `"${filled(size - 2048, "a-")}"`],
+    ["a text of addresses", `"${filled(size - 2048, "a@b.c, ")}"`],
+    ["a text of spaces", `"${filled(size - 2048, " ")}"`],
+    ["a text of escapes", `"${filled(size - 2048, "\\u00e9")}"`],
+    ["a long number", filled(size - 2048, "1")],
+    ["a deep array", `${filled((size - 2048) / 2, "[")}${filled((size - 2048) / 2, "]")}`],
+  ] as const
+  const inPlace = Object.keys(example).flatMap((member) =>
+    worst.map(([what, value]): readonly [string, string] => [
+      `${what} as ${member}`,
+      `{${Object.entries(example)
+        .map(([key, one]) => `${JSON.stringify(key)}:${key === member ? value : JSON.stringify(one)}`)
+        .join(",")}}`,
+    ]),
+  )
+  return [...worst, ...inPlace]
+}
+
+/** Milliseconds on a CPU of the thread that runs the event loop. */
+const worked = (pid: number) =>
+  Number(readFileSync(`/proc/${pid}/task/${pid}/schedstat`, "utf8").split(" ")[0]) / 1_000_000
+
+export const hostileBodies = async (): Promise<Row> => {
+  const deployment = await deploy()
+  try {
+    const service = await deployment.start()
+    const owner = await signUp(service.base)
+    const { handle } = await makeIdentity(service.base, owner.session)
+    const pid = service.child.pid!
+    const wrong: Array<string> = []
+
+    const cost = async (operation: Operation, body: string) => {
+      const before = worked(pid)
+      const response = await fetch(`${service.base}${pathOf(operation, handle)}`, {
+        method: operation.method,
+        headers: {
+          "content-type": "application/json",
+          ...(operation.access === undefined ? {} : { authorization: `Bearer ${owner.session}` }),
+        },
+        body,
+      })
+      const { length } = await response.text()
+      const { status } = response
+      if (status >= 500 || length > 64 * 1024) wrong.push(`${operation.id}: ${status} of ${length} bytes`)
+      return worked(pid) - before
+    }
+
+    const found: Array<{ readonly millis: number; readonly what: string }> = []
+    // What ends the account would end the row.
+    const taking = operations.filter(({ id, body }) => body !== undefined && !/deletion|logout/i.test(id))
+    for (const operation of taking) {
+      for (const [what, body] of bombs(operation)) {
+        let least = Number.POSITIVE_INFINITY
+        for (let again = 0; again < tries && least > atMost / 5; again++) {
+          least = Math.min(least, await cost(operation, body))
+          await sleep(0)
+        }
+        found.push({ millis: least, what: `${operation.id}: ${what}` })
+      }
+    }
+    found.sort((one, other) => other.millis - one.millis)
+    const worst = found[0]!
+    return {
+      id: "hostile-bodies",
+      ok: worst.millis <= atMost && wrong.length === 0,
+      what: `${found.length} bodies as large as they may be, at ${taking.length} endpoints`,
+      figures: { "worst CPU ms": round(worst.millis), "at most": atMost, "answered wrongly": wrong.length },
+      details: [...found.slice(0, 10).map(({ millis, what }) => `${round(millis)} ms ${what}`), ...wrong.slice(0, 10)],
+    }
+  } finally {
+    await deployment.stop()
+  }
+}

@@ -1,0 +1,109 @@
+/** Certificates that come from files are taken up when they are renewed, by every listener that shows one. */
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { connect as connectPlain, type Socket } from "node:net"
+import * as os from "node:os"
+import * as path from "node:path"
+import { connect, type ConnectionOptions } from "node:tls"
+import * as Certificates from "@svc/cluster/net/Certificates"
+import { selfSigned } from "@svc/cluster/net/SelfSigned"
+import { Effect, References } from "effect"
+import { afterEach, beforeEach, describe, expect, it } from "vitest"
+import { eventually, startService } from "../harness/Service.ts"
+
+let directory: string
+let files: { cert: string; key: string }
+beforeEach(() => {
+  directory = mkdtempSync(path.join(os.tmpdir(), "svc-certificate-"))
+  files = { cert: path.join(directory, "tls.crt"), key: path.join(directory, "tls.key") }
+})
+afterEach(() => rmSync(directory, { recursive: true }))
+
+const quiet = Effect.provideService(References.MinimumLogLevel, "None")
+const made = () => selfSigned(["mx.example.org"], new Date())
+const put = (pem: { readonly cert: string; readonly key: string }) => {
+  writeFileSync(files.cert, pem.cert)
+  writeFileSync(files.key, pem.key)
+}
+
+const serial = (options: ConnectionOptions & { readonly socket?: Socket }) =>
+  new Promise<string>((resolve, reject) => {
+    const socket = connect({ host: "127.0.0.1", checkServerIdentity: () => undefined, ...options }, () => {
+      resolve(socket.getPeerCertificate().serialNumber)
+      socket.destroy()
+    }).on("error", reject)
+  })
+
+/** What an SMTP server shows after STARTTLS. */
+const smtpSerial = (port: number) =>
+  new Promise<string>((resolve, reject) => {
+    const plain = connectPlain({ port, host: "127.0.0.1" }).on("error", reject)
+    const commands = ["EHLO client.example.org\r\n", "STARTTLS\r\n"]
+    plain.on("data", (chunk: Buffer) => {
+      if (!/(?:^|\n)\d{3} [^\n]*\n$/.test(chunk.toString())) return
+      const command = commands.shift()
+      if (command !== undefined) return void plain.write(command)
+      plain.removeAllListeners("data")
+      serial({ socket: plain, rejectUnauthorized: false }).then(resolve, reject)
+    })
+  })
+
+describe("a certificate", () => {
+  it("that cannot be used is no renewal: another's key, no certificate, no file", async () => {
+    const [first, second] = [made(), made()]
+    const renewed = () => Effect.runPromise(quiet(Certificates.renewed(files, "smtp", first)))
+    put(first)
+    expect(await renewed()).toBeUndefined()
+    writeFileSync(files.cert, second.cert)
+    expect(await renewed()).toBeUndefined()
+    writeFileSync(files.cert, "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n")
+    expect(await renewed()).toBeUndefined()
+    rmSync(files.cert)
+    expect(await renewed()).toBeUndefined()
+    put(second)
+    expect(await renewed()).toEqual(second)
+  })
+
+  it("that cannot be used at a start is told with its listener", async () => {
+    const refusal = await Effect.runPromise(
+      Effect.flip(Certificates.read({ cert: "/nowhere", key: "/nowhere" }, "smtp")),
+    )
+    expect(refusal.message).toMatch(/^The certificate of smtp cannot be used: ENOENT.*\/nowhere/)
+  })
+
+  it("of SMTP and of a runner is shown anew to who connects after its renewal", async () => {
+    const first = made()
+    put(first)
+    const service = await startService({
+      env: {
+        SVC_SMTP_TLS_CERT: files.cert,
+        SVC_SMTP_TLS_KEY: files.key,
+        SVC_RUNNER_TLS_CA: files.cert,
+        SVC_RUNNER_TLS_CERT: files.cert,
+        SVC_RUNNER_TLS_KEY: files.key,
+      },
+    })
+    try {
+      const [runner] = await eventually(
+        () => service.query<{ address: string }>((sql) => sql`select address from cluster_runners`),
+        ([row]) => row !== undefined,
+      )
+      const port = Number(/:(\d+)$/.exec(runner!.address)![1])
+      const runnerSerial = (pem: typeof first) => serial({ ...pem, ca: pem.cert, port, servername: "runner" })
+      const shown = [await smtpSerial(service.smtpPort), await runnerSerial(first)]
+      const second = made()
+      put(second)
+      await eventually(
+        () => smtpSerial(service.smtpPort),
+        (now) => now !== shown[0],
+      )
+      // It shows the new one, and trusts whom the new authority signed and nobody else.
+      await eventually(
+        () => runnerSerial(second).catch(() => shown[1]),
+        (now) => now !== shown[1],
+      )
+      await expect(runnerSerial(first)).rejects.toThrow()
+    } finally {
+      await service.stop()
+    }
+  }, 60_000)
+})

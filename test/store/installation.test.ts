@@ -1,0 +1,66 @@
+/** The embedded server where its package, or the account, is not what a developer's machine has. */
+import { chmodSync, lstatSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import * as os from "node:os"
+import * as path from "node:path"
+import { provide } from "@svc/cluster/store/embedded/Binaries"
+import { initialise } from "@svc/cluster/store/embedded/Server"
+import { afterEach, beforeEach, describe, expect, it } from "vitest"
+
+let directory: string
+beforeEach(() => {
+  directory = mkdtempSync(path.join(os.tmpdir(), "svc-native-"))
+})
+afterEach(() => rmSync(directory, { recursive: true, force: true }))
+
+/** A package as npm lays it down: binaries, libraries, and the list of links that nobody made. */
+const installed = (programs: Readonly<Record<string, string>>) => {
+  const native = path.join(directory, "package", "native")
+  for (const folder of ["bin", "lib"]) mkdirSync(path.join(native, folder), { recursive: true })
+  for (const [name, script] of Object.entries(programs)) {
+    writeFileSync(path.join(native, "bin", name), `#!/bin/sh\n${script}\n`, { mode: 0o755 })
+  }
+  writeFileSync(path.join(native, "lib", "libpq.so.5.18"), "")
+  writeFileSync(
+    path.join(native, "pg-symlinks.json"),
+    JSON.stringify([{ source: "native/lib/libpq.so.5.18", target: "native/lib/libpq.so.5" }]),
+  )
+  return native
+}
+
+describe.skipIf(process.platform === "win32")("an installation", () => {
+  const refused = (code: string) => () => {
+    throw Object.assign(new Error(code), { code })
+  }
+
+  it.each(["EACCES", "EROFS", "EPERM"])("that nobody may write to (%s) is copied, with its links", (code) => {
+    const native = installed({ postgres: "exit 0" })
+    // As a system's package manager leaves it, where the permissions hold for us (for root they do not).
+    for (const folder of ["bin", "lib", ""]) chmodSync(path.join(native, folder), 0o555)
+    const home = path.join(directory, "home")
+    mkdirSync(home)
+    const used = provide(home, {}, native, refused(code))
+    expect(used).toBe(path.join(home, "native"))
+    expect(lstatSync(path.join(used, "lib", "libpq.so.5")).isSymbolicLink()).toBe(true)
+    // The next start finds the copy whole, and writes nothing.
+    const made = lstatSync(used).ino
+    expect(provide(home, {}, native, refused(code))).toBe(used)
+    expect(lstatSync(used).ino).toBe(made)
+    for (const folder of ["", "bin", "lib"]) chmodSync(path.join(native, folder), 0o755)
+  })
+
+  it("that has its links is used where it lies, closed or not", () => {
+    const native = installed({ postgres: "exit 0" })
+    expect(provide(path.join(directory, "home"), {}, native)).toBe(native)
+    expect(provide(path.join(directory, "home"), {}, native, refused("EROFS"))).toBe(native)
+  })
+
+  it("run by a uid without a name says so, and what to do", () => {
+    const native = installed({
+      initdb: 'echo "initdb: error: could not look up effective user ID 0: user does not exist" >&2; exit 1',
+    })
+    mkdirSync(path.join(directory, "home"))
+    expect(() => initialise({ home: path.join(directory, "home"), native, account: {}, settings: {} })).toThrow(
+      /uid \d+, which has no name on this machine: run as a user that .*DATABASE_URL/,
+    )
+  })
+})
