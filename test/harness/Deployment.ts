@@ -25,6 +25,7 @@ export interface Process {
   readonly roles: ReadonlyArray<string>
   readonly base: string
   readonly smtpPort: number
+  readonly imapPort: number
   readonly edgePort: number
   readonly child: ChildProcess
   readonly output: () => string
@@ -78,6 +79,7 @@ export const deploy = async (options: DeploymentOptions = {}): Promise<Deploymen
         SVC_HTTP_PORT: String(http),
         SVC_SMTP_PORT: String(smtp),
         SVC_IMAP_PORT: String(imap),
+        SVC_IMAPS_PORT: "0",
         SVC_EDGE_PORT: String(edge),
         SVC_EDGE_TCP_PORTS: tunnelPorts,
         SVC_IDENTITY_QUOTA: "1000000",
@@ -93,6 +95,7 @@ export const deploy = async (options: DeploymentOptions = {}): Promise<Deploymen
       roles,
       base: `http://localhost:${http}`,
       smtpPort: smtp,
+      imapPort: imap,
       edgePort: edge,
       child,
       output: () => output,

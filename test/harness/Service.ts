@@ -37,9 +37,12 @@ export interface ServiceOptions {
 export const startService = async (options: ServiceOptions = {}) => {
   const database = await makeDatabase()
   const [httpPort, smtpPort, edgePort] = [await freePort(), await freePort(), await freePort()]
+  const [imapPort, imapsPort] = [await freePort(), await freePort()]
   const env = {
     SVC_HTTP_PORT: String(httpPort),
     SVC_SMTP_PORT: String(smtpPort),
+    SVC_IMAP_PORT: String(imapPort),
+    SVC_IMAPS_PORT: String(imapsPort),
     SVC_EDGE_PORT: String(edgePort),
     SVC_EDGE_TCP_PORTS: portRange(),
     SVC_MASTER_KEY: Buffer.alloc(32, 7).toString("base64"),
@@ -61,6 +64,8 @@ export const startService = async (options: ServiceOptions = {}) => {
     base: settings.baseUrl,
     httpPort,
     smtpPort,
+    imapPort,
+    imapsPort,
     edgePort,
     /** The store itself, to look at what the interface does not show. */
     query: <A extends object>(run: (sql: Stores.Writes["Service"]) => Effect.Effect<ReadonlyArray<A>, unknown>) =>

@@ -44,6 +44,7 @@ import * as Home from "./pages/Home.ts"
 import * as Docs from "./openapi/Docs.ts"
 import * as MagicLinkPage from "./pages/MagicLinkPage.ts"
 import * as MailPolicyPage from "./pages/MailPolicyPage.ts"
+import * as MailProgramPage from "./pages/MailProgramPage.ts"
 import * as Nowhere from "./pages/Nowhere.ts"
 import * as ProblemPages from "./pages/ProblemPages.ts"
 import * as ProfilePage from "./pages/ProfilePage.ts"
@@ -155,6 +156,7 @@ const routes = (settings: HttpSettings) =>
     ConnectorPage.layer,
     DevicePage.layer,
     MailPolicyPage.layer(settings.mailPolicy),
+    MailProgramPage.layer,
     SignInPage.layer,
     ...MagicLinkPage.layers,
     Routing.elsewhere(Nowhere.shown),

@@ -3,6 +3,7 @@ import { ClusterSchema, Entity } from "effect/cluster"
 import { Rpc } from "effect/rpc"
 import { failures } from "./actor/Protocol.ts"
 import { CardMessages } from "./card/CardProtocol.ts"
+import { FolderMessages } from "./mail/FolderProtocol.ts"
 import { MailboxMessages } from "./mail/MailboxProtocol.ts"
 import { MailSettingsMessages } from "./mail/MailSettingsProtocol.ts"
 import { SendingMessages } from "./mail/SendingProtocol.ts"
@@ -17,6 +18,7 @@ export const IdentityActor = Entity.fromRpcGroup(
   "Identity",
   LifecycleMessages.merge(
     CardMessages,
+    FolderMessages,
     MailboxMessages,
     MailSettingsMessages,
     SendingMessages,

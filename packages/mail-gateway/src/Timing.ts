@@ -46,6 +46,23 @@ export const Timing = {
   /** One try of a name server. */
   dnsMillis: 2 * second,
   /**
+   * An IMAP client's time to log in, and to say something again, which is half an hour at the least (RFC 9051 section
+   * 5.4); how often an idle one hears that we are there, and all are looked at; how long one may leave what it was sent
+   * unread, and a TLS handshake take.
+   */
+  imapLoginMillis: minute,
+  imapIdleMillis: 31 * minute,
+  imapStirMillis: 3 * minute,
+  imapLookMillis: 10 * second,
+  imapUnreadMillis: 2 * minute,
+  imapHandshakeMillis: 30 * second,
+  /** The window that failed logins are counted in, and what each of them is answered later than the one before, at most. */
+  loginWindowMillis: 10 * minute,
+  loginStepMillis: 250,
+  loginMostMillis: 8 * second,
+  /** How often a certificate's files are looked at. */
+  certificateLookMillis: minute,
+  /**
    * What a mail server that we send to may take: to be connected, to greet, to answer a command, to take the next 64 KiB, to
    * answer the message. RFC 5321 section 4.5.3.2 has longer ones; an attempt must end within the lease of its row.
    */

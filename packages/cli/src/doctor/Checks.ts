@@ -27,6 +27,8 @@ const ports = Effect.fnUntraced(function* (settings: Settings, running: boolean)
   const wanted = [
     ["SVC_HTTP_PORT", settings.httpPort],
     ["SVC_SMTP_PORT", settings.smtpPort],
+    ["SVC_IMAP_PORT", settings.imapPort],
+    ["SVC_IMAPS_PORT", settings.imapsPort],
     ["SVC_EDGE_PORT", settings.edgePort],
   ] as const
   const taken: Array<string> = []

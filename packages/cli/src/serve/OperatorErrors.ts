@@ -15,7 +15,15 @@ const worded = new Set([
   "BackupFailed",
 ])
 
-const portSettings = ["SVC_HTTP_PORT", "SVC_SMTP_PORT", "SVC_EDGE_PORT", "SVC_RUNNER_PORT", "SVC_OPS_PORT"] as const
+const portSettings = [
+  "SVC_HTTP_PORT",
+  "SVC_SMTP_PORT",
+  "SVC_IMAP_PORT",
+  "SVC_IMAPS_PORT",
+  "SVC_EDGE_PORT",
+  "SVC_RUNNER_PORT",
+  "SVC_OPS_PORT",
+] as const
 
 /** Where the service listens, by the setting that says so. */
 export type Ports = Readonly<Partial<Record<(typeof portSettings)[number], number>>>

@@ -28,8 +28,10 @@ const addresses = (settings: Settings) =>
     tunnelScheme: settings.environment === "development" ? "http" : "https",
     tunnelPort: settings.environment === "development" ? settings.edgePort : undefined,
     imap: {
-      host: settings.environment === "development" ? "localhost" : settings.mailDomain,
-      port: settings.imapPort,
+      host: Option.getOrElse(settings.imapHost, () =>
+        settings.environment === "development" ? "localhost" : settings.mailDomain,
+      ),
+      port: settings.environment === "development" ? settings.imapPort : settings.imapsPort,
       security: settings.environment === "development" ? "starttls" : "tls",
     },
   })

@@ -36,6 +36,16 @@ export const asked = {
   shutdownDelay: Config.Int("SVC_SHUTDOWN_DELAY").pipe(Config.withDefault(0)),
   tracedShare: Config.Number("OTEL_TRACES_SAMPLER_ARG").pipe(Config.withDefault(0.01)),
   imapPort: port("SVC_IMAP_PORT", 1143),
+  imapsPort: port("SVC_IMAPS_PORT", 1993),
+  imapTls: Config.option(
+    Config.all({ cert: Config.String("SVC_IMAP_TLS_CERT"), key: Config.String("SVC_IMAP_TLS_KEY") }),
+  ),
+  imapHost: text("SVC_IMAP_HOST"),
+  imapSessions: Config.all({
+    inAll: count("SVC_IMAP_SESSIONS", 10_000),
+    perClient: count("SVC_IMAP_CLIENT_SESSIONS", 500),
+    perMailbox: count("SVC_IMAP_MAILBOX_SESSIONS", 100),
+  }),
   edgePort: port("SVC_EDGE_PORT", 8081),
   edgeTcpPorts: Config.String("SVC_EDGE_TCP_PORTS").pipe(Config.withDefault("20000-20999")),
   runnerHost: Config.String("SVC_RUNNER_HOST").pipe(Config.withDefault("127.0.0.1")),
@@ -146,11 +156,15 @@ export const portsOf = (settings: {
   readonly opsPort: Option.Option<number>
   readonly httpPort: number
   readonly smtpPort: number
+  readonly imapPort: number
+  readonly imapsPort: number
   readonly edgePort: number
   readonly runnerPort: number
 }) => ({
   SVC_HTTP_PORT: settings.httpPort,
   SVC_SMTP_PORT: settings.smtpPort,
+  SVC_IMAP_PORT: settings.imapPort,
+  SVC_IMAPS_PORT: settings.imapsPort,
   SVC_EDGE_PORT: settings.edgePort,
   SVC_RUNNER_PORT: settings.runnerPort,
   ...Option.match(settings.opsPort, { onNone: () => ({}), onSome: (SVC_OPS_PORT) => ({ SVC_OPS_PORT }) }),

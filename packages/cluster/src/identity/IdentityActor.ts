@@ -12,6 +12,7 @@ import * as Ownership from "../actor/Ownership.ts"
 import * as Cards from "../card/Cards.ts"
 import * as IdentityKeys from "../credentials/IdentityKeys.ts"
 import { ChangeFeed } from "../feed/ChangeFeed.ts"
+import * as Folders from "../mail/folders/Folders.ts"
 import * as Mailbox from "../mail/Mailbox.ts"
 import * as MailSettings from "../mail/MailSettings.ts"
 import * as Approvals from "../mail/sending/Approvals.ts"
@@ -77,6 +78,7 @@ export const layer = (limits: IdentityLimits) =>
         ...IdentityKeys.handlers(handling, sealing),
         ...Cards.handlers(handling),
         ...(yield* Mailbox.handlers(handling, limits)),
+        ...Folders.handlers(handling, limits),
         ...MailSettings.handlers(handling, gate),
         ...Outgoing.handlers(handling, limits),
         ...Approvals.handlers(handling),

@@ -14,6 +14,7 @@ import { commit, type FenceLost, type Write } from "../actor/Write.ts"
 import { raise } from "../events/Raise.ts"
 import type { Sql } from "../store/Database.ts"
 import { Timing } from "../Timing.ts"
+import { placed } from "./folders/Placing.ts"
 import * as Threading from "./Threading.ts"
 
 /** Messages in one statement: as many as are worth a round trip, and far from what the driver takes. */
@@ -69,7 +70,7 @@ const independent = (mails: ReadonlyArray<ReceivedMail>): number => {
 }
 
 /** Members of a message that lists show; the rest are columns. */
-const summaryOf = (mail: ReceivedMail) => ({
+export const summaryOf = (mail: ReceivedMail) => ({
   from: mail.from,
   to: mail.to,
   cc: mail.cc,
@@ -124,11 +125,12 @@ const incoming = (sql: Sql, mails: ReadonlyArray<ReceivedMail>) => {
         unnest(${mails.map((mail) => mail.content?.raw ?? noBytes)}::bytea[]),
         unnest(${mails.map((mail) => mail.content?.text ?? "")}::text[]),
         unnest(${mails.map((mail) => mail.content?.html ?? "")}::text[]),
-        unnest(${mails.map((mail) => mail.content?.search_text ?? "")}::text[])
+        unnest(${mails.map((mail) => mail.content?.search_text ?? "")}::text[]),
+        unnest(${mails.map((mail) => mail.content?.structure ?? "")}::text[])
       ) with ordinality as i (
         id, public_id, tag, message_id, envelope_from, recipient, size, summary, received_at, related, subject_key,
         rejoins, renews, headers,
-        has_text, has_html, has_key, key, sha256, raw, text, html, search_text, n)
+        has_text, has_html, has_key, key, sha256, raw, text, html, search_text, structure, n)
     )`
 }
 
@@ -181,15 +183,16 @@ const store = (write: Write, mails: ReadonlyArray<ReceivedMail>, quotaBytes: num
       from threaded
     ),
     ${Threading.noted(sql, identity.id, "threaded")},
+    ${placed(sql, identity.id, sql`arrived`, "inbox")},
     marked as (
       insert into unanswered_mail (key, message_id, received_at)
       select key, id, received_at from arrived where has_key
       on conflict (key) do update set message_id = excluded.message_id, received_at = excluded.received_at
     ),
     contents as (
-      insert into message_content (message_id, identity_id, raw, text, html, headers, search_text, created_at)
+      insert into message_content (message_id, identity_id, raw, text, html, headers, search_text, structure, created_at)
       select id, ${identity.id}::uuid, raw, case when has_text then text end, case when has_html then html end, headers,
-             search_text, received_at
+             search_text, nullif(structure, ''), received_at
       from arrived where headers is not null
       on conflict (message_id) do nothing
     ),

@@ -23,7 +23,7 @@ interface Row {
 }
 
 /** In the order of their bytes, so that equal sets are equal arrays. */
-const labelsAfter = (sql: Sql, { labels, add_labels = [], remove_labels = [] }: FlagChange) =>
+export const labelsAfter = (sql: Sql, { labels, add_labels = [], remove_labels = [] }: FlagChange) =>
   sql`array(
     select label from unnest(${labels ?? []}::text[] || ${add_labels}::text[]
       || case when ${labels === undefined} then m.labels else '{}' end) as wanted (label)

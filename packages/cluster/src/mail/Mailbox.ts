@@ -10,6 +10,7 @@ import { commit, type Write } from "../actor/Write.ts"
 import { raise } from "../events/Raise.ts"
 import * as Acceptance from "./Acceptance.ts"
 import * as Flags from "./Flags.ts"
+import { unplaced } from "./folders/Placing.ts"
 import { Timing } from "../Timing.ts"
 
 export const handlers = (
@@ -87,6 +88,7 @@ const removeAll = (write: Write, { message_ids }: Removal) => {
       where identity_id = ${identity.id}::uuid and all_gone.bytes is not null
       returning modseq
     ),
+    ${unplaced(sql)},
     place as (
       insert into removed_message (id, identity_id, uid, removed_at, modseq)
       select id, ${identity.id}::uuid, uid, ${at}::timestamptz, box.modseq from gone cross join box

@@ -3,6 +3,7 @@ import { Effect } from "effect"
 import { newImapPassword } from "../credentials/ShowOnce.ts"
 import type { Step } from "../saga/Step.ts"
 import type { Sealing } from "../sealing/Sealing.ts"
+import { ownFolders, provisioned } from "./folders/Folders.ts"
 
 export const provision = (sealing: Sealing["Service"]): Step =>
   Effect.fnUntraced(function* ({ sql, identity, at }) {
@@ -11,11 +12,12 @@ export const provision = (sealing: Sealing["Service"]): Step =>
       rows: sql`
         box as (
           insert into mailbox (identity_id, uid_validity, imap_verifier, created_at)
-          select ${identity.id}::uuid, ${Math.floor(at.getTime() / 1000)}::int, ${verifier}::bytea, ${at}::timestamptz
+          select ${identity.id}::uuid, ${Math.floor(at.getTime() / 1000) + ownFolders}::int, ${verifier}::bytea, ${at}::timestamptz
           from fence
           on conflict (identity_id) do nothing
-          returning identity_id
+          returning identity_id, uid_validity
         ),
+        ${provisioned(sql, at)},
         shown as (
           insert into show_once (identity_id, imap_password) select identity_id, ${password}::bytea from box
           on conflict (identity_id) do update set imap_password = excluded.imap_password

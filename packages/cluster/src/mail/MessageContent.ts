@@ -12,9 +12,10 @@ export const carriedAtMost = 256 * 1024
 
 /** Stores a large body ahead of its message. */
 export const storeAhead = (sql: Sql, messageId: string, content: Content, at: Date) => sql`
-  insert into message_content (message_id, raw, text, html, headers, search_text, created_at)
+  insert into message_content (message_id, raw, text, html, headers, search_text, structure, created_at)
   values (${messageId}::uuid, ${content.raw}::bytea, ${content.text}::text, ${content.html}::text,
-          ${JSON.stringify(content.headers)}::jsonb, ${content.search_text}::text, ${at}::timestamptz)
+          ${JSON.stringify(content.headers)}::jsonb, ${content.search_text}::text, ${content.structure ?? null}::text,
+          ${at}::timestamptz)
   on conflict (message_id) do nothing`
 
 /** Read in slices: the driver gives up a connection on an answer over 16 MiB. */

@@ -27,6 +27,7 @@ import { dkimKeys } from "./migrations/0035_dkim_keys.ts"
 import { messageFlags } from "./migrations/0041_message_flags.ts"
 import { threads } from "./migrations/0042_threads.ts"
 import { search } from "./migrations/0043_search.ts"
+import { mailFolders } from "./migrations/0051_folders.ts"
 import { connectors } from "./migrations/0061_connectors.ts"
 import { sessionAgents } from "./migrations/0073_session_agents.ts"
 import { backups } from "./migrations/0081_backups.ts"
@@ -51,6 +52,7 @@ const migrations = {
   "0041_message_flags": messageFlags,
   "0042_threads": threads,
   "0043_search": search,
+  "0051_folders": mailFolders,
   "0061_connectors": connectors,
   "0073_session_agents": sessionAgents,
   "0081_backups": backups,

@@ -18,6 +18,8 @@ export const Content = Schema.Struct({
   html: Schema.NullOr(Schema.String),
   headers: Schema.Array(Header),
   search_text: Schema.String,
+  /** What IMAP answers of the parts; an older process says nothing of it. */
+  structure: Schema.optional(Schema.String),
 })
 export type Content = typeof Content.Type
 

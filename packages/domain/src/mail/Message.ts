@@ -57,6 +57,8 @@ export const ParsedMail = Schema.Struct({
   headers: Schema.Array(Header),
   /** What it is found by (`SearchText`). */
   search_text: Schema.String,
+  /** What IMAP answers of the parts, as the gateway writes it. */
+  structure: Schema.optional(Schema.String),
 })
 export type ParsedMail = typeof ParsedMail.Type
 

@@ -10,6 +10,7 @@ import { unwrap } from "./mime/Flowed.ts"
 import { header, nameOf, type Row, valueOf } from "./mime/Header.ts"
 import { index, type Part } from "./mime/Part.ts"
 import { fromHtml } from "@svc/cluster/html/PlainText"
+import * as Structure from "./mime/Structure.ts"
 
 /** Bytes of text and of HTML that are decoded, all parts together; beyond it the raw message has the rest. */
 const bodyLimit = 2 * 1024 * 1024
@@ -129,6 +130,7 @@ export const parse = (raw: Buffer, root: Part = index(raw)): ParsedMail => {
     text,
     html,
     search_text: searchText({ ...head, attachments }, [text ?? "", ...spoken.filter((one) => one !== text)]),
+    structure: JSON.stringify(Structure.make(raw, root)),
   }
 }
 

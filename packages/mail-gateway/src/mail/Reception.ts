@@ -92,8 +92,15 @@ const make = (options: { readonly mailboxBytes: number }) =>
         const trace = ownTrace(mail, recipient)
         const head = encoder.encode(trace.map(({ name, value }) => `${name}: ${value}\r\n`).join(""))
         const raw = concat(head, mail.raw)
-        const { message_id: message_id_header, text, html, headers, search_text, ...envelope } = mail.parsed
-        const content = { raw, text, html, headers: [...trace, ...headers], search_text }
+        const { message_id: message_id_header, text, html, headers, search_text, structure, ...envelope } = mail.parsed
+        const content = {
+          raw,
+          text,
+          html,
+          headers: [...trace, ...headers],
+          search_text,
+          ...(structure === undefined ? {} : { structure }),
+        }
         const large = raw.length > carriedAtMost
         if (large) yield* Effect.mapError(storeAhead(writes, message_id, content, received_at), unavailable)
         const message: ReceivedMail = {

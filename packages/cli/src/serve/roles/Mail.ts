@@ -1,5 +1,10 @@
-/** Role `mail`: the SMTP gateway. */
+/** Role `mail`: mail in by SMTP, and Mailboxes for mail programs by IMAP. */
+import { CredentialLookup } from "@svc/cluster/account/CredentialLookup"
+import { StandingCredentials } from "@svc/cluster/account/StandingCredentials"
+import { StandingPasswords } from "@svc/cluster/credentials/StandingPasswords"
 import { Identities } from "@svc/cluster/identity/Identities"
+import * as Imap from "@svc/mail-gateway/mail/Imap"
+import { Logins } from "@svc/mail-gateway/mail/imap/server/Logins"
 import { Reception } from "@svc/mail-gateway/mail/Reception"
 import { Screening } from "@svc/mail-gateway/mail/Screening"
 import { Bounces } from "@svc/mail-gateway/mail/sending/Bounces"
@@ -10,7 +15,32 @@ import { Layer, Option } from "effect"
 import type { Parts } from "../Serve.ts"
 import type { Settings } from "../Settings.ts"
 
-export const layer = (settings: Settings, parts: Parts) =>
+export const layer = (settings: Settings, parts: Parts) => Layer.merge(smtp(settings, parts), imap(settings, parts))
+
+const imap = (settings: Settings, parts: Parts) =>
+  Imap.layer({
+    host: settings.host,
+    port: settings.imapPort,
+    tlsPort: settings.imapsPort,
+    mailDomain: settings.mailDomain,
+    messageBytes: settings.messageBytes,
+    mailboxBytes: settings.mailboxBytes,
+    sessions: settings.imapSessions,
+    allowsPlain: settings.environment === "development",
+    proxies: settings.proxyProtocolFrom,
+    tls: Option.getOrUndefined(Option.orElse(settings.imapTls, () => settings.smtpTls)),
+  }).pipe(
+    Layer.provide(Logins.layer({ mailDomain: settings.mailDomain })),
+    Layer.provide([
+      CredentialLookup.layer,
+      StandingCredentials.layer,
+      StandingPasswords.layer,
+      Identities.layer,
+      parts.resolver,
+    ]),
+  )
+
+const smtp = (settings: Settings, parts: Parts) =>
   Smtp.layer({
     host: settings.host,
     port: settings.smtpPort,

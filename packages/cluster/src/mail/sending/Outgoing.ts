@@ -14,6 +14,7 @@ import { commit, type Write } from "../../actor/Write.ts"
 import { raise, raiseForOrg } from "../../events/Raise.ts"
 import { Timing } from "../../Timing.ts"
 import * as Threading from "../Threading.ts"
+import { placed } from "../folders/Placing.ts"
 import { judgeRecipients, nearAt, overHour, paused, type Use, useOf } from "./SendingJudgement.ts"
 
 export interface SendingLimits {
@@ -183,8 +184,9 @@ const store = Effect.fnUntraced(function* (
              ${mail.from.address}::text, ${recipients[0]?.address ?? ""}::text, ${mail.sha256}::bytea, ${mail.size}::int,
              ${JSON.stringify(summaryOf(mail))}::jsonb, received_at, true, modseq
       from threaded
-      returning id
+      returning id, uid, modseq
     )${body},
+    ${placed(sql, identity.id, sql`stored`, "sent")},
     answered as (
       update message set answered = true, modseq = box.modseq from box
       where message.identity_id = ${identity.id}::uuid and message.id = ${answers}::uuid and not message.answered

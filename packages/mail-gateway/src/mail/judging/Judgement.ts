@@ -19,6 +19,12 @@ export interface Judgement extends Verdict {
   readonly failures: ReadonlyArray<Failure>
 }
 
+/** Of what its owner brought in himself. */
+const unverified: Verdict = {
+  origin: { verdict: "unverified", spf: "none", dkim: "none", dmarc: "none", domain: null },
+  header: null,
+}
+
 export const judge = async (raw: Buffer, arrival: Arrival, lookup: Lookup): Promise<Judgement> => {
   const root = index(raw)
   const forged = Results.forged(raw, root.rows, arrival.host)
@@ -27,7 +33,8 @@ export const judge = async (raw: Buffer, arrival: Arrival, lookup: Lookup): Prom
     return { ...unjudged, parsed, cuts: [], failures: readReport(raw, root, parsed.subject, parsed.text) }
   }
   // A verdict that cannot be had is no reason to lose what was read.
-  const verdict = await judgeOrigin(raw, root, arrival, lookup).catch(() => unjudged)
+  const verdict =
+    arrival.isOnlyRead === true ? unverified : await judgeOrigin(raw, root, arrival, lookup).catch(() => unjudged)
   return { ...verdict, parsed, cuts: cutsOf(forged), failures: [] }
 }
 

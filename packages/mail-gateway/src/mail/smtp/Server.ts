@@ -93,7 +93,7 @@ export class Server extends SMTPServer {
 }
 
 /** From a balancer the header is owed; a connection that does not begin with one is closed without a word. */
-const readHeader = (socket: Socket, then: (source: ProxyHeader.Source | undefined) => void) => {
+export const readHeader = (socket: Socket, then: (source: ProxyHeader.Source | undefined) => void) => {
   let bytes = Buffer.alloc(0)
   const end = () => {
     clearTimeout(late)

@@ -1,0 +1,115 @@
+/**
+ * How a mail program sets itself up for a Mailbox: the file that Thunderbird and others ask the mail domain for
+ * (https://wiki.mozilla.org/Thunderbird:Autoconfiguration:ConfigFileFormat), and a profile for Apple's. Both say where the
+ * server is, which is no secret; the password is typed.
+ */
+import { createHash } from "node:crypto"
+import { Addresses } from "@svc/domain/Addresses"
+import { Effect } from "effect"
+import { HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
+
+interface Server {
+  readonly host: string
+  readonly port: number
+  readonly security: "tls" | "starttls" | "none"
+}
+
+const escape = (text: string) => text.replace(/[&<>"']/g, (char) => `&#${char.codePointAt(0)};`)
+
+const sockets = { tls: "SSL", starttls: "STARTTLS", none: "plain" } as const
+
+const autoconfig = (mailDomain: string, { host, port, security }: Server) => `<?xml version="1.0" encoding="UTF-8"?>
+<clientConfig version="1.1">
+  <emailProvider id="${escape(mailDomain)}">
+    <domain>${escape(mailDomain)}</domain>
+    <displayName>${escape(mailDomain)}</displayName>
+    <incomingServer type="imap">
+      <hostname>${escape(host)}</hostname>
+      <port>${port}</port>
+      <socketType>${sockets[security]}</socketType>
+      <authentication>password-cleartext</authentication>
+      <username>%EMAILADDRESS%</username>
+    </incomingServer>
+  </emailProvider>
+</clientConfig>
+`
+
+/** The same address has the same id in every profile, so that a new one replaces the one before. */
+const idOf = (text: string) => {
+  const hex = createHash("sha256").update(text).digest("hex")
+  return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-5${hex.slice(13, 16)}-8${hex.slice(17, 20)}-${hex.slice(20, 32)}`
+}
+
+/** Apple wants to hear of a server for sending as well; there is none to log in to: what is sent goes through the API. */
+const profile = (
+  mailDomain: string,
+  address: string,
+  { host, port, security }: Server,
+) => `<?xml version="1.0" encoding="UTF-8"?>
+<!DOCTYPE plist PUBLIC "-//Apple//DTD PLIST 1.0//EN" "http://www.apple.com/DTDs/PropertyList-1.0.dtd">
+<plist version="1.0">
+<dict>
+  <key>PayloadContent</key>
+  <array>
+    <dict>
+      <key>EmailAccountDescription</key><string>${escape(address)}</string>
+      <key>EmailAccountType</key><string>EmailTypeIMAP</string>
+      <key>EmailAddress</key><string>${escape(address)}</string>
+      <key>IncomingMailServerAuthentication</key><string>EmailAuthPassword</string>
+      <key>IncomingMailServerHostName</key><string>${escape(host)}</string>
+      <key>IncomingMailServerPortNumber</key><integer>${port}</integer>
+      <key>IncomingMailServerUseSSL</key><${security !== "none"}/>
+      <key>IncomingMailServerUsername</key><string>${escape(address)}</string>
+      <key>OutgoingMailServerHostName</key><string>${escape(host)}</string>
+      <key>OutgoingMailServerAuthentication</key><string>EmailAuthNone</string>
+      <key>PayloadType</key><string>com.apple.mail.managed</string>
+      <key>PayloadIdentifier</key><string>${escape(mailDomain)}.mail</string>
+      <key>PayloadUUID</key><string>${idOf(`mail ${address}`)}</string>
+      <key>PayloadVersion</key><integer>1</integer>
+    </dict>
+  </array>
+  <key>PayloadDisplayName</key><string>${escape(address)}</string>
+  <key>PayloadIdentifier</key><string>${escape(mailDomain)}</string>
+  <key>PayloadType</key><string>Configuration</string>
+  <key>PayloadUUID</key><string>${idOf(`profile ${address}`)}</string>
+  <key>PayloadVersion</key><integer>1</integer>
+</dict>
+</plist>
+`
+
+/** An address of ours, as it may stand in a profile. */
+const isOurs = (address: string, mailDomain: string): boolean => {
+  const at = address.lastIndexOf("@")
+  return (
+    /^[a-z0-9-]{1,63}$/i.test(address.slice(0, at)) && address.slice(at + 1).toLowerCase() === mailDomain.toLowerCase()
+  )
+}
+
+const cached = { "cache-control": "public, max-age=300" }
+
+export const layer = HttpRouter.use((router) =>
+  Effect.gen(function* () {
+    const { imap, mailDomain } = yield* Addresses
+    const config = HttpServerResponse.text(autoconfig(mailDomain, imap), {
+      contentType: "application/xml",
+      headers: cached,
+    })
+    // From `autoconfig.<mail domain>`, and from the mail domain itself.
+    yield* router.add("GET", "/mail/config-v1.1.xml", Effect.succeed(config))
+    yield* router.add("GET", "/.well-known/autoconfig/mail/config-v1.1.xml", Effect.succeed(config))
+    yield* router.add(
+      "GET",
+      "/mail/apple.mobileconfig",
+      Effect.map(HttpServerRequest.HttpServerRequest, (request) => {
+        const address = new URL(request.url, "http://localhost").searchParams.get("address") ?? ""
+        if (!isOurs(address, mailDomain)) {
+          return HttpServerResponse.text(`Say whose Mailbox: ?address=name@${mailDomain}\n`, { status: 400 })
+        }
+        return HttpServerResponse.text(profile(mailDomain, address, imap), {
+          contentType: "application/x-apple-aspen-config",
+          headers: { ...cached, "content-disposition": `attachment; filename="mail.mobileconfig"` },
+        })
+      }),
+    )
+  }),
+)

@@ -1,0 +1,216 @@
+/** Folders as their Identity's actor makes, renames and removes them. Each write is one commit; none raises an Event. */
+import { FolderRefused, type FolderUse, limits } from "@svc/domain/mail/FolderProtocol"
+import { Effect } from "effect"
+import type { Statement } from "effect/sql"
+import { type Handling, onceElse } from "../../actor/Handling.ts"
+import { commit, type Write } from "../../actor/Write.ts"
+import type { Sql } from "../../store/Database.ts"
+import * as FolderContents from "./FolderContents.ts"
+import * as FolderFlags from "./FolderFlags.ts"
+
+interface Named {
+  readonly org_id: string
+  readonly name: string
+}
+
+export const handlers = (
+  { onReady }: Handling,
+  /** Bytes a Mailbox holds. */
+  quota: { readonly mailboxBytes: number },
+) => ({
+  SettleFolders: onReady(settle),
+  CreateFolder: onReady(create),
+  DeleteFolder: onReady(remove),
+  RenameFolder: onReady(rename),
+  SubscribeFolder: onReady(subscribe),
+  ChangeFolderFlags: onReady(FolderFlags.change),
+  AppendMail: onReady((write, appended: FolderContents.Appended) =>
+    FolderContents.append(write, appended, quota.mailboxBytes),
+  ),
+  CopyMessages: onReady(onceElse("CopyMessages", FolderContents.copy, FolderContents.copied)),
+  ExpungeFolder: onReady(FolderContents.expunge),
+})
+
+const own: ReadonlyArray<readonly [name: string, use: FolderUse]> = [
+  ["INBOX", "inbox"],
+  ["Sent", "sent"],
+  ["Drafts", "drafts"],
+  ["Junk", "junk"],
+  ["Trash", "trash"],
+]
+
+/** CTEs that give a Mailbox of CTE `box` (`identity_id`, `uid_validity`) its own folders, subscribed. */
+export const provisioned = (sql: Sql, at: Date): Statement.Fragment => sql`
+  folders as (
+    insert into folder (id, identity_id, name, use, uid_validity, created_at)
+    select gen_random_uuid(), box.identity_id, own.name, own.use, box.uid_validity - ${own.length}::int + own.n::int, ${at}::timestamptz
+    from box cross join unnest(${own.map(([name]) => name)}::text[], ${own.map(([, use]) => use)}::text[])
+      with ordinality as own (name, use, n)
+    on conflict do nothing
+    returning identity_id, name
+  ),
+  subscribed as (
+    insert into folder_subscription (identity_id, name) select identity_id, name from folders on conflict do nothing
+  )`
+
+/** UID validities that {@link provisioned} takes. */
+export const ownFolders = own.length
+
+/** Messages that an older process stored while this one ran stand nowhere; they are among the last. */
+const recent = 2_000
+
+const settle = Effect.fnUntraced(function* (write: Write) {
+  const { sql, identity, at } = write
+  const [known] = yield* sql<{ folders: boolean; astray: boolean }>`
+    select exists (select from folder where identity_id = ${identity.id}::uuid and use = 'inbox') as folders,
+           exists (
+             select from mailbox b join message m on m.identity_id = b.identity_id and m.uid > b.uid_next - ${recent}::int
+             where b.identity_id = ${identity.id}::uuid
+               and not exists (select from placed p where p.message_id = m.id)) as astray`
+  if (known?.folders !== true) {
+    yield* commit(
+      write,
+      sql`
+      box as (
+        update mailbox set uid_validity = uid_validity + ${ownFolders}::int
+        where identity_id = ${identity.id}::uuid and exists (select from fence) returning identity_id, uid_validity
+      ),
+      ${provisioned(sql, at)}`,
+    )
+  }
+  if (known?.astray === false) return
+  yield* commit(
+    write,
+    sql`
+    box as (
+      update mailbox set modseq = modseq + 1
+      where identity_id = ${identity.id}::uuid and exists (select from fence) returning modseq, uid_next
+    ),
+    astray as materialized (
+      select m.id, f.id as folder_id, row_number() over (partition by f.id order by m.uid)::int as n, box.modseq
+      from box join message m on m.identity_id = ${identity.id}::uuid
+      join folder f on f.identity_id = m.identity_id and f.use = case m.direction when 'inbound' then 'inbox' else 'sent' end
+      where not exists (select from placed p where p.message_id = m.id)
+    ),
+    raised as (
+      update folder f set uid_next = f.uid_next + a.count
+      from (select folder_id, count(*)::int as count from astray group by folder_id) a where f.id = a.folder_id
+      returning f.id, f.uid_next - a.count as first
+    ),
+    settled as (
+      insert into placed (folder_id, uid, identity_id, message_id, modseq)
+      select r.id, r.first + a.n - 1, ${identity.id}::uuid, a.id, a.modseq from astray a join raised r on r.id = a.folder_id
+    )`,
+  )
+})
+
+/** The names above it, and itself. */
+const lineage = (name: string): ReadonlyArray<string> => {
+  const levels = name.split("/")
+  return levels.map((_, at) => levels.slice(0, at + 1).join("/"))
+}
+
+const create = Effect.fnUntraced(function* (write: Write, { name, use }: Named & { readonly use: FolderUse | null }) {
+  const { sql, identity, at } = write
+  const [known] = yield* sql<{ exists: boolean; taken: boolean; count: number }>`
+    select count(*)::int as count, coalesce(bool_or(name = ${name}::text), false) as exists,
+           coalesce(bool_or(use = ${use}::text), false) as taken
+    from folder where identity_id = ${identity.id}::uuid`
+  if (known?.exists === true) return yield* new FolderRefused({ reason: "exists" })
+  if (known?.taken === true) return yield* new FolderRefused({ reason: "taken" })
+  if ((known?.count ?? 0) >= limits.folders) return yield* new FolderRefused({ reason: "too_many" })
+  const names = lineage(name)
+  yield* commit(
+    write,
+    sql`
+    box as (
+      update mailbox set uid_validity = uid_validity + ${names.length}::int
+      where identity_id = ${identity.id}::uuid and exists (select from fence) returning uid_validity
+    ),
+    made as (
+      insert into folder (id, identity_id, name, use, uid_validity, created_at)
+      select gen_random_uuid(), ${identity.id}::uuid, level.name, case when level.name = ${name}::text then ${use}::text end,
+             box.uid_validity - level.n::int + 1, ${at}::timestamptz
+      from box cross join unnest(${names}::text[]) with ordinality as level (name, n)
+      on conflict do nothing
+    )`,
+  )
+})
+
+const needed = new Set(["inbox", "sent", "drafts"])
+
+const remove = Effect.fnUntraced(function* (write: Write, { name }: Named) {
+  const { sql, identity } = write
+  const [known] = yield* sql<{ id: string; use: string | null }>`
+    select id, use from folder where identity_id = ${identity.id}::uuid and name = ${name}::text`
+  if (known === undefined) return yield* new FolderRefused({ reason: "missing" })
+  // What arrives and what is sent needs its place.
+  if (known.use !== null && needed.has(known.use)) return yield* new FolderRefused({ reason: "inbox" })
+  while (yield* FolderContents.takeOut(write, known.id, sql`true`));
+  yield* commit(write, sql`gone as (delete from folder where id = ${known.id}::uuid and exists (select from fence))`)
+})
+
+const rename = Effect.fnUntraced(function* (
+  write: Write,
+  { from, to }: { readonly org_id: string; readonly from: string; readonly to: string },
+) {
+  const { sql, identity, at } = write
+  const [known] = yield* sql<{ exists: boolean; taken: boolean }>`
+    select coalesce(bool_or(name = ${from}::text or starts_with(name, ${from}::text || '/')), false) as exists,
+           coalesce(bool_or(name = ${to}::text or starts_with(name, ${to}::text || '/')), false) as taken
+    from folder where identity_id = ${identity.id}::uuid`
+  if (known?.exists !== true) return yield* new FolderRefused({ reason: "missing" })
+  if (known.taken || to.startsWith(`${from}/`)) return yield* new FolderRefused({ reason: "exists" })
+  const isInbox = from === "INBOX"
+  const above = lineage(to).slice(0, -1)
+  yield* commit(
+    write,
+    sql`
+    box as (
+      update mailbox set uid_validity = uid_validity + ${above.length + 1}::int
+      where identity_id = ${identity.id}::uuid and exists (select from fence) returning uid_validity
+    ),
+    renamed as (
+      update folder f
+      set name = ${to}::text || substr(f.name, length(${from}::text) + 1),
+          use = case when f.use = 'inbox' then null else f.use end
+      where f.identity_id = ${identity.id}::uuid and exists (select from fence)
+        and (f.name = ${from}::text or (${!isInbox}::boolean and starts_with(f.name, ${from}::text || '/')))
+      returning f.id
+    ),
+    -- Not before the name is free.
+    made as (
+      insert into folder (id, identity_id, name, use, uid_validity, created_at)
+      select gen_random_uuid(), ${identity.id}::uuid, level.name, case when level.name = 'INBOX' then 'inbox' end,
+             box.uid_validity - level.n::int + 1, ${at}::timestamptz
+      from box cross join unnest(${isInbox ? ["INBOX", ...above] : above}::text[]) with ordinality as level (name, n)
+      where (select count(*) from renamed) > 0
+      on conflict do nothing
+    )`,
+  )
+})
+
+const subscribe = Effect.fnUntraced(function* (
+  write: Write,
+  { name, subscribed }: Named & { readonly subscribed: boolean },
+) {
+  const { sql, identity } = write
+  if (!subscribed) {
+    yield* commit(
+      write,
+      sql`gone as (
+        delete from folder_subscription where identity_id = ${identity.id}::uuid and name = ${name}::text and exists (select from fence)
+      )`,
+    )
+    return
+  }
+  const [known] = yield* sql<{ count: number }>`
+    select count(*)::int as count from folder_subscription where identity_id = ${identity.id}::uuid`
+  if ((known?.count ?? 0) >= 2 * limits.folders) return yield* new FolderRefused({ reason: "too_many" })
+  yield* commit(
+    write,
+    sql`added as (
+      insert into folder_subscription (identity_id, name) select ${identity.id}::uuid, ${name}::text from fence on conflict do nothing
+    )`,
+  )
+})

@@ -1,0 +1,43 @@
+/** Dates of IMAP: of SEARCH (`1-Feb-2026`) and of messages (`" 1-Feb-2026 10:00:00 +0100"`). RFC 9051 section 9. */
+
+const months = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
+const names = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
+
+const dayOf = (year: string, month: string, day: string): number | undefined => {
+  const number = months.indexOf(month.toLowerCase())
+  const at = Date.UTC(Number(year), number, Number(day))
+  const date = new Date(at)
+  return number >= 0 && date.getUTCDate() === Number(day) && date.getUTCMonth() === number ? at : undefined
+}
+
+/** A day as `YYYY-MM-DD`; undefined where it is none. */
+export const day = (text: string): string | undefined => {
+  const [, date, month, year] = /^(\d{1,2})-([A-Za-z]{3})-(\d{4})$/.exec(text) ?? []
+  if (date === undefined || month === undefined || year === undefined) return undefined
+  const at = dayOf(year, month, date)
+  return at === undefined ? undefined : new Date(at).toISOString().slice(0, 10)
+}
+
+/** A point in time; undefined where it is none. */
+export const time = (text: string): Date | undefined => {
+  const match = /^([ \d]\d)-([A-Za-z]{3})-(\d{4}) (\d{2}):(\d{2}):(\d{2}) ([+-])(\d{2})(\d{2})$/.exec(text)
+  if (match === null) return undefined
+  const [, date, month, year, hour, minute, second, sign, zoneHours, zoneMinutes] = match
+  const start = dayOf(year!, month!, date!.trim())
+  const [h, m, s, zh, zm] = [hour, minute, second, zoneHours, zoneMinutes].map(Number) as [
+    number,
+    number,
+    number,
+    number,
+    number,
+  ]
+  if (start === undefined || h > 23 || m > 59 || s > 60 || zh > 23 || zm > 59) return undefined
+  const zone = (zh * 60 + zm) * 60_000 * (sign === "-" ? -1 : 1)
+  return new Date(start + ((h * 60 + m) * 60 + s) * 1000 - zone)
+}
+
+const two = (number: number) => String(number).padStart(2, "0")
+
+/** As INTERNALDATE gives it, in UTC. */
+export const write = (at: Date): string =>
+  `"${String(at.getUTCDate()).padStart(2, " ")}-${names[at.getUTCMonth()]}-${String(at.getUTCFullYear()).padStart(4, "0")} ${two(at.getUTCHours())}:${two(at.getUTCMinutes())}:${two(at.getUTCSeconds())} +0000"`

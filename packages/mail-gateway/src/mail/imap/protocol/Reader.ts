@@ -1,0 +1,189 @@
+/**
+ * Reads the tokens of a command (RFC 9051 section 9) one after another. What does not fit is {@link Malformed}, which the
+ * parser catches in one place; the client is told what was expected.
+ */
+import type { Segment } from "./Framing.ts"
+
+export class Malformed extends Error {}
+
+/** Lists within lists, and elements of one. */
+export const limits = { depth: 20, elements: 2_000 }
+
+const atomChars = /[!#$&'+,./0-9:;<=>?@A-Z[^_`a-z|}~-]+/y
+const astringChars = /[!#$&'+,./0-9:;<=>?@A-Z[\]^_`a-z|}~-]+/y
+const listChars = /[!#$%&'*+,./0-9:;<=>?@A-Z[\]^_`a-z|}~-]+/y
+const tagChars = /[!#$&',./0-9:;<=>?@A-Z[\]^_`a-z|}~-]+/y
+const digits = /\d+/y
+const quotedText = /"((?:[^"\\\r\n]|\\["\\])*)"/y
+
+export class Reader {
+  readonly #segments: ReadonlyArray<Segment>
+  #segment = 0
+  #at = 0
+
+  constructor(segments: ReadonlyArray<Segment>) {
+    this.#segments = segments
+  }
+
+  get #text(): string {
+    return this.#segments[this.#segment]?.text ?? ""
+  }
+
+  /** The next character; "" at the end and before a literal. */
+  get peek(): string {
+    return this.#text[this.#at] ?? ""
+  }
+
+  get isLiteral(): boolean {
+    return this.#at >= this.#text.length && this.#segments[this.#segment]?.literal !== undefined
+  }
+
+  get isDone(): boolean {
+    return this.#at >= this.#text.length && !this.isLiteral
+  }
+
+  #match(pattern: RegExp): RegExpExecArray | null {
+    pattern.lastIndex = this.#at
+    const found = pattern.exec(this.#text)
+    if (found !== null) this.#at = pattern.lastIndex
+    return found
+  }
+
+  /** The character, if it comes next. */
+  takes(char: string): boolean {
+    if (this.peek !== char) return false
+    this.#at++
+    return true
+  }
+
+  /** Whether the text comes next, in any case. */
+  follows(text: string): boolean {
+    return this.#text.slice(this.#at, this.#at + text.length).toUpperCase() === text
+  }
+
+  expect(char: string): void {
+    if (!this.takes(char)) throw new Malformed(`Expected ${char === " " ? "a space" : char}`)
+  }
+
+  space(): void {
+    this.expect(" ")
+    // Some clients write more than one.
+    while (this.takes(" "));
+  }
+
+  end(): void {
+    while (this.takes(" "));
+    if (!this.isDone) throw new Malformed("Expected the end of the command")
+  }
+
+  tag(): string {
+    const tag = this.#match(tagChars)?.[0]
+    if (tag === undefined || tag.length > 200) throw new Malformed("Expected a tag")
+    return tag
+  }
+
+  /** Upper case: keywords are told apart in any case. */
+  word(): string {
+    return this.atom().toUpperCase()
+  }
+
+  atom(): string {
+    const atom = this.#match(atomChars)?.[0]
+    if (atom === undefined) throw new Malformed("Expected an atom")
+    return atom
+  }
+
+  number(atMost = 0xffff_ffff): number {
+    const text = this.#match(digits)?.[0]
+    if (text === undefined || text.length > 19) throw new Malformed("Expected a number")
+    const value = Number(text)
+    if (value > atMost) throw new Malformed("The number is too large")
+    return value
+  }
+
+  /** 63 bits by the letter; ours are far below what a number holds exactly, and a larger one is as good as the largest. */
+  modseq(): number {
+    return Math.min(this.number(Number.MAX_VALUE), Number.MAX_SAFE_INTEGER)
+  }
+
+  #literal(): Buffer | undefined {
+    if (!this.isLiteral) return undefined
+    const { bytes } = this.#segments[this.#segment]!.literal!
+    this.#segment++
+    this.#at = 0
+    return bytes
+  }
+
+  /** A literal that may hold any bytes: a message. */
+  literal(): { readonly bytes: Buffer; readonly binary: boolean } {
+    const binary = this.#segments[this.#segment]?.literal?.binary === true
+    const bytes = this.#literal()
+    if (bytes === undefined) throw new Malformed("Expected a literal")
+    return { bytes, binary }
+  }
+
+  get isString(): boolean {
+    return this.isLiteral || this.peek === '"'
+  }
+
+  string(): Buffer {
+    const literal = this.#literal()
+    if (literal !== undefined) {
+      if (literal.includes(0)) throw new Malformed("NUL in a string")
+      return literal
+    }
+    const quoted = this.#match(quotedText)
+    if (quoted === null) throw new Malformed("Expected a string")
+    return Buffer.from(quoted[1]!.replace(/\\(["\\])/g, "$1"), "latin1")
+  }
+
+  astring(): Buffer {
+    if (this.isString) return this.string()
+    const atom = this.#match(astringChars)?.[0]
+    if (atom === undefined) throw new Malformed("Expected a string")
+    return Buffer.from(atom, "latin1")
+  }
+
+  nstring(): Buffer | null {
+    if (this.isString) return this.string()
+    if (this.word() !== "NIL") throw new Malformed("Expected a string or NIL")
+    return null
+  }
+
+  /** A pattern of LIST. */
+  pattern(): Buffer {
+    if (this.isString) return this.string()
+    const text = this.#match(listChars)?.[0]
+    if (text === undefined) throw new Malformed("Expected a mailbox pattern")
+    return Buffer.from(text, "latin1")
+  }
+
+  /** Everything up to the next of the characters, or the end of the text. */
+  upTo(stops: RegExp): string {
+    const rest = this.#text.slice(this.#at)
+    const end = rest.search(stops)
+    const text = end < 0 ? rest : rest.slice(0, end)
+    this.#at += text.length
+    return text
+  }
+
+  /** `(a b c)`; empty lists where `atLeast` is 0. */
+  list<A>(element: () => A, atLeast = 1): Array<A> {
+    this.expect("(")
+    const elements: Array<A> = []
+    while (this.takes(" "));
+    while (!this.takes(")")) {
+      if (elements.length >= limits.elements) throw new Malformed("Too many elements in a list")
+      elements.push(element())
+      if (this.peek !== ")") this.space()
+    }
+    if (elements.length < atLeast) throw new Malformed("Empty list")
+    return elements
+  }
+}
+
+/** UTF-8 where it is, else byte for byte. */
+export const textOf = (bytes: Buffer): string => {
+  const text = bytes.toString("utf8")
+  return text.includes("\ufffd") ? bytes.toString("latin1") : text
+}

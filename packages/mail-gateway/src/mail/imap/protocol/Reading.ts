@@ -1,0 +1,33 @@
+/** What the readers of commands share. */
+import type { Messages } from "./Command.ts"
+import * as MailboxName from "./MailboxName.ts"
+import { Malformed, type Reader, textOf } from "./Reader.ts"
+import * as Sets from "./Sets.ts"
+
+export interface Reading {
+  readonly reader: Reader
+  readonly uid: boolean
+  readonly mailbox: () => string
+  readonly utf8: boolean
+}
+
+/** Clients that write UTF-8 without having asked for it are understood; what is no modified UTF-7 stands for itself. */
+export const mailboxOf = (bytes: Buffer, utf8: boolean): string => {
+  const text = textOf(bytes)
+  return MailboxName.canonical(utf8 ? text : (MailboxName.decode(text) ?? text))
+}
+
+export const messages = (reader: Reader): Messages => {
+  if (reader.takes("$")) return "saved"
+  const set = Sets.read(reader.upTo(/[ )]/))
+  if (set === undefined) throw new Malformed("Invalid message set")
+  return set
+}
+
+/** Patterns cost what they are long, and what wildcards they have. */
+export const limited = (bytes: Buffer): Buffer => {
+  if (bytes.length > 500 || bytes.filter((byte) => byte === 42 || byte === 37).length > 10) {
+    throw new Malformed("The pattern is too long")
+  }
+  return bytes
+}

@@ -1,0 +1,108 @@
+/**
+ * Sets of numbers as IMAP writes them (`1:4,7,9:*`), held as ranges in order that neither touch nor overlap. A set costs
+ * what its ranges cost, however many numbers it names, and a client's set has at most so many ranges.
+ */
+
+export type Range = readonly [first: number, last: number]
+export type Ranges = ReadonlyArray<Range>
+
+/** Ranges of one set. */
+export const limit = 10_000
+
+/** UIDs and sequence numbers are 32 bits (RFC 9051 section 9, nz-number). */
+export const highest = 0xffff_ffff
+
+/** A set with `*` in it: what stands for it is known only where it is used. */
+export type Written = ReadonlyArray<readonly [first: number | "*", last: number | "*"]>
+
+const element = /^(\d{1,10}|\*)(?::(\d{1,10}|\*))?$/
+
+const numberOf = (text: string): number | "*" | undefined => {
+  if (text === "*") return "*"
+  const value = Number(text)
+  return value >= 1 && value <= highest ? value : undefined
+}
+
+/** Undefined where it is no set. */
+export const read = (text: string): Written | undefined => {
+  const written: Array<readonly [number | "*", number | "*"]> = []
+  for (const part of text.split(",", limit + 1)) {
+    const [, from, to] = element.exec(part) ?? []
+    if (from === undefined || written.length === limit) return undefined
+    const first = numberOf(from)
+    const last = to === undefined ? first : numberOf(to)
+    if (first === undefined || last === undefined) return undefined
+    written.push([first, last])
+  }
+  return written
+}
+
+/** Sorted and joined. */
+export const normal = (ranges: ReadonlyArray<Range>): Ranges => {
+  const sorted = ranges.filter(([first, last]) => first <= last).sort((a, b) => a[0] - b[0])
+  const out: Array<[number, number]> = []
+  for (const [first, last] of sorted) {
+    const before = out.at(-1)
+    if (before !== undefined && first <= before[1] + 1) before[1] = Math.max(before[1], last)
+    else out.push([first, last])
+  }
+  return out
+}
+
+/** With `star` for `*`. `9:*` of a Mailbox that ends at 7 is `7:9`: the order does not matter (section 9, seq-range). */
+export const resolve = (written: Written, star: number): Ranges =>
+  normal(
+    written.map(([a, b]) => {
+      const first = a === "*" ? star : a
+      const last = b === "*" ? star : b
+      return first <= last ? [first, last] : [last, first]
+    }),
+  )
+
+/** Of numbers in order. */
+export const of = (numbers: Iterable<number>): Ranges => {
+  const out: Array<[number, number]> = []
+  for (const number of numbers) {
+    const before = out.at(-1)
+    if (before !== undefined && number === before[1] + 1) before[1] = number
+    else out.push([number, number])
+  }
+  return out
+}
+
+export const has = (ranges: Ranges, number: number): boolean => {
+  let low = 0
+  let high = ranges.length - 1
+  while (low <= high) {
+    const middle = (low + high) >>> 1
+    const [first, last] = ranges[middle]!
+    if (number < first) high = middle - 1
+    else if (number > last) low = middle + 1
+    else return true
+  }
+  return false
+}
+
+/** Numbers of the first set that are not in the second. */
+export const without = (ranges: Ranges, others: Ranges): Ranges => {
+  const out: Array<Range> = []
+  let at = 0
+  for (const [first, last] of ranges) {
+    let from = first
+    while (at < others.length && others[at]![1] < from) at++
+    for (let next = at; next < others.length && others[next]![0] <= last; next++) {
+      if (others[next]![0] > from) out.push([from, others[next]![0] - 1])
+      from = others[next]![1] + 1
+    }
+    if (from <= last) out.push([from, last])
+  }
+  return out
+}
+
+export const count = (ranges: Ranges): number => ranges.reduce((sum, [first, last]) => sum + last - first + 1, 0)
+
+export const write = (ranges: Ranges): string =>
+  ranges.map(([first, last]) => (first === last ? String(first) : `${first}:${last}`)).join(",")
+
+/** In the order they are in, as MOVE and COPY tell which UID became which: runs of rising numbers are ranges. */
+export const writeInOrder = (numbers: Iterable<number>): string => write(of(numbers))

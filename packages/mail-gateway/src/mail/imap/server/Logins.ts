@@ -1,0 +1,167 @@
+/**
+ * Who a mail program is: the Identity's address or Handle, with its IMAP password or its Identity Key. What was wrong is
+ * not told, and who fails is answered ever more slowly, by address and by Mailbox.
+ */
+import { createHash, timingSafeEqual } from "node:crypto"
+import { CredentialLookup } from "@svc/cluster/account/CredentialLookup"
+import { StandingCredentials } from "@svc/cluster/account/StandingCredentials"
+import { imapVerifierPlace } from "@svc/cluster/credentials/ShowOnce"
+import { StandingPasswords } from "@svc/cluster/credentials/StandingPasswords"
+import { customerOf } from "@svc/cluster/net/ClientNetwork"
+import { Sealing } from "@svc/cluster/sealing/Sealing"
+import { orUnavailable, Reads } from "@svc/cluster/store/Database"
+import type { By } from "@svc/domain/account/By"
+import { kindOf } from "@svc/domain/account/Token"
+import { Clock, Context, Effect, Layer, Redacted, type Scope, Schema } from "effect"
+import * as RecipientAddress from "../../RecipientAddress.ts"
+import { Timing } from "../../../Timing.ts"
+
+/** User and password belong to nobody, or not to each other. */
+export class LoginRefused extends Schema.TaggedError<LoginRefused>()("LoginRefused", {}) {}
+
+export interface Login {
+  readonly identityId: string
+  readonly orgId: string
+  readonly canonical: string
+  readonly handle: string
+  readonly by: By
+  /** Resolves when the credential stands no more. */
+  readonly gone: Effect.Effect<void>
+}
+
+/** Failures within the window that are answered at once. */
+const forgiven = 2
+/** Names that are remembered. */
+const most = 20_000
+
+/** Counts failures by name. */
+const counters = () => {
+  const failures = new Map<string, { count: number; since: number }>()
+  const recent = (name: string, now: number) => {
+    const known = failures.get(name)
+    return known !== undefined && now - known.since <= Timing.loginWindowMillis ? known : undefined
+  }
+  return {
+    of: (name: string, now: number) => recent(name, now)?.count ?? 0,
+    add: (name: string, now: number) => {
+      const known = recent(name, now)
+      if (known !== undefined) known.count++
+      else {
+        if (failures.size >= most)
+          for (const [one] of failures) if (recent(one, now) === undefined) failures.delete(one)
+        if (failures.size >= most) failures.clear()
+        failures.set(name, { count: 1, since: now })
+      }
+    },
+  }
+}
+
+const make = (options: { readonly mailDomain: string }) =>
+  Effect.gen(function* () {
+    const sql = yield* Reads
+    const sealing = yield* Sealing
+    const credentials = yield* CredentialLookup
+    const standingKeys = yield* StandingCredentials
+    const standingPasswords = yield* StandingPasswords
+    const failures = counters()
+    const refused = new LoginRefused()
+
+    /** The canonical Handle of a user's name; undefined where it can be none. */
+    const canonicalOf = (user: string): string | undefined => {
+      const { local, domain } = RecipientAddress.split(user.trim())
+      if (domain !== "" && domain !== options.mailDomain.toLowerCase()) return undefined
+      return RecipientAddress.parse(local)?.mailbox
+    }
+
+    const byKey = Effect.fnUntraced(function* (canonical: string | undefined, key: Redacted.Redacted<string>) {
+      const caller = yield* credentials.resolve(key).pipe(
+        Effect.catchTags({
+          unauthenticated: () => Effect.fail(refused),
+          account_deleting: () => Effect.fail(refused),
+        }),
+      )
+      const { identity } = caller
+      if (caller.kind !== "identity_key" || identity === null || identity.status !== "ready") return yield* refused
+      if (canonical !== undefined && canonical !== identity.canonical) return yield* refused
+      const login: Login = {
+        identityId: identity.id,
+        orgId: caller.org.id,
+        canonical: identity.canonical,
+        handle: identity.handle,
+        by: { kind: caller.kind, credentialId: caller.credentialId, requestId: null },
+        gone: yield* standingKeys.watch({ kind: caller.kind, credentialId: caller.credentialId }),
+      }
+      return login
+    })
+
+    const byPassword = Effect.fnUntraced(function* (
+      canonical: string | undefined,
+      password: Redacted.Redacted<string>,
+    ) {
+      const [row] = yield* orUnavailable(sql<{
+        id: string
+        handle: string
+        org_id: string
+        data_key: Uint8Array
+        imap_verifier: Uint8Array
+      }>`
+        select i.id, i.handle, i.org_id, o.data_key, m.imap_verifier
+        from identity i join org o on o.id = i.org_id join mailbox m on m.identity_id = i.id
+        where i.canonical = ${canonical ?? ""} and i.status = 'ready' and o.status = 'active'`)
+      const given = createHash("sha256").update(Redacted.value(password)).digest()
+      if (row === undefined || canonical === undefined) return yield* refused
+      const owner = { id: row.id, orgId: row.org_id }
+      const dataKey = yield* Effect.orDie(sealing.openDataKey(row.org_id, row.data_key))
+      const verifier = yield* Effect.orDie(sealing.open(dataKey, imapVerifierPlace(owner), row.imap_verifier))
+      if (verifier.length !== given.length || !timingSafeEqual(verifier, given)) return yield* refused
+      const login: Login = {
+        identityId: row.id,
+        orgId: row.org_id,
+        canonical,
+        handle: row.handle,
+        // The Identity itself, by what is as good as its key.
+        by: { kind: "identity_key", credentialId: null, requestId: null },
+        gone: yield* standingPasswords.watch({ identityId: row.id, verifier: row.imap_verifier }),
+      }
+      return login
+    })
+
+    return {
+      /** Of a user that is not named the key says who it is. */
+      judge: Effect.fnUntraced(function* (
+        user: string | undefined,
+        password: Redacted.Redacted<string>,
+        address: string,
+      ) {
+        const canonical = user === undefined ? undefined : canonicalOf(user)
+        const names = [`address ${customerOf(address)}`, ...(canonical === undefined ? [] : [`mailbox ${canonical}`])]
+        const isKey = kindOf(Redacted.value(password)) === "identity_key"
+        const judged: Effect.Effect<Login, LoginRefused | Effect.Error<ReturnType<typeof byPassword>>, Scope.Scope> =
+          (user !== undefined && canonical === undefined) || (user === undefined && !isKey)
+            ? Effect.fail(refused)
+            : isKey
+              ? byKey(canonical, password)
+              : byPassword(canonical, password)
+        return yield* Effect.tapError(judged, (error) =>
+          error._tag !== "LoginRefused"
+            ? Effect.void
+            : Effect.gen(function* () {
+                const now = yield* Clock.currentTimeMillis
+                const worst = Math.max(...names.map((name) => failures.of(name, now)))
+                for (const name of names) failures.add(name, now)
+                const wait = Math.min(
+                  Math.max(0, worst - forgiven + 1) * Timing.loginStepMillis,
+                  Timing.loginMostMillis,
+                )
+                yield* Effect.sleep(wait)
+              }),
+        )
+      }),
+    }
+  })
+
+export class Logins extends Context.Service<Logins, Effect.Success<ReturnType<typeof make>>>()(
+  "@svc/mail-gateway/mail/imap/Logins",
+) {
+  static readonly layer = (options: { readonly mailDomain: string }) => Layer.effect(Logins, make(options))
+}

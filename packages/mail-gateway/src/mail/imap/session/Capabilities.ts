@@ -1,0 +1,53 @@
+/** What we say we can do (RFC 9051 section 6.1.1): nothing that does not work, and of logging in only what is allowed now. */
+
+export interface State {
+  isSecure: boolean
+  isCompressed: boolean
+  isLoggedIn: boolean
+  readonly allowsPlain: boolean
+  readonly messageBytes: number
+}
+
+const always = ["IMAP4rev1", "IMAP4rev2", "SASL-IR", "LITERAL+", "ENABLE", "ID"]
+
+const inside = [
+  "IDLE",
+  "NAMESPACE",
+  "UIDPLUS",
+  "UNSELECT",
+  "CHILDREN",
+  "LIST-EXTENDED",
+  "LIST-STATUS",
+  "SPECIAL-USE",
+  "CREATE-SPECIAL-USE",
+  "MOVE",
+  "CONDSTORE",
+  "QRESYNC",
+  "ESEARCH",
+  "SEARCHRES",
+  "WITHIN",
+  "SORT",
+  "ESORT",
+  "THREAD=REFERENCES",
+  "THREAD=ORDEREDSUBJECT",
+  "QUOTA",
+  "QUOTA=RES-STORAGE",
+  "OBJECTID",
+  "STATUS=SIZE",
+  "PREVIEW",
+  "UTF8=ACCEPT",
+  "BINARY",
+]
+
+export const mayLogIn = ({ isSecure, allowsPlain }: State): boolean => isSecure || allowsPlain
+
+export const write = (state: State): string => {
+  if (state.isLoggedIn) {
+    const more = [`APPENDLIMIT=${state.messageBytes}`, ...(state.isCompressed ? [] : ["COMPRESS=DEFLATE"])]
+    return [...always, ...inside, ...more].join(" ")
+  }
+  const login = mayLogIn(state) ? ["AUTH=PLAIN", "AUTH=LOGIN", "AUTH=OAUTHBEARER"] : ["LOGINDISABLED"]
+  return [...always, ...(state.isSecure ? [] : ["STARTTLS"]), ...login].join(" ")
+}
+
+export const code = (state: State): string => `CAPABILITY ${write(state)}`

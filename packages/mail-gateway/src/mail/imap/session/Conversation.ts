@@ -1,0 +1,102 @@
+/** The state of one session, which its commands share, and how a command ends. */
+import { Effect } from "effect"
+import * as MailboxName from "../protocol/MailboxName.ts"
+import type * as Sets from "../protocol/Sets.ts"
+import * as Writing from "../protocol/Writing.ts"
+import type { Folder, Store } from "./Store.ts"
+import type { View } from "./View.ts"
+
+/** The tagged response. */
+export interface Completion {
+  readonly status: "OK" | "NO" | "BAD"
+  readonly code?: string
+  readonly text: string
+}
+
+export const ok = (text: string, code?: string): Completion => ({
+  status: "OK",
+  text,
+  ...(code === undefined ? {} : { code }),
+})
+export const no = (text: string, code?: string): Completion => ({
+  status: "NO",
+  text,
+  ...(code === undefined ? {} : { code }),
+})
+export const bad = (text: string, code?: string): Completion => ({
+  status: "BAD",
+  text,
+  ...(code === undefined ? {} : { code }),
+})
+
+export const writeCompletion = (tag: string, { status, code, text }: Completion): string =>
+  `${tag} ${status} ${code === undefined ? "" : `[${code}] `}${Writing.human(text)}\r\n`
+
+export interface Selected {
+  readonly folder: Folder
+  readonly readOnly: boolean
+  readonly view: View
+  /** The change counter up to which the client was told. */
+  modseq: number
+  uidNext: number
+  /** What the last SEARCH saved, as UIDs. */
+  saved: Sets.Ranges
+  /** Changes that the client was told with the answer to its own command: UID and change. */
+  readonly told: Map<number, number>
+  /** Changes that the client made and does not want to hear of: UIDs, until the next look. */
+  readonly silenced: Set<number>
+  /** Keywords the client was told of. */
+  readonly keywords: Set<string>
+}
+
+export class Conversation {
+  store: Store | undefined
+  selected: Selected | undefined
+  rev2 = false
+  utf8 = false
+  condstore = false
+  qresync = false
+  idling: string | undefined
+  /** Something changed since the last look. */
+  dirty = false
+  /** Bytes of a message that can be appended. */
+  readonly appendLimit: number
+  readonly #send: (bytes: string | Uint8Array) => Effect.Effect<void>
+  #held: Array<string> = []
+  #heldLength = 0
+
+  constructor(send: (bytes: string | Uint8Array) => Effect.Effect<void>, appendLimit: number) {
+    this.#send = send
+    this.appendLimit = appendLimit
+  }
+
+  /** Keeps text until it is worth sending. */
+  write(text: string): void {
+    this.#held.push(text)
+    this.#heldLength += text.length
+  }
+
+  get isFull(): boolean {
+    return this.#heldLength > 32 * 1024
+  }
+
+  /** Waits for a reader that is slower than we are. */
+  readonly flush: Effect.Effect<void> = Effect.suspend(() => {
+    if (this.#held.length === 0) return Effect.void
+    const text = this.#held.join("")
+    this.#held = []
+    this.#heldLength = 0
+    return this.#send(text)
+  })
+
+  /** Bytes as they are. */
+  raw(bytes: Uint8Array): Effect.Effect<void> {
+    return Effect.andThen(this.flush, this.#send(bytes))
+  }
+
+  /** A mailbox's name as this client reads it. */
+  name(name: string): string {
+    if (!this.utf8) return Writing.astring(MailboxName.encode(name))
+    return /^[\x20-\x7e]*$/.test(name) ? Writing.astring(name) : `"${name.replace(/["\\]/g, "\\$&")}"`
+  }
+}

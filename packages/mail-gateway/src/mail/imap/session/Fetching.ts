@@ -1,0 +1,233 @@
+/**
+ * FETCH (RFC 9051 section 6.4.5). Messages go out as they come from the store, and bytes of a message as its slices do:
+ * nothing is held whole, and a reader that is slow holds up the reading.
+ */
+import { Effect, Schema, Stream } from "effect"
+import * as Structure from "../../mime/Structure.ts"
+import type { Named } from "../protocol/Command.ts"
+import * as Dates from "../protocol/Dates.ts"
+import type { FetchItem, Partial } from "../protocol/FetchItems.ts"
+import * as Sets from "../protocol/Sets.ts"
+import * as Writing from "../protocol/Writing.ts"
+import { bad, type Conversation, no, ok, type Selected } from "./Conversation.ts"
+import * as Decoding from "./Decoding.ts"
+import { fieldsOf, nodeAt, type Span, spanOf } from "./Sections.ts"
+import { learn, named, sync } from "./Selecting.ts"
+import type { Detailed, Store, Stored } from "./Store.ts"
+
+/** A message went while its bytes were on their way: the literal cannot be ended, so the connection is. */
+export class CutShort extends Schema.TaggedError<CutShort>()("ImapCutShort", {}) {}
+
+/** Bytes that are read before anything is said of them; a message that went by then is passed over. */
+const ahead = 512 * 1024
+/** Bytes of a header that fields are looked for in. */
+const headerBytes = 1024 * 1024
+
+type SectionItem = Extract<FetchItem, { readonly _tag: "Section" }>
+
+const isWhole = ({ section, decoded }: SectionItem) =>
+  section.part.length === 0 && section.what === "all" && decoded === undefined
+
+const needsStructure = (item: FetchItem) =>
+  item._tag === "Section"
+    ? !isWhole(item)
+    : item.name === "ENVELOPE" || item.name === "BODY" || item.name === "BODYSTRUCTURE"
+
+const isDetailed = (message: Stored | Detailed): message is Detailed => "structure" in message
+
+export const fetch = Effect.fnUntraced(function* (
+  conversation: Conversation,
+  store: Store,
+  selected: Selected,
+  { uid, messages, items: asked, changedSince, vanished }: Named<"FETCH">,
+) {
+  const uids = named(selected, messages, uid)
+  if (uids === undefined) return bad("There is no message of that number.")
+  const items = [...asked]
+  const names = (name: string) => items.some((item) => item._tag === "Known" && item.name === name)
+  const add = (name: "UID" | "MODSEQ") => {
+    if (!names(name)) items.unshift({ _tag: "Known", name })
+  }
+  if (changedSince !== undefined || names("MODSEQ")) {
+    if (!conversation.condstore) conversation.condstore = true
+    if (changedSince !== undefined) add("MODSEQ")
+  }
+  if (uid) add("UID")
+  if (vanished && changedSince !== undefined) {
+    if (!conversation.qresync) return bad("QRESYNC is not enabled.")
+    const { vanished: gone } = yield* store.changes(selected.folder, changedSince)
+    const range =
+      messages === "saved" ? selected.saved : Sets.resolve(messages, Math.max(selected.view.last, selected.uidNext - 1))
+    const told = gone.filter((one) => Sets.has(range, one) && !selected.view.isGhost(one))
+    if (told.length > 0) conversation.write(`* VANISHED (EARLIER) ${Sets.write(Sets.of(told))}\r\n`)
+  }
+  const sees =
+    !selected.readOnly && items.some((item) => item._tag === "Section" && !item.peek && item.decoded !== "size")
+  if (sees) yield* store.change(selected.folder, uids, { seen: true })
+  const showsFlags = names("FLAGS")
+  let unknownEncoding = false
+  let found = 0
+
+  const answer = Effect.fnUntraced(function* (message: Stored | Detailed) {
+    const number = selected.view.numberOf(message.uid)
+    if (number === 0) return
+    found++
+    if (showsFlags) {
+      learn(conversation, selected, message.flags)
+      selected.told.set(message.uid, message.modseq)
+    }
+    conversation.write(`* ${number} FETCH (`)
+    let first = true
+    for (const item of items) {
+      if (!first) conversation.write(" ")
+      first = false
+      if (item._tag === "Known") conversation.write(known(item.name, message))
+      else if (!(yield* section(conversation, store, item, message))) unknownEncoding = true
+    }
+    conversation.write(")\r\n")
+    if (conversation.isFull) yield* conversation.flush
+  })
+
+  const rows: Stream.Stream<Stored | Detailed, Stream.Error<ReturnType<Store["stored"]>>> = items.some(needsStructure)
+    ? store.detailed(selected.folder, uids, changedSince)
+    : store.stored(selected.folder, uids, changedSince)
+  yield* Stream.runForEach(rows, answer)
+  if (sees) yield* sync(conversation, store, uid)
+  if (unknownEncoding) return no("The encoding of a part is not known.", "UNKNOWN-CTE")
+  const gone = changedSince === undefined && found < Sets.count(uids)
+  if (gone) conversation.dirty = true
+  return gone ? ok("Some messages are there no more.", "EXPUNGEISSUED") : ok("FETCH completed.")
+})
+
+const known = (name: Extract<FetchItem, { readonly _tag: "Known" }>["name"], message: Stored | Detailed): string => {
+  switch (name) {
+    case "UID":
+      return `UID ${message.uid}`
+    case "FLAGS":
+      return `FLAGS (${message.flags.join(" ")})`
+    case "MODSEQ":
+      return `MODSEQ (${message.modseq})`
+    case "INTERNALDATE":
+      return `INTERNALDATE ${Dates.write(message.at)}`
+    case "RFC822.SIZE":
+      return `RFC822.SIZE ${message.size}`
+    case "EMAILID":
+      return `EMAILID (${message.id})`
+    case "THREADID":
+      return `THREADID (${message.threadId})`
+    case "PREVIEW":
+      return `PREVIEW ${Writing.string(message.snippet)}`
+    case "ENVELOPE":
+      return `ENVELOPE ${isDetailed(message) ? message.structure.envelope : "NIL"}`
+    case "BODY":
+    case "BODYSTRUCTURE":
+      return `${name} ${isDetailed(message) ? Structure.write(message.structure.root, name === "BODYSTRUCTURE") : "NIL"}`
+  }
+}
+
+const cut = ({ from, to }: Span, partial: Partial | undefined): Span => {
+  if (partial === undefined) return { from, to }
+  const start = Math.min(from + partial.from, to)
+  return { from: start, to: Math.min(start + partial.count, to) }
+}
+
+/** Answers false where the content cannot be decoded. */
+const section = Effect.fnUntraced(function* (
+  conversation: Conversation,
+  store: Store,
+  item: SectionItem,
+  message: Stored | Detailed,
+) {
+  const { section: of, label, partial } = item
+  const span = isDetailed(message) ? spanOf(message.structure, message.size, of) : { from: 0, to: message.size }
+  if (item.decoded !== undefined) {
+    const node = isDetailed(message) ? nodeAt(message.structure, of.part) : undefined
+    return yield* binary(conversation, store, item, message, span, of.part.length === 0 ? "binary" : (node?.c ?? ""))
+  }
+  if (span === undefined) {
+    conversation.write(`${label} NIL`)
+    return true
+  }
+  if (of.what === "HEADER.FIELDS" || of.what === "HEADER.FIELDS.NOT") {
+    const header = yield* gathered(store, message, { from: span.from, to: Math.min(span.to, span.from + headerBytes) })
+    const fields = fieldsOf(header, of)
+    const { from, to } = cut({ from: 0, to: fields.length }, partial)
+    conversation.write(`${label} {${to - from}}\r\n`)
+    yield* conversation.raw(fields.subarray(from, to))
+    return true
+  }
+  const { from, to } = cut(span, partial)
+  const length = to - from
+  if (length <= ahead) {
+    const bytes = length === 0 ? Buffer.alloc(0) : yield* gathered(store, message, { from, to })
+    // It went since it was listed: the client hears so with the next look.
+    if (bytes.length < length) conversation.write(`${label} NIL`)
+    else {
+      conversation.write(`${label} {${length}}\r\n`)
+      yield* conversation.raw(bytes)
+    }
+    return true
+  }
+  conversation.write(`${label} {${length}}\r\n`)
+  yield* conversation.flush
+  let sent = 0
+  yield* Stream.runForEach(store.bytes(message, from, to), (bytes) => {
+    sent += bytes.length
+    return conversation.raw(bytes)
+  })
+  if (sent < length) return yield* new CutShort()
+  return true
+})
+
+const gathered = (store: Store, message: Stored, { from, to }: Span) =>
+  Effect.map(Stream.runCollect(store.bytes(message, from, to)), (pieces) => Buffer.concat([...pieces]))
+
+/** Read twice: its size is said before it. */
+const binary = Effect.fnUntraced(function* (
+  conversation: Conversation,
+  store: Store,
+  { label, decoded: wanted, partial }: SectionItem,
+  message: Stored,
+  span: Span | undefined,
+  encoding: string,
+) {
+  if (span === undefined) {
+    conversation.write(`${label} ${wanted === "size" ? "0" : "NIL"}`)
+    return true
+  }
+  if (!Decoding.encodings.has(encoding)) {
+    conversation.write(`${label} ${wanted === "size" ? "0" : "NIL"}`)
+    return false
+  }
+  const read = (use: (bytes: Buffer) => Effect.Effect<void>) => {
+    const decoder = Decoding.make(encoding)
+    return Effect.andThen(
+      Stream.runForEach(store.bytes(message, span.from, span.to), (bytes) => use(decoder.push(Buffer.from(bytes)))),
+      Effect.suspend(() => use(decoder.end())),
+    )
+  }
+  let size = 0
+  let hasNul = false
+  yield* read((bytes) =>
+    Effect.sync(() => {
+      size += bytes.length
+      hasNul ||= bytes.includes(0)
+    }),
+  )
+  if (wanted === "size") {
+    conversation.write(`${label} ${size}`)
+    return true
+  }
+  const { from, to } = cut({ from: 0, to: size }, partial)
+  conversation.write(`${label} ${hasNul ? "~" : ""}{${to - from}}\r\n`)
+  let at = 0
+  let sent = 0
+  yield* read((bytes) => {
+    const piece = bytes.subarray(Math.max(0, from - at), Math.max(0, to - at))
+    at += bytes.length
+    sent += piece.length
+    return piece.length === 0 ? Effect.void : conversation.raw(piece)
+  })
+  if (sent < to - from) return yield* new CutShort()
+  return true
+})

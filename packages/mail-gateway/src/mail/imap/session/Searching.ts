@@ -1,0 +1,136 @@
+/** SEARCH, SORT and THREAD (RFC 9051 section 6.4.4, RFC 4731, RFC 5182, RFC 5256, RFC 5267). */
+import { Effect } from "effect"
+import type { Named, SearchReturn } from "../protocol/Command.ts"
+import { type SearchKey, some } from "../protocol/SearchKeys.ts"
+import * as Sets from "../protocol/Sets.ts"
+import { type Conversation, no, ok, type Selected } from "./Conversation.ts"
+import type { Store } from "./Store.ts"
+import * as Threads from "./Threads.ts"
+
+const charsets = new Set(["US-ASCII", "ASCII", "UTF-8", "UTF8"])
+
+/** Messages that are put in order at once; asked for more, a client searches for less. */
+const orderedAtMost = 50_000
+const tooMany = no("These are too many messages to put in order.", "LIMIT")
+
+const badCharset = no("That character set is not known.", "BADCHARSET (US-ASCII UTF-8)")
+
+const run = Effect.fnUntraced(function* (conversation: Conversation, store: Store, selected: Selected, key: SearchKey) {
+  const { view } = selected
+  const found = yield* store.search(selected.folder, key, (set) => {
+    if (set._tag === "Saved") return selected.saved
+    if (set.uid) return Sets.resolve(set.set, view.last)
+    return view.uidsAt(Sets.resolve(set.set, view.count))
+  })
+  if (some(key, ({ _tag }) => _tag === "Modseq")) conversation.condstore = true
+  // The client knows nothing of what came since.
+  return { ...found, uids: found.uids.filter((uid) => view.numberOf(uid) > 0) }
+})
+
+/** ESEARCH (RFC 4731 section 3.1), and what `$` stands for from now on. */
+const answer = (
+  conversation: Conversation,
+  selected: Selected,
+  tag: string,
+  uid: boolean,
+  returns: SearchReturn["returns"],
+  uids: ReadonlyArray<number>,
+  modseq: number | undefined,
+) => {
+  const numbers = uid ? uids : selected.view.numbersOf(uids)
+  const ascending = [...uids].sort((a, b) => a - b)
+  if (returns.has("SAVE")) {
+    const edges = !returns.has("ALL") && !returns.has("COUNT") && (returns.has("MIN") || returns.has("MAX"))
+    const kept = edges
+      ? [...(returns.has("MIN") ? ascending.slice(0, 1) : []), ...(returns.has("MAX") ? ascending.slice(-1) : [])]
+      : ascending
+    selected.saved = Sets.of(new Set(kept))
+  }
+  const parts: Array<string> = []
+  const [least, most] = edge(numbers)
+  if (returns.has("MIN") && numbers.length > 0) parts.push(`MIN ${least}`)
+  if (returns.has("MAX") && numbers.length > 0) parts.push(`MAX ${most}`)
+  if (returns.has("COUNT")) parts.push(`COUNT ${numbers.length}`)
+  if (returns.has("ALL") && numbers.length > 0) parts.push(`ALL ${Sets.writeInOrder(numbers)}`)
+  if (returns.size === 1 && returns.has("SAVE")) return
+  if (modseq !== undefined && numbers.length > 0) parts.push(`MODSEQ ${modseq}`)
+  conversation.write(`* ESEARCH (TAG "${tag}")${uid ? " UID" : ""}${parts.map((part) => ` ${part}`).join("")}\r\n`)
+}
+
+/** The least and the most of numbers, however many: arguments of a call are not without limit. */
+const edge = (numbers: ReadonlyArray<number>): readonly [number, number] => {
+  let least = Infinity
+  let most = -Infinity
+  for (const number of numbers) {
+    if (number < least) least = number
+    if (number > most) most = number
+  }
+  return [least, most]
+}
+
+export const search = Effect.fnUntraced(function* (
+  conversation: Conversation,
+  store: Store,
+  selected: Selected,
+  tag: string,
+  { uid, key, charset, returns }: Named<"SEARCH">,
+) {
+  // A search that fails leaves `$` empty (RFC 5182 section 2.1).
+  const failed = Effect.sync(() => {
+    if (returns?.has("SAVE") === true) selected.saved = []
+  })
+  if (charset !== undefined && !charsets.has(charset)) return yield* Effect.as(failed, badCharset)
+  const modseqs = some(key, ({ _tag }) => _tag === "Modseq")
+  const { uids, modseq } = yield* Effect.onError(run(conversation, store, selected, key), () => failed)
+  const told = modseqs ? modseq : undefined
+  if (returns !== undefined || conversation.rev2) {
+    answer(conversation, selected, tag, uid, returns ?? new Set(["ALL"]), uids, told)
+  } else {
+    const numbers = uid ? uids : selected.view.numbersOf(uids)
+    const change = told === undefined || numbers.length === 0 ? "" : ` (MODSEQ ${told})`
+    conversation.write(`* SEARCH${numbers.map((number) => ` ${number}`).join("")}${change}\r\n`)
+  }
+  return ok("SEARCH completed.")
+})
+
+export const sort = Effect.fnUntraced(function* (
+  conversation: Conversation,
+  store: Store,
+  selected: Selected,
+  tag: string,
+  { uid, key, keys, charset, returns }: Named<"SORT">,
+) {
+  if (charset !== undefined && !charsets.has(charset)) return badCharset
+  const { uids, modseq } = yield* run(conversation, store, selected, key)
+  if (uids.length > orderedAtMost) return tooMany
+  const sorted = uids.length === 0 ? [] : yield* store.sorted(selected.folder, Sets.of(uids), keys)
+  const told = some(key, ({ _tag }) => _tag === "Modseq") ? modseq : undefined
+  if (returns !== undefined) answer(conversation, selected, tag, uid, returns, sorted, told)
+  else {
+    const numbers = uid ? sorted : selected.view.numbersOf(sorted)
+    conversation.write(`* SORT${numbers.map((number) => ` ${number}`).join("")}\r\n`)
+  }
+  return ok("SORT completed.")
+})
+
+export const thread = Effect.fnUntraced(function* (
+  conversation: Conversation,
+  store: Store,
+  selected: Selected,
+  { uid, key, algorithm, charset }: Named<"THREAD">,
+) {
+  if (!charsets.has(charset)) return badCharset
+  const threads =
+    algorithm === "REFERENCES"
+      ? Threads.references
+      : algorithm === "ORDEREDSUBJECT"
+        ? Threads.orderedSubject
+        : undefined
+  if (threads === undefined) return no("That way of threading is not known.")
+  const { uids } = yield* run(conversation, store, selected, key)
+  if (uids.length > orderedAtMost) return tooMany
+  const messages = uids.length === 0 ? [] : yield* store.threadable(selected.folder, Sets.of(uids))
+  const text = threads(messages, (one) => (uid ? one : selected.view.numberOf(one)))
+  conversation.write(`* THREAD${text === "" ? "" : ` ${text}`}\r\n`)
+  return ok("THREAD completed.")
+})

@@ -1,0 +1,168 @@
+/**
+ * Which folder a session has open, and what it is told of its changes: EXISTS, EXPUNGE or VANISHED, FETCH
+ * (RFC 9051 sections 6.3.2 and 7.5, RFC 7162). A change is told once; removals only where numbers cannot be meant anymore.
+ */
+import { Effect } from "effect"
+import type { Named } from "../protocol/Command.ts"
+import * as Sets from "../protocol/Sets.ts"
+import { type Completion, type Conversation, no, ok, type Selected } from "./Conversation.ts"
+import * as Flags from "./Flags.ts"
+import { type Folder, type Marked, Refused, type Store } from "./Store.ts"
+import { View } from "./View.ts"
+
+export const find = Effect.fnUntraced(function* (
+  store: Store,
+  name: string,
+  code: "NONEXISTENT" | "TRYCREATE" = "NONEXISTENT",
+) {
+  const { folders } = yield* store.folders
+  const folder = folders.find((one) => one.name === name)
+  if (folder === undefined) return yield* new Refused({ code, message: "There is no such mailbox." })
+  return folder
+})
+
+/** The id of a folder (RFC 8474). */
+export const mailboxId = (folder: Folder): string => `F${folder.id.replaceAll("-", "")}`
+
+const writeFlags = (selected: Selected): string => {
+  const all = [...Flags.system, ...selected.keywords].join(" ")
+  const permanent = selected.readOnly ? "" : `${all} \\*`
+  return `* FLAGS (${all})\r\n* OK [PERMANENTFLAGS (${permanent})] Flags\r\n`
+}
+
+export const select = Effect.fnUntraced(function* (
+  conversation: Conversation,
+  store: Store,
+  { name, mailbox, condstore, resync }: Named<"SELECT" | "EXAMINE">,
+) {
+  if (resync !== undefined && !conversation.qresync) return no("QRESYNC is not enabled.", "CLIENTBUG")
+  const before = conversation.selected
+  // Whatever comes of it, the folder that was open is open no more.
+  conversation.selected = undefined
+  if (before !== undefined && (conversation.rev2 || conversation.qresync)) {
+    conversation.write("* OK [CLOSED] Previous mailbox is now closed\r\n")
+  }
+  const folder = yield* find(store, mailbox)
+  conversation.dirty = false
+  const opened = yield* store.open(folder)
+  if (condstore) conversation.condstore = true
+  const readOnly = name === "EXAMINE"
+  const selected: Selected = {
+    folder,
+    readOnly,
+    view: new View(opened.uids),
+    modseq: opened.modseq,
+    uidNext: opened.uidNext,
+    saved: [],
+    told: new Map(),
+    silenced: new Set(),
+    keywords: new Set(opened.keywords.map(Flags.keyword)),
+  }
+  conversation.selected = selected
+  conversation.write(writeFlags(selected))
+  conversation.write(`* ${selected.view.count} EXISTS\r\n`)
+  if (!conversation.rev2) {
+    conversation.write("* 0 RECENT\r\n")
+    const unseen = opened.firstUnseen === undefined ? 0 : selected.view.numberOf(opened.firstUnseen)
+    if (unseen > 0) conversation.write(`* OK [UNSEEN ${unseen}] First unseen\r\n`)
+  }
+  conversation.write(`* OK [UIDVALIDITY ${folder.uidValidity}] UIDs valid\r\n`)
+  conversation.write(`* OK [UIDNEXT ${opened.uidNext}] Predicted next UID\r\n`)
+  conversation.write(`* OK [HIGHESTMODSEQ ${opened.modseq}] Highest\r\n`)
+  conversation.write(`* OK [MAILBOXID (${mailboxId(folder)})] Ok\r\n`)
+  if (conversation.rev2) conversation.write(`* LIST () "/" ${conversation.name(folder.name)}\r\n`)
+  if (resync !== undefined && resync.uidValidity === folder.uidValidity) {
+    const { changed, vanished } = yield* store.changes(folder, resync.modseq)
+    const known = resync.known === undefined ? undefined : Sets.resolve(resync.known, Sets.highest)
+    const gone = known === undefined ? vanished : vanished.filter((uid) => Sets.has(known, uid))
+    if (gone.length > 0) conversation.write(`* VANISHED (EARLIER) ${Sets.write(Sets.of(gone))}\r\n`)
+    for (const message of changed) {
+      const number = selected.view.numberOf(message.uid)
+      if (number === 0 || (known !== undefined && !Sets.has(known, message.uid))) continue
+      conversation.write(writeMarked(conversation, number, message))
+      if (conversation.isFull) yield* conversation.flush
+    }
+  }
+  return ok(`${name} completed.`, readOnly ? "READ-ONLY" : "READ-WRITE")
+})
+
+const writeMarked = (conversation: Conversation, number: number, { uid, modseq, flags }: Marked): string => {
+  const change = conversation.condstore ? ` MODSEQ (${modseq})` : ""
+  return `* ${number} FETCH (UID ${uid} FLAGS (${flags.join(" ")})${change})\r\n`
+}
+
+/** Tells keywords that the client does not know yet, before a message has them. */
+export const learn = (conversation: Conversation, selected: Selected, flags: ReadonlyArray<string>): void => {
+  let isNew = false
+  for (const flag of flags) {
+    if (flag.startsWith("\\") || selected.keywords.has(flag)) continue
+    selected.keywords.add(flag)
+    isNew = true
+  }
+  if (isNew) conversation.write(writeFlags(selected))
+}
+
+/**
+ * Looks what changed, and tells it. `removals` says whether numbers may change now: not while a command that names
+ * messages by number is under way (RFC 9051 section 7.5.1).
+ */
+export const sync = Effect.fnUntraced(function* (conversation: Conversation, store: Store, removals: boolean) {
+  const { selected } = conversation
+  if (selected === undefined) return
+  conversation.dirty = false
+  const { changed, vanished, modseq, uidNext, isGone } = yield* store.changes(selected.folder, selected.modseq)
+  const { view } = selected
+  if (isGone) view.vanishAll()
+  view.vanish(vanished)
+  if (removals) tellRemovals(conversation, selected)
+  const known = view.last
+  if (view.arrive(changed.map(({ uid }) => uid))) {
+    conversation.write(`* ${view.count} EXISTS\r\n`)
+    if (!conversation.rev2) conversation.write("* 0 RECENT\r\n")
+  }
+  for (const message of changed) {
+    const told = selected.told.get(message.uid)
+    const number = view.numberOf(message.uid)
+    if (number === 0 || (told !== undefined && told >= message.modseq)) continue
+    learn(conversation, selected, message.flags)
+    // A new message is looked at by who wants to; its marks are news only where it has some.
+    if (message.uid > known && message.flags.length === 0) continue
+    if (selected.silenced.has(message.uid)) {
+      if (conversation.condstore)
+        conversation.write(`* ${number} FETCH (UID ${message.uid} MODSEQ (${message.modseq}))\r\n`)
+    } else conversation.write(writeMarked(conversation, number, message))
+    if (conversation.isFull) yield* conversation.flush
+  }
+  selected.told.clear()
+  selected.silenced.clear()
+  selected.modseq = modseq
+  selected.uidNext = uidNext
+})
+
+export const tellRemovals = (conversation: Conversation, selected: Selected): void => {
+  const { numbers, uids } = selected.view.tell()
+  if (uids.length === 0) return
+  selected.saved = Sets.without(selected.saved, Sets.of(uids))
+  if (conversation.qresync) conversation.write(`* VANISHED ${Sets.write(Sets.of(uids))}\r\n`)
+  else conversation.write(numbers.map((number) => `* ${number} EXPUNGE\r\n`).join(""))
+}
+
+/** Leaves the folder without a word of what was not told. */
+export const leave = (conversation: Conversation): void => {
+  conversation.selected = undefined
+}
+
+export const close = Effect.fnUntraced(function* (conversation: Conversation, store: Store, expunges: boolean) {
+  const { selected } = conversation
+  if (selected !== undefined && expunges && !selected.readOnly) yield* store.expunge(selected.folder, undefined)
+  leave(conversation)
+  return ok(expunges ? "CLOSE completed." : "UNSELECT completed.")
+})
+
+export const readOnly: Completion = no("The mailbox was opened read-only.", "NOPERM")
+
+/** UIDs that a command's set names; undefined where it names a number that no message has. */
+export const named = (selected: Selected, messages: Sets.Written | "saved", uid: boolean): Sets.Ranges | undefined => {
+  if (messages === "saved") return selected.view.within(selected.saved)
+  return uid ? selected.view.ofUids(messages) : selected.view.ofNumbers(messages)
+}

@@ -1,0 +1,302 @@
+/**
+ * One client's session: fed bytes, it answers bytes (RFC 9051). It knows no socket and no store; what is done to the
+ * connection itself (TLS, compression, its end) it answers as a {@link Turn}. Commands are done one after another.
+ */
+import { type Unavailable } from "@svc/domain/problems/Problem"
+import { Effect, type Redacted, Scope, Semaphore } from "effect"
+import type { Action, Command } from "../protocol/Command.ts"
+import { type Frame, Framing } from "../protocol/Framing.ts"
+import { parse } from "../protocol/Parser.ts"
+import * as Authenticating from "./Authenticating.ts"
+import * as Capabilities from "./Capabilities.ts"
+import { bad, type Completion, Conversation, no, ok, writeCompletion } from "./Conversation.ts"
+import * as Dispatch from "./Dispatch.ts"
+import { type CutShort } from "./Fetching.ts"
+import { sync, tellRemovals } from "./Selecting.ts"
+import { type Refused, type Store } from "./Store.ts"
+
+/** What the connection does after a portion: reads on, or becomes another one. What is left of the portion begins at `at`. */
+export type Turn =
+  | { readonly _tag: "More" }
+  | { readonly _tag: "StartTls" }
+  | { readonly _tag: "Compress"; readonly at: number }
+  | { readonly _tag: "Close" }
+
+export interface Settings {
+  /** Bytes of a message that can be appended. */
+  readonly messageBytes: number
+  /** Whether passwords may be said in the clear. */
+  readonly allowsPlain: boolean
+  readonly send: (bytes: string | Uint8Array) => Effect.Effect<void>
+  /** The Mailbox of a user and password; undefined for a pair that is none. Lasts as long as the session. */
+  readonly login: (
+    user: string | undefined,
+    password: Redacted.Redacted<string>,
+  ) => Effect.Effect<Store | Authenticating.Denied, never, Scope.Scope>
+}
+
+/** What a client may send before it said who it is, and what after. */
+export const limits = {
+  before: { commandBytes: 8 * 1024, literals: 4, literalBytes: 1_024 },
+  after: { commandBytes: 64 * 1024, literals: 200, literalBytes: 16 * 1024 },
+  /** Commands that were not understood, one after another. */
+  mistakes: 20,
+}
+
+const isAppend = /^\S+ +append /i
+
+export const make = Effect.fnUntraced(function* (settings: Settings, isSecure: boolean) {
+  const conversation = new Conversation(settings.send, settings.messageBytes)
+  const scope = yield* Effect.scope
+  const turns = yield* Semaphore.make(1)
+  const judged: Authenticating.Login = (user, password) =>
+    Effect.provideService(settings.login(user, password), Scope.Scope, scope)
+  const state: Capabilities.State = {
+    isSecure,
+    isCompressed: false,
+    isLoggedIn: false,
+    allowsPlain: settings.allowsPlain,
+    messageBytes: settings.messageBytes,
+  }
+  let mistakes = 0
+  let authenticating: Authenticating.Exchange | undefined
+  let turn: Turn | undefined
+
+  const framing = new Framing(() =>
+    conversation.store === undefined
+      ? { ...limits.before, literalBytes: () => limits.before.literalBytes }
+      : {
+          ...limits.after,
+          literalBytes: (start) => (isAppend.test(start) ? settings.messageBytes : limits.after.literalBytes),
+        },
+  )
+
+  const complete = (tag: string, completion: Completion): Effect.Effect<void> => {
+    conversation.write(writeCompletion(tag, completion))
+    return conversation.flush
+  }
+
+  /** A failure that is nobody's to act on is said in a word; what is ours goes to the log. */
+  const settled = (
+    work: Effect.Effect<Completion, Refused | Unavailable | CutShort>,
+  ): Effect.Effect<Completion | undefined> =>
+    work.pipe(
+      Effect.catchTags({
+        ImapRefused: ({ code, message }) => Effect.succeed(no(message, code)),
+        unavailable: () => Effect.succeed(no("The service did not answer in time.", "UNAVAILABLE")),
+        ImapCutShort: () => Effect.as(close, undefined),
+      }),
+      Effect.catchDefect((defect) =>
+        Effect.as(Effect.logError("An IMAP command ended in a defect", defect), no("Internal error.", "SERVERBUG")),
+      ),
+    )
+
+  const close = Effect.sync(() => {
+    turn = { _tag: "Close" }
+  })
+
+  const bye = (text: string) => {
+    conversation.write(`* BYE ${text}\r\n`)
+    return Effect.andThen(conversation.flush, close)
+  }
+
+  const mistake = Effect.fnUntraced(function* (tag: string, text: string) {
+    mistakes++
+    yield* complete(tag, bad(text))
+    if (mistakes >= (conversation.store === undefined ? 4 : limits.mistakes)) yield* bye("Too many mistakes.")
+  })
+
+  const loggedIn = Effect.fnUntraced(function* (tag: string, outcome: Store | Authenticating.Denied) {
+    if ("denied" in outcome) {
+      yield* complete(tag, no(outcome.text, outcome.denied))
+      if (outcome.ends) yield* bye("Too many failed logins.")
+      return
+    }
+    conversation.store = outcome
+    state.isLoggedIn = true
+    yield* Effect.forkIn(watch(outcome), scope)
+    yield* complete(tag, ok("Logged in.", Capabilities.code(state)))
+  })
+
+  /** Tells an idle client at once, and marks for any other that there is something to tell. */
+  const watch = (store: Store) =>
+    Effect.forever(
+      Effect.andThen(
+        store.changed,
+        turns.withPermits(1)(
+          Effect.suspend(() => {
+            conversation.dirty = true
+            return conversation.idling === undefined
+              ? Effect.void
+              : Effect.andThen(
+                  settled(Effect.as(sync(conversation, store, true), ok(""))),
+                  Effect.suspend(() => conversation.flush),
+                )
+          }),
+        ),
+      ),
+    )
+
+  const doAction = Effect.fnUntraced(function* (tag: string, action: Action) {
+    switch (action.name) {
+      case "CAPABILITY":
+        conversation.write(`* CAPABILITY ${Capabilities.write(state)}\r\n`)
+        return yield* complete(tag, ok("CAPABILITY completed."))
+      case "LOGOUT":
+        conversation.write("* BYE Logging out\r\n")
+        yield* complete(tag, ok("LOGOUT completed."))
+        return yield* close
+      case "ID":
+        conversation.write(`* ID ("name" "svc")\r\n`)
+        return yield* complete(tag, ok("ID completed."))
+      case "STARTTLS":
+        if (state.isSecure) return yield* complete(tag, bad("TLS is active."))
+        yield* complete(tag, ok("Begin TLS negotiation now."))
+        turn = { _tag: "StartTls" }
+        return
+      case "COMPRESS":
+        if (action.algorithm !== "DEFLATE") return yield* complete(tag, bad("That algorithm is not known."))
+        if (state.isCompressed) return yield* complete(tag, no("Compression is active.", "COMPRESSIONACTIVE"))
+        if (!state.isLoggedIn) return yield* complete(tag, bad("Log in first."))
+        yield* complete(tag, ok("DEFLATE active."))
+        state.isCompressed = true
+        turn = { _tag: "Compress", at: 0 }
+        return
+      case "LOGIN":
+      case "AUTHENTICATE": {
+        if (state.isLoggedIn) return yield* complete(tag, bad("Already logged in."))
+        if (!Capabilities.mayLogIn(state)) {
+          return yield* complete(tag, no("Begin TLS first: passwords are not taken in the clear.", "PRIVACYREQUIRED"))
+        }
+        if (action.name === "LOGIN") {
+          return yield* loggedIn(tag, yield* Authenticating.login(judged, action))
+        }
+        return yield* exchange(tag, Authenticating.begin(action))
+      }
+      case "IDLE":
+        if (conversation.store === undefined) return yield* complete(tag, bad("Log in first."))
+        conversation.write("+ idling\r\n")
+        conversation.idling = tag
+        framing.expectsLine = true
+        yield* settled(Effect.as(sync(conversation, conversation.store, true), ok("")))
+        return yield* conversation.flush
+      default: {
+        const { store } = conversation
+        if (store === undefined) return yield* complete(tag, bad("Log in first."))
+        const completion = yield* settled(
+          Effect.gen(function* () {
+            const done = yield* Dispatch.run(conversation, store, tag, action)
+            if (Dispatch.mayLook(action)) {
+              const removals = Dispatch.mayTellRemovals(action)
+              if (conversation.dirty || Dispatch.looksAlways(action)) yield* sync(conversation, store, removals)
+              else if (removals && conversation.selected !== undefined)
+                tellRemovals(conversation, conversation.selected)
+            }
+            return done
+          }),
+        )
+        if (completion !== undefined) yield* complete(tag, completion)
+      }
+    }
+  })
+
+  const exchange = Effect.fnUntraced(function* (tag: string, step: Authenticating.Step) {
+    if (step._tag === "Challenge") {
+      authenticating = { ...step.exchange, tag }
+      framing.expectsLine = true
+      conversation.write(`+ ${step.text}\r\n`)
+      return yield* conversation.flush
+    }
+    if (step._tag === "Refused") return yield* complete(tag, step.completion)
+    yield* loggedIn(tag, yield* judged(step.user, step.password))
+  })
+
+  const answered = Effect.fnUntraced(function* (text: string) {
+    framing.expectsLine = false
+    const { idling } = conversation
+    if (idling !== undefined) {
+      conversation.idling = undefined
+      const isDone = text.trim().toUpperCase() === "DONE"
+      return yield* complete(idling, isDone ? ok("IDLE completed.") : bad("Expected DONE."))
+    }
+    if (authenticating === undefined) return
+    const { tag } = authenticating
+    const step = Authenticating.next(authenticating, text)
+    authenticating = undefined
+    yield* exchange(tag, step)
+  })
+
+  const dealWith = Effect.fnUntraced(function* (frame: Frame) {
+    switch (frame._tag) {
+      case "Continue":
+        conversation.write("+ go ahead\r\n")
+        return yield* conversation.flush
+      case "Line":
+        return yield* answered(frame.text)
+      case "Refused": {
+        const tag = /^[^\s()*+{"\\%]+(?= )/.exec(frame.start)?.[0] ?? "*"
+        if (frame.reason === "literal" && isAppend.test(frame.start)) {
+          return yield* complete(tag, no("The message is too large.", "TOOBIG"))
+        }
+        return yield* mistake(tag, frame.reason === "line" ? "The command is too long." : "The literal is too large.")
+      }
+      case "Command": {
+        const command: Command = parse(frame.segments, conversation.utf8)
+        if (command._tag === "Malformed") return yield* mistake(command.tag, `${command.message}.`)
+        mistakes = 0
+        yield* doAction(command.tag, command.action)
+      }
+    }
+  })
+
+  return {
+    greet: Effect.suspend(() => {
+      conversation.write(`* OK [${Capabilities.code(state)}] at your service\r\n`)
+      return conversation.flush
+    }),
+
+    /** Deals with a portion of what the client sends. */
+    feed: (portion: Buffer): Effect.Effect<Turn> =>
+      turns.withPermits(1)(
+        Effect.gen(function* () {
+          let at = 0
+          while (at < portion.length) {
+            const next = framing.next(portion, at)
+            at = next.at
+            if (next.frame === undefined) break
+            yield* dealWith(next.frame)
+            if (turn !== undefined) {
+              const taken: Turn = turn
+              turn = undefined
+              return taken._tag === "Compress" ? { ...taken, at } : taken
+            }
+          }
+          return { _tag: "More" } as const
+        }),
+      ),
+
+    /** The connection is encrypted from now on; what was learned before is not believed (section 6.2.1). */
+    secured: () => {
+      state.isSecure = true
+    },
+
+    isLoggedIn: () => state.isLoggedIn,
+
+    /** Says something to a client that idles, so that it and what is between us know that we are there. */
+    stir: turns.withPermits(1)(
+      Effect.suspend(() => {
+        if (conversation.idling === undefined) return Effect.void
+        conversation.write("* OK Still here\r\n")
+        return conversation.flush
+      }),
+    ),
+
+    /** The service ends the session, whatever it is at. */
+    bye: (text: string) => {
+      conversation.write(`* BYE ${text}\r\n`)
+      return conversation.flush
+    },
+  }
+})
+
+export type Session = Effect.Success<ReturnType<typeof make>>

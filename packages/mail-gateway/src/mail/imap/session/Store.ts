@@ -1,0 +1,168 @@
+/**
+ * What a session needs of one Mailbox. The session knows the protocol and nothing of where mail is kept; over a store in
+ * memory it is tested without any. All numbers of messages are UIDs: sequence numbers are the session's own.
+ */
+import type { FolderUse } from "@svc/domain/mail/FolderProtocol"
+import type { Unavailable } from "@svc/domain/problems/Problem"
+import { type Effect, Schema, type Stream } from "effect"
+import type { Structure } from "../../mime/Structure.ts"
+import type { SortKey } from "../protocol/Command.ts"
+import type { SearchKey } from "../protocol/SearchKeys.ts"
+import type { Ranges } from "../protocol/Sets.ts"
+
+/** The Mailbox refuses; `code` is the response code that a client can act on (RFC 5530). */
+export class Refused extends Schema.TaggedError<Refused>()("ImapRefused", {
+  code: Schema.Literals([
+    "NONEXISTENT",
+    "TRYCREATE",
+    "ALREADYEXISTS",
+    "CANNOT",
+    "LIMIT",
+    "OVERQUOTA",
+    "USEATTR",
+    "NOPERM",
+    "TOOBIG",
+  ]),
+  message: Schema.String,
+}) {}
+
+export type StoreError = Refused | Unavailable
+
+export interface Folder {
+  readonly id: string
+  readonly name: string
+  readonly use: FolderUse | null
+  readonly uidValidity: number
+  readonly uidNext: number
+}
+
+export interface Folders {
+  readonly folders: ReadonlyArray<Folder>
+  /** Names; not all of them need exist. */
+  readonly subscribed: ReadonlySet<string>
+}
+
+/** A message as its marks show it. */
+export interface Marked {
+  readonly uid: number
+  readonly modseq: number
+  /** As IMAP spells them. */
+  readonly flags: ReadonlyArray<string>
+}
+
+export interface Opened {
+  readonly modseq: number
+  readonly uidNext: number
+  /** In order. */
+  readonly uids: ReadonlyArray<number>
+  readonly firstUnseen: number | undefined
+  readonly keywords: ReadonlyArray<string>
+}
+
+/** What became of a folder since a value of the change counter. */
+export interface Changes {
+  readonly modseq: number
+  readonly uidNext: number
+  /** Marked anew or arrived, in the order of their UIDs. */
+  readonly changed: ReadonlyArray<Marked>
+  readonly vanished: ReadonlyArray<number>
+  /** The folder is no more. */
+  readonly isGone: boolean
+}
+
+export interface Stored extends Marked {
+  /** `msg_…` and `thr_…`. */
+  readonly id: string
+  readonly threadId: string
+  readonly size: number
+  readonly at: Date
+  readonly snippet: string
+}
+
+/** A message with what is answered of its parts. */
+export interface Detailed extends Stored {
+  readonly structure: Structure
+}
+
+export interface Status {
+  readonly uidNext: number
+  readonly messages: number
+  readonly unseen: number
+  readonly deleted: number
+  readonly size: number
+  readonly modseq: number
+}
+
+/** What STORE changes; marks that are left out stay. */
+export interface FlagChange {
+  readonly seen?: boolean
+  readonly flagged?: boolean
+  readonly answered?: boolean
+  readonly deleted?: boolean
+  readonly draft?: boolean
+  readonly labels?: ReadonlyArray<string>
+  readonly add_labels?: ReadonlyArray<string>
+  readonly remove_labels?: ReadonlyArray<string>
+}
+
+export interface Copied {
+  readonly uidValidity: number
+  readonly from: ReadonlyArray<number>
+  readonly to: ReadonlyArray<number>
+}
+
+/** What THREAD goes by (RFC 5256). */
+export interface Threadable {
+  readonly uid: number
+  readonly messageId: string | null
+  readonly references: ReadonlyArray<string>
+  readonly subject: string
+  readonly sent: number
+}
+
+export interface Store {
+  readonly folders: Effect.Effect<Folders, StoreError>
+  readonly status: (folder: Folder) => Effect.Effect<Status, StoreError>
+  readonly open: (folder: Folder) => Effect.Effect<Opened, StoreError>
+  readonly changes: (folder: Folder, since: number) => Effect.Effect<Changes, StoreError>
+  /** In the order of UIDs; `since` leaves out what was not changed after it. */
+  readonly stored: (folder: Folder, uids: Ranges, since?: number) => Stream.Stream<Stored, StoreError>
+  readonly detailed: (folder: Folder, uids: Ranges, since?: number) => Stream.Stream<Detailed, StoreError>
+  /** Bytes of a message as it is stored, in portions. Ends early where the message went meanwhile. */
+  readonly bytes: (message: Stored, from: number, to: number) => Stream.Stream<Uint8Array, StoreError>
+  /** UIDs in order, and the highest change among them. `numbers` are UIDs that sets of the key stand for. */
+  readonly search: (
+    folder: Folder,
+    key: SearchKey,
+    numbers: (set: Extract<SearchKey, { readonly _tag: "Numbers" | "Saved" }>) => Ranges,
+  ) => Effect.Effect<{ readonly uids: ReadonlyArray<number>; readonly modseq: number }, StoreError>
+  readonly sorted: (
+    folder: Folder,
+    uids: Ranges,
+    keys: ReadonlyArray<SortKey>,
+  ) => Effect.Effect<ReadonlyArray<number>, StoreError>
+  readonly threadable: (folder: Folder, uids: Ranges) => Effect.Effect<ReadonlyArray<Threadable>, StoreError>
+  /** Answers the UIDs that were changed after `unchangedSince` and so left alone. */
+  readonly change: (
+    folder: Folder,
+    uids: Ranges,
+    change: FlagChange,
+    unchangedSince?: number,
+  ) => Effect.Effect<ReadonlyArray<number>, StoreError>
+  readonly append: (
+    folder: string,
+    message: Buffer,
+    flags: FlagChange,
+    at: Date | undefined,
+  ) => Effect.Effect<{ readonly uidValidity: number; readonly uid: number }, StoreError>
+  readonly copy: (folder: Folder, uids: Ranges, to: string, move: boolean) => Effect.Effect<Copied, StoreError>
+  /** Removes what is marked deleted. */
+  readonly expunge: (folder: Folder, uids: Ranges | undefined) => Effect.Effect<void, StoreError>
+  readonly create: (name: string, use: FolderUse | null) => Effect.Effect<void, StoreError>
+  readonly remove: (name: string) => Effect.Effect<void, StoreError>
+  readonly rename: (from: string, to: string) => Effect.Effect<void, StoreError>
+  readonly subscribe: (name: string, subscribed: boolean) => Effect.Effect<void, StoreError>
+  readonly quota: Effect.Effect<{ readonly used: number; readonly limit: number }, StoreError>
+  /** Resolves when something of the Mailbox changed since it last resolved. */
+  readonly changed: Effect.Effect<void>
+}

@@ -1,0 +1,121 @@
+/** STORE, COPY, MOVE, APPEND and EXPUNGE (RFC 9051 sections 6.3.12 and 6.4), with what UIDPLUS and CONDSTORE add. */
+import { Effect, Stream } from "effect"
+import type { Named } from "../protocol/Command.ts"
+import * as Sets from "../protocol/Sets.ts"
+import { bad, type Conversation, no, ok, type Selected } from "./Conversation.ts"
+import * as Flags from "./Flags.ts"
+import { learn, named, readOnly, sync } from "./Selecting.ts"
+import { Refused, type Store } from "./Store.ts"
+
+export const store = Effect.fnUntraced(function* (
+  conversation: Conversation,
+  store: Store,
+  selected: Selected,
+  { uid, messages, how, silent, flags, unchangedSince }: Named<"STORE">,
+) {
+  if (selected.readOnly) return readOnly
+  const uids = named(selected, messages, uid)
+  if (uids === undefined) return bad("There is no message of that number.")
+  const change = Flags.change(how, flags)
+  if (change === undefined) return bad("One of the flags cannot be stored.")
+  if (unchangedSince !== undefined) conversation.condstore = true
+  const modified = yield* store.change(selected.folder, uids, change, unchangedSince)
+  const left = Sets.without(uids, Sets.of(modified))
+  // What was stored is told, whether it changed anything or not; what was not, too, so that the client can decide anew.
+  const shown = silent && !conversation.condstore ? [] : silent ? left : uids
+  let found = 0
+  if (shown.length > 0) {
+    yield* Stream.runForEach(store.stored(selected.folder, shown), (message) => {
+      const number = selected.view.numberOf(message.uid)
+      if (number === 0) return Effect.void
+      found++
+      learn(conversation, selected, message.flags)
+      selected.told.set(message.uid, message.modseq)
+      const parts = [
+        ...(uid || conversation.qresync ? [`UID ${message.uid}`] : []),
+        ...(conversation.condstore ? [`MODSEQ (${message.modseq})`] : []),
+        ...(silent ? [] : [`FLAGS (${message.flags.join(" ")})`]),
+      ]
+      conversation.write(`* ${number} FETCH (${parts.join(" ")})\r\n`)
+      return conversation.isFull ? conversation.flush : Effect.void
+    })
+  } else if (silent)
+    for (const [first, last] of left) for (let one = first; one <= last; one++) selected.silenced.add(one)
+  yield* sync(conversation, store, uid)
+  if (modified.length > 0) {
+    const left = uid ? modified : selected.view.numbersOf(modified)
+    return ok("Some messages were changed meanwhile.", `MODIFIED ${Sets.write(Sets.of(left))}`)
+  }
+  if (!silent && found < Sets.count(uids)) return no("Some messages are there no more.", "EXPUNGEISSUED")
+  return ok("STORE completed.")
+})
+
+/** What COPY answers of UIDs (RFC 4315); nothing where nothing was copied. */
+const copied = ({
+  uidValidity,
+  from,
+  to,
+}: {
+  readonly uidValidity: number
+  readonly from: ReadonlyArray<number>
+  readonly to: ReadonlyArray<number>
+}) =>
+  from.length === 0 || to.length < from.length
+    ? undefined
+    : `COPYUID ${uidValidity} ${Sets.writeInOrder(from)} ${Sets.writeInOrder(to)}`
+
+export const copy = Effect.fnUntraced(function* (
+  conversation: Conversation,
+  store: Store,
+  selected: Selected,
+  { name, uid, messages, mailbox }: Named<"COPY" | "MOVE">,
+) {
+  const move = name === "MOVE"
+  if (move && selected.readOnly) return readOnly
+  const uids = named(selected, messages, uid)
+  if (uids === undefined) return bad("There is no message of that number.")
+  if (uids.length === 0) return ok(`${name} completed: no messages.`)
+  const done = yield* store.copy(selected.folder, uids, mailbox, move)
+  const code = copied(done)
+  if (!move) {
+    if (selected.folder.name === mailbox) yield* sync(conversation, store, uid)
+    else conversation.dirty = true
+    if (done.from.length < Sets.count(uids)) return no("Some messages are there no more.", "EXPUNGEISSUED")
+    return ok("COPY completed.", code)
+  }
+  // RFC 6851 section 4.3: before the removals are told.
+  if (code !== undefined) conversation.write(`* OK [${code}] Moved\r\n`)
+  yield* sync(conversation, store, true)
+  return ok("MOVE completed.")
+})
+
+export const append = Effect.fnUntraced(function* (
+  conversation: Conversation,
+  store: Store,
+  { mailbox, flags, at, message }: Named<"APPEND">,
+) {
+  const change = Flags.change("set", flags)
+  if (change === undefined) return bad("One of the flags cannot be stored.")
+  if (message.length === 0) return no("The message is empty.")
+  const { uidValidity, uid } = yield* store.append(mailbox, message, change, at)
+  if (conversation.selected?.folder.name === mailbox) yield* sync(conversation, store, true)
+  return ok("APPEND completed.", `APPENDUID ${uidValidity} ${uid}`)
+})
+
+export const expunge = Effect.fnUntraced(function* (
+  conversation: Conversation,
+  store: Store,
+  selected: Selected,
+  { messages }: Named<"EXPUNGE">,
+) {
+  if (selected.readOnly) return readOnly
+  // Only what the client knows of: a message it never saw is not its to remove.
+  const uids =
+    messages === undefined ? selected.view.uidsAt([[1, selected.view.count]]) : named(selected, messages, true)
+  if (uids === undefined) return bad("There is no such message.")
+  if (uids.length > 0) yield* store.expunge(selected.folder, uids)
+  yield* sync(conversation, store, true)
+  return ok("EXPUNGE completed.", conversation.condstore ? `HIGHESTMODSEQ ${selected.modseq}` : undefined)
+})
+
+export const tooLarge = new Refused({ code: "TOOBIG", message: "The message is too large." })

@@ -1,0 +1,183 @@
+/** Threads of messages, by what they refer to or by subject (RFC 5256). Costs what there are messages and references. */
+import * as BaseSubject from "./BaseSubject.ts"
+import type { Threadable } from "./Store.ts"
+
+interface Container {
+  message: Threadable | undefined
+  parent: Container | undefined
+  children: Array<Container>
+}
+
+/** How deep threads are told: what is deeper stands beside its parent. */
+const deepest = 100
+
+const byDate = (a: Threadable, b: Threadable) => a.sent - b.sent || a.uid - b.uid
+
+const firstOf = (container: Container): Threadable => {
+  let at: Container | undefined = container
+  while (at !== undefined && at.message === undefined) at = at.children[0]
+  // A container without a message has children: empty ones were pruned.
+  return at!.message!
+}
+
+const order = (containers: Array<Container>) => containers.sort((a, b) => byDate(firstOf(a), firstOf(b)))
+
+/** Ancestors that are looked at: who stands deeper is not looked for, and begins a thread of his own. */
+const farthest = 200
+
+const isAbove = (above: Container, below: Container): boolean => {
+  let at: Container | undefined = below
+  for (let steps = 0; at !== undefined; at = at.parent) if (at === above || ++steps > farthest) return true
+  return false
+}
+
+const adopt = (parent: Container, child: Container) => {
+  child.parent = parent
+  parent.children.push(child)
+}
+
+/** Step 1: who answers whom. */
+const linked = (messages: ReadonlyArray<Threadable>): ReadonlyArray<Container> => {
+  const byId = new Map<string, Container>()
+  const all: Array<Container> = []
+  const make = (message: Threadable | undefined): Container => {
+    const container: Container = { message, parent: undefined, children: [] }
+    all.push(container)
+    return container
+  }
+  const named = (id: string): Container => {
+    const known = byId.get(id)
+    if (known !== undefined) return known
+    const made = make(undefined)
+    byId.set(id, made)
+    return made
+  }
+  for (const message of messages) {
+    const known = message.messageId === null ? undefined : named(message.messageId)
+    // A second message of one id stands for itself.
+    const own = known === undefined || known.message !== undefined ? make(message) : known
+    own.message = message
+    let parent: Container | undefined
+    for (const id of message.references) {
+      const next = named(id)
+      if (parent !== undefined && next.parent === undefined && next !== parent && !isAbove(next, parent))
+        adopt(parent, next)
+      parent = next
+    }
+    if (parent === undefined || parent === own || isAbove(own, parent)) continue
+    // The parent before still lists it; whose child it is, it says itself.
+    adopt(parent, own)
+  }
+  return all.filter(({ parent }) => parent === undefined)
+}
+
+/** Step 3: what stands for no message goes, and its children take its place; at the top it may hold several together. */
+const pruned = (containers: ReadonlyArray<Container>): Array<Container> => {
+  // From the leaves up, without recursion: references nest as deep as a sender likes.
+  const stack = [...containers]
+  const upwards: Array<Container> = []
+  while (stack.length > 0) {
+    const container = stack.pop()!
+    upwards.push(container)
+    stack.push(...container.children)
+  }
+  for (const container of upwards.reverse()) {
+    container.children = [...new Set(container.children)]
+      .filter((child) => child.parent === container)
+      .flatMap((child) => (child.message === undefined ? child.children : [child]))
+    for (const child of container.children) child.parent = container
+  }
+  return containers.flatMap((root) =>
+    root.message !== undefined || root.children.length > 1
+      ? [root]
+      : root.children.map((child) => ({ ...child, parent: undefined })),
+  )
+}
+
+/** Step 5: roots of one subject are one thread. */
+const gathered = (roots: ReadonlyArray<Container>): Array<Container> => {
+  const bySubject = new Map<string, Container>()
+  const subjectOf = (root: Container) => BaseSubject.of(firstOf(root).subject)
+  for (const root of roots) {
+    const { text, isReply } = subjectOf(root)
+    if (text === "") continue
+    const held = bySubject.get(text)
+    if (held === undefined || (held.message !== undefined && root.message === undefined)) bySubject.set(text, root)
+    else if (held.message !== undefined && subjectOf(held).isReply && !isReply) bySubject.set(text, root)
+  }
+  const out = new Set<Container>()
+  for (const root of roots) {
+    const { text, isReply } = subjectOf(root)
+    const held = text === "" ? undefined : bySubject.get(text)
+    if (held === undefined || held === root) {
+      out.add(root)
+      continue
+    }
+    if (root.message === undefined && held.message === undefined) held.children.push(...root.children)
+    else if (held.message === undefined || (isReply && !subjectOf(held).isReply)) adopt(held, root)
+    else {
+      const both: Container = { message: undefined, parent: undefined, children: [] }
+      out.delete(held)
+      adopt(both, held)
+      adopt(both, root)
+      out.add(both)
+      bySubject.set(text, both)
+    }
+  }
+  return [...out].filter((root) => root.parent === undefined)
+}
+
+const sortAll = (roots: Array<Container>) => {
+  const stack: Array<Array<Container>> = [roots]
+  while (stack.length > 0) {
+    for (const container of order(stack.pop()!)) if (container.children.length > 0) stack.push(container.children)
+  }
+}
+
+const write = (container: Container, numberOf: (uid: number) => number, depth: number): string => {
+  const own = container.message === undefined ? "" : String(numberOf(container.message.uid))
+  const { children } = container
+  if (children.length === 0) return own
+  if (depth >= deepest)
+    return [own, ...flat(children).map((uid) => `(${numberOf(uid)})`)].filter((part) => part !== "").join(" ")
+  if (children.length === 1 && own !== "") return `${own} ${write(children[0]!, numberOf, depth + 1)}`
+  return `${own}${own === "" ? "" : " "}${children.map((child) => `(${write(child, numberOf, depth + 1)})`).join("")}`
+}
+
+const flat = (containers: ReadonlyArray<Container>): ReadonlyArray<number> => {
+  const stack = [...containers]
+  const uids: Array<number> = []
+  while (stack.length > 0) {
+    const { message, children } = stack.pop()!
+    if (message !== undefined) uids.push(message.uid)
+    stack.push(...children)
+  }
+  return uids
+}
+
+const writeAll = (roots: ReadonlyArray<Container>, numberOf: (uid: number) => number) =>
+  roots.map((root) => `(${write(root, numberOf, 0)})`).join("")
+
+/** As THREAD answers them; numbers are what `numberOf` gives for a UID. */
+export const references = (messages: ReadonlyArray<Threadable>, numberOf: (uid: number) => number): string => {
+  const roots = order(pruned(linked(messages)))
+  const threads = gathered(roots)
+  sortAll(threads)
+  return writeAll(threads, numberOf)
+}
+
+export const orderedSubject = (messages: ReadonlyArray<Threadable>, numberOf: (uid: number) => number): string => {
+  const bySubject = new Map<string, Array<Threadable>>()
+  for (const message of [...messages].sort(byDate)) {
+    const { text } = BaseSubject.of(message.subject)
+    const thread = bySubject.get(text)
+    if (thread === undefined) bySubject.set(text, [message])
+    else thread.push(message)
+  }
+  const threads = [...bySubject.values()].map(([first, ...rest]): Container => ({
+    message: first,
+    parent: undefined,
+    children: rest.map((message) => ({ message, parent: undefined, children: [] })),
+  }))
+  return writeAll(threads, numberOf)
+}

@@ -1,0 +1,139 @@
+/**
+ * What one session believes of its folder: which messages there are, by sequence number. It changes only when the client
+ * is told (RFC 9051 section 7.5.1), so numbers never mean two things. What is gone and not yet told keeps its number.
+ */
+import * as Sets from "../protocol/Sets.ts"
+
+export class View {
+  /** In order. */
+  #uids: Array<number>
+  /** Gone, and the client does not know yet. */
+  readonly #ghosts = new Set<number>()
+
+  constructor(uids: ReadonlyArray<number>) {
+    this.#uids = [...uids]
+  }
+
+  get count(): number {
+    return this.#uids.length
+  }
+
+  get last(): number {
+    return this.#uids.at(-1) ?? 0
+  }
+
+  get hasGhosts(): boolean {
+    return this.#ghosts.size > 0
+  }
+
+  isGhost(uid: number): boolean {
+    return this.#ghosts.has(uid)
+  }
+
+  /** 0 where the view does not have it. */
+  numberOf(uid: number): number {
+    let low = 0
+    let high = this.#uids.length - 1
+    while (low <= high) {
+      const middle = (low + high) >>> 1
+      const found = this.#uids[middle]!
+      if (found === uid) return middle + 1
+      if (found < uid) low = middle + 1
+      else high = middle - 1
+    }
+    return 0
+  }
+
+  uidOf(number: number): number | undefined {
+    return this.#uids[number - 1]
+  }
+
+  /** Messages that came after all that the view has. */
+  arrive(uids: ReadonlyArray<number>): boolean {
+    const added = uids.filter((uid) => uid > this.last)
+    for (const uid of added) this.#uids.push(uid)
+    return added.length > 0
+  }
+
+  /** Gone in the store; they keep their numbers until {@link tell}. */
+  vanish(uids: ReadonlyArray<number>): void {
+    for (const uid of uids) if (this.numberOf(uid) > 0) this.#ghosts.add(uid)
+  }
+
+  vanishAll(): void {
+    for (const uid of this.#uids) this.#ghosts.add(uid)
+  }
+
+  /** Takes out what is gone; answers the numbers as EXPUNGE tells them one after another, and the UIDs. */
+  tell(): { readonly numbers: ReadonlyArray<number>; readonly uids: ReadonlyArray<number> } {
+    if (this.#ghosts.size === 0) return { numbers: [], uids: [] }
+    const numbers: Array<number> = []
+    const uids: Array<number> = []
+    const left: Array<number> = []
+    for (const uid of this.#uids) {
+      if (this.#ghosts.has(uid)) {
+        // Each one told moves those behind it.
+        numbers.push(left.length + 1)
+        uids.push(uid)
+      } else left.push(uid)
+    }
+    this.#uids = left
+    this.#ghosts.clear()
+    return { numbers, uids }
+  }
+
+  /** UIDs of the view that a set of sequence numbers names; undefined where it names one past the end. */
+  ofNumbers(set: Sets.Written): Sets.Ranges | undefined {
+    if (this.count === 0) return undefined
+    const ranges = Sets.resolve(set, this.count)
+    if (ranges.at(-1)![1] > this.count) return undefined
+    return this.uidsAt(ranges)
+  }
+
+  /** UIDs at the numbers, as far as there are any. */
+  uidsAt(ranges: Sets.Ranges): Sets.Ranges {
+    const found: Array<Sets.Range> = []
+    for (const [first, last] of ranges) {
+      for (const range of Sets.of(this.#uids.slice(first - 1, last))) found.push(range)
+    }
+    return Sets.normal(found)
+  }
+
+  /** UIDs of the view that a set of UIDs names; others do not exist for the session. */
+  ofUids(set: Sets.Written): Sets.Ranges {
+    return this.within(Sets.resolve(set, this.last))
+  }
+
+  /** Those of the ranges that the view has. */
+  within(ranges: Sets.Ranges): Sets.Ranges {
+    const found: Array<Sets.Range> = []
+    for (const [first, last] of ranges) {
+      const from = this.#place(first)
+      const to = this.#place(last + 1)
+      for (const range of Sets.of(this.#uids.slice(from, to))) found.push(range)
+    }
+    return found
+  }
+
+  /** Sequence numbers of UIDs in order. */
+  numbersOf(uids: Iterable<number>): ReadonlyArray<number> {
+    const numbers: Array<number> = []
+    for (const uid of uids) {
+      const number = this.numberOf(uid)
+      if (number > 0) numbers.push(number)
+    }
+    return numbers
+  }
+
+  /** Index of the first UID that is not below. */
+  #place(uid: number): number {
+    let low = 0
+    let high = this.#uids.length
+    while (low < high) {
+      const middle = (low + high) >>> 1
+      if (this.#uids[middle]! < uid) low = middle + 1
+      else high = middle
+    }
+    return low
+  }
+}

@@ -1,0 +1,73 @@
+/**
+ * The bytes of messages, in slices, and their structure where none was kept: made once, and kept then. What is large is
+ * read in a thread, as at its arrival, so that no message holds up anybody else.
+ */
+import { orUnavailable, Reads, unavailable, Writes } from "@svc/cluster/store/Database"
+import { Effect, Option, Stream } from "effect"
+import type { Judging } from "../../judging/Judging.ts"
+import * as Header from "../../mime/Header.ts"
+import * as Structure from "../../mime/Structure.ts"
+import type { Kept } from "./Rows.ts"
+
+/** Bytes in one answer of the store. */
+const slice = 512 * 1024
+/** Messages above this size are read in a thread. */
+export const inProcess = 128 * 1024
+
+/** How a message that came by no SMTP session is read. */
+export const reading = (host: string) => ({ ip: "", helo: "", mailFrom: "", host, isOnlyRead: true })
+
+/** Of what could not be read: its header, and one opaque part. */
+const opaque = (raw: Buffer): Structure.Structure => {
+  const { bodyStart } = Header.read(raw, 0, raw.length)
+  const head = Buffer.from(raw.subarray(0, Math.min(bodyStart, 16 * 1024)))
+  const { envelope } = Structure.make(Buffer.concat([head, Buffer.from("\r\n\r\n")]))
+  const body = raw.length - bodyStart
+  return { envelope, body, root: { h: 0, b: 0, e: body, t: "application", s: "octet-stream", c: "8bit" } }
+}
+
+export const make = Effect.fnUntraced(function* (judging: Judging, host: string) {
+  const reads = yield* Reads
+  const writes = yield* Writes
+
+  /** From the first byte to before the last; ends early where the message is no more. */
+  const bytes = ({ key }: Pick<Kept, "key">, from: number, to: number) =>
+    Stream.paginate(from, (at: number) =>
+      Effect.map(
+        orUnavailable(
+          reads<{ slice: Uint8Array }>`
+            select substring(raw from ${at + 1}::int for ${Math.min(slice, to - at)}::int) as slice
+            from message_content where message_id = ${key}::uuid`,
+        ),
+        ([row]) => {
+          const next = at + (row?.slice.length ?? 0)
+          const more = row !== undefined && row.slice.length > 0 && next < to
+          return [row === undefined ? [] : [row.slice], more ? Option.some(next) : Option.none<number>()] as const
+        },
+      ),
+    )
+
+  const made = Effect.fnUntraced(function* (raw: Buffer) {
+    if (raw.length <= inProcess) return Structure.make(raw)
+    const { parsed } = yield* Effect.mapError(judging.judge(raw, reading(host)), unavailable)
+    // We wrote it ourselves, by one writer.
+    return parsed.structure === undefined ? opaque(raw) : (JSON.parse(parsed.structure) as Structure.Structure)
+  })
+
+  return {
+    bytes,
+
+    structure: Effect.fnUntraced(function* (message: Kept) {
+      const pieces = yield* Stream.runCollect(bytes(message, 0, message.size))
+      const structure = yield* made(Buffer.concat([...pieces]))
+      yield* Effect.ignore(
+        orUnavailable(
+          writes`update message_content set structure = ${JSON.stringify(structure)} where message_id = ${message.key}::uuid`,
+        ),
+      )
+      return structure
+    }),
+  }
+})
+
+export type Bodies = Effect.Success<ReturnType<typeof make>>

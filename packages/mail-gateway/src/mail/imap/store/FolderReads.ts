@@ -1,0 +1,131 @@
+/** What sessions read of a Mailbox's folders. Each answer is one statement, so that it is of one moment. */
+import type { FolderUse } from "@svc/domain/mail/FolderProtocol"
+import { multirange } from "@svc/cluster/mail/folders/Placing"
+import { orUnavailable, type Reads } from "@svc/cluster/store/Database"
+import { Effect, Option, Stream } from "effect"
+import type { Ranges } from "../protocol/Sets.ts"
+import type { Changes, Folder, Folders, Opened, Status } from "../session/Store.ts"
+import { type MarkRow, marked, type MessageRow } from "./Rows.ts"
+
+type Sql = Reads["Service"]
+
+/** Messages in one answer of the store. */
+const page = 500
+
+export const make = (sql: Sql, identityId: string) => {
+  const marks = sql`p.uid, m.seen, m.flagged, m.answered, p.deleted, p.draft, m.labels, m.tag,
+    greatest(m.modseq, p.modseq)::float8 as modseq`
+  const detail = sql`m.id, m.thread_id, m.size, m.received_at, m.summary ->> 'snippet' as snippet`
+
+  return {
+    folders: Effect.map(
+      sql<{
+        id: string | null
+        name: string
+        use: FolderUse | null
+        uid_validity: number
+        uid_next: number
+        subscribed: boolean
+      }>`
+        select f.id, coalesce(f.name, s.name) as name, f.use, f.uid_validity, f.uid_next, s.name is not null as subscribed
+        from (select * from folder where identity_id = ${identityId}::uuid) f
+        full join (select * from folder_subscription where identity_id = ${identityId}::uuid) s on s.name = f.name`,
+      (rows): Folders => ({
+        folders: rows.flatMap((row) =>
+          row.id === null
+            ? []
+            : [{ id: row.id, name: row.name, use: row.use, uidValidity: row.uid_validity, uidNext: row.uid_next }],
+        ),
+        subscribed: new Set(rows.flatMap(({ name, subscribed }) => (subscribed ? [name] : []))),
+      }),
+    ),
+
+    status: ({ id }: Folder) =>
+      Effect.map(
+        sql<{ messages: number; unseen: number; deleted: number; size: number; modseq: number; uid_next: number }>`
+          select count(m.id)::int as messages, (count(m.id) filter (where not m.seen))::int as unseen,
+                 (count(m.id) filter (where p.deleted))::int as deleted, coalesce(sum(m.size), 0)::float8 as size,
+                 (select modseq::float8 from mailbox where identity_id = ${identityId}::uuid) as modseq,
+                 (select uid_next from folder where id = ${id}::uuid) as uid_next
+          from placed p join message m on m.id = p.message_id where p.folder_id = ${id}::uuid`,
+        ([row]): Status => ({ ...row!, uidNext: row?.uid_next ?? 1 }),
+      ),
+
+    open: ({ id }: Folder) =>
+      Effect.map(
+        sql<{
+          modseq: number
+          uid_next: number
+          uids: ReadonlyArray<number> | null
+          first_unseen: number | null
+          keywords: ReadonlyArray<string> | null
+        }>`
+          select b.modseq::float8 as modseq, f.uid_next, held.*
+          from folder f join mailbox b on b.identity_id = f.identity_id
+          cross join lateral (
+            select array_agg(p.uid order by p.uid) as uids, min(p.uid) filter (where not m.seen) as first_unseen,
+                   (select array_agg(distinct label) from placed q join message n on n.id = q.message_id
+                    cross join unnest(n.labels) as l (label) where q.folder_id = f.id and n.labels <> '{}') as keywords
+            from placed p join message m on m.id = p.message_id where p.folder_id = f.id
+          ) held
+          where f.id = ${id}::uuid`,
+        ([row]): Opened => ({
+          modseq: row?.modseq ?? 1,
+          uidNext: row?.uid_next ?? 1,
+          uids: row?.uids ?? [],
+          firstUnseen: row?.first_unseen ?? undefined,
+          keywords: row?.keywords ?? [],
+        }),
+      ),
+
+    changes: ({ id }: Folder, since: number) =>
+      Effect.map(
+        sql<{ kind: "now" | "vanished" | "changed"; uid_next: number } & MarkRow>`
+          select 'now' as kind, 0 as uid, false as seen, false as flagged, false as answered, false as deleted,
+                 false as draft, '{}'::text[] as labels, null::text as tag, b.modseq::float8 as modseq, f.uid_next
+          from folder f join mailbox b on b.identity_id = f.identity_id where f.id = ${id}::uuid
+          union all
+          select 'vanished', v.uid, false, false, false, false, false, '{}', null, v.modseq::float8, 0
+          from vanished v where v.folder_id = ${id}::uuid and v.modseq > ${since}::bigint
+          union all
+          select 'changed', p.uid, m.seen, m.flagged, m.answered, p.deleted, p.draft, m.labels, m.tag,
+                 greatest(m.modseq, p.modseq)::float8, 0
+          from (
+            select uid, message_id from placed where folder_id = ${id}::uuid and modseq > ${since}::bigint
+            union
+            select q.uid, q.message_id from message n join placed q on q.message_id = n.id and q.folder_id = ${id}::uuid
+            where n.identity_id = ${identityId}::uuid and n.modseq > ${since}::bigint
+          ) c join placed p on p.folder_id = ${id}::uuid and p.uid = c.uid join message m on m.id = p.message_id
+          order by uid`,
+        (rows): Changes => {
+          const now = rows.find(({ kind }) => kind === "now")
+          return {
+            modseq: now?.modseq ?? since,
+            uidNext: now?.uid_next ?? 1,
+            changed: rows.filter(({ kind }) => kind === "changed").map(marked),
+            vanished: rows.filter(({ kind }) => kind === "vanished").map(({ uid }) => uid),
+            isGone: now === undefined,
+          }
+        },
+      ),
+
+    /** Pages of messages in the order of their UIDs. */
+    messages: ({ id }: Folder, uids: Ranges, since: number | undefined, structure: boolean) =>
+      Stream.paginate(0, (after: number) =>
+        Effect.map(
+          orUnavailable(sql<MessageRow>`
+            select ${marks}, ${detail}${structure ? sql`, c.structure` : sql``}
+            from placed p join message m on m.id = p.message_id
+            ${structure ? sql`left join message_content c on c.message_id = m.id` : sql``}
+            where p.folder_id = ${id}::uuid and p.uid > ${after}::int and p.uid <@ ${multirange(uids)}::int4multirange
+              and p.uid between ${uids[0]?.[0] ?? 0}::int and ${Math.min(uids.at(-1)?.[1] ?? 0, 0x7ffffffe)}::int
+              ${since === undefined ? sql`` : sql`and greatest(m.modseq, p.modseq) > ${since}::bigint`}
+            order by p.uid limit ${page}`),
+          (rows) => {
+            const last = rows.at(-1)
+            return [rows, rows.length < page || last === undefined ? Option.none() : Option.some(last.uid)] as const
+          },
+        ),
+      ),
+  }
+}

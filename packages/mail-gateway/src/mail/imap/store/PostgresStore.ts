@@ -1,0 +1,269 @@
+/**
+ * One Mailbox for one session: reads are queries on the store, each change a message to the Identity's actor. Word of
+ * changes comes from the process's change feed.
+ */
+import { createHash } from "node:crypto"
+import { ask, onBehalfOf } from "@svc/cluster/actor/Ask"
+import { ChangeFeed } from "@svc/cluster/feed/ChangeFeed"
+import { Identities } from "@svc/cluster/identity/Identities"
+import { carriedAtMost, storeAhead } from "@svc/cluster/mail/MessageContent"
+import { orUnavailable, Reads, Writes } from "@svc/cluster/store/Database"
+import { Timing as Cluster } from "@svc/cluster/Timing"
+import type { By } from "@svc/domain/account/By"
+import { makeUuidV7 } from "@svc/domain/Ids"
+import { FolderRefused, limits } from "@svc/domain/mail/FolderProtocol"
+import type { Content, ReceivedMail } from "@svc/domain/mail/MailboxProtocol"
+import { Unavailable } from "@svc/domain/problems/Problem"
+import { Clock, Effect, Stream } from "effect"
+import type { Judging } from "../../judging/Judging.ts"
+import { type SearchKey, some } from "../protocol/SearchKeys.ts"
+import type * as Sets from "../protocol/Sets.ts"
+import { type Folder, Refused, type Store, type StoreError, type Stored } from "../session/Store.ts"
+import * as Bodies from "./Bodies.ts"
+import * as FolderReads from "./FolderReads.ts"
+import { type Kept, stored, structureOf } from "./Rows.ts"
+import * as SearchStatement from "./SearchStatement.ts"
+import * as Sorting from "./Sorting.ts"
+
+/** Whose Mailbox it is, and by which credential. */
+export interface Account {
+  readonly identityId: string
+  readonly orgId: string
+  readonly canonical: string
+  readonly address: string
+  readonly by: By
+}
+
+const refusals: Readonly<Record<FolderRefused["reason"], readonly [Refused["code"], string]>> = {
+  missing: ["NONEXISTENT", "There is no such mailbox."],
+  exists: ["ALREADYEXISTS", "There is such a mailbox."],
+  taken: ["USEATTR", "Another mailbox has this use."],
+  too_many: ["LIMIT", "There are too many mailboxes."],
+  inbox: ["CANNOT", "This mailbox is needed."],
+  full: ["OVERQUOTA", "The Mailbox is full."],
+  too_many_labels: ["LIMIT", "A message can have no more keywords."],
+}
+
+/** What an actor refuses, as the session tells it; an Identity that is gone ends its sessions otherwise. */
+const answered = <A, E extends { readonly _tag: string }>(
+  asked: Effect.Effect<A, E>,
+  missing: Refused["code"] = "NONEXISTENT",
+): Effect.Effect<A, StoreError> =>
+  asked.pipe(
+    Effect.mapError((error) => {
+      if (!(error instanceof FolderRefused)) {
+        return error instanceof Unavailable
+          ? error
+          : new Unavailable({ detail: "The Mailbox is not there.", retry_after_seconds: 1 })
+      }
+      const [code, message] = refusals[error.reason]
+      return new Refused({ code: error.reason === "missing" ? missing : code, message })
+    }),
+  )
+
+/** Portions of a set that an actor takes at once. */
+const portions = (ranges: Sets.Ranges): ReadonlyArray<Sets.Ranges> => {
+  const out: Array<Array<Sets.Range>> = []
+  let room = 0
+  for (const [first, last] of ranges) {
+    for (let from = first; from <= last;) {
+      if (room === 0) {
+        out.push([])
+        room = limits.messages
+      }
+      const to = Math.min(last, from + room - 1)
+      out.at(-1)!.push([from, to])
+      room -= to - from + 1
+      from = to + 1
+    }
+  }
+  return out
+}
+
+const isKept = (message: Stored): message is Kept => "key" in message
+
+const daysIn = (key: SearchKey) => {
+  const days: Array<Extract<SearchKey, { readonly _tag: "Day" }>> = []
+  some(key, (one) => {
+    if (one._tag === "Day" && one.of === "sent") days.push(one)
+    return false
+  })
+  return days
+}
+
+export const make = Effect.fnUntraced(function* ({
+  judging,
+  host,
+  mailboxBytes,
+}: {
+  readonly judging: Judging
+  readonly host: string
+  readonly mailboxBytes: number
+}) {
+  const reads = yield* Reads
+  const writes = yield* Writes
+  const actors = yield* Identities
+  const feed = yield* ChangeFeed
+  const bodies = yield* Bodies.make(judging, host)
+  const sorting = Sorting.make(reads)
+
+  const mailOf = Effect.fnUntraced(function* (account: Account, raw: Buffer, at: Date | undefined) {
+    const message_id = yield* makeUuidV7
+    const received_at = at ?? new Date(yield* Clock.currentTimeMillis)
+    const { parsed, origin } = yield* Effect.mapError(
+      judging.judge(raw, Bodies.reading(host)),
+      () => new Unavailable({ detail: "Too much is waiting.", retry_after_seconds: 5 }),
+    )
+    const { message_id: message_id_header, text, html, headers, search_text, structure, ...envelope } = parsed
+    const content: Content = {
+      raw: new Uint8Array(raw),
+      text,
+      html,
+      headers,
+      search_text,
+      ...(structure === undefined ? {} : { structure }),
+    }
+    const large = raw.length > carriedAtMost
+    if (large) {
+      const now = new Date(yield* Clock.currentTimeMillis)
+      yield* orUnavailable(storeAhead(writes, message_id, content, now))
+    }
+    const mail: ReceivedMail = {
+      ...envelope,
+      message_id,
+      message_id_header,
+      envelope_from: "",
+      recipient: account.address,
+      tag: null,
+      sha256: new Uint8Array(createHash("sha256").update(raw).digest()),
+      size: raw.length,
+      received_at,
+      origin: { ...origin, verdict: "unverified" },
+      content: large ? null : content,
+    }
+    return mail
+  })
+
+  return Effect.fnUntraced(function* (account: Account) {
+    const { identityId, orgId: org_id } = account
+    const sql = FolderReads.make(reads, identityId)
+    const actor = actors.of(account.canonical)
+    const by = onBehalfOf(account.by)
+    const { await: changed } = yield* feed.subscribe(identityId)
+    // Identities of before folders, and what older processes stored beside us.
+    yield* Effect.ignore(answered(ask(actor.SettleFolders({ org_id }, by))))
+
+    const messages = (folder: Folder, uids: Sets.Ranges, since: number | undefined, structure: boolean) =>
+      uids.length === 0 ? Stream.empty : sql.messages(folder, uids, since, structure)
+
+    const store: Store = {
+      folders: orUnavailable(sql.folders),
+      status: (folder) => orUnavailable(sql.status(folder)),
+      open: (folder) => orUnavailable(sql.open(folder)),
+      changes: (folder, since) => orUnavailable(sql.changes(folder, since)),
+      stored: (folder, uids, since) => Stream.map(messages(folder, uids, since, false), stored),
+      detailed: (folder, uids, since) =>
+        Stream.mapEffect(messages(folder, uids, since, true), (row) => {
+          const message = stored(row)
+          const known = structureOf(row.structure)
+          return known === undefined
+            ? Effect.map(bodies.structure(message), (structure) => ({ ...message, structure }))
+            : Effect.succeed({ ...message, structure: known })
+        }),
+      bytes: (message, from, to) => (isKept(message) && to > from ? bodies.bytes(message, from, to) : Stream.empty),
+
+      search: Effect.fnUntraced(function* (folder, key, numbers) {
+        const days = daysIn(key)
+        const sent = days.length === 0 ? undefined : yield* orUnavailable(sorting.sent(folder, days))
+        const condition = SearchStatement.condition(reads, key, {
+          numbers,
+          sent: (day) => sent?.get(day) ?? [],
+          now: new Date(yield* Clock.currentTimeMillis),
+        })
+        const content = some(key, SearchStatement.needsContent)
+        const rows = yield* orUnavailable(
+          reads<{ uid: number; modseq: number }>`
+            select p.uid, greatest(m.modseq, p.modseq)::float8 as modseq
+            from placed p join message m on m.id = p.message_id
+            ${content ? reads`join message_content c on c.message_id = m.id` : reads``}
+            where p.folder_id = ${folder.id}::uuid and (${condition}) order by p.uid`,
+        )
+        return {
+          uids: rows.map(({ uid }) => uid),
+          modseq: rows.reduce((most, { modseq }) => Math.max(most, modseq), 0),
+        }
+      }),
+      sorted: (folder, uids, keys) => orUnavailable(sorting.sorted(folder, uids, keys)),
+      threadable: (folder, uids) => orUnavailable(sorting.threadable(folder, uids)),
+
+      change: Effect.fnUntraced(function* (folder, uids, change, unchangedSince) {
+        const modified: Array<number> = []
+        for (const portion of portions(uids)) {
+          const done = yield* answered(
+            ask(
+              actor.ChangeFolderFlags(
+                { org_id, folder_id: folder.id, uids: portion, change, unchanged_since: unchangedSince },
+                by,
+              ),
+            ),
+          )
+          modified.push(...done.modified)
+        }
+        return modified
+      }),
+
+      append: Effect.fnUntraced(function* (folder, raw, change, at) {
+        const { folders } = yield* orUnavailable(sql.folders)
+        if (!folders.some(({ name }) => name === folder)) {
+          return yield* new Refused({ code: "TRYCREATE", message: "There is no such mailbox." })
+        }
+        const mail = yield* mailOf(account, raw, at)
+        const done = yield* answered(
+          ask(actor.AppendMail({ org_id, folder, mail, change }, by), Cluster.askSmtp),
+          "TRYCREATE",
+        )
+        return { uidValidity: done.uid_validity, uid: done.uid }
+      }),
+
+      copy: Effect.fnUntraced(function* (folder, uids, to, move) {
+        const from: Array<number> = []
+        const there: Array<number> = []
+        let uidValidity = 0
+        for (const portion of portions(uids)) {
+          // Asked again after a crash it is the same command, and not done twice.
+          const once = onBehalfOf(account.by, yield* makeUuidV7)
+          const done = yield* answered(
+            ask(actor.CopyMessages({ org_id, folder_id: folder.id, uids: portion, to, move }, once)),
+            "TRYCREATE",
+          )
+          uidValidity = done.uid_validity
+          from.push(...done.from)
+          there.push(...done.to)
+        }
+        return { uidValidity, from, to: there }
+      }),
+
+      expunge: Effect.fnUntraced(function* (folder, uids) {
+        const wanted = uids === undefined ? [null] : portions(uids)
+        for (const portion of wanted) {
+          while ((yield* answered(ask(actor.ExpungeFolder({ org_id, folder_id: folder.id, uids: portion }, by)))).left);
+        }
+      }),
+
+      create: (name, use) => answered(ask(actor.CreateFolder({ org_id, name, use }, by))),
+      remove: (name) => answered(ask(actor.DeleteFolder({ org_id, name }, by), Cluster.askSmtp)),
+      rename: (from, to) => answered(ask(actor.RenameFolder({ org_id, from, to }, by))),
+      subscribe: (name, subscribed) => answered(ask(actor.SubscribeFolder({ org_id, name, subscribed }, by))),
+      quota: Effect.map(
+        orUnavailable(
+          reads<{
+            used: number
+          }>`select bytes_used::float8 as used from mailbox where identity_id = ${identityId}::uuid`,
+        ),
+        ([row]) => ({ used: row?.used ?? 0, limit: mailboxBytes }),
+      ),
+      changed,
+    }
+    return store
+  })
+})

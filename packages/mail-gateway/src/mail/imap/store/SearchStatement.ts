@@ -1,0 +1,116 @@
+/**
+ * A search as a condition over `placed p`, `message m` and `message_content c`. What cannot be asked of the store (the
+ * day a message says it was sent on) is found before and stands as UIDs.
+ */
+import { fromPublic } from "@svc/domain/Ids"
+import { fold, separator } from "@svc/domain/mail/SearchText"
+import { multirange } from "@svc/cluster/mail/folders/Placing"
+import type { Reads } from "@svc/cluster/store/Database"
+import type { Statement } from "effect/sql"
+import type { SearchKey } from "../protocol/SearchKeys.ts"
+import type { Ranges } from "../protocol/Sets.ts"
+
+type Sql = Reads["Service"]
+
+/** The part of the search text that has the bodies. */
+const bodies = 5
+
+export interface Resolved {
+  readonly numbers: (set: Extract<SearchKey, { readonly _tag: "Numbers" | "Saved" }>) => Ranges
+  readonly sent: (day: Extract<SearchKey, { readonly _tag: "Day" }>) => Ranges
+  readonly now: Date
+}
+
+const marks: Readonly<Record<string, string>> = {
+  "\\answered": "m.answered",
+  "\\flagged": "m.flagged",
+  "\\seen": "m.seen",
+  "\\deleted": "p.deleted",
+  "\\draft": "p.draft",
+}
+
+/** Whether the key is about the bodies or the header, which stand in a table of their own. */
+export const needsContent = (key: SearchKey): boolean => key._tag === "Header" || key._tag === "Text"
+
+export const condition = (sql: Sql, key: SearchKey, resolved: Resolved): Statement.Fragment => {
+  const inside = (ranges: Ranges) =>
+    ranges.length === 0 ? sql`false` : sql`p.uid <@ ${multirange(ranges)}::int4multirange`
+  const has = (text: Statement.Fragment, wanted: string) =>
+    sql`strpos(lower(${text}), ${wanted.toLowerCase()}::text) > 0`
+  /** Names and addresses, as they are decoded. */
+  const people = (field: string, wanted: string) =>
+    sql`exists (
+      select from jsonb_array_elements(case jsonb_typeof(m.summary -> ${field}::text)
+        when 'array' then m.summary -> ${field}::text when 'object' then jsonb_build_array(m.summary -> ${field}::text) else '[]' end) as a (one)
+      where strpos(lower(concat_ws(' ', one ->> 'name', '<' || (one ->> 'address') || '>')), ${wanted.toLowerCase()}::text) > 0)`
+
+  /** A field as it is written. */
+  const field = (name: string, wanted: string) =>
+    sql`exists (
+      select from jsonb_array_elements(c.headers) as h (one) where lower(one ->> 'name') = ${name}::text
+        and strpos(lower(one ->> 'value'), ${wanted.toLowerCase()}::text) > 0)`
+
+  const of = (key: SearchKey): Statement.Fragment => {
+    switch (key._tag) {
+      case "All":
+        return sql`true`
+      case "And":
+        return key.keys.map(of).reduce((all, one) => sql`${all} and ${one}`)
+      case "Or":
+        return sql`((${of(key.either)}) or (${of(key.or)}))`
+      case "Not":
+        return sql`not (${of(key.key)})`
+      case "Flag": {
+        const mark = Object.hasOwn(marks, key.flag) ? marks[key.flag] : undefined
+        if (mark !== undefined) return sql.literal(mark)
+        return sql`(m.labels @> array[${key.flag}::text] or coalesce(m.tag = ${key.flag}::text, false))`
+      }
+      case "Numbers":
+      case "Saved":
+        return inside(resolved.numbers(key))
+      case "Day":
+        if (key.of === "sent") return inside(resolved.sent(key))
+        switch (key.is) {
+          case "before":
+            return sql`m.received_at < ${key.day}::date::timestamp at time zone 'UTC'`
+          case "since":
+            return sql`m.received_at >= ${key.day}::date::timestamp at time zone 'UTC'`
+          case "on":
+            return sql`(m.received_at at time zone 'UTC')::date = ${key.day}::date`
+        }
+        break
+      case "Age": {
+        const edge = new Date(resolved.now.getTime() - key.seconds * 1000)
+        return key.is === "older"
+          ? sql`m.received_at <= ${edge}::timestamptz`
+          : sql`m.received_at >= ${edge}::timestamptz`
+      }
+      case "Size":
+        return key.is === "larger" ? sql`m.size > ${key.bytes}::bigint` : sql`m.size < ${key.bytes}::bigint`
+      case "Modseq":
+        return sql`greatest(m.modseq, p.modseq) >= ${key.atLeast}::bigint`
+      case "Id": {
+        const uuid = fromPublic(key.of === "email" ? "msg_" : "thr_", key.id)
+        if (uuid === undefined) return sql`false`
+        return key.of === "email" ? sql`m.id = ${uuid}::uuid` : sql`m.thread_id = ${uuid}::uuid`
+      }
+      case "Header":
+        return field(key.name, key.text)
+      case "Text":
+        if (key.text === "") return sql`true`
+        switch (key.in) {
+          case "subject":
+            return sql`(${has(sql`m.summary ->> 'subject'`, key.text)} or ${field("subject", key.text)})`
+          case "body":
+            return sql`strpos(split_part(c.search_text, ${separator}::text, ${bodies}::int), ${fold(key.text)}::text) > 0`
+          case "text":
+            return sql`(strpos(c.search_text, ${fold(key.text)}::text) > 0 or exists (
+              select from jsonb_array_elements(c.headers) as h (one)
+              where strpos(lower((one ->> 'name') || ': ' || (one ->> 'value')), ${key.text.toLowerCase()}::text) > 0))`
+          default:
+            return sql`(${people(key.in, key.text)} or ${field(key.in, key.text)})`
+        }
+    }
+  }
+  return of(key)
+}

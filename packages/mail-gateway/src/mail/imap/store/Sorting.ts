@@ -1,0 +1,143 @@
+/** What SORT and THREAD order messages by (RFC 5256 section 2 and 3). */
+import { Effect } from "effect"
+import { multirange } from "@svc/cluster/mail/folders/Placing"
+import type { Reads } from "@svc/cluster/store/Database"
+import type { SortKey } from "../protocol/Command.ts"
+import type { SearchKey } from "../protocol/SearchKeys.ts"
+import * as Sets from "../protocol/Sets.ts"
+import * as BaseSubject from "../session/BaseSubject.ts"
+import type { Folder, Threadable } from "../session/Store.ts"
+
+type Sql = Reads["Service"]
+
+interface Person {
+  readonly address: string
+  readonly name: string | null
+}
+
+interface Row {
+  readonly uid: number
+  readonly size: number
+  readonly received_at: Date
+  readonly date: string | null
+  readonly subject: string
+  readonly from: Person | null
+  readonly to: Person | null
+  readonly cc: Person | null
+}
+
+const dateField = (sql: Sql) =>
+  sql`(select one ->> 'value' from jsonb_array_elements(c.headers) as h (one) where lower(one ->> 'name') = 'date' limit 1)`
+
+/** When a message says it was sent; of one that does not say, when it came. */
+const sentAt = (date: string | null, received: Date): number => {
+  const at = date === null ? NaN : Date.parse(date.replace(/\([^()]*\)/g, " ").trim())
+  return Number.isNaN(at) ? received.getTime() : at
+}
+
+const months = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
+
+/** The day as it is written, whatever its time and zone (RFC 9051 section 6.4.4, SENTON). */
+const dayOf = (date: string | null, received: Date): string => {
+  const [, day, name, year] = /(\d{1,2})\s+([A-Za-z]{3})[a-z]*\.?\s+(\d{4})/.exec(date ?? "") ?? []
+  const month = name === undefined ? -1 : months.indexOf(name.toLowerCase())
+  if (day === undefined || year === undefined || month < 0) return received.toISOString().slice(0, 10)
+  return `${year}-${String(month + 1).padStart(2, "0")}-${day.padStart(2, "0")}`
+}
+
+const local = (person: Person | null) => (person?.address.split("@", 1)[0] ?? "").toUpperCase()
+const display = (person: Person | null) => (person === null ? "" : (person.name ?? person.address)).toUpperCase()
+const compareText = (a: string, b: string) => (a < b ? -1 : a > b ? 1 : 0)
+
+type Compare = (a: Keyed, b: Keyed) => number
+
+interface Keyed {
+  readonly row: Row
+  readonly sent: number
+  readonly subject: string
+}
+
+const comparisons: Readonly<Record<SortKey["by"], Compare>> = {
+  ARRIVAL: (a, b) => a.row.received_at.getTime() - b.row.received_at.getTime(),
+  DATE: (a, b) => a.sent - b.sent,
+  SIZE: (a, b) => a.row.size - b.row.size,
+  SUBJECT: (a, b) => compareText(a.subject, b.subject),
+  FROM: (a, b) => compareText(local(a.row.from), local(b.row.from)),
+  TO: (a, b) => compareText(local(a.row.to), local(b.row.to)),
+  CC: (a, b) => compareText(local(a.row.cc), local(b.row.cc)),
+  DISPLAYFROM: (a, b) => compareText(display(a.row.from), display(b.row.from)),
+  DISPLAYTO: (a, b) => compareText(display(a.row.to), display(b.row.to)),
+}
+
+export const make = (sql: Sql) => ({
+  sorted: ({ id }: Folder, uids: Sets.Ranges, keys: ReadonlyArray<SortKey>) =>
+    Effect.map(
+      sql<Row>`
+        select p.uid, m.size, m.received_at, m.summary ->> 'subject' as subject, m.summary -> 'from' as from,
+               m.summary -> 'to' -> 0 as to, m.summary -> 'cc' -> 0 as cc, ${dateField(sql)} as date
+        from placed p join message m on m.id = p.message_id left join message_content c on c.message_id = m.id
+        where p.folder_id = ${id}::uuid and p.uid <@ ${multirange(uids)}::int4multirange order by p.uid`,
+      (rows) =>
+        rows
+          .map((row): Keyed => ({
+            row,
+            sent: sentAt(row.date, row.received_at),
+            subject: BaseSubject.of(row.subject).text,
+          }))
+          .sort((a, b) => {
+            for (const { by, reverse } of keys) {
+              const order = comparisons[by](a, b)
+              if (order !== 0) return reverse ? -order : order
+            }
+            return a.row.uid - b.row.uid
+          })
+          .map(({ row }) => row.uid),
+    ),
+
+  threadable: ({ id }: Folder, uids: Sets.Ranges) =>
+    Effect.map(
+      sql<{
+        uid: number
+        message_id: string | null
+        references: ReadonlyArray<string> | null
+        in_reply_to: string | null
+        subject: string
+        received_at: Date
+        date: string | null
+      }>`
+        select p.uid, m.message_id, m.summary -> 'references' as references, m.summary ->> 'in_reply_to' as in_reply_to,
+               m.summary ->> 'subject' as subject, m.received_at, ${dateField(sql)} as date
+        from placed p join message m on m.id = p.message_id left join message_content c on c.message_id = m.id
+        where p.folder_id = ${id}::uuid and p.uid <@ ${multirange(uids)}::int4multirange order by p.uid`,
+      (rows) =>
+        rows.map((row): Threadable => {
+          const references = row.references ?? []
+          return {
+            uid: row.uid,
+            messageId: row.message_id,
+            references: references.length > 0 || row.in_reply_to === null ? references : [row.in_reply_to],
+            subject: row.subject,
+            sent: sentAt(row.date, row.received_at),
+          }
+        }),
+    ),
+
+  /** Messages that say they were sent before, on or since a day. */
+  sent: ({ id }: Folder, days: ReadonlyArray<Extract<SearchKey, { readonly _tag: "Day" }>>) =>
+    Effect.map(
+      sql<{ uid: number; received_at: Date; date: string | null }>`
+        select p.uid, m.received_at, ${dateField(sql)} as date
+        from placed p join message m on m.id = p.message_id left join message_content c on c.message_id = m.id
+        where p.folder_id = ${id}::uuid order by p.uid`,
+      (rows) =>
+        new Map(
+          days.map((key) => {
+            const holds = rows.filter(({ date, received_at }) => {
+              const day = dayOf(date, received_at)
+              return key.is === "before" ? day < key.day : key.is === "since" ? day >= key.day : day === key.day
+            })
+            return [key, Sets.of(holds.map(({ uid }) => uid))] as const
+          }),
+        ),
+    ),
+})

@@ -1,0 +1,224 @@
+/** What mail programs meet: conversations with the whole service, and the same Mailbox over REST. */
+import { deflateRawSync } from "node:zlib"
+import { connect as connectTls } from "node:tls"
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { call, makeIdentity, signUp } from "../../harness/Client.ts"
+import { ImapClient } from "../../harness/Imap.ts"
+import { send } from "../../harness/Mail.ts"
+import { eventually, startService, type TestService } from "../../harness/Service.ts"
+
+let service: TestService
+let token: string
+beforeAll(async () => {
+  service = await startService({ env: { SVC_IMAP_MAILBOX_SESSIONS: "4" } })
+  token = (await signUp(service.base)).session
+})
+afterAll(() => service.stop())
+
+const makeMailbox = async () => {
+  const { secrets, handle } = await makeIdentity(service.base, token)
+  const { username, password } = secrets.imap
+  const address = `${handle}@mail.localhost`
+  const login = () => ImapClient.login(service.imapPort, username, password)
+  const receive = (subject: string, text = "hello") =>
+    send(service.smtpPort, { from: "grace@example.org", to: address, subject, text })
+  const messages = async () =>
+    (await call(service.base, "GET", `/api/identities/${handle}/messages`, { token })).body.messages
+  return { handle, secrets, username, password, address, login, receive, messages }
+}
+
+const until = async (client: ImapClient, wanted: RegExp): Promise<string> => {
+  while (true) {
+    const line = await client.line()
+    if (line === undefined) throw new Error(`ended before ${wanted}`)
+    if (wanted.test(line)) return line
+  }
+}
+
+describe("a Mailbox in a mail program", () => {
+  it("has its folders, what arrived in INBOX, and what a program makes of them", async () => {
+    const { login, receive } = await makeMailbox()
+    await receive("first")
+    await receive("second")
+    const client = await login()
+    const list = await client.say('LIST "" "*"')
+    expect(list.untagged).toEqual([
+      '* LIST (\\HasNoChildren) "/" INBOX',
+      '* LIST (\\HasNoChildren \\Drafts) "/" Drafts',
+      '* LIST (\\HasNoChildren \\Junk) "/" Junk',
+      '* LIST (\\HasNoChildren \\Sent) "/" Sent',
+      '* LIST (\\HasNoChildren \\Trash) "/" Trash',
+    ])
+    expect((await client.say("SELECT inbox")).untagged).toContain("* 2 EXISTS")
+    expect((await client.say("CREATE a/b&APw-")).tagged).toMatch(/^OK/)
+    expect((await client.say("COPY 1:2 a/b&APw-")).tagged).toMatch(/^OK \[COPYUID \d+ 1:2 1:2\]/)
+    expect((await client.say("COPY 1 nowhere")).tagged).toMatch(/^NO \[TRYCREATE\]/)
+    const moved = await client.say("MOVE 2 Trash")
+    expect(moved.untagged).toEqual([expect.stringMatching(/^\* OK \[COPYUID \d+ 2 1\]/), "* 2 EXPUNGE"])
+    expect((await client.say("STATUS Trash (MESSAGES UIDNEXT)")).untagged).toEqual([
+      "* STATUS Trash (MESSAGES 1 UIDNEXT 2)",
+    ])
+    expect((await client.say("RENAME a x")).tagged).toMatch(/^OK/)
+    expect((await client.say("SELECT x/b&APw-")).untagged).toContain("* 2 EXISTS")
+    expect((await client.say("DELETE x/b&APw-")).tagged).toMatch(/^OK/)
+    expect((await client.say("DELETE INBOX")).tagged).toMatch(/^NO \[CANNOT\]/)
+    client.close()
+  })
+
+  it("gives a name that comes back another UIDVALIDITY, and a UID never twice", async () => {
+    const { login } = await makeMailbox()
+    const client = await login()
+    const validities = new Set<string>()
+    for (let n = 0; n < 3; n++) {
+      await client.say("CREATE box")
+      const { untagged } = await client.say("STATUS box (UIDVALIDITY)")
+      validities.add(untagged[0]!)
+      await client.say("DELETE box")
+    }
+    expect(validities.size).toBe(3)
+    const uids: Array<string> = []
+    for (let n = 0; n < 3; n++) {
+      uids.push((await client.append("INBOX", `Subject: ${n}\n\nx\n`, "\\Deleted")).tagged)
+      await client.say("SELECT INBOX")
+      await client.say("CLOSE")
+    }
+    expect(uids).toEqual([1, 2, 3].map((uid) => expect.stringContaining(` ${uid}] `)))
+    client.close()
+  })
+
+  it("is one with the API: what one removes or marks, the other sees", async () => {
+    const { handle, login, receive, messages } = await makeMailbox()
+    await receive("one")
+    await receive("two")
+    const client = await login()
+    await client.say("SELECT INBOX")
+    const [two] = await messages()
+    const removed = await call(service.base, "DELETE", `/api/identities/${handle}/messages/${two.id}`, { token })
+    expect(removed.status).toBe(204)
+    expect((await client.say("NOOP")).untagged).toContain("* 2 EXPUNGE")
+    await client.say("STORE 1 +FLAGS (\\Deleted)")
+    expect(await messages()).toHaveLength(1)
+    await client.say("EXPUNGE")
+    expect(await messages()).toEqual([])
+    const appended = await client.append("INBOX", "Subject: brought in\nFrom: a@b.example\n\nbody\n")
+    expect(appended.tagged).toMatch(/^OK \[APPENDUID/)
+    const [brought] = await messages()
+    expect(brought).toMatchObject({ subject: "brought in", origin: { verdict: "unverified" } })
+    // It stands in two folders; out of one of them it is still there.
+    await client.say("COPY 1 Trash")
+    await client.say("STORE 1 +FLAGS.SILENT (\\Deleted)")
+    await client.say("EXPUNGE")
+    expect(await messages()).toHaveLength(1)
+    client.close()
+  })
+
+  it("tells an idle client of mail at once", async () => {
+    const { login, receive } = await makeMailbox()
+    const client = await login()
+    await client.say("SELECT INBOX")
+    client.write("i IDLE\r\n")
+    await until(client, /^\+ /)
+    await receive("news")
+    expect(await until(client, /EXISTS/)).toBe("* 1 EXISTS")
+    client.write("DONE\r\n")
+    await until(client, /^i OK/)
+    client.close()
+  })
+
+  it("answers sizes, parts and slices with the bytes of the message, however large", async () => {
+    const { login, address } = await makeMailbox()
+    const content = Buffer.alloc(2 * 1024 * 1024, "0123456789abcdef")
+    await send(service.smtpPort, {
+      from: "grace@example.org",
+      to: address,
+      subject: "large",
+      text: "small",
+      attachments: [{ filename: "a.bin", content }],
+    })
+    const client = await login()
+    await client.say("SELECT INBOX")
+    const sizes = await client.say("FETCH 1 (RFC822.SIZE BODYSTRUCTURE BINARY.SIZE[2])")
+    const size = Number(/RFC822\.SIZE (\d+)/.exec(sizes.untagged[0]!)?.[1])
+    expect(sizes.untagged[0]).toContain(`BINARY.SIZE[2] ${content.length}`)
+    const whole = await client.say("FETCH 1 BODY.PEEK[]")
+    const literal = /BODY\[\] \{(\d+)\}\r\n/.exec(whole.untagged[0]!)!
+    expect(Number(literal[1])).toBe(size)
+    const raw = whole.untagged[0]!.slice(literal.index + literal[0].length, -1)
+    expect(raw.length).toBe(size)
+    const slice = await client.say("FETCH 1 BODY.PEEK[]<2000000.40>")
+    expect(slice.untagged[0]).toContain(`BODY[]<2000000> {40}\r\n${raw.slice(2_000_000, 2_000_040)})`)
+    const part = await client.say("FETCH 1 BODY.PEEK[2]<0.16>")
+    expect(part.untagged[0]).toContain(content.toString("base64").slice(0, 16))
+    const binary = await client.say("FETCH 1 BINARY.PEEK[2]<1000000.16>")
+    expect(binary.untagged[0]).toContain("0123456789abcdef")
+    expect((await client.say("FETCH 1 FLAGS")).untagged).toEqual(["* 1 FETCH (FLAGS ())"])
+    client.close()
+  })
+
+  it("goes on encrypted and compressed", async () => {
+    const { username, password, receive } = await makeMailbox()
+    await receive("squeezed")
+    const client = await ImapClient.connect(service.imapsPort, { tls: true })
+    expect((await client.say("CAPABILITY")).untagged[0]).not.toContain("STARTTLS")
+    expect((await client.say(`LOGIN ${username} ${password}`)).tagged).toMatch(/^OK/)
+    client.close()
+    const plain = await ImapClient.connect(service.imapPort)
+    expect((await plain.say("STARTTLS")).tagged).toMatch(/^OK/)
+    const encrypted = new ImapClient(connectTls({ socket: plain.release(), rejectUnauthorized: false }))
+    expect((await encrypted.say(`LOGIN ${username} ${password}`)).tagged).toMatch(/^OK/)
+    expect((await encrypted.say("COMPRESS DEFLATE")).tagged).toMatch(/^OK/)
+    encrypted.inflate()
+    encrypted.write(deflateRawSync(Buffer.from("z SELECT INBOX\r\n"), { finishFlush: 2 }))
+    expect(await until(encrypted, /EXISTS/)).toBe("* 1 EXISTS")
+    encrypted.close()
+  })
+})
+
+describe("a session", () => {
+  it("ends within seconds when its credential does: new credentials, and the Identity's end", async () => {
+    const { handle, username, password, secrets } = await makeMailbox()
+    const byPassword = await ImapClient.login(service.imapPort, username, password)
+    const byKey = await ImapClient.login(service.imapPort, handle.toUpperCase(), secrets.identity_key)
+    await call(service.base, "POST", `/api/identities/${handle}/identity-key/rotate`, { token })
+    for (const client of [byPassword, byKey]) expect(await until(client, /^\* BYE/)).toContain("credential")
+    const wrong = await ImapClient.connect(service.imapPort)
+    expect((await wrong.say(`LOGIN ${username} ${password}`)).tagged).toMatch(/^NO \[AUTHENTICATIONFAILED\]/)
+    const { body } = await call(service.base, "GET", `/api/identities/${handle}/identity-key`, { token })
+    const again = await ImapClient.login(service.imapPort, username, body.imap.password)
+    await call(service.base, "DELETE", `/api/identities/${handle}`, { token })
+    await until(again, /^\* BYE/)
+    wrong.close()
+  })
+
+  it("is refused alike for a wrong password, another's and nobody's name", async () => {
+    const [one, other] = [await makeMailbox(), await makeMailbox()]
+    const tries: ReadonlyArray<readonly [string, string]> = [
+      [one.username, other.password],
+      ["nobody-at-all@mail.localhost", one.password],
+      [`${one.handle}@elsewhere.example`, one.password],
+      [one.username, other.secrets.identity_key],
+      ["", ""],
+    ]
+    const answers: Array<string> = []
+    for (const [user, password] of tries) {
+      const client = await ImapClient.connect(service.imapPort)
+      answers.push((await client.say(`LOGIN "${user}" "${password}"`)).tagged)
+      client.close()
+    }
+    expect(new Set(answers)).toEqual(new Set(["NO [AUTHENTICATIONFAILED] User and password do not belong together."]))
+  })
+
+  it("is one of so many of a Mailbox", async () => {
+    const { username, password } = await makeMailbox()
+    const clients = []
+    for (let n = 0; n < 4; n++) clients.push(await ImapClient.login(service.imapPort, username, password))
+    const fifth = await ImapClient.connect(service.imapPort)
+    expect((await fifth.say(`LOGIN ${username} ${password}`)).tagged).toMatch(/^NO \[LIMIT\]/)
+    clients[0]!.close()
+    await eventually(
+      () => fifth.say(`LOGIN ${username} ${password}`),
+      ({ tagged }) => tagged.startsWith("OK"),
+    )
+    for (const client of [...clients, fifth]) client.close()
+  })
+})

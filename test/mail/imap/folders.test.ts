@@ -1,0 +1,102 @@
+/** Folders as the actor keeps them: what comes twice is done once, and what was there before folders stands in one. */
+import { ask, onBehalfOf } from "@svc/cluster/actor/Ask"
+import { Writes } from "@svc/cluster/store/Database"
+import { system } from "@svc/domain/account/By"
+import { makeUuidV7 } from "@svc/domain/Ids"
+import { expect, layer } from "@effect/vitest"
+import { Effect } from "effect"
+import { actors, makeIdentity, makeOrg } from "../../harness/Actors.ts"
+import { receivedMail } from "../../harness/Mail.ts"
+import { rows } from "../../harness/Stores.ts"
+
+const makeMailbox = Effect.fnUntraced(function* (handle: string) {
+  const org_id = yield* makeOrg
+  const { actor, id } = yield* makeIdentity(org_id, handle)
+  const folder = (name: string) =>
+    Effect.map(
+      rows(
+        (sql) => sql<{ id: string; uid_next: number }>`
+          select id, uid_next from folder where identity_id = ${id} and name = ${name}`,
+      ),
+      ([row]) => row!,
+    )
+  const placed = (name: string) =>
+    rows(
+      (sql) => sql<{ uid: number; message_id: string; deleted: boolean }>`
+        select p.uid, p.message_id, p.deleted from placed p join folder f on f.id = p.folder_id
+        where f.identity_id = ${id} and f.name = ${name} order by p.uid`,
+    )
+  return {
+    org_id,
+    id,
+    actor,
+    folder,
+    placed,
+    receive: Effect.tap(receivedMail(), (mail) => ask(actor.ReceiveMail(mail))),
+  }
+})
+
+layer(actors())("the folders of a Mailbox", (it) => {
+  it.effect("copy and move messages once, however often the command comes", () =>
+    Effect.gen(function* () {
+      const { org_id, actor, folder, placed, receive } = yield* makeMailbox("ada")
+      yield* receive
+      yield* receive
+      const inbox = yield* folder("INBOX")
+      for (const move of [false, true]) {
+        const options = onBehalfOf(system, yield* makeUuidV7)
+        const command = { org_id, folder_id: inbox.id, uids: [[1, 2]] as const, to: "Trash", move }
+        const first = yield* ask(actor.CopyMessages(command, options))
+        const again = yield* ask(actor.CopyMessages(command, options))
+        expect(first.to).toEqual(move ? [3, 4] : [1, 2])
+        expect(again).toMatchObject({ uid_validity: first.uid_validity, from: [1, 2], to: [] })
+      }
+      expect(yield* placed("INBOX")).toEqual([])
+      expect((yield* placed("Trash")).map(({ uid }) => uid)).toEqual([1, 2, 3, 4])
+    }),
+  )
+
+  it.effect("hold an appended message once, however often it comes", () =>
+    Effect.gen(function* () {
+      const { org_id, actor, placed } = yield* makeMailbox("grace")
+      const mail = yield* receivedMail()
+      const append = ask(
+        actor.AppendMail({ org_id, folder: "Drafts", mail, change: { draft: true, labels: ["b", "a"] } }),
+      )
+      const first = yield* append
+      expect(first.uid).toBe(1)
+      expect(yield* append).toEqual(first)
+      expect(yield* placed("Drafts")).toHaveLength(1)
+    }),
+  )
+
+  it.effect("refuse what they do not take: full, missing, there already, needed", () =>
+    Effect.gen(function* () {
+      const { org_id, actor } = yield* makeMailbox("edsger")
+      const mail = yield* receivedMail({ size: 2 * 1024 * 1024 })
+      const reason = (refused: unknown) => expect(refused).toMatchObject({ _tag: "FolderRefused" })
+      const full = yield* Effect.flip(ask(actor.AppendMail({ org_id, folder: "INBOX", mail, change: {} })))
+      expect(full).toMatchObject({ reason: "full" })
+      const name = (name: string) => ({ org_id, name, use: null })
+      expect(yield* Effect.flip(ask(actor.CreateFolder(name("Sent"))))).toMatchObject({ reason: "exists" })
+      expect(yield* Effect.flip(ask(actor.DeleteFolder({ org_id, name: "Sent" })))).toMatchObject({ reason: "inbox" })
+      expect(yield* Effect.flip(ask(actor.DeleteFolder({ org_id, name: "no" })))).toMatchObject({ reason: "missing" })
+      reason(yield* Effect.flip(ask(actor.CreateFolder({ org_id, name: "more", use: "trash" }))))
+    }),
+  )
+
+  it.effect("take in what an older process stored without them", () =>
+    Effect.gen(function* () {
+      const { org_id, id, actor, placed, receive } = yield* makeMailbox("barbara")
+      const { message_id } = yield* receive
+      const sql = yield* Writes
+      yield* sql`delete from folder where identity_id = ${id}`
+      yield* ask(actor.SettleFolders({ org_id }))
+      expect(yield* placed("INBOX")).toEqual([{ uid: 1, message_id, deleted: false }])
+      yield* ask(actor.SettleFolders({ org_id }))
+      expect(yield* placed("INBOX")).toHaveLength(1)
+      yield* receive
+      expect((yield* placed("INBOX")).map(({ uid }) => uid)).toEqual([1, 2])
+    }),
+  )
+})

@@ -1,0 +1,29 @@
+/** Setting up a mail program without typing where the server is. */
+import { afterAll, beforeAll, expect, it } from "vitest"
+import { call, makeIdentity, signUp } from "../../harness/Client.ts"
+import { startService, type TestService } from "../../harness/Service.ts"
+
+let service: TestService
+beforeAll(async () => {
+  service = await startService({ env: { SVC_IMAP_HOST: "mail.example.org" } })
+})
+afterAll(() => service.stop())
+
+it("says the same in the show-once answer, in autoconfig and in Apple's profile", async () => {
+  const token = (await signUp(service.base)).session
+  const { handle, secrets } = await makeIdentity(service.base, token)
+  const { host, port, security, username } = secrets.imap
+  expect({ host, port, security }).toEqual({ host: "mail.example.org", port: service.imapPort, security: "starttls" })
+  for (const place of ["/mail/config-v1.1.xml", "/.well-known/autoconfig/mail/config-v1.1.xml"]) {
+    const { status, headers, body } = await call<string>(service.base, "GET", `${place}?emailaddress=${username}`)
+    expect([status, headers.get("content-type")]).toEqual([200, "application/xml"])
+    expect(body).toContain(
+      `<hostname>${host}</hostname>\n      <port>${port}</port>\n      <socketType>STARTTLS</socketType>`,
+    )
+  }
+  const profile = await call<string>(service.base, "GET", `/mail/apple.mobileconfig?address=${handle}@mail.localhost`)
+  expect(profile.headers.get("content-type")).toBe("application/x-apple-aspen-config")
+  expect(profile.body).toContain(`<string>${username}</string>`)
+  const foreign = await call<string>(service.base, "GET", "/mail/apple.mobileconfig?address=<b>@elsewhere.example")
+  expect([foreign.status, foreign.body]).toEqual([400, "Say whose Mailbox: ?address=name@mail.localhost\n"])
+})
