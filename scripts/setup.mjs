@@ -114,6 +114,7 @@ const linkNode = () => {
 
 /** The console, where its sources changed. A build that fails never stops a start: the service says what to do about it. */
 const buildConsole = async () => {
+  if (!existsSync("packages/console/sources.mjs")) return
   const { isBuilt } = await import("../packages/console/sources.mjs")
   if (isBuilt()) return
   await acquire()

@@ -43,14 +43,26 @@ messages.read any Path
 messages.remove any Path
 messages.raw any Path
 messages.attachment any Path
+sending.send any Path
+sending.drafts any Path
+sending.draft any Path
+sending.readDraft any Path
+sending.replaceDraft any Path
+sending.removeDraft any Path
+sending.sendDraft any Path
+sending.approvals any Path
+sending.approve admin Path
+sending.refuse admin Path
 mail_settings.recipients any Path
 mail_settings.allow admin Path
 mail_settings.disallow admin Path
+mail_settings.lift admin Path
 mail_settings.disclosure any Path
 mail_settings.setDisclosure admin Path
 mail_settings.resetDisclosure admin Path
 mail_settings.status any Path
 mail_settings.switch any Path reserved
+org_mail.switch org
 webhooks.list any Path
 webhooks.create any Path
 webhooks.read any Path

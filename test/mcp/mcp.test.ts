@@ -58,6 +58,8 @@ const legacyTools = [
   "svc_identity_retry",
   "svc_card_get",
   "svc_card_update",
+  "svc_email_draft",
+  "svc_email_send",
   "svc_email_list",
   "svc_email_get",
   "svc_allowed_recipient_list",
@@ -108,7 +110,7 @@ describe("the official clients", () => {
     )
     const { tools } = await client.listTools()
     expect(tools.map(({ name }: { name: string }) => name)).not.toContain("svc_identity_create")
-    expect(tools).toHaveLength(14)
+    expect(tools).toHaveLength(16)
     const card = await client.callTool({ name: "svc_card_get", arguments: { handle: ada.handle } })
     expect(card.structuredContent).toMatchObject({ name: ada.handle })
     await client.close()

@@ -32,6 +32,8 @@ import * as Identities from "./identity/Identities.ts"
 import { type Proxies, TrustedProxies } from "./limits/ClientAddress.ts"
 import * as MailSettings from "./mail/MailSettings.ts"
 import * as Messages from "./mail/Messages.ts"
+import * as OrgMail from "./mail/OrgMail.ts"
+import * as Sending from "./mail/Sending.ts"
 import * as Mcp from "./mcp/Mcp.ts"
 import * as OpenApi from "./openapi/OpenApi.ts"
 import * as DevicePage from "./pages/DevicePage.ts"
@@ -71,6 +73,8 @@ const endpoints = (settings: HttpSettings) =>
     Layer.provide([
       Messages.layer,
       MailSettings.layer,
+      OrgMail.layer,
+      Sending.layer,
       Webhooks.layer,
       Events.layer,
       Tunnels.layer,

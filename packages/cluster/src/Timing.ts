@@ -119,8 +119,31 @@ export const Timing = {
   inboundLapse: "30 days",
   /** `email.refused` is raised at most once in this time, with the number of messages turned away. */
   refusalWindow: "1 hour",
+  /**
+   * Between the tries of an outgoing message; after the last one it has bounced. An attempt holds its row by a lease that
+   * is renewed three times before it runs out, so a message whose process died is tried again within a minute.
+   */
+  outboxWaitsMillis: [5 * minute, 15 * minute, hour, 3 * hour, 6 * hour, 12 * hour, 24 * hour],
+  outboxLeaseMillis: minute,
+  outboxRenew: "20 seconds",
+  /** What nothing can carry is looked at this often. */
+  outboxHeldMillis: hour,
+  /** How long a stop waits for what was let out before it: shorter than an ask. */
+  stopWait: "3 seconds",
+  /** The window of the hourly limit. */
+  mailHourMillis: hour,
+  /** A message that waits for a person lapses after this. */
+  approvalMillis: 7 * day,
   /** How often mail for the operator is looked for. */
   systemMailForwarding: "15 seconds",
+  /**
+   * DKIM keys that nobody was seen to publish sign from then on all the same, since our DNS need not be the world's. Keys
+   * that were replaced stay published until the last letter they signed has arrived or come back: two days in our queue,
+   * five in another's. What signs is looked up anew this often.
+   */
+  dkimWaitMillis: 7 * day,
+  dkimOverlapMillis: 8 * day,
+  dkimReloadMillis: minute,
 
   // --- Webhooks
 

@@ -10,6 +10,8 @@ import { HealthApi } from "./health/HealthApi.ts"
 import { HandleApi, IdentityApi } from "./identity/IdentityApi.ts"
 import { MessageApi } from "./mail/MessageApi.ts"
 import { MailSettingsApi } from "./mail/MailSettingsApi.ts"
+import { OrgMailApi } from "./mail/OrgMailApi.ts"
+import { SendingApi } from "./mail/SendingApi.ts"
 import { PublicApi } from "./public/PublicApi.ts"
 import { ProblemRendering } from "./problems/ProblemRendering.ts"
 import { TunnelApi } from "./tunnel/TunnelApi.ts"
@@ -33,7 +35,9 @@ export class Api extends HttpApi.make("agent_identity")
   .add(CardApi)
   .add(ProfileApi)
   .add(MessageApi)
+  .add(SendingApi)
   .add(MailSettingsApi)
+  .add(OrgMailApi)
   .add(WebhookApi)
   .add(EventApi)
   .add(TunnelApi)

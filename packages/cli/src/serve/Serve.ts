@@ -13,6 +13,7 @@ import { Addresses } from "@svc/domain/Addresses"
 import { Resolver } from "@svc/mail-gateway/mail/Resolver"
 import { Effect, Layer, Option } from "effect"
 import * as MasterKey from "./MasterKey.ts"
+import * as Outgoing from "./roles/Outgoing.ts"
 import type { Role } from "./Roles.ts"
 import type { Settings } from "./Settings.ts"
 import * as Store from "./Store.ts"
@@ -74,10 +75,12 @@ const role = <Needs, E, R>(wanted: boolean, load: () => Promise<Layer.Layer<Need
   wanted ? Layer.unwrap(Effect.promise(load)) : Layer.empty
 
 /** The service in the given roles, over the given store. */
-export const layer = (settings: Settings, store: Store.Store, wanted: ReadonlySet<Role>, parts: Parts = realParts) =>
-  Layer.mergeAll(
-    role(wanted.has("actors"), async () => (await import("./roles/Actors.ts")).layer(settings, parts)),
-    role(wanted.has("api"), async () => (await import("./roles/Api.ts")).layer(settings)),
+export const layer = (settings: Settings, store: Store.Store, wanted: ReadonlySet<Role>, parts: Parts = realParts) => {
+  // One for all roles, so that they share its connections.
+  const outgoing = Outgoing.layer(settings, parts)
+  return Layer.mergeAll(
+    role(wanted.has("actors"), async () => (await import("./roles/Actors.ts")).layer(settings, parts, outgoing)),
+    role(wanted.has("api"), async () => (await import("./roles/Api.ts")).layer(settings, outgoing)),
     role(wanted.has("mail"), async () => (await import("./roles/Mail.ts")).layer(settings, parts)),
     role(wanted.has("edge"), async () => (await import("./roles/Edge.ts")).layer(settings, wanted.size === 1)),
     Store.diskHealth(store),
@@ -85,3 +88,4 @@ export const layer = (settings: Settings, store: Store.Store, wanted: ReadonlySe
     Layer.provide(Layer.merge(cluster(settings, wanted.has("actors")), guardedClient(settings))),
     Layer.provide(foundation(settings, store.connection)),
   )
+}

@@ -23,6 +23,8 @@ const removals = (sql: Sql, id: string) => [
       select count(*)::int as n from gone`,
   sql`with gone as (delete from event where seq in (select seq from event where identity_id = ${id} limit ${batch}) returning seq)
       select count(*)::int as n from gone`,
+  sql`with gone as (delete from draft where id in (select id from draft where identity_id = ${id} limit ${batch}) returning id)
+      select count(*)::int as n from gone`,
   sql`with gone as (delete from vault_secret where id in (select id from vault_secret where identity_id = ${id} limit ${batch}) returning id)
       select count(*)::int as n from gone`,
   sql`with gone as (delete from export_piece p using export e where e.id = p.export_id and e.identity_id = ${id}

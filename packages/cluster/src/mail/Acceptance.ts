@@ -160,23 +160,24 @@ const store = (write: Write, mails: ReadonlyArray<ReceivedMail>, quotaBytes: num
       ) new, ${box} and m.bytes_used + new.upto <= ${quotaBytes}::bigint and exists (select from fence)
     ),
     box as (
-      update mailbox set uid_next = uid_next + added.count, bytes_used = bytes_used + added.bytes
+      update mailbox
+      set uid_next = uid_next + added.count, bytes_used = bytes_used + added.bytes, modseq = modseq + 1
       from (select count(*)::int as count, sum(size)::bigint as bytes from fitting) added
       where identity_id = ${identity.id}::uuid and added.count > 0
-      returning uid_next - added.count as first
+      returning uid_next - added.count as first, modseq
     ),
     arrived as materialized (
-      select i.*, box.first + fitting.place::int as uid from fitting join incoming i on i.n = fitting.n cross join box
+      select i.*, box.first + fitting.place::int as uid, box.modseq from fitting join incoming i on i.n = fitting.n cross join box
       order by i.n
     ),
     stored as (
-      insert into message (id, identity_id, uid, direction, thread_id, tag, message_id, envelope_from, recipient, sha256, size, summary, received_at)
+      insert into message (id, identity_id, uid, direction, thread_id, tag, message_id, envelope_from, recipient, sha256, size, summary, received_at, modseq)
       select id, ${identity.id}::uuid, uid, 'inbound',
              case when related = '{}' then id else coalesce((
                select earlier.thread_id from message earlier
                where earlier.identity_id = ${identity.id}::uuid and earlier.message_id = any(related)
                order by earlier.uid desc limit 1), id) end,
-             tag, message_id, envelope_from, recipient, sha256, size, summary, received_at
+             tag, message_id, envelope_from, recipient, sha256, size, summary, received_at, modseq
       from arrived
     ),
     marked as (

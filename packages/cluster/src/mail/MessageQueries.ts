@@ -10,6 +10,7 @@ import { Context, Effect, Layer, Schema } from "effect"
 import { Sealing } from "../sealing/Sealing.ts"
 import { orUnavailable, Reads } from "../store/Database.ts"
 import { inSlices } from "./MessageContent.ts"
+import { outboundOf } from "./sending/SendingQueries.ts"
 
 const SummaryRow = Schema.Struct({
   id: Schema.String,
@@ -160,6 +161,7 @@ const make = Effect.gen(function* () {
         text,
         html,
         headers: yield* Effect.orDie(decodeHeaders(headers)),
+        ...(summary.direction === "outbound" ? yield* outboundOf(sql, identityId, uuid) : {}),
       }
       return message
     }, orUnavailable),

@@ -11,20 +11,17 @@ import { Clock, Context, Effect, Layer, Schema } from "effect"
 import { Agent, type Dispatcher, errors } from "undici"
 import { Timing } from "../Timing.ts"
 import { isPublic } from "./AddressGuard.ts"
+import { shownAtMost, shownText } from "./AnswerText.ts"
 
 /** What a receiver's answer is worth reading: at most this many bytes of it. */
 const readAtMost = 64 * 1024
 
-/** Of that, what is kept to be shown. */
-const shownAtMost = 1024
-
-/** Text that any store takes, of bytes that may be anything; a letter that was cut is left out. */
-const shownText = (begins: Buffer): string | null =>
-  begins.length === 0 ? null : new TextDecoder().decode(begins, { stream: true }).replaceAll("\0", "\uFFFD")
-
-/** No answer arrived. `error` is a short stable word: `timeout`, `dns`, `refused_address`, `tls` or `connection`. */
+/**
+ * No answer arrived, or one that is longer than was asked for. `error` is a short stable word: `timeout`, `dns`,
+ * `refused_address`, `tls`, `connection` or `too_large`.
+ */
 export class RequestFailed extends Schema.TaggedError<RequestFailed>()("RequestFailed", {
-  error: Schema.Literals(["timeout", "dns", "refused_address", "tls", "connection"]),
+  error: Schema.Literals(["timeout", "dns", "refused_address", "tls", "connection", "too_large"]),
   durationMs: Schema.Int,
 }) {}
 
@@ -43,6 +40,21 @@ export interface Answer {
   readonly text: string | null
 }
 
+/** A request whose answer is wanted, all of it. */
+export interface Question {
+  readonly method: string
+  readonly headers: Readonly<Record<string, string>>
+  readonly body?: string | Uint8Array | undefined
+  /** Bytes of the answer's body; what is longer is `too_large`. */
+  readonly atMost: number
+}
+
+export interface FullAnswer {
+  readonly status: number
+  readonly headers: Headers
+  readonly body: Uint8Array
+}
+
 type Resolved = (error: Error | null, addresses: ReadonlyArray<LookupAddress>) => void
 
 /** Every address of a host, as `dns.lookup` answers with `all`. */
@@ -57,6 +69,7 @@ export interface GuardOptions {
 
 class RefusedAddress extends Error {}
 class CannotResolve extends Error {}
+class TooLarge extends Error {}
 
 const make = (options: GuardOptions) =>
   Effect.gen(function* () {
@@ -95,6 +108,10 @@ const make = (options: GuardOptions) =>
       (agent) => Effect.promise(() => agent.destroy()),
     )
 
+    /** https, and http in Development. */
+    const speaks = ({ protocol, username, password }: URL) =>
+      (protocol === "https:" || (options.allowPrivate && protocol === "http:")) && username === "" && password === ""
+
     /** A literal address never comes to a look-up. `URL` has brought its decimal, octal and hexadecimal forms to one. */
     const judgeHost = (hostname: string): Effect.Effect<void, RefusedAddress | CannotResolve> => {
       if (options.allowPrivate) return Effect.void
@@ -123,7 +140,53 @@ const make = (options: GuardOptions) =>
         return Effect.sync(handler.cancel)
       })
 
+    const wholeExchange = (url: URL, question: Question) =>
+      Effect.callback<FullAnswer, Error>((resume) => {
+        const handler = collecting(question.atMost, resume)
+        agent.dispatch(
+          {
+            origin: url.origin,
+            path: url.pathname + url.search,
+            method: question.method as Dispatcher.HttpMethod,
+            // What is packed cannot be bounded before it is unpacked.
+            headers: { ...question.headers, "accept-encoding": "identity" },
+            body: question.body ?? null,
+            headersTimeout: duration,
+            bodyTimeout: duration,
+          },
+          handler,
+        )
+        return Effect.sync(handler.cancel)
+      })
+
     return {
+      /**
+       * Asks for a whole answer. `leaving` is looked at when the host was judged, the moment before the request leaves:
+       * when it fails, nothing leaves.
+       */
+      ask: <E>(
+        url: URL,
+        question: Question,
+        leaving: Effect.Effect<void, E>,
+      ): Effect.Effect<FullAnswer, E | RequestFailed> =>
+        Effect.flatMap(Clock.currentTimeNanos, (start) => {
+          const failed = (error: RequestFailed["error"]) =>
+            Effect.flatMap(Clock.currentTimeNanos, (end) =>
+              Effect.fail(new RequestFailed({ error, durationMs: Math.round(Number(end - start) / 1e6) })),
+            )
+          if (!speaks(url)) return failed("refused_address")
+          return judgeHost(url.hostname).pipe(
+            Effect.catch((error) => failed(nameOf(error))),
+            Effect.andThen(leaving),
+            Effect.andThen(
+              Effect.catch(wholeExchange(url, question), (error) =>
+                failed(error instanceof TooLarge ? "too_large" : nameOf(error)),
+              ),
+            ),
+            Effect.timeoutOrElse({ duration, orElse: () => failed("timeout") }),
+          )
+        }),
+
       post: (url: string, message: Message): Effect.Effect<Answer, RequestFailed> =>
         Effect.flatMap(Clock.currentTimeNanos, (start) => {
           const ended = <A, E>(outcome: (durationMs: number) => Effect.Effect<A, E>) =>
@@ -165,21 +228,14 @@ const make = (options: GuardOptions) =>
 type Read = Omit<Answer, "durationMs">
 
 const answering = (resume: (exit: Effect.Effect<Read, Error>) => void) => {
-  let controller: Dispatcher.DispatchController | undefined
-  let cancelled = false
+  const aborting = abortable()
   let status = 0
   let read = 0
   let begins = Buffer.alloc(0)
   const end = () => resume(Effect.succeed({ statusCode: status, text: shownText(begins) }))
   return {
-    cancel: () => {
-      cancelled = true
-      controller?.abort(new errors.RequestAbortedError())
-    },
-    onRequestStart: (started: Dispatcher.DispatchController) => {
-      controller = started
-      if (cancelled) started.abort(new errors.RequestAbortedError())
-    },
+    cancel: aborting.cancel,
+    onRequestStart: aborting.started,
     onResponseStart: (_: Dispatcher.DispatchController, statusCode: number) => {
       status = statusCode
     },
@@ -193,6 +249,53 @@ const answering = (resume: (exit: Effect.Effect<Read, Error>) => void) => {
     },
     onResponseEnd: end,
     onResponseError: (_: Dispatcher.DispatchController, error: Error) => resume(Effect.fail(error)),
+  }
+}
+
+/** Takes the whole of an answer that is not longer than that. */
+const collecting = (atMost: number, resume: (exit: Effect.Effect<FullAnswer, Error>) => void) => {
+  const aborting = abortable()
+  const headers = new Headers()
+  const chunks: Array<Buffer> = []
+  let status = 0
+  let read = 0
+  return {
+    cancel: aborting.cancel,
+    onRequestStart: aborting.started,
+    onResponseStart: (
+      _: Dispatcher.DispatchController,
+      statusCode: number,
+      received: Record<string, string | Array<string> | undefined>,
+    ) => {
+      status = statusCode
+      for (const [name, value] of Object.entries(received)) {
+        for (const one of typeof value === "string" ? [value] : (value ?? [])) headers.append(name, one)
+      }
+    },
+    onResponseData: (receiving: Dispatcher.DispatchController, chunk: Buffer) => {
+      read += chunk.length
+      if (read <= atMost) return void chunks.push(chunk)
+      resume(Effect.fail(new TooLarge()))
+      receiving.abort(new errors.RequestAbortedError())
+    },
+    onResponseEnd: () => resume(Effect.succeed({ status, headers, body: Buffer.concat(chunks) })),
+    onResponseError: (_: Dispatcher.DispatchController, error: Error) => resume(Effect.fail(error)),
+  }
+}
+
+/** What ends a request whose asker has gone, also when it was not sent yet. */
+const abortable = () => {
+  let controller: Dispatcher.DispatchController | undefined
+  let cancelled = false
+  return {
+    cancel: () => {
+      cancelled = true
+      controller?.abort(new errors.RequestAbortedError())
+    },
+    started: (started: Dispatcher.DispatchController) => {
+      controller = started
+      if (cancelled) started.abort(new errors.RequestAbortedError())
+    },
   }
 }
 

@@ -21,6 +21,9 @@ import { sealedForms } from "./migrations/0021_sealed_forms.ts"
 import { callWindows } from "./migrations/0022_call_windows.ts"
 import { actorCommands } from "./migrations/0023_actor_commands.ts"
 import { growth } from "./migrations/0024_growth.ts"
+import { sending } from "./migrations/0031_sending.ts"
+import { dkimKeys } from "./migrations/0035_dkim_keys.ts"
+import { messageFlags } from "./migrations/0041_message_flags.ts"
 
 const migrations = {
   "0001_core": core,
@@ -37,6 +40,9 @@ const migrations = {
   "0022_call_windows": callWindows,
   "0023_actor_commands": actorCommands,
   "0024_growth": growth,
+  "0031_sending": sending,
+  "0035_dkim_keys": dkimKeys,
+  "0041_message_flags": messageFlags,
 }
 
 /** Any constant that no other user of the database takes: "svc" in ASCII. */

@@ -16,6 +16,13 @@ const words = {
     "durfte jemandem nicht schreiben",
     "n’a pas pu écrire à quelqu’un",
   ],
+  "email.approval_requested": [
+    "asks to send a mail",
+    "bittet, eine Mail senden zu dürfen",
+    "demande à envoyer un message",
+  ],
+  "email.approved": ["may send a mail", "darf eine Mail senden", "peut envoyer un message"],
+  "email.approval_refused": ["may not send a mail", "darf eine Mail nicht senden", "ne peut pas envoyer un message"],
   "mail.stopped": ["no longer sends mail", "sendet keine Mail mehr", "n’envoie plus de courrier"],
   "mail.started": ["sends mail again", "sendet wieder Mail", "envoie de nouveau du courrier"],
   "card.updated": ["changed its card", "hat die Karte geändert", "a modifié sa carte"],

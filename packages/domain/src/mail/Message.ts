@@ -2,11 +2,15 @@
 import { Schema } from "effect"
 import { MessageId, ThreadId } from "../IdSchemas.ts"
 import { Timestamp } from "../Timestamp.ts"
+import { outbound } from "./Delivery.ts"
 
 export const Address = Schema.Struct({ address: Schema.String, name: Schema.NullOr(Schema.String) })
 export type Address = typeof Address.Type
 
-/** Whether the domain of `From` really sent the message, and what SPF, DKIM and DMARC said (RFC 8601 result words). */
+/**
+ * Whether the domain of `From` really sent the message, and what SPF, DKIM and DMARC said (RFC 8601 result words, or
+ * `internal` for what an Identity of this service wrote and nobody had to be asked about).
+ */
 export const OriginVerdict = Schema.Struct({
   verdict: Schema.Literals(["verified", "failed", "unverified", "error"]),
   spf: Schema.String,
@@ -80,5 +84,9 @@ export const Message = Schema.Struct({
   text: Schema.NullOr(Schema.String),
   html: Schema.NullOr(Schema.String),
   headers: Schema.Array(Header),
+  /** Of a message that goes out. */
+  status: Schema.optionalKey(outbound.status),
+  approval: Schema.optionalKey(outbound.approval),
+  delivery: Schema.optionalKey(outbound.delivery),
 }).annotate({ identifier: "Message" })
 export type Message = typeof Message.Type

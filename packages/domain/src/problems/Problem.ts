@@ -68,6 +68,9 @@ export class SecretNameInvalid extends problem<SecretNameInvalid>()("secret_name
 export class PreconditionFailed extends problem<PreconditionFailed>()("precondition_failed") {}
 export class IdempotencyKeyReused extends problem<IdempotencyKeyReused>()("idempotency_key_reused") {}
 export class IdempotencyKeyInProgress extends problem<IdempotencyKeyInProgress>()("idempotency_key_in_progress") {}
+export class MailPaused extends problem<MailPaused>()("mail_paused") {}
+export class MessageInvalid extends problem<MessageInvalid>()("message_invalid") {}
+export class MessageTooLarge extends problem<MessageTooLarge>()("message_too_large") {}
 export class MailRelayUnavailable extends problem<MailRelayUnavailable>()("mail_relay_unavailable") {}
 export class TunnelAgentOffline extends problem<TunnelAgentOffline>()("tunnel_agent_offline") {}
 export class TunnelNotFound extends problem<TunnelNotFound>()("tunnel_not_found") {}
@@ -122,6 +125,9 @@ export const byCode = {
   precondition_failed: PreconditionFailed,
   idempotency_key_reused: IdempotencyKeyReused,
   idempotency_key_in_progress: IdempotencyKeyInProgress,
+  mail_paused: MailPaused,
+  message_invalid: MessageInvalid,
+  message_too_large: MessageTooLarge,
   mail_relay_unavailable: MailRelayUnavailable,
   tunnel_agent_offline: TunnelAgentOffline,
   tunnel_not_found: TunnelNotFound,

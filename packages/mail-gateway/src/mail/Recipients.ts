@@ -11,8 +11,9 @@ import { replies } from "./smtp/Replies.ts"
 /** Local parts RFC 5321 section 4.5.1 and RFC 2142 require of every domain. */
 const systemParts = new Set(["postmaster", "abuse"])
 
-export const isForSystem = ({ address }: SMTPServerAddress) =>
-  systemParts.has(RecipientAddress.split(address).local.toLowerCase())
+export const isSystemPart = (local: string) => systemParts.has(local.toLowerCase())
+
+export const isForSystem = ({ address }: SMTPServerAddress) => isSystemPart(RecipientAddress.split(address).local)
 
 /** Mailbox and tag; several spellings of one are one recipient. */
 export const recipientsOf = (session: SMTPServerSession): ReadonlyArray<Recipient> => {
