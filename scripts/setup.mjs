@@ -138,9 +138,14 @@ if (!done()) {
   }
 }
 
-const { isBuilt } = await import("../packages/console/sources.mjs")
-await make(isBuilt, "packages/console/build.ts", "The console was not built; everything else starts without it.")
-const { current } = await import("../packages/cli/src/Bundle.mjs")
-const isBundled = () => current() !== undefined
-await make(isBundled, "scripts/bundle.ts", "The program was not bundled, so it starts more slowly.")
+// A copy that has only part of the checkout makes only that.
+if (existsSync("packages/console/sources.mjs")) {
+  const { isBuilt } = await import("../packages/console/sources.mjs")
+  await make(isBuilt, "packages/console/build.ts", "The console was not built; everything else starts without it.")
+}
+if (existsSync("packages/cli/src/Bundle.mjs")) {
+  const { current } = await import("../packages/cli/src/Bundle.mjs")
+  const isBundled = () => current() !== undefined
+  await make(isBundled, "scripts/bundle.ts", "The program was not bundled, so it starts more slowly.")
+}
 process.exit(0)

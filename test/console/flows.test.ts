@@ -77,7 +77,7 @@ describe.skipIf(!hasBrowser)("in the console", { timeout: 120_000 }, () => {
   })
 
   it("one press from anywhere stops the mail of every agent, and nobody is asked first", async () => {
-    const { session } = await signUp(service.base)
+    const { session, email } = await signUp(service.base)
     const handles = [
       (await makeIdentity(service.base, session)).handle,
       (await makeIdentity(service.base, session)).handle,
@@ -95,6 +95,13 @@ describe.skipIf(!hasBrowser)("in the console", { timeout: 120_000 }, () => {
     await page.getByRole("button", { name: "Stop all mail" }).click()
     await page.getByText("Outgoing mail is stopped.").waitFor()
     expect(await states()).toEqual(["stopped", "stopped"])
+    for (const handle of handles) {
+      const sent = await call(service.base, "POST", `/api/identities/${handle}/messages/send`, {
+        token: session,
+        body: { to: [email], subject: "s", text: "t" },
+      })
+      expect(sent.body.code).toBe("mail_paused")
+    }
 
     // Another tab, which did nothing, says so too.
     const other = await context.newPage()

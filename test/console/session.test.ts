@@ -1,5 +1,5 @@
 /** The cookie of a browser stands for a credential only where the browser says that a page of ours made the call. */
-import { type Addresses } from "@svc/domain/Addresses"
+import type { Addresses } from "@svc/domain/Addresses"
 import { withSession } from "@svc/api/account/ConsoleSession"
 import { HttpServerRequest } from "effect/http"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"

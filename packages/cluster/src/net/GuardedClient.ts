@@ -11,17 +11,11 @@ import { Clock, Context, Effect, Layer, Schema } from "effect"
 import { Agent, type Dispatcher, errors } from "undici"
 import { Timing } from "../Timing.ts"
 import { isPublic } from "./AddressGuard.ts"
+import { shownAtMost, shownText } from "./AnswerText.ts"
 import { abortable, collecting, type FullAnswer, type Question, TooLarge } from "./FullAnswer.ts"
 
 /** What a receiver's answer is worth reading: at most this many bytes of it. */
 const readAtMost = 64 * 1024
-
-/** Of that, what is kept to be shown. */
-const shownAtMost = 1024
-
-/** Text that any store takes, of bytes that may be anything; a letter that was cut is left out. */
-const shownText = (begins: Buffer): string | null =>
-  begins.length === 0 ? null : new TextDecoder().decode(begins, { stream: true }).replaceAll("\0", "\uFFFD")
 
 /**
  * No answer arrived, or one that is longer than was asked for. `error` is a short stable word: `timeout`, `dns`,

@@ -5,7 +5,7 @@
 import { useQueries } from "@tanstack/preact-query"
 import { useState } from "preact/hooks"
 import { useAct } from "../client/Acts.ts"
-import { type Answer, call } from "../client/Client.ts"
+import { call } from "../client/Client.ts"
 import { keyOf, outdated } from "../client/Queries.ts"
 import { list } from "../texts/Texts.ts"
 import { Button } from "../ui/Button.tsx"
@@ -16,7 +16,6 @@ import { useIdentities } from "./Identities.ts"
 import { say } from "./texts.ts"
 
 const route = "GET /api/identities/:handle/mail"
-type Mail = Answer<typeof route>
 
 /** The Handles whose mail can be stopped, and whose is. */
 const useStops = () => {
@@ -33,23 +32,32 @@ const useStops = () => {
   return { handles, stopped: handles.filter((_, index) => statuses[index]?.data?.outgoing === "stopped") }
 }
 
-const turn = async (handles: ReadonlyArray<string>, outgoing: Mail["outgoing"]) => {
+/** All of them in one call, whatever this tab knows of. */
+const stopAll = async () => {
+  await call("PATCH /api/account/mail", { body: { outgoing: "stopped" } })
+  await outdated(["/api/identities/:handle/mail"])
+}
+
+/** Those that were named in the question, and no other. */
+const start = async (handles: ReadonlyArray<string>) => {
   const done = await Promise.allSettled(
-    handles.map((handle) => call("PATCH /api/identities/:handle/mail", { params: { handle }, body: { outgoing } })),
+    handles.map((handle) =>
+      call("PATCH /api/identities/:handle/mail", { params: { handle }, body: { outgoing: "active" } }),
+    ),
   )
   await outdated(["/api/identities/:handle/mail"])
-  const left = handles.filter((_, index) => done[index]!.status === "rejected")
-  if (left.length > 0) throw new Error(say("not_stopped", { handles: list(left) }))
+  const failed = done.find((one) => one.status === "rejected")
+  if (failed !== undefined) throw failed.reason
 }
 
 export const StopButton = () => {
   const { handles, stopped } = useStops()
   const running = handles.filter((handle) => !stopped.includes(handle))
-  const act = useAct((_: string, those: ReadonlyArray<string>) => turn(those, "stopped"))
+  const act = useAct(stopAll)
   if (handles.length > 0 && running.length === 0) return null
   const press = async () => {
     if (handles.length === 0) return tell(say("nobody_to_stop"))
-    if (await act.run(running)) tell(say("all_stopped"))
+    if (await act.run()) tell(say("all_stopped"))
     else tell(say("not_stopped", { handles: list(running) }))
   }
   return (
@@ -63,7 +71,7 @@ export const StopButton = () => {
 export const StoppedBar = () => {
   const { handles, stopped } = useStops()
   const [asking, setAsking] = useState(false)
-  const start = useAct(() => turn(stopped, "active"))
+  const again = useAct(() => start(stopped))
   if (stopped.length === 0) return null
   return (
     <div class="shell-bar" data-tone="bad" role="status">
@@ -79,7 +87,7 @@ export const StoppedBar = () => {
           title={say("start_title")}
           doing={say("start_again")}
           kind="primary"
-          act={start}
+          act={again}
           onClose={() => setAsking(false)}
           onDone={() => tell(say("started"))}
         >

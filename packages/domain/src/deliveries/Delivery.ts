@@ -33,9 +33,9 @@ export type Delivery = typeof Delivery.Type
 
 /** What the target is sent. The signature is left out: it is made for each attempt, as are `request_id` and `timestamp`. */
 export const DeliveryRequest = Schema.Struct({
-  method: Schema.Literal("POST"),
+  method: Schema.Literal("POST").annotate({ description: "How it is sent." }),
   url: ShownUrl,
   headers: Schema.Record(Schema.String, Schema.String),
-  body: Schema.String,
+  body: Schema.String.annotate({ description: "The Event as JSON, byte for byte as it is signed." }),
 }).annotate({ identifier: "DeliveryRequest" })
 export type DeliveryRequest = typeof DeliveryRequest.Type
