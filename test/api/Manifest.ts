@@ -43,18 +43,34 @@ cards.read any Path
 cards.patch any Path
 profiles.read public
 messages.list any Path
+messages.wait any Path
 messages.read any Path
+messages.patch any Path
 messages.remove any Path
 messages.raw any Path
 messages.attachment any Path
+threads.list any Path
+threads.read any Path
+sending.send any Path
+sending.drafts any Path
+sending.draft any Path
+sending.readDraft any Path
+sending.replaceDraft any Path
+sending.removeDraft any Path
+sending.sendDraft any Path
+sending.approvals any Path
+sending.approve admin Path
+sending.refuse admin Path
 mail_settings.recipients any Path
 mail_settings.allow admin Path
 mail_settings.disallow admin Path
+mail_settings.lift admin Path
 mail_settings.disclosure any Path
 mail_settings.setDisclosure admin Path
 mail_settings.resetDisclosure admin Path
 mail_settings.status any Path
 mail_settings.switch any Path reserved
+org_mail.switch org
 webhooks.list any Path
 webhooks.create any Path
 webhooks.read any Path

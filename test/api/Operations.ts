@@ -19,6 +19,7 @@ export interface Operation {
 const crockford = "01kjr8xr3v7k2t9m4q6w8y0zab"
 const ids: Readonly<Record<string, string>> = {
   messages: `msg_${crockford}`,
+  sending: `msg_${crockford}`,
   webhooks: `wh_${crockford}`,
   events: `evt_${crockford}`,
   exports: `exp_${crockford}`,

@@ -98,6 +98,7 @@ describe("outgoing mail", () => {
       stopped_at: null,
       stopped_by: null,
       reason: null,
+      approval: "none",
     })
     const stopped = await at("PATCH", "/mail", key, { outgoing: "stopped", reason: "it talks too much" })
     expect(stopped.body).toMatchObject({ outgoing: "stopped", stopped_by: "identity_key", reason: "it talks too much" })

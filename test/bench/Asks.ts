@@ -21,6 +21,7 @@ import { inStore, settingsOf } from "../faults/Store.ts"
 import { makeIdentity, signUp } from "../harness/Client.ts"
 import { deploy, type Deployment, until } from "../harness/Deployment.ts"
 import { round, type Row } from "../harness/Report.ts"
+import { outgoing, recording } from "../harness/Transport.ts"
 import * as BareEntity from "./BareEntity.ts"
 import { Echo } from "./EchoServer.ts"
 import { work } from "./Load.ts"
@@ -33,7 +34,7 @@ const actors = 20
 /** The service's, so that an actor of this process opens what it sealed. */
 const masterKey = Buffer.alloc(32, 7).toString("base64")
 const tunnelPorts = { first: 20_000, last: 20_999 }
-const limits = { identityQuota: 1_000_000, mailboxBytes: 1024 ** 3, tunnelPorts }
+const limits = { identityQuota: 1_000_000, mailboxBytes: 1024 ** 3, mailHourly: 1_000_000, tunnelPorts }
 
 /** The client of an entity that does nothing. */
 class Bare extends Context.Service<Bare, { readonly of: Effect.Success<typeof BareEntity.BareEntity.client> }>()(
@@ -60,6 +61,7 @@ const inProcess = (deployment: Deployment) => {
     Layer.provide([
       Deliveries.layer,
       GuardedClient.layer({ allowPrivate: true }),
+      outgoing(recording()),
       ProvisioningSteps.layer({ tunnelPorts }),
       Connectors.layer,
     ]),

@@ -13,6 +13,8 @@ import { driver } from "./Load.ts"
 import { measurable } from "./Processes.ts"
 import * as Mail from "./Mail.ts"
 import * as Process from "./Process.ts"
+import * as Search from "./Search.ts"
+import * as Sending from "./Sending.ts"
 import * as Stage from "./Stage.ts"
 import * as Tunnel from "./Tunnel.ts"
 import * as Webhooks from "./Webhooks.ts"
@@ -44,6 +46,10 @@ const ok = await perform(
     "mail-in": staged(Mail.mailIn),
     "mail-in-1": staged(Mail.mailInOne),
     "mail-wake": alone(Mail.mailWake),
+    search: alone(Search.search),
+    // It takes long to fill: only where it is named.
+    ...(positionals.includes("search-million") ? { "search-million": alone(Search.searchMillion) } : {}),
+    send: alone(Sending.send),
     deliveries: alone(Webhooks.webhook),
     ask: alone(Asks.ask),
     provision: alone(Identities.provision),

@@ -10,15 +10,18 @@ import { Platforms } from "@svc/cluster/connectors/platforms/Platforms"
 import { Identities } from "@svc/cluster/identity/Identities"
 import * as IdentityActor from "@svc/cluster/identity/IdentityActor"
 import { ProvisioningSteps } from "@svc/cluster/identity/Provisioning"
+import { Sending } from "@svc/cluster/sending/Sending"
 import { GuardedClient } from "@svc/cluster/net/GuardedClient"
 import type { Sealing } from "@svc/cluster/sealing/Sealing"
 import { ServiceKey } from "@svc/cluster/sealing/ServiceKey"
 import { Reads, Writes } from "@svc/cluster/store/Database"
 import { Deliveries } from "@svc/cluster/webhooks/Deliveries"
+import * as Composition from "@svc/mail-gateway/mail/composing/Composition"
 import { Clock, type Duration, Effect, Layer } from "effect"
 import { MessageStorage, RunnerHealth, Runners, RunnerStorage, Sharding, ShardingConfig } from "effect/cluster"
 import { TestClock } from "effect/testing"
 import { foundation, inProcess, makeOrg } from "./Stores.ts"
+import { outgoing, recording } from "./Transport.ts"
 
 export { makeOrg }
 
@@ -62,13 +65,21 @@ export interface ActorSettings {
   readonly platforms?: typeof platforms
   readonly ports?: typeof tunnelPorts
   readonly limits?: Partial<IdentityActor.IdentityLimits>
+  /** What takes outgoing mail; one that takes everything where none is given. */
+  readonly transport?: ReturnType<typeof recording>
   readonly quotas?: Partial<OrgActor.OrgQuotas>
 }
 
 /** Identity and Org actors, their clients, the stores beside them and what they stand on. */
 export const actors = (settings: ActorSettings = {}) => {
   const ports = settings.ports ?? tunnelPorts
-  const limits = { identityQuota: 25, mailboxBytes: 1024 * 1024, tunnelPorts: ports, ...settings.limits }
+  const limits = {
+    identityQuota: 25,
+    mailboxBytes: 1024 * 1024,
+    mailHourly: 100,
+    tunnelPorts: ports,
+    ...settings.limits,
+  }
   const unlimited = 1_000_000_000
   const quotas = {
     calls: unlimited,
@@ -77,13 +88,21 @@ export const actors = (settings: ActorSettings = {}) => {
     tunnel_transfer: unlimited,
     ...settings.quotas,
   }
-  return Layer.mergeAll(IdentityActor.layer(limits), OrgActor.layer(quotas), ConnectorActor.layer, Exports.layer).pipe(
+  return Layer.mergeAll(
+    IdentityActor.layer(limits),
+    OrgActor.layer(quotas),
+    ConnectorActor.layer,
+    Exports.layer,
+    Sending.layer,
+  ).pipe(
     Layer.provideMerge(Layer.mergeAll(Identities.layer, Orgs.layer, Connectors.layer, inProcess)),
     Layer.provide([
       settings.platforms ?? platforms,
       settings.steps ?? ProvisioningSteps.layer({ tunnelPorts: ports }),
       Deliveries.layer,
       GuardedClient.layer({ allowPrivate: true }),
+      Composition.layer,
+      outgoing(settings.transport ?? recording()),
     ]),
     Layer.provideMerge(Layer.mergeAll(runner, portsOf(ports))),
     Layer.provideMerge(foundation),

@@ -15,6 +15,8 @@ export interface DeploymentOptions {
   readonly keep?: boolean
   /** Settings of its PostgreSQL, which then runs from the beginning; the processes join it. */
   readonly postgres?: Readonly<Record<string, string>>
+  /** An existing data directory, which stays; a temporary one by default. */
+  readonly directory?: string
   /** The checkout whose service it is; this one by default. */
   readonly checkout?: string
 }
@@ -57,7 +59,7 @@ export const isHealthy = async (base: string) => {
 
 export const deploy = async (options: DeploymentOptions = {}): Promise<Deployment> => {
   const main = path.join(options.checkout ?? here, "packages", "cli", "src", "main.ts")
-  const directory = mkdtempSync(path.join(os.tmpdir(), "svc-rig-"))
+  const directory = options.directory ?? mkdtempSync(path.join(os.tmpdir(), "svc-rig-"))
   // Open to the account the database runs as, so that its data lies here even under root.
   chmodSync(directory, 0o755)
   const processes: Array<Process> = []
@@ -104,7 +106,7 @@ export const deploy = async (options: DeploymentOptions = {}): Promise<Deploymen
         if (child.exitCode !== null) throw new Error(`the process ended: ${output}`)
         return roles.length === 0 || roles.includes("api") ? isHealthy(started.base) : output.includes("service is up")
       },
-      30,
+      90,
     )
     return started
   }
@@ -122,7 +124,8 @@ export const deploy = async (options: DeploymentOptions = {}): Promise<Deploymen
         ),
       )
       await Effect.runPromise(Scope.close(server, Exit.void))
-      if (options.keep !== true) {
+      if (options.directory !== undefined) await until("the database's end", () => !alive(directory), 15)
+      else if (options.keep !== true) {
         await until("the database's end", () => !alive(directory), 15).catch(() => {})
         rmSync(directory, { recursive: true, force: true })
       } else {

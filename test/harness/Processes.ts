@@ -26,9 +26,10 @@ import { TestClock } from "effect/testing"
 import { platforms, tunnelPorts } from "./Actors.ts"
 import { databaseLayer } from "./Database.ts"
 import { sealingLayer } from "./Stores.ts"
+import { outgoing, recording } from "./Transport.ts"
 
 const quotas = { calls: 100, identity_create: 100, handle_check: 100, tunnel_transfer: 1_000_000 }
-const limits = { identityQuota: 25, mailboxBytes: 1024 * 1024, tunnelPorts }
+const limits = { identityQuota: 25, mailboxBytes: 1024 * 1024, mailHourly: 100, tunnelPorts }
 
 const ports = Layer.effectDiscard(
   Effect.flatMap(
@@ -64,6 +65,7 @@ const hasShards = Layer.effectDiscard(
 /** Role `actors`, as a process plays it; `steps` stands in for those of the saga. */
 export const process = (
   steps: Layer.Layer<ProvisioningSteps, never, Sealing> = ProvisioningSteps.layer({ tunnelPorts }),
+  transport = recording(),
 ) =>
   Layer.mergeAll(
     IdentityActor.layer(limits),
@@ -73,7 +75,7 @@ export const process = (
     ConnectorActor.layer.pipe(Layer.provide(platforms)),
     Overdue.layer(ConnectorWork.watched),
   ).pipe(
-    Layer.provide([steps, Deliveries.layer, GuardedClient.layer({ allowPrivate: true })]),
+    Layer.provide([steps, Deliveries.layer, GuardedClient.layer({ allowPrivate: true }), outgoing(transport)]),
     Layer.provide(ChangeFeed.layer),
     Layer.provideMerge(Layer.mergeAll(Identities.layer, Orgs.layer, Connectors.layer)),
     Layer.provideMerge(hasShards),

@@ -4,6 +4,7 @@ import { layer } from "@effect/vitest"
 import { Clock, Effect, Fiber, Layer } from "effect"
 import { TestClock } from "effect/testing"
 import type { SMTPServerSession } from "smtp-server"
+import { Bounces } from "@svc/mail-gateway/mail/sending/Bounces"
 import { Reception } from "@svc/mail-gateway/mail/Reception"
 import * as Recipients from "@svc/mail-gateway/mail/Recipients"
 import { Screening } from "@svc/mail-gateway/mail/Screening"
@@ -122,8 +123,9 @@ layer(Layer.empty)("who guesses recipients", (it) => {
     })
   }).pipe(
     Effect.provide(
-      Layer.merge(
+      Layer.mergeAll(
         Layer.mock(Reception, { status: () => Effect.succeed("unknown") }),
+        Layer.mock(Bounces, {}),
         Layer.mock(Screening, { isListed: () => Effect.succeed(false) }),
       ),
     ),

@@ -2,15 +2,16 @@
 import * as SystemMailForwarding from "@svc/cluster/mail/SystemMailForwarding"
 import { SystemMailer } from "@svc/cluster/mail/SystemMailer"
 import { Writes } from "@svc/cluster/store/Database"
-import * as RelayMailer from "@svc/mail-gateway/mail/RelayMailer"
+import { throughRelay } from "./sending/Sinks.ts"
+import * as Mailer from "@svc/mail-gateway/mail/sending/Mailer"
 import { makeUuidV7 } from "@svc/domain/Ids"
 import { expect, layer } from "@effect/vitest"
-import { Effect, Layer, Redacted } from "effect"
+import { Effect, Layer } from "effect"
 import { TestClock } from "effect/testing"
 import { actors, passing } from "../harness/Actors.ts"
 import { freePort } from "../harness/Ports.ts"
 import { startRelay } from "../harness/Relay.ts"
-import { rows } from "../harness/Stores.ts"
+import { foundation, rows } from "../harness/Stores.ts"
 
 const relayed = Effect.gen(function* () {
   const port = yield* Effect.promise(freePort)
@@ -18,8 +19,8 @@ const relayed = Effect.gen(function* () {
     Effect.promise(() => startRelay(port)),
     ({ stop }) => Effect.promise(stop),
   )
-  const url = Redacted.make(`smtp://mailer:secret@127.0.0.1:${port}`)
-  return { relay, mailer: RelayMailer.layer({ url, from: "accounts@svc.example" }) }
+  const transport = throughRelay(`smtp://mailer:secret@127.0.0.1:${port}`)
+  return { relay, mailer: Mailer.layer({ from: "accounts@svc.example" }).pipe(Layer.provide(transport)) }
 })
 
 const receive = Effect.fnUntraced(function* (subject: string) {
@@ -81,7 +82,7 @@ layer(actors())("mail for postmaster@", (it) => {
   )
 })
 
-layer(Layer.empty)("a letter", (it) => {
+layer(foundation)("a letter", (it) => {
   it.effect("goes to exactly one address, from the service's own", () =>
     Effect.gen(function* () {
       const { relay, mailer } = yield* relayed

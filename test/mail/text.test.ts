@@ -4,7 +4,7 @@ import * as Decode from "@svc/mail-gateway/mail/mime/Decode"
 import { isModest } from "@svc/mail-gateway/mail/mime/Header"
 import { index, limits } from "@svc/mail-gateway/mail/mime/Part"
 import { parse } from "@svc/mail-gateway/mail/ParsedMail"
-import { Effect } from "effect"
+import { Effect, Stream } from "effect"
 import * as fc from "fast-check"
 import { encode, wrap } from "nodemailer/lib/qp"
 import { describe, expect, it } from "vitest"
@@ -176,14 +176,44 @@ describe("what costs much to read", () => {
 })
 
 describe("an attachment", () => {
-  it("is taken out by its index, as long as it was said to be", () => {
+  it("is taken out by its index, as long as it was said to be", async () => {
     const raw = Buffer.from(
       "Content-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\n\r\ntext\r\n--b\r\nContent-Type: image/png\r\n" +
         "Content-Disposition: attachment; filename*=utf-8''%C3%BC.png\r\nContent-Transfer-Encoding: base64\r\n\r\n" +
         "AAEC\r\nAwQ=\r\n--b--\r\n",
     )
-    const { read } = Effect.runSync(Effect.provide(AttachmentReader, Attachments.layer))
+    const { read } = await Effect.runPromise(Effect.provide(AttachmentReader, Attachments.layer))
     expect(parse(raw).attachments).toEqual([{ index: 0, filename: "ü.png", content_type: "image/png", size: 5 }])
-    expect(read(raw, 0)).toMatchObject({ filename: "ü.png", content: Buffer.from([0, 1, 2, 3, 4]) })
+    const found = await Effect.runPromise(read(raw, 0))
+    expect(found).toMatchObject({ filename: "ü.png", content_type: "image/png", size: 5 })
+    const bytes = async (start: number, end: number) =>
+      Buffer.concat(await Effect.runPromise(Stream.runCollect(found!.content(start, end))))
+    expect(await bytes(0, 5)).toEqual(Buffer.from([0, 1, 2, 3, 4]))
+    expect(await bytes(1, 3)).toEqual(Buffer.from([1, 2]))
+    expect(await Effect.runPromise(read(raw, 1))).toBe(undefined)
+  })
+
+  it.each(["base64", "quoted-printable", "8bit"])("of %s is the same in pieces as in one", async (encoding) => {
+    const content = Buffer.from(Array.from({ length: 1_500_000 }, (_, n) => (n * 7919) % 251))
+    const encoded = {
+      // Lines of a length that no group of four letters divides.
+      base64: content.toString("base64").replace(/(.{75})/g, "$1\r\n"),
+      "quoted-printable": Array.from(content, (byte) => `=${byte.toString(16).toUpperCase().padStart(2, "0")}`)
+        .join("")
+        .replace(/(.{75})/g, "$1=\r\n"),
+      "8bit": content.toString("hex"),
+    }[encoding]!
+    const raw = Buffer.from(
+      `Content-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\nContent-Type: image/png\r\n` +
+        `Content-Transfer-Encoding: ${encoding}\r\n\r\n${encoded}\r\n--b--\r\n`,
+    )
+    const { read } = await Effect.runPromise(Effect.provide(AttachmentReader, Attachments.layer))
+    const found = (await Effect.runPromise(read(raw, 0)))!
+    const whole = encoding === "8bit" ? Buffer.from(encoded) : content
+    expect(found.size).toBe(whole.length)
+    expect(parse(raw).attachments[0]!.size).toBe(whole.length)
+    const pieces = await Effect.runPromise(Stream.runCollect(found.content(700_001, 1_400_002)))
+    expect(pieces.length).toBeGreaterThan(2)
+    expect(Buffer.concat(pieces).equals(whole.subarray(700_001, 1_400_002))).toBe(true)
   })
 })

@@ -93,7 +93,7 @@ layer(Layer.empty)("a wait", (it) => {
       expect([turned.looks, fiber.pollUnsafe()]).toEqual([2, undefined])
       turned.mail = [message]
       turned.subscribers.wake(identity)
-      expect((yield* Fiber.join(fiber)).messages).toEqual([message])
+      expect((yield* Fiber.join(fiber)).page.messages).toEqual([message])
       expect(turned.looks).toBe(3)
     }),
   )
@@ -104,7 +104,7 @@ layer(Layer.empty)("a wait", (it) => {
       yield* TestClock.adjust("9999 millis")
       expect(fiber.pollUnsafe()).toBe(undefined)
       yield* TestClock.adjust("1 millis")
-      expect((yield* Fiber.join(fiber)).messages).toEqual([])
+      expect((yield* Fiber.join(fiber)).page.messages).toEqual([])
     }),
   )
 
@@ -126,7 +126,7 @@ layer(Layer.empty)("a wait", (it) => {
     Effect.gen(function* () {
       const { fiber, departure } = yield* waiting
       yield* departure.open
-      expect((yield* Fiber.join(fiber)).messages).toEqual([])
+      expect((yield* Fiber.join(fiber)).page.messages).toEqual([])
     }),
   )
 })

@@ -58,8 +58,15 @@ const legacyTools = [
   "svc_identity_retry",
   "svc_card_get",
   "svc_card_update",
+  "svc_email_draft",
+  "svc_email_send",
   "svc_email_list",
   "svc_email_get",
+  "svc_email_wait",
+  "svc_email_update",
+  "svc_thread_list",
+  "svc_thread_get",
+  "svc_whoami",
   "svc_allowed_recipient_list",
   "svc_ai_disclosure_get",
   "svc_mail_status",
@@ -114,7 +121,7 @@ describe("the official clients", () => {
     )
     const { tools } = await client.listTools()
     expect(tools.map(({ name }: { name: string }) => name)).not.toContain("svc_identity_create")
-    expect(tools).toHaveLength(20)
+    expect(tools).toHaveLength(27)
     const card = await client.callTool({ name: "svc_card_get", arguments: { handle: ada.handle } })
     expect(card.structuredContent).toMatchObject({ name: ada.handle })
     await client.close()

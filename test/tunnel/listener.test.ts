@@ -10,6 +10,7 @@ afterEach(() => void vi.useRealTimers())
 it("ends a TLS client that drips its hello, and lets in no more than may be", async () => {
   let admits = true
   const listener = Listener.make(selfSigned(["*.tunnel.localhost"], new Date()), false, {
+    balancers: [],
     admit: () => admits,
     http: () => {},
     passesThrough: async () => false,

@@ -17,6 +17,8 @@ import * as SignIn from "./account/SignIn.ts"
 import * as Cards from "./card/Cards.ts"
 import * as Connectors from "./connectors/Connectors.ts"
 import * as Console from "./console/Console.ts"
+import * as Leave from "./console/Leave.ts"
+import * as MailBody from "./console/MailBody.ts"
 import * as Profiles from "./card/Profiles.ts"
 import { applyTag } from "./EntityTags.ts"
 import * as Events from "./events/Events.ts"
@@ -31,6 +33,9 @@ import * as Identities from "./identity/Identities.ts"
 import { type Proxies, TrustedProxies } from "./limits/ClientAddress.ts"
 import * as MailSettings from "./mail/MailSettings.ts"
 import * as Messages from "./mail/Messages.ts"
+import * as Threads from "./mail/Threads.ts"
+import * as OrgMail from "./mail/OrgMail.ts"
+import * as Sending from "./mail/Sending.ts"
 import * as Mcp from "./mcp/Mcp.ts"
 import * as OpenApi from "./openapi/OpenApi.ts"
 import * as ConnectorPage from "./pages/ConnectorPage.ts"
@@ -71,7 +76,10 @@ const endpoints = (settings: HttpSettings) =>
     ]),
     Layer.provide([
       Messages.layer,
+      Threads.layer,
       MailSettings.layer,
+      OrgMail.layer,
+      Sending.layer,
       Webhooks.layer,
       Events.layer,
       Tunnels.layer,
@@ -140,6 +148,8 @@ const routes = (settings: HttpSettings) =>
     Home.layer(settings.terms),
     Mcp.layer,
     Console.layer(Console.built),
+    MailBody.layer,
+    Leave.layer,
     ProblemPages.layer,
     ProfilePage.layer,
     ConnectorPage.layer,

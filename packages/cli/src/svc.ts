@@ -5,7 +5,10 @@ import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Effect } from "effect"
 import { Command } from "effect/cli"
 import { apiVersion } from "@svc/domain/Version"
+import * as Backup from "./backup/Command.ts"
 import * as Account from "./account/Commands.ts"
+import * as Dns from "./dns/Command.ts"
+import * as Dkim from "./dkim/Command.ts"
 import * as Doctor from "./doctor/Command.ts"
 import * as Logging from "./Logging.ts"
 import * as Mcp from "./mcp/Command.ts"
@@ -13,7 +16,17 @@ import { endWithParent } from "./Parent.ts"
 import * as Serve from "./serve/Command.ts"
 import * as Tunnel from "./tunnel/Command.ts"
 
-const always = [Serve.command, ...Account.commands, Mcp.command, Tunnel.command, Doctor.command] as const
+const always = [
+  Serve.command,
+  ...Account.commands,
+  Mcp.command,
+  Tunnel.command,
+  Dkim.command,
+  Doctor.command,
+  Dns.command,
+  Backup.backup,
+  Backup.restore,
+] as const
 
 /** The commands of the tools stand on the whole API: they are loaded for who calls one, or asks what there is. */
 const byTool = [...always.map(({ name }) => name as string), "--version"].includes(process.argv[2] ?? "")
@@ -29,7 +42,8 @@ endWithParent()
 svc.pipe(
   Command.run({ version: apiVersion }),
   Effect.catchTags({
-    // It was told in words already.
+    // They were told in words already.
+    Told: () => Effect.sync(() => (process.exitCode = 1)),
     ServeFailed: () => Effect.sync(() => (process.exitCode = 1)),
     // The command line was not understood; the help was shown. The library would leave with 1.
     ShowHelp: ({ errors }) => Effect.sync(() => (process.exitCode = errors.length > 0 ? 2 : 0)),

@@ -69,6 +69,8 @@ export const Timing = {
   lineLookMillis: 250,
   lineKeepAliveMillis: 10 * second,
   housekeeping: "10 minutes",
+  /** How often the sizes of tables are looked at, for the metrics. */
+  tableSizesMillis: 5 * minute,
   /** Crash recovery of the embedded server after a power cut may take a while. */
   embeddedStart: "2 minutes",
   /** How often a start looks whether the server accepts, and whether it died early. */
@@ -122,12 +124,41 @@ export const Timing = {
 
   /** A transaction that was not answered with 250 can be repeated for this long; senders give up by then. */
   mailRepeat: "5 days",
+  /** A search that walks longer than this answers what it found; far below the time of a statement, several of which it is. */
+  searchMillis: second,
+  /** How often it is looked whether there is an index to search by. */
+  searchIndexLook: "1 minute",
+  /** A reply that refers to nothing we have joins a conversation of its subject that went on within this time. */
+  threadRejoin: "30 days",
   /** An automatic Allowed Recipient lapses this long after the last verified message. */
   inboundLapse: "30 days",
   /** `email.refused` is raised at most once in this time, with the number of messages turned away. */
   refusalWindow: "1 hour",
+  /**
+   * Between the tries of an outgoing message; after the last one it has bounced. An attempt holds its row by a lease that
+   * is renewed three times before it runs out, so a message whose process died is tried again within a minute.
+   */
+  outboxWaitsMillis: [5 * minute, 15 * minute, hour, 3 * hour, 6 * hour, 12 * hour, 24 * hour],
+  outboxLeaseMillis: minute,
+  outboxRenew: "20 seconds",
+  /** What nothing can carry is looked at this often. */
+  outboxHeldMillis: hour,
+  /** How long a stop waits for what was let out before it: shorter than an ask. */
+  stopWait: "3 seconds",
+  /** The window of the hourly limit. */
+  mailHourMillis: hour,
+  /** A message that waits for a person lapses after this. */
+  approvalMillis: 7 * day,
   /** How often mail for the operator is looked for. */
   systemMailForwarding: "15 seconds",
+  /**
+   * DKIM keys that nobody was seen to publish sign from then on all the same, since our DNS need not be the world's. Keys
+   * that were replaced stay published until the last letter they signed has arrived or come back: two days in our queue,
+   * five in another's. What signs is looked up anew this often.
+   */
+  dkimWaitMillis: 7 * day,
+  dkimOverlapMillis: 8 * day,
+  dkimReloadMillis: minute,
 
   // --- Webhooks
 

@@ -10,7 +10,10 @@ import { EventApi } from "./events/EventApi.ts"
 import { HealthApi } from "./health/HealthApi.ts"
 import { HandleApi, IdentityApi } from "./identity/IdentityApi.ts"
 import { MessageApi } from "./mail/MessageApi.ts"
+import { ThreadApi } from "./mail/ThreadApi.ts"
 import { MailSettingsApi } from "./mail/MailSettingsApi.ts"
+import { OrgMailApi } from "./mail/OrgMailApi.ts"
+import { SendingApi } from "./mail/SendingApi.ts"
 import { PublicApi } from "./public/PublicApi.ts"
 import { ProblemRendering } from "./problems/ProblemRendering.ts"
 import { TunnelApi } from "./tunnel/TunnelApi.ts"
@@ -34,7 +37,10 @@ export class Api extends HttpApi.make("agent_identity")
   .add(CardApi)
   .add(ProfileApi)
   .add(MessageApi)
+  .add(ThreadApi)
+  .add(SendingApi)
   .add(MailSettingsApi)
+  .add(OrgMailApi)
   .add(WebhookApi)
   .add(EventApi)
   .add(TunnelApi)

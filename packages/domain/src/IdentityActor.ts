@@ -5,6 +5,7 @@ import { failures } from "./actor/Protocol.ts"
 import { CardMessages } from "./card/CardProtocol.ts"
 import { MailboxMessages } from "./mail/MailboxProtocol.ts"
 import { MailSettingsMessages } from "./mail/MailSettingsProtocol.ts"
+import { SendingMessages } from "./mail/SendingProtocol.ts"
 import { TunnelMessages } from "./tunnel/TunnelProtocol.ts"
 import { WebhookMessages } from "./webhooks/WebhookProtocol.ts"
 import { LifecycleMessages } from "./identity/LifecycleProtocol.ts"
@@ -14,7 +15,14 @@ export const Work = Rpc.make("Work", { error: failures() }).annotate(ClusterSche
 
 export const IdentityActor = Entity.fromRpcGroup(
   "Identity",
-  LifecycleMessages.merge(CardMessages, MailboxMessages, MailSettingsMessages, TunnelMessages, WebhookMessages)
+  LifecycleMessages.merge(
+    CardMessages,
+    MailboxMessages,
+    MailSettingsMessages,
+    SendingMessages,
+    TunnelMessages,
+    WebhookMessages,
+  )
     // A write's handler runs to its end even when its caller has gone, so that memory and store stay one.
     .annotateRpcs(ClusterSchema.Uninterruptible, "server")
     .add(Work)

@@ -40,10 +40,36 @@ export const Timing = {
   judgingRetryMillis: minute,
   /** How long a thread keeps an answer of DNS to itself. */
   judgingAnswersMillis: 5 * second,
+  /** How long one message may be written, and how long a thread stays for the next. */
+  composingMillis: 30 * second,
+  composingIdleMillis: 5 * minute,
   /** One try of a name server. */
   dnsMillis: 2 * second,
-  /** The relay's connection, its greeting, and its silence. */
-  relayConnectMillis: 10 * second,
-  relayGreetingMillis: 10 * second,
-  relaySilenceMillis: 30 * second,
+  /**
+   * What a mail server that we send to may take: to be connected, to greet, to answer a command, to take the next 64 KiB, to
+   * answer the message. RFC 5321 section 4.5.3.2 has longer ones; an attempt must end within the lease of its row.
+   */
+  smtpConnectMillis: 10 * second,
+  smtpGreetingMillis: 30 * second,
+  smtpCommandMillis: minute,
+  smtpBlockMillis: minute,
+  smtpFinalMillis: 4 * minute,
+  /** All of an attempt, whatever its servers do; and how long it waits for its turn, which is no attempt yet. */
+  sendMillis: 9 * minute,
+  sendTurnMillis: 30 * second,
+  /** A letter to a person who waits for it: until the relay has it. */
+  letterMillis: 30 * second,
+  /** A connection to which nothing more was given: the relay's, and another domain's. */
+  relayIdleMillis: 30 * second,
+  directIdleMillis: 5 * second,
+  /** A domain none of whose servers could be reached is left alone: at first, and at most. */
+  backOffMillis: 30 * second,
+  backOffMostMillis: 15 * minute,
+  /** Fetching a domain's MTA-STS policy (RFC 8461 section 3.3), and the least time between two tries where it fails. */
+  policyMillis: 15 * second,
+  policyRetryMillis: 5 * minute,
+  /** The window in which the bounces of one message are counted. */
+  bounceWindowMillis: 24 * 60 * minute,
+  /** How often DNS is asked whether new DKIM keys are published. */
+  dkimLook: "2 minutes",
 } as const

@@ -55,7 +55,31 @@ declare module "mailauth/lib/dkim/dkim-verifier.js" {
     finalChunk(): Promise<void>
   }
 }
+declare module "mailauth/lib/dkim/header/index.js" {
+  import type { HeaderLine } from "mailauth/lib/dkim/dkim-verifier.js"
+  /** The bytes that a signature is made of, and the tags of its field but for `b`. */
+  export const generateCanonicalizedHeader: (
+    type: "DKIM",
+    lines: { readonly headers: ReadonlyArray<HeaderLine>; readonly keys: string },
+    options: {
+      readonly signingDomain: string
+      readonly selector: string
+      readonly algorithm: string
+      readonly canonicalization: string
+      readonly bodyHash: string
+      /** Seconds. */
+      readonly timestamp: number
+      readonly expiration: false
+    },
+  ) => { readonly canonicalizedHeader: Buffer; readonly dkimHeaderOpts: Readonly<Record<string, string | number>> }
+}
 declare module "mailauth/lib/tools.js" {
+  /** A signature field in folded lines, without the line break at its end. */
+  export const formatSignatureHeaderLine: (
+    type: "DKIM",
+    values: Readonly<Record<string, string | number>>,
+    folded: boolean,
+  ) => string
   /** A method's result as `Authentication-Results` has it. */
   export const formatAuthHeaderRow: (
     method: string,

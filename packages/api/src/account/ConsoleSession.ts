@@ -18,7 +18,7 @@ const markName = "svc_signed_in"
 const safe = new Set(["GET", "HEAD"])
 
 /** Where the session counts as a credential: the API, and the mail that the console frames. */
-const taken = /^\/api\/|^\/console\/(?:mail|leave)\//
+const taken = /^\/api\/|^\/console\/mail\//
 
 const isSecure = ({ baseUrl }: AddressBook) => baseUrl.startsWith("https:")
 

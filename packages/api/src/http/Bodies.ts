@@ -12,8 +12,12 @@ const largest = ByteSize.mebibytes(1)
 /** The same of requests without a credential; the contact form takes 10,000 characters. */
 const largestPublic = ByteSize.kibibytes(64)
 
-export const largestOf = ({ headers }: HttpServerRequest.HttpServerRequest): ByteSize.ByteSize =>
-  headers["authorization"] === undefined ? largestPublic : largest
+/** The same where a message with its attachments is sent or kept as a draft, also by a tool. */
+const largestMail = ByteSize.mebibytes(10)
+const isMail = /^\/api\/(?:identities\/[^/?]+\/(?:messages\/send|drafts(?:\/[^/?]+)?)|mcp)\/?(?:\?|$)/
+
+export const largestOf = ({ headers, url }: HttpServerRequest.HttpServerRequest): ByteSize.ByteSize =>
+  headers["authorization"] === undefined ? largestPublic : isMail.test(url) ? largestMail : largest
 
 /** Bodies up to this many bytes hold too few values to matter. */
 const uncountedBytes = 8 * 1024

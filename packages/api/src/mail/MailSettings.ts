@@ -1,13 +1,25 @@
 import { Api } from "@svc/domain/Api"
 import { Subject } from "@svc/domain/account/Authorization"
 import type { IdentityId } from "@svc/domain/IdentityRef"
+import type { MailPatch } from "@svc/domain/mail/MailSettings"
 import { ifMatch, tagOf } from "@svc/domain/Precondition"
-import { Conflict, NotFound } from "@svc/domain/problems/Problem"
+import { Conflict, InvalidRequest, NotFound } from "@svc/domain/problems/Problem"
 import { MailSettingsQueries } from "@svc/cluster/mail/MailSettingsQueries"
 import { Effect } from "effect"
 import { HttpApiSchema } from "effect/http-api"
 import * as Serving from "../http/Serving.ts"
 import * as Asking from "../account/Asking.ts"
+
+/** A patch that says nothing is a mistake, and a reason belongs to the switch. */
+const judgePatch = ({ outgoing, approval, reason }: MailPatch) =>
+  (outgoing === undefined && approval === undefined) || (outgoing === undefined && reason !== undefined)
+    ? Effect.fail(
+        new InvalidRequest({
+          detail: "The patch names neither `outgoing` nor `approval`, or a reason without `outgoing`.",
+          errors: [{ path: "/outgoing", message: "Expected active or stopped" }],
+        }),
+      )
+    : Effect.void
 
 export const layer = Serving.group(
   Api,
@@ -50,6 +62,12 @@ export const layer = Serving.group(
         }
         yield* askIdentity(subject, (actor, by) => actor.DisallowRecipient({ org_id: orgId, address }, by))
       }),
+      lift: Effect.fnUntraced(function* ({ params }) {
+        const subject = yield* Subject
+        const { orgId } = subject
+        const address = params.address.toLowerCase()
+        yield* askIdentity(subject, (actor, by) => actor.LiftSuppression({ org_id: orgId, address }, by))
+      }),
       disclosure: () => Effect.flatMap(Subject, ({ id }) => disclosure(id)),
       setDisclosure: Effect.fnUntraced(function* ({ headers, payload: { text } }) {
         const subject = yield* Subject
@@ -68,6 +86,7 @@ export const layer = Serving.group(
       switch: Effect.fnUntraced(function* ({ headers, payload }) {
         const subject = yield* Subject
         const { id, orgId } = subject
+        yield* judgePatch(payload)
         const patch = { org_id: orgId, patch: payload, if_version: ifMatch(headers["if-match"]) }
         yield* askIdentity(subject, (actor, by) => actor.SwitchMail(patch, by))
         return yield* status(id)

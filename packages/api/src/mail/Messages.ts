@@ -2,23 +2,22 @@ import { Api } from "@svc/domain/Api"
 import { Subject } from "@svc/domain/account/Authorization"
 import { fromPublic } from "@svc/domain/Ids"
 import { Message } from "@svc/domain/mail/Message"
-import { NotFound } from "@svc/domain/problems/Problem"
+import { NotFound, PreconditionFailed, RangeNotSatisfiable } from "@svc/domain/problems/Problem"
 import { AttachmentReader } from "@svc/cluster/mail/AttachmentReader"
 import { MessageQueries } from "@svc/cluster/mail/MessageQueries"
-import { Effect } from "effect"
-import { HttpServerResponse } from "effect/http"
+import { Effect, Semaphore } from "effect"
+import { HttpServerRequest, HttpServerResponse } from "effect/http"
 import * as Serving from "../http/Serving.ts"
 import * as Asking from "../account/Asking.ts"
 import { unchanged } from "../EntityTags.ts"
+import { Exchange } from "../Exchange.ts"
+import * as Download from "./Download.ts"
 import * as Waiting from "./Waiting.ts"
 
-/** `filename*` in UTF-8 (RFC 6266, RFC 8187); no name that a browser would read as a path or a header. */
-const disposition = (filename: string | null) =>
-  filename === null
-    ? "attachment"
-    : `attachment; filename*=UTF-8''${encodeURIComponent(filename.replace(/[\\/\p{Cc}]/gu, "_")).replace(/['()*]/g, (c) => `%${c.charCodeAt(0).toString(16).toUpperCase()}`)}`
-
 const sameMessage = unchanged(Message)
+
+/** Messages that attachments are looked for in at the same time: each is in memory as a whole. */
+const openedAtOnce = 4
 
 export const layer = Serving.group(
   Api,
@@ -28,41 +27,114 @@ export const layer = Serving.group(
     const messages = yield* MessageQueries
     const attachments = yield* AttachmentReader
     const waiting = yield* Waiting.make
+    const opening = yield* Semaphore.make(openedAtOnce)
+    const noMessage = () => new NotFound({ detail: "There is no such message." })
 
     return handlers.handleAll({
       list: Effect.fnUntraced(function* ({ query }) {
         const subject = yield* Subject
         const { wait, ...filter } = query
-        return yield* wait === undefined ? messages.list(subject.id, filter) : waiting(subject.id, filter, wait)
+        // Of its members none is encoded but times, which JSON has the same way: a full page is half as dear so.
+        return HttpServerResponse.jsonUnsafe(
+          wait === undefined
+            ? yield* messages.list(subject.id, filter)
+            : (yield* waiting(subject.id, filter, wait)).page,
+        )
+      }),
+      wait: Effect.fnUntraced(function* ({ query }) {
+        const { id } = yield* Subject
+        const { seconds = 30, ...filter } = query
+        const { page, after = null } = yield* waiting(
+          id,
+          { ...filter, direction: "inbound", limit: 50, offset: 0 },
+          seconds,
+        ).pipe(Effect.catchTag("invalid_cursor", Effect.die))
+        return { messages: page.messages, after }
       }),
       read: Effect.fnUntraced(function* ({ params }) {
         const { id } = yield* Subject
-        return yield* messages.read(id, params.id)
+        return (yield* messages.read(id, params.id)).message
+      }),
+      patch: Effect.fnUntraced(function* ({ params, headers, payload }) {
+        const subject = yield* Subject
+        const message_id = fromPublic("msg_", params.id)
+        if (message_id === undefined) return yield* noMessage()
+        const condition = headers["if-match"]
+        // What was compared is what is changed: a change in between is seen by the message's place in the order of changes.
+        let unchanged_since: number | undefined
+        yield* sameMessage(
+          condition,
+          Effect.map(messages.read(subject.id, params.id), ({ message, modseq }) => {
+            unchanged_since = modseq
+            return message
+          }),
+        )
+        const { messages: marked, modified } = yield* askIdentity(subject, (actor, by) =>
+          actor.ChangeFlags(
+            {
+              org_id: subject.orgId,
+              message_ids: [message_id],
+              change: payload,
+              ...(unchanged_since === undefined ? {} : { unchanged_since }),
+            },
+            by,
+          ),
+        )
+        if (modified.length > 0) {
+          return yield* new PreconditionFailed({ detail: "The message was marked by somebody else meanwhile." })
+        }
+        if (marked.length === 0) return yield* noMessage()
+        return yield* messages.summary(subject.id, params.id)
       }),
       remove: Effect.fnUntraced(function* ({ params, headers }) {
         const subject = yield* Subject
         const { orgId } = subject
-        yield* sameMessage(headers["if-match"], messages.read(subject.id, params.id))
+        yield* sameMessage(
+          headers["if-match"],
+          Effect.map(messages.read(subject.id, params.id), ({ message }) => message),
+        )
         const message_id = fromPublic("msg_", params.id)
-        if (message_id === undefined) return yield* new NotFound({ detail: "There is no such message." })
+        if (message_id === undefined) return yield* noMessage()
         yield* askIdentity(subject, (actor, by) => actor.RemoveMessage({ org_id: orgId, message_id }, by))
       }),
       raw: Effect.fnUntraced(function* ({ params }) {
         const { id } = yield* Subject
         return HttpServerResponse.uint8Array(yield* messages.raw(id, params.id), { contentType: "message/rfc822" })
       }),
-      attachment: Effect.fnUntraced(function* ({ params }) {
+      attachment: Effect.fnUntraced(function* ({ params, headers }) {
         const { id } = yield* Subject
-        const found = attachments.read(yield* messages.raw(id, params.id), params.index)
+        const found = yield* opening.withPermits(1)(
+          Effect.flatMap(messages.raw(id, params.id), (raw) => attachments.read(raw, params.index)),
+        )
         if (found === undefined) return yield* new NotFound({ detail: "The message has no such attachment." })
-        return HttpServerResponse.uint8Array(found.content, {
-          contentType: found.content_type,
+        const etag = `"${params.id}.${params.index}"`
+        const ifRange = headers["if-range"]
+        // A date is no validator that we gave, so the range is not meant for this (RFC 9110 section 13.1.5).
+        const range =
+          ifRange === undefined || ifRange.trim() === etag ? Download.rangeOf(headers.range, found.size) : undefined
+        if (range === "none") {
+          const exchange = yield* Exchange
+          exchange.headers["content-range"] = `bytes */${found.size}`
+          return yield* new RangeNotSatisfiable({ detail: `The attachment has ${found.size} bytes.` })
+        }
+        const { start, end } = range ?? { start: 0, end: found.size }
+        const { method } = yield* HttpServerRequest.HttpServerRequest
+        const answer = {
+          status: range === undefined ? 200 : 206,
+          contentType: Download.safeType(found.content_type),
           headers: {
-            "content-disposition": disposition(found.filename),
+            etag,
+            "accept-ranges": "bytes",
+            "content-length": String(end - start),
+            ...(range === undefined ? {} : { "content-range": `bytes ${start}-${end - 1}/${found.size}` }),
+            "content-disposition": Download.disposition(found.filename),
             // Whatever someone sent is never a page of ours.
             "content-security-policy": "sandbox; default-src 'none'",
           },
-        })
+        }
+        return method === "HEAD" || start === end
+          ? HttpServerResponse.empty(answer)
+          : HttpServerResponse.stream(found.content(start, end), answer)
       }),
     })
   }),

@@ -7,7 +7,7 @@ import type { IdentityId } from "@svc/domain/IdentityRef"
 import { CredentialLookup } from "@svc/cluster/account/CredentialLookup"
 import { StandingCredentials } from "@svc/cluster/account/StandingCredentials"
 import { ChangeFeed } from "@svc/cluster/feed/ChangeFeed"
-import { type MessageFilter, MessageQueries } from "@svc/cluster/mail/MessageQueries"
+import { type MessageFilter, type MessagePage, MessageQueries } from "@svc/cluster/mail/MessageQueries"
 import { Clock, Effect, Redacted } from "effect"
 import { HttpServerRequest } from "effect/http"
 import { Departure } from "../Departure.ts"
@@ -21,7 +21,10 @@ export const make = Effect.gen(function* () {
   const credentials = yield* CredentialLookup
   const departure = yield* Departure
 
-  /** What came after the call (or after `after`), as soon as there is something; nothing when `seconds` have passed. */
+  /**
+   * What came after the call (or after `after`), as soon as there is something; nothing when `seconds` have passed. `after`
+   * is what the next call has to name in order to miss nothing.
+   */
   return Effect.fn("Waiting.list")(function* (identityId: IdentityId, filter: MessageFilter, seconds: number) {
     const deadline = (yield* Clock.currentTimeMillis) + seconds * 1000
     // Before the first look, so that nothing falls between the two.
@@ -30,18 +33,19 @@ export const make = Effect.gen(function* () {
     // Where the Mailbox was empty, everything is newer.
     const look = messages.list(identityId, newest === undefined ? filter : { ...filter, after: newest })
     const found = yield* look
-    if (found.messages.length > 0) return found
+    const answer = (page: MessagePage) => ({ page, after: page.messages[0]?.id ?? newest })
+    if (found.messages.length > 0) return answer(found)
 
     const request = yield* HttpServerRequest.HttpServerRequest
     const gone = yield* standing.watch(yield* Caller)
     while (true) {
       const left = deadline - (yield* Clock.currentTimeMillis)
-      if (left <= 0 || departure.isOpen()) return found
+      if (left <= 0 || departure.isOpen()) return answer(found)
       yield* Effect.timeoutOption(Effect.raceAllFirst([changes.await, gone, departure.await]), left)
       // The credential may have been revoked since the call was let in; then it is told so in place of the mail.
       yield* credentials.resolve(tokenOf(request.headers["authorization"]))
       const come = yield* look
-      if (come.messages.length > 0) return come
+      if (come.messages.length > 0) return answer(come)
     }
   }, Effect.scoped)
 })

@@ -93,6 +93,9 @@ const message = (input: Json, body: Json): Json => {
   }
   const { html, headers, text: _, ...rest } = body
   const given: Json = { ...rest, text: cut("text") }
+  // A part of the text: what is left out of it is there.
+  if (typeof body["text_reply"] === "string")
+    given["text_reply"] = slice(encoder.encode(body["text_reply"]), 0, limit).text
   if (input["html"] === true) given["html"] = cut("html")
   else if (typeof html === "string") {
     left.push({ member: "html", bytes: encoder.encode(html).length, how: "Call again with html true." })

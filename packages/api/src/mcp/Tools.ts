@@ -5,7 +5,7 @@
 import { Api } from "@svc/domain/Api"
 import type { CallerInfo } from "@svc/domain/account/Authorization"
 import { policyOf } from "@svc/domain/account/Policy"
-import { Tool, type ToolEffect } from "@svc/domain/mcp/Tool"
+import { Tool, type ToolEffect, type ToolInfo } from "@svc/domain/mcp/Tool"
 import { Context } from "effect"
 import type { HttpMethod } from "effect/http"
 import type { HttpApiEndpoint } from "effect/http-api"
@@ -60,7 +60,7 @@ const inline = (schema: unknown): unknown => {
   return Object.fromEntries(Object.entries(node).map(([key, value]) => [key, inline(value)]))
 }
 
-const argumentsOf = (operation: Json, name: string): Json => {
+const argumentsOf = (operation: Json, { name, requires }: ToolInfo): Json => {
   const properties: Json = {}
   const required: Array<string> = []
   for (const parameter of operation["parameters"] as ReadonlyArray<Json>) {
@@ -73,7 +73,7 @@ const argumentsOf = (operation: Json, name: string): Json => {
   }
   const body = inline(operation["requestBody"]?.content?.["application/json"]?.schema ?? {}) as Json
   Object.assign(properties, body["properties"] ?? {}, extraArguments(name))
-  required.push(...(body["required"] ?? []))
+  required.push(...(body["required"] ?? []), ...(requires ?? []))
   if (Object.keys(properties).length === 0) return { type: "object", additionalProperties: false }
   return {
     type: "object",
@@ -103,7 +103,7 @@ const bind = (endpoint: HttpApiEndpoint.Top): ReadonlyArray<BoundTool> => {
         name: tool.name,
         title: operation["summary"],
         description: [operation["description"], tool.advice].filter((text) => text !== undefined).join(" "),
-        inputSchema: argumentsOf(operation, tool.name),
+        inputSchema: argumentsOf(operation, tool),
         annotations: {
           readOnlyHint: read,
           destructiveHint: destructive,

@@ -13,22 +13,26 @@ export interface MailPolicySettings {
 
 const maxAgeSeconds = 7 * 24 * 3600
 
+/** The text of the policy (RFC 8461 section 3.2). */
+export const policyOf = ({ mode, servers }: MailPolicySettings): string =>
+  [
+    "version: STSv1",
+    `mode: ${mode}`,
+    ...servers.map((server) => `mx: ${server}`),
+    `max_age: ${maxAgeSeconds}`,
+    "",
+  ].join("\r\n")
+
 export const layer = (policy: MailPolicySettings) =>
   HttpRouter.use((router) =>
     router.add(
       "GET",
       "/.well-known/mta-sts.txt",
       Effect.succeed(
-        HttpServerResponse.text(
-          [
-            "version: STSv1",
-            `mode: ${policy.mode}`,
-            ...policy.servers.map((server) => `mx: ${server}`),
-            `max_age: ${maxAgeSeconds}`,
-            "",
-          ].join("\r\n"),
-          { contentType: "text/plain", headers: { "cache-control": "public, max-age=300" } },
-        ),
+        HttpServerResponse.text(policyOf(policy), {
+          contentType: "text/plain",
+          headers: { "cache-control": "public, max-age=300" },
+        }),
       ),
     ),
   )

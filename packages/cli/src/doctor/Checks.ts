@@ -1,74 +1,19 @@
-/** What `svc doctor` looks at: this machine, the configuration, the service. Each check says what to do about it. */
+/** What `svc doctor` looks at: this machine, the settings, the database, certificates, DNS, the service. */
 import { lookup } from "node:dns/promises"
-import { accessSync, constants, existsSync, statfsSync, statSync } from "node:fs"
-import { createServer } from "node:net"
-import * as path from "node:path"
+import { connect, createServer } from "node:net"
 import { Effect, Option, Redacted, Schema } from "effect"
 import { apiOf, call } from "../client/Connection.ts"
 import * as Login from "../client/Login.ts"
 import { load, type Settings } from "../serve/Settings.ts"
+import * as CertificateChecks from "./CertificateChecks.ts"
+import * as Configuration from "./Configuration.ts"
+import * as Dns from "./Dns.ts"
+import * as Finding from "./Finding.ts"
+import * as Machine from "./Machine.ts"
+import * as Outgoing from "./Outgoing.ts"
+import * as Store from "./Store.ts"
 
-export type Status = "ok" | "warn" | "fail"
-
-export interface Finding {
-  readonly name: string
-  readonly status: Status
-  readonly detail: string
-  /** What to do about it; empty where there is nothing to do. */
-  readonly remedy: string
-}
-
-const found = (name: string, status: Status, detail: string, remedy = ""): Finding => ({ name, status, detail, remedy })
-
-const oldestNode = 24
-
-const node = Effect.sync(() => {
-  const major = Number(process.versions.node.split(".")[0])
-  return major >= oldestNode
-    ? found("node", "ok", `${process.version} on ${process.platform}-${process.arch}`)
-    : found("node", "fail", `${process.version}`, "Start it with `npm run -s svc -- …`, which brings its own Node.")
-})
-
-/** The nearest directory above that exists. */
-const standing = (directory: string): string =>
-  existsSync(directory) ? directory : standing(path.dirname(path.resolve(directory)))
-
-const data = ({ dataDirectory, databaseUrl }: Settings) =>
-  Effect.sync(() => {
-    if (Option.isSome(databaseUrl)) return found("data", "ok", "the database of DATABASE_URL")
-    const place = standing(dataDirectory)
-    try {
-      accessSync(place, constants.W_OK)
-    } catch {
-      return found("data", "fail", `${place} cannot be written to`, "Set SVC_DATA_DIR to a directory of your own.")
-    }
-    const { bavail, bsize } = statfsSync(place)
-    const gibibytes = (bavail * bsize) / 1024 ** 3
-    const told = `${path.resolve(dataDirectory)}, ${gibibytes.toFixed(1)} GiB free`
-    if (gibibytes < 0.2) return found("data", "fail", told, "Make room, or set SVC_DATA_DIR to another disk.")
-    return gibibytes < 2 ? found("data", "warn", told, "Make room before mail fills it.") : found("data", "ok", told)
-  })
-
-const masterKey = ({ dataDirectory, masterKey: given, databaseUrl }: Settings) =>
-  Effect.sync(() => {
-    const file = path.join(dataDirectory, "master.key")
-    if (Option.isSome(given)) return found("master key", "ok", "SVC_MASTER_KEY")
-    if (existsSync(file)) {
-      const open = process.platform !== "win32" && (statSync(file).mode & 0o077) !== 0
-      return open
-        ? found("master key", "warn", `${file} can be read by others`, `chmod 600 ${file}`)
-        : found("master key", "ok", `${file}: keep a copy where the data is not`)
-    }
-    const hasData = Option.isSome(databaseUrl) || existsSync(path.join(dataDirectory, "postgres"))
-    return hasData
-      ? found(
-          "master key",
-          "fail",
-          `${file} is missing beside existing data`,
-          "Put the file back, or set SVC_MASTER_KEY to its key: nothing that is sealed can be opened without it.",
-        )
-      : found("master key", "ok", "made at the first start")
-  })
+const found = Finding.of("service")
 
 /** Whether something listens: it may well be the service. */
 const isFree = (host: string, port: number) =>
@@ -153,20 +98,89 @@ const login = Effect.fnUntraced(function* (api: string) {
     : found("login", "warn", "cannot be tried while the service is out of reach", "Start the service first.")
 })
 
+const patienceMillis = 5000
+
+/** Whether somebody answers at a port of another machine. */
+const answers = (host: string, port: number) =>
+  Effect.callback<boolean>((resume) => {
+    const socket = connect({ host, port, timeout: patienceMillis })
+    const end = (is: boolean) => {
+      socket.destroy()
+      resume(Effect.succeed(is))
+    }
+    socket.once("connect", () => end(true))
+    socket.once("error", () => end(false))
+    socket.once("timeout", () => end(false))
+  })
+
+/** What the public reaches, from a machine that is not this deployment's: run there with the same names set. */
+const outside = Effect.fnUntraced(function* (settings: Settings) {
+  const { hostname, port, protocol } = new URL(settings.baseUrl)
+  const places = [
+    ["API", hostname, Number(port || (protocol === "https:" ? 443 : 80)), "SVC_BASE_URL"],
+    ...settings.mailServers.map((server) => ["mail", server, 25, "SVC_MX"] as const),
+    ["tunnels", `connect.${settings.tunnelDomain}`, 443, "SVC_TUNNEL_DOMAIN"],
+    ["a tunnel's port", `connect.${settings.tunnelDomain}`, settings.tunnelPorts.first, "SVC_EDGE_TCP_PORTS"],
+  ] as const
+  return yield* Effect.forEach(
+    places,
+    ([what, host, at, setting]) =>
+      Effect.map(answers(host, at), (is) =>
+        is
+          ? found(what, "ok", `${host}:${at} answers`)
+          : found(
+              what,
+              "fail",
+              `${host}:${at} does not answer from here`,
+              `Open the port in every firewall on the way, or correct ${setting}.`,
+            ),
+      ),
+    { concurrency: 4 },
+  )
+})
+
+export interface Options {
+  readonly api: Option.Option<string>
+  readonly only: ReadonlySet<Finding.Group>
+  /** A name server to ask in place of the machine's. */
+  readonly resolver: string | undefined
+  /** This is another machine: what can be reached from here, and what DNS says, is all there is to see. */
+  readonly fromOutside: boolean
+}
+
 /** Every finding, in the order in which they matter. */
-export const findings = Effect.fnUntraced(function* (flag: Option.Option<string>) {
-  const api = yield* apiOf(flag)
+export const findings = Effect.fnUntraced(function* ({ api: flag, only, resolver, fromOutside }: Options) {
   const settings = yield* Effect.result(load)
+  const dns = Dns.asking(resolver)
+  if (fromOutside) {
+    if (settings._tag === "Failure") return [Configuration.configuration(settings)]
+    return [...(yield* Dns.findings(settings.success, dns)), ...(yield* outside(settings.success))]
+  }
+  const wants = (group: Finding.Group) => only.size === 0 || only.has(group)
+  const api = yield* apiOf(flag)
   const up = yield* service(api)
-  const ofSettings =
-    settings._tag === "Failure"
-      ? [found("configuration", "fail", settings.failure.message, "Correct the setting; the README lists them all.")]
-      : [
-          found("configuration", "ok", settings.success.environment),
-          yield* data(settings.success),
-          yield* masterKey(settings.success),
-          yield* ports(settings.success, up.status !== "warn" || up.detail.startsWith(`${api}:`)),
-          yield* names(settings.success),
-        ]
-  return [yield* node, ...ofSettings, up, yield* login(api)]
+  const isUp = up.status !== "warn" || up.detail.startsWith(`${api}:`)
+  const all: Array<Finding.Finding> = [
+    yield* Machine.node,
+    Configuration.configuration(settings),
+    ...(yield* Configuration.misspelt),
+  ]
+  if (settings._tag === "Success") {
+    const given = settings.success
+    all.push(
+      yield* Machine.data(given),
+      yield* Machine.memory,
+      ...(yield* Machine.openFiles(given)),
+      yield* Configuration.masterKey(given),
+      ...(yield* Configuration.sites(given)),
+    )
+    if (wants("store")) all.push(...(yield* Store.findings(given)))
+    if (wants("certificates")) all.push(...(yield* CertificateChecks.findings(given)))
+    if (wants("dns")) all.push(...(yield* Dns.findings(given, dns)))
+    if (wants("mail")) all.push(...(yield* Outgoing.findings(given)))
+    if (wants("service")) {
+      all.push(yield* ports(given, isUp), yield* names(given))
+    }
+  }
+  return [...all, up, yield* login(api)].filter(({ group }) => wants(group))
 })

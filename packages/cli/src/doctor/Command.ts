@@ -1,30 +1,55 @@
-/** `svc doctor`: looks at the machine, the configuration and the service, and says what to do. */
-import { Effect } from "effect"
+/** `svc doctor`: looks at what the service stands on, and says what to do. */
+import { Effect, Option } from "effect"
 import { Command, Flag } from "effect/cli"
 import { apiFlag } from "../account/Commands.ts"
+import { type Finding, groups } from "./Finding.ts"
 
 const signs = { ok: "ok  ", warn: "warn", fail: "FAIL" } as const
 
+const linesOf = ({ name, status, detail, remedy }: Finding): string => {
+  const line = `${signs[status]}  ${name}: ${detail}\n`
+  return remedy === "" ? line : `${line}      ${remedy}\n`
+}
+
+const text = (all: ReadonlyArray<Finding>, verbose: boolean): string => {
+  const fine = all.filter(({ status }) => status === "ok")
+  const told = verbose ? all : all.filter(({ status }) => status !== "ok")
+  const hint = verbose || fine.length === 0 ? "" : " (svc doctor --all lists them)"
+  return `${told.map(linesOf).join("")}${fine.length} of ${all.length} checks passed${hint}.\n`
+}
+
 export const command = Command.make(
   "doctor",
-  { api: apiFlag, json: Flag.Boolean("json").pipe(Flag.withDefault(false)) },
-  Effect.fnUntraced(function* ({ api, json }) {
+  {
+    api: apiFlag,
+    json: Flag.Boolean("json").pipe(Flag.withDefault(false)),
+    all: Flag.Boolean("all").pipe(Flag.withDescription("Tell what is fine, too"), Flag.withDefault(false)),
+    only: Flag.Literals("only", groups).pipe(
+      Flag.withDescription("A part to look at; may be given more than once"),
+      Flag.between(0, groups.length),
+    ),
+    resolver: Flag.String("resolver").pipe(Flag.withDescription("The address of a name server to ask"), Flag.optional),
+    outside: Flag.Boolean("outside").pipe(
+      Flag.withDescription("This is another machine: say what is reached from here"),
+      Flag.withDefault(false),
+    ),
+  },
+  Effect.fnUntraced(function* ({ api, json, all: verbose, only, resolver, outside }) {
     // Loaded when it is wanted: it knows every setting of the service.
     const { findings } = yield* Effect.promise(() => import("./Checks.ts"))
-    const all = yield* findings(api)
+    const all = yield* findings({
+      api,
+      only: new Set(only),
+      resolver: Option.getOrUndefined(resolver),
+      fromOutside: outside,
+    })
     yield* Effect.sync(() => {
-      process.stdout.write(
-        json
-          ? `${JSON.stringify({ findings: all })}\n`
-          : all
-              .map(({ name, status, detail, remedy }) => {
-                const line = `${signs[status]}  ${name}: ${detail}`
-                return remedy === "" ? line : `${line}\n      ${remedy}`
-              })
-              .map((line) => `${line}\n`)
-              .join(""),
-      )
+      process.stdout.write(json ? `${JSON.stringify({ findings: all })}\n` : text(all, verbose))
       if (all.some(({ status }) => status === "fail")) process.exitCode = 1
     })
   }),
-).pipe(Command.withDescription("Check this machine and the configuration, and say what to do."))
+).pipe(
+  Command.withDescription(
+    "Check this machine, the settings, the database, certificates, DNS and the service, and say what to do.",
+  ),
+)

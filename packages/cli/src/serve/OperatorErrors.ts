@@ -12,6 +12,7 @@ const worded = new Set([
   "MasterKeyMissing",
   "StoreUnfit",
   "CertificateUnusable",
+  "BackupFailed",
 ])
 
 const portSettings = ["SVC_HTTP_PORT", "SVC_SMTP_PORT", "SVC_EDGE_PORT", "SVC_RUNNER_PORT", "SVC_OPS_PORT"] as const

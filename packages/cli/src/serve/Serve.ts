@@ -87,11 +87,16 @@ export const layer = (
     Layer.provide(foundation(settings, store.connection)),
   )
 
-const played = (settings: Settings, store: Store.Store, wanted: ReadonlySet<Role>, parts: Parts) =>
-  Layer.mergeAll(
-    role(wanted.has("actors"), async () => (await import("./roles/Actors.ts")).layer(settings, parts)),
-    role(wanted.has("api"), async () => (await import("./roles/Api.ts")).layer(settings)),
+const played = (settings: Settings, store: Store.Store, wanted: ReadonlySet<Role>, parts: Parts) => {
+  // One for all roles, so that they share its connections.
+  const outgoing = Layer.unwrap(
+    Effect.promise(async () => (await import("./roles/Outgoing.ts")).layer(settings, parts)),
+  )
+  return Layer.mergeAll(
+    role(wanted.has("actors"), async () => (await import("./roles/Actors.ts")).layer(settings, parts, outgoing)),
+    role(wanted.has("api"), async () => (await import("./roles/Api.ts")).layer(settings, outgoing)),
     role(wanted.has("mail"), async () => (await import("./roles/Mail.ts")).layer(settings, parts)),
     role(wanted.has("edge"), async () => (await import("./roles/Edge.ts")).layer(settings, wanted.size === 1)),
     Store.diskHealth(store),
   ).pipe(Layer.provide(Layer.merge(cluster(settings, wanted.has("actors")), guardedClient(settings))))
+}

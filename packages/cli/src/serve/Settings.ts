@@ -4,6 +4,7 @@
  */
 import type { Environment } from "@svc/domain/Addresses"
 import type { Networks } from "@svc/api/limits/ClientAddress"
+import * as RelayUrl from "@svc/mail-gateway/mail/sending/RelayUrl"
 import ipaddr from "ipaddr.js"
 import { Config, ConfigProvider, Effect, Option, Redacted, Schema } from "effect"
 import { secret } from "./Secrets.ts"
@@ -17,7 +18,8 @@ const text = (name: string) => Config.option(Config.NonEmptyString(name))
 const port = (name: string, fallback: number) => Config.Int(name).pipe(Config.withDefault(fallback))
 const count = (name: string, fallback: number) => Config.Int(name).pipe(Config.withDefault(fallback))
 
-const raw = Config.all({
+/** What is asked of the environment, setting by setting. */
+export const asked = {
   environment: Config.option(Config.Literals(["development", "production"], "SVC_ENV")),
   dataDirectory: Config.String("SVC_DATA_DIR").pipe(Config.withDefault(".data")),
   databaseUrl: secret("DATABASE_URL"),
@@ -64,6 +66,8 @@ const raw = Config.all({
   mtaSts: Config.Literals(["none", "testing", "enforce"], "SVC_MTA_STS").pipe(Config.withDefault("testing" as const)),
   drainSeconds: Config.option(Config.Int("SVC_DRAIN")),
   relayUrl: secret("SVC_SMTP_RELAY_URL"),
+  mailDirect: Config.Boolean("SVC_MAIL_DIRECT").pipe(Config.withDefault(false)),
+  mailDirectPort: port("SVC_MAIL_DIRECT_PORT", 25),
   systemFrom: text("SVC_SYSTEM_FROM"),
   postmasterTo: text("SVC_POSTMASTER_TO"),
   contactTo: text("SVC_CONTACT_TO"),
@@ -75,6 +79,7 @@ const raw = Config.all({
   brand: Config.String("SVC_BRAND").pipe(Config.withDefault("agentidentity")),
   identityQuota: count("SVC_IDENTITY_QUOTA", 25),
   mailboxBytes: count("SVC_MAILBOX_BYTES", 1024 * 1024 * 1024),
+  mailHourly: count("SVC_LIMIT_MAIL_HOURLY", 100),
   messageBytes: count("SVC_MESSAGE_BYTES", 25 * 1024 * 1024),
   trustedProxies: Config.String("SVC_TRUSTED_PROXIES").pipe(Config.withDefault("")),
   forwardedHeader: Config.String("SVC_FORWARDED_HEADER").pipe(Config.withDefault("X-Forwarded-For")),
@@ -95,7 +100,9 @@ const raw = Config.all({
     streams_org: count("SVC_LIMIT_STREAMS_ORG", 500),
     tunnel_transfer: count("SVC_LIMIT_TUNNEL_TRANSFER", 10 * 1024 ** 3),
   }),
-})
+}
+
+const raw = Config.all(asked)
 
 const withoutSlash = (url: string) => url.replace(/\/+$/, "")
 const loopback = (host: string) => host === "127.0.0.1" || host === "::1" || host === "localhost"
@@ -192,7 +199,7 @@ export const load = Effect.gen(function* () {
       SVC_BASE_URL: settings.baseUrl,
       SVC_MAIL_DOMAIN: settings.mailDomain,
       SVC_TUNNEL_DOMAIN: settings.tunnelDomain,
-      SVC_SMTP_RELAY_URL: settings.relayUrl,
+      "SVC_SMTP_RELAY_URL (or SVC_MAIL_DIRECT=true)": settings.mailDirect ? Option.some(true) : settings.relayUrl,
     }).flatMap(([name, value]) => (value._tag === "None" ? [name] : []))
     if (missing.length > 0) {
       return yield* new SettingsInvalid({ message: `Production needs ${missing.join(", ")}.` })
@@ -201,8 +208,12 @@ export const load = Effect.gen(function* () {
   const baseUrl = withoutSlash(Option.getOrElse(settings.baseUrl, () => `http://localhost:${settings.httpPort}`))
   const mailDomain = Option.getOrElse(settings.mailDomain, () => "mail.localhost")
   const provider = yield* ConfigProvider.ConfigProvider
+  const relay = yield* Effect.transposeOption(Option.map(settings.relayUrl, RelayUrl.parse)).pipe(
+    Effect.mapError(({ message }) => new SettingsInvalid({ message })),
+  )
   return {
     ...settings,
+    relay,
     environment,
     connectors: {
       disclosure: settings.connectorDisclosure,

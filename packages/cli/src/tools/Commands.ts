@@ -17,6 +17,7 @@ interface Shape {
   readonly enum?: ReadonlyArray<string>
   readonly description?: string
   readonly anyOf?: ReadonlyArray<Shape>
+  readonly items?: Shape
 }
 
 const kebab = (name: string) => name.replaceAll("_", "-")
@@ -30,6 +31,19 @@ const parseJson = (name: string, text: string) =>
     try: (): unknown => JSON.parse(text),
     catch: () => new Misused({ message: `--${kebab(name)} is not JSON: ${text.slice(0, 60)}` }),
   })
+
+/** A list of words may be written with commas; whatever begins as JSON is that. */
+const isList = (shape: Shape) => wanted(shape).type === "array" && wanted(shape).items?.type === "string"
+
+const readList = (name: string, text: string): Given =>
+  text.trimStart().startsWith("[")
+    ? parseJson(name, text)
+    : Effect.succeed(
+        text
+          .split(",")
+          .map((one) => one.trim())
+          .filter((one) => one !== ""),
+      )
 
 /** What the call's argument will be; undefined where the flag was not given. */
 type Given = Effect.Effect<unknown, Misused>
@@ -50,6 +64,9 @@ const flagOf = (name: string, shape: Shape): Flag.Flag<Given> => {
     case "boolean":
       return given(Flag.Boolean(flag), "", Effect.succeed)
     case "array":
+      return isList(shape)
+        ? given(Flag.String(flag), " Several with commas, or as JSON.", (text) => readList(name, text))
+        : given(Flag.String(flag), " As JSON.", (text) => parseJson(name, text))
     case "object":
       return given(Flag.String(flag), " As JSON.", (text) => parseJson(name, text))
     default:
@@ -102,7 +119,10 @@ const commandOf = (tool: BoundTool) => {
       function* (given) {
         const { api, key } = yield* connect(given.api)
         const input: Record<string, unknown> = {}
-        positional.forEach(([member], at) => (input[member] = given.positional[at]))
+        for (const [at, [member, shape]] of positional.entries()) {
+          const text = given.positional[at]!
+          input[member] = isList(shape) ? yield* readList(member, text) : text
+        }
         for (const [at, [member]] of optional.entries()) {
           const value = yield* given.optional[at]!
           if (value !== undefined) input[member] = value
@@ -133,11 +153,15 @@ const commandOf = (tool: BoundTool) => {
 /** `allowed-recipient` of `svc_allowed_recipient_list`. */
 const nounOf = (name: string) => kebab(name.replace(/^svc_/, "").replace(/_[^_]+$/, ""))
 
+/** A tool without a noun (`svc_whoami`) is a command of its own beside these. */
+const ofNouns = tools.filter(({ listed }) => listed.name.split("_").length > 2)
+
 const whatOf: Readonly<Record<string, string>> = {
   handle: "Names and whether they are free.",
   identity: "Identities: create, look at, delete.",
   card: "The A2A Card of an Identity.",
   email: "The Mailbox of an Identity.",
+  thread: "Conversations in the Mailbox.",
   event: "What happened.",
   webhook: "Webhooks and what they were sent.",
   vault: "Secrets. A value is never an argument.",
@@ -145,7 +169,7 @@ const whatOf: Readonly<Record<string, string>> = {
 
 /** Commands by noun. */
 export const commands = Object.entries(
-  Object.groupBy(tools, ({ listed }) => nounOf(listed.name)) as Record<string, ReadonlyArray<BoundTool>>,
+  Object.groupBy(ofNouns, ({ listed }) => nounOf(listed.name)) as Record<string, ReadonlyArray<BoundTool>>,
 ).map(([noun, of]) =>
   Command.make(noun).pipe(
     Command.withDescription(whatOf[noun] ?? `${noun.replaceAll("-", " ")}.`),

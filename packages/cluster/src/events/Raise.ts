@@ -58,30 +58,32 @@ const idOf = (sql: Sql, id: string | undefined) => (id === undefined ? sql`uuidv
 
 /**
  * CTEs `raised` and `queued`: the Event for each row of `gate`, and a delivery for each active Webhook that subscribes to
- * it. `except` names a Webhook that must not hear of it. An `id` of one's own is for a gate of one row.
+ * it. `except` names a Webhook that must not hear of it. An `id` of one's own is for a gate of one row. A second Event of
+ * the same statement names its CTEs `as`, and `queued_<as>`.
  */
 export const raise = <T extends IdentityEventType>(
   write: IdentityChange,
   gate: string,
   type: T,
   data: Raised<T>,
-  options: { readonly id?: string; readonly except?: string } = {},
+  options: { readonly id?: string; readonly except?: string; readonly as?: string } = {},
 ): Statement.Fragment => {
   const { sql, identity, at } = write
+  const raised = sql(options.as ?? "raised")
   const spared = options.except === undefined ? sql`` : sql`and w.id <> ${options.except}::uuid`
   return sql`
-  raised as (
+  ${raised} as (
     insert into event (id, org_id, identity_id, handle, type, data, created_at, caused_by)
     select ${idOf(sql, options.id)}, ${identity.orgId}::uuid, ${identity.id}::uuid, ${identity.handle}::text, ${type}::text,
            ${dataOf(sql, data)}, ${at}::timestamptz, ${causeOf(write)}
     from ${sql(gate)}
     returning id, identity_id, type, created_at
   ),
-  queued as (
+  ${sql(options.as === undefined ? "queued" : `queued_${options.as}`)} as (
     insert into delivery (id, webhook_id, identity_id, event_id, event_type, status, next_attempt_at, created_at)
-    select uuidv7(), w.id, w.identity_id, raised.id, raised.type, 'queued', raised.created_at, raised.created_at
-    from raised join webhook w on w.identity_id = raised.identity_id
-    where w.status = 'active' and w.event_types && array['*', raised.type] ${spared}
+    select uuidv7(), w.id, w.identity_id, r.id, r.type, 'queued', r.created_at, r.created_at
+    from ${raised} r join webhook w on w.identity_id = r.identity_id
+    where w.status = 'active' and w.event_types && array['*', r.type] ${spared}
     returning id
   )`
 }

@@ -4,6 +4,7 @@ import { Clock, Effect, Schedule } from "effect"
 import { Singleton } from "effect/cluster"
 import { raiseForOrg } from "../events/Raise.ts"
 import * as Singletons from "../observe/Singletons.ts"
+import { backfill } from "../store/migrations/0043_search.ts"
 import { Unhurried } from "../store/Database.ts"
 import { Timing } from "../Timing.ts"
 
@@ -34,7 +35,10 @@ const removals = [
   { table: "connector_sent", key: "command_id", when: "begun_at < now() - interval '1 day'" },
   { table: "connector_heard", key: "ctid", when: "heard_at < now() - interval '90 days'" },
   { table: "connector_revocation", key: "id", when: "due_at is null and created_at < now() - interval '90 days'" },
+  { table: "backup", key: "finished_at", when: "finished_at < now() - interval '1 year'" },
   { table: "removed_message", key: "id", when: "removed_at < now() - interval '90 days'" },
+  // Who answers later is found by the messages that are there.
+  { table: "thread_reference", key: "ctid", when: "noted_at < now() - interval '180 days'" },
 ] as const
 
 /** A key that was approved and not collected in time is nobody's. */
@@ -97,6 +101,7 @@ export const sweep = Effect.fnUntraced(function* (unclaimedFrom: string) {
   yield* revokeUncollected
   yield* removeDeliveries
   const sql = yield* Unhurried
+  yield* sql.unsafe(backfill)
   yield* Effect.forEach(
     removals,
     ({ table, key, when }) =>

@@ -14,6 +14,10 @@ import * as IdentityKeys from "../credentials/IdentityKeys.ts"
 import { ChangeFeed } from "../feed/ChangeFeed.ts"
 import * as Mailbox from "../mail/Mailbox.ts"
 import * as MailSettings from "../mail/MailSettings.ts"
+import * as Approvals from "../mail/sending/Approvals.ts"
+import * as Bounces from "../mail/sending/Bounces.ts"
+import * as Outgoing from "../mail/sending/Outgoing.ts"
+import { SendingGate } from "../mail/sending/SendingGate.ts"
 import { Sealing } from "../sealing/Sealing.ts"
 import { Timing } from "../Timing.ts"
 import type { PortRange } from "../tunnel/TunnelPorts.ts"
@@ -30,6 +34,8 @@ export interface IdentityLimits {
   readonly identityQuota: number
   /** Bytes a Mailbox holds. */
   readonly mailboxBytes: number
+  /** Messages an Identity may send in any hour. */
+  readonly mailHourly: number
   /** The TCP ports that Tunnels are allotted from. */
   readonly tunnelPorts: PortRange
 }
@@ -40,6 +46,7 @@ export const layer = (limits: IdentityLimits) =>
       const canonical = (yield* Entity.CurrentAddress).entityId as string
       const sealing = yield* Sealing
       const feed = yield* ChangeFeed
+      const gate = yield* SendingGate
       const loadState = yield* load
       const clientFor = yield* IdentityActor.client
       const ownership: Ownership.Ownership<State> = yield* Ownership.make({
@@ -70,7 +77,10 @@ export const layer = (limits: IdentityLimits) =>
         ...IdentityKeys.handlers(handling, sealing),
         ...Cards.handlers(handling),
         ...(yield* Mailbox.handlers(handling, limits)),
-        ...MailSettings.handlers(handling),
+        ...MailSettings.handlers(handling, gate),
+        ...Outgoing.handlers(handling, limits),
+        ...Approvals.handlers(handling),
+        ...Bounces.handlers(handling),
         ...Tunnels.handlers(handling, sealing, limits),
         ...Webhooks.handlers(handling, sealing),
         Work: () => Rpc.fork(worker.run),

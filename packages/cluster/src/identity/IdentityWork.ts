@@ -3,12 +3,14 @@ import { Effect } from "effect"
 import { ask } from "../actor/Ask.ts"
 import type { Ownership } from "../actor/Ownership.ts"
 import * as DeliveryQueue from "../webhooks/DeliveryQueue.ts"
+import * as Approvals from "../mail/sending/Approvals.ts"
+import * as OutboxQueue from "../mail/sending/OutboxQueue.ts"
 import type { NeedsOf, Source } from "../work/Source.ts"
 import { Identities } from "./Identities.ts"
 import * as SagaSource from "./SagaSource.ts"
 import type { Owned } from "./State.ts"
 
-const list = [SagaSource.source, DeliveryQueue.source]
+const list = [SagaSource.source, DeliveryQueue.source, OutboxQueue.source, Approvals.source]
 
 export const sources: ReadonlyArray<Source<Owned, NeedsOf<(typeof list)[number]>, Ownership<Owned | undefined>>> = list
 

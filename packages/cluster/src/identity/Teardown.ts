@@ -19,6 +19,8 @@ const removals = (sql: Sql, id: string) => [
   sql`with gone as (delete from message where id in (select id from message where identity_id = ${id} limit ${batch}) returning id),
       contents as (delete from message_content c using gone where c.message_id = gone.id)
       select count(*)::int as n from gone`,
+  sql`with gone as (delete from thread_reference where ctid in (select ctid from thread_reference where identity_id = ${id} limit ${batch}) returning 1)
+      select count(*)::int as n from gone`,
   sql`with gone as (delete from delivery where id in (
         select d.id from webhook w join delivery d on d.webhook_id = w.id where w.identity_id = ${id} limit ${batch}) returning id)
       select count(*)::int as n from gone`,
@@ -27,6 +29,8 @@ const removals = (sql: Sql, id: string) => [
   sql`with gone as (delete from connector_heard where ctid in (select ctid from connector_heard where identity_id = ${id} limit ${batch}) returning 1)
       select count(*)::int as n from gone`,
   sql`with gone as (delete from connector_sent where command_id in (select command_id from connector_sent where identity_id = ${id} limit ${batch}) returning 1)
+      select count(*)::int as n from gone`,
+  sql`with gone as (delete from draft where id in (select id from draft where identity_id = ${id} limit ${batch}) returning id)
       select count(*)::int as n from gone`,
   sql`with gone as (delete from vault_secret where id in (select id from vault_secret where identity_id = ${id} limit ${batch}) returning id)
       select count(*)::int as n from gone`,

@@ -14,6 +14,7 @@ import { commit, type FenceLost, type Write } from "../actor/Write.ts"
 import { raise } from "../events/Raise.ts"
 import type { Sql } from "../store/Database.ts"
 import { Timing } from "../Timing.ts"
+import * as Threading from "./Threading.ts"
 
 /** Messages in one statement: as many as are worth a round trip, and far from what the driver takes. */
 export const together = {
@@ -54,16 +55,14 @@ export const receive = Effect.fnUntraced(function* (
 })
 
 const keyOf = (mail: ReceivedMail) => (mail.key === undefined ? mail.message_id : Buffer.from(mail.key).toString("hex"))
-const relatedOf = (mail: ReceivedMail) => [...mail.references, ...(mail.in_reply_to === null ? [] : [mail.in_reply_to])]
 
 /** How many of the messages, from the first one on, say nothing of one another: a statement does not see its own rows. */
 const independent = (mails: ReadonlyArray<ReceivedMail>): number => {
   const keys = new Set<string>()
-  const named = new Set<string>()
+  const depends = Threading.dependence()
   const end = mails.findIndex((mail) => {
-    if (keys.has(keyOf(mail)) || relatedOf(mail).some((id) => named.has(id))) return true
+    if (depends(mail) || keys.has(keyOf(mail))) return true
     keys.add(keyOf(mail))
-    if (mail.message_id_header !== null) named.add(mail.message_id_header)
     return false
   })
   return end < 0 ? mails.length : end
@@ -107,7 +106,7 @@ const incoming = (sql: Sql, mails: ReadonlyArray<ReceivedMail>) => {
     size: mail.size,
     summary: summaryOf(mail),
     received_at: mail.received_at.toISOString(),
-    related: relatedOf(mail),
+    ...Threading.namesOf(mail),
     renews: renewedBy(mail),
     headers: mail.content?.headers ?? null,
     has_text: mail.content !== null && mail.content.text !== null,
@@ -119,7 +118,7 @@ const incoming = (sql: Sql, mails: ReadonlyArray<ReceivedMail>) => {
       select * from rows from (
         jsonb_to_recordset(${JSON.stringify(rows)}::jsonb) as (
           id uuid, public_id text, tag text, message_id text, envelope_from text, recipient text, size int, summary jsonb,
-          received_at timestamptz, related text[], renews text, headers jsonb, has_text bool, has_html bool, has_key bool),
+          received_at timestamptz, related text[], subject_key text, rejoins text, renews text, headers jsonb, has_text bool, has_html bool, has_key bool),
         unnest(${mails.map((mail) => mail.key ?? noBytes)}::bytea[]),
         unnest(${mails.map((mail) => mail.sha256)}::bytea[]),
         unnest(${mails.map((mail) => mail.content?.raw ?? noBytes)}::bytea[]),
@@ -127,7 +126,8 @@ const incoming = (sql: Sql, mails: ReadonlyArray<ReceivedMail>) => {
         unnest(${mails.map((mail) => mail.content?.html ?? "")}::text[]),
         unnest(${mails.map((mail) => mail.content?.search_text ?? "")}::text[])
       ) with ordinality as i (
-        id, public_id, tag, message_id, envelope_from, recipient, size, summary, received_at, related, renews, headers,
+        id, public_id, tag, message_id, envelope_from, recipient, size, summary, received_at, related, subject_key,
+        rejoins, renews, headers,
         has_text, has_html, has_key, key, sha256, raw, text, html, search_text, n)
     )`
 }
@@ -160,35 +160,43 @@ const store = (write: Write, mails: ReadonlyArray<ReceivedMail>, quotaBytes: num
       ) new, ${box} and m.bytes_used + new.upto <= ${quotaBytes}::bigint and exists (select from fence)
     ),
     box as (
-      update mailbox set uid_next = uid_next + added.count, bytes_used = bytes_used + added.bytes
+      update mailbox
+      set uid_next = uid_next + added.count, bytes_used = bytes_used + added.bytes, modseq = modseq + 1
       from (select count(*)::int as count, sum(size)::bigint as bytes from fitting) added
       where identity_id = ${identity.id}::uuid and added.count > 0
-      returning uid_next - added.count as first
+      returning uid_next - added.count as first, modseq
     ),
     arrived as materialized (
-      select i.*, box.first + fitting.place::int as uid from fitting join incoming i on i.n = fitting.n cross join box
+      select i.*, box.first + fitting.place::int as uid, box.modseq from fitting join incoming i on i.n = fitting.n cross join box
       order by i.n
     ),
-    stored as (
-      insert into message (id, identity_id, uid, direction, thread_id, tag, message_id, envelope_from, recipient, sha256, size, summary, received_at)
-      select id, ${identity.id}::uuid, uid, 'inbound',
-             case when related = '{}' then id else coalesce((
-               select earlier.thread_id from message earlier
-               where earlier.identity_id = ${identity.id}::uuid and earlier.message_id = any(related)
-               order by earlier.uid desc limit 1), id) end,
-             tag, message_id, envelope_from, recipient, sha256, size, summary, received_at
-      from arrived
+    threaded as materialized (
+      select threading.*, ${Threading.threadOf(sql, identity.id)} as thread_id from arrived threading
     ),
+    stored as (
+      insert into message (id, identity_id, uid, direction, thread_id, subject_key, tag, message_id, envelope_from,
+                           recipient, sha256, size, summary, received_at, modseq)
+      select id, ${identity.id}::uuid, uid, 'inbound', thread_id, subject_key, tag, message_id, envelope_from,
+             recipient, sha256, size, summary, received_at, modseq
+      from threaded
+    ),
+    ${Threading.noted(sql, identity.id, "threaded")},
     marked as (
       insert into unanswered_mail (key, message_id, received_at)
       select key, id, received_at from arrived where has_key
       on conflict (key) do update set message_id = excluded.message_id, received_at = excluded.received_at
     ),
     contents as (
-      insert into message_content (message_id, raw, text, html, headers, search_text, created_at)
-      select id, raw, case when has_text then text end, case when has_html then html end, headers, search_text, received_at
+      insert into message_content (message_id, identity_id, raw, text, html, headers, search_text, created_at)
+      select id, ${identity.id}::uuid, raw, case when has_text then text end, case when has_html then html end, headers,
+             search_text, received_at
       from arrived where headers is not null
       on conflict (message_id) do nothing
+    ),
+    -- What was stored ahead is searched from now on.
+    claimed as (
+      update message_content c set identity_id = ${identity.id}::uuid
+      from arrived where arrived.headers is null and c.message_id = arrived.id
     ),
     renewed as (
       insert into allowed_recipient (identity_id, address, reason, created_at, expires_at)

@@ -1,13 +1,16 @@
 /** The port through which the API takes an attachment out of a stored message; the mail gateway, which parses mail, implements it. */
-import { Context } from "effect"
+import { Context, type Effect, type Stream } from "effect"
 
 export interface AttachmentContent {
   readonly filename: string | null
   readonly content_type: string
-  readonly content: Uint8Array
+  /** Bytes of the content. */
+  readonly size: number
+  /** The bytes from `start` to before `end`, in pieces, so that neither memory nor the event loop has all of them at once. */
+  readonly content: (start: number, end: number) => Stream.Stream<Uint8Array>
 }
 
 export class AttachmentReader extends Context.Service<
   AttachmentReader,
-  { readonly read: (raw: Uint8Array, index: number) => AttachmentContent | undefined }
+  { readonly read: (raw: Uint8Array, index: number) => Effect.Effect<AttachmentContent | undefined> }
 >()("@svc/cluster/mail/AttachmentReader") {}

@@ -1,22 +1,24 @@
 /** Allowed Recipients, the AI disclosure and the switch of outgoing mail: the writes an Identity's actor makes. */
-import type { MailPatch } from "@svc/domain/mail/MailSettings"
+import type { MailPatch, MailStatus } from "@svc/domain/mail/MailSettings"
 import { type IfVersion, matches } from "@svc/domain/Precondition"
 import { NotFound, PreconditionFailed } from "@svc/domain/problems/Problem"
 import { Effect } from "effect"
 import { type Handling, once } from "../actor/Handling.ts"
 import { commit, type Write } from "../actor/Write.ts"
 import { raise } from "../events/Raise.ts"
+import type { SendingGate } from "./sending/SendingGate.ts"
 
 interface ForRecipient {
   readonly org_id: string
   readonly address: string
 }
 
-export const handlers = ({ onReady }: Handling) => ({
+export const handlers = ({ onReady }: Handling, gate: SendingGate["Service"]) => ({
   AllowRecipient: onReady(allow),
   DisallowRecipient: onReady(once("DisallowRecipient", disallow)),
+  LiftSuppression: onReady(once("LiftSuppression", lift)),
   SetDisclosure: onReady(once("SetDisclosure", setDisclosure)),
-  SwitchMail: onReady(once("SwitchMail", turn)),
+  SwitchMail: onReady(once("SwitchMail", turn(gate))),
 })
 
 /** An address added by hand never lapses, also where it was there as a correspondent. */
@@ -45,6 +47,23 @@ const disallow = Effect.fnUntraced(function* (write: Write, { address }: ForReci
   if (!row.gone) return yield* new NotFound({ detail: "There is no such Allowed Recipient." })
 })
 
+/** The account holder's own address has no row but its suppression, so that row goes with it. */
+const lift = Effect.fnUntraced(function* (write: Write, { address }: ForRecipient) {
+  const { sql, identity } = write
+  const which = sql`identity_id = ${identity.id} and address = ${address} and suppressed_at is not null and exists (select from fence)`
+  const row = yield* commit<{ lifted: boolean }>(
+    write,
+    sql`
+    gone as (delete from allowed_recipient where ${which} and reason = 'account_owner' returning 1),
+    lifted as (
+      update allowed_recipient set suppressed_at = null, suppression = null
+      where ${which} and reason <> 'account_owner' returning 1
+    )`,
+    { columns: sql`exists (select from gone) or exists (select from lifted) as lifted` },
+  )
+  if (!row.lifted) return yield* new NotFound({ detail: "Nothing is suppressed at this address." })
+})
+
 const refuse = (what: string, version: number) =>
   new PreconditionFailed({ detail: `${what} is at version ${version}.` })
 
@@ -66,29 +85,46 @@ const setDisclosure = Effect.fnUntraced(function* (
   )
 })
 
-/** Stops or starts outgoing mail; in the state it is in already nothing changes. */
-const turn = Effect.fnUntraced(function* (
-  write: Write,
-  change: { readonly org_id: string; readonly patch: MailPatch; readonly if_version: IfVersion },
-) {
-  const { sql, identity, at, by } = write
-  const [before] = yield* sql<{ version: number; stopped: boolean }>`
-    select switch_version as version, stopped_at is not null as stopped from mailbox where identity_id = ${identity.id}`
-  const version = before?.version ?? 0
-  if (!matches(change.if_version, version)) return yield* refuse("The mail status", version)
-  const stop = change.patch.outgoing === "stopped"
-  if (before?.stopped === stop) return
-  const reason = change.patch.reason ?? null
-  yield* commit(
-    write,
-    sql`
-    turned as (
-      update mailbox set switch_version = switch_version + 1, stopped_at = ${stop ? at : null}::timestamptz,
-             stopped_by = ${stop ? by.kind : null}::text, stop_reason = ${stop ? reason : null}::text
-      where identity_id = ${identity.id} and exists (select from fence)
-      returning identity_id
-    ),
-    ${raise(write, "turned", stop ? "mail.stopped" : "mail.started", { by: by.kind, reason })}`,
-    { raises: true },
-  )
-})
+/**
+ * Stops or starts outgoing mail, or says whether a person approves it; in the state it is in already nothing changes. A
+ * stop is answered when nothing more will start, and what was on its way to a server has mostly ended.
+ */
+const turn = (gate: SendingGate["Service"]) =>
+  Effect.fnUntraced(function* (
+    write: Write,
+    change: { readonly org_id: string; readonly patch: MailPatch; readonly if_version: IfVersion },
+  ) {
+    const { sql, identity, at, by } = write
+    const [before] = yield* sql<{ version: number; stopped: boolean; approval: MailStatus["approval"] }>`
+      select switch_version as version, stopped_at is not null as stopped, approval
+      from mailbox where identity_id = ${identity.id}`
+    const version = before?.version ?? 0
+    if (!matches(change.if_version, version)) return yield* refuse("The mail status", version)
+    const { outgoing, approval = before?.approval } = change.patch
+    const stop = outgoing === undefined ? before?.stopped === true : outgoing === "stopped"
+    const turned = before?.stopped !== stop
+    if (turned || approval !== before?.approval) {
+      const reason = change.patch.reason ?? null
+      yield* commit(
+        write,
+        sql`
+        changed as (
+          update mailbox set switch_version = switch_version + 1, approval = ${approval ?? "none"}::text
+            ${
+              turned
+                ? sql`, stopped_at = ${stop ? at : null}::timestamptz, stopped_by = ${stop ? by.kind : null}::text,
+                      stop_reason = ${stop ? reason : null}::text`
+                : sql``
+            }
+          where identity_id = ${identity.id} and exists (select from fence)
+          returning identity_id
+        ),
+        turned as (select identity_id from changed where ${turned}::bool),
+        ${raise(write, "turned", stop ? "mail.stopped" : "mail.started", { by: by.kind, reason })}`,
+        { raises: true },
+      )
+      // What waited is due again.
+      if (turned && !stop) write.due()
+    }
+    if (outgoing === "stopped") yield* gate.closed(identity.id)
+  })

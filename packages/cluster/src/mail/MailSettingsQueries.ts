@@ -1,4 +1,5 @@
 /** Allowed Recipients, the AI disclosure and the mail status as callers read them. */
+import type { Language } from "@svc/domain/account/Account"
 import type { IdentityId } from "@svc/domain/IdentityRef"
 import {
   type AiDisclosure,
@@ -21,10 +22,22 @@ interface BoxRow {
   readonly stopped_at: Date | null
   readonly stopped_by: MailStatus["stopped_by"]
   readonly stop_reason: string | null
+  readonly approval: MailStatus["approval"]
+  readonly language: Language
   readonly disclosure_version: number
   readonly disclosure: string | null
   readonly disclosure_updated_at: Date | null
 }
+
+interface RecipientRow extends Omit<AllowedRecipient, "suppressed"> {
+  readonly suppressed_at: Date | null
+  readonly suppression: string | null
+}
+
+const recipientView = ({ suppressed_at, suppression, ...row }: RecipientRow): AllowedRecipient => ({
+  ...row,
+  suppressed: suppressed_at === null ? null : { since: suppressed_at, reason: suppression ?? "" },
+})
 
 const make = Effect.gen(function* () {
   const sql = yield* Reads
@@ -33,8 +46,8 @@ const make = Effect.gen(function* () {
   const box = Effect.fnUntraced(function* (identityId: IdentityId) {
     const [row] = yield* sql<BoxRow>`
       select i.handle, m.switch_version, m.stopped_at, m.stopped_by, m.stop_reason,
-             m.disclosure_version, m.disclosure, m.disclosure_updated_at
-      from identity i join mailbox m on m.identity_id = i.id where i.id = ${identityId}`
+             m.approval, o.language, m.disclosure_version, m.disclosure, m.disclosure_updated_at
+      from identity i join mailbox m on m.identity_id = i.id join org o on o.id = i.org_id where i.id = ${identityId}`
     if (row === undefined) return yield* new NotFound({ detail: "The Identity has no Mailbox." })
     return row
   }, orUnavailable)
@@ -45,18 +58,23 @@ const make = Effect.gen(function* () {
     which: (address: Statement.Fragment) => Statement.Fragment,
     atMost: number,
   ) =>
-    sql<AllowedRecipient>`
-      select address, reason, coalesce(expires_at <= now(), false) as expired, created_at, expires_at from (
-        (select r.address, r.reason, r.created_at, r.expires_at from allowed_recipient r
+    Effect.map(
+      sql<RecipientRow>`
+      select address, reason, coalesce(expires_at <= now(), false) as expired, created_at, expires_at,
+             suppressed_at, suppression from (
+        (select r.address, r.reason, r.created_at, r.expires_at, r.suppressed_at, r.suppression from allowed_recipient r
          join identity i on i.id = r.identity_id join org o on o.id = i.org_id
          where r.identity_id = ${identityId} and not (r.address = o.email and o.email_verified_at is not null)
            and ${which(sql`r.address`)}
          order by r.address limit ${atMost})
         union all
-        select o.email, 'account_owner', greatest(i.created_at, o.email_verified_at), null
+        select o.email, 'account_owner', greatest(i.created_at, o.email_verified_at), null, r.suppressed_at, r.suppression
         from identity i join org o on o.id = i.org_id
+        left join allowed_recipient r on r.identity_id = i.id and r.address = o.email
         where i.id = ${identityId} and o.email_verified_at is not null and ${which(sql`o.email`)}
-      ) all_of_them order by address limit ${atMost}`
+      ) all_of_them order by address limit ${atMost}`,
+      (rows) => rows.map(recipientView),
+    )
 
   return {
     /** By address. */
@@ -85,14 +103,14 @@ const make = Effect.gen(function* () {
       ),
     disclosure: (identityId: IdentityId) =>
       Effect.map(box(identityId), (row) => {
-        const text = row.disclosure ?? defaultDisclosure(row.handle)
+        const text = row.disclosure ?? defaultDisclosure(row.handle, row.language)
         const disclosure: AiDisclosure = {
           text,
           html: disclosureHtml(text),
           overridden: row.disclosure !== null,
           updated_at: row.disclosure_updated_at,
         }
-        return { disclosure, version: row.disclosure_version }
+        return { disclosure, language: row.language, version: row.disclosure_version }
       }),
     status: (identityId: IdentityId) =>
       Effect.map(box(identityId), (row) => {
@@ -101,6 +119,7 @@ const make = Effect.gen(function* () {
           stopped_at: row.stopped_at,
           stopped_by: row.stopped_by,
           reason: row.stop_reason,
+          approval: row.approval,
         }
         return { status, version: row.switch_version }
       }),

@@ -1,6 +1,6 @@
 /**
  * Writing to a Mailbox, which only its Identity's actor does, so that UIDs are given in commit order and without gaps.
- * How messages are taken stands in {@link Acceptance}.
+ * How messages are taken stands in {@link Acceptance}, how they are marked in {@link Flags}.
  */
 import { MailRefused, type ReceivedMail } from "@svc/domain/mail/MailboxProtocol"
 import { NotFound } from "@svc/domain/problems/Problem"
@@ -9,6 +9,7 @@ import { type Handling, once } from "../actor/Handling.ts"
 import { commit, type Write } from "../actor/Write.ts"
 import { raise } from "../events/Raise.ts"
 import * as Acceptance from "./Acceptance.ts"
+import * as Flags from "./Flags.ts"
 import { Timing } from "../Timing.ts"
 
 export const handlers = (
@@ -28,7 +29,9 @@ export const handlers = (
     (ReceiveMail) => ({
       ReceiveMail,
       RefuseMail: fromOutside(refuse, () => Effect.void),
-      RemoveMessage: onPresent(once("RemoveMessage", remove)),
+      RemoveMessage: onPresent(once("RemoveMessage", removeOne)),
+      RemoveMessages: onPresent(removeSeveral),
+      ChangeFlags: onPresent(Flags.change),
     }),
   )
 
@@ -62,25 +65,48 @@ const refuse = Effect.fnUntraced(function* (
   )
 })
 
-/** Removes one message; its UID is never given again, and where it stood is remembered. */
-const remove = Effect.fnUntraced(function* (
-  write: Write,
-  { message_id }: { readonly org_id: string; readonly message_id: string },
-) {
+interface Removal {
+  readonly org_id: string
+  readonly message_ids: ReadonlyArray<string>
+}
+
+/** Removes messages; their UIDs are never given again, and where they stood is remembered. */
+const removeAll = (write: Write, { message_ids }: Removal) => {
   const { sql, identity, at } = write
-  const row = yield* commit<{ gone: boolean }>(
+  return commit<{ removed: ReadonlyArray<string>; modseq: number }>(
     write,
     sql`
     gone as (
-      delete from message where id = ${message_id} and identity_id = ${identity.id} and exists (select from fence) returning id, uid, size
+      delete from message
+      where id = any(${message_ids}::uuid[]) and identity_id = ${identity.id}::uuid and exists (select from fence)
+      returning id, uid, size
+    ),
+    box as (
+      update mailbox set modseq = modseq + 1, bytes_used = bytes_used - all_gone.bytes
+      from (select sum(size)::bigint as bytes from gone) all_gone
+      where identity_id = ${identity.id}::uuid and all_gone.bytes is not null
+      returning modseq
     ),
     place as (
-      insert into removed_message (id, identity_id, uid, removed_at)
-      select id, ${identity.id}::uuid, uid, ${at}::timestamptz from gone
+      insert into removed_message (id, identity_id, uid, removed_at, modseq)
+      select id, ${identity.id}::uuid, uid, ${at}::timestamptz, box.modseq from gone cross join box
     ),
-    contents as (delete from message_content c using gone where c.message_id = gone.id),
-    box as (update mailbox set bytes_used = bytes_used - gone.size from gone where identity_id = ${identity.id})`,
-    { columns: sql`exists (select from gone) as gone` },
+    contents as (delete from message_content c using gone where c.message_id = gone.id)`,
+    {
+      columns: sql`
+        array(select id::text from gone) as removed,
+        coalesce((select modseq from box), (select modseq from mailbox where identity_id = ${identity.id}::uuid), 0)::float8 as modseq`,
+    },
   )
-  if (!row.gone) return yield* new NotFound({ detail: "There is no such message." })
+}
+
+const removeSeveral = (write: Write, removal: Removal) =>
+  Effect.map(removeAll(write, removal), ({ removed, modseq }) => ({ removed, modseq }))
+
+const removeOne = Effect.fnUntraced(function* (
+  write: Write,
+  { org_id, message_id }: { readonly org_id: string; readonly message_id: string },
+) {
+  const { removed } = yield* removeAll(write, { org_id, message_ids: [message_id] })
+  if (removed.length === 0) return yield* new NotFound({ detail: "There is no such message." })
 })

@@ -4,64 +4,47 @@
  */
 import type { IdentityId } from "@svc/domain/IdentityRef"
 import { fromPublic, toPublic } from "@svc/domain/Ids"
-import { Header, type Message, type MessageSummary, StoredSummary } from "@svc/domain/mail/Message"
+import { Header, type Message, type MessageSummary } from "@svc/domain/mail/Message"
+import { textReply } from "@svc/domain/mail/TextReply"
 import { InvalidCursor, NotFound } from "@svc/domain/problems/Problem"
 import { Context, Effect, Layer, Schema } from "effect"
+import type { SqlError } from "effect/sql"
 import { Sealing } from "../sealing/Sealing.ts"
 import { orUnavailable, Reads } from "../store/Database.ts"
+import * as SearchIndex from "../store/SearchIndex.ts"
+import { Timing } from "../Timing.ts"
 import { inSlices } from "./MessageContent.ts"
+import { all, type Conditions, type MessageFilter, of as conditionsOf, placeOf } from "./MessageFilters.ts"
+import { columns, type SummaryRow, summaryView } from "./MessageRows.ts"
+import * as MessageSearch from "./MessageSearch.ts"
+import { outboundOf } from "./sending/SendingQueries.ts"
 
-const SummaryRow = Schema.Struct({
-  id: Schema.String,
-  uid: Schema.Int,
-  direction: Schema.Literals(["inbound", "outbound"]),
-  thread_id: Schema.String,
-  tag: Schema.NullOr(Schema.String),
-  message_id: Schema.NullOr(Schema.String),
-  size: Schema.Int,
-  summary: StoredSummary,
-  received_at: Schema.Date,
-})
-const decodeSummaries = Schema.decodeUnknownEffect(Schema.Array(SummaryRow))
-const decodeHeaders = Schema.decodeUnknownEffect(Schema.Array(Header))
+export type { MessageFilter } from "./MessageFilters.ts"
 
-const summaryView = (row: typeof SummaryRow.Type): MessageSummary => ({
-  ...row.summary,
-  id: toPublic("msg_", row.id),
-  direction: row.direction,
-  thread_id: toPublic("thr_", row.thread_id),
-  message_id: row.message_id,
-  tag: row.tag,
-  size: row.size,
-  received_at: row.received_at,
-})
-
-export interface MessageFilter {
-  readonly limit: number
-  readonly offset: number
-  readonly query?: string
-  readonly direction?: "inbound" | "outbound"
-  readonly tag?: string
-  readonly thread_id?: string
-  /** Only messages newer than this one. */
-  readonly after?: string
-  /** `next_cursor` of the page before. */
-  readonly cursor?: string
-}
+const decodeHeaders = Schema.decodeUnknownEffect(Schema.fromJsonString(Schema.Array(Header)))
 
 export interface MessagePage {
   readonly messages: ReadonlyArray<MessageSummary>
   readonly next_cursor: string | null
 }
 
+/** A message, and the Mailbox's change counter at its latest change. */
+export interface ReadMessage {
+  readonly message: Message
+  readonly modseq: number
+}
+
+/** Bodies that are read in one answer; what is larger is read in slices. */
+const inOneAnswer = 4 * 1024 * 1024
+
 const make = Effect.gen(function* () {
   const sql = yield* Reads
   const sealing = yield* Sealing
-  const columns = sql`message.id, uid, direction, thread_id, tag, message.message_id, size, summary, received_at`
+  const selected = columns(sql)
+  // Looked for again now and then: it may be made while we run, and this is built before the migrations are through.
+  const index = yield* Effect.cachedWithTTL(SearchIndex.present(sql), Timing.searchIndexLook)
+  const find = MessageSearch.make(sql, index)
   const missing = Effect.fail(new NotFound({ detail: "There is no such message." }))
-  /** Substrings of sender, recipients, subject and bodies, whatever the case. */
-  const matching = (query: string) =>
-    sql`exists (select from message_content c where c.message_id = message.id and strpos(c.search_text, ${query.toLowerCase()}) > 0)`
 
   const cursors = (identityId: IdentityId) => `messages/${identityId}`
   const position = (identityId: IdentityId, cursor: string | undefined) => {
@@ -69,52 +52,94 @@ const make = Effect.gen(function* () {
     const uid = sealing.unstamp(cursors(identityId), cursor)
     return uid === undefined
       ? Effect.fail(new InvalidCursor({ detail: "The cursor was not issued by this service." }))
-      : Effect.succeed(uid)
+      : Effect.succeed(Number(uid))
   }
 
-  /** Where a message stands, or stood. Of one that nobody remembers: before all that may have come after it. */
-  const placeOf = (identityId: IdentityId, id: string | undefined) => sql`coalesce(
-    (select uid from message where id = ${id ?? null}::uuid and identity_id = ${identityId}),
-    (select uid from removed_message where id = ${id ?? null}::uuid and identity_id = ${identityId}),
-    (select min(uid) - 1 from message where id > ${id ?? null}::uuid and identity_id = ${identityId}))`
+  /** A limit is part of the statement's text: with one of unknown size the store would plan each call anew. */
+  const listed = (
+    identityId: IdentityId,
+    { onMessage }: Conditions,
+    before: number | undefined,
+    after: string | undefined,
+    atMost: number,
+  ) =>
+    sql<SummaryRow>`
+      select ${selected} from message m where m.identity_id = ${identityId}
+        ${before === undefined ? sql`` : sql`and m.uid < ${before}::int`}
+        ${after === undefined ? sql`` : sql`and m.uid > ${placeOf(sql, identityId, after)}`} ${all(sql, onMessage)}
+      order by m.uid desc limit ${sql.literal(String(atMost))}`
+
+  /** Between which UIDs is searched, both left out; `low` is null where nothing is newer than what nobody knows. */
+  const bounds = (identityId: IdentityId, before: number | undefined, after: string | undefined) =>
+    Effect.map(
+      sql<{ low: number | null; high: number }>`
+        select ${after === undefined ? sql`0` : placeOf(sql, identityId, after)} as low,
+               coalesce(${before ?? null}::int, (select uid_next from mailbox where identity_id = ${identityId}), 1) as high`,
+      ([row]) => row!,
+    )
+
+  const searched = Effect.fnUntraced(function* (
+    identityId: IdentityId,
+    conditions: Conditions,
+    before: number | undefined,
+    after: string | undefined,
+    atMost: number,
+  ): Effect.fn.Return<MessageSearch.Found, SqlError.SqlError> {
+    const { low, high } = yield* bounds(identityId, before, after)
+    return low === null ? { rows: [], lookedTo: undefined } : yield* find(identityId, conditions, { low, high }, atMost)
+  })
+
+  const body = Effect.fnUntraced(function* (
+    id: string,
+    column: "text" | "html" | "headers",
+    bytes: number | null,
+  ): Effect.fn.Return<string | null | undefined, SqlError.SqlError> {
+    if (bytes === null) return null
+    const read = sql.literal(column === "headers" ? "headers::text" : column)
+    const found = yield* inSlices(
+      bytes,
+      (from, count) => sql<{ slice: Uint8Array }>`
+        select substring(convert_to(${read}, 'UTF8') from ${from}::int for ${count}::int) as slice
+        from message_content where message_id = ${id}`,
+    )
+    return found === undefined ? undefined : Buffer.from(found.buffer, found.byteOffset, found.byteLength).toString()
+  })
+
+  interface WholeRow extends SummaryRow {
+    readonly modseq: number
+    readonly text: string | null
+    readonly html: string | null
+    readonly headers: string | null
+    readonly text_bytes: number | null
+    readonly html_bytes: number | null
+    readonly header_bytes: number
+    readonly is_whole: boolean
+  }
 
   return {
     /** Newest first. An id that was not given here matches nothing. */
     list: Effect.fn("MessageQueries.list")(function* (identityId: IdentityId, filter: MessageFilter) {
       const before = yield* position(identityId, filter.cursor)
-      const thread = filter.thread_id === undefined ? undefined : fromPublic("thr_", filter.thread_id)
-      const after = filter.after === undefined ? undefined : fromPublic("msg_", filter.after)
-      const rows = yield* sql`
-        select ${columns} from message where identity_id = ${identityId}
-          ${before === undefined ? sql`` : sql`and uid < ${before}::int`}
-          ${filter.direction === undefined ? sql`` : sql`and direction = ${filter.direction}`}
-          ${filter.tag === undefined ? sql`` : sql`and tag = ${filter.tag.toLowerCase()}`}
-          ${filter.thread_id === undefined ? sql`` : sql`and thread_id = ${thread ?? null}::uuid`}
-          ${filter.after === undefined ? sql`` : sql`and uid > ${placeOf(identityId, after)}`}
-          ${filter.query === undefined || filter.query === "" ? sql`` : sql`and ${matching(filter.query)}`}
-        order by uid desc limit ${filter.limit + 1} offset ${filter.offset}`
-      const found = yield* Effect.orDie(decodeSummaries(rows))
-      const shown = found.slice(0, filter.limit)
-      const last = shown.at(-1)
+      const conditions = yield* conditionsOf(sql, filter)
+      const atMost = filter.offset + filter.limit + 1
+      const { rows, lookedTo }: MessageSearch.Found =
+        conditions.onContent.length === 0
+          ? { rows: yield* listed(identityId, conditions, before, filter.after, atMost), lookedTo: undefined }
+          : yield* searched(identityId, conditions, before, filter.after, atMost)
+      const shown = rows.slice(filter.offset, filter.offset + filter.limit)
+      const last = rows.length === atMost ? shown.at(-1)!.uid : lookedTo
       const page: MessagePage = {
         messages: shown.map(summaryView),
-        next_cursor:
-          found.length > filter.limit && last !== undefined
-            ? sealing.stamp(cursors(identityId), String(last.uid))
-            : null,
+        next_cursor: last === undefined ? null : sealing.stamp(cursors(identityId), String(last)),
       }
       return page
     }, orUnavailable),
 
     /** Oldest first, from behind a UID; `last` is the UID to go on from. */
     oldest: Effect.fn("MessageQueries.oldest")(function* (identityId: IdentityId, after: number, limit: number) {
-      const found = yield* Effect.orDie(
-        decodeSummaries(
-          yield* sql`
-          select ${columns} from message where identity_id = ${identityId} and uid > ${after}::int
-          order by uid limit ${limit}`,
-        ),
-      )
+      const found = yield* sql<SummaryRow>`
+        select ${selected} from message m where m.identity_id = ${identityId} and m.uid > ${after}::int
+        order by m.uid limit ${limit}`
       return { messages: found.map(summaryView), last: found.at(-1)?.uid ?? after }
     }, orUnavailable),
 
@@ -146,22 +171,48 @@ const make = Effect.gen(function* () {
       return raw
     }, orUnavailable),
 
+    /** One message as lists show it. */
+    summary: Effect.fn("MessageQueries.summary")(function* (identityId: IdentityId, id: string) {
+      const [row] = yield* sql<SummaryRow>`
+        select ${selected} from message m where m.id = ${fromPublic("msg_", id) ?? null}::uuid and m.identity_id = ${identityId}`
+      return row === undefined ? yield* missing : summaryView(row)
+    }, orUnavailable),
+
     read: Effect.fn("MessageQueries.read")(function* (identityId: IdentityId, id: string) {
       const uuid = fromPublic("msg_", id)
       if (uuid === undefined) return yield* missing
-      const rows = yield* sql<{ text: string | null; html: string | null; headers: unknown }>`
-        select ${columns}, c.text, c.html, c.headers from message join message_content c on c.message_id = message.id
-        where message.id = ${uuid} and message.identity_id = ${identityId}`
-      const [summary] = yield* Effect.orDie(decodeSummaries(rows))
-      if (summary === undefined) return yield* missing
-      const { text, html, headers } = rows[0]!
+      const [row] = yield* sql<WholeRow>`
+        select ${selected}, modseq, text_bytes, html_bytes, header_bytes, is_whole,
+               case when is_whole then text_ end as text, case when is_whole then html_ end as html,
+               case when is_whole then headers_::text end as headers
+        from (
+          select ${selected}, m.modseq::float8 as modseq, c.text as text_, c.html as html_, c.headers as headers_,
+                 octet_length(c.text) as text_bytes, octet_length(c.html) as html_bytes,
+                 octet_length(c.headers::text) as header_bytes,
+                 coalesce(octet_length(c.text), 0) + coalesce(octet_length(c.html), 0) + pg_column_size(c.headers)
+                   <= ${inOneAnswer}::int as is_whole
+          from message m join message_content c on c.message_id = m.id
+          where m.id = ${uuid} and m.identity_id = ${identityId} offset 0
+        ) m`
+      if (row === undefined) return yield* missing
+      const [text, html, headers] = row.is_whole
+        ? [row.text, row.html, row.headers]
+        : [
+            yield* body(uuid, "text", row.text_bytes),
+            yield* body(uuid, "html", row.html_bytes),
+            yield* body(uuid, "headers", row.header_bytes),
+          ]
+      // It was removed while it was read.
+      if (text === undefined || html === undefined || headers === undefined) return yield* missing
       const message: Message = {
-        ...summaryView(summary),
+        ...summaryView(row),
         text,
         html,
+        text_reply: text === null ? null : textReply(text),
         headers: yield* Effect.orDie(decodeHeaders(headers)),
+        ...(row.direction === "outbound" ? yield* outboundOf(sql, identityId, uuid) : {}),
       }
-      return message
+      return { message, modseq: row.modseq }
     }, orUnavailable),
   }
 })

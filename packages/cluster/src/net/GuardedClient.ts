@@ -13,11 +13,8 @@ import { Timing } from "../Timing.ts"
 import { isPublic } from "./AddressGuard.ts"
 import { abortable, collecting, type FullAnswer, type Question, TooLarge } from "./FullAnswer.ts"
 
-/** What a receiver's answer is worth reading: at most this many bytes of it. */
-const readAtMost = 64 * 1024
-
-/** Of that, what is kept to be shown. */
-const shownAtMost = 1024
+/** Bytes of a receiver's answer that are worth reading, and of those, what is kept to be shown. */
+const [readAtMost, shownAtMost] = [64 * 1024, 1024]
 
 /** Text that any store takes, of bytes that may be anything; a letter that was cut is left out. */
 const shownText = (begins: Buffer): string | null =>
@@ -215,9 +212,9 @@ const make = (options: GuardOptions) =>
     }
   })
 
-/** Takes the status of an answer and a bounded part of its body. */
 type Read = Omit<Answer, "durationMs">
 
+/** Takes the status of an answer and a bounded part of its body. */
 const answering = (resume: (exit: Effect.Effect<Read, Error>) => void) => {
   const aborting = abortable()
   let status = 0

@@ -25,7 +25,7 @@ const sealedBy = (sql: Sql, column: string) =>
   sql.literal(`convert_from(substring(${column} from 3 for get_byte(${column}, 1)), 'utf8')`)
 
 /** Ids of the keys that something is sealed by. */
-const keysInUse = (sql: Sql): Effect.Effect<ReadonlyArray<string>, SqlError.SqlError> =>
+export const keysInUse = (sql: Sql): Effect.Effect<ReadonlyArray<string>, SqlError.SqlError> =>
   Effect.map(
     sql<{ id: string }>`
       select ${sealedBy(sql, "sealed")} as id from sealing_canary union select ${sealedBy(sql, "sealed")} from service_key

@@ -133,6 +133,12 @@ export const open = Effect.fn("EmbeddedPostgres.open")(function* (options: {
   return { connection: connectionOf(server, password), home: installation.home }
 })
 
+/** Where {@link open} has, or will have, the data of a directory. */
+export const homeOf = (directory: string): string => {
+  const resolved = path.resolve(directory)
+  return Account.home(resolved, Account.unprivileged(resolved))
+}
+
 /** Bytes that the file system of a directory has free for us. */
 export const freeBytes = (directory: string): Effect.Effect<number, EmbeddedPostgresError> =>
   Effect.map(

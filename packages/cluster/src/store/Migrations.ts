@@ -4,8 +4,9 @@
  */
 import { PgClient } from "@effect/sql-pg"
 import { Effect, Layer } from "effect"
-import { Migrator, SqlClient } from "effect/sql"
-import { Unhurried } from "./Database.ts"
+import { Migrator, SqlClient, type SqlError } from "effect/sql"
+import { type Sql, Unhurried } from "./Database.ts"
+import * as SearchIndex from "./SearchIndex.ts"
 import { refusePooler } from "./Sessions.ts"
 import { core } from "./migrations/0001_core.ts"
 import { dueDeliveries } from "./migrations/0002_due_deliveries.ts"
@@ -21,8 +22,14 @@ import { sealedForms } from "./migrations/0021_sealed_forms.ts"
 import { callWindows } from "./migrations/0022_call_windows.ts"
 import { actorCommands } from "./migrations/0023_actor_commands.ts"
 import { growth } from "./migrations/0024_growth.ts"
+import { sending } from "./migrations/0031_sending.ts"
+import { dkimKeys } from "./migrations/0035_dkim_keys.ts"
+import { messageFlags } from "./migrations/0041_message_flags.ts"
+import { threads } from "./migrations/0042_threads.ts"
+import { search } from "./migrations/0043_search.ts"
 import { connectors } from "./migrations/0061_connectors.ts"
 import { sessionAgents } from "./migrations/0073_session_agents.ts"
+import { backups } from "./migrations/0081_backups.ts"
 
 const migrations = {
   "0001_core": core,
@@ -39,21 +46,55 @@ const migrations = {
   "0022_call_windows": callWindows,
   "0023_actor_commands": actorCommands,
   "0024_growth": growth,
+  "0031_sending": sending,
+  "0035_dkim_keys": dkimKeys,
+  "0041_message_flags": messageFlags,
+  "0042_threads": threads,
+  "0043_search": search,
   "0061_connectors": connectors,
   "0073_session_agents": sessionAgents,
+  "0081_backups": backups,
 }
 
 /** Any constant that no other user of the database takes: "svc" in ASCII. */
 const lockKey = 0x73_76_63
 
-export const migrate = Effect.gen(function* () {
+/** Runs what was not run yet; `then` belongs to the same step. */
+const run = Effect.fnUntraced(function* (
+  wanted: Partial<typeof migrations>,
+  then: (sql: Sql) => Effect.Effect<void, SqlError.SqlError> = () => Effect.void,
+) {
   const sql = yield* Unhurried
-  const run = Migrator.make({})({ loader: Migrator.fromRecord(migrations), table: "svc_migrations" }).pipe(
+  const all = Migrator.make({})({ loader: Migrator.fromRecord(wanted), table: "svc_migrations" }).pipe(
+    Effect.andThen(then(sql)),
     Effect.provideService(SqlClient.SqlClient, sql),
     Effect.provideService(PgClient.PgClient, sql),
   )
   // The library locks its table, but two processes may both be about to create that table.
-  yield* sql.withTransaction(Effect.andThen(sql`select pg_advisory_xact_lock(${lockKey})`, run))
+  yield* sql.withTransaction(Effect.andThen(sql`select pg_advisory_xact_lock(${lockKey})`, all))
+})
+
+export const migrate = run(migrations, SearchIndex.ensure)
+
+const numberOf = (name: string) => Number(name.slice(0, 4))
+
+/** The schema as it was with these migrations. Answers those that this program does not know; then nothing is done. */
+export const migrateTo = Effect.fnUntraced(function* (numbers: ReadonlyArray<number>) {
+  const known = new Set(Object.keys(migrations).map(numberOf))
+  const unknown = numbers.filter((number) => !known.has(number))
+  if (unknown.length > 0) return unknown
+  yield* run(Object.fromEntries(Object.entries(migrations).filter(([name]) => numbers.includes(numberOf(name)))))
+  return []
+})
+
+/** What a start would do, and what a later program has done. */
+export const waiting = Effect.gen(function* () {
+  const sql = yield* Unhurried
+  const [there] = yield* sql<{ found: boolean }>`select to_regclass('svc_migrations') is not null as found`
+  const rows = there?.found === true ? yield* sql<{ id: number }>`select migration_id as id from svc_migrations` : []
+  const done = new Set(rows.map(({ id }) => id))
+  const known = Object.keys(migrations).map(numberOf)
+  return { missing: known.filter((id) => !done.has(id)), unknown: [...done].filter((id) => !known.includes(id)) }
 })
 
 export const layer = Layer.effectDiscard(Effect.andThen(refusePooler, migrate))

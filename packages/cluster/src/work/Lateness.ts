@@ -29,7 +29,7 @@ const oldest = Metrics.gauge(
 )
 
 export const make = (kind: string, sources: ReadonlyArray<Backlog>) => {
-  let lookedAt = Number.NEGATIVE_INFINITY
+  let lookedAt: number | undefined
 
   const lookAt = Effect.fnUntraced(function* (source: Backlog, now: number) {
     const sql = yield* Reads
@@ -45,10 +45,11 @@ export const make = (kind: string, sources: ReadonlyArray<Backlog>) => {
   })
 
   return {
-    /** Called with every scan; looks now and then. */
+    /** Called with every scan; looks now and then, first when what was left behind has had time to be done. */
     look: Effect.gen(function* () {
       const now = yield* Clock.currentTimeMillis
       Singletons.ran(`Overdue/${kind}`, now)
+      lookedAt ??= now
       if (now - lookedAt < Timing.latenessLookMillis) return
       lookedAt = now
       yield* Effect.forEach(sources, (source) => lookAt(source, now), { discard: true })

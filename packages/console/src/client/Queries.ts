@@ -25,6 +25,8 @@ export interface Reader<R extends Reading> {
   readonly every?: (known: Answer<R> | undefined) => number | false
   /** What was known of another input stays in sight until the answer is there. */
   readonly steady?: boolean
+  /** What is known of it from elsewhere, until it is read itself. */
+  readonly meanwhile?: () => Answer<R> | undefined
 }
 
 type Needed<R extends Route> =
@@ -38,13 +40,14 @@ const read = call as (route: string, input?: object, manner?: Manner) => Promise
 export const keyOf = (route: string, input: object | undefined) => [route, input ?? {}] as const
 
 export const useCall = <R extends Reading>(route: R, ...[input, reader = {}]: Needed<R>): UseQueryResult<Answer<R>> => {
-  const { every } = reader
+  const { every, meanwhile } = reader
   return useQuery<Answer<R>, Error, Answer<R>>({
     queryKey: keyOf(route, input),
     queryFn: async ({ signal }) => (await read(route, input, { signal })) as Answer<R>,
     enabled: reader.enabled ?? true,
     ...(every === undefined ? {} : { refetchInterval: ({ state }) => every(state.data) }),
     ...(reader.steady === true ? { placeholderData: keepPreviousData } : {}),
+    ...(meanwhile === undefined ? {} : { placeholderData: meanwhile as () => never }),
   })
 }
 

@@ -1,7 +1,8 @@
 /** The head of an Identity's pages: its name and state, and its parts as tabs. A part gets the Identity as it stands. */
 import type { ComponentChildren } from "preact"
 import type { Answer } from "../client/Client.ts"
-import { useCall } from "../client/Queries.ts"
+import { known, useCall } from "../client/Queries.ts"
+import { identitiesInput } from "../shell/Identities.ts"
 import { ButtonLink } from "../ui/Button.tsx"
 import { Loaded } from "../ui/Loaded.tsx"
 import { Empty, Page, Tabs } from "../ui/Page.tsx"
@@ -14,8 +15,12 @@ export const useIdentity = (handle: string) =>
   useCall(
     "GET /api/identities/:handle",
     { params: { handle } },
-    // The steps of a saga raise no Events.
-    { every: (known) => (known?.status === "provisioning" || known?.status === "deleting" ? 500 : false) },
+    {
+      // The steps of a saga raise no Events.
+      every: (known) => (known?.status === "provisioning" || known?.status === "deleting" ? 500 : false),
+      // The navigation lists it: a page of an Identity is drawn at once.
+      meanwhile: () => known("GET /api/identities", identitiesInput)?.identities.find((one) => one.handle === handle),
+    },
   )
 
 const parts = [

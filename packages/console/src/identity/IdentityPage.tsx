@@ -22,13 +22,13 @@ const Addresses = ({ identity }: { readonly identity: Identity }) => (
           [say("mail_address"), <Copyable value={identity.email} what={identity.email} />],
           [
             say("public_profile"),
-            <a class="one-line" href={identity.profile_url} target="_blank" rel="noopener">
+            <a href={identity.profile_url} target="_blank" rel="noopener">
               {identity.profile_url}
             </a>,
           ],
           [
             say("agent_card"),
-            <a class="one-line" href={identity.card_url} target="_blank" rel="noopener">
+            <a href={identity.card_url} target="_blank" rel="noopener">
               {identity.card_url}
             </a>,
           ],

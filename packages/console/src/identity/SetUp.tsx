@@ -2,6 +2,7 @@
 import { useState } from "preact/hooks"
 import { Code } from "../ui/Copy.tsx"
 import { Segments } from "../ui/Page.tsx"
+import { mask } from "../ui/Secret.tsx"
 import type { Identity } from "../frame/IdentityFrame.tsx"
 import { say } from "./texts.ts"
 
@@ -60,6 +61,10 @@ interface SetUpProps {
 export const SetUp = ({ identity, secret, imap }: SetUpProps) => {
   const [form, setForm] = useState<Form>("env")
   const text = blocks(identity, secret ?? "$SVC_KEY", imap)[form]
+  const masked = [secret, imap?.password].reduce<string>(
+    (shown, value) => (value === undefined ? shown : shown.replaceAll(value, mask(value))),
+    text,
+  )
   return (
     <div class="stack">
       <Segments
@@ -73,7 +78,7 @@ export const SetUp = ({ identity, secret, imap }: SetUpProps) => {
         ]}
         onValue={setForm}
       />
-      <Code text={text} what={say(`as_${form}`)} wrap={form !== "mcp"} />
+      <Code text={text} shown={masked} what={say(`as_${form}`)} wrap={form !== "mcp"} />
       {secret === undefined ? <p class="muted small">{say("set_up_placeholder", { key: "$SVC_KEY" })}</p> : null}
     </div>
   )

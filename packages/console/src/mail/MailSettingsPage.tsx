@@ -127,7 +127,9 @@ const Recipients = ({ handle }: OfIdentity) => {
                     <th>{say("address")}</th>
                     <th>{say("why")}</th>
                     <th>{say("until")}</th>
-                    <th />
+                    <th>
+                      <span class="hidden-text">{say("actions")}</span>
+                    </th>
                   </tr>
                 </thead>
                 <tbody>

@@ -119,6 +119,7 @@ export const say = texts({
   ],
   disclosure_text: ["Text", "Text", "Texte"],
   disclosure_reset: ["Back to the default", "Zurück zur Vorgabe", "Revenir au texte par défaut"],
+  actions: ["Actions", "Aktionen", "Actions"],
   save: ["Save", "Speichern", "Enregistrer"],
   saved: ["Saved", "Gespeichert", "Enregistré"],
 })

@@ -16,6 +16,17 @@ const words = {
     "durfte jemandem nicht schreiben",
     "n’a pas pu écrire à quelqu’un",
   ],
+  "email.approval_requested": [
+    "asks whether it may send a message",
+    "fragt, ob eine Nachricht hinaus darf",
+    "demande si un message peut partir",
+  ],
+  "email.approved": ["may send a message", "darf eine Nachricht senden", "peut envoyer un message"],
+  "email.approval_refused": [
+    "may not send a message",
+    "darf eine Nachricht nicht senden",
+    "ne peut pas envoyer un message",
+  ],
   "mail.stopped": ["no longer sends mail", "sendet keine Mail mehr", "n’envoie plus de courrier"],
   "mail.started": ["sends mail again", "sendet wieder Mail", "envoie de nouveau du courrier"],
   "card.updated": ["changed its card", "hat die Karte geändert", "a modifié sa carte"],

@@ -56,18 +56,18 @@ export const Copyable = ({ value, what }: { readonly value: string; readonly wha
 )
 
 /** Text to take along as it is: a command, a configuration. */
-export const Code = ({
-  text,
-  what,
-  wrap,
-}: {
+interface CodeProps {
   readonly text: string
   readonly what: string
   readonly wrap?: boolean
-}) => (
+  /** What is seen in its place: the text with its secrets masked. */
+  readonly shown?: string
+}
+
+export const Code = ({ text, what, wrap, shown = text }: CodeProps) => (
   <div class="code" {...(wrap === true ? { "data-wrap": "" } : {})}>
     <pre tabIndex={0} aria-label={what}>
-      {text}
+      {shown}
     </pre>
     <CopyButton value={text} what={what} kind="normal">
       {say("copy")}

@@ -4,11 +4,14 @@ import { Button } from "./Button.tsx"
 import { CopyButton } from "./Copy.tsx"
 import { say } from "./texts.ts"
 
+/** Enough to tell two apart, too little to use. */
+export const mask = (value: string) => `${value.slice(0, 7)}${"•".repeat(18)}`
+
 export const Secret = ({ value, what }: { readonly value: string; readonly what: string }) => {
   const [open, setOpen] = useState(false)
   return (
     <div class="secret">
-      <code aria-hidden="true">{open ? value : `${value.slice(0, 9)}${"•".repeat(18)}`}</code>
+      <code aria-hidden="true">{open ? value : mask(value)}</code>
       <span class="hidden-text" aria-live="polite">
         {what}: {open ? say("shown") : say("masked")}
       </span>

@@ -2,6 +2,7 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { Uuid } from "../IdSchemas.ts"
+import { Tool } from "../mcp/Tool.ts"
 import { pageOf, paging } from "../Paging.ts"
 import {
   InvalidCursor,
@@ -91,7 +92,13 @@ export class SessionApi extends HttpApiGroup.make("session")
       success: Schema.Struct({ org: Org, caller: CallerView }),
     })
       .pipe(callers("any"))
-      .annotate(OpenApi.Summary, "Tell whose credential this is"),
+      .annotate(OpenApi.Summary, "Tell whose credential this is")
+      .annotate(Tool, {
+        name: "svc_whoami",
+        effect: "read",
+        advice:
+          "An Identity Key acts for one Identity only, the one of `caller.identity_id`; an Admin Key or a session for all of the Org.",
+      }),
   )
   .annotate(OpenApi.Description, "The session at hand and who is calling.") {}
 

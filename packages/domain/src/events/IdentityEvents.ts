@@ -51,7 +51,7 @@ const mail = {
   "email.bounced": Schema.Struct({
     message_id: MessageId,
     recipient: Schema.String,
-    /** `hard`: nothing will reach the address. `soft`: given up after the last retry. */
+    /** `hard`: nothing will reach the address. `soft`: given up after the last retry, or refused for what the message is. */
     kind: Schema.Literals(["hard", "soft"]),
     /** The enhanced status code (RFC 3463), as in `5.1.1`. */
     status: Schema.NullOr(Schema.String),
@@ -71,6 +71,25 @@ const mail = {
       Schema.Struct({ address: Schema.String, reason: Schema.Literals(["not_allowed", "expired", "suppressed"]) }),
     ),
   }).annotate({ description: "A message was not sent, as a recipient is no Allowed Recipient." }),
+  "email.approval_requested": Schema.Struct({
+    ...envelope,
+    to: Schema.Array(Address),
+    cc: Schema.Array(Address),
+    bcc: Schema.Array(Address),
+    expires_at: Instant,
+  }).annotate({ description: "A message waits for a person to approve or to refuse it." }),
+  "email.approved": Schema.Struct({
+    message_id: MessageId,
+    by: Schema.Union([CredentialKind, Schema.Literal("system")]),
+  }).annotate({
+    description: "A person approved a message; it is on its way.",
+  }),
+  "email.approval_refused": Schema.Struct({
+    message_id: MessageId,
+    by: Schema.Union([CredentialKind, Schema.Literal("system")]),
+    /** `expired` where nobody decided within 7 days. */
+    reason: Schema.NullOr(Schema.String),
+  }).annotate({ description: "A message was not approved; it goes nowhere." }),
   "mail.stopped": Switched.annotate({ description: "Outgoing mail was stopped." }),
   "mail.started": Switched.annotate({ description: "Outgoing mail was started again." }),
 }

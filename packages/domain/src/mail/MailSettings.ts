@@ -1,6 +1,6 @@
 /** Who may be written to, what every outgoing message says of its author, and whether mail goes out at all. */
 import { Schema } from "effect"
-import { CredentialKind } from "../account/Account.ts"
+import { CredentialKind, type Language } from "../account/Account.ts"
 import { ShownEmail, Text } from "../Text.ts"
 import { Timestamp } from "../Timestamp.ts"
 
@@ -11,6 +11,8 @@ export const AllowedRecipient = Schema.Struct({
   expired: Schema.Boolean,
   created_at: Timestamp,
   expires_at: Schema.NullOr(Timestamp),
+  /** Nothing is sent to it since mail to it came back; somebody can lift that. */
+  suppressed: Schema.NullOr(Schema.Struct({ since: Timestamp, reason: Schema.String })),
 }).annotate({ identifier: "AllowedRecipient" })
 export type AllowedRecipient = typeof AllowedRecipient.Type
 
@@ -27,9 +29,14 @@ export const DisclosureText = Text.check(
   Schema.makeFilter((text: string) => text.trim() !== "", { expected: "a text that says something" }),
 )
 
-/** What goes under every message unless the account holder words it otherwise. */
-export const defaultDisclosure = (handle: string) =>
-  `This message was written and sent by an AI agent (${handle}), not by a person.`
+/** What goes under every message unless the account holder words it otherwise, in the language of the Org. */
+export const defaultDisclosure = (handle: string, language: Language): string => wordings[language](handle)
+
+const wordings: { readonly [L in Language]: (handle: string) => string } = {
+  en: (handle) => `This message was written and sent by an AI agent (${handle}), not by a person.`,
+  de: (handle) => `Diese Nachricht hat ein KI-Agent (${handle}) geschrieben und gesendet, kein Mensch.`,
+  fr: (handle) => `Ce message a été rédigé et envoyé par un agent d'IA (${handle}), non par une personne.`,
+}
 
 export const disclosureHtml = (text: string) =>
   `<p>${text
@@ -44,11 +51,30 @@ export const MailStatus = Schema.Struct({
   stopped_at: Schema.NullOr(Timestamp),
   stopped_by: Schema.NullOr(Schema.Union([CredentialKind, Schema.Literal("system")])),
   reason: Schema.NullOr(Schema.String),
+  /** `required`: what the Identity's own key sends waits for a person. */
+  approval: Schema.Literals(["none", "required"]),
 }).annotate({ identifier: "MailStatus" })
 export type MailStatus = typeof MailStatus.Type
 
+const Reason = Schema.optionalKey(Schema.NullOr(Text.check(Schema.isMaxLength(500))))
+
 export const MailPatch = Schema.Struct({
-  outgoing: Schema.Literals(["active", "stopped"]),
-  reason: Schema.optionalKey(Schema.NullOr(Text.check(Schema.isMaxLength(500)))),
+  outgoing: Schema.optionalKey(Schema.Literals(["active", "stopped"])),
+  reason: Reason,
+  approval: Schema.optionalKey(Schema.Literals(["none", "required"])),
 })
 export type MailPatch = typeof MailPatch.Type
+
+/** The switch of all Identities of the Org at once. */
+export const OrgMailPatch = Schema.Struct({ outgoing: Schema.Literals(["active", "stopped"]), reason: Reason })
+export type OrgMailPatch = typeof OrgMailPatch.Type
+
+export const OrgMailStatus = Schema.Struct({
+  outgoing: Schema.Literals(["active", "stopped"]),
+  stopped_at: Schema.NullOr(Timestamp),
+  stopped_by: Schema.NullOr(CredentialKind),
+  reason: Schema.NullOr(Schema.String),
+  /** How many Identities it holds for now. */
+  identities: Schema.Int,
+}).annotate({ identifier: "OrgMailStatus" })
+export type OrgMailStatus = typeof OrgMailStatus.Type

@@ -12,6 +12,7 @@ import {
   Conflict,
   IdentityNotReady,
   InvalidCursor,
+  InvalidRequest,
   NotFound,
   PreconditionFailed,
   Unavailable,
@@ -48,6 +49,13 @@ export class MailSettingsApi extends HttpApiGroup.make("mail_settings")
     })
       .pipe(onIdentity("admin"))
       .annotate(OpenApi.Summary, "Remove an Allowed Recipient"),
+    HttpApiEndpoint.delete("lift", "/api/identities/:handle/allowed-recipients/:address/suppression", {
+      params: { ...params, address: EmailAddress.annotate({ description: "The email address." }) },
+      success: HttpApiSchema.NoContent,
+      error: writeErrors,
+    })
+      .pipe(onIdentity("admin"))
+      .annotate(OpenApi.Summary, "Send again to an address that mail came back from"),
     HttpApiEndpoint.get("disclosure", "/api/identities/:handle/ai-disclosure", {
       params,
       success: HttpApiSchema.WithHeaders(AiDisclosure, tag),
@@ -86,14 +94,14 @@ export class MailSettingsApi extends HttpApiGroup.make("mail_settings")
       headers: conditional,
       payload: [MailPatch, MailPatch.pipe(HttpApiSchema.asJson({ contentType: "application/merge-patch+json" }))],
       success: HttpApiSchema.WithHeaders(MailStatus, tag),
-      error: [...writeErrors, AdminRequired, PreconditionFailed],
+      error: [...writeErrors, InvalidRequest, AdminRequired, PreconditionFailed],
     })
       .pipe(
         onIdentityExcept(
-          "An Identity Key may stop outgoing mail, not start it again.",
-          ({ outgoing }: MailPatch) => outgoing === "active",
+          "An Identity Key may stop outgoing mail; it may neither start it again nor say whether a person approves it.",
+          ({ outgoing, approval }: MailPatch) => outgoing === "active" || approval !== undefined,
         ),
       )
-      .annotate(OpenApi.Summary, "Stop or start outgoing mail"),
+      .annotate(OpenApi.Summary, "Stop or start outgoing mail, or have a person approve it"),
   )
   .annotate(OpenApi.Description, "Allowed Recipients, the AI disclosure, and the switch of outgoing mail.") {}

@@ -15,6 +15,12 @@ export const DisallowRecipient = Rpc.make("DisallowRecipient", {
   error: failures(NotFound, IdentityNotReady),
 })
 
+/** Mail to the address came back once; from now on it is tried again. */
+export const LiftSuppression = Rpc.make("LiftSuppression", {
+  payload: { ...tenant, address: Schema.String },
+  error: failures(NotFound, IdentityNotReady),
+})
+
 /** `text` null goes back to the default. */
 export const SetDisclosure = Rpc.make("SetDisclosure", {
   payload: { ...tenant, text: Schema.NullOr(Schema.String), if_version: IfVersion },
@@ -27,4 +33,10 @@ export const SwitchMail = Rpc.make("SwitchMail", {
   error: failures(NotFound, IdentityNotReady, PreconditionFailed),
 })
 
-export const MailSettingsMessages = RpcGroup.make(AllowRecipient, DisallowRecipient, SetDisclosure, SwitchMail)
+export const MailSettingsMessages = RpcGroup.make(
+  AllowRecipient,
+  DisallowRecipient,
+  LiftSuppression,
+  SetDisclosure,
+  SwitchMail,
+)

@@ -3,6 +3,7 @@ import { Rpc, RpcGroup } from "effect/rpc"
 import { failures, tenant } from "../actor/Protocol.ts"
 import { Uuid } from "../IdSchemas.ts"
 import { NotFound } from "../problems/Problem.ts"
+import { FlagChange, Flagged, limits } from "./Flags.ts"
 import { Address, Attachment, Header, OriginVerdict } from "./Message.ts"
 
 /** The Mailbox does not take this message now or ever. */
@@ -72,4 +73,38 @@ export const RemoveMessage = Rpc.make("RemoveMessage", {
   error: failures(NotFound),
 })
 
-export const MailboxMessages = RpcGroup.make(ReceiveMail, RefuseMail, RemoveMessage)
+/** At most so many at once, so that neither the message nor its statement is large; ask again for more. */
+const MessageIds = Schema.Array(Uuid).check(Schema.isMaxLength(limits.messages))
+
+/** Removes several messages in one commit; those that are gone already are passed over. */
+export const RemoveMessages = Rpc.make("RemoveMessages", {
+  payload: { ...tenant, message_ids: MessageIds },
+  success: Schema.Struct({ removed: Schema.Array(Uuid), modseq: Schema.Int }),
+  error: failures(NotFound),
+})
+
+/**
+ * Changes the marks of several messages in one commit. Repeating it changes nothing more. A message that is gone is passed
+ * over; one that the change would give more than the labels it can have is left as it is, and stands in `overfull`.
+ */
+export const ChangeFlags = Rpc.make("ChangeFlags", {
+  payload: {
+    ...tenant,
+    message_ids: MessageIds,
+    change: FlagChange,
+    /** Leaves alone what was changed after this value of the Mailbox's change counter (RFC 7162 section 3.1.3). */
+    unchanged_since: Schema.optional(Schema.Int),
+  },
+  success: Schema.Struct({
+    /** Every message that is now as was asked, also those that were before. */
+    messages: Schema.Array(Flagged),
+    /** Messages that `unchanged_since` left alone. */
+    modified: Schema.Array(Uuid),
+    overfull: Schema.Array(Uuid),
+    /** The Mailbox's change counter. */
+    modseq: Schema.Int,
+  }),
+  error: failures(NotFound),
+})
+
+export const MailboxMessages = RpcGroup.make(ReceiveMail, RefuseMail, RemoveMessage, RemoveMessages, ChangeFlags)

@@ -2,11 +2,16 @@
 import { Schema } from "effect"
 import { MessageId, ThreadId } from "../IdSchemas.ts"
 import { Timestamp } from "../Timestamp.ts"
+import { AnyCaseLabel, limits } from "./Flags.ts"
+import { outbound } from "./Delivery.ts"
 
 export const Address = Schema.Struct({ address: Schema.String, name: Schema.NullOr(Schema.String) })
 export type Address = typeof Address.Type
 
-/** Whether the domain of `From` really sent the message, and what SPF, DKIM and DMARC said (RFC 8601 result words). */
+/**
+ * Whether the domain of `From` really sent the message, and what SPF, DKIM and DMARC said (RFC 8601 result words, or
+ * `internal` for what an Identity of this service wrote and nobody had to be asked about).
+ */
 export const OriginVerdict = Schema.Struct({
   verdict: Schema.Literals(["verified", "failed", "unverified", "error"]),
   spf: Schema.String,
@@ -50,7 +55,7 @@ export const ParsedMail = Schema.Struct({
   text: Schema.NullOr(Schema.String),
   html: Schema.NullOr(Schema.String),
   headers: Schema.Array(Header),
-  /** Sender, recipients, subject and bodies, lower case, at most 1 MB of UTF-8. */
+  /** What it is found by (`SearchText`). */
   search_text: Schema.String,
 })
 export type ParsedMail = typeof ParsedMail.Type
@@ -58,6 +63,13 @@ export type ParsedMail = typeof ParsedMail.Type
 /** What the store keeps of a message beside its columns. */
 export const StoredSummary = Schema.Struct({ ...envelope, origin: OriginVerdict })
 export type StoredSummary = typeof StoredSummary.Type
+
+/** What its readers marked it with; IMAP's \\Seen, \\Flagged and keywords. Reading a message here marks nothing. */
+const marks = {
+  seen: Schema.Boolean,
+  flagged: Schema.Boolean,
+  labels: Schema.Array(Schema.String),
+}
 
 const summary = {
   id: MessageId,
@@ -70,6 +82,7 @@ const summary = {
   /** Bytes of the message as stored. */
   size: Schema.Int,
   received_at: Timestamp,
+  ...marks,
 }
 
 export const MessageSummary = Schema.Struct(summary).annotate({ identifier: "MessageSummary" })
@@ -79,6 +92,24 @@ export const Message = Schema.Struct({
   ...summary,
   text: Schema.NullOr(Schema.String),
   html: Schema.NullOr(Schema.String),
+  /** What its author wrote: the text without quotes and signature; null where there is no text. */
+  text_reply: Schema.NullOr(Schema.String),
   headers: Schema.Array(Header),
+  /** Of a message that goes out. */
+  status: Schema.optionalKey(outbound.status),
+  approval: Schema.optionalKey(outbound.approval),
+  delivery: Schema.optionalKey(outbound.delivery),
 }).annotate({ identifier: "Message" })
 export type Message = typeof Message.Type
+
+/** What is left out stays; `labels` replaces all of them. */
+export const MessagePatch = Schema.Struct({
+  seen: Schema.optionalKey(Schema.Boolean.annotate({ description: "Whether it counts as read." })),
+  flagged: Schema.optionalKey(Schema.Boolean.annotate({ description: "Whether it is marked as important." })),
+  labels: Schema.optionalKey(
+    Schema.Array(AnyCaseLabel).check(Schema.isMaxLength(limits.labels)).annotate({
+      description: "All the labels it is to have, in place of those it has. IMAP clients see them as keywords.",
+    }),
+  ),
+}).annotate({ identifier: "MessagePatch" })
+export type MessagePatch = typeof MessagePatch.Type

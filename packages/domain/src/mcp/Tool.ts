@@ -13,6 +13,8 @@ export interface ToolInfo {
   readonly external?: boolean
   /** What a model should know beyond the endpoint's summary: what to do next, what to mind. */
   readonly advice?: string
+  /** Arguments that a model must give, though the endpoint can do without them. */
+  readonly requires?: ReadonlyArray<string>
   /** Arguments that are secret: a command line takes them from its standard input only. */
   readonly secret?: ReadonlyArray<string>
 }

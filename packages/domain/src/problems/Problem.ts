@@ -68,6 +68,9 @@ export class SecretNameInvalid extends problem<SecretNameInvalid>()("secret_name
 export class PreconditionFailed extends problem<PreconditionFailed>()("precondition_failed") {}
 export class IdempotencyKeyReused extends problem<IdempotencyKeyReused>()("idempotency_key_reused") {}
 export class IdempotencyKeyInProgress extends problem<IdempotencyKeyInProgress>()("idempotency_key_in_progress") {}
+export class MailPaused extends problem<MailPaused>()("mail_paused") {}
+export class MessageInvalid extends problem<MessageInvalid>()("message_invalid") {}
+export class MessageTooLarge extends problem<MessageTooLarge>()("message_too_large") {}
 export class MailRelayUnavailable extends problem<MailRelayUnavailable>()("mail_relay_unavailable") {}
 export class TunnelAgentOffline extends problem<TunnelAgentOffline>()("tunnel_agent_offline") {}
 export class TunnelNotFound extends problem<TunnelNotFound>()("tunnel_not_found") {}
@@ -78,6 +81,7 @@ export class TunnelTransferBlocked extends problem<TunnelTransferBlocked>()("tun
 export class TunnelDuplicateEdge extends problem<TunnelDuplicateEdge>()("tunnel_duplicate_edge") {}
 export class TunnelClientOutdated extends problem<TunnelClientOutdated>()("tunnel_client_outdated") {}
 export class PayloadTooLarge extends problem<PayloadTooLarge>()("payload_too_large") {}
+export class RangeNotSatisfiable extends problem<RangeNotSatisfiable>()("range_not_satisfiable") {}
 export class UnsupportedMediaType extends problem<UnsupportedMediaType>()("unsupported_media_type") {}
 export class RateLimited extends problem<RateLimited>()("rate_limited") {}
 export class WebhookTargetRefused extends problem<WebhookTargetRefused>()("webhook_target_refused") {}
@@ -135,6 +139,9 @@ export const byCode = {
   precondition_failed: PreconditionFailed,
   idempotency_key_reused: IdempotencyKeyReused,
   idempotency_key_in_progress: IdempotencyKeyInProgress,
+  mail_paused: MailPaused,
+  message_invalid: MessageInvalid,
+  message_too_large: MessageTooLarge,
   mail_relay_unavailable: MailRelayUnavailable,
   tunnel_agent_offline: TunnelAgentOffline,
   tunnel_not_found: TunnelNotFound,
@@ -145,6 +152,7 @@ export const byCode = {
   tunnel_duplicate_edge: TunnelDuplicateEdge,
   tunnel_client_outdated: TunnelClientOutdated,
   payload_too_large: PayloadTooLarge,
+  range_not_satisfiable: RangeNotSatisfiable,
   unsupported_media_type: UnsupportedMediaType,
   rate_limited: RateLimited,
   webhook_target_refused: WebhookTargetRefused,

@@ -23,6 +23,8 @@ export interface Arrival {
   readonly mailFrom: string
   /** Our own host name, which signs the `Authentication-Results`. */
   readonly host: string
+  /** It came to a bounce address: what it reports is wanted, not who sent it. */
+  readonly isBounce?: boolean
 }
 
 export interface Verdict {

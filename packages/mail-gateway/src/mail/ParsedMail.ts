@@ -3,6 +3,7 @@
  * sender can make long is cut before it is decoded.
  */
 import type { Attachment, Header, ParsedMail } from "@svc/domain/mail/Message"
+import { searchText } from "@svc/domain/mail/SearchText"
 import { addresses, limits } from "./Author.ts"
 import * as Decode from "./mime/Decode.ts"
 import { unwrap } from "./mime/Flowed.ts"
@@ -12,8 +13,6 @@ import { fromHtml } from "@svc/cluster/html/PlainText"
 
 /** Bytes of text and of HTML that are decoded, all parts together; beyond it the raw message has the rest. */
 const bodyLimit = 2 * 1024 * 1024
-/** Bytes of search text (mail.md "Parsing, storing, searching"). */
-const searchLimit = 1024 * 1024
 const snippetLength = 200
 /** Characters of a subject. */
 const subjectLimit = 8 * 1024
@@ -82,15 +81,6 @@ const messageIds = (value: string | undefined): ReadonlyArray<string> =>
 
 const fold = (text: string) => text.replace(/\s+/g, " ").trim()
 
-/** At most `limit` bytes of UTF-8, not cutting a character in half. */
-const truncate = (text: string, limit: number): string =>
-  text.length * 3 <= limit || Buffer.byteLength(text) <= limit
-    ? text
-    : Buffer.from(text.slice(0, limit))
-        .subarray(0, limit)
-        .toString("utf8")
-        .replace(/\ufffd{1,3}$/, "")
-
 const headersOf = (raw: Buffer, rows: ReadonlyArray<Row>): ReadonlyArray<Header> =>
   rows
     .filter(({ key }) => key !== "")
@@ -122,32 +112,23 @@ const scanned = (raw: Buffer, rows: ReadonlyArray<Row>) => {
   }
 }
 
-type Scanned = ReturnType<typeof scanned>
-
-const searchText = (head: Scanned, bodies: ReadonlyArray<string>): string => {
-  const people = [head.from, ...head.to, ...head.cc, ...head.bcc].flatMap((one) =>
-    one === null ? [] : one.name === null ? [one.address] : [one.address, one.name],
-  )
-  const all = [...people, head.subject, ...bodies].join("\n")
-  return truncate(all.slice(0, searchLimit).toLowerCase().toWellFormed(), searchLimit)
-}
-
 /** `root` where the message was indexed already. */
 export const parse = (raw: Buffer, root: Part = index(raw)): ParsedMail => {
   const head = scanned(raw, root.rows)
   const { text, html, spoken } = bodiesOf(raw, root)
+  const attachments = attachmentsOf(root).map((part, at): Attachment => ({
+    index: at,
+    filename: part.filename === null ? null : Decode.clean(part.filename),
+    content_type: part.type,
+    size: Decode.size(raw, part),
+  }))
   return {
     ...head,
     snippet: Decode.clean(fold((text ?? "").slice(0, 2_000)).slice(0, snippetLength)),
-    attachments: attachmentsOf(root).map((part, at): Attachment => ({
-      index: at,
-      filename: part.filename === null ? null : Decode.clean(part.filename),
-      content_type: part.type,
-      size: Decode.size(raw, part),
-    })),
+    attachments,
     text,
     html,
-    search_text: searchText(head, [text ?? "", ...spoken.filter((one) => one !== text)]),
+    search_text: searchText({ ...head, attachments }, [text ?? "", ...spoken.filter((one) => one !== text)]),
   }
 }
 
@@ -157,5 +138,6 @@ export const headOnly = (raw: Buffer, rows: ReadonlyArray<Row>): ParsedMail => {
     raw,
     rows.filter(({ key }) => key === "from" || key === "subject"),
   )
-  return { ...head, snippet: "", attachments: [], text: null, html: null, search_text: searchText(head, []) }
+  const search_text = searchText({ ...head, attachments: [] }, [])
+  return { ...head, snippet: "", attachments: [], text: null, html: null, search_text }
 }

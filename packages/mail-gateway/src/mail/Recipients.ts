@@ -5,20 +5,28 @@ import { Timing } from "../Timing.ts"
 import * as RecipientAddress from "./RecipientAddress.ts"
 import { type Recipient, Reception } from "./Reception.ts"
 import { Screening } from "./Screening.ts"
+import * as BounceAddress from "./sending/BounceAddress.ts"
+import { Bounces } from "./sending/Bounces.ts"
 import * as Clients from "./smtp/Clients.ts"
 import { replies } from "./smtp/Replies.ts"
 
 /** Local parts RFC 5321 section 4.5.1 and RFC 2142 require of every domain. */
 const systemParts = new Set(["postmaster", "abuse"])
 
-export const isForSystem = ({ address }: SMTPServerAddress) =>
-  systemParts.has(RecipientAddress.split(address).local.toLowerCase())
+export const isSystemPart = (local: string) => systemParts.has(local.toLowerCase())
+
+export const isForSystem = ({ address }: SMTPServerAddress) => isSystemPart(RecipientAddress.split(address).local)
+
+/** A bounce address: only those that we made are taken. */
+export const isForBounces = ({ address }: SMTPServerAddress) =>
+  BounceAddress.isWritten(RecipientAddress.split(address).local)
 
 /** Mailbox and tag; several spellings of one are one recipient. */
 export const recipientsOf = (session: SMTPServerSession): ReadonlyArray<Recipient> => {
   const found = new Map<string, Recipient>()
   for (const to of session.envelope.rcptTo) {
-    const parsed = isForSystem(to) ? undefined : RecipientAddress.parse(RecipientAddress.split(to.address).local)
+    const parsed =
+      isForSystem(to) || isForBounces(to) ? undefined : RecipientAddress.parse(RecipientAddress.split(to.address).local)
     if (parsed !== undefined) found.set(`${parsed.mailbox}+${parsed.tag}`, { ...parsed, address: to.address })
   }
   return [...found.values()]
@@ -30,6 +38,7 @@ export const senderOf = (session: SMTPServerSession) =>
 export const make = Effect.fnUntraced(function* (settings: { readonly mailDomain: string }, clients: Clients.Clients) {
   const reception = yield* Reception
   const screening = yield* Screening
+  const bounces = yield* Bounces
   const ours = settings.mailDomain.toLowerCase()
   /** Recipients named in a session that do not exist. */
   const unknownIn = new WeakMap<SMTPServerSession, number>()
@@ -52,6 +61,12 @@ export const make = Effect.fnUntraced(function* (settings: { readonly mailDomain
     // Whoever was refused must be able to ask why.
     if (systemParts.has(local.toLowerCase())) return
     if (yield* screening.isListed(session.remoteAddress)) return yield* Effect.fail(replies.listed)
+    if (isForBounces(to)) {
+      const bounce = yield* bounces.judge(to.address, senderOf(session))
+      if (bounce === "take") return
+      if (bounce === "not_a_server") return yield* Effect.fail(replies.bouncesOnly)
+      if (bounce === "too_many") return yield* Effect.fail(replies.tooManyBounces)
+    }
     const recipient = RecipientAddress.parse(local)
     if (recipient === undefined) return yield* unknown(session)
     const status = yield* Effect.mapError(reception.status(recipient.mailbox), () => replies.later)

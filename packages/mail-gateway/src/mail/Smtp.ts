@@ -12,10 +12,12 @@ import type { SMTPServerDataStream, SMTPServerOptions, SMTPServerSession } from 
 import * as MailMetrics from "./MailMetrics.ts"
 import * as Judging from "./judging/Judging.ts"
 import { isModest } from "./mime/Header.ts"
+import type { Arrival } from "./Origin.ts"
 import { type IncomingMail, Reception } from "./Reception.ts"
 import * as Recipients from "./Recipients.ts"
-import { isForSystem, recipientsOf, senderOf } from "./Recipients.ts"
+import { isForBounces, isForSystem, recipientsOf, senderOf } from "./Recipients.ts"
 import type { Resolver } from "./Resolver.ts"
+import { Bounces } from "./sending/Bounces.ts"
 import * as Clients from "./smtp/Clients.ts"
 import * as Data from "./smtp/Data.ts"
 import { type Reply, replies } from "./smtp/Replies.ts"
@@ -51,6 +53,7 @@ export class ListenFailed extends Schema.TaggedError<ListenFailed>()("ListenFail
 const listen = Effect.fnUntraced(function* (settings: SmtpSettings) {
   const reception = yield* Reception
   const system = yield* SystemMail
+  const bounces = yield* Bounces
   const transactions = yield* Transactions
   const judging = yield* Judging.make()
   const run = yield* FiberSet.makeRuntimePromise<Resolver>()
@@ -81,6 +84,13 @@ const listen = Effect.fnUntraced(function* (settings: SmtpSettings) {
 
   const judgeRecipient = yield* Recipients.make(settings, clients)
 
+  /** What a message to a bounce address reports. */
+  const judgeBounce = (received: Data.Received, arrival: Arrival) =>
+    judging.judge(received.raw, { ...arrival, isBounce: true }).pipe(
+      Effect.map(({ failures }) => failures),
+      Effect.mapError(() => replies.later),
+    )
+
   /** Judged, parsed, and stored for every recipient; then and only then is it accepted. */
   const accept = Effect.fnUntraced(function* (session: SMTPServerSession, received: Data.Received) {
     const arrival = {
@@ -88,6 +98,14 @@ const listen = Effect.fnUntraced(function* (settings: SmtpSettings) {
       helo: session.hostNameAppearsAs || "unknown",
       mailFrom: senderOf(session),
       host: settings.mailDomain,
+    }
+    const reported = session.envelope.rcptTo.filter(isForBounces)
+    if (reported.length > 0) {
+      const failures = yield* judgeBounce(received, arrival)
+      yield* Effect.forEach(reported, ({ address }) => bounces.record(address, failures), { discard: true }).pipe(
+        Effect.mapError(() => replies.later),
+      )
+      if (reported.length === session.envelope.rcptTo.length) return
     }
     const { origin, header, parsed, cuts } = yield* Effect.mapError(
       judging.judge(received.raw, arrival),

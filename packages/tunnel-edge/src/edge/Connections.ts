@@ -1,9 +1,11 @@
 /** The public connections of this edge, and how long each may go on once the edge drains. */
+import { sourceOf } from "@svc/cluster/net/ProxiedSocket"
 import { isIPv6, type Socket } from "node:net"
 import { Timing } from "./Timing.ts"
 
-/** The address of whoever is at the other end. */
-export const clientOf = (socket: Socket): string => socket.remoteAddress?.replace(/^::ffff:/, "") ?? "unknown"
+/** The address of whoever is at the other end, behind a balancer that says so. */
+export const clientOf = (socket: Socket): string =>
+  (sourceOf(socket)?.address ?? socket.remoteAddress)?.replace(/^::ffff:/, "") ?? "unknown"
 
 /** Whom limits are counted for: an address, of IPv6 its /64, which one customer has to itself. */
 export const clientBlock = (address: string): string => {

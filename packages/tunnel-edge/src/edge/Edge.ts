@@ -7,6 +7,7 @@
 import { ask } from "@svc/cluster/actor/Ask"
 import { Orgs } from "@svc/cluster/account/Orgs"
 import { check, pass } from "@svc/cluster/health/Health"
+import type { Networks } from "@svc/cluster/net/ClientNetwork"
 import { Sealing } from "@svc/cluster/sealing/Sealing"
 import { Timing as ClusterTiming } from "@svc/cluster/Timing"
 import { TunnelUsage } from "@svc/cluster/tunnel/TunnelUsage"
@@ -45,6 +46,8 @@ export interface EdgeSettings {
   readonly address: string | undefined
   /** PEM texts, or the files they are in, which are read again when they change. */
   readonly tls: Listener.Certificate | undefined
+  /** Balancers in front, whose connections begin with a header of the PROXY protocol; other edges are not among them. */
+  readonly balancers: Networks
   /** What is under way when the edge goes down may take this long to end. */
   readonly drainMillis: number
   /** Public connections at a time. */
@@ -92,11 +95,16 @@ const make = Effect.fnUntraced(function* (settings: EdgeSettings) {
   })
   const requests = yield* Requests.make({ hosts, routes, metering })
   const raw = RawConnections.make({ hosts, routes, metering, run })
-  const ports = TcpPorts.make(settings.host, raw.route, (socket) => {
-    if (!caps.admit(socket)) return false
-    connections.add(socket, true)
-    return true
-  })
+  const ports = TcpPorts.make(
+    settings.host,
+    raw.route,
+    (socket) => {
+      if (!caps.admit(socket)) return false
+      connections.add(socket, true)
+      return true
+    },
+    settings.balancers,
+  )
   const allotted = yield* AllottedPorts.make({ self, registry, ports, peers })
   const leases = yield* Leases.make({ self, registry, ports, allotted, running })
 
@@ -116,6 +124,7 @@ const make = Effect.fnUntraced(function* (settings: EdgeSettings) {
   }
   const isClear = certificates.shown === undefined || book.environment === "development"
   const listener = Listener.make(certificates.shown, isClear, {
+    balancers: settings.balancers,
     admit: caps.admit,
     http: (socket, proto, begun) => {
       connections.add(socket, false)

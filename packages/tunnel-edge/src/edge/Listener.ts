@@ -4,6 +4,8 @@
  */
 import { createServer, type Server, type Socket } from "node:net"
 import { createServer as createSecureServer, type Server as SecureServer } from "node:tls"
+import { isWithin, type Networks } from "@svc/cluster/net/ClientNetwork"
+import { readHeader } from "@svc/cluster/net/ProxiedSocket"
 import { Effect, Schema } from "effect"
 import { getExtensionData, readTlsClientHello } from "read-tls-client-hello"
 import { refusal } from "./Answers.ts"
@@ -20,6 +22,8 @@ export class EdgeListenFailed extends Schema.TaggedError<EdgeListenFailed>()("Ed
 }) {}
 
 export interface ListenerEvents {
+  /** Balancers, whose connections begin with a header of the PROXY protocol. */
+  readonly balancers: Networks
   /** False: there are as many connections as may be. */
   readonly admit: (socket: Socket) => boolean
   /** `begun`: what the socket brought already. */
@@ -79,9 +83,16 @@ export const make = (certificate: Certificate | undefined, clear: boolean, event
       opened(socket).catch(() => socket.destroy())
     })
   }
-  const serve = () => createServer({ allowHalfOpen: true }, take)
+  const arrive = (socket: Socket) => {
+    if (!isWithin(events.balancers, socket.remoteAddress)) return take(socket)
+    readHeader(socket, Timing.helloMillis, () => take(socket))
+  }
 
-  return { server: serve(), own: serve(), renew: (renewed) => secure?.setSecureContext(renewed) }
+  return {
+    server: createServer({ allowHalfOpen: true }, arrive),
+    own: createServer({ allowHalfOpen: true }, take),
+    renew: (renewed) => secure?.setSecureContext(renewed),
+  }
 }
 
 /** Begins to listen, port 0 taking a free one; answers the port. `shares`: others of this machine listen there as well. */

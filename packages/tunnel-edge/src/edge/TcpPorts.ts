@@ -1,5 +1,7 @@
 /** The allocated TCP ports: one listens while an agent of its name is attached here; without one, connections are refused. */
 import { createServer, isIPv6, type Server, type Socket } from "node:net"
+import { type Networks, isWithin } from "@svc/cluster/net/ClientNetwork"
+import { readHeader, sourceOf } from "@svc/cluster/net/ProxiedSocket"
 import { couple } from "../protocol/Couple.ts"
 import { kind } from "../protocol/Manifest.ts"
 import type { MuxStream } from "../protocol/Mux.ts"
@@ -21,7 +23,10 @@ export const proxyHeader = (socket: Socket): Buffer => {
   const from = clientOf(socket)
   const to = socket.localAddress?.replace(/^::ffff:/, "") ?? ""
   const family = isIPv6(from) ? "TCP6" : "TCP4"
-  return Buffer.from(`PROXY ${family} ${from} ${to} ${socket.remotePort} ${socket.localPort}\r\n`, "latin1")
+  return Buffer.from(
+    `PROXY ${family} ${from} ${to} ${sourceOf(socket)?.port ?? socket.remotePort} ${socket.localPort}\r\n`,
+    "latin1",
+  )
 }
 
 /** Carries a connection as it is, from the bytes that came already (`ahead`) to its end. */
@@ -47,6 +52,8 @@ export const make = (
   route: (name: string, client: string) => Promise<TcpRoute | undefined>,
   /** False: there are as many connections as may be. */
   admit: (socket: Socket) => boolean,
+  /** Balancers, which say whose connection it is. */
+  balancers: Networks,
 ) => {
   const listeners = new Map<string, { readonly port: number; readonly server: Server }>()
 
@@ -60,8 +67,7 @@ export const make = (
     open: async (name: string, port: number): Promise<boolean> => {
       if (listeners.get(name)?.port === port) return true
       close(name)
-      const server = createServer({ allowHalfOpen: true, pauseOnConnect: true }, (socket) => {
-        socket.on("error", () => socket.destroy())
+      const take = (socket: Socket) => {
         if (!admit(socket)) return void socket.resetAndDestroy()
         void route(name, clientOf(socket)).then(
           (found) => {
@@ -71,6 +77,14 @@ export const make = (
           },
           () => socket.resetAndDestroy(),
         )
+      }
+      const server = createServer({ allowHalfOpen: true, pauseOnConnect: true }, (socket) => {
+        socket.on("error", () => socket.destroy())
+        if (!isWithin(balancers, socket.remoteAddress)) return take(socket)
+        readHeader(socket, Timing.helloMillis, () => {
+          socket.pause()
+          take(socket)
+        })
       })
       const one = { port, server }
       listeners.set(name, one)

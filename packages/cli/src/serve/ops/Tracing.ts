@@ -8,7 +8,7 @@ import type { Server } from "node:http"
 import { isWithin, type Networks } from "@svc/cluster/net/ClientNetwork"
 import * as Redaction from "@svc/cluster/observe/Redaction"
 import { apiVersion } from "@svc/domain/Version"
-import { Effect, Layer, Option, Tracer } from "effect"
+import { ConfigProvider, Effect, Layer, Option, Tracer } from "effect"
 import { FetchHttpClient } from "effect/http"
 import { OtlpSerialization, OtlpTracer } from "effect/observability"
 
@@ -70,6 +70,15 @@ export const layer = (roles: ReadonlyArray<string>, rate: number) =>
           }),
         ),
         Layer.provide([FetchHttpClient.layer, OtlpSerialization.layerJson]),
+        // The library exports only when it is told to twice.
+        Layer.provide(
+          ConfigProvider.layer(
+            ConfigProvider.orElse(
+              ConfigProvider.fromEnv(),
+              ConfigProvider.fromUnknown({ OTEL_TRACES_EXPORTER: "otlp" }),
+            ),
+          ),
+        ),
       )
     : Layer.empty
 

@@ -9,22 +9,36 @@ import { Platforms } from "@svc/cluster/connectors/platforms/Platforms"
 import { Identities } from "@svc/cluster/identity/Identities"
 import * as IdentityActor from "@svc/cluster/identity/IdentityActor"
 import * as IdentityWork from "@svc/cluster/identity/IdentityWork"
+import { SendingGate } from "@svc/cluster/mail/sending/SendingGate"
+import * as Unheld from "@svc/cluster/mail/sending/Unheld"
 import * as SystemMailForwarding from "@svc/cluster/mail/SystemMailForwarding"
 import * as Housekeeping from "@svc/cluster/housekeeping/Housekeeping"
 import { ServiceKey } from "@svc/cluster/sealing/ServiceKey"
+import * as StoreMetrics from "@svc/cluster/store/StoreMetrics"
 import * as TunnelPorts from "@svc/cluster/tunnel/TunnelPorts"
 import { Deliveries } from "@svc/cluster/webhooks/Deliveries"
 import * as Overdue from "@svc/cluster/work/Overdue"
+import { Reception } from "@svc/mail-gateway/mail/Reception"
+import * as Inside from "@svc/mail-gateway/mail/sending/Inside"
+import { SystemMail } from "@svc/mail-gateway/mail/SystemMail"
 import { Layer, Option } from "effect"
 import type { Parts } from "../Serve.ts"
 import type { Settings } from "../Settings.ts"
+import type { Outgoing } from "./Outgoing.ts"
 import * as Stores from "./Stores.ts"
 
-export const layer = (settings: Settings, parts: Parts) =>
+/** Mail from one Identity to another needs no way out. */
+const inside = (settings: Settings) =>
+  Inside.layer({ mailDomain: settings.mailDomain }).pipe(
+    Layer.provide([Reception.layer({ mailboxBytes: settings.mailboxBytes }), SystemMail.layer]),
+  )
+
+export const layer = (settings: Settings, parts: Parts, outgoing: Outgoing) =>
   Layer.mergeAll(
     IdentityActor.layer({
       identityQuota: settings.identityQuota,
       mailboxBytes: settings.mailboxBytes,
+      mailHourly: settings.mailHourly,
       tunnelPorts: settings.tunnelPorts,
     }),
     OrgActor.layer(settings.limits).pipe(Layer.provide(Stores.layer)),
@@ -33,12 +47,20 @@ export const layer = (settings: Settings, parts: Parts) =>
     Overdue.layer(OrgWork.watched),
     Overdue.layer(ConnectorWork.watched),
     Housekeeping.layer,
+    // Of a database of the operator's own there are better ways to know.
+    Option.isNone(settings.databaseUrl) ? StoreMetrics.layer : Layer.empty,
+    Unheld.layer,
     TunnelPorts.layer(settings.tunnelPorts),
     Option.match(settings.postmasterTo, {
       onNone: () => Layer.empty,
-      onSome: (to) => SystemMailForwarding.layer({ to }).pipe(Layer.provide(Stores.mailer(settings))),
+      onSome: (to) => SystemMailForwarding.layer({ to }),
     }),
   ).pipe(
-    Layer.provide([parts.provisioningSteps({ tunnelPorts: settings.tunnelPorts }), Deliveries.layer]),
-    Layer.provide([Identities.layer, Orgs.layer, Connectors.layer]),
+    Layer.provide([
+      parts.provisioningSteps({ tunnelPorts: settings.tunnelPorts }),
+      Deliveries.layer,
+      SendingGate.layer,
+      inside(settings),
+    ]),
+    Layer.provide([Identities.layer, Orgs.layer, Connectors.layer, outgoing]),
   )

@@ -19,18 +19,21 @@ import { Identities } from "@svc/cluster/identity/Identities"
 import { OrgLimits } from "@svc/cluster/limits/OrgLimits"
 import { PublicLimits } from "@svc/cluster/limits/PublicLimits"
 import { PageViews } from "@svc/cluster/public/PageViews"
+import { Sending } from "@svc/cluster/sending/Sending"
 import { ServiceKey } from "@svc/cluster/sealing/ServiceKey"
 import * as Attachments from "@svc/mail-gateway/mail/Attachments"
+import * as Composition from "@svc/mail-gateway/mail/composing/Composition"
 import { Layer, Option } from "effect"
 import * as Tracing from "../ops/Tracing.ts"
 import type { Settings } from "../Settings.ts"
+import type { Outgoing } from "./Outgoing.ts"
 import * as Stores from "./Stores.ts"
 
 /** Sites whose page views are counted. */
 const hostsOf = (settings: Settings) =>
   new Set([settings.baseUrl, settings.profileBase].map((url) => new URL(url).hostname))
 
-export const layer = (settings: Settings) =>
+export const layer = (settings: Settings, outgoing: Outgoing) =>
   announced.pipe(
     Layer.provide(
       Http.layer(
@@ -74,7 +77,8 @@ export const layer = (settings: Settings) =>
         tosEffectiveAt: Option.getOrNull(settings.tosEffectiveAt),
       }),
     ]),
+    Layer.provide(Sending.layer.pipe(Layer.provide([Stores.layer, Identities.layer, Composition.layer]))),
     Layer.provide([Stores.layer, Identities.layer, Orgs.layer, Connectors.layer]),
-    Layer.provide(Stores.mailer(settings)),
+    Layer.provide(outgoing),
     Layer.provide(NodeHttpServer.layerHttpServices),
   )

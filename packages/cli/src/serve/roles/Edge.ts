@@ -18,6 +18,7 @@ export const layer = (settings: Settings, alone: boolean) =>
     port: settings.edgePort,
     sharesPort: settings.edgeSharesPort,
     address: Option.getOrUndefined(settings.edgeAddress),
+    balancers: settings.proxyProtocolFrom,
     tls: Option.getOrUndefined(settings.edgeTls),
     connections: { perClient: settings.edgeClientConnections, inAll: settings.edgeConnections },
     drainMillis: 1000 * Option.getOrElse(settings.drainSeconds, () => drainSeconds[alone ? "alone" : "beside"]),

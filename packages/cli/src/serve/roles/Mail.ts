@@ -2,6 +2,7 @@
 import { Identities } from "@svc/cluster/identity/Identities"
 import { Reception } from "@svc/mail-gateway/mail/Reception"
 import { Screening } from "@svc/mail-gateway/mail/Screening"
+import { Bounces } from "@svc/mail-gateway/mail/sending/Bounces"
 import * as Smtp from "@svc/mail-gateway/mail/Smtp"
 import { SystemMail } from "@svc/mail-gateway/mail/SystemMail"
 import { Transactions } from "@svc/mail-gateway/mail/Transactions"
@@ -20,6 +21,7 @@ export const layer = (settings: Settings, parts: Parts) =>
   }).pipe(
     Layer.provide(
       Layer.mergeAll(
+        Bounces.layer,
         Reception.layer({ mailboxBytes: settings.mailboxBytes }),
         Screening.layer({ blockLists: settings.blockLists, greylisting: settings.greylisting }),
         SystemMail.layer,

@@ -1,18 +1,18 @@
-/** What more than one role reads and writes without an actor, and how it reaches the world. */
+/** What more than one role reads and writes without an actor. */
 import { ApiKeys } from "@svc/cluster/account/ApiKeys"
-import { SystemMailer } from "@svc/cluster/mail/SystemMailer"
 import { CardQueries } from "@svc/cluster/card/CardQueries"
 import { ConnectorQueries } from "@svc/cluster/connectors/ConnectorQueries"
 import { EventQueries } from "@svc/cluster/events/EventQueries"
 import { IdentityQueries } from "@svc/cluster/identity/IdentityQueries"
 import { MailSettingsQueries } from "@svc/cluster/mail/MailSettingsQueries"
 import { MessageQueries } from "@svc/cluster/mail/MessageQueries"
+import { ThreadQueries } from "@svc/cluster/mail/ThreadQueries"
+import { Drafts } from "@svc/cluster/mail/sending/Drafts"
+import { SendingQueries } from "@svc/cluster/mail/sending/SendingQueries"
 import { TunnelQueries } from "@svc/cluster/tunnel/TunnelQueries"
 import { Vault } from "@svc/cluster/vault/Vault"
 import { WebhookQueries } from "@svc/cluster/webhooks/WebhookQueries"
-import * as RelayMailer from "@svc/mail-gateway/mail/RelayMailer"
-import { Layer, Option } from "effect"
-import type { Settings } from "../Settings.ts"
+import { Layer } from "effect"
 
 export const layer = Layer.mergeAll(
   IdentityQueries.layer,
@@ -21,22 +21,11 @@ export const layer = Layer.mergeAll(
   EventQueries.layer,
   WebhookQueries.layer,
   MessageQueries.layer,
+  ThreadQueries.layer,
   MailSettingsQueries.layer,
+  SendingQueries.layer,
+  Drafts.layer,
   ApiKeys.layer,
   Vault.layer,
   TunnelQueries.layer,
 )
-
-/** In Development without a relay the answer carries the sign-in link; production has a relay. */
-export const mailer = (settings: Settings) =>
-  Option.match(settings.relayUrl, {
-    onNone: () => SystemMailer.none,
-    onSome: (url) =>
-      RelayMailer.layer({
-        url,
-        from: settings.systemFrom,
-        arc: Option.getOrUndefined(
-          Option.map(settings.arcKey, (key) => ({ key, domain: settings.mailDomain, selector: settings.arcSelector })),
-        ),
-      }),
-  })

@@ -3,13 +3,15 @@
  * are never among them: a session's download adds them as it goes.
  */
 import type { IdentityId } from "@svc/domain/IdentityRef"
-import { Effect } from "effect"
+import { Effect, Option } from "effect"
 import { CardQueries } from "../../card/CardQueries.ts"
 import { ConnectorQueries } from "../../connectors/ConnectorQueries.ts"
 import { EventQueries } from "../../events/EventQueries.ts"
 import { IdentityQueries } from "../../identity/IdentityQueries.ts"
 import { MailSettingsQueries } from "../../mail/MailSettingsQueries.ts"
 import { MessageQueries } from "../../mail/MessageQueries.ts"
+import { Drafts } from "../../mail/sending/Drafts.ts"
+import { SendingQueries } from "../../mail/sending/SendingQueries.ts"
 import * as Cursors from "../../sealing/Cursors.ts"
 import { Vault } from "../../vault/Vault.ts"
 import { WebhookQueries } from "../../webhooks/WebhookQueries.ts"
@@ -21,10 +23,12 @@ export type Needs =
   | ApiKeys
   | CardQueries
   | ConnectorQueries
+  | Drafts
   | EventQueries
   | IdentityQueries
   | MailSettingsQueries
   | MessageQueries
+  | SendingQueries
   | Vault
   | WebhookQueries
 
@@ -90,7 +94,20 @@ const belongings = Effect.fnUntraced(function* (
     "vault.jsonl",
     tagged(yield* Cursors.all((request) => vault.list({ org, identity: id }, request))),
   )
+  yield* drafts(identity, pieces)
   yield* mailbox(identity, pieces)
+})
+
+/** One at a time, as each may be as large as a message. */
+const drafts = Effect.fnUntraced(function* (
+  { id, handle }: { readonly id: IdentityId; readonly handle: string },
+  pieces: Pieces,
+) {
+  const kept = yield* Drafts
+  for (const summary of yield* Cursors.all((request) => kept.list(id, request))) {
+    const found = yield* Effect.option(kept.read(id, summary.id))
+    if (found._tag === "Some") yield* pieces.lines("drafts.jsonl", [{ identity: handle, ...found.value.draft }])
+  }
 })
 
 /** `messages.jsonl`, and the originals as mboxrd (RFC 4155, with `From ` lines quoted reversibly). */
@@ -99,6 +116,7 @@ const mailbox = Effect.fnUntraced(function* (
   pieces: Pieces,
 ) {
   const messages = yield* MessageQueries
+  const sending = yield* SendingQueries
   const member = `${identity.handle}.mbox`
   yield* pieces.append(member, new Uint8Array(0))
   let after = 0
@@ -106,7 +124,15 @@ const mailbox = Effect.fnUntraced(function* (
     const { messages: found, last } = yield* messages.oldest(identity.id, after, page)
     yield* pieces.lines(
       "messages.jsonl",
-      found.map((message) => ({ identity: identity.handle, ...message })),
+      yield* Effect.forEach(found, (message) =>
+        // What went out also says what became of it.
+        Effect.map(
+          message.direction === "outbound"
+            ? Effect.option(sending.outbound(identity.id, message.id))
+            : Effect.succeed(Option.none()),
+          (outbound) => ({ identity: identity.handle, ...message, ...Option.getOrElse(outbound, () => ({})) }),
+        ),
+      ),
     )
     for (const message of found) {
       const raw = yield* messages.raw(identity.id, message.id)

@@ -44,6 +44,13 @@ export const general = {
     "The endpoint does not take bodies of this `Content-Type`.",
     "Send `application/json`.",
   ),
+  range_not_satisfiable: row(
+    416,
+    "fix_call",
+    "The range is not within the content",
+    "`Range` begins behind the last byte.",
+    "`Content-Range` says how many bytes there are.",
+  ),
   payload_too_large: row(
     413,
     "fix_call",

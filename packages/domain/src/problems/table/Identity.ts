@@ -51,6 +51,27 @@ export const identity = {
     "Mail goes only to Allowed Recipients; nothing was sent to anyone.",
     "`errors` names each refused recipient. An Admin Key can add an address.",
   ),
+  mail_paused: row(
+    409,
+    "stop",
+    "Outgoing mail is stopped",
+    "Somebody stopped outgoing mail of this Identity; nothing is sent until it is started again. Mail still comes in.",
+    "The account holder or an Admin Key starts it again. `GET …/mail` says who stopped it and why.",
+  ),
+  message_invalid: row(
+    400,
+    "fix_call",
+    "The message cannot be sent as it is",
+    "It has no body, no recipient or too many, or a member that mail cannot carry.",
+    "`errors` names each place as a JSON Pointer. Correct it and call again.",
+  ),
+  message_too_large: row(
+    413,
+    "fix_call",
+    "The message is too large",
+    "With its attachments encoded, the message would be over the limit.",
+    "Send less, or a link to it.",
+  ),
   mail_relay_unavailable: row(
     503,
     "wait",

@@ -1,11 +1,14 @@
 /**
- * The hash of a body that a signature is compared with (RFC 6376 section 3.4): each canonical form is made once for
- * all signatures of a message, by one pass over the bytes, whatever the lines are like.
+ * The hash of a body that a signature is made of or compared with (RFC 6376 section 3.4): one pass over the bytes, whatever
+ * the lines are like, in slices, so that whoever shares its thread with others can let them go first in between.
  */
 import { createHash } from "node:crypto"
 
 const LF = 10
 const CR = 13
+
+/** Bytes that are taken, or made, at a time: well under a millisecond of work. */
+const sliceBytes = 64 * 1024
 
 /** Without the empty lines at its end; of what follows the hash adds one line break. */
 const withoutLastBreaks = (body: Buffer): Buffer => {
@@ -15,11 +18,13 @@ const withoutLastBreaks = (body: Buffer): Buffer => {
 }
 
 /** Section 3.4.4: white space folded, none at the end of a line, no empty lines at the end. */
-const relaxed = (body: Buffer): Buffer => {
-  const out = Buffer.allocUnsafeSlow(body.length + 2)
+function* relaxed(body: Buffer): Generator<Buffer> {
+  const out = Buffer.allocUnsafeSlow(sliceBytes)
   let size = 0
   let breaks = 0
   let space = false
+  let some = false
+  let next = sliceBytes
   for (let at = 0; at < body.length; at++) {
     const byte = body[at]!
     if (byte === 32 || byte === 9) space = true
@@ -29,29 +34,42 @@ const relaxed = (body: Buffer): Buffer => {
       at++
     } else {
       for (; breaks > 0; breaks--) {
+        if (size + 4 > sliceBytes) {
+          yield out.subarray(0, size)
+          size = 0
+        }
         out[size++] = CR
         out[size++] = LF
       }
       if (space) out[size++] = 32
       space = false
       out[size++] = byte
+      some = true
+    }
+    // What is taken counts as what is made: white space makes nothing.
+    if (size + 4 > sliceBytes || at >= next) {
+      yield out.subarray(0, size)
+      size = 0
+      next = at + sliceBytes
     }
   }
-  if (size > 0) {
+  if (some) {
     out[size++] = CR
     out[size++] = LF
   }
-  return out.subarray(0, size)
+  yield out.subarray(0, size)
 }
 
 /** Section 3.4.3: as it is, but that it ends with exactly one line break. */
-const simple = (body: Buffer): Buffer => {
+function* simple(body: Buffer): Generator<Buffer> {
   const content = withoutLastBreaks(body)
-  // The bytes after the content are a line break, if there are any.
-  return content.length + 2 <= body.length
-    ? body.subarray(0, content.length + 2)
-    : Buffer.concat([content, Buffer.from("\r\n")])
+  for (let at = 0; at < content.length; at += sliceBytes) yield content.subarray(at, at + sliceBytes)
+  yield Buffer.from("\r\n")
 }
+
+/** The canonical form of a body. A slice is good until the next one is asked for. */
+const slices = (body: Buffer, canonicalization: string): Generator<Buffer> =>
+  canonicalization === "relaxed" ? relaxed(body) : simple(body)
 
 export interface Hashed {
   /** Base64. */
@@ -60,26 +78,35 @@ export interface Hashed {
   readonly length: number
 }
 
-/** The hashes of one body. */
-export const make = (body: Buffer) => {
-  const forms = new Map<string, Buffer>()
-  const hashes = new Map<string, Hashed>()
-  const formOf = (canonicalization: string): Buffer => {
-    const known = forms.get(canonicalization)
-    if (known !== undefined) return known
-    const form = canonicalization === "relaxed" ? relaxed(body) : simple(body)
-    forms.set(canonicalization, form)
-    return form
+/** Hashes a body a slice at a time; what it returns in the end is the hash. */
+export function* hashing(
+  body: Buffer,
+  canonicalization: string,
+  algorithm: "sha1" | "sha256",
+): Generator<void, Hashed, void> {
+  const hash = createHash(algorithm)
+  let length = 0
+  for (const slice of slices(body, canonicalization)) {
+    hash.update(slice)
+    length += slice.length
+    yield
   }
+  return { hash: hash.digest("base64"), length }
+}
+
+/** The hashes of one body, each made once for all signatures of a message. */
+export const make = (body: Buffer) => {
+  const hashes = new Map<string, Hashed>()
   return {
     of: (canonicalization: string, algorithm: "sha1" | "sha256"): Hashed => {
       const key = `${canonicalization} ${algorithm}`
       const known = hashes.get(key)
       if (known !== undefined) return known
-      const form = formOf(canonicalization)
-      const hashed = { hash: createHash(algorithm).update(form).digest("base64"), length: form.length }
-      hashes.set(key, hashed)
-      return hashed
+      const work = hashing(body, canonicalization, algorithm)
+      let step = work.next()
+      while (step.done !== true) step = work.next()
+      hashes.set(key, step.value)
+      return step.value
     },
   }
 }

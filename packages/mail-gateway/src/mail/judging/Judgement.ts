@@ -7,6 +7,7 @@ import { type Arrival, judge as judgeOrigin, unjudged, type Verdict } from "../O
 import { headOnly, parse } from "../ParsedMail.ts"
 import { read, type Row } from "../mime/Header.ts"
 import { index } from "../mime/Part.ts"
+import { type Failure, read as readReport } from "../sending/BounceReport.ts"
 import * as Results from "./Results.ts"
 import type { Lookup } from "./Signatures.ts"
 
@@ -14,22 +15,27 @@ export interface Judgement extends Verdict {
   readonly parsed: ParsedMail
   /** Offsets of what is taken out of the message, in order. */
   readonly cuts: ReadonlyArray<readonly [start: number, end: number]>
+  /** Of what came to a bounce address: whom our mail did not reach. */
+  readonly failures: ReadonlyArray<Failure>
 }
 
 export const judge = async (raw: Buffer, arrival: Arrival, lookup: Lookup): Promise<Judgement> => {
   const root = index(raw)
   const forged = Results.forged(raw, root.rows, arrival.host)
   const parsed = parse(raw, { ...root, rows: root.rows.filter((row) => !forged.includes(row)) })
+  if (arrival.isBounce === true) {
+    return { ...unjudged, parsed, cuts: [], failures: readReport(raw, root, parsed.subject, parsed.text) }
+  }
   // A verdict that cannot be had is no reason to lose what was read.
   const verdict = await judgeOrigin(raw, root, arrival, lookup).catch(() => unjudged)
-  return { ...verdict, parsed, cuts: cutsOf(forged) }
+  return { ...verdict, parsed, cuts: cutsOf(forged), failures: [] }
 }
 
 /** What is kept of a message that a judge did not survive: little work, whatever the message is. */
 export const spared = (raw: Buffer, host: string): Judgement => {
   const rows = read(raw, 0, raw.length).rows.filter(({ start, end }) => end - start <= 4_096)
   const forged = Results.forged(raw, rows, host)
-  return { ...unjudged, parsed: headOnly(raw, rows), cuts: cutsOf(forged) }
+  return { ...unjudged, parsed: headOnly(raw, rows), cuts: cutsOf(forged), failures: [] }
 }
 
 const cutsOf = (rows: ReadonlyArray<Row>) => rows.map(({ start, end }) => [start, end] as const)

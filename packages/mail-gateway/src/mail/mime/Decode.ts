@@ -4,7 +4,7 @@ import type { Part } from "./Part.ts"
 import * as Transfer from "./Transfer.ts"
 import * as Words from "./Words.ts"
 
-const decoders: Readonly<Record<string, typeof Transfer.base64>> = {
+const decoders: Readonly<Record<string, (body: Uint8Array, into?: Uint8Array, before?: Transfer.Held) => number>> = {
   base64: Transfer.base64,
   "quoted-printable": Transfer.quotedPrintable,
 }
@@ -19,6 +19,32 @@ export const bytes = (raw: Buffer, part: Part, limit = Infinity): Buffer => {
   // Neither encoding makes more bytes than it takes.
   const into = Buffer.allocUnsafeSlow(Math.min(limit, body.length))
   return into.subarray(0, decoder(body, into))
+}
+
+/** Bytes of a body that are decoded at once: a millisecond or two. */
+const pieceBytes = 256 * 1024
+
+/** Where a piece that begins at `from` may end: behind a line break, since quoted-printable is told line by line. */
+const pieceEnd = (raw: Buffer, from: number, end: number): number => {
+  if (end - from <= pieceBytes) return end
+  const lineBreak = raw.lastIndexOf(10, from + pieceBytes)
+  return lineBreak > from ? lineBreak + 1 : from + pieceBytes
+}
+
+/** What {@link bytes} gives, in pieces, each made when it is asked for. */
+export const pieces = function* (raw: Buffer, part: Part): Generator<Uint8Array> {
+  const decoder = decoderOf(part)
+  const held: Transfer.Held = { bits: 0, held: 0 }
+  for (let at = part.bodyStart; at < part.end;) {
+    const end = pieceEnd(raw, at, part.end)
+    const body = raw.subarray(at, end)
+    at = end
+    if (decoder === undefined) yield body
+    else {
+      const into = Buffer.allocUnsafeSlow(body.length)
+      yield into.subarray(0, decoder(body, into, held))
+    }
+  }
 }
 
 /** How many bytes {@link bytes} would give, without making them. */

@@ -13,11 +13,16 @@ sextets[45] = 62
 sextets[95] = 63
 sextets[61] = -2
 
+/** What a decoder of base64 has read of a character group, where the next piece of the body goes on. */
+export interface Held {
+  bits: number
+  held: number
+}
+
 /** What is not of the alphabet is skipped; padding ends a run and the next begins, as where encoded pieces are joined. */
-export const base64 = (body: Uint8Array, into?: Uint8Array): number => {
+export const base64 = (body: Uint8Array, into?: Uint8Array, before: Held = { bits: 0, held: 0 }): number => {
   const room = into?.length ?? Infinity
-  let bits = 0
-  let held = 0
+  let { bits, held } = before
   let size = 0
   for (let at = 0; at < body.length && size < room; at++) {
     const value = sextets[body[at]!]!
@@ -31,6 +36,8 @@ export const base64 = (body: Uint8Array, into?: Uint8Array): number => {
       }
     } else if (value === -2) bits = 0
   }
+  before.bits = bits
+  before.held = held
   return size
 }
 

@@ -12,6 +12,8 @@ export const replies = {
   later: new Reply(451, "4.3.0 Temporary failure, try again later"),
   unknown: new Reply(550, "5.1.1 No such mailbox here"),
   tooManyUnknown: new Reply(421, "4.7.0 Too many unknown recipients"),
+  bouncesOnly: new Reply(550, "5.7.1 The address takes reports of mail servers only"),
+  tooManyBounces: new Reply(550, "5.7.1 Enough was reported of this message"),
   elsewhere: new Reply(550, "5.7.1 Not a domain of ours, and we do not relay"),
   parameter: new Reply(555, "5.5.4 Unknown parameter of RCPT"),
   notYet: new Reply(450, "4.2.1 The mailbox is being set up, try again later"),

@@ -1,0 +1,85 @@
+/**
+ * Where a link of a mail leads: a page that names the host before anybody goes there. Addresses are stamped, so that the
+ * page leads nowhere that no mail led to, and nobody can lend our name to a link of theirs.
+ */
+import { domainToUnicode } from "node:url"
+import { Sealing } from "@svc/cluster/sealing/Sealing"
+import { Effect, Schema } from "effect"
+import { HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
+import { escape, page } from "../pages/Page.ts"
+
+const scope = "console/leave"
+
+export const leaveAddress = (sealing: Sealing["Service"], to: string) =>
+  `/console/leave?to=${encodeURIComponent(sealing.stamp(scope, to))}`
+
+const Asked = Schema.Struct({ to: Schema.String.check(Schema.isMaxLength(8000)) })
+
+const said = {
+  en: {
+    title: "You are leaving",
+    lead: "A link in a mail leads to",
+    mail: "A link in a mail writes to",
+    foreign: "The name has letters of other alphabets. It may look like one you know and be another.",
+    plain: "The connection is not encrypted.",
+    go: "Go there",
+    stay: "Close this tab to stay.",
+    unknown: "This link is none of ours.",
+  },
+  de: {
+    title: "Du verlässt die Konsole",
+    lead: "Ein Link in einer Mail führt zu",
+    mail: "Ein Link in einer Mail schreibt an",
+    foreign:
+      "Der Name hat Buchstaben anderer Alphabete. Er kann aussehen wie einer, den du kennst, und ein anderer sein.",
+    plain: "Die Verbindung ist nicht verschlüsselt.",
+    go: "Dorthin gehen",
+    stay: "Schließe diesen Tab, um zu bleiben.",
+    unknown: "Dieser Link ist keiner von uns.",
+  },
+  fr: {
+    title: "Vous quittez la console",
+    lead: "Un lien d’un message mène à",
+    mail: "Un lien d’un message écrit à",
+    foreign: "Le nom contient des lettres d’autres alphabets. Il peut ressembler à un nom connu et en être un autre.",
+    plain: "La connexion n’est pas chiffrée.",
+    go: "Y aller",
+    stay: "Fermez cet onglet pour rester.",
+    unknown: "Ce lien n’est pas de nous.",
+  },
+} as const
+
+const spoken = (header: string | undefined): keyof typeof said => {
+  const first = (header ?? "").slice(0, 2).toLowerCase()
+  return first === "de" || first === "fr" ? first : "en"
+}
+
+export const layer = HttpRouter.use((router) =>
+  Effect.gen(function* () {
+    const sealing = yield* Sealing
+    yield* router.add(
+      "GET",
+      "/console/leave",
+      Effect.gen(function* () {
+        const { headers } = yield* HttpServerRequest.HttpServerRequest
+        const lang = spoken(headers["accept-language"])
+        const texts = said[lang]
+        const asked = yield* Effect.option(HttpServerRequest.schemaSearchParams(Asked))
+        const stamped = asked._tag === "Some" ? sealing.unstamp(scope, asked.value.to) : undefined
+        const url = stamped === undefined ? null : URL.parse(stamped)
+        if (url === null) {
+          return page({ title: texts.title, lang, status: 404, body: `<h1>${texts.unknown}</h1>` })
+        }
+        const isMail = url.protocol === "mailto:"
+        const host = isMail ? decodeURI(url.pathname) : url.host
+        const unicode = isMail ? host : domainToUnicode(url.hostname)
+        const foreign = !isMail && unicode !== "" && unicode !== url.hostname
+        const body = `<h1>${texts.title}</h1><p>${isMail ? texts.mail : texts.lead}</p><pre><bdi>${escape(host)}</bdi>${foreign ? `\n<bdi>${escape(unicode)}</bdi>` : ""}</pre>
+${foreign ? `<p class="told">${texts.foreign}</p>` : ""}${url.protocol === "http:" ? `<p class="told">${texts.plain}</p>` : ""}
+<p><code><bdi>${escape(url.href)}</bdi></code></p>
+<p><a class="button" href="${escape(url.href)}" rel="noopener noreferrer nofollow">${texts.go}</a></p><p>${texts.stay}</p>`
+        return HttpServerResponse.setHeader(page({ title: texts.title, lang, body }), "referrer-policy", "no-referrer")
+      }),
+    )
+  }),
+)

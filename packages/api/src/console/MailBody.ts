@@ -1,0 +1,77 @@
+/**
+ * The HTML of a message for the console's frame: a document with a policy of its own, which has no origin, runs no script,
+ * sends no form, loads nothing that its reader did not ask for, and goes nowhere but in a new tab. It is given to frames
+ * of this very origin alone, whose session stands for the call (`account/ConsoleSession.ts`).
+ */
+import { canonical } from "@svc/domain/handles/Handle"
+import { CredentialLookup } from "@svc/cluster/account/CredentialLookup"
+import { OrgLimits } from "@svc/cluster/limits/OrgLimits"
+import { MessageQueries } from "@svc/cluster/mail/MessageQueries"
+import { Sealing } from "@svc/cluster/sealing/Sealing"
+import { Effect, Redacted } from "effect"
+import { HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
+import { mailDocument } from "./MailDocument.ts"
+import { leaveAddress } from "./Leave.ts"
+
+const policy = (images: boolean) =>
+  [
+    "default-src 'none'",
+    "style-src 'unsafe-inline'",
+    images ? "img-src data: https:" : "img-src data:",
+    "form-action 'none'",
+    "base-uri 'none'",
+    "frame-ancestors 'self'",
+    "sandbox allow-popups allow-popups-to-escape-sandbox",
+  ].join("; ")
+
+const framed = (html: string, status: number, images = false) =>
+  HttpServerResponse.text(html, {
+    status,
+    contentType: "text/html; charset=utf-8",
+    headers: {
+      "cache-control": "no-store",
+      "content-security-policy": policy(images),
+      "cross-origin-resource-policy": "same-origin",
+      "referrer-policy": "no-referrer",
+    },
+  })
+
+const nothing = (status: number) => framed("<!doctype html><title>Mail</title>", status)
+
+export const layer = HttpRouter.use((router) =>
+  Effect.gen(function* () {
+    const credentials = yield* CredentialLookup
+    const limits = yield* OrgLimits
+    const messages = yield* MessageQueries
+    const sealing = yield* Sealing
+
+    yield* router.add(
+      "GET",
+      "/console/mail/:handle/:id/body",
+      Effect.gen(function* () {
+        const { url, headers } = yield* HttpServerRequest.HttpServerRequest
+        const token = /^Bearer (.+)$/.exec(headers["authorization"] ?? "")?.[1]
+        if (headers["sec-fetch-dest"] !== "iframe" || token === undefined) return nothing(403)
+        const { params } = yield* HttpRouter.RouteContext
+        const { caller, named } = yield* credentials.resolveNaming(
+          Redacted.make(token),
+          canonical(params["handle"] ?? ""),
+        )
+        if (named === undefined || caller.kind !== "session") return nothing(404)
+        yield* limits.take(caller.org.id, "calls")
+        const { html } = (yield* messages.read(named.id, params["id"] ?? "")).message
+        const images = new URLSearchParams(url.split("?", 2)[1] ?? "").get("images") === "1"
+        const leave = (to: string) => leaveAddress(sealing, to)
+        return framed(yield* mailDocument(html ?? "", { images, leave }), 200, images)
+      }).pipe(
+        Effect.catchTags({
+          unauthenticated: () => Effect.succeed(nothing(401)),
+          account_deleting: () => Effect.succeed(nothing(403)),
+          not_found: () => Effect.succeed(nothing(404)),
+          rate_limited: () => Effect.succeed(nothing(429)),
+          unavailable: () => Effect.succeed(nothing(503)),
+        }),
+      ),
+    )
+  }),
+)

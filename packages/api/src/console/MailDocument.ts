@@ -1,0 +1,160 @@
+/**
+ * The HTML of a message as a document that can be framed. That it runs nothing and asks nobody is its policy's doing and
+ * the frame's; here is taken out what the policy does not reach: where links lead. Every link goes to our own page that
+ * says where it leads, and only what mail is made of stays: its elements and attributes are listed, all others go.
+ *
+ * It is written in portions, so that no message holds the event loop, and no longer than {@link longest}.
+ */
+import { Effect } from "effect"
+import { Tokenizer } from "htmlparser2"
+import { escape } from "../pages/Page.ts"
+
+/** Characters of HTML that are shown; what comes behind them is left out, and the document says so. */
+export const longest = 1_000_000
+/** Characters that are read at once. */
+const portion = 16 * 1024
+/** Links that lead somewhere; further ones are text. */
+const linksAtMost = 1000
+
+const words = (text: string) => new Set(text.split(" "))
+
+const elements = words(
+  "a abbr address article aside b bdi bdo big blockquote body br caption center cite code col colgroup dd del details dfn dir div dl dt em figcaption figure font footer h1 h2 h3 h4 h5 h6 header hr i img ins kbd li main mark menu nav ol p pre q s samp section small span strike strong style sub summary sup table tbody td tfoot th thead time tr tt u ul var wbr",
+)
+const empty = words("br col hr img wbr")
+/** What stands in them is no text of the message. They do not nest, so their end ends them. */
+const silent = words("script title template noscript iframe object embed svg math select textarea")
+const attributes = words(
+  "align alt bgcolor border cellpadding cellspacing class color cols colspan dir face height hspace id lang nowrap rowspan size span start style title type valign vspace width",
+)
+
+const schemes = words("http: https: mailto:")
+
+interface Options {
+  /** Pictures from elsewhere, which the reader asked for. */
+  readonly images: boolean
+  /** The address of our page that leads there. */
+  readonly leave: (to: string) => string
+}
+
+const targetOf = (href: string | undefined): string | undefined => {
+  const url = href === undefined ? null : URL.parse(href.trim())
+  return url !== null && schemes.has(url.protocol) && url.href.length <= 4000 ? url.href : undefined
+}
+
+const pictureOf = (src: string | undefined, images: boolean): string | undefined => {
+  if (src === undefined) return undefined
+  if (/^data:image\/(?:png|jpeg|gif|webp);base64,[A-Za-z0-9+/=\s]*$/.test(src)) return src
+  return images && URL.parse(src)?.protocol === "https:" ? src : undefined
+}
+
+const style =
+  "body{margin:16px;font:14px/1.5 system-ui,sans-serif;color:#1a1a1a;background:#fff;overflow-wrap:anywhere}img{max-width:100%;height:auto}table{max-width:100%}pre{white-space:pre-wrap}"
+
+const head = `<!doctype html><html><head><meta charset="utf-8"><meta name="color-scheme" content="light"><title>Mail</title><style>${style}</style></head><body>`
+
+/** Attributes of an element that are looked at. */
+const attributesAtMost = 60
+
+/** Writes what may stay, tag by tag as it is read; no tree is made, so nesting costs nothing. */
+const writer = (html: string, options: Options) => {
+  const out: Array<string> = []
+  let links = 0
+  let name = ""
+  let closing = false
+  let attribute = ""
+  let value = ""
+  let given = new Map<string, string>()
+  /** The element whose content is left out. */
+  let within: string | undefined
+  let inStyle = false
+
+  const kept = () => {
+    const texts = [...given].flatMap(([attribute, value]) =>
+      attributes.has(attribute) ? [` ${attribute}="${escape(value)}"`] : [],
+    )
+    if (name === "a") {
+      const to = links < linksAtMost ? targetOf(given.get("href")) : undefined
+      if (to !== undefined) {
+        links++
+        texts.push(` href="${escape(options.leave(to))}" target="_blank" rel="noopener noreferrer"`)
+      }
+    }
+    if (name === "img") {
+      const src = pictureOf(given.get("src"), options.images)
+      if (src !== undefined) texts.push(` src="${escape(src)}"`)
+    }
+    return texts.join("")
+  }
+  const open = () => {
+    if (closing || within !== undefined) return
+    if (silent.has(name)) within = name
+    else if (elements.has(name)) {
+      out.push(`<${name === "body" ? "div" : name}${kept()}>`)
+      inStyle = name === "style"
+    }
+  }
+  const close = (tag: string) => {
+    if (within !== undefined) {
+      if (tag === within) within = undefined
+    } else if (elements.has(tag) && !empty.has(tag)) {
+      if (tag === "style") inStyle = false
+      out.push(`</${tag === "body" ? "div" : tag}>`)
+    }
+  }
+  /** Inside a style nothing is escaped, and nothing may end it. */
+  const text = (piece: string) => {
+    if (within === undefined) out.push(inStyle ? piece.replaceAll("<", "") : escape(piece))
+  }
+
+  const tokenizer = new Tokenizer(
+    { xmlMode: false, decodeEntities: true },
+    {
+      ontext: (start, end) => text(html.slice(start, end)),
+      ontextentity: (code) => text(String.fromCodePoint(code)),
+      onopentagname: (start, end) => {
+        name = html.slice(start, Math.min(end, start + 20)).toLowerCase()
+        closing = false
+        given = new Map()
+      },
+      onattribname: (start, end) => {
+        attribute = html.slice(start, Math.min(end, start + 20)).toLowerCase()
+        value = ""
+      },
+      onattribdata: (start, end) => (value += html.slice(start, end)),
+      onattribentity: (code) => (value += String.fromCodePoint(code)),
+      onattribend: () => {
+        if (given.size < attributesAtMost && !given.has(attribute)) given.set(attribute, value)
+      },
+      onopentagend: open,
+      onselfclosingtag: () => {
+        open()
+        // It has no content, whatever it is called.
+        if (within === name) within = undefined
+      },
+      onclosetag: (start, end) => {
+        closing = true
+        close(html.slice(start, Math.min(end, start + 20)).toLowerCase())
+      },
+      oncdata: () => {},
+      oncomment: () => {},
+      ondeclaration: () => {},
+      onprocessinginstruction: () => {},
+      onend: () => {},
+    },
+  )
+  return { tokenizer, written: () => out.join("") }
+}
+
+export const mailDocument = (html: string, options: Options): Effect.Effect<string> =>
+  Effect.gen(function* () {
+    const shown = html.slice(0, longest)
+    const { tokenizer, written } = writer(shown, options)
+    for (let at = 0; at < shown.length; at += portion) {
+      tokenizer.write(shown.slice(at, at + portion))
+      yield* Effect.yieldNow
+    }
+    tokenizer.end()
+    const rest = html.length > longest ? "<hr><p>…</p>" : ""
+    return `${head}${written()}${rest}</body></html>`
+  })

@@ -1,0 +1,85 @@
+/**
+ * The switch of all Identities at once: each is asked, several at a time. It answers when all of them have, so a stop means
+ * that nothing more starts anywhere; one that is out of reach makes the call fail, and a repeat asks those again.
+ */
+import { Api } from "@svc/domain/Api"
+import { Caller } from "@svc/domain/account/Authorization"
+import type { OrgMailPatch, OrgMailStatus } from "@svc/domain/mail/MailSettings"
+import type { IdentityStatus } from "@svc/domain/IdentityRef"
+import { canonical } from "@svc/domain/handles/Handle"
+import { Unavailable } from "@svc/domain/problems/Problem"
+import { ask, onBehalfOf } from "@svc/cluster/actor/Ask"
+import { Identities } from "@svc/cluster/identity/Identities"
+import { IdentityQueries } from "@svc/cluster/identity/IdentityQueries"
+import * as Cursors from "@svc/cluster/sealing/Cursors"
+import { Clock, Effect, Schedule } from "effect"
+import * as Serving from "../http/Serving.ts"
+
+/** Identities asked at the same time. */
+const atOnce = 16
+
+/** An Identity that is being provisioned has no switch yet; it has one in a moment. */
+const untilReady = { pause: "200 millis", times: 15 } as const
+
+export const layer = Serving.group(
+  Api,
+  "org_mail",
+  Effect.fn(function* (handlers) {
+    const actors = yield* Identities
+    const queries = yield* IdentityQueries
+
+    return handlers.handleAll({
+      switch: Effect.fnUntraced(function* ({ payload }) {
+        const { org, by } = yield* Caller
+        const found = yield* Cursors.all((request) => queries.list(org.id, request))
+        const turned = yield* Effect.forEach(
+          found,
+          (identity) =>
+            ask(
+              actors
+                .of(canonical(identity.handle))
+                .SwitchMail({ org_id: org.id, patch: payload, if_version: null }, onBehalfOf(by)),
+            ).pipe(
+              Effect.retry({
+                while: (error) => error._tag === "identity_not_ready" && error.agent_hint === "wait",
+                schedule: Schedule.spaced(untilReady.pause),
+                times: untilReady.times,
+              }),
+              Effect.as(1),
+              Effect.catchTags({
+                // Torn down meanwhile, or of no use any more: nothing leaves it.
+                not_found: () => Effect.succeed(0),
+                identity_not_ready: (error) =>
+                  isSilent(identity.status) ? Effect.succeed(0) : Effect.fail(later(error)),
+                precondition_failed: (error) => Effect.fail(later(error)),
+              }),
+            ),
+          { concurrency: atOnce },
+        )
+        return yield* statusOf(payload, by.kind, turned.length === 0 ? 0 : turned.reduce((sum, one) => sum + one, 0))
+      }),
+    })
+  }),
+)
+
+const isSilent = (status: IdentityStatus) => status === "failed" || status === "deleting"
+
+const later = ({ detail }: { readonly detail: string }) =>
+  new Unavailable({ detail: `Not every Identity was reached: ${detail}`, retry_after_seconds: 1 })
+
+const statusOf = (
+  { outgoing, reason }: OrgMailPatch,
+  by: OrgMailStatus["stopped_by"] | "system",
+  identities: number,
+): Effect.Effect<OrgMailStatus> =>
+  Effect.map(Clock.currentTimeMillis, (now) =>
+    outgoing === "active"
+      ? { outgoing, stopped_at: null, stopped_by: null, reason: null, identities }
+      : {
+          outgoing,
+          stopped_at: new Date(now),
+          stopped_by: by === "system" ? null : by,
+          reason: reason ?? null,
+          identities,
+        },
+  )

@@ -1,0 +1,104 @@
+import { Api } from "@svc/domain/Api"
+import { Subject } from "@svc/domain/account/Authorization"
+import { fromPublic, toPublic } from "@svc/domain/Ids"
+import type { IdentityId } from "@svc/domain/IdentityRef"
+import { ifMatch, tagOf } from "@svc/domain/Precondition"
+import { NotFound } from "@svc/domain/problems/Problem"
+import { Drafts } from "@svc/cluster/mail/sending/Drafts"
+import { Sending } from "@svc/cluster/sending/Sending"
+import { SendingQueries } from "@svc/cluster/mail/sending/SendingQueries"
+import { Effect } from "effect"
+import { HttpApiSchema } from "effect/http-api"
+import * as Asking from "../account/Asking.ts"
+import { commandId } from "../Exchange.ts"
+import * as Serving from "../http/Serving.ts"
+
+export const layer = Serving.group(
+  Api,
+  "sending",
+  Effect.fn(function* (handlers) {
+    const askIdentity = yield* Asking.ofIdentity
+    const sending = yield* Sending
+    const queries = yield* SendingQueries
+    const drafts = yield* Drafts
+
+    const place = (handle: string, kind: "messages" | "drafts", id: string) =>
+      `/api/identities/${encodeURIComponent(handle)}/${kind}/${id}`
+    const uuidOf = (id: string) => {
+      const uuid = fromPublic("msg_", id)
+      return uuid === undefined
+        ? Effect.fail(new NotFound({ detail: "There is no such message." }))
+        : Effect.succeed(uuid)
+    }
+    const draftOf = (id: IdentityId, draft: string) =>
+      Effect.map(drafts.read(id, draft), (found) => ({ body: found.draft, headers: { etag: tagOf(found.version) } }))
+
+    const decide = Effect.fnUntraced(function* (id: string, approve: boolean, reason: string | null) {
+      const subject = yield* Subject
+      const { orgId } = subject
+      const message_id = yield* uuidOf(id)
+      yield* askIdentity(subject, (actor, by) => actor.DecideMail({ org_id: orgId, message_id, approve, reason }, by))
+      return yield* queries.outbound(subject.id, id)
+    })
+
+    return handlers.handleAll({
+      send: Effect.fnUntraced(function* ({ params, payload }) {
+        const subject = yield* Subject
+        const sent = yield* sending.accept({ subject, id: yield* commandId, mail: payload, draftVersion: null })
+        return HttpApiSchema.withHeaders({
+          body: sent,
+          headers: { location: place(params.handle, "messages", sent.id) },
+        })
+      }),
+
+      drafts: Effect.fnUntraced(function* ({ query }) {
+        const { entries, next_cursor } = yield* drafts.list((yield* Subject).id, query)
+        return { drafts: entries, next_cursor }
+      }),
+      draft: Effect.fnUntraced(function* ({ params, payload }) {
+        const { id } = yield* Subject
+        const uuid = yield* commandId
+        yield* drafts.create(id, uuid, payload)
+        const { body, headers } = yield* draftOf(id, toPublic("msg_", uuid))
+        return HttpApiSchema.withHeaders({
+          body,
+          headers: { ...headers, location: place(params.handle, "drafts", body.id) },
+        })
+      }),
+      readDraft: Effect.fnUntraced(function* ({ params }) {
+        const { id } = yield* Subject
+        return HttpApiSchema.withHeaders(yield* draftOf(id, params.id))
+      }),
+      replaceDraft: Effect.fnUntraced(function* ({ params, payload, headers }) {
+        const { id } = yield* Subject
+        yield* drafts.replace(id, params.id, payload, ifMatch(headers["if-match"]))
+        return HttpApiSchema.withHeaders(yield* draftOf(id, params.id))
+      }),
+      removeDraft: Effect.fnUntraced(function* ({ params, headers }) {
+        const { id } = yield* Subject
+        yield* drafts.remove(id, params.id, ifMatch(headers["if-match"]))
+      }),
+      sendDraft: Effect.fnUntraced(function* ({ params }) {
+        const subject = yield* Subject
+        const { mail, version } = yield* drafts.read(subject.id, params.id)
+        const uuid = yield* uuidOf(params.id)
+        const sent = yield* sending.accept({ subject, id: uuid, mail, draftVersion: version })
+        return HttpApiSchema.withHeaders({
+          body: sent,
+          headers: { location: place(params.handle, "messages", sent.id) },
+        })
+      }),
+
+      approvals: Effect.fnUntraced(function* ({ query }) {
+        const { entries, next_cursor } = yield* queries.approvals((yield* Subject).id, query)
+        return { approvals: entries, next_cursor }
+      }),
+      approve: ({ params }) => decide(params.id, true, null),
+      refuse: ({ params, payload }) =>
+        decide(params.id, false, payload?.reason ?? null).pipe(
+          // What keeps a message from going out does not keep it from being refused.
+          Effect.catchTags({ mail_paused: Effect.die, recipient_not_allowed: Effect.die }),
+        ),
+    })
+  }),
+)

@@ -1,0 +1,66 @@
+/** Where a backup comes from and where it goes: the embedded database of the settings, its keys, and the files. */
+import * as fs from "node:fs"
+import * as path from "node:path"
+import { PgClient } from "@effect/sql-pg"
+import { BackupFailed } from "@svc/cluster/backup/Manifest"
+import { type MasterKeys, parseMasterKeys } from "@svc/cluster/sealing/Sealing"
+import * as Database from "@svc/cluster/store/Database"
+import type * as EmbeddedPostgres from "@svc/cluster/store/EmbeddedPostgres"
+import { Effect, Layer, Option, Redacted } from "effect"
+import type { Settings } from "../serve/Settings.ts"
+
+/** A database of the operator's own has better tools, which this program is no match for. */
+export const refuseForeign = ({ databaseUrl }: Settings) =>
+  Option.isSome(databaseUrl)
+    ? Effect.fail(
+        new BackupFailed({
+          message:
+            "This is for the embedded database, and DATABASE_URL names one of your own: use pg_dump -Fc and pg_restore of its version, pgBackRest, or what your provider has.",
+        }),
+      )
+    : Effect.void
+
+/** Its clients: one that may take as long as it takes, for the rows, and those that migrations run on. */
+export const clients = (connection: EmbeddedPostgres.Connection) =>
+  Layer.mergeAll(
+    Layer.fresh(PgClient.layer({ ...connection, applicationName: "svc:backup", maxConnections: 1 })),
+    Database.layer(connection),
+  )
+
+const keyFile = ({ dataDirectory }: Settings) => path.join(dataDirectory, "master.key")
+
+/** The master keys of the settings, or of the data directory. */
+export const masterKeys = Effect.fnUntraced(function* (settings: Settings) {
+  const file = keyFile(settings)
+  const text = Option.match(settings.masterKey, {
+    onSome: Redacted.value,
+    onNone: () => (fs.existsSync(file) ? fs.readFileSync(file, "utf8").trim() : undefined),
+  })
+  const name = Option.isSome(settings.masterKey) ? "SVC_MASTER_KEY" : file
+  if (text === undefined) return { name, keys: [] as MasterKeys }
+  const keys = yield* Effect.mapError(
+    parseMasterKeys(text),
+    ({ message }) => new BackupFailed({ message: `${name} is no master key. ${message}` }),
+  )
+  return { name, keys }
+})
+
+const pattern = /^svc-\d{8}T\d{6}Z\.tar\.zst$/
+
+/** Backups of a folder, the youngest first. */
+export const backupsIn = (folder: string): ReadonlyArray<string> =>
+  fs
+    .readdirSync(folder)
+    .filter((name) => pattern.test(name))
+    .toSorted()
+    .toReversed()
+    .map((name) => path.join(folder, name))
+
+export const nameAt = (at: Date): string => `svc-${at.toISOString().replace(/[-:]|\.\d+/g, "")}.tar.zst`
+
+/** Removes all but the youngest; answers which went. */
+export const prune = (folder: string, keep: number): ReadonlyArray<string> => {
+  const old = backupsIn(folder).slice(keep)
+  for (const file of old) fs.rmSync(file)
+  return old
+}

@@ -1,0 +1,138 @@
+/**
+ * `svc restore`: a backup into an empty data directory. It is made aside, in a folder that no start looks into, and put in
+ * place when it is whole: what was cut short leaves nothing that could be served.
+ */
+import * as fs from "node:fs"
+import * as path from "node:path"
+import * as Loading from "@svc/cluster/backup/Loading"
+import { BackupFailed, inspect, type Manifest } from "@svc/cluster/backup/Manifest"
+import * as TimeTravel from "@svc/cluster/backup/TimeTravel"
+import { type MasterKeys, Sealing } from "@svc/cluster/sealing/Sealing"
+import * as EmbeddedPostgres from "@svc/cluster/store/EmbeddedPostgres"
+import { Effect } from "effect"
+import { load, type Settings } from "../serve/Settings.ts"
+import * as Place from "./Place.ts"
+
+const quoted = (ids: ReadonlyArray<string>) => ids.map((id) => `"${id}"`).join(", ")
+
+/** Refuses keys that do not open what is in the backup, before anything is made. */
+const tryKeys = Effect.fnUntraced(function* (manifest: Manifest, { name, keys }: { name: string; keys: MasterKeys }) {
+  if (manifest.canary === null) return
+  const wanted = manifest.master_keys
+  if (keys.length === 0) {
+    return yield* new BackupFailed({
+      message: `This backup is sealed with master key ${quoted(wanted)}, and there is none: set SVC_MASTER_KEY, or put the file back as ${name}.`,
+    })
+  }
+  const missing = wanted.filter((id) => !keys.some((key) => key.id === id))
+  if (missing.length > 0) {
+    return yield* new BackupFailed({
+      message: `This backup is sealed with master key ${quoted(wanted)}; ${name} has ${quoted(keys.map(({ id }) => id))}. Nothing was restored.`,
+    })
+  }
+  const opened = Effect.flatMap(Sealing, ({ openCanary }) => openCanary(Buffer.from(manifest.canary!, "base64")))
+  yield* opened.pipe(
+    Effect.provide(Sealing.layer(keys)),
+    Effect.mapError(
+      () =>
+        new BackupFailed({
+          message: `${name} has a master key ${quoted(wanted)}, but not the one this backup is sealed with. Nothing was restored.`,
+        }),
+    ),
+  )
+})
+
+/** Fills a database of its own in a folder, and ends its server. */
+const fill = (directory: string, file: string, manifest: Manifest, keepSessions: boolean) =>
+  Effect.scoped(
+    Effect.gen(function* () {
+      const { connection, home } = yield* EmbeddedPostgres.open({ directory })
+      return yield* Effect.gen(function* () {
+        yield* Loading.load(home, file, manifest)
+        return { home, arrived: yield* TimeTravel.arrive(manifest, { keepSessions }) }
+      }).pipe(Effect.provide(Place.clients(connection)))
+    }),
+  )
+
+/** A folder beside the data, on the same disk, that goes with the scope. */
+const aside = ({ dataDirectory }: Settings) =>
+  Effect.acquireRelease(
+    Effect.try({
+      try: () => {
+        fs.mkdirSync(dataDirectory, { recursive: true })
+        const folder = fs.mkdtempSync(path.join(dataDirectory, ".restoring-"))
+        // The account of the server goes through it, and owns what it makes there.
+        fs.chmodSync(folder, 0o755)
+        const { uid, gid } = fs.statSync(dataDirectory)
+        if (process.getuid?.() === 0) fs.chownSync(folder, uid, gid)
+        // Where the server's account cannot come, its home is elsewhere.
+        return { folder, elsewhere: path.dirname(EmbeddedPostgres.homeOf(folder)) }
+      },
+      catch: (error) => new BackupFailed({ message: `${dataDirectory} cannot be written to: ${String(error)}` }),
+    }),
+    ({ folder, elsewhere }) =>
+      Effect.sync(() => {
+        for (const one of [folder, elsewhere]) fs.rmSync(one, { recursive: true, force: true })
+      }),
+  )
+
+const rowsOf = ({ tables }: Manifest) => tables.reduce((sum, { rows }) => sum + rows, 0)
+
+const say = (lines: ReadonlyArray<string>) => Effect.sync(() => process.stdout.write(`${lines.join("\n")}\n`))
+
+/** Keys and Orgs are not in the rows any more once they went, so nobody can name them: the operator has to look. */
+const tidings = (manifest: Manifest, { held, sessions }: TimeTravel.Arrived) => [
+  `The service is as it was at ${manifest.taken_at}. What has happened since did not happen:`,
+  "- mail programs load their folders anew (UIDVALIDITY was raised);",
+  `- what waited to go out is held, since it may have gone (${held.map(({ what, count }) => `${what}: ${count}`).join(", ")});`,
+  "  `svc restore --release` lets it go;",
+  sessions > 0 ? `- ${sessions} sessions were ended: people sign in again;` : "- sessions are as they were;",
+  "- keys that were revoked since work again, and accounts that were deleted since are back: the log of the former service",
+  "  and its Events `api_key.revoked` say which. Revoke and delete them again.",
+]
+
+export interface RestoreOptions {
+  readonly verify: boolean
+  readonly keepSessions: boolean
+}
+
+export const run = Effect.fn("svc.restore")(function* (file: string, { verify, keepSessions }: RestoreOptions) {
+  const settings = yield* load
+  yield* Place.refuseForeign(settings)
+  const home = EmbeddedPostgres.homeOf(settings.dataDirectory)
+  if (!verify && fs.existsSync(home)) {
+    return yield* new BackupFailed({
+      message: `${home} holds a database already, and a restore goes into an empty data directory: move it away, or set SVC_DATA_DIR.`,
+    })
+  }
+  const manifest = yield* inspect(file)
+  yield* tryKeys(manifest, yield* Place.masterKeys(settings))
+  const { folder } = yield* aside(settings)
+  const { home: made, arrived } = yield* fill(folder, file, manifest, keepSessions)
+  if (verify) {
+    return yield* say([
+      `${file} is whole, its key is here, and its ${rowsOf(manifest)} rows of ${manifest.tables.length} tables can be restored.`,
+    ])
+  }
+  yield* Effect.try({
+    try: () => {
+      fs.mkdirSync(path.dirname(home), { recursive: true })
+      fs.renameSync(made, home)
+    },
+    catch: (error) => new BackupFailed({ message: `${home} cannot be made: ${String(error)}` }),
+  })
+  yield* say([
+    `Restored ${rowsOf(manifest)} rows of ${manifest.tables.length} tables to ${home}.`,
+    "",
+    ...tidings(manifest, arrived),
+  ])
+}, Effect.scoped)
+
+/** Lets go what a restore held, of the service that runs or will. */
+export const release = Effect.gen(function* () {
+  const settings = yield* load
+  yield* Place.refuseForeign(settings)
+  const { connection } = yield* EmbeddedPostgres.open({ directory: settings.dataDirectory })
+  const gone = yield* Effect.provide(TimeTravel.release, Place.clients(connection))
+  yield* say(gone.map(({ what, count }) => `${count} ${what} go out.`))
+}).pipe(Effect.scoped)

@@ -1,0 +1,52 @@
+/** The keys of the deployment's mail domain, from its store, for commands that run beside the service. */
+import { DkimKeys, type ListedKey } from "@svc/cluster/mail/dkim/DkimKeys"
+import * as Database from "@svc/cluster/store/Database"
+import * as Migrations from "@svc/cluster/store/Migrations"
+import { Effect, Layer } from "effect"
+import * as MasterKey from "../serve/MasterKey.ts"
+import type { Settings } from "../serve/Settings.ts"
+import * as Store from "../serve/Store.ts"
+
+/** Proves that the master key is the database's before anything is sealed by it. */
+const layer = (settings: Settings, store: Store.Store) =>
+  DkimKeys.layer.pipe(
+    Layer.provideMerge(MasterKey.guard),
+    Layer.provide(MasterKey.layer(settings)),
+    Layer.provideMerge(Migrations.layer),
+    Layer.provide(Database.layer(store.connection)),
+  )
+
+/** Runs with the keys; the store is the service's own, started for it where it does not run. */
+export const withKeys = <A, E>(settings: Settings, use: (keys: DkimKeys["Service"]) => Effect.Effect<A, E>) =>
+  Effect.flatMap(Store.open(settings), (store) =>
+    Effect.flatMap(DkimKeys, use).pipe(Effect.provide(layer(settings, store))),
+  ).pipe(Effect.scoped)
+
+/** What the command tells: made where there are none. */
+export const listed = (settings: Settings, rotate: boolean) =>
+  withKeys(settings, (keys) =>
+    rotate
+      ? keys.rotate(settings.mailDomain)
+      : Effect.andThen(keys.ensure(settings.mailDomain), keys.list(settings.mailDomain)),
+  )
+
+/** A string of a TXT record has 255 bytes at most (RFC 1035 section 3.3.14). */
+const strings = (text: string) =>
+  text
+    .match(/.{1,250}/g)!
+    .map((one) => `"${one}"`)
+    .join(" ")
+
+const day = (date: Date) => date.toISOString().slice(0, 10)
+
+const saying = ({ state, at }: ListedKey): string =>
+  ({
+    waiting: `publish it now: signs as soon as it is seen, on ${day(at)} at the latest`,
+    signing: "signs",
+    retired: `signs no more; keep it until ${day(at)}`,
+    past: "can be taken out",
+  })[state]
+
+/** Lines of a zone file. */
+export const zone = (keys: ReadonlyArray<ListedKey>): string =>
+  keys.map((key) => `; ${key.selector}: ${saying(key)}\n${key.name}.  TXT  (${strings(key.record)})\n`).join("\n")

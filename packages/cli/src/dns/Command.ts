@@ -1,0 +1,40 @@
+/** `svc dns`: the records to publish, as a zone file to import. */
+import { isIP } from "node:net"
+import { Effect } from "effect"
+import { Command, Flag } from "effect/cli"
+import { told } from "../Told.ts"
+
+const print = Effect.fnUntraced(function* (addresses: ReadonlyArray<string>, json: boolean) {
+  const [{ load, SettingsInvalid }, { lineOf, wanted }] = yield* Effect.promise(() =>
+    Promise.all([import("../serve/Settings.ts"), import("./Records.ts")]),
+  )
+  const wrong = addresses.find((address) => isIP(address) === 0)
+  if (wrong !== undefined) return yield* new SettingsInvalid({ message: `--address ${wrong} is not an IP address.` })
+  const records = wanted(yield* load, { addresses })
+  const lines = ["; Beside these, the keys that sign outgoing mail: svc dkim", ""]
+  let why: string | undefined
+  for (const record of records) {
+    if (record.why !== why) lines.push(...(why === undefined ? [] : [""]), `; ${record.why}`)
+    why = record.why
+    lines.push(lineOf(record))
+  }
+  yield* Effect.sync(() =>
+    process.stdout.write(
+      json
+        ? `${JSON.stringify({ records: records.map(({ name, kind, value = null, why: reason }) => ({ name, type: kind, value, why: reason })) })}\n`
+        : `${lines.join("\n")}\n`,
+    ),
+  )
+})
+
+export const command = Command.make(
+  "dns",
+  {
+    address: Flag.String("address").pipe(
+      Flag.withDescription("A public address of this deployment, IPv4 or IPv6; may be given more than once"),
+      Flag.between(0, 64),
+    ),
+    json: Flag.Boolean("json").pipe(Flag.withDefault(false)),
+  },
+  ({ address, json }) => told(print(address, json)),
+).pipe(Command.withDescription("Print the DNS records to publish, as a zone file."))

@@ -1,0 +1,197 @@
+/**
+ * The records that the service wants in DNS, as one list: `svc dns` prints them, `svc doctor` looks whether they are there.
+ * A surface that people reach by a name of ours adds its records here.
+ */
+import { createHash, createPublicKey } from "node:crypto"
+import * as MailPolicyPage from "@svc/api/pages/MailPolicyPage"
+import { Option, Redacted } from "effect"
+import type { Settings } from "../serve/Settings.ts"
+
+export type Kind = "A" | "AAAA" | "MX" | "TXT" | "SRV"
+
+export interface Wanted {
+  /** Without a dot at the end. */
+  readonly name: string
+  readonly kind: Kind
+  /** As a zone file has it; of an address, undefined where nobody has said which. */
+  readonly value: string | undefined
+  /** What it is for, in the words of who publishes it. */
+  readonly why: string
+  /** Without it something does not work; the others make what works more trusted. */
+  readonly essential: boolean
+  /** How what DNS answers is told from something else of the same name and kind. */
+  readonly is: (answer: string) => boolean
+}
+
+/** Where the public reaches this deployment. */
+export interface Reached {
+  /** Addresses of the HTTP side, of the mail servers and of the edges; they may be the same. */
+  readonly addresses: ReadonlyArray<string>
+}
+
+const hostOf = (url: string) => new URL(url).hostname.toLowerCase()
+
+const isV6 = (address: string) => address.includes(":")
+
+/** Address records of a name: one each, or one without a value where no address is known. */
+const addressesOf = (name: string, { addresses }: Reached, why: string): ReadonlyArray<Wanted> =>
+  (addresses.length === 0 ? [undefined] : addresses).map((value) => ({
+    name,
+    kind: value !== undefined && isV6(value) ? "AAAA" : "A",
+    value,
+    why,
+    essential: true,
+    is: (answer) => value === undefined || answer.toLowerCase() === value.toLowerCase(),
+  }))
+
+const text = (
+  name: string,
+  value: string,
+  why: string,
+  essential: boolean,
+  is: (answer: string) => boolean,
+): Wanted => ({
+  name,
+  kind: "TXT",
+  value: `"${value}"`,
+  why,
+  essential,
+  is,
+})
+
+const service = (name: string, host: string, port: number, why: string): Wanted => ({
+  name,
+  kind: "SRV",
+  value: `0 1 ${port} ${host}.`,
+  why,
+  essential: false,
+  is: (answer) => answer === `0 1 ${port} ${host}.`,
+})
+
+/** Ports at which mail programs find what they look for (RFC 6186, RFC 8314), whatever we listen on behind them. */
+export const mailPrograms = [
+  { service: "_imaps", port: 993, what: "mail programs find IMAP by the address alone" },
+] as const
+
+/** The id of a policy changes when the policy does (RFC 8461 section 3.1). */
+export const policyId = (policy: string): string => createHash("sha256").update(policy).digest("hex").slice(0, 20)
+
+/** The record of the key that seals mail handed on (RFC 6376 section 3.6.1, RFC 8463). */
+export const keyRecord = (privateKey: string): string => {
+  const key = createPublicKey(privateKey)
+  const spki = key.export({ type: "spki", format: "der" })
+  return key.asymmetricKeyType === "ed25519"
+    ? `v=DKIM1; k=ed25519; p=${spki.subarray(-32).toString("base64")}`
+    : `v=DKIM1; k=rsa; p=${spki.toString("base64")}`
+}
+
+export const tagOf = (record: string, tag: string): string | undefined =>
+  new RegExp(`(?:^|;)\\s*${tag}\\s*=\\s*([^;]*)`, "i").exec(record)?.[1]?.replaceAll(/\s/g, "")
+
+const web = (settings: Settings, reached: Reached): ReadonlyArray<Wanted> => {
+  const hosts = new Set([hostOf(settings.baseUrl), hostOf(settings.profileBase)])
+  return [...hosts].flatMap((host) => addressesOf(host, reached, "the API and its pages"))
+}
+
+const mail = (settings: Settings, reached: Reached): ReadonlyArray<Wanted> => {
+  const { mailDomain: domain, mailServers: servers } = settings
+  const policy = MailPolicyPage.policyOf({ mode: settings.mtaSts, servers })
+  return [
+    ...servers.map((server, at): Wanted => {
+      const value = `${(at + 1) * 10} ${server}.`
+      return {
+        name: domain,
+        kind: "MX",
+        value,
+        why: "senders find the mail servers",
+        essential: true,
+        is: (answer) => answer.split(" ")[1] === `${server.toLowerCase()}.`,
+      }
+    }),
+    ...servers.flatMap((server) =>
+      addressesOf(server, reached, "the mail server; its address wants a PTR back to this name"),
+    ),
+    text(domain, "v=spf1 mx -all", "who may send as this domain: add what your relay asks for", true, (answer) =>
+      /^v=spf1( |$)/i.test(answer),
+    ),
+    ...servers
+      .filter((server) => server !== domain)
+      .map((server) =>
+        text(server, "v=spf1 a -all", "the mail server's own name, for bounces", false, (answer) =>
+          /^v=spf1( |$)/i.test(answer),
+        ),
+      ),
+    text(
+      `_dmarc.${domain}`,
+      `v=DMARC1; p=quarantine; rua=mailto:postmaster@${domain}`,
+      "what receivers do with forgeries",
+      true,
+      (answer) => /^v=DMARC1\b/i.test(answer),
+    ),
+    ...(settings.mtaSts === "none"
+      ? []
+      : [
+          text(
+            `_mta-sts.${domain}`,
+            `v=STSv1; id=${policyId(policy)}`,
+            "that there is a policy; the id changes with it",
+            false,
+            (answer) => /^v=STSv1\b/i.test(answer),
+          ),
+          ...addressesOf(`mta-sts.${domain}`, reached, "the policy, from the HTTP side, over HTTPS"),
+        ]),
+    text(
+      `_smtp._tls.${domain}`,
+      `v=TLSRPTv1; rua=mailto:postmaster@${domain}`,
+      "where reports on TLS go",
+      false,
+      (answer) => /^v=TLSRPTv1\b/i.test(answer),
+    ),
+    ...Option.match(settings.arcKey, {
+      onNone: (): ReadonlyArray<Wanted> => [],
+      onSome: (key) => {
+        const record = keyRecord(Redacted.value(key))
+        return [
+          text(
+            `${settings.arcSelector}._domainkey.${domain}`,
+            record,
+            "the key that seals mail handed on",
+            true,
+            (answer) => tagOf(answer, "p") === tagOf(record, "p"),
+          ),
+        ]
+      },
+    }),
+    ...mailPrograms.map(({ service: name, port, what }) => service(`${name}._tcp.${domain}`, domain, port, what)),
+    // A mail domain that is no mail server of its own is the host that mail programs are told.
+    ...(servers.includes(domain) ? [] : addressesOf(domain, reached, "the host that mail programs are told")),
+  ]
+}
+
+const tunnels = ({ tunnelDomain }: Settings, reached: Reached): ReadonlyArray<Wanted> => [
+  ...addressesOf(`*.${tunnelDomain}`, reached, "the public side of tunnels, a name for each Identity"),
+  ...addressesOf(`connect.${tunnelDomain}`, reached, "what agents dial"),
+]
+
+/** Every record, by surface. */
+export const wanted = (settings: Settings, reached: Reached): ReadonlyArray<Wanted> => [
+  ...web(settings, reached),
+  ...mail(settings, reached),
+  ...tunnels(settings, reached),
+]
+
+/** A string of TXT holds 255 bytes (RFC 1035 section 3.3.14). */
+const split = (value: string): string =>
+  value.startsWith('"') && value.length > 257
+    ? value
+        .slice(1, -1)
+        .match(/.{1,255}/g)!
+        .map((part) => `"${part}"`)
+        .join(" ")
+    : value
+
+/** A line of a zone file. What nobody has said yet is a comment, which a name server leaves alone. */
+export const lineOf = ({ name, kind, value }: Wanted): string =>
+  value === undefined
+    ? `; ${name}.  3600  IN  ${kind}  <its address>`
+    : `${name}.  3600  IN  ${kind}  ${kind === "TXT" ? split(value) : value}`

@@ -1,0 +1,98 @@
+/** What DNS says of the names of this deployment, held against what `svc dns` prints. */
+import { Resolver } from "node:dns/promises"
+import { Effect } from "effect"
+import { lineOf, wanted, type Wanted } from "../dns/Records.ts"
+import type { Settings } from "../serve/Settings.ts"
+import * as Finding from "./Finding.ts"
+import * as MailNames from "./MailNames.ts"
+
+const found = Finding.of("dns")
+
+/** Answers as a zone file has them; none where there is no such record. */
+export type Ask = (
+  name: string,
+  kind: Wanted["kind"] | "CNAME" | "PTR" | "CAA",
+) => Effect.Effect<ReadonlyArray<string>, "silent">
+
+const absent = new Set(["ENOTFOUND", "ENODATA"])
+const patienceMillis = 3000
+
+/** Asks the resolvers of this machine, or a given one. */
+export const asking = (server: string | undefined): Ask => {
+  const resolver = new Resolver({ timeout: patienceMillis, tries: 2 })
+  if (server !== undefined) resolver.setServers([server])
+  const answers = async (name: string, kind: Parameters<Ask>[1]): Promise<ReadonlyArray<string>> => {
+    switch (kind) {
+      case "MX":
+        return (await resolver.resolveMx(name)).map(
+          ({ priority, exchange }) => `${priority} ${exchange.toLowerCase()}.`,
+        )
+      case "TXT":
+        return (await resolver.resolveTxt(name)).map((parts) => parts.join(""))
+      case "SRV":
+        return (await resolver.resolveSrv(name)).map(
+          (one) => `${one.priority} ${one.weight} ${one.port} ${one.name.toLowerCase()}.`,
+        )
+      case "CNAME":
+        return resolver.resolveCname(name)
+      case "PTR":
+        return (await resolver.reverse(name)).map((one) => one.toLowerCase())
+      case "CAA":
+        return (await resolver.resolveCaa(name)).flatMap(({ issue }) => (issue === undefined ? [] : [issue]))
+      case "A":
+        return resolver.resolve4(name)
+      case "AAAA":
+        return resolver.resolve6(name)
+    }
+  }
+  return (name, kind) =>
+    Effect.tryPromise({ try: () => answers(name, kind), catch: (error) => error }).pipe(
+      Effect.catch((error) =>
+        error instanceof Error && "code" in error && absent.has(String(error.code))
+          ? Effect.succeed([])
+          : Effect.fail("silent" as const),
+      ),
+    )
+}
+
+/** A name that stands for all of a wildcard. */
+const asked = (name: string) => name.replace(/^\*\./, "svc-doctor.")
+
+/** Of an address that nobody has said, any will do. */
+const ask = (dns: Ask, { name, kind, value }: Wanted) =>
+  value === undefined
+    ? Effect.map(Effect.all([dns(asked(name), "A"), dns(asked(name), "AAAA")]), (both) => both.flat())
+    : dns(asked(name), kind)
+
+const judge = (dns: Ask, record: Wanted) =>
+  ask(dns, record).pipe(
+    Effect.map((answers) => {
+      const name = `${record.kind} ${record.name}`
+      if (answers.some(record.is)) return found(name, "ok", answers.join(", "))
+      const others = answers.filter((answer) => record.kind !== "TXT" || /^v=/i.test(answer))
+      const detail = others.length === 0 ? `there is none: ${record.why}` : `is ${others.join(", ")}`
+      return found(name, record.essential ? "fail" : "warn", detail, lineOf(record))
+    }),
+    Effect.catch(() =>
+      Effect.succeed(
+        found(
+          `${record.kind} ${record.name}`,
+          "warn",
+          "DNS did not answer",
+          "Look again, or ask another server: --resolver 9.9.9.9",
+        ),
+      ),
+    ),
+  )
+
+/** Names that only this machine knows have no records to look for. */
+const isOurs = ({ mailDomain, tunnelDomain }: Settings) =>
+  !mailDomain.endsWith("localhost") && !tunnelDomain.endsWith("localhost")
+
+export const findings = Effect.fnUntraced(function* (settings: Settings, dns: Ask) {
+  if (!isOurs(settings)) return [found("names", "ok", "of this machine alone: nothing to publish")]
+  const records = yield* Effect.forEach(wanted(settings, { addresses: [] }), (record) => judge(dns, record), {
+    concurrency: 8,
+  })
+  return [...records, ...(yield* MailNames.findings(settings, dns))]
+})

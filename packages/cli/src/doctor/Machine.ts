@@ -1,0 +1,83 @@
+/** This machine: its Node, its disk, how much it may open, its clock. */
+import { spawnSync } from "node:child_process"
+import { accessSync, constants, existsSync, statfsSync } from "node:fs"
+import * as os from "node:os"
+import * as path from "node:path"
+import { Effect, Option } from "effect"
+import type { Settings } from "../serve/Settings.ts"
+import * as Finding from "./Finding.ts"
+
+const found = Finding.of("machine")
+
+const oldestNode = 24
+
+export const node = Effect.sync(() => {
+  const major = Number(process.versions.node.split(".")[0])
+  return major >= oldestNode
+    ? found("node", "ok", `${process.version} on ${process.platform}-${process.arch}`)
+    : found("node", "fail", `${process.version}`, "Start it with `npm run -s svc -- …`, which brings its own Node.")
+})
+
+/** The nearest directory above that exists. */
+const standing = (directory: string): string =>
+  existsSync(directory) ? directory : standing(path.dirname(path.resolve(directory)))
+
+/** Share of the file system's files that should be free. */
+const freeFiles = 0.1
+
+export const data = ({ dataDirectory, databaseUrl }: Settings) =>
+  Effect.sync(() => {
+    if (Option.isSome(databaseUrl)) return found("data", "ok", "the database of DATABASE_URL")
+    const place = standing(dataDirectory)
+    try {
+      accessSync(place, constants.W_OK)
+    } catch {
+      return found("data", "fail", `${place} cannot be written to`, "Set SVC_DATA_DIR to a directory of your own.")
+    }
+    const { bavail, bsize, files, ffree } = statfsSync(place)
+    const gibibytes = (bavail * bsize) / 1024 ** 3
+    const told = `${path.resolve(dataDirectory)}, ${gibibytes.toFixed(1)} GiB free`
+    if (gibibytes < 0.2) return found("data", "fail", told, "Make room, or set SVC_DATA_DIR to another disk.")
+    if (gibibytes < 2) return found("data", "warn", told, "Make room before mail fills it.")
+    return files > 0 && ffree / files < freeFiles
+      ? found(
+          "data",
+          "warn",
+          `${told}, but ${ffree} of ${files} files`,
+          "Make room for files: the disk is full of small ones.",
+        )
+      : found("data", "ok", told)
+  })
+
+/** What one process of all roles wants at rest, with its database. */
+const enoughMemory = 1024 ** 3
+
+export const memory = Effect.sync(() => {
+  const gibibytes = (os.totalmem() / 1024 ** 3).toFixed(1)
+  return os.totalmem() < enoughMemory
+    ? found("memory", "warn", `${gibibytes} GiB`, "One process with its database wants 1 GiB.")
+    : found("memory", "ok", `${gibibytes} GiB`)
+})
+
+/** Descriptors of a connection through a tunnel: its socket, and room for the rest. */
+const filesPerConnection = 2
+
+export const openFiles = ({ edgeConnections, environment }: Settings) =>
+  Effect.sync(() => {
+    if (process.platform === "win32") return []
+    const { stdout } = spawnSync("/bin/sh", ["-c", "ulimit -n"], { encoding: "utf8" })
+    const limit = stdout.trim() === "unlimited" ? Number.POSITIVE_INFINITY : Number(stdout)
+    const wanted = edgeConnections * filesPerConnection
+    // A laptop has few visitors.
+    if (Number.isNaN(limit) || environment === "development") return []
+    return [
+      limit < wanted
+        ? found(
+            "open files",
+            "warn",
+            `at most ${limit}, and SVC_EDGE_CONNECTIONS lets ${edgeConnections} connections in`,
+            `Raise the limit (LimitNOFILE=${wanted} in systemd, ulimit -n ${wanted}), or lower SVC_EDGE_CONNECTIONS.`,
+          )
+        : found("open files", "ok", `at most ${limit}`),
+    ]
+  })

@@ -1,0 +1,140 @@
+/** What other mail servers look at before they believe us: our servers' names both ways, SPF's length, the policy on TLS. */
+import { Effect } from "effect"
+import type { Settings } from "../serve/Settings.ts"
+import type { Ask } from "./Dns.ts"
+import * as Finding from "./Finding.ts"
+
+const found = Finding.of("dns")
+
+/** Look-ups that an SPF record may cause (RFC 7208 section 4.6.4). */
+const mostLookups = 10
+
+/** Look-ups of a record and of what it includes; more than allowed is as good as endless. */
+const lookupsOf = (dns: Ask, domain: string, depth = 0): Effect.Effect<number, "silent"> =>
+  Effect.gen(function* () {
+    const record = (yield* dns(domain, "TXT")).find((one) => /^v=spf1( |$)/i.test(one))
+    if (record === undefined || depth > mostLookups) return 0
+    let count = 0
+    for (const term of record.split(/\s+/).slice(1)) {
+      const [, mechanism, , target] = /^[+?~-]?(include|a|mx|ptr|exists|redirect)\b([:=]([^/\s]+))?/i.exec(term) ?? []
+      if (mechanism === undefined) continue
+      count++
+      if (/include|redirect/i.test(mechanism) && target !== undefined && count <= mostLookups) {
+        count += yield* lookupsOf(dns, target, depth + 1)
+      }
+    }
+    return count
+  })
+
+const spf = Effect.fnUntraced(function* (dns: Ask, domain: string) {
+  const records = (yield* dns(domain, "TXT")).filter((one) => /^v=spf1( |$)/i.test(one))
+  if (records.length > 1) {
+    return [
+      found(
+        "SPF",
+        "fail",
+        `${domain} has ${records.length} records, and none counts then`,
+        "Make one of them (RFC 7208 section 3.2).",
+      ),
+    ]
+  }
+  const count = yield* lookupsOf(dns, domain)
+  return count > mostLookups
+    ? [
+        found(
+          "SPF",
+          "fail",
+          `${domain} takes ${count} look-ups or more, and none counts after ${mostLookups}`,
+          "Name addresses (ip4:, ip6:) in place of includes.",
+        ),
+      ]
+    : []
+})
+
+/** The server's name is no alias, and its addresses lead back to it. */
+const server = Effect.fnUntraced(function* (dns: Ask, name: string) {
+  const findings: Array<Finding.Finding> = []
+  const aliases = yield* dns(name, "CNAME")
+  if (aliases.length > 0) {
+    findings.push(
+      found(
+        "MX",
+        "fail",
+        `${name} is an alias of ${aliases.join(", ")}`,
+        "Give it addresses of its own (RFC 2181 section 10.3).",
+      ),
+    )
+  }
+  const addresses = [...(yield* dns(name, "A")), ...(yield* dns(name, "AAAA"))]
+  for (const address of addresses) {
+    const back = yield* dns(address, "PTR")
+    findings.push(
+      back.includes(name.toLowerCase())
+        ? found("PTR", "ok", `${address} is ${name}`)
+        : found(
+            "PTR",
+            "warn",
+            `${address} is ${back.length === 0 ? "nobody" : back.join(", ")}, not ${name}`,
+            `Have whoever gives you the address set its name to ${name}: many servers take no mail otherwise.`,
+          ),
+    )
+  }
+  return findings
+})
+
+const patienceMillis = 5000
+
+const policy = ({ mailDomain, mailServers, mtaSts }: Settings) =>
+  Effect.gen(function* () {
+    if (mtaSts === "none") return []
+    const url = `https://mta-sts.${mailDomain}/.well-known/mta-sts.txt`
+    const text = yield* Effect.tryPromise(async () => {
+      const answer = await fetch(url, { redirect: "error", signal: AbortSignal.timeout(patienceMillis) })
+      return answer.ok ? answer.text() : undefined
+    }).pipe(Effect.orElseSucceed(() => undefined))
+    if (text === undefined) {
+      return [
+        found(
+          "MTA-STS",
+          "warn",
+          `${url} does not answer`,
+          "Lead this name to the HTTP side, with a certificate of its own.",
+        ),
+      ]
+    }
+    const named = new Set([...text.matchAll(/^mx:\s*(\S+)/gim)].map(([, name]) => name!.toLowerCase()))
+    const missing = mailServers.filter((name) => !named.has(name.toLowerCase()))
+    return [
+      missing.length === 0
+        ? found("MTA-STS", "ok", url)
+        : found(
+            "MTA-STS",
+            "fail",
+            `the policy does not name ${missing.join(", ")}`,
+            "Set SVC_MX to what the MX records say.",
+          ),
+    ]
+  })
+
+/** Who may issue certificates, where somebody has said so. */
+const authorities = Effect.fnUntraced(function* (dns: Ask, name: string) {
+  const issuers = yield* dns(name, "CAA")
+  return issuers.length === 0 ? [] : [found("CAA", "ok", `${name} has certificates of ${issuers.join(", ")} only`)]
+})
+
+export const findings = (settings: Settings, dns: Ask) =>
+  Effect.map(
+    Effect.all(
+      [
+        spf(dns, settings.mailDomain),
+        ...settings.mailServers.map((name) => server(dns, name)),
+        authorities(dns, settings.tunnelDomain),
+        policy(settings),
+      ].map((check) =>
+        Effect.orElseSucceed(check as Effect.Effect<ReadonlyArray<Finding.Finding>, "silent">, () => [
+          found("mail", "warn", "DNS did not answer", "Look again, or ask another server: --resolver 9.9.9.9"),
+        ]),
+      ),
+    ),
+    (all) => all.flat(),
+  )

@@ -1,0 +1,151 @@
+/** The database: whether it is one that carries the service, whether it is ours, and when it was last backed up. */
+import { existsSync } from "node:fs"
+import * as path from "node:path"
+import { Sealing } from "@svc/cluster/sealing/Sealing"
+import * as EmbeddedPostgres from "@svc/cluster/store/EmbeddedPostgres"
+import { type Sql, Unhurried } from "@svc/cluster/store/Database"
+import * as Database from "@svc/cluster/store/Database"
+import { waiting } from "@svc/cluster/store/Migrations"
+import { refusePooler } from "@svc/cluster/store/Sessions"
+import { Effect, Option } from "effect"
+import * as Place from "../backup/Place.ts"
+import { sentence } from "../serve/OperatorErrors.ts"
+import type { Settings } from "../serve/Settings.ts"
+import * as Finding from "./Finding.ts"
+
+const found = Finding.of("store")
+
+/** What one process may open, and what is kept for people. */
+const perProcess = 17
+const reserve = 10
+
+const server = Effect.fnUntraced(function* (sql: Sql, isEmbedded: boolean) {
+  const [row] = yield* sql<{ version: number; connections: number; fsync: string; now: number }>`
+    select current_setting('server_version_num')::int as version, current_setting('max_connections')::int as connections,
+           current_setting('fsync') as fsync, extract(epoch from clock_timestamp())::float8 as now`
+  const { version, connections, fsync, now } = row!
+  const apart = Math.abs(now - Date.now() / 1000)
+  const processes = Math.floor((connections - reserve) / perProcess)
+  return [
+    version < 180_000
+      ? found(
+          "version",
+          "fail",
+          `PostgreSQL ${Math.floor(version / 10_000)}`,
+          "The service wants PostgreSQL 18 or later.",
+        )
+      : found("version", "ok", `PostgreSQL ${Math.floor(version / 10_000)}.${version % 10_000}`),
+    processes < 1
+      ? found(
+          "connections",
+          "fail",
+          `max_connections is ${connections}`,
+          `Set it to ${perProcess} for each process and ${reserve} more.`,
+        )
+      : found("connections", "ok", `${connections}, which carry ${processes} process${processes === 1 ? "" : "es"}`),
+    fsync === "on"
+      ? found("durability", "ok", "fsync is on")
+      : found("durability", "fail", "fsync is off: what is acknowledged is lost with the machine", "Turn it on."),
+    ...(isEmbedded
+      ? []
+      : [
+          apart > 2
+            ? found(
+                "clock",
+                "warn",
+                `the database's is ${apart.toFixed(1)} s apart from ours`,
+                "Synchronise both (NTP): tokens and signatures have times.",
+              )
+            : found("clock", "ok", "as the database's"),
+        ]),
+  ]
+})
+
+const schema = Effect.fnUntraced(function* () {
+  const { missing, unknown } = yield* waiting
+  if (unknown.length > 0) {
+    return found(
+      "schema",
+      "warn",
+      `has migrations of a later version (${unknown.join(", ")})`,
+      "Upgrade this one soon.",
+    )
+  }
+  return missing.length === 0
+    ? found("schema", "ok", "up to date")
+    : found("schema", "ok", `${missing.length} migrations run at the next start`)
+})
+
+const keys = Effect.fnUntraced(function* (sql: Sql, settings: Settings) {
+  const [there] = yield* sql<{ found: boolean }>`select to_regclass('sealing_canary') is not null as found`
+  const [canary] =
+    there?.found === true ? yield* sql<{ sealed: Uint8Array }>`select sealed from sealing_canary where id = 1` : []
+  if (canary === undefined) return found("sealing", "ok", "nothing is sealed yet")
+  const { name, keys: given } = yield* Place.masterKeys(settings)
+  const wrong = found(
+    "sealing",
+    "fail",
+    `${name} does not open what the database holds`,
+    "Set the key that it was written with.",
+  )
+  if (given.length === 0) return wrong
+  return yield* Effect.flatMap(Sealing, ({ openCanary }) => openCanary(canary.sealed)).pipe(
+    Effect.as(found("sealing", "ok", `${name} opens what the database holds`)),
+    Effect.orElseSucceed(() => wrong),
+    Effect.provide(Sealing.layer(given)),
+  )
+})
+
+const dayMillis = 24 * 3600 * 1000
+
+const backup = Effect.fnUntraced(function* (sql: Sql, { environment }: Settings) {
+  const [there] = yield* sql<{ found: boolean }>`select to_regclass('backup') is not null as found`
+  const [last] = there?.found === true ? yield* sql<{ at: Date | null }>`select max(finished_at) as at from backup` : []
+  const at = last?.at ?? null
+  if (at !== null && Date.now() - at.getTime() < 1.1 * dayMillis) return found("backup", "ok", at.toISOString())
+  const detail = at === null ? "there is none" : `the last one is of ${at.toISOString()}`
+  return environment === "development"
+    ? found("backup", "ok", detail)
+    : found("backup", "warn", detail, "Run `svc backup --keep 7 <folder>` daily, and `svc restore --verify` weekly.")
+})
+
+const looked = (settings: Settings, isEmbedded: boolean) =>
+  Effect.gen(function* () {
+    const sql = yield* Unhurried
+    const pooled = yield* Effect.result(refusePooler)
+    return [
+      ...(yield* server(sql, isEmbedded)),
+      ...(pooled._tag === "Failure"
+        ? [found("sessions", "fail", pooled.failure.message, "Name PostgreSQL itself.")]
+        : []),
+      yield* schema(),
+      yield* keys(sql, settings),
+      ...(isEmbedded ? [yield* backup(sql, settings)] : []),
+    ]
+  })
+
+export const findings = (settings: Settings): Effect.Effect<ReadonlyArray<Finding.Finding>> => {
+  const { databaseUrl, dataDirectory } = settings
+  const store = Option.match(databaseUrl, {
+    onSome: (url) => looked(settings, false).pipe(Effect.provide(Database.layer({ url }))),
+    onNone: () =>
+      existsSync(path.join(EmbeddedPostgres.homeOf(dataDirectory), "data"))
+        ? Effect.flatMap(EmbeddedPostgres.open({ directory: dataDirectory }), ({ connection }) =>
+            looked(settings, true).pipe(Effect.provide(Database.layer(connection))),
+          )
+        : Effect.succeed([found("database", "ok", "made at the first start")]),
+  })
+  return store.pipe(
+    Effect.scoped,
+    Effect.catchCause((cause) =>
+      Effect.succeed([
+        found(
+          "database",
+          "fail",
+          sentence(cause, {}) ?? "cannot be looked at",
+          "See the log of PostgreSQL, or DATABASE_URL.",
+        ),
+      ]),
+    ),
+  )
+}

@@ -1,0 +1,61 @@
+/**
+ * How mail leaves this deployment: through the relay if there is one, else straight to its domain if that is wanted, else
+ * (Development) not at all. Roles of one process share it, and with it the connections.
+ */
+import { DkimKeys } from "@svc/cluster/mail/dkim/DkimKeys"
+import { MailTransport } from "@svc/cluster/mail/sending/MailTransport"
+import { SystemMailer } from "@svc/cluster/mail/SystemMailer"
+import * as BounceAddress from "@svc/mail-gateway/mail/sending/BounceAddress"
+import * as DirectTransport from "@svc/mail-gateway/mail/sending/DirectTransport"
+import { Letters } from "@svc/mail-gateway/mail/sending/Letters"
+import * as Mailer from "@svc/mail-gateway/mail/sending/Mailer"
+import { MtaSts } from "@svc/mail-gateway/mail/sending/MtaSts"
+import * as Publishing from "@svc/mail-gateway/mail/sending/Publishing"
+import { Relay } from "@svc/mail-gateway/mail/sending/Relay"
+import * as RelayTransport from "@svc/mail-gateway/mail/sending/RelayTransport"
+import { Layer, Option } from "effect"
+import type { Parts } from "../Serve.ts"
+import type { Settings } from "../Settings.ts"
+
+const transport = (settings: Settings, parts: Parts) => {
+  const letters = Letters.layer({ mailDomain: settings.mailDomain })
+  const helo = settings.mailServers[0] ?? settings.mailDomain
+  if (Option.isSome(settings.relay)) {
+    const relay = Relay.layer({ server: settings.relay.value, helo })
+    return RelayTransport.layer.pipe(Layer.provide([relay, letters]))
+  }
+  if (settings.mailDirect) {
+    return DirectTransport.layer({
+      helo,
+      ours: [...settings.mailServers, settings.mailDomain],
+      port: settings.mailDirectPort,
+      allowPrivate: settings.environment === "development",
+    }).pipe(Layer.provide([letters, MtaSts.layer.pipe(Layer.provide(parts.resolver)), parts.resolver]))
+  }
+  return MailTransport.none
+}
+
+/** In Development without a way out the answer carries the sign-in link. */
+const mailer = (settings: Settings) =>
+  Option.isNone(settings.relay) && !settings.mailDirect
+    ? SystemMailer.none
+    : Mailer.layer({
+        from: settings.systemFrom,
+        arc: Option.getOrUndefined(
+          Option.map(settings.arcKey, (key) => ({ key, domain: settings.mailDomain, selector: settings.arcSelector })),
+        ),
+      })
+
+const publishing = (settings: Settings, parts: Parts) =>
+  Option.isNone(settings.relay) && !settings.mailDirect
+    ? Layer.empty
+    : Publishing.layer({ mailDomain: settings.mailDomain }).pipe(Layer.provide(parts.resolver))
+
+export const layer = (settings: Settings, parts: Parts) =>
+  Layer.mergeAll(
+    mailer(settings),
+    BounceAddress.layer({ mailDomain: settings.mailDomain }),
+    publishing(settings, parts),
+  ).pipe(Layer.provideMerge(transport(settings, parts)), Layer.provide(DkimKeys.layer))
+
+export type Outgoing = ReturnType<typeof layer>

@@ -1,0 +1,119 @@
+/**
+ * What a list of messages is narrowed by, as conditions: on `message m`, and on `message_content c` where bodies are
+ * searched. The text of a statement depends on which filters there are and not on their values, so the store keeps its
+ * plan.
+ */
+import { fromPublic } from "@svc/domain/Ids"
+import type { IdentityId } from "@svc/domain/IdentityRef"
+import { parse, type SearchTerm } from "@svc/domain/mail/SearchQuery"
+import { fold, parts } from "@svc/domain/mail/SearchText"
+import { InvalidRequest } from "@svc/domain/problems/Problem"
+import { Effect, Result } from "effect"
+import type { Statement } from "effect/sql"
+import type { Sql } from "../store/Database.ts"
+
+export interface MessageFilter {
+  readonly limit: number
+  readonly offset: number
+  readonly query?: string
+  readonly direction?: "inbound" | "outbound"
+  readonly tag?: string
+  readonly thread_id?: string
+  readonly seen?: boolean
+  readonly flagged?: boolean
+  readonly label?: string
+  /** An address, or `@` and a domain. */
+  readonly from?: string
+  /** Only messages newer than this one. */
+  readonly after?: string
+  /** `next_cursor` of the page before. */
+  readonly cursor?: string
+}
+
+export interface Conditions {
+  readonly onMessage: ReadonlyArray<Statement.Fragment>
+  readonly onContent: ReadonlyArray<Statement.Fragment>
+  /** Texts that each message looked for has. */
+  readonly texts: ReadonlyArray<string>
+}
+
+/** A pattern of LIKE for a substring. */
+const containing = (text: string) => `%${text.replace(/[\\%_]/g, "\\$&")}%`
+
+/** Where a message stands, or stood. Of one that nobody remembers: before all that may have come after it. */
+export const placeOf = (sql: Sql, identityId: IdentityId, publicId: string) => {
+  const id = fromPublic("msg_", publicId) ?? null
+  return sql`coalesce(
+  (select uid from message where id = ${id}::uuid and identity_id = ${identityId}),
+  (select uid from removed_message where id = ${id}::uuid and identity_id = ${identityId}),
+  (select min(uid) - 1 from message where id > ${id}::uuid and identity_id = ${identityId}))`
+}
+
+const textOf = (sql: Sql, { in: where, text }: Extract<SearchTerm, { kind: "text" }>) =>
+  where === "any"
+    ? sql`c.search_text like ${containing(text)}`
+    : // The whole text first: it is what the index knows.
+      sql`(c.search_text like ${containing(text)}
+           and split_part(c.search_text, chr(30), ${sql.literal(String(parts[where]))}) like ${containing(text)})`
+
+const onMessage = (sql: Sql, term: Exclude<SearchTerm, { kind: "text" }>): Statement.Fragment => {
+  switch (term.kind) {
+    case "tag":
+      return sql`coalesce(m.tag = ${term.text}, false)`
+    case "label":
+      return sql`${term.text}::text = any(m.labels)`
+    case "attachment":
+      return sql`m.summary -> 'attachments' <> '[]'`
+    case "before":
+      return sql`m.received_at < ${term.at}::timestamptz`
+    case "after":
+      return sql`m.received_at >= ${term.at}::timestamptz`
+    case "seen":
+    case "flagged":
+    case "answered": {
+      const mark = sql.literal(`m.${term.kind}`)
+      return term.value ? mark : sql`not ${mark}`
+    }
+  }
+}
+
+const address = (sql: Sql) => sql`lower(m.summary -> 'from' ->> 'address')`
+
+export const of = (sql: Sql, filter: MessageFilter): Effect.Effect<Conditions, InvalidRequest> => {
+  const parsed = parse(filter.query ?? "")
+  if (Result.isFailure(parsed)) {
+    const errors = [{ path: "/query", message: parsed.failure }]
+    return Effect.fail(new InvalidRequest({ detail: `The query cannot be read: ${parsed.failure}`, errors }))
+  }
+  const messages: Array<Statement.Fragment> = []
+  const contents: Array<Statement.Fragment> = []
+  const texts: Array<string> = []
+  const { direction, tag, thread_id, seen, flagged, label, from } = filter
+  if (direction !== undefined) messages.push(sql`m.direction = ${direction}`)
+  if (tag !== undefined) messages.push(sql`m.tag = ${tag.toLowerCase()}`)
+  if (thread_id !== undefined) messages.push(sql`m.thread_id = ${fromPublic("thr_", thread_id) ?? null}::uuid`)
+  if (seen !== undefined) messages.push(seen ? sql`m.seen` : sql`not m.seen`)
+  if (flagged !== undefined) messages.push(flagged ? sql`m.flagged` : sql`not m.flagged`)
+  if (label !== undefined) messages.push(sql`${label.toLowerCase()}::text = any(m.labels)`)
+  if (from !== undefined) {
+    const wanted = from.toLowerCase()
+    messages.push(
+      wanted.startsWith("@")
+        ? sql`right(${address(sql)}, ${wanted.length}::int) = ${wanted}`
+        : sql`${address(sql)} = ${wanted}`,
+    )
+    const text = fold(wanted)
+    contents.push(sql`c.search_text like ${containing(text)}`)
+    texts.push(text)
+  }
+  for (const term of parsed.success) {
+    const [list, condition] =
+      term.kind === "text" ? ([contents, textOf(sql, term)] as const) : ([messages, onMessage(sql, term)] as const)
+    list.push(term.negated ? sql`not (${condition})` : condition)
+    if (term.kind === "text" && !term.negated) texts.push(term.text)
+  }
+  return Effect.succeed({ onMessage: messages, onContent: contents, texts })
+}
+
+export const all = (sql: Sql, conditions: ReadonlyArray<Statement.Fragment>): Statement.Fragment =>
+  conditions.length === 0 ? sql`` : sql`and ${sql.and(conditions)}`

@@ -1,0 +1,52 @@
+/** A stored message as lists show it. A row is what `Acceptance` wrote of a judged message, so it is read as it stands. */
+import { toPublic } from "@svc/domain/Ids"
+import type { MessageSummary, StoredSummary } from "@svc/domain/mail/Message"
+import type { Statement } from "effect/sql"
+import type { Sql } from "../store/Database.ts"
+
+export interface SummaryRow {
+  readonly id: string
+  readonly uid: number
+  readonly direction: "inbound" | "outbound"
+  readonly thread_id: string
+  readonly tag: string | null
+  readonly message_id: string | null
+  readonly size: number
+  readonly summary: StoredSummary
+  readonly received_at: Date
+  readonly seen: boolean
+  readonly flagged: boolean
+  readonly labels: ReadonlyArray<string>
+}
+
+/** Of `message m`. */
+export const columns = (sql: Sql): Statement.Fragment =>
+  sql`m.id, m.uid, m.direction, m.thread_id, m.tag, m.message_id, m.size, m.summary, m.received_at, m.seen, m.flagged, m.labels`
+
+/** Member by member: an answer has what its schema has, whatever else the store may keep. */
+export const summaryView = (row: SummaryRow): MessageSummary => {
+  const { summary } = row
+  return {
+    id: toPublic("msg_", row.id),
+    direction: row.direction,
+    thread_id: toPublic("thr_", row.thread_id),
+    from: summary.from,
+    to: summary.to,
+    cc: summary.cc,
+    bcc: summary.bcc,
+    reply_to: summary.reply_to,
+    subject: summary.subject,
+    snippet: summary.snippet,
+    in_reply_to: summary.in_reply_to,
+    references: summary.references,
+    attachments: summary.attachments,
+    message_id: row.message_id,
+    tag: row.tag,
+    origin: summary.origin,
+    size: row.size,
+    received_at: row.received_at,
+    seen: row.seen,
+    flagged: row.flagged,
+    labels: row.labels,
+  }
+}

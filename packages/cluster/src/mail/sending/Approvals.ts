@@ -1,0 +1,150 @@
+/**
+ * Messages that wait for a person. Approving one judges it again, as the switch and the Allowed Recipients may have
+ * changed, and makes its rows of the outbox due; what is not approved goes nowhere and stays in the Mailbox, where its
+ * sender reads why. One that nobody decided on lapses, which is work of the actor.
+ */
+import { toPublic } from "@svc/domain/Ids"
+import { system } from "@svc/domain/account/By"
+import type { DecideMail } from "@svc/domain/mail/SendingProtocol"
+import { Conflict, NotFound } from "@svc/domain/problems/Problem"
+import { Clock, Effect } from "effect"
+import type { Rpc } from "effect/rpc"
+import { type Handling, once } from "../../actor/Handling.ts"
+import { commit, type OwnIdentity, type Write } from "../../actor/Write.ts"
+import { raise } from "../../events/Raise.ts"
+import { Writes } from "../../store/Database.ts"
+import type { Source } from "../../work/Source.ts"
+import { judgeRecipients, paused } from "./SendingJudgement.ts"
+
+type Decision = Rpc.Payload<typeof DecideMail>
+
+export const handlers = ({ onReady }: Handling) => ({ DecideMail: onReady(once("DecideMail", decide)) })
+
+interface Waiting {
+  readonly status: string
+  readonly lapsed: boolean
+  readonly subject: string
+  readonly addresses: ReadonlyArray<string>
+  readonly stopped: boolean
+  readonly stop_reason: string | null
+}
+
+const waitingOf = ({ sql, identity, at }: Write, id: string) =>
+  Effect.map(
+    sql<Waiting>`
+      select o.status, coalesce(o.lapses_at <= ${at}, false) as lapsed, m.summary ->> 'subject' as subject,
+             array(select r.address from outgoing_recipient r where r.message_id = o.message_id order by r.address) as addresses,
+             b.stopped_at is not null as stopped, b.stop_reason
+      from outgoing o join message m on m.id = o.message_id join mailbox b on b.identity_id = o.identity_id
+      where o.message_id = ${id} and o.identity_id = ${identity.id}`,
+    ([row]) => row,
+  )
+
+const decide = Effect.fnUntraced(function* (write: Write, { message_id, approve, reason }: Decision) {
+  const waiting = yield* waitingOf(write, message_id)
+  if (waiting === undefined) return yield* new NotFound({ detail: "There is no such message to decide on." })
+  if (waiting.status !== "awaiting_approval" || waiting.lapsed) {
+    return yield* new Conflict({
+      detail: waiting.lapsed ? "Nobody decided on the message in time." : "The message does not wait for approval.",
+    })
+  }
+  if (!approve) {
+    yield* refuse(write, [message_id], reason)
+    return
+  }
+  if (waiting.stopped) return yield* paused(waiting.stop_reason)
+  yield* judgeRecipients(
+    write,
+    waiting.subject,
+    waiting.addresses.map((address) => ({ address, path: "" })),
+  )
+  const { sql, identity, at, by } = write
+  yield* commit(
+    write,
+    sql`
+    decided as (
+      update outgoing set status = 'queued', decided_at = ${at}::timestamptz, decided_by = ${by.kind}::text,
+             decision_reason = ${reason}::text
+      where message_id = ${message_id}::uuid and identity_id = ${identity.id}::uuid and status = 'awaiting_approval'
+        and exists (select from fence)
+      returning message_id
+    ),
+    due as (
+      update outbox set next_attempt_at = ${at}::timestamptz from decided where outbox.message_id = decided.message_id
+    ),
+    ${raise(write, "decided", "email.approved", { message_id: toPublic("msg_", message_id), by: by.kind })}`,
+    { raises: true },
+  )
+  write.due()
+})
+
+/** The messages go nowhere; each is told. */
+const refuse = (write: Write, ids: ReadonlyArray<string>, reason: string | null) => {
+  const { sql, identity, at, by } = write
+  const told = ids.map((id) => ({ id, public_id: toPublic("msg_", id) }))
+  return commit(
+    write,
+    sql`
+    decided as (
+      update outgoing o set status = 'refused', decided_at = ${at}::timestamptz, decided_by = ${by.kind}::text,
+             decision_reason = ${reason}::text
+      from jsonb_to_recordset(${JSON.stringify(told)}::jsonb) as t (id uuid, public_id text)
+      where o.message_id = t.id and o.identity_id = ${identity.id}::uuid and o.status = 'awaiting_approval'
+        and exists (select from fence)
+      returning t.public_id
+    ),
+    ${raise(write, "decided", "email.approval_refused", { message_id: sql`public_id`, by: by.kind, reason })}`,
+    { raises: true },
+  )
+}
+
+/** What is read as the reason of a message that nobody decided on. */
+const expired = "expired"
+const batch = 100
+
+/** Lapses what nobody decided on. */
+export const source: Source<OwnIdentity, Writes> = {
+  name: "approvals",
+
+  overdue: (sql, late, atMost) =>
+    Effect.map(
+      sql<{ canonical: string }>`
+        select i.canonical from (
+          select identity_id, min(lapses_at) as due from outgoing
+          where status = 'awaiting_approval' and lapses_at <= ${late}
+          group by identity_id order by due limit ${atMost}
+        ) o join identity i on i.id = o.identity_id where i.status = 'ready' order by o.due`,
+      (rows) => rows.map(({ canonical }) => canonical),
+    ),
+
+  make: Effect.fnUntraced(function* (ownership) {
+    const sql = yield* Writes
+    return {
+      dispatch: Effect.fnUntraced(function* (identity) {
+        const at = new Date(yield* Clock.currentTimeMillis)
+        const lapsed = yield* sql<{ id: string }>`
+          select o.message_id as id from outgoing o join identity i on i.id = o.identity_id
+          where o.identity_id = ${identity.id} and o.status = 'awaiting_approval' and o.lapses_at <= ${at} and i.status = 'ready'
+          order by o.lapses_at limit ${batch}`
+        if (lapsed.length === 0) return false
+        yield* ownership.write(system, (fenced) =>
+          refuse(
+            { ...fenced, identity },
+            lapsed.map(({ id }) => id),
+            expired,
+          ),
+        )
+        return true
+      }),
+      nextDue: (identity) =>
+        Effect.map(
+          sql<{ due: Date | null }>`
+            select min(o.lapses_at) as due from outgoing o join identity i on i.id = o.identity_id
+            where o.identity_id = ${identity.id} and o.status = 'awaiting_approval' and i.status = 'ready'`,
+          ([row]) => row?.due ?? null,
+        ),
+      isBusy: () => false,
+      settle: Effect.void,
+    }
+  }),
+}

@@ -1,0 +1,57 @@
+/** What a mail server tells us after it took a message: the delivery is `bounced`, the Identity hears of it. */
+import { toPublic } from "@svc/domain/Ids"
+import type { RecordBounce } from "@svc/domain/mail/SendingProtocol"
+import { Effect } from "effect"
+import type { Rpc } from "effect/rpc"
+import type { Handling } from "../../actor/Handling.ts"
+import { commit, type Write } from "../../actor/Write.ts"
+import { raise } from "../../events/Raise.ts"
+import { suppressed } from "./Suppression.ts"
+
+type Bounce = Rpc.Payload<typeof RecordBounce>
+
+export const handlers = ({ fromOutside }: Handling) => ({
+  RecordBounce: fromOutside(record, () => Effect.void),
+})
+
+/**
+ * A delivery bounces once, also where the word of it is faster than our record of the hand-over. What was not sent to the
+ * address by this Identity changes nothing.
+ */
+const record = (write: Write, bounce: Bounce) => {
+  const { sql, identity, at } = write
+  const which =
+    bounce.recipient === null
+      ? sql`r.outbox_id = ${bounce.outbox_id}::uuid`
+      : sql`lower(r.address) = ${bounce.recipient.toLowerCase()}::text`
+  const reply = { code: null, status: bounce.status, text: bounce.diagnostic ?? "", host: null }
+  return Effect.asVoid(
+    commit(
+      write,
+      sql`
+      bounced as (
+        update outgoing_recipient r
+        set status = 'bounced', reply = ${JSON.stringify(reply)}::jsonb, changed_at = ${at}::timestamptz
+        from outgoing o
+        where r.message_id = ${bounce.message_id}::uuid and o.message_id = r.message_id
+          and o.identity_id = ${identity.id}::uuid and o.status in ('queued', 'done') and r.status <> 'bounced'
+          and ${which} and exists (select from fence)
+        returning r.address, r.message_id
+      ),
+      counted as (
+        update outgoing set failed = failed + found.n from (select count(*)::int as n from bounced) found
+        where message_id = ${bounce.message_id}::uuid and found.n > 0
+      ),
+      ${suppressed(write, sql`select address, ${bounce.diagnostic}::text as diagnostic, ${bounce.hard}::bool as hard from bounced`)},
+      ${raise(write, "bounced", "email.bounced", {
+        message_id: toPublic("msg_", bounce.message_id),
+        recipient: sql`address`,
+        kind: bounce.hard ? "hard" : "soft",
+        status: bounce.status,
+        diagnostic: bounce.diagnostic,
+        bounced_at: at.toISOString(),
+      })}`,
+      { raises: true },
+    ),
+  )
+}

@@ -1,0 +1,168 @@
+/**
+ * Drafts: what is written and not sent. They are a store called in process, as the Vault is: a draft may be large, nothing
+ * waits for one, and no Event tells of it. Sending one is the actor's, whose commit takes the draft with it; the message
+ * has the draft's id, so sending it twice sends it once.
+ */
+import type { IdentityId } from "@svc/domain/IdentityRef"
+import { fromPublic, toPublic } from "@svc/domain/Ids"
+import { type Draft, type DraftSummary, NewMail } from "@svc/domain/mail/Sending"
+import type { PageRequest } from "@svc/domain/Paging"
+import { type IfVersion, matches } from "@svc/domain/Precondition"
+import { Conflict, IdentityNotReady, NotFound, PreconditionFailed } from "@svc/domain/problems/Problem"
+import { Clock, Context, Effect, Layer, Schema } from "effect"
+import * as Cursors from "../../sealing/Cursors.ts"
+import { Sealing } from "../../sealing/Sealing.ts"
+import { orUnavailable, Reads, Writes } from "../../store/Database.ts"
+
+/** Drafts of one Identity: at 10 MiB each as much as a Mailbox. */
+const atMost = 100
+
+interface Row {
+  readonly id: string
+  readonly version: number
+  readonly content: string
+  readonly created_at: Date
+  readonly updated_at: Date
+}
+
+interface SummaryRow extends Omit<Row, "content"> {
+  readonly summary: Pick<DraftSummary, "to" | "cc" | "bcc" | "subject" | "snippet" | "attachments">
+}
+
+const Stored = Schema.fromJsonString(NewMail)
+const decode = Schema.decodeUnknownEffect(Stored)
+const encode = Schema.encodeEffect(Stored)
+
+const summaryOf = (mail: NewMail): SummaryRow["summary"] => ({
+  to: mail.to ?? [],
+  cc: mail.cc ?? [],
+  bcc: mail.bcc ?? [],
+  subject: mail.subject ?? "",
+  snippet: (mail.text ?? "").slice(0, 2_000).replace(/\s+/g, " ").trim().slice(0, 200).toWellFormed(),
+  attachments: (mail.attachments ?? []).map(({ filename, content_type }) => ({ filename, content_type })),
+})
+
+const missing = () => new NotFound({ detail: "There is no such draft." })
+
+const make = Effect.gen(function* () {
+  const reads = yield* Reads
+  const writes = yield* Writes
+  const sealing = yield* Sealing
+
+  const uuidOf = (id: string) => {
+    const uuid = fromPublic("msg_", id)
+    return uuid === undefined ? Effect.fail(missing()) : Effect.succeed(uuid)
+  }
+
+  const read = Effect.fnUntraced(function* (identityId: IdentityId, uuid: string) {
+    const [row] = yield* reads<Row>`
+      select id, version, content, created_at, updated_at from draft where id = ${uuid} and identity_id = ${identityId}`
+    if (row === undefined) return yield* missing()
+    const mail = yield* Effect.orDie(decode(row.content))
+    const draft: Draft = {
+      id: toPublic("msg_", row.id),
+      ...mail,
+      created_at: row.created_at,
+      updated_at: row.updated_at,
+    }
+    return { draft, mail, version: row.version }
+  })
+
+  const versionOf = Effect.fnUntraced(function* (identityId: IdentityId, uuid: string, condition: IfVersion) {
+    const [row] = yield* reads<{ version: number }>`
+      select version from draft where id = ${uuid} and identity_id = ${identityId}`
+    // A condition on what is not there fails, whatever it names (RFC 9110 section 13.1.1).
+    if (row === undefined) {
+      return yield* condition === null ? missing() : new PreconditionFailed({ detail: "There is no such draft." })
+    }
+    if (!matches(condition, row.version)) {
+      return yield* new PreconditionFailed({ detail: `The draft is at version ${row.version}.` })
+    }
+    return row.version
+  })
+
+  return {
+    /** Oldest first. */
+    list: (identityId: IdentityId, request: PageRequest) =>
+      orUnavailable(
+        Cursors.page(
+          sealing,
+          `drafts/${identityId}`,
+          request,
+          (behind, most) => reads<SummaryRow>`
+            select id, version, summary, created_at, updated_at from draft
+            where identity_id = ${identityId} ${behind === undefined ? reads`` : reads`and id > ${behind}::uuid`}
+            order by id limit ${most}`,
+          ({ id }) => id,
+          ({ id, summary, created_at, updated_at }): DraftSummary => ({
+            id: toPublic("msg_", id),
+            ...summary,
+            created_at,
+            updated_at,
+          }),
+        ),
+      ),
+
+    read: Effect.fn("Drafts.read")(function* (identityId: IdentityId, id: string) {
+      return yield* read(identityId, yield* uuidOf(id))
+    }, orUnavailable),
+
+    /** The id is the command's: a repeat makes one draft. */
+    create: Effect.fn("Drafts.create")(function* (identityId: IdentityId, uuid: string, mail: NewMail) {
+      const at = new Date(yield* Clock.currentTimeMillis)
+      const content = yield* Effect.orDie(encode(mail))
+      const [row] = yield* writes<{ status: string; made: boolean }>`
+        with owner as (select id, status from identity where id = ${identityId} for share),
+        made as (
+          insert into draft (id, identity_id, version, summary, content, created_at, updated_at)
+          select ${uuid}::uuid, owner.id, 1, ${JSON.stringify(summaryOf(mail))}::jsonb, ${content}::text, ${at}::timestamptz, ${at}::timestamptz
+          from owner
+          where owner.status = 'ready'
+            and ((select count(*) from draft where identity_id = owner.id) < ${atMost}
+                 or exists (select from draft where id = ${uuid}::uuid))
+          on conflict (id) do nothing
+          returning id
+        )
+        select status, exists (select from made) or exists (select from draft where id = ${uuid}::uuid) as made from owner`
+      if (row === undefined) return yield* new NotFound({ detail: "There is no such Identity." })
+      if (row.status !== "ready") {
+        return yield* new IdentityNotReady({
+          detail: `The Identity is ${row.status}.`,
+          agent_hint: row.status === "provisioning" ? "wait" : "stop",
+        })
+      }
+      if (!row.made) return yield* new Conflict({ detail: `An Identity keeps at most ${atMost} drafts.` })
+    }, orUnavailable),
+
+    replace: Effect.fn("Drafts.replace")(function* (
+      identityId: IdentityId,
+      id: string,
+      mail: NewMail,
+      condition: IfVersion,
+    ) {
+      const uuid = yield* uuidOf(id)
+      const version = yield* versionOf(identityId, uuid, condition)
+      const at = new Date(yield* Clock.currentTimeMillis)
+      const content = yield* Effect.orDie(encode(mail))
+      const changed = yield* writes`
+        update draft set version = version + 1, summary = ${JSON.stringify(summaryOf(mail))}::jsonb, content = ${content},
+               updated_at = ${at}
+        where id = ${uuid} and identity_id = ${identityId} ${condition === null ? writes`` : writes`and version = ${version}`}
+        returning id`
+      if (changed.length === 0) return yield* new PreconditionFailed({ detail: "The draft was changed meanwhile." })
+    }, orUnavailable),
+
+    remove: Effect.fn("Drafts.remove")(function* (identityId: IdentityId, id: string, condition: IfVersion) {
+      const uuid = yield* uuidOf(id)
+      const version = yield* versionOf(identityId, uuid, condition)
+      const gone = yield* writes`
+        delete from draft where id = ${uuid} and identity_id = ${identityId}
+          ${condition === null ? writes`` : writes`and version = ${version}`} returning id`
+      if (gone.length === 0) return yield* missing()
+    }, orUnavailable),
+  }
+})
+
+export class Drafts extends Context.Service<Drafts, Effect.Success<typeof make>>()("@svc/cluster/mail/sending/Drafts") {
+  static readonly layer = Layer.effect(Drafts, make)
+}

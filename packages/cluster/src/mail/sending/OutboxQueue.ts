@@ -1,0 +1,137 @@
+/**
+ * The outbox of one Identity as work of its actor: leases what is due, hands it to the inside or to the transport, renews
+ * the lease meanwhile, records what came of it. The switch is judged when a row is leased, and again right before DATA.
+ */
+import { toPublic } from "@svc/domain/Ids"
+import { Clock, Effect, FiberSet, Schedule } from "effect"
+import type { OwnIdentity } from "../../actor/Write.ts"
+import { ChangeFeed } from "../../feed/ChangeFeed.ts"
+import { canonical } from "@svc/domain/handles/Handle"
+import { Writes } from "../../store/Database.ts"
+import { Timing } from "../../Timing.ts"
+import type { Source } from "../../work/Source.ts"
+import { inSlices } from "../MessageContent.ts"
+import { EnvelopeSender } from "./EnvelopeSender.ts"
+import { InsideDelivery } from "./InsideDelivery.ts"
+import { MailTransport, type Outcome, type Transmission } from "./MailTransport.ts"
+import * as Outbox from "./Outbox.ts"
+import { SendingGate } from "./SendingGate.ts"
+
+export type Needs = ChangeFeed | EnvelopeSender | InsideDelivery | MailTransport | SendingGate | Writes
+
+/** Rows of one Identity under way at once. */
+const places = 4
+
+const now = Effect.map(Clock.currentTimeMillis, (millis) => new Date(millis))
+
+export const source: Source<OwnIdentity, Needs, unknown> = {
+  name: "outbox",
+  overdue: Outbox.overdue,
+  make: Effect.fnUntraced(function* () {
+    const sql = yield* Writes
+    const feed = yield* ChangeFeed
+    const gate = yield* SendingGate
+    const transport = yield* MailTransport
+    const inside = yield* InsideDelivery
+    const sender = yield* EnvelopeSender
+    const attempts = yield* FiberSet.make<void, unknown>()
+    let underWay = 0
+
+    /** The bytes of the message, the same at every attempt. */
+    const contentOf = (leased: Outbox.Leased) =>
+      leased.raw !== null
+        ? Effect.succeed(leased.raw)
+        : inSlices(
+            leased.size,
+            (from, count) => sql<{ slice: Uint8Array }>`
+              select substring(raw from ${from}::int for ${count}::int) as slice from message_content
+              where message_id = ${leased.message_id}`,
+          )
+
+    const record = (identity: OwnIdentity, leased: Outbox.Leased, outcomes: ReadonlyArray<Outcome>) =>
+      Effect.uninterruptible(
+        Effect.flatMap(now, (at) => Outbox.record(sql, identity, leased, outcomes, at)).pipe(
+          Effect.tap(() => Effect.sync(() => feed.announce({ org: identity.orgId, identity: identity.id }))),
+        ),
+      )
+
+    const transmit = Effect.fnUntraced(function* (identity: OwnIdentity, leased: Outbox.Leased) {
+      if (leased.addresses.length === 0) return yield* record(identity, leased, [])
+      const isInside = leased.domain === inside.domain
+      if (!isInside && transport.carries.by === "none") {
+        const next = new Date((yield* now).getTime() + Timing.outboxHeldMillis)
+        yield* Outbox.giveBack(sql, leased, next, transport.carries.reason)
+        return false
+      }
+      const content = yield* contentOf(leased)
+      // The message was removed meanwhile, and its rows went with it.
+      if (content === undefined) return false
+      const passage = gate.enter(identity.id, leased.id)
+      const transmission: Transmission = {
+        id: toPublic("msg_", leased.message_id),
+        envelopeFrom: sender.of({
+          messageId: leased.message_id,
+          outboxId: leased.id,
+          mailbox: canonical(identity.handle),
+        }),
+        recipients: leased.addresses,
+        domain: leased.domain,
+        content,
+        mayLeave: passage.mayLeave,
+      }
+      const outcomes = yield* (isInside ? inside.deliver(transmission) : transport.send(transmission)).pipe(
+        Effect.ensuring(Effect.sync(passage.end)),
+      )
+      if (outcomes.every(({ state }) => state === "held")) {
+        // The switch was turned in between, which keeps the row from being due until it is turned back.
+        yield* Outbox.giveBack(sql, leased, new Date((yield* now).getTime() + Timing.busyLookMillis), null)
+        return false
+      }
+      return yield* record(identity, leased, outcomes)
+    })
+
+    /** Ends when the lease is another's: then whatever comes of the attempt is no longer ours to say. */
+    const renewing = (leased: Outbox.Leased) =>
+      Effect.flatMap(now, (at) => Outbox.renew(sql, leased, at)).pipe(
+        Effect.orElseSucceed(() => true),
+        Effect.delay(Timing.outboxRenew),
+        Effect.repeat({ while: (ours) => ours, schedule: Schedule.forever }),
+        Effect.asVoid,
+      )
+
+    const attempt = (identity: OwnIdentity, leased: Outbox.Leased, changed: Effect.Effect<void>) =>
+      Effect.raceFirst(transmit(identity, leased), Effect.as(renewing(leased), false)).pipe(
+        // Its Events queued deliveries, or a row is due again.
+        Effect.tap((queued) => (queued ? changed : Effect.void)),
+        // Cut short by a shutdown: the row is due at once for whoever comes next, with the same bytes.
+        Effect.onInterrupt(() => Effect.ignore(Effect.flatMap(now, (at) => Outbox.giveBack(sql, leased, at, null)))),
+        Effect.asVoid,
+      )
+
+    return {
+      dispatch: Effect.fnUntraced(function* (identity, changed) {
+        const free = places - underWay
+        if (free <= 0) return false
+        const leased = yield* Outbox.lease(sql, identity.id, yield* now, free)
+        for (const row of leased) {
+          underWay++
+          yield* attempt(identity, row, changed).pipe(
+            // What could not be recorded keeps its lease and is tried again when that runs out.
+            Effect.catchCause((cause) => Effect.logWarning("An attempt of outgoing mail was not recorded", cause)),
+            Effect.ensuring(
+              Effect.suspend(() => {
+                underWay--
+                return changed
+              }),
+            ),
+            FiberSet.run(attempts),
+          )
+        }
+        return leased.length > 0
+      }),
+      nextDue: (identity) => Outbox.nextDue(sql, identity.id),
+      isBusy: () => underWay > 0,
+      settle: Effect.asVoid(Effect.timeoutOption(FiberSet.awaitEmpty(attempts), Timing.settle)),
+    }
+  }),
+}

@@ -1,0 +1,231 @@
+/**
+ * Taking a message to send: judged, stored in the Mailbox and put into the outbox in one commit, so that an answer means
+ * it is durable. The id of the message is the command's: one that comes twice is sent once. Where a person has to approve
+ * what the Identity's key sends, it waits in the same rows, with nothing due.
+ */
+import { makeUuidV7, toPublic } from "@svc/domain/Ids"
+import { domainOf } from "@svc/domain/mail/AddrSpec"
+import type { Acceptance, ComposedMail, Recipient, SendMail } from "@svc/domain/mail/SendingProtocol"
+import { Conflict, NotFound } from "@svc/domain/problems/Problem"
+import { Effect } from "effect"
+import type { Rpc } from "effect/rpc"
+import type { Handling } from "../../actor/Handling.ts"
+import { commit, type Write } from "../../actor/Write.ts"
+import { raise, raiseForOrg } from "../../events/Raise.ts"
+import { Timing } from "../../Timing.ts"
+import { judgeRecipients, nearAt, overHour, paused, type Use, useOf } from "./SendingJudgement.ts"
+
+export interface SendingLimits {
+  /** Bytes a Mailbox holds. */
+  readonly mailboxBytes: number
+  /** Messages an Identity may send in any hour. */
+  readonly mailHourly: number
+}
+
+type Command = Rpc.Payload<typeof SendMail>
+
+export const handlers = ({ onReady }: Handling, limits: SendingLimits) => ({
+  SendMail: onReady((write, command: Command) => send(write, command, limits)),
+})
+
+interface Standing extends Use {
+  readonly stopped: boolean
+  readonly stop_reason: string | null
+  readonly approval: "none" | "required"
+  readonly bytes_used: string
+  readonly near: boolean
+  /** Of a message of this id: what became of it. */
+  readonly known: string | null
+  readonly known_id: string | null
+  readonly draft: number | null
+}
+
+const standingOf = (write: Write, id: string) => {
+  const { sql, identity, at } = write
+  return Effect.map(
+    sql<Standing>`
+      select m.stopped_at is not null as stopped, m.stop_reason, m.approval, m.bytes_used::text as bytes_used,
+             coalesce(m.mail_near_at > ${new Date(at.getTime() - Timing.mailHourMillis)}, false) as near,
+             ${useOf(write)},
+             (select o.status from outgoing o where o.message_id = ${id} and o.identity_id = m.identity_id) as known,
+             (select k.message_id from message k where k.id = ${id} and k.identity_id = m.identity_id) as known_id,
+             (select d.version from draft d where d.id = ${id} and d.identity_id = m.identity_id) as draft
+      from mailbox m where m.identity_id = ${identity.id}`,
+    ([row]) => row,
+  )
+}
+
+const send = Effect.fnUntraced(function* (write: Write, command: Command, limits: SendingLimits) {
+  const { mail, recipients } = command
+  const standing = yield* standingOf(write, mail.message_id)
+  if (standing === undefined) return yield* new NotFound({ detail: "The Identity has no Mailbox." })
+  if (standing.known !== null) {
+    const known: Acceptance = {
+      status: standing.known === "awaiting_approval" ? "awaiting_approval" : "queued",
+      message_id_header: standing.known_id ?? mail.message_id_header,
+    }
+    return known
+  }
+  if (command.draft_version !== null && standing.draft !== command.draft_version) {
+    return yield* standing.draft === null
+      ? new NotFound({ detail: "There is no such draft." })
+      : new Conflict({ detail: "The draft was changed meanwhile.", agent_hint: "wait" })
+  }
+  if (standing.stopped) return yield* paused(standing.stop_reason)
+  yield* judgeRecipients(write, mail.subject, recipients)
+  if (standing.used >= limits.mailHourly) return yield* overHour(limits.mailHourly, standing, write.at)
+  if (Number(standing.bytes_used) + mail.size > limits.mailboxBytes) {
+    return yield* new Conflict({ detail: "The Mailbox is full: a copy of the message has no room. Remove messages." })
+  }
+  // What the account holder or an Admin Key sends was decided by who sends it.
+  const waits = standing.approval === "required" && write.by.kind !== "session" && write.by.kind !== "admin_key"
+  yield* store(write, command, waits, {
+    quota: limits.mailHourly,
+    used: standing.used + 1,
+    isNear: !standing.near && standing.used + 1 >= nearAt(limits.mailHourly),
+  })
+  if (!waits) write.due()
+  const acceptance: Acceptance = {
+    status: waits ? "awaiting_approval" : "queued",
+    message_id_header: mail.message_id_header,
+  }
+  return acceptance
+})
+
+/** What lists show of the message; the rest are columns. Nobody judged where it is from: it is ours. */
+const summaryOf = (mail: ComposedMail) => ({
+  from: mail.from,
+  to: mail.to,
+  cc: mail.cc,
+  bcc: mail.bcc,
+  reply_to: mail.reply_to,
+  subject: mail.subject,
+  snippet: mail.snippet,
+  in_reply_to: mail.in_reply_to,
+  references: mail.references,
+  origin: {
+    verdict: "verified",
+    spf: "internal",
+    dkim: "internal",
+    dmarc: "internal",
+    domain: domainOf(mail.from.address),
+  },
+  attachments: mail.attachments,
+})
+
+/** A row of the outbox for each domain among the recipients. */
+const rowsOf = Effect.fnUntraced(function* (recipients: ReadonlyArray<Recipient>) {
+  const byDomain = Map.groupBy(recipients, ({ address }) => domainOf(address))
+  return yield* Effect.forEach(byDomain, ([domain, of]) =>
+    Effect.map(makeUuidV7, (id) => ({ id, domain, addresses: of.map(({ address }) => address) })),
+  )
+})
+
+interface Counted {
+  readonly quota: number
+  readonly used: number
+  readonly isNear: boolean
+}
+
+const store = Effect.fnUntraced(function* (
+  write: Write,
+  { mail, recipients, answers, draft_version }: Command,
+  waits: boolean,
+  { quota, used, isNear }: Counted,
+) {
+  const { sql, identity, at, by } = write
+  const rows = yield* rowsOf(recipients)
+  const id = mail.message_id
+  const lapses = waits ? new Date(at.getTime() + Timing.approvalMillis) : null
+  const related = [...mail.references, ...(mail.in_reply_to === null ? [] : [mail.in_reply_to])]
+  const { content } = mail
+  const body =
+    content === null
+      ? sql``
+      : sql`,
+      contents as (
+        insert into message_content (message_id, raw, text, html, headers, search_text, created_at)
+        select ${id}::uuid, ${content.raw}::bytea, ${content.text}::text, ${content.html}::text,
+               ${JSON.stringify(content.headers)}::jsonb, ${content.search_text}::text, ${at}::timestamptz
+        from stored
+        on conflict (message_id) do nothing
+      )`
+  yield* commit(
+    write,
+    sql`
+    box as (
+      update mailbox set uid_next = uid_next + 1, bytes_used = bytes_used + ${mail.size}::int, modseq = modseq + 1
+        ${isNear ? sql`, mail_near_at = ${at}::timestamptz` : sql``}
+      where identity_id = ${identity.id}::uuid and exists (select from fence)
+      returning uid_next - 1 as uid, modseq
+    ),
+    stored as (
+      insert into message (id, identity_id, uid, direction, thread_id, tag, message_id, envelope_from, recipient, sha256, size, summary, received_at, seen, modseq)
+      select ${id}::uuid, ${identity.id}::uuid, box.uid, 'outbound',
+             coalesce(
+               (select thread_id from message where identity_id = ${identity.id}::uuid and id = ${answers}::uuid),
+               (select earlier.thread_id from message earlier
+                where earlier.identity_id = ${identity.id}::uuid and earlier.message_id = any(${related}::text[])
+                order by earlier.uid desc limit 1),
+               ${id}::uuid),
+             null, ${mail.message_id_header}::text, ${mail.from.address}::text, ${recipients[0]?.address ?? ""}::text,
+             ${mail.sha256}::bytea, ${mail.size}::int, ${JSON.stringify(summaryOf(mail))}::jsonb, ${at}::timestamptz, true, box.modseq
+      from box
+      returning id
+    )${body},
+    answered as (
+      update message set answered = true, modseq = box.modseq from box
+      where message.identity_id = ${identity.id}::uuid and message.id = ${answers}::uuid and not message.answered
+    ),
+    sent as (
+      insert into outgoing (message_id, identity_id, status, rows_left, lapses_at, asked_by, created_at)
+      select id, ${identity.id}::uuid, ${waits ? "awaiting_approval" : "queued"}::text, ${rows.length}::int,
+             ${lapses}::timestamptz, ${by.kind}::text, ${at}::timestamptz
+      from stored
+      returning message_id
+    ),
+    boxes as (
+      insert into outbox (id, message_id, identity_id, domain, next_attempt_at, created_at)
+      select r.id, sent.message_id, ${identity.id}::uuid, r.domain, ${waits ? null : at}::timestamptz, ${at}::timestamptz
+      from sent, jsonb_to_recordset(${JSON.stringify(rows)}::jsonb) as r (id uuid, domain text)
+    ),
+    people as (
+      insert into outgoing_recipient (message_id, address, outbox_id, status, changed_at)
+      select sent.message_id, a.address, r.id, 'queued', ${at}::timestamptz
+      from sent, jsonb_to_recordset(${JSON.stringify(rows)}::jsonb) as r (id uuid, addresses jsonb),
+           jsonb_array_elements_text(r.addresses) as a (address)
+      on conflict do nothing
+    ),
+    counted as (insert into mail_use (identity_id, at) select ${identity.id}::uuid, ${at}::timestamptz from sent),
+    past as (
+      delete from mail_use where identity_id = ${identity.id}::uuid and exists (select from sent)
+        and at <= ${new Date(at.getTime() - Timing.mailHourMillis)}::timestamptz
+    )
+    ${draft_version === null ? sql`` : sql`, spent as (delete from draft where id = (select id from stored))`}
+    ${
+      isNear
+        ? sql`, ${raiseForOrg({ sql, org: identity.orgId, at, by }, "sent", "limit.near", {
+            limit: "mail_hourly",
+            used,
+            quota,
+            window: "hour",
+          })}`
+        : sql``
+    }
+    ${
+      waits
+        ? sql`, ${raise(write, "sent", "email.approval_requested", {
+            message_id: toPublic("msg_", id),
+            subject: mail.subject,
+            snippet: mail.snippet,
+            size: mail.size,
+            to: mail.to,
+            cc: mail.cc,
+            bcc: mail.bcc,
+            expires_at: lapses!.toISOString(),
+          })}`
+        : sql``
+    }`,
+    { raises: waits },
+  )
+})

@@ -1,0 +1,102 @@
+/**
+ * What a message is judged by before it goes out: the switch, the Allowed Recipients, the hourly limit. The actor is the
+ * one writer of all three, so what it reads holds until it commits under the same fence.
+ */
+import { sameAs } from "@svc/domain/mail/AddrSpec"
+import type { Recipient } from "@svc/domain/mail/SendingProtocol"
+import { MailPaused, RateLimited, RecipientNotAllowed } from "@svc/domain/problems/Problem"
+import { Effect } from "effect"
+import { commit, type Write } from "../../actor/Write.ts"
+import { raise } from "../../events/Raise.ts"
+import { Timing } from "../../Timing.ts"
+
+type Reason = "not_allowed" | "expired" | "suppressed"
+
+interface Judged {
+  readonly address: string
+  /** Null where mail may go there. */
+  readonly reason: Reason | null
+}
+
+/** Of all recipients at once: those that are lapsed or suppressed count for nothing, whatever made them. */
+const judged = ({ sql, identity, at }: Write, recipients: ReadonlyArray<Recipient>) =>
+  sql<Judged>`
+    select wanted.address,
+      case
+        when r.suppressed_at is not null then 'suppressed'
+        when owner.id is not null or (r.address is not null and r.reason <> 'account_owner'
+             and (r.expires_at is null or r.expires_at > ${at})) then null
+        when r.address is not null and r.reason <> 'account_owner' then 'expired'
+        else 'not_allowed'
+      end as reason
+    from unnest(${[...new Set(recipients.map(({ address }) => sameAs(address)))]}::text[]) as wanted (address)
+    left join allowed_recipient r on r.identity_id = ${identity.id} and r.address = wanted.address
+    left join org owner on owner.id = ${identity.orgId} and owner.email = wanted.address and owner.email_verified_at is not null`
+
+const words: { readonly [R in Reason]: string } = {
+  not_allowed: "is not an Allowed Recipient",
+  expired: "is an Allowed Recipient that has lapsed",
+  suppressed: "is suppressed, since mail to it came back",
+}
+
+/** Fails when any recipient is refused, and tells the Identity of it; then nothing goes to anyone. */
+export const judgeRecipients = Effect.fnUntraced(function* (
+  write: Write,
+  subject: string,
+  recipients: ReadonlyArray<Recipient>,
+) {
+  const refused = new Map(
+    (yield* judged(write, recipients)).flatMap(({ address, reason }) => (reason === null ? [] : [[address, reason]])),
+  )
+  if (refused.size === 0) return
+  yield* commit(
+    write,
+    raise(write, "fence", "email.recipient_blocked", {
+      subject,
+      recipients: [...refused].map(([address, reason]) => ({ address, reason })),
+    }),
+    { raises: true },
+  )
+  const errors = recipients.flatMap(({ address, path }) => {
+    const reason = refused.get(sameAs(address))
+    return reason === undefined ? [] : [{ path, message: `${address} ${words[reason]}` }]
+  })
+  return yield* new RecipientNotAllowed({
+    detail: `Nothing was sent: ${errors
+      .slice(0, 5)
+      .map(({ message }) => message)
+      .join("; ")}${errors.length > 5 ? "; and others" : ""}.`,
+    errors,
+  })
+})
+
+export const paused = (reason: string | null) =>
+  new MailPaused({ detail: `Outgoing mail of the Identity is stopped${reason === null ? "" : `: ${reason}`}.` })
+
+export interface Use {
+  readonly used: number
+  /** When the oldest that still counts was sent. */
+  readonly oldest: Date | null
+}
+
+/** What counts against the hourly limit now. */
+export const useOf = ({ sql, identity, at }: Write) => {
+  const since = new Date(at.getTime() - Timing.mailHourMillis)
+  return sql`
+    (select count(*)::int from mail_use where identity_id = ${identity.id} and at > ${since}) as used,
+    (select min(at) from mail_use where identity_id = ${identity.id} and at > ${since}) as oldest`
+}
+
+export const overHour = (quota: number, { oldest }: Use, at: Date) => {
+  const seconds =
+    oldest === null
+      ? Timing.mailHourMillis / 1000
+      : Math.ceil((oldest.getTime() + Timing.mailHourMillis - at.getTime()) / 1000)
+  return new RateLimited({
+    detail: `The Identity has sent its ${quota} messages of the hour.`,
+    retry_after_seconds: Math.max(1, seconds),
+  })
+}
+
+/** `limit.near` is raised with the message that reaches four fifths, once in an hour. */
+export const nearAt = (quota: number) => Math.ceil(quota * 0.8)

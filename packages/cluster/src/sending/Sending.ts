@@ -1,0 +1,176 @@
+/**
+ * From what somebody wants to send to what their Identity's actor takes: recipients read strictly, an answer completed from
+ * what it answers, the message composed with its disclosure. It is the one way in, for the API as for mail programs; that
+ * it may go out is the actor's to judge.
+ */
+import { createHash } from "node:crypto"
+import type { SubjectInfo } from "@svc/domain/account/Authorization"
+import { Addresses, email } from "@svc/domain/Addresses"
+import { fromPublic, toPublic } from "@svc/domain/Ids"
+import * as AddrSpec from "@svc/domain/mail/AddrSpec"
+import * as HeaderFields from "@svc/domain/mail/HeaderFields"
+import { type NewMail, recipientsAtMost, type Sent } from "@svc/domain/mail/Sending"
+import type { ComposedMail, Recipient } from "@svc/domain/mail/SendingProtocol"
+import { MessageInvalid, type Violation } from "@svc/domain/problems/Problem"
+import { Clock, Context, Effect, Layer } from "effect"
+import { ask, onBehalfOf } from "../actor/Ask.ts"
+import { Identities } from "../identity/Identities.ts"
+import { orUnavailable, Writes } from "../store/Database.ts"
+import { carriedAtMost, storeAhead } from "../mail/MessageContent.ts"
+import { MailSettingsQueries } from "../mail/MailSettingsQueries.ts"
+import { MessageQueries } from "../mail/MessageQueries.ts"
+import * as Answering from "../mail/sending/Answering.ts"
+import { Composer } from "../mail/sending/Composer.ts"
+
+export interface Order {
+  readonly subject: SubjectInfo
+  /** The uuid of the message, which is the command's: the same again sends nothing again. */
+  readonly id: string
+  readonly mail: NewMail
+  /** The version of the draft of that id that is sent; null for what is no draft. */
+  readonly draftVersion: number | null
+}
+
+type Field = "to" | "cc" | "bcc"
+const fields: ReadonlyArray<Field> = ["to", "cc", "bcc"]
+
+interface People {
+  readonly shown: Readonly<Record<Field, ReadonlyArray<string>>>
+  /** Each address once. */
+  readonly recipients: ReadonlyArray<Recipient>
+}
+
+const invalid = (errors: ReadonlyArray<Violation>) =>
+  new MessageInvalid({
+    detail: errors[0] === undefined ? "The message cannot be sent as it is." : `${errors[0].message}.`,
+    errors: errors.slice(0, 20),
+  })
+
+/** Reads the recipients, each exactly one address; `derived`: they follow from the message that is answered. */
+const peopleOf = (given: Readonly<Record<Field, ReadonlyArray<string>>>, derived: boolean) => {
+  const errors: Array<Violation> = []
+  const known = new Map<string, Recipient>()
+  const shown: Record<Field, Array<string>> = { to: [], cc: [], bcc: [] }
+  for (const field of fields) {
+    given[field].forEach((text, index) => {
+      const parsed = AddrSpec.parse(text)
+      const path = derived ? "/reply_to_message" : `/${field}/${index}`
+      if (parsed._tag === "Invalid") {
+        errors.push({ path, message: parsed.message })
+        return
+      }
+      shown[field].push(parsed.address)
+      const key = AddrSpec.sameAs(parsed.address)
+      if (!known.has(key)) known.set(key, { address: parsed.address, path })
+    })
+  }
+  if (known.size === 0 && errors.length === 0) errors.push({ path: "/to", message: "Expected a recipient" })
+  if (known.size > recipientsAtMost) {
+    errors.push({ path: "/to", message: `Expected at most ${recipientsAtMost} recipients in all` })
+  }
+  const people: People = { shown, recipients: [...known.values()] }
+  return errors.length > 0 ? Effect.fail(invalid(errors)) : Effect.succeed(people)
+}
+
+/** What is wrong with the rest of it. */
+const faultsOf = (mail: NewMail): ReadonlyArray<Violation> => [
+  ...(mail.text === undefined && mail.html === undefined
+    ? [{ path: "/text", message: "Expected a text, an HTML body or both" }]
+    : []),
+  ...(mail.reply_all === true && mail.reply_to_message === undefined
+    ? [{ path: "/reply_all", message: "Expected `reply_to_message` with it" }]
+    : []),
+  ...HeaderFields.violations(mail.headers ?? {}),
+]
+
+const make = Effect.gen(function* () {
+  const writes = yield* Writes
+  const actors = yield* Identities
+  const book = yield* Addresses
+  const settings = yield* MailSettingsQueries
+  const messages = yield* MessageQueries
+  const composer = yield* Composer
+
+  return {
+    /** Durable when it answers: in the Mailbox, and in the outbox or before a person. */
+    accept: Effect.fn("Sending.accept")(function* ({ subject, id, mail, draftVersion }: Order) {
+      const faults = faultsOf(mail)
+      if (faults.length > 0) return yield* invalid(faults)
+      const own = email(book, subject.handle)
+      const original =
+        mail.reply_to_message === undefined
+          ? undefined
+          : (yield* messages.read(subject.id, mail.reply_to_message)).message
+      const answer = original === undefined ? undefined : Answering.derive(original, mail, own)
+      const { shown, recipients } = yield* peopleOf(
+        { to: answer?.to ?? mail.to ?? [], cc: answer?.cc ?? mail.cc ?? [], bcc: mail.bcc ?? [] },
+        answer !== undefined && answer.to !== mail.to,
+      )
+      const { disclosure, language } = yield* settings.disclosure(subject.id)
+      const at = new Date(yield* Clock.currentTimeMillis)
+      const inReplyTo = mail.in_reply_to ?? answer?.in_reply_to ?? null
+      const references = mail.references ?? answer?.references ?? (inReplyTo === null ? [] : [inReplyTo])
+      const messageId = `<${toPublic("msg_", id).slice("msg_".length)}@${book.mailDomain}>`
+      const subjectLine = mail.subject ?? answer?.subject ?? ""
+      const { content, snippet, attachments } = yield* composer.compose({
+        messageId,
+        date: at,
+        from: own,
+        to: shown.to,
+        cc: shown.cc,
+        subject: subjectLine,
+        text: mail.text,
+        html: mail.html,
+        inReplyTo,
+        references,
+        attachments: mail.attachments ?? [],
+        headers: mail.headers ?? {},
+        disclosure: disclosure.text,
+        language,
+      })
+      const large = content.raw.length > carriedAtMost
+      if (large) yield* orUnavailable(storeAhead(writes, id, content, at))
+      const people = (addresses: ReadonlyArray<string>) => addresses.map((address) => ({ address, name: null }))
+      const composed: ComposedMail = {
+        message_id: id,
+        message_id_header: messageId,
+        from: { address: own, name: null },
+        to: people(shown.to),
+        cc: people(shown.cc),
+        bcc: people(shown.bcc),
+        reply_to: [],
+        subject: subjectLine,
+        snippet,
+        in_reply_to: inReplyTo,
+        references,
+        attachments,
+        size: content.raw.length,
+        sha256: new Uint8Array(createHash("sha256").update(content.raw).digest()),
+        content: large ? null : content,
+      }
+      const { status, message_id_header } = yield* ask(
+        actors.of(subject.canonical).SendMail(
+          {
+            org_id: subject.orgId,
+            mail: composed,
+            recipients,
+            answers: mail.reply_to_message === undefined ? null : (fromPublic("msg_", mail.reply_to_message) ?? null),
+            draft_version: draftVersion,
+          },
+          onBehalfOf(subject.by),
+        ),
+      )
+      const sent: Sent = {
+        id: toPublic("msg_", id),
+        message_id: message_id_header,
+        status,
+        recipients: recipients.map(({ address }) => ({ address, status })),
+      }
+      return sent
+    }),
+  }
+})
+
+export class Sending extends Context.Service<Sending, Effect.Success<typeof make>>()("@svc/cluster/sending/Sending") {
+  static readonly layer = Layer.effect(Sending, make)
+}

@@ -1,0 +1,33 @@
+/** The embedded database as its operator watches it: how large its tables are, and when it was last backed up. */
+import { Clock, Effect } from "effect"
+import { Reads } from "./Database.ts"
+import { Timing } from "../Timing.ts"
+import { collect } from "../observe/Collectors.ts"
+import * as Metrics from "../observe/Metrics.ts"
+
+const sizes = Metrics.gauge("svc_store_bytes", "Sizes of the tables with their indexes, looked at every five minutes", [
+  "table",
+])
+const backedUp = Metrics.gauge(
+  "svc_backup_last_success_timestamp_seconds",
+  "When a backup last ended well, since the epoch; 0 for never",
+  [],
+)
+
+const look = () => {
+  let lookedAt = Number.NEGATIVE_INFINITY
+  return Effect.gen(function* () {
+    const sql = yield* Reads
+    const [row] = yield* sql<{ at: Date | null }>`select max(finished_at) as at from backup`
+    backedUp.set([], (row?.at?.getTime() ?? 0) / 1000)
+    const now = yield* Clock.currentTimeMillis
+    if (now - lookedAt < Timing.tableSizesMillis) return
+    lookedAt = now
+    const tables = yield* sql<{ name: string; bytes: number }>`
+      select relname as name, pg_total_relation_size(oid)::float8 as bytes from pg_class
+      where relkind = 'r' and relnamespace = 'public'::regnamespace`
+    for (const { name, bytes } of tables) sizes.set([name], bytes)
+  })
+}
+
+export const layer = collect(look())

@@ -1,0 +1,46 @@
+/**
+ * One recipient: exactly one addr-spec (RFC 5322 section 3.4.1) and nothing else. No display name, no angle brackets, no
+ * list, no group, no comment, no quoted local part: whatever a mail library could read a second recipient out of. The
+ * domain may be written in its own letters (IDNA); it is kept in A-labels, as DNS and SMTP have it.
+ */
+
+export type Parsed =
+  | { readonly _tag: "Address"; readonly address: string; readonly domain: string }
+  | { readonly _tag: "Invalid"; readonly message: string }
+
+const localPart = /^[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+(?:\.[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+)*$/
+const hostname = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?)*$/
+/** What a domain in its own letters may hold besides ASCII's letters, digits and hyphens. */
+const ownLetters = /^[\p{L}\p{M}\p{N}.\u3002-]+$/u
+
+const invalid = (message: string): Parsed => ({ _tag: "Invalid", message })
+
+const ascii = (domain: string): string | undefined => {
+  if (/^[A-Za-z0-9.-]*$/.test(domain)) return domain.toLowerCase()
+  if (!ownLetters.test(domain)) return undefined
+  return URL.parse(`http://${domain}/`)?.hostname
+}
+
+export const parse = (text: string): Parsed => {
+  const trimmed = text.trim()
+  if (trimmed.length > 320) return invalid("The address is too long")
+  const at = trimmed.indexOf("@")
+  if (at < 0) return invalid("Expected one address, as in ada@example.org")
+  const local = trimmed.slice(0, at)
+  const written = trimmed.slice(at + 1)
+  if (!localPart.test(local) || local.length > 64 || written.includes("@")) {
+    return invalid("Expected exactly one address, without a name, brackets, quotes or a list")
+  }
+  const domain = ascii(written)
+  // A last label of digits is an address literal without its brackets.
+  if (domain === undefined || domain.length > 253 || !hostname.test(domain) || /(?:^|\.)\d+$/.test(domain)) {
+    return invalid("The part behind the @ is not a domain")
+  }
+  const address = `${local}@${domain}`
+  return address.length > 254 ? invalid("The address is too long") : { _tag: "Address", address, domain }
+}
+
+/** Two spellings of one address are one recipient, and one Allowed Recipient. */
+export const sameAs = (address: string): string => address.toLowerCase()
+
+export const domainOf = (address: string): string => address.slice(address.lastIndexOf("@") + 1).toLowerCase()

@@ -1,0 +1,39 @@
+/**
+ * The header fields a sender may add: those of a list (RFC 2369, RFC 8058), and names of its own with `X-`. All others are
+ * the service's: who it is from, when, to whom, in which thread, and that an AI wrote it.
+ */
+import type { Violation } from "../problems/Problem.ts"
+
+/** Fields of one message. */
+const atMost = 20
+
+const ownName = /^X-[A-Za-z0-9-]{1,60}$/i
+const places = /^<(?:https:\/\/|mailto:)[^<>\s,]{1,500}>(?:\s*,\s*<(?:https:\/\/|mailto:)[^<>\s,]{1,500}>){0,4}$/i
+const oneClick = "List-Unsubscribe=One-Click"
+
+const judge = (name: string, value: string, all: ReadonlyMap<string, string>): string | undefined => {
+  switch (name.toLowerCase()) {
+    case "list-unsubscribe":
+      return places.test(value) ? undefined : "Expected <https://…> or <mailto:…>, several with commas between them"
+    case "list-unsubscribe-post":
+      if (value !== oneClick) return `Expected ${oneClick}`
+      return /<https:\/\//i.test(all.get("list-unsubscribe") ?? "")
+        ? undefined
+        : "Expected a List-Unsubscribe with an https address beside it"
+    default:
+      return ownName.test(name) ? undefined : "Expected List-Unsubscribe, List-Unsubscribe-Post or a name with X-"
+  }
+}
+
+/** What is wrong with the fields; nothing where they can be sent. */
+export const violations = (headers: Readonly<Record<string, string>>): ReadonlyArray<Violation> => {
+  const entries = Object.entries(headers)
+  if (entries.length > atMost) return [{ path: "/headers", message: `Expected at most ${atMost} fields` }]
+  const all = new Map(entries.map(([name, value]) => [name.toLowerCase(), value]))
+  if (all.size !== entries.length) return [{ path: "/headers", message: "Expected each field once, in one spelling" }]
+  return entries.flatMap(([name, value]) => {
+    const message = judge(name, value, all)
+    const path = `/headers/${name.slice(0, 100).replaceAll("~", "~0").replaceAll("/", "~1")}`
+    return message === undefined ? [] : [{ path, message }]
+  })
+}

@@ -1,0 +1,17 @@
+/** One switch for the outgoing mail of every Identity of the Org. */
+import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
+import { callers } from "../account/Policy.ts"
+import { Unavailable } from "../problems/Problem.ts"
+import { OrgMailPatch, OrgMailStatus } from "./MailSettings.ts"
+
+export class OrgMailApi extends HttpApiGroup.make("org_mail")
+  .add(
+    HttpApiEndpoint.patch("switch", "/api/account/mail", {
+      payload: [OrgMailPatch, OrgMailPatch.pipe(HttpApiSchema.asJson({ contentType: "application/merge-patch+json" }))],
+      success: OrgMailStatus,
+      error: [Unavailable],
+    })
+      .pipe(callers("org"))
+      .annotate(OpenApi.Summary, "Stop or start the outgoing mail of all Identities"),
+  )
+  .annotate(OpenApi.Description, "The switch of outgoing mail, for all Identities of the Org at once.") {}

@@ -1,0 +1,112 @@
+/**
+ * What callers look for in a Mailbox: words, all of which must be found; `"a phrase"`; `from:`, `to:`, `subject:`; `tag:`,
+ * `label:`; `has:attachment`; `before:`, `after:`; `is:unread` and its like; and `-` before any of them for what must not
+ * be so. A value may stand in quotes. A word with a colon that is none of these (a time, a URL) is a word.
+ */
+import { Result } from "effect"
+import { fold } from "./SearchText.ts"
+
+export type Term =
+  | { readonly kind: "text"; readonly in: "any" | "from" | "to" | "subject"; readonly text: string }
+  | { readonly kind: "tag" | "label"; readonly text: string }
+  | { readonly kind: "attachment" }
+  | { readonly kind: "before" | "after"; readonly at: Date }
+  | { readonly kind: "seen" | "flagged" | "answered"; readonly value: boolean }
+
+export type SearchTerm = Term & { readonly negated: boolean }
+
+export const limits = { terms: 20 }
+
+const states: Readonly<Record<string, Term>> = {
+  unread: { kind: "seen", value: false },
+  unseen: { kind: "seen", value: false },
+  read: { kind: "seen", value: true },
+  seen: { kind: "seen", value: true },
+  flagged: { kind: "flagged", value: true },
+  starred: { kind: "flagged", value: true },
+  unflagged: { kind: "flagged", value: false },
+  answered: { kind: "answered", value: true },
+  unanswered: { kind: "answered", value: false },
+}
+
+/** Days are in UTC; what is not a date is NaN. */
+export const dateOf = (text: string): number =>
+  /^\d{4}-\d{2}-\d{2}(?:T\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?(?:Z|[+-]\d{2}:\d{2}))?$/i.test(text)
+    ? validDay(text.slice(0, 10))
+      ? Date.parse(text)
+      : NaN
+    : NaN
+
+/** The 31st of a month that has 30 is no day, though `Date` takes it for the next. */
+const validDay = (day: string) => {
+  const at = Date.parse(`${day}T00:00:00Z`)
+  return !Number.isNaN(at) && new Date(at).toISOString().startsWith(day)
+}
+
+/** Why a query cannot be read, in words for who wrote it. */
+type Refusal = string
+
+const operators: Readonly<Record<string, (value: string) => Term | Refusal>> = {
+  from: (text) => ({ kind: "text", in: "from", text: fold(text) }),
+  to: (text) => ({ kind: "text", in: "to", text: fold(text) }),
+  subject: (text) => ({ kind: "text", in: "subject", text: fold(text) }),
+  tag: (text) => ({ kind: "tag", text: text.toLowerCase() }),
+  label: (text) => ({ kind: "label", text: text.toLowerCase() }),
+  has: (text) =>
+    ["attachment", "attachments"].includes(text.toLowerCase())
+      ? { kind: "attachment" }
+      : `has: knows "attachment" only, not "${text}".`,
+  before: (text) => dated("before", text),
+  after: (text) => dated("after", text),
+  is: (text) =>
+    Object.hasOwn(states, text.toLowerCase())
+      ? states[text.toLowerCase()]!
+      : `is: knows ${Object.keys(states).join(", ")}, not "${text}".`,
+}
+
+const dated = (kind: "before" | "after", text: string): Term | Refusal => {
+  const at = dateOf(text)
+  return Number.isNaN(at)
+    ? `${kind}: expects a date such as 2026-11-20 or 2026-11-20T12:00:00Z, not "${text}".`
+    : { kind, at: new Date(at) }
+}
+
+/** A term: `-`, an operator's name, and a quoted or bare value. */
+const token = /(-)?(?:([a-z]+):)?(?:"([^"]*)"|(\S+))?/iy
+
+export const parse = (query: string): Result.Result<ReadonlyArray<SearchTerm>, Refusal> => {
+  const terms: Array<SearchTerm> = []
+  let at = 0
+  while (true) {
+    while (at < query.length && /\s/.test(query[at]!)) at++
+    if (at >= query.length) return Result.succeed(terms)
+    if (terms.length >= limits.terms) return Result.fail(`A query has at most ${limits.terms} terms.`)
+    token.lastIndex = at
+    const [whole, minus, name, phrase, bare] = token.exec(query)!
+    at = token.lastIndex
+    const operator =
+      name === undefined
+        ? undefined
+        : Object.hasOwn(operators, name.toLowerCase())
+          ? operators[name.toLowerCase()]
+          : undefined
+    const value = phrase ?? bare ?? ""
+    // A quote inside a word is part of it; one that a value begins with must end.
+    if (phrase === undefined && value.startsWith('"')) return Result.fail(`The quote in ${whole} is not closed.`)
+    if (operator !== undefined) {
+      if (value.trim() === "") return Result.fail(`${name}: has no value.`)
+      const term = operator(value.trim())
+      if (typeof term === "string") return Result.fail(term)
+      if (term.kind === "text" && term.text === "") return Result.fail(`${name}: has no value that can be found.`)
+      terms.push({ ...term, negated: minus !== undefined })
+      continue
+    }
+    const text = fold(name === undefined ? value : `${name}:${phrase === undefined ? value : `"${phrase}"`}`)
+    // A lone hyphen, as between two words, says nothing.
+    if (text === "") {
+      if (phrase !== undefined) return Result.fail("A phrase in quotes is empty.")
+      continue
+    }
+    terms.push({ kind: "text", in: "any", text, negated: minus !== undefined })
+  }
+}

@@ -1,0 +1,137 @@
+/** What is sent, and what waits before it goes out (decisions.md "Send", "Drafts", "Approval"). */
+import { Schema } from "effect"
+import { MessageId } from "../IdSchemas.ts"
+import { Line, Text } from "../Text.ts"
+import { Timestamp } from "../Timestamp.ts"
+import { Address, Attachment } from "./Message.ts"
+
+/** Recipients of one message, all kinds together. */
+export const recipientsAtMost = 50
+/** Characters of a text or an HTML body. */
+const bodyAtMost = 1_000_000
+
+const Recipients = Schema.Array(Text.check(Schema.isMaxLength(320))).check(Schema.isMaxLength(recipientsAtMost))
+
+/** An id of a message as a header field has it (RFC 5322 section 3.6.4). */
+const MessageIdField = Schema.String.check(
+  Schema.isPattern(/^<[!-;=?A-~]{1,250}@[!-;=?A-~]{1,250}>$/u, { expected: "a message id with its angle brackets" }),
+)
+
+/** A file name is shown, not followed; a media type has no parameters, and is not one that holds messages. */
+export const OutgoingAttachment = Schema.Struct({
+  filename: Line(200),
+  content_type: Schema.String.check(
+    Schema.isPattern(/^[A-Za-z0-9][A-Za-z0-9!#$&^_.+-]{0,60}\/[A-Za-z0-9][A-Za-z0-9!#$&^_.+-]{0,80}$/u, {
+      expected: "a media type without parameters",
+    }),
+  ),
+  content_base64: Schema.String,
+}).annotate({ identifier: "OutgoingAttachment" })
+export type OutgoingAttachment = typeof OutgoingAttachment.Type
+
+export const NewMail = Schema.Struct({
+  to: Schema.optionalKey(
+    Recipients.annotate({ description: "Addresses. May be empty or left out with `reply_to_message`." }),
+  ),
+  cc: Schema.optionalKey(Recipients),
+  bcc: Schema.optionalKey(Recipients),
+  // One line; the line that carries it is folded.
+  subject: Schema.optionalKey(
+    Text.check(
+      Schema.isMaxLength(900),
+      // oxlint-disable-next-line no-control-regex -- they are what is refused; a class every regex dialect reads
+      Schema.isPattern(/^[^\u0000-\u001f\u007f-\u009f]*$/, { expected: "one line without control characters" }),
+    ),
+  ),
+  text: Schema.optionalKey(Text.check(Schema.isMaxLength(bodyAtMost))),
+  html: Schema.optionalKey(Text.check(Schema.isMaxLength(bodyAtMost))),
+  in_reply_to: Schema.optionalKey(MessageIdField),
+  references: Schema.optionalKey(Schema.Array(MessageIdField).check(Schema.isMaxLength(100))),
+  reply_to_message: Schema.optionalKey(
+    MessageId.annotate({
+      description: "The message of this Mailbox that is answered: recipients, subject and thread follow from it.",
+    }),
+  ),
+  reply_all: Schema.optionalKey(
+    Schema.Boolean.annotate({ description: "Answer everybody the message went to, not its sender alone." }),
+  ),
+  attachments: Schema.optionalKey(Schema.Array(OutgoingAttachment).check(Schema.isMaxLength(50))),
+  headers: Schema.optionalKey(
+    Schema.Record(Schema.String, Line(900)).annotate({
+      description: "Further header fields: `List-Unsubscribe`, `List-Unsubscribe-Post` and names with `X-`.",
+    }),
+  ),
+}).annotate({ identifier: "NewMail" })
+export type NewMail = typeof NewMail.Type
+
+export const Sent = Schema.Struct({
+  id: MessageId,
+  message_id: Schema.String,
+  status: Schema.Literals(["queued", "awaiting_approval"]),
+  recipients: Schema.Array(
+    Schema.Struct({ address: Schema.String, status: Schema.Literals(["queued", "awaiting_approval"]) }),
+  ),
+}).annotate({ identifier: "SentMail" })
+export type Sent = typeof Sent.Type
+
+/** A message that waits for a person; it is read whole as a message of its id. */
+export const PendingApproval = Schema.Struct({
+  id: MessageId,
+  to: Schema.Array(Address),
+  cc: Schema.Array(Address),
+  bcc: Schema.Array(Address),
+  subject: Schema.String,
+  snippet: Schema.String,
+  attachments: Schema.Array(Attachment),
+  size: Schema.Int,
+  requested_at: Timestamp,
+  requested_by: Schema.NullOr(Schema.String),
+  expires_at: Timestamp,
+}).annotate({ identifier: "PendingApproval" })
+export type PendingApproval = typeof PendingApproval.Type
+
+/** Why a message is not to go out, in the words of whoever refuses it. */
+export const Refusal = Schema.Struct({ reason: Schema.optionalKey(Schema.NullOr(Text.check(Schema.isMaxLength(500)))) })
+
+/** A draft as lists show it. */
+export const DraftSummary = Schema.Struct({
+  id: MessageId,
+  to: Schema.Array(Schema.String),
+  cc: Schema.Array(Schema.String),
+  bcc: Schema.Array(Schema.String),
+  subject: Schema.String,
+  snippet: Schema.String,
+  attachments: Schema.Array(Schema.Struct({ filename: Schema.String, content_type: Schema.String })),
+  created_at: Timestamp,
+  updated_at: Timestamp,
+}).annotate({ identifier: "DraftSummary" })
+export type DraftSummary = typeof DraftSummary.Type
+
+const DraftAttachment = Schema.Struct({
+  filename: Schema.String,
+  content_type: Schema.String,
+  content_base64: Schema.String,
+}).annotate({ identifier: "DraftAttachment" })
+
+const Shown = Schema.optionalKey(Schema.Array(Schema.String))
+const ShownText = Schema.optionalKey(Schema.String)
+
+/** A draft whole, with what was given; its id is that of the message it becomes. */
+export const Draft = Schema.Struct({
+  id: MessageId,
+  to: Shown,
+  cc: Shown,
+  bcc: Shown,
+  subject: ShownText,
+  text: ShownText,
+  html: ShownText,
+  in_reply_to: ShownText,
+  references: Shown,
+  reply_to_message: Schema.optionalKey(MessageId),
+  reply_all: Schema.optionalKey(Schema.Boolean),
+  attachments: Schema.optionalKey(Schema.Array(DraftAttachment)),
+  headers: Schema.optionalKey(Schema.Record(Schema.String, Schema.String)),
+  created_at: Timestamp,
+  updated_at: Timestamp,
+}).annotate({ identifier: "Draft" })
+export type Draft = typeof Draft.Type

@@ -1,0 +1,142 @@
+/** Sending mail, drafts of it, and what waits for a person before it goes out. */
+import { Schema } from "effect"
+import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
+import { onIdentity } from "../account/Policy.ts"
+import { HandleParam } from "../handles/HandleParam.ts"
+import { MessageId } from "../IdSchemas.ts"
+import { Tool } from "../mcp/Tool.ts"
+import { pageOf, paging } from "../Paging.ts"
+import { conditional, located } from "../Precondition.ts"
+import {
+  Conflict,
+  IdentityNotReady,
+  InvalidCursor,
+  MailPaused,
+  MessageInvalid,
+  MessageTooLarge,
+  NotFound,
+  PreconditionFailed,
+  RateLimited,
+  RecipientNotAllowed,
+  Unavailable,
+} from "../problems/Problem.ts"
+import { Outbound } from "./Delivery.ts"
+import { Draft, DraftSummary, NewMail, PendingApproval, Refusal, Sent } from "./Sending.ts"
+
+const params = { handle: HandleParam }
+const one = { handle: HandleParam, id: MessageId.annotate({ description: "The id of the resource." }) }
+const tag = { etag: Schema.String }
+
+/** What keeps a message from being taken. */
+const refusals = [
+  NotFound,
+  IdentityNotReady,
+  MailPaused,
+  RecipientNotAllowed,
+  MessageInvalid,
+  MessageTooLarge,
+  RateLimited,
+  Conflict,
+  Unavailable,
+] as const
+
+const accepted = HttpApiSchema.WithHeaders(Sent.pipe(HttpApiSchema.status(202)), located)
+
+/** The body may be left out. */
+const NoBody = Schema.Undefined
+
+export class SendingApi extends HttpApiGroup.make("sending")
+  .add(
+    HttpApiEndpoint.post("send", "/api/identities/:handle/messages/send", {
+      params,
+      payload: NewMail,
+      success: accepted,
+      error: refusals,
+    })
+      .pipe(onIdentity("any"))
+      .annotate(OpenApi.Summary, "Send a message from the Identity's own address")
+      .annotate(Tool, {
+        name: "svc_email_send",
+        effect: "write",
+        external: true,
+        requires: ["to"],
+        advice:
+          "Every recipient must be an Allowed Recipient (`svc_allowed_recipient_list`), one plain address each. To answer a message, give `reply_to_message` with its id and an empty `to`. The AI disclosure is added by the service. `queued` means it is on its way: read the message for its `delivery`; `awaiting_approval` means a person decides first.",
+      }),
+    HttpApiEndpoint.get("drafts", "/api/identities/:handle/drafts", {
+      params,
+      query: paging,
+      success: pageOf("drafts", DraftSummary),
+      error: [NotFound, InvalidCursor, Unavailable],
+    })
+      .pipe(onIdentity("any"))
+      .annotate(OpenApi.Summary, "List drafts, oldest first"),
+    HttpApiEndpoint.post("draft", "/api/identities/:handle/drafts", {
+      params,
+      payload: NewMail,
+      success: HttpApiSchema.WithHeaders(Draft.pipe(HttpApiSchema.status(201)), { ...located, ...tag }),
+      error: [NotFound, IdentityNotReady, Conflict, Unavailable],
+    })
+      .pipe(onIdentity("any"))
+      .annotate(OpenApi.Summary, "Keep a message as a draft, to be sent later")
+      .annotate(Tool, {
+        name: "svc_email_draft",
+        effect: "write",
+        advice: "Nothing is sent. A person or an agent sends it by its id.",
+      }),
+    HttpApiEndpoint.get("readDraft", "/api/identities/:handle/drafts/:id", {
+      params: one,
+      success: HttpApiSchema.WithHeaders(Draft, tag),
+      error: [NotFound, Unavailable],
+    })
+      .pipe(onIdentity("any"))
+      .annotate(OpenApi.Summary, "Read one draft"),
+    HttpApiEndpoint.put("replaceDraft", "/api/identities/:handle/drafts/:id", {
+      params: one,
+      headers: conditional,
+      payload: NewMail,
+      success: HttpApiSchema.WithHeaders(Draft, tag),
+      error: [NotFound, PreconditionFailed, Unavailable],
+    })
+      .pipe(onIdentity("any"))
+      .annotate(OpenApi.Summary, "Replace a draft"),
+    HttpApiEndpoint.delete("removeDraft", "/api/identities/:handle/drafts/:id", {
+      params: one,
+      headers: conditional,
+      success: HttpApiSchema.NoContent,
+      error: [NotFound, PreconditionFailed, Unavailable],
+    })
+      .pipe(onIdentity("any"))
+      .annotate(OpenApi.Summary, "Remove a draft"),
+    HttpApiEndpoint.post("sendDraft", "/api/identities/:handle/drafts/:id/send", {
+      params: one,
+      success: accepted,
+      error: refusals,
+    })
+      .pipe(onIdentity("any"))
+      .annotate(OpenApi.Summary, "Send a draft"),
+    HttpApiEndpoint.get("approvals", "/api/identities/:handle/approvals", {
+      params,
+      query: paging,
+      success: pageOf("approvals", PendingApproval),
+      error: [NotFound, InvalidCursor, Unavailable],
+    })
+      .pipe(onIdentity("any"))
+      .annotate(OpenApi.Summary, "List messages that wait for a person, oldest first"),
+    HttpApiEndpoint.post("approve", "/api/identities/:handle/approvals/:id/approve", {
+      params: one,
+      success: Outbound,
+      error: [NotFound, IdentityNotReady, MailPaused, RecipientNotAllowed, Conflict, Unavailable],
+    })
+      .pipe(onIdentity("admin"))
+      .annotate(OpenApi.Summary, "Approve a message, which goes out then"),
+    HttpApiEndpoint.post("refuse", "/api/identities/:handle/approvals/:id/refuse", {
+      params: one,
+      payload: [NoBody, Refusal],
+      success: Outbound,
+      error: [NotFound, IdentityNotReady, Conflict, Unavailable],
+    })
+      .pipe(onIdentity("admin"))
+      .annotate(OpenApi.Summary, "Refuse a message, which goes nowhere then"),
+  )
+  .annotate(OpenApi.Description, "Sending mail, drafts of it, and messages that wait for a person.") {}

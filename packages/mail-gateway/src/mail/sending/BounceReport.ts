@@ -1,0 +1,147 @@
+/**
+ * What a bounce says: delivery reports as they should be (RFC 3464 in RFC 6522), and the texts of servers that write none
+ * (qmail, Exim, Exchange and their like). Only what says that mail did not arrive is one: delays, receipts and answers of
+ * people's own programs are not. Everything is bounded before it is read. No I/O.
+ */
+import * as Decode from "../mime/Decode.ts"
+import * as Header from "../mime/Header.ts"
+import type { Part } from "../mime/Part.ts"
+import { plain } from "./smtp/Reply.ts"
+
+/** One recipient that mail did not reach. */
+export interface Failure {
+  /** Every address that the report names for the recipient, lower case; empty where it names none. */
+  readonly addresses: ReadonlyArray<string>
+  /** The enhanced status code. */
+  readonly status: string | null
+  /** What the server said, one line of at most 500 characters. */
+  readonly diagnostic: string | null
+  /** Nothing will reach it later. */
+  readonly hard: boolean
+}
+
+/** Bytes of a report and of a text that are read, recipients of one, addresses in a text, parts that are looked at. */
+const limits = { report: 64 * 1024, text: 32 * 1024, recipients: 100, addresses: 200, parts: 100 }
+
+const statusIn = (text: string): string | null => /(?<![\d.])([245]\.\d{1,3}\.\d{1,3})(?![\d.])/.exec(text)?.[1] ?? null
+
+const short = (text: string | undefined): string | null => {
+  const line = plain((text ?? "").slice(0, 2_000))
+  return line === "" ? null : line.slice(0, 500)
+}
+
+/** `rfc822; ada@example.org`, with what RFC 3461 wrote by its number. */
+const addressIn = (value: string | undefined): ReadonlyArray<string> => {
+  const text = (value ?? "").slice(0, 1_000)
+  const [, type, rest] = /^\s*([\w-]+)\s*;\s*(.*)$/s.exec(text) ?? []
+  const written = (rest ?? text).trim().replace(/^<(.*)>$/s, "$1")
+  const unfolded =
+    type === undefined
+      ? written
+      : written.replace(/\+([0-9A-F]{2})/g, (_, hex: string) => String.fromCharCode(parseInt(hex, 16)))
+  return [...new Set([written, unfolded])].filter((one) => one.includes("@")).map((one) => one.toLowerCase())
+}
+
+/** The first part of that type, within the multipart of the message itself. */
+const partOf = (root: Part, types: ReadonlySet<string>): Part | undefined => {
+  let left = limits.parts
+  const find = (part: Part): Part | undefined => {
+    if (left-- <= 0) return undefined
+    if (types.has(part.type)) return part
+    // What stands in the message that came back is not said by who sends it back.
+    if (!part.type.startsWith("multipart/")) return undefined
+    for (const child of part.parts) {
+      const found = find(child)
+      if (found !== undefined) return found
+    }
+    return undefined
+  }
+  return find(root)
+}
+
+const reportTypes = new Set(["message/delivery-status", "message/global-delivery-status"])
+
+/** RFC 3464 section 2.3: a block of fields for each recipient, behind one for the message. */
+const fromReport = (raw: Buffer, part: Part): ReadonlyArray<Failure> => {
+  const bytes = Buffer.from(Decode.bytes(raw, part, limits.report))
+  const found: Array<Failure> = []
+  let at = 0
+  while (at < bytes.length && found.length < limits.recipients) {
+    const block = Header.read(bytes, at, bytes.length)
+    // Servers write more than one empty line between blocks.
+    at = Math.max(block.bodyStart, at + 1)
+    const field = (name: string) => Header.header(bytes, block.rows, name)
+    const final = field("final-recipient")
+    const original = field("original-recipient")
+    if (final === undefined && original === undefined) continue
+    const action = field("action")?.trim().toLowerCase() ?? ""
+    const status = statusIn(field("status") ?? "")
+    if (action === "delayed" || action === "delivered" || action === "relayed" || action === "expanded") continue
+    if (status?.startsWith("2") === true) continue
+    found.push({
+      addresses: [...new Set([...addressIn(original), ...addressIn(final)])],
+      status,
+      diagnostic: short(field("diagnostic-code")?.replace(/^\s*(?:smtp|x-[\w-]+)\s*;\s*/i, "")),
+      hard: action === "failed" || status?.startsWith("5") === true,
+    })
+  }
+  return found
+}
+
+/** Words of servers that give up, and of those that only tell of a delay. */
+const gaveUp =
+  /undeliver|could not be delivered|couldn't be delivered|was not delivered|wasn't delivered|delivery (?:has )?failed|delivery failure|delivery status notification \(failure\)|failure notice|returned mail|mail delivery failed|permanent (?:fatal )?error|did not reach|unable to deliver|rejected your message|unzustellbar/i
+const goesOn =
+  /will (?:keep trying|be retried|continue to)|delivery status notification \(delay\)|still being tried|not yet been delivered|warning: could not send|message delayed|delayed mail/i
+const forGood =
+  /permanent|does not exist|unknown (?:user|address|recipient)|user unknown|no such|invalid recipient|mailbox unavailable|disabled|not found|nicht gefunden/i
+
+const addressesIn = (text: string): ReadonlyArray<string> => {
+  const found = new Set<string>()
+  for (const [address] of text.matchAll(/[A-Za-z0-9!#$%&'*+/=?^_`{|}~.-]{1,64}@[A-Za-z0-9.-]{1,253}/g)) {
+    found.add(address.toLowerCase().replace(/\.$/, ""))
+    if (found.size >= limits.addresses) break
+  }
+  return [...found]
+}
+
+const quoting = /original message|copy of the message|returned message|below this line/i
+
+/** A text up to where the message that came back begins. */
+const ownWords = (text: string): ReadonlyArray<string> => {
+  const lines = text.slice(0, limits.text).split("\n")
+  const end = lines.findIndex(
+    (line) => line.startsWith("Received: ") || (line.startsWith("--") && quoting.test(line.slice(0, 200))),
+  )
+  return end < 0 ? lines : lines.slice(0, end)
+}
+
+const fromText = (subject: string, text: string, failed: string | undefined): ReadonlyArray<Failure> => {
+  const own = ownWords(text)
+  const words = own.join("\n")
+  const whole = `${subject}\n${words}`
+  if (goesOn.test(whole) || !(gaveUp.test(whole) || failed !== undefined)) return []
+  const status = statusIn(words)
+  const line =
+    own.find((one) => /\b[45]\d\d[ -]|\b[45]\.\d{1,3}\.\d{1,3}\b/.test(one)) ?? own.find((one) => forGood.test(one))
+  const code = /(?:^|\D)([45])\d\d[ -]/.exec(line ?? "")?.[1]
+  const kind = status?.[0] ?? code
+  return [
+    {
+      addresses: failed === undefined ? addressesIn(words) : addressesIn(failed.slice(0, 4_000)),
+      status,
+      diagnostic: short(line),
+      hard: kind === undefined ? forGood.test(words) : kind === "5",
+    },
+  ]
+}
+
+/** Nothing where the message is no bounce. `text` is the body in words. */
+export const read = (raw: Buffer, root: Part, subject: string, text: string | null): ReadonlyArray<Failure> => {
+  const report = partOf(root, reportTypes)
+  if (report !== undefined) return fromReport(raw, report)
+  const field = (name: string) => Header.header(raw, root.rows, name)
+  // A report of another kind (of reading, of abuse), and what a person's own program answers (RFC 3834).
+  if (root.type === "multipart/report" || /auto-replied/i.test(field("auto-submitted") ?? "")) return []
+  return fromText(subject.slice(0, 500), text ?? "", field("x-failed-recipients"))
+}

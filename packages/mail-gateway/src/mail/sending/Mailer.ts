@@ -1,0 +1,82 @@
+/** The service's own mail to people. It leaves as all mail does: over the same connections, signed by the same keys. */
+import { MailTransport } from "@svc/cluster/mail/sending/MailTransport"
+import { type Letter, SystemMailer, RelayUnavailable } from "@svc/cluster/mail/SystemMailer"
+import { within } from "@svc/cluster/store/Deadline"
+import { EmailAddress } from "@svc/domain/account/Account"
+import { makeUuidV7 } from "@svc/domain/Ids"
+import { Effect, Layer, Schema } from "effect"
+import MailComposer from "nodemailer/lib/mail-composer"
+import { Timing } from "../../Timing.ts"
+import { type ArcSettings, seal } from "../ArcSeal.ts"
+
+export interface MailerSettings {
+  readonly from: string
+  /** Seals what is handed on. */
+  readonly arc?: ArcSettings | undefined
+}
+
+/** Exactly one addr-spec: the library would read a list, a group, a name or a source route out of anything looser. */
+const isOneAddress = Schema.is(EmailAddress)
+
+const unavailable = (message: string) => new RelayUnavailable({ message })
+
+export const layer = (settings: MailerSettings) =>
+  Layer.effect(
+    SystemMailer,
+    Effect.gen(function* () {
+      const transport = yield* MailTransport
+
+      const hand = Effect.fnUntraced(
+        function* (to: string, content: Uint8Array) {
+          if (!isOneAddress(to)) return yield* unavailable("not one address")
+          const [outcome] = yield* transport.send({
+            id: yield* makeUuidV7,
+            envelopeFrom: settings.from,
+            recipients: [to],
+            domain: to.slice(to.lastIndexOf("@") + 1).toLowerCase(),
+            content,
+            mayLeave: Effect.succeed(true),
+          })
+          if (outcome?.state !== "sent") {
+            return yield* unavailable(`${outcome?.state} ${outcome?.reply?.code ?? ""} ${outcome?.reply?.text ?? ""}`)
+          }
+        },
+        (effect) =>
+          // A person waits for it.
+          within(effect, Timing.letterMillis, () => Effect.fail(unavailable("no answer in time"))).pipe(
+            Effect.tapError((error) => Effect.logWarning("A letter was not taken", error.message)),
+          ),
+      )
+
+      const composed = (letter: Letter) =>
+        Effect.tryPromise({
+          try: () =>
+            new MailComposer({
+              from: settings.from,
+              to: letter.to,
+              ...(letter.replyTo === undefined ? {} : { replyTo: letter.replyTo }),
+              subject: letter.subject,
+              text: letter.text,
+              ...(letter.html === undefined ? {} : { html: letter.html }),
+              headers: { "Auto-Submitted": "auto-generated" },
+              newline: "windows",
+              disableFileAccess: true,
+              disableUrlAccess: true,
+            })
+              .compile()
+              .build(),
+          catch: (error) => unavailable(String(error)),
+        })
+
+      return {
+        send: (letter: Letter) =>
+          isOneAddress(letter.to)
+            ? Effect.flatMap(composed(letter), (content) => hand(letter.to, content))
+            : Effect.fail(unavailable("not one address")),
+        forward: ({ to, raw }) =>
+          Effect.flatMap(settings.arc === undefined ? Effect.succeed(raw) : seal(raw, settings.arc), (sealed) =>
+            hand(to, sealed),
+          ),
+      }
+    }),
+  )

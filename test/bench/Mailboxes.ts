@@ -1,0 +1,93 @@
+/**
+ * Mailboxes full of letters, written straight into the store: words drawn as they are in texts, a few of them everywhere
+ * and most of them nowhere else, so that what is seldom and what is common is known beforehand.
+ */
+import { makeIdentity } from "../harness/Client.ts"
+import { inStore } from "../faults/Store.ts"
+import type { Deployment } from "../harness/Deployment.ts"
+
+/** Messages of one INSERT: a second or so. */
+const batch = 5_000
+
+/** What is looked for: how many messages of a Mailbox of 25,000 have it, about. */
+export const sought = {
+  /** Two of the oldest have it. */
+  rare: "xylophon",
+  /** One in two hundred. */
+  seldom: "quarterly",
+  /** One in four. */
+  common: "meeting",
+  /** Two characters that most messages have, and two that only those of the rare word have. */
+  two: "th",
+  twoRare: "zj",
+}
+
+/** The Identities, each with so many messages in its Mailbox, whose bodies are about 4 kB. */
+export const fill = async (
+  deployment: Deployment,
+  base: string,
+  token: string,
+  boxes: number,
+  each: number,
+): Promise<ReadonlyArray<string>> => {
+  const handles: Array<string> = []
+  for (let n = 0; n < boxes; n++) handles.push((await makeIdentity(base, token)).handle)
+  const total = boxes * each
+  await inStore(
+    deployment,
+    "create table bench_box as select id, row_number() over (order by id) - 1 as place from identity",
+  )
+  // A letter is eight of two thousand passages of words, of which few are in most passages and most in few.
+  await inStore(
+    deployment,
+    `create table bench_chunk as
+     select n, string_agg(translate(left(md5(floor(exp(random() * 10))::bigint::text), 3 + (random() * 6)::int), '0123456789', 'eatoinshrl'), ' ') as text
+     from generate_series(0, 1999) n, generate_series(1, 75) w group by n`,
+  )
+  await inStore(deployment, "create unique index on bench_chunk (n)")
+  for (let from = 0; from < total; from += batch) {
+    await inStore(
+      deployment,
+      // The n-th message is the (n / boxes)-th of the (n mod boxes)-th Mailbox, so that they grow together as in life.
+      `with made as (
+         select uuidv7() as id, b.id as identity_id, (n / ${boxes} + 1)::int as uid, n,
+                (select string_agg(c.text, ' ') from bench_chunk c
+                 where c.n in (select floor(random() * 2000)::int from generate_series(1, 8) where n is not null)) as words
+         from generate_series(${from}, ${Math.min(total, from + batch) - 1}) n join bench_box b on b.place = n % ${boxes}
+       ),
+       texts as (
+         select *, words
+           || case when uid % 4 = 0 then ' ${sought.common}' else '' end
+           || case when uid % 200 = 0 then ' ${sought.seldom}' else '' end
+           || case when uid in (2, 3) then ' ${sought.rare} ${sought.twoRare}' else '' end as body
+         from made
+       ),
+       stored as (
+         insert into message (id, identity_id, uid, direction, thread_id, subject_key, tag, message_id, envelope_from,
+                              recipient, sha256, size, summary, received_at, modseq)
+         select id, identity_id, uid, 'inbound', id, 'letter ' || n, null, '<' || n || '@bench.example>',
+                'bench@example.org', 'x@mail.localhost', '\\x00', 5000,
+                jsonb_build_object('from', jsonb_build_object('address', 'bench@example.org', 'name', 'Bench'),
+                  'to', jsonb_build_array(jsonb_build_object('address', 'x@mail.localhost', 'name', null)), 'cc', '[]'::jsonb,
+                  'bcc', '[]'::jsonb, 'reply_to', '[]'::jsonb, 'subject', 'Letter ' || n, 'snippet', left(body, 200),
+                  'in_reply_to', null, 'references', '[]'::jsonb, 'attachments', '[]'::jsonb,
+                  'origin', jsonb_build_object('verdict', 'unverified', 'spf', 'none', 'dkim', 'none', 'dmarc', 'none', 'domain', null)),
+                now() - interval '1 year' + n * interval '1 second', uid
+         from texts
+       )
+       insert into message_content (message_id, identity_id, raw, text, headers, search_text, created_at)
+       select id, identity_id, convert_to(body, 'UTF8'), body, '[]',
+              concat_ws(chr(30), 'bench bench@example.org', 'x@mail.localhost', 'letter ' || n, '', body), now()
+       from texts`,
+    )
+    if (total >= 100_000 && (from / batch) % 20 === 0) process.stderr.write(`  ${from} of ${total} messages\n`)
+  }
+  await inStore(
+    deployment,
+    `update mailbox set uid_next = ${each + 1}, modseq = ${each + 1} where identity_id in (select id from bench_box)`,
+  )
+  await inStore(deployment, "vacuum (analyze) message_content")
+  await inStore(deployment, "vacuum (analyze) message")
+  await inStore(deployment, "vacuum (analyze) thread")
+  return handles
+}

@@ -1,0 +1,155 @@
+/** The three ways that decide about the console, each walked in a real browser with real SMTP and a real receiver. */
+import type { Browser } from "playwright-core"
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { hasBrowser, openBrowser } from "../harness/Browser.ts"
+import { call, makeIdentity, newHandle, signUp } from "../harness/Client.ts"
+import { buildConsole, heading, openContext } from "../harness/Console.ts"
+import { send } from "../harness/Mail.ts"
+import { startReceiver } from "../harness/Receiver.ts"
+import { eventually, startService, type TestService } from "../harness/Service.ts"
+
+describe.skipIf(!hasBrowser)("in the console", { timeout: 120_000 }, () => {
+  let service: TestService
+  let browser: Browser
+  beforeAll(async () => {
+    buildConsole()
+    service = await startService()
+    browser = await openBrowser()
+  })
+  afterAll(async () => {
+    await browser?.close()
+    await service?.stop()
+  })
+
+  it("somebody comes from nothing to a mail that arrives live and a Webhook that answered", async () => {
+    const receiver = await startReceiver((response) => response.end("thanks"))
+    const { context, seen } = await openContext(browser, service.base)
+    const page = await context.newPage()
+    await page.goto(`${service.base}/console/`)
+
+    await page.getByLabel("Your email address").fill("first@example.org")
+    await page.getByRole("checkbox").check()
+    await page.getByRole("button", { name: "Mail me a link" }).click()
+    await page.getByRole("link", { name: "Development" }).click()
+    await page.getByRole("button", { name: "Sign in" }).click()
+
+    const handle = newHandle("first")
+    expect(await heading(page).innerText()).toBe("Name your agent")
+    await page.getByLabel("Name", { exact: true }).fill(handle)
+    await page.getByText(`${handle} is free`).waitFor()
+    await page.getByRole("button", { name: "Create Identity" }).click()
+
+    // Its secrets are shown once, masked; what is copied is whole.
+    await page.getByText("Keep these now").waitFor()
+    expect(await page.getByRole("main").innerText()).not.toMatch(/svc_id_[0-9A-Za-z]{20}/)
+    await page.getByRole("button", { name: "Copy .env" }).click()
+    const env = await page.evaluate<string>("navigator.clipboard.readText()")
+    const key = /^SVC_KEY=(svc_id_\S+)$/m.exec(env)![1]!
+    expect((await call(service.base, "GET", "/api/auth/whoami", { token: key })).body.caller.handle).toBe(handle)
+    await page.getByRole("button", { name: "I have stored them" }).click()
+
+    // A mail slides in while somebody looks.
+    await page.getByRole("link", { name: "Open mail" }).click()
+    await page.getByText("No mail yet").waitFor()
+    await send(service.smtpPort, {
+      from: "grace@example.org",
+      to: `${handle}@mail.localhost`,
+      subject: "Hello there",
+      text: "Are you up?",
+    })
+    await page.getByRole("link", { name: /Hello there/ }).click()
+    await page.getByRole("article").getByText("Are you up?").waitFor()
+    await page.getByText("Anyone could have written this", { exact: false }).waitFor()
+
+    await page.getByRole("link", { name: "Webhooks" }).click()
+    await page.getByRole("link", { name: "Add a Webhook" }).first().click()
+    await page.getByLabel("URL").fill(receiver.url)
+    await page.getByRole("button", { name: "Create Webhook" }).click()
+    await page.getByRole("button", { name: "I have stored it" }).click()
+    await page.getByRole("button", { name: "Send test" }).click()
+    await page.getByText("webhook.test").first().waitFor()
+    await page.getByText("delivered", { exact: true }).last().waitFor()
+    expect(receiver.got.map(({ body }) => body.type)).toEqual(["webhook.test"])
+
+    expect(seen).toEqual({ errors: [], foreign: [] })
+    await context.close()
+    await receiver.stop()
+  })
+
+  it("one press from anywhere stops the mail of every agent, and nobody is asked first", async () => {
+    const { session } = await signUp(service.base)
+    const handles = [
+      (await makeIdentity(service.base, session)).handle,
+      (await makeIdentity(service.base, session)).handle,
+    ]
+    const states = () =>
+      Promise.all(
+        handles.map(async (handle) => {
+          const { body } = await call(service.base, "GET", `/api/identities/${handle}/mail`, { token: session })
+          return body.outgoing
+        }),
+      )
+    const { context, seen } = await openContext(browser, service.base, {}, session)
+    const page = await context.newPage()
+    await page.goto(`${service.base}/console/activity`)
+    await page.getByRole("button", { name: "Stop all mail" }).click()
+    await page.getByText("Outgoing mail is stopped.").waitFor()
+    expect(await states()).toEqual(["stopped", "stopped"])
+
+    // Another tab, which did nothing, says so too.
+    const other = await context.newPage()
+    await other.goto(`${service.base}/console/`)
+    await other.getByText("Outgoing mail is stopped.").waitFor()
+
+    // Starting again asks first.
+    await page.getByRole("button", { name: "Start again" }).click()
+    expect(await states()).toEqual(["stopped", "stopped"])
+    await page.getByRole("dialog").getByRole("button", { name: "Start again" }).click()
+    await eventually(states, (all) => all.every((one) => one === "active"))
+    await other.getByText("Outgoing mail is stopped.").waitFor({ state: "detached" })
+    expect(seen.errors).toEqual([])
+    await context.close()
+  })
+
+  it("why a Webhook did not get it is seen from the Event to the answer, and it is sent again from there", async () => {
+    let well = false
+    const receiver = await startReceiver((response) => {
+      response.statusCode = well ? 200 : 500
+      response.end(well ? "ok" : "database is locked")
+    })
+    const { session } = await signUp(service.base)
+    const { handle } = await makeIdentity(service.base, session)
+    const made = await call(service.base, "POST", `/api/identities/${handle}/webhooks`, {
+      token: session,
+      body: { url: receiver.url, event_types: ["email.received"] },
+    })
+    await send(service.smtpPort, {
+      from: "grace@example.org",
+      to: `${handle}@mail.localhost`,
+      subject: "Lost",
+      text: "?",
+    })
+    await eventually(
+      () =>
+        call(service.base, "GET", `/api/identities/${handle}/webhooks/${made.body.id}/deliveries`, { token: session }),
+      ({ body }) => body.deliveries[0]?.attempts.length === 1,
+    )
+    const { context, seen } = await openContext(browser, service.base, {}, session)
+    const page = await context.newPage()
+    await page.goto(`${service.base}/console/activity`)
+    await page.getByRole("link", { name: `${handle} received a mail` }).click()
+    await page.getByText("HTTP 500").waitFor()
+    await page.getByText("database is locked").waitFor()
+    await page.getByText("only 2xx counts as received").last().waitFor()
+    await page.getByRole("button", { name: "Show the request" }).click()
+    expect(await page.getByLabel("curl", { exact: true }).innerText()).toContain('"type":"email.received"')
+
+    well = true
+    await page.getByRole("button", { name: "Send again" }).click()
+    await page.getByText("delivered", { exact: true }).waitFor()
+    expect(receiver.got).toHaveLength(2)
+    expect(seen).toEqual({ errors: [], foreign: [] })
+    await context.close()
+    await receiver.stop()
+  })
+})

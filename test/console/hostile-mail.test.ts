@@ -1,0 +1,169 @@
+/** Mail that means harm, opened by somebody in a real browser: nothing runs, nothing is fetched, nothing is sent. */
+import { createServer } from "node:http"
+import type { Browser } from "playwright-core"
+import { mailDocument } from "@svc/api/console/MailDocument"
+import { Effect } from "effect"
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { hasBrowser, openBrowser } from "../harness/Browser.ts"
+import { call, makeIdentity, signUp } from "../harness/Client.ts"
+import { buildConsole, expectNoSidewaysScroll, openContext } from "../harness/Console.ts"
+import { send } from "../harness/Mail.ts"
+import { eventually, startService, type TestService } from "../harness/Service.ts"
+
+const written = (html: string, images = false) =>
+  Effect.runPromise(mailDocument(html, { images, leave: (to) => `/leave?${encodeURIComponent(to)}` }))
+const body = async (html: string, images = false) => /<body>(.*)<\/body>/s.exec(await written(html, images))![1]!
+
+describe("the HTML of a message", () => {
+  it.each([
+    [`<script>steal()</script>kept`, "kept"],
+    [`<p onclick="x()" style="color:red">a</p>`, `<p style="color:red">a</p>`],
+    [`<a href="javascript:alert(1)">a</a>`, "<a>a</a>"],
+    [`<a href="data:text/html,x">a</a>`, "<a>a</a>"],
+    [
+      `<a href=" https://x.example/ ">a</a>`,
+      `<a href="/leave?https%3A%2F%2Fx.example%2F" target="_blank" rel="noopener noreferrer">a</a>`,
+    ],
+    [`<form action="https://x"><input name=a><button>go</button></form>`, "go"],
+    [`<meta http-equiv=refresh content="0;url=https://x"><base href="https://x">`, ""],
+    [`<svg onload=x><a href="https://x"><script>x</script></svg>kept`, "kept"],
+    [`<style>p{color:red}</style><p>a</p>`, "<style>p{color:red}</style><p>a</p>"],
+    [`<style></style><img src=x onerror=y></style>`, "<style></style><img></style>"],
+    [`<img src="https://t.example/pixel.gif">`, "<img>"],
+    [`<p title='"><script>x</script>'>a</p>`, `<p title="&quot;&gt;&lt;script&gt;x&lt;/script&gt;">a</p>`],
+    [`&lt;script&gt;x`, "&lt;script&gt;x"],
+  ])("%s becomes %s", async (html, expected) => expect(await body(html)).toBe(expected))
+
+  it("has pictures of others only where its reader asked for them", async () =>
+    expect(await body(`<img src="https://t.example/p.gif"><img src="http://t.example/p.gif">`, true)).toBe(
+      `<img src="https://t.example/p.gif"><img>`,
+    ))
+
+  it("of any shape is written without holding the event loop", async () => {
+    // A stall would be one piece of work; what is counted is how often others had their turn.
+    for (const html of [
+      "<b>".repeat(150_000) + "</i>".repeat(130_000),
+      `<a href="https://x.example/">`.repeat(35_000),
+    ]) {
+      let turns = 0
+      const timer = setInterval(() => turns++, 0)
+      await written(html)
+      clearInterval(timer)
+      expect(turns).toBeGreaterThan(10)
+    }
+  })
+})
+
+describe.skipIf(!hasBrowser)("a message that means harm", { timeout: 120_000 }, () => {
+  let service: TestService
+  let browser: Browser
+  const asked: Array<string> = []
+  const trap = createServer((request, response) => {
+    asked.push(request.url ?? "")
+    response.end()
+  })
+  let trapped: string
+  beforeAll(async () => {
+    buildConsole()
+    service = await startService()
+    browser = await openBrowser()
+    await new Promise<void>((resolve) => trap.listen(0, "127.0.0.1", resolve))
+    const address = trap.address()
+    trapped = `http://127.0.0.1:${typeof address === "object" && address !== null ? address.port : 0}`
+  })
+  afterAll(async () => {
+    await browser?.close()
+    await service?.stop()
+    trap.close()
+  })
+
+  it("is read in peace", async () => {
+    const { session } = await signUp(service.base)
+    const { handle } = await makeIdentity(service.base, session)
+    await send(service.smtpPort, {
+      from: `"Bank \u202Egnp.exe <script>" <no-reply@bank.example>`,
+      to: `${handle}@mail.localhost`,
+      subject: `${"W".repeat(300)} \u202Ereversed <img src=x onerror=alert(1)>`,
+      html: `<style>p{color:rgb(1,2,3)} @import url("${trapped}/import")</style><p style="background:url(${trapped}/style)">hello</p>
+<script>parent.postMessage("ran","*");fetch("${trapped}/fetch")</script><img src="${trapped}/pixel.gif"><img src=x onerror="parent.postMessage('ran','*')">
+<svg onload="parent.postMessage('ran','*')"></svg><iframe src="${trapped}/frame"></iframe><object data="${trapped}/object"></object>
+<meta http-equiv=refresh content="0;url=${trapped}/refresh"><link rel=stylesheet href="${trapped}/sheet"><video src="${trapped}/video"></video>
+<form action="${trapped}/form"><button id=b>go</button></form><base href="${trapped}/"><a href="https://xn--80ak6aa92e.example/pay">https://bank.example</a>
+<div style="position:fixed;inset:0;z-index:9999">cover</div>`,
+      attachments: [{ filename: "../../etc/pass\u202Egnp.exe", content: "x" }],
+    })
+    const listed = await eventually(
+      () => call(service.base, "GET", `/api/identities/${handle}/messages`, { token: session }),
+      ({ body }) => body.messages.length === 1,
+    )
+    const { context } = await openContext(browser, service.base, { width: 390 }, session)
+    const page = await context.newPage()
+    const heard: Array<string> = []
+    await page.exposeFunction("heard", (what: string) => heard.push(what))
+    await page.addInitScript(`addEventListener("message", ({ data }) => globalThis.heard(String(data)))`)
+    await page.goto(`${service.base}/console/identities/${handle}/mail/${listed.body.messages[0].id}`)
+    await page.getByRole("button", { name: "HTML" }).click()
+    const frame = page.frameLocator("iframe")
+    await frame.getByText("hello").waitFor()
+    expect(
+      await frame
+        .locator("p")
+        .first()
+        .evaluate((p: any) => (globalThis as any).getComputedStyle(p).color),
+    ).toBe("rgb(1, 2, 3)")
+    await page.getByRole("button", { name: "Show images" }).click()
+    await frame.getByText("hello").waitFor()
+    expect(await frame.locator("html").evaluate(() => (globalThis as any).origin)).toBe("null")
+    await page.getByRole("button", { name: "Headers" }).click()
+    await page.getByText("Content-Type").first().waitFor()
+    await expectNoSidewaysScroll(page, "a hostile message")
+
+    // Its link leads to our page first, which names the host in both spellings.
+    await page.getByRole("button", { name: "HTML" }).click()
+    const [leaving] = await Promise.all([
+      context.waitForEvent("page"),
+      frame
+        .getByRole("link")
+        .first()
+        .evaluate((link: any) => link.click()),
+    ])
+    await leaving.waitForLoadState()
+    expect(leaving.url()).toContain(`${service.base}/console/leave?to=`)
+    expect(await leaving.locator("pre").innerText()).toContain("xn--80ak6aa92e.example")
+    expect(await leaving.locator("main").innerText()).toContain("other alphabets")
+
+    // The browser may name what its policy refuses; nothing left it.
+    expect(asked).toEqual([])
+    expect(heard).toEqual([])
+    await context.close()
+  })
+
+  it("is given to no page but the console's frame", async () => {
+    const { session } = await signUp(service.base)
+    const { handle } = await makeIdentity(service.base, session)
+    await send(service.smtpPort, {
+      from: "a@example.org",
+      to: `${handle}@mail.localhost`,
+      subject: "s",
+      html: "<p>x</p>",
+    })
+    const listed = await eventually(
+      () => call(service.base, "GET", `/api/identities/${handle}/messages`, { token: session }),
+      ({ body }) => body.messages.length === 1,
+    )
+    const path = `/console/mail/${handle}/${listed.body.messages[0].id}/body`
+    const own = { cookie: `svc_session=${session}`, "sec-fetch-site": "same-origin", "sec-fetch-dest": "iframe" }
+    const status = async (headers: Record<string, string>) =>
+      (await fetch(`${service.base}${path}`, { headers })).status
+    const framed = await fetch(`${service.base}${path}`, { headers: own })
+    expect([framed.status, framed.headers.get("cache-control")]).toEqual([200, "no-store"])
+    expect(framed.headers.get("content-security-policy")).toMatch(/default-src 'none'.*sandbox allow-popups/)
+    expect(await status({ ...own, "sec-fetch-dest": "document" })).toBe(403)
+    expect(await status({ ...own, "sec-fetch-site": "same-site" })).toBe(403)
+    expect(await status({ ...own, cookie: `svc_session=${(await signUp(service.base)).session}` })).toBe(404)
+    expect(
+      (await fetch(`${service.base}/console/leave?to=${Buffer.from("https://evil.example/").toString("base64url")}`))
+        .status,
+    ).toBe(404)
+  })
+})

@@ -1,0 +1,183 @@
+/** Every page of the console, empty and full, in its looks: nothing for axe to find, nothing wrong, nothing too wide. */
+import { globSync, readFileSync } from "node:fs"
+import * as path from "node:path"
+import type { Browser, Page } from "playwright-core"
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { hasBrowser, openBrowser } from "../harness/Browser.ts"
+import { call, makeIdentity, signUp } from "../harness/Client.ts"
+import {
+  buildConsole,
+  expectNoSidewaysScroll,
+  heading,
+  type Look,
+  openContext,
+  violations,
+} from "../harness/Console.ts"
+import { send } from "../harness/Mail.ts"
+import { startReceiver } from "../harness/Receiver.ts"
+import { eventually, startService, type TestService } from "../harness/Service.ts"
+import { root } from "../house/Imports.ts"
+
+/** The paths of `Routes.ts`, with what stands in their places. */
+const paths = (places: Readonly<Record<string, string>>) =>
+  [...readFileSync(path.join(root, "packages/console/src/Routes.ts"), "utf8").matchAll(/page\("([^"]+)"/g)].map(
+    ([, pattern]) =>
+      pattern!
+        .replace(/\/mail\/:id$/, `/mail/${places["message"]}`)
+        .replace(/\/webhooks\/:id$/, `/webhooks/${places["webhook"]}`)
+        .replace(/^\/activity\/:id$/, `/activity/${places["event"]}`)
+        .replace(/:handle/, places["handle"]!)
+        .replace(/:name$/, places["secret"] ?? "token"),
+  )
+
+const looks: ReadonlyArray<Look> = [
+  { width: 1280, scheme: "light", locale: "en" },
+  { width: 1280, scheme: "dark", locale: "fr" },
+  { width: 320, scheme: "light", locale: "de" },
+]
+
+describe.skipIf(!hasBrowser)("every page", { timeout: 240_000 }, () => {
+  let service: TestService
+  let browser: Browser
+  let receiver: Awaited<ReturnType<typeof startReceiver>>
+  let session: string
+  let places: Record<string, string>
+  beforeAll(async () => {
+    buildConsole()
+    service = await startService()
+    browser = await openBrowser()
+    receiver = await startReceiver((response) => {
+      response.statusCode = 503
+      response.end("out of order ".repeat(60))
+    })
+    session = (await signUp(service.base)).session
+    const { handle } = await makeIdentity(service.base, session, "the-longest-name-that-an-agent-may-ever")
+    const at = `/api/identities/${handle}`
+    const token = session
+    const webhook = await call(service.base, "POST", `${at}/webhooks`, {
+      token,
+      body: { url: `${receiver.url}?${"q".repeat(200)}`, event_types: ["*"] },
+    })
+    const long = "Unbreakable".repeat(30)
+    await call(service.base, "PATCH", `${at}/card`, {
+      token,
+      body: {
+        name: long.slice(0, 200),
+        description: long,
+        skills: [{ id: "s", name: long.slice(0, 100), description: long }],
+      },
+    })
+    await call(service.base, "PUT", "/api/vault/secrets/token", {
+      token,
+      body: { value: "s3cret", description: "A token" },
+    })
+    await send(service.smtpPort, {
+      from: `${"Name".repeat(40)} <somebody@example.org>`,
+      to: `${handle}+${"tag".repeat(15)}@mail.localhost`,
+      subject: long,
+      text: `${long}\n\n${long}`,
+      attachments: [{ filename: `${long}.txt`, content: "x" }],
+    })
+    const found = await eventually(
+      () => call(service.base, "GET", `${at}/messages`, { token }),
+      ({ body }) => body.messages.length === 1,
+    )
+    const events = await call(service.base, "GET", "/api/events?type=email.received", { token })
+    places = {
+      handle,
+      webhook: webhook.body.id,
+      message: found.body.messages[0].id,
+      event: events.body.events[0].id,
+    }
+  })
+  afterAll(async () => {
+    await browser?.close()
+    await service?.stop()
+    await receiver?.stop()
+  })
+
+  const settled = async (page: Page) => {
+    await heading(page).first().waitFor()
+    // A skeleton is there only while something is on its way.
+    await page.locator(".skeleton").first().waitFor({ state: "detached" })
+  }
+
+  it.each(looks)("full, in %j", async (look) => {
+    await setLanguage(look)
+    const { context, seen } = await openContext(browser, service.base, look, session)
+    const page = await context.newPage()
+    for (const to of paths(places)) {
+      await page.goto(`${service.base}/console${to}`)
+      await settled(page)
+      expect(await violations(page), to).toEqual([])
+      await expectNoSidewaysScroll(page, to)
+      expect(await page.getByRole("heading", { level: 1 }).count(), to).toBe(1)
+    }
+    expect(seen).toEqual({ errors: [], foreign: [] })
+    await context.close()
+  })
+
+  it.each(looks)("of an account that has nothing yet, in %j", async (look) => {
+    const { context, seen } = await openContext(browser, service.base, look, (await signUp(service.base)).session)
+    const page = await context.newPage()
+    for (const to of ["/", "/identities", "/identities/new", "/activity", "/nowhere"]) {
+      await page.goto(`${service.base}/console${to}`)
+      await settled(page)
+      expect(await violations(page), to).toEqual([])
+      await expectNoSidewaysScroll(page, to)
+    }
+    expect(seen).toEqual({ errors: [], foreign: [] })
+    await context.close()
+  })
+
+  it.each(looks)("before anybody signed in, in %j", async (look) => {
+    const { context, seen } = await openContext(browser, service.base, look)
+    const page = await context.newPage()
+    await page.goto(`${service.base}/console/activity`)
+    await settled(page)
+    expect(await page.evaluate("document.documentElement.lang")).toBe(look.locale)
+    expect(await violations(page)).toEqual([])
+    await expectNoSidewaysScroll(page, "the way in")
+    expect(seen).toEqual({ errors: [], foreign: [] })
+    await context.close()
+  })
+
+  it("is reached by the keyboard alone", async () => {
+    await setLanguage({})
+    const { context } = await openContext(browser, service.base, {}, session)
+    const page = await context.newPage()
+    await page.goto(`${service.base}/console/`)
+    await settled(page)
+    await page.keyboard.press("Control+k")
+    await page.keyboard.type("webhooks of")
+    await page.keyboard.press("Enter")
+    await page.waitForURL("**/webhooks")
+    await page.keyboard.press("g")
+    await page.keyboard.press("a")
+    await page.waitForURL("**/activity")
+    await page.getByRole("link", { name: "received a mail" }).waitFor()
+    // The heading has the focus after a navigation; the list is walked by j, opened by Enter.
+    await page.keyboard.press("j")
+    await page.keyboard.press("Enter")
+    await page.waitForURL("**/activity/evt_*")
+    await page.keyboard.press("?")
+    await page.getByRole("dialog").getByText("Jump anywhere").waitFor()
+    await page.keyboard.press("Escape")
+    await page.getByRole("dialog").waitFor({ state: "detached" })
+    await context.close()
+  })
+
+  const setLanguage = async ({ locale }: Look) => {
+    await service.query((sql) => sql`update org set language = ${locale ?? "en"}`)
+  }
+})
+
+describe("the sources of the console", () => {
+  it("make no markup of text and no style at run time, which its policy refuses", () => {
+    for (const file of globSync("packages/console/src/**/*.{ts,tsx}", { cwd: root })) {
+      expect(readFileSync(path.join(root, file), "utf8"), file).not.toMatch(
+        /innerHTML|insertAdjacentHTML|srcdoc|document\.write|eval\(/,
+      )
+    }
+  })
+})

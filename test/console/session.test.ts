@@ -1,0 +1,111 @@
+/** The cookie of a browser stands for a credential only where the browser says that a page of ours made the call. */
+import { Addresses } from "@svc/domain/Addresses"
+import { withSession } from "@svc/api/account/ConsoleSession"
+import { HttpServerRequest } from "effect/http"
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { buildConsole } from "../harness/Console.ts"
+import { call, signUp } from "../harness/Client.ts"
+import { startService, type TestService } from "../harness/Service.ts"
+
+let service: TestService
+let cookie: string
+beforeAll(async () => {
+  buildConsole()
+  service = await startService()
+  cookie = `svc_session=${(await signUp(service.base)).session}`
+})
+afterAll(() => service.stop())
+
+const status = async (method: string, path: string, headers: Record<string, string>, body?: unknown) =>
+  (await call(service.base, method, path, { headers, ...(body === undefined ? {} : { body }) })).status
+
+const same = { "sec-fetch-site": "same-origin" }
+const console_ = { ...same, "svc-console": "1" }
+
+describe("the session's cookie", () => {
+  it.each([
+    ["a page of this origin", same, 200],
+    ["a page of the same site, which a tunnel can be", { "sec-fetch-site": "same-site" }, 401],
+    ["a foreign page", { "sec-fetch-site": "cross-site" }, 401],
+    ["somebody who typed the address", { "sec-fetch-site": "none" }, 401],
+    ["a program that says nothing", {}, 401],
+  ] as const)("reads for %s: %j → %i", async (_, headers, expected) =>
+    expect(await status("GET", "/api/auth/session", { ...headers, cookie })).toBe(expected),
+  )
+
+  it.each([
+    ["with the header that no form can send", console_, 201],
+    ["without it", same, 401],
+    ["from the same site", { "sec-fetch-site": "same-site", "svc-console": "1" }, 401],
+    ["from a foreign page", { "sec-fetch-site": "cross-site", "svc-console": "1" }, 401],
+  ] as const)("changes something %s: %j → %i", async (_, headers, expected) =>
+    expect(await status("POST", "/api/keys", { ...headers, cookie }, { name: "one" })).toBe(expected),
+  )
+
+  it("does not stand beside a credential that was sent", async () =>
+    expect(await status("GET", "/api/auth/session", { ...same, cookie, authorization: "Bearer svc_sess_no" })).toBe(
+      401,
+    ))
+
+  it("opens the live stream, and ends with the session, which the browser forgets", async () => {
+    const owner = await signUp(service.base)
+    const own = { ...console_, cookie: `svc_session=${owner.session}` }
+    const stopped = new AbortController()
+    const stream = await fetch(`${service.base}/api/events/stream`, { headers: own, signal: stopped.signal })
+    expect([stream.status, stream.headers.get("content-type")]).toEqual([200, "text/event-stream"])
+    stopped.abort()
+    const out = await call(service.base, "DELETE", "/api/auth/session", { headers: own })
+    expect([out.status, out.headers.get("clear-site-data")]).toEqual([204, '"cache"'])
+    expect(out.headers.get("set-cookie")).toBe("svc_session=; Path=/; Max-Age=0; HttpOnly; SameSite=Lax")
+    expect(await status("GET", "/api/auth/session", own)).toBe(401)
+  })
+
+  it("has another name under https, which no other host can plant", () => {
+    const book = { baseUrl: "https://id.example.org" } as Addresses["Service"]
+    const asked = (cookie: string) =>
+      withSession(
+        book,
+        HttpServerRequest.fromWeb(
+          new Request("https://id.example.org/api/auth/session", { headers: { cookie, ...same } }),
+        ),
+      ).headers["authorization"]
+    expect(asked("__Host-svc_session=abc")).toBe("Bearer abc")
+    expect(asked("svc_session=abc")).toBeUndefined()
+  })
+})
+
+describe("what is built", () => {
+  it("is served whole, by name and by what the browser takes, and nothing else of the machine is", async () => {
+    const page = await fetch(`${service.base}/console/identities/ada`)
+    const html = await page.text()
+    expect(page.status).toBe(200)
+    expect(page.headers.get("content-security-policy")).toMatch(
+      /^default-src 'none'; script-src 'self'; .*trusted-types 'none'$/,
+    )
+    expect(page.headers.get("cache-control")).toBe("no-cache")
+    expect(html).not.toMatch(/<script(?![^>]* src=)|<style|\sstyle=|\son\w+=/)
+    const again = await fetch(`${service.base}/console/`, { headers: { "if-none-match": page.headers.get("etag")! } })
+    expect(again.status).toBe(304)
+    const script = /src="(\/console\/assets\/[^"]+)"/.exec(html)![1]!
+    for (const coding of ["br", "gzip", "identity"]) {
+      const asset = await fetch(`${service.base}${script}`, { headers: { "accept-encoding": coding } })
+      expect(asset.headers.get("content-encoding")).toBe(coding === "identity" ? null : coding)
+      expect(asset.headers.get("cache-control")).toBe("public, max-age=31536000, immutable")
+      expect((await asset.text()).length).toBeGreaterThan(10_000)
+    }
+    expect((await fetch(`${service.base}${script}`, { method: "HEAD" })).status).toBe(200)
+    for (const path of [
+      "/console/assets/nothing.js",
+      "/console/assets/..%2f.stamp",
+      "/console/assets/%2e%2e%2findex.html",
+    ]) {
+      expect((await fetch(`${service.base}${path}`)).status, path).toBe(404)
+    }
+  })
+
+  it("with a cookie, too, is kept by the browser", async () => {
+    const asset = /src="(\/console\/assets\/[^"]+)"/.exec(await (await fetch(`${service.base}/console/`)).text())![1]!
+    const response = await fetch(`${service.base}${asset}`, { headers: { ...same, cookie } })
+    expect(response.headers.get("cache-control")).toBe("public, max-age=31536000, immutable")
+  })
+})

@@ -1,0 +1,58 @@
+/** Texts of the console: what the compiler cannot see of the three languages. */
+import { globSync } from "node:fs"
+import * as path from "node:path"
+import { describe, expect, it } from "vitest"
+import { root } from "../house/Imports.ts"
+
+type Text = string | Readonly<Record<string, string>>
+type InAll = readonly [Text, Text, Text]
+
+// A program of browsers: its types are checked by its own configuration.
+const { languages, speak, tables, texts } = await import(path.join(root, "packages/console/src/texts/Texts.ts"))
+const files = globSync("packages/console/src/**/{texts,events}.ts", { cwd: root })
+for (const file of files) await import(path.join(root, file))
+
+const all: ReadonlyArray<readonly [string, InAll]> = tables.flatMap((table: Readonly<Record<string, InAll>>) =>
+  Object.entries(table),
+)
+const forms = (text: InAll[number]) => (typeof text === "string" ? [text] : Object.values(text))
+const names = (text: string) => [...text.matchAll(/\{(\w+)\}/g)].map(([, name]) => name).toSorted()
+
+describe("a text of the console", () => {
+  it("has the same places for arguments in every language and form", () => {
+    expect(all.length).toBeGreaterThan(300)
+    for (const [key, text] of all) {
+      const wanted = names(forms(text[0])[0]!)
+      for (const form of text.flatMap(forms)) expect(names(form), `${key}: ${form}`).toEqual(wanted)
+    }
+  })
+
+  it("that counts has every form its language has", () => {
+    for (const [key, text] of all.filter(([, text]) => typeof text[0] !== "string")) {
+      text.forEach((forms, index) => {
+        const { pluralCategories } = new Intl.PluralRules(languages[index]!).resolvedOptions()
+        expect(Object.keys(forms).toSorted(), `${key} in ${languages[index]}`).toEqual(pluralCategories.toSorted())
+      })
+    }
+  })
+
+  it("is chosen by the count and the language", () => {
+    const say = texts({
+      mails: [
+        { one: "{count} mail", other: "{count} mails" },
+        { one: "{count} Mail", other: "{count} Mails" },
+        { one: "{count} message", many: "{count} de messages", other: "{count} messages" },
+      ],
+    })
+    Object.assign(globalThis, { document: { documentElement: {} } })
+    speak("en")
+    expect([say("mails", { count: 1 }), say("mails", { count: 1200 })]).toEqual(["1 mail", "1,200 mails"])
+    speak("de")
+    expect(say("mails", { count: 1200 })).toBe("1.200 Mails")
+    speak("fr")
+    expect([say("mails", { count: 0 }), say("mails", { count: 1_000_000 })]).toEqual([
+      "0 message",
+      "1\u202F000\u202F000 de messages",
+    ])
+  })
+})

@@ -1,0 +1,92 @@
+/** A relay that dies when it is told to: before the content has ended, before its 250, or right after it. */
+import { createServer, type Socket } from "node:net"
+
+/** `before`: the content is cut off. `in`: it has all of it and says nothing. `after`: the 250 goes out, then it is gone. */
+export type Death = "never" | "before" | "in" | "after"
+
+export interface Copy {
+  readonly subject: string
+  readonly messageId: string
+  /** Whoever sent it cannot know that it arrived. */
+  readonly isInTheAir: boolean
+  readonly at: number
+}
+
+export interface DyingRelay {
+  readonly port: number
+  readonly copies: Array<Copy>
+  /** When each content was asked for (354). */
+  readonly begun: Array<number>
+  /** Envelope senders, as they came. */
+  readonly senders: Array<string>
+  readonly stop: () => void
+}
+
+const field = (content: string, name: string) => new RegExp(`^${name}: (.*)\r$`, "im").exec(content)?.[1] ?? ""
+
+/** `death` is asked at each message; an answer takes `slowMillis`. */
+export const startDyingRelay = (death: () => Death, slowMillis = 0): Promise<DyingRelay> =>
+  new Promise((resolve) => {
+    const copies: Array<Copy> = []
+    const begun: Array<number> = []
+    const senders: Array<string> = []
+    const sockets = new Set<Socket>()
+    const converse = (socket: Socket) => {
+      sockets.add(socket)
+      socket.on("error", () => {})
+      socket.on("close", () => sockets.delete(socket))
+      let text = ""
+      let content = false
+      let fate: Death = "never"
+      const say = (line: string) => void (socket.destroyed || socket.write(`${line}\r\n`))
+      const take = (letter: string) => {
+        const copy = {
+          subject: field(letter, "Subject"),
+          messageId: field(letter, "Message-ID"),
+          at: performance.now(),
+        }
+        copies.push({ ...copy, isInTheAir: fate !== "never" })
+        if (fate === "in") return socket.destroy()
+        if (fate === "after") return socket.end("250 2.0.0 taken\r\n", () => socket.destroy())
+        setTimeout(() => say("250 2.0.0 taken"), slowMillis)
+      }
+      const command = (line: string) => {
+        if (/^EHLO/i.test(line)) return say("250-relay\r\n250-PIPELINING\r\n250 8BITMIME")
+        const sender = /^MAIL FROM:<(.*?)>/i.exec(line)?.[1]
+        if (sender !== undefined) senders.push(sender)
+        if (/^DATA/i.test(line)) {
+          begun.push(performance.now())
+          fate = death()
+          content = true
+          return say("354 go on")
+        }
+        if (/^QUIT/i.test(line)) return socket.end("221 bye\r\n")
+        say("250 ok")
+      }
+      socket.on("data", (chunk) => {
+        text += chunk.toString("latin1")
+        while (true) {
+          const end = content ? text.indexOf("\r\n.\r\n") : text.indexOf("\r\n")
+          if (content && fate === "before" && text.length > 0) return socket.destroy()
+          if (end < 0) return
+          const part = text.slice(0, end)
+          text = text.slice(end + (content ? 5 : 2))
+          if (content) {
+            content = false
+            take(`${part}\r\n`)
+          } else command(part)
+        }
+      })
+      say("220 relay")
+    }
+    const server = createServer(converse)
+    server.listen(0, "127.0.0.1", () => {
+      const address = server.address()
+      const port = typeof address === "object" && address !== null ? address.port : 0
+      const stop = () => {
+        for (const socket of sockets) socket.destroy()
+        server.close()
+      }
+      resolve({ port, copies, begun, senders, stop })
+    })
+  })

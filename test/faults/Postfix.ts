@@ -1,0 +1,74 @@
+/** A Postfix of one's own (Debian's), where it is installed and the row may start it: the relay at the other end. */
+import { execFileSync } from "node:child_process"
+import { chmodSync, chownSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import * as os from "node:os"
+import * as path from "node:path"
+import { freePort } from "../harness/Ports.ts"
+
+/** Only root may start one. */
+export const hasPostfix = existsSync("/usr/sbin/postfix") && process.getuid?.() === 0
+
+const idOf = (flag: "-u" | "-g") => Number(execFileSync("id", [flag, "postfix"], { encoding: "utf8" }))
+
+/** Services of the standard configuration, out of their chroots, the one of SMTP at our port. */
+const services = (port: number) =>
+  readFileSync("/etc/postfix/master.cf", "utf8")
+    .replace(/^smtp +inet .*$/m, `127.0.0.1:${port} inet n - n - - smtpd`)
+    .replace(/^(\w[\w-]* +(?:unix|inet|unix-dgram) +[-yn] +[-yn] +)[-y] /gm, "$1n ")
+
+/** It has a mailbox for grace@example.org, no other of that domain, and leads bounces to `bouncesTo`. */
+export const startPostfix = async (bouncesTo: () => number) => {
+  const port = await freePort()
+  const directory = mkdtempSync(path.join(os.tmpdir(), "svc-postfix-"))
+  const [uid, gid] = [idOf("-u"), idOf("-g")]
+  chmodSync(directory, 0o755)
+  for (const name of ["queue", "data", "mail"]) mkdirSync(path.join(directory, name))
+  for (const name of ["data", "mail"]) chownSync(path.join(directory, name), uid, gid)
+  const main = {
+    compatibility_level: "3.6",
+    queue_directory: `${directory}/queue`,
+    data_directory: `${directory}/data`,
+    daemon_directory: "/usr/lib/postfix/sbin",
+    mail_owner: "postfix",
+    setgid_group: "postdrop",
+    maillog_file: `${directory}/log`,
+    maillog_file_prefixes: os.tmpdir(),
+    myhostname: "mx.example.org",
+    mydestination: "",
+    inet_interfaces: "127.0.0.1",
+    inet_protocols: "ipv4",
+    mynetworks: "127.0.0.0/8",
+    smtpd_recipient_restrictions: "permit_mynetworks, reject",
+    // Whom it does not know it takes first, and then sends back: that is the bounce.
+    smtpd_reject_unlisted_recipient: "no",
+    virtual_mailbox_domains: "example.org",
+    virtual_mailbox_base: `${directory}/mail`,
+    virtual_mailbox_maps: "inline:{ grace@example.org=grace }",
+    virtual_minimum_uid: "10",
+    virtual_uid_maps: `static:${uid}`,
+    virtual_gid_maps: `static:${gid}`,
+    transport_maps: `inline:{ mail.localhost=smtp:[127.0.0.1]:${bouncesTo()} }`,
+  }
+  writeFileSync(
+    path.join(directory, "main.cf"),
+    Object.entries(main)
+      .map(([name, value]) => `${name} = ${value}\n`)
+      .join(""),
+  )
+  writeFileSync(path.join(directory, "master.cf"), services(port))
+  const control = (command: string) =>
+    execFileSync("/usr/sbin/postfix", ["-c", directory, command], { stdio: "ignore" })
+  control("start")
+  return {
+    port,
+    /** What stands in grace's mailbox. */
+    delivered: () => {
+      const file = path.join(directory, "mail", "grace")
+      return existsSync(file) ? readFileSync(file, "latin1") : ""
+    },
+    stop: () => {
+      control("stop")
+      rmSync(directory, { recursive: true, force: true })
+    },
+  }
+}

@@ -1,0 +1,349 @@
+/** Faults of mail that goes out: relays and processes that die, a switch that is thrown, bounces that mean harm. */
+import { setTimeout as sleep } from "node:timers/promises"
+import { call, makeIdentity, signUp } from "../harness/Client.ts"
+import { deploy, type Process, until } from "../harness/Deployment.ts"
+import { converse } from "../harness/Mail.ts"
+import { percentile, type Row } from "../harness/Report.ts"
+import { freePort } from "../harness/Ports.ts"
+import { authenticate } from "mailauth"
+import { type Death, startDyingRelay } from "./DyingRelay.ts"
+import { hasPostfix, startPostfix } from "./Postfix.ts"
+import { inStore } from "./Store.ts"
+
+const to = "grace@example.org"
+
+/** An Identity that may write to Grace. */
+const writer = async (service: Process) => {
+  const owner = await signUp(service.base)
+  const { handle } = await makeIdentity(service.base, owner.session)
+  const token = owner.session
+  await call(service.base, "POST", `/api/identities/${handle}/allowed-recipients`, { token, body: { address: to } })
+  return { handle, token }
+}
+
+type Writer = Awaited<ReturnType<typeof writer>>
+
+const send = async (base: string, { handle, token }: Writer, subject: string) =>
+  (
+    await call(base, "POST", `/api/identities/${handle}/messages/send`, {
+      token,
+      body: { to: [to], subject, text: "x" },
+    })
+  ).status === 202
+
+const settings = (port: number) => ({
+  SVC_SMTP_RELAY_URL: `smtp://127.0.0.1:${port}`,
+  SVC_LIMIT_MAIL_HOURLY: "1000000",
+})
+
+/** A relay that dies at three moments of a transaction, and a service that is killed at any. */
+export const killSend = async (): Promise<Row> => {
+  const kills = 100
+  const each = 3
+  let isOver = false
+  const deaths: ReadonlyArray<Death> = ["before", "in", "after"]
+  const relay = await startDyingRelay(() =>
+    isOver || Math.random() < 0.6 ? "never" : deaths[Math.floor(Math.random() * deaths.length)]!,
+  )
+  const deployment = await deploy()
+  const killed: Array<number> = []
+  try {
+    let service = await deployment.start([], settings(relay.port))
+    const ada = await writer(service)
+    const accepted: Array<string> = []
+    for (let kill = 0; kill < kills; kill++) {
+      const asked = Array.from({ length: each }, async (_, at) => {
+        const subject = `kill ${kill} message ${at}`
+        if (await send(service.base, ada, subject)) accepted.push(subject)
+      })
+      await Promise.race(asked)
+      await sleep(Math.random() * 150)
+      killed.push(performance.now())
+      service.signal("SIGKILL")
+      await service.gone
+      await Promise.allSettled(asked)
+      service = await deployment.start([], settings(relay.port))
+    }
+    isOver = true
+    const arrived = () => new Set(relay.copies.map(({ subject }) => subject))
+    // What a relay's death left waits five minutes, and what a kill left a minute.
+    await until("every message", () => accepted.every((subject) => arrived().has(subject)), 480).catch(() => {})
+    await until(
+      "every outcome",
+      async () =>
+        (
+          await inStore<{ n: number }>(
+            deployment,
+            "select count(*)::int as n from outbox where next_attempt_at is not null",
+          )
+        )[0]!.n === 0,
+      400,
+    ).catch(() => {})
+    const lost = accepted.filter((subject) => !arrived().has(subject)).length
+    const bySubject = Map.groupBy(relay.copies, ({ subject }) => subject)
+    // A kill within these milliseconds after a 250 came before its record.
+    const isExcused = ({ isInTheAir, at }: { isInTheAir: boolean; at: number }) =>
+      isInTheAir || killed.some((kill) => kill > at - 50 && kill - at < 2_000)
+    const doubled = [...bySubject.values()].filter((copies) => copies.length > 1)
+    const unexcused = doubled.filter((copies) => copies.slice(0, -1).some((copy) => !isExcused(copy))).length
+    const renamed = doubled.filter((copies) => new Set(copies.map(({ messageId }) => messageId)).size > 1).length
+    return {
+      id: "kill-send",
+      ok: lost === 0 && unexcused === 0 && renamed === 0 && accepted.length > 0,
+      what: `kill -9 of the whole service within 150 ms of an acknowledgement, ${kills} times, while two of five transactions of the relay die before, in or after the 250`,
+      figures: {
+        accepted: accepted.length,
+        lost,
+        "with a second copy": doubled.length,
+        "whose 250 was not in the air": unexcused,
+        "under another Message-ID": renamed,
+      },
+    }
+  } finally {
+    relay.stop()
+    await deployment.stop()
+  }
+}
+
+/** The switch thrown while a thousand messages wait; nothing begins after the answer, and everything goes when it is back. */
+export const stopStorm = async (): Promise<Row> => {
+  const queued = 1_000
+  const relay = await startDyingRelay(() => "never", 200)
+  /** Without the sign-in letter. */
+  const copies = () => relay.copies.filter(({ subject }) => subject.startsWith("storm"))
+  const deployment = await deploy()
+  try {
+    const service = await deployment.start([], settings(relay.port))
+    const ada = await writer(service)
+    let accepted = 0
+    const numbers = Array.from({ length: queued }, (_, at) => at)
+    const worker = async () => {
+      for (let at = numbers.pop(); at !== undefined; at = numbers.pop()) {
+        if (await send(service.base, ada, `storm ${at}`)) accepted++
+      }
+    }
+    await Promise.all(Array.from({ length: 8 }, worker))
+    const change = (outgoing: string) =>
+      call(service.base, "PATCH", `/api/identities/${ada.handle}/mail`, { token: ada.token, body: { outgoing } })
+    let late = 0
+    let within = 0
+    for (let round = 0; round < 5 && copies().length < accepted; round++) {
+      await sleep(200 + Math.random() * 400)
+      const asked = performance.now()
+      const { status } = await change("stopped")
+      const answered = performance.now()
+      within = Math.max(within, answered - asked)
+      if (status !== 200) throw new Error(`the switch answered ${status}`)
+      await sleep(3_000)
+      late += relay.begun.filter((at) => at > answered).length
+      await change("active")
+    }
+    const left = queued - copies().length
+    await until("every message", () => copies().length >= accepted, 300).catch(() => {})
+    const subjects = new Set(copies().map(({ subject }) => subject))
+    return {
+      id: "stop-storm",
+      ok: late === 0 && subjects.size === accepted && copies().length === accepted,
+      what: `outgoing mail stopped five times under ${queued} queued messages`,
+      figures: {
+        accepted,
+        "left when it was stopped last": left,
+        "begun after the answer": late,
+        "slowest answer ms": Math.round(within),
+        arrived: subjects.size,
+        "second copies": copies().length - subjects.size,
+      },
+    }
+  } finally {
+    relay.stop()
+    await deployment.stop()
+  }
+}
+
+const status = (...blocks: ReadonlyArray<string>) =>
+  `From: MAILER-DAEMON@mx.example.org\r\nSubject: Undelivered\r\nContent-Type: multipart/report; report-type=delivery-status; boundary=b\r\n\r\n--b\r\nContent-Type: message/delivery-status\r\n\r\nReporting-MTA: dns; x\r\n\r\n${blocks.join("\r\n\r\n")}\r\n\r\n--b--\r\n`
+
+const failed = (address: string) => `Final-Recipient: rfc822; ${address}\r\nAction: failed\r\nStatus: 5.1.1`
+
+/** What a bounce could say to be dear, to be believed of others, or to open a way out. */
+const hostile = (bounce: string): ReadonlyArray<readonly [string, string]> => [
+  ["of strangers", status(...Array.from({ length: 20_000 }, (_, at) => failed(`s${at}@evil.example`)))],
+  ["without an end", status(`Final-Recipient: rfc822; ${"a".repeat(2_000_000)}`)],
+  ["in 5,000 folds", status(`Diagnostic-Code: smtp;${"\r\n 550".repeat(5_000)}`)],
+  [
+    "nested",
+    `Content-Type: multipart/report; boundary=b\r\n\r\n${"--b\r\nContent-Type: multipart/mixed; boundary=b\r\n\r\n".repeat(20_000)}`,
+  ],
+  ["of dashes", `Subject: failure notice\r\n\r\npermanent error\r\n${"-".repeat(900)}\r\n`.repeat(500)],
+  ["of addresses", `Subject: failure notice\r\n\r\npermanent ${"a@b.c ".repeat(100_000)}\r\n`],
+  [
+    "that is a letter",
+    `From: eve@evil.example\r\nReply-To: eve@evil.example\r\nSubject: hello\r\n\r\nWrite to me.\r\n`,
+  ],
+  ["that answers us", status(failed(bounce))],
+  ["of headers", `${"X: y\r\n".repeat(3_000)}\r\nfailure notice\r\n`],
+]
+
+export const hostileBounce = async (): Promise<Row> => {
+  const relay = await startDyingRelay(() => "never")
+  const deployment = await deploy()
+  try {
+    const service = await deployment.start([], settings(relay.port))
+    const ada = await writer(service)
+    const other = await writer(service)
+    await send(service.base, ada, "first")
+    const copies = () => relay.copies.filter(({ subject }) => subject === "first")
+    await until("the message", () => copies().length > 0)
+    const rows = await inStore<{ id: string }>(deployment, "select id::text as id from outbox")
+    // The address as any server sees it: the relay's MAIL command.
+    const bounce = relay.senders.at(-1)!
+    const says = (address: string, letter: string, sender = "") =>
+      converse(service.smtpPort, [
+        "EHLO mx.example.org\r\n",
+        `MAIL FROM:<${sender}>\r\n`,
+        `RCPT TO:<${address}>\r\n`,
+        "DATA\r\n",
+        `${letter.replace(/^\./gm, "..")}\r\n.\r\n`,
+        "QUIT\r\n",
+      ]).catch(() => [])
+    const state = async () =>
+      JSON.stringify(
+        await inStore(
+          deployment,
+          `select (select count(*)::int from event where type like 'email.%' and type not in ('email.sent', 'email.bounced')) as events,
+                  (select count(*)::int from message) as messages,
+                  (select json_agg(a.address order by a.address) from allowed_recipient a) as allowed,
+                  (select count(*)::int from outbox) as outbox`,
+        ),
+      )
+    const before = await state()
+    const sentBefore = relay.copies.length
+    const waits: Array<number> = []
+    let isOver = false
+    const honest = async () => {
+      while (!isOver) {
+        const start = performance.now()
+        await call(service.base, "GET", `/api/identities/${other.handle}`, { token: other.token })
+        waits.push(performance.now() - start)
+        await sleep(5)
+      }
+    }
+    const watching = honest()
+    const letters = hostile(bounce)
+    let guessed = 0
+    for (const [, letter] of letters) await says(bounce, letter)
+    // Guesses at addresses of others, and a sender that is none.
+    for (let at = 0; at < 40; at++) {
+      const other = bounce.replace(
+        /\+.{5}/,
+        `+${Math.random()
+          .toString(36)
+          .slice(2, 7)
+          .replace(/[^a-z2-7]/g, "a")}`,
+      )
+      if (other !== bounce && (await says(other, status(failed(to))))[3]?.startsWith("250") === true) guessed++
+    }
+    const asPerson = (await says(bounce, status(failed(to)), "eve@evil.example"))[3] ?? ""
+    isOver = true
+    await watching
+    const unchanged = (await state()) === before
+    await says(bounce, status(failed(to)))
+    const [{ n } = { n: 0 }] = await inStore<{ n: number }>(
+      deployment,
+      // Whoever has the address may say that this letter did not arrive: that, and nothing else, is believed, once.
+      `select count(*)::int as n from event where type = 'email.bounced' and data ->> 'recipient' = '${to}'`,
+    )
+    const [{ others } = { others: 0 }] = await inStore<{ others: number }>(
+      deployment,
+      `select count(*)::int as others from event where type = 'email.bounced' and data ->> 'recipient' <> '${to}'`,
+    )
+    return {
+      id: "hostile-bounce",
+      ok:
+        unchanged &&
+        guessed === 0 &&
+        asPerson.startsWith("550") &&
+        n === 1 &&
+        rows.length === 1 &&
+        relay.copies.length === sentBefore,
+      what: `${letters.length} kinds of hostile bounces to a true address, 40 guessed addresses, a sender that is no server; then an honest one`,
+      figures: {
+        "changed anything": unchanged ? 0 : 1,
+        "guesses taken": guessed,
+        "said to a person": asPerson.slice(0, 9),
+        "told of this letter": n,
+        "told of others": others,
+        "letters sent in answer": relay.copies.length - sentBefore,
+        "others' GET p99 ms": Math.round(percentile(waits, 0.99)),
+      },
+    }
+  } finally {
+    relay.stop()
+    await deployment.stop()
+  }
+}
+
+/** The whole round with a real mail server: a letter arrives as it was signed, another comes back as a bounce. */
+export const postfix = async (): Promise<Row> => {
+  const what = "a letter through Debian's Postfix: it arrives signed, and one to an unknown recipient comes back"
+  if (!hasPostfix) return { id: "postfix", ok: true, what, figures: { skipped: "no Postfix, or not root" } }
+  const deployment = await deploy()
+  const smtpPort = await freePort()
+  const server = await startPostfix(() => smtpPort)
+  try {
+    const service = await deployment.start([], { ...settings(server.port), SVC_SMTP_PORT: String(smtpPort) })
+    const ada = await writer(service)
+    const allow = { token: ada.token, body: { address: "nobody@example.org" } }
+    await call(service.base, "POST", `/api/identities/${ada.handle}/allowed-recipients`, allow)
+    await send(service.base, ada, "arrives")
+    const body = { to: ["nobody@example.org"], subject: "comes back", text: "x" }
+    await call(service.base, "POST", `/api/identities/${ada.handle}/messages/send`, { token: ada.token, body })
+    await until("the letter", () => server.delivered().includes("Subject: arrives"), 60).catch(() => {})
+    const events = () =>
+      inStore<{ data: { recipient: string; kind: string; status: string } }>(
+        deployment,
+        "select data from event where type = 'email.bounced'",
+      )
+    await until("the bounce", async () => (await events()).length > 0, 60).catch(() => {})
+    const [bounce] = await events()
+    const raw = server.delivered()
+    // Without what the mailbox and Postfix wrote above it.
+    const letter = raw
+      .slice(raw.indexOf("DKIM-Signature:"))
+      .replace(/\r?\n/g, "\r\n")
+      .replace(/(?:\r\n)+$/, "\r\n")
+    const keys = await inStore<{ name: string; record: string }>(
+      deployment,
+      `select selector || '._domainkey.' || domain as name,
+              'v=DKIM1; k=' || split_part(algorithm, '-', 1) || '; p=' || public_key as record from dkim_key`,
+    )
+    const { dkim } = await authenticate(Buffer.from(letter, "latin1"), {
+      ip: "192.0.2.1",
+      helo: "mx",
+      sender: "",
+      disableBimi: true,
+      resolver: async (name: string) => {
+        const key = keys.find((one) => one.name === name)
+        if (key !== undefined) return [[key.record]]
+        throw Object.assign(new Error("ENOTFOUND"), { code: "ENOTFOUND" })
+      },
+    })
+    const signatures = dkim.results.map((one) => one.status.result)
+    return {
+      id: "postfix",
+      ok:
+        signatures.join() === "pass,pass" &&
+        bounce?.data.recipient === "nobody@example.org" &&
+        bounce.data.kind === "hard",
+      what,
+      figures: {
+        signatures: signatures.join(", ") || "none",
+        bounced: bounce?.data.recipient ?? "nobody",
+        status: bounce?.data.status ?? "none",
+      },
+    }
+  } finally {
+    server.stop()
+    await deployment.stop()
+  }
+}

@@ -1,0 +1,83 @@
+/** The console in a real browser: built, served by the whole service, and somebody signed in. */
+import { execFileSync } from "node:child_process"
+import * as path from "node:path"
+import { createRequire } from "node:module"
+import { readFileSync } from "node:fs"
+import type { Browser, Page } from "playwright-core"
+import { expect } from "vitest"
+
+const root = path.join(import.meta.dirname, "..", "..")
+
+/** Builds what changed; the service reads it at its start. */
+export const buildConsole = () => execFileSync(process.execPath, ["packages/console/build.ts"], { cwd: root })
+
+export const built = path.join(root, "node_modules", ".cache", "console", "dist")
+
+export interface Look {
+  readonly width?: number
+  readonly scheme?: "light" | "dark"
+  readonly locale?: "en" | "de" | "fr"
+}
+
+/** What went wrong on a page without anybody having looked: it fails the test that opened it. */
+export interface Seen {
+  readonly errors: Array<string>
+  readonly foreign: Array<string>
+}
+
+export const openContext = async (browser: Browser, base: string, look: Look = {}, session?: string) => {
+  const context = await browser.newContext({
+    viewport: { width: look.width ?? 1280, height: 800 },
+    colorScheme: look.scheme ?? "light",
+    locale: look.locale ?? "en",
+    permissions: ["clipboard-read", "clipboard-write"],
+  })
+  if (session !== undefined) {
+    await context.addCookies([
+      { name: "svc_session", value: session, url: base, httpOnly: true, sameSite: "Lax" },
+      { name: "svc_signed_in", value: "1", url: base, sameSite: "Lax" },
+    ])
+  }
+  const seen: Seen = { errors: [], foreign: [] }
+  context.on("console", (message) => {
+    if (message.type() === "error") seen.errors.push(message.text())
+  })
+  context.on("weberror", (error) => void seen.errors.push(error.error().message))
+  context.on("request", (request) => {
+    if (!request.url().startsWith(base) && !/^(?:data|blob|about):/.test(request.url()))
+      seen.foreign.push(request.url())
+  })
+  return { context, seen }
+}
+
+export const heading = (page: Page) => page.getByRole("heading", { level: 1 })
+
+const axeSource = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8")
+
+interface Violation {
+  readonly id: string
+  readonly nodes: ReadonlyArray<{ readonly html: string; readonly failureSummary: string }>
+}
+
+/** What axe finds on the page as it stands, in words. */
+export const violations = async (page: Page): Promise<ReadonlyArray<string>> => {
+  await page.evaluate(axeSource)
+  const found = await page.evaluate<ReadonlyArray<Violation>>(
+    "axe.run(document, { resultTypes: ['violations'], iframes: false }).then(({ violations }) => violations)",
+  )
+  return found.map(
+    ({ id, nodes }) =>
+      `${id}: ${nodes
+        .slice(0, 3)
+        .map(({ html, failureSummary }) => `${html.slice(0, 200)} (${failureSummary.slice(0, 200)})`)
+        .join("; ")}`,
+  )
+}
+
+/** Nothing is wider than the window. */
+export const expectNoSidewaysScroll = async (page: Page, where: string) => {
+  const [wide, window] = await page.evaluate<[number, number]>(
+    "[document.documentElement.scrollWidth, document.documentElement.clientWidth]",
+  )
+  expect(wide, `${where} is wider than its window`).toBeLessThanOrEqual(window)
+}

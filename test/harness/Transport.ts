@@ -1,0 +1,61 @@
+/**
+ * Outgoing mail in tests of actors: what would leave is recorded, and each answer is the test's. The envelope sender names
+ * the row of the outbox, so that a test sees it is the same at every attempt.
+ */
+import { EnvelopeSender } from "@svc/cluster/mail/sending/EnvelopeSender"
+import { InsideDelivery } from "@svc/cluster/mail/sending/InsideDelivery"
+import { type Carriage, MailTransport, type Outcome, type Transmission } from "@svc/cluster/mail/sending/MailTransport"
+import { SendingGate } from "@svc/cluster/mail/sending/SendingGate"
+import { Effect, Layer } from "effect"
+
+export type Answers = (transmission: Transmission) => Effect.Effect<ReadonlyArray<Outcome>>
+
+export const reply = (code: number, status: string, text: string) => ({ code, status, text, host: "mx.example.org" })
+
+const each =
+  (outcome: Omit<Outcome, "recipient">): Answers =>
+  ({ recipients, mayLeave }) =>
+    Effect.map(mayLeave, (may) =>
+      recipients.map((recipient): Outcome => ({ recipient, ...(may ? outcome : { state: "held", reply: null }) })),
+    )
+
+/** Every recipient gets the same, where the switch lets it out. */
+export const taken = each({ state: "sent", reply: reply(250, "2.0.0", "Ok: queued") })
+export const later = each({ state: "deferred", reply: reply(451, "4.7.1", "Greylisted") })
+export const refused = each({ state: "refused", reply: reply(550, "5.1.1", "No such user") })
+
+export const mailDomain = "mail.localhost"
+
+/** A transport that records; `answers` may be set anew at any time. */
+export const recording = (carries: Carriage = { by: "relay" }) => {
+  const transmissions: Array<Transmission> = []
+  const inside: Array<Transmission> = []
+  const answering: { outside: Answers; inside: Answers } = { outside: taken, inside: taken }
+  return {
+    /** What was handed to the transport, and what to our own domain. */
+    transmissions,
+    inside,
+    answering,
+    layer: Layer.mergeAll(
+      Layer.succeed(MailTransport, {
+        carries,
+        send: (transmission: Transmission) =>
+          Effect.suspend(() => {
+            transmissions.push(transmission)
+            return answering.outside(transmission)
+          }),
+      }),
+      Layer.succeed(InsideDelivery, {
+        domain: mailDomain,
+        deliver: (transmission: Transmission) =>
+          Effect.suspend(() => {
+            inside.push(transmission)
+            return answering.inside(transmission)
+          }),
+      }),
+      Layer.succeed(EnvelopeSender, { of: ({ outboxId }) => `bounce-${outboxId}@${mailDomain}` }),
+    ),
+  }
+}
+
+export const outgoing = (transport: ReturnType<typeof recording>) => Layer.merge(transport.layer, SendingGate.layer)

@@ -1,0 +1,133 @@
+/** The marks on messages, and the order of changes that IMAP and lists go by. */
+import { ask } from "@svc/cluster/actor/Ask"
+import { Label } from "@svc/domain/mail/Flags"
+import type { ReceivedMail } from "@svc/domain/mail/MailboxProtocol"
+import { expect, it as plain, layer } from "@effect/vitest"
+import { Effect, Schema } from "effect"
+import { actors, makeIdentity, makeOrg } from "../harness/Actors.ts"
+import { receivedMail } from "../harness/Mail.ts"
+import { rows } from "../harness/Stores.ts"
+
+const makeMailbox = Effect.fnUntraced(function* (handle: string) {
+  const org_id = yield* makeOrg
+  const { actor, id } = yield* makeIdentity(org_id, handle)
+  const receive = (part?: Partial<ReceivedMail>) =>
+    Effect.tap(receivedMail(part), (mail) => ask(actor.ReceiveMail(mail)))
+  const counter = Effect.map(
+    rows((sql) => sql<{ modseq: number }>`select modseq::float8 as modseq from mailbox where identity_id = ${id}`),
+    ([row]) => row!.modseq,
+  )
+  const removed = rows(
+    (sql) => sql<{ id: string; modseq: number }>`
+      select id, modseq::float8 as modseq from removed_message where identity_id = ${id} order by uid`,
+  )
+  return { org_id, id, actor, receive, counter, removed }
+})
+
+layer(actors())("the marks of messages", (it) => {
+  it.effect("are changed for several at once, as one change, and again without one", () =>
+    Effect.gen(function* () {
+      const { org_id, actor, receive, counter } = yield* makeMailbox("ada")
+      const [first, second] = [yield* receive(), yield* receive()]
+      const before = yield* counter
+      const message_ids = [first.message_id, second.message_id]
+      const change = { seen: true, add_labels: ["$forwarded", "a/b"] }
+      const marked = yield* ask(actor.ChangeFlags({ org_id, message_ids, change }))
+      const state = { seen: true, flagged: false, answered: false, labels: ["$forwarded", "a/b"], modseq: before + 1 }
+      expect(marked).toEqual({
+        messages: [
+          { message_id: first.message_id, uid: 1, ...state },
+          { message_id: second.message_id, uid: 2, ...state },
+        ],
+        modified: [],
+        overfull: [],
+        modseq: before + 1,
+      })
+      expect(yield* ask(actor.ChangeFlags({ org_id, message_ids, change }))).toEqual(marked)
+      expect(yield* counter).toBe(before + 1)
+      const removal = { labels: undefined, remove_labels: ["a/b"], flagged: true, answered: true }
+      const one = yield* ask(actor.ChangeFlags({ org_id, message_ids: [first.message_id], change: removal }))
+      expect(one.messages).toMatchObject([
+        { seen: true, flagged: true, answered: true, labels: ["$forwarded"], modseq: before + 2 },
+      ])
+      const set = yield* ask(
+        actor.ChangeFlags({ org_id, message_ids, change: { labels: ["z", "b", "b"], seen: false } }),
+      )
+      expect(set.messages).toMatchObject([
+        { seen: false, flagged: true, labels: ["b", "z"] },
+        { seen: false, flagged: false, labels: ["b", "z"] },
+      ])
+    }),
+  )
+
+  it.effect("stay where they were changed since, and where a message would have too many", () =>
+    Effect.gen(function* () {
+      const { org_id, actor, receive, counter } = yield* makeMailbox("grace")
+      const { message_id } = yield* receive()
+      const since = yield* counter
+      const labels = Array.from({ length: 64 }, (_, n) => `l${n}`)
+      const change = (change: object, unchanged_since?: number) =>
+        ask(actor.ChangeFlags({ org_id, message_ids: [message_id], change, unchanged_since }))
+      expect((yield* change({ labels }, since)).modified).toEqual([])
+      expect(yield* change({ seen: true }, since)).toMatchObject({ messages: [], modified: [message_id] })
+      const overfull = yield* change({ add_labels: ["one.more"], seen: true })
+      expect(overfull).toMatchObject({ messages: [], overfull: [message_id], modseq: since + 1 })
+      expect((yield* change({ add_labels: ["l1"], seen: true })).messages[0]!.labels).toHaveLength(64)
+    }),
+  )
+
+  it.effect("are those of the Org's own messages only", () =>
+    Effect.gen(function* () {
+      const { receive } = yield* makeMailbox("edsger")
+      const { message_id } = yield* receive()
+      const other = yield* makeMailbox("barbara")
+      const change = { message_ids: [message_id], change: { seen: true } }
+      const answer = yield* ask(other.actor.ChangeFlags({ org_id: other.org_id, ...change }))
+      expect(answer).toMatchObject({ messages: [], modified: [], overfull: [] })
+      expect(yield* rows((sql) => sql`select seen from message where id = ${message_id}`)).toEqual([{ seen: false }])
+    }),
+  )
+})
+
+layer(actors())("the order of changes", (it) => {
+  it.effect("is raised by arrivals, marks and removals, and by nothing else", () =>
+    Effect.gen(function* () {
+      const { org_id, actor, receive, counter, removed } = yield* makeMailbox("ada")
+      const start = yield* counter
+      const first = yield* receive()
+      const second = yield* receive()
+      expect(yield* counter).toBe(start + 2)
+      const message_ids = [first.message_id, second.message_id]
+      const gone = yield* ask(actor.RemoveMessages({ org_id, message_ids }))
+      expect(gone.modseq).toBe(start + 3)
+      expect(new Set(gone.removed)).toEqual(new Set(message_ids))
+      expect(yield* removed).toEqual(message_ids.map((id) => ({ id, modseq: start + 3 })))
+      expect(yield* ask(actor.RemoveMessages({ org_id, message_ids }))).toEqual({ removed: [], modseq: start + 3 })
+      expect(yield* counter).toBe(start + 3)
+    }),
+  )
+})
+
+plain("a label is an atom of IMAP in lower case", () => {
+  const is = Schema.is(Label)
+  for (const label of ["a", "$mdnsent", "work/2026", "[x", "}", "a-b_c.d", "x".repeat(100)])
+    expect(is(label), label).toBe(true)
+  for (const label of [
+    "",
+    "A",
+    "a b",
+    "(a",
+    "a)",
+    "{1",
+    "50%",
+    "a*",
+    'a"',
+    "a\\",
+    "a]",
+    "ü",
+    "a\u0001",
+    "x".repeat(101),
+  ]) {
+    expect(is(label), label).toBe(false)
+  }
+})

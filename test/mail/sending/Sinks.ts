@@ -1,0 +1,217 @@
+/** Mail servers at the other end: honest ones that do as they are told, ones that follow a script, and the way to them. */
+import { createServer, type Socket } from "node:net"
+import { DkimKeys } from "@svc/cluster/mail/dkim/DkimKeys"
+import type { Transmission } from "@svc/cluster/mail/sending/MailTransport"
+import { selfSigned } from "@svc/cluster/net/SelfSigned"
+import * as DirectTransport from "@svc/mail-gateway/mail/sending/DirectTransport"
+import { Letters } from "@svc/mail-gateway/mail/sending/Letters"
+import { MtaSts } from "@svc/mail-gateway/mail/sending/MtaSts"
+import { Relay } from "@svc/mail-gateway/mail/sending/Relay"
+import * as RelayTransport from "@svc/mail-gateway/mail/sending/RelayTransport"
+import type { Deadlines } from "@svc/mail-gateway/mail/sending/smtp/Conversation"
+import { parse } from "@svc/mail-gateway/mail/sending/RelayUrl"
+import { LookupFailed, type Records, Resolver } from "@svc/mail-gateway/mail/Resolver"
+import { GuardedClient } from "@svc/cluster/net/GuardedClient"
+import { Effect, Layer, Redacted } from "effect"
+import { SMTPServer, type SMTPServerOptions } from "smtp-server"
+
+export const mailDomain = "mail.example"
+
+/** A certificate for the servers of the tests, and one of a stranger. */
+export const certificate = selfSigned(["localhost", "mx.example.org", "mx1.example.org"], new Date())
+export const strange = selfSigned(["elsewhere.example"], new Date())
+
+export interface Taken {
+  readonly from: string
+  readonly to: ReadonlyArray<string>
+  /** Parameters of MAIL. */
+  readonly parameters: Readonly<Record<string, unknown>>
+  readonly raw: string
+  readonly secure: boolean
+}
+
+export interface Sink {
+  readonly port: number
+  readonly taken: Array<Taken>
+  readonly connections: () => number
+  /** Connections that are there now. */
+  readonly open: () => number
+}
+
+/** A refusal as a server says it. */
+export const reply = (responseCode: number, message: string) => Object.assign(new Error(message), { responseCode })
+
+export const sink = (options: SMTPServerOptions = {}, host = "127.0.0.1") =>
+  Effect.acquireRelease(
+    Effect.callback<Sink & { stop: () => void }>((resume) => {
+      const taken: Array<Taken> = []
+      let connections = 0
+      const server = new SMTPServer({
+        ...certificate,
+        authOptional: true,
+        hideENHANCEDSTATUSCODES: false,
+        logger: false,
+        onConnect: (_, done) => {
+          connections++
+          done()
+        },
+        onData: (stream, session, done) => {
+          const chunks: Array<Buffer> = []
+          stream.on("data", (chunk: Buffer) => chunks.push(chunk))
+          stream.on("end", () => {
+            const { mailFrom, rcptTo } = session.envelope
+            taken.push({
+              from: mailFrom === false ? "" : mailFrom.address,
+              to: rcptTo.map(({ address }) => address),
+              parameters: mailFrom === false || mailFrom.args === false ? {} : mailFrom.args,
+              raw: Buffer.concat(chunks).toString("latin1"),
+              secure: session.secure,
+            })
+            done()
+          })
+        },
+        ...options,
+      })
+      server.on("error", () => {})
+      server.listen(0, host, () => {
+        const address = server.server.address()
+        const port = typeof address === "object" && address !== null ? address.port : 0
+        resume(
+          Effect.succeed({
+            port,
+            taken,
+            connections: () => connections,
+            open: () => server.connections.size,
+            stop: () => server.close(),
+          }),
+        )
+      })
+    }),
+    ({ stop }) => Effect.sync(stop),
+  )
+
+/**
+ * A server that answers each line as the script says, content but for its end left out; the first line is empty. A reply of
+ * null is silence, one of `close` ends the connection.
+ */
+export const scripted = (script: (line: string, socket: Socket) => string | null | "close") =>
+  Effect.acquireRelease(
+    Effect.callback<{ port: number; heard: Array<string>; stop: () => void }>((resume) => {
+      const heard: Array<string> = []
+      const sockets = new Set<Socket>()
+      const server = createServer((socket) => {
+        sockets.add(socket)
+        socket.on("error", () => {})
+        const say = (text: string | null) => {
+          if (text === "close") socket.destroy()
+          else if (text !== null && !socket.destroyed) socket.write(`${text}\r\n`)
+        }
+        let rest = ""
+        let isContent = false
+        say(script("", socket))
+        socket.on("data", (chunk) => {
+          const lines = (rest + chunk.toString("latin1")).split("\r\n")
+          rest = lines.pop()!
+          for (const line of lines) {
+            if (isContent && line !== ".") continue
+            heard.push(line)
+            const answer = script(line, socket)
+            isContent = answer?.startsWith("354") === true
+            say(answer)
+          }
+        })
+      })
+      server.listen(0, "127.0.0.1", () => {
+        const address = server.address()
+        const port = typeof address === "object" && address !== null ? address.port : 0
+        const stop = () => {
+          for (const socket of sockets) socket.destroy()
+          server.close()
+        }
+        resume(Effect.succeed({ port, heard, stop }))
+      })
+    }),
+    ({ stop }) => Effect.sync(stop),
+  )
+
+const letters = Letters.layer({ mailDomain }).pipe(Layer.provide(DkimKeys.layer))
+
+/** The relay transport for a relay's URL; `host` is where it really is, `deadlines` how long it has. */
+export const throughRelay = (url: string, ca?: string, host?: string, deadlines?: Deadlines) =>
+  RelayTransport.layer.pipe(
+    Layer.provide([
+      letters,
+      Layer.unwrap(
+        Effect.map(Effect.orDie(parse(Redacted.make(url))), (server) =>
+          Relay.layer({
+            server: { ...server, host: host ?? server.host },
+            helo: "mx.mail.example",
+            ...(ca === undefined ? {} : { ca }),
+            ...(deadlines === undefined ? {} : { deadlines }),
+          }),
+        ),
+      ),
+    ]),
+  )
+
+export type Zone = Readonly<Record<string, ReadonlyArray<unknown> | string>>
+
+/** DNS of the tests' own: records by `TYPE name`; a string is the code with which a look-up fails. */
+export const zoned = (zone: Zone) =>
+  Layer.succeed(Resolver, {
+    lookup: (name, type) => {
+      const found = zone[`${type} ${name}`] ?? "ENOTFOUND"
+      return typeof found === "string"
+        ? Effect.fail(new LookupFailed({ code: found }))
+        : // What a look-up answers depends on its type, as node's.
+          Effect.succeed(found as unknown as Records)
+    },
+  })
+
+export interface Straight extends Partial<DirectTransport.DirectSettings> {
+  readonly port: number
+  readonly zone: Zone
+  /** Policies of MTA-STS by their domain. */
+  readonly policies?: Readonly<Record<string, string>>
+}
+
+const unasked = () => Effect.die("nobody asks this")
+
+/** The direct transport, by this DNS, to this port. */
+export const straight = ({ port, zone, policies = {}, ...settings }: Straight) => {
+  const web = Layer.succeed(GuardedClient, {
+    post: unasked,
+    assertTarget: unasked,
+    ask: (url) => {
+      const policy = policies[url.hostname.replace("mta-sts.", "")]
+      return Effect.succeed({
+        status: policy === undefined ? 404 : 200,
+        headers: new Headers({ "content-type": "text/plain" }),
+        body: Buffer.from(policy ?? ""),
+      })
+    },
+  })
+  return DirectTransport.layer({
+    helo: "mx.mail.example",
+    ours: [mailDomain],
+    port,
+    allowPrivate: true,
+    ca: certificate.cert,
+    ...settings,
+  }).pipe(Layer.provide([letters, MtaSts.layer.pipe(Layer.provide([zoned(zone), web])), zoned(zone)]))
+}
+
+export const content = Buffer.from(
+  "From: Ada <ada@mail.example>\r\nTo: grace@example.org\r\nSubject: hello\r\nDate: Fri, 20 Nov 2026 12:00:00 +0000\r\n" +
+    "Message-ID: <1@mail.example>\r\n\r\n.hidden dot\r\n..two\r\nlast\r\n",
+)
+
+export const transmission = (more: Partial<Transmission> = {}): Transmission => ({
+  id: "msg_1",
+  envelopeFrom: "bounce+abc@mail.example",
+  recipients: ["grace@example.org"],
+  domain: "example.org",
+  content,
+  mayLeave: Effect.succeed(true),
+  ...more,
+})

@@ -1,0 +1,255 @@
+/** Where bounces come back to, and what they say: as they should be, as they are, and as somebody would like them to be. */
+import { it as effect } from "@effect/vitest"
+import { Sealing } from "@svc/cluster/sealing/Sealing"
+import { index } from "@svc/mail-gateway/mail/mime/Part"
+import { parse } from "@svc/mail-gateway/mail/ParsedMail"
+import { localPart, read as readAddress } from "@svc/mail-gateway/mail/sending/BounceAddress"
+import { read } from "@svc/mail-gateway/mail/sending/BounceReport"
+import { recipientOf } from "@svc/mail-gateway/mail/sending/Bounces"
+import { Effect } from "effect"
+import { describe, expect, it } from "vitest"
+import { sealingLayer } from "../../harness/Stores.ts"
+
+const lines = (...all: ReadonlyArray<string>) => all.join("\r\n") + "\r\n"
+
+const reported = (letter: string) => {
+  const raw = Buffer.from(letter)
+  const { subject, text } = parse(raw)
+  return read(raw, index(raw), subject, text)
+}
+
+const report = (...blocks: ReadonlyArray<ReadonlyArray<string>>) =>
+  lines(
+    "From: MAILER-DAEMON@mx.example.org",
+    "Subject: Undelivered Mail Returned to Sender",
+    "MIME-Version: 1.0",
+    "Content-Type: multipart/report; report-type=delivery-status; boundary=b",
+    "",
+    "--b",
+    "",
+    "I'm sorry to have to inform you that your message could not be delivered.",
+    "--b",
+    "Content-Type: message/delivery-status",
+    "",
+    "Reporting-MTA: dns; mx.example.org",
+    "",
+    ...blocks.flatMap((block) => [...block, ""]),
+    "--b",
+    "Content-Type: message/rfc822",
+    "",
+    "From: ada@mail.example",
+    "To: grace@example.org",
+    "",
+    "The original, 550 5.1.1 <victim@example.org>.",
+    "--b--",
+  )
+
+describe("a delivery report", () => {
+  it("names the recipient, the status and what the server said", () => {
+    const block = [
+      "Final-Recipient: rfc822; grace@internal.example",
+      "Original-Recipient: rfc822;Grace+2Btag@example.org",
+      "Action: failed",
+      "Status: 5.1.1",
+      "Diagnostic-Code: smtp; 550 5.1.1 <grace@internal.example>: Recipient",
+      "    address rejected",
+    ]
+    expect(reported(report(block))).toEqual([
+      {
+        addresses: ["grace+2btag@example.org", "grace+tag@example.org", "grace@internal.example"],
+        status: "5.1.1",
+        diagnostic: "550 5.1.1 <grace@internal.example>: Recipient address rejected",
+        hard: true,
+      },
+    ])
+  })
+
+  it.each([
+    ["failed", "5.1.1", true],
+    ["failed", "4.4.7", true],
+    ["", "5.2.1", true],
+    ["", "4.2.2", false],
+  ])("of action %j and status %s is hard: %s", (action, status, hard) => {
+    const block = [
+      "Final-Recipient: rfc822;grace@example.org",
+      ...(action === "" ? [] : [`Action: ${action}`]),
+      `Status: ${status}`,
+    ]
+    expect(reported(report(block))).toMatchObject([{ status, hard }])
+  })
+
+  it.each(["delayed", "delivered", "relayed", "expanded"])("of action %s is no bounce", (action) => {
+    expect(reported(report(["Final-Recipient: rfc822;g@example.org", `Action: ${action}`, "Status: 5.0.0"]))).toEqual(
+      [],
+    )
+  })
+
+  it("of several recipients is several, and of very many not more than a hundred", () => {
+    const block = (at: number) => [`Final-Recipient: rfc822;r${at}@example.org`, "Action: failed", "Status: 5.1.1"]
+    expect(reported(report(block(0), block(1)))).toHaveLength(2)
+    expect(reported(report(...Array.from({ length: 500 }, (_, at) => block(at))))).toHaveLength(100)
+  })
+
+  it("is not what somebody put into the message that comes back", () => {
+    const inner = report(["Final-Recipient: rfc822;victim@example.org", "Action: failed", "Status: 5.1.1"])
+    const outer = lines("From: a@example.org", "Subject: hello", "Content-Type: message/rfc822", "") + inner
+    expect(reported(outer)).toEqual([])
+  })
+})
+
+const plainly = (subject: string, text: ReadonlyArray<string>, ...head: ReadonlyArray<string>) =>
+  lines("From: MAILER-DAEMON@example.org", `Subject: ${subject}`, ...head, "", ...text)
+
+describe("a bounce without a report", () => {
+  it.each([
+    [
+      "qmail",
+      plainly("failure notice", [
+        "Hi. This is the qmail-send program at example.org.",
+        "I'm afraid I wasn't able to deliver your message to the following addresses.",
+        "This is a permanent error; I've given up. Sorry it didn't work out.",
+        "",
+        "<grace@example.org>:",
+        "Sorry, no mailbox here by that name. (#5.1.1)",
+        "",
+        "--- Below this line is a copy of the message.",
+        "",
+        "To: victim@example.org",
+      ]),
+      { status: "5.1.1", hard: true },
+    ],
+    [
+      "Exim",
+      plainly(
+        "Mail delivery failed: returning message to sender",
+        [
+          "This message was created automatically by mail delivery software.",
+          "",
+          "A message that you sent could not be delivered to one or more of its",
+          "recipients. This is a permanent error. The following address(es) failed:",
+          "",
+          "  grace@example.org",
+          "    host mx.example.org [192.0.2.1]",
+          "    SMTP error from remote mail server after RCPT TO:<grace@example.org>:",
+          "    550 No such user",
+        ],
+        "X-Failed-Recipients: grace@example.org",
+        "Auto-Submitted: auto-replied",
+      ).replace("Auto-Submitted: auto-replied\r\n", ""),
+      { status: null, hard: true, diagnostic: "550 No such user" },
+    ],
+    [
+      "Exchange",
+      plainly("Undeliverable: hello", [
+        "Delivery has failed to these recipients or groups:",
+        "",
+        "grace@example.org",
+        "The email address you entered couldn't be found.",
+        "",
+        "Remote Server returned '550 5.1.10 RESOLVER.ADR.RecipientNotFound; Recipient not found'",
+      ]),
+      { status: "5.1.10", hard: true },
+    ],
+    [
+      "a full mailbox",
+      plainly("Undeliverable", ["Your message to grace@example.org could not be delivered.", "452 4.2.2 Mailbox full"]),
+      { status: "4.2.2", hard: false },
+    ],
+  ])("of %s is understood", (_, letter, expected) => {
+    const found = reported(letter)
+    expect(found).toMatchObject([expected])
+    expect(found[0]!.addresses).toContain("grace@example.org")
+    expect(found[0]!.addresses).not.toContain("victim@example.org")
+  })
+
+  it.each([
+    [
+      "a delay",
+      plainly("Warning: could not send message for past 4 hours", [
+        "grace@example.org ... will keep trying. 450 4.2.0",
+      ]),
+    ],
+    [
+      "a holiday",
+      plainly("Out of office", ["I am away. Mail to grace@example.org is not read."], "Auto-Submitted: auto-replied"),
+    ],
+    ["an answer", plainly("Re: hello", ["Thank you, this was delivered. grace@example.org"])],
+    [
+      "a receipt",
+      report(["Final-Recipient: rfc822;grace@example.org", "Disposition: manual-action; displayed"])
+        .replace("delivery-status;", "disposition-notification;")
+        .replace("message/delivery-status", "message/disposition-notification"),
+    ],
+  ])("is not %s", (_, letter) => expect(reported(letter)).toEqual([]))
+})
+
+describe("whom a bounce is about", () => {
+  const ours = ["grace@example.org", "Bob@example.org"]
+  const about = (...addresses: ReadonlyArray<string>) => ({ addresses, status: null, diagnostic: null, hard: true })
+  it("is one of the message's own recipients, or nobody", () => {
+    expect(recipientOf(about("bob@example.org"), ours)).toBe("Bob@example.org")
+    expect(recipientOf(about("stranger@example.org"), ours)).toBeUndefined()
+    expect(recipientOf(about(), ours)).toBeNull()
+    expect(recipientOf(about("forwarded@elsewhere.example"), ["grace@example.org"])).toBe("grace@example.org")
+  })
+})
+
+describe("what is hostile", () => {
+  it.each([
+    ["a field without an end", report(["Final-Recipient: rfc822;" + "a".repeat(3_000_000)])],
+    ["blocks without a number", report(...Array.from({ length: 30_000 }, () => ["X: y"]))],
+    ["a text of addresses", plainly("failure notice", [`permanent ${"a@b.c ".repeat(300_000)}`])],
+    ["a text without a line break", plainly("failure notice", ["5.1.1 ".repeat(500_000)])],
+    ["dashes", plainly("failure notice", ["-".repeat(2_000_000)])],
+    ["a word that never ends", plainly("failure notice", ["a".repeat(2_000_000)])],
+    [
+      "parts in parts",
+      lines(
+        "Content-Type: multipart/mixed; boundary=b",
+        "",
+        ..."--b\r\nContent-Type: multipart/mixed; boundary=b\r\n\r\n".repeat(5_000).split("\r\n"),
+      ),
+    ],
+  ])("%s is read in little work", (_, letter) => {
+    const raw = Buffer.from(letter)
+    const root = index(raw)
+    const { subject, text } = parse(raw, root)
+    const found = read(raw, root, subject, text)
+    expect(found.length).toBeLessThanOrEqual(100)
+  })
+})
+
+const outboxId = "0199d3c0-5e0f-7c4e-9b1a-3f2d6c8e4a99"
+
+describe("a bounce address", () => {
+  effect.effect("leads back to its row, in any case of its letters, and fits a local part", () =>
+    Effect.gen(function* () {
+      const sealing = yield* Sealing
+      const local = localPart(sealing, outboxId)
+      expect(local.length).toBeLessThanOrEqual(64)
+      expect(readAddress(sealing, local)).toBe(outboxId)
+      expect(readAddress(sealing, local.toUpperCase())).toBe(outboxId)
+    }).pipe(Effect.provide(sealingLayer)),
+  )
+
+  effect.effect("that we did not make, or that was changed anywhere, is none", () =>
+    Effect.gen(function* () {
+      const sealing = yield* Sealing
+      const local = localPart(sealing, outboxId)
+      for (let at = 7; at < local.length; at++) {
+        const other = local[at] === "a" ? "b" : "a"
+        expect(readAddress(sealing, local.slice(0, at) + other + local.slice(at + 1)), String(at)).toBeUndefined()
+      }
+      for (const text of [
+        "bounce",
+        "bounce+",
+        "bounce+a",
+        `${local}a`,
+        local.slice(0, -1),
+        local.replace("bounce", "ada"),
+      ]) {
+        expect(readAddress(sealing, text)).toBeUndefined()
+      }
+    }).pipe(Effect.provide(sealingLayer)),
+  )
+})

@@ -1,0 +1,260 @@
+/** What leaves through the operator's relay, and what comes of it for each recipient. */
+import type { Socket } from "node:net"
+import { expect, layer } from "@effect/vitest"
+import { MailTransport, type Transmission } from "@svc/cluster/mail/sending/MailTransport"
+import { pause } from "@svc/cluster/store/Deadline"
+import { Effect } from "effect"
+import { foundation } from "../../harness/Stores.ts"
+import { certificate, content, reply, scripted, sink, strange, throughRelay, transmission } from "./Sinks.ts"
+
+const via = (url: string, ca?: string) => {
+  const transport = throughRelay(url, ca)
+  return (more: Partial<Transmission> = {}) =>
+    Effect.flatMap(MailTransport, ({ send }) => send(transmission(more))).pipe(Effect.provide(transport))
+}
+
+/** Through one transport, so over one pool. */
+const over = <A, E, R>(
+  url: string,
+  work: (
+    send: (more?: Partial<Transmission>) => ReturnType<MailTransport["Service"]["send"]>,
+  ) => Effect.Effect<A, E, R>,
+) =>
+  Effect.flatMap(MailTransport, ({ send }) => work((more) => send(transmission(more)))).pipe(
+    Effect.provide(throughRelay(url)),
+  )
+
+layer(foundation)("a relay", (it) => {
+  it.effect("gets the message as it is, signed on top, over checked TLS", () =>
+    Effect.gen(function* () {
+      const { port, taken } = yield* sink()
+      const outcomes = yield* via(`smtp://localhost:${port}?tls=required`, certificate.cert)()
+      expect(outcomes).toMatchObject([
+        { recipient: "grace@example.org", state: "sent", reply: { code: 250, host: "localhost" } },
+      ])
+      expect(taken).toHaveLength(1)
+      expect(taken[0]).toMatchObject({ from: "bounce+abc@mail.example", to: ["grace@example.org"], secure: true })
+      const signatures = /^(?:DKIM-Signature: [^]*?\r\n(?![ \t]))+/.exec(taken[0]!.raw)![0]
+      expect(signatures.match(/^DKIM-Signature:/gm)).toHaveLength(2)
+      expect(taken[0]!.raw.slice(signatures.length)).toBe(content.toString())
+    }),
+  )
+
+  it.effect("gets nothing in the clear, and nothing with a stranger's certificate, where TLS is required", () =>
+    Effect.gen(function* () {
+      const stripped = yield* sink({ disabledCommands: ["STARTTLS"] })
+      const other = yield* sink(strange)
+      for (const { port, taken } of [stripped, other]) {
+        const [outcome] = yield* via(`smtp://localhost:${port}?tls=required`, certificate.cert + strange.cert)()
+        expect(outcome).toMatchObject({ state: "deferred", reply: { code: null } })
+        expect(outcome!.reply!.text).toMatch(/TLS/)
+        expect(taken).toEqual([])
+      }
+    }),
+  )
+
+  it.effect("gets no password in the clear, but where the address says that there is no TLS", () =>
+    Effect.gen(function* () {
+      const logins = Effect.fnUntraced(function* (query: string) {
+        const { port, heard } = yield* scripted((line) =>
+          line === "" ? "220 hi" : line.startsWith("EHLO") ? "250-x\r\n250 AUTH PLAIN" : "250 ok",
+        )
+        const transport = throughRelay(`smtp://u:p@relay.example:${port}${query}`, undefined, "127.0.0.1")
+        yield* Effect.flatMap(MailTransport, ({ send }) => send(transmission())).pipe(Effect.provide(transport))
+        return heard.filter((line) => line.startsWith("AUTH")).length
+      })
+      expect(yield* Effect.forEach(["", "?tls=optional", "?tls=none"], logins)).toEqual([0, 0, 1])
+    }),
+  )
+
+  it.effect(
+    "that says more in the clear than it was asked, before TLS, is left: it would be taken for what comes under it",
+    () =>
+      Effect.gen(function* () {
+        const { port } = yield* scripted((line) =>
+          line === ""
+            ? "220 hi"
+            : line.startsWith("EHLO")
+              ? "250-x\r\n250 STARTTLS"
+              : line === "STARTTLS"
+                ? "220 go\r\n250-injected\r\n250 AUTH PLAIN"
+                : "250 ok",
+        )
+        const [outcome] = yield* via(`smtp://localhost:${port}?tls=required`, certificate.cert)()
+        expect(outcome).toMatchObject({ state: "deferred", reply: { text: expect.stringContaining("before TLS") } })
+      }),
+  )
+
+  it.effect("answers for each recipient: taken, refused, and later", () =>
+    Effect.gen(function* () {
+      const { port, taken } = yield* sink({
+        onRcptTo: ({ address }, _, done) => {
+          if (address.startsWith("gone")) return done(reply(550, "no such user"))
+          if (address.startsWith("full")) return done(reply(452, "mailbox full"))
+          done()
+        },
+      })
+      const recipients = ["gone@example.org", "grace@example.org", "full@example.org"]
+      const outcomes = yield* via(`smtp://127.0.0.1:${port}`)({ recipients })
+      expect(outcomes.map(({ recipient, state }) => [recipient, state])).toEqual([
+        ["gone@example.org", "refused"],
+        ["grace@example.org", "sent"],
+        ["full@example.org", "deferred"],
+      ])
+      expect(outcomes[0]!.reply).toMatchObject({ code: 550, status: "5.1.1", text: "no such user" })
+      expect(taken.map(({ to }) => to)).toEqual([["grace@example.org"]])
+    }),
+  )
+
+  it.effect.each([
+    [451, "deferred"],
+    [554, "refused"],
+  ] as const)("that answers the message with %i leaves it %s", ([code, state]) =>
+    Effect.gen(function* () {
+      const { port } = yield* sink({
+        onData: (stream, _, done) => {
+          stream.resume()
+          stream.on("end", () => done(reply(code, "no")))
+        },
+      })
+      expect(yield* via(`smtp://127.0.0.1:${port}`)()).toMatchObject([{ state, reply: { code } }])
+    }),
+  )
+
+  it.effect("that wants a login we do not have is for the operator to mend: the mail waits", () =>
+    Effect.gen(function* () {
+      const { port } = yield* sink({ authOptional: false })
+      expect(yield* via(`smtp://127.0.0.1:${port}`)()).toMatchObject([{ state: "deferred", reply: { code: 530 } }])
+    }),
+  )
+
+  it.effect("gets no content once the switch was thrown: it is asked right before DATA", () =>
+    Effect.gen(function* () {
+      const heard: Array<string> = []
+      const { port, heard: lines } = yield* scripted((line) => {
+        heard.push(line)
+        return line === "" ? "220 hi" : line === "DATA" ? "354 go" : "250 ok"
+      })
+      const asked: Array<number> = []
+      const mayLeave = Effect.sync(() => {
+        asked.push(lines.filter((line) => line.startsWith("RCPT")).length)
+        return false
+      })
+      const outcomes = yield* via(`smtp://127.0.0.1:${port}`)({ mayLeave })
+      expect(outcomes).toEqual([{ recipient: "grace@example.org", state: "held", reply: null }])
+      expect(asked).toEqual([1])
+      expect(lines).not.toContain("DATA")
+    }),
+  )
+
+  it.effect("keeps its connection for the next letter, and makes a new one where that has gone", () =>
+    Effect.gen(function* () {
+      const { port, taken, connections, open } = yield* sink({ socketTimeout: 300, closeTimeout: 50 })
+      yield* over(`smtp://127.0.0.1:${port}`, (send) =>
+        Effect.gen(function* () {
+          yield* send()
+          yield* send()
+          expect(connections()).toBe(1)
+          // The relay ends what is idle.
+          yield* Effect.repeat(pause(20), { until: () => open() === 0 })
+          expect(yield* send()).toMatchObject([{ state: "sent" }])
+          expect(connections()).toBe(2)
+        }),
+      )
+      expect(taken).toHaveLength(3)
+    }),
+  )
+
+  it.effect("that ends a kept connection at the next letter gets that over a new one at once", () =>
+    Effect.gen(function* () {
+      const letters = new WeakMap<Socket, number>()
+      const { port, heard } = yield* scripted((line, socket) => {
+        if (line.startsWith("MAIL")) {
+          const count = (letters.get(socket) ?? 0) + 1
+          letters.set(socket, count)
+          if (count === 2) return "close"
+        }
+        return line === "" ? "220 hi" : line === "DATA" ? "354 go" : "250 ok"
+      })
+      yield* over(`smtp://127.0.0.1:${port}`, (send) =>
+        Effect.gen(function* () {
+          expect(yield* send()).toMatchObject([{ state: "sent" }])
+          expect(yield* send()).toMatchObject([{ state: "sent" }])
+        }),
+      )
+      expect(heard.filter((line) => line === "DATA")).toHaveLength(2)
+    }),
+  )
+
+  it.effect("that closes when it should answer the message leaves the mail deferred, and it is not given again", () =>
+    Effect.gen(function* () {
+      const { port, heard } = yield* scripted((line) =>
+        line === ""
+          ? "220 hi"
+          : line === "DATA"
+            ? "354 go"
+            : line === "."
+              ? "close"
+              : /^[A-Z]{4}/.test(line)
+                ? "250 ok"
+                : null,
+      )
+      expect(yield* via(`smtp://127.0.0.1:${port}`)()).toMatchObject([{ state: "deferred", reply: { code: null } }])
+      expect(heard.filter((line) => line === "DATA")).toHaveLength(1)
+    }),
+  )
+
+  it.effect("is told who wants to hear of a failure, where it understands that", () =>
+    Effect.gen(function* () {
+      const { port, heard } = yield* scripted((line) =>
+        line === ""
+          ? "220 hi"
+          : line.startsWith("EHLO")
+            ? "250-x\r\n250-PIPELINING\r\n250-SIZE 1000000\r\n250 DSN"
+            : line === "DATA"
+              ? "354 go"
+              : line === "." || /^[A-Z]{4}/.test(line)
+                ? "250 2.0.0 ok"
+                : null,
+      )
+      const recipients = ["a+b=c@example.org"]
+      expect(yield* via(`smtp://127.0.0.1:${port}`)({ recipients })).toMatchObject([{ state: "sent" }])
+      expect(heard.find((line) => line.startsWith("MAIL"))).toMatch(
+        /^MAIL FROM:<bounce\+abc@mail\.example> SIZE=\d+ RET=HDRS ENVID=msg_1$/,
+      )
+      expect(heard).toContain("RCPT TO:<a+b=c@example.org> NOTIFY=FAILURE,DELAY ORCPT=rfc822;a+2Bb+3Dc@example.org")
+    }),
+  )
+
+  it.effect("is asked for no more than it takes", () =>
+    Effect.gen(function* () {
+      const { port, taken } = yield* sink({ size: 100 })
+      expect(yield* via(`smtp://127.0.0.1:${port}`)()).toMatchObject([
+        { state: "refused", reply: { code: 552, status: "5.3.4" } },
+      ])
+      expect(taken).toEqual([])
+    }),
+  )
+
+  it.effect("gets nothing that could be read as two messages", () =>
+    Effect.gen(function* () {
+      const { port, taken } = yield* sink()
+      for (const body of ["a\nb\r\n", "a\r.\rb\r\n", "a\0b\r\n", "a\r"]) {
+        const bad = Buffer.concat([content, Buffer.from(body)])
+        expect(yield* via(`smtp://127.0.0.1:${port}`)({ content: bad })).toMatchObject([
+          { state: "refused", reply: { status: "5.6.0" } },
+        ])
+      }
+      expect(taken).toEqual([])
+    }),
+  )
+
+  it.effect("that says what is no SMTP, or never ends a line, is left", () =>
+    Effect.gen(function* () {
+      for (const greeting of ["HTTP/1.1 200 OK", "2".repeat(10_000), `220-x\r\n`.repeat(1_000)]) {
+        const { port } = yield* scripted((line) => (line === "" ? greeting : "250 ok"))
+        expect(yield* via(`smtp://127.0.0.1:${port}`)()).toMatchObject([{ state: "deferred", reply: { code: null } }])
+      }
+    }),
+  )
+})

@@ -1,0 +1,158 @@
+/** The whole way: an Identity sends, the relay gets it signed, a bounce comes back; and bounces that mean something else. */
+import { authenticate } from "mailauth"
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { converse } from "../../harness/Mail.ts"
+import { eventually } from "../../harness/Service.ts"
+import { hasDkimpy, verify } from "./Dkimpy.ts"
+import { startOutbound, writer } from "./Outbound.ts"
+
+let service: Awaited<ReturnType<typeof startOutbound>>
+let ada: Awaited<ReturnType<typeof writer>>
+
+const recipients = ["grace@example.org", "bob@example.org", "eve@other.example"]
+
+beforeAll(async () => {
+  service = await startOutbound()
+  ada = await writer(service.base, recipients)
+})
+afterAll(() => service.stop())
+
+/** Sends, and answers what the relay got. */
+const sent = async (to: ReadonlyArray<string>, subject: string) => {
+  const answer = await ada.send({ to, subject, text: "hello\n.\n..\n" })
+  expect(answer.status).toBe(202)
+  const arrived = await eventually(
+    async () => service.relay.taken.filter(({ raw }) => raw.includes(`Subject: ${subject}`)),
+    (found) => found.flatMap((one) => one.to).length === to.length,
+  )
+  return { id: answer.body.id ?? answer.body.message_id, arrived }
+}
+
+const report = (recipient: string, action = "failed", status = "5.1.1") =>
+  [
+    "From: MAILER-DAEMON@mx.example.org",
+    "Subject: Undelivered Mail Returned to Sender",
+    "Auto-Submitted: auto-replied",
+    "MIME-Version: 1.0",
+    "Content-Type: multipart/report; report-type=delivery-status; boundary=b",
+    "",
+    "--b",
+    "Content-Type: message/delivery-status",
+    "",
+    "Reporting-MTA: dns; mx.example.org",
+    "",
+    `Final-Recipient: rfc822; ${recipient}`,
+    `Action: ${action}`,
+    `Status: ${status}`,
+    "Diagnostic-Code: smtp; 550 5.1.1 no such user",
+    "",
+    "--b--",
+    "",
+  ].join("\r\n")
+
+/** A server says this to an address of ours; its last reply but that to QUIT. */
+const says = async (to: string, letter: string, sender = "") => {
+  const replies = await converse(service.smtpPort, [
+    "EHLO mx.example.org\r\n",
+    `MAIL FROM:<${sender}>\r\n`,
+    `RCPT TO:<${to}>\r\n`,
+    "DATA\r\n",
+    `${letter}.\r\n`,
+    "QUIT\r\n",
+  ])
+  return replies.slice(3)
+}
+
+const bounced = () => ada.events("email.bounced")
+
+describe("what an Identity sends", () => {
+  it("reaches the relay signed by both keys that the service publishes, from an address that only it could make", async () => {
+    const { arrived } = await sent(["grace@example.org"], "signed")
+    const [one] = arrived
+    expect(one!.from).toMatch(/^bounce\+[a-z2-7]{45}@mail\.localhost$/)
+    expect(one!.raw).toMatch(/^Auto-Submitted: auto-generated\r$/m)
+    const keys = await service.query(
+      (sql) => sql<{ name: string; record: string }>`
+        select selector || '._domainkey.' || domain as name,
+               'v=DKIM1; k=' || split_part(algorithm, '-', 1) || '; p=' || public_key as record from dkim_key`,
+    )
+    const zone = Object.fromEntries(keys.map(({ name, record }) => [name, record]))
+    const { dkim } = await authenticate(Buffer.from(one!.raw, "latin1"), {
+      ip: "192.0.2.1",
+      helo: "x",
+      sender: one!.from,
+      disableBimi: true,
+      resolver: async (name: string) => {
+        if (zone[name] !== undefined) return [[zone[name]]]
+        throw Object.assign(new Error("ENOTFOUND"), { code: "ENOTFOUND" })
+      },
+    })
+    expect(dkim.results.map(({ status }) => [status.result, status.aligned])).toEqual([
+      ["pass", "mail.localhost"],
+      ["pass", "mail.localhost"],
+    ])
+    if (hasDkimpy) expect(verify(Buffer.from(one!.raw, "latin1"), zone, 2)).toEqual([true, true])
+  })
+
+  it("goes out once for each domain", async () => {
+    const { arrived } = await sent(recipients, "two domains")
+    expect(arrived.map(({ to }) => to.toSorted()).toSorted()).toEqual([
+      ["bob@example.org", "grace@example.org"],
+      ["eve@other.example"],
+    ])
+    expect(new Set(arrived.map(({ from }) => from)).size).toBe(2)
+    expect(new Set(arrived.map(({ raw }) => /^Message-ID: .*$/im.exec(raw)![0])).size).toBe(1)
+  })
+})
+
+describe("a bounce", () => {
+  it("of one recipient is told once, suppresses that address, and is in no Mailbox", async () => {
+    const { arrived } = await sent(["grace@example.org", "bob@example.org"], "bouncing")
+    const before = (await ada.list()).body.messages.length
+    for (const _ of [1, 2]) expect((await says(arrived[0]!.from, report("bob@example.org"))).at(-2)).toMatch(/^250 /)
+    const found = await eventually(bounced, (events) => events.length > 0)
+    expect(found).toHaveLength(1)
+    expect(found[0]!.data).toMatchObject({ recipient: "bob@example.org", kind: "hard", status: "5.1.1" })
+    expect((await ada.list()).body.messages).toHaveLength(before)
+    const { allowed_recipients } = (await ada.allowed()).body
+    const states = allowed_recipients.map((one: any) => [one.address, one.suppressed !== null])
+    expect(Object.fromEntries(states)).toMatchObject({ "bob@example.org": true, "grace@example.org": false })
+  })
+
+  it("is taken from servers only, at addresses that we made only, and not without an end", async () => {
+    const { arrived } = await sent(["grace@example.org"], "guarded")
+    const { from } = arrived[0]!
+    expect((await says(from, report("grace@example.org"), "grace@example.org"))[0]).toMatch(/^550 5\.7\.1 /)
+    const forged = from.replace(/.@/, (end) => (end.startsWith("a") ? "b@" : "a@"))
+    expect((await says(forged, report("grace@example.org")))[0]).toMatch(/^550 5\.1\.1 /)
+    expect((await says("bounce@mail.localhost", report("grace@example.org")))[0]).toMatch(/^550 5\.1\.1 /)
+    const replies: Array<string> = []
+    for (let i = 0; i < 25; i++) replies.push((await says(from, report("grace@example.org", "delayed")))[0]!)
+    expect(replies.filter((one) => one.startsWith("250")).length).toBe(20)
+    expect(replies.at(-1)).toMatch(/^550 5\.7\.1 /)
+    expect((await bounced()).some(({ data }) => data.recipient === "grace@example.org")).toBe(false)
+  })
+
+  it("opens no way out, and says nothing of anybody but the message's own recipients", async () => {
+    const { arrived } = await sent(["grace@example.org", "eve@other.example"], "strangers")
+    const allowed = JSON.stringify((await ada.allowed()).body)
+    const told = (await bounced()).length
+    const toExample = arrived.find(({ to }) => to.includes("eve@other.example"))!
+    // A bounce that answers wants, of everything, to be verified, allowed, and about somebody else.
+    const hostile = [
+      report("stranger@evil.example").replace(
+        "From: MAILER-DAEMON@mx.example.org",
+        "From: stranger@evil.example\r\nReply-To: stranger@evil.example",
+      ),
+      "From: stranger@evil.example\r\nSubject: hello\r\n\r\nPlease write to me.\r\n",
+      report("eve@other.example", "delayed"),
+    ]
+    for (const letter of hostile.slice(1)) expect((await says(toExample.from, letter)).at(-2)).toMatch(/^250 /)
+    expect((await bounced()).length).toBe(told)
+    const two = await sent(["grace@example.org"], "one more")
+    expect((await says(two.arrived[0]!.from, hostile[1]!)).at(-2)).toMatch(/^250 /)
+    expect(JSON.stringify((await ada.allowed()).body)).toBe(allowed)
+    expect(service.relay.taken.filter(({ to }) => to.some((one) => one.includes("evil")))).toEqual([])
+    expect((await ada.list()).body.messages.some((one: any) => one.direction === "inbound")).toBe(false)
+  })
+})

@@ -1,0 +1,50 @@
+/** Servers that neither answer nor close: wherever they fall silent, the connection is dropped and the mail waits. */
+import { expect, layer } from "@effect/vitest"
+import { MailTransport } from "@svc/cluster/mail/sending/MailTransport"
+import { Effect } from "effect"
+import { foundation } from "../../harness/Stores.ts"
+import { content, scripted, throughRelay, transmission } from "./Sinks.ts"
+
+const short = { connect: 5_000, greeting: 200, command: 200, block: 200, final: 200 }
+
+const honest = (line: string): string | null => (line === "" ? "220 hi" : line === "DATA" ? "354 go" : "250 ok")
+
+/** Silent from this line on. */
+const until = (silent: RegExp) => (line: string) => (silent.test(line) ? null : honest(line))
+
+layer(foundation)("a relay that falls silent", (it) => {
+  it.effect.each([
+    ["before it greets", /^$/],
+    ["at EHLO", /^EHLO/],
+    ["at MAIL", /^MAIL/],
+    ["at RCPT", /^RCPT/],
+    ["at DATA", /^DATA/],
+    ["after the content", /^\.$/],
+  ] as const)("%s is dropped, and nothing is sent again in this attempt", ([, silent]) =>
+    Effect.gen(function* () {
+      const { port, heard } = yield* scripted(until(silent))
+      const [outcome] = yield* Effect.flatMap(MailTransport, ({ send }) => send(transmission())).pipe(
+        Effect.provide(throughRelay(`smtp://127.0.0.1:${port}`, undefined, undefined, short)),
+      )
+      expect(outcome).toMatchObject({ state: "deferred", reply: { code: null } })
+      expect(outcome!.reply!.text).toMatch(/said nothing/)
+      expect(heard.filter((line) => silent.test(line)).length).toBeLessThanOrEqual(1)
+    }),
+  )
+
+  it.effect("in the middle of the content is dropped too", () =>
+    Effect.gen(function* () {
+      const { port } = yield* scripted((line, socket) => {
+        // It reads no more: what is under way fills the buffers, and then stands.
+        if (line === "DATA") setImmediate(() => socket.pause())
+        return honest(line)
+      })
+      const large = Buffer.concat([content, Buffer.from(`${"x".repeat(76)}\r\n`.repeat(200_000))])
+      const [outcome] = yield* Effect.flatMap(MailTransport, ({ send }) => send(transmission({ content: large }))).pipe(
+        Effect.provide(throughRelay(`smtp://127.0.0.1:${port}`, undefined, undefined, short)),
+      )
+      expect(outcome).toMatchObject({ state: "deferred", reply: { code: null } })
+      expect(outcome!.reply!.text).toMatch(/took nothing/)
+    }),
+  )
+})

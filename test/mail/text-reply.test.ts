@@ -1,0 +1,73 @@
+/** What a person wrote, as mail programs surround it. */
+import { textReply } from "@svc/domain/mail/TextReply"
+import { expect, it } from "@effect/vitest"
+
+const written = "Yes, Thursday works.\n\nBring the slides, please."
+
+const around: Readonly<Record<string, string>> = {
+  "Gmail, with the attribution broken in two": `${written}\n\nOn Wed, Mar 12, 2025 at 2:02 PM Grace Hopper <\ngrace@example.org> wrote:\n\n> Does Thursday work?\n>\n> Grace\n`,
+  "Gmail's HTML in words": `${written}\n\nOn Wed, Mar 12, 2025 at 2:02 PM Grace Hopper <grace@example.org> wrote:\n\nDoes Thursday work?\n\nGrace`,
+  "Gmail in German": `${written}\n\nAm Mi., 12. März 2025 um 14:02 Uhr schrieb Grace Hopper <grace@example.org>:\n\n> Passt Donnerstag?\n`,
+  "Gmail in French": `${written}\n\nLe mer. 12 mars 2025 à 14:02, Grace Hopper <grace@example.org> a écrit :\n\n> Jeudi, ça va ?\n`,
+  Outlook:
+    `${written}\n\nBest,\nAda\n`.replace("\n\nBest,\nAda\n", "") +
+    `\n\nFrom: Grace Hopper <grace@example.org>\nSent: Wednesday, March 12, 2025 2:02 PM\nTo: Ada <ada@example.com>\nSubject: Thursday\n\nDoes Thursday work?`,
+  "Outlook with a divider": `${written}\n\n-----Original Message-----\nFrom: Grace\n\nDoes Thursday work?`,
+  "Outlook on the web": `${written}\n\n________________________________\nFrom: Grace Hopper <grace@example.org>\nSent: Wednesday\nTo: Ada\nSubject: Thursday\n\nDoes Thursday work?`,
+  "Outlook in German": `${written}\n\nVon: Grace Hopper <grace@example.org>\nGesendet: Mittwoch, 12. März 2025 14:02\nAn: Ada <ada@example.com>\nBetreff: Donnerstag\n\nPasst Donnerstag?`,
+  "Outlook in German, divided": `${written}\n\n-----Ursprüngliche Nachricht-----\nVon: Grace\n\nPasst Donnerstag?`,
+  "Outlook in French": `${written}\n\nDe : Grace Hopper <grace@example.org>\nEnvoyé : mercredi 12 mars 2025 14:02\nÀ : Ada\nObjet : Jeudi\n\nJeudi, ça va ?`,
+  "Outlook with bold fields": `${written}\n\n*From:* Grace Hopper <grace@example.org>\n*Sent:* Wednesday\n*To:* Ada\n*Subject:* Thursday\n\nDoes Thursday work?`,
+  "Apple Mail": `${written}\n\n> On 12 Mar 2025, at 14:02, Grace Hopper <grace@example.org> wrote:\n> \n> Does Thursday work?\n`,
+  "Apple Mail, on a phone": `${written}\n\nSent from my iPhone\n\n> On 12 Mar 2025, at 14:02, Grace Hopper <grace@example.org> wrote:\n> \n> \uFEFFDoes Thursday work?\n`,
+  "Apple Mail in German, on a phone": `${written}\n\nVon meinem iPhone gesendet\n\n> Am 12.03.2025 um 14:02 schrieb Grace Hopper <grace@example.org>:\n> \n> Passt Donnerstag?\n`,
+  Thunderbird: `${written}\n\n-- \nAda\nAnalytical Engines Ltd.\n\nOn 3/12/25 14:02, Grace Hopper wrote:\n> Does Thursday work?\n`,
+  "Thunderbird in German": `${written}\n\nAm 12.03.25 um 14:02 schrieb Grace Hopper:\n> Passt Donnerstag?\n>\n`,
+  "Thunderbird in French": `${written}\n\nLe 12/03/2025 à 14:02, Grace Hopper a écrit :\n> Jeudi ?\n`,
+  Yahoo: `${written}\n\n Am Mittwoch, 12. März 2025 um 14:02:33 MEZ hat Grace <grace@example.org> Folgendes geschrieben: \n\nPasst Donnerstag?`,
+  "a web mailer that names the time first": `${written}\n\nGesendet: Mittwoch, 12. März 2025 um 14:02 Uhr\nVon: "Grace" <grace@example.org>\nAn: ada@example.com\nBetreff: Donnerstag\n\nPasst Donnerstag?`,
+  "a program below whose quote there is a signature":
+    `${written}\n\nOn 3/12/25 14:02, Grace Hopper wrote:\n> Does Thursday work?\n\n-- \nAda\n`.replace(
+      "\n\n-- \nAda\n",
+      "",
+    ),
+  "a message passed on": `${written}\n\n---------- Forwarded message ---------\nFrom: Grace <grace@example.org>\nDate: Wed\nSubject: Thursday\n\nDoes Thursday work?`,
+  "no quote at all": `${written}\n`,
+  "lines that end as the network has them":
+    `${written}\n\nOn 3/12/25 14:02, Grace Hopper wrote:\n> Does Thursday work?`.replaceAll("\n", "\r\n"),
+}
+
+for (const [name, text] of Object.entries(around)) {
+  it(`of ${name} what was written is left`, () => {
+    expect(textReply(text)).toBe(written)
+  })
+}
+
+it("written between the quotes is kept in its order", () => {
+  const text = "On 3/12/25 14:02, Grace Hopper wrote:\n> Thursday?\nYes.\n> And the slides?\nI bring them.\n-- \nAda\n"
+  expect(textReply(text)).toBe("Yes.\nI bring them.")
+})
+
+it("is not taken for a quote where it only looks a little like one", () => {
+  const texts = [
+    "Von: hier bis dort.\nDann weiter.",
+    "From: the beginning\nit was clear.",
+    "As she wrote in 2020:\n\nAll is well.",
+    "To: do today\nSubject: matters\nnothing else",
+    "a -- b\n--\n",
+  ]
+  for (const text of texts) expect(textReply(text)).toBe(text.replace(/\n--\n$/, "").trim())
+})
+
+it("of a message that only quotes is the whole text", () => {
+  const text = "-----Original Message-----\nFrom: Grace\nDoes Thursday work?"
+  expect(textReply(text)).toBe(text)
+  expect(textReply("")).toBe("")
+})
+
+it("reads a text made to stall no longer than one as long as it may be", () => {
+  // A loop that goes back over the lines would be at it for minutes.
+  for (const line of ["On 1 ", "From: a\n", "> \n", "-- \n", "a:\n", "\n", "-", " ", "From:\n\n\n", "wrote ", "[:"]) {
+    expect(textReply(line.repeat(1_000_000)).length).toBeLessThanOrEqual(128 * 1024)
+  }
+})

@@ -1,0 +1,214 @@
+/** Which messages are one conversation, and what a list of conversations says of them. */
+import { ask } from "@svc/cluster/actor/Ask"
+import { MessageQueries } from "@svc/cluster/mail/MessageQueries"
+import { ThreadQueries } from "@svc/cluster/mail/ThreadQueries"
+import { fromPublic } from "@svc/domain/Ids"
+import type { IdentityId } from "@svc/domain/IdentityRef"
+import type { ReceivedMail } from "@svc/domain/mail/MailboxProtocol"
+import * as Subject from "@svc/domain/mail/Subject"
+import { expect, it as plain, layer } from "@effect/vitest"
+import { Effect } from "effect"
+import { TestClock } from "effect/testing"
+import { actors, makeIdentity, makeOrg } from "../harness/Actors.ts"
+import { receivedMail } from "../harness/Mail.ts"
+import { rows } from "../harness/Stores.ts"
+
+const grace = { address: "grace@example.org", name: "Grace" }
+const edsger = { address: "edsger@example.org", name: null }
+const ada = { address: "ada@mail.localhost", name: null }
+
+const makeMailbox = Effect.fnUntraced(function* (handle: string) {
+  const org_id = yield* makeOrg
+  const { actor, id } = yield* makeIdentity(org_id, handle)
+  const receive = (part: Partial<ReceivedMail>) =>
+    Effect.gen(function* () {
+      const mail = yield* receivedMail(part)
+      yield* ask(actor.ReceiveMail(mail))
+      const [stored] = yield* rows(
+        (sql) => sql<{ thread_id: string }>`select thread_id from message where id = ${mail.message_id}`,
+      )
+      return { ...mail, thread: stored!.thread_id }
+    })
+  const queries = yield* ThreadQueries
+  const list = (limit = 50, cursor?: string) => queries.list(id as IdentityId, { limit, cursor })
+  const read = (thread: string, limit = 50, cursor?: string) =>
+    queries.read(id as IdentityId, thread, { limit, cursor })
+  return { org_id, id: id as IdentityId, actor, receive, list, read }
+})
+
+layer(actors())("messages are one conversation", (it) => {
+  it.effect("where one answers another, or both answer one that never came", () =>
+    Effect.gen(function* () {
+      const { receive } = yield* makeMailbox("ada")
+      const first = yield* receive({ message_id_header: "<1@x>", subject: "a" })
+      const second = yield* receive({ message_id_header: "<2@x>", subject: "b", references: ["<1@x>"] })
+      const third = yield* receive({ message_id_header: "<3@x>", subject: "c", in_reply_to: "<2@x>" })
+      expect([second.thread, third.thread]).toEqual([first.thread, first.thread])
+      const left = yield* receive({ message_id_header: "<8@x>", subject: "d", references: ["<7@x>"] })
+      const right = yield* receive({ message_id_header: "<9@x>", subject: "e", in_reply_to: "<7@x>" })
+      expect(left.thread).not.toBe(first.thread)
+      expect(right.thread).toBe(left.thread)
+      // What they answered comes after them.
+      expect((yield* receive({ message_id_header: "<7@x>", subject: "f" })).thread).toBe(left.thread)
+      expect((yield* receive({ message_id_header: "<10@x>", subject: "g" })).thread).not.toBe(left.thread)
+    }),
+  )
+
+  it.effect("also where they come at the same time", () =>
+    Effect.gen(function* () {
+      const { id, actor } = yield* makeMailbox("linus")
+      const mails = [
+        yield* receivedMail({ message_id_header: "<5@x>", subject: "x", references: ["<4@x>"] }),
+        yield* receivedMail({ message_id_header: "<6@x>", subject: "y", references: ["<4@x>"] }),
+        yield* receivedMail({ message_id_header: "<4@x>", subject: "z" }),
+        yield* receivedMail({ subject: "Plans", from: grace }),
+        yield* receivedMail({ subject: "Re: Plans", from: grace }),
+      ]
+      yield* Effect.all(
+        mails.map((mail) => ask(actor.ReceiveMail(mail))),
+        { concurrency: "unbounded" },
+      )
+      const found = yield* rows(
+        (sql) =>
+          sql<{
+            n: number
+          }>`select count(*)::int as n from message where identity_id = ${id} group by thread_id order by n`,
+      )
+      expect(found).toEqual([{ n: 2 }, { n: 3 }])
+    }),
+  )
+
+  it.effect("where the references were cut, by their subject and somebody who took part, for 30 days", () =>
+    Effect.gen(function* () {
+      const { receive } = yield* makeMailbox("grace")
+      const base = { from: grace, to: [ada, edsger] }
+      const first = yield* receive({ ...base, subject: "Thursday's  plan" })
+      expect((yield* receive({ from: edsger, subject: "AW: Re: thursday's plan" })).thread).toBe(first.thread)
+      // The same words begin another one where they answer nothing.
+      expect((yield* receive({ ...base, subject: "Thursday's plan" })).thread).not.toBe(first.thread)
+      const stranger = { address: "mallory@example.org", name: "Grace" }
+      expect((yield* receive({ from: stranger, subject: "Re: Thursday's plan" })).thread).not.toBe(first.thread)
+      const forged = { verdict: "failed", spf: "fail", dkim: "none", dmarc: "fail", domain: "example.org" } as const
+      const failed = yield* receive({ from: edsger, subject: "Re: Thursday's plan", origin: forged })
+      expect(failed.thread).not.toBe(first.thread)
+      const other = yield* receive({ from: grace, subject: "Lunch" })
+      yield* TestClock.adjust("29 days")
+      expect((yield* receive({ from: grace, subject: "Fwd: Lunch" })).thread).toBe(other.thread)
+      yield* TestClock.adjust("31 days")
+      expect((yield* receive({ from: grace, subject: "Re: Lunch" })).thread).not.toBe(other.thread)
+    }),
+  )
+
+  it.effect("in their own Mailbox only", () =>
+    Effect.gen(function* () {
+      const one = yield* makeMailbox("barbara")
+      const two = yield* makeMailbox("donald")
+      const first = yield* one.receive({ message_id_header: "<1@y>", subject: "Thursday", from: grace })
+      const answer = { references: ["<1@y>"], subject: "Re: Thursday", from: grace }
+      expect((yield* two.receive(answer)).thread).not.toBe(first.thread)
+      expect((yield* one.receive(answer)).thread).toBe(first.thread)
+    }),
+  )
+})
+
+layer(actors())("a list of conversations", (it) => {
+  it.effect("has the one with the newest message first, with who takes part and what is unread", () =>
+    Effect.gen(function* () {
+      const { org_id, actor, receive, list, read } = yield* makeMailbox("ada")
+      const first = yield* receive({
+        from: grace,
+        to: [ada],
+        subject: "Re: One",
+        snippet: "a",
+        message_id_header: "<1@z>",
+      })
+      yield* receive({ from: edsger, to: [ada], subject: "Two", snippet: "b" })
+      yield* receive({ from: edsger, to: [ada, grace], subject: "AW: One", snippet: "c", references: ["<1@z>"] })
+      const { entries } = yield* list()
+      expect(entries).toMatchObject([
+        { subject: "One", messages: 2, unread: 2, snippet: "c", participants: [grace, ada, edsger] },
+        { subject: "Two", messages: 1, unread: 1, snippet: "b", participants: [edsger, ada] },
+      ])
+      const change = { message_ids: [first.message_id], change: { seen: true } }
+      yield* ask(actor.ChangeFlags({ org_id, ...change }))
+      yield* ask(actor.ChangeFlags({ org_id, ...change }))
+      expect((yield* list()).entries).toMatchObject([{ unread: 1 }, { unread: 1 }])
+      const { messages } = yield* read(entries[0]!.id)
+      expect(messages.map(({ snippet, seen, text_reply }) => [snippet, seen, text_reply])).toEqual([
+        ["a", true, "hello"],
+        ["c", false, "hello"],
+      ])
+      expect((yield* Effect.flip(read(entries[0]!.id.replace(/.$/, (last) => (last === "0" ? "1" : "0"))))).code).toBe(
+        "not_found",
+      )
+    }),
+  )
+
+  it.effect("forgets what is removed, and goes back to the message before", () =>
+    Effect.gen(function* () {
+      const { org_id, actor, receive, list } = yield* makeMailbox("grace")
+      const first = yield* receive({ subject: "One", snippet: "a", message_id_header: "<1@z>" })
+      yield* receive({ subject: "Two", snippet: "b" })
+      const last = yield* receive({ subject: "Re: One", snippet: "c", references: ["<1@z>"] })
+      yield* ask(actor.RemoveMessage({ org_id, message_id: last.message_id }))
+      expect((yield* list()).entries).toMatchObject([{ snippet: "b" }, { snippet: "a", messages: 1, unread: 1 }])
+      yield* ask(actor.RemoveMessage({ org_id, message_id: first.message_id }))
+      expect((yield* list()).entries).toMatchObject([{ snippet: "b" }])
+    }),
+  )
+
+  it.effect("is read page by page, and so are the messages of one", () =>
+    Effect.gen(function* () {
+      const { receive, list, read, id } = yield* makeMailbox("edsger")
+      for (let n = 1; n <= 5; n++) yield* receive({ subject: `s${n}`, message_id_header: `<${n}@p>` })
+      for (let n = 6; n <= 9; n++) yield* receive({ subject: `s${n}`, references: ["<3@p>"], snippet: `m${n}` })
+      const seen: Array<string> = []
+      let cursor: string | undefined
+      do {
+        const page = yield* list(2, cursor)
+        seen.push(...page.entries.map(({ subject }) => subject))
+        cursor = page.next_cursor ?? undefined
+      } while (cursor !== undefined)
+      expect(seen).toEqual(["s9", "s5", "s4", "s2", "s1"])
+      const thread = (yield* list(1)).entries[0]!.id
+      const one = yield* read(thread, 3)
+      expect(one.messages).toHaveLength(3)
+      const two = yield* read(thread, 3, one.next_cursor!)
+      expect([...one.messages, ...two.messages].map(({ subject }) => subject)).toEqual(["s3", "s6", "s7", "s8", "s9"])
+      expect(two.next_cursor).toBe(null)
+      const queries = yield* MessageQueries
+      const listed = yield* queries.list(id, { limit: 50, offset: 0, thread_id: thread })
+      expect(listed.messages).toHaveLength(5)
+      expect(fromPublic("thr_", thread)).toBeDefined()
+      expect((yield* Effect.flip(list(2, one.next_cursor!))).code).toBe("invalid_cursor")
+    }),
+  )
+})
+
+plain("a subject is read without what mail programs put in front of it", () => {
+  const prefixed = [
+    "Re: a b",
+    "RE: AW: a b",
+    "Re[2]: a  B",
+    "Fwd: a b",
+    "WG: A b",
+    "Sv: a b",
+    "Odp.: a b",
+    "回复：a b",
+    "R: I: a b",
+    "[list] Re: a b",
+    "Re: [list] a b",
+    "Antw: a b",
+    "VS: a b",
+    "a b (fwd)",
+    "Отв: a b",
+  ]
+  for (const subject of prefixed) expect(Subject.read(subject), subject).toMatchObject({ key: "a b", continues: true })
+  for (const subject of ["a b", " A  b ", "[list] a b"]) {
+    expect(Subject.read(subject), subject).toMatchObject({ key: "a b", continues: false })
+  }
+  expect(Subject.read("Re: ")).toEqual({ base: "", continues: true, key: null })
+  expect(Subject.read("Report: a b")).toMatchObject({ base: "Report: a b", continues: false })
+  expect(Subject.read("[x]")).toMatchObject({ base: "[x]", key: "[x]" })
+  expect(Subject.read("re: ".repeat(100_000)).key?.length ?? 0).toBeLessThanOrEqual(200)
+})

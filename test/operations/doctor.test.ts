@@ -1,0 +1,169 @@
+/** What the doctor finds, and the records that it holds DNS against. */
+import { createPublicKey, generateKeyPairSync } from "node:crypto"
+import { readFileSync } from "node:fs"
+import * as path from "node:path"
+import * as CertificateChecks from "@svc/cli/doctor/CertificateChecks"
+import { knownNames } from "@svc/cli/doctor/Configuration"
+import * as Dns from "@svc/cli/doctor/Dns"
+import { keyRecord, lineOf, policyId, tagOf, type Wanted, wanted } from "@svc/cli/dns/Records"
+import { load, type Settings } from "@svc/cli/serve/Settings"
+import { selfSigned } from "@svc/cluster/net/SelfSigned"
+import { ConfigProvider, Effect } from "effect"
+import { beforeAll, describe, expect, it } from "vitest"
+
+const arc = generateKeyPairSync("rsa", { modulusLength: 2048 }).privateKey.export({ type: "pkcs8", format: "pem" })
+
+let settings: Settings
+beforeAll(async () => {
+  settings = await Effect.runPromise(
+    load.pipe(
+      Effect.provide(
+        ConfigProvider.layer(
+          ConfigProvider.fromUnknown({
+            SVC_BASE_URL: "https://api.example.org",
+            SVC_MAIL_DOMAIN: "mail.example.org",
+            SVC_MX: "mx1.example.org, mx2.example.org",
+            SVC_TUNNEL_DOMAIN: "tunnel.example.net",
+            SVC_ARC_KEY: String(arc),
+            // The policy's page would be fetched.
+            SVC_MTA_STS: "none",
+          }),
+        ),
+      ),
+    ),
+  )
+})
+
+const addresses = ["203.0.113.7", "2001:db8::7"]
+
+/** A DNS that answers what a zone file says, and a name for each address. */
+const zone = (records: ReadonlyArray<Wanted>, more: Record<string, ReadonlyArray<string>> = {}): Dns.Ask => {
+  const answers = new Map<string, Array<string>>()
+  for (const { name, kind, value } of records) {
+    const key = `${kind} ${name.replace(/^\*\./, "svc-doctor.")}`
+    const text = kind === "TXT" ? value!.slice(1, -1) : value!
+    answers.set(key, [...(answers.get(key) ?? []), text])
+  }
+  for (const address of addresses)
+    answers.set(
+      `PTR ${address}`,
+      settings.mailServers.map((name) => name),
+    )
+  return (name, kind) => Effect.succeed(more[`${kind} ${name}`] ?? answers.get(`${kind} ${name}`) ?? [])
+}
+const ailing = async (dns: Dns.Ask) =>
+  (await Effect.runPromise(Dns.findings(settings, dns))).filter(({ status }) => status !== "ok")
+
+describe("the records", () => {
+  it("are all that the doctor looks for: with all of them published it finds nothing", async () => {
+    expect(await ailing(zone(wanted(settings, { addresses })))).toEqual([])
+  })
+
+  it("are each missed when it is not there, with the line to publish", async () => {
+    const all = wanted(settings, { addresses })
+    const kinds = new Set(all.filter(({ kind }) => kind !== "A" && kind !== "AAAA").map((record) => record))
+    expect(kinds.size).toBeGreaterThan(7)
+    for (const record of kinds) {
+      const found = await ailing(zone(all.filter((one) => one !== record)))
+      const missed = found.find(({ name }) => name === `${record.kind} ${record.name}`)
+      expect(missed, lineOf(record)).toMatchObject({ remedy: lineOf(record) })
+      expect(missed!.status).toBe(record.essential ? "fail" : "warn")
+    }
+    for (const host of ["api.example.org", "mx1.example.org", "*.tunnel.example.net", "connect.tunnel.example.net"]) {
+      const found = await ailing(zone(all.filter(({ name, kind }) => name !== host || kind === "TXT")))
+      expect(
+        found.some(({ name, status }) => name === `A ${host}` && status === "fail"),
+        host,
+      ).toBe(true)
+    }
+  })
+
+  it("are lines of a zone file: strings of 255 bytes, and a comment where no address is known", () => {
+    const lines = wanted(settings, { addresses }).map(lineOf)
+    const key = lines.find((line) => line.includes("arc._domainkey"))!
+    const strings = [...key.matchAll(/"([^"]*)"/g)].map(([, text]) => text!)
+    expect(strings.length).toBeGreaterThan(1)
+    expect(strings.every((text) => text.length <= 255)).toBe(true)
+    expect(strings.join("")).toBe(keyRecord(String(arc)))
+    expect(lines).toContain("*.tunnel.example.net.  3600  IN  AAAA  2001:db8::7")
+    expect(lines).toContain("mail.example.org.  3600  IN  MX  20 mx2.example.org.")
+    const unknown = wanted(settings, { addresses: [] }).filter(({ kind }) => kind === "A")
+    expect(unknown.map(lineOf).every((line) => line.startsWith("; "))).toBe(true)
+  })
+
+  it("of keys hold their public half, in the form of their algorithm", () => {
+    const rsa = createPublicKey(String(arc)).export({ type: "spki", format: "der" }).toString("base64")
+    expect(tagOf(keyRecord(String(arc)), "p")).toBe(rsa)
+    const ed = generateKeyPairSync("ed25519").privateKey.export({ type: "pkcs8", format: "pem" })
+    expect(Buffer.from(tagOf(keyRecord(String(ed)), "p")!, "base64").length).toBe(32)
+  })
+
+  it("of a policy have another id when the policy is another", () => {
+    expect(policyId("a")).not.toBe(policyId("b"))
+    expect(policyId("a")).toMatch(/^[0-9a-z]{1,32}$/)
+  })
+})
+
+describe("the doctor", () => {
+  const with_ = (more: Record<string, ReadonlyArray<string>>) => ailing(zone(wanted(settings, { addresses }), more))
+
+  it("finds what other servers would turn away for", async () => {
+    const spf = "TXT mail.example.org"
+    const many = Object.fromEntries(
+      Array.from({ length: 12 }, (_, n) => [`TXT s${n}.example.org`, [`v=spf1 include:s${n + 1}.example.org -all`]]),
+    )
+    expect((await with_({ [spf]: ["v=spf1 mx -all", "v=spf1 -all"] })).map(({ detail }) => detail)).toEqual([
+      expect.stringContaining("has 2 records"),
+    ])
+    expect(
+      (await with_({ ...many, [spf]: ["v=spf1 include:s0.example.org -all"] })).map(({ detail }) => detail),
+    ).toEqual([expect.stringMatching(/takes \d+ look-ups/)])
+    expect((await with_({ "CNAME mx1.example.org": ["elsewhere.example.org"] }))[0]).toMatchObject({
+      name: "MX",
+      status: "fail",
+    })
+    expect((await with_({ "PTR 203.0.113.7": ["host-7.provider.example"] }))[0]).toMatchObject({
+      name: "PTR",
+      status: "warn",
+      remedy: expect.stringContaining("mx1.example.org"),
+    })
+  })
+
+  it("does not take a DNS that is silent for one that has no record", async () => {
+    const found = await ailing(() => Effect.fail("silent"))
+    expect(found.length).toBeGreaterThan(10)
+    expect(found.every(({ status, detail }) => status === "warn" && detail === "DNS did not answer")).toBe(true)
+  })
+
+  it("finds a certificate that ends, has ended, or is for other names", () => {
+    const day = 24 * 3600 * 1000
+    const made = new Date("2026-01-01T00:00:00Z")
+    const pem = selfSigned(["*.tunnel.example.net"], made)
+    const fault = (days: number, names = ["*.tunnel.example.net"], isPublic = false) =>
+      CertificateChecks.faultOf(pem, names, made.getTime() + days * day, isPublic)
+    expect(fault(0)).toBeUndefined()
+    expect(fault(360)).toMatchObject({ status: "warn", detail: expect.stringMatching(/ends in [45] days/) })
+    expect(fault(370)).toMatchObject({ status: "fail", detail: expect.stringContaining("ended on") })
+    expect(fault(0, ["mx1.example.org"])).toMatchObject({ status: "fail", detail: "does not name mx1.example.org" })
+    expect(fault(0, ["*.tunnel.example.net"], true)).toMatchObject({
+      status: "warn",
+      remedy: expect.stringContaining("fullchain"),
+    })
+  })
+
+  it("knows the settings that the README lists, and no others", async () => {
+    const table = readFileSync(path.join(import.meta.dirname, "..", "..", "README.md"), "utf8").split("## Settings")[1]!
+    const listed = new Set<string>()
+    for (const [, names] of table.matchAll(/^\| (`[^|]*) \|/gm)) {
+      let first = ""
+      for (const [, name] of names!.matchAll(/`(\w+)`/g)) {
+        // `_B` after `SVC_A_X` is `SVC_A_B`.
+        if (!name!.startsWith("_")) first = name!
+        listed.add(name!.startsWith("_") ? first.replace(/_[A-Z]+$/, name!) : name!)
+      }
+    }
+    const ours = (names: Iterable<string>) =>
+      [...names].filter((name) => name.startsWith("SVC_") && !/_FILE$|^SVC_KEY$|^SVC_API_URL$/.test(name)).toSorted()
+    expect(ours(await Effect.runPromise(knownNames))).toEqual(ours(listed))
+  })
+})

@@ -1,0 +1,103 @@
+/** What operators read about metrics is what is served: the document, the rules, the dashboard and the port agree. */
+import { readFileSync } from "node:fs"
+import * as path from "node:path"
+import * as Ops from "@svc/cli/serve/ops/Ops"
+import * as Readiness from "@svc/cli/serve/ops/Readiness"
+import { families } from "@svc/cluster/observe/Metrics"
+import { Effect, Scope } from "effect"
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { makeIdentity, signUp } from "../harness/Client.ts"
+import { closeScope } from "../harness/Database.ts"
+import { eventually, startService, type TestService } from "../harness/Service.ts"
+
+const root = path.join(import.meta.dirname, "..", "..")
+const read = (...names: ReadonlyArray<string>) => readFileSync(path.join(root, ...names), "utf8")
+
+const documented = () =>
+  [...read("docs", "operations.md").matchAll(/^\| `([a-z_]+)` \| (counter|gauge|histogram) \|([^|]*)\|/gm)].map(
+    ([, name, type, labels]) => ({
+      name: name!,
+      type: type!,
+      labels: [...labels!.matchAll(/`(\w+)`/g)].map(([, one]) => one),
+    }),
+  )
+/** What the library serves beside ours. */
+const ofTheLibrary = () =>
+  [...read("docs", "operations.md").matchAll(/`(effect_cluster_\w+)`/g)].map(([, name]) => name!)
+
+const namesIn = (text: string) => [
+  ...new Set([...text.matchAll(/\b((?:svc|http|process|nodejs|effect)_[a-z0-9_]+)\b(?!=)/g)].map(([, name]) => name!)),
+]
+const family = (name: string) => name.replace(/_(bucket|sum|count)$/, "")
+
+let service: TestService
+const scope = Scope.makeUnsafe()
+let scrape: () => Promise<string>
+beforeAll(async () => {
+  service = await startService()
+  const readiness = Readiness.make()
+  const place = await Effect.runPromise(
+    Scope.provide(Ops.open({ host: "127.0.0.1", port: 0 }, ["api"], readiness), scope),
+  )
+  scrape = async () => (await fetch(`http://${place}/metrics`)).text()
+})
+afterAll(async () => {
+  await closeScope(scope)
+  await service.stop()
+})
+
+describe("the metrics", () => {
+  it("that are documented are those that there are, with their labels", () => {
+    const sorted = <A extends { readonly name: string }>(list: ReadonlyArray<A>) =>
+      list.toSorted((one, other) => one.name.localeCompare(other.name))
+    expect(sorted(documented())).toEqual(
+      sorted(families().map(({ name, type, labels }) => ({ name, type, labels: [...labels] }))),
+    )
+  })
+
+  it("that rules and dashboard ask for are documented, and each rule has its paragraph", () => {
+    const known = new Set([...documented().map(({ name }) => name), ...ofTheLibrary()])
+    const rules = read("deploy", "monitoring", "alerts.yml")
+    const dashboard = JSON.parse(read("deploy", "monitoring", "dashboard.json")) as {
+      panels: ReadonlyArray<{ targets?: ReadonlyArray<{ expr: string }> }>
+    }
+    const expressions = [
+      ...[...rules.matchAll(/^ +expr: '(.*)'$/gm)].map(([, expression]) => expression!),
+      ...dashboard.panels.flatMap(({ targets = [] }) => targets.map(({ expr }) => expr)),
+    ]
+    expect(expressions.length).toBeGreaterThan(30)
+    const asked = expressions.flatMap((expression) => namesIn(expression.replaceAll(/\{[^}]*\}/g, "")))
+    const labels = new Set(documented().flatMap(({ labels: of }) => of))
+    expect(asked.filter((name) => !known.has(family(name)) && !labels.has(name))).toEqual([])
+    const page = read("docs", "operations.md")
+    const alerts = [...rules.matchAll(/alert: (\w+)/g)].map(([, name]) => name!)
+    expect(alerts.filter((name) => !page.includes(`**${name}**`))).toEqual([])
+  })
+
+  it("count what was done, by pattern and by nothing that a caller makes up", async () => {
+    const { session } = await signUp(service.base)
+    const { identity } = await makeIdentity(service.base, session)
+    const authorization = `Bearer ${session}`
+    await fetch(`${service.base}/api/identities/${identity.handle}`, { headers: { authorization } })
+    await fetch(`${service.base}/api/identities/nobody`, { headers: { authorization } })
+    const text = await eventually(scrape, (found) => /svc_work_overdue\{kind="saga"\}/.test(found), 60)
+    const value = (line: RegExp) => Number(line.exec(text)?.[1])
+    const request = (status: number) =>
+      new RegExp(
+        `^http_server_request_duration_seconds_count\\{http_request_method="GET",http_response_status_code="${status}",http_route="/api/identities/:handle"\\} (\\d+)$|^http_server_request_duration_seconds_count\\{http_request_method="GET",http_route="/api/identities/:handle",http_response_status_code="${status}"\\} (\\d+)$`,
+        "m",
+      )
+    expect(request(200).exec(text)).not.toBeNull()
+    expect(request(404).exec(text)).not.toBeNull()
+    expect(value(/^svc_problems_total\{code="not_found"\} (\d+)$/m)).toBeGreaterThanOrEqual(1)
+    expect(value(/^svc_asks_total\{outcome="answered"\} (\d+)$/m)).toBeGreaterThanOrEqual(1)
+    expect(value(/^svc_saga_steps_total\{.*outcome="done".*\} (\d+)$/m)).toBeGreaterThanOrEqual(1)
+    expect(text).not.toContain(identity.handle)
+    expect(text).not.toContain("nobody")
+    // Each family is told once, and none beside the documented ones.
+    const told = [...text.matchAll(/^# TYPE (\S+) /gm)].map(([, name]) => name!)
+    expect(new Set(told).size).toBe(told.length)
+    const known = new Set([...documented().map(({ name }) => name), ...ofTheLibrary()])
+    expect(told.filter((name) => !known.has(name))).toEqual([])
+  }, 90_000)
+})

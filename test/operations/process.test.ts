@@ -1,0 +1,97 @@
+/** A process as its operator meets it: its first lines, its probes, how it leaves, where its traces go. */
+import { createServer } from "node:http"
+import type { AddressInfo } from "node:net"
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { signUp } from "../harness/Client.ts"
+import { type Deployment, deploy, isHealthy, type Process, until } from "../harness/Deployment.ts"
+import { freePort } from "../harness/Ports.ts"
+
+let deployment: Deployment
+let started: Process | undefined
+let ops: string
+let exported = ""
+const collector = createServer((request, response) => {
+  request.on("data", (chunk: Buffer) => (exported += chunk.toString()))
+  request.on("end", () => response.writeHead(200, { "content-type": "application/json" }).end("{}"))
+})
+
+const probe = async (path: string) => {
+  const answer = await fetch(`${ops}${path}`)
+  return { status: answer.status, text: await answer.text() }
+}
+
+beforeAll(async () => {
+  await new Promise<void>((resolve) => collector.listen(0, "127.0.0.1", resolve))
+  deployment = await deploy()
+  const port = await freePort()
+  ops = `http://127.0.0.1:${port}`
+  started = await deployment.start([], {
+    SVC_OPS_PORT: String(port),
+    // Longer than the test needs, however slow the machine: it is ended before.
+    SVC_SHUTDOWN_DELAY: "600",
+    OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${(collector.address() as AddressInfo).port}`,
+    OTEL_TRACES_SAMPLER_ARG: "1",
+    OTEL_BSP_SCHEDULE_DELAY: "200",
+  })
+}, 120_000)
+afterAll(async () => {
+  // It would wait for the rest of its delay.
+  started?.signal("SIGKILL")
+  await deployment.stop()
+  collector.close()
+})
+
+const running = (): Process => {
+  if (started === undefined) throw new Error("the process did not start")
+  return started
+}
+
+const entries = () =>
+  running()
+    .output()
+    .split("\n")
+    .filter((line) => line.startsWith("{"))
+    .map((line) => JSON.parse(line) as Record<string, unknown>)
+
+describe("a process", () => {
+  it("says first that it is up, not what a library does", () => {
+    expect(running().output().trimStart()).toMatch(/^The agent identity service is up\.\n/)
+    expect(running().output()).toContain(`Operators  ${ops}/readyz`)
+  })
+
+  it("is alive and ready, and another one without a port of its own goes on without", async () => {
+    expect(await probe("/livez")).toMatchObject({ status: 200 })
+    await until("it is ready", async () => (await probe("/readyz")).status === 200)
+    expect((await probe("/metrics")).text).toMatch(/^svc_ready 1$/m)
+    expect(await probe("/nowhere")).toMatchObject({ status: 404 })
+  })
+
+  it("writes entries that are flat, with the fixed members", async () => {
+    await signUp(running().base)
+    await until("the line of a request", () => entries().some(({ message }) => message === "request"))
+    const request = entries().find(({ message }) => message === "request")!
+    expect(Object.keys(request)).toEqual(
+      expect.arrayContaining(["timestamp", "level", "message", "role", "instance", "route", "status", "request_id"]),
+    )
+    expect(request["role"]).toBe("api,actors,mail,edge")
+  })
+
+  it("sends its spans, with a caller's trace carried on and no secret in them", async () => {
+    const trace = "4bf92f3577b34da6a3ce929d0e0e4736"
+    const { session } = await signUp(running().base)
+    await fetch(`${running().base}/api/auth/whoami?token=${session}`, {
+      headers: { authorization: `Bearer ${session}`, traceparent: `00-${trace}-00f067aa0ba902b7-00` },
+    })
+    await until("the spans", () => exported.includes(trace))
+    expect(exported).not.toContain(session)
+    expect(exported).toContain('"svc.role"')
+  })
+
+  it("is not ready before it closes anything, once it was told to end", async () => {
+    running().signal("SIGTERM")
+    await until("it is leaving", async () => (await probe("/readyz")).status === 503)
+    expect((await probe("/readyz")).text).toContain("leaving")
+    expect(await isHealthy(running().base)).toBe(true)
+    expect(await probe("/livez")).toMatchObject({ status: 200 })
+  })
+})

@@ -1,0 +1,272 @@
+/**
+ * A backup is worth what a restore of it is: taken under load and restored elsewhere, everything acknowledged before it is
+ * there and opens; taken at rest, every row is the same. What must not be restored is refused before anything is made.
+ */
+import {
+  chmodSync,
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs"
+import * as os from "node:os"
+import * as path from "node:path"
+import { PgClient } from "@effect/sql-pg"
+import { clients } from "@svc/cli/backup/Place"
+import * as Restore from "@svc/cli/backup/Restore"
+import * as Take from "@svc/cli/backup/Take"
+import { inspect } from "@svc/cluster/backup/Manifest"
+import * as Tables from "@svc/cluster/backup/Tables"
+import * as EmbeddedPostgres from "@svc/cluster/store/EmbeddedPostgres"
+import { ConfigProvider, Effect, Option } from "effect"
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { call, makeIdentity, signUp } from "../harness/Client.ts"
+import { deploy } from "../harness/Deployment.ts"
+import { send } from "../harness/Mail.ts"
+import { freePort } from "../harness/Ports.ts"
+import { eventually } from "../harness/Service.ts"
+
+const root = mkdtempSync(path.join(os.tmpdir(), "svc-restore-"))
+chmodSync(root, 0o755)
+const place = (name: string) => {
+  const directory = path.join(root, name)
+  mkdirSync(directory, { recursive: true })
+  chmodSync(directory, 0o755)
+  return directory
+}
+
+const withSettings = <A, E>(directory: string, effect: Effect.Effect<A, E>, env: Record<string, string> = {}) =>
+  Effect.runPromise(
+    effect.pipe(Effect.provide(ConfigProvider.layer(ConfigProvider.fromUnknown({ SVC_DATA_DIR: directory, ...env })))),
+  )
+
+/** The store of a data directory, while nothing else has it. */
+const inStore = <A, E>(directory: string, effect: Effect.Effect<A, E, PgClient.PgClient>) =>
+  Effect.runPromise(
+    Effect.scoped(
+      Effect.flatMap(EmbeddedPostgres.open({ directory }), ({ connection }) =>
+        Effect.provide(effect, clients(connection)),
+      ),
+    ),
+  )
+
+/** Every row of every table, as text, in an order of its own. */
+const everything = Effect.gen(function* () {
+  const sql = yield* PgClient.PgClient
+  const found: Record<string, ReadonlyArray<string>> = {}
+  for (const { name } of yield* Tables.tables(sql)) {
+    const rows = yield* sql.unsafe<{ row: string }>(`select t::text as row from "${name}" t order by 1`)
+    found[name] = rows.map(({ row }) => row)
+  }
+  return found
+})
+
+const source = place("source")
+const [underLoad, atRest] = [path.join(root, "under-load.tar.zst"), path.join(place("folder"), "unused")]
+const acknowledged = new Map<string, string>()
+let certain: ReadonlyMap<string, string>
+let session: string
+let handle: string
+let kept: string
+
+beforeAll(async () => {
+  const deployment = await deploy({ directory: source })
+  const { base, smtpPort } = await deployment.start()
+  const person = await signUp(base)
+  session = person.session
+  handle = (await makeIdentity(base, session)).handle
+  const token = session
+  // A target that nobody listens at: its deliveries wait for their next attempt.
+  const url = `http://127.0.0.1:${await freePort()}/`
+  const hook = await call(base, "POST", `/api/identities/${handle}/webhooks`, {
+    token,
+    body: { url, event_types: ["*"] },
+  })
+  expect(hook.status).toBe(201)
+  await send(smtpPort, {
+    from: "grace@example.org",
+    to: `${handle}@mail.localhost`,
+    subject: "Larger than what travels in a message",
+    text: "All work and no play. ".repeat(40_000),
+  })
+  await eventually(
+    () => call(base, "GET", `/api/identities/${handle}/messages`, { token }),
+    ({ body }) => body.messages.length === 1,
+  )
+  const put = async (n: number) => {
+    const name = `secret.${n}`
+    const value = `value of ${n} ${"x".repeat(n % 700)}`
+    const { status } = await call(base, "PUT", `/api/vault/secrets/${name}`, { token, body: { value } })
+    if (status < 300) acknowledged.set(name, value)
+  }
+  for (let n = 0; n < 20; n++) await put(n)
+  // Writers go on from before the backup until after it.
+  let isOver = false
+  let next = 20
+  const writers = Array.from({ length: 4 }, async () => {
+    while (!isOver) await put(next++)
+  })
+  certain = new Map(acknowledged)
+  await withSettings(source, Take.run(underLoad, Option.none()))
+  isOver = true
+  await Promise.all(writers)
+  expect(acknowledged.size).toBeGreaterThan(certain.size)
+  await deployment.stop()
+  await withSettings(source, Take.run(path.dirname(atRest), Option.some(3)))
+  kept = path.join(path.dirname(atRest), readdirSync(path.dirname(atRest))[0]!)
+}, 240_000)
+afterAll(() => rmSync(root, { recursive: true, force: true }))
+
+const withKey = (name: string) => {
+  const directory = place(name)
+  copyFileSync(path.join(source, "master.key"), path.join(directory, "master.key"))
+  return directory
+}
+const restored = (directory: string, file: string, options: Partial<Restore.RestoreOptions> = {}) =>
+  withSettings(directory, Restore.run(file, { verify: false, keepSessions: true, ...options }))
+const refusal = async (directory: string, file: string, env: Record<string, string> = {}) => {
+  const failure = await withSettings(
+    directory,
+    Effect.flip(Restore.run(file, { verify: false, keepSessions: false })),
+    env,
+  )
+  // Nothing was made: neither the data nor what it would have been made of.
+  expect(readdirSync(directory).filter((name) => name !== "master.key")).toEqual([])
+  return "message" in failure ? failure.message : String(failure)
+}
+
+describe("a restore", () => {
+  it("of a backup that was taken under load has everything that was acknowledged before, and goes on", async () => {
+    const directory = withKey("loaded")
+    await restored(directory, underLoad)
+    const deployment = await deploy({ directory })
+    try {
+      const { base } = await deployment.start()
+      const token = session
+      for (const [name, value] of certain) {
+        const { body } = await call(base, "GET", `/api/vault/secrets/${name}/value`, { token })
+        expect(body.value, name).toBe(value)
+      }
+      // What was written while it was taken is there whole or not at all.
+      const list = await call(base, "GET", "/api/vault/secrets?limit=200", { token })
+      expect(list.body.secrets.length).toBeGreaterThanOrEqual(certain.size)
+      for (const { name } of list.body.secrets as ReadonlyArray<{ name: string }>) {
+        const { body } = await call(base, "GET", `/api/vault/secrets/${name}/value`, { token })
+        expect(body.value).toMatch(new RegExp(`^value of ${name.split(".")[1]} `))
+      }
+      const { body } = await call(base, "GET", `/api/identities/${handle}/messages`, { token })
+      const message = await call(base, "GET", `/api/identities/${handle}/messages/${body.messages[0].id}`, { token })
+      expect(message.body.text.trim()).toBe("All work and no play. ".repeat(40_000).trim())
+      const again = await call(base, "PUT", "/api/vault/secrets/after", { token, body: { value: "later" } })
+      expect(again.status).toBeLessThan(300)
+      expect((await makeIdentity(base, token)).identity.status).toBe("ready")
+    } finally {
+      await deployment.stop()
+    }
+  }, 240_000)
+
+  it("of a backup at rest is the same, row by row, but for what a journey in time takes", async () => {
+    const directory = withKey("rested")
+    await restored(directory, kept)
+    const [before, after] = [await inStore(source, everything), await inStore(directory, everything)]
+    const travelled = ["mailbox", "folder", "delivery", "outbox", "backup"]
+    const comparable = (all: Record<string, ReadonlyArray<string>>) =>
+      Object.fromEntries(Object.entries(all).filter(([table]) => !travelled.includes(table)))
+    expect(comparable(after)).toEqual(comparable(before))
+    expect(Object.values(before).filter((rows) => rows.length > 0).length).toBeGreaterThan(12)
+    expect(after["mailbox"]!.length).toBe(before["mailbox"]!.length)
+    expect(after["mailbox"]).not.toEqual(before["mailbox"])
+
+    const waiting = Effect.gen(function* () {
+      const sql = yield* PgClient.PgClient
+      const [row] = yield* sql<{ waiting: number; held: number }>`
+        select count(*)::int as waiting, count(*) filter (where next_attempt_at > now() + interval '900 years')::int as held
+        from delivery where next_attempt_at is not null`
+      return row!
+    })
+    const { waiting: all, held } = await inStore(directory, waiting)
+    expect(all).toBeGreaterThan(0)
+    expect(held).toBe(all)
+    await withSettings(directory, Restore.release)
+    expect(await inStore(directory, waiting)).toEqual({ waiting: all, held: 0 })
+    // As they were: those that were held, and no other.
+    expect((await inStore(directory, everything))["delivery"]).toEqual(before["delivery"])
+  }, 240_000)
+
+  it("into a directory that holds a database is refused", async () => {
+    const failure = await withSettings(source, Effect.flip(Restore.run(kept, { verify: false, keepSessions: false })))
+    expect(failure).toMatchObject({ message: expect.stringMatching(/holds a database already/) })
+  })
+
+  it("verified leaves nothing, and needs no empty directory", async () => {
+    const there = readdirSync(source)
+    await restored(source, kept, { verify: true })
+    expect(readdirSync(source)).toEqual(there)
+  }, 180_000)
+
+  it("without the key, or with another one, is refused and says which key it wants", async () => {
+    expect(await refusal(place("keyless"), kept)).toMatch(
+      /sealed with master key "0", and there is none: set SVC_MASTER_KEY/,
+    )
+    const other = Buffer.alloc(32, 9).toString("base64")
+    expect(await refusal(place("keyless"), kept, { SVC_MASTER_KEY: `2027:${other}` })).toMatch(
+      /sealed with master key "0"; SVC_MASTER_KEY has "2027"/,
+    )
+    expect(await refusal(place("keyless"), kept, { SVC_MASTER_KEY: other })).toMatch(
+      /has a master key "0", but not the one this backup is sealed with/,
+    )
+  })
+
+  it("of a file that is torn, altered or no backup is refused", async () => {
+    const directory = withKey("torn")
+    const whole = readFileSync(kept)
+    const file = path.join(root, "torn.tar.zst")
+    const flipped = Buffer.from(whole)
+    flipped[whole.length >> 1]! ^= 1
+    for (const bytes of [whole.subarray(0, whole.length - 5), whole.subarray(0, whole.length >> 1), flipped]) {
+      writeFileSync(file, bytes)
+      expect(await refusal(directory, file)).toMatch(/is not (a whole backup|what was written).*Nothing was restored/)
+    }
+    writeFileSync(file, "something else")
+    expect(await refusal(directory, file)).toMatch(/is not a whole backup/)
+    expect(await refusal(directory, path.join(root, "nowhere"))).toMatch(/cannot be read: ENOENT/)
+  })
+
+  it("is for the embedded database: another one has its own tools", async () => {
+    const failure = await withSettings(place("foreign"), Effect.flip(Take.run("-", Option.none())), {
+      DATABASE_URL: "postgres://svc@db/svc",
+    })
+    expect(failure).toMatchObject({ message: expect.stringContaining("pg_dump -Fc") })
+  })
+})
+
+describe("a backup", () => {
+  it("has no master key in it, and says which it wants and what it holds", async () => {
+    const manifest = await Effect.runPromise(inspect(kept))
+    expect(manifest.master_keys).toEqual(["0"])
+    expect(manifest.tables.find(({ name }) => name === "vault_secret")!.rows).toBe(acknowledged.size)
+    expect(manifest.tables.some(({ name }) => name.startsWith("cluster_"))).toBe(false)
+    expect(JSON.stringify(manifest)).not.toContain(readFileSync(path.join(source, "master.key"), "utf8").trim())
+  })
+
+  it("into a folder keeps the youngest ones, and touches no other file", async () => {
+    const folder = path.dirname(atRest)
+    for (const name of ["svc-20250101T000000Z.tar.zst", "svc-20250102T000000Z.tar.zst", "notes.txt"])
+      writeFileSync(path.join(folder, name), "")
+    await withSettings(source, Take.run(folder, Option.some(2)))
+    const left = readdirSync(folder)
+    expect(left).toContain("notes.txt")
+    expect(left.filter((name) => name.startsWith("svc-2025"))).toEqual([])
+    expect(left.filter((name) => name.startsWith("svc-")).length).toBe(2)
+    expect(existsSync(kept)).toBe(true)
+    const recorded = Effect.flatMap(
+      PgClient.PgClient,
+      (sql) => sql<{ n: number }>`select count(*)::int as n from backup`,
+    )
+    expect((await inStore(source, recorded))[0]!.n).toBe(3)
+  }, 180_000)
+})

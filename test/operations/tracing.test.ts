@@ -1,0 +1,108 @@
+/** A trace is taken or left at its root, carries no secret, and a stranger's is carried on without being obeyed. */
+import { sampling, takenOver } from "@svc/cli/serve/ops/Tracing"
+import * as Redaction from "@svc/cluster/observe/Redaction"
+import { Effect, Option, Tracer } from "effect"
+import { describe, expect, it } from "vitest"
+
+/** Keeps what spans are told. */
+const recorder = () => {
+  const spans: Array<Tracer.Span> = []
+  const tracer = Tracer.make({
+    span: (options) => {
+      const span = new Tracer.NativeSpan(options)
+      spans.push(span)
+      return span
+    },
+  })
+  return { spans, tracer }
+}
+
+const nested = Effect.void.pipe(Effect.withSpan("inner"), Effect.withSpan("outer"))
+
+describe("a trace", () => {
+  it("is decided at its root, and what is below follows", async () => {
+    const { spans, tracer } = recorder()
+    const draws = [0.005, 0.5]
+    const sampled = sampling(tracer, 0.01, () => draws.shift()!)
+    await Effect.runPromise(Effect.andThen(nested, nested).pipe(Effect.withTracer(sampled)))
+    expect(spans.map(({ name, sampled: taken }) => [name, taken])).toEqual([
+      ["outer", true],
+      ["inner", true],
+      ["outer", false],
+      ["inner", false],
+    ])
+    expect(draws).toEqual([])
+  })
+
+  it("follows a parent of another process, taken or not", async () => {
+    const { spans, tracer } = recorder()
+    const parent = (taken: boolean) =>
+      Tracer.externalSpan({ traceId: "a".repeat(32), spanId: "b".repeat(16), sampled: taken })
+    for (const taken of [true, false]) {
+      await Effect.runPromise(
+        Effect.void.pipe(
+          Effect.withSpan("handled", { parent: parent(taken) }),
+          Effect.withTracer(sampling(tracer, 0, () => 0.9)),
+        ),
+      )
+    }
+    expect(spans.map(({ sampled: taken, parent: of }) => [taken, Option.getOrThrow(of).traceId])).toEqual([
+      [true, "a".repeat(32)],
+      [false, "a".repeat(32)],
+    ])
+  })
+
+  it("of a stranger keeps its id, and is taken as we decide", () => {
+    const id = `00-${"4b".repeat(16)}-${"a1".repeat(8)}`
+    expect(takenOver(`${id}-01`, false)).toBe(`${id}-00`)
+    expect(takenOver(`${id}-00`, true)).toBe(`${id}-01`)
+    expect(takenOver("00-zz-01", true)).toBeUndefined()
+    expect(takenOver(undefined, true)).toBeUndefined()
+  })
+
+  it("carries neither parameters nor secrets nor who came", async () => {
+    const { spans, tracer } = recorder()
+    await Effect.runPromise(
+      Effect.void.pipe(
+        Effect.withSpan("statement", {
+          attributes: {
+            "db.query.text": "select password from user where token = 'svc_admin_abcdefghijkl'",
+            "client.address": "203.0.113.7",
+            "url.full": "https://svc.example.org/auth/magic-link?token=s3cret",
+            authorization: "Bearer svc_admin_abcdefghijkl",
+            note: "the key is svc_id_0123456789abcdef",
+          },
+        }),
+        Effect.withTracer(sampling(tracer, 1)),
+      ),
+    )
+    expect(Object.fromEntries(spans[0]!.attributes)).toEqual({
+      "db.operation.name": "select",
+      authorization: "<redacted>",
+      note: "the key is svc_id_<redacted>",
+    })
+  })
+})
+
+describe("what leaves the process beside its answers", () => {
+  it("has credentials, passwords of addresses and private keys struck out", () => {
+    const told = Redaction.of("", {
+      url: "postgres://svc:s3cret@db/svc",
+      nested: { magic_token: "abc", text: "whsec_c2VjcmV0IHNlY3JldA== and Bearer abcdefghijklmnop" },
+      pem: "-----BEGIN PRIVATE KEY-----\nMC4CAQ\n-----END PRIVATE KEY-----",
+      link: "https://svc.example.org/auth?token=abcdef&next=1",
+      handle: "ada",
+      status: 200,
+      key_id: "key_1",
+    })
+    expect(told).toEqual({
+      url: "postgres://svc:<redacted>@db/svc",
+      nested: { magic_token: "<redacted>", text: "whsec_<redacted> and Bearer <redacted>" },
+      pem: "<redacted>",
+      link: "https://svc.example.org/auth?token=<redacted>&next=1",
+      handle: "ada",
+      status: 200,
+      key_id: "key_1",
+    })
+  })
+})

@@ -1,0 +1,58 @@
+/** An Identity that sends, on test layers: its Allowed Recipients, what it sends, and what became of that. */
+import type { By } from "@svc/domain/account/By"
+import { makeUuidV7 } from "@svc/domain/Ids"
+import type { IdentityId } from "@svc/domain/IdentityRef"
+import type { NewMail } from "@svc/domain/mail/Sending"
+import { ask, onBehalfOf } from "@svc/cluster/actor/Ask"
+import { Sending } from "@svc/cluster/sending/Sending"
+import { Reads } from "@svc/cluster/store/Database"
+import { Effect } from "effect"
+import { makeIdentity, makeOrg } from "../harness/Actors.ts"
+
+export const keyOf = (kind: "session" | "admin_key" | "identity_key"): By => ({
+  kind,
+  credentialId: "0199d3c0-5e0f-7c4e-9b1a-3f2d6c8e4a99",
+  requestId: "req_1",
+})
+
+/** An Identity of a new Org that may write to the addresses. */
+export const correspondent = Effect.fnUntraced(function* (handle: string, allowed: ReadonlyArray<string>) {
+  const org_id = yield* makeOrg
+  const { id, actor } = yield* makeIdentity(org_id, handle)
+  for (const address of allowed) yield* ask(actor.AllowRecipient({ org_id, address }))
+  const sending = yield* Sending
+  const sql = yield* Reads
+
+  const by = keyOf("identity_key")
+  const subject = { id: id as IdentityId, handle, canonical: handle, status: "ready" as const, orgId: org_id, by }
+
+  return {
+    id: id as IdentityId,
+    org_id,
+    actor,
+    send: Effect.fnUntraced(function* (mail: NewMail, options: { readonly by?: By; readonly id?: string } = {}) {
+      return yield* sending.accept({
+        subject: { ...subject, by: options.by ?? by },
+        id: options.id ?? (yield* makeUuidV7),
+        mail,
+        draftVersion: null,
+      })
+    }),
+    switchMail: (
+      patch: { readonly outgoing?: "active" | "stopped"; readonly approval?: "none" | "required" },
+      who: By = keyOf("session"),
+    ) => ask(actor.SwitchMail({ org_id, patch, if_version: null }, onBehalfOf(who))),
+    /** Its Events of outgoing mail, oldest first. */
+    events: Effect.map(
+      sql<{ type: string; data: Record<string, unknown> }>`
+        select type, data from event where identity_id = ${id} and type <> 'identity.ready' order by seq`,
+      (rows) => rows,
+    ),
+    deliveries: sql<{ address: string; status: string; text: string | null }>`
+      select r.address, r.status, r.reply ->> 'text' as text from outgoing_recipient r join outgoing o using (message_id)
+      where o.identity_id = ${id} order by o.created_at, r.address`,
+    rows: sql<{ domain: string; attempts: number; next: Date | null; leased: boolean; held: string | null }>`
+      select domain, attempts, next_attempt_at as next, attempt_started_at is not null as leased, held
+      from outbox where identity_id = ${id} order by created_at, domain`,
+  }
+})

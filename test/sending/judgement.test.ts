@@ -1,0 +1,285 @@
+/** What may be sent: to whom, how much, in what form, and who is told when it may not. */
+import { ask } from "@svc/cluster/actor/Ask"
+import { Reads } from "@svc/cluster/store/Database"
+import { expect, layer } from "@effect/vitest"
+import { Effect, Fiber } from "effect"
+import { TestClock } from "effect/testing"
+import { makeUuidV7 } from "@svc/domain/Ids"
+import { actors, passing } from "../harness/Actors.ts"
+import { receivedMail } from "../harness/Mail.ts"
+import { recording } from "../harness/Transport.ts"
+import { correspondent, keyOf } from "./Letters.ts"
+
+const transport = recording()
+
+const stored = (identityId: string) =>
+  Effect.flatMap(Reads, (sql) =>
+    Effect.map(
+      sql<{
+        n: number
+      }>`select count(*)::int as n from message where identity_id = ${identityId} and direction = 'outbound'`,
+      ([row]) => row!.n,
+    ),
+  )
+
+layer(actors({ transport, limits: { mailHourly: 10 } }))("sending", (it) => {
+  it.effect(
+    "refuses recipients that are not allowed, have lapsed or are suppressed, names each, and sends nothing",
+    () =>
+      Effect.gen(function* () {
+        const ada = yield* correspondent("judgeone", ["good@x.example"])
+        // Somebody who wrote and proved to be who they are may be answered for 30 days.
+        const from = { address: "old@x.example", name: null }
+        const verified = { verdict: "verified" as const, spf: "pass", dkim: "pass", dmarc: "pass", domain: "x.example" }
+        yield* ask(ada.actor.ReceiveMail(yield* receivedMail({ from, origin: verified })))
+        expect((yield* ada.send({ to: ["old@x.example"], text: "In time." })).status).toBe("queued")
+        yield* TestClock.adjust("30 days")
+        const refused = yield* Effect.flip(
+          ada.send({
+            to: ["good@x.example", "old@x.example"],
+            cc: ["stranger@x.example"],
+            subject: "Hi",
+            text: "Hello.",
+          }),
+        )
+        expect(refused).toMatchObject({ code: "recipient_not_allowed" })
+        expect(refused.errors?.map(({ path }) => path)).toEqual(["/to/1", "/cc/0"])
+        expect(yield* stored(ada.id)).toBe(1)
+        const blocked = (yield* ada.events).filter(({ type }) => type === "email.recipient_blocked")
+        expect(blocked.map(({ data }) => data)).toEqual([
+          {
+            subject: "Hi",
+            recipients: expect.arrayContaining([
+              { address: "old@x.example", reason: "expired" },
+              { address: "stranger@x.example", reason: "not_allowed" },
+            ]),
+          },
+        ])
+      }),
+  )
+
+  it.effect("lets a bounce or an unverified sender open no way out", () =>
+    Effect.gen(function* () {
+      const ada = yield* correspondent("judgetwo", [])
+      const from = { address: "mallory@x.example", name: null }
+      const verified = { verdict: "verified" as const, spf: "pass", dkim: "pass", dmarc: "pass", domain: "x.example" }
+      yield* ask(ada.actor.ReceiveMail(yield* receivedMail({ from })))
+      yield* ask(ada.actor.ReceiveMail(yield* receivedMail({ from, origin: verified, envelope_from: "" })))
+      expect(yield* Effect.flip(ada.send({ to: ["mallory@x.example"], text: "Hello." }))).toMatchObject({
+        code: "recipient_not_allowed",
+      })
+    }),
+  )
+
+  it.effect("reads each recipient as exactly one address, or refuses it at its place", () =>
+    Effect.gen(function* () {
+      const ada = yield* correspondent("judgethree", ["b@c.example"])
+      const hostile = [
+        "b@c.example, evil@x.example",
+        "b@c.example <evil@x.example>",
+        "evil@x.example (b@c.example)",
+        "friends: b@c.example, evil@x.example;",
+        '"b@c.example"@x.example',
+        '"evil@x.example,"b@c.example',
+        "b@c.example\r\nBcc: evil@x.example",
+        "b@c.example\0",
+        "@x.example:b@c.example",
+        "b@[127.0.0.1]",
+        "b@127.0.0.1",
+        "b@c.example;evil@x.example",
+        "b c@c.example",
+        "",
+        "b@c..example",
+        ".b@c.example",
+        "b@c.example%00",
+        "b@exa\u200bmple.org",
+        "b@c.example/evil@x.example",
+      ]
+      for (const to of hostile) {
+        const refused = yield* Effect.flip(ada.send({ to: ["b@c.example", to], text: "Hello." }))
+        expect([to, refused]).toMatchObject([to, { code: "message_invalid", errors: [{ path: "/to/1" }] }])
+      }
+      expect(yield* stored(ada.id)).toBe(0)
+      const sent = yield* ada.send({ to: [" B@C.example "], text: "Hello." })
+      expect(sent.recipients).toEqual([{ address: "B@c.example", status: "queued" }])
+    }),
+  )
+
+  it.effect("knows a domain in its own letters by its A-labels", () =>
+    Effect.gen(function* () {
+      const ada = yield* correspondent("judgefour", ["info@xn--bcher-kva.example"])
+      const sent = yield* ada.send({ to: ["info@Bücher.example"], text: "Hallo." })
+      expect(sent.recipients).toEqual([{ address: "info@xn--bcher-kva.example", status: "queued" }])
+    }),
+  )
+
+  it.effect("sends a command that comes twice once, and answers it the same", () =>
+    Effect.gen(function* () {
+      const ada = yield* correspondent("judgefive", ["b@c.example"])
+      const id = yield* makeUuidV7
+      const first = yield* ada.send({ to: ["b@c.example"], text: "Once." }, { id })
+      const again = yield* ada.send({ to: ["b@c.example"], text: "Once." }, { id })
+      expect(again).toEqual(first)
+      expect(yield* stored(ada.id)).toBe(1)
+      yield* passing(ada.rows, ([row]) => row?.next === null)
+      const own = transport.transmissions.filter(({ id: sent }) => sent === first.id)
+      expect(own.length).toBe(1)
+    }),
+  )
+
+  it.effect("takes 10 an hour of one Identity, tells of four fifths once, and says when there is room again", () =>
+    Effect.gen(function* () {
+      const ada = yield* correspondent("judgesix", ["b@c.example"])
+      const near = Effect.flatMap(
+        Reads,
+        (sql) => sql<{ data: unknown }>`select data from event where org_id = ${ada.org_id} and type = 'limit.near'`,
+      )
+      for (let n = 0; n < 10; n++) {
+        yield* ada.send({ to: ["b@c.example"], text: `Number ${n}.` })
+        expect((yield* near).length).toBe(n >= 7 ? 1 : 0)
+        if (n === 0) yield* TestClock.adjust("10 minutes")
+      }
+      expect((yield* near)[0]!.data).toEqual({ limit: "mail_hourly", used: 8, quota: 10, window: "hour" })
+      const over = yield* Effect.flip(ada.send({ to: ["b@c.example"], text: "One too many." }))
+      expect(over).toMatchObject({ code: "rate_limited" })
+      expect(over.retry_after_seconds).toBeLessThanOrEqual(50 * 60)
+      expect(over.retry_after_seconds).toBeGreaterThan(49 * 60)
+      yield* TestClock.adjust({ seconds: over.retry_after_seconds! })
+      expect((yield* ada.send({ to: ["b@c.example"], text: "Again." })).status).toBe("queued")
+      expect(yield* Effect.flip(ada.send({ to: ["b@c.example"], text: "And again." }))).toMatchObject({
+        code: "rate_limited",
+      })
+    }),
+  )
+
+  it.effect("takes no more than the hour allows of sends that come at once", () =>
+    Effect.gen(function* () {
+      const ada = yield* correspondent("judgeseven", ["b@c.example"])
+      const fibers = yield* Effect.forEach(
+        Array.from({ length: 25 }, (_, n) => n),
+        (n) => Effect.forkChild(Effect.exit(ada.send({ to: ["b@c.example"], text: `Number ${n}.` }))),
+      )
+      const exits = yield* Effect.forEach(fibers, (fiber) => Fiber.join(fiber))
+      expect(exits.filter(({ _tag }) => _tag === "Success").length).toBe(10)
+      expect(yield* stored(ada.id)).toBe(10)
+    }),
+  )
+
+  it.effect("refuses header fields that are not the sender's to set", () =>
+    Effect.gen(function* () {
+      const ada = yield* correspondent("judgeeight", ["b@c.example"])
+      const names = ["From", "AI-Disclosure", "Auto-Submitted", "Bcc", "Content-Type", "X-A:B", "x y", "Received", ""]
+      for (const name of names) {
+        const refused = yield* Effect.flip(
+          ada.send({ to: ["b@c.example"], text: "Hello.", headers: { [name]: "value" } }),
+        )
+        expect([name, refused]).toMatchObject([name, { code: "message_invalid" }])
+      }
+      const headers = {
+        "List-Unsubscribe": "<https://example.org/u>, <mailto:u@example.org>",
+        "List-Unsubscribe-Post": "List-Unsubscribe=One-Click",
+        "X-Campaign": "näher",
+      }
+      yield* ada.send({ to: ["b@c.example"], text: "Hello.", headers })
+      yield* passing(ada.rows, ([row]) => row?.next === null)
+      const raw = Buffer.from(transport.transmissions.at(-1)!.content).toString()
+      expect(raw).toContain("List-Unsubscribe-Post: List-Unsubscribe=One-Click\r\n")
+      expect(raw).toMatch(/^X-Campaign: =\?/im)
+    }),
+  )
+})
+
+const approving = recording()
+
+layer(actors({ transport: approving, limits: { mailHourly: 100 } }))("approval", (it) => {
+  const attempts = (address: string) => approving.transmissions.filter(({ recipients }) => recipients.includes(address))
+
+  it.effect("keeps what the Identity's key sends until a person approves it, and judges it again then", () =>
+    Effect.gen(function* () {
+      const ada = yield* correspondent("approveone", ["a@one.example"])
+      yield* ada.switchMail({ approval: "required" })
+      const sent = yield* ada.send({ to: ["a@one.example"], subject: "Offer", text: "We offer." })
+      expect(sent.status).toBe("awaiting_approval")
+      const message_id = yield* idOf(ada.id)
+      yield* ask(ada.actor.Work(undefined, { discard: true }))
+      yield* TestClock.adjust("1 day")
+      expect(attempts("a@one.example")).toEqual([])
+      expect((yield* ada.events).map(({ type }) => type)).toEqual(["email.approval_requested"])
+
+      const approve = ask(ada.actor.DecideMail({ org_id: ada.org_id, message_id, approve: true, reason: null }))
+      yield* ask(ada.actor.DisallowRecipient({ org_id: ada.org_id, address: "a@one.example" }))
+      expect(yield* Effect.flip(approve)).toMatchObject({ code: "recipient_not_allowed" })
+      yield* ask(ada.actor.AllowRecipient({ org_id: ada.org_id, address: "a@one.example" }))
+      yield* ada.switchMail({ outgoing: "stopped" })
+      expect(yield* Effect.flip(approve)).toMatchObject({ code: "mail_paused" })
+      yield* ada.switchMail({ outgoing: "active" })
+      yield* approve
+      yield* passing(ada.events, (found) => found.some(({ type }) => type === "email.sent"))
+      expect(attempts("a@one.example").length).toBe(1)
+      expect(yield* Effect.flip(approve)).toMatchObject({ code: "conflict" })
+    }),
+  )
+
+  it.effect("lets what the account holder or an Admin Key sends go at once", () =>
+    Effect.gen(function* () {
+      const ada = yield* correspondent("approvetwo", ["a@two.example"])
+      yield* ada.switchMail({ approval: "required" })
+      expect((yield* ada.send({ to: ["a@two.example"], text: "Mine." }, { by: keyOf("session") })).status).toBe(
+        "queued",
+      )
+      expect((yield* ada.send({ to: ["a@two.example"], text: "Mine." }, { by: keyOf("admin_key") })).status).toBe(
+        "queued",
+      )
+    }),
+  )
+
+  it.effect("sends nothing that was refused, and says why", () =>
+    Effect.gen(function* () {
+      const ada = yield* correspondent("approvethree", ["a@three.example"])
+      yield* ada.switchMail({ approval: "required" })
+      yield* ada.send({ to: ["a@three.example"], text: "No." })
+      const message_id = yield* idOf(ada.id)
+      yield* ask(ada.actor.DecideMail({ org_id: ada.org_id, message_id, approve: false, reason: "Too early." }))
+      yield* ask(ada.actor.Work(undefined, { discard: true }))
+      yield* TestClock.adjust("10 days")
+      expect(attempts("a@three.example")).toEqual([])
+      expect((yield* ada.events).map(({ type, data }) => [type, data["reason"]])).toEqual([
+        ["email.approval_requested", undefined],
+        ["email.approval_refused", "Too early."],
+      ])
+    }),
+  )
+
+  it.effect("lapses after 7 days as refused with the reason expired", () =>
+    Effect.gen(function* () {
+      const ada = yield* correspondent("approvefour", ["a@four.example"])
+      yield* ada.switchMail({ approval: "required" })
+      yield* ada.send({ to: ["a@four.example"], text: "Old." })
+      yield* TestClock.adjust("6 days")
+      yield* ask(ada.actor.Work(undefined, { discard: true }))
+      yield* TestClock.adjust("23 hours")
+      expect((yield* ada.events).map(({ type }) => type)).toEqual(["email.approval_requested"])
+      yield* TestClock.adjust("1 hour")
+      yield* ask(ada.actor.Work(undefined, { discard: true }))
+      const { value: events } = yield* passing(ada.events, (found) => found.length > 1, 0)
+      expect(events.map(({ type, data }) => [type, data["reason"]])).toEqual([
+        ["email.approval_requested", undefined],
+        ["email.approval_refused", "expired"],
+      ])
+      const message_id = yield* idOf(ada.id)
+      const late = ask(ada.actor.DecideMail({ org_id: ada.org_id, message_id, approve: true, reason: null }))
+      expect(yield* Effect.flip(late)).toMatchObject({ code: "conflict" })
+      expect(attempts("a@four.example")).toEqual([])
+    }),
+  )
+})
+
+const idOf = (identityId: string) =>
+  Effect.flatMap(Reads, (sql) =>
+    Effect.map(
+      sql<{
+        id: string
+      }>`select message_id as id from outgoing where identity_id = ${identityId} order by created_at desc limit 1`,
+      ([row]) => row!.id,
+    ),
+  )

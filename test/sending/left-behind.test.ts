@@ -1,0 +1,116 @@
+/** Outgoing mail whose process died (docs/crash-matrix.md "Mail out"): before it was handed over, and before that was recorded. */
+import { makeUuidV7 } from "@svc/domain/Ids"
+import { ask } from "@svc/cluster/actor/Ask"
+import { Identities } from "@svc/cluster/identity/Identities"
+import * as Outbox from "@svc/cluster/mail/sending/Outbox"
+import { Reads, Writes } from "@svc/cluster/store/Database"
+import { expect, layer } from "@effect/vitest"
+import { Clock, Effect } from "effect"
+import { makeOrg, passing } from "../harness/Actors.ts"
+import { process, shared } from "../harness/Processes.ts"
+import { recording } from "../harness/Transport.ts"
+
+const now = Effect.map(Clock.currentTimeMillis, (millis) => new Date(millis))
+
+/** A message that was accepted and committed, as the actor's statement leaves it. */
+const accepted = Effect.fnUntraced(function* (identityId: string) {
+  const sql = yield* Writes
+  const at = yield* now
+  const [message, outbox] = [yield* makeUuidV7, yield* makeUuidV7]
+  const summary = {
+    from: { address: "ada@mail.localhost", name: null },
+    to: [],
+    cc: [],
+    bcc: [],
+    subject: "s",
+    snippet: "",
+  }
+  yield* sql`
+    insert into message (id, identity_id, uid, direction, thread_id, message_id, envelope_from, recipient, sha256, size, summary, received_at)
+    values (${message}, ${identityId}, (select coalesce(max(uid), 0) + 1 from message where identity_id = ${identityId}),
+            'outbound', ${message}, ${`<${message}@mail.localhost>`}, '', '', '', 3, ${JSON.stringify(summary)}::jsonb, ${at})`
+  yield* sql`
+    insert into message_content (message_id, raw, headers, search_text, created_at)
+    values (${message}, ${Buffer.from(`Message-ID: <${message}@mail.localhost>\r\n\r\nraw\r\n`)}, '[]', '', ${at})`
+  yield* sql`
+    insert into outgoing (message_id, identity_id, status, rows_left, created_at) values (${message}, ${identityId}, 'queued', 1, ${at})`
+  yield* sql`
+    insert into outbox (id, message_id, identity_id, domain, next_attempt_at, created_at)
+    values (${outbox}, ${message}, ${identityId}, 'x.example', ${at}, ${at})`
+  yield* sql`
+    insert into outgoing_recipient (message_id, address, outbox_id, status, changed_at)
+    values (${message}, 'b@x.example', ${outbox}, 'queued', ${at})`
+  return { message, outbox }
+})
+
+const look = (message: string) =>
+  Effect.flatMap(Reads, (sql) =>
+    Effect.map(
+      sql<{ status: string; attempts: number }>`
+        select r.status, o.attempts from outgoing_recipient r join outbox o on o.id = r.outbox_id where r.message_id = ${message}`,
+      ([row]) => row,
+    ),
+  )
+const isSent = (row: { readonly status: string } | undefined) => row?.status === "sent"
+
+layer(shared, { timeout: "60 seconds" })("outgoing mail that was left behind", (it) => {
+  it.effect(
+    "is handed over by whoever comes next, and once more where that was not recorded, with the same bytes",
+    () =>
+      Effect.gen(function* () {
+        const org_id = yield* makeOrg
+        const identity_id = yield* makeUuidV7
+        const transport = recording()
+        yield* Effect.gen(function* () {
+          yield* ask((yield* Identities).of("ada").Create({ org_id, identity_id, handle: "ada" }))
+          const ready = Effect.flatMap(
+            Reads,
+            (sql) => sql<{ status: string }>`select status from identity where id = ${identity_id}`,
+          )
+          yield* passing(ready, ([row]) => row?.status === "ready")
+        }).pipe(Effect.provide(process(undefined, transport)))
+
+        // Its process died between the commit and the hand-over.
+        const { message, outbox } = yield* accepted(identity_id)
+        yield* passing(look(message), isSent, "1 second").pipe(Effect.provide(process(undefined, transport)))
+        expect(transport.transmissions.length).toBe(1)
+
+        // And one between the remote 250 and our record of it: the row is leased by nobody any more.
+        const sql = yield* Writes
+        const at = yield* now
+        yield* sql`update outgoing set status = 'queued', rows_left = 1 where message_id = ${message}`
+        yield* sql`update outgoing_recipient set status = 'queued' where message_id = ${message}`
+        yield* sql`update outbox set attempt_started_at = ${at}, next_attempt_at = ${new Date(at.getTime() + 60_000)} where id = ${outbox}`
+        const again = yield* passing(look(message), isSent, "1 second").pipe(
+          Effect.provide(process(undefined, transport)),
+        )
+        expect(again.millis).toBeGreaterThanOrEqual(60_000)
+        const [first, second] = transport.transmissions
+        expect(transport.transmissions.length).toBe(2)
+        expect(Buffer.from(second!.content).equals(Buffer.from(first!.content))).toBe(true)
+        expect(Buffer.from(second!.content).toString()).toContain(`<${message}@mail.localhost>`)
+        expect(second!.envelopeFrom).toBe(first!.envelopeFrom)
+      }),
+  )
+
+  it.effect("is not recorded by who lost the lease to another process", () =>
+    Effect.gen(function* () {
+      const sql = yield* Writes
+      const [owner] = yield* sql<{ id: string; orgId: string; handle: string }>`
+        select id, org_id as "orgId", handle from identity where canonical = 'ada'`
+      const { message, outbox } = yield* accepted(owner!.id)
+      const at = yield* now
+      const [leased] = yield* Outbox.lease(sql, owner!.id, at, 4)
+      expect(leased!.id).toBe(outbox)
+      expect(yield* Outbox.lease(sql, owner!.id, at, 4)).toEqual([])
+      const later = new Date(at.getTime() + 61_000)
+      const [other] = yield* Outbox.lease(sql, owner!.id, later, 4)
+      expect(yield* Outbox.renew(sql, leased!, later)).toBe(false)
+      const sent = [{ recipient: "b@x.example", state: "sent" as const, reply: null }]
+      yield* Outbox.record(sql, owner!, leased!, sent, later)
+      expect(yield* look(message)).toEqual({ status: "queued", attempts: 2 })
+      yield* Outbox.record(sql, owner!, other!, sent, later)
+      expect(yield* look(message)).toEqual({ status: "sent", attempts: 2 })
+    }),
+  )
+})

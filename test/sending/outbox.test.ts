@@ -1,0 +1,308 @@
+/** The outbox: what is accepted leaves, is tried again by the table of waits, and is told of, each once. */
+import { makeUuidV7 } from "@svc/domain/Ids"
+import { ask } from "@svc/cluster/actor/Ask"
+import { Drafts } from "@svc/cluster/mail/sending/Drafts"
+import * as Unheld from "@svc/cluster/mail/sending/Unheld"
+import { Reads } from "@svc/cluster/store/Database"
+import { Timing } from "@svc/cluster/Timing"
+import { expect, layer } from "@effect/vitest"
+import { Clock, Deferred, Effect, Fiber, Layer } from "effect"
+import { TestClock } from "effect/testing"
+import { actors, passing } from "../harness/Actors.ts"
+import { later, recording, reply, taken } from "../harness/Transport.ts"
+import { correspondent } from "./Letters.ts"
+
+const transport = recording()
+
+const sentTo = (address: string) => transport.transmissions.filter(({ recipients }) => recipients.includes(address))
+
+layer(actors({ transport }))("the outbox", (it) => {
+  it.effect("hands over a message once for each domain, with the same bytes, and says when the last one was", () =>
+    Effect.gen(function* () {
+      transport.answering.outside = taken
+      const ada = yield* correspondent("adaone", ["grace@one.example", "alan@one.example", "kurt@two.example"])
+      const sent = yield* ada.send({
+        to: ["grace@one.example", "Alan@One.Example"],
+        bcc: ["kurt@two.example"],
+        subject: "Notes",
+        text: "Hello.",
+      })
+      expect(sent.status).toBe("queued")
+      const { value: events } = yield* passing(ada.events, (found) => found.some(({ type }) => type === "email.sent"))
+      expect(events.map(({ type }) => type)).toEqual(["email.sent"])
+      expect(events[0]!.data).toMatchObject({ message_id: sent.id, subject: "Notes" })
+      const [one, two] = [sentTo("grace@one.example"), sentTo("kurt@two.example")]
+      expect([one.length, two.length]).toEqual([1, 1])
+      expect(one[0]!.recipients).toEqual(["Alan@one.example", "grace@one.example"])
+      expect(Buffer.from(one[0]!.content).equals(Buffer.from(two[0]!.content))).toBe(true)
+      expect(Buffer.from(one[0]!.content).toString()).not.toContain("kurt@two.example")
+      expect((yield* ada.deliveries).map(({ status }) => status)).toEqual(["sent", "sent", "sent"])
+      expect((yield* ada.rows).map(({ next }) => next)).toEqual([null, null])
+    }),
+  )
+
+  it.effect(
+    "tries again after 5 min, 15 min, 1 h, 3 h, 6 h, 12 h and 24 h with the same bytes, then it has bounced",
+    () =>
+      Effect.gen(function* () {
+        transport.answering.outside = later
+        const ada = yield* correspondent("adatwo", ["slow@slow.example"])
+        yield* ada.send({ to: ["slow@slow.example"], text: "Hello." })
+        const attempts = () => sentTo("slow@slow.example")
+        yield* passing(ada.rows, ([row]) => row?.attempts === 1 && !row.leased, 0)
+        for (const [index, wait] of Timing.outboxWaitsMillis.entries()) {
+          const [row] = yield* ada.rows
+          const due = row!.next!.getTime() - (yield* Effect.clockWith((clock) => clock.currentTimeMillis))
+          expect(due).toBeLessThanOrEqual(wait)
+          expect(due).toBeGreaterThan(wait - 10_000)
+          // Not before: nothing was tried by the time that is left less a second.
+          yield* TestClock.adjust(Math.max(0, due - 1000))
+          expect(attempts().length).toBe(index + 1)
+          yield* TestClock.adjust(1000)
+          // Longer waits than an actor sits out are woken by the scan, which this layer leaves to the test.
+          yield* ask(ada.actor.Work(undefined, { discard: true }))
+          yield* passing(ada.rows, ([now]) => now?.attempts === index + 2 && !now.leased, "10 millis")
+        }
+        expect(attempts().length).toBe(8)
+        const first = Buffer.from(attempts()[0]!.content)
+        expect(attempts().every(({ content }) => first.equals(Buffer.from(content)))).toBe(true)
+        expect(new Set(attempts().map(({ envelopeFrom }) => envelopeFrom)).size).toBe(1)
+        expect(yield* ada.deliveries).toEqual([{ address: "slow@slow.example", status: "bounced", text: "Greylisted" }])
+        const events = yield* ada.events
+        expect(events.map(({ type, data }) => [type, data["kind"], data["status"]])).toEqual([
+          ["email.bounced", "soft", "4.7.1"],
+        ])
+      }),
+  )
+
+  it.effect(
+    "ends at a 5xx, tells each recipient's fate, and sends nothing more to an address that does not exist",
+    () =>
+      Effect.gen(function* () {
+        transport.answering.outside = ({ recipients, mayLeave }) =>
+          Effect.as(
+            mayLeave,
+            recipients.map((recipient) =>
+              recipient.startsWith("gone")
+                ? { recipient, state: "refused" as const, reply: reply(550, "5.1.1", "No such user") }
+                : { recipient, state: "sent" as const, reply: reply(250, "2.0.0", "Ok") },
+            ),
+          )
+        const ada = yield* correspondent("adathree", ["gone@x.example", "here@x.example"])
+        yield* ada.send({ to: ["gone@x.example", "here@x.example"], text: "Hello." })
+        yield* passing(ada.rows, ([row]) => row?.next === null)
+        expect((yield* ada.deliveries).map(({ status }) => status)).toEqual(["bounced", "sent"])
+        expect((yield* ada.events).map(({ type, data }) => [type, data["recipient"], data["kind"]])).toEqual([
+          ["email.bounced", "gone@x.example", "hard"],
+        ])
+        const again = yield* Effect.flip(ada.send({ to: ["gone@x.example"], text: "Again." }))
+        expect(again).toMatchObject({ code: "recipient_not_allowed", errors: [{ path: "/to/0" }] })
+        expect(again.errors?.[0]?.message).toContain("suppressed")
+        yield* ask(ada.actor.LiftSuppression({ org_id: ada.org_id, address: "gone@x.example" }))
+        expect((yield* ada.send({ to: ["gone@x.example"], text: "Again." })).status).toBe("queued")
+      }),
+  )
+
+  it.effect("does not suppress an address for a mailbox that is full or mail that was not wanted", () =>
+    Effect.gen(function* () {
+      transport.answering.outside = ({ recipients }) =>
+        Effect.succeed(
+          recipients.map((recipient) => ({
+            recipient,
+            state: "refused" as const,
+            reply: reply(554, "5.7.1", "Looks like spam"),
+          })),
+        )
+      const ada = yield* correspondent("adafour", ["who@y.example"])
+      yield* ada.send({ to: ["who@y.example"], text: "Hello." })
+      yield* passing(ada.events, (found) => found.length === 1)
+      expect((yield* ada.events)[0]!.data).toMatchObject({ kind: "soft" })
+      expect((yield* ada.send({ to: ["who@y.example"], text: "Hello." })).status).toBe("queued")
+    }),
+  )
+
+  it.effect("marks a delivery that bounced later, once, and never an address this Identity did not write to", () =>
+    Effect.gen(function* () {
+      transport.answering.outside = taken
+      const ada = yield* correspondent("adafive", ["late@z.example"])
+      const sent = yield* ada.send({ to: ["late@z.example"], text: "Hello." })
+      yield* passing(ada.rows, ([row]) => row?.next === null)
+      const message_id = yield* Effect.flatMap(Reads, (sql) =>
+        Effect.map(
+          sql<{ id: string }>`select message_id as id from outgoing where identity_id = ${ada.id}`,
+          ([row]) => row!.id,
+        ),
+      )
+      const bounce = { message_id, outbox_id: null, status: "5.1.1", diagnostic: "unknown", hard: true }
+      yield* ask(ada.actor.RecordBounce({ ...bounce, recipient: "else@z.example" }))
+      yield* ask(ada.actor.RecordBounce({ ...bounce, message_id: yield* makeUuidV7, recipient: "late@z.example" }))
+      expect((yield* ada.events).map(({ type }) => type)).toEqual(["email.sent"])
+      yield* ask(ada.actor.RecordBounce({ ...bounce, recipient: "Late@z.example" }))
+      yield* ask(ada.actor.RecordBounce({ ...bounce, recipient: "late@z.example" }))
+      expect((yield* ada.events).map(({ type }) => type)).toEqual(["email.sent", "email.bounced"])
+      expect((yield* ada.events)[1]!.data).toMatchObject({ message_id: sent.id, kind: "hard", diagnostic: "unknown" })
+      expect(yield* ada.deliveries).toMatchObject([{ status: "bounced" }])
+      // Nobody was let in by it, and the address is suppressed where it was.
+      const listed = yield* Effect.flatMap(
+        Reads,
+        (sql) => sql`select address, suppression from allowed_recipient where identity_id = ${ada.id}`,
+      )
+      expect(listed).toEqual([{ address: "late@z.example", suppression: "unknown" }])
+    }),
+  )
+
+  it.effect("holds back what is queued when outgoing mail is stopped, and lets it go when it is started", () =>
+    Effect.gen(function* () {
+      transport.answering.outside = later
+      const ada = yield* correspondent("adasix", ["held@held.example"])
+      yield* ada.send({ to: ["held@held.example"], text: "Hello." })
+      yield* passing(ada.rows, ([row]) => row?.attempts === 1 && !row.leased, 0)
+      yield* ada.switchMail({ outgoing: "stopped" })
+      transport.answering.outside = taken
+      yield* TestClock.adjust("1 hour")
+      yield* ask(ada.actor.Work(undefined, { discard: true }))
+      yield* TestClock.adjust("10 seconds")
+      expect(sentTo("held@held.example").length).toBe(1)
+      expect(yield* Effect.flip(ada.send({ to: ["held@held.example"], text: "More." }))).toMatchObject({
+        code: "mail_paused",
+      })
+      yield* ada.switchMail({ outgoing: "active" })
+      yield* passing(ada.rows, ([row]) => row?.next === null)
+      expect(sentTo("held@held.example").length).toBe(2)
+    }),
+  )
+
+  it.effect("lets nothing through to DATA once a stop was answered, and the attempt counts for nothing", () =>
+    Effect.gen(function* () {
+      const reached = yield* Deferred.make<void>()
+      const goOn = yield* Deferred.make<void>()
+      const let_ = yield* Deferred.make<boolean>()
+      transport.answering.outside = ({ recipients, mayLeave }) =>
+        Effect.gen(function* () {
+          yield* Deferred.succeed(reached, undefined)
+          yield* Deferred.await(goOn)
+          const may = yield* mayLeave
+          yield* Deferred.succeed(let_, may)
+          return recipients.map((recipient) => ({
+            recipient,
+            state: may ? ("sent" as const) : ("held" as const),
+            reply: null,
+          }))
+        })
+      const ada = yield* correspondent("adaseven", ["late@stop.example"])
+      yield* ada.send({ to: ["late@stop.example"], text: "Hello." })
+      yield* passing(Deferred.isDone(reached), (done) => done)
+      yield* ada.switchMail({ outgoing: "stopped" })
+      yield* Deferred.succeed(goOn, undefined)
+      expect(yield* Deferred.await(let_)).toBe(false)
+      yield* passing(ada.rows, ([row]) => row?.leased === false, 0)
+      expect((yield* ada.rows)[0]!.attempts).toBe(0)
+    }),
+  )
+
+  it.effect("answers a stop after what had passed the gate has ended", () =>
+    Effect.gen(function* () {
+      const inData = yield* Deferred.make<void>()
+      const final = yield* Deferred.make<void>()
+      transport.answering.outside = ({ recipients, mayLeave }) =>
+        Effect.gen(function* () {
+          yield* mayLeave
+          yield* Deferred.succeed(inData, undefined)
+          yield* Deferred.await(final)
+          return recipients.map((recipient) => ({ recipient, state: "sent" as const, reply: null }))
+        })
+      const ada = yield* correspondent("adaeight", ["now@stop.example"])
+      yield* ada.send({ to: ["now@stop.example"], text: "Hello." })
+      yield* passing(Deferred.isDone(inData), (done) => done)
+      const stop = yield* Effect.forkChild(ada.switchMail({ outgoing: "stopped" }))
+      const stopped = Effect.flatMap(
+        Reads,
+        (sql) =>
+          sql<{
+            stopped: boolean
+          }>`select stopped_at is not null as stopped from mailbox where identity_id = ${ada.id}`,
+      )
+      yield* passing(stopped, ([row]) => row?.stopped === true, 0)
+      expect(stop.pollUnsafe()).toBeUndefined()
+      yield* Deferred.succeed(final, undefined)
+      yield* Fiber.join(stop)
+      yield* passing(ada.deliveries, ([row]) => row?.status === "sent", 0)
+    }),
+  )
+
+  it.effect("goes with its Identity, what is queued and what is drafted too", () =>
+    Effect.gen(function* () {
+      transport.answering.outside = later
+      const ada = yield* correspondent("adagone", ["b@gone.example"])
+      yield* ada.send({ to: ["b@gone.example"], text: "Hello." })
+      yield* (yield* Drafts).create(ada.id, yield* makeUuidV7, { text: "A draft." })
+      yield* passing(ada.rows, ([row]) => row?.attempts === 1 && !row.leased, 0)
+      yield* ask(ada.actor.Delete({ org_id: ada.org_id }))
+      const left = Effect.flatMap(
+        Reads,
+        (sql) => sql<{ n: number }>`
+          select (select count(*) from identity where id = ${ada.id})::int
+               + (select count(*) from outgoing where identity_id = ${ada.id})::int
+               + (select count(*) from outbox where identity_id = ${ada.id})::int
+               + (select count(*) from mail_use where identity_id = ${ada.id})::int
+               + (select count(*) from draft where identity_id = ${ada.id})::int
+               + (select count(*) from outgoing_recipient where address = 'b@gone.example')::int as n`,
+      )
+      yield* passing(left, ([row]) => row?.n === 0)
+    }),
+  )
+
+  it.effect("renews its lease over a long attempt, so that nobody else sends it too", () =>
+    Effect.gen(function* () {
+      const final = yield* Deferred.make<void>()
+      transport.answering.outside = ({ recipients }) =>
+        Effect.as(
+          Deferred.await(final),
+          recipients.map((recipient) => ({ recipient, state: "sent" as const, reply: null })),
+        )
+      const ada = yield* correspondent("adanine", ["long@long.example"])
+      yield* ada.send({ to: ["long@long.example"], text: "Hello." })
+      yield* passing(ada.rows, ([row]) => row?.leased === true)
+      for (let n = 0; n < 20; n++) {
+        yield* TestClock.adjust("10 seconds")
+        yield* ada.rows
+      }
+      expect(sentTo("long@long.example").length).toBe(1)
+      yield* Deferred.succeed(final, undefined)
+      yield* passing(ada.deliveries, ([row]) => row?.status === "sent")
+      expect(sentTo("long@long.example").length).toBe(1)
+    }),
+  )
+})
+
+const nowhere = recording({ by: "none", reason: "No relay is configured." })
+
+layer(actors({ transport: nowhere }))("without a way out", (it) => {
+  it.effect("mail to our own domain goes inside, and other mail stays queued and says why", () =>
+    Effect.gen(function* () {
+      const ada = yield* correspondent("adahome", ["grace@mail.localhost", "who@away.example"])
+      yield* ada.send({ to: ["grace@mail.localhost", "who@away.example"], text: "Hello." })
+      yield* passing(
+        ada.rows,
+        (rows) => rows.some(({ held }) => held !== null) && rows.some(({ next }) => next === null),
+      )
+      expect(nowhere.inside.map(({ recipients }) => recipients)).toEqual([["grace@mail.localhost"]])
+      expect(nowhere.transmissions).toEqual([])
+      expect(yield* ada.deliveries).toMatchObject([
+        { address: "grace@mail.localhost", status: "sent" },
+        { address: "who@away.example", status: "queued" },
+      ])
+      expect((yield* ada.rows).map(({ held, attempts }) => [held, attempts])).toEqual([
+        ["No relay is configured.", 0],
+        [null, 1],
+      ])
+      // A process that can carry it takes it up at its start.
+      yield* Layer.build(Unheld.layer).pipe(Effect.provide(recording().layer), Effect.scoped)
+      const now = yield* Clock.currentTimeMillis
+      expect((yield* ada.rows).map(({ held, next }) => [held, next !== null && next.getTime() <= now])).toEqual([
+        [null, true],
+        [null, false],
+      ])
+    }),
+  )
+})

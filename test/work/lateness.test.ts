@@ -1,0 +1,53 @@
+/** How late work is, as metrics say it. */
+import * as Lateness from "@svc/cluster/work/Lateness"
+import { Reads } from "@svc/cluster/store/Database"
+import { Timing } from "@svc/cluster/Timing"
+import { expect, it } from "@effect/vitest"
+import { Clock, Context, Effect, Metric } from "effect"
+import { TestClock } from "effect/testing"
+
+/** The series of a source, by the name of the metric. */
+const shown = (kind: string) =>
+  Object.fromEntries(
+    Metric.snapshotUnsafe(Context.empty())
+      .filter(({ id, attributes }) => id.startsWith("svc_work_") && attributes?.["kind"] === kind)
+      .map(({ id, state }) => [id, (state as { readonly value: number }).value]),
+  )
+
+it.effect("is the largest step that something is late by, nothing where nothing is, and of one process", () =>
+  Effect.gen(function* () {
+    /** When the work of each entity was due. */
+    let due: ReadonlyArray<number> = []
+    const lateness = Lateness.make("Test", [
+      {
+        name: "letters",
+        overdue: (_, late, atMost) =>
+          Effect.sync(() =>
+            due
+              .filter((at) => at <= late.getTime())
+              .slice(0, atMost)
+              .map(String),
+          ),
+      },
+    ])
+    const look = Effect.andThen(TestClock.adjust(Timing.latenessLookMillis), lateness.look)
+    yield* lateness.look
+    expect(shown("letters")).toEqual({})
+    yield* look
+    expect(shown("letters")).toEqual({ svc_work_overdue: 0, svc_work_oldest_seconds: 0 })
+
+    const now = yield* Clock.currentTimeMillis
+    const next = now + Timing.latenessLookMillis
+    due = [next - 130_000, next - 40_000, next - 11_000, next - 9_000]
+    yield* look
+    expect(shown("letters")).toEqual({ svc_work_overdue: 3, svc_work_oldest_seconds: 120 })
+    // Between looks nothing is asked.
+    due = []
+    yield* lateness.look
+    expect(shown("letters")["svc_work_overdue"]).toBe(3)
+    yield* look
+    expect(shown("letters")).toEqual({ svc_work_overdue: 0, svc_work_oldest_seconds: 0 })
+    lateness.leave()
+    expect(shown("letters")).toEqual({})
+  }).pipe(Effect.provideService(Reads, {} as Reads["Service"])),
+)
