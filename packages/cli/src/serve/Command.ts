@@ -66,7 +66,7 @@ const serve = Effect.fnUntraced(function* (roles: ReadonlySet<Role>) {
             process.stdout.write(`${banner(settings!, store, roles, ops)}\n`)
             // A process that is killed would keep nothing of what it compiled.
             flushCompileCache()
-          }),
+          }).pipe(Effect.andThen(Effect.logInfo("ready"))),
         ),
         Layer.provide(Tracing.layer(names, settings.tracedShare)),
         Layer.provide(Layer.succeed(RequestLog, requestLine(yield* References.MinimumLogLevel))),

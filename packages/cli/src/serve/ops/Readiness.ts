@@ -38,7 +38,6 @@ export const announced = (readiness: Readiness, delay: Duration.Input) =>
     Effect.gen(function* () {
       const health = yield* Health
       readiness.serves(health.report)
-      yield* Effect.logInfo("ready")
       yield* Effect.addFinalizer(() =>
         Effect.gen(function* () {
           readiness.leaves()
