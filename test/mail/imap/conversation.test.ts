@@ -112,6 +112,24 @@ describe("a Mailbox in a mail program", () => {
     client.close()
   })
 
+  it("shows in Sent what the API sent, and files a program's copy of it no second time", async () => {
+    const { handle, login } = await makeMailbox()
+    const at = (path: string) => `/api/identities/${handle}${path}`
+    const address = "someone@example.org"
+    await call(service.base, "POST", at("/allowed-recipients"), { token, body: { address } })
+    const mail = { to: [address], subject: "Grüße", text: "Hello." }
+    expect((await call(service.base, "POST", at("/messages/send"), { token, body: mail })).status).toBe(202)
+    const client = await login()
+    expect((await client.say("SELECT Sent")).untagged).toContain("* 1 EXISTS")
+    const fetched = await client.say("FETCH 1 (FLAGS ENVELOPE BODYSTRUCTURE BODY.PEEK[])")
+    expect(fetched.untagged[0]).toMatch(/FLAGS \(\\Seen\) ENVELOPE .*"someone" "example.org"/)
+    const literal = /BODY\[\] \{\d+\}\r\n/.exec(fetched.untagged[0]!)!
+    const raw = fetched.untagged[0]!.slice(literal.index + literal[0].length, -1)
+    expect((await client.append("Sent", raw)).tagged).toMatch(/^OK \[APPENDUID \d+ 1\]/)
+    expect((await client.say("STATUS Sent (MESSAGES)")).untagged).toEqual(["* STATUS Sent (MESSAGES 1)"])
+    client.close()
+  })
+
   it("tells an idle client of mail at once", async () => {
     const { login, receive } = await makeMailbox()
     const client = await login()

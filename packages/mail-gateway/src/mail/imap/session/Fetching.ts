@@ -28,10 +28,10 @@ type SectionItem = Extract<FetchItem, { readonly _tag: "Section" }>
 const isWhole = ({ section, decoded }: SectionItem) =>
   section.part.length === 0 && section.what === "all" && decoded === undefined
 
-const needsStructure = (item: FetchItem) =>
-  item._tag === "Section"
-    ? !isWhole(item)
-    : item.name === "ENVELOPE" || item.name === "BODY" || item.name === "BODYSTRUCTURE"
+/** Items that are answered from more than a message's marks. */
+const detailed = new Set(["ENVELOPE", "BODY", "BODYSTRUCTURE", "PREVIEW"])
+
+const needsDetail = (item: FetchItem) => (item._tag === "Section" ? !isWhole(item) : detailed.has(item.name))
 
 const isDetailed = (message: Stored | Detailed): message is Detailed => "structure" in message
 
@@ -88,7 +88,7 @@ export const fetch = Effect.fnUntraced(function* (
     if (conversation.isFull) yield* conversation.flush
   })
 
-  const rows: Stream.Stream<Stored | Detailed, Stream.Error<ReturnType<Store["stored"]>>> = items.some(needsStructure)
+  const rows: Stream.Stream<Stored | Detailed, Stream.Error<ReturnType<Store["stored"]>>> = items.some(needsDetail)
     ? store.detailed(selected.folder, uids, changedSince)
     : store.stored(selected.folder, uids, changedSince)
   yield* Stream.runForEach(rows, answer)

@@ -76,6 +76,7 @@ export interface Stored extends Marked {
   readonly threadId: string
   readonly size: number
   readonly at: Date
+  /** Of a {@link Detailed} message; else empty. */
   readonly snippet: string
 }
 

@@ -15,7 +15,7 @@ const page = 500
 export const make = (sql: Sql, identityId: string) => {
   const marks = sql`p.uid, m.seen, m.flagged, m.answered, p.deleted, p.draft, m.labels, m.tag,
     greatest(m.modseq, p.modseq)::float8 as modseq`
-  const detail = sql`m.id, m.thread_id, m.size, m.received_at, m.summary ->> 'snippet' as snippet`
+  const detail = sql`m.id, m.thread_id, m.size, m.received_at`
 
   return {
     folders: Effect.map(
@@ -114,7 +114,7 @@ export const make = (sql: Sql, identityId: string) => {
       Stream.paginate(0, (after: number) =>
         Effect.map(
           orUnavailable(sql<MessageRow>`
-            select ${marks}, ${detail}${structure ? sql`, c.structure` : sql``}
+            select ${marks}, ${detail}, ${structure ? sql`c.structure, m.summary ->> 'snippet' as snippet` : sql`'' as snippet`}
             from placed p join message m on m.id = p.message_id
             ${structure ? sql`left join message_content c on c.message_id = m.id` : sql``}
             where p.folder_id = ${id}::uuid and p.uid > ${after}::int and p.uid <@ ${multirange(uids)}::int4multirange

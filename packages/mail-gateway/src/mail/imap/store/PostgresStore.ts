@@ -163,13 +163,18 @@ export const make = Effect.fnUntraced(function* ({
       changes: (folder, since) => orUnavailable(sql.changes(folder, since)),
       stored: (folder, uids, since) => Stream.map(messages(folder, uids, since, false), stored),
       detailed: (folder, uids, since) =>
-        Stream.mapEffect(messages(folder, uids, since, true), (row) => {
-          const message = stored(row)
-          const known = structureOf(row.structure)
-          return known === undefined
-            ? Effect.map(bodies.structure(message), (structure) => ({ ...message, structure }))
-            : Effect.succeed({ ...message, structure: known })
-        }),
+        Stream.mapEffect(
+          messages(folder, uids, since, true),
+          (row) => {
+            const message = stored(row)
+            const known = structureOf(row.structure)
+            return known === undefined
+              ? Effect.map(bodies.structure(message), (structure) => ({ ...message, structure }))
+              : Effect.succeed({ ...message, structure: known })
+          },
+          // Where many are made for the first time, their reading and keeping overlaps.
+          { concurrency: 8 },
+        ),
       bytes: (message, from, to) => (isKept(message) && to > from ? bodies.bytes(message, from, to) : Stream.empty),
 
       search: Effect.fnUntraced(function* (folder, key, numbers) {
