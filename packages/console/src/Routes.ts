@@ -15,6 +15,7 @@ export const routes = [
   page("/settings/data", () => import("./settings/DataPage.tsx")),
   page("/identities/:handle/mail", () => import("./mail/MailPage.tsx")),
   page("/identities/:handle/mail/settings", () => import("./mail/MailSettingsPage.tsx")),
+  page("/identities/:handle/mail/approvals", () => import("./approvals/ApprovalsPage.tsx")),
   page("/identities/:handle/mail/:id", () => import("./mail/MessagePage.tsx")),
   page("/identities/:handle/webhooks", () => import("./webhooks/WebhooksPage.tsx")),
   page("/identities/:handle/webhooks/new", () => import("./webhooks/NewWebhookPage.tsx")),

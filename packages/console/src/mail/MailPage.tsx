@@ -1,4 +1,5 @@
 /** The Mailbox of an Identity. */
+import { Waiting } from "../approvals/Waiting.tsx"
 import { IdentityFrame } from "../frame/IdentityFrame.tsx"
 import { ButtonLink } from "../ui/Button.tsx"
 import { MailList } from "./MailList.tsx"
@@ -17,6 +18,7 @@ const MailPage = ({ handle }: { readonly handle: string }) => (
   >
     {({ handle, email }) => (
       <div class="stack">
+        <Waiting handle={handle} />
         <MailList handle={handle} email={email} />
       </div>
     )}

@@ -3,6 +3,7 @@ import { useState } from "preact/hooks"
 import { useAct } from "../client/Acts.ts"
 import { type Answer, call } from "../client/Client.ts"
 import { outdated, supposed, useCall, useList } from "../client/Queries.ts"
+import { ApprovalRule } from "../approvals/ApprovalRule.tsx"
 import { IdentityFrame } from "../frame/IdentityFrame.tsx"
 import { Button, ButtonLink } from "../ui/Button.tsx"
 import { Confirm } from "../ui/Dialog.tsx"
@@ -238,6 +239,7 @@ const MailSettingsPage = ({ handle }: OfIdentity) => (
     {({ handle }) => (
       <div class="stack-loose">
         <Switch handle={handle} />
+        <ApprovalRule handle={handle} />
         <Recipients handle={handle} />
         <Disclosure handle={handle} />
       </div>

@@ -1,0 +1,45 @@
+/** Whether what an Identity's own key sends waits for a person. */
+import { useAct } from "../client/Acts.ts"
+import { call } from "../client/Client.ts"
+import { outdated, supposed, useCall } from "../client/Queries.ts"
+import { Loaded } from "../ui/Loaded.tsx"
+import { Section, Segments } from "../ui/Page.tsx"
+import { ProblemNote } from "../ui/Problem.tsx"
+import { say } from "./texts.ts"
+
+const status = "GET /api/identities/:handle/mail"
+
+export const ApprovalRule = ({ handle }: { readonly handle: string }) => {
+  const mail = useCall(status, { params: { handle } })
+  const change = useAct(async (_, approval: "none" | "required") => {
+    const undo = supposed(status, { params: { handle } }, (before) => ({ ...before, approval }))
+    try {
+      await call("PATCH /api/identities/:handle/mail", { params: { handle }, body: { approval } })
+    } catch (cause) {
+      undo()
+      throw cause
+    } finally {
+      await outdated(["/api/identities/:handle/mail"], handle)
+    }
+  })
+  return (
+    <Section title={say("rule")} lead={say("rule_why")}>
+      <Loaded of={mail} lines={1}>
+        {({ approval }) => (
+          <div class="bar">
+            <Segments
+              label={say("rule")}
+              value={approval}
+              options={[
+                ["none", say("rule_none")],
+                ["required", say("rule_required")],
+              ]}
+              onValue={(wanted) => void change.run(wanted)}
+            />
+          </div>
+        )}
+      </Loaded>
+      <ProblemNote failure={change.failure} />
+    </Section>
+  )
+}

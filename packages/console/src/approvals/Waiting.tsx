@@ -1,0 +1,20 @@
+/** Says that messages wait for a person, and leads to them; nothing where none does. */
+import { useList } from "../client/Queries.ts"
+import { ButtonLink } from "../ui/Button.tsx"
+import { Note } from "../ui/Page.tsx"
+import { say } from "./texts.ts"
+
+export const Waiting = ({ handle }: { readonly handle: string }) => {
+  const approvals = useList("GET /api/identities/:handle/approvals", { params: { handle }, query: { limit: 50 } })
+  const count = approvals.data?.pages.flatMap((page) => page.approvals).length ?? 0
+  return count === 0 ? null : (
+    <Note tone="warn">
+      <div class="bar spread">
+        <span>{say("waiting", { count })}</span>
+        <ButtonLink small href={`/console/identities/${encodeURIComponent(handle)}/mail/approvals`}>
+          {say("title")}
+        </ButtonLink>
+      </div>
+    </Note>
+  )
+}
