@@ -154,7 +154,9 @@ describe("messages", () => {
       headers: { authorization: `Bearer ${key}` },
     })
     expect(await attachment.text()).toBe("content of Lunch")
-    expect(attachment.headers.get("content-disposition")).toBe("attachment; filename*=UTF-8''n%C3%A4me.txt")
+    expect(attachment.headers.get("content-disposition")).toBe(
+      `attachment; filename="n_me.txt"; filename*=UTF-8''n%C3%A4me.txt`,
+    )
     expect((await at("GET", `/messages/${id}/attachments/1`)).status).toBe(404)
     expect((await at("DELETE", `/messages/${id}`, key)).status).toBe(204)
     expect((await at("GET", `/messages/${id}`)).status).toBe(404)

@@ -1,3 +1,4 @@
+import { tools as bound } from "@svc/api/mcp/Tools"
 import { spawn } from "node:child_process"
 import { mkdtempSync, readFileSync, rmSync, statSync } from "node:fs"
 import { createServer } from "node:http"
@@ -78,7 +79,7 @@ describe("svc", () => {
       new StdioClientTransport({ command: process.execPath, args: [main, "mcp"], env: environment() }) as never,
     )
     const { tools } = await client.listTools()
-    expect(tools).toHaveLength(21)
+    expect(tools).toHaveLength(bound.length)
     const answers = await Promise.all(
       Array.from({ length: 5 }, () => client.callTool({ name: "svc_identity_get", arguments: { handle } })),
     )

@@ -1,4 +1,5 @@
 /** The settings: whether they make a service, and whether a name among them is misspelt. */
+import { settingNames } from "@svc/cluster/connectors/platforms/Platforms"
 import { existsSync, statSync } from "node:fs"
 import * as path from "node:path"
 import { Config, ConfigProvider, Effect, Option } from "effect"
@@ -43,6 +44,7 @@ export const knownNames = Effect.gen(function* () {
     }),
   )
   yield* Effect.ignore(Config.all(asked).parse(listening))
+  for (const name of yield* settingNames) names.add(name)
   return names
 })
 

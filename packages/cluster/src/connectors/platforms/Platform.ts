@@ -221,4 +221,6 @@ export type MakePlatform = (parts: PlatformParts) => Effect.Effect<Platform, nev
 /** What the module `platforms/<name>/Platform.ts` exports. */
 export interface PlatformModule {
   readonly make: MakePlatform
+  /** The settings it asks for, without their prefix. */
+  readonly settings: ReadonlyArray<string>
 }

@@ -13,6 +13,14 @@ const folders: { readonly [Name in PlatformName]: () => Promise<PlatformModule> 
   mastodon: () => import("./mastodon/Platform.ts"),
 }
 
+const prefixOf = (name: PlatformName) => `SVC_${name.toUpperCase()}_`
+
+/** Every setting that a platform asks for, by its whole name. */
+export const settingNames = Effect.map(
+  Effect.promise(() => Promise.all(platformNames.map(async (name) => ({ name, of: await folders[name]() })))),
+  (modules) => modules.flatMap(({ name, of }) => of.settings.map((setting) => prefixOf(name) + setting)),
+)
+
 export interface PlatformSettings {
   /** The line that a disclosed profile carries. */
   readonly disclosure: string
@@ -33,7 +41,7 @@ export class Platforms extends Context.Service<
         const services = yield* Effect.context<ServiceKey | Scope.Scope>()
         const made = new Map<PlatformName, Effect.Effect<Platform>>()
         for (const name of platformNames) {
-          const prefix = `SVC_${name.toUpperCase()}_`
+          const prefix = prefixOf(name)
           const load = Effect.flatMap(Effect.promise(folders[name]), ({ make }) =>
             make({ book, disclosure, setting: (of) => setting(prefix + of) }),
           )

@@ -14,6 +14,8 @@ import * as Posts from "./Posts.ts"
 import * as Profile from "./Profile.ts"
 import * as Standing from "./Standing.ts"
 
+export const settings: ReadonlyArray<string> = ["PLC_URL", "HANDLE_RESOLVER", "CHAT_DID", "SERVICE"]
+
 export const make: MakePlatform = Effect.fnUntraced(function* (parts) {
   const network = Network.make(parts, yield* ServiceKey)
   const using = <A>(session: Session, use: Parameters<typeof Connection.using<A>>[2]) =>

@@ -11,6 +11,8 @@ import * as Profile from "./Profile.ts"
 import * as Statuses from "./Statuses.ts"
 import * as Writing from "./Writing.ts"
 
+export const settings: ReadonlyArray<string> = []
+
 export const make: MakePlatform = (parts) =>
   Effect.sync((): Platform => {
     const instances = Discovery.makeInstances()
