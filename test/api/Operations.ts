@@ -36,6 +36,8 @@ export const pathOf = (operation: Operation, handle: string): string =>
     .replace(":address", "nobody%40example.org")
     .replace(":platform", "bluesky")
     .replace(":name", "no.such.secret")
+    // It would wait for what does not come.
+    .replace(/\/messages\/wait$/, "$&?seconds=1")
 
 export const operations: ReadonlyArray<Operation> = Object.entries(Api.groups).flatMap(([group, { endpoints }]) =>
   Object.entries(endpoints as Record<string, HttpApiEndpoint.Top>).map(([name, endpoint]): Operation => {

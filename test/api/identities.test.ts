@@ -89,7 +89,7 @@ describe("an Identity", () => {
     const { session } = await signUp(service.base)
     const { handle, secrets } = await makeIdentity(service.base, session)
     expect(secrets.identity_key).toMatch(/^svc_id_[0-9A-Za-z]{49}$/)
-    expect(secrets.imap).toMatchObject({ username: `${handle}@mail.localhost`, port: 1143 })
+    expect(secrets.imap).toMatchObject({ username: `${handle}@mail.localhost`, port: service.imapPort })
     const path = `/api/identities/${handle}/identity-key`
     expect((await call(service.base, "GET", path, { token: session })).body).toEqual(secrets)
     expect((await call(service.base, "POST", `${path}/ack`, { token: secrets.identity_key })).status).toBe(204)

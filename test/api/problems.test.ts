@@ -176,6 +176,7 @@ describe("health", () => {
       "cluster",
       "database",
       "edge",
+      "imap",
       "smtp",
       "tunnel_ports",
     ])

@@ -1,3 +1,4 @@
+import { fold } from "@svc/domain/mail/SearchText"
 import { parse } from "@svc/mail-gateway/mail/ParsedMail"
 import * as fc from "fast-check"
 import iconv from "iconv-lite"
@@ -60,7 +61,7 @@ describe("a composed message", () => {
     )
     const mail = parse(Buffer.concat([head, Buffer.from(body.toString("base64").replace(/.{76}/g, "$&\r\n"))]))
     expect(mail.text?.trim()).toBe(text)
-    expect(mail.search_text).toContain(text.toLowerCase())
+    expect(mail.search_text).toContain(fold(text))
   })
 
   it("with encoded words in its subject is decoded, however they are split", () => {
