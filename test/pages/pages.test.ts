@@ -213,7 +213,7 @@ describe.skipIf(!hasBrowser)("in a browser", () => {
     })
     await page.goto(`${service.base}/api/docs`)
     await page.getByText("Getting started").first().waitFor()
-    await page.getByText("Accept the current Terms").first().waitFor()
+    await page.getByText("Mail a link that signs up or signs in").first().waitFor()
     expect(foreign).toEqual([])
     await page.close()
   })

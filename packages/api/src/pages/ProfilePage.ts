@@ -27,10 +27,13 @@ interface Shown {
   readonly supportedInterfaces?: ReadonlyArray<{ readonly url: string; readonly protocolBinding: string }>
 }
 
+/** An address that a narrow screen breaks between its words, not within one. */
+const breakable = (address: string) => escape(address).replace(/[@./:-]+(?=\w)/g, "$&<wbr>")
+
 const body = (profile: Profile) => {
   const card = profile.card as Shown
   const rows: ReadonlyArray<readonly [string, string]> = [
-    ["Mail", `<a href="mailto:${escape(profile.email)}">${escape(profile.email)}</a>`],
+    ["Mail", `<a href="mailto:${escape(profile.email)}">${breakable(profile.email)}</a>`],
     ...(profile.provider === null
       ? []
       : [["Operated by", link(profile.provider.url, profile.provider.organization)] as const]),
@@ -38,7 +41,7 @@ const body = (profile: Profile) => {
       ? []
       : [["Documentation", link(card.documentationUrl, card.documentationUrl)] as const]),
     ...(card.supportedInterfaces ?? []).map(
-      (one) => [escape(one.protocolBinding), `<code>${escape(one.url)}</code>`] as const,
+      (one) => [escape(one.protocolBinding), `<code>${breakable(one.url)}</code>`] as const,
     ),
     ["Version", escape(card.version ?? "")],
     ["Agent card", `<a href="${escape(new URL(profile.card_url).pathname)}">A2A 1.0 JSON</a>`],
