@@ -24,8 +24,8 @@ const tones: Readonly<Record<Export["status"], Tone>> = { queued: "busy", runnin
 const isUnderWay = ({ status }: Export) => status === "queued" || status === "running"
 
 const ExportTable = ({ exports }: { readonly exports: ReadonlyArray<Export> }) => (
-  <div class="table">
-    <table aria-label={say("exports")}>
+  <div class="table" tabIndex={0} role="region" aria-label={say("exports")}>
+    <table>
       <thead>
         <tr>
           <th>{say("export_what")}</th>

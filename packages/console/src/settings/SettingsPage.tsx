@@ -82,8 +82,9 @@ const Sessions = () => {
     >
       <Loaded of={sessions}>
         {({ pages }) => (
-          <div class="table">
-            <table aria-label={say("sessions")}>
+          // On a phone it is scrolled, by keyboard too, and may hold nothing else that takes the focus.
+          <div class="table" tabIndex={0} role="region" aria-label={say("sessions")}>
+            <table>
               <thead>
                 <tr>
                   <th>{say("browser")}</th>
