@@ -11,8 +11,13 @@ import type { Store } from "./Store.ts"
 /** One short block: where it listens, where the data lies, how to begin. */
 const banner = (settings: Settings, store: Store, roles: ReadonlySet<Role>, ops: string | undefined) => {
   const lines = [
-    ...(roles.has("api") ? [`  API        ${settings.baseUrl}`] : []),
-    ...(roles.has("mail") ? [`  SMTP       ${settings.host}:${settings.smtpPort}  (*@${settings.mailDomain})`] : []),
+    ...(roles.has("api") ? [`  API        ${settings.baseUrl}`, `  Console    ${settings.baseUrl}/console/`] : []),
+    ...(roles.has("mail")
+      ? [
+          `  SMTP       ${settings.host}:${settings.smtpPort}  (*@${settings.mailDomain})`,
+          `  IMAP       ${settings.host}:${settings.imapPort}, by TLS ${settings.imapsPort}`,
+        ]
+      : []),
     ...(roles.has("edge") ? [`  Tunnels    ${settings.host}:${settings.edgePort}  (*.${settings.tunnelDomain})`] : []),
     ...(ops === undefined ? [] : [`  Operators  http://${ops}/readyz, /metrics`]),
     `  Data       ${store.place}`,
