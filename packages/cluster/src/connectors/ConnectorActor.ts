@@ -23,6 +23,7 @@ import { type ConnectorState, load } from "./ConnectorState.ts"
 import * as Messages from "./Messages.ts"
 import { Platforms } from "./platforms/Platforms.ts"
 import * as Polling from "./Polling.ts"
+import type { Parts } from "./Timed.ts"
 import * as ProfileChecks from "./ProfileChecks.ts"
 import * as Revocations from "./Revocations.ts"
 
@@ -62,7 +63,7 @@ export const layer = ConnectorActor.toLayer(
       },
     })
     const calls = yield* Calls.make({ platform, ownership, client, sealing, sql })
-    const parts: Polling.Parts = { ownership, calls }
+    const parts: Parts = { ownership, calls }
     const revocations = yield* Revocations.make(parts, { canonical, platform: name }, sql, sealing)
     const worker = yield* Worker.make({
       state: ownership.state,

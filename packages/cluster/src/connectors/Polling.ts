@@ -4,24 +4,17 @@
  * so that a poll which is cut short is made again and tells nothing twice.
  */
 import { system } from "@svc/domain/account/By"
-import { Cause, Clock, Effect, FiberSet, Random } from "effect"
+import { Clock, Effect, Random } from "effect"
 import { commit, type OwnIdentity } from "../actor/Write.ts"
-import type { Ownership } from "../actor/Ownership.ts"
 import { Timing } from "../Timing.ts"
-import type { Source } from "../work/Source.ts"
-import { type Calls, within } from "./Calls.ts"
+import { within } from "./Calls.ts"
 import * as Connection from "./Connection.ts"
-import { type Connection as Kept, type ConnectorState, isPaused } from "./ConnectorState.ts"
+import { type Connection as Kept, isPaused } from "./ConnectorState.ts"
 import * as Heard from "./Heard.ts"
 import { boundedWords } from "./platforms/Bounds.ts"
 import { type Poll, pollAtMost } from "./platforms/Platform.ts"
+import { timed } from "./Timed.ts"
 import { credentialRefused } from "./Stopping.ts"
-
-/** What the sources of a Connector are made of. */
-export interface Parts {
-  readonly ownership: Ownership<ConnectorState>
-  readonly calls: Calls
-}
 
 /** So many Events an hour; what is beyond waits at the platform, since the mark stays where it is. */
 const toldPerHour = 300
@@ -36,21 +29,12 @@ interface Outcome {
   readonly mark: string | null
 }
 
-export const source: Source<ConnectorState, never, Parts> = {
+export const source = timed({
   name: "polls",
-
-  overdue: (sql, late, atMost) =>
-    Effect.map(
-      sql<{ id: string }>`
-        select canonical || '/' || platform as id from connector where poll_due_at <= ${late}
-        order by poll_due_at limit ${atMost}`,
-      (rows) => rows.map(({ id }) => id),
-    ),
+  column: "poll_due_at",
+  dueOf: ({ pollDueAt }) => pollDueAt,
 
   make: Effect.fnUntraced(function* ({ ownership, calls }) {
-    const fibers = yield* FiberSet.make<void, unknown>()
-    let busy = false
-    let notBefore = 0
     let told: ReadonlyArray<{ readonly at: number; readonly count: number }> = []
 
     const toldLately = (now: number) => {
@@ -164,39 +148,9 @@ export const source: Source<ConnectorState, never, Parts> = {
         Effect.flatMap((outcome) => (outcome === null ? Effect.void : record(connection, outcome))),
       )
 
-    return {
-      dispatch: Effect.fnUntraced(function* (state, changed) {
-        const { identity, connection } = state
-        const now = yield* Clock.currentTimeMillis
-        if (identity === undefined || connection?.pollDueAt == null || isPaused(state)) return false
-        if (busy || connection.pollDueAt.getTime() > now || notBefore > now) return false
-        busy = true
-        yield* poll(identity, connection).pipe(
-          Effect.catchCause((cause) =>
-            Cause.hasInterruptsOnly(cause) ? Effect.void : Effect.logWarning("A poll was cut short", cause),
-          ),
-          Effect.ensuring(
-            Effect.flatMap(Clock.currentTimeMillis, (ended) => {
-              busy = false
-              // What left the row due was cut short.
-              notBefore = ended + Timing.busyLookMillis
-              return changed
-            }),
-          ),
-          FiberSet.run(fibers),
-        )
-        return true
-      }),
-      nextDue: (state) =>
-        Effect.sync(() => {
-          const due = isPaused(state) ? null : (state.connection?.pollDueAt ?? null)
-          return due === null ? null : new Date(Math.max(due.getTime(), notBefore))
-        }),
-      isBusy: () => busy,
-      settle: Effect.asVoid(Effect.timeoutOption(FiberSet.awaitEmpty(fibers), Timing.settle)),
-    }
+    return poll
   }),
-}
+})
 
 const latest = (one: Date | null, other: Date | null): Date | null =>
   one === null || other === null ? (one ?? other) : one > other ? one : other

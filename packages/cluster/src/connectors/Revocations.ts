@@ -17,7 +17,7 @@ import { bytesOf, type ConnectorState, sealedPlace, textOf } from "./ConnectorSt
 import { boundedWords } from "./platforms/Bounds.ts"
 import { Halted } from "./platforms/Failure.ts"
 import type { Session } from "./platforms/Platform.ts"
-import type { Parts } from "./Polling.ts"
+import type { Parts } from "./Timed.ts"
 
 interface Row {
   readonly id: string

@@ -1,0 +1,84 @@
+/**
+ * Work of a Connector that has a time of its own, such as a poll: a column of its row says when it is due, and one run is
+ * under way at a time. A run that is cut short leaves the row due, and is made again after a moment.
+ */
+import { Cause, Clock, Effect, FiberSet, type Scope } from "effect"
+import type { OwnIdentity } from "../actor/Write.ts"
+import type { Ownership } from "../actor/Ownership.ts"
+import { Timing } from "../Timing.ts"
+import type { Source } from "../work/Source.ts"
+import type { Calls } from "./Calls.ts"
+import { type Connection, type ConnectorState, isPaused } from "./ConnectorState.ts"
+
+/** What the sources of a Connector are made of. */
+export interface Parts {
+  readonly ownership: Ownership<ConnectorState>
+  readonly calls: Calls
+}
+
+export interface Timed {
+  readonly name: string
+  readonly column: "poll_due_at" | "check_due_at"
+  /** What the column says. */
+  readonly dueOf: (connection: Connection) => Date | null
+  readonly make: (
+    parts: Parts,
+  ) => Effect.Effect<
+    (identity: OwnIdentity, connection: Connection) => Effect.Effect<void, unknown>,
+    never,
+    Scope.Scope
+  >
+}
+
+export const timed = ({ name, column, dueOf, make }: Timed): Source<ConnectorState, never, Parts> => ({
+  name,
+
+  overdue: (sql, late, atMost) =>
+    Effect.map(
+      sql<{ id: string }>`
+        select canonical || '/' || platform as id from connector where ${sql(column)} <= ${late}
+        order by ${sql(column)} limit ${atMost}`,
+      (rows) => rows.map(({ id }) => id),
+    ),
+
+  make: Effect.fnUntraced(function* (parts) {
+    const fibers = yield* FiberSet.make<void, unknown>()
+    const run = yield* make(parts)
+    let busy = false
+    let notBefore = 0
+    const dueAt = (state: ConnectorState) =>
+      state.connection === undefined || isPaused(state) ? null : dueOf(state.connection)
+
+    return {
+      dispatch: Effect.fnUntraced(function* (state, changed) {
+        const { identity, connection } = state
+        const now = yield* Clock.currentTimeMillis
+        const due = dueAt(state)
+        if (identity === undefined || connection === undefined || due === null) return false
+        if (busy || due.getTime() > now || notBefore > now) return false
+        busy = true
+        yield* run(identity, connection).pipe(
+          Effect.catchCause((cause) =>
+            Cause.hasInterruptsOnly(cause) ? Effect.void : Effect.logWarning(`Cut short: ${name}`, cause),
+          ),
+          Effect.ensuring(
+            Effect.flatMap(Clock.currentTimeMillis, (ended) => {
+              busy = false
+              notBefore = ended + Timing.busyLookMillis
+              return changed
+            }),
+          ),
+          FiberSet.run(fibers),
+        )
+        return true
+      }),
+      nextDue: (state) =>
+        Effect.sync(() => {
+          const due = dueAt(state)
+          return due === null ? null : new Date(Math.max(due.getTime(), notBefore))
+        }),
+      isBusy: () => busy,
+      settle: Effect.asVoid(Effect.timeoutOption(FiberSet.awaitEmpty(fibers), Timing.settle)),
+    }
+  }),
+})
