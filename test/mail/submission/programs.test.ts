@@ -229,20 +229,21 @@ describe("a connection", () => {
   }, 60_000)
 
   it("is refused what is too large, and what no honest program sends", async () => {
-    const tries = async (body: string) =>
+    const tries = async (body: string, parameters = "SIZE=100 AUTH=<>") =>
       (
         await converse(service.submissionPort, [
           "EHLO laptop\r\n",
           `AUTH PLAIN ${Buffer.from(`\0${ada.user}\0${ada.pass}`).toString("base64")}\r\n`,
-          `MAIL FROM:<${ada.address}> SIZE=100 AUTH=<>\r\n`,
+          `MAIL FROM:<${ada.address}> ${parameters}\r\n`,
           `RCPT TO:<${bob.address}>\r\n`,
           "DATA\r\n",
           `${body}\r\n.\r\n`,
         ])
-      ).at(-1)
-    expect(await tries(`${letter("bare")}one\ntwo`)).toMatch(/^554 5\.6\.0 Lines must end/)
-    expect(await tries(`${letter("nul")}\0`)).toMatch(/^554 5\.6\.0 The message contains NUL/)
-    expect(await tries(`${"X-A: b\r\n".repeat(3_000)}${letter("header")}`)).toMatch(/^554 5\.6\.0 The header/)
+      ).join("\n")
+    expect(await tries(letter("large"), "SIZE=99999999")).toMatch(/^552 /m)
+    expect(await tries(`${letter("bare")}one\ntwo`)).toMatch(/^554 5\.6\.0 Lines must end/m)
+    expect(await tries(`${letter("nul")}\0`)).toMatch(/^554 5\.6\.0 The message contains NUL/m)
+    expect(await tries(`${"X-A: b\r\n".repeat(3_000)}${letter("header")}`)).toMatch(/^554 5\.6\.0 The header/m)
   })
 })
 

@@ -124,7 +124,7 @@ const make = Effect.gen(function* () {
 
   /** Asks the actor; what is large is stored before. */
   const hand = Effect.fnUntraced(function* (
-    { subject, composed: { content, snippet, attachments }, mail, recipients, at }: Prepared,
+    { subject, composed: { content, sha256, snippet, attachments }, mail, recipients, at }: Prepared,
     about: {
       readonly answers: string | null
       readonly draft_version: number | null
@@ -142,7 +142,7 @@ const make = Effect.gen(function* () {
             snippet,
             attachments,
             size: content.raw.length,
-            sha256: new Uint8Array(createHash("sha256").update(content.raw).digest()),
+            sha256,
             content: large ? null : content,
           },
           recipients,

@@ -27,6 +27,8 @@ export interface Letter {
 /** A message as it goes out and as it is kept. */
 export interface Composed {
   readonly content: Content
+  /** SHA-256 of the bytes. */
+  readonly sha256: Uint8Array
   readonly snippet: string
   readonly attachments: ReadonlyArray<Attachment>
 }

@@ -12,6 +12,7 @@
  *
  * Everything is 7 bit, so no server on the way has a reason to rewrite it, which would break its signature.
  */
+import { createHash } from "node:crypto"
 import type { Composed, Letter } from "@svc/cluster/mail/sending/Composer"
 import type { Address } from "@svc/domain/mail/Message"
 import type { OutgoingAttachment } from "@svc/domain/mail/Sending"
@@ -167,6 +168,7 @@ export const put = async (draft: Draft): Promise<Written> => {
       headers: parsed.headers,
       search_text: parsed.search_text,
     },
+    sha256: new Uint8Array(createHash("sha256").update(raw).digest()),
     snippet: parsed.snippet,
     attachments: parsed.attachments,
   }
