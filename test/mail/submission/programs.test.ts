@@ -97,8 +97,16 @@ describe("a person answers in the name of an agent", () => {
     async () => {
       const upload = (subject: string, url: string, ...more: ReadonlyArray<string>) =>
         run("curl", [
-          ...["-sS", "-k", url, "--mail-from", ada.address, "--mail-rcpt", bob.address],
-          ...["--upload-file", fileOf(subject), ...more],
+          "-sS",
+          "-k",
+          url,
+          "--mail-from",
+          ada.address,
+          "--mail-rcpt",
+          bob.address,
+          "--upload-file",
+          fileOf(subject),
+          ...more,
         ])
       await upload(
         "curl-tls",
@@ -109,7 +117,11 @@ describe("a person answers in the name of an agent", () => {
       await upload(
         "curl-key",
         `smtp://127.0.0.1:${service.submissionPort}/laptop`,
-        ...["--ssl-reqd", "--user", ada.user, "--oauth2-bearer", ada.key],
+        "--ssl-reqd",
+        "--user",
+        ada.user,
+        "--oauth2-bearer",
+        ada.key,
       )
       await bob.received("curl-tls")
       await bob.received("curl-key")
@@ -131,9 +143,23 @@ describe("a person answers in the name of an agent", () => {
     "by swaks",
     async () => {
       const { stdout } = await run("swaks", [
-        ...["--server", `127.0.0.1:${service.submissionPort}`, "-tls", "--auth", "LOGIN"],
-        ...["--auth-user", ada.user, "--auth-password", ada.pass],
-        ...["--from", ada.address, "--to", bob.address, "--h-Subject", "swaks", "--attach", `@${fileOf("swaks-file")}`],
+        "--server",
+        `127.0.0.1:${service.submissionPort}`,
+        "-tls",
+        "--auth",
+        "LOGIN",
+        "--auth-user",
+        ada.user,
+        "--auth-password",
+        ada.pass,
+        "--from",
+        ada.address,
+        "--to",
+        bob.address,
+        "--h-Subject",
+        "swaks",
+        "--attach",
+        `@${fileOf("swaks-file")}`,
       ])
       expect(stdout).toMatch(/250 2\.6\.0 Queued as msg_/)
       await bob.received("swaks")
@@ -145,9 +171,16 @@ describe("a person answers in the name of an agent", () => {
     "by msmtp",
     async () => {
       const child = run("msmtp", [
-        ...["--host=127.0.0.1", `--port=${service.submissionsPort}`, "--tls=on", "--tls-starttls=off"],
-        ...["--tls-certcheck=off", "--auth=plain", `--user=${ada.user}`, `--passwordeval=echo ${ada.pass}`],
-        ...[`--from=${ada.address}`, bob.address],
+        "--host=127.0.0.1",
+        `--port=${service.submissionsPort}`,
+        "--tls=on",
+        "--tls-starttls=off",
+        "--tls-certcheck=off",
+        "--auth=plain",
+        `--user=${ada.user}`,
+        `--passwordeval=echo ${ada.pass}`,
+        `--from=${ada.address}`,
+        bob.address,
       ])
       child.child.stdin!.end(letter("msmtp"))
       await child

@@ -10,6 +10,7 @@ import { addresses, author, limits as authorLimits } from "../Author.ts"
 import * as Decode from "../mime/Decode.ts"
 import { header, nameOf, type Row, valueOf } from "../mime/Header.ts"
 import * as RecipientAddress from "../RecipientAddress.ts"
+import * as Blank from "./Blank.ts"
 import { type Draft, type Fault, faulty } from "./Writing.ts"
 
 /** Addresses that are shown, of each field; characters of a subject and of a field; fields that are the program's own. */
@@ -32,12 +33,9 @@ const waitedMillis = { before: 30 * 24 * 60 * 60_000, after: 24 * 60 * 60_000 }
 
 const messageId = /^<[!-;=?A-~]{1,250}@[!-;=?A-~]{1,250}>$/
 
-// oxlint-disable-next-line no-control-regex -- they are what is removed
-const line = (text: string) => text.replace(/[\u0000-\u001f\u007f-\u009f]+/g, " ").trim()
-
 /** A name that holds an address would show another author than there is. */
 const nameOfPerson = ({ name }: Address): string | null => {
-  const shown = line(name ?? "")
+  const shown = Blank.ofLine(name ?? "")
     .slice(0, 200)
     .toWellFormed()
   return shown === "" || /[@\uff20\ufe6b]/.test(shown) ? null : shown
@@ -70,7 +68,7 @@ export const read = (raw: Buffer, rows: ReadonlyArray<Row>, manuscript: Manuscri
     const found = addresses(field(name), authorLimits.fields).map((one) => {
       const parsed = AddrSpec.parse(one.address)
       if (parsed._tag === "Invalid")
-        fault ??= faulty(`/${name}`, `${parsed.message} (${line(one.address).slice(0, 100)})`)
+        fault ??= faulty(`/${name}`, `${parsed.message} (${Blank.ofLine(one.address).slice(0, 100)})`)
       return { address: parsed._tag === "Address" ? parsed.address : "", name: nameOfPerson(one) }
     })
     if (found.length > limits.shown) fault ??= faulty(`/${name}`, `Expected at most ${limits.shown} addresses`)
@@ -82,7 +80,7 @@ export const read = (raw: Buffer, rows: ReadonlyArray<Row>, manuscript: Manuscri
     if (address === undefined) fault ??= faulty("/reply_to", "Expected a Reply-To at the Identity's own address")
     return { address: address ?? "", name: one.name }
   })
-  const subject = line(Decode.words((field("subject") ?? "").slice(0, 16 * 1024)))
+  const subject = Blank.ofLine(Decode.words((field("subject") ?? "").slice(0, 16 * 1024)))
   if (subject.length > limits.subject) fault ??= faulty("/subject", `Expected at most ${limits.subject} characters`)
   if (fault !== undefined) return fault
 
@@ -119,7 +117,7 @@ const others = (raw: Buffer, rows: ReadonlyArray<Row>): Readonly<Record<string, 
   for (const row of rows) {
     if (found.size >= limits.fields) break
     if (found.has(row.key) || !(known.has(row.key) || /^(?:x-|list-unsubscribe)/.test(row.key))) continue
-    const value = line(Decode.clean(valueOf(raw, row)))
+    const value = Blank.ofLine(Decode.clean(valueOf(raw, row)))
     if (value !== "" && value.length <= limits.value) found.set(row.key, [nameOf(raw, row), value])
   }
   const judged = [...found].filter(([key]) => !known.has(key)).map(([, entry]) => entry)

@@ -16,6 +16,7 @@ import * as Decode from "../mime/Decode.ts"
 import { unwrap } from "../mime/Flowed.ts"
 import { header } from "../mime/Header.ts"
 import type { Part } from "../mime/Part.ts"
+import * as Blank from "./Blank.ts"
 import { type Enclosure, type Fault, faulty, fragmentOfText, typeOf } from "./Writing.ts"
 
 /** Characters of the text, and of the HTML; encoded bytes of one body; files. */
@@ -60,17 +61,16 @@ const contentIdOf = (raw: Buffer, part: Part): string | undefined =>
     ? /^<([\w.+$%=!#&'*/?^{}~-]{1,120}(?:@[\w.+$%-]{1,120})?)>$/.exec(header(raw, part.rows, "content-id") ?? "")?.[1]
     : undefined
 
+const filenameOf = ({ filename, type }: Part): string | null => {
+  const shown = Blank.ofLine(Decode.clean(filename ?? ""))
+    .slice(0, 200)
+    .toWellFormed()
+  if (shown !== "") return shown
+  return type === "message/rfc822" ? "message.eml" : null
+}
+
 const enclosureOf = (raw: Buffer, part: Part): Enclosure => ({
-  filename:
-    part.filename === null || part.filename.trim() === ""
-      ? part.type === "message/rfc822"
-        ? "message.eml"
-        : null
-      : // oxlint-disable-next-line no-control-regex -- they are what is removed
-        Decode.clean(part.filename)
-          .replace(/[\u0000-\u001f\u007f-\u009f]/g, " ")
-          .slice(0, 200)
-          .toWellFormed(),
+  filename: filenameOf(part),
   contentType: contentTypeOf(part),
   content: Decode.bytes(raw, part),
   contentId: contentIdOf(raw, part),
