@@ -1,0 +1,131 @@
+/**
+ * The packages that npm would publish, installed into an empty folder of somebody else's and used by an ordinary user: the
+ * client on the oldest Node there is here, the service on the Node that its package brings along.
+ */
+import { once } from "node:events"
+import { existsSync, readdirSync, readFileSync } from "node:fs"
+import * as path from "node:path"
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { call, signUp } from "../harness/Client.ts"
+import { isHealthy, until } from "../harness/Deployment.ts"
+import { type Installed, install, oldNode } from "../harness/Packages.ts"
+import { freePort, portRange } from "../harness/Ports.ts"
+import { eventually } from "../harness/Service.ts"
+import { unlimited } from "../harness/Unlimited.ts"
+
+let packages: Installed
+beforeAll(() => {
+  packages = install()
+}, 180_000)
+afterAll(() => packages.remove())
+
+const within = (name: string) => path.join(packages.folder, "node_modules", name)
+
+describe.skipIf(process.platform === "win32")("the package svc", () => {
+  it("has what it runs on, its licences among it, and names no machine", () => {
+    const { dependencies, engines, bin } = JSON.parse(readFileSync(within("svc/package.json"), "utf8"))
+    expect({ dependencies, engines, bin }).toEqual({
+      dependencies: undefined,
+      engines: { node: ">=20" },
+      bin: { svc: "dist/main.mjs" },
+    })
+    for (const name of ["LICENSE", "README.md", "dist/console/index.html"])
+      expect(existsSync(within(`svc/${name}`))).toBe(true)
+    expect(readFileSync(within("svc/THIRD-PARTY-LICENSES.txt"), "utf8")).toMatch(/^effect \S+ \(MIT\)$/m)
+    const root = path.join(import.meta.dirname, "..", "..")
+    for (const name of readdirSync(within("svc/dist")).filter((one) => one.endsWith(".mjs"))) {
+      const text = readFileSync(within(`svc/dist/${name}`), "utf8")
+      // Every module that a thread or a lazy command is to load is there.
+      for (const [, wanted] of text.matchAll(/(?:from|import\()\s*["'](\.\/[\w.-]+)["']/g)) {
+        expect(existsSync(within(`svc/dist/${wanted}`)), `${name} → ${wanted}`).toBe(true)
+      }
+      // Where it was made is nobody's business.
+      expect(text.replaceAll(/^\/\/#region.*$/gm, "").includes(`${root}${path.sep}`), name).toBe(false)
+    }
+  })
+
+  it.skipIf(oldNode === undefined)("runs its commands on Node 20, and says what the service needs", async () => {
+    const node = oldNode
+    expect(await packages.run("svc", ["--version"], { node })).toMatchObject({ code: 0, out: "svc v0.1.0\n" })
+    const help = await packages.run("svc", ["--help"], { node })
+    expect(help).toMatchObject({ code: 0, err: "" })
+    for (const name of ["serve", "tunnel", "login", "identity", "vault", "doctor"])
+      expect(help.out).toContain(`  ${name} `)
+    const lost = await packages.run("svc", ["whoami"], { node })
+    expect(lost).toMatchObject({ code: 2, out: "" })
+    expect(lost.err).toContain("run `svc login` or set SVC_KEY")
+  })
+})
+
+describe.skipIf(process.platform === "win32")("the service of the package svc-server", () => {
+  it("is up for an ordinary user, and does its work for the packed client", { timeout: 180_000 }, async () => {
+    const [http, smtp, edge] = [await freePort(), await freePort(), await freePort()]
+    const base = `http://localhost:${http}`
+    const server = packages.start("svc-server", [], {
+      node: oldNode,
+      env: {
+        SVC_HTTP_PORT: String(http),
+        SVC_SMTP_PORT: String(smtp),
+        SVC_EDGE_PORT: String(edge),
+        SVC_IMAP_PORT: "0",
+        SVC_IMAPS_PORT: "0",
+        SVC_OPS_PORT: "0",
+        SVC_EDGE_TCP_PORTS: portRange(),
+        ...unlimited,
+      },
+    })
+    let said = ""
+    for (const stream of [server.stdout, server.stderr])
+      stream.on("data", (chunk: Buffer) => (said += chunk.toString()))
+    const gone = once(server, "exit")
+    try {
+      await until(
+        "the service",
+        () => {
+          if (server.exitCode !== null) throw new Error(said)
+          return isHealthy(base)
+        },
+        120,
+      )
+      const { session } = await signUp(base)
+      const env = { SVC_KEY: session, SVC_API_URL: base }
+      const svc = async (...words: ReadonlyArray<string>) => {
+        const { code, out, err } = await packages.run("svc", [...words, "--json"], { env, node: oldNode })
+        expect({ words, code, err }).toEqual({ words, code: 0, err: "" })
+        return JSON.parse(out)
+      }
+      for (const handle of ["ada", "grace"]) {
+        await svc("identity", "create", handle)
+        await eventually(
+          () => call(base, "GET", `/api/identities/${handle}`, { token: session }),
+          ({ body }) => body.status === "ready",
+          60,
+        )
+      }
+      expect((await svc("identity", "list")).identities).toHaveLength(2)
+
+      // Written in one thread, judged and stored by way of another: modules of the bundle, by their names.
+      const token = session
+      await call(base, "POST", "/api/identities/ada/allowed-recipients", {
+        token,
+        body: { address: "grace@mail.localhost" },
+      })
+      const body = { to: ["grace@mail.localhost"], subject: "Packed", text: "Shall we?", html: "<p>Shall we?</p>" }
+      expect((await call(base, "POST", "/api/identities/ada/messages/send", { token, body })).status).toBe(202)
+      const arrived = await eventually(
+        () => call(base, "GET", "/api/identities/grace/messages", { token }),
+        (answer) => answer.body.messages.length === 1,
+        60,
+      )
+      expect(arrived.body.messages[0].subject).toBe("Packed")
+      const page = await fetch(`${base}/console/`)
+      expect(page.status).toBe(200)
+      expect(await page.text()).toContain("/console/assets/")
+      expect((await fetch(`${base}/api/docs`)).status).toBe(200)
+    } finally {
+      server.kill("SIGTERM")
+    }
+    // Told to end, and ended by itself.
+    expect((await gone)[0], said).toBe(130)
+  })
+})
