@@ -9,6 +9,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { call, signUp } from "../harness/Client.ts"
 import { isHealthy, until } from "../harness/Deployment.ts"
 import { type Installed, install, oldNode } from "../harness/Packages.ts"
+import { send } from "../harness/Mail.ts"
 import { freePort, portRange } from "../harness/Ports.ts"
 import { eventually } from "../harness/Service.ts"
 import { unlimited } from "../harness/Unlimited.ts"
@@ -104,20 +105,20 @@ describe.skipIf(process.platform === "win32")("the service of the package svc-se
       }
       expect((await svc("identity", "list")).identities).toHaveLength(2)
 
-      // Written in one thread, judged and stored by way of another: modules of the bundle, by their names.
+      // Long enough to be written in a thread, and what arrives is judged in others: modules of the bundle, by their names.
       const token = session
-      await call(base, "POST", "/api/identities/ada/allowed-recipients", {
-        token,
-        body: { address: "grace@mail.localhost" },
-      })
-      const body = { to: ["grace@mail.localhost"], subject: "Packed", text: "Shall we?", html: "<p>Shall we?</p>" }
+      const address = "grace@mail.localhost"
+      await call(base, "POST", "/api/identities/ada/allowed-recipients", { token, body: { address } })
+      const body = { to: [address], subject: "From within", text: "Shall we? ".repeat(2_000) }
       expect((await call(base, "POST", "/api/identities/ada/messages/send", { token, body })).status).toBe(202)
+      await send(smtp, { from: "ben@example.org", to: address, subject: "From outside", text: "We shall." })
       const arrived = await eventually(
         () => call(base, "GET", "/api/identities/grace/messages", { token }),
-        (answer) => answer.body.messages.length === 1,
+        (answer) => answer.body.messages.length === 2,
         60,
       )
-      expect(arrived.body.messages[0].subject).toBe("Packed")
+      const subjects = arrived.body.messages.map(({ subject }: { subject: string }) => subject)
+      expect(subjects.toSorted()).toEqual(["From outside", "From within"])
       const page = await fetch(`${base}/console/`)
       expect(page.status).toBe(200)
       expect(await page.text()).toContain("/console/assets/")
@@ -127,5 +128,6 @@ describe.skipIf(process.platform === "win32")("the service of the package svc-se
     }
     // Told to end, and ended by itself.
     expect((await gone)[0], said).toBe(130)
+    expect(said).not.toMatch(/a thread could not be started/)
   })
 })
