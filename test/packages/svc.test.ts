@@ -62,19 +62,23 @@ describe.skipIf(process.platform === "win32")("the service of the package svc-se
   it("is up for an ordinary user, and does its work for the packed client", { timeout: 180_000 }, async () => {
     const [http, smtp, edge] = [await freePort(), await freePort(), await freePort()]
     const base = `http://localhost:${http}`
-    const server = packages.start("svc-server", [], {
-      node: oldNode,
-      env: {
-        SVC_HTTP_PORT: String(http),
-        SVC_SMTP_PORT: String(smtp),
-        SVC_EDGE_PORT: String(edge),
-        SVC_IMAP_PORT: "0",
-        SVC_IMAPS_PORT: "0",
-        SVC_OPS_PORT: "0",
-        SVC_EDGE_TCP_PORTS: portRange(),
-        ...unlimited,
-      },
-    })
+    const settings = {
+      SVC_HTTP_PORT: String(http),
+      SVC_SMTP_PORT: String(smtp),
+      SVC_EDGE_PORT: String(edge),
+      SVC_IMAP_PORT: "0",
+      SVC_IMAPS_PORT: "0",
+      SVC_OPS_PORT: "0",
+      SVC_EDGE_TCP_PORTS: portRange(),
+      ...unlimited,
+    }
+    const migrate = (...words: ReadonlyArray<string>) =>
+      packages.run("svc-server", ["migrate", ...words], { env: settings, node: oldNode })
+    expect(await migrate("--check")).toMatchObject({ code: 1, out: expect.stringContaining("  0001_core\n"), err: "" })
+    expect(await migrate()).toMatchObject({ code: 0, out: expect.stringContaining("  0001_core\n"), err: "" })
+    expect(await migrate("--check")).toEqual({ code: 0, out: "The database is up to date.\n", err: "" })
+
+    const server = packages.start("svc-server", [], { node: oldNode, env: settings })
     let said = ""
     for (const stream of [server.stdout, server.stderr])
       stream.on("data", (chunk: Buffer) => (said += chunk.toString()))
