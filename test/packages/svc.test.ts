@@ -68,6 +68,8 @@ describe.skipIf(process.platform === "win32")("the service of the package svc-se
       SVC_EDGE_PORT: String(edge),
       SVC_IMAP_PORT: "0",
       SVC_IMAPS_PORT: "0",
+      SVC_SUBMISSION_PORT: "0",
+      SVC_SUBMISSIONS_PORT: "0",
       SVC_OPS_PORT: "0",
       SVC_EDGE_TCP_PORTS: portRange(),
       ...unlimited,

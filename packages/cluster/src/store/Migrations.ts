@@ -34,6 +34,7 @@ import { mailFolders } from "./migrations/0051_folders.ts"
 import { connectors } from "./migrations/0061_connectors.ts"
 import { sessionAgents } from "./migrations/0073_session_agents.ts"
 import { backups } from "./migrations/0081_backups.ts"
+import { submission } from "./migrations/0082_submission.ts"
 import { oldestProgram } from "./migrations/0088_oldest_program.ts"
 
 const migrations = {
@@ -60,6 +61,7 @@ const migrations = {
   "0061_connectors": connectors,
   "0073_session_agents": sessionAgents,
   "0081_backups": backups,
+  "0082_submission": submission,
   "0088_oldest_program": oldestProgram,
 }
 
