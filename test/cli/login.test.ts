@@ -145,11 +145,17 @@ describe("svc", () => {
   it("makes a key that goes to standard output alone, replaces it and revokes it", { timeout: 60_000 }, async () => {
     const { handle } = await makeIdentity(service.base, session)
     const by = { SVC_KEY: session, SVC_API_URL: service.base }
-    const made = svc.in(
-      by,
-      ...["keys", "create", "ci", "--scope", "card:read,mail:read", "--identity", handle],
-      ...["--expires", "30d", "--network", "127.0.0.1"],
-    )
+    const bounds = [
+      "--scope",
+      "card:read,mail:read",
+      "--identity",
+      handle,
+      "--expires",
+      "30d",
+      "--network",
+      "127.0.0.1",
+    ]
+    const made = svc.in(by, "keys", "create", "ci", ...bounds)
     expect(await made.ended, made.errors()).toBe(0)
     expect(made.out()).toMatch(/^svc_id_[0-9A-Za-z]{49}\n$/)
     const token = made.out().trim()
