@@ -102,6 +102,6 @@ export class MailSettingsApi extends HttpApiGroup.make("mail_settings")
           ({ outgoing, approval }: MailPatch) => outgoing === "active" || approval !== undefined,
         ),
       )
-      .annotate(OpenApi.Summary, "Stop or start outgoing mail, or have a person approve it"),
+      .annotate(OpenApi.Summary, "Stop or start outgoing mail, have a person approve it, or show tags as folders"),
   )
   .annotate(OpenApi.Description, "Allowed Recipients, the AI disclosure, and the switch of outgoing mail.") {}

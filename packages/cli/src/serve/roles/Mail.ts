@@ -3,6 +3,8 @@ import { CredentialLookup } from "@svc/cluster/account/CredentialLookup"
 import { StandingCredentials } from "@svc/cluster/account/StandingCredentials"
 import { StandingPasswords } from "@svc/cluster/credentials/StandingPasswords"
 import { Identities } from "@svc/cluster/identity/Identities"
+import { Drafts } from "@svc/cluster/mail/sending/Drafts"
+import { ComposingThread } from "@svc/mail-gateway/mail/composing/ComposingThread"
 import * as Imap from "@svc/mail-gateway/mail/Imap"
 import { Logins } from "@svc/mail-gateway/mail/imap/server/Logins"
 import { Reception } from "@svc/mail-gateway/mail/Reception"
@@ -32,7 +34,9 @@ const imap = (settings: Settings, parts: Parts) =>
   }).pipe(
     Layer.provide(Logins.layer({ mailDomain: settings.mailDomain })),
     Layer.provide([
+      ComposingThread.layer,
       CredentialLookup.layer,
+      Drafts.layer,
       StandingCredentials.layer,
       StandingPasswords.layer,
       Identities.layer,

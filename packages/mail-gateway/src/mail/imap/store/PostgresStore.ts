@@ -2,17 +2,15 @@
  * One Mailbox for one session: reads are queries on the store, each change a message to the Identity's actor. Word of
  * changes comes from the process's change feed.
  */
-import { createHash } from "node:crypto"
 import { ask, onBehalfOf } from "@svc/cluster/actor/Ask"
 import { ChangeFeed } from "@svc/cluster/feed/ChangeFeed"
 import { Identities } from "@svc/cluster/identity/Identities"
-import { carriedAtMost, storeAhead } from "@svc/cluster/mail/MessageContent"
-import { orUnavailable, Reads, Writes } from "@svc/cluster/store/Database"
+import * as TagFolders from "@svc/cluster/mail/folders/TagFolders"
+import { orUnavailable, Reads } from "@svc/cluster/store/Database"
 import { Timing as Cluster } from "@svc/cluster/Timing"
 import type { By } from "@svc/domain/account/By"
 import { makeUuidV7 } from "@svc/domain/Ids"
 import { FolderRefused, limits } from "@svc/domain/mail/FolderProtocol"
-import type { Content, ReceivedMail } from "@svc/domain/mail/MailboxProtocol"
 import { Unavailable } from "@svc/domain/problems/Problem"
 import { Clock, Effect, Stream } from "effect"
 import type { Judging } from "../../judging/Judging.ts"
@@ -20,7 +18,9 @@ import { type SearchKey, some } from "../protocol/SearchKeys.ts"
 import type * as Sets from "../protocol/Sets.ts"
 import { type Folder, Refused, type Store, type StoreError, type Stored } from "../session/Store.ts"
 import * as Bodies from "./Bodies.ts"
+import * as DraftsFolder from "./DraftsFolder.ts"
 import * as FolderReads from "./FolderReads.ts"
+import * as Incoming from "./Incoming.ts"
 import { type Kept, stored, structureOf } from "./Rows.ts"
 import * as SearchStatement from "./SearchStatement.ts"
 import * as Sorting from "./Sorting.ts"
@@ -101,48 +101,12 @@ export const make = Effect.fnUntraced(function* ({
   readonly mailboxBytes: number
 }) {
   const reads = yield* Reads
-  const writes = yield* Writes
   const actors = yield* Identities
   const feed = yield* ChangeFeed
   const bodies = yield* Bodies.make(judging, host)
   const sorting = Sorting.make(reads)
-
-  const mailOf = Effect.fnUntraced(function* (account: Account, raw: Buffer, at: Date | undefined) {
-    const message_id = yield* makeUuidV7
-    const received_at = at ?? new Date(yield* Clock.currentTimeMillis)
-    const { parsed, origin } = yield* Effect.mapError(
-      judging.judge(raw, Bodies.reading(host)),
-      () => new Unavailable({ detail: "Too much is waiting.", retry_after_seconds: 5 }),
-    )
-    const { message_id: message_id_header, text, html, headers, search_text, structure, ...envelope } = parsed
-    const content: Content = {
-      raw: new Uint8Array(raw),
-      text,
-      html,
-      headers,
-      search_text,
-      ...(structure === undefined ? {} : { structure }),
-    }
-    const large = raw.length > carriedAtMost
-    if (large) {
-      const now = new Date(yield* Clock.currentTimeMillis)
-      yield* orUnavailable(storeAhead(writes, message_id, content, now))
-    }
-    const mail: ReceivedMail = {
-      ...envelope,
-      message_id,
-      message_id_header,
-      envelope_from: "",
-      recipient: account.address,
-      tag: null,
-      sha256: new Uint8Array(createHash("sha256").update(raw).digest()),
-      size: raw.length,
-      received_at,
-      origin: { ...origin, verdict: "unverified" },
-      content: large ? null : content,
-    }
-    return mail
-  })
+  const incoming = yield* Incoming.make(judging, host)
+  const drafts = yield* DraftsFolder.make(incoming)
 
   return Effect.fnUntraced(function* (account: Account) {
     const { identityId, orgId: org_id } = account
@@ -153,14 +117,37 @@ export const make = Effect.fnUntraced(function* ({
     // Identities of before folders, and what older processes stored beside us.
     yield* Effect.ignore(answered(ask(actor.SettleFolders({ org_id }, by))))
 
+    const box: DraftsFolder.Box = {
+      identityId,
+      address: account.address,
+      append: (folder, mail, change, draft) =>
+        Effect.map(
+          answered(ask(actor.AppendMail({ org_id, folder, mail, change, draft }, by), Cluster.askSmtp), "TRYCREATE"),
+          ({ uid_validity, uid }) => ({ uidValidity: uid_validity, uid }),
+        ),
+      hide: answered(ask(actor.HideDrafts({ org_id }, by))),
+    }
+    /** With the API's drafts in it as they are now. */
+    const settled = <A>(folder: Folder, read: Effect.Effect<A, StoreError>) =>
+      folder.use === "drafts"
+        ? Effect.andThen(drafts.settle(box, folder), read)
+        : folder.name.startsWith("Tags/")
+          ? Effect.andThen(filed, read)
+          : read
+    /** Folders of tags, and what stands in them, as the Mailbox is set to. */
+    const filed: Effect.Effect<void, StoreError> = Effect.gen(function* () {
+      if (!(yield* orUnavailable(TagFolders.isWaiting(reads, identityId)))) return
+      while ((yield* answered(ask(actor.FileTags({ org_id }, by)))).left);
+    })
+
     const messages = (folder: Folder, uids: Sets.Ranges, since: number | undefined, structure: boolean) =>
       uids.length === 0 ? Stream.empty : sql.messages(folder, uids, since, structure)
 
     const store: Store = {
-      folders: orUnavailable(sql.folders),
-      status: (folder) => orUnavailable(sql.status(folder)),
-      open: (folder) => orUnavailable(sql.open(folder)),
-      changes: (folder, since) => orUnavailable(sql.changes(folder, since)),
+      folders: Effect.andThen(filed, orUnavailable(sql.folders)),
+      status: (folder) => settled(folder, orUnavailable(sql.status(folder))),
+      open: (folder) => settled(folder, orUnavailable(sql.open(folder))),
+      changes: (folder, since) => settled(folder, orUnavailable(sql.changes(folder, since))),
       stored: (folder, uids, since) => Stream.map(messages(folder, uids, since, false), stored),
       detailed: (folder, uids, since) =>
         Stream.mapEffect(
@@ -219,15 +206,12 @@ export const make = Effect.fnUntraced(function* ({
 
       append: Effect.fnUntraced(function* (folder, raw, change, at) {
         const { folders } = yield* orUnavailable(sql.folders)
-        if (!folders.some(({ name }) => name === folder)) {
+        const place = folders.find(({ name }) => name === folder)
+        if (place === undefined) {
           return yield* new Refused({ code: "TRYCREATE", message: "There is no such mailbox." })
         }
-        const mail = yield* mailOf(account, raw, at)
-        const done = yield* answered(
-          ask(actor.AppendMail({ org_id, folder, mail, change }, by), Cluster.askSmtp),
-          "TRYCREATE",
-        )
-        return { uidValidity: done.uid_validity, uid: done.uid }
+        if (place.use === "drafts") return yield* drafts.append(box, place, raw, change, at)
+        return yield* box.append(folder, yield* incoming(account.address, raw, at), change)
       }),
 
       copy: Effect.fnUntraced(function* (folder, uids, to, move) {
