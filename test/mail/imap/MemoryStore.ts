@@ -173,8 +173,8 @@ export const make = () => {
         }
         return modified
       }),
-    append: (name, raw, change) =>
-      Effect.suspend(() => {
+    append: (name, message, change) =>
+      Effect.flatMap(message.read, (raw) => {
         const box = boxes.get(name)
         if (box === undefined) return refuse("TRYCREATE")
         modseq++

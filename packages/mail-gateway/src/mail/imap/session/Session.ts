@@ -13,6 +13,7 @@ import { bad, type Completion, Conversation, no, ok, writeCompletion } from "./C
 import * as Dispatch from "./Dispatch.ts"
 import { type CutShort } from "./Fetching.ts"
 import { sync, tellRemovals } from "./Selecting.ts"
+import * as Spool from "./Spool.ts"
 import { type Refused, type Store } from "./Store.ts"
 
 /** What the connection does after a portion: reads on, or becomes another one. What is left of the portion begins at `at`. */
@@ -25,6 +26,8 @@ export type Turn =
 export interface Settings {
   /** Bytes of a message that can be appended. */
   readonly messageBytes: number
+  /** Where large messages stay while they come. */
+  readonly spools: Spool.Spools
   /** Whether passwords may be said in the clear. */
   readonly allowsPlain: boolean
   readonly send: (bytes: string | Uint8Array) => Effect.Effect<void>
@@ -37,8 +40,8 @@ export interface Settings {
 
 /** What a client may send before it said who it is, and what after. */
 export const limits = {
-  before: { commandBytes: 8 * 1024, literals: 4, literalBytes: 1_024 },
-  after: { commandBytes: 64 * 1024, literals: 200, literalBytes: 16 * 1024 },
+  before: { commandBytes: 8 * 1024, literals: 4, literalBytes: 1_024, heldBytes: 1_024 },
+  after: { commandBytes: 64 * 1024, literals: 200, literalBytes: 16 * 1024, heldBytes: 64 * 1024 },
   /** Commands that were not understood, one after another. */
   mistakes: 20,
 }
@@ -46,8 +49,10 @@ export const limits = {
 const isAppend = /^\S+ +append /i
 
 export const make = Effect.fnUntraced(function* (settings: Settings, isSecure: boolean) {
-  const conversation = new Conversation(settings.send, settings.messageBytes)
+  const aside = Spool.aside(settings.spools)
+  const conversation = new Conversation(settings.send, settings.messageBytes, aside)
   const scope = yield* Effect.scope
+  yield* Effect.addFinalizer(() => aside.clear)
   const turns = yield* Semaphore.make(1)
   const judged: Authenticating.Login = (user, password) =>
     Effect.provideService(settings.login(user, password), Scope.Scope, scope)
@@ -67,7 +72,10 @@ export const make = Effect.fnUntraced(function* (settings: Settings, isSecure: b
       ? { ...limits.before, literalBytes: () => limits.before.literalBytes }
       : {
           ...limits.after,
-          literalBytes: (start) => (isAppend.test(start) ? settings.messageBytes : limits.after.literalBytes),
+          literalBytes: (start) =>
+            isAppend.test(start)
+              ? Math.min(settings.messageBytes, Math.max(limits.after.heldBytes, settings.spools.room()))
+              : limits.after.literalBytes,
         },
   )
 
@@ -228,6 +236,8 @@ export const make = Effect.fnUntraced(function* (settings: Settings, isSecure: b
 
   const dealWith = Effect.fnUntraced(function* (frame: Frame) {
     switch (frame._tag) {
+      case "Portion":
+        return yield* aside.take(frame.bytes, frame.of, frame.begins)
       case "Continue":
         conversation.write("+ go ahead\r\n")
         return yield* conversation.flush
@@ -245,6 +255,7 @@ export const make = Effect.fnUntraced(function* (settings: Settings, isSecure: b
         if (command._tag === "Malformed") return yield* mistake(command.tag, `${command.message}.`)
         mistakes = 0
         yield* doAction(command.tag, command.action)
+        if (command.action.name === "APPEND") yield* aside.clear
       }
     }
   })

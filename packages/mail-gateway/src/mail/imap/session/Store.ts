@@ -9,6 +9,7 @@ import type { Structure } from "../../mime/Structure.ts"
 import type { SortKey } from "../protocol/Command.ts"
 import type { SearchKey } from "../protocol/SearchKeys.ts"
 import type { Ranges } from "../protocol/Sets.ts"
+import type { Brought } from "./Spool.ts"
 
 /** The Mailbox refuses; `code` is the response code that a client can act on (RFC 5530). */
 export class Refused extends Schema.TaggedError<Refused>()("ImapRefused", {
@@ -152,7 +153,7 @@ export interface Store {
   ) => Effect.Effect<ReadonlyArray<number>, StoreError>
   readonly append: (
     folder: string,
-    message: Buffer,
+    message: Brought,
     flags: FlagChange,
     at: Date | undefined,
   ) => Effect.Effect<{ readonly uidValidity: number; readonly uid: number }, StoreError>

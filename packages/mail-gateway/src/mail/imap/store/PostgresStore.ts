@@ -5,6 +5,7 @@
 import { ask, onBehalfOf } from "@svc/cluster/actor/Ask"
 import { ChangeFeed } from "@svc/cluster/feed/ChangeFeed"
 import { Identities } from "@svc/cluster/identity/Identities"
+import { carriedAtMost } from "@svc/cluster/mail/MessageContent"
 import * as TagFolders from "@svc/cluster/mail/folders/TagFolders"
 import { orUnavailable, Reads } from "@svc/cluster/store/Database"
 import { Timing as Cluster } from "@svc/cluster/Timing"
@@ -12,7 +13,7 @@ import type { By } from "@svc/domain/account/By"
 import { makeUuidV7 } from "@svc/domain/Ids"
 import { FolderRefused, limits } from "@svc/domain/mail/FolderProtocol"
 import { Unavailable } from "@svc/domain/problems/Problem"
-import { Clock, Effect, Stream } from "effect"
+import { Clock, Effect, Semaphore, Stream } from "effect"
 import type { Judging } from "../../judging/Judging.ts"
 import { type SearchKey, some } from "../protocol/SearchKeys.ts"
 import type * as Sets from "../protocol/Sets.ts"
@@ -24,6 +25,9 @@ import * as Incoming from "./Incoming.ts"
 import { type Kept, stored, structureOf } from "./Rows.ts"
 import * as SearchStatement from "./SearchStatement.ts"
 import * as Sorting from "./Sorting.ts"
+
+/** Large messages that are stored at once. */
+const largeAtOnce = 4
 
 /** Whose Mailbox it is, and by which credential. */
 export interface Account {
@@ -107,6 +111,8 @@ export const make = Effect.fnUntraced(function* ({
   const sorting = Sorting.make(reads)
   const incoming = yield* Incoming.make(judging, host)
   const drafts = yield* DraftsFolder.make(incoming)
+  // Large messages are in memory while they are stored, few at a time.
+  const large = yield* Semaphore.make(largeAtOnce)
 
   return Effect.fnUntraced(function* (account: Account) {
     const { identityId, orgId: org_id } = account
@@ -204,14 +210,18 @@ export const make = Effect.fnUntraced(function* ({
         return modified
       }),
 
-      append: Effect.fnUntraced(function* (folder, raw, change, at) {
+      append: Effect.fnUntraced(function* (folder, { size, read }, change, at) {
         const { folders } = yield* orUnavailable(sql.folders)
         const place = folders.find(({ name }) => name === folder)
         if (place === undefined) {
           return yield* new Refused({ code: "TRYCREATE", message: "There is no such mailbox." })
         }
-        if (place.use === "drafts") return yield* drafts.append(box, place, raw, change, at)
-        return yield* box.append(folder, yield* incoming(account.address, raw, at), change)
+        const appended = Effect.gen(function* () {
+          const raw = yield* read
+          if (place.use === "drafts") return yield* drafts.append(box, place, raw, change, at)
+          return yield* box.append(folder, yield* incoming(account.address, raw, at), change)
+        })
+        return yield* size > carriedAtMost ? large.withPermits(1)(appended) : appended
       }),
 
       copy: Effect.fnUntraced(function* (folder, uids, to, move) {
