@@ -63,16 +63,19 @@ class Session {
     await this.say(`SELECT ${folder}`)
   }
 
-  /** Answers the tagged response; "CLOSED" where the gateway went. */
+  /** Answers the tagged response; fails where the gateway went. */
   async say(command: string, ...literals: ReadonlyArray<string>): Promise<string> {
-    const { tagged, untagged } = await this.#client!.say(command, ...literals)
+    const { tagged, untagged } = await this.#client!.say(command, ...literals).catch((error: unknown) => {
+      throw new Error(`${command} at gateway ${this.#number % 2}: ${String(error)}`)
+    })
+    if (tagged === "CLOSED") throw new Error("closed")
     const byNumber = /^(FETCH|STORE|SEARCH) /.test(command)
     try {
       for (const line of untagged) this.view.hear(line, byNumber)
     } catch (error) {
       this.wrong.push(`${command}: ${error instanceof Error ? error.message : String(error)}`)
     }
-    if (!/^(OK|NO \[(EXPUNGEISSUED|UNAVAILABLE)\]|BAD There is no message|CLOSED)/.test(tagged)) {
+    if (!/^(OK|NO \[(EXPUNGEISSUED|UNAVAILABLE)\]|BAD There is no message)/.test(tagged)) {
       this.wrong.push(`${command}: ${tagged}`)
     }
     return tagged
@@ -149,7 +152,8 @@ export const imapMany = async (): Promise<Row> => {
           done++
           try {
             await one.turn()
-          } catch {
+          } catch (error) {
+            if (!(error instanceof Error) || error.message !== "closed") one.wrong.push(String(error))
             // Its gateway went: what it said last may have been done. It comes back when the gateway has.
             for (let tries = 0; ; tries++) {
               try {

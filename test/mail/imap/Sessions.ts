@@ -2,7 +2,7 @@
 import * as Session from "@svc/mail-gateway/mail/imap/session/Session"
 import * as Spool from "@svc/mail-gateway/mail/imap/session/Spool"
 import type { Store } from "@svc/mail-gateway/mail/imap/session/Store"
-import { Effect, Scope } from "effect"
+import { Effect, Exit, Scope } from "effect"
 import * as MemoryStore from "./MemoryStore.ts"
 
 export interface Options {
@@ -37,6 +37,7 @@ export const open = async ({ secure = true, allowsPlain = true, store = MemorySt
     said: () => Buffer.concat(heard).toString("latin1"),
     forget: () => void heard.splice(0),
     secured: session.secured,
+    close: () => Effect.runPromise(Scope.close(scope, Exit.void)),
   }
 }
 
