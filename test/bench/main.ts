@@ -9,6 +9,7 @@ import * as Asks from "./Asks.ts"
 import { calls } from "./Calls.ts"
 import * as Events from "./Events.ts"
 import * as Identities from "./Identities.ts"
+import { imap } from "./Imap.ts"
 import { driver } from "./Load.ts"
 import { measurable } from "./Processes.ts"
 import * as Mail from "./Mail.ts"
@@ -49,6 +50,7 @@ const ok = await perform(
     search: alone(Search.search),
     // It takes long to fill: only where it is named.
     ...(positionals.includes("search-million") ? { "search-million": alone(Search.searchMillion) } : {}),
+    imap: alone(imap),
     send: alone(Sending.send),
     deliveries: alone(Webhooks.webhook),
     ask: alone(Asks.ask),
