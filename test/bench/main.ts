@@ -14,6 +14,7 @@ import { driver } from "./Load.ts"
 import { measurable } from "./Processes.ts"
 import * as Mail from "./Mail.ts"
 import * as Process from "./Process.ts"
+import { scale } from "./Scale.ts"
 import * as Search from "./Search.ts"
 import * as Sending from "./Sending.ts"
 import * as Stage from "./Stage.ts"
@@ -51,6 +52,8 @@ const ok = await perform(
     // It takes long to fill: only where it is named.
     ...(positionals.includes("search-million") ? { "search-million": alone(Search.searchMillion) } : {}),
     imap: alone(imap),
+    scale: alone(scale("scale", 10_000)),
+    ...(positionals.includes("scale-million") ? { "scale-million": alone(scale("scale-million", 100_000)) } : {}),
     send: alone(Sending.send),
     deliveries: alone(Webhooks.webhook),
     ask: alone(Asks.ask),
