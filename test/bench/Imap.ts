@@ -11,7 +11,7 @@ import { percentile, round, type Goal, type Row } from "../harness/Report.ts"
 import { dovecot } from "./Dovecot.ts"
 
 /** In the Mailbox; and sessions that idle. */
-const messages = 5_000
+const messages = 3_000
 const idle = 2_000
 const times = 7
 
@@ -33,7 +33,7 @@ const client = async (port: number, user: string, password: string): Promise<Rea
   socket.on("close", () => failed?.(new Error("the server closed the connection")))
   socket.on("data", (chunk: Buffer) => {
     bytes += chunk.length
-    tail = (tail + chunk.subarray(-200).toString("latin1")).slice(-400)
+    tail = (tail + chunk.subarray(-2_000).toString("latin1")).slice(-4_000)
     const at = tail.lastIndexOf(wanted)
     if (wanted === "" || at < 0 || !tail.endsWith("\r\n")) return
     const status = tail.slice(at + wanted.length)

@@ -10,7 +10,7 @@ import { ImapClient } from "../harness/Imap.ts"
 import { percentile, round, type Row } from "../harness/Report.ts"
 
 /** Of each kind. */
-const seconds = 5
+const seconds = 4
 const rounds = 3
 
 interface Guest {

@@ -36,6 +36,8 @@ class Session {
   readonly wrong: Array<string> = []
   /** Messages of which APPEND said that they are stored. */
   readonly stored: Array<string> = []
+  /** Milliseconds that an answer took at most. */
+  longest = 0
   readonly #number: number
   #client: ImapClient | undefined
   #count = 0
@@ -65,9 +67,11 @@ class Session {
 
   /** Answers the tagged response; fails where the gateway went. */
   async say(command: string, ...literals: ReadonlyArray<string>): Promise<string> {
+    const start = performance.now()
     const { tagged, untagged } = await this.#client!.say(command, ...literals).catch((error: unknown) => {
       throw new Error(`${command} at gateway ${this.#number % 2}: ${String(error)}`)
     })
+    this.longest = Math.max(this.longest, performance.now() - start)
     if (tagged === "CLOSED") throw new Error("closed")
     const byNumber = /^(FETCH|STORE|SEARCH) /.test(command)
     try {
@@ -204,6 +208,9 @@ export const imapMany = async (): Promise<Row> => {
       figures: {
         seconds: round(seconds),
         "sessions that came back": reopened,
+        "longest wait ms, beside the killed one": round(
+          Math.max(...all.filter((_, n) => n % 2 === 0).map(({ longest }) => longest)),
+        ),
         "views that are not the store's": astray,
         "answers that must not be": wrong.length,
         "messages in no folder": store!.placeless,
