@@ -56,6 +56,8 @@ export const Timing = {
   imapLookMillis: 10 * second,
   imapUnreadMillis: 2 * minute,
   imapHandshakeMillis: 30 * second,
+  /** Until a session that was to tell an idle client of changes, and could not see them, looks again. */
+  imapAgain: "1 second",
   /** The window that failed logins are counted in, and what each of them is answered later than the one before, at most. */
   loginWindowMillis: 10 * minute,
   loginStepMillis: 250,

@@ -131,8 +131,9 @@ export const make = () => {
           isGone: box === undefined,
         }
       }),
-    stored: (folder, uids, since) => Stream.suspend(() => Stream.fromIterable(chosen(folder, uids, since).map(stored))),
-    detailed: (folder, uids, since) =>
+    stored: (folder, uids, { since } = {}) =>
+      Stream.suspend(() => Stream.fromIterable(chosen(folder, uids, since).map(stored))),
+    detailed: (folder, uids, { since } = {}) =>
       Stream.suspend(() =>
         Stream.fromIterable(
           chosen(folder, uids, since).map((one) => ({

@@ -34,7 +34,7 @@ const until = async (client: ImapClient, wanted: RegExp): Promise<string> => {
 const written = (subject: string, more = "") =>
   `From: ada@mail.localhost\nTo: Grace <grace@example.org>\nCc: b@example.org\nSubject: ${subject}\nMIME-Version: 1.0\n${more}`
 
-describe("the folder of drafts", () => {
+describe("the folder of drafts", { timeout: 120_000 }, () => {
   it("shows the API's drafts as they come, change and go, to who idles there too; they are no messages of the API", async () => {
     const { login, api } = await makeMailbox()
     const first = await api("POST", "/drafts", {
@@ -123,7 +123,7 @@ describe("the folder of drafts", () => {
   })
 })
 
-describe("a subaddress tag", () => {
+describe("a subaddress tag", { timeout: 120_000 }, () => {
   it("is a folder where the Mailbox is set to, for what came before and what comes", async () => {
     const { handle, login, api } = await makeMailbox()
     const receive = (tag: string, subject: string) =>

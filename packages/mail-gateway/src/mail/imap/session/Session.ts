@@ -3,10 +3,11 @@
  * connection itself (TLS, compression, its end) it answers as a {@link Turn}. Commands are done one after another.
  */
 import { type Unavailable } from "@svc/domain/problems/Problem"
-import { Effect, type Redacted, Scope, Semaphore } from "effect"
+import { Effect, type Redacted, Schedule, Scope, Semaphore } from "effect"
 import type { Action, Command } from "../protocol/Command.ts"
 import { type Frame, Framing } from "../protocol/Framing.ts"
 import { parse } from "../protocol/Parser.ts"
+import { Timing } from "../../../Timing.ts"
 import * as Authenticating from "./Authenticating.ts"
 import * as Capabilities from "./Capabilities.ts"
 import { bad, type Completion, Conversation, no, ok, writeCompletion } from "./Conversation.ts"
@@ -127,23 +128,22 @@ export const make = Effect.fnUntraced(function* (settings: Settings, isSecure: b
   })
 
   /** Tells an idle client at once, and marks for any other that there is something to tell. */
-  const watch = (store: Store) =>
-    Effect.forever(
-      Effect.andThen(
-        store.changed,
-        turns.withPermits(1)(
-          Effect.suspend(() => {
-            conversation.dirty = true
-            return conversation.idling === undefined
-              ? Effect.void
-              : Effect.andThen(
-                  settled(Effect.as(sync(conversation, store, true), ok(""))),
-                  Effect.suspend(() => conversation.flush),
-                )
-          }),
-        ),
-      ),
+  const watch = (store: Store) => {
+    /** Whether there is nothing left to tell an idle client; it hears of nothing again unless we look again. */
+    const look = turns.withPermits(1)(
+      Effect.suspend(() => {
+        conversation.dirty = true
+        return conversation.idling === undefined
+          ? Effect.succeed(true)
+          : Effect.andThen(
+              settled(Effect.as(sync(conversation, store, true), ok(""))),
+              Effect.suspend(() => Effect.as(conversation.flush, !conversation.dirty)),
+            )
+      }),
     )
+    const told = Effect.repeat(look, { until: (isTold) => isTold, schedule: Schedule.spaced(Timing.imapAgain) })
+    return Effect.forever(Effect.andThen(store.changed, told))
+  }
 
   const doAction = Effect.fnUntraced(function* (tag: string, action: Action) {
     switch (action.name) {

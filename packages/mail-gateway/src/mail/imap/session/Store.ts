@@ -122,14 +122,22 @@ export interface Threadable {
   readonly sent: number
 }
 
+/** What is asked of messages. */
+export interface Wanted {
+  /** Only what was changed after it. */
+  readonly since?: number | undefined
+  /** Their bytes are asked for next. */
+  readonly bytes?: boolean
+}
+
 export interface Store {
   readonly folders: Effect.Effect<Folders, StoreError>
   readonly status: (folder: Folder) => Effect.Effect<Status, StoreError>
   readonly open: (folder: Folder) => Effect.Effect<Opened, StoreError>
   readonly changes: (folder: Folder, since: number) => Effect.Effect<Changes, StoreError>
-  /** In the order of UIDs; `since` leaves out what was not changed after it. */
-  readonly stored: (folder: Folder, uids: Ranges, since?: number) => Stream.Stream<Stored, StoreError>
-  readonly detailed: (folder: Folder, uids: Ranges, since?: number) => Stream.Stream<Detailed, StoreError>
+  /** In the order of UIDs. */
+  readonly stored: (folder: Folder, uids: Ranges, wanted?: Wanted) => Stream.Stream<Stored, StoreError>
+  readonly detailed: (folder: Folder, uids: Ranges, wanted?: Wanted) => Stream.Stream<Detailed, StoreError>
   /** Bytes of a message as it is stored, in portions. Ends early where the message went meanwhile. */
   readonly bytes: (message: Stored, from: number, to: number) => Stream.Stream<Uint8Array, StoreError>
   /** UIDs in order, and the highest change among them. `numbers` are UIDs that sets of the key stand for. */

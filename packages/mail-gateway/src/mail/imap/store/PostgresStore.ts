@@ -17,7 +17,7 @@ import { Clock, Effect, Semaphore, Stream } from "effect"
 import type { Judging } from "../../judging/Judging.ts"
 import { type SearchKey, some } from "../protocol/SearchKeys.ts"
 import type * as Sets from "../protocol/Sets.ts"
-import { type Folder, Refused, type Store, type StoreError, type Stored } from "../session/Store.ts"
+import { type Folder, Refused, type Store, type StoreError, type Stored, type Wanted } from "../session/Store.ts"
 import * as Bodies from "./Bodies.ts"
 import * as DraftsFolder from "./DraftsFolder.ts"
 import * as FolderReads from "./FolderReads.ts"
@@ -146,18 +146,18 @@ export const make = Effect.fnUntraced(function* ({
       while ((yield* answered(ask(actor.FileTags({ org_id }, by)))).left);
     })
 
-    const messages = (folder: Folder, uids: Sets.Ranges, since: number | undefined, structure: boolean) =>
-      uids.length === 0 ? Stream.empty : sql.messages(folder, uids, since, structure)
+    const messages = (folder: Folder, uids: Sets.Ranges, wanted: Wanted | undefined, structure: boolean) =>
+      uids.length === 0 ? Stream.empty : sql.messages(folder, uids, wanted ?? {}, structure)
 
     const store: Store = {
       folders: Effect.andThen(filed, orUnavailable(sql.folders)),
       status: (folder) => settled(folder, orUnavailable(sql.status(folder))),
       open: (folder) => settled(folder, orUnavailable(sql.open(folder))),
       changes: (folder, since) => settled(folder, orUnavailable(sql.changes(folder, since))),
-      stored: (folder, uids, since) => Stream.map(messages(folder, uids, since, false), stored),
-      detailed: (folder, uids, since) =>
+      stored: (folder, uids, wanted) => Stream.map(messages(folder, uids, wanted, false), stored),
+      detailed: (folder, uids, wanted) =>
         Stream.mapEffect(
-          messages(folder, uids, since, true),
+          messages(folder, uids, wanted, true),
           (row) => {
             const message = stored(row)
             const known = structureOf(row.structure)
