@@ -9,6 +9,7 @@ import * as Asks from "./Asks.ts"
 import { calls } from "./Calls.ts"
 import * as Events from "./Events.ts"
 import * as Identities from "./Identities.ts"
+import { imap } from "./Imap.ts"
 import { driver } from "./Load.ts"
 import { measurable } from "./Processes.ts"
 import * as Mail from "./Mail.ts"
@@ -50,6 +51,7 @@ const ok = await perform(
     search: alone(Search.search),
     // It takes long to fill: only where it is named.
     ...(positionals.includes("search-million") ? { "search-million": alone(Search.searchMillion) } : {}),
+    imap: alone(imap),
     scale: alone(scale("scale", 10_000)),
     ...(positionals.includes("scale-million") ? { "scale-million": alone(scale("scale-million", 100_000)) } : {}),
     send: alone(Sending.send),

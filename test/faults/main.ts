@@ -3,7 +3,9 @@ import { run } from "../harness/Report.ts"
 import * as Cluster from "./Cluster.ts"
 import * as Connectors from "./Connectors.ts"
 import { hostileBodies } from "./HostileBodies.ts"
+import { hostileImap } from "./HostileImap.ts"
 import { hostileMail } from "./HostileMail.ts"
+import { imapMany } from "./Imap.ts"
 import * as Mail from "./Mail.ts"
 import * as Sending from "./Sending.ts"
 import { rolling } from "./Rolling.ts"
@@ -27,6 +29,8 @@ await run({
   "silent-store": silentStore,
   "hostile-smtp": Mail.hostileSmtp,
   "hostile-mail": hostileMail,
+  "imap-many": imapMany,
+  "hostile-imap": hostileImap,
   "kill-send": Sending.killSend,
   "stop-storm": Sending.stopStorm,
   "hostile-bounce": Sending.hostileBounce,

@@ -10,6 +10,12 @@ export interface Reply {
   readonly untagged: ReadonlyArray<string>
 }
 
+export interface Connecting {
+  readonly tls?: boolean
+  readonly host?: string
+  readonly localAddress?: string
+}
+
 export class ImapClient {
   readonly #socket: Socket
   #text = ""
@@ -31,16 +37,19 @@ export class ImapClient {
     socket.on("error", () => {})
   }
 
-  static async connect(port: number, options: { readonly tls?: boolean; readonly host?: string } = {}) {
-    const host = options.host ?? "127.0.0.1"
-    const socket = options.tls === true ? connectTls({ port, host, rejectUnauthorized: false }) : connect(port, host)
+  static async connect(port: number, options: Connecting = {}) {
+    const { host = "127.0.0.1", localAddress } = options
+    const socket =
+      options.tls === true
+        ? connectTls({ port, host, rejectUnauthorized: false })
+        : connect({ port, host, ...(localAddress === undefined ? {} : { localAddress }) })
     const client = new ImapClient(socket)
     await client.line()
     return client
   }
 
-  static async login(port: number, user: string, password: string) {
-    const client = await ImapClient.connect(port)
+  static async login(port: number, user: string, password: string, options: Connecting = {}) {
+    const client = await ImapClient.connect(port, options)
     const reply = await client.say(`LOGIN "${user}" "${password}"`)
     if (!reply.tagged.startsWith("OK")) throw new Error(`login: ${reply.tagged}`)
     return client

@@ -64,6 +64,8 @@ export const Timing = {
   submissionIdleMillis: 5 * minute,
   submissionSessionMillis: 60 * minute,
   submissionDataMillis: 15 * minute,
+  /** Until a session that was to tell an idle client of changes, and could not see them, looks again. */
+  imapAgain: "1 second",
   /** The window that failed logins are counted in, and what each of them is answered later than the one before, at most. */
   loginWindowMillis: 10 * minute,
   loginStepMillis: 250,

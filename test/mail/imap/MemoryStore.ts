@@ -131,8 +131,9 @@ export const make = () => {
           isGone: box === undefined,
         }
       }),
-    stored: (folder, uids, since) => Stream.suspend(() => Stream.fromIterable(chosen(folder, uids, since).map(stored))),
-    detailed: (folder, uids, since) =>
+    stored: (folder, uids, { since } = {}) =>
+      Stream.suspend(() => Stream.fromIterable(chosen(folder, uids, since).map(stored))),
+    detailed: (folder, uids, { since } = {}) =>
       Stream.suspend(() =>
         Stream.fromIterable(
           chosen(folder, uids, since).map((one) => ({
@@ -173,8 +174,8 @@ export const make = () => {
         }
         return modified
       }),
-    append: (name, raw, change) =>
-      Effect.suspend(() => {
+    append: (name, message, change) =>
+      Effect.flatMap(message.read, (raw) => {
         const box = boxes.get(name)
         if (box === undefined) return refuse("TRYCREATE")
         modseq++

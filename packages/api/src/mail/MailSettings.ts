@@ -11,11 +11,12 @@ import * as Serving from "../http/Serving.ts"
 import * as Asking from "../account/Asking.ts"
 
 /** A patch that says nothing is a mistake, and a reason belongs to the switch. */
-const judgePatch = ({ outgoing, approval, reason }: MailPatch) =>
-  (outgoing === undefined && approval === undefined) || (outgoing === undefined && reason !== undefined)
+const judgePatch = ({ outgoing, approval, tag_folders, reason }: MailPatch) =>
+  (outgoing === undefined && approval === undefined && tag_folders === undefined) ||
+  (outgoing === undefined && reason !== undefined)
     ? Effect.fail(
         new InvalidRequest({
-          detail: "The patch names neither `outgoing` nor `approval`, or a reason without `outgoing`.",
+          detail: "The patch names none of `outgoing`, `approval` and `tag_folders`, or a reason without `outgoing`.",
           errors: [{ path: "/outgoing", message: "Expected active or stopped" }],
         }),
       )

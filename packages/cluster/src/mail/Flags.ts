@@ -46,7 +46,8 @@ export const change = Effect.fnUntraced(function* (write: Write, { message_ids, 
         select coalesce(${seen}::boolean, m.seen) as seen, coalesce(${flagged}::boolean, m.flagged) as flagged,
                coalesce(${answered}::boolean, m.answered) as answered, ${labelsAfter(sql, change)} as labels
       ) after
-      where m.id = any(${message_ids}::uuid[]) and m.identity_id = ${identity.id}::uuid and exists (select from fence)
+      where m.id = any(${message_ids}::uuid[]) and m.identity_id = ${identity.id}::uuid and not m.is_draft
+        and exists (select from fence)
     ),
     differing as materialized (select * from asked where differs and not modified and not overfull),
     box as (

@@ -95,21 +95,28 @@ const turn = (gate: SendingGate["Service"]) =>
     change: { readonly org_id: string; readonly patch: MailPatch; readonly if_version: IfVersion },
   ) {
     const { sql, identity, at, by } = write
-    const [before] = yield* sql<{ version: number; stopped: boolean; approval: MailStatus["approval"] }>`
-      select switch_version as version, stopped_at is not null as stopped, approval
+    const [before] = yield* sql<{
+      version: number
+      stopped: boolean
+      approval: MailStatus["approval"]
+      tag_folders: boolean
+    }>`
+      select switch_version as version, stopped_at is not null as stopped, approval, tag_folders
       from mailbox where identity_id = ${identity.id}`
     const version = before?.version ?? 0
     if (!matches(change.if_version, version)) return yield* refuse("The mail status", version)
-    const { outgoing, approval = before?.approval } = change.patch
+    const { outgoing, approval = before?.approval, tag_folders = before?.tag_folders ?? false } = change.patch
     const stop = outgoing === undefined ? before?.stopped === true : outgoing === "stopped"
     const turned = before?.stopped !== stop
-    if (turned || approval !== before?.approval) {
+    const tagsTurned = tag_folders !== before?.tag_folders
+    if (turned || tagsTurned || approval !== before?.approval) {
       const reason = change.patch.reason ?? null
       yield* commit(
         write,
         sql`
         changed as (
-          update mailbox set switch_version = switch_version + 1, approval = ${approval ?? "none"}::text
+          update mailbox set switch_version = switch_version + 1, approval = ${approval ?? "none"}::text,
+              tag_folders = ${tag_folders}::boolean
             ${
               turned
                 ? sql`, stopped_at = ${stop ? at : null}::timestamptz, stopped_by = ${stop ? by.kind : null}::text,

@@ -23,6 +23,7 @@ interface BoxRow {
   readonly stopped_by: MailStatus["stopped_by"]
   readonly stop_reason: string | null
   readonly approval: MailStatus["approval"]
+  readonly tag_folders: boolean
   readonly language: Language
   readonly disclosure_version: number
   readonly disclosure: string | null
@@ -46,7 +47,7 @@ const make = Effect.gen(function* () {
   const box = Effect.fnUntraced(function* (identityId: IdentityId) {
     const [row] = yield* sql<BoxRow>`
       select i.handle, m.switch_version, m.stopped_at, m.stopped_by, m.stop_reason,
-             m.approval, o.language, m.disclosure_version, m.disclosure, m.disclosure_updated_at
+             m.approval, m.tag_folders, o.language, m.disclosure_version, m.disclosure, m.disclosure_updated_at
       from identity i join mailbox m on m.identity_id = i.id join org o on o.id = i.org_id where i.id = ${identityId}`
     if (row === undefined) return yield* new NotFound({ detail: "The Identity has no Mailbox." })
     return row
@@ -120,6 +121,7 @@ const make = Effect.gen(function* () {
           stopped_by: row.stopped_by,
           reason: row.stop_reason,
           approval: row.approval,
+          tag_folders: row.tag_folders,
         }
         return { status, version: row.switch_version }
       }),

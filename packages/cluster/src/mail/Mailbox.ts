@@ -81,7 +81,8 @@ const removeAll = (write: Write, { message_ids }: Removal) => {
     sql`
     gone as (
       delete from message
-      where id = any(${message_ids}::uuid[]) and identity_id = ${identity.id}::uuid and exists (select from fence)
+      where id = any(${message_ids}::uuid[]) and identity_id = ${identity.id}::uuid and not is_draft
+        and exists (select from fence)
       returning id, uid, size
     ),
     box as (

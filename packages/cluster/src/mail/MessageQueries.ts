@@ -64,7 +64,7 @@ const make = Effect.gen(function* () {
     atMost: number,
   ) =>
     sql<SummaryRow>`
-      select ${selected} from message m where m.identity_id = ${identityId}
+      select ${selected} from message m where m.identity_id = ${identityId} and not m.is_draft
         ${before === undefined ? sql`` : sql`and m.uid < ${before}::int`}
         ${after === undefined ? sql`` : sql`and m.uid > ${placeOf(sql, identityId, after)}`} ${all(sql, onMessage)}
       order by m.uid desc limit ${sql.literal(String(atMost))}`
@@ -138,16 +138,35 @@ const make = Effect.gen(function* () {
     /** Oldest first, from behind a UID; `last` is the UID to go on from. */
     oldest: Effect.fn("MessageQueries.oldest")(function* (identityId: IdentityId, after: number, limit: number) {
       const found = yield* sql<SummaryRow>`
-        select ${selected} from message m where m.identity_id = ${identityId} and m.uid > ${after}::int
+        select ${selected} from message m where m.identity_id = ${identityId} and not m.is_draft and m.uid > ${after}::int
         order by m.uid limit ${limit}`
       return { messages: found.map(summaryView), last: found.at(-1)?.uid ?? after }
     }, orUnavailable),
+
+    /** The folders that mail programs see. */
+    folders: (identityId: IdentityId) =>
+      orUnavailable(sql<{ name: string; use: string | null; subscribed: boolean }>`
+        select f.name, f.use, s.name is not null as subscribed from folder f
+        left join folder_subscription s on s.identity_id = f.identity_id and s.name = f.name
+        where f.identity_id = ${identityId} order by f.name`),
+
+    /** In which of them messages stand, by their public ids. */
+    places: (messages: ReadonlyArray<{ readonly id: string }>) =>
+      orUnavailable(
+        Effect.map(
+          sql<{ id: string; names: ReadonlyArray<string> }>`
+            select p.message_id as id, array_agg(distinct f.name) as names from placed p join folder f on f.id = p.folder_id
+            where p.message_id = any(${messages.map(({ id }) => fromPublic("msg_", id) ?? "")}::uuid[]) group by p.message_id`,
+          (rows) => new Map(rows.map(({ id, names }) => [toPublic("msg_", id), names])),
+        ),
+      ),
 
     /** The newest message there is, by its public id. */
     newest: (identityId: IdentityId) =>
       orUnavailable(
         Effect.map(
-          sql<{ id: string }>`select id from message where identity_id = ${identityId} order by uid desc limit 1`,
+          sql<{ id: string }>`
+            select id from message where identity_id = ${identityId} and not is_draft order by uid desc limit 1`,
           ([row]) => (row === undefined ? undefined : toPublic("msg_", row.id)),
         ),
       ),
@@ -160,7 +179,7 @@ const make = Effect.gen(function* () {
           ? []
           : yield* sql<{ bytes: number }>`
               select length(c.raw) as bytes from message m join message_content c on c.message_id = m.id
-              where m.id = ${uuid} and m.identity_id = ${identityId}`
+              where m.id = ${uuid} and m.identity_id = ${identityId} and not m.is_draft`
       if (found === undefined) return yield* missing
       const raw = yield* inSlices(
         found.bytes,
@@ -174,7 +193,7 @@ const make = Effect.gen(function* () {
     /** One message as lists show it. */
     summary: Effect.fn("MessageQueries.summary")(function* (identityId: IdentityId, id: string) {
       const [row] = yield* sql<SummaryRow>`
-        select ${selected} from message m where m.id = ${fromPublic("msg_", id) ?? null}::uuid and m.identity_id = ${identityId}`
+        select ${selected} from message m where m.id = ${fromPublic("msg_", id) ?? null}::uuid and m.identity_id = ${identityId} and not m.is_draft`
       return row === undefined ? yield* missing : summaryView(row)
     }, orUnavailable),
 
@@ -192,7 +211,7 @@ const make = Effect.gen(function* () {
                  coalesce(octet_length(c.text), 0) + coalesce(octet_length(c.html), 0) + pg_column_size(c.headers)
                    <= ${inOneAnswer}::int as is_whole
           from message m join message_content c on c.message_id = m.id
-          where m.id = ${uuid} and m.identity_id = ${identityId} offset 0
+          where m.id = ${uuid} and m.identity_id = ${identityId} and not m.is_draft offset 0
         ) m`
       if (row === undefined) return yield* missing
       const [text, html, headers] = row.is_whole

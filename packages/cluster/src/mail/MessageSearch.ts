@@ -37,7 +37,7 @@ export const make = (sql: Sql, present: Effect.Effect<SearchIndex, SqlError.SqlE
     atMost: number,
   ) => sql<SummaryRow>`
     select ${selected} from message m join message_content c on c.message_id = m.id
-    where m.identity_id = ${identityId} and m.uid < ${before}::int and m.uid >= ${to}::int
+    where m.identity_id = ${identityId} and not m.is_draft and m.uid < ${before}::int and m.uid >= ${to}::int
       ${all(sql, onMessage)} ${all(sql, onContent)}
     order by m.uid desc limit ${atMost}`
 
@@ -52,7 +52,7 @@ export const make = (sql: Sql, present: Effect.Effect<SearchIndex, SqlError.SqlE
       select c.message_id from message_content c where c.identity_id = ${identityId} ${all(sql, onContent)}
     )
     select ${selected} from hits join message m on m.id = hits.message_id
-    where m.identity_id = ${identityId} and m.uid < ${before}::int and m.uid > ${low}::int ${all(sql, onMessage)}
+    where m.identity_id = ${identityId} and not m.is_draft and m.uid < ${before}::int and m.uid > ${low}::int ${all(sql, onMessage)}
     order by m.uid desc limit ${atMost}`
 
   /** The UID of the so many-th message from a place down; undefined where there are not so many. */

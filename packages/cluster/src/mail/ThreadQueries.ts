@@ -61,7 +61,7 @@ const make = Effect.gen(function* () {
         select one, uid, place from (
           select distinct on (lower(one ->> 'address')) one, uid, place from (
             select summary, uid from message
-            where identity_id = ${of} and thread_id = t.id order by uid desc limit 20
+            where identity_id = ${of} and thread_id = t.id and not is_draft order by uid desc limit 20
           ) latest,
           jsonb_array_elements(
             jsonb_build_array(latest.summary -> 'from') || (latest.summary -> 'to') || (latest.summary -> 'cc')
@@ -106,7 +106,7 @@ const make = Effect.gen(function* () {
         (behind, atMost) => sql<SummaryRow & { readonly text: string | null }>`
           select ${columns(sql)}, left(c.text, ${readForReply}::int) as text
           from message m join message_content c on c.message_id = m.id
-          where m.identity_id = ${identityId} and m.thread_id = ${found.id}
+          where m.identity_id = ${identityId} and m.thread_id = ${found.id} and not m.is_draft
             ${behind === undefined ? sql`` : sql`and m.uid > ${Number(behind)}::int`}
           order by m.uid limit ${sql.literal(String(atMost))}`,
         ({ uid }) => String(uid),

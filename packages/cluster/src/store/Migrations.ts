@@ -35,6 +35,7 @@ import { connectors } from "./migrations/0061_connectors.ts"
 import { sessionAgents } from "./migrations/0073_session_agents.ts"
 import { backups } from "./migrations/0081_backups.ts"
 import { submission } from "./migrations/0082_submission.ts"
+import { draftPictures } from "./migrations/0085_draft_pictures.ts"
 import { oldestProgram } from "./migrations/0088_oldest_program.ts"
 import { keyRights } from "./migrations/0090_key_rights.ts"
 
@@ -63,6 +64,7 @@ const migrations = {
   "0073_session_agents": sessionAgents,
   "0081_backups": backups,
   "0082_submission": submission,
+  "0085_draft_pictures": draftPictures,
   "0088_oldest_program": oldestProgram,
   "0090_key_rights": keyRights,
 }

@@ -79,7 +79,10 @@ const Placement = Schema.Struct({
   to: Schema.Array(Schema.Int),
 })
 
-/** A message that a program brings; it raises no Event. Comes with its content, or after its content was stored. */
+/**
+ * A message that a program brings; it raises no Event. Comes with its content, or after its content was stored. With
+ * `draft` it is the picture of that draft of the API, at that version, and no message of the API.
+ */
 export const AppendMail = Rpc.make("AppendMail", {
   payload: {
     ...tenant,
@@ -90,6 +93,7 @@ export const AppendMail = Rpc.make("AppendMail", {
       deleted: Schema.optional(Schema.Boolean),
       draft: Schema.optional(Schema.Boolean),
     }),
+    draft: Schema.optional(Schema.Struct({ id: Uuid, version: Schema.Int })),
   },
   success: Schema.Struct({ uid_validity: Schema.Int, uid: Schema.Int }),
   error: refusals,
@@ -99,6 +103,20 @@ export const AppendMail = Rpc.make("AppendMail", {
 export const CopyMessages = Rpc.make("CopyMessages", {
   payload: { ...tenant, folder_id: Uuid, uids: Uids, to: Schema.String, move: Schema.Boolean },
   success: Placement,
+  error: refusals,
+})
+
+/** Takes the pictures of drafts out that went or were changed; `left` says whether there are more. */
+export const HideDrafts = Rpc.make("HideDrafts", {
+  payload: tenant,
+  success: Schema.Struct({ left: Schema.Boolean }),
+  error: refusals,
+})
+
+/** Files what came to a subaddress tag in the folder of the tag, where the Mailbox is set to. */
+export const FileTags = Rpc.make("FileTags", {
+  payload: tenant,
+  success: Schema.Struct({ left: Schema.Boolean }),
   error: refusals,
 })
 
@@ -119,4 +137,6 @@ export const FolderMessages = RpcGroup.make(
   AppendMail,
   CopyMessages,
   ExpungeFolder,
+  HideDrafts,
+  FileTags,
 )

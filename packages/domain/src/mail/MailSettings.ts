@@ -53,6 +53,8 @@ export const MailStatus = Schema.Struct({
   reason: Schema.NullOr(Schema.String),
   /** `required`: what the Identity's own key sends waits for a person. */
   approval: Schema.Literals(["none", "required"]),
+  /** Mail programs see what came to a subaddress tag in a folder `Tags/<tag>` as well. */
+  tag_folders: Schema.Boolean,
 }).annotate({ identifier: "MailStatus" })
 export type MailStatus = typeof MailStatus.Type
 
@@ -62,6 +64,7 @@ export const MailPatch = Schema.Struct({
   outgoing: Schema.optionalKey(Schema.Literals(["active", "stopped"])),
   reason: Reason,
   approval: Schema.optionalKey(Schema.Literals(["none", "required"])),
+  tag_folders: Schema.optionalKey(Schema.Boolean),
 })
 export type MailPatch = typeof MailPatch.Type
 

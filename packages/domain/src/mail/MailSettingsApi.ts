@@ -103,7 +103,7 @@ export class MailSettingsApi extends HttpApiGroup.make("mail_settings")
           ({ outgoing, approval }: MailPatch) => outgoing === "active" || approval !== undefined,
         ),
       )
-      .annotate(OpenApi.Summary, "Stop or start outgoing mail, or have a person approve it"),
+      .annotate(OpenApi.Summary, "Stop or start outgoing mail, have a person approve it, or show tags as folders"),
   )
   .annotateEndpoints(About, "mail")
   .annotate(OpenApi.Description, "Allowed Recipients, the AI disclosure, and the switch of outgoing mail.") {}

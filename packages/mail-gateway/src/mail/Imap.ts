@@ -9,6 +9,7 @@ import { Clock, Context, Deferred, Effect, FiberSet, Layer, type Redacted, type 
 import * as Certificates from "./imap/server/Certificates.ts"
 import * as Guests from "./imap/server/Guests.ts"
 import { Logins } from "./imap/server/Logins.ts"
+import * as SpoolFiles from "./imap/server/SpoolFiles.ts"
 import { Wire } from "./imap/server/Wire.ts"
 import type { Denied } from "./imap/session/Authenticating.ts"
 import * as Session from "./imap/session/Session.ts"
@@ -43,6 +44,9 @@ export class ImapListener extends Context.Service<ImapListener, { readonly port:
 /** Failed logins of one session. */
 const triesInSession = 5
 
+/** Bytes of messages on their way in, of all sessions of the process. */
+const spoolBytes = 1024 * 1024 * 1024
+
 interface Watched {
   readonly session: Session.Session
   readonly end: (text: string) => void
@@ -60,6 +64,7 @@ const listen = Effect.fnUntraced(function* (settings: ImapSettings) {
     mailboxBytes: settings.mailboxBytes,
   })
   const certificate = yield* Certificates.make(settings.tls, [settings.mailDomain, "localhost"])
+  const spools = SpoolFiles.make(spoolBytes)
   const guests = Guests.make(settings.sessions)
   const watched = new Set<Watched>()
   const run = yield* FiberSet.makeRuntime()
@@ -109,7 +114,13 @@ const listen = Effect.fnUntraced(function* (settings: ImapSettings) {
     const send = (bytes: string | Uint8Array) =>
       Effect.catch(wire.write(bytes), () => Effect.asVoid(Deferred.succeed(ends, "")))
     const session = yield* Session.make(
-      { messageBytes: settings.messageBytes, allowsPlain: settings.allowsPlain, send, login: login(address, ends) },
+      {
+        messageBytes: settings.messageBytes,
+        spools,
+        allowsPlain: settings.allowsPlain,
+        send,
+        login: login(address, ends),
+      },
       tlsAtOnce,
     )
     const now = yield* Clock.currentTimeMillis

@@ -5,8 +5,10 @@ import { StandingCredentials } from "@svc/cluster/account/StandingCredentials"
 import { StandingPasswords } from "@svc/cluster/credentials/StandingPasswords"
 import { Identities } from "@svc/cluster/identity/Identities"
 import { OrgLimits } from "@svc/cluster/limits/OrgLimits"
+import { Drafts } from "@svc/cluster/mail/sending/Drafts"
 import { Sending } from "@svc/cluster/sending/Sending"
 import * as Composition from "@svc/mail-gateway/mail/composing/Composition"
+import { ComposingThread } from "@svc/mail-gateway/mail/composing/ComposingThread"
 import * as Imap from "@svc/mail-gateway/mail/Imap"
 import { Logins } from "@svc/mail-gateway/mail/imap/server/Logins"
 import { Reception } from "@svc/mail-gateway/mail/Reception"
@@ -63,7 +65,7 @@ const imap = (settings: Settings, parts: Parts) =>
     allowsPlain: settings.environment === "development",
     proxies: settings.proxyProtocolFrom,
     tls: programTls(settings),
-  }).pipe(Layer.provide([Identities.layer, parts.resolver]))
+  }).pipe(Layer.provide([ComposingThread.layer, Drafts.layer, Identities.layer, parts.resolver]))
 
 const smtp = (settings: Settings, parts: Parts) =>
   Smtp.layer({

@@ -110,7 +110,7 @@ const drafts = Effect.fnUntraced(function* (
   }
 })
 
-/** `messages.jsonl`, and the originals as mboxrd (RFC 4155, with `From ` lines quoted reversibly). */
+/** `folders.jsonl`, `messages.jsonl` with the folders each stands in, and the originals as mboxrd (RFC 4155, with `From ` lines quoted reversibly). */
 const mailbox = Effect.fnUntraced(function* (
   identity: { readonly id: IdentityId; readonly handle: string },
   pieces: Pieces,
@@ -119,9 +119,15 @@ const mailbox = Effect.fnUntraced(function* (
   const sending = yield* SendingQueries
   const member = `${identity.handle}.mbox`
   yield* pieces.append(member, new Uint8Array(0))
+  const folders = yield* messages.folders(identity.id)
+  yield* pieces.lines(
+    "folders.jsonl",
+    folders.map((folder) => ({ identity: identity.handle, ...folder })),
+  )
   let after = 0
   while (true) {
     const { messages: found, last } = yield* messages.oldest(identity.id, after, page)
+    const places = yield* messages.places(found)
     yield* pieces.lines(
       "messages.jsonl",
       yield* Effect.forEach(found, (message) =>
@@ -130,7 +136,12 @@ const mailbox = Effect.fnUntraced(function* (
           message.direction === "outbound"
             ? Effect.option(sending.outbound(identity.id, message.id))
             : Effect.succeed(Option.none()),
-          (outbound) => ({ identity: identity.handle, ...message, ...Option.getOrElse(outbound, () => ({})) }),
+          (outbound) => ({
+            identity: identity.handle,
+            ...message,
+            ...Option.getOrElse(outbound, () => ({})),
+            folders: places.get(message.id) ?? [],
+          }),
         ),
       ),
     )

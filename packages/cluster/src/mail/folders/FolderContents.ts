@@ -9,6 +9,7 @@ import type { Statement } from "effect/sql"
 import { commit, type Write } from "../../actor/Write.ts"
 import { summaryOf } from "../Arrivals.ts"
 import * as Threading from "../Threading.ts"
+import * as DraftPictures from "./DraftPictures.ts"
 import { multirange } from "./Placing.ts"
 
 interface InFolder {
@@ -21,6 +22,8 @@ export interface Appended {
   readonly folder: string
   readonly mail: ReceivedMail
   readonly change: FolderFlagChange
+  /** What the message is the picture of. */
+  readonly draft?: DraftPictures.Pictured | undefined
 }
 
 /** Takes up to {@link limits} messages out of the folder; answers whether there were as many. */
@@ -46,6 +49,7 @@ export const takeOut = (write: Write, folderId: string, which: Statement.Fragmen
         update mailbox set modseq = modseq + 1, bytes_used = bytes_used - coalesce((select sum(size) from homeless), 0)
         where identity_id = ${identity.id}::uuid and exists (select from taken) returning modseq
       ),
+      ${DraftPictures.spent(sql, sql`taken`, folderId, sql`true`)},
       unplaced as (delete from placed p using taken t where p.folder_id = ${folderId}::uuid and p.uid = t.uid),
       vanished_all as (
         insert into vanished (folder_id, uid, modseq) select ${folderId}::uuid, t.uid, box.modseq from taken t cross join box
@@ -67,6 +71,13 @@ export const expunge = (write: Write, { folder_id, uids }: InFolder & { readonly
   const named = uids === null ? sql`true` : sql`p.uid <@ ${multirange(uids)}::int4multirange`
   return Effect.map(takeOut(write, folder_id, sql`p.deleted and ${named}`), (left) => ({ left }))
 }
+
+/** The pictures of drafts that went, or are another version now; of those a new one is made by who looks. */
+export const hideDrafts = Effect.fnUntraced(function* (write: Write) {
+  const folder = yield* DraftPictures.folderOf(write)
+  if (folder === undefined) return { left: false }
+  return { left: yield* takeOut(write, folder, DraftPictures.isStale(write)) }
+})
 
 interface Copying extends InFolder {
   readonly uids: UidRanges
@@ -119,7 +130,8 @@ export const copy = Effect.fnUntraced(function* (write: Write, { folder_id, uids
     vanished_all as (
       insert into vanished (folder_id, uid, modseq)
       select ${folder_id}::uuid, c.uid, box.modseq from chosen c cross join box where ${move}::boolean
-    )`,
+    ),
+    ${DraftPictures.spent(sql, sql`chosen`, folder_id, sql`${move}::boolean`)}`,
     {
       columns: sql`
         (select uid_validity from target) as uid_validity, (select first from raised) as first,
@@ -133,7 +145,7 @@ export const copy = Effect.fnUntraced(function* (write: Write, { folder_id, uids
 /** A repeat of the message finds what it stored. */
 export const append = Effect.fnUntraced(function* (
   write: Write,
-  { folder, mail, change }: Appended,
+  { folder, mail, change, draft }: Appended,
   quotaBytes: number,
 ) {
   const { sql, identity } = write
@@ -148,7 +160,7 @@ export const append = Effect.fnUntraced(function* (
     -- This message sent again, or what we sent ourselves and the program files once more.
     earlier as materialized (
       select p.uid from placed p join target on target.id = p.folder_id join message m on m.id = p.message_id
-      where m.id = ${mail.message_id}::uuid or (
+      where m.id = ${mail.message_id}::uuid or m.id = ${DraftPictures.pictureOf(sql, draft)} or (
         target.use = 'sent' and m.identity_id = ${identity.id}::uuid and m.message_id = ${mail.message_id_header}::text
         and m.direction = 'outbound')
       limit 1
@@ -161,7 +173,7 @@ export const append = Effect.fnUntraced(function* (
     ),
     stored as (
       insert into message (id, identity_id, uid, direction, thread_id, subject_key, message_id, envelope_from, recipient, sha256, size,
-                           summary, received_at, seen, flagged, answered, labels, modseq)
+                           summary, received_at, seen, flagged, answered, labels, modseq, is_draft)
       select ${mail.message_id}::uuid, ${identity.id}::uuid, box.uid,
              case when target.use in ('sent', 'drafts') then 'outbound' else 'inbound' end,
              coalesce((
@@ -172,9 +184,10 @@ export const append = Effect.fnUntraced(function* (
              ${mail.message_id_header}::text, ${mail.envelope_from}::text, ${mail.recipient}::text, ${mail.sha256}::bytea,
              ${mail.size}::int, ${JSON.stringify(summaryOf(mail))}::jsonb, ${mail.received_at}::timestamptz,
              ${change.seen ?? false}::boolean, ${change.flagged ?? false}::boolean, ${change.answered ?? false}::boolean,
-             ${labels}::text[], box.modseq
+             ${labels}::text[], box.modseq, ${draft !== undefined}::boolean
       from box cross join target
     ),
+    ${DraftPictures.pictured(sql, identity.id, mail.message_id, draft)},
     contents as (
       insert into message_content (message_id, identity_id, raw, text, html, headers, search_text, structure, created_at)
       select ${mail.message_id}::uuid, ${identity.id}::uuid, ${mail.content?.raw ?? new Uint8Array(0)}::bytea, ${mail.content?.text ?? null}::text,

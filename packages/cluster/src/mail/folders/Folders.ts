@@ -7,6 +7,7 @@ import { commit, type Write } from "../../actor/Write.ts"
 import type { Sql } from "../../store/Database.ts"
 import * as FolderContents from "./FolderContents.ts"
 import * as FolderFlags from "./FolderFlags.ts"
+import * as TagFolders from "./TagFolders.ts"
 
 interface Named {
   readonly org_id: string
@@ -29,6 +30,8 @@ export const handlers = (
   ),
   CopyMessages: onReady(onceElse("CopyMessages", FolderContents.copy, FolderContents.copied)),
   ExpungeFolder: onReady(FolderContents.expunge),
+  FileTags: onReady(TagFolders.file),
+  HideDrafts: onReady(FolderContents.hideDrafts),
 })
 
 const own: ReadonlyArray<readonly [name: string, use: FolderUse]> = [

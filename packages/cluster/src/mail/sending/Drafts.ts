@@ -10,6 +10,7 @@ import type { PageRequest } from "@svc/domain/Paging"
 import { type IfVersion, matches } from "@svc/domain/Precondition"
 import { Conflict, IdentityNotReady, NotFound, PreconditionFailed } from "@svc/domain/problems/Problem"
 import { Clock, Context, Effect, Layer, Schema } from "effect"
+import { ChangeFeed } from "../../feed/ChangeFeed.ts"
 import * as Cursors from "../../sealing/Cursors.ts"
 import { Sealing } from "../../sealing/Sealing.ts"
 import { orUnavailable, Reads, Writes } from "../../store/Database.ts"
@@ -48,6 +49,10 @@ const make = Effect.gen(function* () {
   const reads = yield* Reads
   const writes = yield* Writes
   const sealing = yield* Sealing
+  const feed = yield* ChangeFeed
+
+  /** Mail programs look into their folder of drafts. */
+  const announce = (org: string, identity: string) => Effect.sync(() => feed.announce({ org, identity }))
 
   const uuidOf = (id: string) => {
     const uuid = fromPublic("msg_", id)
@@ -107,12 +112,23 @@ const make = Effect.gen(function* () {
       return yield* read(identityId, yield* uuidOf(id))
     }, orUnavailable),
 
+    /** The Identity, where it may have one more. */
+    ownerWithRoom: (identityId: string) =>
+      orUnavailable(
+        Effect.map(
+          reads<{ id: IdentityId }>`
+            select i.id from identity i where i.id = ${identityId}::uuid
+              and (select count(*) from draft d where d.identity_id = i.id) < ${atMost}`,
+          ([row]) => row?.id,
+        ),
+      ),
+
     /** The id is the command's: a repeat makes one draft. */
     create: Effect.fn("Drafts.create")(function* (identityId: IdentityId, uuid: string, mail: NewMail) {
       const at = new Date(yield* Clock.currentTimeMillis)
       const content = yield* Effect.orDie(encode(mail))
-      const [row] = yield* writes<{ status: string; made: boolean }>`
-        with owner as (select id, status from identity where id = ${identityId} for share),
+      const [row] = yield* writes<{ status: string; org_id: string; made: boolean }>`
+        with owner as (select id, org_id, status from identity where id = ${identityId} for share),
         made as (
           insert into draft (id, identity_id, version, summary, content, created_at, updated_at)
           select ${uuid}::uuid, owner.id, 1, ${JSON.stringify(summaryOf(mail))}::jsonb, ${content}::text, ${at}::timestamptz, ${at}::timestamptz
@@ -123,7 +139,7 @@ const make = Effect.gen(function* () {
           on conflict (id) do nothing
           returning id
         )
-        select status, exists (select from made) or exists (select from draft where id = ${uuid}::uuid) as made from owner`
+        select status, org_id, exists (select from made) or exists (select from draft where id = ${uuid}::uuid) as made from owner`
       if (row === undefined) return yield* new NotFound({ detail: "There is no such Identity." })
       if (row.status !== "ready") {
         return yield* new IdentityNotReady({
@@ -132,6 +148,7 @@ const make = Effect.gen(function* () {
         })
       }
       if (!row.made) return yield* new Conflict({ detail: `An Identity keeps at most ${atMost} drafts.` })
+      yield* announce(row.org_id, identityId)
     }, orUnavailable),
 
     replace: Effect.fn("Drafts.replace")(function* (
@@ -144,21 +161,25 @@ const make = Effect.gen(function* () {
       const version = yield* versionOf(identityId, uuid, condition)
       const at = new Date(yield* Clock.currentTimeMillis)
       const content = yield* Effect.orDie(encode(mail))
-      const changed = yield* writes`
-        update draft set version = version + 1, summary = ${JSON.stringify(summaryOf(mail))}::jsonb, content = ${content},
+      const [changed] = yield* writes<{ org_id: string }>`
+        update draft d set version = version + 1, summary = ${JSON.stringify(summaryOf(mail))}::jsonb, content = ${content},
                updated_at = ${at}
-        where id = ${uuid} and identity_id = ${identityId} ${condition === null ? writes`` : writes`and version = ${version}`}
-        returning id`
-      if (changed.length === 0) return yield* new PreconditionFailed({ detail: "The draft was changed meanwhile." })
+        from identity i
+        where d.id = ${uuid} and d.identity_id = ${identityId} and i.id = d.identity_id
+          ${condition === null ? writes`` : writes`and version = ${version}`}
+        returning i.org_id`
+      if (changed === undefined) return yield* new PreconditionFailed({ detail: "The draft was changed meanwhile." })
+      yield* announce(changed.org_id, identityId)
     }, orUnavailable),
 
     remove: Effect.fn("Drafts.remove")(function* (identityId: IdentityId, id: string, condition: IfVersion) {
       const uuid = yield* uuidOf(id)
       const version = yield* versionOf(identityId, uuid, condition)
-      const gone = yield* writes`
-        delete from draft where id = ${uuid} and identity_id = ${identityId}
-          ${condition === null ? writes`` : writes`and version = ${version}`} returning id`
-      if (gone.length === 0) return yield* missing()
+      const [gone] = yield* writes<{ org_id: string }>`
+        delete from draft d using identity i where d.id = ${uuid} and d.identity_id = ${identityId} and i.id = d.identity_id
+          ${condition === null ? writes`` : writes`and version = ${version}`} returning i.org_id`
+      if (gone === undefined) return yield* missing()
+      yield* announce(gone.org_id, identityId)
     }, orUnavailable),
   }
 })

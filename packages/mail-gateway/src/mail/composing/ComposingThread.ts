@@ -7,6 +7,7 @@ import { Worker } from "node:worker_threads"
 import type { Letter, Manuscript } from "@svc/cluster/mail/sending/Composer"
 import { Context, Effect, Layer, Schema } from "effect"
 import { Timing } from "../../Timing.ts"
+import type { Picture } from "./DraftMessage.ts"
 import type { Done, Task } from "./Tasks.ts"
 
 /** Nothing was made: the task took too long, or was one too many (`busy`). */
@@ -113,6 +114,16 @@ const make = Effect.gen(function* () {
     read: (raw: Uint8Array) =>
       Effect.flatMap(run({ _tag: "Read", raw }), (done) =>
         done._tag === "Read" ? Effect.succeed(done.parsed) : threw(done),
+      ),
+    /** A draft as mail programs see it. */
+    picture: (picture: Picture) =>
+      Effect.flatMap(run({ _tag: "Picture", picture }), (done) =>
+        done._tag === "Pictured" ? Effect.succeed(Buffer.from(done.raw)) : threw(done),
+      ),
+    /** A message as a draft of the API; undefined where it can be none. */
+    draft: (raw: Uint8Array) =>
+      Effect.flatMap(run({ _tag: "Draft", raw }), (done) =>
+        done._tag === "Drafted" ? Effect.succeed(done.mail) : threw(done),
       ),
   }
 })

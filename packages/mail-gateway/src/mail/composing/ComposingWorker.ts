@@ -1,12 +1,15 @@
 /** The thread in which letters are written and read. */
 import { parentPort } from "node:worker_threads"
 import { parse } from "../ParsedMail.ts"
+import * as DraftMessage from "./DraftMessage.ts"
 import { rewrite } from "./Rewriting.ts"
 import type { Done, Task } from "./Tasks.ts"
 import { write } from "./Writing.ts"
 
 const port = parentPort
 if (port === null) throw new Error("This module is the entry of a thread")
+
+const bytes = (raw: Uint8Array) => Buffer.from(raw.buffer, raw.byteOffset, raw.byteLength)
 
 const work = async (task: Task): Promise<Done> => {
   switch (task._tag) {
@@ -15,7 +18,11 @@ const work = async (task: Task): Promise<Done> => {
     case "Rewrite":
       return { _tag: "Rewritten", outcome: await rewrite(task.manuscript) }
     case "Read":
-      return { _tag: "Read", parsed: parse(Buffer.from(task.raw.buffer, task.raw.byteOffset, task.raw.byteLength)) }
+      return { _tag: "Read", parsed: parse(bytes(task.raw)) }
+    case "Picture":
+      return { _tag: "Pictured", raw: await DraftMessage.write(task.picture) }
+    case "Draft":
+      return { _tag: "Drafted", mail: DraftMessage.read(bytes(task.raw)) }
   }
 }
 

@@ -89,7 +89,8 @@ export type Action =
       readonly mailbox: string
       readonly flags: ReadonlyArray<string>
       readonly at: Date | undefined
-      readonly message: Buffer
+      /** `aside`: it was given out as it came. */
+      readonly message: Buffer | "aside"
     }
   | { readonly name: "EXPUNGE"; readonly messages: Messages | undefined }
   | ({ readonly name: "SEARCH" } & Searching)

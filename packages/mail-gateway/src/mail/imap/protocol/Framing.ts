@@ -12,17 +12,26 @@ export interface Limits {
   readonly literals: number
   /** Bytes of a literal, given what the command began with; 0 takes none. */
   readonly literalBytes: (start: string) => number
+  /** A literal with more is not held: it is given out as it comes ({@link Frame}). */
+  readonly heldBytes: number
 }
 
 /** A command's text up to a literal or its end, one character a byte. */
 export interface Segment {
   readonly text: string
   /** The literal that follows. */
-  readonly literal?: { readonly bytes: Buffer; readonly binary: boolean }
+  readonly literal?: {
+    /** None of a literal that was given out as it came, which is `aside`. */
+    readonly bytes: Buffer
+    readonly binary: boolean
+    readonly aside: boolean
+  }
 }
 
 export type Frame =
   | { readonly _tag: "Command"; readonly segments: ReadonlyArray<Segment> }
+  /** Bytes of a literal of `of` bytes that is not held. They are of the portion that was read, and gone with it. */
+  | { readonly _tag: "Portion"; readonly bytes: Buffer; readonly of: number; readonly begins: boolean }
   /** The client waits for our word before it sends a literal (section 7.6). */
   | { readonly _tag: "Continue" }
   /** A command that is too large; `start` is what it began with. */
@@ -72,6 +81,9 @@ interface Literal {
   readonly text: string
   readonly binary: boolean
   readonly size: number
+  readonly isHeld: boolean
+  /** Bytes that were given out. */
+  given: number
 }
 
 export class Framing {
@@ -110,6 +122,13 @@ export class Framing {
         const passed = Math.min(this.#unwanted, portion.length - from)
         this.#unwanted -= passed
         from += passed
+      } else if (this.#literal !== undefined && !this.#literal.isHeld) {
+        const literal = this.#literal
+        const bytes = portion.subarray(from, from + literal.size - literal.given)
+        const begins = literal.given === 0
+        literal.given += bytes.length
+        if (literal.given === literal.size) this.#endLiteral(literal)
+        return { frame: { _tag: "Portion", bytes, of: literal.size, begins }, at: from + bytes.length }
       } else if (this.#literal !== undefined) {
         const piece = portion.subarray(from, from + this.#literal.size - this.#content.length)
         this.#content.add(piece, this.#literal.size)
@@ -126,8 +145,8 @@ export class Framing {
     return { frame: undefined, at: from }
   }
 
-  #endLiteral({ text, binary }: Literal) {
-    this.#segments.push({ text, literal: { bytes: this.#content.take(), binary } })
+  #endLiteral({ text, binary, isHeld }: Literal) {
+    this.#segments.push({ text, literal: { bytes: this.#content.take(), binary, aside: !isHeld } })
     this.#literal = undefined
   }
 
@@ -172,7 +191,8 @@ export class Framing {
       return undefined
     }
     this.#textBytes += text.length
-    this.#literal = { text: before, binary: match[1] === "~", size }
+    const isHeld = size <= limits.heldBytes
+    this.#literal = { text: before, binary: match[1] === "~", size, isHeld, given: 0 }
     if (size === 0) this.#endLiteral(this.#literal)
     return waits ? { _tag: "Continue" } : undefined
   }

@@ -238,9 +238,9 @@ const appending = ({ reader, mailbox }: Reading): Action => {
     reader.space()
     reader.expect("(")
   }
-  const { bytes } = reader.literal()
+  const { bytes, aside } = reader.literal()
   if (utf8) reader.expect(")")
-  return { name: "APPEND", mailbox: of, flags, at, message: bytes }
+  return { name: "APPEND", mailbox: of, flags, at, message: aside ? "aside" : bytes }
 }
 
 const actions: Readonly<Record<string, (reading: Reading) => Action>> = {

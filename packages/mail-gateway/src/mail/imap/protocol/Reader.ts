@@ -115,11 +115,11 @@ export class Reader {
   }
 
   /** A literal that may hold any bytes: a message. */
-  literal(): { readonly bytes: Buffer; readonly binary: boolean } {
-    const binary = this.#segments[this.#segment]?.literal?.binary === true
+  literal(): NonNullable<Segment["literal"]> {
+    const { binary = false, aside = false } = this.#segments[this.#segment]?.literal ?? {}
     const bytes = this.#literal()
     if (bytes === undefined) throw new Malformed("Expected a literal")
-    return { bytes, binary }
+    return { bytes, binary, aside }
   }
 
   get isString(): boolean {

@@ -4,6 +4,7 @@ import * as MailboxName from "../protocol/MailboxName.ts"
 import type * as Sets from "../protocol/Sets.ts"
 import * as Writing from "../protocol/Writing.ts"
 import type { Folder, Store } from "./Store.ts"
+import type * as Spool from "./Spool.ts"
 import type { View } from "./View.ts"
 
 /** The tagged response. */
@@ -61,11 +62,18 @@ export class Conversation {
   dirty = false
   /** Bytes of a message that can be appended. */
   readonly appendLimit: number
+  /** The large message that came last. */
+  readonly aside: ReturnType<typeof Spool.aside>
   readonly #send: (bytes: string | Uint8Array) => Effect.Effect<void>
   #held: Array<string> = []
   #heldLength = 0
 
-  constructor(send: (bytes: string | Uint8Array) => Effect.Effect<void>, appendLimit: number) {
+  constructor(
+    send: (bytes: string | Uint8Array) => Effect.Effect<void>,
+    appendLimit: number,
+    aside: ReturnType<typeof Spool.aside>,
+  ) {
+    this.aside = aside
     this.#send = send
     this.appendLimit = appendLimit
   }

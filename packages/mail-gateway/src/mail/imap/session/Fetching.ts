@@ -88,9 +88,10 @@ export const fetch = Effect.fnUntraced(function* (
     if (conversation.isFull) yield* conversation.flush
   })
 
+  const wanted = { since: changedSince, bytes: items.some(({ _tag }) => _tag === "Section") }
   const rows: Stream.Stream<Stored | Detailed, Stream.Error<ReturnType<Store["stored"]>>> = items.some(needsDetail)
-    ? store.detailed(selected.folder, uids, changedSince)
-    : store.stored(selected.folder, uids, changedSince)
+    ? store.detailed(selected.folder, uids, wanted)
+    : store.stored(selected.folder, uids, wanted)
   yield* Stream.runForEach(rows, answer)
   if (sees) yield* sync(conversation, store, uid)
   if (unknownEncoding) return no("The encoding of a part is not known.", "UNKNOWN-CTE")

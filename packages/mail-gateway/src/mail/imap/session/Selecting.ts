@@ -110,7 +110,14 @@ export const sync = Effect.fnUntraced(function* (conversation: Conversation, sto
   const { selected } = conversation
   if (selected === undefined) return
   conversation.dirty = false
-  const { changed, vanished, modseq, uidNext, isGone } = yield* store.changes(selected.folder, selected.modseq)
+  const { changed, vanished, modseq, uidNext, isGone } = yield* Effect.tapError(
+    store.changes(selected.folder, selected.modseq),
+    // What was not seen is looked for again.
+    () =>
+      Effect.sync(() => {
+        conversation.dirty = true
+      }),
+  )
   const { view } = selected
   if (isGone) view.vanishAll()
   view.vanish(vanished)

@@ -3,16 +3,18 @@
  * connection itself (TLS, compression, its end) it answers as a {@link Turn}. Commands are done one after another.
  */
 import { type Unavailable } from "@svc/domain/problems/Problem"
-import { Effect, type Redacted, Scope, Semaphore } from "effect"
+import { Effect, type Redacted, Schedule, Scope, Semaphore } from "effect"
 import type { Action, Command } from "../protocol/Command.ts"
 import { type Frame, Framing } from "../protocol/Framing.ts"
 import { parse } from "../protocol/Parser.ts"
+import { Timing } from "../../../Timing.ts"
 import * as Authenticating from "./Authenticating.ts"
 import * as Capabilities from "./Capabilities.ts"
 import { bad, type Completion, Conversation, no, ok, writeCompletion } from "./Conversation.ts"
 import * as Dispatch from "./Dispatch.ts"
 import { type CutShort } from "./Fetching.ts"
 import { sync, tellRemovals } from "./Selecting.ts"
+import * as Spool from "./Spool.ts"
 import { type Refused, type Store } from "./Store.ts"
 
 /** What the connection does after a portion: reads on, or becomes another one. What is left of the portion begins at `at`. */
@@ -25,6 +27,8 @@ export type Turn =
 export interface Settings {
   /** Bytes of a message that can be appended. */
   readonly messageBytes: number
+  /** Where large messages stay while they come. */
+  readonly spools: Spool.Spools
   /** Whether passwords may be said in the clear. */
   readonly allowsPlain: boolean
   readonly send: (bytes: string | Uint8Array) => Effect.Effect<void>
@@ -37,8 +41,8 @@ export interface Settings {
 
 /** What a client may send before it said who it is, and what after. */
 export const limits = {
-  before: { commandBytes: 8 * 1024, literals: 4, literalBytes: 1_024 },
-  after: { commandBytes: 64 * 1024, literals: 200, literalBytes: 16 * 1024 },
+  before: { commandBytes: 8 * 1024, literals: 4, literalBytes: 1_024, heldBytes: 1_024 },
+  after: { commandBytes: 64 * 1024, literals: 200, literalBytes: 16 * 1024, heldBytes: 64 * 1024 },
   /** Commands that were not understood, one after another. */
   mistakes: 20,
 }
@@ -46,8 +50,10 @@ export const limits = {
 const isAppend = /^\S+ +append /i
 
 export const make = Effect.fnUntraced(function* (settings: Settings, isSecure: boolean) {
-  const conversation = new Conversation(settings.send, settings.messageBytes)
+  const aside = Spool.aside(settings.spools)
+  const conversation = new Conversation(settings.send, settings.messageBytes, aside)
   const scope = yield* Effect.scope
+  yield* Effect.addFinalizer(() => aside.clear)
   const turns = yield* Semaphore.make(1)
   const judged: Authenticating.Login = (user, password) =>
     Effect.provideService(settings.login(user, password), Scope.Scope, scope)
@@ -67,7 +73,10 @@ export const make = Effect.fnUntraced(function* (settings: Settings, isSecure: b
       ? { ...limits.before, literalBytes: () => limits.before.literalBytes }
       : {
           ...limits.after,
-          literalBytes: (start) => (isAppend.test(start) ? settings.messageBytes : limits.after.literalBytes),
+          literalBytes: (start) =>
+            isAppend.test(start)
+              ? Math.min(settings.messageBytes, Math.max(limits.after.heldBytes, settings.spools.room()))
+              : limits.after.literalBytes,
         },
   )
 
@@ -119,23 +128,22 @@ export const make = Effect.fnUntraced(function* (settings: Settings, isSecure: b
   })
 
   /** Tells an idle client at once, and marks for any other that there is something to tell. */
-  const watch = (store: Store) =>
-    Effect.forever(
-      Effect.andThen(
-        store.changed,
-        turns.withPermits(1)(
-          Effect.suspend(() => {
-            conversation.dirty = true
-            return conversation.idling === undefined
-              ? Effect.void
-              : Effect.andThen(
-                  settled(Effect.as(sync(conversation, store, true), ok(""))),
-                  Effect.suspend(() => conversation.flush),
-                )
-          }),
-        ),
-      ),
+  const watch = (store: Store) => {
+    /** Whether there is nothing left to tell an idle client; it hears of nothing again unless we look again. */
+    const look = turns.withPermits(1)(
+      Effect.suspend(() => {
+        conversation.dirty = true
+        return conversation.idling === undefined
+          ? Effect.succeed(true)
+          : Effect.andThen(
+              settled(Effect.as(sync(conversation, store, true), ok(""))),
+              Effect.suspend(() => Effect.as(conversation.flush, !conversation.dirty)),
+            )
+      }),
     )
+    const told = Effect.repeat(look, { until: (isTold) => isTold, schedule: Schedule.spaced(Timing.imapAgain) })
+    return Effect.forever(Effect.andThen(store.changed, told))
+  }
 
   const doAction = Effect.fnUntraced(function* (tag: string, action: Action) {
     switch (action.name) {
@@ -228,6 +236,8 @@ export const make = Effect.fnUntraced(function* (settings: Settings, isSecure: b
 
   const dealWith = Effect.fnUntraced(function* (frame: Frame) {
     switch (frame._tag) {
+      case "Portion":
+        return yield* aside.take(frame.bytes, frame.of, frame.begins)
       case "Continue":
         conversation.write("+ go ahead\r\n")
         return yield* conversation.flush
@@ -245,6 +255,7 @@ export const make = Effect.fnUntraced(function* (settings: Settings, isSecure: b
         if (command._tag === "Malformed") return yield* mistake(command.tag, `${command.message}.`)
         mistakes = 0
         yield* doAction(command.tag, command.action)
+        if (command.action.name === "APPEND") yield* aside.clear
       }
     }
   })

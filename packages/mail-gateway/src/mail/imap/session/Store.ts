@@ -9,6 +9,7 @@ import type { Structure } from "../../mime/Structure.ts"
 import type { SortKey } from "../protocol/Command.ts"
 import type { SearchKey } from "../protocol/SearchKeys.ts"
 import type { Ranges } from "../protocol/Sets.ts"
+import type { Brought } from "./Spool.ts"
 
 /** The Mailbox refuses; `code` is the response code that a client can act on (RFC 5530). */
 export class Refused extends Schema.TaggedError<Refused>()("ImapRefused", {
@@ -121,14 +122,22 @@ export interface Threadable {
   readonly sent: number
 }
 
+/** What is asked of messages. */
+export interface Wanted {
+  /** Only what was changed after it. */
+  readonly since?: number | undefined
+  /** Their bytes are asked for next. */
+  readonly bytes?: boolean
+}
+
 export interface Store {
   readonly folders: Effect.Effect<Folders, StoreError>
   readonly status: (folder: Folder) => Effect.Effect<Status, StoreError>
   readonly open: (folder: Folder) => Effect.Effect<Opened, StoreError>
   readonly changes: (folder: Folder, since: number) => Effect.Effect<Changes, StoreError>
-  /** In the order of UIDs; `since` leaves out what was not changed after it. */
-  readonly stored: (folder: Folder, uids: Ranges, since?: number) => Stream.Stream<Stored, StoreError>
-  readonly detailed: (folder: Folder, uids: Ranges, since?: number) => Stream.Stream<Detailed, StoreError>
+  /** In the order of UIDs. */
+  readonly stored: (folder: Folder, uids: Ranges, wanted?: Wanted) => Stream.Stream<Stored, StoreError>
+  readonly detailed: (folder: Folder, uids: Ranges, wanted?: Wanted) => Stream.Stream<Detailed, StoreError>
   /** Bytes of a message as it is stored, in portions. Ends early where the message went meanwhile. */
   readonly bytes: (message: Stored, from: number, to: number) => Stream.Stream<Uint8Array, StoreError>
   /** UIDs in order, and the highest change among them. `numbers` are UIDs that sets of the key stand for. */
@@ -152,7 +161,7 @@ export interface Store {
   ) => Effect.Effect<ReadonlyArray<number>, StoreError>
   readonly append: (
     folder: string,
-    message: Buffer,
+    message: Brought,
     flags: FlagChange,
     at: Date | undefined,
   ) => Effect.Effect<{ readonly uidValidity: number; readonly uid: number }, StoreError>

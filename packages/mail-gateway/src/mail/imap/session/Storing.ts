@@ -5,6 +5,7 @@ import * as Sets from "../protocol/Sets.ts"
 import { bad, type Conversation, no, ok, type Selected } from "./Conversation.ts"
 import * as Flags from "./Flags.ts"
 import { learn, named, readOnly, sync } from "./Selecting.ts"
+import type { Brought } from "./Spool.ts"
 import { Refused, type Store } from "./Store.ts"
 
 export const store = Effect.fnUntraced(function* (
@@ -96,8 +97,10 @@ export const append = Effect.fnUntraced(function* (
 ) {
   const change = Flags.change("set", flags)
   if (change === undefined) return bad("One of the flags cannot be stored.")
-  if (message.length === 0) return no("The message is empty.")
-  const { uidValidity, uid } = yield* store.append(mailbox, message, change, at)
+  const brought: Brought =
+    message === "aside" ? conversation.aside.brought() : { size: message.length, read: Effect.succeed(message) }
+  if (brought.size === 0) return no("The message is empty.")
+  const { uidValidity, uid } = yield* store.append(mailbox, brought, change, at)
   if (conversation.selected?.folder.name === mailbox) yield* sync(conversation, store, true)
   return ok("APPEND completed.", `APPENDUID ${uidValidity} ${uid}`)
 })

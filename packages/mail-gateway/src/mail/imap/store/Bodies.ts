@@ -31,7 +31,10 @@ export const make = Effect.fnUntraced(function* (judging: Judging, host: string)
   const writes = yield* Writes
 
   /** From the first byte to before the last; ends early where the message is no more. */
-  const bytes = ({ key }: Pick<Kept, "key">, from: number, to: number) =>
+  const bytes = ({ key, raw }: Pick<Kept, "key" | "raw">, from: number, to: number) =>
+    raw === undefined ? sliced(key, from, to) : Stream.succeed(raw.subarray(from, to))
+
+  const sliced = (key: string, from: number, to: number) =>
     Stream.paginate(from, (at: number) =>
       Effect.map(
         orUnavailable(

@@ -4,13 +4,15 @@ import { multirange } from "@svc/cluster/mail/folders/Placing"
 import { orUnavailable, type Reads } from "@svc/cluster/store/Database"
 import { Effect, Option, Stream } from "effect"
 import type { Ranges } from "../protocol/Sets.ts"
-import type { Changes, Folder, Folders, Opened, Status } from "../session/Store.ts"
+import type { Changes, Folder, Folders, Opened, Status, Wanted } from "../session/Store.ts"
 import { type MarkRow, marked, type MessageRow } from "./Rows.ts"
 
 type Sql = Reads["Service"]
 
-/** Messages in one answer of the store. */
-const page = 500
+/** Messages in one answer of the store: with their marks, with their structure, with their bytes. */
+const pages = { marks: 2_000, structure: 500, bytes: 50 }
+/** Bytes of a message that comes along where bytes are wanted; a larger one is read in slices. */
+const small = 32 * 1024
 
 export const make = (sql: Sql, identityId: string) => {
   const marks = sql`p.uid, m.seen, m.flagged, m.answered, p.deleted, p.draft, m.labels, m.tag,
@@ -110,13 +112,15 @@ export const make = (sql: Sql, identityId: string) => {
       ),
 
     /** Pages of messages in the order of their UIDs. */
-    messages: ({ id }: Folder, uids: Ranges, since: number | undefined, structure: boolean) =>
-      Stream.paginate(0, (after: number) =>
+    messages: ({ id }: Folder, uids: Ranges, { since, bytes = false }: Wanted, structure: boolean) => {
+      const page = bytes ? pages.bytes : structure ? pages.structure : pages.marks
+      return Stream.paginate(0, (after: number) =>
         Effect.map(
           orUnavailable(sql<MessageRow>`
             select ${marks}, ${detail}, ${structure ? sql`c.structure, m.summary ->> 'snippet' as snippet` : sql`'' as snippet`}
+              ${bytes ? sql`, case when m.size <= ${small}::int then c.raw end as raw` : sql``}
             from placed p join message m on m.id = p.message_id
-            ${structure ? sql`left join message_content c on c.message_id = m.id` : sql``}
+            ${structure || bytes ? sql`left join message_content c on c.message_id = m.id` : sql``}
             where p.folder_id = ${id}::uuid and p.uid > ${after}::int and p.uid <@ ${multirange(uids)}::int4multirange
               and p.uid between ${uids[0]?.[0] ?? 0}::int and ${Math.min(uids.at(-1)?.[1] ?? 0, 0x7ffffffe)}::int
               ${since === undefined ? sql`` : sql`and greatest(m.modseq, p.modseq) > ${since}::bigint`}
@@ -126,6 +130,7 @@ export const make = (sql: Sql, identityId: string) => {
             return [rows, rows.length < page || last === undefined ? Option.none() : Option.some(last.uid)] as const
           },
         ),
-      ),
+      )
+    },
   }
 }

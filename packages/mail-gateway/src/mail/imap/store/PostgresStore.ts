@@ -2,28 +2,32 @@
  * One Mailbox for one session: reads are queries on the store, each change a message to the Identity's actor. Word of
  * changes comes from the process's change feed.
  */
-import { createHash } from "node:crypto"
 import { ask, onBehalfOf } from "@svc/cluster/actor/Ask"
 import { ChangeFeed } from "@svc/cluster/feed/ChangeFeed"
 import { Identities } from "@svc/cluster/identity/Identities"
-import { carriedAtMost, storeAhead } from "@svc/cluster/mail/MessageContent"
-import { orUnavailable, Reads, Writes } from "@svc/cluster/store/Database"
+import { carriedAtMost } from "@svc/cluster/mail/MessageContent"
+import * as TagFolders from "@svc/cluster/mail/folders/TagFolders"
+import { orUnavailable, Reads } from "@svc/cluster/store/Database"
 import { Timing as Cluster } from "@svc/cluster/Timing"
 import type { By } from "@svc/domain/account/By"
 import { makeUuidV7 } from "@svc/domain/Ids"
 import { FolderRefused, limits } from "@svc/domain/mail/FolderProtocol"
-import type { Content, ReceivedMail } from "@svc/domain/mail/MailboxProtocol"
 import { Unavailable } from "@svc/domain/problems/Problem"
-import { Clock, Effect, Stream } from "effect"
+import { Clock, Effect, Semaphore, Stream } from "effect"
 import type { Judging } from "../../judging/Judging.ts"
 import { type SearchKey, some } from "../protocol/SearchKeys.ts"
 import type * as Sets from "../protocol/Sets.ts"
-import { type Folder, Refused, type Store, type StoreError, type Stored } from "../session/Store.ts"
+import { type Folder, Refused, type Store, type StoreError, type Stored, type Wanted } from "../session/Store.ts"
 import * as Bodies from "./Bodies.ts"
+import * as DraftsFolder from "./DraftsFolder.ts"
 import * as FolderReads from "./FolderReads.ts"
+import * as Incoming from "./Incoming.ts"
 import { type Kept, stored, structureOf } from "./Rows.ts"
 import * as SearchStatement from "./SearchStatement.ts"
 import * as Sorting from "./Sorting.ts"
+
+/** Large messages that are stored at once. */
+const largeAtOnce = 4
 
 /** Whose Mailbox it is, and by which credential. */
 export interface Account {
@@ -101,48 +105,14 @@ export const make = Effect.fnUntraced(function* ({
   readonly mailboxBytes: number
 }) {
   const reads = yield* Reads
-  const writes = yield* Writes
   const actors = yield* Identities
   const feed = yield* ChangeFeed
   const bodies = yield* Bodies.make(judging, host)
   const sorting = Sorting.make(reads)
-
-  const mailOf = Effect.fnUntraced(function* (account: Account, raw: Buffer, at: Date | undefined) {
-    const message_id = yield* makeUuidV7
-    const received_at = at ?? new Date(yield* Clock.currentTimeMillis)
-    const { parsed, origin } = yield* Effect.mapError(
-      judging.judge(raw, Bodies.reading(host)),
-      () => new Unavailable({ detail: "Too much is waiting.", retry_after_seconds: 5 }),
-    )
-    const { message_id: message_id_header, text, html, headers, search_text, structure, ...envelope } = parsed
-    const content: Content = {
-      raw: new Uint8Array(raw),
-      text,
-      html,
-      headers,
-      search_text,
-      ...(structure === undefined ? {} : { structure }),
-    }
-    const large = raw.length > carriedAtMost
-    if (large) {
-      const now = new Date(yield* Clock.currentTimeMillis)
-      yield* orUnavailable(storeAhead(writes, message_id, content, now))
-    }
-    const mail: ReceivedMail = {
-      ...envelope,
-      message_id,
-      message_id_header,
-      envelope_from: "",
-      recipient: account.address,
-      tag: null,
-      sha256: new Uint8Array(createHash("sha256").update(raw).digest()),
-      size: raw.length,
-      received_at,
-      origin: { ...origin, verdict: "unverified" },
-      content: large ? null : content,
-    }
-    return mail
-  })
+  const incoming = yield* Incoming.make(judging, host)
+  const drafts = yield* DraftsFolder.make(incoming)
+  // Large messages are in memory while they are stored, few at a time.
+  const large = yield* Semaphore.make(largeAtOnce)
 
   return Effect.fnUntraced(function* (account: Account) {
     const { identityId, orgId: org_id } = account
@@ -153,18 +123,41 @@ export const make = Effect.fnUntraced(function* ({
     // Identities of before folders, and what older processes stored beside us.
     yield* Effect.ignore(answered(ask(actor.SettleFolders({ org_id }, by))))
 
-    const messages = (folder: Folder, uids: Sets.Ranges, since: number | undefined, structure: boolean) =>
-      uids.length === 0 ? Stream.empty : sql.messages(folder, uids, since, structure)
+    const box: DraftsFolder.Box = {
+      identityId,
+      address: account.address,
+      append: (folder, mail, change, draft) =>
+        Effect.map(
+          answered(ask(actor.AppendMail({ org_id, folder, mail, change, draft }, by), Cluster.askSmtp), "TRYCREATE"),
+          ({ uid_validity, uid }) => ({ uidValidity: uid_validity, uid }),
+        ),
+      hide: answered(ask(actor.HideDrafts({ org_id }, by))),
+    }
+    /** With the API's drafts in it as they are now. */
+    const settled = <A>(folder: Folder, read: Effect.Effect<A, StoreError>) =>
+      folder.use === "drafts"
+        ? Effect.andThen(drafts.settle(box, folder), read)
+        : folder.name.startsWith("Tags/")
+          ? Effect.andThen(filed, read)
+          : read
+    /** Folders of tags, and what stands in them, as the Mailbox is set to. */
+    const filed: Effect.Effect<void, StoreError> = Effect.gen(function* () {
+      if (!(yield* orUnavailable(TagFolders.isWaiting(reads, identityId)))) return
+      while ((yield* answered(ask(actor.FileTags({ org_id }, by)))).left);
+    })
+
+    const messages = (folder: Folder, uids: Sets.Ranges, wanted: Wanted | undefined, structure: boolean) =>
+      uids.length === 0 ? Stream.empty : sql.messages(folder, uids, wanted ?? {}, structure)
 
     const store: Store = {
-      folders: orUnavailable(sql.folders),
-      status: (folder) => orUnavailable(sql.status(folder)),
-      open: (folder) => orUnavailable(sql.open(folder)),
-      changes: (folder, since) => orUnavailable(sql.changes(folder, since)),
-      stored: (folder, uids, since) => Stream.map(messages(folder, uids, since, false), stored),
-      detailed: (folder, uids, since) =>
+      folders: Effect.andThen(filed, orUnavailable(sql.folders)),
+      status: (folder) => settled(folder, orUnavailable(sql.status(folder))),
+      open: (folder) => settled(folder, orUnavailable(sql.open(folder))),
+      changes: (folder, since) => settled(folder, orUnavailable(sql.changes(folder, since))),
+      stored: (folder, uids, wanted) => Stream.map(messages(folder, uids, wanted, false), stored),
+      detailed: (folder, uids, wanted) =>
         Stream.mapEffect(
-          messages(folder, uids, since, true),
+          messages(folder, uids, wanted, true),
           (row) => {
             const message = stored(row)
             const known = structureOf(row.structure)
@@ -217,17 +210,18 @@ export const make = Effect.fnUntraced(function* ({
         return modified
       }),
 
-      append: Effect.fnUntraced(function* (folder, raw, change, at) {
+      append: Effect.fnUntraced(function* (folder, { size, read }, change, at) {
         const { folders } = yield* orUnavailable(sql.folders)
-        if (!folders.some(({ name }) => name === folder)) {
+        const place = folders.find(({ name }) => name === folder)
+        if (place === undefined) {
           return yield* new Refused({ code: "TRYCREATE", message: "There is no such mailbox." })
         }
-        const mail = yield* mailOf(account, raw, at)
-        const done = yield* answered(
-          ask(actor.AppendMail({ org_id, folder, mail, change }, by), Cluster.askSmtp),
-          "TRYCREATE",
-        )
-        return { uidValidity: done.uid_validity, uid: done.uid }
+        const appended = Effect.gen(function* () {
+          const raw = yield* read
+          if (place.use === "drafts") return yield* drafts.append(box, place, raw, change, at)
+          return yield* box.append(folder, yield* incoming(account.address, raw, at), change)
+        })
+        return yield* size > carriedAtMost ? large.withPermits(1)(appended) : appended
       }),
 
       copy: Effect.fnUntraced(function* (folder, uids, to, move) {

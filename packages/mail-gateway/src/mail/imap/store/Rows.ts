@@ -16,6 +16,8 @@ export interface MessageRow extends MarkRow {
   readonly received_at: Date
   readonly snippet: string
   readonly structure?: string | null
+  /** Of a small message whose bytes are wanted. */
+  readonly raw?: Uint8Array | null
 }
 
 export const marked = (row: MarkRow): Marked => ({ uid: row.uid, modseq: row.modseq, flags: Flags.shown(row) })
@@ -23,11 +25,13 @@ export const marked = (row: MarkRow): Marked => ({ uid: row.uid, modseq: row.mod
 /** With the store's own id, by which its bytes are read. */
 export interface Kept extends Stored {
   readonly key: string
+  readonly raw: Uint8Array | undefined
 }
 
 export const stored = (row: MessageRow): Kept => ({
   ...marked(row),
   key: row.id,
+  raw: row.raw ?? undefined,
   id: toPublic("msg_", row.id),
   threadId: toPublic("thr_", row.thread_id),
   size: row.size,

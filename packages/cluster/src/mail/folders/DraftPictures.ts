@@ -1,0 +1,80 @@
+/**
+ * Drafts of the API in the folder of drafts. Each is shown by a message made of it, its picture, which `draft_picture` names
+ * together with the version it shows. Drafts are written beside the actor; who looks into the folder has pictures made of
+ * what is new ({@link waiting}, then `AppendMail` with the draft) and those of what went taken out (`HideDrafts`). Where a
+ * program takes a picture out of the folder, the draft goes with it.
+ */
+import { Effect } from "effect"
+import type { Statement } from "effect/sql"
+import type { Write } from "../../actor/Write.ts"
+import type { Sql } from "../../store/Database.ts"
+
+/** A draft, and the version of it that is shown. */
+export interface Pictured {
+  readonly id: string
+  readonly version: number
+}
+
+/** The message that shows the draft already. */
+export const pictureOf = (sql: Sql, draft: Pictured | undefined) =>
+  sql`(select shown.message_id from draft_picture shown where shown.draft_id = ${draft?.id ?? null}::uuid)`
+
+/** CTE `pictured`: the message of CTE `box` is the draft's picture. */
+export const pictured = (sql: Sql, identityId: string, messageId: string, draft: Pictured | undefined) => sql`
+    pictured as (
+      insert into draft_picture (draft_id, identity_id, message_id, version)
+      select ${draft?.id ?? null}::uuid, ${identityId}::uuid, ${messageId}::uuid, ${draft?.version ?? 1}::int from box
+      where ${draft !== undefined}::boolean
+    )`
+
+/** CTE `spent`: what was taken out of the folder of drafts is no draft any more, unless it was changed meanwhile. */
+export const spent = (sql: Sql, taken: Statement.Fragment, folderId: string, when: Statement.Fragment) => sql`
+    unpictured as (
+      delete from draft_picture shown using ${taken} t
+      where shown.message_id = t.message_id and ${when}
+        and exists (select from folder where id = ${folderId}::uuid and use = 'drafts')
+      returning shown.draft_id, shown.version
+    ),
+    spent as (delete from draft d using unpictured u where d.id = u.draft_id and d.version = u.version)`
+
+/** As a condition on `placed p`: it shows what is there no more. */
+export const isStale = ({ sql, identity }: Write) => sql`p.message_id in (
+  select shown.message_id from draft_picture shown
+  where shown.identity_id = ${identity.id}::uuid
+    and not exists (select from draft d where d.id = shown.draft_id and d.version = shown.version))`
+
+export const folderOf = ({ sql, identity }: Write) =>
+  Effect.map(
+    sql<{ id: string }>`select id from folder where identity_id = ${identity.id}::uuid and use = 'drafts'`,
+    ([row]) => row?.id,
+  )
+
+/** Drafts without a picture, at most so many; and whether there are pictures to be taken out. */
+export const waiting = (sql: Sql, identityId: string, atMost: number) =>
+  Effect.map(
+    sql<{ id: string | null; version: number; stale: boolean }>`
+      select d.id, d.version, look.stale
+      from (
+        select exists (
+          select from draft_picture shown where shown.identity_id = ${identityId}::uuid
+            and not exists (select from draft d where d.id = shown.draft_id and d.version = shown.version)) as stale
+      ) look
+      left join lateral (
+        select d.id, d.version from draft d
+        where d.identity_id = ${identityId}::uuid
+          and not exists (select from draft_picture shown where shown.draft_id = d.id and shown.version = d.version)
+        order by d.id limit ${atMost}
+      ) d on true`,
+    (rows) => ({
+      stale: rows[0]?.stale === true,
+      drafts: rows.flatMap(({ id, version }): ReadonlyArray<Pictured> => (id === null ? [] : [{ id, version }])),
+    }),
+  )
+
+/** What a draft says, as it is stored, and when it was written. */
+export const contentOf = (sql: Sql, { id, version }: Pictured) =>
+  Effect.map(
+    sql<{ content: string; updated_at: Date }>`
+      select content, updated_at from draft where id = ${id}::uuid and version = ${version}::int`,
+    ([row]) => row,
+  )

@@ -1,0 +1,95 @@
+/**
+ * Drafts as messages, for mail programs: a draft of the API written as one, without what only goes out (the disclosure, an
+ * id), and a message that a program filed as a draft read as what the API keeps. Not every message can be kept so: one with
+ * signed or encrypted parts, pictures within its HTML, or more than a draft holds.
+ */
+import { NewMail } from "@svc/domain/mail/Sending"
+import { Option, Schema } from "effect"
+import MailComposer from "nodemailer/lib/mail-composer"
+import * as Decode from "../mime/Decode.ts"
+import { index, type Part } from "../mime/Part.ts"
+import { attachmentsOf, parse } from "../ParsedMail.ts"
+
+/** Bytes of a message that is read as a draft, and characters of the draft: what a request may carry. */
+const largest = 7 * 1024 * 1024
+
+const oneLine = (text: string) => text.replace(/[\r\n]+/g, " ")
+
+/** `from` is the Identity's address, `at` when it was written last. */
+export interface Picture {
+  readonly mail: NewMail
+  readonly from: string
+  readonly at: Date
+  readonly messageId: string
+}
+
+export const write = ({ mail, from, at, messageId }: Picture): Promise<Buffer> => {
+  const people = (addresses: ReadonlyArray<string> | undefined) => (addresses ?? []).map(oneLine).join(", ")
+  const composer = new MailComposer({
+    from,
+    to: people(mail.to),
+    cc: people(mail.cc),
+    bcc: people(mail.bcc),
+    subject: mail.subject ?? "",
+    date: at,
+    messageId,
+    ...(mail.in_reply_to === undefined ? {} : { inReplyTo: mail.in_reply_to }),
+    ...(mail.references === undefined ? {} : { references: [...mail.references] }),
+    ...(mail.headers === undefined ? {} : { headers: { ...mail.headers } }),
+    ...(mail.text === undefined && mail.html !== undefined ? {} : { text: mail.text ?? "" }),
+    ...(mail.html === undefined ? {} : { html: mail.html }),
+    textEncoding: "quoted-printable",
+    attachments: (mail.attachments ?? []).map(({ filename, content_type, content_base64 }) => ({
+      filename,
+      content: Buffer.from(content_base64, "base64"),
+      contentType: /^(?:multipart|message)\//i.test(content_type) ? "application/octet-stream" : content_type,
+      contentDisposition: "attachment" as const,
+    })),
+    newline: "windows",
+    disableFileAccess: true,
+    disableUrlAccess: true,
+  })
+  const message = composer.compile()
+  // Who works on a draft wants to see everybody it is for.
+  message.keepBcc = true
+  return message.build()
+}
+
+const isMail = Schema.decodeUnknownOption(NewMail)
+
+const has = (part: Part, wanted: (part: Part) => boolean): boolean =>
+  wanted(part) || part.parts.some((child) => has(child, wanted))
+
+const beyond = new Set(["multipart/signed", "multipart/encrypted", "message/rfc822", "message/delivery-status"])
+
+/** What the API keeps of it; undefined where that would lose something. */
+export const read = (raw: Buffer): NewMail | undefined => {
+  if (raw.length > largest) return undefined
+  const root = index(raw)
+  if (has(root, ({ type }) => beyond.has(type))) return undefined
+  const parsed = parse(raw, root)
+  if (parsed.html !== null && /["'(]cid:/i.test(parsed.html)) return undefined
+  const people = (all: ReadonlyArray<{ readonly address: string }>) => all.map(({ address }) => address)
+  const isWritten = has(root, ({ type, disposition }) => type === "text/plain" && disposition !== "attachment")
+  const ids = (all: ReadonlyArray<string>) => all.filter((id) => /^<[!-;=?A-~]{1,250}@[!-;=?A-~]{1,250}>$/u.test(id))
+  const [inReplyTo] = ids(parsed.in_reply_to === null ? [] : [parsed.in_reply_to])
+  const attachments = attachmentsOf(root).map((part, at) => ({
+    filename: part.filename === null ? `attachment-${at + 1}` : Decode.clean(part.filename),
+    content_type: part.type,
+    content_base64: Decode.bytes(raw, part).toString("base64"),
+  }))
+  const references = ids(parsed.references)
+  return Option.getOrUndefined(
+    isMail({
+      to: people(parsed.to),
+      cc: people(parsed.cc),
+      bcc: people(parsed.bcc),
+      subject: parsed.subject,
+      ...(parsed.text !== null && isWritten ? { text: parsed.text } : {}),
+      ...(parsed.html === null ? {} : { html: parsed.html }),
+      ...(inReplyTo === undefined ? {} : { in_reply_to: inReplyTo }),
+      ...(references.length === 0 ? {} : { references }),
+      ...(attachments.length === 0 ? {} : { attachments }),
+    }),
+  )
+}

@@ -1,0 +1,68 @@
+/**
+ * Large messages on their way in, put aside in files of the system's temporary folder. A file has no name from the moment
+ * it is open, so nobody else finds it and nothing is left behind, however the process ends. All of them together have a
+ * bound, and each takes its room when it is announced.
+ */
+import { randomBytes } from "node:crypto"
+import * as fs from "node:fs/promises"
+import * as os from "node:os"
+import * as path from "node:path"
+import { Unavailable } from "@svc/domain/problems/Problem"
+import { Effect } from "effect"
+import type { Spools } from "../session/Spool.ts"
+
+const attempt = <A>(work: () => Promise<A>) =>
+  Effect.tryPromise({
+    try: work,
+    catch: () => new Unavailable({ detail: "The message could not be put aside.", retry_after_seconds: 5 }),
+  })
+
+const full = new Unavailable({ detail: "Too many messages are on their way.", retry_after_seconds: 30 })
+
+/** `most` bytes of all sessions together. */
+export const make = (most: number): Spools => {
+  let taken = 0
+  return {
+    room: () => most - taken,
+    open: Effect.fnUntraced(function* (size: number) {
+      if (taken + size > most) return yield* full
+      taken += size
+      let isOpen = true
+      const release = () => {
+        if (isOpen) taken -= size
+        isOpen = false
+      }
+      const name = path.join(os.tmpdir(), `svc-append-${randomBytes(12).toString("hex")}`)
+      const file = yield* attempt(async () => {
+        const handle = await fs.open(name, "wx+", 0o600)
+        await fs.unlink(name)
+        return handle
+      }).pipe(Effect.tapError(() => Effect.sync(release)))
+      let at = 0
+      return {
+        write: (bytes) =>
+          attempt(async () => {
+            for (let done = 0; done < bytes.length;) {
+              const { bytesWritten } = await file.write(bytes, done, bytes.length - done, at)
+              done += bytesWritten
+              at += bytesWritten
+            }
+          }),
+        read: attempt(async () => {
+          const whole = Buffer.allocUnsafeSlow(at)
+          for (let done = 0; done < at;) {
+            const { bytesRead } = await file.read(whole, done, at - done, done)
+            if (bytesRead === 0) throw new Error("The file is shorter than it was written")
+            done += bytesRead
+          }
+          return whole
+        }),
+        close: Effect.suspend(() => {
+          if (!isOpen) return Effect.void
+          release()
+          return Effect.ignore(attempt(() => file.close()))
+        }),
+      }
+    }),
+  }
+}

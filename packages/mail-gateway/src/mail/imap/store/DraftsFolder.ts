@@ -1,0 +1,88 @@
+/**
+ * The API's drafts in the folder of drafts: whoever looks into it has messages made of those that are not shown yet, and
+ * has taken out what shows a draft that is no more. What a program files there becomes a draft of the API where it can.
+ */
+import * as DraftPictures from "@svc/cluster/mail/folders/DraftPictures"
+import { Drafts } from "@svc/cluster/mail/sending/Drafts"
+import { orUnavailable, Reads } from "@svc/cluster/store/Database"
+import { makeUuidV7 } from "@svc/domain/Ids"
+import type { FolderFlagChange } from "@svc/domain/mail/FolderProtocol"
+import type { ReceivedMail } from "@svc/domain/mail/MailboxProtocol"
+import { NewMail } from "@svc/domain/mail/Sending"
+import { Unavailable } from "@svc/domain/problems/Problem"
+import { Effect, Schema } from "effect"
+import { ComposingThread } from "../../composing/ComposingThread.ts"
+import type { Folder, FlagChange, StoreError } from "../session/Store.ts"
+import type { Incoming } from "./Incoming.ts"
+
+/** Pictures made at one look; the next look makes more. */
+const together = 100
+
+const decode = Schema.decodeUnknownEffect(Schema.fromJsonString(NewMail))
+
+/** The Mailbox's own way to its actor. */
+export interface Box {
+  readonly identityId: string
+  readonly address: string
+  readonly append: (
+    folder: string,
+    mail: ReceivedMail,
+    change: FolderFlagChange,
+    draft?: DraftPictures.Pictured,
+  ) => Effect.Effect<{ readonly uidValidity: number; readonly uid: number }, StoreError>
+  readonly hide: Effect.Effect<{ readonly left: boolean }, StoreError>
+}
+
+export const make = Effect.fnUntraced(function* (incoming: Incoming) {
+  const reads = yield* Reads
+  const drafts = yield* Drafts
+  const composing = yield* ComposingThread
+
+  /** Shows what is there now. A draft that cannot be shown, since the Mailbox is full, waits for the next look. */
+  const settle = Effect.fnUntraced(function* (box: Box, folder: Folder) {
+    const found = yield* orUnavailable(DraftPictures.waiting(reads, box.identityId, together))
+    if (found.stale) while ((yield* box.hide).left);
+    for (const draft of found.drafts) {
+      const row = yield* orUnavailable(DraftPictures.contentOf(reads, draft))
+      if (row === undefined) continue
+      const mail = yield* Effect.orDie(decode(row.content))
+      const { address } = box
+      const messageId = `<draft.${draft.id}.${draft.version}@${address.slice(address.lastIndexOf("@") + 1)}>`
+      const raw = yield* Effect.mapError(
+        composing.picture({ mail, from: address, at: row.updated_at, messageId }),
+        () => new Unavailable({ detail: "Too much is waiting.", retry_after_seconds: 5 }),
+      )
+      yield* box.append(folder.name, yield* incoming(address, raw, row.updated_at), { seen: true, draft: true }, draft)
+    }
+  })
+
+  return {
+    settle: (box: Box, folder: Folder) =>
+      folder.use === "drafts" ? Effect.catchTag(settle(box, folder), "ImapRefused", () => Effect.void) : Effect.void,
+
+    /** What a program files in the folder of drafts: a draft of the API, where it can be one. */
+    append: Effect.fnUntraced(function* (
+      box: Box,
+      folder: Folder,
+      raw: Buffer,
+      change: FlagChange,
+      at: Date | undefined,
+    ) {
+      const mail = yield* incoming(box.address, raw, at)
+      const flags = { ...change, draft: true }
+      const identityId = yield* drafts.ownerWithRoom(box.identityId)
+      const written =
+        identityId === undefined ? undefined : yield* Effect.orElseSucceed(composing.draft(raw), () => undefined)
+      if (identityId === undefined || written === undefined) return yield* box.append(folder.name, mail, flags)
+      const id = yield* makeUuidV7
+      const placed = yield* box.append(folder.name, mail, flags, { id, version: 1 })
+      // Its picture is there already, so no look makes another.
+      yield* Effect.mapError(drafts.create(identityId, id, written), (error) =>
+        error._tag === "unavailable"
+          ? error
+          : new Unavailable({ detail: "The draft cannot be kept.", retry_after_seconds: 1 }),
+      )
+      return placed
+    }),
+  }
+})

@@ -1,0 +1,227 @@
+/**
+ * Mailboxes under many hands: sessions over two gateways that change the same folders at random while one gateway is
+ * killed, and what each of them believes at the end.
+ */
+import { setTimeout as sleep } from "node:timers/promises"
+import { call, makeIdentity, signUp } from "../harness/Client.ts"
+import { deploy } from "../harness/Deployment.ts"
+import { ImapClient } from "../harness/Imap.ts"
+import { round, type Row } from "../harness/Report.ts"
+import { Views } from "../mail/imap/Views.ts"
+import { inStore } from "./Store.ts"
+
+/** What all sessions do together; 50,000 take the better part of an hour. */
+const operations = 3_000
+const sessions = 20
+
+const folders = ["INBOX", "Trash", "work"]
+const flags = ["\\Seen", "\\Flagged", "\\Answered", "\\Deleted", "work", "$Forwarded"]
+
+/** A generator of numbers that is the same in every run. */
+const random = (seed: number) => () => {
+  seed = (seed * 1_664_525 + 1_013_904_223) % 4_294_967_296
+  return seed / 4_294_967_296
+}
+
+interface Credentials {
+  readonly username: string
+  readonly password: string
+}
+
+class Session {
+  readonly next: () => number
+  view = new Views()
+  folder = "INBOX"
+  /** Said by the server where it must not be: a number that no message has, an answer that is none. */
+  readonly wrong: Array<string> = []
+  /** Messages of which APPEND said that they are stored. */
+  readonly stored: Array<string> = []
+  /** Milliseconds that an answer took at most. */
+  longest = 0
+  readonly #number: number
+  #client: ImapClient | undefined
+  #count = 0
+  #port: () => number
+  readonly #credentials: Credentials
+
+  constructor(number: number, port: () => number, credentials: Credentials) {
+    this.next = random(1_000 + number)
+    this.#number = number
+    this.#port = port
+    this.#credentials = credentials
+  }
+
+  async open(): Promise<void> {
+    this.#client?.close()
+    const { username, password } = this.#credentials
+    this.#client = await ImapClient.login(this.#port(), username, password)
+    if (this.#number % 3 === 0) await this.#client.say("ENABLE CONDSTORE")
+    await this.select(this.folder)
+  }
+
+  async select(folder: string): Promise<void> {
+    this.folder = folder
+    this.view = new Views()
+    await this.say(`SELECT ${folder}`)
+  }
+
+  /** Answers the tagged response; fails where the gateway went. */
+  async say(command: string, ...literals: ReadonlyArray<string>): Promise<string> {
+    const start = performance.now()
+    const { tagged, untagged } = await this.#client!.say(command, ...literals).catch((error: unknown) => {
+      throw new Error(`${command} at gateway ${this.#number % 2}: ${String(error)}`)
+    })
+    this.longest = Math.max(this.longest, performance.now() - start)
+    if (tagged === "CLOSED") throw new Error("closed")
+    const byNumber = /^(FETCH|STORE|SEARCH) /.test(command)
+    try {
+      for (const line of untagged) this.view.hear(line, byNumber)
+    } catch (error) {
+      this.wrong.push(`${command}: ${error instanceof Error ? error.message : String(error)}`)
+    }
+    if (!/^(OK|NO \[(EXPUNGEISSUED|UNAVAILABLE)\]|BAD There is no message)/.test(tagged)) {
+      this.wrong.push(`${command}: ${tagged}`)
+    }
+    return tagged
+  }
+
+  async turn(): Promise<void> {
+    const { next, view } = this
+    const pick = next()
+    const count = view.uids.length
+    const one = () => 1 + Math.floor(next() * count)
+    const some = () => {
+      const first = one()
+      return `${first}:${Math.min(count, first + Math.floor(next() * 5))}`
+    }
+    const flag = flags[Math.floor(next() * flags.length)]!
+    const folder = folders[Math.floor(next() * folders.length)]!
+    if (pick < 0.25 || count === 0) {
+      const subject = `s${this.#number}n${this.#count++}`
+      const text = `Subject: ${subject}\r\n\r\nbody\r\n`
+      const reply = await this.say(`APPEND ${folder} (${flag}) {${text.length}}`, text)
+      if (reply.startsWith("OK")) this.stored.push(subject)
+    } else if (pick < 0.5) await this.say(`STORE ${some()} ${next() < 0.5 ? "+" : "-"}FLAGS (${flag})`)
+    else if (pick < 0.62) await this.say(`FETCH ${some()} (UID FLAGS)`)
+    else if (pick < 0.7) await this.say("EXPUNGE")
+    else if (pick < 0.78) await this.say(`COPY ${some()} ${folder}`)
+    else if (pick < 0.86) await this.say(`MOVE ${some()} ${folder}`)
+    else if (pick < 0.92) await this.say("NOOP")
+    else if (pick < 0.96) await this.say("UID FETCH 1:* (FLAGS)")
+    else await this.select(folder)
+  }
+
+  /** What it believes once it asked; and what a client believes that never was there before. */
+  async agrees(): Promise<boolean> {
+    await this.say("NOOP")
+    await this.say("FETCH 1:* (UID FLAGS)")
+    const { username, password } = this.#credentials
+    const fresh = await ImapClient.login(this.#port(), username, password)
+    const now = new Views()
+    for (const line of (await fresh.say(`EXAMINE ${this.folder}`)).untagged) now.hear(line, false)
+    for (const line of (await fresh.say("FETCH 1:* (UID FLAGS)")).untagged) now.hear(line, false)
+    fresh.close()
+    const told = ({ uids, flags }: Views) => JSON.stringify(uids.map((uid) => [uid, flags.get(uid)]))
+    return told(this.view) === told(now)
+  }
+
+  close(): void {
+    this.#client?.close()
+  }
+}
+
+/** Twenty sessions on one Mailbox over two gateways, one of which is killed half way and comes back. */
+export const imapMany = async (): Promise<Row> => {
+  const deployment = await deploy()
+  try {
+    const api = await deployment.start(["api", "actors"])
+    const settings = { SVC_IMAP_CLIENT_SESSIONS: "1000" }
+    const gateways = [await deployment.start(["mail"], settings), await deployment.start(["mail"], settings)]
+    const owner = await signUp(api.base)
+    const { handle, secrets } = await makeIdentity(api.base, owner.session)
+    const first = await ImapClient.login(gateways[0]!.imapPort, secrets.imap.username, secrets.imap.password)
+    await first.say("CREATE work")
+    first.close()
+    const all = Array.from(
+      { length: sessions },
+      (_, n) => new Session(n, () => gateways[n % 2]!.imapPort, secrets.imap),
+    )
+    for (const one of all) await one.open()
+    let done = 0
+    let reopened = 0
+    const start = performance.now()
+    const work = Promise.all(
+      all.map(async (one) => {
+        while (done < operations) {
+          done++
+          try {
+            await one.turn()
+          } catch (error) {
+            if (!(error instanceof Error) || error.message !== "closed") one.wrong.push(String(error))
+            // Its gateway went: what it said last may have been done. It comes back when the gateway has.
+            for (let tries = 0; ; tries++) {
+              try {
+                await one.open()
+                reopened++
+                break
+              } catch (error) {
+                if (tries > 200) throw error
+                await sleep(200)
+              }
+            }
+          }
+        }
+      }),
+    )
+    while (done < operations / 2) await sleep(50)
+    const victim = gateways[1]!
+    victim.signal("SIGKILL")
+    await victim.gone
+    gateways[1] = await deployment.start(["mail"], settings)
+    await work
+    const seconds = (performance.now() - start) / 1000
+    // What the killed gateway had asked for is done or not by now; nobody changes anything any more.
+    await sleep(1_000)
+    let astray = 0
+    for (const one of all) if (!(await one.agrees())) astray++
+    const wrong = all.flatMap(({ wrong }) => wrong)
+    for (const one of all) one.close()
+    const [store] = await inStore<{ placeless: number; dangling: number; gaps: number; doubled: number }>(
+      deployment,
+      `select (select count(*) from message m where not exists (select from placed p where p.message_id = m.id))::int as placeless,
+              (select count(*) from placed p where not exists (select from message m where m.id = p.message_id))::int as dangling,
+              (select coalesce(sum(f.uid_next - 1 - (select count(*) from placed p where p.folder_id = f.id)
+                 - (select count(*) from vanished v where v.folder_id = f.id)), 0) from folder f)::int as gaps,
+              (select count(*) - count(distinct summary ->> 'subject') from message)::int as doubled`,
+    )
+    const { body } = await call(api.base, "GET", `/api/identities/${handle}/messages?limit=200`, {
+      token: owner.session,
+    })
+    return {
+      id: "imap-many",
+      ok:
+        astray === 0 &&
+        wrong.length === 0 &&
+        store!.placeless + store!.dangling + store!.gaps === 0 &&
+        body.messages.length > 0,
+      what: `${operations} random operations of ${sessions} sessions on three folders of one Mailbox over two gateways, one killed half way`,
+      figures: {
+        seconds: round(seconds),
+        "sessions that came back": reopened,
+        "longest wait ms, beside the killed one": round(
+          Math.max(...all.filter((_, n) => n % 2 === 0).map(({ longest }) => longest)),
+        ),
+        "views that are not the store's": astray,
+        "answers that must not be": wrong.length,
+        "messages in no folder": store!.placeless,
+        "places without a message": store!.dangling,
+        "UIDs that were skipped": store!.gaps,
+        "appended twice": store!.doubled,
+        "messages left": body.messages.length,
+      },
+      details: wrong.slice(0, 5),
+    }
+  } finally {
+    await deployment.stop()
+  }
+}
