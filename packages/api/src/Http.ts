@@ -31,6 +31,7 @@ import * as Routing from "./http/Routing.ts"
 import * as Handles from "./identity/Handles.ts"
 import * as Identities from "./identity/Identities.ts"
 import { type Proxies, TrustedProxies } from "./limits/ClientAddress.ts"
+import * as Limits from "./limits/Limits.ts"
 import * as MailSettings from "./mail/MailSettings.ts"
 import * as Messages from "./mail/Messages.ts"
 import * as Threads from "./mail/Threads.ts"
@@ -86,6 +87,7 @@ const endpoints = (settings: HttpSettings) =>
       Tunnels.layer,
       Connectors.layer,
       Vault.layer,
+      Limits.layer,
       Public.layer({ to: settings.contactTo }),
     ]),
     Layer.provide([Authorization.layer, ProblemRendering.layer]),

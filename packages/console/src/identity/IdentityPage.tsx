@@ -19,7 +19,15 @@ const Addresses = ({ identity }: { readonly identity: Identity }) => (
     <div class="box padded">
       <Facts
         facts={[
-          [say("mail_address"), <Copyable value={identity.email} what={identity.email} />],
+          [
+            say("mail_address"),
+            <span class="bar">
+              <Copyable value={identity.email} what={identity.email} />
+              <a href={`/console/identities/${encodeURIComponent(identity.handle)}/mail/programs`}>
+                {say("mail_programs")}
+              </a>
+            </span>,
+          ],
           [
             say("public_profile"),
             <a href={identity.profile_url} target="_blank" rel="noopener">
