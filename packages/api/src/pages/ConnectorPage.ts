@@ -4,6 +4,7 @@
  * began it. A browser alone connects nothing: otherwise a link could connect its reader's account to a stranger's Identity.
  */
 import { type AddressBook, callbackUrl, Addresses } from "@svc/domain/Addresses"
+import type { Language } from "@svc/domain/account/Account"
 import type { CallerInfo } from "@svc/domain/account/Authorization"
 import { isProblem } from "@svc/domain/problems/Problem"
 import { ConnectorQueries } from "@svc/cluster/connectors/ConnectorQueries"
@@ -46,8 +47,8 @@ const language = (caller: CallerInfo | undefined) =>
     caller === undefined ? spoken(headers["accept-language"]) : caller.org.language,
   )
 
-const told = (lang: string, title: string, body: string, status = 200) =>
-  page({ lang, title, status, body: `<h1>${escape(title)}</h1>${body}` })
+const told = (lang: Language, title: string, body: string, status = 200) =>
+  page({ lang, title, status, unlisted: true, body: `<h1>${escape(title)}</h1>${body}` })
 const paragraph = (text: string) => `<p>${escape(text)}</p>`
 const back = (say: ConnectorWords) => `<p><a href="/">${escape(say.back)}</a></p>`
 

@@ -14,7 +14,7 @@ const Decision = Schema.Struct({
   decision: Schema.Literals(["approve", "deny"]),
 })
 
-const say = (body: string, status = 200) => page({ title: "Confirm a device", body, status })
+const say = (body: string, status = 200) => page({ title: "Confirm a device", body, status, unlisted: true })
 
 const codeForm = `<h1>Confirm a device</h1><p>Type the code that the terminal shows.</p>
 <form method="get" action="${path}"><label>Code<br><input name="user_code" required autocomplete="off" autocapitalize="characters" placeholder="WDJB-MJHT"></label>

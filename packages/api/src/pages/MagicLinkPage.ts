@@ -19,7 +19,7 @@ const Link = Schema.Struct({
   user_code: Schema.optionalKey(Schema.String.check(Schema.isMaxLength(100))),
 })
 
-const say = (body: string, status = 200) => page({ title: "Sign in", body, status })
+const say = (body: string, status = 200) => page({ title: "Sign in", body, status, unlisted: true })
 const unusable = (detail: string) =>
   say(
     `<h1>This link does not work any more</h1><p>${escape(detail)} <a href="/auth/sign-in">Request a new one.</a></p>`,

@@ -133,7 +133,7 @@ export const say = texts({
   back: ["Back to the connectors", "Zurück zu den Konnektoren", "Retour aux connecteurs"],
   view: ["What is shown", "Was zu sehen ist", "Ce qui est affiché"],
   posts: ["Posts", "Beiträge", "Publications"],
-  heard: ["Heard", "Gehört", "Entendu"],
+  heard: ["Mentions & replies", "Erwähnungen & Antworten", "Mentions et réponses"],
   dms: ["Direct messages", "Direktnachrichten", "Messages directs"],
   no_posts: ["Nothing was posted yet", "Noch wurde nichts geschrieben", "Rien n’a encore été publié"],
   no_heard: ["Nobody said anything yet", "Noch hat niemand etwas gesagt", "Personne n’a encore rien dit"],

@@ -88,6 +88,13 @@ export const say = texts({
     "Faites d’abord un export si vous voulez garder quelque chose.",
   ],
   limits: ["Limits & usage", "Limits & Nutzung", "Limites et usage"],
+  limits_identities: ["Identities", "Identitäten", "Identités"],
+  limits_identities_lead: [
+    "Those that have used anything. A full mailbox refuses mail until something is deleted.",
+    "Alle, die etwas verbraucht haben. Ein volles Postfach nimmt keine Mail an, bis etwas gelöscht wird.",
+    "Celles qui ont consommé quelque chose. Une boîte pleine refuse le courrier jusqu’à ce qu’on en supprime.",
+  ],
+  limits_identity: ["Identity", "Identität", "Identité"],
   limits_account: ["The account", "Das Konto", "Le compte"],
   limits_lead: [
     "What is over a limit is refused with the time at which it works again. At 80 % an Event says so.",
@@ -100,7 +107,7 @@ export const say = texts({
   per_minute: ["a minute", "je Minute", "par minute"],
   per_hour: ["an hour", "je Stunde", "par heure"],
   per_day: ["a day", "je Tag", "par jour"],
-  given_back: ["Given back", "Wieder frei", "Rendu"],
+  renews: ["Renews", "Erneuert sich", "Se renouvelle"],
   limit_calls: ["Calls of the API", "Aufrufe der API", "Appels de l’API"],
   limit_identity_create: ["Creating Identities", "Identitäten anlegen", "Création d’identités"],
   limit_handle_check: ["Asking for names", "Namen abfragen", "Vérification de noms"],
@@ -126,15 +133,5 @@ export const say = texts({
     "Both directions, until midnight (UTC). Beyond it the tunnels serve nothing.",
     "Beide Richtungen, bis Mitternacht (UTC). Darüber liefern die Tunnel nichts mehr.",
     "Dans les deux sens, jusqu’à minuit (UTC). Au-delà, les tunnels ne servent plus rien.",
-  ],
-  why_mail_hourly: [
-    "In the last 60 minutes, to every recipient alike.",
-    "In den letzten 60 Minuten, an wen auch immer.",
-    "Au cours des 60 dernières minutes, quels que soient les destinataires.",
-  ],
-  why_mailbox_bytes: [
-    "A full mailbox refuses mail until something is deleted.",
-    "Ein volles Postfach nimmt keine Mail an, bis etwas gelöscht wird.",
-    "Une boîte pleine refuse le courrier jusqu’à ce qu’on en supprime.",
   ],
 })
