@@ -78,7 +78,7 @@ const make = Effect.gen(function* () {
       head: `${sameEverywhere}<link rel="canonical" href="${escape(book.baseUrl)}/">`,
       body: `<section class="hero"><div><h1>${escape(say.title)}</h1><p class="lead">${escape(say.lead)}</p>
 <p class="acts"><a class="button" href="/console/">${say.begin}</a><a class="button quiet" href="/api/docs">${say.read}</a></p></div>
-<div class="shot" role="group" aria-label="${escape(say.request)}"><pre><b>${escape(call)}</b></pre><pre>${escape(example)}</pre></div></section>
+<div class="shot" role="group" aria-label="${escape(say.request)}"><pre tabindex="0"><b>${escape(call)}</b></pre><pre tabindex="0">${escape(example)}</pre></div></section>
 <h2>${say.parts}</h2><ul class="grid">${items}</ul>
 <h2>${say.how}</h2><ol class="grid begin">${steps}</ol>
 <h2>${say.programs}</h2>

@@ -2,7 +2,6 @@
 import { useEffect, useState } from "preact/hooks"
 import { useAct } from "../client/Acts.ts"
 import { call } from "../client/Client.ts"
-import { outdated } from "../client/Queries.ts"
 import { go, query } from "../router/Router.ts"
 import { ButtonLink } from "../ui/Button.tsx"
 import { Skeleton } from "../ui/Loaded.tsx"
@@ -11,6 +10,7 @@ import { ProblemNote } from "../ui/Problem.tsx"
 import { tell } from "../ui/Toast.tsx"
 import { begunAs, forget } from "./Begun.ts"
 import { connectorsOf } from "./ConnectorStatus.tsx"
+import { reread } from "./Reread.ts"
 import { say } from "./texts.ts"
 
 const CallbackPage = () => {
@@ -24,7 +24,7 @@ const CallbackPage = () => {
       { act },
     )
     forget()
-    await outdated(["/api/identities/:handle/connectors"], begun.handle)
+    await reread(begun.handle)
     tell(say("is_connected", { account }))
     go(`${connectorsOf(begun.handle)}/${platform}`, "replace")
   })

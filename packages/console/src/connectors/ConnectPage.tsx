@@ -2,7 +2,6 @@
 import { useState } from "preact/hooks"
 import { useAct } from "../client/Acts.ts"
 import { type Answer, call } from "../client/Client.ts"
-import { outdated } from "../client/Queries.ts"
 import { IdentityFrame } from "../frame/IdentityFrame.tsx"
 import { go, query } from "../router/Router.ts"
 import { Button, ButtonLink } from "../ui/Button.tsx"
@@ -13,6 +12,7 @@ import { say as common } from "../ui/texts.ts"
 import { tell } from "../ui/Toast.tsx"
 import { begin } from "./Begun.ts"
 import { connectorsOf, type Platform, platforms } from "./ConnectorStatus.tsx"
+import { reread } from "./Reread.ts"
 import { say } from "./texts.ts"
 import "./connectors.css"
 
@@ -99,7 +99,7 @@ const Connect = ({ handle, platform }: OfPlatform) => {
       body: { account: account.trim(), app_password: password.trim(), apply_disclosure: disclosed },
     })
     setPassword("")
-    await outdated(["/api/identities/:handle/connectors"], handle)
+    await reread(handle)
     tell(say("is_connected", { account: account.trim() }))
     go(`${connectorsOf(handle)}/${platform}`, "replace")
   })

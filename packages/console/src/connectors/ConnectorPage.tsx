@@ -15,6 +15,7 @@ import { ProblemNote } from "../ui/Problem.tsx"
 import { Time } from "../ui/Time.tsx"
 import { tell } from "../ui/Toast.tsx"
 import { type Connector, connectorsOf, ConnectorStatus, platforms } from "./ConnectorStatus.tsx"
+import { reread, standing } from "./Reread.ts"
 import { Said, type View } from "./Said.tsx"
 import { say } from "./texts.ts"
 import "./connectors.css"
@@ -72,16 +73,15 @@ const Standing = ({ connector }: { readonly connector: Connector }) => (
 const Switches = ({ handle, connector, isAll }: OfConnector & { readonly isAll: boolean }) => {
   const params = { handle, platform: connector.platform }
   const [leaving, setLeaving] = useState(false)
-  const changed = () => outdated(["/api/identities/:handle/connectors"], handle)
   const pause = useAct(async () => {
     await call("PATCH /api/identities/:handle/connectors/:platform", { params, body: { paused: !connector.paused } })
-    await changed()
+    await reread(handle)
   })
   const remove = useAct(async () => {
     await call("DELETE /api/identities/:handle/connectors/:platform", { params })
     tell(say("disconnected"))
     go(connectorsOf(handle), "replace")
-    await changed()
+    await reread(handle)
   })
   return (
     <>
@@ -162,7 +162,7 @@ const Words = ({ handle, connector }: OfConnector) => {
 
 const Account = ({ handle, platform }: { readonly handle: string; readonly platform: Connector["platform"] }) => {
   const connectors = useCall(
-    "GET /api/identities/:handle/connectors",
+    standing,
     { params: { handle } },
     // It looks by itself each half minute while something is said.
     { every: () => 30_000 },

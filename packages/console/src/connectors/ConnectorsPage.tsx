@@ -1,7 +1,7 @@
 /** The accounts of an Identity at other platforms: one line each, connected or to be connected, and one pause for all. */
 import { useAct } from "../client/Acts.ts"
 import { call } from "../client/Client.ts"
-import { outdated, supposed, useCall } from "../client/Queries.ts"
+import { supposed, useCall } from "../client/Queries.ts"
 import { IdentityFrame } from "../frame/IdentityFrame.tsx"
 import { Button, ButtonLink } from "../ui/Button.tsx"
 import { Loaded } from "../ui/Loaded.tsx"
@@ -9,21 +9,20 @@ import { Note, Section } from "../ui/Page.tsx"
 import { ProblemNote } from "../ui/Problem.tsx"
 import { Time } from "../ui/Time.tsx"
 import { type Connector, connectorsOf, ConnectorStatus, type Platform, platforms } from "./ConnectorStatus.tsx"
+import { reread, standing } from "./Reread.ts"
 import { say } from "./texts.ts"
 import "./connectors.css"
 
-const list = "GET /api/identities/:handle/connectors"
-
 const PauseAll = ({ handle, paused }: { readonly handle: string; readonly paused: boolean }) => {
   const act = useAct(async () => {
-    const back = supposed(list, { params: { handle } }, (before) => ({ ...before, paused: !paused }))
+    const back = supposed(standing, { params: { handle } }, (before) => ({ ...before, paused: !paused }))
     try {
       await call("PATCH /api/identities/:handle/connectors", { params: { handle }, body: { paused: !paused } })
     } catch (failure) {
       back()
       throw failure
     }
-    await outdated(["/api/identities/:handle/connectors"], handle)
+    await reread(handle)
   })
   return (
     <>
@@ -89,7 +88,7 @@ const Line = ({ handle, platform, connector }: LineProps) => {
 }
 
 const ConnectorsPage = ({ handle }: { readonly handle: string }) => {
-  const connectors = useCall(list, { params: { handle } }, { every: () => 30_000 })
+  const connectors = useCall(standing, { params: { handle } }, { every: () => 30_000 })
   return (
     <IdentityFrame handle={handle} part="connectors">
       {(identity) => (
