@@ -147,7 +147,7 @@ describe.skipIf(!hasBrowser)("a connector in the console", { timeout: 120_000 },
   })
 
   it("that another began is not ended by a link: its reader is asked", async () => {
-    const { handle, page, context, at } = await open()
+    const { page, context, at } = await open()
     const start = await api("POST", `${at}/mastodon/authorize`, { account: server.base })
     const back = server.allow(start.body.authorization_url, account)
     await page.goto(back)
