@@ -7,9 +7,9 @@ import { type Language, languages } from "@svc/domain/account/Account"
 import { Effect } from "effect"
 import { HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { isMarked } from "../account/ConsoleSession.ts"
-import { spoken } from "../account/MagicLinks.ts"
 import { type Part, parts, words } from "./LandingWords.ts"
 import { escape, page, product } from "./Page.ts"
+import { kept, known, languageOf } from "./Spoken.ts"
 
 /** In its own words, whatever is spoken at the moment. */
 const names: { readonly [L in Language]: string } = { en: "English", de: "Deutsch", fr: "Français" }
@@ -27,13 +27,10 @@ const signs: { readonly [P in Part]: string } = {
   mcp: "M5.500 4 1.500 8l4 4M10.500 4l4 4-4 4M9 2.500l-2 11",
 }
 
-const kept = "svc_language"
-
 /** Chosen just now, chosen before, or asked for by the browser. */
-const wanted = ({ url, cookies, headers }: HttpServerRequest.HttpServerRequest) => {
-  const chosen = new URL(url, "http://localhost").searchParams.get("lang")
-  const known = (text: string | null | undefined) => languages.find((one) => one === text)
-  return { now: known(chosen), lang: known(chosen) ?? known(cookies[kept]) ?? spoken(headers["accept-language"]) }
+const wanted = (request: HttpServerRequest.HttpServerRequest) => {
+  const now = known(new URL(request.url, "http://localhost").searchParams.get("lang"))
+  return { now, lang: now ?? languageOf(request) }
 }
 
 const make = Effect.gen(function* () {
