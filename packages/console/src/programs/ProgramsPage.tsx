@@ -1,4 +1,4 @@
-/** Reading the Mailbox in a program of one's own: servers, user name, the password while it is shown, and the steps. */
+/** The Mailbox in a program of one's own: servers, user name, the password while it is shown, and the steps. */
 import { useEffect, useState } from "preact/hooks"
 import { useAct } from "../client/Acts.ts"
 import { type Answer, call } from "../client/Client.ts"
@@ -15,9 +15,7 @@ import { configuration, readServers, type Server, type Servers } from "./Servers
 import { say } from "./texts.ts"
 import "./programs.css"
 
-type ShownOnce = Answer<"GET /api/identities/:handle/identity-key">
-/** What the service shows beside `imap` where it takes mail from programs. */
-type Secrets = ShownOnce & { readonly smtp?: NonNullable<ShownOnce["imap"]> }
+type Secrets = Answer<"GET /api/identities/:handle/identity-key">
 
 /** Kept in this component alone: the password is in no cache. */
 const useSetUp = (handle: string) => {

@@ -3,9 +3,9 @@ import { texts } from "../texts/Texts.ts"
 export const say = texts({
   title: ["Mail programs", "Mailprogramme", "Logiciels de courrier"],
   lead: [
-    "Read and file the agent’s mail in a program of your own. What is read, marked or deleted there is so here, too.",
-    "Lies und ordne die Mail des Agenten in einem eigenen Programm. Was dort gelesen, markiert oder gelöscht ist, ist es auch hier.",
-    "Lisez et classez le courrier de l’agent dans votre logiciel. Ce qui y est lu, marqué ou supprimé l’est ici aussi.",
+    "Read, file and answer the agent’s mail in a program of your own. What is read, marked or deleted there is so here, too.",
+    "Lies, ordne und beantworte die Mail des Agenten in einem eigenen Programm. Was dort gelesen, markiert oder gelöscht ist, ist es auch hier.",
+    "Lisez, classez et répondez au courrier de l’agent dans votre logiciel. Ce qui y est lu, marqué ou supprimé l’est ici aussi.",
   ],
   incoming: ["Reading (IMAP)", "Lesen (IMAP)", "Lecture (IMAP)"],
   outgoing: ["Sending (SMTP)", "Senden (SMTP)", "Envoi (SMTP)"],
