@@ -40,7 +40,7 @@ const looks: ReadonlyArray<Look> = [
   { width: 320, scheme: "light", locale: "de" },
 ]
 
-describe.skipIf(!hasBrowser)("every page", { timeout: 240_000 }, () => {
+describe.skipIf(!hasBrowser)("every page", { timeout: 600_000 }, () => {
   let service: TestService
   let browser: Browser
   let receiver: Awaited<ReturnType<typeof startReceiver>>
