@@ -2,6 +2,7 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
 import { byQuery, inRealm } from "../account/Policy.ts"
+import { About } from "../account/ScopeOf.ts"
 import { HandleText } from "../handles/HandleParam.ts"
 import { Tool } from "../mcp/Tool.ts"
 import { NotFound, Unavailable } from "../problems/Problem.ts"
@@ -72,4 +73,5 @@ export class LimitApi extends HttpApiGroup.make("limits")
         advice: "Look here when a call was refused as `rate_limited`: `resets_at` says when to go on.",
       }),
   )
+  .annotateEndpoints(About, "account")
   .annotate(OpenApi.Description, "Limits, and how much of each is used.") {}
