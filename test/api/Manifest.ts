@@ -110,6 +110,7 @@ vault.put any Query
 vault.remove any Query
 vault.versions any Query
 vault.restore any Query
+limits.list any Query
 public.hit public
 public.contact public
 public.clientMetadata public`

@@ -84,6 +84,7 @@ const legacyTools = [
   "svc_connector_dm",
   "svc_connector_thread",
   "svc_connector_notifications",
+  "svc_limit_list",
 ]
 
 const post = (message: unknown, headers: Record<string, string> = {}, token: string | undefined = session) =>
@@ -121,7 +122,7 @@ describe("the official clients", () => {
     )
     const { tools } = await client.listTools()
     expect(tools.map(({ name }: { name: string }) => name)).not.toContain("svc_identity_create")
-    expect(tools).toHaveLength(27)
+    expect(tools).toHaveLength(28)
     const card = await client.callTool({ name: "svc_card_get", arguments: { handle: ada.handle } })
     expect(card.structuredContent).toMatchObject({ name: ada.handle })
     await client.close()

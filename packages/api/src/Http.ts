@@ -31,6 +31,7 @@ import * as Routing from "./http/Routing.ts"
 import * as Handles from "./identity/Handles.ts"
 import * as Identities from "./identity/Identities.ts"
 import { type Proxies, sourceOf, TrustedProxies } from "./limits/ClientAddress.ts"
+import * as Limits from "./usage/Limits.ts"
 import * as MailSettings from "./mail/MailSettings.ts"
 import * as Messages from "./mail/Messages.ts"
 import * as Threads from "./mail/Threads.ts"
@@ -40,7 +41,8 @@ import * as Mcp from "./mcp/Mcp.ts"
 import * as OpenApi from "./openapi/OpenApi.ts"
 import * as ConnectorPage from "./pages/ConnectorPage.ts"
 import * as DevicePage from "./pages/DevicePage.ts"
-import * as Home from "./pages/Home.ts"
+import * as Icons from "./pages/Icons.ts"
+import * as Landing from "./pages/Landing.ts"
 import * as Docs from "./openapi/Docs.ts"
 import * as MagicLinkPage from "./pages/MagicLinkPage.ts"
 import * as MailPolicyPage from "./pages/MailPolicyPage.ts"
@@ -49,6 +51,7 @@ import * as Nowhere from "./pages/Nowhere.ts"
 import * as ProblemPages from "./pages/ProblemPages.ts"
 import * as ProfilePage from "./pages/ProfilePage.ts"
 import * as SignInPage from "./pages/SignInPage.ts"
+import * as TermsPage from "./pages/TermsPage.ts"
 import * as Public from "./public/Public.ts"
 import * as ProblemRendering from "./problems/ProblemRendering.ts"
 import { render } from "./problems/Render.ts"
@@ -86,6 +89,7 @@ const endpoints = (settings: HttpSettings) =>
       Tunnels.layer,
       Connectors.layer,
       Vault.layer,
+      Limits.layer,
       Public.layer({ to: settings.contactTo }),
     ]),
     Layer.provide([Authorization.layer, ProblemRendering.layer]),
@@ -93,7 +97,7 @@ const endpoints = (settings: HttpSettings) =>
 
 export interface HttpSettings {
   /** The Terms that sign-up accepts. */
-  readonly terms: Home.Terms
+  readonly terms: TermsPage.Terms
   /** Who reads what the contact form sends. */
   readonly contactTo: Option.Option<string>
   /** Proxies whose word on the client's address is taken. */
@@ -151,7 +155,9 @@ const routes = (settings: HttpSettings) =>
     endpoints(settings),
     OpenApi.layer,
     Docs.layer,
-    Home.layer(settings.terms),
+    Landing.layer,
+    Icons.layer,
+    TermsPage.layer(settings.terms),
     Mcp.layer,
     Console.layer(Console.built),
     MailBody.layer,

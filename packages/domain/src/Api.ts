@@ -9,6 +9,7 @@ import { ConnectorApi } from "./connectors/ConnectorApi.ts"
 import { EventApi } from "./events/EventApi.ts"
 import { HealthApi } from "./health/HealthApi.ts"
 import { HandleApi, IdentityApi } from "./identity/IdentityApi.ts"
+import { LimitApi } from "./limits/LimitApi.ts"
 import { MessageApi } from "./mail/MessageApi.ts"
 import { ThreadApi } from "./mail/ThreadApi.ts"
 import { MailSettingsApi } from "./mail/MailSettingsApi.ts"
@@ -46,6 +47,7 @@ export class Api extends HttpApi.make("agent_identity")
   .add(TunnelApi)
   .add(ConnectorApi)
   .add(VaultApi)
+  .add(LimitApi)
   .add(PublicApi)
   .middleware(ProblemRendering)
   // An unknown member is a mistake the caller should hear about; headers are full of members we do not know. Answers

@@ -26,6 +26,9 @@ const isSecure = ({ baseUrl }: AddressBook) => baseUrl.startsWith("https:")
 export const tokenOf = (book: AddressBook, request: HttpServerRequest.HttpServerRequest): string | undefined =>
   request.cookies[isSecure(book) ? secureName : plainName]
 
+/** Whether the browser says that somebody is signed in; whether that still holds the console asks. */
+export const isMarked = ({ cookies }: HttpServerRequest.HttpServerRequest): boolean => cookies[markName] === "1"
+
 /** The request, with the session as its credential where that may stand for it. */
 export const withSession = (
   book: AddressBook,

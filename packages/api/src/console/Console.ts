@@ -11,6 +11,7 @@ import { Effect } from "effect"
 import { HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { codingFor } from "../http/Compression.ts"
 import { page } from "../pages/Page.ts"
+import { font } from "../pages/Style.ts"
 
 /** Beside the packed program, or where `packages/console/build.ts` puts what it makes. */
 export const built =
@@ -118,6 +119,15 @@ export const layer = (folder: string) =>
             : answer(index, headers["accept-encoding"], ofDocument),
       )
       yield* router.add("GET", "/console/*", document)
+      // The typeface under a name that the plain pages know.
+      const typeface = [...files].find(([name]) => name.endsWith(".woff2"))?.[1]
+      yield* router.add(
+        "GET",
+        font,
+        Effect.succeed(
+          typeface === undefined ? nothing : answer(typeface, undefined, { "cache-control": "public, max-age=86400" }),
+        ),
+      )
       yield* router.add(
         "GET",
         "/console/assets/:file",

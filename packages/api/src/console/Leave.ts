@@ -78,7 +78,11 @@ export const layer = HttpRouter.use((router) =>
 ${foreign ? `<p class="told">${texts.foreign}</p>` : ""}${url.protocol === "http:" ? `<p class="told">${texts.plain}</p>` : ""}
 <p><code><bdi>${escape(url.href)}</bdi></code></p>
 <p><a class="button" href="${escape(url.href)}" rel="noopener noreferrer nofollow">${texts.go}</a></p><p>${texts.stay}</p>`
-        return HttpServerResponse.setHeader(page({ title: texts.title, lang, body }), "referrer-policy", "no-referrer")
+        return HttpServerResponse.setHeader(
+          page({ title: texts.title, lang, body, unlisted: true }),
+          "referrer-policy",
+          "no-referrer",
+        )
       }),
     )
   }),

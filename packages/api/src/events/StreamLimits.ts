@@ -64,6 +64,9 @@ const make = (quotas: StreamQuotas) =>
             ),
           ),
         ),
+
+      /** Those of an Org that are open here now. */
+      ofOrg: (org: string) => ({ used: open.get(org) ?? 0, limit: quotas.streams_org }),
     }
   })
 

@@ -79,7 +79,12 @@ export const compressed = (
     const path = request.url.split("?", 1)[0]!
     if (confidential.some((one) => one.test(path))) return undefined
   }
-  const told = HttpServerResponse.setHeader(response, "vary", "accept-encoding")
+  const { vary } = response.headers
+  const told = HttpServerResponse.setHeader(
+    response,
+    "vary",
+    vary === undefined ? "accept-encoding" : `${vary}, accept-encoding`,
+  )
   const coding = codingFor(request.headers["accept-encoding"])
   if (coding === undefined) return Effect.succeed(told)
   const constant = response.headers["cache-control"]?.startsWith("public") === true

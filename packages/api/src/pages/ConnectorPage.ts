@@ -3,13 +3,15 @@
  * signed in here ends the authorization with a click; anybody else is given the address for the agent or the terminal that
  * began it. A browser alone connects nothing: otherwise a link could connect its reader's account to a stranger's Identity.
  */
-import { callbackUrl, Addresses } from "@svc/domain/Addresses"
+import { type AddressBook, callbackUrl, Addresses } from "@svc/domain/Addresses"
+import type { Language } from "@svc/domain/account/Account"
 import type { CallerInfo } from "@svc/domain/account/Authorization"
 import { isProblem } from "@svc/domain/problems/Problem"
 import { ConnectorQueries } from "@svc/cluster/connectors/ConnectorQueries"
 import { Effect, Schema } from "effect"
 import { HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { spoken } from "../account/MagicLinks.ts"
+import { isMarked } from "../account/ConsoleSession.ts"
 import * as Returning from "../connectors/Returning.ts"
 import { RequestId } from "../RequestId.ts"
 import { type ConnectorWords, words } from "./ConnectorWords.ts"
@@ -19,6 +21,21 @@ import { fromOurPages, signedIn } from "./SessionCookie.ts"
 const arrival = "/connectors/callback"
 /** Below the path of the session's cookie. */
 const path = "/auth/connectors/callback"
+
+/** The console notes which authorization it began. That leads the way and proves nothing: it checks the state itself. */
+const noted = "svc_connecting"
+
+const whereTo = (book: AddressBook, request: HttpServerRequest.HttpServerRequest, query: string): string => {
+  const { cookies, headers } = request
+  const begun = cookies[noted]
+  if (begun !== undefined && begun !== "" && Returning.queryOf(query.slice(0, 8192))?.get("state") === begun) {
+    return `/console${arrival}`
+  }
+  // A loopback client is sent back to 127.0.0.1, where the browser keeps nothing of what it keeps for localhost.
+  const base = new URL(book.baseUrl)
+  const isBeside = base.hostname === "localhost" && headers["host"] === base.host.replace("localhost", "127.0.0.1")
+  return isBeside && !isMarked(request) ? `${base.origin}${arrival}` : path
+}
 
 const Ending = Schema.Struct({
   query: Schema.String.check(Schema.isMaxLength(8192)),
@@ -30,8 +47,8 @@ const language = (caller: CallerInfo | undefined) =>
     caller === undefined ? spoken(headers["accept-language"]) : caller.org.language,
   )
 
-const told = (lang: string, title: string, body: string, status = 200) =>
-  page({ lang, title, status, body: `<h1>${escape(title)}</h1>${body}` })
+const told = (lang: Language, title: string, body: string, status = 200) =>
+  page({ lang, title, status, unlisted: true, body: `<h1>${escape(title)}</h1>${body}` })
 const paragraph = (text: string) => `<p>${escape(text)}</p>`
 const back = (say: ConnectorWords) => `<p><a href="/">${escape(say.back)}</a></p>`
 
@@ -47,9 +64,10 @@ export const layer = HttpRouter.use((router) =>
     yield* router.add(
       "GET",
       arrival,
-      Effect.map(HttpServerRequest.HttpServerRequest, ({ url }) => {
-        const at = url.indexOf("?")
-        return HttpServerResponse.redirect(`${path}${at < 0 ? "" : url.slice(at)}`, {
+      Effect.map(HttpServerRequest.HttpServerRequest, (request) => {
+        const at = request.url.indexOf("?")
+        const query = at < 0 ? "" : request.url.slice(at)
+        return HttpServerResponse.redirect(`${whereTo(book, request, query)}${query}`, {
           status: 303,
           headers: { "cache-control": "no-store", "referrer-policy": "no-referrer" },
         })

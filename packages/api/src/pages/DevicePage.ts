@@ -20,7 +20,7 @@ const Decision = Schema.Struct({
   days: Schema.optionalKey(Schema.String.check(Schema.isPattern(/^\d{0,3}$/))),
 })
 
-const say = (body: string, status = 200) => page({ title: "Confirm a device", body, status })
+const say = (body: string, status = 200) => page({ title: "Confirm a device", body, status, unlisted: true })
 
 const codeForm = `<h1>Confirm a device</h1><p>Type the code that the terminal shows.</p>
 <form method="get" action="${path}"><label>Code<br><input name="user_code" required autocomplete="off" autocapitalize="characters" placeholder="WDJB-MJHT"></label>

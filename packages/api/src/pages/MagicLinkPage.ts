@@ -4,13 +4,15 @@
  * shown nowhere.
  */
 import { Addresses } from "@svc/domain/Addresses"
+import type { Language } from "@svc/domain/account/Account"
 import { Accounts } from "@svc/cluster/account/Accounts"
 import { Effect, Schema } from "effect"
 import { HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { remember } from "../account/ConsoleSession.ts"
-import { escape, page } from "./Page.ts"
+import { page } from "./Page.ts"
 import { fromOurPages } from "./SessionCookie.ts"
 import { readCode } from "./SignInPage.ts"
+import { languageOf } from "./Spoken.ts"
 
 const path = "/auth/magic-link"
 /** The form of our tokens; anything else is not echoed into a page. */
@@ -19,25 +21,79 @@ const Link = Schema.Struct({
   user_code: Schema.optionalKey(Schema.String.check(Schema.isMaxLength(100))),
 })
 
-const say = (body: string, status = 200) => page({ title: "Sign in", body, status })
-const unusable = (detail: string) =>
-  say(
-    `<h1>This link does not work any more</h1><p>${escape(detail)} <a href="/auth/sign-in">Request a new one.</a></p>`,
-    400,
-  )
+interface Words {
+  readonly title: string
+  readonly lead: string
+  /** With the code that a device waits with. */
+  readonly leadOfDevice: string
+  readonly button: string
+  readonly unusable: string
+  readonly why: string
+  readonly anew: string
+  readonly elsewhere: readonly [title: string, text: string]
+  readonly later: readonly [title: string, text: string]
+}
+
+const words: { readonly [L in Language]: Words } = {
+  en: {
+    title: "Sign in",
+    lead: "Continue to open a session.",
+    leadOfDevice: "Continue to open a session and confirm the device with this code:",
+    button: "Sign in",
+    unusable: "This link does not work any more",
+    why: "It was used already, has expired, or is incomplete.",
+    anew: "Request a new one.",
+    elsewhere: ["Open the link of the mail", "Then continue on its page."],
+    later: ["Not just now", "Try again in a moment."],
+  },
+  de: {
+    title: "Anmelden",
+    lead: "Weiter, um eine Sitzung zu öffnen.",
+    leadOfDevice: "Weiter, um eine Sitzung zu öffnen und das Gerät mit diesem Code zu bestätigen:",
+    button: "Anmelden",
+    unusable: "Dieser Link gilt nicht mehr",
+    why: "Er wurde schon benutzt, ist abgelaufen oder unvollständig.",
+    anew: "Fordere einen neuen an.",
+    elsewhere: ["Öffne den Link aus der Mail", "Mache dann auf seiner Seite weiter."],
+    later: ["Gerade nicht", "Versuche es gleich noch einmal."],
+  },
+  fr: {
+    title: "Se connecter",
+    lead: "Continuez pour ouvrir une session.",
+    leadOfDevice: "Continuez pour ouvrir une session et confirmer l’appareil avec ce code :",
+    button: "Se connecter",
+    unusable: "Ce lien n’est plus valable",
+    why: "Il a déjà servi, a expiré ou est incomplet.",
+    anew: "Demandez-en un nouveau.",
+    elsewhere: ["Ouvrez le lien du message", "Continuez ensuite sur sa page."],
+    later: ["Pas pour l’instant", "Réessayez dans un moment."],
+  },
+}
+
+const language = Effect.map(HttpServerRequest.HttpServerRequest, languageOf)
+const say = (lang: Language, body: string, status = 200) =>
+  page({ title: words[lang].title, lang, body, status, unlisted: true })
+const told = (lang: Language, [title, text]: readonly [string, string], status: number) =>
+  say(lang, `<h1>${title}</h1><p>${text}</p>`, status)
+const unusable = Effect.map(language, (lang) => {
+  const { unusable: title, why, anew } = words[lang]
+  return say(lang, `<h1>${title}</h1><p>${why} <a href="/auth/sign-in">${anew}</a></p>`, 400)
+})
 
 const form = HttpRouter.add(
   "GET",
   path,
-  HttpServerRequest.schemaSearchParams(Link).pipe(
-    Effect.map(({ token, user_code }) => {
+  Effect.all([HttpServerRequest.schemaSearchParams(Link), language]).pipe(
+    Effect.map(([{ token, user_code }, lang]) => {
+      const { title, lead, leadOfDevice, button } = words[lang]
       const userCode = readCode(user_code)
       const hidden = userCode === undefined ? "" : `<input type="hidden" name="user_code" value="${userCode}">`
       return say(
-        `<h1>Sign in</h1><p>Continue to open a session${userCode === undefined ? "" : ` and confirm the device with the code <code>${userCode}</code>`}.</p><form method="post" action="${path}"><input type="hidden" name="token" value="${token}">${hidden}<button>Sign in</button></form>`,
+        lang,
+        `<h1>${title}</h1><p>${userCode === undefined ? lead : `${leadOfDevice} <code>${userCode}</code>`}</p><form method="post" action="${path}"><input type="hidden" name="token" value="${token}">${hidden}<button>${button}</button></form>`,
       )
     }),
-    Effect.catchCause(() => Effect.succeed(unusable("It is incomplete."))),
+    Effect.catchCause(() => unusable),
   ),
 )
 
@@ -49,8 +105,8 @@ const consume = HttpRouter.use((router) =>
       "POST",
       path,
       Effect.gen(function* () {
-        if (!(yield* fromOurPages))
-          return say("<h1>Open the link of the mail</h1><p>Then continue on its page.</p>", 403)
+        const lang = yield* language
+        if (!(yield* fromOurPages)) return told(lang, words[lang].elsewhere, 403)
         const { headers } = yield* HttpServerRequest.HttpServerRequest
         const { token, user_code } = yield* HttpServerRequest.schemaBodyUrlParams(Link)
         const { session_token } = yield* accounts.consume(token, headers["user-agent"])
@@ -59,11 +115,8 @@ const consume = HttpRouter.use((router) =>
         const answer = HttpServerResponse.redirect(to, { status: 303, headers: { "cache-control": "no-store" } })
         return remember(book, session_token)(answer)
       }).pipe(
-        Effect.catchTag("magic_link_invalid", (problem) => Effect.succeed(unusable(problem.detail))),
-        Effect.catchTag("unavailable", () =>
-          Effect.succeed(say("<h1>Not just now</h1><p>Try again in a moment.</p>", 503)),
-        ),
-        Effect.catchCause(() => Effect.succeed(unusable("It is incomplete."))),
+        Effect.catchTag("unavailable", () => Effect.map(language, (lang) => told(lang, words[lang].later, 503))),
+        Effect.catchCause(() => unusable),
       ),
     )
   }),

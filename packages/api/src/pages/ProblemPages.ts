@@ -21,6 +21,7 @@ export const layer = HttpRouter.add(
     const row = table[code as Code]
     return page({
       title: row.title,
+      description: `${row.meaning} ${row.remedy}`.replaceAll("`", ""),
       body: `<h1>${withCode(row.title)}</h1><p>${withCode(row.meaning)}</p><p>${withCode(row.remedy)}</p>
 <dl><dt>Code</dt><dd><code>${code}</code></dd><dt>HTTP status</dt><dd>${row.status}</dd><dt>Agent hint</dt><dd><code>${row.agent_hint}</code> – ${hints[row.agent_hint]}</dd></dl>`,
     })

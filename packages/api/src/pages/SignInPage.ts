@@ -21,7 +21,7 @@ export const readCode = (text: string | undefined): string | undefined => {
   return letters === undefined ? undefined : displayUserCode(letters)
 }
 
-const say = (body: string, status = 200) => page({ title: "Sign in", body, status })
+const say = (body: string, status = 200) => page({ title: "Sign in", body, status, unlisted: true })
 const told = (text: string) => `<p class="told" role="status">${escape(text)}</p>`
 
 /** The form, after what there is to say, with what was filled in. */

@@ -93,6 +93,15 @@ const make = (quotas: Quotas) =>
             ? Effect.succeed(leftOf(policy, portion, now))
             : fetchPortion(org, policy, portion, now)
         }),
+
+      /** What is left in the running window; calls that processes have taken and not spent count as used, but for ours. */
+      left: Effect.fn("OrgLimits.left")(function* (org: string, policy: Policy) {
+        const now = yield* Clock.currentTimeMillis
+        const { left } = yield* ask(orgs.of(org).Lease({ policy, want: 0 }))
+        const portion = portionOf(`${policy}/${org}`)
+        const isOfNow = portion.window === Math.floor(now / Timing.callWindowMillis)
+        return leftOf(policy, { ...portion, mine: isOfNow ? portion.mine : 0, left }, now)
+      }),
     }
   })
 

@@ -28,6 +28,7 @@ const parts = [
   ["/mail", "mail"],
   ["/webhooks", "webhooks"],
   ["/tunnel", "tunnel"],
+  ["/connectors", "connectors"],
   ["/profile", "profile"],
   ["/settings", "manage"],
 ] as const

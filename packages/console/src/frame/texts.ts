@@ -12,6 +12,7 @@ export const say = texts({
   mail: ["Mail", "Mail", "Courrier"],
   webhooks: ["Webhooks", "Webhooks", "Webhooks"],
   tunnel: ["Tunnel", "Tunnel", "Tunnel"],
+  connectors: ["Connectors", "Konnektoren", "Connecteurs"],
   profile: ["Profile", "Profil", "Profil"],
   manage: ["Settings", "Einstellungen", "Réglages"],
   gone: ["There is no such Identity", "Diese Identität gibt es nicht", "Cette identité n’existe pas"],

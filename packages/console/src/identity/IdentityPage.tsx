@@ -1,25 +1,41 @@
 /** An Identity at a glance: how it is made, its secrets while they wait, where it is reached, and what to try. */
+import type { Answer } from "../client/Client.ts"
 import { useCall } from "../client/Queries.ts"
 import { EventList } from "../events/EventList.tsx"
 import { MailRows } from "../mail/MailRows.tsx"
 import { ButtonLink } from "../ui/Button.tsx"
 import { Copyable } from "../ui/Copy.tsx"
-import { Loaded } from "../ui/Loaded.tsx"
+import { Loaded, Skeleton } from "../ui/Loaded.tsx"
 import { Facts, Section } from "../ui/Page.tsx"
 import { Time } from "../ui/Time.tsx"
 import { type Identity, IdentityFrame } from "../frame/IdentityFrame.tsx"
 import { TunnelStatus } from "../frame/IdentityStatus.tsx"
 import { SagaSteps } from "./SagaSteps.tsx"
-import { ShowOnce } from "./ShowOnce.tsx"
+import { ShowOnce, useSecrets } from "./ShowOnce.tsx"
 import { say } from "./texts.ts"
 import "./identity.css"
+
+interface OfParts {
+  readonly identity: Identity
+  /** Undefined where it could not be read. */
+  readonly mail: Answer<"GET /api/identities/:handle/messages"> | undefined
+  readonly webhooks: Answer<"GET /api/identities/:handle/webhooks"> | undefined
+}
 
 const Addresses = ({ identity }: { readonly identity: Identity }) => (
   <Section title={say("addresses")}>
     <div class="box padded">
       <Facts
         facts={[
-          [say("mail_address"), <Copyable value={identity.email} what={identity.email} />],
+          [
+            say("mail_address"),
+            <span class="bar">
+              <Copyable value={identity.email} what={identity.email} />
+              <a href={`/console/identities/${encodeURIComponent(identity.handle)}/mail/programs`}>
+                {say("mail_programs")}
+              </a>
+            </span>,
+          ],
           [
             say("public_profile"),
             <a href={identity.profile_url} target="_blank" rel="noopener">
@@ -48,13 +64,10 @@ const Addresses = ({ identity }: { readonly identity: Identity }) => (
 )
 
 /** What can be tried, until it was. */
-const Next = ({ identity }: { readonly identity: Identity }) => {
-  const { handle } = identity
-  const at = `/console/identities/${encodeURIComponent(handle)}`
-  const mail = useCall("GET /api/identities/:handle/messages", { params: { handle }, query: { limit: 1 } })
-  const webhooks = useCall("GET /api/identities/:handle/webhooks", { params: { handle }, query: { limit: 1 } })
+const Next = ({ identity, mail, webhooks }: OfParts) => {
+  const at = `/console/identities/${encodeURIComponent(identity.handle)}`
   const steps = [
-    mail.data?.messages.length === 0 && (
+    mail?.messages.length === 0 && (
       <li key="mail">
         <div class="grow">
           <strong>{say("first_mail", { address: identity.email })}</strong>
@@ -65,7 +78,7 @@ const Next = ({ identity }: { readonly identity: Identity }) => {
         </ButtonLink>
       </li>
     ),
-    webhooks.data?.webhooks.length === 0 && (
+    webhooks?.webhooks.length === 0 && (
       <li key="webhook">
         <div class="grow">
           <strong>{say("first_webhook")}</strong>
@@ -96,15 +109,12 @@ const Next = ({ identity }: { readonly identity: Identity }) => {
   )
 }
 
-const LatestMail = ({ handle }: { readonly handle: string }) => {
-  const mail = useCall("GET /api/identities/:handle/messages", { params: { handle }, query: { limit: 5 } })
-  if (mail.data?.messages.length === 0) return null
-  return (
+const LatestMail = ({ identity: { handle }, mail }: OfParts) =>
+  mail === undefined || mail.messages.length === 0 ? null : (
     <Section title={say("recent_mail")}>
-      <Loaded of={mail}>{({ messages }) => <MailRows handle={handle} messages={messages} />}</Loaded>
+      <MailRows handle={handle} messages={mail.messages} />
     </Section>
   )
-}
 
 const Latest = ({ handle }: { readonly handle: string }) => {
   const events = useCall("GET /api/events", { query: { handle, limit: 6 } })
@@ -115,17 +125,31 @@ const Latest = ({ handle }: { readonly handle: string }) => {
   )
 }
 
+/** Drawn when all is known that stands above something else: nothing moves under its reader. */
+const Ready = ({ identity }: { readonly identity: Identity }) => {
+  const { handle } = identity
+  const [secrets, forget] = useSecrets(handle)
+  const params = { handle }
+  const mail = useCall("GET /api/identities/:handle/messages", { params, query: { limit: 5 } })
+  const webhooks = useCall("GET /api/identities/:handle/webhooks", { params, query: { limit: 1 } })
+  if (secrets === undefined || mail.isPending || webhooks.isPending) return <Skeleton lines={8} />
+  const of = { identity, mail: mail.data, webhooks: webhooks.data }
+  return (
+    <div class="stack-loose">
+      <ShowOnce identity={identity} secrets={secrets} forget={forget} />
+      <Next {...of} />
+      <Addresses identity={identity} />
+      <LatestMail {...of} />
+      <Latest handle={handle} />
+    </div>
+  )
+}
+
 const IdentityPage = ({ handle }: { readonly handle: string }) => (
   <IdentityFrame handle={handle} part="overview">
     {(identity) =>
       identity.status === "ready" ? (
-        <div class="stack-loose">
-          <ShowOnce identity={identity} />
-          <Next identity={identity} />
-          <Addresses identity={identity} />
-          <LatestMail handle={identity.handle} />
-          <Latest handle={identity.handle} />
-        </div>
+        <Ready key={identity.handle} identity={identity} />
       ) : (
         <SagaSteps identity={identity} />
       )

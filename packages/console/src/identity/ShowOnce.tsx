@@ -8,7 +8,6 @@ import { type Answer, call } from "../client/Client.ts"
 import { guarded } from "../router/Router.ts"
 import { dateTime } from "../texts/Texts.ts"
 import { Button } from "../ui/Button.tsx"
-import { Skeleton } from "../ui/Loaded.tsx"
 import { Section } from "../ui/Page.tsx"
 import { ProblemNote } from "../ui/Problem.tsx"
 import { Secret } from "../ui/Secret.tsx"
@@ -19,7 +18,7 @@ import { say } from "./texts.ts"
 type Secrets = Answer<"GET /api/identities/:handle/identity-key">
 
 /** What waits to be received; undefined until it is known. */
-const useSecrets = (handle: string) => {
+export const useSecrets = (handle: string) => {
   const [secrets, setSecrets] = useState<Secrets>()
   useEffect(() => {
     const stopped = new AbortController()
@@ -32,10 +31,15 @@ const useSecrets = (handle: string) => {
   return [secrets, () => setSecrets({})] as const
 }
 
-export const ShowOnce = ({ identity }: { readonly identity: Identity }) => {
+interface ShowOnceProps {
+  readonly identity: Identity
+  readonly secrets: Secrets
+  readonly forget: () => void
+}
+
+export const ShowOnce = ({ identity, secrets, forget }: ShowOnceProps) => {
   const { handle } = identity
-  const [secrets, forget] = useSecrets(handle)
-  const waits = secrets?.identity_key !== undefined || secrets?.imap !== undefined
+  const waits = secrets.identity_key !== undefined || secrets.imap !== undefined
   const act = useAct(async (act) => {
     await call("POST /api/identities/:handle/identity-key/ack", { params: { handle } }, { act })
     forget()
@@ -82,8 +86,6 @@ export const ShowOnce = ({ identity }: { readonly identity: Identity }) => {
         </div>
       </div>
     </Section>
-  ) : secrets === undefined ? (
-    <Skeleton />
   ) : (
     <Section title={say("set_up")} lead={say("set_up_why")}>
       <SetUp identity={identity} />

@@ -87,6 +87,7 @@ export const say = texts({
   ],
   addresses: ["Addresses", "Adressen", "Adresses"],
   mail_address: ["Mail", "Mail", "Courrier"],
+  mail_programs: ["In a mail program", "In einem Mailprogramm", "Dans un logiciel de courrier"],
   public_profile: ["Profile", "Profil", "Profil"],
   agent_card: ["A2A card", "A2A-Karte", "Carte A2A"],
   public_url: ["Public URL", "Öffentliche URL", "URL publique"],

@@ -9,6 +9,7 @@ export const Frame = ({ children }: { readonly children: ComponentChildren }) =>
       label={say("title")}
       tabs={[
         { to: "/settings", text: say("general") },
+        { to: "/settings/limits", text: say("limits") },
         { to: "/settings/terms", text: say("terms") },
         { to: "/settings/data", text: say("data") },
       ]}

@@ -45,6 +45,8 @@ const useEntries = (): ReadonlyArray<Entry> => {
         { text: say("mail_of", { handle }), also: handle, icon: "mail", run: to(`${at}/mail`) },
         { text: say("webhooks_of", { handle }), also: handle, icon: "webhook", run: to(`${at}/webhooks`) },
         { text: say("tunnel_of", { handle }), also: handle, icon: "tunnel", run: to(`${at}/tunnel`) },
+        { text: say("connectors_of", { handle }), also: handle, icon: "connector", run: to(`${at}/connectors`) },
+        { text: say("programs_of", { handle }), also: handle, icon: "mail", run: to(`${at}/mail/programs`) },
         { text: say("profile_of", { handle }), also: handle, icon: "card", run: to(`${at}/profile`) },
       ]
     }),

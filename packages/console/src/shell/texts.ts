@@ -33,6 +33,8 @@ export const say = texts({
   mail_of: ["Mail of {handle}", "Mail von {handle}", "Courrier de {handle}"],
   webhooks_of: ["Webhooks of {handle}", "Webhooks von {handle}", "Webhooks de {handle}"],
   tunnel_of: ["Tunnel of {handle}", "Tunnel von {handle}", "Tunnel de {handle}"],
+  connectors_of: ["Connectors of {handle}", "Konnektoren von {handle}", "Connecteurs de {handle}"],
+  programs_of: ["Mail programs for {handle}", "Mailprogramme für {handle}", "Logiciels de courrier pour {handle}"],
   profile_of: ["Profile of {handle}", "Profil von {handle}", "Profil de {handle}"],
   stop_all: ["Stop all mail", "Alle Mail stoppen", "Arrêter le courrier"],
   stop_all_why: [

@@ -16,6 +16,7 @@ import { Orgs } from "@svc/cluster/account/Orgs"
 import { HandleRules } from "@svc/cluster/handles/HandleRules"
 import { IdempotencyRecords } from "@svc/cluster/idempotency/IdempotencyRecords"
 import { Identities } from "@svc/cluster/identity/Identities"
+import { LimitUses } from "@svc/cluster/limits/LimitUses"
 import { OrgLimits } from "@svc/cluster/limits/OrgLimits"
 import { PublicLimits } from "@svc/cluster/limits/PublicLimits"
 import { PageViews } from "@svc/cluster/public/PageViews"
@@ -63,6 +64,7 @@ export const layer = (settings: Settings, outgoing: Outgoing) =>
       Exports.layer,
       IdempotencyRecords.layer,
       Orgs.layer,
+      LimitUses.layer({ ...settings, tunnelTransfer: settings.limits.tunnel_transfer }),
       OrgLimits.layer(settings.limits),
       PublicLimits.layer(settings.limits),
       ServiceKey.layer,

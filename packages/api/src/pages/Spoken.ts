@@ -1,0 +1,13 @@
+/** The language of a plain page: the one that was chosen at `/`, or that the browser asks for. */
+import { type Language, languages } from "@svc/domain/account/Account"
+import type { HttpServerRequest } from "effect/http"
+import { spoken } from "../account/MagicLinks.ts"
+
+/** Set where somebody chooses a language. */
+export const kept = "svc_language"
+
+export const known = (text: string | null | undefined): Language | undefined =>
+  languages.find((language) => language === text)
+
+export const languageOf = ({ cookies, headers }: HttpServerRequest.HttpServerRequest): Language =>
+  known(cookies[kept]) ?? spoken(headers["accept-language"])

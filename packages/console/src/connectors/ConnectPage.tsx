@@ -1,0 +1,176 @@
+/** Connecting an account: at the platform itself by OAuth, or at Bluesky by an app password that is used once. */
+import { useState } from "preact/hooks"
+import { useAct } from "../client/Acts.ts"
+import { type Answer, call } from "../client/Client.ts"
+import { IdentityFrame } from "../frame/IdentityFrame.tsx"
+import { go, query } from "../router/Router.ts"
+import { Button, ButtonLink } from "../ui/Button.tsx"
+import { Check, Form, TextField, wrongAt } from "../ui/Field.tsx"
+import { Empty, Section, Segments } from "../ui/Page.tsx"
+import { ProblemNote } from "../ui/Problem.tsx"
+import { say as common } from "../ui/texts.ts"
+import { tell } from "../ui/Toast.tsx"
+import { begin } from "./Begun.ts"
+import { connectorsOf, type Platform, platforms } from "./ConnectorStatus.tsx"
+import { reread } from "./Reread.ts"
+import { say } from "./texts.ts"
+import "./connectors.css"
+
+type Start = Answer<"POST /api/identities/:handle/connectors/:platform/authorize">
+type Way = "oauth" | "password"
+
+interface OfPlatform {
+  readonly handle: string
+  readonly platform: Platform
+}
+
+interface DisclosureProps {
+  readonly platform: Platform
+  readonly wanted: boolean
+  readonly onWanted: (wanted: boolean) => void
+}
+
+const Disclosure = ({ platform, wanted, onWanted }: DisclosureProps) => (
+  <div class="field">
+    <Check checked={wanted} onValue={onWanted}>
+      {say("disclose")}
+    </Check>
+    <span class="hint">{say(`disclose_${platform}`)}</span>
+  </div>
+)
+
+interface RulesProps {
+  readonly start: Start
+  readonly onGo: () => void
+  readonly onBack: () => void
+}
+
+/** What the server asks of whoever has an account there, before the browser goes to it. */
+const Rules = ({ start, onGo, onBack }: RulesProps) => {
+  const { host } = new URL(start.authorization_url)
+  return (
+    <Section title={say("rules", { host })} lead={say("rules_lead")}>
+      <div class="box padded">
+        <ol class="instance-rules">
+          {start.instance_rules.map(({ id, text, hint }) => (
+            <li key={id}>
+              <bdi>{text}</bdi>
+              {hint === null ? null : (
+                <p class="muted small">
+                  <bdi>{hint}</bdi>
+                </p>
+              )}
+            </li>
+          ))}
+        </ol>
+      </div>
+      <div class="bar">
+        <Button kind="primary" icon="out" onClick={onGo}>
+          {say("go_on", { host })}
+        </Button>
+        <Button onClick={onBack}>{common("cancel")}</Button>
+      </div>
+    </Section>
+  )
+}
+
+const Connect = ({ handle, platform }: OfPlatform) => {
+  const [way, setWay] = useState<Way>("oauth")
+  const [account, setAccount] = useState(query.peek().get("account") ?? "")
+  const [password, setPassword] = useState("")
+  const [disclosed, setDisclosed] = useState(true)
+  const [start, setStart] = useState<Start>()
+  const params = { handle, platform }
+  const leave = ({ authorization_url, state }: Start) =>
+    begin({ state, handle, platform, apply_disclosure: disclosed }, authorization_url)
+  const authorize = useAct(async (act) => {
+    const wanted = account.trim()
+    const begun = await call(
+      "POST /api/identities/:handle/connectors/:platform/authorize",
+      { params, body: wanted === "" ? {} : { account: wanted } },
+      { act },
+    )
+    if (begun.instance_rules.length === 0) leave(begun)
+    else setStart(begun)
+  })
+  const log = useAct(async () => {
+    await call("PUT /api/identities/:handle/connectors/:platform", {
+      params,
+      body: { account: account.trim(), app_password: password.trim(), apply_disclosure: disclosed },
+    })
+    setPassword("")
+    await reread(handle)
+    tell(say("is_connected", { account: account.trim() }))
+    go(`${connectorsOf(handle)}/${platform}`, "replace")
+  })
+  if (start !== undefined) {
+    return <Rules start={start} onGo={() => leave(start)} onBack={() => setStart(undefined)} />
+  }
+  const isPassword = platform === "bluesky" && way === "password"
+  const act = isPassword ? log : authorize
+  return (
+    <Section title={say("connect_to", { platform: say(platform) })} lead={say(`about_${platform}`)}>
+      <Form onDone={() => void act.run()}>
+        {platform === "bluesky" ? (
+          <div>
+            <Segments
+              label={say("way")}
+              value={way}
+              options={[
+                ["oauth", say("by_oauth")],
+                ["password", say("by_password")],
+              ]}
+              onValue={setWay}
+            />
+          </div>
+        ) : null}
+        <TextField
+          label={say(platform === "bluesky" ? "bluesky_account" : "instance")}
+          hint={say(platform === "mastodon" ? "instance_hint" : isPassword ? "bluesky_hint" : "bluesky_hint_oauth")}
+          required={platform === "mastodon" || isPassword}
+          autocapitalize="off"
+          spellcheck={false}
+          value={account}
+          onValue={setAccount}
+          wrong={wrongAt(act.failure, "/account")}
+        />
+        {isPassword ? (
+          <TextField
+            label={say("app_password")}
+            hint={say("password_hint")}
+            type="password"
+            required
+            value={password}
+            onValue={setPassword}
+            wrong={wrongAt(act.failure, "/app_password")}
+          />
+        ) : null}
+        <Disclosure platform={platform} wanted={disclosed} onWanted={setDisclosed} />
+        <ProblemNote failure={act.failure} />
+        <div class="actions">
+          <Button type="submit" kind="primary" busy={act.busy}>
+            {say("connect")}
+          </Button>
+          <ButtonLink href={`/console${connectorsOf(handle)}`}>{common("cancel")}</ButtonLink>
+        </div>
+      </Form>
+    </Section>
+  )
+}
+
+const ConnectPage = ({ handle, platform }: { readonly handle: string; readonly platform: string }) => {
+  const known = platforms.find((one) => one === platform)
+  return (
+    <IdentityFrame handle={handle} part="connectors">
+      {(identity) =>
+        known === undefined ? (
+          <Empty icon="connector" title={say("none")} />
+        ) : (
+          <Connect handle={identity.handle} platform={known} />
+        )
+      }
+    </IdentityFrame>
+  )
+}
+
+export default ConnectPage

@@ -1,0 +1,226 @@
+/** One connected account: how it stands and what has it back, its pause and its end, what it wrote and what it heard. */
+import { useState } from "preact/hooks"
+import { useAct } from "../client/Acts.ts"
+import { call } from "../client/Client.ts"
+import { outdated, useCall } from "../client/Queries.ts"
+import { IdentityFrame } from "../frame/IdentityFrame.tsx"
+import { go, query, refine } from "../router/Router.ts"
+import { list } from "../texts/Texts.ts"
+import { Button, ButtonLink } from "../ui/Button.tsx"
+import { Confirm } from "../ui/Dialog.tsx"
+import { Form, TextArea, wrongAt } from "../ui/Field.tsx"
+import { Loaded } from "../ui/Loaded.tsx"
+import { Empty, Facts, Note, Section, Segments, Status } from "../ui/Page.tsx"
+import { ProblemNote } from "../ui/Problem.tsx"
+import { Time } from "../ui/Time.tsx"
+import { tell } from "../ui/Toast.tsx"
+import { type Connector, connectorsOf, ConnectorStatus, platforms } from "./ConnectorStatus.tsx"
+import { reread, standing } from "./Reread.ts"
+import { Said, type View } from "./Said.tsx"
+import { say } from "./texts.ts"
+import "./connectors.css"
+
+interface OfConnector {
+  readonly handle: string
+  readonly connector: Connector
+}
+
+/** Why it does nothing, and the way back. */
+const WayBack = ({ handle, connector, isAll }: OfConnector & { readonly isAll: boolean }) => {
+  const { status, platform, account, disclosed, last_error } = connector
+  if (status === "connected") return null
+  if (status === "paused") return <Note tone="warn">{say(isAll ? "all_paused" : "one_paused")}</Note>
+  // It stops for one of two reasons: what it declared is gone, or what it was let in by.
+  const isUndeclared = !disclosed && /no longer says that the account is automated/.test(last_error ?? "")
+  return (
+    <Note tone="bad">
+      <strong>{say("stopped")}</strong>
+      <p>{say(isUndeclared ? "stopped_profile" : "stopped_credential")}</p>
+      <div class="bar">
+        <ButtonLink
+          kind="primary"
+          href={`/console${connectorsOf(handle)}/${platform}/connect?account=${encodeURIComponent(account)}`}
+        >
+          {say("connect_again")}
+        </ButtonLink>
+      </div>
+    </Note>
+  )
+}
+
+const Standing = ({ connector }: { readonly connector: Connector }) => (
+  <div class="box padded">
+    <Facts
+      facts={[
+        [say("account"), <bdi class="mono">{connector.account}</bdi>],
+        [say("server"), <bdi>{connector.service}</bdi>],
+        [say("via"), say(connector.connected_via)],
+        [say("can"), list(connector.capabilities.map((capability) => say(`can_${capability}`)))],
+        [
+          say("disclosure"),
+          <Status tone={connector.disclosed ? "ok" : "off"}>
+            {say(connector.disclosed ? "disclosed" : "undisclosed")}
+          </Status>,
+        ],
+        [say("polled"), connector.polled_at === null ? say("never") : <Time at={connector.polled_at} />],
+        connector.last_error !== null && [say("last_error"), <bdi class="wrong-text">{connector.last_error}</bdi>],
+        [say("since"), <Time at={connector.created_at} form="full" />],
+      ]}
+    />
+  </div>
+)
+
+const Switches = ({ handle, connector, isAll }: OfConnector & { readonly isAll: boolean }) => {
+  const params = { handle, platform: connector.platform }
+  const [leaving, setLeaving] = useState(false)
+  const pause = useAct(async () => {
+    await call("PATCH /api/identities/:handle/connectors/:platform", { params, body: { paused: !connector.paused } })
+    await reread(handle)
+  })
+  const remove = useAct(async () => {
+    await call("DELETE /api/identities/:handle/connectors/:platform", { params })
+    tell(say("disconnected"))
+    go(connectorsOf(handle), "replace")
+    await reread(handle)
+  })
+  return (
+    <>
+      {connector.status === "stopped" || isAll ? null : (
+        <Button icon={connector.paused ? "play" : "stop"} busy={pause.busy} onClick={() => void pause.run()}>
+          {say(connector.paused ? "resume" : "pause")}
+        </Button>
+      )}
+      <Button kind="danger" onClick={() => setLeaving(true)}>
+        {say("disconnect")}
+      </Button>
+      <ProblemNote failure={pause.failure} />
+      {leaving ? (
+        <Confirm title={say("disconnect")} doing={say("disconnect")} act={remove} onClose={() => setLeaving(false)}>
+          <p>
+            <bdi class="mono">{connector.account}</bdi>
+          </p>
+          <p>{say("disconnect_why")}</p>
+        </Confirm>
+      ) : null}
+    </>
+  )
+}
+
+const NewPost = ({ handle, connector }: OfConnector) => {
+  const [text, setText] = useState("")
+  const params = { handle, platform: connector.platform }
+  const post = useAct(async (act) => {
+    await call("POST /api/identities/:handle/connectors/:platform/posts", { params, body: { text } }, { act })
+    setText("")
+    tell(say("posted"))
+    await outdated(["/api/identities/:handle/connectors/:platform/posts"], handle)
+  })
+  return (
+    <Form onDone={() => void post.run()}>
+      <TextArea
+        label={say("say_something")}
+        hint={say("public_at_once", { account: connector.account })}
+        rows={3}
+        required
+        value={text}
+        onValue={setText}
+        wrong={wrongAt(post.failure, "/text")}
+      />
+      <ProblemNote failure={post.failure} />
+      <div class="actions">
+        <Button type="submit" icon="send" busy={post.busy}>
+          {say("post")}
+        </Button>
+      </div>
+    </Form>
+  )
+}
+
+const Words = ({ handle, connector }: OfConnector) => {
+  const { capabilities, platform } = connector
+  const views: ReadonlyArray<readonly [View, string]> = [
+    ["posts", say("posts")],
+    ...(capabilities.includes("notifications") ? [["heard", say("heard")] as const] : []),
+    ...(capabilities.includes("dm") ? [["dms", say("dms")] as const] : []),
+  ]
+  const view = views.find(([one]) => one === query.value.get("view"))?.[0] ?? "posts"
+  return (
+    <div class="stack">
+      <div>
+        <Segments
+          label={say("view")}
+          value={view}
+          options={views}
+          onValue={(wanted) => refine({ view: wanted === "posts" ? undefined : wanted })}
+        />
+      </div>
+      {view === "posts" && capabilities.includes("post") ? <NewPost handle={handle} connector={connector} /> : null}
+      <Said key={view} view={view} handle={handle} platform={platform} />
+    </div>
+  )
+}
+
+const Account = ({ handle, platform }: { readonly handle: string; readonly platform: Connector["platform"] }) => {
+  const connectors = useCall(
+    standing,
+    { params: { handle } },
+    // It looks by itself each half minute while something is said.
+    { every: () => 30_000 },
+  )
+  return (
+    <Loaded of={connectors}>
+      {({ connectors, paused }) => {
+        const connector = connectors.find((one) => one.platform === platform)
+        if (connector === undefined) {
+          return (
+            <Empty
+              icon="connector"
+              title={say("none")}
+              action={
+                <ButtonLink kind="primary" href={`/console${connectorsOf(handle)}/${platform}/connect`}>
+                  {say("connect_to", { platform: say(platform) })}
+                </ButtonLink>
+              }
+            >
+              {say(`about_${platform}`)}
+            </Empty>
+          )
+        }
+        return (
+          <div class="stack-loose">
+            <Section
+              title={say(platform)}
+              actions={
+                <>
+                  <ConnectorStatus status={connector.status} />
+                  <Switches handle={handle} connector={connector} isAll={paused} />
+                </>
+              }
+            >
+              <WayBack handle={handle} connector={connector} isAll={paused} />
+              <Standing connector={connector} />
+            </Section>
+            {connector.status === "connected" ? <Words handle={handle} connector={connector} /> : null}
+          </div>
+        )
+      }}
+    </Loaded>
+  )
+}
+
+const ConnectorPage = ({ handle, platform }: { readonly handle: string; readonly platform: string }) => {
+  const known = platforms.find((one) => one === platform)
+  return (
+    <IdentityFrame handle={handle} part="connectors">
+      {(identity) =>
+        known === undefined ? (
+          <Empty icon="connector" title={say("none")} />
+        ) : (
+          <Account handle={identity.handle} platform={known} />
+        )
+      }
+    </IdentityFrame>
+  )
+}
+
+export default ConnectorPage

@@ -1,0 +1,18 @@
+import type { Answer } from "../client/Client.ts"
+import { Status, type Tone } from "../ui/Page.tsx"
+import { say } from "./texts.ts"
+
+export type Connector = Answer<"GET /api/identities/:handle/connectors/:platform">
+export type Platform = Connector["platform"]
+
+/** In the order in which they are shown. One that is missing does not compile. */
+const all: { readonly [P in Platform]: true } = { bluesky: true, mastodon: true }
+export const platforms = Object.keys(all) as ReadonlyArray<Platform>
+
+export const connectorsOf = (handle: string) => `/identities/${encodeURIComponent(handle)}/connectors`
+
+const tones: { readonly [S in Connector["status"]]: Tone } = { connected: "ok", paused: "warn", stopped: "bad" }
+
+export const ConnectorStatus = ({ status }: { readonly status: Connector["status"] | undefined }) => (
+  <Status tone={status === undefined ? "off" : tones[status]}>{say(status ?? "none")}</Status>
+)

@@ -1,0 +1,123 @@
+/** The accounts of an Identity at other platforms: one line each, connected or to be connected, and one pause for all. */
+import { useAct } from "../client/Acts.ts"
+import { call } from "../client/Client.ts"
+import { supposed, useCall } from "../client/Queries.ts"
+import { IdentityFrame } from "../frame/IdentityFrame.tsx"
+import { Button, ButtonLink } from "../ui/Button.tsx"
+import { Loaded } from "../ui/Loaded.tsx"
+import { Note, Section } from "../ui/Page.tsx"
+import { ProblemNote } from "../ui/Problem.tsx"
+import { Time } from "../ui/Time.tsx"
+import { type Connector, connectorsOf, ConnectorStatus, type Platform, platforms } from "./ConnectorStatus.tsx"
+import { reread, standing } from "./Reread.ts"
+import { say } from "./texts.ts"
+import "./connectors.css"
+
+const PauseAll = ({ handle, paused }: { readonly handle: string; readonly paused: boolean }) => {
+  const act = useAct(async () => {
+    const back = supposed(standing, { params: { handle } }, (before) => ({ ...before, paused: !paused }))
+    try {
+      await call("PATCH /api/identities/:handle/connectors", { params: { handle }, body: { paused: !paused } })
+    } catch (failure) {
+      back()
+      throw failure
+    }
+    await reread(handle)
+  })
+  return (
+    <>
+      <Button icon={paused ? "play" : "stop"} busy={act.busy} onClick={() => void act.run()}>
+        {say(paused ? "resume_all" : "pause_all")}
+      </Button>
+      <ProblemNote failure={act.failure} />
+    </>
+  )
+}
+
+interface LineProps {
+  readonly handle: string
+  readonly platform: Platform
+  readonly connector: Connector | undefined
+}
+
+const Line = ({ handle, platform, connector }: LineProps) => {
+  const at = `/console${connectorsOf(handle)}/${platform}`
+  return (
+    <li class="connector" data-platform={platform}>
+      <span class="sign" data-platform={platform} aria-hidden="true">
+        {platform === "bluesky" ? "b" : "m"}
+      </span>
+      <div class="grow">
+        <span class="bar">
+          {connector === undefined ? (
+            <strong>{say(platform)}</strong>
+          ) : (
+            <a class="whole" href={at}>
+              <strong>{say(platform)}</strong>
+            </a>
+          )}
+          <ConnectorStatus status={connector?.status} />
+        </span>
+        {connector === undefined ? (
+          <p class="muted small">{say(`about_${platform}`)}</p>
+        ) : (
+          <p class="muted small">
+            <bdi class="mono">{connector.account}</bdi>
+            {connector.polled_at === null ? null : (
+              <>
+                {" · "}
+                {say("polled")} <Time at={connector.polled_at} />
+              </>
+            )}
+          </p>
+        )}
+        {connector?.last_error == null ? null : <p class="small wrong-text">{connector.last_error}</p>}
+      </div>
+      {connector === undefined || connector.status === "stopped" ? (
+        <span class="above">
+          <ButtonLink
+            aria-label={say("connect_to", { platform: say(platform) })}
+            href={`${at}/connect${connector === undefined ? "" : `?account=${encodeURIComponent(connector.account)}`}`}
+          >
+            {say(connector === undefined ? "connect" : "connect_again")}
+          </ButtonLink>
+        </span>
+      ) : null}
+    </li>
+  )
+}
+
+const ConnectorsPage = ({ handle }: { readonly handle: string }) => {
+  const connectors = useCall(standing, { params: { handle } }, { every: () => 30_000 })
+  return (
+    <IdentityFrame handle={handle} part="connectors">
+      {(identity) => (
+        <Loaded of={connectors}>
+          {({ connectors, paused }) => (
+            <Section
+              title={say("title")}
+              lead={say("lead")}
+              actions={
+                connectors.length > 0 || paused ? <PauseAll handle={identity.handle} paused={paused} /> : undefined
+              }
+            >
+              {paused ? <Note tone="warn">{say("all_paused")}</Note> : null}
+              <ul class="box rows connectors" data-list>
+                {platforms.map((platform) => (
+                  <Line
+                    key={platform}
+                    handle={identity.handle}
+                    platform={platform}
+                    connector={connectors.find((one) => one.platform === platform)}
+                  />
+                ))}
+              </ul>
+            </Section>
+          )}
+        </Loaded>
+      )}
+    </IdentityFrame>
+  )
+}
+
+export default ConnectorsPage

@@ -1,0 +1,228 @@
+/** The Mailbox in a program of one's own: servers, user name, the password while it is shown, and the steps. */
+import { useEffect, useState } from "preact/hooks"
+import { useAct } from "../client/Acts.ts"
+import { type Answer, call } from "../client/Client.ts"
+import { type Identity, IdentityFrame } from "../frame/IdentityFrame.tsx"
+import { dateTime } from "../texts/Texts.ts"
+import { Button, ButtonLink } from "../ui/Button.tsx"
+import { Code, Copyable } from "../ui/Copy.tsx"
+import { Confirm } from "../ui/Dialog.tsx"
+import { Skeleton } from "../ui/Loaded.tsx"
+import { Facts, Section, Segments } from "../ui/Page.tsx"
+import { ProblemNote } from "../ui/Problem.tsx"
+import { Secret } from "../ui/Secret.tsx"
+import { configuration, readServers, type Server, type Servers } from "./Servers.ts"
+import { say } from "./texts.ts"
+import "./programs.css"
+
+type Secrets = Answer<"GET /api/identities/:handle/identity-key">
+
+/** Kept in this component alone: the password is in no cache. */
+const useSetUp = (handle: string) => {
+  const [servers, setServers] = useState<Servers>()
+  const [secrets, setSecrets] = useState<Secrets>()
+  const [failure, setFailure] = useState<Error>()
+  const [turn, setTurn] = useState(0)
+  useEffect(() => {
+    const stopped = new AbortController()
+    const { signal } = stopped
+    Promise.all([
+      readServers(signal),
+      call("GET /api/identities/:handle/identity-key", { params: { handle } }, { signal }),
+    ])
+      .then(([found, waiting]) => {
+        setServers(found)
+        setSecrets(waiting)
+      })
+      .catch((cause: unknown) => {
+        if (!signal.aborted) setFailure(cause instanceof Error ? cause : new Error(String(cause)))
+      })
+    return () => stopped.abort()
+  }, [handle, turn])
+  return { servers, secrets, failure, again: () => setTurn(turn + 1) }
+}
+
+const securities = ["tls", "starttls", "none"] as const
+const securityOf = (security: string) => {
+  const known = securities.find((one) => one === security)
+  return known === undefined ? security : say(known)
+}
+
+interface AccessProps {
+  readonly title: string
+  readonly server: Server
+  readonly user: string
+  readonly password: string | undefined
+}
+
+const Access = ({ title, server, user, password }: AccessProps) => (
+  <div class="box padded stack">
+    <h3>{title}</h3>
+    <Facts
+      facts={[
+        [say("host"), <Copyable value={server.host} what={`${title}: ${say("host")}`} />],
+        [say("port"), <Copyable value={String(server.port)} what={`${title}: ${say("port")}`} />],
+        [say("security"), securityOf(server.security)],
+        [say("user"), <Copyable value={user} what={`${title}: ${say("user")}`} />],
+        [
+          say("password"),
+          password === undefined ? (
+            <span class="muted">{say("not_shown")}</span>
+          ) : (
+            <Secret value={password} what={`${title}: ${say("password")}`} />
+          ),
+        ],
+      ]}
+    />
+  </div>
+)
+
+const muttrc = (address: string, imap: Server, smtp: Server | undefined) => {
+  const of = ({ security }: Server, name: string) => (security === "tls" ? `${name}s` : name)
+  const user = encodeURIComponent(address)
+  return [
+    `set from = "${address}"`,
+    `set folder = "${of(imap, "imap")}://${user}@${imap.host}:${imap.port}/"`,
+    `set spoolfile = "+INBOX"`,
+    ...(smtp === undefined ? [] : [`set smtp_url = "${of(smtp, "smtp")}://${user}@${smtp.host}:${smtp.port}/"`]),
+    // What is not encrypted is a service on the very machine.
+    ...(imap.security === "none" ? ["set ssl_starttls = no", "set ssl_force_tls = no"] : ["set ssl_force_tls = yes"]),
+  ].join("\n")
+}
+
+type Program = "thunderbird" | "apple" | "mutt"
+
+interface StepsProps {
+  readonly address: string
+  readonly imap: Server
+  readonly smtp: Server | undefined
+}
+
+const Steps = ({ address, imap, smtp }: StepsProps) => {
+  const [program, setProgram] = useState<Program>("thunderbird")
+  return (
+    <Section title={say("steps")}>
+      <div>
+        <Segments
+          label={say("program")}
+          value={program}
+          options={(["thunderbird", "apple", "mutt"] as const).map((one) => [one, say(one)] as const)}
+          onValue={setProgram}
+        />
+      </div>
+      <div class="box padded stack">
+        {program === "thunderbird" ? (
+          <>
+            <ol class="steps-list">
+              <li>{say("thunderbird_1", { address })}</li>
+              <li>{say("thunderbird_2")}</li>
+              <li>{say("thunderbird_3")}</li>
+            </ol>
+            <div class="bar">
+              <ButtonLink href={configuration} download="config-v1.1.xml">
+                {say("autoconfig")}
+              </ButtonLink>
+            </div>
+          </>
+        ) : program === "apple" ? (
+          <>
+            <ol class="steps-list">
+              <li>{say("apple_1")}</li>
+              <li>{say("apple_2")}</li>
+              <li>{say("apple_3")}</li>
+            </ol>
+            <div class="bar">
+              <ButtonLink
+                href={`/mail/apple.mobileconfig?address=${encodeURIComponent(address)}`}
+                download="mail.mobileconfig"
+              >
+                {say("profile")}
+              </ButtonLink>
+            </div>
+          </>
+        ) : (
+          <>
+            <p>{say("mutt_1")}</p>
+            <Code text={muttrc(address, imap, smtp)} what={say("muttrc")} wrap />
+          </>
+        )}
+      </div>
+    </Section>
+  )
+}
+
+const Renewal = ({ identity, onDone }: { readonly identity: Identity; readonly onDone: () => void }) => {
+  const [asking, setAsking] = useState(false)
+  const renew = useAct(async (act) => {
+    await call("POST /api/identities/:handle/identity-key/rotate", { params: { handle: identity.handle } }, { act })
+    onDone()
+  })
+  return (
+    <>
+      <Button disabled={identity.status !== "ready"} onClick={() => setAsking(true)}>
+        {say("renew")}
+      </Button>
+      {asking ? (
+        <Confirm title={say("renew")} doing={say("renew")} act={renew} onClose={() => setAsking(false)}>
+          <p>{say("renew_why")}</p>
+        </Confirm>
+      ) : null}
+    </>
+  )
+}
+
+const Programs = ({ identity }: { readonly identity: Identity }) => {
+  const { handle, email } = identity
+  const { servers, secrets, failure, again } = useSetUp(handle)
+  if (failure !== undefined) return <ProblemNote failure={failure} onRetry={again} />
+  if (servers === undefined || secrets === undefined) return <Skeleton lines={6} />
+  const imap = secrets.imap ?? servers.imap
+  const smtp = secrets.smtp ?? servers.smtp
+  if (imap === undefined) return <Skeleton lines={6} />
+  return (
+    <div class="stack-loose">
+      <Section
+        title={say("title")}
+        lead={say("lead")}
+        actions={secrets.imap === undefined ? <Renewal identity={identity} onDone={again} /> : undefined}
+      >
+        {secrets.imap === undefined || secrets.expires_at === undefined ? null : (
+          <p class="muted small">
+            {say("waiting", { until: dateTime(new Date(secrets.expires_at)) })}{" "}
+            <a href={`/console/identities/${encodeURIComponent(handle)}`}>{say("to_overview")}</a>
+          </p>
+        )}
+        <div class="access">
+          <Access
+            title={say("incoming")}
+            server={imap}
+            user={secrets.imap?.username ?? email}
+            password={secrets.imap?.password}
+          />
+          {smtp === undefined ? (
+            <div class="box padded stack">
+              <h3>{say("outgoing")}</h3>
+              <p class="muted">{say("not_here")}</p>
+            </div>
+          ) : (
+            <Access
+              title={say("outgoing")}
+              server={smtp}
+              user={secrets.smtp?.username ?? email}
+              password={secrets.smtp?.password ?? secrets.imap?.password}
+            />
+          )}
+        </div>
+      </Section>
+      <Steps address={email} imap={imap} smtp={smtp} />
+    </div>
+  )
+}
+
+const ProgramsPage = ({ handle }: { readonly handle: string }) => (
+  <IdentityFrame handle={handle} part="mail">
+    {(identity) => <Programs key={identity.handle} identity={identity} />}
+  </IdentityFrame>
+)
+
+export default ProgramsPage

@@ -1,0 +1,85 @@
+import { texts } from "../texts/Texts.ts"
+
+export const say = texts({
+  title: ["Mail programs", "Mailprogramme", "Logiciels de courrier"],
+  lead: [
+    "Read, file and answer the agent’s mail in a program of your own. What is read, marked or deleted there is so here, too.",
+    "Lies, ordne und beantworte die Mail des Agenten in einem eigenen Programm. Was dort gelesen, markiert oder gelöscht ist, ist es auch hier.",
+    "Lisez, classez et répondez au courrier de l’agent dans votre logiciel. Ce qui y est lu, marqué ou supprimé l’est ici aussi.",
+  ],
+  incoming: ["Reading (IMAP)", "Lesen (IMAP)", "Lecture (IMAP)"],
+  outgoing: ["Sending (SMTP)", "Senden (SMTP)", "Envoi (SMTP)"],
+  host: ["Server", "Server", "Serveur"],
+  port: ["Port", "Port", "Port"],
+  security: ["Encryption", "Verschlüsselung", "Chiffrement"],
+  user: ["User name", "Benutzername", "Nom d’utilisateur"],
+  password: ["Password", "Passwort", "Mot de passe"],
+  tls: ["SSL/TLS", "SSL/TLS", "SSL/TLS"],
+  starttls: ["STARTTLS", "STARTTLS", "STARTTLS"],
+  none: ["none (this machine only)", "keine (nur auf diesem Rechner)", "aucun (cette machine seulement)"],
+  not_shown: [
+    "Shown once, when it was made. Lost? Get a new one.",
+    "Wurde einmal gezeigt, als es entstand. Verloren? Hole ein neues.",
+    "Affiché une fois, à sa création. Perdu ? Demandez-en un nouveau.",
+  ],
+  not_here: [
+    "No sending by mail programs here: mail goes out through the API, MCP or this console.",
+    "Mailprogramme senden hier nicht: Mail geht über die API, MCP oder diese Konsole hinaus.",
+    "Pas d’envoi par logiciel ici : le courrier part par l’API, MCP ou cette console.",
+  ],
+  renew: ["Get a new password", "Neues Passwort holen", "Obtenir un nouveau mot de passe"],
+  renew_why: [
+    "A new password comes with a new Identity Key: both old ones stop working at once, also where the agent uses them. The new ones are shown once.",
+    "Ein neues Passwort kommt mit einem neuen Identity Key: beide alten gelten sofort nicht mehr, auch dort, wo der Agent sie benutzt. Die neuen werden einmal gezeigt.",
+    "Un nouveau mot de passe vient avec une nouvelle Identity Key : les deux anciens cessent aussitôt, même là où l’agent s’en sert. Les nouveaux sont affichés une fois.",
+  ],
+  waiting: [
+    "Shown until {until}. The overview has the Identity Key beside it; say there that both are stored.",
+    "Zu sehen bis {until}. Der Überblick zeigt daneben den Identity Key; bestätige dort, dass beide gespeichert sind.",
+    "Visible jusqu’à {until}. L’aperçu montre aussi l’Identity Key ; confirmez-y que les deux sont conservés.",
+  ],
+  to_overview: ["To the overview", "Zum Überblick", "Vers l’aperçu"],
+  program: ["Program", "Programm", "Logiciel"],
+  thunderbird: ["Thunderbird", "Thunderbird", "Thunderbird"],
+  apple: ["Apple Mail", "Apple Mail", "Apple Mail"],
+  mutt: ["mutt", "mutt", "mutt"],
+  steps: ["Set up", "Einrichten", "Configurer"],
+  thunderbird_1: [
+    "Menu, New Account, Email. Type any name, the address {address} and the password.",
+    "Menü, Neues Konto, E-Mail. Gib einen Namen, die Adresse {address} und das Passwort ein.",
+    "Menu, Nouveau compte, Courrier. Saisissez un nom, l’adresse {address} et le mot de passe.",
+  ],
+  thunderbird_2: [
+    "Continue: Thunderbird asks the mail domain for its servers and fills them in.",
+    "Weiter: Thunderbird fragt die Maildomain nach ihren Servern und trägt sie ein.",
+    "Continuer : Thunderbird demande ses serveurs au domaine et les remplit.",
+  ],
+  thunderbird_3: [
+    "If it finds none, choose “Configure manually” and take the values above; authentication is “Normal password”.",
+    "Findet es keine, wähle „Manuell einrichten“ und nimm die Werte oben; Authentifizierung: „Passwort, normal“.",
+    "S’il n’en trouve pas, choisissez « Configuration manuelle » et reprenez les valeurs ci-dessus ; authentification : « Mot de passe normal ».",
+  ],
+  apple_1: [
+    "Download the profile on the Mac, iPhone or iPad, and open it.",
+    "Lade das Profil auf dem Mac, iPhone oder iPad und öffne es.",
+    "Téléchargez le profil sur le Mac, l’iPhone ou l’iPad et ouvrez-le.",
+  ],
+  apple_2: [
+    "Install it under System Settings, Profiles (iPhone: Settings, Profile Downloaded).",
+    "Installiere es unter Systemeinstellungen, Profile (iPhone: Einstellungen, Profil geladen).",
+    "Installez-le dans Réglages Système, Profils (iPhone : Réglages, Profil téléchargé).",
+  ],
+  apple_3: [
+    "Type the password when Mail asks for it. The profile holds none.",
+    "Gib das Passwort ein, wenn Mail danach fragt. Im Profil steht keines.",
+    "Saisissez le mot de passe quand Mail le demande. Le profil n’en contient pas.",
+  ],
+  profile: ["Download the profile", "Profil herunterladen", "Télécharger le profil"],
+  autoconfig: ["Download the configuration", "Konfiguration herunterladen", "Télécharger la configuration"],
+  mutt_1: [
+    "Put this into ~/.muttrc; mutt asks for the password.",
+    "Setze das in ~/.muttrc; mutt fragt nach dem Passwort.",
+    "Mettez ceci dans ~/.muttrc ; mutt demande le mot de passe.",
+  ],
+  muttrc: ["muttrc", "muttrc", "muttrc"],
+})

@@ -1,0 +1,152 @@
+/** Every limit and how much of it is used: the account's own, and those of each Identity that has used anything. */
+import type { Answer } from "../client/Client.ts"
+import { useCall } from "../client/Queries.ts"
+import { number } from "../texts/Texts.ts"
+import { Loaded } from "../ui/Loaded.tsx"
+import { Section, Status } from "../ui/Page.tsx"
+import { Time } from "../ui/Time.tsx"
+import { Frame } from "./Frame.tsx"
+import { say } from "./texts.ts"
+import "./limits.css"
+
+type Use = Answer<"GET /api/limits">["limits"][number]
+type OfIdentity = "mail_hourly" | "mailbox_bytes"
+type OfAccount = Exclude<Use["name"], OfIdentity>
+
+const near = 0.8
+const toneOf = ({ used, limit }: Use) => (used >= limit ? "bad" : used >= limit * near ? "warn" : undefined)
+
+/** Never by colour alone. */
+const Warning = ({ use }: { readonly use: Use }) => {
+  const tone = toneOf(use)
+  return tone === undefined ? null : <Status tone={tone}>{say(tone === "bad" ? "limit_reached" : "limit_near")}</Status>
+}
+
+/** Limits of bytes are powers of two, and are told as such. */
+const binary = (value: number) => {
+  const step = value < 1024 ? 0 : Math.min(4, Math.floor(Math.log2(value) / 10))
+  const rounded = Math.round((value / 1024 ** step) * 10) / 10
+  return `${number(rounded)} ${["B", "KiB", "MiB", "GiB", "TiB"][step]}`
+}
+
+const Much = ({ use }: { readonly use: Use }) => {
+  const amount = (value: number) => (use.unit === "bytes" ? binary(value) : number(value))
+  return (
+    <span class="much">
+      {say("limit_of", { used: amount(use.used), limit: amount(use.limit) })}
+      {use.window === null ? null : <span class="muted"> {say(`per_${use.window}`)}</span>}
+    </span>
+  )
+}
+
+const Meter = ({ use }: { readonly use: Use }) => {
+  const share = Math.min(1, use.limit === 0 ? 1 : use.used / use.limit)
+  const tone = toneOf(use)
+  return (
+    <div
+      class="meter"
+      role="meter"
+      aria-label={use.identity === null ? say(`limit_${use.name}`) : `${say(`limit_${use.name}`)}, @${use.identity}`}
+      aria-valuemin={0}
+      aria-valuemax={100}
+      aria-valuenow={Math.round(share * 100)}
+      {...(tone && { "data-tone": tone })}
+    >
+      <i style={{ width: `${share === 0 ? 0 : Math.max(0.5, share * 100)}%` }} />
+    </div>
+  )
+}
+
+const isOfAccount = (use: Use): use is Use & { readonly name: OfAccount } => use.identity === null
+
+const Account = ({ uses }: { readonly uses: ReadonlyArray<Use> }) => (
+  <ul class="box rows limits">
+    {uses.filter(isOfAccount).map((use) => (
+      <li key={use.name}>
+        <span class="bar">
+          <strong>{say(`limit_${use.name}`)}</strong>
+          <Warning use={use} />
+        </span>
+        <Much use={use} />
+        <Meter use={use} />
+        <span class="when">
+          <span>{say(`why_${use.name}`)}</span>
+          {use.resets_at === null || use.used === 0 ? null : (
+            <span>
+              {say("renews")} <Time at={use.resets_at} />
+            </span>
+          )}
+        </span>
+      </li>
+    ))}
+  </ul>
+)
+
+const Cell = ({ use }: { readonly use: Use | undefined }) =>
+  use === undefined ? (
+    <td />
+  ) : (
+    <td>
+      <div class="use-cell">
+        <span class="bar">
+          <Much use={use} />
+          <Warning use={use} />
+        </span>
+        <Meter use={use} />
+      </div>
+    </td>
+  )
+
+const Identities = ({ uses }: { readonly uses: ReadonlyArray<Use> }) => {
+  const of = (handle: string, name: OfIdentity) => uses.find((use) => use.identity === handle && use.name === name)
+  return (
+    <div class="table" tabIndex={0} role="region" aria-label={say("limits_identities")}>
+      <table>
+        <thead>
+          <tr>
+            <th>{say("limits_identity")}</th>
+            <th>{say("limit_mail_hourly")}</th>
+            <th>{say("limit_mailbox_bytes")}</th>
+          </tr>
+        </thead>
+        <tbody>
+          {[...new Set(uses.flatMap(({ identity }) => identity ?? []))].map((handle) => (
+            <tr key={handle}>
+              <td>
+                <a href={`/console/identities/${encodeURIComponent(handle)}`}>
+                  <bdi>{handle}</bdi>
+                </a>
+              </td>
+              <Cell use={of(handle, "mail_hourly")} />
+              <Cell use={of(handle, "mailbox_bytes")} />
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  )
+}
+
+const LimitsPage = () => {
+  const limits = useCall("GET /api/limits", {}, { every: () => 15_000 })
+  return (
+    <Frame>
+      <Loaded of={limits} lines={8}>
+        {({ limits }) => (
+          <div class="stack-loose">
+            <Section title={say("limits_account")} lead={say("limits_lead")}>
+              <Account uses={limits} />
+            </Section>
+            {limits.every(({ identity }) => identity === null) ? null : (
+              <Section title={say("limits_identities")} lead={say("limits_identities_lead")}>
+                <Identities uses={limits} />
+              </Section>
+            )}
+          </div>
+        )}
+      </Loaded>
+    </Frame>
+  )
+}
+
+export default LimitsPage

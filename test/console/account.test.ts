@@ -1,0 +1,223 @@
+/** What the account holder does with the account: secrets, keys, devices, sessions, limits, exports, mail programs. */
+import type { Browser, Page } from "playwright-core"
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { hasBrowser, openBrowser } from "../harness/Browser.ts"
+import { call, makeIdentity, signUp } from "../harness/Client.ts"
+import { buildConsole, openContext } from "../harness/Console.ts"
+import { eventually, startService, type TestService } from "../harness/Service.ts"
+
+describe.skipIf(!hasBrowser)("in the console", { timeout: 120_000 }, () => {
+  let service: TestService
+  let browser: Browser
+  beforeAll(async () => {
+    buildConsole()
+    service = await startService({ env: { SVC_IDENTITY_QUOTA: "1", SVC_LIMIT_CALLS: "6000" } })
+    browser = await openBrowser()
+  })
+  afterAll(async () => {
+    await browser?.close()
+    await service?.stop()
+  })
+
+  const open = async (path: string) => {
+    const owner = await signUp(service.base)
+    const { context, seen } = await openContext(browser, service.base, {}, owner.session)
+    const page = await context.newPage()
+    await page.goto(`${service.base}/console${path}`)
+    const api = (method: string, at: string, body?: unknown) =>
+      call(service.base, method, at, { token: owner.session, ...(body === undefined ? {} : { body }) })
+    return { ...owner, page, context, seen, api }
+  }
+  const dialog = (page: Page) => page.getByRole("dialog")
+  const clipboard = (page: Page) => page.evaluate<string>("navigator.clipboard.readText()")
+
+  it("a secret is stored, seen only where it is asked for, replaced, restored and destroyed", async () => {
+    const { page, context, seen, api } = await open("/vault")
+    await page.getByRole("button", { name: "Add a secret" }).click()
+    await dialog(page).getByLabel("Name").fill("erp.token")
+    await dialog(page).getByLabel("Value").fill("first-value")
+    await dialog(page).getByLabel("Description").fill("Reads orders")
+    await dialog(page).getByRole("button", { name: "Save" }).click()
+    await page.getByRole("link", { name: "erp.token" }).click()
+    expect(await page.content()).not.toContain("first-value")
+    await dialog(page).getByRole("button", { name: "Reveal" }).click()
+    await dialog(page).getByText("first-value").waitFor()
+    await dialog(page).getByRole("button", { name: "New value" }).click()
+    await dialog(page).getByLabel("Value").fill("second-value")
+    await dialog(page).getByRole("button", { name: "Save" }).click()
+    await page.getByText("erp.token is stored").first().waitFor()
+    await eventually(
+      () => api("GET", "/api/vault/secrets/erp.token/value"),
+      ({ body }) => body.value === "second-value",
+    )
+    await dialog(page)
+      .getByRole("button", { name: /Restore: Version 1/ })
+      .click()
+    await eventually(
+      () => api("GET", "/api/vault/secrets/erp.token/value"),
+      ({ body }) => body.value === "first-value" && body.version === 3,
+    )
+    await dialog(page).getByRole("button", { name: "Delete" }).click()
+    const last = dialog(page).getByRole("button", { name: "Delete" })
+    expect(await last.isDisabled()).toBe(true)
+    await dialog(page).getByRole("textbox").fill("erp.token")
+    await last.click()
+    await page.getByText("Nothing is stored here").waitFor()
+    expect((await api("GET", "/api/vault/secrets/erp.token/value")).status).toBe(404)
+    expect(seen.errors).toEqual([])
+    await context.close()
+  })
+
+  it("a key is shown once, works, and stops when it is revoked", async () => {
+    const { page, context, seen } = await open("/keys")
+    await page.getByRole("button", { name: "Create an Admin Key" }).click()
+    await dialog(page).getByLabel("Name").fill("laptop")
+    await dialog(page).getByRole("button", { name: "Create an Admin Key" }).click()
+    await dialog(page).getByRole("button", { name: "Copy Admin Key" }).click()
+    const key = await clipboard(page)
+    expect(key).toMatch(/^svc_admin_/)
+    expect(await page.content()).not.toContain(key)
+    await page.keyboard.press("Escape")
+    await dialog(page).getByRole("button", { name: "I have stored it" }).click()
+    expect((await call(service.base, "GET", "/api/auth/whoami", { token: key })).body.caller.key_name).toBe("laptop")
+    await page.getByRole("button", { name: "Revoke laptop" }).click()
+    await dialog(page).getByRole("button", { name: "Revoke" }).click()
+    await page.getByText("No Admin Key yet").waitFor()
+    await eventually(
+      () => call(service.base, "GET", "/api/auth/whoami", { token: key }),
+      ({ status }) => status === 401,
+    )
+    expect(seen.errors).toEqual([])
+    await context.close()
+  })
+
+  it("a terminal that asks is approved or denied by its code", async () => {
+    const { page, context } = await open("/keys/devices")
+    const ask = async () =>
+      (await call(service.base, "POST", "/api/auth/device", { body: { name: "<i>desk</i>", client: "svc" } })).body
+    const answer = async (asked: { readonly device_code: string }) =>
+      (await call(service.base, "POST", "/api/auth/device/token", { body: { device_code: asked.device_code } })).body
+    const wanted = await ask()
+    await page.getByLabel("Code").fill(wanted.user_code)
+    await page.getByRole("button", { name: "Continue" }).click()
+    await page.getByText("<i>desk</i>").waitFor()
+    await page.getByRole("button", { name: "Approve" }).click()
+    await page
+      .getByText(/terminal/i)
+      .first()
+      .waitFor()
+    await eventually(
+      () => answer(wanted),
+      ({ key }) => String(key).startsWith("svc_admin_"),
+    )
+    const unwanted = await ask()
+    await page.goto(`${service.base}/console/keys/devices?user_code=${unwanted.user_code}`)
+    await page.getByRole("button", { name: "Deny" }).click()
+    await page.getByRole("button", { name: "Deny" }).waitFor({ state: "detached" })
+    expect((await answer(unwanted)).code).toBe("device_code_denied")
+    await context.close()
+  })
+
+  it("the language is the account's, and every other session can be ended", async () => {
+    const { page, context, api, email } = await open("/settings")
+    await page.getByLabel("Language").selectOption("de")
+    await page.getByRole("heading", { level: 1, name: "Einstellungen" }).waitFor()
+    expect(await page.evaluate("document.documentElement.lang")).toBe("de")
+    await eventually(
+      () => api("GET", "/api/auth/session"),
+      ({ body }) => body.org.language === "de",
+    )
+    await page.reload()
+    await page.getByRole("heading", { level: 1, name: "Einstellungen" }).waitFor()
+    const link = await call(service.base, "POST", "/api/auth/magic-link", { body: { email } })
+    const token = new URL(link.body.dev_magic_link).searchParams.get("token")
+    const other = (await call(service.base, "POST", "/api/auth/magic-link/consume", { body: { token } })).body
+    await page.reload()
+    await page.getByRole("button", { name: "Beenden", exact: true }).click()
+    await page.getByRole("button", { name: "Beenden", exact: true }).waitFor({ state: "detached" })
+    await eventually(
+      () => call(service.base, "GET", "/api/auth/session", { token: other.session_token }),
+      ({ status }) => status === 401,
+    )
+    expect((await api("GET", "/api/auth/session")).status).toBe(200)
+    await context.close()
+  })
+
+  it("limits stand with what is used of them, and one that is used up says so in words", async () => {
+    const { page, context, seen, session } = await open("/settings/limits")
+    await page.getByText("0 of 1", { exact: true }).waitFor()
+    await makeIdentity(service.base, session)
+    await page.reload()
+    await page.getByText("1 of 1", { exact: true }).waitFor()
+    const line = page.getByRole("listitem").filter({ hasText: "Ever created" })
+    expect(await line.innerText()).toContain("used up")
+    expect(await line.getByRole("meter").getAttribute("aria-valuenow")).toBe("100")
+    await page.getByText(/of 6,000/).waitFor()
+    expect(seen.errors).toEqual([])
+    await context.close()
+  })
+
+  it("an export is made and downloaded", async () => {
+    const { page, context, seen } = await open("/settings/data")
+    await page.getByRole("button", { name: "Make an export" }).click()
+    const link = page.getByRole("link", { name: "Download" })
+    await link.waitFor({ timeout: 60_000 })
+    const [download] = await Promise.all([page.waitForEvent("download"), link.click()])
+    expect(download.suggestedFilename()).toMatch(/^exp_.*\.zip$/)
+    expect(await download.failure()).toBe(null)
+    expect(seen.errors).toEqual([])
+    await context.close()
+  })
+
+  it("a mail program is told its servers, user name and password, which is shown once and can be replaced", async () => {
+    const { page, context, seen, session, api } = await open("/")
+    const { handle, secrets } = await makeIdentity(service.base, session)
+    const at = `${service.base}/console/identities/${handle}/mail/programs`
+    await page.goto(at)
+    await page.getByText(`${handle}@mail.localhost`).first().waitFor()
+    await page.getByText(String(secrets.imap.port), { exact: true }).waitFor()
+    expect(await page.content()).not.toContain(secrets.imap.password)
+    await page.getByRole("button", { name: "Copy Reading (IMAP): Password" }).click()
+    expect(await clipboard(page)).toBe(secrets.imap.password)
+    await page.getByRole("button", { name: "mutt" }).click()
+    await page.getByText(`:${secrets.imap.port}/`).waitFor()
+    for (const [program, link, file] of [
+      ["Apple Mail", "Download the profile", "mail.mobileconfig"],
+      ["Thunderbird", "Download the configuration", "config-v1.1.xml"],
+    ] as const) {
+      await page.getByRole("button", { name: program }).click()
+      const [download] = await Promise.all([
+        page.waitForEvent("download"),
+        page.getByRole("link", { name: link }).click(),
+      ])
+      expect([download.suggestedFilename(), await download.failure()]).toEqual([file, null])
+    }
+
+    await api("POST", `/api/identities/${handle}/identity-key/ack`)
+    await page.goto(at)
+    await page.getByText("Shown once, when it was made.").first().waitFor()
+    // The servers are no secret.
+    await page.getByText(String(secrets.imap.port), { exact: true }).waitFor()
+    await page.getByRole("button", { name: "Get a new password" }).click()
+    await dialog(page).getByRole("button", { name: "Get a new password" }).click()
+    await page.getByRole("button", { name: "Copy Reading (IMAP): Password" }).click()
+    const renewed = await clipboard(page)
+    expect(renewed).not.toBe(secrets.imap.password)
+    expect((await api("GET", `/api/identities/${handle}/identity-key`)).body.imap.password).toBe(renewed)
+    expect(seen.errors).toEqual([])
+    await context.close()
+  })
+
+  it("a mail program is told of a server for sending where the service has one", async () => {
+    const { page, context, session } = await open("/")
+    const { handle, secrets } = await makeIdentity(service.base, session)
+    const smtp = { ...secrets.imap, host: "submit.example", port: 1465, security: "tls" }
+    await page.route("**/identity-key", (route) => route.fulfill({ json: { ...secrets, smtp } }))
+    await page.goto(`${service.base}/console/identities/${handle}/mail/programs`)
+    await page.getByText("submit.example").first().waitFor()
+    await page.getByText("1465", { exact: true }).waitFor()
+    await page.getByRole("button", { name: "mutt" }).click()
+    await page.getByText(/set smtp_url = "smtps:\/\/.*@submit\.example:1465\//).waitFor()
+    await context.close()
+  })
+})

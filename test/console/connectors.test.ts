@@ -1,0 +1,191 @@
+/** Accounts at other platforms from the console, against a server that speaks Mastodon's API and asks in a browser. */
+import type { Browser, Page } from "playwright-core"
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { type MastodonServer, startServer } from "../connectors/mastodon/Server.ts"
+import type { Account } from "../connectors/mastodon/World.ts"
+import { hasBrowser, openBrowser } from "../harness/Browser.ts"
+import { call, makeIdentity, signUp } from "../harness/Client.ts"
+import { buildConsole, heading, openContext } from "../harness/Console.ts"
+import { eventually, startService, type TestService } from "../harness/Service.ts"
+
+describe.skipIf(!hasBrowser)("a connector in the console", { timeout: 120_000 }, () => {
+  let service: TestService
+  let server: MastodonServer
+  let browser: Browser
+  let owner: Awaited<ReturnType<typeof signUp>>
+  /** Who is asked at the server. */
+  let account: Account
+  beforeAll(async () => {
+    buildConsole()
+    service = await startService()
+    server = await startServer({
+      // The page of the server that asks the account holder.
+      instead: (request, response) => {
+        const url = new URL(request.url ?? "/", server.base)
+        if (url.pathname === "/favicon.ico") return (response.writeHead(204).end(), true)
+        if (url.pathname !== "/oauth/authorize") return false
+        const redirect = new URL(url.searchParams.get("redirect_uri")!)
+        redirect.searchParams.set("error", "access_denied")
+        redirect.searchParams.set("error_description", "The resource owner <b>denied</b> the request.")
+        redirect.searchParams.set("state", url.searchParams.get("state")!)
+        response.writeHead(200, { "content-type": "text/html" })
+        const href = (to: string) => to.replaceAll("&", "&amp;")
+        response.end(
+          `<h1>Authorize?</h1><a href="${href(server.allow(url.href, account))}">Authorize</a> <a href="${href(redirect.href)}">Deny</a>`,
+        )
+        return true
+      },
+    })
+    browser = await openBrowser()
+    owner = await signUp(service.base)
+  })
+  afterAll(async () => {
+    await browser?.close()
+    await server?.stop()
+    await service?.stop()
+  })
+
+  const api = (method: string, path: string, body?: unknown) =>
+    call(service.base, method, path, { token: owner.session, ...(body === undefined ? {} : { body }) })
+  const open = async () => {
+    const { handle } = await makeIdentity(service.base, owner.session)
+    account = server.world.join(`bot${handle}`)
+    const { context, seen } = await openContext(browser, service.base, {}, owner.session)
+    const page = await context.newPage()
+    const at = `/api/identities/${handle}/connectors`
+    return { handle, page, context, seen, at }
+  }
+  /** As far as the server's own page. */
+  const beginAt = async (page: Page, handle: string) => {
+    await page.goto(`${service.base}/console/identities/${handle}/connectors`)
+    await page.getByRole("link", { name: "Connect Mastodon" }).click()
+    await page.getByLabel("Server or account").fill(server.base)
+    await page.getByRole("button", { name: "Connect", exact: true }).click()
+    // The rules that whoever has an account there accepts.
+    await page.getByText("Say that you are a machine").waitFor()
+    await page.getByRole("button", { name: /^Continue at 127/ }).click()
+    await page.getByRole("heading", { name: "Authorize?" }).waitFor()
+  }
+  const connect = async (page: Page, handle: string) => {
+    await beginAt(page, handle)
+    await page.getByRole("link", { name: "Authorize" }).click()
+    await page.waitForURL(`**/console/identities/${handle}/connectors/mastodon`)
+    await page.getByText("says that it is automated").waitFor()
+  }
+
+  it("is connected by a walk to the platform and back, posts, hears, pauses, and is disconnected", async () => {
+    const { handle, page, context, seen, at } = await open()
+    await connect(page, handle)
+    expect(account.bot).toBe(true)
+    expect(page.url()).not.toContain("code=")
+    expect((await api("GET", `${at}/mastodon`)).body).toMatchObject({ status: "connected", disclosed: true })
+
+    await page.getByLabel("Post something").fill("Hello from the console")
+    await page.getByRole("button", { name: "Post", exact: true }).click()
+    await page.getByRole("main").getByText("Hello from the console").waitFor()
+    server.world.publish(server.world.join(`tom${handle}`), `@${account.acct} <b>are you there?</b>`)
+    await page.getByRole("button", { name: "Mentions & replies" }).click()
+    await page.getByText("<b>are you there?</b>").waitFor()
+
+    await page.getByRole("button", { name: "Pause" }).click()
+    await page.getByText("Paused: nothing is posted").waitFor()
+    expect((await api("GET", `${at}/mastodon`)).body.status).toBe("paused")
+    await page.getByRole("button", { name: "Let it go on" }).click()
+    await page.getByText("Paused: nothing is posted").waitFor({ state: "detached" })
+
+    // All at once, from the list.
+    await page.getByRole("link", { name: "Connectors" }).click()
+    await page.getByRole("button", { name: "Pause all" }).click()
+    await page.getByText("All connectors of this Identity are paused").waitFor()
+    await eventually(
+      () => api("GET", at),
+      ({ body }) => body.paused === true,
+    )
+    await page.getByRole("button", { name: "Let all go on" }).click()
+    await page.getByText("All connectors of this Identity are paused").waitFor({ state: "detached" })
+
+    await page.getByRole("link", { name: "Mastodon", exact: true }).click()
+    await page.getByRole("button", { name: "Disconnect" }).click()
+    await page.getByRole("dialog").getByRole("button", { name: "Disconnect" }).click()
+    await page.getByRole("link", { name: "Connect Mastodon" }).waitFor()
+    expect((await api("GET", `${at}/mastodon`)).status).toBe(404)
+    expect([...server.tokens.values()].filter((token) => token.account === account)).toEqual([])
+    expect(account.bot).toBe(false)
+    expect(seen.errors).toEqual([])
+    await context.close()
+  })
+
+  it("that was declined says what the platform said, as text, and leads back", async () => {
+    const { handle, page, context, at } = await open()
+    await beginAt(page, handle)
+    await page.getByRole("link", { name: "Deny" }).click()
+    await page.getByText("The resource owner <b>denied</b> the request.").waitFor()
+    expect(await heading(page).innerText()).toBe("The account was not connected")
+    await page.getByRole("link", { name: "Back to the connectors" }).click()
+    await page.getByRole("link", { name: "Connect Mastodon" }).waitFor()
+    expect((await api("GET", at)).body.connectors).toEqual([])
+    await context.close()
+  })
+
+  it("that stopped says why and how it goes on, and is connected again from there", async () => {
+    const { handle, page, context } = await open()
+    await connect(page, handle)
+    account.disabled = true
+    await page.getByLabel("Post something").fill("Hello")
+    await page.getByRole("button", { name: "Post", exact: true }).click()
+    await page.getByText("The platform refuses its credential").waitFor()
+    await page.getByText("Your login is currently disabled").first().waitFor()
+    account.disabled = false
+    await page.getByRole("link", { name: "Connect again" }).click()
+    expect(await page.getByLabel("Server or account").inputValue()).toContain(account.acct)
+    await page.getByLabel("Server or account").fill(server.base)
+    await page.getByRole("button", { name: "Connect", exact: true }).click()
+    await page.getByRole("button", { name: /^Continue at/ }).click()
+    await page.getByRole("link", { name: "Authorize" }).click()
+    await page.getByLabel("Post something").waitFor()
+    await context.close()
+  })
+
+  it("that another began is not ended by a link: its reader is asked", async () => {
+    const { page, context, at } = await open()
+    const start = await api("POST", `${at}/mastodon/authorize`, { account: server.base })
+    const back = server.allow(start.body.authorization_url, account)
+    await page.goto(back)
+    expect(await page.getByRole("heading", { level: 1 }).innerText()).toBe("Connect this account?")
+    // Nor where somebody leads straight into the console.
+    await page.goto(`${service.base}/console/connectors/callback${new URL(back).search}`)
+    await page.getByRole("heading", { name: "Connect this account?" }).waitFor()
+    expect((await api("GET", at)).body.connectors).toEqual([])
+    await page.getByRole("button", { name: "Connect" }).click()
+    await page.getByText("The account is connected").waitFor()
+    await context.close()
+  })
+
+  it("at Bluesky is asked for by an app password, and a refusal stands at its field", async () => {
+    const { handle, page, context } = await open()
+    await page.goto(`${service.base}/console/identities/${handle}/connectors/bluesky/connect`)
+    await page.getByRole("button", { name: "With an app password" }).click()
+    await page.getByRole("textbox", { name: "Account" }).fill("no account")
+    await page.getByLabel("App password").fill("abcd-efgh-ijkl-mnop")
+    await page.getByRole("button", { name: "Connect", exact: true }).click()
+    await page.getByRole("alert").first().waitFor()
+    expect(await page.getByLabel("App password").getAttribute("type")).toBe("password")
+    await context.close()
+  })
+
+  it("comes back to localhost from 127.0.0.1, where a loopback client is sent to", async () => {
+    const beside = service.base.replace("localhost", "127.0.0.1")
+    const go = async (host: string, cookie?: string) =>
+      (
+        await fetch(`${host}/connectors/callback?state=abc&code=1`, {
+          redirect: "manual",
+          ...(cookie === undefined ? {} : { headers: { cookie } }),
+        })
+      ).headers.get("location")
+    expect(await go(beside)).toBe(`${service.base}/connectors/callback?state=abc&code=1`)
+    expect(await go(service.base)).toBe("/auth/connectors/callback?state=abc&code=1")
+    expect(await go(service.base, "svc_connecting=abc")).toBe("/console/connectors/callback?state=abc&code=1")
+    expect(await go(service.base, "svc_connecting=other")).toBe("/auth/connectors/callback?state=abc&code=1")
+    expect(await go(beside, "svc_signed_in=1")).toBe("/auth/connectors/callback?state=abc&code=1")
+  })
+})

@@ -1,0 +1,142 @@
+/**
+ * Every page by the keyboard alone, and at 400 % (a window of 1280 by 1024 is then 320 by 256): each thing that can be
+ * pressed is reached, is seen while it has the focus, and lets the focus go on; nothing moves under the reader's eyes.
+ */
+import { readFileSync } from "node:fs"
+import * as path from "node:path"
+import type { Browser, Page } from "playwright-core"
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { hasBrowser, openBrowser } from "../harness/Browser.ts"
+import { call, makeIdentity, signUp } from "../harness/Client.ts"
+import { buildConsole, expectNoSidewaysScroll, heading, openContext } from "../harness/Console.ts"
+import { startService, type TestService } from "../harness/Service.ts"
+import { root } from "../house/Imports.ts"
+
+/** Pages without a member in their path but the Identity and a platform; others are walked where their capability is. */
+const pathsOf = (handle: string) =>
+  [...readFileSync(path.join(root, "packages/console/src/Routes.ts"), "utf8").matchAll(/page\("([^"]+)"/g)]
+    .map(([, pattern]) => pattern!.replace(":handle", handle).replace(":platform", "bluesky"))
+    .filter((to) => !to.includes(":") && to !== "/connectors/callback")
+
+const settled = async (page: Page) => {
+  await heading(page).first().waitFor()
+  await page.locator(".skeleton").first().waitFor({ state: "detached" })
+}
+
+/** Runs in the page: what the keyboard has to reach. */
+const reachable = `[...document.querySelectorAll("a[href], button, input, select, textarea, [tabindex='0']")]
+  .filter((one) => one.checkVisibility({ visibilityProperty: true }) && !one.disabled && one.tabIndex >= 0 && !one.closest("[inert]"))`
+
+/** Runs in the page after a step: which one it is, and whether it can be seen under what lies over the page. */
+const focused = `(() => {
+  const one = document.activeElement
+  if (one === null || one === document.body) return null
+  window.walked ??= new Set()
+  const again = window.walked.has(one)
+  window.walked.add(one)
+  const box = one.getBoundingClientRect()
+  const points = [[.5, .5], [.1, .2], [.9, .2], [.1, .8], [.9, .8]].map(([x, y]) => [box.left + box.width * x, box.top + box.height * y])
+  const seen = points.some(([x, y]) => {
+    const there = document.elementFromPoint(x, y)
+    return there !== null && (one.contains(there) || there.contains(one) && !there.matches("body, html"))
+  })
+  const { outlineStyle, outlineWidth } = getComputedStyle(one)
+  const ring = outlineStyle !== "none" && parseFloat(outlineWidth) >= 1
+    || one.parentElement !== null && getComputedStyle(one.parentElement).outlineStyle !== "none"
+  return { what: one.outerHTML.slice(0, 120), again, seen, ring }
+})()`
+
+interface Step {
+  readonly what: string
+  readonly again: boolean
+  readonly seen: boolean
+  readonly ring: boolean
+}
+
+const walk = async (page: Page, where: string) => {
+  const all = await page.evaluate<number>(`${reachable}.length`)
+  await page.evaluate("document.activeElement?.blur?.()")
+  for (let step = 0; step < 2 * all + 20; step++) {
+    await page.keyboard.press("Tab")
+    const at = await page.evaluate<Step | null>(focused)
+    // Out of the page, and in again at its beginning, until it goes round.
+    if (at === null) continue
+    if (at.again) break
+    expect(at.seen, `${where}: ${at.what} has the focus and is hidden`).toBe(true)
+    expect(at.ring, `${where}: ${at.what} has the focus and does not show it`).toBe(true)
+  }
+  const missed = await page.evaluate<ReadonlyArray<string>>(
+    `${reachable}.filter((one) => !(window.walked ?? new Set()).has(one) && !(one.type === "radio" && !one.checked)).map((one) => one.outerHTML.slice(0, 120))`,
+  )
+  expect(missed, `${where}: never reached`).toEqual([])
+}
+
+/** How much of what is seen was moved without anybody having asked for it, and who else was asked. */
+const shift = `new Promise((resolve) => {
+  let sum = 0
+  new PerformanceObserver((list) => {
+    for (const entry of list.getEntries()) if (!entry.hadRecentInput) sum += entry.value
+  }).observe({ type: "layout-shift", buffered: true })
+  requestAnimationFrame(() => setTimeout(() => resolve(sum), 50))
+})`
+
+describe.skipIf(!hasBrowser)("every page of the console", { timeout: 600_000 }, () => {
+  let service: TestService
+  let browser: Browser
+  let session: string
+  let handle: string
+  beforeAll(async () => {
+    buildConsole()
+    service = await startService()
+    browser = await openBrowser()
+    session = (await signUp(service.base)).session
+    handle = (await makeIdentity(service.base, session, "the-longest-name-that-an-agent-may-ever")).handle
+    await call(service.base, "PUT", "/api/vault/secrets/token", { token: session, body: { value: "s3cret" } })
+    await call(service.base, "POST", "/api/keys", { token: session, body: { name: "laptop" } })
+    await call(service.base, "POST", "/api/exports", { token: session })
+  })
+  afterAll(async () => {
+    await browser?.close()
+    await service?.stop()
+  })
+
+  it.each([
+    ["on a wide screen", 1280, 800],
+    ["at 400 %", 320, 256],
+  ] as const)("is walked by the keyboard alone %s", async (_, width, height) => {
+    const { context } = await openContext(browser, service.base, { width, locale: "de" }, session)
+    await service.query((sql) => sql`update org set language = 'de'`)
+    const page = await context.newPage()
+    await page.setViewportSize({ width, height })
+    for (const to of pathsOf(handle)) {
+      await page.goto(`${service.base}/console${to}`)
+      await settled(page)
+      await expectNoSidewaysScroll(page, to)
+      await walk(page, to)
+    }
+    await context.close()
+  })
+
+  it("moves nothing that was seen (CLS 0.02), asks nobody else, and says what it is", async () => {
+    const { context, seen } = await openContext(browser, service.base, {}, session)
+    await service.query((sql) => sql`update org set language = 'en'`)
+    for (const to of pathsOf(handle)) {
+      const page = await context.newPage()
+      let requests = 0
+      page.on("request", () => requests++)
+      await page.goto(`${service.base}/console${to}`)
+      await settled(page)
+      expect(await page.evaluate<number>(shift), to).toBeLessThanOrEqual(0.02)
+      expect(requests, to).toBeLessThanOrEqual(40)
+      expect(await page.title(), to).toMatch(/.+ · Agent Identity Service$/)
+      const [language, robots, description] = await page.evaluate<ReadonlyArray<string>>(
+        `[document.documentElement.lang, ...["robots", "description"].map((name) => document.querySelector(\`meta[name="\${name}"]\`).content)]`,
+      )
+      expect([language, robots], to).toEqual(["en", "noindex"])
+      expect(description, to).toMatch(/\w{3}/)
+      await page.close()
+    }
+    expect(seen).toEqual({ errors: [], foreign: [] })
+    await context.close()
+  })
+})

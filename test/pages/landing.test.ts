@@ -1,0 +1,126 @@
+/** The page at `/` for who is not signed in, and what every plain page has in its head. */
+import { gzipSync } from "node:zlib"
+import type { Browser } from "playwright-core"
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { hasBrowser, openBrowser } from "../harness/Browser.ts"
+import { call, makeIdentity, signUp } from "../harness/Client.ts"
+import { buildConsole, expectNoSidewaysScroll, openContext, violations } from "../harness/Console.ts"
+import { startService, type TestService } from "../harness/Service.ts"
+
+let service: TestService
+let handle: string
+beforeAll(async () => {
+  buildConsole()
+  service = await startService()
+  handle = (await makeIdentity(service.base, (await signUp(service.base)).session)).handle
+})
+afterAll(() => service.stop())
+
+const look = async (path: string, headers: Record<string, string> = {}) => {
+  const response = await fetch(`${service.base}${path}`, { redirect: "manual", headers })
+  return { response, html: await response.text() }
+}
+const langOf = (html: string) => /<html lang="(\w+)"/.exec(html)?.[1]
+
+describe("the page at /", () => {
+  it("speaks the language that the browser asks for, and then the one that was chosen", async () => {
+    for (const [asked, lang, words] of [
+      ["de-AT,en;q=0.5", "de", "Beginnen"],
+      ["fr", "fr", "Commencer"],
+      ["nl", "en", "Begin"],
+    ] as const) {
+      const { html, response } = await look("/", { "accept-language": asked })
+      expect([langOf(html), response.headers.get("vary")]).toEqual([lang, "accept-language, cookie, accept-encoding"])
+      expect(html).toContain(`>${words}</a>`)
+    }
+    const chosen = await look("/?lang=fr", { "accept-language": "de" })
+    expect(langOf(chosen.html)).toBe("fr")
+    const cookie = chosen.response.headers.get("set-cookie")!.split(";")[0]!
+    expect(langOf((await look("/", { "accept-language": "de", cookie })).html)).toBe("fr")
+    expect(langOf((await look("/?lang=xx", { "accept-language": "de" })).html)).toBe("de")
+  })
+
+  it("leads who is signed in to the console, but for who asks for a language", async () => {
+    const cookie = "svc_signed_in=1"
+    const { response } = await look("/", { cookie })
+    expect([response.status, response.headers.get("location")]).toEqual([303, "/console/"])
+    expect((await look("/?lang=de", { cookie })).response.status).toBe(200)
+    expect((await look("/")).response.status).toBe(200)
+  })
+
+  it("weighs 12 kB at most, and its sign is a drawing, a picture for tabs and one for home screens", async () => {
+    const { html } = await look("/")
+    expect(gzipSync(html, { level: 9 }).length).toBeLessThanOrEqual(12_000)
+    for (const [path, type, begin] of [
+      ["/icon.svg", "image/svg+xml", "3c737667"],
+      ["/favicon.ico", "image/x-icon", "00000100"],
+      ["/apple-touch-icon.png", "image/png", "89504e47"],
+    ] as const) {
+      expect(html).toContain(`href="${path}"`)
+      const response = await fetch(`${service.base}${path}`)
+      const bytes = Buffer.from(await response.arrayBuffer())
+      expect([response.status, response.headers.get("content-type")]).toEqual([200, type])
+      expect(bytes.subarray(0, 4).toString("hex")).toBe(begin)
+      expect(bytes.length).toBeLessThanOrEqual(8_000)
+    }
+  })
+})
+
+describe("a plain page", () => {
+  it("says what it is about, and is kept from search engines where it is nobody else's", async () => {
+    const paths = (...open: ReadonlyArray<string>) => open
+    for (const path of paths("/", "/terms", "/problems/not_found")) {
+      const { html } = await look(path)
+      expect(html, path).toMatch(/<meta name="description" content="[^"]{20,}">/)
+      expect(html, path).not.toContain("noindex")
+      expect(html, path).toMatch(/<title>[^<]+<\/title>/)
+    }
+    for (const path of paths("/auth/sign-in", "/auth/device", "/auth/magic-link", "/@nobody-here", "/connectors")) {
+      expect((await look(path, { accept: "text/html" })).html, path).toContain('<meta name="robots" content="noindex">')
+    }
+  })
+})
+
+describe.skipIf(!hasBrowser)("in a browser", { timeout: 240_000 }, () => {
+  let browser: Browser
+  beforeAll(async () => {
+    browser = await openBrowser()
+  })
+  afterAll(() => browser?.close())
+
+  it.each([
+    { width: 1280, scheme: "light", locale: "en" },
+    { width: 1280, scheme: "dark", locale: "fr" },
+    { width: 320, scheme: "light", locale: "de" },
+  ] as const)("has nothing for axe to find, nothing too wide, and asks nobody else, in %j", async (wanted) => {
+    const { context, seen } = await openContext(browser, service.base, wanted)
+    const page = await context.newPage()
+    for (const path of ["/", "/terms", "/auth/sign-in", "/auth/device", "/problems/rate_limited", `/@${handle}`]) {
+      await page.goto(`${service.base}${path}`)
+      await page.evaluate("document.fonts.ready")
+      expect(await violations(page), path).toEqual([])
+      await expectNoSidewaysScroll(page, path)
+      expect(await page.getByRole("heading", { level: 1 }).count(), path).toBe(1)
+    }
+    expect(seen).toEqual({ errors: [], foreign: [] })
+    await context.close()
+  })
+
+  it("leads to the way in, and from then on straight to the console", async () => {
+    const { context } = await openContext(browser, service.base)
+    const page = await context.newPage()
+    await page.goto(service.base)
+    await page.getByRole("link", { name: "Begin", exact: true }).click()
+    await page.getByLabel("Your email address").waitFor()
+    expect(new URL(page.url()).pathname).toBe("/console/")
+    const owner = await signUp(service.base)
+    await makeIdentity(service.base, owner.session)
+    const link = await call(service.base, "POST", "/api/auth/magic-link", { body: { email: owner.email } })
+    await page.goto(link.body.dev_magic_link)
+    await page.getByRole("button", { name: "Sign in" }).click()
+    await page.goto(service.base)
+    await page.getByRole("heading", { name: "All agents are well" }).waitFor()
+    expect(new URL(page.url()).pathname).toBe("/console/")
+    await context.close()
+  })
+})
