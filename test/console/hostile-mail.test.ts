@@ -151,6 +151,42 @@ describe.skipIf(!hasBrowser)("a message that means harm", { timeout: 120_000 }, 
     await context.close()
   })
 
+  it("shows the pictures that came with it, which run nothing and are fetched from nobody", async () => {
+    const { session } = await signUp(service.base)
+    const { handle } = await makeIdentity(service.base, session)
+    const picture = Buffer.from(
+      "iVBORw0KGgoAAAANSUhEUgAAAAoAAAAKCAYAAACNMs+9AAAAFUlEQVR42mNk+M9Qz0AEYBxVSF+FABJADveWkH6oAAAAAElFTkSuQmCC",
+      "base64",
+    )
+    const script = `<svg xmlns="http://www.w3.org/2000/svg" onload="parent.postMessage('ran','*')"><image href="${trapped}/svg"/></svg>`
+    await send(service.smtpPort, {
+      from: "news@shop.example",
+      to: `${handle}@mail.localhost`,
+      subject: "A picture",
+      html: `<p>seen</p><img id=a src="cid:logo@shop"><img id=b src="cid:drawn@shop"><img id=c src="cid:absent@shop">`,
+      attachments: [
+        { filename: "logo.png", content: picture, cid: "logo@shop" },
+        { filename: "drawn.svg", content: script, contentType: "image/svg+xml", cid: "drawn@shop" },
+      ],
+    })
+    const { body } = await eventually(
+      () => call(service.base, "GET", `/api/identities/${handle}/messages`, { token: session }),
+      ({ body }) => body.messages.length === 1,
+    )
+    const { context, seen } = await openContext(browser, service.base, {}, session)
+    const page = await context.newPage()
+    await page.goto(`${service.base}/console/identities/${handle}/mail/${body.messages[0].id}`)
+    await page.getByRole("button", { name: "HTML" }).click()
+    const frame = page.frameLocator("iframe")
+    await frame.getByText("seen").waitFor()
+    const widths = () =>
+      frame.locator("img").evaluateAll((all: ReadonlyArray<any>) => all.map(({ naturalWidth }) => naturalWidth))
+    await eventually(widths, ([first]) => first === 10)
+    expect(await widths()).toEqual([10, 0, 0])
+    expect(seen).toEqual({ errors: [], foreign: [] })
+    await context.close()
+  })
+
   it("is given to no page but the console's frame", async () => {
     const { session } = await signUp(service.base)
     const { handle } = await makeIdentity(service.base, session)

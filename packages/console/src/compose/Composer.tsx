@@ -130,7 +130,7 @@ export const Composer = ({ handle, email, beginning, onMade, onReload }: Compose
   const send = useAct(async (act) => {
     const sent = await keeper.send(mail, act)
     if (sent === undefined) return
-    tell(say(sent.status === "queued" ? "queued" : "awaiting", { count: sent.recipients.length }))
+    tell(say(sent.status === "queued" ? "queued" : "awaiting"))
     go(`${mailOf(handle)}/${sent.id}`, "replace")
     await outdated(
       ["drafts", "messages", "threads", "approvals"].map((part) => `/api/identities/:handle/${part}`),
