@@ -249,7 +249,7 @@ describe.skipIf(!hasBrowser)("mail in the console", { timeout: 120_000 }, () => 
     await page.getByText("is suppressed, since mail to it came back").last().waitFor()
     await page.goto(`${service.base}/console/identities/${handle}/mail/settings`)
     await page.getByText("suppressed", { exact: true }).waitFor()
-    await page.getByRole("button", { name: "Send to nobody@example.org again" }).click()
+    await page.getByRole("button", { name: "Send again to nobody@example.org" }).click()
     await page.getByText("suppressed", { exact: true }).waitFor({ state: "detached" })
     const listed = await api("GET", `${handle}/allowed-recipients?address=nobody@example.org`)
     expect(listed.body.allowed_recipients[0].suppressed).toBe(null)

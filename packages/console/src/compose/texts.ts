@@ -36,7 +36,7 @@ export const say = texts({
   allow: ["Allow", "Erlauben", "Autoriser"],
   allow_one: ["Allow {address}", "{address} erlauben", "Autoriser {address}"],
   lift: ["Send again", "Wieder senden", "Renvoyer"],
-  lift_one: ["Send to {address} again", "Wieder an {address} senden", "Renvoyer à {address}"],
+  lift_one: ["Send again to {address}", "Wieder senden an {address}", "Renvoyer à {address}"],
   allowed_now: ["{address} may be written to", "{address} darf angeschrieben werden", "On peut écrire à {address}"],
   attachments: ["Attachments", "Anhänge", "Pièces jointes"],
   attach: ["Attach files", "Dateien anhängen", "Joindre des fichiers"],

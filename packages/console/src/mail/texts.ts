@@ -109,7 +109,7 @@ export const say = texts({
   suppressed: ["suppressed", "gesperrt", "suspendu"],
   suppressed_why: ["mail came back", "Mail kam zurück", "courrier revenu"],
   lift: ["Send again", "Wieder senden", "Renvoyer"],
-  lift_one: ["Send to {address} again", "Wieder an {address} senden", "Renvoyer à {address}"],
+  lift_one: ["Send again to {address}", "Wieder senden an {address}", "Renvoyer à {address}"],
   lifted: ["Mail goes to {address} again", "Mail geht wieder an {address}", "Le courrier repart vers {address}"],
   find_recipient: ["Find an address", "Adresse suchen", "Chercher une adresse"],
   no_recipient: ["No such address", "Keine solche Adresse", "Aucune adresse de ce genre"],
