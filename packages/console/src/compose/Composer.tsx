@@ -19,7 +19,6 @@ import { useJudged } from "./recipients.ts"
 import { Refusals } from "./Refusals.tsx"
 import { say } from "./texts.ts"
 import "../mail/mail.css"
-import "./compose.css"
 
 const Kept = ({ of }: { readonly of: DraftKeeper }) => {
   const state = of.state.value
@@ -174,7 +173,7 @@ export const Composer = ({ handle, email, beginning, onMade, onReload }: Compose
         <div class="box sheet">
           <div class="people">
             <span class="label">{say("from")}</span>
-            <bdi class="mono one-line sheet-from">{email}</bdi>
+            <bdi class="mono one-line grow">{email}</bdi>
             {isMore ? null : (
               <Button small kind="plain" onClick={() => setMore(true)}>
                 {say("more_people")}

@@ -64,7 +64,14 @@ export const Files = ({ value, onValue }: FilesProps) => {
         </ul>
       )}
       <div class="bar">
-        <label class="button file" data-kind="normal" data-small for={id} aria-busy={busy}>
+        <label
+          class="button file"
+          style={{ position: "relative" }}
+          data-kind="normal"
+          data-small
+          for={id}
+          aria-busy={busy}
+        >
           <Icon name="clip" />
           {say("attach")}
           <input
@@ -86,9 +93,11 @@ export const Files = ({ value, onValue }: FilesProps) => {
         </span>
       </div>
       {wrong === undefined ? null : (
-        <p class="wrong" role="alert">
-          {wrong}
-        </p>
+        <div class="field">
+          <span class="wrong" role="alert">
+            {wrong}
+          </span>
+        </div>
       )}
     </div>
   )

@@ -5,13 +5,12 @@ import { type Answer, call } from "../client/Client.ts"
 import { outdated, useList } from "../client/Queries.ts"
 import { useIdentities } from "../shell/Identities.ts"
 import { Button, ButtonLink } from "../ui/Button.tsx"
-import { Confirm, Dialog } from "../ui/Dialog.tsx"
-import { Form, TextField, wrongAt } from "../ui/Field.tsx"
+import { Confirm, Dialog, FormDialog } from "../ui/Dialog.tsx"
+import { TextField, wrongAt } from "../ui/Field.tsx"
 import { Loaded, More } from "../ui/Loaded.tsx"
 import { Empty, Note, Page, Section } from "../ui/Page.tsx"
-import { ProblemNote } from "../ui/Problem.tsx"
 import { Secret } from "../ui/Secret.tsx"
-import { say as common } from "../ui/texts.ts"
+import { Table } from "../ui/Table.tsx"
 import { Time } from "../ui/Time.tsx"
 import { tell } from "../ui/Toast.tsx"
 import { say } from "./texts.ts"
@@ -42,27 +41,18 @@ const NewKey = ({ onClose }: { readonly onClose: () => void }) => {
     )
   }
   return (
-    <Dialog title={say("create")} onClose={onClose}>
-      <Form onDone={() => void create.run()}>
-        <TextField
-          label={say("name")}
-          hint={say("name_hint")}
-          value={name}
-          onValue={setName}
-          maxLength={100}
-          required
-          autofocus
-          wrong={wrongAt(create.failure, "/name")}
-        />
-        <ProblemNote failure={create.failure} />
-        <div class="actions">
-          <Button onClick={onClose}>{common("cancel")}</Button>
-          <Button kind="primary" type="submit" busy={create.busy}>
-            {say("create")}
-          </Button>
-        </div>
-      </Form>
-    </Dialog>
+    <FormDialog title={say("create")} doing={say("create")} act={create} onClose={onClose} onDone={() => undefined}>
+      <TextField
+        label={say("name")}
+        hint={say("name_hint")}
+        value={name}
+        onValue={setName}
+        maxLength={100}
+        required
+        autofocus
+        wrong={wrongAt(create.failure, "/name")}
+      />
+    </FormDialog>
   )
 }
 
@@ -93,51 +83,40 @@ interface TableProps {
 }
 
 const KeyTable = ({ label, keys, handleOf, onRevoke }: TableProps) => (
-  <div class="table">
-    <table aria-label={label}>
-      <thead>
-        <tr>
-          <th>{handleOf === undefined ? say("name") : say("identity")}</th>
-          <th>{say("begins")}</th>
-          <th>{say("created")}</th>
-          <th>{say("last_used")}</th>
-          <th>
-            <span class="hidden-text">{say("actions")}</span>
-          </th>
+  <Table
+    label={label}
+    heads={[handleOf === undefined ? say("name") : say("identity"), say("begins"), say("created"), say("last_used")]}
+    acts={say("actions")}
+  >
+    {keys.map((key) => {
+      const handle = handleOf?.(key)
+      return (
+        <tr key={key.id}>
+          <td>
+            {handle === undefined ? (
+              <bdi>{key.name}</bdi>
+            ) : (
+              <a href={`/console/identities/${handle}`}>
+                <bdi>@{handle}</bdi>
+              </a>
+            )}
+          </td>
+          <td class="mono">{key.token_prefix}…</td>
+          <td>
+            <Time at={key.created_at} />
+          </td>
+          <td>
+            {key.last_used_at === null ? <span class="muted">{say("never")}</span> : <Time at={key.last_used_at} />}
+          </td>
+          <td>
+            <Button kind="danger" small aria-label={`${say("revoke")} ${key.name}`} onClick={() => onRevoke(key)}>
+              {say("revoke")}
+            </Button>
+          </td>
         </tr>
-      </thead>
-      <tbody>
-        {keys.map((key) => {
-          const handle = handleOf?.(key)
-          return (
-            <tr key={key.id}>
-              <td>
-                {handle === undefined ? (
-                  <bdi>{key.name}</bdi>
-                ) : (
-                  <a href={`/console/identities/${handle}`}>
-                    <bdi>@{handle}</bdi>
-                  </a>
-                )}
-              </td>
-              <td class="mono">{key.token_prefix}…</td>
-              <td>
-                <Time at={key.created_at} />
-              </td>
-              <td>
-                {key.last_used_at === null ? <span class="muted">{say("never")}</span> : <Time at={key.last_used_at} />}
-              </td>
-              <td>
-                <Button kind="danger" small aria-label={`${say("revoke")} ${key.name}`} onClick={() => onRevoke(key)}>
-                  {say("revoke")}
-                </Button>
-              </td>
-            </tr>
-          )
-        })}
-      </tbody>
-    </table>
-  </div>
+      )
+    })}
+  </Table>
 )
 
 const KeysPage = () => {

@@ -28,12 +28,15 @@ const firstView = ({ text, html, origin, direction }: Message): View =>
     ? "html"
     : "text"
 
+/** Whether it may name pictures elsewhere: a guess on the safe side, which costs one look. */
+const hasImages = (html: string) => /<img/i.test(html) && /https?:/i.test(html)
+
 const Html = ({ handle, message }: OfMessage) => {
   const [images, setImages] = useState(false)
   const at = `/console/mail/${encodeURIComponent(handle)}/${message.id}/body`
   return (
     <>
-      {images ? null : (
+      {images || !hasImages(message.html ?? "") ? null : (
         <div class="bar spread small muted">
           <span class="grow">{say("images_why")}</span>
           <Button small onClick={() => setImages(true)}>

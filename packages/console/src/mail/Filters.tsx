@@ -57,7 +57,7 @@ const Search = () => {
         onInput={({ currentTarget }) => setTyped(currentTarget.value)}
       />
       <Menu label={say("search_help")} icon="help">
-        <dl class="search-help" data-stay>
+        <dl class="facts" style={{ padding: "8px", gap: "4px 12px" }} data-stay>
           {examples.map(([example, what]) => [
             <dt key={what}>
               <code>{example}</code>

@@ -62,7 +62,7 @@ export const Labels = ({ handle, labels, mark }: LabelsProps) => {
         </span>
       ))}
       <Menu label={say("label_add")} icon="tag" text={say("label")}>
-        <div data-stay class="menu-form">
+        <div data-stay style={{ padding: "8px" }}>
           <Form onDone={() => void add()}>
             <TextField
               label={say("label_add")}

@@ -32,20 +32,22 @@ const Adding = ({ handle }: { readonly handle: string }) => {
   })
   return (
     <Form onDone={() => void add.run()}>
-      <TextField
-        label={say("address")}
-        type="email"
-        required
-        value={address}
-        onValue={setAddress}
-        wrong={wrongAt(add.failure, "/address")}
-      />
-      <ProblemNote failure={add.failure} />
-      <div class="bar">
+      <div class="bar" style={{ alignItems: "flex-end" }}>
+        <div class="grow">
+          <TextField
+            label={say("address")}
+            type="email"
+            required
+            value={address}
+            onValue={setAddress}
+            wrong={wrongAt(add.failure, "/address")}
+          />
+        </div>
         <Button type="submit" icon="plus" busy={add.busy}>
           {say("add")}
         </Button>
       </div>
+      <ProblemNote failure={add.failure} />
     </Form>
   )
 }
@@ -96,7 +98,8 @@ export const Recipients = ({ handle }: { readonly handle: string }) => {
     <Section title={say("recipients")} lead={say("recipients_why")}>
       <Adding handle={handle} />
       <input
-        class="input find"
+        class="input"
+        style={{ maxWidth: "360px" }}
         type="search"
         aria-label={say("find_recipient")}
         placeholder={say("find_recipient")}
@@ -120,7 +123,7 @@ export const Recipients = ({ handle }: { readonly handle: string }) => {
                       <Standing of={one} />
                     </td>
                     <td class="end">
-                      <span class="bar acts">
+                      <span class="bar" style={{ justifyContent: "flex-end", flexWrap: "nowrap" }}>
                         {one.suppressed === null ? (
                           <ButtonLink
                             small

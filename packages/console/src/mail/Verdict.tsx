@@ -34,7 +34,7 @@ export const VerdictNote = ({ origin }: { readonly origin: Origin }) => {
       </span>
       <details class="small">
         <summary class="muted">{checks.map(([name, check]) => `${name} ${origin[check]}`).join(" · ")}</summary>
-        <dl class="facts verdict-checks">
+        <dl class="facts">
           {checks.map(([name, check, why]) => [
             <dt key={name}>
               {name} <code>{origin[check]}</code>
