@@ -16,6 +16,7 @@ const banner = (settings: Settings, store: Store, roles: ReadonlySet<Role>, ops:
       ? [
           `  SMTP       ${settings.host}:${settings.smtpPort}  (*@${settings.mailDomain})`,
           `  IMAP       ${settings.host}:${settings.imapPort}, by TLS ${settings.imapsPort}`,
+          `  Submission ${settings.host}:${settings.submissionPort}, by TLS ${settings.submissionsPort}`,
         ]
       : []),
     ...(roles.has("edge") ? [`  Tunnels    ${settings.host}:${settings.edgePort}  (*.${settings.tunnelDomain})`] : []),

@@ -152,6 +152,10 @@ const make = Effect.gen(function* () {
         if (row.identity_key === null || row.imap_password === null || row.key_id === null) return none
         const owner = { id: row.id, orgId: org }
         const dataKey = yield* sealing.openDataKey(org, row.data_key)
+        const login = {
+          username: email(book, row.handle),
+          password: text(yield* sealing.open(dataKey, imapPasswordPlace(owner), row.imap_password)),
+        }
         const secrets: ShowOnceSecrets = {
           identity_key: text(yield* sealing.open(dataKey, identityKeyPlace(owner), row.identity_key)),
           api_key: {
@@ -164,11 +168,8 @@ const make = Effect.gen(function* () {
             last_used_at: row.last_used_at,
             revoked_at: null,
           },
-          imap: {
-            ...book.imap,
-            username: email(book, row.handle),
-            password: text(yield* sealing.open(dataKey, imapPasswordPlace(owner), row.imap_password)),
-          },
+          imap: { ...book.imap, ...login },
+          smtp: { ...book.submission, ...login },
           expires_at: row.expires_at,
         }
         return secrets

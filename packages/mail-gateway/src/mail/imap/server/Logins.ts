@@ -12,6 +12,7 @@ import { Sealing } from "@svc/cluster/sealing/Sealing"
 import { orUnavailable, Reads } from "@svc/cluster/store/Database"
 import type { By } from "@svc/domain/account/By"
 import { kindOf } from "@svc/domain/account/Token"
+import type { IdentityId } from "@svc/domain/IdentityRef"
 import { Clock, Context, Effect, Layer, Redacted, type Scope, Schema } from "effect"
 import * as RecipientAddress from "../../RecipientAddress.ts"
 import { Timing } from "../../../Timing.ts"
@@ -20,7 +21,7 @@ import { Timing } from "../../../Timing.ts"
 export class LoginRefused extends Schema.TaggedError<LoginRefused>()("LoginRefused", {}) {}
 
 export interface Login {
-  readonly identityId: string
+  readonly identityId: IdentityId
   readonly orgId: string
   readonly canonical: string
   readonly handle: string
@@ -99,7 +100,7 @@ const make = (options: { readonly mailDomain: string }) =>
       password: Redacted.Redacted<string>,
     ) {
       const [row] = yield* orUnavailable(sql<{
-        id: string
+        id: IdentityId
         handle: string
         org_id: string
         data_key: Uint8Array
