@@ -20,6 +20,9 @@ interface Need {
   readonly at: string
 }
 
+/** What somebody else worded, within a sentence of ours: short, and in its own direction of writing (UAX 9 section 2.4). */
+const isolated = (text: string) => `\u2068${text.length > 80 ? `${text.slice(0, 80).toWellFormed()}…` : text}\u2069`
+
 const dayMillis = 24 * 3_600_000
 
 /** What happened within a day and nobody has set right since. */
@@ -59,7 +62,7 @@ const needsOf = (identities: ReadonlyArray<Identity>, events: ReadonlyArray<Even
       case "email.approval_requested":
         return of(
           `approval ${String(data["message_id"])}`,
-          say("approval_wanted", { handle: event.handle ?? "", subject: String(data["subject"]) }),
+          say("approval_wanted", { handle: event.handle ?? "", subject: isolated(String(data["subject"])) }),
           `/identities/${encodeURIComponent(event.handle ?? "")}/mail/${String(data["message_id"])}`,
         )
       case "limit.near":

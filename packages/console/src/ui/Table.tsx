@@ -12,11 +12,8 @@ interface TableProps {
 
 /** A table that scrolls by itself where it is too wide: its rows are its children. */
 export const Table = ({ label, heads, acts, list, children }: TableProps) => (
-  // What scrolls takes the focus, by itself where nothing in it does.
-  <div
-    class="table"
-    {...(acts === undefined && list !== true ? { tabIndex: 0, role: "region" as const, "aria-label": label } : {})}
-  >
+  // What scrolls takes the focus, by itself where no row needs to have something in it that does.
+  <div class="table" {...(list === true ? {} : { tabIndex: 0, role: "region" as const, "aria-label": label })}>
     <table aria-label={label}>
       <thead>
         <tr>
