@@ -66,15 +66,13 @@ interface FormDialogProps {
   readonly doing: string
   readonly act: Act<[]>
   readonly onClose: () => void
-  /** In place of closing, where something is still to be seen. */
-  readonly onDone?: () => void
   readonly kind?: "primary" | "fatal"
 }
 
 /** A form in a dialog, which closes when it was done. */
-export const FormDialog = ({ title, children, doing, act, onClose, onDone, kind = "primary" }: FormDialogProps) => {
+export const FormDialog = ({ title, children, doing, act, onClose, kind = "primary" }: FormDialogProps) => {
   const run = async () => {
-    if (await act.run()) (onDone ?? onClose)()
+    if (await act.run()) onClose()
   }
   return (
     <Dialog title={title} onClose={onClose}>

@@ -19,6 +19,7 @@ import {
 } from "../problems/Problem.ts"
 import { Text } from "../Text.ts"
 import { AiDisclosure, AllowedRecipient, DisclosureText, MailPatch, MailStatus } from "./MailSettings.ts"
+import { About } from "../account/ScopeOf.ts"
 
 const params = { handle: HandleParam }
 const tag = { etag: Schema.String }
@@ -112,4 +113,5 @@ export class MailSettingsApi extends HttpApiGroup.make("mail_settings")
       )
       .annotate(OpenApi.Summary, "Stop or start outgoing mail, or have a person approve it"),
   )
+  .annotateEndpoints(About, "mail")
   .annotate(OpenApi.Description, "Allowed Recipients, the AI disclosure, and the switch of outgoing mail.") {}
