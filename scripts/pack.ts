@@ -11,8 +11,8 @@ import * as os from "node:os"
 import * as path from "node:path"
 import { entries } from "../packages/cli/src/Bundle.mjs"
 import { bundle, root } from "./Bundling.ts"
-import { dist, own } from "./pack/Console.ts"
-import { licences } from "./pack/Licences.ts"
+import { dist, own } from "./ConsoleFiles.ts"
+import { licences } from "./Licences.ts"
 
 /** What the packages are told to run on. */
 const oldestNode = "20"

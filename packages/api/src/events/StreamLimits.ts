@@ -1,7 +1,7 @@
 /** How many streams may be open at once, per credential and per Org, in this process. */
 import type { CallerInfo } from "@svc/domain/account/Authorization"
 import type { RateLimited } from "@svc/domain/problems/Problem"
-import { overLimit } from "@svc/cluster/limits/RateLimit"
+import { overLimit } from "@svc/cluster/observe/RateLimit"
 import * as Metrics from "@svc/cluster/observe/Metrics"
 import { Context, Effect, Layer, type Scope } from "effect"
 

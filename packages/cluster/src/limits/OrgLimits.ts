@@ -9,7 +9,7 @@ import type { Quotas } from "../account/CallBudget.ts"
 import { Orgs } from "../account/Orgs.ts"
 import { ask } from "../actor/Ask.ts"
 import { Timing } from "../Timing.ts"
-import { overLimit } from "./RateLimit.ts"
+import { overLimit } from "../observe/RateLimit.ts"
 
 /** What is left after a call that was let through; `remaining` is what this process knows of. */
 export interface OrgLeft {

@@ -6,7 +6,7 @@ import type { PublicLimitName } from "@svc/domain/account/Policy"
 import { Clock, Context, Effect, Layer } from "effect"
 import { Sealing } from "../sealing/Sealing.ts"
 import { orUnavailable, Writes } from "../store/Database.ts"
-import { overLimit } from "./RateLimit.ts"
+import { overLimit } from "../observe/RateLimit.ts"
 
 export interface PublicLimit {
   readonly name: string

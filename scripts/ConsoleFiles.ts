@@ -1,7 +1,7 @@
 /** What the last build of the console made: not what it kept of former ones. */
 import { readdirSync, readFileSync } from "node:fs"
 import * as path from "node:path"
-import { dist } from "../../packages/console/sources.mjs"
+import { dist } from "../packages/console/sources.mjs"
 
 export { dist }
 
