@@ -56,6 +56,21 @@ describe("Allowed Recipients", () => {
     expect((await at("DELETE", "/allowed-recipients/friend@example.org")).status).toBe(404)
   })
 
+  it("are found by how they begin, a whole address among them", async () => {
+    for (const address of ["grace@example.org", "grace@example.org.test", "grow@example.org", "g_ace@example.org"])
+      await at("POST", "/allowed-recipients", owner.session, { address })
+    const found = async (address: string) => {
+      const { body } = await at("GET", `/allowed-recipients?address=${encodeURIComponent(address)}`, key)
+      return body.allowed_recipients.map((one: { address: string }) => one.address)
+    }
+    expect(await found("GRACE@example.org")).toEqual(["grace@example.org", "grace@example.org.test"])
+    expect(await found("gr")).toHaveLength(3)
+    expect(await found("g_")).toEqual(["g_ace@example.org"])
+    expect(await found("%")).toEqual([])
+    expect(await found(owner.email)).toEqual([owner.email])
+    for (const address of await found("g")) await at("DELETE", `/allowed-recipients/${address}`)
+  })
+
   it("that lapsed are listed and allow nothing", async () => {
     await service.query(
       (sql) => sql`insert into allowed_recipient (identity_id, address, reason, created_at, expires_at)

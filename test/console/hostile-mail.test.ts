@@ -10,8 +10,9 @@ import { buildConsole, expectNoSidewaysScroll, openContext } from "../harness/Co
 import { send } from "../harness/Mail.ts"
 import { eventually, startService, type TestService } from "../harness/Service.ts"
 
+const pictures = new Map([["logo@x", "data:image/png;base64,AAAA"]])
 const written = (html: string, images = false) =>
-  Effect.runPromise(mailDocument(html, { images, leave: (to) => `/leave?${encodeURIComponent(to)}` }))
+  Effect.runPromise(mailDocument(html, { images, pictures, leave: (to) => `/leave?${encodeURIComponent(to)}` }))
 const body = async (html: string, images = false) => /<body>(.*)<\/body>/s.exec(await written(html, images))![1]!
 
 describe("the HTML of a message", () => {
@@ -30,6 +31,10 @@ describe("the HTML of a message", () => {
     [`<style>p{color:red}</style><p>a</p>`, "<style>p{color:red}</style><p>a</p>"],
     [`<style></style><img src=x onerror=y></style>`, "<style></style><img></style>"],
     [`<img src="https://t.example/pixel.gif">`, "<img>"],
+    [
+      `<img src="CID:logo%40x"><img src="cid:other"><img src="cid:%E0%A4%A">`,
+      `<img src="data:image/png;base64,AAAA"><img><img>`,
+    ],
     [`<p title='"><script>x</script>'>a</p>`, `<p title="&quot;&gt;&lt;script&gt;x&lt;/script&gt;">a</p>`],
     [`&lt;script&gt;x`, "&lt;script&gt;x"],
   ])("%s becomes %s", async (html, expected) => expect(await body(html)).toBe(expected))
@@ -38,6 +43,14 @@ describe("the HTML of a message", () => {
     expect(await body(`<img src="https://t.example/p.gif"><img src="http://t.example/p.gif">`, true)).toBe(
       `<img src="https://t.example/p.gif"><img>`,
     ))
+
+  it("shows a picture of its own as often as that costs little", async () => {
+    const large = new Map([["a", `data:image/png;base64,${"A".repeat(4 * 1024 * 1024)}`]])
+    const html = await Effect.runPromise(
+      mailDocument(`<img src="cid:a">`.repeat(50), { images: false, pictures: large, leave: String }),
+    )
+    expect(html.length).toBeLessThan(17 * 1024 * 1024)
+  })
 
   it("of any shape is written without holding the event loop", async () => {
     // A stall would be one piece of work; what is counted is how often others had their turn.
@@ -135,6 +148,42 @@ describe.skipIf(!hasBrowser)("a message that means harm", { timeout: 120_000 }, 
     // The browser may name what its policy refuses; nothing left it.
     expect(asked).toEqual([])
     expect(heard).toEqual([])
+    await context.close()
+  })
+
+  it("shows the pictures that came with it, which run nothing and are fetched from nobody", async () => {
+    const { session } = await signUp(service.base)
+    const { handle } = await makeIdentity(service.base, session)
+    const picture = Buffer.from(
+      "iVBORw0KGgoAAAANSUhEUgAAAAoAAAAKCAYAAACNMs+9AAAAFUlEQVR42mNk+M9Qz0AEYBxVSF+FABJADveWkH6oAAAAAElFTkSuQmCC",
+      "base64",
+    )
+    const script = `<svg xmlns="http://www.w3.org/2000/svg" onload="parent.postMessage('ran','*')"><image href="${trapped}/svg"/></svg>`
+    await send(service.smtpPort, {
+      from: "news@shop.example",
+      to: `${handle}@mail.localhost`,
+      subject: "A picture",
+      html: `<p>seen</p><img id=a src="cid:logo@shop"><img id=b src="cid:drawn@shop"><img id=c src="cid:absent@shop">`,
+      attachments: [
+        { filename: "logo.png", content: picture, cid: "logo@shop" },
+        { filename: "drawn.svg", content: script, contentType: "image/svg+xml", cid: "drawn@shop" },
+      ],
+    })
+    const { body } = await eventually(
+      () => call(service.base, "GET", `/api/identities/${handle}/messages`, { token: session }),
+      ({ body }) => body.messages.length === 1,
+    )
+    const { context, seen } = await openContext(browser, service.base, {}, session)
+    const page = await context.newPage()
+    await page.goto(`${service.base}/console/identities/${handle}/mail/${body.messages[0].id}`)
+    await page.getByRole("button", { name: "HTML" }).click()
+    const frame = page.frameLocator("iframe")
+    await frame.getByText("seen").waitFor()
+    const widths = () =>
+      frame.locator("img").evaluateAll((all: ReadonlyArray<any>) => all.map(({ naturalWidth }) => naturalWidth))
+    await eventually(widths, ([first]) => first === 10)
+    expect(await widths()).toEqual([10, 0, 0])
+    expect(seen).toEqual({ errors: [], foreign: [] })
     await context.close()
   })
 

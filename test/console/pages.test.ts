@@ -25,6 +25,8 @@ const paths = (places: Readonly<Record<string, string>>) =>
       ([, pattern]) =>
         pattern!
           .replace(/\/mail\/:id$/, `/mail/${places["message"]}`)
+          .replace(/\/mail\/compose$/, `/mail/compose?reply=${places["message"]}&all=1`)
+          .replace(/\/threads\/:id$/, `/threads/${places["thread"]}`)
           .replace(/\/webhooks\/:id$/, `/webhooks/${places["webhook"]}`)
           .replace(/^\/activity\/:id$/, `/activity/${places["event"]}`)
           .replace(/:handle/, places["handle"]!)
@@ -55,7 +57,7 @@ describe.skipIf(!hasBrowser)("every page", { timeout: 600_000 }, () => {
       response.end("out of order ".repeat(60))
     })
     session = (await signUp(service.base)).session
-    const { handle } = await makeIdentity(service.base, session, "the-longest-name-that-an-agent-may-ever")
+    const { handle, secrets } = await makeIdentity(service.base, session, "the-longest-name-that-an-agent-may-ever")
     const at = `/api/identities/${handle}`
     const token = session
     const webhook = await call(service.base, "POST", `${at}/webhooks`, {
@@ -86,11 +88,33 @@ describe.skipIf(!hasBrowser)("every page", { timeout: 600_000 }, () => {
       () => call(service.base, "GET", `${at}/messages`, { token }),
       ({ body }) => body.messages.length === 1,
     )
+    // A draft, mail that waits for a person, and an address that nothing goes to any more.
+    await call(service.base, "POST", `${at}/drafts`, {
+      token,
+      body: { to: [`${"a".repeat(60)}@example.org`], text: long },
+    })
+    await call(service.base, "PATCH", `${at}/messages/${found.body.messages[0].id}`, {
+      token,
+      body: { flagged: true, labels: ["l".repeat(100), "done"] },
+    })
+    await call(service.base, "PATCH", `${at}/mail`, { token, body: { approval: "required" } })
+    await call(service.base, "POST", `${at}/allowed-recipients`, {
+      token,
+      body: { address: `${"b".repeat(60)}@example.org` },
+    })
+    await call(service.base, "POST", `${at}/messages/send`, {
+      token: secrets.identity_key,
+      body: { to: [`${"b".repeat(60)}@example.org`], subject: long, text: long },
+    })
+    await service.query(
+      (sql) => sql`update allowed_recipient set suppressed_at = now(), suppression = ${long} where address like 'b%'`,
+    )
     const events = await call(service.base, "GET", "/api/events?type=email.received", { token })
     places = {
       handle,
       webhook: webhook.body.id,
       message: found.body.messages[0].id,
+      thread: found.body.messages[0].thread_id,
       event: events.body.events[0].id,
     }
   })

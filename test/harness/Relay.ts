@@ -16,6 +16,11 @@ export const startRelay = async (port: number) => {
     disabledCommands: ["STARTTLS"],
     onAuth: ({ username, password }, _, done) =>
       password === "secret" ? done(null, { user: username }) : done(new Error("no")),
+    // Who is called so is not there, and never will be (RFC 3463 X.1.1).
+    onRcptTo: ({ address }, _, done) =>
+      address.startsWith("nobody")
+        ? done(Object.assign(new Error("5.1.1 no such user"), { responseCode: 550 }))
+        : done(),
     onData: (stream, session, done) => {
       const chunks: Array<Buffer> = []
       stream.on("data", (chunk: Buffer) => chunks.push(chunk))

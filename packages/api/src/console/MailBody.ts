@@ -4,11 +4,12 @@
  * of this very origin alone, whose session stands for the call (`account/ConsoleSession.ts`).
  */
 import { canonical } from "@svc/domain/handles/Handle"
+import { AttachmentReader } from "@svc/cluster/mail/AttachmentReader"
 import { CredentialLookup } from "@svc/cluster/account/CredentialLookup"
 import { OrgLimits } from "@svc/cluster/limits/OrgLimits"
 import { MessageQueries } from "@svc/cluster/mail/MessageQueries"
 import { Sealing } from "@svc/cluster/sealing/Sealing"
-import { Effect, Redacted } from "effect"
+import { Effect, Redacted, Semaphore } from "effect"
 import { HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { mailDocument } from "./MailDocument.ts"
 import { leaveAddress } from "./Leave.ts"
@@ -38,12 +39,18 @@ const framed = (html: string, status: number, images = false) =>
 
 const nothing = (status: number) => framed("<!doctype html><title>Mail</title>", status)
 
+/** Messages that pictures are taken out of at the same time: each is in memory as a whole. */
+const openedAtOnce = 2
+const none: ReadonlyMap<string, string> = new Map()
+
 export const layer = HttpRouter.use((router) =>
   Effect.gen(function* () {
     const credentials = yield* CredentialLookup
     const limits = yield* OrgLimits
     const messages = yield* MessageQueries
+    const attachments = yield* AttachmentReader
     const sealing = yield* Sealing
+    const opening = yield* Semaphore.make(openedAtOnce)
 
     yield* router.add(
       "GET",
@@ -62,7 +69,12 @@ export const layer = HttpRouter.use((router) =>
         const { html } = (yield* messages.read(named.id, params["id"] ?? "")).message
         const images = new URLSearchParams(url.split("?", 2)[1] ?? "").get("images") === "1"
         const leave = (to: string) => leaveAddress(sealing, to)
-        return framed(yield* mailDocument(html ?? "", { images, leave }), 200, images)
+        const pictures = /cid:/i.test(html ?? "")
+          ? yield* opening.withPermits(1)(
+              Effect.flatMap(messages.raw(named.id, params["id"] ?? ""), attachments.pictures),
+            )
+          : none
+        return framed(yield* mailDocument(html ?? "", { images, pictures, leave }), 200, images)
       }).pipe(
         Effect.catchTags({
           unauthenticated: () => Effect.succeed(nothing(401)),

@@ -15,6 +15,8 @@ export const longest = 1_000_000
 const portion = 16 * 1024
 /** Links that lead somewhere; further ones are text. */
 const linksAtMost = 1000
+/** Characters of pictures that came with the message: one may be named more than once. */
+const picturesAtMost = 16 * 1024 * 1024
 
 const words = (text: string) => new Set(text.split(" "))
 
@@ -33,6 +35,8 @@ const schemes = words("http: https: mailto:")
 interface Options {
   /** Pictures from elsewhere, which the reader asked for. */
   readonly images: boolean
+  /** The pictures that came with the message, as `data:` URLs by their Content-ID. */
+  readonly pictures: ReadonlyMap<string, string>
   /** The address of our page that leads there. */
   readonly leave: (to: string) => string
 }
@@ -42,8 +46,18 @@ const targetOf = (href: string | undefined): string | undefined => {
   return url !== null && schemes.has(url.protocol) && url.href.length <= 4000 ? url.href : undefined
 }
 
-const pictureOf = (src: string | undefined, images: boolean): string | undefined => {
+/** The picture of the message that is meant (RFC 2392). */
+const enclosedOf = (src: string, pictures: ReadonlyMap<string, string>): string | undefined => {
+  try {
+    return pictures.get(decodeURIComponent(src.slice("cid:".length)))
+  } catch {
+    return undefined
+  }
+}
+
+const pictureOf = (src: string | undefined, { images, pictures }: Options): string | undefined => {
   if (src === undefined) return undefined
+  if (/^cid:/i.test(src)) return enclosedOf(src, pictures)
   if (/^data:image\/(?:png|jpeg|gif|webp);base64,[A-Za-z0-9+/=\s]*$/.test(src)) return src
   return images && URL.parse(src)?.protocol === "https:" ? src : undefined
 }
@@ -60,6 +74,7 @@ const attributesAtMost = 60
 const writer = (html: string, options: Options) => {
   const out: Array<string> = []
   let links = 0
+  let pictured = 0
   let name = ""
   let closing = false
   let attribute = ""
@@ -81,8 +96,11 @@ const writer = (html: string, options: Options) => {
       }
     }
     if (name === "img") {
-      const src = pictureOf(given.get("src"), options.images)
-      if (src !== undefined) texts.push(` src="${escape(src)}"`)
+      const src = pictureOf(given.get("src"), options)
+      pictured += src?.length ?? 0
+      // A data: URL has no letter that needs escaping, and may be long.
+      if (src !== undefined && pictured <= picturesAtMost)
+        texts.push(` src="${src.startsWith("data:") ? src : escape(src)}"`)
     }
     return texts.join("")
   }

@@ -40,7 +40,7 @@ export const layer = Serving.group(
     return handlers.handleAll({
       recipients: Effect.fnUntraced(function* ({ query }) {
         const { id } = yield* Subject
-        const { entries, next_cursor } = yield* settings.recipients(id, query)
+        const { entries, next_cursor } = yield* settings.recipients(id, query, query.address)
         return { allowed_recipients: entries, next_cursor }
       }),
       allow: Effect.fnUntraced(function* ({ params, payload }) {

@@ -1,4 +1,4 @@
-/** The port through which the API takes an attachment out of a stored message; the mail gateway, which parses mail, implements it. */
+/** The port through which the API takes attachments and pictures out of a stored message; the mail gateway, which parses mail, implements it. */
 import { Context, type Effect, type Stream } from "effect"
 
 export interface AttachmentContent {
@@ -12,5 +12,9 @@ export interface AttachmentContent {
 
 export class AttachmentReader extends Context.Service<
   AttachmentReader,
-  { readonly read: (raw: Uint8Array, index: number) => Effect.Effect<AttachmentContent | undefined> }
+  {
+    readonly read: (raw: Uint8Array, index: number) => Effect.Effect<AttachmentContent | undefined>
+    /** The pictures that the message carries for its HTML, each as a `data:` URL by its Content-ID (RFC 2392). */
+    readonly pictures: (raw: Uint8Array) => Effect.Effect<ReadonlyMap<string, string>>
+  }
 >()("@svc/cluster/mail/AttachmentReader") {}

@@ -78,8 +78,8 @@ const make = Effect.gen(function* () {
     )
 
   return {
-    /** By address. */
-    recipients: (identityId: IdentityId, request: PageRequest) =>
+    /** By address; those alone that begin with `beginning`. */
+    recipients: (identityId: IdentityId, request: PageRequest, beginning = "") =>
       orUnavailable(
         Cursors.page(
           sealing,
@@ -88,7 +88,8 @@ const make = Effect.gen(function* () {
           (behind, atMost) =>
             recipients(
               identityId,
-              (address) => (behind === undefined ? sql`true` : sql`${address} > ${behind}`),
+              (address) =>
+                sql`starts_with(${address}, ${beginning.toLowerCase()}::text) ${behind === undefined ? sql`` : sql`and ${address} > ${behind}`}`,
               atMost,
             ),
           ({ address }) => address,

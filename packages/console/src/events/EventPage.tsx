@@ -9,6 +9,18 @@ import { DeliveriesOfEvent } from "../webhooks/DeliveriesOfEvent.tsx"
 import { wordsOf } from "../texts/events.ts"
 import { say } from "./texts.ts"
 
+/** The message that it tells of, where it tells of one. */
+const MessageOf = ({ handle, data }: { readonly handle: string; readonly data: object }) => {
+  const id = "message_id" in data ? data.message_id : undefined
+  return typeof id !== "string" || !id.startsWith("msg_") ? null : (
+    <div class="bar">
+      <ButtonLink icon="mail" href={`/console/identities/${encodeURIComponent(handle)}/mail/${encodeURIComponent(id)}`}>
+        {say("open_message")}
+      </ButtonLink>
+    </div>
+  )
+}
+
 const EventPage = ({ id }: { readonly id: string }) => {
   const event = useCall("GET /api/events/:id", { params: { id } })
   const type = event.data?.type
@@ -41,6 +53,7 @@ const EventPage = ({ id }: { readonly id: string }) => {
                 ]}
               />
             </div>
+            {handle === null ? null : <MessageOf handle={handle} data={data} />}
             <Section title={say("deliveries")} lead={say("deliveries_why")}>
               {handle === null ? (
                 <div class="box">

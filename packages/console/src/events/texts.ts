@@ -19,6 +19,7 @@ export const say = texts({
   identity: ["Identity", "Identität", "Identité"],
   any_identity: ["Every Identity", "Jede Identität", "Toutes les identités"],
   event: ["Event", "Ereignis", "Événement"],
+  open_message: ["Open the message", "Nachricht öffnen", "Ouvrir le message"],
   when: ["When", "Wann", "Quand"],
   id: ["Id", "Id", "Id"],
   data: ["Data", "Daten", "Données"],

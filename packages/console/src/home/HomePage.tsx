@@ -8,6 +8,7 @@ import { useIdentities } from "../shell/Identities.ts"
 import { ButtonLink } from "../ui/Button.tsx"
 import { Loaded } from "../ui/Loaded.tsx"
 import { Page, Section, Status } from "../ui/Page.tsx"
+import { Table } from "../ui/Table.tsx"
 import { Time } from "../ui/Time.tsx"
 import { say } from "./texts.ts"
 import "./home.css"
@@ -18,6 +19,9 @@ interface Need {
   readonly to: string
   readonly at: string
 }
+
+/** What somebody else worded, within a sentence of ours: short, and in its own direction of writing (UAX 9 section 2.4). */
+const isolated = (text: string) => `\u2068${text.length > 80 ? `${text.slice(0, 80).toWellFormed()}…` : text}\u2069`
 
 const dayMillis = 24 * 3_600_000
 
@@ -49,6 +53,17 @@ const needsOf = (identities: ReadonlyArray<Identity>, events: ReadonlyArray<Even
             why: typeof data["error"] === "string" ? data["error"] : `HTTP ${String(data["status_code"])}`,
           }),
           `/identities/${encodeURIComponent(event.handle ?? "")}/webhooks/${String(data["webhook_id"])}?status=failed`,
+        )
+      // The newest of a message says whether it still waits.
+      case "email.approved":
+      case "email.approval_refused":
+        seen.add(`approval ${String(data["message_id"])}`)
+        return []
+      case "email.approval_requested":
+        return of(
+          `approval ${String(data["message_id"])}`,
+          say("approval_wanted", { handle: event.handle ?? "", subject: isolated(String(data["subject"])) }),
+          `/identities/${encodeURIComponent(event.handle ?? "")}/mail/${String(data["message_id"])}`,
         )
       case "limit.near":
         return of(
@@ -109,37 +124,25 @@ const Agents = ({ identities }: { readonly identities: ReadonlyArray<Identity> }
       </ButtonLink>
     }
   >
-    <div class="table" data-list>
-      <table>
-        <thead>
-          <tr>
-            <th>{say("name")}</th>
-            <th>{say("status")}</th>
-            <th>{say("tunnel")}</th>
-            <th>{say("last_mail")}</th>
-          </tr>
-        </thead>
-        <tbody>
-          {identities.slice(0, 12).map(({ handle, status, tunnel, email }) => (
-            <tr key={handle} data-link>
-              <td>
-                <a class="whole" href={`/console/identities/${encodeURIComponent(handle)}`}>
-                  <bdi>{handle}</bdi>
-                </a>
-                <div class="muted small mono">{email}</div>
-              </td>
-              <td>
-                <IdentityStatus status={status} />
-              </td>
-              <td>
-                <TunnelStatus connected={tunnel.connected} />
-              </td>
-              <td>{status === "ready" ? <LastMail handle={handle} /> : null}</td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </div>
+    <Table label={say("agents")} heads={[say("name"), say("status"), say("tunnel"), say("last_mail")]} list>
+      {identities.slice(0, 12).map(({ handle, status, tunnel, email }) => (
+        <tr key={handle} data-link>
+          <td>
+            <a class="whole" href={`/console/identities/${encodeURIComponent(handle)}`}>
+              <bdi>{handle}</bdi>
+            </a>
+            <div class="muted small mono">{email}</div>
+          </td>
+          <td>
+            <IdentityStatus status={status} />
+          </td>
+          <td>
+            <TunnelStatus connected={tunnel.connected} />
+          </td>
+          <td>{status === "ready" ? <LastMail handle={handle} /> : null}</td>
+        </tr>
+      ))}
+    </Table>
   </Section>
 )
 

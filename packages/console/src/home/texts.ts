@@ -19,6 +19,11 @@ export const say = texts({
     "Ein Webhook von {handle} wurde aufgegeben: {why}",
     "Un webhook de {handle} a été abandonné : {why}",
   ],
+  approval_wanted: [
+    "{handle} asks whether to send “{subject}”",
+    "{handle} fragt, ob „{subject}“ hinausgehen soll",
+    "{handle} demande s’il faut envoyer « {subject} »",
+  ],
   limit_near: [
     "Four fifths of {limit} are used",
     "Vier Fünftel von {limit} sind verbraucht",

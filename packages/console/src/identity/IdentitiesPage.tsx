@@ -3,6 +3,7 @@ import { useIdentities } from "../shell/Identities.ts"
 import { ButtonLink } from "../ui/Button.tsx"
 import { Loaded } from "../ui/Loaded.tsx"
 import { Empty, Page } from "../ui/Page.tsx"
+import { Table } from "../ui/Table.tsx"
 import { Time } from "../ui/Time.tsx"
 import { IdentityStatus, TunnelStatus } from "../frame/IdentityStatus.tsx"
 import { say } from "./texts.ts"
@@ -26,40 +27,31 @@ const IdentitiesPage = () => {
               </Empty>
             </div>
           ) : (
-            <div class="table" data-list>
-              <table>
-                <thead>
-                  <tr>
-                    <th>{say("name")}</th>
-                    <th>{say("status")}</th>
-                    <th>{say("address")}</th>
-                    <th>{say("tunnel")}</th>
-                    <th class="end">{say("created")}</th>
-                  </tr>
-                </thead>
-                <tbody>
-                  {identities.map(({ handle, status, email, tunnel, created_at }) => (
-                    <tr key={handle} data-link>
-                      <td>
-                        <a class="whole" href={`/console/identities/${encodeURIComponent(handle)}`}>
-                          <bdi>{handle}</bdi>
-                        </a>
-                      </td>
-                      <td>
-                        <IdentityStatus status={status} />
-                      </td>
-                      <td class="mono">{email}</td>
-                      <td>
-                        <TunnelStatus connected={tunnel.connected} />
-                      </td>
-                      <td class="end muted">
-                        <Time at={created_at} />
-                      </td>
-                    </tr>
-                  ))}
-                </tbody>
-              </table>
-            </div>
+            <Table
+              label={say("title")}
+              heads={[say("name"), say("status"), say("address"), say("tunnel"), say("created")]}
+              list
+            >
+              {identities.map(({ handle, status, email, tunnel, created_at }) => (
+                <tr key={handle} data-link>
+                  <td>
+                    <a class="whole" href={`/console/identities/${encodeURIComponent(handle)}`}>
+                      <bdi>{handle}</bdi>
+                    </a>
+                  </td>
+                  <td>
+                    <IdentityStatus status={status} />
+                  </td>
+                  <td class="mono">{email}</td>
+                  <td>
+                    <TunnelStatus connected={tunnel.connected} />
+                  </td>
+                  <td class="muted">
+                    <Time at={created_at} />
+                  </td>
+                </tr>
+              ))}
+            </Table>
           )
         }
       </Loaded>

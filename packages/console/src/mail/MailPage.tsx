@@ -1,24 +1,15 @@
 /** The Mailbox of an Identity. */
 import { Waiting } from "../approvals/Waiting.tsx"
 import { IdentityFrame } from "../frame/IdentityFrame.tsx"
-import { ButtonLink } from "../ui/Button.tsx"
+import { MailActions, MailNav } from "./MailNav.tsx"
 import { MailList } from "./MailList.tsx"
-import { say } from "./texts.ts"
 
 const MailPage = ({ handle }: { readonly handle: string }) => (
-  <IdentityFrame
-    handle={handle}
-    part="mail"
-    wide
-    actions={
-      <ButtonLink icon="settings" href={`/console/identities/${encodeURIComponent(handle)}/mail/settings`}>
-        {say("settings")}
-      </ButtonLink>
-    }
-  >
+  <IdentityFrame handle={handle} part="mail" wide actions={<MailActions handle={handle} />}>
     {({ handle, email }) => (
       <div class="stack">
         <Waiting handle={handle} />
+        <MailNav handle={handle} />
         <MailList handle={handle} email={email} />
       </div>
     )}

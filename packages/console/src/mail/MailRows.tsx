@@ -2,16 +2,20 @@
 import type { Answer } from "../client/Client.ts"
 import { Icon } from "../ui/Icon.tsx"
 import { Time } from "../ui/Time.tsx"
+import { mailOf } from "./paths.ts"
 import { say } from "./texts.ts"
 import { Verdict } from "./Verdict.tsx"
 import "./mail.css"
 
 export type Summary = Answer<"GET /api/identities/:handle/messages">["messages"][number]
 
-export const correspondent = ({ direction, from, to }: Summary) => {
+const correspondent = ({ direction, from, to }: Summary) => {
   const shown = direction === "outbound" ? to[0] : from
   return shown === null || shown === undefined ? say("no_sender") : (shown.name ?? shown.address)
 }
+
+/** Labels that a line has room for. */
+const labelsShown = 2
 
 interface RowsProps {
   readonly handle: string
@@ -25,7 +29,11 @@ interface RowsProps {
 export const MailRows = ({ handle, messages, open, search = "" }: RowsProps) => (
   <ul class="box rows mails" data-list>
     {messages.map((message) => (
-      <li key={message.id} {...(message.id === open ? { "data-open": "" } : {})}>
+      <li
+        key={message.id}
+        {...(message.id === open ? { "data-open": "" } : {})}
+        {...(message.direction === "inbound" && !message.seen ? { "data-unread": "" } : {})}
+      >
         <span class="sender one-line">
           <bdi>{correspondent(message)}</bdi>
         </span>
@@ -34,22 +42,35 @@ export const MailRows = ({ handle, messages, open, search = "" }: RowsProps) => 
         </span>
         <a
           class="whole one-line"
-          href={`/console/identities/${encodeURIComponent(handle)}/mail/${message.id}${search}`}
+          href={`/console${mailOf(handle)}/${message.id}${search}`}
           {...(message.id === open ? { "aria-current": "true" } : {})}
         >
+          {message.direction === "inbound" && !message.seen ? <span class="hidden-text">{say("unread")}: </span> : null}
           <bdi class="subject">{message.subject === "" ? say("no_subject") : message.subject}</bdi>
           <bdi class="snippet">{message.snippet}</bdi>
         </a>
         <span class="marks">
-          {message.attachments.length === 0 ? null : <Icon name="clip" />}
-          {message.tag === null ? null : (
-            <span class="tag">
-              <bdi class="one-line">{message.tag}</bdi>
+          {message.flagged ? <Mark icon="star" what={say("flagged")} /> : null}
+          {message.attachments.length === 0 ? null : <Mark icon="clip" what={say("attachments")} />}
+          {[...(message.tag === null ? [] : [message.tag]), ...message.labels.slice(0, labelsShown)].map((tag) => (
+            <span class="tag" key={tag}>
+              <bdi class="one-line">{tag}</bdi>
             </span>
+          ))}
+          {message.direction === "outbound" ? (
+            <Mark icon="send" what={say("outbound")} />
+          ) : (
+            <Verdict origin={message.origin} />
           )}
-          {message.direction === "outbound" ? <Icon name="send" /> : <Verdict origin={message.origin} />}
         </span>
       </li>
     ))}
   </ul>
+)
+
+const Mark = ({ icon, what }: { readonly icon: "star" | "clip" | "send"; readonly what: string }) => (
+  <span title={what}>
+    <Icon name={icon} />
+    <span class="hidden-text">{what}</span>
+  </span>
 )

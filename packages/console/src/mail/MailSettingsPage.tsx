@@ -2,17 +2,18 @@
 import { useState } from "preact/hooks"
 import { useAct } from "../client/Acts.ts"
 import { type Answer, call } from "../client/Client.ts"
-import { outdated, supposed, useCall, useList } from "../client/Queries.ts"
+import { outdated, supposed, useCall } from "../client/Queries.ts"
 import { ApprovalRule } from "../approvals/ApprovalRule.tsx"
 import { IdentityFrame } from "../frame/IdentityFrame.tsx"
 import { Button, ButtonLink } from "../ui/Button.tsx"
 import { Confirm } from "../ui/Dialog.tsx"
-import { Form, TextArea, TextField, wrongAt } from "../ui/Field.tsx"
-import { Loaded, More } from "../ui/Loaded.tsx"
+import { Form, TextArea, wrongAt } from "../ui/Field.tsx"
+import { Loaded } from "../ui/Loaded.tsx"
 import { Section, Status } from "../ui/Page.tsx"
 import { ProblemNote } from "../ui/Problem.tsx"
 import { Time } from "../ui/Time.tsx"
 import { tell } from "../ui/Toast.tsx"
+import { Recipients } from "./Recipients.tsx"
 import { say } from "./texts.ts"
 
 interface OfIdentity {
@@ -75,100 +76,6 @@ const Switch = ({ handle }: OfIdentity) => {
           <p>{say("start_why")}</p>
         </Confirm>
       ) : null}
-    </Section>
-  )
-}
-
-const reasons = { manual: "manual", account_owner: "account_owner", inbound: "inbound_reason" } as const
-
-const Recipients = ({ handle }: OfIdentity) => {
-  const recipients = useList("GET /api/identities/:handle/allowed-recipients", { params: { handle } })
-  const [address, setAddress] = useState("")
-  const renew = () => outdated(["/api/identities/:handle/allowed-recipients"], handle)
-  const add = useAct(async (act) => {
-    const body = { address: address.trim() }
-    await call("POST /api/identities/:handle/allowed-recipients", { params: { handle }, body }, { act })
-    tell(say("added", body))
-    setAddress("")
-    await renew()
-  })
-  const drop = useAct(async (_, address: string) => {
-    await call("DELETE /api/identities/:handle/allowed-recipients/:address", { params: { handle, address } })
-    await renew()
-  })
-  return (
-    <Section title={say("recipients")} lead={say("recipients_why")}>
-      <Form onDone={() => void add.run()}>
-        <div class="bar">
-          <div class="grow">
-            <TextField
-              label={say("address")}
-              type="email"
-              required
-              value={address}
-              onValue={setAddress}
-              wrong={wrongAt(add.failure, "/address")}
-            />
-          </div>
-        </div>
-        <div class="bar">
-          <Button type="submit" icon="plus" busy={add.busy}>
-            {say("add")}
-          </Button>
-        </div>
-      </Form>
-      <ProblemNote failure={add.failure ?? drop.failure} />
-      <Loaded of={recipients}>
-        {({ pages }) => (
-          <>
-            <div class="table">
-              <table>
-                <thead>
-                  <tr>
-                    <th>{say("address")}</th>
-                    <th>{say("why")}</th>
-                    <th>{say("until")}</th>
-                    <th>
-                      <span class="hidden-text">{say("actions")}</span>
-                    </th>
-                  </tr>
-                </thead>
-                <tbody>
-                  {pages
-                    .flatMap((page) => page.allowed_recipients)
-                    .map(({ address, reason, expired, expires_at }) => (
-                      <tr key={address}>
-                        <td class="mono">{address}</td>
-                        <td>{say(reasons[reason])}</td>
-                        <td class="muted">
-                          {expires_at === null ? (
-                            say("for_good")
-                          ) : expired ? (
-                            <Status tone="warn">{say("expired")}</Status>
-                          ) : (
-                            <Time at={expires_at} />
-                          )}
-                        </td>
-                        <td class="end">
-                          {reason === "account_owner" ? null : (
-                            <Button
-                              small
-                              kind="plain"
-                              icon="trash"
-                              aria-label={say("drop", { address })}
-                              onClick={() => void drop.run(address)}
-                            />
-                          )}
-                        </td>
-                      </tr>
-                    ))}
-                </tbody>
-              </table>
-            </div>
-            <More of={recipients} />
-          </>
-        )}
-      </Loaded>
     </Section>
   )
 }

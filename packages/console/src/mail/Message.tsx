@@ -1,30 +1,33 @@
-/**
- * One message. Its text stands as text; its HTML is a document of its own in a frame that runs nothing and may ask nobody
- * (its policy is the server's, `packages/api/src/console/MailBody.ts`).
- */
+/** One message of a conversation: a line while it is closed, all there is to know of it while it is open. */
 import { useState } from "preact/hooks"
 import { useAct } from "../client/Acts.ts"
 import { type Answer, call } from "../client/Client.ts"
 import { outdated, useCall } from "../client/Queries.ts"
-import { go, place } from "../router/Router.ts"
 import { bytes } from "../texts/Texts.ts"
 import { Button, ButtonLink } from "../ui/Button.tsx"
 import { Confirm } from "../ui/Dialog.tsx"
 import { Icon } from "../ui/Icon.tsx"
 import { Loaded } from "../ui/Loaded.tsx"
-import { Empty, Facts, Note, Segments } from "../ui/Page.tsx"
-import { tell } from "../ui/Toast.tsx"
+import { Empty, Facts, Status } from "../ui/Page.tsx"
+import { ProblemNote } from "../ui/Problem.tsx"
 import { Time } from "../ui/Time.tsx"
+import { tell } from "../ui/Toast.tsx"
+import { Body, type Message } from "./Body.tsx"
+import { DeliveryState } from "./Delivery.tsx"
+import { Labels, useMarking } from "./Marks.tsx"
+import { mailOf } from "./paths.ts"
 import { say } from "./texts.ts"
-import { VerdictNote } from "./Verdict.tsx"
+import { Verdict, VerdictNote } from "./Verdict.tsx"
 
-type Message = Answer<"GET /api/identities/:handle/messages/:id">
-type Address = Message["to"][number]
-type View = "text" | "html" | "headers"
+type Summary = Answer<"GET /api/identities/:handle/threads/:id">["messages"][number]
+type Address = Summary["to"][number]
+
+/** Addresses that are shown; a message may have thousands. */
+const addressesShown = 40
 
 const Addresses = ({ of }: { readonly of: ReadonlyArray<Address> }) => (
   <>
-    {of.map(({ name, address }, index) => (
+    {of.slice(0, addressesShown).map(({ name, address }, index) => (
       <span key={index}>
         {index === 0 ? null : ", "}
         {name === null ? null : (
@@ -35,44 +38,16 @@ const Addresses = ({ of }: { readonly of: ReadonlyArray<Address> }) => (
         <bdi class="mono muted">{name === null ? address : `<${address}>`}</bdi>
       </span>
     ))}
+    {of.length > addressesShown ? ` ${say("and_more", { count: of.length - addressesShown })}` : null}
   </>
 )
-
-/** The HTML part is shown first only where there is no text, or where its sender is who it says. */
-const firstView = ({ text, html, origin }: Message): View =>
-  html !== null && (text === null || text.trim() === "" || origin.verdict === "verified") ? "html" : "text"
-
-const Html = ({ handle, message }: { readonly handle: string; readonly message: Message }) => {
-  const [images, setImages] = useState(false)
-  const at = `/console/mail/${encodeURIComponent(handle)}/${message.id}/body`
-  return (
-    <>
-      {images ? null : (
-        <div class="bar spread small muted">
-          <span class="grow">{say("images_why")}</span>
-          <Button small onClick={() => setImages(true)}>
-            {say("images")}
-          </Button>
-        </div>
-      )}
-      <iframe
-        key={String(images)}
-        class="message-frame"
-        title={say("frame")}
-        sandbox="allow-popups allow-popups-to-escape-sandbox"
-        referrerpolicy="no-referrer"
-        src={images ? `${at}?images=1` : at}
-      />
-    </>
-  )
-}
 
 const Attachments = ({ handle, message }: { readonly handle: string; readonly message: Message }) =>
   message.attachments.length === 0 ? null : (
     <div class="stack">
-      <h3>{say("attachments")}</h3>
+      <h4>{say("attachments")}</h4>
       <ul class="box rows attachments">
-        {message.attachments.map(({ index, filename, content_type, size }) => (
+        {message.attachments.slice(0, 200).map(({ index, filename, content_type, size }) => (
           <li key={index}>
             <Icon name="clip" />
             <a
@@ -90,77 +65,54 @@ const Attachments = ({ handle, message }: { readonly handle: string; readonly me
     </div>
   )
 
-const Shown = ({ handle, message }: { readonly handle: string; readonly message: Message }) => {
-  const [view, setView] = useState<View>(firstView(message))
+interface ActionsProps {
+  readonly handle: string
+  readonly message: Message
+  readonly onRemoved: () => void
+}
+
+const Actions = ({ handle, message, onRemoved }: ActionsProps) => {
   const [removing, setRemoving] = useState(false)
-  const list = `/identities/${encodeURIComponent(handle)}/mail${place.value.search}`
+  const mark = useMarking(handle, message.id)
   const remove = useAct(async () => {
     await call("DELETE /api/identities/:handle/messages/:id", { params: { handle, id: message.id } })
-    go(list, "replace")
-    await outdated(["/api/identities/:handle/messages"], handle)
+    onRemoved()
+    await outdated(["/api/identities/:handle/messages", "/api/identities/:handle/threads"], handle)
   })
-  const views: ReadonlyArray<readonly [View, string]> = [
-    ["text", say("text")],
-    ...(message.html === null ? [] : [["html", say("html")] as const]),
-    ["headers", say("headers")],
-  ]
+  const write = (how: string) => `/console${mailOf(handle)}/compose?${how}=${message.id}`
+  const isToMany = message.to.length + message.cc.length > 1
   return (
-    <article class="message">
-      <h2>
-        <bdi>{message.subject === "" ? say("no_subject") : message.subject}</bdi>
-      </h2>
-      {message.direction === "inbound" ? <VerdictNote origin={message.origin} /> : null}
-      <Facts
-        facts={[
-          [say("from"), message.from === null ? say("no_sender") : <Addresses of={[message.from]} />],
-          [say("to"), <Addresses of={message.to} />],
-          message.cc.length > 0 && [say("cc"), <Addresses of={message.cc} />],
-          message.reply_to.length > 0 && [say("reply_to"), <Addresses of={message.reply_to} />],
-          [say("date"), <Time at={message.received_at} form="full" />],
-          message.tag !== null && [
-            say("tag"),
-            <span class="tag">
-              <bdi>{message.tag}</bdi>
-            </span>,
-          ],
-        ]}
-      />
+    <div class="stack">
       <div class="bar spread">
-        <Segments label={say("inbox")} value={view} options={views} onValue={setView} />
         <span class="bar">
-          <ButtonLink
-            small
-            href={`/api/identities/${encodeURIComponent(handle)}/messages/${message.id}/raw`}
-            download={`${message.id}.eml`}
-          >
-            {say("raw")} · {bytes(message.size)}
+          <ButtonLink icon="reply" href={write("reply")}>
+            {say("reply")}
           </ButtonLink>
-          <Button small kind="danger" icon="trash" onClick={() => setRemoving(true)}>
-            {say("remove")}
+          {isToMany ? <ButtonLink href={`${write("reply")}&all=1`}>{say("reply_all")}</ButtonLink> : null}
+          <ButtonLink icon="forward" href={write("forward")}>
+            {say("forward")}
+          </ButtonLink>
+        </span>
+        <span class="bar">
+          {message.direction === "inbound" ? (
+            <Button small kind="plain" onClick={() => void mark.run({ seen: !message.seen })}>
+              {say(message.seen ? "mark_unread" : "mark_read")}
+            </Button>
+          ) : null}
+          <Button
+            small
+            kind="plain"
+            icon="star"
+            aria-pressed={message.flagged}
+            onClick={() => void mark.run({ flagged: !message.flagged })}
+          >
+            {say(message.flagged ? "flagged" : "flag")}
           </Button>
+          <Labels handle={handle} labels={message.labels} mark={mark} />
+          <Button small kind="plain" icon="trash" aria-label={say("remove")} onClick={() => setRemoving(true)} />
         </span>
       </div>
-      {view === "html" ? (
-        <Html handle={handle} message={message} />
-      ) : view === "headers" ? (
-        <dl class="box message-headers">
-          {message.headers.map(({ name, value }, index) => [
-            <dt key={index}>
-              <bdi>{name}</bdi>
-            </dt>,
-            <dd key={`${index}:`}>
-              <bdi>{value}</bdi>
-            </dd>,
-          ])}
-        </dl>
-      ) : message.text === null || message.text.trim() === "" ? (
-        <Note>{say("empty")}</Note>
-      ) : (
-        <pre class="box message-text" dir="auto">
-          {message.text}
-        </pre>
-      )}
-      <Attachments handle={handle} message={message} />
+      <ProblemNote failure={mark.failure} />
       {removing ? (
         <Confirm
           title={say("remove_title")}
@@ -172,15 +124,96 @@ const Shown = ({ handle, message }: { readonly handle: string; readonly message:
           <p>{say("remove_why")}</p>
         </Confirm>
       ) : null}
-    </article>
+    </div>
   )
 }
 
-export const MessageView = ({ handle, id }: { readonly handle: string; readonly id: string }) => {
-  const message = useCall("GET /api/identities/:handle/messages/:id", { params: { handle, id } })
+const Whole = ({ handle, message, onRemoved }: ActionsProps) => {
+  const isOutbound = message.direction === "outbound"
+  const switched = useCall("GET /api/identities/:handle/mail", { params: { handle } }, { enabled: isOutbound })
+  return (
+    <div class="message-whole">
+      {isOutbound ? (
+        <DeliveryState handle={handle} message={message} isStopped={switched.data?.outgoing === "stopped"} />
+      ) : (
+        <VerdictNote origin={message.origin} />
+      )}
+      <Facts
+        facts={[
+          [say("from"), message.from === null ? say("no_sender") : <Addresses of={[message.from]} />],
+          [say("to"), <Addresses of={message.to} />],
+          message.cc.length > 0 && [say("cc"), <Addresses of={message.cc} />],
+          message.bcc.length > 0 && [say("bcc"), <Addresses of={message.bcc} />],
+          message.reply_to.length > 0 && [say("reply_to"), <Addresses of={message.reply_to} />],
+          [say(isOutbound ? "written" : "date"), <Time at={message.received_at} form="full" />],
+          message.tag !== null && [
+            say("tag"),
+            <a class="tag" href={`/console${mailOf(handle)}?tag=${encodeURIComponent(message.tag)}`}>
+              <bdi class="one-line">{message.tag}</bdi>
+            </a>,
+          ],
+        ]}
+      />
+      <Body handle={handle} message={message} />
+      <Attachments handle={handle} message={message} />
+      <Actions handle={handle} message={message} onRemoved={onRemoved} />
+    </div>
+  )
+}
+
+/** What is on its way is looked at again: the outbox raises no Event for each attempt. */
+const lookAgainMillis = 4_000
+
+const Opened = ({ handle, id, onRemoved }: { handle: string; id: string; onRemoved: () => void }) => {
+  const message = useCall(
+    "GET /api/identities/:handle/messages/:id",
+    { params: { handle, id } },
+    { every: (known) => (known?.status === "queued" ? lookAgainMillis : false) },
+  )
   return (
     <Loaded of={message} gone={<Empty icon="mail" title={say("gone")} />}>
-      {(message) => <Shown key={message.id} handle={handle} message={message} />}
+      {(message) => <Whole handle={handle} message={message} onRemoved={onRemoved} />}
     </Loaded>
+  )
+}
+
+interface MessageProps {
+  readonly handle: string
+  readonly summary: Summary
+  readonly open: boolean
+  readonly onToggle: () => void
+  readonly onRemoved: () => void
+}
+
+export const MessageItem = ({ handle, summary, open, onToggle, onRemoved }: MessageProps) => {
+  const isUnread = summary.direction === "inbound" && !summary.seen
+  const sender = summary.from === null ? say("no_sender") : (summary.from.name ?? summary.from.address)
+  return (
+    <article class="box message" aria-label={sender} {...(open ? { "data-open": "" } : {})}>
+      <h3 class="message-head" {...(isUnread ? { "data-unread": "" } : {})}>
+        <button type="button" aria-expanded={open} onClick={onToggle}>
+          <bdi class="sender one-line">{sender}</bdi>
+          {open ? (
+            <span class="grow" />
+          ) : (
+            <bdi class="grow one-line snippet">{summary.text_reply ?? summary.snippet}</bdi>
+          )}
+          <span class="marks">
+            {isUnread ? <span class="count">{say("unread")}</span> : null}
+            {summary.flagged ? <Icon name="star" /> : null}
+            {summary.attachments.length > 0 ? <Icon name="clip" /> : null}
+            {summary.direction === "outbound" ? (
+              <Status tone="off">{say("sent_by_it")}</Status>
+            ) : (
+              <Verdict origin={summary.origin} />
+            )}
+          </span>
+          <span class="muted small number">
+            <Time at={summary.received_at} form="moment" />
+          </span>
+        </button>
+      </h3>
+      {open ? <Opened handle={handle} id={summary.id} onRemoved={onRemoved} /> : null}
+    </article>
   )
 }

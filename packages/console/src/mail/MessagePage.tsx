@@ -1,31 +1,28 @@
-/** A message beside the list it is from; alone where there is no room for both. */
-import { IdentityFrame } from "../frame/IdentityFrame.tsx"
-import { place } from "../router/Router.ts"
-import { ButtonLink } from "../ui/Button.tsx"
-import { MailList } from "./MailList.tsx"
-import { MessageView } from "./Message.tsx"
+/** A message in its conversation, opened from a search, an Event or a list of what came in. */
+import { useCall } from "../client/Queries.ts"
+import { Loaded } from "../ui/Loaded.tsx"
+import { Empty } from "../ui/Page.tsx"
+import { Conversation } from "./Conversation.tsx"
+import { Split } from "./Split.tsx"
 import { say } from "./texts.ts"
 
-const MessagePage = ({ handle, id }: { readonly handle: string; readonly id: string }) => (
-  <IdentityFrame
-    handle={handle}
-    part="mail"
-    wide
-    actions={
-      <ButtonLink icon="left" href={`/console/identities/${encodeURIComponent(handle)}/mail${place.value.search}`}>
-        {say("back")}
-      </ButtonLink>
-    }
-  >
-    {({ handle, email }) => (
-      <div class="mail-split">
-        <div class="stack">
-          <MailList handle={handle} email={email} open={id} />
-        </div>
-        <MessageView handle={handle} id={id} />
-      </div>
-    )}
-  </IdentityFrame>
-)
+const MessagePage = ({ handle, id }: { readonly handle: string; readonly id: string }) => {
+  const message = useCall("GET /api/identities/:handle/messages/:id", { params: { handle, id } })
+  return (
+    <Split handle={handle} open={id}>
+      <Loaded
+        of={message}
+        lines={8}
+        gone={
+          <div class="box">
+            <Empty icon="mail" title={say("gone")} />
+          </div>
+        }
+      >
+        {({ thread_id }) => <Conversation key={id} handle={handle} id={thread_id} at={id} />}
+      </Loaded>
+    </Split>
+  )
+}
 
 export default MessagePage

@@ -1,4 +1,4 @@
-/** Whether the domain of the sender really sent it: a dot and a word, spelt out where there is room. */
+/** Whether the domain of the sender really sent it: a dot and a word; spelt out, with what each check said, where there is room. */
 import type { Answer } from "../client/Client.ts"
 import { Note, Status, type Tone } from "../ui/Page.tsx"
 import { say } from "./texts.ts"
@@ -16,20 +16,33 @@ export const Verdict = ({ origin }: { readonly origin: Origin }) => (
   <Status tone={tones[origin.verdict]}>{say(origin.verdict)}</Status>
 )
 
+/** Each check, what it asks, and what came of it (RFC 8601). */
+const checks = [
+  ["SPF", "spf", "spf_why"],
+  ["DKIM", "dkim", "dkim_why"],
+  ["DMARC", "dmarc", "dmarc_why"],
+] as const
+
 export const VerdictNote = ({ origin }: { readonly origin: Origin }) => {
   const tone = tones[origin.verdict]
   return (
     <Note {...(tone === "ok" || tone === "bad" || tone === "warn" ? { tone } : {})}>
-      <div class="bar spread">
-        <span>
-          {origin.verdict === "error"
-            ? say("error_why")
-            : say(`${origin.verdict}_why`, { domain: origin.domain ?? say("some_domain") })}
-        </span>
-        <code class="muted small">
-          SPF {origin.spf} · DKIM {origin.dkim} · DMARC {origin.dmarc}
-        </code>
-      </div>
+      <span>
+        {origin.verdict === "error"
+          ? say("error_why")
+          : say(`${origin.verdict}_why`, { domain: origin.domain ?? say("some_domain") })}
+      </span>
+      <details class="small">
+        <summary class="muted">{checks.map(([name, check]) => `${name} ${origin[check]}`).join(" · ")}</summary>
+        <dl class="facts">
+          {checks.map(([name, check, why]) => [
+            <dt key={name}>
+              {name} <code>{origin[check]}</code>
+            </dt>,
+            <dd key={why}>{say(why)}</dd>,
+          ])}
+        </dl>
+      </details>
     </Note>
   )
 }

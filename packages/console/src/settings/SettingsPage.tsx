@@ -13,6 +13,7 @@ import { Select } from "../ui/Field.tsx"
 import { Loaded, More } from "../ui/Loaded.tsx"
 import { Facts, Section, Segments } from "../ui/Page.tsx"
 import { ProblemNote } from "../ui/Problem.tsx"
+import { Table } from "../ui/Table.tsx"
 import { Time } from "../ui/Time.tsx"
 import { Frame } from "./Frame.tsx"
 import { say } from "./texts.ts"
@@ -82,49 +83,38 @@ const Sessions = () => {
     >
       <Loaded of={sessions}>
         {({ pages }) => (
-          // On a phone it is scrolled, by keyboard too, and may hold nothing else that takes the focus.
-          <div class="table" tabIndex={0} role="region" aria-label={say("sessions")}>
-            <table>
-              <thead>
-                <tr>
-                  <th>{say("browser")}</th>
-                  <th>{say("opened")}</th>
-                  <th>{say("last_used")}</th>
-                  <th>
-                    <span class="hidden-text">{say("actions")}</span>
-                  </th>
+          <Table
+            label={say("sessions")}
+            heads={[say("browser"), say("opened"), say("last_used")]}
+            acts={say("actions")}
+          >
+            {pages
+              .flatMap((page) => page.sessions)
+              .map(({ id, user_agent, created_at, last_used_at, current }) => (
+                <tr key={id}>
+                  <td>
+                    <bdi title={user_agent ?? ""}>
+                      {user_agent === null ? say("unknown_browser") : shortened(user_agent)}
+                    </bdi>
+                  </td>
+                  <td>
+                    <Time at={created_at} />
+                  </td>
+                  <td>
+                    <Time at={last_used_at} />
+                  </td>
+                  <td>
+                    {current ? (
+                      <span class="tag">{say("this_one")}</span>
+                    ) : (
+                      <Button small busy={end.busy} onClick={() => void end.run(id)}>
+                        {say("end")}
+                      </Button>
+                    )}
+                  </td>
                 </tr>
-              </thead>
-              <tbody>
-                {pages
-                  .flatMap((page) => page.sessions)
-                  .map(({ id, user_agent, created_at, last_used_at, current }) => (
-                    <tr key={id}>
-                      <td>
-                        <bdi title={user_agent ?? ""}>
-                          {user_agent === null ? say("unknown_browser") : shortened(user_agent)}
-                        </bdi>
-                      </td>
-                      <td>
-                        <Time at={created_at} />
-                      </td>
-                      <td>
-                        <Time at={last_used_at} />
-                      </td>
-                      <td>
-                        {current ? (
-                          <span class="tag">{say("this_one")}</span>
-                        ) : (
-                          <Button small busy={end.busy} onClick={() => void end.run(id)}>
-                            {say("end")}
-                          </Button>
-                        )}
-                      </td>
-                    </tr>
-                  ))}
-              </tbody>
-            </table>
-          </div>
+              ))}
+          </Table>
         )}
       </Loaded>
       <More of={sessions} />

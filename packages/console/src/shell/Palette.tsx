@@ -43,6 +43,7 @@ const useEntries = (): ReadonlyArray<Entry> => {
       return [
         { text: handle, icon: "agents", run: to(at) },
         { text: say("mail_of", { handle }), also: handle, icon: "mail", run: to(`${at}/mail`) },
+        { text: say("compose_as", { handle }), also: handle, icon: "send", run: to(`${at}/mail/compose`) },
         { text: say("webhooks_of", { handle }), also: handle, icon: "webhook", run: to(`${at}/webhooks`) },
         { text: say("tunnel_of", { handle }), also: handle, icon: "tunnel", run: to(`${at}/tunnel`) },
         { text: say("connectors_of", { handle }), also: handle, icon: "connector", run: to(`${at}/connectors`) },

@@ -31,6 +31,7 @@ export const say = texts({
   go_to: ["Go to", "Gehe zu", "Aller à"],
   do_it: ["Do", "Tun", "Faire"],
   mail_of: ["Mail of {handle}", "Mail von {handle}", "Courrier de {handle}"],
+  compose_as: ["Write mail as {handle}", "Mail schreiben als {handle}", "Écrire en tant que {handle}"],
   webhooks_of: ["Webhooks of {handle}", "Webhooks von {handle}", "Webhooks de {handle}"],
   tunnel_of: ["Tunnel of {handle}", "Tunnel von {handle}", "Tunnel de {handle}"],
   connectors_of: ["Connectors of {handle}", "Konnektoren von {handle}", "Connecteurs de {handle}"],

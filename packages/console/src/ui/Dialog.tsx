@@ -3,7 +3,7 @@ import type { ComponentChildren } from "preact"
 import { useEffect, useId, useRef, useState } from "preact/hooks"
 import type { Act } from "../client/Acts.ts"
 import { Button } from "./Button.tsx"
-import { TextField } from "./Field.tsx"
+import { Form, TextField } from "./Field.tsx"
 import { ProblemNote } from "./Problem.tsx"
 import { say } from "./texts.ts"
 
@@ -55,6 +55,38 @@ export const Dialog = ({ title, onClose, wide, firm, children }: DialogProps) =>
         {children}
       </div>
     </dialog>
+  )
+}
+
+interface FormDialogProps {
+  readonly title: string
+  /** The fields, and what comes of it. */
+  readonly children: ComponentChildren
+  /** The words on the button that does it. */
+  readonly doing: string
+  readonly act: Act<[]>
+  readonly onClose: () => void
+  readonly kind?: "primary" | "fatal"
+}
+
+/** A form in a dialog, which closes when it was done. */
+export const FormDialog = ({ title, children, doing, act, onClose, kind = "primary" }: FormDialogProps) => {
+  const run = async () => {
+    if (await act.run()) onClose()
+  }
+  return (
+    <Dialog title={title} onClose={onClose}>
+      <Form onDone={() => void run()}>
+        {children}
+        <ProblemNote failure={act.failure} />
+        <div class="actions">
+          <Button onClick={onClose}>{say("cancel")}</Button>
+          <Button kind={kind} type="submit" busy={act.busy}>
+            {doing}
+          </Button>
+        </div>
+      </Form>
+    </Dialog>
   )
 }
 

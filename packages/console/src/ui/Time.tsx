@@ -12,7 +12,7 @@ export const Time = ({ at, form = "ago" }: { readonly at: string; readonly form?
         : form === "moment"
           ? moment(date, new Date(now.value))
           : // What was this very moment is not in the future of a clock that ticks every ten seconds.
-            ago(date, Math.max(now.value, Date.now() - 10_000))}
+            ago(date, Math.max(now.value, Math.min(date.getTime(), Date.now())))}
     </time>
   )
 }

@@ -11,6 +11,7 @@ import { Empty, Section, Status } from "../ui/Page.tsx"
 import { tones } from "./Attempts.tsx"
 import type { OfWebhook } from "./DeliveryItem.tsx"
 import { SigningSecret } from "./SigningSecret.tsx"
+import { Table } from "../ui/Table.tsx"
 import { say } from "./texts.ts"
 import "./webhooks.css"
 
@@ -67,38 +68,24 @@ const WebhooksPage = ({ handle }: { readonly handle: string }) => {
                 </div>
               ) : (
                 <>
-                  <div class="table" data-list>
-                    <table>
-                      <thead>
-                        <tr>
-                          <th>{say("url")}</th>
-                          <th>{say("status")}</th>
-                          <th>{say("types")}</th>
-                          <th>{say("recent")}</th>
-                        </tr>
-                      </thead>
-                      <tbody>
-                        {webhooks.map(({ id, url, status, event_types }) => (
-                          <tr key={id} data-link>
-                            <td>
-                              <a class="whole mono" href={`${at}/${id}`}>
-                                {url}
-                              </a>
-                            </td>
-                            <td>
-                              <Status tone={status === "active" ? "ok" : "off"}>{say(status)}</Status>
-                            </td>
-                            <td class="muted">
-                              {event_types.includes("*") ? say("every_type") : event_types.join(", ")}
-                            </td>
-                            <td>
-                              <Pips handle={handle} id={id} />
-                            </td>
-                          </tr>
-                        ))}
-                      </tbody>
-                    </table>
-                  </div>
+                  <Table label={say("title")} heads={[say("url"), say("status"), say("types"), say("recent")]} list>
+                    {webhooks.map(({ id, url, status, event_types }) => (
+                      <tr key={id} data-link>
+                        <td>
+                          <a class="whole mono" href={`${at}/${id}`}>
+                            {url}
+                          </a>
+                        </td>
+                        <td>
+                          <Status tone={status === "active" ? "ok" : "off"}>{say(status)}</Status>
+                        </td>
+                        <td class="muted">{event_types.includes("*") ? say("every_type") : event_types.join(", ")}</td>
+                        <td>
+                          <Pips handle={handle} id={id} />
+                        </td>
+                      </tr>
+                    ))}
+                  </Table>
                   <Section title={say("secret")} lead={say("rotate_why", { handle })}>
                     <div class="bar">
                       <Button onClick={() => setAsking(true)}>{say("rotate")}</Button>

@@ -17,6 +17,7 @@ import {
   PreconditionFailed,
   Unavailable,
 } from "../problems/Problem.ts"
+import { Text } from "../Text.ts"
 import { AiDisclosure, AllowedRecipient, DisclosureText, MailPatch, MailStatus } from "./MailSettings.ts"
 import { About } from "../account/ScopeOf.ts"
 
@@ -28,7 +29,14 @@ export class MailSettingsApi extends HttpApiGroup.make("mail_settings")
   .add(
     HttpApiEndpoint.get("recipients", "/api/identities/:handle/allowed-recipients", {
       params,
-      query: paging,
+      query: {
+        ...paging,
+        address: Schema.optionalKey(
+          Text.check(Schema.isMaxLength(320)).annotate({
+            description: "Only addresses that begin so, whatever the case: a whole address says whether it is allowed.",
+          }),
+        ),
+      },
       success: pageOf("allowed_recipients", AllowedRecipient),
       error: [NotFound, InvalidCursor, Unavailable],
     })

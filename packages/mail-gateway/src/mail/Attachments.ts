@@ -1,8 +1,12 @@
-/** Takes one attachment out of a message, by the index that `ParsedMail` gives it, decoded in pieces as it goes out. */
+/**
+ * Takes one attachment out of a message, by the index that `ParsedMail` gives it, decoded in pieces as it goes out; or the
+ * pictures that its HTML names by their Content-ID.
+ */
 import { AttachmentReader } from "@svc/cluster/mail/AttachmentReader"
 import { Effect, Layer, Stream } from "effect"
 import * as Decode from "./mime/Decode.ts"
-import { index } from "./mime/Part.ts"
+import * as Header from "./mime/Header.ts"
+import { index, type Part } from "./mime/Part.ts"
 import { attachmentsOf } from "./ParsedMail.ts"
 
 /** The pieces of the content between two offsets of it. */
@@ -26,6 +30,14 @@ const between = (pieces: Iterable<Uint8Array>, start: number, end: number) =>
       ),
   ).pipe(Stream.filter((piece) => piece.length > 0))
 
+/** Bytes of one picture, and of all that one message shows; how many parts are looked at. */
+const picturesAtMost = { one: 2 * 1024 * 1024, all: 6 * 1024 * 1024, parts: 100 }
+/** What browsers draw and nothing else: an SVG is a document. */
+const picture = /^image\/(?:png|jpeg|gif|webp)$/
+
+const contentId = (raw: Buffer, { rows }: Part) =>
+  /^\s*<?([^<>\s]{1,250})>?\s*$/.exec(Header.header(raw, rows, "content-id") ?? "")?.[1]
+
 export const layer = Layer.succeed(AttachmentReader, {
   read: Effect.fnUntraced(function* (bytes, at) {
     const raw = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
@@ -42,5 +54,21 @@ export const layer = Layer.succeed(AttachmentReader, {
       size,
       content: (start: number, end: number) => between(Decode.pieces(raw, part), start, end),
     }
+  }),
+  pictures: Effect.fnUntraced(function* (bytes) {
+    const raw = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+    const found = new Map<string, string>()
+    let left = picturesAtMost.all
+    for (const part of attachmentsOf(index(raw)).slice(0, picturesAtMost.parts)) {
+      const id = picture.test(part.type) ? contentId(raw, part) : undefined
+      if (id === undefined || found.has(id)) continue
+      yield* Effect.yieldNow
+      const content = Decode.bytes(raw, part, Math.min(left, picturesAtMost.one) + 1)
+      // Half a picture is none.
+      if (content.length > Math.min(left, picturesAtMost.one)) continue
+      left -= content.length
+      found.set(id, `data:${part.type};base64,${content.toString("base64")}`)
+    }
+    return found
   }),
 })

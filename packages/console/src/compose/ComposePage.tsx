@@ -1,0 +1,74 @@
+/** Writing mail as an Identity: anew, an answer, passed on, or a draft that is gone on with. */
+import { useQuery } from "@tanstack/preact-query"
+import { useRef, useState } from "preact/hooks"
+import { IdentityFrame } from "../frame/IdentityFrame.tsx"
+import { mailOf } from "../mail/paths.ts"
+import { go, place } from "../router/Router.ts"
+import { ButtonLink } from "../ui/Button.tsx"
+import { Loaded } from "../ui/Loaded.tsx"
+import { Empty } from "../ui/Page.tsx"
+import { begin, type Beginning } from "./begin.ts"
+import { Composer } from "./Composer.tsx"
+import { say } from "./texts.ts"
+
+const Begun = ({ handle, email, search }: { handle: string; email: string; search: string }) => {
+  const [again, setAgain] = useState(0)
+  // Read once: what is written is the composer's from then on.
+  const beginning = useQuery<Beginning>({
+    queryKey: ["compose", handle, search, again],
+    queryFn: () => begin(handle, email, new URLSearchParams(search)),
+    staleTime: Number.POSITIVE_INFINITY,
+    gcTime: 0,
+  })
+  const made = useRef<string>(undefined)
+  return (
+    <Loaded of={beginning} lines={8} gone={<Empty icon="mail" title={say("draft_gone")} />}>
+      {(beginning) => (
+        <>
+          <h2>{say(`title_${beginning.kind}`)}</h2>
+          <Composer
+            key={again}
+            handle={handle}
+            email={email}
+            beginning={beginning}
+            onMade={(id) => {
+              made.current = id
+              ownAddress.current = `?draft=${id}`
+              if (place.peek().path === `${mailOf(handle)}/compose`)
+                go(`${mailOf(handle)}/compose?draft=${id}`, "replace")
+            }}
+            onReload={() => setAgain(again + 1)}
+          />
+        </>
+      )}
+    </Loaded>
+  )
+}
+
+/** The address that a composer gave itself when its draft was made: the same sheet, not another one. */
+const ownAddress: { current: string | undefined } = { current: undefined }
+
+const ComposePage = ({ handle }: { readonly handle: string }) => {
+  const shown = useRef(place.peek().search)
+  const now = place.value
+  if (now.search !== shown.current && now.search !== ownAddress.current) shown.current = now.search
+  return (
+    <IdentityFrame
+      handle={handle}
+      part="mail"
+      actions={
+        <ButtonLink icon="left" href={`/console${mailOf(handle)}`}>
+          {say("back")}
+        </ButtonLink>
+      }
+    >
+      {({ handle, email }) => (
+        <div class="stack">
+          <Begun key={shown.current} handle={handle} email={email} search={shown.current} />
+        </div>
+      )}
+    </IdentityFrame>
+  )
+}
+
+export default ComposePage

@@ -1,0 +1,250 @@
+/** A message while it is written: kept as a draft, judged before it is sent, and as it will stand. */
+import { useEffect, useMemo, useState } from "preact/hooks"
+import { useAct } from "../client/Acts.ts"
+import { outdated, useCall } from "../client/Queries.ts"
+import { go } from "../router/Router.ts"
+import { Button, ButtonLink } from "../ui/Button.tsx"
+import { Confirm } from "../ui/Dialog.tsx"
+import { Form, TextArea, TextField, wrongAt } from "../ui/Field.tsx"
+import { Note } from "../ui/Page.tsx"
+import { ProblemNote } from "../ui/Problem.tsx"
+import { Time } from "../ui/Time.tsx"
+import { tell } from "../ui/Toast.tsx"
+import { mailOf } from "../mail/paths.ts"
+import type { Beginning } from "./begin.ts"
+import { type DraftKeeper, keepDraft, type Mail } from "./draft.ts"
+import { Files } from "./Files.tsx"
+import { PeopleField } from "./PeopleField.tsx"
+import { useJudged } from "./recipients.ts"
+import { Refusals } from "./Refusals.tsx"
+import { say } from "./texts.ts"
+import "../mail/mail.css"
+
+const Kept = ({ of }: { readonly of: DraftKeeper }) => {
+  const state = of.state.value
+  if (state.is === "failed") return <ProblemNote failure={state.failure} onRetry={() => void of.save()} />
+  if (state.is === "overtaken") return null
+  return (
+    <span class="muted small" role="status">
+      {state.is === "saved" ? (
+        <>
+          {say("kept")} <Time at={state.at} />
+        </>
+      ) : state.is === "new" ? null : (
+        say("keeping")
+      )}
+    </span>
+  )
+}
+
+const Overtaken = ({ of, onReload }: { readonly of: DraftKeeper; readonly onReload: () => void }) => {
+  const overrule = useAct(() => of.overrule())
+  if (of.state.value.is !== "overtaken") return null
+  return (
+    <Note tone="warn">
+      <strong>{say("overtaken")}</strong>
+      <p>{say("overtaken_why")}</p>
+      <div class="bar">
+        <Button small busy={overrule.busy} onClick={() => void overrule.run()}>
+          {say("keep_mine")}
+        </Button>
+        <Button small onClick={onReload}>
+          {say("take_theirs")}
+        </Button>
+      </div>
+      <ProblemNote failure={overrule.failure} />
+    </Note>
+  )
+}
+
+/** Why nothing goes out now, where that is so. */
+const Stopped = ({ handle }: { readonly handle: string }) => {
+  const mail = useCall("GET /api/identities/:handle/mail", { params: { handle } })
+  if (mail.data?.outgoing !== "stopped") return null
+  return (
+    <Note tone="bad">
+      <div class="bar spread">
+        <span class="grow">
+          <strong>{say("stopped")}</strong> {say("stopped_why")}
+          {mail.data.reason === null ? null : (
+            <>
+              {" "}
+              <bdi class="muted">{mail.data.reason}</bdi>
+            </>
+          )}
+        </span>
+        <ButtonLink small href={`/console${mailOf(handle)}/settings`}>
+          {say("to_settings")}
+        </ButtonLink>
+      </div>
+    </Note>
+  )
+}
+
+interface ComposerProps {
+  readonly handle: string
+  readonly email: string
+  readonly beginning: Beginning
+  /** The draft has been made: the page's address is to lead to it. */
+  readonly onMade: (id: string) => void
+  readonly onReload: () => void
+}
+
+export const Composer = ({ handle, email, beginning, onMade, onReload }: ComposerProps) => {
+  const [mail, setMail] = useState<Mail>(beginning.mail)
+  const [isMore, setMore] = useState((mail.cc ?? []).length + (mail.bcc ?? []).length > 0)
+  const [discarding, setDiscarding] = useState(false)
+  const { draft } = beginning
+  const keeper = useMemo(
+    () => keepDraft(handle, draft === undefined ? undefined : { ...draft, mail: beginning.mail }, onMade),
+    [],
+  )
+  const { to = [], cc = [], bcc = [], text = "", subject = "", attachments = [] } = mail
+  const judged = useJudged(handle, [...new Set([...to, ...cc, ...bcc])])
+  const known = useCall("GET /api/identities/:handle/allowed-recipients", { params: { handle }, query: { limit: 200 } })
+  const disclosure = useCall("GET /api/identities/:handle/ai-disclosure", { params: { handle } })
+  const isStopped = useCall("GET /api/identities/:handle/mail", { params: { handle } }).data?.outgoing === "stopped"
+  const suggested = (known.data?.allowed_recipients ?? [])
+    .filter(({ expired, suppressed }) => !expired && suppressed === null)
+    .map(({ address }) => address)
+
+  const change = (part: Partial<Mail>) => {
+    const next = { ...mail, ...part }
+    setMail(next)
+    keeper.change(next)
+  }
+  useEffect(() => {
+    // What was not yet kept is kept as the page is left, or hidden: a phone may end it then.
+    const hide = () => {
+      if (document.visibilityState === "hidden") keeper.leave()
+    }
+    document.addEventListener("visibilitychange", hide)
+    return () => {
+      document.removeEventListener("visibilitychange", hide)
+      keeper.leave()
+    }
+  }, [])
+
+  const isReady = to.length > 0 && judged.every(({ is }) => is === "allowed") && !isStopped
+  const send = useAct(async (act) => {
+    const sent = await keeper.send(mail, act)
+    if (sent === undefined) return
+    tell(say(sent.status === "queued" ? "queued" : "awaiting"))
+    go(`${mailOf(handle)}/${sent.id}`, "replace")
+    await outdated(
+      ["drafts", "messages", "threads", "approvals"].map((part) => `/api/identities/:handle/${part}`),
+      handle,
+    )
+  })
+  const discard = useAct(async () => {
+    await keeper.remove()
+    go(`${mailOf(handle)}/drafts`, "replace")
+  })
+  const people = (field: "to" | "cc" | "bcc", value: ReadonlyArray<string>, autofocus = false) => (
+    <PeopleField
+      label={say(field)}
+      value={value}
+      judged={judged}
+      known={suggested}
+      onValue={(next) => change({ [field]: next })}
+      {...(autofocus && { autofocus })}
+    />
+  )
+  return (
+    <Form
+      class="form composer"
+      onDone={() => {
+        if (isReady) void send.run()
+      }}
+      onKeyDown={(event) => {
+        if (event.key !== "Enter" || !(event.ctrlKey || event.metaKey)) return
+        event.preventDefault()
+        if (isReady) void send.run()
+      }}
+    >
+      <Stopped handle={handle} />
+      <Overtaken of={keeper} onReload={onReload} />
+      {beginning.leftOut.length === 0 ? null : (
+        <Note tone="warn">
+          {say("left_out")} <bdi>{beginning.leftOut.slice(0, 20).join(", ")}</bdi>
+        </Note>
+      )}
+      <div>
+        <div class="box sheet">
+          <div class="people">
+            <span class="label">{say("from")}</span>
+            <bdi class="mono one-line grow">{email}</bdi>
+            {isMore ? null : (
+              <Button small kind="plain" onClick={() => setMore(true)}>
+                {say("more_people")}
+              </Button>
+            )}
+          </div>
+          {people("to", to, beginning.kind === "new" || beginning.kind === "forward")}
+          {isMore ? people("cc", cc) : null}
+          {isMore ? people("bcc", bcc) : null}
+        </div>
+        <Refusals handle={handle} judged={judged} />
+      </div>
+      <TextField
+        label={say("subject")}
+        value={subject}
+        onValue={(subject) => change({ subject })}
+        maxLength={900}
+        wrong={wrongAt(send.failure, "/subject")}
+      />
+      <div class="sheet-text">
+        <TextArea
+          label={say("text")}
+          rows={12}
+          value={text}
+          onValue={(text) => change({ text })}
+          maxLength={1_000_000}
+          autofocus={beginning.kind === "reply"}
+          wrong={wrongAt(send.failure, "/text")}
+        />
+        {disclosure.data === undefined ? null : (
+          <div class="sheet-disclosure">
+            <p class="pre">{disclosure.data.text}</p>
+            <p class="muted small">
+              {say("disclosure_why")} <a href={`/console${mailOf(handle)}/settings`}>{say("disclosure_change")}</a>
+            </p>
+          </div>
+        )}
+      </div>
+      {mail.html === undefined ? null : (
+        <Note>
+          <div class="bar spread">
+            <span class="grow">{say("has_html")}</span>
+            <Button
+              small
+              onClick={() => {
+                const { html: _, ...rest } = mail
+                setMail(rest)
+                keeper.change(rest)
+              }}
+            >
+              {say("drop_html")}
+            </Button>
+          </div>
+        </Note>
+      )}
+      <Files value={attachments} onValue={(attachments) => change({ attachments })} />
+      <ProblemNote failure={send.failure} />
+      <div class="actions">
+        <Button kind="primary" type="submit" icon="send" busy={send.busy} disabled={!isReady}>
+          {say("send")}
+        </Button>
+        <Button kind="plain" icon="trash" onClick={() => setDiscarding(true)}>
+          {say("discard")}
+        </Button>
+        <Kept of={keeper} />
+      </div>
+      {discarding ? (
+        <Confirm title={say("discard_title")} doing={say("discard")} act={discard} onClose={() => setDiscarding(false)}>
+          <p>{say("discard_why")}</p>
+        </Confirm>
+      ) : null}
+    </Form>
+  )
+}

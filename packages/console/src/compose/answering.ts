@@ -1,0 +1,75 @@
+/**
+ * What an answer or a message that is passed on begins with. To whom an answer goes follows from what it answers as the
+ * service itself would have it (`packages/cluster/src/mail/sending/Answering.ts`), so that it can be seen, judged and
+ * changed before it is sent.
+ */
+
+export interface Person {
+  readonly address: string
+  readonly name: string | null
+}
+
+export interface Original {
+  readonly direction: "inbound" | "outbound"
+  readonly from: Person | null
+  readonly to: ReadonlyArray<Person>
+  readonly cc: ReadonlyArray<Person>
+  readonly reply_to: ReadonlyArray<Person>
+  readonly subject: string
+  readonly text: string | null
+  readonly text_reply: string | null
+}
+
+/** Letters of another's text that are quoted. */
+const quotedAtMost = 20_000
+
+const withoutTag = (address: string) => address.toLowerCase().replace(/\+[^@]*(?=@)/, "")
+
+const distinct = (addresses: ReadonlyArray<string>, but: ReadonlyArray<string> = []) => {
+  const seen = new Set(but.map((address) => address.toLowerCase()))
+  return addresses.filter((address) => {
+    const isNew = !seen.has(address.toLowerCase())
+    seen.add(address.toLowerCase())
+    return isNew
+  })
+}
+
+/** `own`: the Identity's address, which an answer to all leaves out under any of its tags. */
+export const recipientsOf = (original: Original, all: boolean, own: string) => {
+  const { direction, from, reply_to } = original
+  const author = from === null ? [] : [from]
+  const writers = direction === "outbound" ? original.to : reply_to.length > 0 ? reply_to : author
+  const others = direction === "outbound" ? original.cc : [...author, ...original.to, ...original.cc]
+  const to = distinct(writers.map(({ address }) => address))
+  const cc = others.map(({ address }) => address).filter((address) => withoutTag(address) !== withoutTag(own))
+  return { to, cc: all ? distinct(cc, to) : [] }
+}
+
+const answered = /^\s*(?:re|aw|sv|vs|antw|antwort|rép|ré|odp|ynt|rif)\s*(?:\[\d+\])?\s*:/i
+const passedOn = /^\s*(?:fwd?|wg|tr|i|rv|enc)\s*:/i
+
+/** One line, as a subject has to be. */
+const line = (text: string) => text.replaceAll(/\p{Cc}+/gu, " ").slice(0, 890)
+
+export const answerTo = (subject: string) => line(answered.test(subject) ? subject : `Re: ${subject}`)
+export const passingOn = (subject: string) => line(passedOn.test(subject) ? subject : `Fwd: ${subject}`)
+
+/** What its author wrote, each line marked (RFC 3676 section 4.5), under a line that says whose words they are. */
+export const quote = ({ text, text_reply }: Original, attribution: string) => {
+  const words = (text_reply ?? text ?? "").slice(0, quotedAtMost).trim()
+  return words === "" ? "" : `\n\n${attribution}\n${words.replaceAll(/^/gm, "> ").replaceAll(/^> $/gm, ">")}\n`
+}
+
+const shown = ({ address, name }: Person) => (name === null ? address : `${name} <${address}>`)
+
+/** The whole of it, under the fields that say what it was. */
+export const passedOnText = (
+  original: Original,
+  words: { readonly head: string; readonly fields: ReadonlyArray<readonly [string, string]> },
+) =>
+  `\n\n${words.head}\n${words.fields
+    .filter(([, value]) => value !== "")
+    .map(([name, value]) => `${name}: ${value}`)
+    .join("\n")}\n\n${(original.text ?? "").slice(0, quotedAtMost * 5)}`
+
+export const peopleShown = (people: ReadonlyArray<Person>) => people.slice(0, 20).map(shown).join(", ")

@@ -1,0 +1,162 @@
+/**
+ * What a message says. Its text stands as text, without what it quotes until that is asked for; its HTML is a document of
+ * its own in a frame that runs nothing and may ask nobody (its policy is the server's, `packages/api/src/console/MailBody.ts`).
+ */
+import { useQuery } from "@tanstack/preact-query"
+import { useState } from "preact/hooks"
+import { type Answer, Unreachable } from "../client/Client.ts"
+import { Button, ButtonLink } from "../ui/Button.tsx"
+import { Loaded } from "../ui/Loaded.tsx"
+import { Note, Segments } from "../ui/Page.tsx"
+import { bytes } from "../texts/Texts.ts"
+import { say } from "./texts.ts"
+
+export type Message = Answer<"GET /api/identities/:handle/messages/:id">
+type View = "text" | "html" | "headers" | "source"
+
+interface OfMessage {
+  readonly handle: string
+  readonly message: Message
+}
+
+/** Letters of a text, and bytes of a source, that a page shows; the rest is in the original. */
+const shownAtMost = 200_000
+
+/** The HTML part is shown first only where there is no text, or where its sender is who it says. */
+const firstView = ({ text, html, origin, direction }: Message): View =>
+  html !== null && (text === null || text.trim() === "" || (direction === "inbound" && origin.verdict === "verified"))
+    ? "html"
+    : "text"
+
+/** Whether it may name pictures elsewhere: a guess on the safe side, which costs one look. */
+const hasImages = (html: string) => /<img/i.test(html) && /https?:/i.test(html)
+
+const Html = ({ handle, message }: OfMessage) => {
+  const [images, setImages] = useState(false)
+  const at = `/console/mail/${encodeURIComponent(handle)}/${message.id}/body`
+  return (
+    <>
+      {images || !hasImages(message.html ?? "") ? null : (
+        <div class="bar spread small muted">
+          <span class="grow">{say("images_why")}</span>
+          <Button small onClick={() => setImages(true)}>
+            {say("images")}
+          </Button>
+        </div>
+      )}
+      <iframe
+        key={String(images)}
+        class="message-frame"
+        title={say("frame")}
+        sandbox="allow-popups allow-popups-to-escape-sandbox"
+        referrerpolicy="no-referrer"
+        src={images ? `${at}?images=1` : at}
+      />
+    </>
+  )
+}
+
+const Text = ({ message: { text, text_reply } }: { readonly message: Message }) => {
+  const [whole, setWhole] = useState(false)
+  if (text === null || text.trim() === "") return <Note>{say("empty")}</Note>
+  const isFolded = text_reply !== null && text_reply.trim() !== "" && text_reply.trim() !== text.trim()
+  const shown = isFolded && !whole ? text_reply : text
+  return (
+    <>
+      <pre class="message-text" dir="auto" tabIndex={0} aria-label={say("text")}>
+        {shown.slice(0, shownAtMost)}
+      </pre>
+      <div class="bar">
+        {isFolded ? (
+          <Button small kind="plain" icon="more" aria-expanded={whole} onClick={() => setWhole(!whole)}>
+            {say(whole ? "fold_quotes" : "show_quotes")}
+          </Button>
+        ) : null}
+        {shown.length > shownAtMost ? <span class="muted small">{say("cut")}</span> : null}
+      </div>
+    </>
+  )
+}
+
+const Headers = ({ message }: { readonly message: Message }) => (
+  <dl class="box message-headers">
+    {message.headers.map(({ name, value }, index) => [
+      <dt key={index}>
+        <bdi>{name}</bdi>
+      </dt>,
+      <dd key={`${index}:`}>
+        <bdi>{value}</bdi>
+      </dd>,
+    ])}
+  </dl>
+)
+
+/** The beginning of a message as it is stored; what is behind it is not even read. */
+const beginning = async (path: string, signal: AbortSignal): Promise<string> => {
+  const response = await fetch(path, { signal })
+  if (!response.ok || response.body === null) throw new Unreachable(`an answer that is none: ${response.status}`)
+  const reader = response.body.getReader()
+  const decoder = new TextDecoder()
+  let text = ""
+  while (text.length < shownAtMost) {
+    const { done, value } = await reader.read()
+    if (done) break
+    text += decoder.decode(value, { stream: true })
+  }
+  await reader.cancel()
+  return text.slice(0, shownAtMost)
+}
+
+const Source = ({ handle, message }: OfMessage) => {
+  const path = `/api/identities/${encodeURIComponent(handle)}/messages/${message.id}/raw`
+  const source = useQuery<string>({
+    queryKey: ["source", path],
+    queryFn: ({ signal }) => beginning(path, signal),
+    staleTime: Number.POSITIVE_INFINITY,
+    gcTime: 60_000,
+  })
+  return (
+    <>
+      <Loaded of={source} lines={8}>
+        {(text) => (
+          <pre class="box message-source" tabIndex={0} aria-label={say("source")}>
+            {text}
+          </pre>
+        )}
+      </Loaded>
+      <div class="bar">
+        <ButtonLink small href={path} download={`${message.id}.eml`}>
+          {say("raw")} · {bytes(message.size)}
+        </ButtonLink>
+        {message.size > shownAtMost ? <span class="muted small">{say("cut")}</span> : null}
+      </div>
+    </>
+  )
+}
+
+export const Body = (props: OfMessage) => {
+  const { message } = props
+  const [view, setView] = useState<View>(firstView(message))
+  const views: ReadonlyArray<readonly [View, string]> = [
+    ["text", say("text")],
+    ...(message.html === null ? [] : [["html", say("html")] as const]),
+    ["headers", say("headers")],
+    ["source", say("source")],
+  ]
+  return (
+    <div class="stack">
+      <div class="bar">
+        <Segments label={say("views")} value={view} options={views} onValue={setView} />
+      </div>
+      {view === "html" ? (
+        <Html {...props} />
+      ) : view === "headers" ? (
+        <Headers message={message} />
+      ) : view === "source" ? (
+        <Source {...props} />
+      ) : (
+        <Text message={message} />
+      )}
+    </div>
+  )
+}

@@ -1,0 +1,127 @@
+/** A conversation, oldest message first: what is new in it is open, the rest is a line each. */
+import { useEffect, useRef, useState } from "preact/hooks"
+import { useAct } from "../client/Acts.ts"
+import { type Answer, call } from "../client/Client.ts"
+import { outdated, useList } from "../client/Queries.ts"
+import { go, place } from "../router/Router.ts"
+import { Button } from "../ui/Button.tsx"
+import { Loaded, More } from "../ui/Loaded.tsx"
+import { Empty } from "../ui/Page.tsx"
+import { ProblemNote } from "../ui/Problem.tsx"
+import { MessageItem } from "./Message.tsx"
+import { mailOf } from "./paths.ts"
+import { say } from "./texts.ts"
+
+type Page = Answer<"GET /api/identities/:handle/threads/:id">
+type Summary = Page["messages"][number]
+
+const isNew = ({ direction, seen }: Summary) => direction === "inbound" && !seen
+
+/** Messages that are open at first: the one that was asked for, the last, and what is unread of the last few. */
+const lookedAt = 3
+const openAtFirst = (messages: ReadonlyArray<Summary>, at: string | undefined): ReadonlySet<string> => {
+  if (messages.some(({ id }) => id === at)) return new Set([at!])
+  const shown = [...messages.slice(-1), ...messages.slice(-lookedAt).filter(isNew)]
+  return new Set(shown.map(({ id }) => id))
+}
+
+interface ShownProps {
+  readonly handle: string
+  readonly messages: ReadonlyArray<Summary>
+  readonly at: string | undefined
+}
+
+const Messages = ({ handle, messages, at }: ShownProps) => {
+  const [open, setOpen] = useState<ReadonlySet<string>>(() => openAtFirst(messages, at))
+  const wanted = useRef<HTMLDivElement>(null)
+  const before = useRef(new Set(messages.map(({ id }) => id)))
+  // What comes in while somebody looks is open at once.
+  useEffect(() => {
+    const fresh = messages.filter(({ id }) => !before.current.has(id))
+    if (fresh.length === 0) return
+    for (const { id } of fresh) before.current.add(id)
+    setOpen(new Set([...open, ...fresh.slice(-1).map(({ id }) => id)]))
+  }, [messages])
+  useEffect(() => {
+    if (at !== undefined && messages.length > 1) wanted.current?.scrollIntoView({ block: "nearest" })
+  }, [])
+  const toggle = (id: string) => {
+    const next = new Set(open)
+    if (!next.delete(id)) next.add(id)
+    setOpen(next)
+  }
+  return (
+    <>
+      {messages.map((summary) => (
+        <div key={summary.id} ref={summary.id === at ? wanted : null} class="message-place">
+          <MessageItem
+            handle={handle}
+            summary={summary}
+            open={open.has(summary.id)}
+            onToggle={() => toggle(summary.id)}
+            onRemoved={() => {
+              if (messages.length === 1) go(mailOf(handle) + place.value.search, "replace")
+            }}
+          />
+        </div>
+      ))}
+    </>
+  )
+}
+
+interface ConversationProps {
+  readonly handle: string
+  readonly id: string
+  /** The message that somebody came for. */
+  readonly at?: string
+}
+
+export const Conversation = ({ handle, id, at }: ConversationProps) => {
+  const thread = useList("GET /api/identities/:handle/threads/:id", { params: { handle, id }, query: { limit: 100 } })
+  const read = useAct(async (_, unread: ReadonlyArray<Summary>) => {
+    try {
+      for (const { id } of unread) {
+        await call("PATCH /api/identities/:handle/messages/:id", { params: { handle, id }, body: { seen: true } })
+      }
+    } finally {
+      await outdated(["/api/identities/:handle/messages", "/api/identities/:handle/threads"], handle)
+    }
+  })
+  return (
+    <Loaded
+      of={thread}
+      lines={8}
+      gone={
+        <div class="box">
+          <Empty icon="mail" title={say("gone")} />
+        </div>
+      }
+    >
+      {({ pages }) => {
+        const { subject, messages: count } = pages[0]!.thread
+        const messages = pages.flatMap((page) => page.messages)
+        const unread = messages.filter(isNew)
+        return (
+          <section class="conversation" aria-label={say("conversation")}>
+            <div class="bar spread">
+              <h2 class="grow">
+                <bdi>{subject === "" ? say("no_subject") : subject}</bdi>
+              </h2>
+              <span class="bar">
+                <span class="muted small">{say("messages", { count })}</span>
+                {unread.length < 2 ? null : (
+                  <Button small icon="check" busy={read.busy} onClick={() => void read.run(unread)}>
+                    {say("mark_all_read")}
+                  </Button>
+                )}
+              </span>
+            </div>
+            <ProblemNote failure={read.failure} />
+            <Messages key={id} handle={handle} messages={messages} at={at} />
+            <More of={thread} />
+          </section>
+        )
+      }}
+    </Loaded>
+  )
+}

@@ -1,0 +1,130 @@
+/** What became of a message that goes out: what a person still has to decide, and where it stands for each recipient. */
+import { Decide } from "../approvals/Decide.tsx"
+import { ButtonLink } from "../ui/Button.tsx"
+import { Facts, Note, Status, type Tone } from "../ui/Page.tsx"
+import { Time } from "../ui/Time.tsx"
+import type { Message } from "./Body.tsx"
+import { mailOf } from "./paths.ts"
+import { say } from "./texts.ts"
+
+type Recipient = NonNullable<Message["delivery"]>[number]
+
+const tones: { readonly [S in Recipient["status"]]: Tone } = {
+  queued: "busy",
+  sent: "ok",
+  deferred: "warn",
+  bounced: "bad",
+}
+
+/** The server's own words, as it said them. */
+const Said = ({ reply }: { readonly reply: NonNullable<Recipient["reply"]> }) => (
+  <span class="small muted reply">
+    {reply.host === null ? null : <bdi class="mono">{reply.host} </bdi>}
+    <bdi>
+      {[reply.code, reply.status, reply.text]
+        .filter((part) => part !== null && part !== "")
+        .join(" ")
+        .slice(0, 400)}
+    </bdi>
+  </span>
+)
+
+const One = ({ of }: { readonly of: Recipient }) => (
+  <li>
+    <span class="bar spread">
+      <bdi class="mono one-line">{of.address}</bdi>
+      <span class="bar">
+        <Status tone={tones[of.status]}>{say(`delivery_${of.status}`)}</Status>
+        <span class="muted small">
+          <Time at={of.updated_at} />
+        </span>
+      </span>
+    </span>
+    {of.reason === null ? null : (
+      <span class="small">
+        {say("held")} <bdi>{of.reason}</bdi>
+      </span>
+    )}
+    {of.reply === null ? null : <Said reply={of.reply} />}
+    {of.next_attempt_at === null ? null : (
+      <span class="small muted">
+        {say("next_attempt")} <Time at={of.next_attempt_at} />
+      </span>
+    )}
+  </li>
+)
+
+/** Asks, or says what was decided. */
+const Approval = ({ handle, message }: { readonly handle: string; readonly message: Message }) => {
+  const { approval, status } = message
+  if (approval === undefined || approval === null) return null
+  if (status === "awaiting_approval") {
+    return (
+      <Note tone="warn">
+        <strong>{say("awaiting")}</strong>
+        <Facts
+          facts={[
+            [say("asked"), <Time at={approval.requested_at} />],
+            [say("lapses"), <Time at={approval.expires_at} />],
+          ]}
+        />
+        <Decide handle={handle} id={message.id} subject={message.subject} />
+        <a href={`/console${mailOf(handle)}/approvals`}>{say("all_waiting")}</a>
+      </Note>
+    )
+  }
+  return (
+    <Note {...(status === "refused" ? { tone: "bad" as const } : {})}>
+      <span class="bar">
+        <span>{say(status === "refused" ? "was_refused" : "was_approved")}</span>
+        {approval.decided_at === null ? null : (
+          <span class="muted small">
+            <Time at={approval.decided_at} />
+          </span>
+        )}
+      </span>
+      {approval.reason === null ? null : <bdi>{approval.reason}</bdi>}
+    </Note>
+  )
+}
+
+interface DeliveryProps {
+  readonly handle: string
+  readonly message: Message
+  readonly isStopped: boolean
+}
+
+export const DeliveryState = ({ handle, message, isStopped }: DeliveryProps) => {
+  const delivery = message.delivery ?? []
+  const isOnItsWay = delivery.some(({ status }) => status === "queued" || status === "deferred")
+  return (
+    <>
+      <Approval handle={handle} message={message} />
+      {isStopped && isOnItsWay ? (
+        <Note tone="bad">
+          <div class="bar spread">
+            <span>{say("held_by_stop")}</span>
+            <ButtonLink small href={`/console${mailOf(handle)}/settings`}>
+              {say("settings")}
+            </ButtonLink>
+          </div>
+        </Note>
+      ) : null}
+      {delivery.length === 0 || message.status === "awaiting_approval" ? null : (
+        <section class="stack" aria-label={say("delivery")}>
+          <h4>{say("delivery")}</h4>
+          <ul class="box rows deliveries">
+            {delivery.map((one) => (
+              <One key={one.address} of={one} />
+            ))}
+          </ul>
+          {delivery.some(({ status }) => status === "bounced") ? (
+            <p class="muted small">
+              {say("bounced_why")} <a href={`/console${mailOf(handle)}/settings`}>{say("recipients")}</a>
+            </p>
+          ) : null}
+        </section>
+      )}
+    </>
+  )
+}

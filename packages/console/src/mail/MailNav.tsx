@@ -1,0 +1,57 @@
+/** The parts of a Mailbox: conversations, single messages by their way, what is written and what waits for a person. */
+import { useList } from "../client/Queries.ts"
+import { place, query } from "../router/Router.ts"
+import { number } from "../texts/Texts.ts"
+import { ButtonLink } from "../ui/Button.tsx"
+import { mailOf } from "./paths.ts"
+import { say } from "./texts.ts"
+import "./mail.css"
+
+const parts = [
+  ["", "conversations"],
+  ["?direction=inbound", "inbound"],
+  ["?direction=outbound", "outbound"],
+  ["/drafts", "drafts"],
+  ["/approvals", "waiting"],
+] as const
+
+/** Where somebody is; a message is in the list that it was opened from. */
+const partAt = (own: string): (typeof parts)[number][0] => {
+  const rest = place.value.path.slice(own.length)
+  if (rest === "/drafts" || rest === "/approvals") return rest
+  const direction = query.value.get("direction")
+  return direction === "inbound" || direction === "outbound" ? `?direction=${direction}` : ""
+}
+
+export const MailNav = ({ handle }: { readonly handle: string }) => {
+  const drafts = useList("GET /api/identities/:handle/drafts", { params: { handle }, query: { limit: 100 } })
+  const approvals = useList("GET /api/identities/:handle/approvals", { params: { handle }, query: { limit: 50 } })
+  const counts: Readonly<Record<string, number>> = {
+    drafts: drafts.data?.pages.flatMap((page) => page.drafts).length ?? 0,
+    waiting: approvals.data?.pages.flatMap((page) => page.approvals).length ?? 0,
+  }
+  const own = mailOf(handle)
+  const current = partAt(own)
+  return (
+    <nav class="segments mail-nav" aria-label={say("parts", { handle })}>
+      {parts.map(([to, text]) => (
+        <a key={text} href={`/console${own}${to}`} {...(to === current ? { "aria-current": "page" } : {})}>
+          {say(text)}
+          {(counts[text] ?? 0) > 0 ? <span class="count">{number(counts[text]!)}</span> : null}
+        </a>
+      ))}
+    </nav>
+  )
+}
+
+/** What every page of the Mailbox offers. */
+export const MailActions = ({ handle }: { readonly handle: string }) => (
+  <>
+    <ButtonLink icon="settings" href={`/console${mailOf(handle)}/settings`}>
+      {say("settings")}
+    </ButtonLink>
+    <ButtonLink kind="primary" icon="plus" href={`/console${mailOf(handle)}/compose`}>
+      {say("compose")}
+    </ButtonLink>
+  </>
+)

@@ -1,0 +1,83 @@
+/** What readers marked a message with: seen, flagged, labels. The agent and mail programs see the same marks. */
+import { useState } from "preact/hooks"
+import { type Act, useAct } from "../client/Acts.ts"
+import { type Answer, call } from "../client/Client.ts"
+import { outdated, supposed } from "../client/Queries.ts"
+import { Button } from "../ui/Button.tsx"
+import { Form, TextField, wrongAt } from "../ui/Field.tsx"
+import { Icon } from "../ui/Icon.tsx"
+import { Menu } from "../ui/Menu.tsx"
+import { mailOf } from "./paths.ts"
+import { say } from "./texts.ts"
+
+type Message = Answer<"GET /api/identities/:handle/messages/:id">
+type Change = Partial<Pick<Message, "seen" | "flagged" | "labels">>
+export type Marking = Act<[change: Change]>
+
+const paths = ["/api/identities/:handle/messages", "/api/identities/:handle/threads"]
+
+/** Shown at once, and taken back where the service says no. */
+export const useMarking = (handle: string, id: string): Marking =>
+  useAct(async (_, change: Change) => {
+    const input = { params: { handle, id } }
+    const undo = supposed("GET /api/identities/:handle/messages/:id", input, (before) => ({ ...before, ...change }))
+    try {
+      await call("PATCH /api/identities/:handle/messages/:id", { ...input, body: change })
+    } catch (cause) {
+      undo()
+      throw cause
+    } finally {
+      await outdated(paths, handle)
+    }
+  })
+
+interface LabelsProps {
+  readonly handle: string
+  readonly labels: ReadonlyArray<string>
+  readonly mark: Marking
+}
+
+/** A label leads to the messages that have it; one more is written in the menu. */
+export const Labels = ({ handle, labels, mark }: LabelsProps) => {
+  const [typed, setTyped] = useState("")
+  const add = async () => {
+    const label = typed.trim().toLowerCase()
+    if (label === "" || labels.includes(label)) return setTyped("")
+    if (await mark.run({ labels: [...labels, label] })) setTyped("")
+  }
+  return (
+    <span class="bar">
+      {labels.map((label) => (
+        <span class="tag chip" key={label}>
+          <a class="one-line" href={`/console${mailOf(handle)}?label=${encodeURIComponent(label)}`}>
+            <bdi>{label}</bdi>
+          </a>
+          <button
+            type="button"
+            aria-label={say("label_off", { label })}
+            onClick={() => void mark.run({ labels: labels.filter((one) => one !== label) })}
+          >
+            <Icon name="cross" />
+          </button>
+        </span>
+      ))}
+      <Menu label={say("label_add")} icon="tag" text={say("label")}>
+        <div data-stay style={{ padding: "8px" }}>
+          <Form onDone={() => void add()}>
+            <TextField
+              label={say("label_add")}
+              value={typed}
+              onValue={setTyped}
+              maxLength={100}
+              autocapitalize="off"
+              wrong={wrongAt(mark.failure, "/labels")}
+            />
+            <Button type="submit" small busy={mark.busy}>
+              {say("add")}
+            </Button>
+          </Form>
+        </div>
+      </Menu>
+    </span>
+  )
+}

@@ -1,0 +1,165 @@
+/** Who may be written to: added and removed, found among many, and let through again where mail to them came back. */
+import { useEffect, useState } from "preact/hooks"
+import { useAct } from "../client/Acts.ts"
+import { type Answer, call } from "../client/Client.ts"
+import { outdated, useList } from "../client/Queries.ts"
+import { Button, ButtonLink } from "../ui/Button.tsx"
+import { Form, TextField, wrongAt } from "../ui/Field.tsx"
+import { Loaded, More } from "../ui/Loaded.tsx"
+import { Section, Status } from "../ui/Page.tsx"
+import { ProblemNote } from "../ui/Problem.tsx"
+import { Table } from "../ui/Table.tsx"
+import { Time } from "../ui/Time.tsx"
+import { tell } from "../ui/Toast.tsx"
+import { mailOf } from "./paths.ts"
+import { say } from "./texts.ts"
+import "./mail.css"
+
+type Recipient = Answer<"GET /api/identities/:handle/allowed-recipients">["allowed_recipients"][number]
+
+const reasons = { manual: "manual", account_owner: "account_owner", inbound: "inbound_reason" } as const
+
+const renew = (handle: string) => outdated(["/api/identities/:handle/allowed-recipients"], handle)
+
+const Adding = ({ handle }: { readonly handle: string }) => {
+  const [address, setAddress] = useState("")
+  const add = useAct(async (act) => {
+    const body = { address: address.trim() }
+    await call("POST /api/identities/:handle/allowed-recipients", { params: { handle }, body }, { act })
+    tell(say("added", body))
+    setAddress("")
+    await renew(handle)
+  })
+  return (
+    <Form onDone={() => void add.run()}>
+      <div class="bar" style={{ alignItems: "flex-end" }}>
+        <div class="grow">
+          <TextField
+            label={say("address")}
+            type="email"
+            required
+            value={address}
+            onValue={setAddress}
+            wrong={wrongAt(add.failure, "/address")}
+          />
+        </div>
+        <Button type="submit" icon="plus" busy={add.busy}>
+          {say("add")}
+        </Button>
+      </div>
+      <ProblemNote failure={add.failure} />
+    </Form>
+  )
+}
+
+const Standing = ({ of: { expires_at, expired, suppressed } }: { readonly of: Recipient }) =>
+  suppressed !== null ? (
+    <span class="suppression">
+      <Status tone="bad">{say("suppressed")}</Status> <Time at={suppressed.since} />
+      <bdi class="muted small reply">{suppressed.reason === "" ? say("suppressed_why") : suppressed.reason}</bdi>
+    </span>
+  ) : expires_at === null ? (
+    <>{say("for_good")}</>
+  ) : expired ? (
+    <Status tone="warn">{say("expired")}</Status>
+  ) : (
+    <Time at={expires_at} />
+  )
+
+/** Letters are waited for, so that not each of them is asked about. */
+const useRested = (typed: string) => {
+  const [rested, setRested] = useState(typed)
+  useEffect(() => {
+    const timer = setTimeout(setRested, 250, typed)
+    return () => clearTimeout(timer)
+  }, [typed])
+  return rested
+}
+
+export const Recipients = ({ handle }: { readonly handle: string }) => {
+  const [typed, setTyped] = useState("")
+  const beginning = useRested(typed.trim())
+  const recipients = useList("GET /api/identities/:handle/allowed-recipients", {
+    params: { handle },
+    ...(beginning !== "" && { query: { address: beginning } }),
+  })
+  const drop = useAct(async (_, address: string) => {
+    await call("DELETE /api/identities/:handle/allowed-recipients/:address", { params: { handle, address } })
+    await renew(handle)
+  })
+  const lift = useAct(async (_, address: string) => {
+    await call("DELETE /api/identities/:handle/allowed-recipients/:address/suppression", {
+      params: { handle, address },
+    })
+    tell(say("lifted", { address }))
+    await renew(handle)
+  })
+  return (
+    <Section title={say("recipients")} lead={say("recipients_why")}>
+      <Adding handle={handle} />
+      <input
+        class="input"
+        style={{ maxWidth: "360px" }}
+        type="search"
+        aria-label={say("find_recipient")}
+        placeholder={say("find_recipient")}
+        value={typed}
+        onInput={({ currentTarget }) => setTyped(currentTarget.value)}
+      />
+      <ProblemNote failure={drop.failure ?? lift.failure} />
+      <Loaded of={recipients}>
+        {({ pages }) => {
+          const all = pages.flatMap((page) => page.allowed_recipients)
+          return all.length === 0 ? (
+            <p class="muted">{say("no_recipient")}</p>
+          ) : (
+            <>
+              <Table label={say("recipients")} heads={[say("address"), say("why"), say("until")]} acts={say("actions")}>
+                {all.map((one) => (
+                  <tr key={one.address}>
+                    <td class="mono">{one.address}</td>
+                    <td>{say(reasons[one.reason])}</td>
+                    <td class="muted">
+                      <Standing of={one} />
+                    </td>
+                    <td class="end">
+                      <span class="bar" style={{ justifyContent: "flex-end", flexWrap: "nowrap" }}>
+                        {one.suppressed === null ? (
+                          <ButtonLink
+                            small
+                            kind="plain"
+                            icon="send"
+                            aria-label={say("write_to", { address: one.address })}
+                            href={`/console${mailOf(handle)}/compose?to=${encodeURIComponent(one.address)}`}
+                          />
+                        ) : (
+                          <Button
+                            small
+                            aria-label={say("lift_one", { address: one.address })}
+                            onClick={() => void lift.run(one.address)}
+                          >
+                            {say("lift")}
+                          </Button>
+                        )}
+                        {one.reason === "account_owner" ? null : (
+                          <Button
+                            small
+                            kind="plain"
+                            icon="trash"
+                            aria-label={say("drop", { address: one.address })}
+                            onClick={() => void drop.run(one.address)}
+                          />
+                        )}
+                      </span>
+                    </td>
+                  </tr>
+                ))}
+              </Table>
+              <More of={recipients} />
+            </>
+          )
+        }}
+      </Loaded>
+    </Section>
+  )
+}

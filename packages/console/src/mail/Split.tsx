@@ -1,0 +1,36 @@
+/** What was opened, beside the list it is from; alone where there is no room for both. */
+import type { ComponentChildren } from "preact"
+import { IdentityFrame } from "../frame/IdentityFrame.tsx"
+import { place } from "../router/Router.ts"
+import { ButtonLink } from "../ui/Button.tsx"
+import { MailActions, MailNav } from "./MailNav.tsx"
+import { MailList } from "./MailList.tsx"
+import { mailOf } from "./paths.ts"
+import { say } from "./texts.ts"
+
+interface SplitProps {
+  readonly handle: string
+  readonly open: string
+  readonly children: ComponentChildren
+}
+
+export const Split = ({ handle, open, children }: SplitProps) => (
+  <IdentityFrame handle={handle} part="mail" wide actions={<MailActions handle={handle} />}>
+    {({ handle, email }) => (
+      <div class="stack">
+        <div class="narrow-bar">
+          <ButtonLink small kind="plain" icon="left" href={`/console${mailOf(handle)}${place.value.search}`}>
+            {say("back")}
+          </ButtonLink>
+        </div>
+        <MailNav handle={handle} />
+        <div class="mail-split">
+          <div class="stack">
+            <MailList handle={handle} email={email} open={open} />
+          </div>
+          {children}
+        </div>
+      </div>
+    )}
+  </IdentityFrame>
+)

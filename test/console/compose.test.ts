@@ -1,0 +1,137 @@
+/** Mail that is written in the console: kept as a draft, judged before it is sent, and what becomes of it. */
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { hasBrowser } from "../harness/Browser.ts"
+import { violations } from "../harness/Console.ts"
+import { draftKept, startConsoleMail } from "../harness/ConsoleMail.ts"
+
+describe.skipIf(!hasBrowser)("mail that is written in the console", { timeout: 120_000 }, () => {
+  let mail: Awaited<ReturnType<typeof startConsoleMail>>
+  beforeAll(async () => {
+    mail = await startConsoleMail()
+  })
+  afterAll(() => mail?.stop())
+
+  it("a draft is kept while somebody writes, and who comes second is asked", async () => {
+    const { handle } = await mail.agent()
+    const { context, page, seen } = await mail.open(`${handle}/mail/compose`)
+    await page.getByLabel("To", { exact: true }).last().fill("grace@example.org,")
+    await page.getByLabel("Subject").fill("First")
+    await page
+      .getByLabel("Attach files")
+      .setInputFiles({ name: "a b.csv", mimeType: "text/csv", buffer: Buffer.from("1,2") })
+    await draftKept(page)
+    await page.waitForURL("**/compose?draft=msg_*")
+    const [draft] = (await mail.api("GET", `${handle}/drafts`)).body.drafts
+    expect(draft).toMatchObject({
+      to: ["grace@example.org"],
+      subject: "First",
+      attachments: [{ filename: "a b.csv", content_type: "text/csv" }],
+    })
+    expect(await violations(page)).toEqual([])
+
+    // The agent changes it meanwhile: neither loses what it wrote.
+    await mail.api("PUT", `${handle}/drafts/${draft.id}`, { subject: "Of the agent", text: "Mine." })
+    await page.getByLabel("Text").fill("Of a person.")
+    await page.getByText("Somebody else changed this draft").waitFor()
+    expect((await mail.api("GET", `${handle}/drafts/${draft.id}`)).body.subject).toBe("Of the agent")
+    await page.getByRole("button", { name: "Keep what is here" }).click()
+    await draftKept(page)
+    expect((await mail.api("GET", `${handle}/drafts/${draft.id}`)).body).toMatchObject({
+      subject: "First",
+      text: "Of a person.",
+      attachments: [{ filename: "a b.csv", content_base64: "MSwy" }],
+    })
+
+    // It is gone on with from the list, where it is left as soon as the page is.
+    await page.getByLabel("Text").fill("Of a person, longer.")
+    await page.getByRole("link", { name: "All mail" }).click()
+    await page.getByRole("link", { name: /Drafts/ }).click()
+    await page.getByRole("link", { name: /Of a person, longer/ }).click()
+    expect(await page.getByLabel("Text").inputValue()).toBe("Of a person, longer.")
+    await page.getByRole("button", { name: "Discard" }).click()
+    await page.getByRole("dialog").getByRole("button", { name: "Discard" }).click()
+    await page.getByText("No drafts").waitFor()
+    expect((await mail.api("GET", `${handle}/drafts`)).body.drafts).toEqual([])
+    expect(seen.foreign).toEqual([])
+    await context.close()
+  })
+
+  it("files that are too large are refused before they are read", async () => {
+    const { handle } = await mail.agent()
+    const { context, page } = await mail.open(`${handle}/mail/compose`)
+    await page.getByLabel("Attach files").setInputFiles({
+      name: "large.bin",
+      mimeType: "application/octet-stream",
+      buffer: Buffer.alloc(7_000_001),
+    })
+    await page.getByRole("alert").getByText("7 MB fit").waitFor()
+    expect(await page.getByText("large.bin").count()).toBe(0)
+    await context.close()
+  })
+
+  it("a message is passed on with what was attached to it", async () => {
+    const { handle } = await mail.agent()
+    await mail.arrives(handle, {
+      subject: "Figures",
+      text: "See below.",
+      attachments: [{ filename: "f.csv", content: "1,2" }],
+    })
+    await mail.api("POST", `${handle}/allowed-recipients`, { address: "board@example.org" })
+    const { context, page } = await mail.open(`${handle}/mail`)
+    await page.getByRole("link", { name: /Figures/ }).click()
+    await page.getByRole("link", { name: "Forward" }).click()
+    await page.getByRole("list", { name: "Attachments" }).getByText("f.csv").waitFor()
+    await page.getByLabel("To", { exact: true }).last().fill("board@example.org")
+    await page.getByLabel("Text").focus()
+    await page.getByRole("button", { name: "Send", exact: true, disabled: false }).click()
+    await page.waitForURL("**/mail/msg_*")
+    const { raw } = await mail.delivered("board@example.org")
+    expect(raw).toContain("Subject: Fwd: Figures")
+    expect(raw).toContain(Buffer.from("1,2").toString("base64"))
+    expect(raw).toContain("Grace <grace@example.org>")
+    await context.close()
+  })
+
+  it("an address that mail came back from is seen, said while somebody writes, and lifted", async () => {
+    const { handle } = await mail.agent()
+    await mail.api("POST", `${handle}/allowed-recipients`, { address: "nobody@example.org" })
+    const sent = await mail.api("POST", `${handle}/messages/send`, {
+      to: ["nobody@example.org"],
+      subject: "Lost",
+      text: "?",
+    })
+    const { context, page } = await mail.open(`${handle}/mail/${sent.body.id}`)
+    const delivery = page.getByRole("region", { name: "Delivery" })
+    await delivery.getByText("came back").waitFor()
+    await delivery.getByText("no such user").waitFor()
+    await page.goto(`${mail.service.base}/console/identities/${handle}/mail/compose?to=nobody@example.org`)
+    await page.getByText("is suppressed, since mail to it came back").last().waitFor()
+    await page.goto(`${mail.service.base}/console/identities/${handle}/mail/settings`)
+    await page.getByText("suppressed", { exact: true }).waitFor()
+    await page.getByRole("button", { name: "Send again to nobody@example.org" }).click()
+    await page.getByText("suppressed", { exact: true }).waitFor({ state: "detached" })
+    const listed = await mail.api("GET", `${handle}/allowed-recipients?address=nobody@example.org`)
+    expect(listed.body.allowed_recipients[0].suppressed).toBe(null)
+    await context.close()
+  })
+
+  it("nothing is sent while mail is stopped, and what waits says so", async () => {
+    const { handle } = await mail.agent()
+    await mail.api("POST", `${handle}/allowed-recipients`, { address: "held@example.org" })
+    await mail.api("PATCH", `${handle}/mail`, { outgoing: "stopped", reason: "Looking into it" })
+    const { context, page } = await mail.open(`${handle}/mail/compose?to=held@example.org`)
+    await page.getByText("it can be sent once mail goes out again").waitFor()
+    await page.getByText("Looking into it").waitFor()
+    await page.getByLabel("Text").fill("Not yet.")
+    await draftKept(page)
+    expect(await page.getByRole("button", { name: "Send", exact: true }).isDisabled()).toBe(true)
+    await page.getByLabel("Text").press("Control+Enter")
+    // Started again elsewhere, it may be sent here.
+    await mail.api("PATCH", `${handle}/mail`, { outgoing: "active" })
+    await page.getByRole("button", { name: "Send", exact: true, disabled: false }).click()
+    await page.waitForURL("**/mail/msg_*")
+    await page.getByRole("region", { name: "Delivery" }).getByText("delivered").waitFor()
+    expect(mail.relay.taken.filter(({ to }) => to.includes("held@example.org"))).toHaveLength(1)
+    await context.close()
+  })
+})

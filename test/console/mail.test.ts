@@ -1,0 +1,210 @@
+/** Mail in the console, as somebody meets it in a real browser: read, answered, decided on, found and marked. */
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { hasBrowser } from "../harness/Browser.ts"
+import { newHandle } from "../harness/Client.ts"
+import { openContext, violations } from "../harness/Console.ts"
+import { startConsoleMail } from "../harness/ConsoleMail.ts"
+import { send } from "../harness/Mail.ts"
+import { eventually } from "../harness/Service.ts"
+
+describe.skipIf(!hasBrowser)("mail in the console", { timeout: 120_000 }, () => {
+  let mail: Awaited<ReturnType<typeof startConsoleMail>>
+  beforeAll(async () => {
+    mail = await startConsoleMail()
+  })
+  afterAll(() => mail?.stop())
+
+  it("somebody comes from nothing to a mail that arrives live, and answers it", async () => {
+    const { context, seen } = await openContext(mail.browser, mail.service.base)
+    const page = await context.newPage()
+    await page.goto(`${mail.service.base}/console/`)
+    await page.getByLabel("Your email address").fill("answers@example.org")
+    await page.getByRole("checkbox").check()
+    await page.getByRole("button", { name: "Mail me a link" }).click()
+    await page.getByRole("link", { name: "Development" }).click()
+    await page.getByRole("button", { name: "Sign in" }).click()
+    const handle = newHandle("answers")
+    await page.getByLabel("Name", { exact: true }).fill(handle)
+    await page.getByText(`${handle} is free`).waitFor()
+    await page.getByRole("button", { name: "Create Identity" }).click()
+    await page.getByRole("button", { name: "I have stored them" }).click()
+    await page.getByRole("link", { name: "Open mail" }).click()
+    await page.getByText("No mail yet").waitFor()
+
+    await send(mail.service.smtpPort, {
+      from: "Grace <grace@example.org>",
+      to: `${handle}@mail.localhost`,
+      subject: "Minutes",
+      text: "Is section 3 right?\n\nGrace\n\nOn 1 May 2026, Ada wrote:\n> an older word",
+    })
+    await page.getByRole("link", { name: /Minutes/ }).click()
+    const article = page.getByRole("article")
+    await article.getByText("Is section 3 right?").waitFor()
+    // What is quoted is folded until somebody wants it.
+    expect(await article.getByText("an older word").count()).toBe(0)
+    await article.getByRole("button", { name: "Show what is quoted" }).click()
+    await article.getByText("an older word").waitFor()
+
+    await article.getByRole("link", { name: "Reply", exact: true }).click()
+    // Who may not be written to is said before anything is sent, and allowed from there.
+    await page.getByText("is not an Allowed Recipient").last().waitFor()
+    expect(await page.getByRole("button", { name: "Send", exact: true }).isDisabled()).toBe(true)
+    await page.getByRole("button", { name: "Allow grace@example.org" }).click()
+    expect(await page.getByLabel("Subject").inputValue()).toBe("Re: Minutes")
+    expect(await page.getByLabel("Text").inputValue()).toContain("> Is section 3 right?")
+    await page.getByText("not by a person").waitFor()
+    await page.getByLabel("Text").fill("It is.")
+    await page.getByRole("button", { name: "Send", exact: true, disabled: false }).click()
+
+    await page.waitForURL("**/mail/msg_*")
+    await page.getByRole("region", { name: "Delivery" }).getByText("delivered").waitFor()
+    const answer = mail.relay.taken.find(({ to }) => to.includes("grace@example.org"))!
+    expect(answer.raw).toContain("It is.")
+    expect(answer.raw).toMatch(/^In-Reply-To: </m)
+    // One conversation, and no draft is left.
+    await page.getByRole("region", { name: "Conversation" }).getByText("2 messages").waitFor()
+    await page.getByRole("link", { name: "Drafts" }).click()
+    await page.getByText("No drafts").waitFor()
+    expect(seen).toEqual({ errors: [], foreign: [] })
+    await context.close()
+  })
+
+  it("what an agent asks for is approved or refused from the message, with a reason", async () => {
+    const { handle, secrets } = await mail.agent()
+    await mail.api("PATCH", `${handle}/mail`, { approval: "required" })
+    await mail.api("POST", `${handle}/allowed-recipients`, { address: "asked@example.org" })
+    const asks = async (subject: string) => {
+      const letter = { to: ["asked@example.org"], subject, text: "May I?" }
+      const { body } = await mail.api("POST", `${handle}/messages/send`, letter, secrets.identity_key)
+      expect(body.status).toBe("awaiting_approval")
+      return body.id as string
+    }
+    const [wise, rash] = [await asks("Wise"), await asks("Rash")]
+    const { context, page, seen } = await mail.open(`${handle}/mail`)
+    await page.getByText("2 messages want your approval").waitFor()
+    await page.getByRole("link", { name: "Waiting for you" }).click()
+    expect(await violations(page)).toEqual([])
+    await page.getByRole("link", { name: "Rash" }).click()
+    await page.getByText("Nothing goes out before you approve it").waitFor()
+    await page.getByRole("button", { name: "Refuse" }).click()
+    await page.getByLabel("Reason").fill("Not before Monday")
+    await page.getByRole("dialog").getByRole("button", { name: "Refuse" }).click()
+    await page.getByText("it went nowhere").waitFor()
+    await page.getByText("Not before Monday").waitFor()
+    const refused = (await mail.api("GET", `${handle}/messages/${rash}`)).body
+    expect([refused.status, refused.approval.reason]).toEqual(["refused", "Not before Monday"])
+
+    // One more comes while somebody looks.
+    await page.getByRole("link", { name: /For approval/ }).click()
+    await page.getByRole("article", { name: "Wise" }).waitFor()
+    await asks("Late")
+    await page.getByRole("article", { name: "Late" }).waitFor()
+    await page.getByRole("article", { name: "Wise" }).getByRole("button", { name: "Approve" }).click()
+    await page.getByRole("article", { name: "Wise" }).waitFor({ state: "detached" })
+    await eventually(
+      () => mail.api("GET", `${handle}/messages/${wise}`),
+      ({ body }) => body.status === "done",
+    )
+    expect(mail.relay.taken.filter(({ to }) => to.includes("asked@example.org"))).toHaveLength(1)
+    expect(seen).toEqual({ errors: [], foreign: [] })
+    await context.close()
+  })
+
+  it("messages are found, narrowed and marked, and the agent sees the marks", async () => {
+    const { handle, secrets } = await mail.agent()
+    const wanted = await mail.arrives(handle, {
+      subject: "Invoice 17",
+      text: "due",
+      to: `${handle}+shop@mail.localhost`,
+    })
+    await mail.arrives(handle, { subject: "Chatter", text: "nothing", from: "bob@example.com" })
+    const { context, page, seen } = await mail.open(`${handle}/mail`)
+    await page.getByRole("link", { name: /Chatter/ }).waitFor()
+    await page.getByRole("searchbox").fill("from:grace subject:invoice")
+    await page.getByRole("link", { name: /Chatter/ }).waitFor({ state: "detached" })
+    await page.getByRole("link", { name: /Invoice 17/ }).click()
+    const article = page.getByRole("article")
+    await article.getByRole("button", { name: "Flag" }).click()
+    await article.getByRole("button", { name: "Mark as read" }).click()
+    await article.getByRole("button", { name: "Add a label" }).click()
+    await page.getByLabel("Add a label").last().fill("To-Pay")
+    await page.keyboard.press("Enter")
+    await article.getByRole("link", { name: "to-pay" }).waitFor()
+    const marked = await eventually(
+      () => mail.api("GET", `${handle}/messages/${wanted.id}`, undefined, secrets.identity_key),
+      ({ body }) => body.labels.length === 1,
+    )
+    expect(marked.body).toMatchObject({ seen: true, flagged: true, labels: ["to-pay"] })
+
+    await article.getByRole("link", { name: "shop" }).click()
+    await page.waitForURL("**/mail?tag=shop")
+    await page.getByRole("link", { name: /Invoice 17/ }).waitFor()
+    await page.getByRole("button", { name: "Unread" }).click()
+    await page.getByText("Nothing matches").waitFor()
+    await page.getByRole("button", { name: "Drop the filter shop" }).click()
+    await page.getByRole("link", { name: /Chatter/ }).waitFor()
+    expect(await page.getByRole("link", { name: /Invoice 17/ }).count()).toBe(0)
+
+    // What cannot be read as a search says why, and what there is to ask stands beside it.
+    await page.getByRole("searchbox").fill("is:blue")
+    await page.getByText('not "blue"', { exact: false }).first().waitFor()
+    await page.getByRole("button", { name: "What can be searched" }).click()
+    await page.getByText("has:attachment").waitFor()
+    expect(seen.foreign).toEqual([])
+    await context.close()
+  })
+
+  it("a long list comes page by page, and what comes in meanwhile stands on top", async () => {
+    const { handle } = await mail.agent()
+    for (let at = 0; at < 52; at += 13) {
+      await Promise.all(
+        Array.from({ length: 13 }, (_, index) =>
+          send(mail.service.smtpPort, {
+            from: "grace@example.org",
+            to: `${handle}@mail.localhost`,
+            subject: `Number ${at + index}`,
+            text: "x",
+          }),
+        ),
+      )
+    }
+    const { context, page } = await mail.open(`${handle}/mail`)
+    const rows = page.locator("[data-list] > li")
+    await rows.nth(49).waitFor()
+    expect(await rows.count()).toBe(50)
+    await page.getByRole("button", { name: "Show more" }).click()
+    await rows.nth(51).waitFor()
+    expect(await rows.count()).toBe(52)
+    await send(mail.service.smtpPort, {
+      from: "grace@example.org",
+      to: `${handle}@mail.localhost`,
+      subject: "Newest",
+      text: "x",
+    })
+    await rows.first().getByText("Newest").waitFor()
+    expect(await rows.count()).toBe(53)
+    await context.close()
+  })
+
+  it("is read and answered by the keyboard alone", async () => {
+    const { handle } = await mail.agent()
+    await mail.api("POST", `${handle}/allowed-recipients`, { address: "grace@example.org" })
+    await mail.arrives(handle, { subject: "By hand", text: "Only keys." })
+    const { context, page } = await mail.open(`${handle}/mail`)
+    await page.getByRole("link", { name: /By hand/ }).waitFor()
+    await page.keyboard.press("j")
+    await page.keyboard.press("Enter")
+    await page.getByRole("article").getByText("Only keys.").waitFor()
+    await page.getByRole("link", { name: "Reply", exact: true }).focus()
+    await page.keyboard.press("Enter")
+    // An answer begins in its text, above what it quotes.
+    await page.waitForFunction(`document.activeElement?.tagName === "TEXTAREA"`)
+    await page.keyboard.press("Control+Home")
+    await page.keyboard.type("Answered.")
+    await page.getByRole("button", { name: "Send", exact: true, disabled: false }).waitFor()
+    await page.keyboard.press("Control+Enter")
+    await page.waitForURL("**/mail/msg_*")
+    await page.getByRole("region", { name: "Conversation" }).getByText("2 messages").waitFor()
+    await context.close()
+  })
+})

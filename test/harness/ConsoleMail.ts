@@ -1,0 +1,63 @@
+/** Mail in the console with real SMTP at both ends: who writes to an agent, and a relay that takes what it sends. */
+import type { Page } from "playwright-core"
+import { openBrowser } from "./Browser.ts"
+import { call, makeIdentity, signUp } from "./Client.ts"
+import { buildConsole, heading, openContext } from "./Console.ts"
+import { send } from "./Mail.ts"
+import { freePort } from "./Ports.ts"
+import { startRelay } from "./Relay.ts"
+import { eventually, startService } from "./Service.ts"
+
+export const startConsoleMail = async () => {
+  buildConsole()
+  const port = await freePort()
+  const relay = await startRelay(port)
+  const service = await startService({
+    env: {
+      SVC_SMTP_RELAY_URL: `smtp://user:secret@127.0.0.1:${port}`,
+      SVC_SYSTEM_FROM: "no-reply@mail.localhost",
+    },
+  })
+  const browser = await openBrowser()
+  const { session } = await signUp(service.base)
+  const api = (method: string, path: string, body?: unknown, token = session) =>
+    call(service.base, method, `/api/identities/${path}`, { token, ...(body === undefined ? {} : { body }) })
+  return {
+    service,
+    browser,
+    relay,
+    /** As the account, or with the key of an agent. */
+    api,
+    agent: () => makeIdentity(service.base, session),
+    /** A message is in the Mailbox when it answers. */
+    arrives: async (handle: string, mail: Parameters<typeof send>[1]) => {
+      await send(service.smtpPort, { from: "Grace <grace@example.org>", to: `${handle}@mail.localhost`, ...mail })
+      const { body } = await eventually(
+        () => api("GET", `${handle}/messages`),
+        ({ body }) => body.messages[0]?.subject === mail.subject,
+      )
+      return body.messages[0]
+    },
+    /** What the relay took for an address. */
+    delivered: async (address: string) =>
+      (await eventually(
+        () => Promise.resolve(relay.taken.find(({ to }) => to.includes(address))),
+        (found) => found !== undefined,
+      ))!,
+    /** A page below those of the Identities. */
+    open: async (path: string) => {
+      const { context, seen } = await openContext(browser, service.base, {}, session)
+      const page = await context.newPage()
+      await page.goto(`${service.base}/console/identities/${path}`)
+      await heading(page).waitFor()
+      return { context, page, seen }
+    },
+    stop: async () => {
+      await browser.close()
+      await service.stop()
+      await relay.stop()
+    },
+  }
+}
+
+export const draftKept = (page: Page) => page.getByText("Draft kept").waitFor()

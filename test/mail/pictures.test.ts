@@ -1,0 +1,58 @@
+/** The pictures that a message carries for its HTML: by their Content-ID, of kinds that are pictures and nothing else. */
+import { AttachmentReader } from "@svc/cluster/mail/AttachmentReader"
+import * as Attachments from "@svc/mail-gateway/mail/Attachments"
+import { Effect } from "effect"
+import { describe, expect, it } from "vitest"
+
+const part = (type: string, id: string, content: Buffer) =>
+  `--b\r\nContent-Type: ${type}\r\nContent-ID: ${id}\r\nContent-Transfer-Encoding: base64\r\n\r\n${content.toString("base64")}\r\n`
+const mail = (...parts: ReadonlyArray<string>) =>
+  Buffer.from(
+    `From: a@example.org\r\nMIME-Version: 1.0\r\nContent-Type: multipart/related; boundary=b\r\n\r\n${parts.join("")}--b--\r\n`,
+  )
+const picturesOf = async (raw: Buffer) => {
+  const { pictures } = await Effect.runPromise(Effect.provide(AttachmentReader, Attachments.layer))
+  return await Effect.runPromise(pictures(raw))
+}
+const small = Buffer.from("picture")
+
+describe("the pictures of a message", () => {
+  it("are found by their Content-ID, the first of a name", async () => {
+    const found = await picturesOf(
+      mail(
+        part("image/png", "<one@x>", small),
+        part("IMAGE/JPEG", "two@x", small),
+        part("image/gif", "<one@x>", Buffer.from("another")),
+      ),
+    )
+    expect([...found]).toEqual([
+      ["one@x", `data:image/png;base64,${small.toString("base64")}`],
+      ["two@x", `data:image/jpeg;base64,${small.toString("base64")}`],
+    ])
+  })
+
+  it("are nothing that could be a document, and have a name", async () => {
+    const found = await picturesOf(
+      mail(
+        part("image/svg+xml", "<svg@x>", small),
+        part("text/html", "<html@x>", small),
+        part('image/png"><script>', "<odd@x>", small),
+        part("image/png", "", small),
+        part("image/png", "<with space@x>", small),
+      ),
+    )
+    expect([...found.keys()]).toEqual([])
+  })
+
+  it("are whole or left out: 2 MiB each, 6 MiB together", async () => {
+    const mebibytes = (count: number, more = 0) => Buffer.alloc(count * 1024 * 1024 + more)
+    const found = await picturesOf(
+      mail(
+        part("image/png", "<large@x>", mebibytes(2, 1)),
+        ...["a", "b", "c", "d"].map((name) => part("image/png", `<${name}@x>`, mebibytes(2))),
+        part("image/png", "<empty@x>", Buffer.alloc(0)),
+      ),
+    )
+    expect([...found.keys()]).toEqual(["a@x", "b@x", "c@x", "empty@x"])
+  })
+})
