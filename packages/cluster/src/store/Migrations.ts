@@ -32,6 +32,7 @@ import { connectors } from "./migrations/0061_connectors.ts"
 import { sessionAgents } from "./migrations/0073_session_agents.ts"
 import { backups } from "./migrations/0081_backups.ts"
 import { submission } from "./migrations/0082_submission.ts"
+import { keyRights } from "./migrations/0090_key_rights.ts"
 
 const migrations = {
   "0001_core": core,
@@ -58,6 +59,7 @@ const migrations = {
   "0073_session_agents": sessionAgents,
   "0081_backups": backups,
   "0082_submission": submission,
+  "0090_key_rights": keyRights,
 }
 
 /** Any constant that no other user of the database takes: "svc" in ASCII. */
