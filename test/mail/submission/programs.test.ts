@@ -37,7 +37,7 @@ beforeAll(async () => {
   ada = await program(service, token)
   bob = await program(service, token, [ada.address])
   await ada.allow(bob.address)
-})
+}, 180_000)
 afterAll(async () => {
   await service.stop()
   rmSync(directory, { recursive: true })

@@ -18,7 +18,7 @@ beforeAll(async () => {
   bob = await program(service, token, [ada.address])
   await ada.allow(bob.address)
   await ada.allow(ada.address)
-})
+}, 180_000)
 afterAll(() => service.stop())
 
 const plain = (user: string, pass: string) => Buffer.from(`\0${user}\0${pass}`).toString("base64")
@@ -216,6 +216,18 @@ describe("logging in", () => {
     const tries = await auth(...Array.from({ length: 6 }, () => `AUTH PLAIN ${plain("nobody", pass)}`))
     expect(tries.map((reply) => reply.slice(0, 3))).toEqual(["535", "535", "535", "535", "421"])
   }, 60_000)
+
+  it("takes a key that may send, and no other", async () => {
+    const eve = await program(service, token)
+    const changed = await service.query(
+      (sql) => sql`
+        update api_key set scopes = 'mail:write' where identity_id = (select id from identity where handle = ${eve.handle})
+        returning id`,
+    )
+    expect(changed).toHaveLength(1)
+    expect((await auth(`AUTH PLAIN ${plain(eve.user, eve.key)}`))[0]).toMatch(/^535 /)
+    expect((await auth(`AUTH PLAIN ${plain(eve.user, eve.pass)}`))[0]).toMatch(/^235 /)
+  })
 
   it("lasts as long as the credential", async () => {
     const dora = await program(service, token, [bob.address])
