@@ -12,7 +12,7 @@ let token: string
 let ada: Program
 let bob: Program
 beforeAll(async () => {
-  service = await startService()
+  service = await startService({ env: { SVC_LIMIT_MAIL_HOURLY: "200" } })
   token = (await signUp(service.base)).session
   ada = await program(service, token)
   bob = await program(service, token, [ada.address])
@@ -138,7 +138,7 @@ describe("a message of a mail program", () => {
     await service.query(
       (sql) => sql`
         insert into mail_use (identity_id, at)
-        select i.id, now() from identity i, generate_series(1, 100000) where i.handle = ${cleo.handle} returning 1 as one`,
+        select i.id, now() from identity i, generate_series(1, 200) where i.handle = ${cleo.handle} returning 1 as one`,
     )
     expect(await answered(cleo, letter(cleo, "too many"))).toMatch(/^452 4\.7\.1 .* Try again in \d+ s\.$/)
   })
