@@ -5,7 +5,7 @@ import * as path from "node:path"
 export const root = path.join(import.meta.dirname, "..", "..")
 
 export const sources = (): ReadonlyArray<string> =>
-  globSync(["packages/*/src/**/*.{ts,tsx}", "test/**/*.ts", "scripts/*"], { cwd: root }).filter(
+  globSync(["packages/*/src/**/*.{ts,tsx}", "test/**/*.ts", "scripts/**/*.{ts,mjs}"], { cwd: root }).filter(
     (file) => !file.includes("node_modules"),
   )
 

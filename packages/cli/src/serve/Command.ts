@@ -1,5 +1,5 @@
 /** `svc serve`: the service, in all roles or the given ones. */
-import { flushCompileCache } from "node:module"
+import * as Module from "node:module"
 import { RequestLog } from "@svc/api/RequestLog"
 import { type Cause, Effect, Layer, Option, References, Schema } from "effect"
 import { requestLine, writesAs, wrongFormat, wrongLevel } from "../Logging.ts"
@@ -71,7 +71,7 @@ const serve = Effect.fnUntraced(function* (roles: ReadonlySet<Role>) {
           Effect.sync(() => {
             process.stdout.write(`${banner(settings!, store, roles, ops)}\n`)
             // A process that is killed would keep nothing of what it compiled.
-            flushCompileCache()
+            Module.flushCompileCache()
           }).pipe(Effect.andThen(Effect.logInfo("ready"))),
         ),
         Layer.provide(Tracing.layer(names, settings.tracedShare)),

@@ -2,6 +2,7 @@
  * A thread that does one task at a time, in the order in which they came. It is started at its first task and ended when
  * it has none for a while, or when a task takes too long, which is all that can be done about a loop.
  */
+import * as path from "node:path"
 import { Worker } from "node:worker_threads"
 import type { Letter, Manuscript } from "@svc/cluster/mail/sending/Composer"
 import { Context, Effect, Layer, Schema } from "effect"
@@ -16,6 +17,9 @@ export class TaskFailed extends Schema.TaggedError<TaskFailed>()("TaskFailed", {
 
 /** Tasks that wait; each may hold a message of the largest size. */
 const waitingAtMost = 32
+
+/** Beside this module, or beside the bundle that this module is in. */
+const entry = new URL(`./ComposingWorker${path.extname(import.meta.url)}`, import.meta.url)
 
 const resourceLimits = { maxOldGenerationSizeMb: 512, maxYoungGenerationSizeMb: 64 }
 
@@ -52,7 +56,7 @@ const make = Effect.gen(function* () {
   }
 
   const started = () => {
-    const thread = new Worker(new URL("./Worker.ts", import.meta.url), { resourceLimits, name: "mail-composing" })
+    const thread = new Worker(entry, { resourceLimits, name: "mail-composing" })
     thread.unref()
     thread.on("message", (done: Done) => settle(Effect.succeed(done)))
     thread.on("error", (error) => lose(String(error)))
