@@ -37,7 +37,7 @@ beforeAll(async () => {
   ada = await program(service, token)
   bob = await program(service, token, [ada.address])
   await ada.allow(bob.address)
-})
+}, 180_000)
 afterAll(async () => {
   await service.stop()
   rmSync(directory, { recursive: true })
@@ -190,6 +190,17 @@ describe("a person answers in the name of an agent", () => {
   )
 })
 
+/** What a client at this address hears first. */
+const greeting = (localAddress: string) =>
+  new Promise<string>((resolve, reject) => {
+    const socket = connect({ port: service.submissionPort, host: "127.0.0.1", localAddress })
+    socket.once("data", (chunk) => {
+      resolve(chunk.toString())
+      socket.destroy()
+    })
+    socket.on("error", reject)
+  })
+
 describe("a connection", () => {
   it("behind a balancer is its client's, also before TLS from the start", async () => {
     const greeted = (port: number, secure: boolean) =>
@@ -208,6 +219,21 @@ describe("a connection", () => {
     expect(await greeted(service.submissionPort, false)).toBe("220 mail.localhost ESMTP submission\r\n")
     expect(await greeted(service.submissionsPort, true)).toBe("220 mail.localhost ESMTP submission\r\n")
   })
+
+  it("is turned away where its client has too many, before a handshake too, and let in when they have gone", async () => {
+    const held = Array.from({ length: 100 }, () =>
+      connect({ port: service.submissionsPort, host: "127.0.0.1", localAddress: "127.0.0.9" }).on("error", () => {}),
+    )
+    await eventually(
+      () => greeting("127.0.0.9"),
+      (reply) => reply === "421 4.7.0 Too many connections, try again in a moment\r\n",
+    )
+    for (const socket of held) socket.destroy()
+    await eventually(
+      () => greeting("127.0.0.9"),
+      (reply) => reply.startsWith("220 "),
+    )
+  }, 60_000)
 
   it("shows a renewed certificate", async () => {
     const shown = (port: number) =>

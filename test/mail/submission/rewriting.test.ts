@@ -244,6 +244,9 @@ describe("what cannot be taken", () => {
     )
     expect(await fault(message("Content-Type: text/html", "<b>".repeat(600)))).toMatch(/^\/html Elements are nested/)
     expect(
+      await fault(`${head}${parts("multipart/mixed", "b", ...Array.from({ length: 1_200 }, () => text("x")))}`),
+    ).toMatch(/^\/ Expected fewer than 1000 parts/)
+    expect(
       await fault(
         `${head}${parts("multipart/mixed", "b", ...Array.from({ length: 201 }, () => "Content-Type: image/png\n\nx"))}`,
       ),

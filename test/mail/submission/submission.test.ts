@@ -12,13 +12,13 @@ let token: string
 let ada: Program
 let bob: Program
 beforeAll(async () => {
-  service = await startService()
+  service = await startService({ env: { SVC_LIMIT_MAIL_HOURLY: "200" } })
   token = (await signUp(service.base)).session
   ada = await program(service, token)
   bob = await program(service, token, [ada.address])
   await ada.allow(bob.address)
   await ada.allow(ada.address)
-})
+}, 180_000)
 afterAll(() => service.stop())
 
 const plain = (user: string, pass: string) => Buffer.from(`\0${user}\0${pass}`).toString("base64")
@@ -138,7 +138,7 @@ describe("a message of a mail program", () => {
     await service.query(
       (sql) => sql`
         insert into mail_use (identity_id, at)
-        select i.id, now() from identity i, generate_series(1, 100000) where i.handle = ${cleo.handle} returning 1 as one`,
+        select i.id, now() from identity i, generate_series(1, 200) where i.handle = ${cleo.handle} returning 1 as one`,
     )
     expect(await answered(cleo, letter(cleo, "too many"))).toMatch(/^452 4\.7\.1 .* Try again in \d+ s\.$/)
   })
@@ -216,6 +216,18 @@ describe("logging in", () => {
     const tries = await auth(...Array.from({ length: 6 }, () => `AUTH PLAIN ${plain("nobody", pass)}`))
     expect(tries.map((reply) => reply.slice(0, 3))).toEqual(["535", "535", "535", "535", "421"])
   }, 60_000)
+
+  it("takes a key that may send, and no other", async () => {
+    const eve = await program(service, token)
+    const changed = await service.query(
+      (sql) => sql`
+        update api_key set scopes = 'mail:write' where identity_id = (select id from identity where handle = ${eve.handle})
+        returning id`,
+    )
+    expect(changed).toHaveLength(1)
+    expect((await auth(`AUTH PLAIN ${plain(eve.user, eve.key)}`))[0]).toMatch(/^535 /)
+    expect((await auth(`AUTH PLAIN ${plain(eve.user, eve.pass)}`))[0]).toMatch(/^235 /)
+  })
 
   it("lasts as long as the credential", async () => {
     const dora = await program(service, token, [bob.address])

@@ -79,7 +79,7 @@ const listen = Effect.fnUntraced(function* (settings: ImapSettings) {
       password: Redacted.Redacted<string>,
     ): Effect.Effect<Store | Denied, never, Scope.Scope> =>
       Effect.gen(function* () {
-        const login = yield* logins.judge(user, password, address)
+        const login = yield* logins.judge(user, password, address, "mail:write")
         const opened = yield* Effect.acquireRelease(
           Effect.sync(() => guests.open(login.identityId)),
           (isOpen) => Effect.sync(() => isOpen && guests.close(login.identityId)),

@@ -24,7 +24,7 @@ import { Reply, replies as receiving } from "./smtp/Replies.ts"
 import { openConnection } from "./smtp/Server.ts"
 import * as Accounts from "./submission/Accounts.ts"
 import * as Refusals from "./submission/Refusals.ts"
-import { type Login, SubmissionServer } from "./submission/Server.ts"
+import { type Admit, type Login, SubmissionServer } from "./submission/Server.ts"
 import { Timing } from "../Timing.ts"
 
 export interface SubmissionSettings {
@@ -65,7 +65,8 @@ const listen = Effect.fnUntraced(function* (settings: SubmissionSettings) {
   const guests = Guests.make(limits)
   const accounts = yield* Accounts.make(guests)
   const run = yield* FiberSet.makeRuntimePromise()
-  const admitted = new Set<string>()
+  /** Where the clients of open sessions are. */
+  const admitted = new Map<string, string>()
   const timers = new Map<string, NodeJS.Timeout>()
   yield* MailMetrics.submitters.scoped([], () => admitted.size)
 
@@ -83,6 +84,12 @@ const listen = Effect.fnUntraced(function* (settings: SubmissionSettings) {
         },
       }),
     )
+
+  const admit: Admit = (session, address) => {
+    const isAdmitted = guests.connect(address)
+    if (isAdmitted) admitted.set(session.id, address)
+    return isAdmitted
+  }
 
   const login: Login = (session, user, password, done) =>
     answer(accounts.login(session, user, password), (refusal) => {
@@ -189,12 +196,10 @@ const listen = Effect.fnUntraced(function* (settings: SubmissionSettings) {
     hideENHANCEDSTATUSCODES: false,
     maxRecipients: recipientsAtMost,
     maxClients: limits.inAll + 100,
-    socketTimeout: Timing.submissionIdleMillis,
+    socketTimeout: Timing.submissionLoginMillis,
     closeTimeout: Timing.smtpCloseMillis,
     logger: false,
     onConnect: (session, done) => {
-      if (!guests.connect(session.remoteAddress)) return done(replies.busy)
-      admitted.add(session.id)
       expireAfter(session, Timing.submissionLoginMillis)
       // Where no password is taken none is asked for; MAIL is refused by what it lacks.
       if (!session.secure && !settings.allowsPlain) session.disabledCommands = ["AUTH", "WIZ", "SHELL", "KILL"]
@@ -209,7 +214,9 @@ const listen = Effect.fnUntraced(function* (settings: SubmissionSettings) {
       clearTimeout(timers.get(session.id))
       timers.delete(session.id)
       accounts.leave(session)
-      if (admitted.delete(session.id)) guests.disconnect(session.remoteAddress)
+      const address = admitted.get(session.id)
+      admitted.delete(session.id)
+      if (address !== undefined) guests.disconnect(address)
       done()
     },
     onMailFrom: (address, session, done) => done(judgeSender(address, session)),
@@ -220,7 +227,7 @@ const listen = Effect.fnUntraced(function* (settings: SubmissionSettings) {
   const opened = Effect.fnUntraced(function* (port: number, tlsAtOnce: boolean) {
     // The handshake is ours to begin, since a balancer's header comes before it.
     const own = tlsAtOnce ? { ...options, secure: true, needsUpgrade: true } : options
-    const server = new SubmissionServer(own, settings.proxies, login)
+    const server = new SubmissionServer(own, settings.proxies, { login, admit })
     // A connection that breaks is the client's affair; without a listener it would end the process.
     server.on("error", () => {})
     if (settings.tls !== undefined && given !== undefined) {

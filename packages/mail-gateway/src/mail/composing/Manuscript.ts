@@ -15,7 +15,7 @@ import { fromHtml } from "@svc/cluster/html/PlainText"
 import * as Decode from "../mime/Decode.ts"
 import { unwrap } from "../mime/Flowed.ts"
 import { header } from "../mime/Header.ts"
-import type { Part } from "../mime/Part.ts"
+import { limits as structure, type Part } from "../mime/Part.ts"
 import * as Blank from "./Blank.ts"
 import { type Enclosure, type Fault, faulty, fragmentOfText, typeOf } from "./Writing.ts"
 
@@ -84,6 +84,7 @@ class Reader {
   /** Characters that are left of each kind. */
   #text = limits.characters
   #html = limits.characters
+  #parts = 0
 
   constructor(raw: Buffer, root: Part) {
     this.#raw = raw
@@ -128,6 +129,8 @@ class Reader {
 
   read(part: Part): ReadonlyArray<Run> {
     if (this.fault !== undefined) return []
+    // Behind as many the structure is not read on; what stands there would be lost.
+    if (++this.#parts >= structure.parts) return this.#fail("/", `Expected fewer than ${structure.parts} parts`)
     const refusal = closed(part, part === this.#root)
     if (refusal !== undefined) return this.#fail("/", refusal)
     if (!part.type.startsWith("multipart/")) return this.#leaf(part)

@@ -49,7 +49,7 @@ export const make = Effect.fnUntraced(function* (guests: Guests) {
     user: string | undefined,
     password: Redacted.Redacted<string>,
   ) {
-    const login = yield* logins.judge(user, password, session.remoteAddress)
+    const login = yield* logins.judge(user, password, session.remoteAddress, "mail:send")
     const opened = yield* Effect.acquireRelease(
       Effect.sync(() => guests.open(login.identityId)),
       (isOpen) => Effect.sync(() => isOpen && guests.close(login.identityId)),

@@ -10,6 +10,8 @@ import type { SMTPConnectionOptions } from "smtp-server/lib/smtp-connection.js"
 import * as Authenticating from "../imap/session/Authenticating.ts"
 import type { Reply } from "../smtp/Replies.ts"
 import { Connection, Server } from "../smtp/Server.ts"
+import { Timing } from "../../Timing.ts"
+import { replies } from "./Refusals.ts"
 
 /** Answers null where user and password belong together, and the session is the user's from then on. */
 export type Login = (
@@ -19,6 +21,9 @@ export type Login = (
   done: (refusal: Reply | null) => void,
 ) => void
 
+/** Whether a client may connect; if so it counts until the session is closed. */
+export type Admit = (session: SMTPServerSession, address: string) => boolean
+
 /** How the exchange itself is refused (RFC 4954 section 4). */
 const refusals: Readonly<Record<string, readonly [number, string]>> = {
   CANNOT: [504, "5.5.4"],
@@ -27,10 +32,31 @@ const refusals: Readonly<Record<string, readonly [number, string]>> = {
 
 class SubmissionConnection extends Connection {
   readonly #login: Login
+  readonly #isAdmitted: boolean
 
   constructor(server: SubmissionServer, socket: Socket, options: SMTPConnectionOptions | null | undefined) {
     super(server, socket, options)
     this.#login = server.login
+    this.#isAdmitted = server.admit(this.session, this.remoteAddress)
+  }
+
+  /** Whoever has too many is turned away before a handshake is made for it. */
+  override init(): void {
+    if (this.#isAdmitted) return super.init()
+    const socket = this._socket
+    socket.on("error", () => {})
+    this._server.connections.delete(this)
+    if (this.needsUpgrade) socket.destroy()
+    else {
+      socket.end(`${replies.busy.responseCode} ${replies.busy.message}\r\n`)
+      setTimeout(() => socket.destroy(), Timing.smtpCloseMillis).unref()
+    }
+  }
+
+  /** Patience with who is logged in; the handshake and the login have to be quick. */
+  override _armTimeout(socket: Socket = this._socket): void {
+    const millis = this.session.user ? Timing.submissionIdleMillis : Timing.submissionLoginMillis
+    socket.setTimeout(millis, () => this._onTimeout())
   }
 
   override handler_AUTH(command: Buffer, callback: () => void): void {
@@ -63,8 +89,11 @@ class SubmissionConnection extends Connection {
       }
       case "Said":
         return this.#login(this.session, step.user, step.password, (refusal) => {
-          if (refusal === null) this.send(235, "2.7.0 Logged in")
-          else this.send(refusal.responseCode, refusal.message)
+          if (refusal === null) {
+            // Without another listener beside the one there is.
+            this._socket.setTimeout(Timing.submissionIdleMillis)
+            this.send(235, "2.7.0 Logged in")
+          } else this.send(refusal.responseCode, refusal.message)
           callback()
         })
     }
@@ -79,10 +108,16 @@ class SubmissionConnection extends Connection {
 
 export class SubmissionServer extends Server {
   readonly login: Login
+  readonly admit: Admit
 
-  constructor(options: SMTPServerOptions, proxies: Networks, login: Login) {
+  constructor(
+    options: SMTPServerOptions,
+    proxies: Networks,
+    callbacks: { readonly login: Login; readonly admit: Admit },
+  ) {
     super(options, proxies)
-    this.login = login
+    this.login = callbacks.login
+    this.admit = callbacks.admit
   }
 
   protected override conversation(socket: Socket, options?: SMTPConnectionOptions | null): Connection {

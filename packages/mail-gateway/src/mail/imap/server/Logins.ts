@@ -12,7 +12,7 @@ import { Sealing } from "@svc/cluster/sealing/Sealing"
 import { orUnavailable, Reads } from "@svc/cluster/store/Database"
 import { soleOf } from "@svc/domain/account/Authorization"
 import { judgeNetwork } from "@svc/domain/account/Judgement"
-import { allows } from "@svc/domain/account/Scope"
+import { allows, type ScopeName } from "@svc/domain/account/Scope"
 import type { By } from "@svc/domain/account/By"
 import { kindOf } from "@svc/domain/account/Token"
 import type { IdentityId } from "@svc/domain/IdentityRef"
@@ -81,6 +81,7 @@ const make = (options: { readonly mailDomain: string }) =>
       canonical: string | undefined,
       key: Redacted.Redacted<string>,
       from: { readonly address: string },
+      scope: ScopeName,
     ) {
       const caller = yield* credentials.resolve(key, from).pipe(
         Effect.catchTags({
@@ -90,8 +91,8 @@ const make = (options: { readonly mailDomain: string }) =>
         }),
       )
       const identity = soleOf(caller)
-      // A mail program reads and marks; where it comes from and what the key may do is asked as for a call.
-      if (!allows(caller.scopes, "mail:write") || judgeNetwork(caller, from) !== undefined) return yield* refused
+      // Where it comes from and what the key may do is asked as for a call.
+      if (!allows(caller.scopes, scope) || judgeNetwork(caller, from) !== undefined) return yield* refused
       if (caller.kind !== "identity_key" || identity === null || identity.status !== "ready") return yield* refused
       if (canonical !== undefined && canonical !== identity.canonical) return yield* refused
       const login: Login = {
@@ -138,11 +139,12 @@ const make = (options: { readonly mailDomain: string }) =>
     })
 
     return {
-      /** Of a user that is not named the key says who it is. */
+      /** Of a user that is not named the key says who it is. `scope`: what a key must have for what the program does. */
       judge: Effect.fnUntraced(function* (
         user: string | undefined,
         password: Redacted.Redacted<string>,
         address: string,
+        scope: ScopeName,
       ) {
         const canonical = user === undefined ? undefined : canonicalOf(user)
         const names = [`address ${customerOf(address)}`, ...(canonical === undefined ? [] : [`mailbox ${canonical}`])]
@@ -151,7 +153,7 @@ const make = (options: { readonly mailDomain: string }) =>
           (user !== undefined && canonical === undefined) || (user === undefined && !isKey)
             ? Effect.fail(refused)
             : isKey
-              ? byKey(canonical, password, { address })
+              ? byKey(canonical, password, { address }, scope)
               : byPassword(canonical, password)
         return yield* Effect.tapError(judged, (error) =>
           error._tag !== "LoginRefused"
