@@ -18,8 +18,15 @@ export interface AddressBook {
   /** Origin of a tunnel hostname: scheme and, where it is not the scheme's default, the port. */
   readonly tunnelScheme: "http" | "https"
   readonly tunnelPort: number | undefined
-  /** How a mail reader reaches the Mailbox. */
-  readonly imap: { readonly host: string; readonly port: number; readonly security: "tls" | "starttls" | "none" }
+  /** How a mail program reaches the Mailbox, and what it sends by. */
+  readonly imap: MailServer
+  readonly submission: MailServer
+}
+
+export interface MailServer {
+  readonly host: string
+  readonly port: number
+  readonly security: "tls" | "starttls" | "none"
 }
 
 export class Addresses extends Context.Service<Addresses, AddressBook>()("@svc/domain/Addresses") {}
@@ -32,4 +39,6 @@ export const tunnelUrl = (book: AddressBook, handle: string) =>
   `${book.tunnelScheme}://${tunnelHostname(book, handle)}${book.tunnelPort === undefined ? "" : `:${book.tunnelPort}`}`
 /** Where platforms send a browser back to, after someone has let them connect an account. */
 export const callbackUrl = (book: AddressBook) => `${book.baseUrl}/connectors/callback`
+/** Where the account holder sees what a key or a grant may do, and changes it. */
+export const keyUrl = (book: Pick<AddressBook, "baseUrl">, id: string) => `${book.baseUrl}/console/keys/${id}`
 export const problemUrl = (book: AddressBook, code: string) => `${book.baseUrl}/problems/${code}`

@@ -51,6 +51,9 @@ const readings: { readonly [T in EventType]: ReadonlyArray<string> } = {
   "tunnel.transfer_blocked": ["/api/limits", ...of("tunnel")],
   "api_key.created": ["/api/keys"],
   "api_key.revoked": ["/api/keys"],
+  "api_key.rotated": ["/api/keys"],
+  "api_key.expiring": ["/api/keys"],
+  "api_key.expired": ["/api/keys"],
   "limit.near": ["/api/limits"],
   "account.deletion_started": ["/api/auth/session"],
 }

@@ -6,6 +6,8 @@ import { Schema } from "effect"
 import { Uuid } from "../IdSchemas.ts"
 import { Nothing } from "./Nothing.ts"
 
+const Instant = Schema.String.annotate({ format: "date-time" })
+
 /** The key that was minted or revoked; `name` is the Handle for an Identity Key. */
 const Key = Schema.Struct({
   key_id: Uuid,
@@ -15,6 +17,9 @@ const Key = Schema.Struct({
   identity_id: Schema.NullOr(Uuid),
   handle: Schema.NullOr(Schema.String),
 })
+
+/** A key and its end. */
+const EndingKey = Schema.Struct({ ...Key.fields, expires_at: Instant })
 
 /** A limit, and how much of it is used: bytes, messages or Identities. */
 const Usage = Schema.Struct({
@@ -34,6 +39,13 @@ export const orgEvents = {
   }),
   "api_key.created": Key.annotate({ description: "A key was minted." }),
   "api_key.revoked": Key.annotate({ description: "A key was revoked, by somebody or with its Identity." }),
+  "api_key.rotated": Schema.Struct({
+    ...EndingKey.fields,
+    /** The key that took its place. */
+    replaced_by: Uuid,
+  }).annotate({ description: "A key was replaced by another; it works until the overlap is over." }),
+  "api_key.expiring": EndingKey.annotate({ description: "A key ends in 7 days, or in one." }),
+  "api_key.expired": EndingKey.annotate({ description: "A key has ended." }),
   "limit.near": Usage.annotate({ description: "Four fifths of a limit are used." }),
   "account.deletion_started": Nothing.annotate({
     description: "The deletion of the account was confirmed; no credential works any more.",
