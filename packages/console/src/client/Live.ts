@@ -52,6 +52,8 @@ const readings: { readonly [T in EventType]: ReadonlyArray<string> } = {
   "api_key.created": ["/api/keys"],
   "api_key.revoked": ["/api/keys"],
   "limit.near": ["/api/limits"],
+  "audit.gap": ["/api/audit"],
+  "audit.head": ["/api/audit"],
   "account.deletion_started": ["/api/auth/session"],
 }
 

@@ -25,6 +25,8 @@ const Usage = Schema.Struct({
   window: Schema.NullOr(Schema.Literals(["hour", "day"])),
 })
 
+const Instant = Schema.String.annotate({ format: "date-time" })
+
 export const orgEvents = {
   "identity.deleted": Schema.Struct({ identity_id: Uuid, handle: Schema.String }).annotate({
     description: "An Identity is gone. Its Handle stays taken.",
@@ -35,6 +37,19 @@ export const orgEvents = {
   "api_key.created": Key.annotate({ description: "A key was minted." }),
   "api_key.revoked": Key.annotate({ description: "A key was revoked, by somebody or with its Identity." }),
   "limit.near": Usage.annotate({ description: "Four fifths of a limit are used." }),
+  "audit.gap": Schema.Struct({ count: Schema.Int, since: Instant, until: Instant }).annotate({
+    description: "Records of the audit log were lost: so many, of acts within this time.",
+  }),
+  "audit.head": Schema.Struct({
+    seq: Schema.Int,
+    /** SHA-256 in hex. */
+    hash: Schema.String,
+    sealed_at: Instant,
+    /** ES256 in base64url, by the key of `GET /api/audit/head`. */
+    signature: Schema.String,
+  }).annotate({
+    description: "Where the chain of the audit log ends, signed; told once a day, so that somebody outside has it.",
+  }),
   "account.deletion_started": Nothing.annotate({
     description: "The deletion of the account was confirmed; no credential works any more.",
   }),
