@@ -52,6 +52,19 @@ const statements = [
   `create index on audit_seal (org_id, record_id)`,
   `create table audit_seal_default partition of audit_seal default`,
 
+  // The months that come later are made by the look of one process (`audit/Months`).
+  `do $$
+  declare month date := date_trunc('month', now() at time zone 'utc');
+  begin
+    for ahead in 0..2 loop
+      execute format('create table audit_%s partition of audit for values from (%L) to (%L)', to_char(month, 'YYYY_MM'),
+        month::text || ' 00:00+00', (month + interval '1 month')::date::text || ' 00:00+00');
+      execute format('create table audit_seal_%s partition of audit_seal for values from (%L) to (%L)', to_char(month, 'YYYY_MM'),
+        month::text || ' 00:00+00', (month + interval '1 month')::date::text || ' 00:00+00');
+      month := month + interval '1 month';
+    end loop;
+  end $$`,
+
   // Where the chain of an Org ends, and what of it was signed. `due_at`: when there is to be looked for records again;
   // `marks` counts how often somebody said that there are.
   `create table audit_head (
