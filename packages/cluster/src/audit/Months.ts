@@ -133,7 +133,12 @@ export const markUnsealed = Effect.fnUntraced(function* (sinceMillis: number) {
     where a.at > ${new Date(now - sinceMillis)}
       and not exists (select from audit_seal s where s.org_id = a.org_id and s.record_id = a.id)
       and not exists (select from audit_head h where h.org_id = a.org_id and h.due_at is not null)`
-  if (found.length > 0) yield* mark(sql, found.map(({ org_id }) => org_id), new Date(now))
+  if (found.length > 0)
+    yield* mark(
+      sql,
+      found.map(({ org_id }) => org_id),
+      new Date(now),
+    )
 })
 
 export const layer = (settings: MonthSettings) =>
@@ -145,10 +150,12 @@ export const layer = (settings: MonthSettings) =>
         Effect.suspend(() => markUnsealed(since)),
         keep(settings),
       ).pipe(
-        Effect.tap(Effect.map(Clock.currentTimeMillis, (now) => {
-          since = unmarkedMillis
-          Singletons.ran("AuditMonths", now)
-        })),
+        Effect.tap(
+          Effect.map(Clock.currentTimeMillis, (now) => {
+            since = unmarkedMillis
+            Singletons.ran("AuditMonths", now)
+          }),
+        ),
         Effect.catchCause((cause) => Effect.logWarning("The look at the months of the audit log failed", cause)),
         Effect.repeat(Schedule.spaced(Timing.auditMonths)),
         Effect.asVoid,
