@@ -113,6 +113,10 @@ export const actOf = (
   requestId,
 })
 
+/** The library wraps what a handler fails with until the middlewares have had their turn. */
+const unwrapped = (failure: unknown): unknown =>
+  typeof failure === "object" && failure !== null && "error" in failure ? failure.error : failure
+
 const failed = { outcome: "failed", code: "internal" } as const
 
 /** What came of a call, as its problem says it. */
@@ -126,7 +130,7 @@ export const outcomeOf = (
   const found = exit.cause.reasons.map((reason) =>
     Cause.isFailReason(reason) ? reason.error : Cause.isDieReason(reason) ? reason.defect : undefined,
   )
-  const problem = found.find(isProblem)
+  const problem = found.map(unwrapped).find(isProblem)
   if (problem !== undefined) return { outcome: problem.status >= 500 ? "failed" : "refused", code: problem.code }
   if (found.some((failure) => HttpApiError.HttpApiSchemaError.is(failure) && failure.kind !== "Body")) {
     return { outcome: "refused", code: "invalid_request" }
