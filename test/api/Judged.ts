@@ -2,6 +2,7 @@
 import * as Authorization from "@svc/api/account/Authorization"
 import { Exchange, makeExchange } from "@svc/api/Exchange"
 import { Addresses } from "@svc/domain/Addresses"
+import { Api } from "@svc/domain/Api"
 import { Audit } from "@svc/cluster/audit/Audit"
 import type { Act } from "@svc/cluster/audit/Note"
 import { Strangers } from "@svc/cluster/audit/Strangers"
@@ -166,6 +167,11 @@ export interface Named {
   readonly body?: string
 }
 
+const groups = Object.values<HttpApiGroup.Top>(Api.groups)
+const groupOf = (endpoint: HttpApiEndpoint.Top): HttpApiGroup.Top =>
+  groups.find(({ endpoints }) => Object.values<HttpApiEndpoint.Top>(endpoints).includes(endpoint)) ??
+  (HttpApiGroup.make("unused") as unknown as HttpApiGroup.Top)
+
 const guards = [CallerAuthorization, SubjectAuthorization, RealmAuthorization] as const
 
 /** The code of the refusal, or the proofs that the handler got: `undefined` for none. */
@@ -185,6 +191,7 @@ export const judged = Effect.fnUntraced(function* <A = unknown>(
   const seen = yield* Seen
   seen.lookups.length = 0
   seen.asked.length = 0
+  seen.acts.length = 0
   const tag = guards.find((one) => endpoint.middlewares.has(one))!
   const guard = yield* tag as typeof SubjectAuthorization
   let proofs: A | undefined
@@ -193,7 +200,7 @@ export const judged = Effect.fnUntraced(function* <A = unknown>(
       proofs = got
       return HttpServerResponse.empty()
     }),
-    { credential: Redacted.make(credential), endpoint, group: HttpApiGroup.make("unused") as never },
+    { credential: Redacted.make(credential), endpoint, group: groupOf(endpoint) },
   )
   const request = new Request("http://localhost/", {
     method: endpoint.method,

@@ -52,6 +52,8 @@ export interface ExchangeState {
   commandId: string | undefined
   /** What the audit log says of the call; for handlers that put it on record themselves. */
   act: Act | undefined
+  /** It is on record: by the statement of the change itself. */
+  recorded: boolean
 }
 
 export const makeExchange = (requestId = "req_unknown", source: Source = nowhere): ExchangeState => ({
@@ -64,6 +66,7 @@ export const makeExchange = (requestId = "req_unknown", source: Source = nowhere
   settle: undefined,
   commandId: undefined,
   act: undefined,
+  recorded: false,
 })
 
 /** Outside of a request there is one that nobody looks at. */

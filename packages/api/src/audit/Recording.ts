@@ -52,7 +52,7 @@ export const make = Effect.gen(function* () {
     const settled = (exit: Exit.Exit<Response, E>) => {
       const outcome = outcomeOf(exit)
       // That it was allowed stands there already.
-      if (plan.class === "secret" && outcome.outcome === "allowed") return Effect.void
+      if (outcome.outcome === "allowed" && (exchange.recorded || plan.class === "secret")) return Effect.void
       return audit.record(withMade(plan, { ...act, ...outcome }, exit))
     }
     const watched = Effect.onExit(handler, settled)

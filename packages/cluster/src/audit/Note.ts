@@ -47,7 +47,7 @@ const plain = (text: string | null): string | null =>
     : text
         .slice(0, atMost)
         // oxlint-disable-next-line no-control-regex -- these are what goes
-        .replace(/[\u0000-\u001f\u007f]/g, "")
+        .replace(/[\u0000-\u001f\u007f-\u009f]/g, "")
         .toWellFormed()
 
 const rowOf = (note: Note) => ({
@@ -82,20 +82,26 @@ const typed = `org_id uuid, id uuid, at timestamptz, class text, action text, ac
   actor_client text, identity_id uuid, handle text, target_type text, target_id text, target_name text, outcome text, code text,
   scope text, address text, via text, tool text, user_agent text, request_id text, count integer`
 
-/** The statement that keeps these; what is kept already stays as it is, and an account that is gone has no log. */
-export const insert = (
-  sql: Sql,
-  notes: ReadonlyArray<Note>,
-  where: Statement.Fragment = sql``,
-): Statement.Fragment => sql`
+/** Notes as the one parameter that they are, and as a message to an actor carries them (`noteHeader`). */
+export const textOf = (notes: ReadonlyArray<Note>): string => JSON.stringify(notes.map(rowOf))
+
+const insertText = (sql: Sql, text: string, where: Statement.Fragment): Statement.Fragment => sql`
   insert into audit (${sql.literal(columns)})
-  select ${sql.literal(columns)} from json_to_recordset(${JSON.stringify(notes.map(rowOf))}::json) as n (${sql.literal(typed)})
+  select ${sql.literal(columns)} from json_to_recordset(${text}::json) as n (${sql.literal(typed)})
   where exists (select from org where org.id = n.org_id) ${where}
   on conflict (id, at) do nothing`
 
+/** The statement that keeps these; what is kept already stays as it is, and an account that is gone has no log. */
+export const insert = (sql: Sql, notes: ReadonlyArray<Note>): Statement.Fragment =>
+  insertText(sql, textOf(notes), sql``)
+
 /**
- * CTE `noted`, in the statement of what it tells of: a row where `gate`, a CTE of the same statement, has one. What is shown
- * must come of it: `select … from gate, noted`.
+ * CTE `on_record`, in the statement of what it tells of: a row where `gate`, a CTE of the same statement, has one. What is shown
+ * must come of it: `select … from gate, on_record`.
  */
-export const noted = (sql: Sql, note: Note, gate: string): Statement.Fragment =>
-  sql`noted as (${insert(sql, [note], sql`and exists (select from ${sql(gate)})`)} returning 1 as kept)`
+export const noted = (sql: Sql, text: string, gate: string): Statement.Fragment =>
+  sql`on_record as (${insertText(sql, text, sql`and exists (select from ${sql(gate)})`)} returning 1 as kept)`
+
+/** The same behind other CTEs, where there is a note at all. */
+export const alsoNoted = (sql: Sql, text: string | undefined, gate: string): Statement.Fragment =>
+  text === undefined ? sql`` : sql`, ${noted(sql, text, gate)}`

@@ -2,6 +2,7 @@
 import { system } from "@svc/domain/account/By"
 import { Clock, Effect, Schedule } from "effect"
 import { Singleton } from "effect/cluster"
+import * as KeyEnds from "../account/KeyEnds.ts"
 import { raiseForOrg } from "../events/Raise.ts"
 import * as Singletons from "../observe/Singletons.ts"
 import { backfill } from "../store/migrations/0043_search.ts"
@@ -31,6 +32,8 @@ const removals = [
   { table: "system_mail", key: "id", when: "received_at < now() - interval '90 days'" },
   { table: "unanswered_mail", key: "key", when: `received_at < now() - interval '${Timing.mailRepeat}'` },
   { table: "greylist", key: "key", when: "seen_at < now() - interval '36 days'" },
+  // Its holder has seen for a while that it ended.
+  { table: "api_key", key: "id", when: "expires_at < now() - interval '30 days' and end_told_at is null" },
   { table: "backup", key: "finished_at", when: "finished_at < now() - interval '1 year'" },
   { table: "connector_authorization", key: "state_hash", when: "expires_at < now()" },
   { table: "connector_sent", key: "command_id", when: "begun_at < now() - interval '1 day'" },
@@ -99,6 +102,7 @@ const removeDeliveries = Effect.gen(function* () {
 /** Removes what is old; answers until when bodies were looked at. */
 export const sweep = Effect.fnUntraced(function* (unclaimedFrom: string) {
   yield* revokeUncollected
+  yield* KeyEnds.tell
   yield* removeDeliveries
   const sql = yield* Unhurried
   yield* sql.unsafe(backfill)

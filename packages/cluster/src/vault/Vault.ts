@@ -18,7 +18,7 @@ import { maxValueBytes, namePattern, type SecretValue, type SecretVersion, versi
 import { Clock, Context, Effect, Layer } from "effect"
 import type { SqlError, Statement } from "effect/sql"
 import { orClosed } from "../audit/Audit.ts"
-import { type Note, noted } from "../audit/Note.ts"
+import { alsoNoted, noted } from "../audit/Note.ts"
 import * as Cursors from "../sealing/Cursors.ts"
 import { type Place, Sealing } from "../sealing/Sealing.ts"
 import * as Batched from "../store/Batched.ts"
@@ -146,7 +146,7 @@ const make = Effect.gen(function* () {
   })
 
   /** The sealed value; with a note, only as it is put on record: a row comes of nothing but the record's own insertion. */
-  const sealedValue = (namespace: Namespace, name: string, version: number | undefined, note: Note | undefined) => {
+  const sealedValue = (namespace: Namespace, name: string, version: number | undefined, note: string | undefined) => {
     const found = reads`
       select ${columns}, v.sealed, v.id as version_id, v.version as shown, v.created_at as at, o.data_key
       from vault_secret s join org o on o.id = s.org_id
@@ -154,14 +154,14 @@ const make = Effect.gen(function* () {
       where ${inside(namespace)} and s.name = ${name}`
     return note === undefined
       ? reads<Sealed>`${found}`
-      : writes<Sealed>`with found as materialized (${found}), ${noted(writes, note, "found")} select found.* from found, noted`
+      : writes<Sealed>`with found as materialized (${found}), ${noted(writes, note, "found")} select found.* from found, on_record`
   }
 
   const open = Effect.fnUntraced(function* (
     namespace: Namespace,
     name: string,
     version: number | undefined,
-    note: Note | undefined,
+    note: string | undefined,
   ) {
     const [row] = yield* sealedValue(namespace, name, version, note)
     if (row === undefined) return yield* missing
@@ -205,17 +205,12 @@ const make = Effect.gen(function* () {
     namespace: Namespace,
     name: string,
     version: number | undefined,
-    note: Note | undefined,
+    note: string | undefined,
   ) {
     yield* checkName(name)
     const { row, bytes } = yield* open(namespace, name, version, note)
-    const shown: SecretValue = {
-      name: row.name,
-      value: new TextDecoder().decode(bytes),
-      version: row.shown,
-      updated_at: row.at,
-    }
-    return shown
+    const text = new TextDecoder().decode(bytes)
+    return { name: row.name, value: text, version: row.shown, updated_at: row.at } satisfies SecretValue
   }, orUnavailable)
 
   return {
@@ -239,7 +234,7 @@ const make = Effect.gen(function* () {
      * The plaintext of the present version, or of one that is kept. That it is shown is committed before it is opened, by
      * the statement that reads it; `audit_unavailable` where it cannot be.
      */
-    value: (namespace: Namespace, name: string, version: number | undefined, note: Note) =>
+    value: (namespace: Namespace, name: string, version: number | undefined, note: string) =>
       orClosed(value(namespace, name, version, note)),
 
     /** The same for who has put on record before that every value of the account is shown. */
@@ -268,6 +263,7 @@ const make = Effect.gen(function* () {
       name: string,
       secret: { readonly value: string; readonly description?: string | null },
       condition: WriteCondition,
+      note?: string,
     ) {
       yield* checkName(name)
       const bytes = new TextEncoder().encode(secret.value)
@@ -293,7 +289,7 @@ const make = Effect.gen(function* () {
               on conflict (org_id, identity_id, name)
                 ${condition.ifAbsent ? writes`do nothing` : writes`do update set ${change} where s.id = ${id}::uuid`}
               returning ${columns})`
-        return writes<Row>`with ${owner(namespace)}, ${written}, ${kept} select * from written`
+        return writes<Row>`with ${owner(namespace)}, ${written}, ${kept} ${alsoNoted(writes, note, "written")} select * from written`
       })
       return { secret: view(row), created: row.version === 1 }
     }, orUnavailable),
@@ -304,6 +300,7 @@ const make = Effect.gen(function* () {
       name: string,
       version: number,
       condition: IfVersion,
+      note?: string,
     ) {
       yield* checkName(name)
       const { bytes } = yield* open(namespace, name, version, undefined)
@@ -318,17 +315,24 @@ const make = Effect.gen(function* () {
             update vault_secret s set version = s.version + 1, size = ${bytes.length}::int, updated_at = ${at}::timestamptz from owner
             where ${inside(namespace)} and s.name = ${name} and s.id = ${id}::uuid and ${current} returning ${columns}
           ),
-          ${kept} select * from written`,
+          ${kept} ${alsoNoted(writes, note, "written")} select * from written`,
       )
       return view(row)
     }, orUnavailable),
 
     /** The name and every version of its value are gone. */
-    remove: Effect.fn("Vault.remove")(function* (namespace: Namespace, name: string, condition: IfVersion) {
+    remove: Effect.fn("Vault.remove")(function* (
+      namespace: Namespace,
+      name: string,
+      condition: IfVersion,
+      note?: string,
+    ) {
       yield* checkName(name)
       const current = condition === null ? writes`true` : writes`s.version = any(${[...condition]}::int[])`
       const gone = yield* writes`
-        delete from vault_secret s where ${inside(namespace)} and s.name = ${name} and ${current} returning 1`
+        with gone as (
+          delete from vault_secret s where ${inside(namespace)} and s.name = ${name} and ${current} returning 1
+        ) ${alsoNoted(writes, note, "gone")} select 1 from gone`
       if (gone.length > 0) return
       return yield* condition === null
         ? missing

@@ -6,6 +6,8 @@ import { Schema } from "effect"
 import { Uuid } from "../IdSchemas.ts"
 import { Nothing } from "./Nothing.ts"
 
+const Instant = Schema.String.annotate({ format: "date-time" })
+
 /** The key that was minted or revoked; `name` is the Handle for an Identity Key. */
 const Key = Schema.Struct({
   key_id: Uuid,
@@ -16,6 +18,9 @@ const Key = Schema.Struct({
   handle: Schema.NullOr(Schema.String),
 })
 
+/** A key and its end. */
+const EndingKey = Schema.Struct({ ...Key.fields, expires_at: Instant })
+
 /** A limit, and how much of it is used: bytes, messages or Identities. */
 const Usage = Schema.Struct({
   limit: Schema.Literals(["identity_quota", "mail_hourly", "tunnel_transfer", "mailbox_bytes"]),
@@ -24,8 +29,6 @@ const Usage = Schema.Struct({
   /** The time after which it is renewed; null for what time does not give back. */
   window: Schema.NullOr(Schema.Literals(["hour", "day"])),
 })
-
-const Instant = Schema.String.annotate({ format: "date-time" })
 
 export const orgEvents = {
   "identity.deleted": Schema.Struct({ identity_id: Uuid, handle: Schema.String }).annotate({
@@ -36,6 +39,13 @@ export const orgEvents = {
   }),
   "api_key.created": Key.annotate({ description: "A key was minted." }),
   "api_key.revoked": Key.annotate({ description: "A key was revoked, by somebody or with its Identity." }),
+  "api_key.rotated": Schema.Struct({
+    ...EndingKey.fields,
+    /** The key that took its place. */
+    replaced_by: Uuid,
+  }).annotate({ description: "A key was replaced by another; it works until the overlap is over." }),
+  "api_key.expiring": EndingKey.annotate({ description: "A key ends in 7 days, or in one." }),
+  "api_key.expired": EndingKey.annotate({ description: "A key has ended." }),
   "limit.near": Usage.annotate({ description: "Four fifths of a limit are used." }),
   "audit.gap": Schema.Struct({ count: Schema.Int, since: Instant, until: Instant }).annotate({
     description: "Records of the audit log were lost: so many, of acts within this time.",
