@@ -42,6 +42,9 @@ const words = {
   ],
   "api_key.created": ["A key was made", "Ein Schlüssel wurde erstellt", "Une clé a été créée"],
   "api_key.revoked": ["A key was revoked", "Ein Schlüssel wurde widerrufen", "Une clé a été révoquée"],
+  "api_key.rotated": ["A key was replaced", "Ein Schlüssel wurde ersetzt", "Une clé a été remplacée"],
+  "api_key.expiring": ["A key ends soon", "Ein Schlüssel endet bald", "Une clé se termine bientôt"],
+  "api_key.expired": ["A key has ended", "Ein Schlüssel ist abgelaufen", "Une clé est terminée"],
   "limit.near": [
     "Four fifths of a limit are used",
     "Vier Fünftel eines Limits sind verbraucht",
