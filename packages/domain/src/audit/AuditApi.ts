@@ -5,7 +5,7 @@ import { callers, Confidential, inRealm } from "../account/Policy.ts"
 import { About } from "../account/ScopeOf.ts"
 import { HandleText } from "../handles/HandleParam.ts"
 import { AuditId } from "../IdSchemas.ts"
-import { Limit, pageOf, paging } from "../Paging.ts"
+import { Limit, paging } from "../Paging.ts"
 import { InvalidCursor, NotFound, Unavailable } from "../problems/Problem.ts"
 import { Text } from "../Text.ts"
 import { Timestamp } from "../Timestamp.ts"
@@ -20,25 +20,28 @@ const span = {
 
 /** Where the chain ends; who keeps it elsewhere can tell later whether something was changed before it. */
 export const AuditHead = Schema.Struct({
-  org_id: Schema.String,
-  seq: Schema.Int,
-  /** SHA-256 in hex. */
-  hash: Schema.String,
-  sealed_at: Schema.String.annotate({ format: "date-time" }),
-  /** ES256 in base64url, over `svc-audit-head-1`, `org_id`, `seq`, `hash` and `sealed_at`, a line each. */
-  signature: Schema.String,
-  /** The key that signed (RFC 7517). */
-  key: Schema.Record(Schema.String, Schema.Unknown),
+  org_id: Schema.String.annotate({ description: "The Org whose log it is." }),
+  seq: Schema.Int.annotate({ description: "The number of the last record that is sealed." }),
+  hash: Schema.String.annotate({ description: "Its hash, in hex." }),
+  sealed_at: Schema.String.annotate({ format: "date-time", description: "When it was sealed." }),
+  signature: Schema.String.annotate({
+    description:
+      "ES256 in base64url, over the lines `svc-audit-head-1`, `org_id`, `seq`, `hash` and `sealed_at`, without a line feed at the end.",
+  }),
+  key: Schema.Record(Schema.String, Schema.Unknown).annotate({ description: "The key that signed (RFC 7517)." }),
 }).annotate({ identifier: "AuditHead" })
 
 /** How often somebody read something within an hour. */
 export const AuditUsage = Schema.Struct({
-  hour: Timestamp,
-  actor: Schema.Struct({ kind: AuditActorKind, id: Schema.String }),
-  action: Schema.String,
-  tool: Schema.NullOr(Schema.String),
-  identity: Schema.NullOr(Schema.String),
-  count: Schema.Int,
+  hour: Timestamp.annotate({ description: "The beginning of the hour." }),
+  actor: Schema.Struct({
+    kind: AuditActorKind.annotate({ description: "What kind of credential it was." }),
+    id: Schema.String.annotate({ description: "The id of the session, the key or the grant." }),
+  }).annotate({ description: "Whose credential it was." }),
+  action: Schema.String.annotate({ description: "What was read, as in `messages.read`." }),
+  tool: Schema.NullOr(Schema.String).annotate({ description: "The tool that was called, over MCP." }),
+  identity: Schema.NullOr(Schema.String).annotate({ description: "The Handle of the Identity." }),
+  count: Schema.Int.annotate({ description: "How often." }),
 }).annotate({ identifier: "AuditUsage" })
 
 const JsonLines = HttpApiSchema.StreamUint8Array({ contentType: "application/jsonl" })
@@ -58,7 +61,10 @@ export class AuditApi extends HttpApiGroup.make("audit")
         address: Schema.optionalKey(short.annotate({ description: "Only what came from this address." })),
         ...paging,
       },
-      success: pageOf("records", AuditRecord),
+      success: Schema.Struct({
+        records: Schema.Array(AuditRecord).annotate({ description: "The records, newest first." }),
+        next_cursor: Schema.NullOr(Schema.String),
+      }),
       error: [InvalidCursor, Unavailable],
     })
       .pipe(inRealm())
@@ -71,7 +77,9 @@ export class AuditApi extends HttpApiGroup.make("audit")
         ),
         limit: Limit,
       },
-      success: Schema.Struct({ usage: Schema.Array(AuditUsage) }),
+      success: Schema.Struct({
+        usage: Schema.Array(AuditUsage).annotate({ description: "The counts, of the newest hour first." }),
+      }),
       error: Unavailable,
     })
       .pipe(callers("org"))
@@ -85,7 +93,9 @@ export class AuditApi extends HttpApiGroup.make("audit")
       .annotate(OpenApi.Summary, "Download the sealed records as JSON Lines, with the hashes that chain them")
       .annotate(Confidential, true),
     HttpApiEndpoint.get("head", "/api/audit/head", {
-      success: Schema.Struct({ head: Schema.NullOr(AuditHead) }),
+      success: Schema.Struct({
+        head: Schema.NullOr(AuditHead).annotate({ description: "Null while nothing is sealed." }),
+      }),
       error: Unavailable,
     })
       .pipe(callers("org"))
