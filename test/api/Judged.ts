@@ -184,7 +184,7 @@ export interface Named {
   readonly via?: Source["via"]
 }
 
-const groups = Object.values<HttpApiGroup.Top>(Api.groups)
+const groups = Object.values(Api.groups) as unknown as ReadonlyArray<HttpApiGroup.Top>
 const groupOf = (endpoint: HttpApiEndpoint.Top): HttpApiGroup.Top =>
   groups.find(({ endpoints }) => Object.values<HttpApiEndpoint.Top>(endpoints).includes(endpoint)) ??
   (HttpApiGroup.make("unused") as unknown as HttpApiGroup.Top)
