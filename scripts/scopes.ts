@@ -1,9 +1,9 @@
-/** Writes the table of scopes in docs/security-model.md anew: `node scripts/scopes.ts`. */
+/** Writes the table of scopes in docs/permissions.md anew: `node scripts/scopes.ts`. */
 import { readFileSync, writeFileSync } from "node:fs"
 import path from "node:path"
 import { endpoints, scopeNames } from "@svc/domain/ScopeTable"
 
-export const page = path.resolve(import.meta.dirname, "../docs/security-model.md")
+export const page = path.resolve(import.meta.dirname, "../docs/permissions.md")
 const begin = "<!-- scopes: written by scripts/scopes.ts -->"
 const end = "<!-- end of scopes -->"
 

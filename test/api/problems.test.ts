@@ -178,6 +178,7 @@ describe("health", () => {
       "edge",
       "imap",
       "smtp",
+      "submission",
       "tunnel_ports",
     ])
   })

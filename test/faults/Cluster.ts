@@ -14,7 +14,7 @@ const threeRoles = async (deployment: Deployment) => {
   return { gateway, actors }
 }
 
-const manyIdentities = async (base: string, token: string, count: number) => {
+export const manyIdentities = async (base: string, token: string, count: number) => {
   const made: Array<string> = []
   for (let at = 0; at < count; at += 20) {
     made.push(
@@ -48,11 +48,20 @@ const load = async (base: string, token: string, handles: ReadonlyArray<string>,
 }
 
 /** Every acknowledged write is there, once. */
-const missing = async (base: string, token: string, handles: ReadonlyArray<string>, written: ReadonlyArray<string>) => {
+export const missing = async (
+  base: string,
+  token: string,
+  handles: ReadonlyArray<string>,
+  written: ReadonlyArray<string>,
+) => {
   const listed: Array<string> = []
   for (const handle of handles) {
-    const { body } = await call(base, "GET", `/api/identities/${handle}/webhooks`, { token })
-    listed.push(...body.webhooks.map(({ id }: { id: string }) => id))
+    let cursor = ""
+    do {
+      const { body } = await call(base, "GET", `/api/identities/${handle}/webhooks?limit=100${cursor}`, { token })
+      listed.push(...body.webhooks.map(({ id }: { id: string }) => id))
+      cursor = body.next_cursor === null ? "" : `&cursor=${encodeURIComponent(body.next_cursor)}`
+    } while (cursor !== "")
   }
   const there = new Set(listed)
   return { lost: written.filter((id) => !there.has(id)).length, twice: listed.length - there.size }

@@ -6,6 +6,7 @@ import { hostileBodies } from "./HostileBodies.ts"
 import { hostileMail } from "./HostileMail.ts"
 import * as Mail from "./Mail.ts"
 import * as Sending from "./Sending.ts"
+import { rolling } from "./Rolling.ts"
 import { silentStore } from "./SilentStore.ts"
 import * as Surface from "./Surface.ts"
 import * as Tunnel from "./Tunnel.ts"
@@ -19,6 +20,7 @@ await run({
   drain: Cluster.drain,
   freeze: Cluster.freeze,
   cut: Cluster.cut,
+  rolling,
   "handle-race": Cluster.handleRace,
   "store-down": Cluster.storeDown,
   "store-killed": Cluster.storeKilled,

@@ -26,6 +26,7 @@ export interface Process {
   readonly base: string
   readonly smtpPort: number
   readonly imapPort: number
+  readonly submissionPort: number
   readonly edgePort: number
   readonly child: ChildProcess
   readonly output: () => string
@@ -72,6 +73,7 @@ export const deploy = async (options: DeploymentOptions = {}): Promise<Deploymen
 
   const start: Deployment["start"] = async (roles = [], env = {}) => {
     const [http, smtp, imap, edge] = [await freePort(), await freePort(), await freePort(), await freePort()]
+    const submission = await freePort()
     const child = spawn(process.execPath, [main, "serve", ...roles.flatMap((role) => ["--role", role])], {
       env: {
         PATH: process.env["PATH"],
@@ -80,6 +82,8 @@ export const deploy = async (options: DeploymentOptions = {}): Promise<Deploymen
         SVC_SMTP_PORT: String(smtp),
         SVC_IMAP_PORT: String(imap),
         SVC_IMAPS_PORT: "0",
+        SVC_SUBMISSION_PORT: String(submission),
+        SVC_SUBMISSIONS_PORT: "0",
         SVC_EDGE_PORT: String(edge),
         SVC_EDGE_TCP_PORTS: tunnelPorts,
         SVC_IDENTITY_QUOTA: "1000000",
@@ -96,6 +100,7 @@ export const deploy = async (options: DeploymentOptions = {}): Promise<Deploymen
       base: `http://localhost:${http}`,
       smtpPort: smtp,
       imapPort: imap,
+      submissionPort: submission,
       edgePort: edge,
       child,
       output: () => output,

@@ -5,6 +5,7 @@ import * as EmbeddedPostgres from "@svc/cluster/store/EmbeddedPostgres"
 import { migrate } from "@svc/cluster/store/Migrations"
 import { Effect, Exit, Redacted, Scope } from "effect"
 import type { TestProject } from "vitest/node"
+import { installed } from "../connectors/network/Installation.ts"
 
 export interface TestServer {
   readonly path?: string
@@ -43,6 +44,8 @@ const prepare = Effect.gen(function* () {
 })
 
 export default async function setup(project: TestProject) {
+  // A run of all tests comes to these packages last; the first time they take minutes, most of it waiting.
+  if (process.argv.slice(2).every((word) => word === "run" || word.startsWith("-"))) void installed()
   const scope = Scope.makeUnsafe()
   const connection = await Effect.runPromise(Scope.provide(prepare, scope))
   project.provide("server", { ...connection, password: Redacted.value(connection.password) })

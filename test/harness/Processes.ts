@@ -49,6 +49,7 @@ const addresses = Layer.succeed(Addresses, {
   tunnelScheme: "http",
   tunnelPort: undefined,
   imap: { host: "localhost", port: 1143, security: "starttls" },
+  submission: { host: "localhost", port: 1587, security: "starttls" },
 })
 
 /** What the processes of a test share. */

@@ -38,11 +38,14 @@ export const startService = async (options: ServiceOptions = {}) => {
   const database = await makeDatabase()
   const [httpPort, smtpPort, edgePort] = [await freePort(), await freePort(), await freePort()]
   const [imapPort, imapsPort] = [await freePort(), await freePort()]
+  const [submissionPort, submissionsPort] = [await freePort(), await freePort()]
   const env = {
     SVC_HTTP_PORT: String(httpPort),
     SVC_SMTP_PORT: String(smtpPort),
     SVC_IMAP_PORT: String(imapPort),
     SVC_IMAPS_PORT: String(imapsPort),
+    SVC_SUBMISSION_PORT: String(submissionPort),
+    SVC_SUBMISSIONS_PORT: String(submissionsPort),
     SVC_EDGE_PORT: String(edgePort),
     SVC_EDGE_TCP_PORTS: portRange(),
     SVC_MASTER_KEY: Buffer.alloc(32, 7).toString("base64"),
@@ -66,6 +69,8 @@ export const startService = async (options: ServiceOptions = {}) => {
     smtpPort,
     imapPort,
     imapsPort,
+    submissionPort,
+    submissionsPort,
     edgePort,
     /** The store itself, to look at what the interface does not show. */
     query: <A extends object>(run: (sql: Stores.Writes["Service"]) => Effect.Effect<ReadonlyArray<A>, unknown>) =>

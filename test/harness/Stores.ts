@@ -32,6 +32,7 @@ const addresses = Layer.succeed(Addresses, {
   tunnelScheme: "http",
   tunnelPort: 8081,
   imap: { host: "localhost", port: 1143, security: "starttls" },
+  submission: { host: "localhost", port: 1587, security: "starttls" },
 })
 
 /** A feed that wakes whom a change concerns and finds nothing by itself. */

@@ -91,6 +91,8 @@ describe("the metrics", () => {
     expect(request(404).exec(text)).not.toBeNull()
     expect(value(/^svc_problems_total\{code="not_found"\} (\d+)$/m)).toBeGreaterThanOrEqual(1)
     expect(value(/^svc_asks_total\{outcome="answered"\} (\d+)$/m)).toBeGreaterThanOrEqual(1)
+    expect(value(/^svc_signins_total\{outcome="opened"\} (\d+)$/m)).toBeGreaterThanOrEqual(1)
+    expect(text).toMatch(/^svc_db_pool_used\{pool="Writes"\} \d+$/m)
     expect(value(/^svc_saga_steps_total\{.*outcome="done".*\} (\d+)$/m)).toBeGreaterThanOrEqual(1)
     expect(text).not.toContain(identity.handle)
     expect(text).not.toContain("nobody")

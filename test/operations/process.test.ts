@@ -1,10 +1,13 @@
 /** A process as its operator meets it: its first lines, its probes, how it leaves, where its traces go. */
 import { createServer } from "node:http"
 import type { AddressInfo } from "node:net"
+import { connectTunnel } from "@svc/tunnel-edge/agent/Agent"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { signUp } from "../harness/Client.ts"
+import { call, makeIdentity, signUp } from "../harness/Client.ts"
 import { type Deployment, deploy, isHealthy, type Process, until } from "../harness/Deployment.ts"
+import { send } from "../harness/Mail.ts"
 import { freePort } from "../harness/Ports.ts"
+import { startReceiver } from "../harness/Receiver.ts"
 
 let deployment: Deployment
 let started: Process | undefined
@@ -92,6 +95,51 @@ describe("a process", () => {
     await until("the spans", () => exported.includes(trace))
     expect(exported).not.toContain(session)
     expect(exported).toContain('"svc.role"')
+  })
+
+  it("tells a Webhook's target the trace of its attempt, which is one that went out", async () => {
+    const receiver = await startReceiver()
+    const { session } = await signUp(running().base)
+    const { handle } = await makeIdentity(running().base, session)
+    const body = { url: receiver.url, event_types: ["email.received"] }
+    await call(running().base, "POST", `/api/identities/${handle}/webhooks`, { token: session, body })
+    await send(running().smtpPort, { from: "a@example.org", to: `${handle}@mail.localhost`, subject: "s", text: "t" })
+    await until("the delivery", () => receiver.got.length === 1)
+    const [, trace, span] = /^00-([0-9a-f]{32})-([0-9a-f]{16})-01$/.exec(
+      String(receiver.got[0]!.headers["traceparent"]),
+    )!
+    await until("its span", () => exported.includes(trace!) && exported.includes(span!))
+    await receiver.stop()
+  })
+
+  it("writes one line for a session of mail and one for a tunnel's link, with why each ended", async () => {
+    const { session } = await signUp(running().base)
+    const { handle, secrets } = await makeIdentity(running().base, session)
+    const key = secrets.identity_key as string
+    const before = entries().filter(({ message }) => message === "smtp session").length
+    await send(running().smtpPort, { from: "a@example.org", to: `${handle}@mail.localhost`, subject: "s", text: "t" })
+    const sessions = () => entries().filter(({ message }) => message === "smtp session")
+    await until("the line of the session", () => sessions().length > before)
+    const line = sessions().at(-1)!
+    expect(line).toMatchObject({
+      level: "INFO",
+      ended: "left",
+      recipients: { accepted: 1, deferred: 0, refused: 0 },
+      messages: { accepted: 1, deferred: 0, refused: 0 },
+      duration_ms: expect.any(Number),
+    })
+    // Whom it was for and where it came from is not told.
+    expect(line).not.toHaveProperty("client")
+    expect(JSON.stringify(line)).not.toMatch(/127\.0\.0\.1|example\.org/)
+
+    const edge = `http://connect.tunnel.localhost:${running().edgePort}`
+    const tunnel = connectTunnel({ key, edge, port: 1, links: 1, client: "a test" })
+    await tunnel.ready
+    await tunnel.close()
+    const links = () => entries().filter(({ message, handle: of }) => message === "tunnel link" && of === handle)
+    await until("the line of the link", () => links().length === 1)
+    expect(links()[0]).toMatchObject({ level: "INFO", ended: "closed", agent: "a test", link: expect.any(String) })
+    expect(running().output()).not.toContain(key)
   })
 
   it("is not ready before it closes anything, once it was told to end", async () => {

@@ -1,8 +1,10 @@
 /** Bringing the schema up to date, by several processes at once and after one that was cut short. */
 import * as Stores from "@svc/cluster/store/Database"
-import { migrate } from "@svc/cluster/store/Migrations"
+import { migrate, waiting } from "@svc/cluster/store/Migrations"
+import { isOlder, refuseOlder, requireProgram } from "@svc/cluster/store/OldestProgram"
 import { expect, it } from "@effect/vitest"
-import { Effect, Exit } from "effect"
+import { Effect, Exit, Fiber, Logger } from "effect"
+import { SqlClient } from "effect/sql"
 import { databaseLayer } from "../harness/Database.ts"
 
 /** A database as it is on the first start. */
@@ -45,3 +47,68 @@ it.live("a migration that is cut short leaves nothing, and the next start does a
     expect(yield* applied).toEqual(before)
   }).pipe(Effect.provide(databaseLayer)),
 )
+
+it.live("a migration that finds something held gives way, and is done once it is free", () =>
+  Effect.gen(function* () {
+    const before = yield* applied
+    yield* emptied
+    const writes = yield* Effect.service(Stores.Writes)
+    let told = 0
+    const counting = Logger.layer([Logger.make(() => void told++)])
+    let running: Fiber.Fiber<unknown, unknown> | undefined
+    // Somebody is in the midst of a change to a table that the third of them makes, and takes it back in the end.
+    const held = writes.withTransaction(
+      Effect.gen(function* () {
+        yield* writes`create table public_limit (n int)`
+        running = yield* Effect.forkDetach(Effect.provide(migrate, counting))
+        // Having let go of all it had: nobody else waits behind it.
+        while (told === 0) yield* Effect.sleep("20 millis")
+        return yield* Effect.fail("taken back")
+      }),
+    )
+    expect(yield* Effect.flip(held)).toBe("taken back")
+    yield* Fiber.join(running!)
+    expect(yield* applied).toEqual(before)
+  }).pipe(Effect.provide(databaseLayer)),
+)
+
+it.live("what is pending is said by name, and nothing once it was done", () =>
+  Effect.gen(function* () {
+    expect(yield* waiting).toEqual({ missing: [], names: [], unknown: [] })
+    yield* emptied
+    const { missing, names } = yield* waiting
+    expect(names).toContain("0001_core")
+    expect(missing).toEqual(names.map((name) => Number(name.slice(0, 4))))
+    yield* migrate
+    expect((yield* waiting).names).toEqual([])
+  }).pipe(Effect.provide(databaseLayer)),
+)
+
+it.live("a program older than the store allows refuses, in words; the same one and later ones run", () =>
+  Effect.gen(function* () {
+    const sql = yield* Stores.Unhurried
+    yield* refuseOlder(sql)
+    const require = (version: string) => Effect.provideService(requireProgram(version), SqlClient.SqlClient, sql)
+    yield* require("0.3.0")
+    // It is never lowered, by whichever migration.
+    yield* require("0.2.0")
+    const refused = yield* Effect.flip(refuseOlder(sql, "0.2.9"))
+    expect(refused).toMatchObject({
+      _tag: "StoreUnfit",
+      message: expect.stringMatching(
+        /^The database was migrated for version 0\.3\.0 and later, and this is 0\.2\.9: run/,
+      ),
+    })
+    for (const version of ["0.3.0", "0.3.1", "0.10.0", "1.0.0"]) yield* refuseOlder(sql, version)
+    // Before anything is changed.
+    yield* sql.unsafe("delete from svc_migrations where migration_id > 80")
+    expect(yield* Effect.flip(migrate)).toMatchObject({ _tag: "StoreUnfit" })
+  }).pipe(Effect.provide(databaseLayer)),
+)
+
+it("versions are compared by their numbers", () => {
+  expect(isOlder("0.9.0", "0.10.0")).toBe(true)
+  expect(isOlder("0.10.0", "0.9.9")).toBe(false)
+  expect(isOlder("1.2.3", "1.2.3")).toBe(false)
+  expect(isOlder("1.2.3-rc.1", "1.2.4")).toBe(true)
+})

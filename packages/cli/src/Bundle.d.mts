@@ -7,6 +7,6 @@ export interface Stamp {
 
 export const directory: string
 export const stampFile: string
-export const entries: Readonly<Record<"svc" | "Worker", string>>
+export const entries: Readonly<Record<"svc" | "Worker" | "ComposingWorker", string>>
 export const markOf: (source: string) => string
 export const current: () => string | undefined

@@ -19,6 +19,7 @@ export const stampFile = join(directory, "stamp.json")
 export const entries = {
   svc: join(here, "svc.ts"),
   Worker: join(root, "packages", "mail-gateway", "src", "mail", "judging", "Worker.ts"),
+  ComposingWorker: join(root, "packages", "mail-gateway", "src", "mail", "composing", "ComposingWorker.ts"),
 }
 
 /** Changes whenever the file does. */

@@ -14,11 +14,13 @@ import * as Doctor from "./doctor/Command.ts"
 import * as Logging from "./Logging.ts"
 import * as Mcp from "./mcp/Command.ts"
 import { endWithParent } from "./Parent.ts"
+import * as Migrate from "./migrate/Command.ts"
 import * as Serve from "./serve/Command.ts"
 import * as Tunnel from "./tunnel/Command.ts"
 
 const always = [
   Serve.command,
+  Migrate.command,
   ...Account.commands,
   Mcp.command,
   Tunnel.command,

@@ -60,6 +60,10 @@ export const Timing = {
 
   // --- The store
 
+  /** How long a migration waits for a lock, with everybody else behind it; then all of it gives way, and is tried again. */
+  migrationLockMillis: 2 * second,
+  migrationRetry: "1 second",
+  migrationTries: 60,
   /** Statements of requests end after this; migrations and exports have a client without it. */
   statementTimeoutMillis: 5 * second,
   /** A connection that was asked and says nothing is cut after this: the server would have ended the statement before. */

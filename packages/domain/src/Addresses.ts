@@ -18,8 +18,15 @@ export interface AddressBook {
   /** Origin of a tunnel hostname: scheme and, where it is not the scheme's default, the port. */
   readonly tunnelScheme: "http" | "https"
   readonly tunnelPort: number | undefined
-  /** How a mail reader reaches the Mailbox. */
-  readonly imap: { readonly host: string; readonly port: number; readonly security: "tls" | "starttls" | "none" }
+  /** How a mail program reaches the Mailbox, and what it sends by. */
+  readonly imap: MailServer
+  readonly submission: MailServer
+}
+
+export interface MailServer {
+  readonly host: string
+  readonly port: number
+  readonly security: "tls" | "starttls" | "none"
 }
 
 export class Addresses extends Context.Service<Addresses, AddressBook>()("@svc/domain/Addresses") {}

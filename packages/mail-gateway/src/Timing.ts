@@ -56,6 +56,14 @@ export const Timing = {
   imapLookMillis: 10 * second,
   imapUnreadMillis: 2 * minute,
   imapHandshakeMillis: 30 * second,
+  /**
+   * A mail program's time to log in; its silence, which RFC 5321 section 4.5.3.2.7 wants to be heard out for as long; its
+   * session, and one message of it, which may come from a telephone.
+   */
+  submissionLoginMillis: minute,
+  submissionIdleMillis: 5 * minute,
+  submissionSessionMillis: 60 * minute,
+  submissionDataMillis: 15 * minute,
   /** The window that failed logins are counted in, and what each of them is answered later than the one before, at most. */
   loginWindowMillis: 10 * minute,
   loginStepMillis: 250,

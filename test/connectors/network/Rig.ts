@@ -66,6 +66,7 @@ export const openRig = async (
     tunnelScheme: "http",
     tunnelPort: undefined,
     imap: { host: "localhost", port: 143, security: "none" },
+    submission: { host: "localhost", port: 587, security: "none" },
   }
   const platform = await Effect.runPromise(
     makeBluesky({ book, disclosure, setting: (name) => settings[name] }).pipe(

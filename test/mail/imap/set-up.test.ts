@@ -13,6 +13,7 @@ it("says the same in the show-once answer, in autoconfig and in Apple's profile"
   const token = (await signUp(service.base)).session
   const { handle, secrets } = await makeIdentity(service.base, token)
   const { host, port, security, username } = secrets.imap
+  expect(secrets.smtp).toEqual({ ...secrets.imap, port: service.submissionPort })
   expect({ host, port, security }).toEqual({ host: "mail.example.org", port: service.imapPort, security: "starttls" })
   for (const place of ["/mail/config-v1.1.xml", "/.well-known/autoconfig/mail/config-v1.1.xml"]) {
     const { status, headers, body } = await call<string>(service.base, "GET", `${place}?emailaddress=${username}`)
@@ -20,10 +21,15 @@ it("says the same in the show-once answer, in autoconfig and in Apple's profile"
     expect(body).toContain(
       `<hostname>${host}</hostname>\n      <port>${port}</port>\n      <socketType>STARTTLS</socketType>`,
     )
+    expect(body).toContain(
+      `<outgoingServer type="smtp">\n      <hostname>${host}</hostname>\n      <port>${service.submissionPort}</port>`,
+    )
   }
   const profile = await call<string>(service.base, "GET", `/mail/apple.mobileconfig?address=${handle}@mail.localhost`)
   expect(profile.headers.get("content-type")).toBe("application/x-apple-aspen-config")
-  expect(profile.body).toContain(`<string>${username}</string>`)
+  expect(profile.body).toContain(`<key>IncomingMailServerUsername</key><string>${username}</string>`)
+  expect(profile.body).toContain(`<key>OutgoingMailServerUsername</key><string>${username}</string>`)
+  expect(profile.body).toContain(`<key>OutgoingMailServerPortNumber</key><integer>${service.submissionPort}</integer>`)
   const foreign = await call<string>(service.base, "GET", "/mail/apple.mobileconfig?address=<b>@elsewhere.example")
   expect([foreign.status, foreign.body]).toEqual([400, "Say whose Mailbox: ?address=name@mail.localhost\n"])
 })

@@ -4,6 +4,7 @@
  * each time. Where nothing was built the rest of the service stands, and the page says how to see why.
  */
 import { hash } from "node:crypto"
+import { existsSync } from "node:fs"
 import { readdir, readFile } from "node:fs/promises"
 import * as path from "node:path"
 import { Effect } from "effect"
@@ -11,8 +12,10 @@ import { HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { codingFor } from "../http/Compression.ts"
 import { page } from "../pages/Page.ts"
 
-/** Where `packages/console/build.ts` puts what it makes. */
-export const built = path.join(import.meta.dirname, "../../../../node_modules/.cache/console/dist")
+/** Beside the packed program, or where `packages/console/build.ts` puts what it makes. */
+export const built =
+  [path.join(import.meta.dirname, "console")].find((folder) => existsSync(path.join(folder, "index.html"))) ??
+  path.join(import.meta.dirname, "../../../../node_modules/.cache/console/dist")
 
 const types: Readonly<Record<string, string>> = {
   ".js": "text/javascript; charset=utf-8",

@@ -1,7 +1,7 @@
 /** How many streams may be open at once, per credential and per Org, in this process. */
 import type { CallerInfo } from "@svc/domain/account/Authorization"
 import type { RateLimited } from "@svc/domain/problems/Problem"
-import { refusal } from "@svc/domain/problems/Limit"
+import { overLimit } from "@svc/cluster/limits/RateLimit"
 import * as Metrics from "@svc/cluster/observe/Metrics"
 import { Context, Effect, Layer, type Scope } from "effect"
 
@@ -33,7 +33,7 @@ const make = (quotas: StreamQuotas) =>
           const now = open.get(key) ?? 0
           if (now >= quota) {
             return Effect.fail(
-              refusal(
+              overLimit(
                 { name, quota, resetSeconds: retryAfterSeconds },
                 `At most ${quota} streams of ${whose} may be open at once.`,
               ),

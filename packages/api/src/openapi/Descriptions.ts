@@ -117,6 +117,7 @@ const texts: Readonly<Record<string, string>> = {
   seconds: "Seconds between the two.",
   identity_key: "The Identity Key itself, shown until it is acknowledged or its time is over.",
   imap: "How a mail reader reaches the Mailbox, shown as long as the key is.",
+  smtp: "How a mail program sends, with the same user and password, under the same rules as `messages/send`.",
   host: "The host.",
   "hit.host": "The host of the page.",
   security: "How the connection is encrypted.",

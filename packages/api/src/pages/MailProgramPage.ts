@@ -4,32 +4,36 @@
  * server is, which is no secret; the password is typed.
  */
 import { createHash } from "node:crypto"
-import { Addresses } from "@svc/domain/Addresses"
+import { Addresses, type MailServer } from "@svc/domain/Addresses"
 import { Effect } from "effect"
 import { HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
 
-interface Server {
-  readonly host: string
-  readonly port: number
-  readonly security: "tls" | "starttls" | "none"
+/** Where it reads, and where it sends. */
+interface Servers {
+  readonly imap: MailServer
+  readonly submission: MailServer
 }
 
 const escape = (text: string) => text.replace(/[&<>"']/g, (char) => `&#${char.codePointAt(0)};`)
 
 const sockets = { tls: "SSL", starttls: "STARTTLS", none: "plain" } as const
 
-const autoconfig = (mailDomain: string, { host, port, security }: Server) => `<?xml version="1.0" encoding="UTF-8"?>
-<clientConfig version="1.1">
-  <emailProvider id="${escape(mailDomain)}">
-    <domain>${escape(mailDomain)}</domain>
-    <displayName>${escape(mailDomain)}</displayName>
-    <incomingServer type="imap">
+const server = (element: string, type: string, { host, port, security }: MailServer) =>
+  `    <${element} type="${type}">
       <hostname>${escape(host)}</hostname>
       <port>${port}</port>
       <socketType>${sockets[security]}</socketType>
       <authentication>password-cleartext</authentication>
       <username>%EMAILADDRESS%</username>
-    </incomingServer>
+    </${element}>`
+
+const autoconfig = (mailDomain: string, { imap, submission }: Servers) => `<?xml version="1.0" encoding="UTF-8"?>
+<clientConfig version="1.1">
+  <emailProvider id="${escape(mailDomain)}">
+    <domain>${escape(mailDomain)}</domain>
+    <displayName>${escape(mailDomain)}</displayName>
+${server("incomingServer", "imap", imap)}
+${server("outgoingServer", "smtp", submission)}
   </emailProvider>
 </clientConfig>
 `
@@ -40,11 +44,10 @@ const idOf = (text: string) => {
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-5${hex.slice(13, 16)}-8${hex.slice(17, 20)}-${hex.slice(20, 32)}`
 }
 
-/** Apple wants to hear of a server for sending as well; there is none to log in to: what is sent goes through the API. */
 const profile = (
   mailDomain: string,
   address: string,
-  { host, port, security }: Server,
+  { imap, submission }: Servers,
 ) => `<?xml version="1.0" encoding="UTF-8"?>
 <!DOCTYPE plist PUBLIC "-//Apple//DTD PLIST 1.0//EN" "http://www.apple.com/DTDs/PropertyList-1.0.dtd">
 <plist version="1.0">
@@ -56,12 +59,16 @@ const profile = (
       <key>EmailAccountType</key><string>EmailTypeIMAP</string>
       <key>EmailAddress</key><string>${escape(address)}</string>
       <key>IncomingMailServerAuthentication</key><string>EmailAuthPassword</string>
-      <key>IncomingMailServerHostName</key><string>${escape(host)}</string>
-      <key>IncomingMailServerPortNumber</key><integer>${port}</integer>
-      <key>IncomingMailServerUseSSL</key><${security !== "none"}/>
+      <key>IncomingMailServerHostName</key><string>${escape(imap.host)}</string>
+      <key>IncomingMailServerPortNumber</key><integer>${imap.port}</integer>
+      <key>IncomingMailServerUseSSL</key><${imap.security !== "none"}/>
       <key>IncomingMailServerUsername</key><string>${escape(address)}</string>
-      <key>OutgoingMailServerHostName</key><string>${escape(host)}</string>
-      <key>OutgoingMailServerAuthentication</key><string>EmailAuthNone</string>
+      <key>OutgoingMailServerAuthentication</key><string>EmailAuthPassword</string>
+      <key>OutgoingMailServerHostName</key><string>${escape(submission.host)}</string>
+      <key>OutgoingMailServerPortNumber</key><integer>${submission.port}</integer>
+      <key>OutgoingMailServerUseSSL</key><${submission.security !== "none"}/>
+      <key>OutgoingMailServerUsername</key><string>${escape(address)}</string>
+      <key>OutgoingPasswordSameAsIncomingPassword</key><true/>
       <key>PayloadType</key><string>com.apple.mail.managed</string>
       <key>PayloadIdentifier</key><string>${escape(mailDomain)}.mail</string>
       <key>PayloadUUID</key><string>${idOf(`mail ${address}`)}</string>
@@ -89,8 +96,9 @@ const cached = { "cache-control": "public, max-age=300" }
 
 export const layer = HttpRouter.use((router) =>
   Effect.gen(function* () {
-    const { imap, mailDomain } = yield* Addresses
-    const config = HttpServerResponse.text(autoconfig(mailDomain, imap), {
+    const { imap, submission, mailDomain } = yield* Addresses
+    const servers = { imap, submission }
+    const config = HttpServerResponse.text(autoconfig(mailDomain, servers), {
       contentType: "application/xml",
       headers: cached,
     })
@@ -105,7 +113,7 @@ export const layer = HttpRouter.use((router) =>
         if (!isOurs(address, mailDomain)) {
           return HttpServerResponse.text(`Say whose Mailbox: ?address=name@${mailDomain}\n`, { status: 400 })
         }
-        return HttpServerResponse.text(profile(mailDomain, address, imap), {
+        return HttpServerResponse.text(profile(mailDomain, address, servers), {
           contentType: "application/x-apple-aspen-config",
           headers: { ...cached, "content-disposition": `attachment; filename="mail.mobileconfig"` },
         })

@@ -71,6 +71,8 @@ const service = (name: string, host: string, port: number, why: string): Wanted 
 /** Ports at which mail programs find what they look for (RFC 6186, RFC 8314), whatever we listen on behind them. */
 export const mailPrograms = [
   { service: "_imaps", port: 993, what: "mail programs find IMAP by the address alone" },
+  { service: "_submissions", port: 465, what: "mail programs find where to send by the address alone" },
+  { service: "_submission", port: 587, what: "the same, for programs that begin with STARTTLS" },
 ] as const
 
 /** The id of a policy changes when the policy does (RFC 8461 section 3.1). */

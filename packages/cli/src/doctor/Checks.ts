@@ -29,6 +29,8 @@ const ports = Effect.fnUntraced(function* (settings: Settings, running: boolean)
     ["SVC_SMTP_PORT", settings.smtpPort],
     ["SVC_IMAP_PORT", settings.imapPort],
     ["SVC_IMAPS_PORT", settings.imapsPort],
+    ["SVC_SUBMISSION_PORT", settings.submissionPort],
+    ["SVC_SUBMISSIONS_PORT", settings.submissionsPort],
     ["SVC_EDGE_PORT", settings.edgePort],
   ] as const
   const taken: Array<string> = []

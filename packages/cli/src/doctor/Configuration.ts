@@ -18,7 +18,7 @@ export const configuration = (
     : found("configuration", "ok", settings.success.environment)
 
 /** Names that other commands, and the tests of a checkout, read. */
-const others = ["SVC_KEY", "SVC_API_URL", "SVC_LOG_LEVEL", "SVC_LOG_FORMAT"]
+const others = ["SVC_KEY", "SVC_API_URL", "SVC_LOG_LEVEL", "SVC_LOG_FORMAT", "SVC_LOG_ADDRESSES"]
 
 /** How many letters lie between two names (Levenshtein). */
 const distance = (one: string, other: string): number => {

@@ -1,5 +1,5 @@
 /** `svc serve`: the service, in all roles or the given ones. */
-import { flushCompileCache } from "node:module"
+import * as Module from "node:module"
 import { RequestLog } from "@svc/api/RequestLog"
 import { type Cause, Effect, Layer, Option, References, Schema } from "effect"
 import { requestLine, writesAs, wrongFormat, wrongLevel } from "../Logging.ts"
@@ -16,6 +16,7 @@ const banner = (settings: Settings, store: Store, roles: ReadonlySet<Role>, ops:
       ? [
           `  SMTP       ${settings.host}:${settings.smtpPort}  (*@${settings.mailDomain})`,
           `  IMAP       ${settings.host}:${settings.imapPort}, by TLS ${settings.imapsPort}`,
+          `  Submission ${settings.host}:${settings.submissionPort}, by TLS ${settings.submissionsPort}`,
         ]
       : []),
     ...(roles.has("edge") ? [`  Tunnels    ${settings.host}:${settings.edgePort}  (*.${settings.tunnelDomain})`] : []),
@@ -70,7 +71,7 @@ const serve = Effect.fnUntraced(function* (roles: ReadonlySet<Role>) {
           Effect.sync(() => {
             process.stdout.write(`${banner(settings!, store, roles, ops)}\n`)
             // A process that is killed would keep nothing of what it compiled.
-            flushCompileCache()
+            Module.flushCompileCache()
           }).pipe(Effect.andThen(Effect.logInfo("ready"))),
         ),
         Layer.provide(Tracing.layer(names, settings.tracedShare)),

@@ -9,7 +9,7 @@ import { ProvisioningSteps } from "@svc/cluster/identity/Provisioning"
 import { GuardedClient } from "@svc/cluster/net/GuardedClient"
 import * as Database from "@svc/cluster/store/Database"
 import * as Migrations from "@svc/cluster/store/Migrations"
-import { Addresses } from "@svc/domain/Addresses"
+import { Addresses, type MailServer } from "@svc/domain/Addresses"
 import { Resolver } from "@svc/mail-gateway/mail/Resolver"
 import { Effect, Layer, Option } from "effect"
 import * as Readiness from "./ops/Readiness.ts"
@@ -17,6 +17,16 @@ import * as MasterKey from "./MasterKey.ts"
 import type { Role } from "./Roles.ts"
 import type { Settings } from "./Settings.ts"
 import * as Store from "./Store.ts"
+
+/** Where mail programs are sent: TLS from the start but in Development, whose certificate nobody trusts. */
+const mailServer = ({ environment, imapHost, mailDomain }: Settings, port: number, tlsPort: number): MailServer => {
+  const isDevelopment = environment === "development"
+  return {
+    host: Option.getOrElse(imapHost, () => (isDevelopment ? "localhost" : mailDomain)),
+    port: isDevelopment ? port : tlsPort,
+    security: isDevelopment ? "starttls" : "tls",
+  }
+}
 
 const addresses = (settings: Settings) =>
   Layer.succeed(Addresses, {
@@ -27,13 +37,8 @@ const addresses = (settings: Settings) =>
     tunnelDomain: settings.tunnelDomain,
     tunnelScheme: settings.environment === "development" ? "http" : "https",
     tunnelPort: settings.environment === "development" ? settings.edgePort : undefined,
-    imap: {
-      host: Option.getOrElse(settings.imapHost, () =>
-        settings.environment === "development" ? "localhost" : settings.mailDomain,
-      ),
-      port: settings.environment === "development" ? settings.imapPort : settings.imapsPort,
-      security: settings.environment === "development" ? "starttls" : "tls",
-    },
+    imap: mailServer(settings, settings.imapPort, settings.imapsPort),
+    submission: mailServer(settings, settings.submissionPort, settings.submissionsPort),
   })
 
 const databaseHealth = check(

@@ -37,6 +37,8 @@ export const asked = {
   tracedShare: Config.Number("OTEL_TRACES_SAMPLER_ARG").pipe(Config.withDefault(0.01)),
   imapPort: port("SVC_IMAP_PORT", 1143),
   imapsPort: port("SVC_IMAPS_PORT", 1993),
+  submissionPort: port("SVC_SUBMISSION_PORT", 1587),
+  submissionsPort: port("SVC_SUBMISSIONS_PORT", 1465),
   imapTls: Config.option(
     Config.all({ cert: Config.String("SVC_IMAP_TLS_CERT"), key: Config.String("SVC_IMAP_TLS_KEY") }),
   ),
@@ -162,6 +164,8 @@ export const portsOf = (settings: {
   readonly smtpPort: number
   readonly imapPort: number
   readonly imapsPort: number
+  readonly submissionPort: number
+  readonly submissionsPort: number
   readonly edgePort: number
   readonly runnerPort: number
 }) => ({
@@ -169,6 +173,8 @@ export const portsOf = (settings: {
   SVC_SMTP_PORT: settings.smtpPort,
   SVC_IMAP_PORT: settings.imapPort,
   SVC_IMAPS_PORT: settings.imapsPort,
+  SVC_SUBMISSION_PORT: settings.submissionPort,
+  SVC_SUBMISSIONS_PORT: settings.submissionsPort,
   SVC_EDGE_PORT: settings.edgePort,
   SVC_RUNNER_PORT: settings.runnerPort,
   ...Option.match(settings.opsPort, { onNone: () => ({}), onSome: (SVC_OPS_PORT) => ({ SVC_OPS_PORT }) }),

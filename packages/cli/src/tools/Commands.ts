@@ -167,10 +167,14 @@ const whatOf: Readonly<Record<string, string>> = {
   vault: "Secrets. A value is never an argument.",
 }
 
+const byNoun = new Map<string, Array<BoundTool>>()
+for (const tool of ofNouns) {
+  const noun = nounOf(tool.listed.name)
+  byNoun.set(noun, [...(byNoun.get(noun) ?? []), tool])
+}
+
 /** Commands by noun. */
-export const commands = Object.entries(
-  Object.groupBy(ofNouns, ({ listed }) => nounOf(listed.name)) as Record<string, ReadonlyArray<BoundTool>>,
-).map(([noun, of]) =>
+export const commands = [...byNoun].map(([noun, of]) =>
   Command.make(noun).pipe(
     Command.withDescription(whatOf[noun] ?? `${noun.replaceAll("-", " ")}.`),
     Command.withSubcommands(of.map(commandOf) as [ReturnType<typeof commandOf>]),

@@ -21,7 +21,8 @@ import { Clock, Context, Effect, Layer } from "effect"
 import { mint, sha256 } from "../credentials/Minting.ts"
 import { ChangeFeed } from "../feed/ChangeFeed.ts"
 import * as Cursors from "../sealing/Cursors.ts"
-import { refusal } from "@svc/domain/problems/Limit"
+import { overLimit } from "../limits/RateLimit.ts"
+import * as Metrics from "../observe/Metrics.ts"
 import { Sealing } from "../sealing/Sealing.ts"
 import { orUnavailable, Writes } from "../store/Database.ts"
 import { Timing } from "../Timing.ts"
@@ -45,6 +46,13 @@ type SessionRow = Omit<ListedSession, "current">
 
 /** What a browser calls itself, as far as it is worth showing. */
 const shownAgent = (userAgent: string | undefined) => userAgent?.replace(/[^\x20-\x7e]/g, "").slice(0, 300) ?? null
+
+const signIns = Metrics.counter(
+  "svc_signins_total",
+  "Sign-in links: asked for, opened a session, refused",
+  ["outcome"],
+  [["asked"], ["opened"], ["refused"]],
+)
 
 /** A link that was issued; null where the account is being deleted and gets none. */
 export interface IssuedLink {
@@ -118,11 +126,12 @@ const make = (settings: AccountSettings) =>
       const kept = yield* keep(org.id, token, now, expiresAt)
       if (kept.length === 0) {
         const windowSeconds = linkWindowMillis / 1000
-        return yield* refusal(
+        return yield* overLimit(
           { name: "magic_link_address", quota: linksPerEmail, windowSeconds, resetSeconds: windowSeconds },
           "Too many links were requested for this address.",
         )
       }
+      signIns.of("asked").n++
       const link: IssuedLink = { token, language: org.language, expiresAt }
       return link
     }, orUnavailable)
@@ -152,6 +161,7 @@ const make = (settings: AccountSettings) =>
         )
         select id as org_id, email, language, status as org_status, tos_version, tos_accepted_at, email_verified_at, created_at as org_created_at
         from verified`
+      signIns.of(row === undefined ? "refused" : "opened").n++
       if (row === undefined) return yield* new MagicLinkInvalid({ detail: "The link is unknown, used or expired." })
       return {
         session_token: minted.token,

@@ -160,6 +160,10 @@ const make = Effect.gen(function* () {
         if (row.identity_key === null || row.imap_password === null || row.key_id === null) return none
         const owner = { id: row.id, orgId: org }
         const dataKey = yield* sealing.openDataKey(org, row.data_key)
+        const login = {
+          username: email(book, row.handle),
+          password: text(yield* sealing.open(dataKey, imapPasswordPlace(owner), row.imap_password)),
+        }
         const secrets: ShowOnceSecrets = {
           identity_key: text(yield* sealing.open(dataKey, identityKeyPlace(owner), row.identity_key)),
           api_key: keyView({
@@ -176,11 +180,8 @@ const make = Effect.gen(function* () {
             replaced_by: row.replaced_by,
             revoked_at: null,
           }),
-          imap: {
-            ...book.imap,
-            username: email(book, row.handle),
-            password: text(yield* sealing.open(dataKey, imapPasswordPlace(owner), row.imap_password)),
-          },
+          imap: { ...book.imap, ...login },
+          smtp: { ...book.submission, ...login },
           expires_at: row.expires_at,
         }
         return secrets

@@ -9,7 +9,7 @@ import type { Quotas } from "../account/CallBudget.ts"
 import { Orgs } from "../account/Orgs.ts"
 import { ask } from "../actor/Ask.ts"
 import { Timing } from "../Timing.ts"
-import { refusal } from "@svc/domain/problems/Limit"
+import { overLimit } from "./RateLimit.ts"
 
 /** What is left after a call that was let through; `remaining` is what this process knows of. */
 export interface OrgLeft {
@@ -72,7 +72,7 @@ const make = (quotas: Quotas) =>
             portion.left = lease.left
             if (spend(portion, window)) return leftOf(policy, portion, now)
           }
-          return yield* refusal(
+          return yield* overLimit(
             {
               name: policy,
               quota: quotas[policy],

@@ -6,7 +6,7 @@ import type { PublicLimitName } from "@svc/domain/account/Policy"
 import { Clock, Context, Effect, Layer } from "effect"
 import { Sealing } from "../sealing/Sealing.ts"
 import { orUnavailable, Writes } from "../store/Database.ts"
-import { refusal } from "@svc/domain/problems/Limit"
+import { overLimit } from "./RateLimit.ts"
 
 export interface PublicLimit {
   readonly name: string
@@ -72,7 +72,7 @@ const make = (quotas: PublicQuotas) =>
         const used = limit.shared ? yield* everywhere(key, new Date(window * millis)) : here(key, window)
         const resetSeconds = Math.max(1, Math.ceil(((window + 1) * millis - now) / 1000))
         if (used > limit.quota) {
-          return yield* refusal(
+          return yield* overLimit(
             { ...limit, resetSeconds },
             `At most ${limit.quota} such calls in ${limit.windowSeconds} seconds.`,
           )

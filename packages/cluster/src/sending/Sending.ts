@@ -5,10 +5,11 @@
  */
 import { createHash } from "node:crypto"
 import type { SubjectInfo } from "@svc/domain/account/Authorization"
-import { Addresses, email } from "@svc/domain/Addresses"
-import { fromPublic, toPublic } from "@svc/domain/Ids"
+import { type AddressBook, Addresses, email } from "@svc/domain/Addresses"
+import { fromPublic, makeUuidV7, toPublic } from "@svc/domain/Ids"
 import * as AddrSpec from "@svc/domain/mail/AddrSpec"
 import * as HeaderFields from "@svc/domain/mail/HeaderFields"
+import type { Address } from "@svc/domain/mail/Message"
 import { type NewMail, recipientsAtMost, type Sent } from "@svc/domain/mail/Sending"
 import type { ComposedMail, Recipient } from "@svc/domain/mail/SendingProtocol"
 import { MessageInvalid, type Violation } from "@svc/domain/problems/Problem"
@@ -20,7 +21,7 @@ import { carriedAtMost, storeAhead } from "../mail/MessageContent.ts"
 import { MailSettingsQueries } from "../mail/MailSettingsQueries.ts"
 import { MessageQueries } from "../mail/MessageQueries.ts"
 import * as Answering from "../mail/sending/Answering.ts"
-import { Composer } from "../mail/sending/Composer.ts"
+import { type Composed, Composer } from "../mail/sending/Composer.ts"
 
 export interface Order {
   readonly subject: SubjectInfo
@@ -29,6 +30,24 @@ export interface Order {
   readonly mail: NewMail
   /** The version of the draft of that id that is sent; null for what is no draft. */
   readonly draftVersion: number | null
+}
+
+/** A message that a mail program hands in (RFC 6409). */
+export interface Submission {
+  readonly subject: SubjectInfo
+  /** As it came, with CR LF at the ends of its lines. */
+  readonly raw: Uint8Array
+  /** Of its envelope, each exactly one address; whom the header names is only shown. */
+  readonly recipients: ReadonlyArray<string>
+}
+
+/** What an actor is to take, complete but for where its bytes are. */
+interface Prepared {
+  readonly subject: SubjectInfo
+  readonly composed: Composed
+  readonly mail: Omit<ComposedMail, "snippet" | "attachments" | "size" | "sha256" | "content">
+  readonly recipients: ReadonlyArray<Recipient>
+  readonly at: Date
 }
 
 type Field = "to" | "cc" | "bcc"
@@ -83,6 +102,18 @@ const faultsOf = (mail: NewMail): ReadonlyArray<Violation> => [
   ...HeaderFields.violations(mail.headers ?? {}),
 ]
 
+const ownMessageId = ({ mailDomain }: AddressBook, id: string) =>
+  `<${toPublic("msg_", id).slice("msg_".length)}@${mailDomain}>`
+
+/** What a submitted message and a repeat of it have in common, in whatever order they name whom it is for. */
+const keyOf = (fingerprint: Uint8Array, recipients: ReadonlyArray<Recipient>): Uint8Array =>
+  new Uint8Array(
+    createHash("sha256")
+      .update(fingerprint)
+      .update(JSON.stringify(recipients.map(({ address }) => AddrSpec.sameAs(address)).toSorted()))
+      .digest(),
+  )
+
 const make = Effect.gen(function* () {
   const writes = yield* Writes
   const actors = yield* Identities
@@ -90,6 +121,45 @@ const make = Effect.gen(function* () {
   const settings = yield* MailSettingsQueries
   const messages = yield* MessageQueries
   const composer = yield* Composer
+
+  /** Asks the actor; what is large is stored before. */
+  const hand = Effect.fnUntraced(function* (
+    { subject, composed: { content, sha256, snippet, attachments }, mail, recipients, at }: Prepared,
+    about: {
+      readonly answers: string | null
+      readonly draft_version: number | null
+      readonly submission_key?: Uint8Array
+    },
+  ) {
+    const large = content.raw.length > carriedAtMost
+    if (large) yield* orUnavailable(storeAhead(writes, mail.message_id, content, at))
+    const acceptance = yield* ask(
+      actors.of(subject.canonical).SendMail(
+        {
+          org_id: subject.orgId,
+          mail: {
+            ...mail,
+            snippet,
+            attachments,
+            size: content.raw.length,
+            sha256,
+            content: large ? null : content,
+          },
+          recipients,
+          ...about,
+        },
+        onBehalfOf(subject.by),
+      ),
+    )
+    const { status } = acceptance
+    const sent: Sent = {
+      id: toPublic("msg_", acceptance.message_id ?? mail.message_id),
+      message_id: acceptance.message_id_header,
+      status,
+      recipients: recipients.map(({ address }) => ({ address, status })),
+    }
+    return sent
+  })
 
   return {
     /** Durable when it answers: in the Mailbox, and in the outbox or before a person. */
@@ -110,9 +180,9 @@ const make = Effect.gen(function* () {
       const at = new Date(yield* Clock.currentTimeMillis)
       const inReplyTo = mail.in_reply_to ?? answer?.in_reply_to ?? null
       const references = mail.references ?? answer?.references ?? (inReplyTo === null ? [] : [inReplyTo])
-      const messageId = `<${toPublic("msg_", id).slice("msg_".length)}@${book.mailDomain}>`
+      const messageId = ownMessageId(book, id)
       const subjectLine = mail.subject ?? answer?.subject ?? ""
-      const { content, snippet, attachments } = yield* composer.compose({
+      const composed = yield* composer.compose({
         messageId,
         date: at,
         from: own,
@@ -128,45 +198,76 @@ const make = Effect.gen(function* () {
         disclosure: disclosure.text,
         language,
       })
-      const large = content.raw.length > carriedAtMost
-      if (large) yield* orUnavailable(storeAhead(writes, id, content, at))
       const people = (addresses: ReadonlyArray<string>) => addresses.map((address) => ({ address, name: null }))
-      const composed: ComposedMail = {
-        message_id: id,
-        message_id_header: messageId,
-        from: { address: own, name: null },
-        to: people(shown.to),
-        cc: people(shown.cc),
-        bcc: people(shown.bcc),
-        reply_to: [],
-        subject: subjectLine,
-        snippet,
-        in_reply_to: inReplyTo,
-        references,
-        attachments,
-        size: content.raw.length,
-        sha256: new Uint8Array(createHash("sha256").update(content.raw).digest()),
-        content: large ? null : content,
-      }
-      const { status, message_id_header } = yield* ask(
-        actors.of(subject.canonical).SendMail(
-          {
-            org_id: subject.orgId,
-            mail: composed,
-            recipients,
-            answers: mail.reply_to_message === undefined ? null : (fromPublic("msg_", mail.reply_to_message) ?? null),
-            draft_version: draftVersion,
+      return yield* hand(
+        {
+          subject,
+          composed,
+          mail: {
+            message_id: id,
+            message_id_header: messageId,
+            from: { address: own, name: null },
+            to: people(shown.to),
+            cc: people(shown.cc),
+            bcc: people(shown.bcc),
+            reply_to: [],
+            subject: subjectLine,
+            in_reply_to: inReplyTo,
+            references,
           },
-          onBehalfOf(subject.by),
-        ),
+          recipients,
+          at,
+        },
+        {
+          answers: mail.reply_to_message === undefined ? null : (fromPublic("msg_", mail.reply_to_message) ?? null),
+          draft_version: draftVersion,
+        },
       )
-      const sent: Sent = {
-        id: toPublic("msg_", id),
-        message_id: message_id_header,
-        status,
-        recipients: recipients.map(({ address }) => ({ address, status })),
-      }
-      return sent
+    }),
+
+    /**
+     * The same for what a mail program wrote: its words go out as it wrote them, everything around them is ours
+     * ({@link Composer}). What it hands in again, since it did not hear that it was taken, is taken once: a message of the
+     * same Message-ID, to the same recipients, that says the same. One without a Message-ID is another each time.
+     */
+    submit: Effect.fn("Sending.submit")(function* ({ subject, raw, recipients: given }: Submission) {
+      const { recipients } = yield* peopleOf({ to: given, cc: [], bcc: [] }, false)
+      const { disclosure, language } = yield* settings.disclosure(subject.id)
+      const at = new Date(yield* Clock.currentTimeMillis)
+      const id = yield* makeUuidV7
+      const composed = yield* composer.rewrite({
+        raw,
+        author: { address: email(book, subject.handle), canonical: subject.canonical, domain: book.mailDomain },
+        messageId: ownMessageId(book, id),
+        date: at,
+        disclosure: disclosure.text,
+        language,
+      })
+      const shown = new Set([...composed.to, ...composed.cc].map(({ address }) => AddrSpec.sameAs(address)))
+      const hidden = recipients.filter(({ address }) => !shown.has(AddrSpec.sameAs(address)))
+      return yield* hand(
+        {
+          subject,
+          composed,
+          mail: {
+            message_id: id,
+            message_id_header: composed.messageId,
+            from: composed.from,
+            to: composed.to,
+            cc: composed.cc,
+            bcc: hidden.map(({ address }): Address => ({ address, name: null })),
+            reply_to: composed.replyTo,
+            subject: composed.subject,
+            in_reply_to: composed.inReplyTo,
+            references: composed.references,
+          },
+          recipients,
+          at,
+        },
+        composed.fingerprint === null
+          ? { answers: null, draft_version: null }
+          : { answers: null, draft_version: null, submission_key: keyOf(composed.fingerprint, recipients) },
+      )
     }),
   }
 })

@@ -48,7 +48,12 @@ const look = (line: Line, now: number): void => {
   line.received = bytesRead
 }
 
+/** Asked since it was last heard, whether or not it was looked at meanwhile. */
+const owes = ({ askedAt, received, sent, socket }: Line): boolean =>
+  socket.bytesRead === received && (askedAt !== undefined || socket.bytesWritten !== sent)
+
 const open = Metrics.gauge("svc_db_connections", "Open connections to the database", ["pool"])
+const used = Metrics.gauge("svc_db_pool_used", "Connections to the database that owe an answer", ["pool"])
 const owing = Metrics.gauge(
   "svc_db_silence_seconds",
   "How long the database has owed an answer on the connection that waits longest",
@@ -75,7 +80,10 @@ export const make = (target: Target) => {
     watched: (pool: string) => {
       const of = () => [...lines].filter((line) => line.pool === pool)
       return Effect.andThen(
-        open.scoped([pool], () => of().length),
+        Effect.andThen(
+          open.scoped([pool], () => of().length),
+          used.scoped([pool], () => of().filter(owes).length),
+        ),
         owing.scoped(
           [pool],
           () =>

@@ -1,13 +1,16 @@
 /**
  * Brings the schema up to date, one process at a time. Migrations only add, so that two versions of the program can
- * run side by side during a rolling restart.
+ * run side by side during a rolling restart; and none waits for a lock for long, since whoever comes after it would wait
+ * behind it: it gives up, and all of it is tried again.
  */
 import { PgClient } from "@effect/sql-pg"
-import { Effect, Layer } from "effect"
-import { Migrator, SqlClient, type SqlError } from "effect/sql"
+import { Effect, Layer, Schedule } from "effect"
+import { Migrator, SqlClient, SqlError } from "effect/sql"
 import { type Sql, Unhurried } from "./Database.ts"
 import * as SearchIndex from "./SearchIndex.ts"
-import { refusePooler } from "./Sessions.ts"
+import { Timing } from "../Timing.ts"
+import { refuseOlder } from "./OldestProgram.ts"
+import { refusePooler, StoreUnfit } from "./Sessions.ts"
 import { core } from "./migrations/0001_core.ts"
 import { dueDeliveries } from "./migrations/0002_due_deliveries.ts"
 import { surface } from "./migrations/0003_surface.ts"
@@ -31,6 +34,8 @@ import { mailFolders } from "./migrations/0051_folders.ts"
 import { connectors } from "./migrations/0061_connectors.ts"
 import { sessionAgents } from "./migrations/0073_session_agents.ts"
 import { backups } from "./migrations/0081_backups.ts"
+import { submission } from "./migrations/0082_submission.ts"
+import { oldestProgram } from "./migrations/0088_oldest_program.ts"
 import { keyRights } from "./migrations/0090_key_rights.ts"
 import { auditLog } from "./migrations/0094_audit.ts"
 
@@ -58,6 +63,8 @@ const migrations = {
   "0061_connectors": connectors,
   "0073_session_agents": sessionAgents,
   "0081_backups": backups,
+  "0082_submission": submission,
+  "0088_oldest_program": oldestProgram,
   "0090_key_rights": keyRights,
   "0094_audit": auditLog,
 }
@@ -65,19 +72,45 @@ const migrations = {
 /** Any constant that no other user of the database takes: "svc" in ASCII. */
 const lockKey = 0x73_76_63
 
-/** Runs what was not run yet; `then` belongs to the same step. */
+/** Of a statement of ours, or of a migration that the library reports on. */
+const isLocked = (error: unknown): boolean =>
+  SqlError.isSqlError(error)
+    ? error.reason._tag === "LockTimeoutError"
+    : error instanceof Migrator.MigrationError && isLocked(error.cause)
+
+/** Why a lock was not had, for the operator: a backup, a long query, somebody's open transaction. */
+const busy = new StoreUnfit({
+  message:
+    "The database cannot be migrated, since other statements hold its tables for longer than a migration may wait: see pg_stat_activity for transactions that stay open, and start again.",
+})
+
+/** Runs what was not run yet; `then` belongs to the same step. Answers what was run. */
 const run = Effect.fnUntraced(function* (
   wanted: Partial<typeof migrations>,
   then: (sql: Sql) => Effect.Effect<void, SqlError.SqlError> = () => Effect.void,
 ) {
   const sql = yield* Unhurried
   const all = Migrator.make({})({ loader: Migrator.fromRecord(wanted), table: "svc_migrations" }).pipe(
-    Effect.andThen(then(sql)),
+    Effect.tap(then(sql)),
     Effect.provideService(SqlClient.SqlClient, sql),
     Effect.provideService(PgClient.PgClient, sql),
   )
-  // The library locks its table, but two processes may both be about to create that table.
-  yield* sql.withTransaction(Effect.andThen(sql`select pg_advisory_xact_lock(${lockKey})`, all))
+  const once = sql.withTransaction(
+    Effect.gen(function* () {
+      // The library locks its table, but two processes may both be about to create that table.
+      yield* sql`select pg_advisory_xact_lock(${lockKey})`
+      yield* refuseOlder(sql)
+      yield* sql`select set_config('lock_timeout', ${String(Timing.migrationLockMillis)}, true)`
+      return yield* all
+    }),
+  )
+  return yield* once.pipe(
+    Effect.tapError((error) =>
+      isLocked(error) ? Effect.logWarning("A migration waits for statements that hold its tables") : Effect.void,
+    ),
+    Effect.retry({ while: isLocked, schedule: Schedule.spaced(Timing.migrationRetry), times: Timing.migrationTries }),
+    Effect.catchIf(isLocked, () => Effect.fail(busy)),
+  )
 })
 
 export const migrate = run(migrations, SearchIndex.ensure)
@@ -93,14 +126,15 @@ export const migrateTo = Effect.fnUntraced(function* (numbers: ReadonlyArray<num
   return []
 })
 
-/** What a start would do, and what a later program has done. */
+/** What a start would do, and what a later program has done; by number, and by name where it is known. */
 export const waiting = Effect.gen(function* () {
   const sql = yield* Unhurried
   const [there] = yield* sql<{ found: boolean }>`select to_regclass('svc_migrations') is not null as found`
   const rows = there?.found === true ? yield* sql<{ id: number }>`select migration_id as id from svc_migrations` : []
   const done = new Set(rows.map(({ id }) => id))
+  const names = Object.keys(migrations).filter((name) => !done.has(numberOf(name)))
   const known = Object.keys(migrations).map(numberOf)
-  return { missing: known.filter((id) => !done.has(id)), unknown: [...done].filter((id) => !known.includes(id)) }
+  return { missing: names.map(numberOf), names, unknown: [...done].filter((id) => !known.includes(id)) }
 })
 
 export const layer = Layer.effectDiscard(Effect.andThen(refusePooler, migrate))

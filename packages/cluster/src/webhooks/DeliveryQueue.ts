@@ -8,6 +8,7 @@ import type { OwnIdentity } from "../actor/Write.ts"
 import { GuardedClient } from "../net/GuardedClient.ts"
 import { Sealing } from "../sealing/Sealing.ts"
 import * as Metrics from "../observe/Metrics.ts"
+import { traceparent } from "../observe/Traceparent.ts"
 import { Writes } from "../store/Database.ts"
 import { Timing } from "../Timing.ts"
 import type { Source } from "../work/Source.ts"
@@ -72,7 +73,10 @@ export const source: Source<OwnIdentity, Needs, unknown> = {
         body,
         secrets: secrets.map(Redacted.value),
       })
-      return yield* client.post(delivery.url, { headers: { ...headers, "content-type": "application/json" }, body })
+      return yield* client.post(delivery.url, {
+        headers: { ...headers, ...(yield* traceparent), "content-type": "application/json" },
+        body,
+      })
     })
 
     const record = (identity: OwnIdentity, delivery: Leased, outcome: Outcome) => {
@@ -89,6 +93,7 @@ export const source: Source<OwnIdentity, Needs, unknown> = {
       freed: Effect.Effect<void>,
     ) =>
       post(identity, delivery, secrets).pipe(
+        Effect.withSpan("Webhooks.deliver", { kind: "client", attributes: { "webhook.id": delivery.webhook_id } }),
         Effect.map(({ durationMs, statusCode, text }): Outcome => ({ durationMs, statusCode, error: null, text })),
         Effect.catchTag("RequestFailed", ({ durationMs, error }) =>
           Effect.succeed<Outcome>({ durationMs, statusCode: null, error, text: null }),

@@ -6,7 +6,7 @@ import { mask } from "../ui/Secret.tsx"
 import type { Identity } from "../frame/IdentityFrame.tsx"
 import { say } from "./texts.ts"
 
-export interface Imap {
+export interface MailLogin {
   readonly host: string
   readonly port: number
   readonly security: string
@@ -14,7 +14,15 @@ export interface Imap {
   readonly password: string
 }
 
-const blocks = (identity: Identity, key: string, imap: Imap | undefined) => {
+const mailEnv = (name: string, { host, port, security, username, password }: MailLogin) => [
+  `${name}_HOST=${host}`,
+  `${name}_PORT=${port}`,
+  `${name}_SECURITY=${security}`,
+  `${name}_USER=${username}`,
+  `${name}_PASSWORD=${password}`,
+]
+
+const blocks = (identity: Identity, key: string, imap: MailLogin | undefined, smtp: MailLogin | undefined) => {
   const api = location.origin
   return {
     env: [
@@ -22,15 +30,8 @@ const blocks = (identity: Identity, key: string, imap: Imap | undefined) => {
       `SVC_KEY=${key}`,
       `AGENT_HANDLE=${identity.handle}`,
       `AGENT_EMAIL=${identity.email}`,
-      ...(imap === undefined
-        ? []
-        : [
-            `IMAP_HOST=${imap.host}`,
-            `IMAP_PORT=${imap.port}`,
-            `IMAP_SECURITY=${imap.security}`,
-            `IMAP_USER=${imap.username}`,
-            `IMAP_PASSWORD=${imap.password}`,
-          ]),
+      ...(imap === undefined ? [] : mailEnv("IMAP", imap)),
+      ...(smtp === undefined ? [] : mailEnv("SMTP", smtp)),
     ].join("\n"),
     mcp: JSON.stringify(
       {
@@ -55,12 +56,13 @@ type Form = keyof ReturnType<typeof blocks>
 interface SetUpProps {
   readonly identity: Identity
   readonly secret?: string | undefined
-  readonly imap?: Imap | undefined
+  readonly imap?: MailLogin | undefined
+  readonly smtp?: MailLogin | undefined
 }
 
-export const SetUp = ({ identity, secret, imap }: SetUpProps) => {
+export const SetUp = ({ identity, secret, imap, smtp }: SetUpProps) => {
   const [form, setForm] = useState<Form>("env")
-  const text = blocks(identity, secret ?? "$SVC_KEY", imap)[form]
+  const text = blocks(identity, secret ?? "$SVC_KEY", imap, smtp)[form]
   const masked = [secret, imap?.password].reduce<string>(
     (shown, value) => (value === undefined ? shown : shown.replaceAll(value, mask(value))),
     text,

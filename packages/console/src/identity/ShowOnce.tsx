@@ -73,7 +73,7 @@ export const ShowOnce = ({ identity }: { readonly identity: Identity }) => {
           </div>
         )}
         <h3>{say("set_up")}</h3>
-        <SetUp identity={identity} secret={secrets.identity_key} imap={secrets.imap} />
+        <SetUp identity={identity} secret={secrets.identity_key} imap={secrets.imap} smtp={secrets.smtp} />
         <ProblemNote failure={act.failure} />
         <div class="bar">
           <Button kind="primary" icon="check" busy={act.busy} onClick={() => void act.run()}>

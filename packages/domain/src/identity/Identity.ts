@@ -58,7 +58,8 @@ export const Identity = Schema.Struct({
 }).annotate({ identifier: "Identity" })
 export type Identity = typeof Identity.Type
 
-export const ImapCredentials = Schema.Struct({
+/** How a mail program logs in to one of its servers. */
+export const MailCredentials = Schema.Struct({
   host: Schema.String,
   port: Schema.Int,
   security: Schema.Literals(["tls", "starttls", "none"]),
@@ -70,7 +71,9 @@ export const ImapCredentials = Schema.Struct({
 export const ShowOnceSecrets = Schema.Struct({
   identity_key: Schema.optionalKey(Schema.String),
   api_key: Schema.optionalKey(ApiKey),
-  imap: Schema.optionalKey(ImapCredentials),
+  imap: Schema.optionalKey(MailCredentials),
+  /** For sending, with the same user and password. */
+  smtp: Schema.optionalKey(MailCredentials),
   expires_at: Schema.optionalKey(Timestamp),
 }).annotate({ identifier: "ShowOnceSecrets" })
 export type ShowOnceSecrets = typeof ShowOnceSecrets.Type

@@ -46,6 +46,8 @@ export type Recipient = typeof Recipient.Type
 export const Acceptance = Schema.Struct({
   status: Schema.Literals(["queued", "awaiting_approval"]),
   message_id_header: Schema.String,
+  /** The message that stands for it, where it was submitted before. */
+  message_id: Schema.optionalKey(Uuid),
 })
 export type Acceptance = typeof Acceptance.Type
 
@@ -61,6 +63,8 @@ export const SendMail = Rpc.make("SendMail", {
     /** The message it answers, whose thread it joins; its references decide where there is none. */
     answers: Schema.NullOr(Uuid),
     draft_version: Schema.NullOr(Schema.Int),
+    /** What a mail program's repeat of it would have in common with it; an older process says nothing of it. */
+    submission_key: Schema.optionalKey(Schema.Uint8Array),
   },
   success: Acceptance,
   error: failures(NotFound, IdentityNotReady, MailPaused, RecipientNotAllowed, RateLimited, Conflict, MessageInvalid),

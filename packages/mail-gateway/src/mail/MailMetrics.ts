@@ -36,6 +36,21 @@ const lookups = Metrics.histogram(
   ["outcome"],
 )
 
+export const submitters = Metrics.gauge("svc_submission_sessions", "Open sessions of mail programs that send", [])
+
+const submissions = Metrics.counter(
+  "svc_submission_messages_total",
+  "Answers to messages of mail programs",
+  ["outcome"],
+  [["accepted"], ["deferred"], ["refused"]],
+)
+const logins = Metrics.counter(
+  "svc_submission_logins_total",
+  "Logins of mail programs that send",
+  ["outcome"],
+  [["accepted"], ["deferred"], ["refused"]],
+)
+
 const outcomeOf = (reply: Reply | null) =>
   reply === null ? "accepted" : reply.responseCode < 500 ? "deferred" : "refused"
 
@@ -46,6 +61,10 @@ export const message = (reply: Reply | null, bytes: number, since: number): void
   sizes.observe(bytes)
   durations.observe((performance.now() - since) / 1000)
 }
+
+export const submission = (reply: Reply | null): void => void submissions.of(outcomeOf(reply)).n++
+
+export const login = (reply: Reply | null): void => void logins.of(outcomeOf(reply)).n++
 
 export const verdict = (of: string): void => void verdicts.of(of).n++
 

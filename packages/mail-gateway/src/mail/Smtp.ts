@@ -22,6 +22,7 @@ import * as Clients from "./smtp/Clients.ts"
 import * as Data from "./smtp/Data.ts"
 import { type Reply, replies } from "./smtp/Replies.ts"
 import { openConnection, Server } from "./smtp/Server.ts"
+import * as SessionLog from "./smtp/SessionLog.ts"
 import * as Trace from "./smtp/Trace.ts"
 import { SystemMail } from "./SystemMail.ts"
 import { keyOf, operator, Transactions } from "./Transactions.ts"
@@ -58,6 +59,7 @@ const listen = Effect.fnUntraced(function* (settings: SmtpSettings) {
   const judging = yield* Judging.make()
   const run = yield* FiberSet.makeRuntimePromise<Resolver>()
   const clients = Clients.make()
+  const log = SessionLog.make((line) => void run(line).catch(() => {}))
   const admitted = new Set<string>()
   yield* MailMetrics.sessions.scoped([], () => admitted.size)
   const timers = new Map<string, NodeJS.Timeout>()
@@ -164,12 +166,15 @@ const listen = Effect.fnUntraced(function* (settings: SmtpSettings) {
     done: (error?: Error | null, message?: string) => void,
   ) => {
     const data = Data.make(settings.maxBytes)
-    const close = () => openConnection(session)?.close()
-    const late = setTimeout(close, Timing.smtpDataMillis)
+    const close = (why: SessionLog.Ending) => {
+      log.ending(session, why)
+      openConnection(session)?.close()
+    }
+    const late = setTimeout(() => close("data_too_slow"), Timing.smtpDataMillis)
     stream.on("data", (chunk: Buffer) => {
       data.push(chunk)
       // A sender that goes on long after it could know better is cut off.
-      if (data.size() > settings.maxBytes * 2) close()
+      if (data.size() > settings.maxBytes * 2) close("too_large")
     })
     stream.once("error", () => clearTimeout(late))
     stream.once("close", () => clearTimeout(late))
@@ -182,6 +187,7 @@ const listen = Effect.fnUntraced(function* (settings: SmtpSettings) {
         const since = performance.now()
         answer(work, (error, transaction) => {
           MailMetrics.message(error, received.raw.length, since)
+          log.message(session, error)
           const heard = openConnection(session) !== undefined
           if (error === null) done(null, "Accepted")
           else done(error)
@@ -193,7 +199,7 @@ const listen = Effect.fnUntraced(function* (settings: SmtpSettings) {
         // What follows was perhaps never meant as commands; none of it is read.
         const connection = openConnection(session)
         connection?.send(replies[received].responseCode, replies[received].message)
-        connection?.close()
+        close("bare_line_break")
       } else done(replies[received])
     })
   }
@@ -219,21 +225,27 @@ const listen = Effect.fnUntraced(function* (settings: SmtpSettings) {
     onConnect: (session, done) => {
       if (!clients.enter(session.remoteAddress, Date.now())) return done(replies.busy)
       admitted.add(session.id)
+      log.begin(session)
       timers.set(
         session.id,
-        setTimeout(() => openConnection(session)?.close(), Timing.smtpSessionMillis),
+        setTimeout(() => {
+          log.ending(session, "too_long")
+          openConnection(session)?.close()
+        }, Timing.smtpSessionMillis),
       )
       done()
     },
     onClose: (session, done) => {
       clearTimeout(timers.get(session.id))
       timers.delete(session.id)
+      log.end(session)
       if (admitted.delete(session.id)) clients.leave(session.remoteAddress)
       done()
     },
     onRcptTo: (address, session, done) =>
       answer(judgeRecipient(address, session), (error) => {
         MailMetrics.recipient(error)
+        log.recipient(session, error)
         done(error)
       }),
     onData,
@@ -256,7 +268,11 @@ const listen = Effect.fnUntraced(function* (settings: SmtpSettings) {
       )
       server.listen(settings.port, settings.host, () => resume(Effect.void))
     }),
-    () => Effect.callback<void>((resume) => void server.close(() => resume(Effect.void))),
+    () =>
+      Effect.callback<void>((resume) => {
+        log.leaving()
+        server.close(() => resume(Effect.void))
+      }),
   )
   const address = server.server.address()
   return {

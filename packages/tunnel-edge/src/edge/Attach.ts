@@ -43,7 +43,8 @@ export const make = Effect.fnUntraced(function* (options: {
   readonly self: Self
   readonly registry: Registry
   readonly onAttached: (attached: Attached, port: number | null) => void
-  readonly onGone: (attached: Attached) => void
+  /** And why. */
+  readonly onGone: (attached: Attached, why: string) => void
 }) {
   const { self, registry } = options
   const book = yield* Addresses
@@ -143,9 +144,9 @@ export const make = Effect.fnUntraced(function* (options: {
         attached.localUp = status["local"] !== "down"
       },
       goaway: () => registry.leave(attached),
-      close: () => {
+      close: (why) => {
         registry.remove(attached)
-        options.onGone(attached)
+        options.onGone(attached, why)
       },
     })
     const attached: Attached = {

@@ -7,6 +7,7 @@ import type { Socket } from "node:net"
 import { CredentialLookup } from "@svc/cluster/account/CredentialLookup"
 import { ask } from "@svc/cluster/actor/Ask"
 import { Identities } from "@svc/cluster/identity/Identities"
+import { sessionEnded } from "@svc/cluster/observe/SessionLog"
 import { TunnelLinks } from "@svc/cluster/tunnel/TunnelLinks"
 import { Effect, Redacted } from "effect"
 import { goaway } from "../protocol/Manifest.ts"
@@ -43,8 +44,16 @@ export const make = Effect.fnUntraced(function* (options: {
       }
       running.launch(changed(canonical))
     },
-    onGone: ({ id, canonical }) => {
+    onGone: ({ id, canonical, handle, client, since, conn }, ended) => {
       if (registry.of(canonical).length === 0) ports.close(canonical)
+      running.launch(
+        sessionEnded({
+          kind: "tunnel link",
+          ended,
+          since: since.getTime(),
+          told: { link: id, handle, agent: client, conn },
+        }),
+      )
       running.launch(Effect.andThen(Effect.ignore(links.detach([id])), changed(canonical)))
     },
   })

@@ -7,6 +7,7 @@
 import type { Server } from "node:http"
 import { isWithin, type Networks } from "@svc/cluster/net/ClientNetwork"
 import * as Redaction from "@svc/cluster/observe/Redaction"
+import { TracesLeave } from "@svc/cluster/observe/Traceparent"
 import { apiVersion } from "@svc/domain/Version"
 import { ConfigProvider, Effect, Layer, Option, Tracer } from "effect"
 import { FetchHttpClient } from "effect/http"
@@ -56,9 +57,12 @@ const isWanted = (process.env["OTEL_EXPORTER_OTLP_ENDPOINT"] ?? "") !== ""
 /** The tracer of the process; the library's own, which goes nowhere, where none is wanted. */
 export const layer = (roles: ReadonlyArray<string>, rate: number) =>
   isWanted
-    ? Layer.effect(
-        Tracer.Tracer,
-        Effect.map(Tracer.Tracer, (inner) => sampling(inner, rate)),
+    ? Layer.merge(
+        Layer.effect(
+          Tracer.Tracer,
+          Effect.map(Tracer.Tracer, (inner) => sampling(inner, rate)),
+        ),
+        Layer.succeed(TracesLeave, true),
       ).pipe(
         Layer.provide(
           OtlpTracer.layerFromConfig({

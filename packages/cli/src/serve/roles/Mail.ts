@@ -1,23 +1,59 @@
-/** Role `mail`: mail in by SMTP, and Mailboxes for mail programs by IMAP. */
+/** Role `mail`: mail in by SMTP; Mailboxes for mail programs by IMAP, and what they send. */
 import { Audit } from "@svc/cluster/audit/Audit"
 import { Strangers } from "@svc/cluster/audit/Strangers"
 import { CredentialLookup } from "@svc/cluster/account/CredentialLookup"
+import { Orgs } from "@svc/cluster/account/Orgs"
 import { StandingCredentials } from "@svc/cluster/account/StandingCredentials"
 import { StandingPasswords } from "@svc/cluster/credentials/StandingPasswords"
 import { Identities } from "@svc/cluster/identity/Identities"
+import { OrgLimits } from "@svc/cluster/limits/OrgLimits"
+import { Sending } from "@svc/cluster/sending/Sending"
+import * as Composition from "@svc/mail-gateway/mail/composing/Composition"
 import * as Imap from "@svc/mail-gateway/mail/Imap"
 import { Logins } from "@svc/mail-gateway/mail/imap/server/Logins"
 import { Reception } from "@svc/mail-gateway/mail/Reception"
 import { Screening } from "@svc/mail-gateway/mail/Screening"
 import { Bounces } from "@svc/mail-gateway/mail/sending/Bounces"
 import * as Smtp from "@svc/mail-gateway/mail/Smtp"
+import * as Submission from "@svc/mail-gateway/mail/Submission"
 import { SystemMail } from "@svc/mail-gateway/mail/SystemMail"
 import { Transactions } from "@svc/mail-gateway/mail/Transactions"
 import { Layer, Option } from "effect"
 import type { Parts } from "../Serve.ts"
 import type { Settings } from "../Settings.ts"
+import * as Stores from "./Stores.ts"
 
-export const layer = (settings: Settings, parts: Parts) => Layer.merge(smtp(settings, parts), imap(settings, parts))
+export const layer = (settings: Settings, parts: Parts) =>
+  Layer.merge(
+    smtp(settings, parts),
+    // Logins of both are slowed down together.
+    Layer.merge(imap(settings, parts), submission(settings)).pipe(
+      Layer.provide(Logins.layer({ mailDomain: settings.mailDomain })),
+      Layer.provide(Strangers.layer),
+      Layer.provide(Audit.layer({ addresses: settings.auditAddresses })),
+      Layer.provide([CredentialLookup.layer, StandingCredentials.layer, StandingPasswords.layer]),
+    ),
+  )
+
+const programTls = (settings: Settings) =>
+  Option.getOrUndefined(Option.orElse(settings.imapTls, () => settings.smtpTls))
+
+const submission = (settings: Settings) =>
+  Submission.layer({
+    host: settings.host,
+    port: settings.submissionPort,
+    tlsPort: settings.submissionsPort,
+    mailDomain: settings.mailDomain,
+    messageBytes: settings.messageBytes,
+    allowsPlain: settings.environment === "development",
+    proxies: settings.proxyProtocolFrom,
+    tls: programTls(settings),
+  }).pipe(
+    Layer.provide([
+      Sending.layer.pipe(Layer.provide([Stores.layer, Identities.layer, Composition.layer])),
+      OrgLimits.layer(settings.limits).pipe(Layer.provide(Orgs.layer)),
+    ]),
+  )
 
 const imap = (settings: Settings, parts: Parts) =>
   Imap.layer({
@@ -30,19 +66,8 @@ const imap = (settings: Settings, parts: Parts) =>
     sessions: settings.imapSessions,
     allowsPlain: settings.environment === "development",
     proxies: settings.proxyProtocolFrom,
-    tls: Option.getOrUndefined(Option.orElse(settings.imapTls, () => settings.smtpTls)),
-  }).pipe(
-    Layer.provide(Logins.layer({ mailDomain: settings.mailDomain })),
-    Layer.provide(Strangers.layer),
-    Layer.provide(Audit.layer({ addresses: settings.auditAddresses })),
-    Layer.provide([
-      CredentialLookup.layer,
-      StandingCredentials.layer,
-      StandingPasswords.layer,
-      Identities.layer,
-      parts.resolver,
-    ]),
-  )
+    tls: programTls(settings),
+  }).pipe(Layer.provide([Identities.layer, parts.resolver]))
 
 const smtp = (settings: Settings, parts: Parts) =>
   Smtp.layer({

@@ -2,11 +2,12 @@
  * Taking a message to send: judged, stored in the Mailbox and put into the outbox in one commit, so that an answer means
  * it is durable. The id of the message is the command's: one that comes twice is sent once. Where a person has to approve
  * what the Identity's key sends, it waits in the same rows, with nothing due.
+ * What a mail program submits again, under whatever id, is known by its key.
  */
 import { makeUuidV7, toPublic } from "@svc/domain/Ids"
 import { domainOf } from "@svc/domain/mail/AddrSpec"
 import type { Acceptance, ComposedMail, Recipient, SendMail } from "@svc/domain/mail/SendingProtocol"
-import { Conflict, NotFound } from "@svc/domain/problems/Problem"
+import { Conflict, MessageInvalid, NotFound } from "@svc/domain/problems/Problem"
 import { Effect } from "effect"
 import type { Rpc } from "effect/rpc"
 import type { Handling } from "../../actor/Handling.ts"
@@ -57,8 +58,30 @@ const standingOf = (write: Write, id: string) => {
   )
 }
 
+/** What became of the same message when it was submitted before. */
+const submitted = Effect.fnUntraced(function* ({ sql, identity }: Write, key: Uint8Array) {
+  const [before] = yield* sql<{ id: string; status: string; message_id: string }>`
+    select m.id, o.status, m.message_id from outgoing o join message m on m.id = o.message_id
+    where o.identity_id = ${identity.id} and o.submission_key = ${key}`
+  if (before === undefined) return undefined
+  if (before.status === "refused") {
+    return yield* new MessageInvalid({
+      detail: "The message was submitted before, and it was not approved.",
+      errors: [],
+    })
+  }
+  const known: Acceptance = {
+    status: before.status === "awaiting_approval" ? "awaiting_approval" : "queued",
+    message_id_header: before.message_id,
+    message_id: before.id,
+  }
+  return known
+})
+
 const send = Effect.fnUntraced(function* (write: Write, command: Command, limits: SendingLimits) {
   const { mail, recipients } = command
+  const before = command.submission_key === undefined ? undefined : yield* submitted(write, command.submission_key)
+  if (before !== undefined) return before
   const standing = yield* standingOf(write, mail.message_id)
   if (standing === undefined) return yield* new NotFound({ detail: "The Identity has no Mailbox." })
   if (standing.known !== null) {
@@ -131,7 +154,7 @@ interface Counted {
 
 const store = Effect.fnUntraced(function* (
   write: Write,
-  { mail, recipients, answers, draft_version }: Command,
+  { mail, recipients, answers, draft_version, submission_key }: Command,
   waits: boolean,
   { quota, used, isNear }: Counted,
 ) {
@@ -192,9 +215,9 @@ const store = Effect.fnUntraced(function* (
       where message.identity_id = ${identity.id}::uuid and message.id = ${answers}::uuid and not message.answered
     ),
     sent as (
-      insert into outgoing (message_id, identity_id, status, rows_left, lapses_at, asked_by, created_at)
+      insert into outgoing (message_id, identity_id, status, rows_left, lapses_at, asked_by, submission_key, created_at)
       select id, ${identity.id}::uuid, ${waits ? "awaiting_approval" : "queued"}::text, ${rows.length}::int,
-             ${lapses}::timestamptz, ${by.kind}::text, ${at}::timestamptz
+             ${lapses}::timestamptz, ${by.kind}::text, ${submission_key ?? null}::bytea, ${at}::timestamptz
       from stored
       returning message_id
     ),

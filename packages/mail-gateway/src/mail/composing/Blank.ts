@@ -35,6 +35,10 @@ const cut = (text: string, most: typeof runOfText): string =>
 export const ofText = (text: string): string =>
   cut(text.replace(/\r\n?/g, "\n").replace(controls, ""), runOfText).replace(/^-- $/gm, "--").trimEnd()
 
+/** What stands in one line: a subject, a name. */
+// oxlint-disable-next-line no-control-regex -- they are what is removed
+export const ofLine = (text: string): string => text.replace(/[\u0000-\u001f\u007f-\u009f]+/g, " ").trim()
+
 /** Text between tags. */
 export const ofMarkup = (text: string): string => cut(text.replace(/\r\n?/g, "\n").replace(controls, ""), runOfMarkup)
 

@@ -2,17 +2,24 @@
  * A thread that does one task at a time, in the order in which they came. It is started at its first task and ended when
  * it has none for a while, or when a task takes too long, which is all that can be done about a loop.
  */
+import * as path from "node:path"
 import { Worker } from "node:worker_threads"
-import type { Letter } from "@svc/cluster/mail/sending/Composer"
+import type { Letter, Manuscript } from "@svc/cluster/mail/sending/Composer"
 import { Context, Effect, Layer, Schema } from "effect"
 import { Timing } from "../../Timing.ts"
 import type { Done, Task } from "./Tasks.ts"
 
-/** The task took too long, or was one too many; nothing was made. */
-export class TaskFailed extends Schema.TaggedError<TaskFailed>()("TaskFailed", { message: Schema.String }) {}
+/** Nothing was made: the task took too long, or was one too many (`busy`). */
+export class TaskFailed extends Schema.TaggedError<TaskFailed>()("TaskFailed", {
+  message: Schema.String,
+  busy: Schema.Boolean,
+}) {}
 
 /** Tasks that wait; each may hold a message of the largest size. */
 const waitingAtMost = 32
+
+/** Beside this module, or beside the bundle that this module is in. */
+const entry = new URL(`./ComposingWorker${path.extname(import.meta.url)}`, import.meta.url)
 
 const resourceLimits = { maxOldGenerationSizeMb: 512, maxYoungGenerationSizeMb: 64 }
 
@@ -45,11 +52,11 @@ const make = Effect.gen(function* () {
   /** The thread is of no use any more, and what was in it is lost. */
   const lose = (message: string) => {
     end()
-    settle(Effect.fail(new TaskFailed({ message })))
+    settle(Effect.fail(new TaskFailed({ message, busy: false })))
   }
 
   const started = () => {
-    const thread = new Worker(new URL("./Worker.ts", import.meta.url), { resourceLimits, name: "mail-composing" })
+    const thread = new Worker(entry, { resourceLimits, name: "mail-composing" })
     thread.unref()
     thread.on("message", (done: Done) => settle(Effect.succeed(done)))
     thread.on("error", (error) => lose(String(error)))
@@ -81,7 +88,7 @@ const make = Effect.gen(function* () {
   const run = (task: Task) =>
     Effect.callback<Done, TaskFailed>((resume) => {
       if (waiting.length >= waitingAtMost) {
-        return resume(Effect.fail(new TaskFailed({ message: "too many messages are being written" })))
+        return resume(Effect.fail(new TaskFailed({ message: "too many messages are being written", busy: true })))
       }
       const one = { task, resume }
       waiting.push(one)
@@ -98,6 +105,10 @@ const make = Effect.gen(function* () {
     write: (letter: Letter) =>
       Effect.flatMap(run({ _tag: "Write", letter }), (done) =>
         done._tag === "Written" ? Effect.succeed(done.written) : threw(done),
+      ),
+    rewrite: (manuscript: Manuscript) =>
+      Effect.flatMap(run({ _tag: "Rewrite", manuscript }), (done) =>
+        done._tag === "Rewritten" ? Effect.succeed(done.outcome) : threw(done),
       ),
     read: (raw: Uint8Array) =>
       Effect.flatMap(run({ _tag: "Read", raw }), (done) =>

@@ -2,12 +2,13 @@
  * Letters as the rest of the service has them written, and messages of ours read: small ones at once, others in a thread
  * of their own, so that nothing a caller sends holds the process up. A task that takes the thread too long ends it.
  */
-import { Composer, type Letter } from "@svc/cluster/mail/sending/Composer"
-import { MessageInvalid, MessageTooLarge } from "@svc/domain/problems/Problem"
+import { Composer, type Letter, type Manuscript } from "@svc/cluster/mail/sending/Composer"
+import { MessageInvalid, MessageTooLarge, Unavailable } from "@svc/domain/problems/Problem"
 import { Effect, Layer } from "effect"
 import { parse } from "../ParsedMail.ts"
-import { ComposingThread } from "./ComposingThread.ts"
-import { write, type Written } from "./Writing.ts"
+import { ComposingThread, type TaskFailed } from "./ComposingThread.ts"
+import { type Outcome, rewrite } from "./Rewriting.ts"
+import { type Fault, write, type Written } from "./Writing.ts"
 
 /** Characters of a letter, or bytes of a message, that are worked on in process. */
 const small = 8 * 1024
@@ -18,29 +19,27 @@ const weightOf = ({ text, html, attachments, references, to, cc }: Letter) =>
   attachments.reduce((sum, { content_base64 }) => sum + content_base64.length, 0) +
   (references.length + to.length + cc.length) * 20
 
-const tooLong = () =>
-  new MessageInvalid({
-    detail: "The message could not be written in time: it is too intricate.",
-    errors: [{ path: "/html", message: "Expected simpler markup" }],
-  })
+const unmade = ({ busy }: TaskFailed) =>
+  busy
+    ? new Unavailable({ detail: "Too many messages are being written at once.", retry_after_seconds: 5 })
+    : new MessageInvalid({
+        detail: "The message could not be written in time: it is too intricate.",
+        errors: [{ path: "/html", message: "Expected simpler markup" }],
+      })
 
-const judged = (written: Written) => {
-  switch (written._tag) {
-    case "Composed":
-      return Effect.succeed(written.composed)
-    case "TooLarge":
-      return Effect.fail(
-        new MessageTooLarge({ detail: `With everything encoded the message has ${written.bytes} bytes.` }),
-      )
-    case "Faulty":
-      return Effect.fail(
-        new MessageInvalid({
-          detail: `${written.message}.`,
-          errors: [{ path: written.path, message: written.message }],
-        }),
-      )
-  }
-}
+const refused = (fault: Fault) =>
+  fault._tag === "TooLarge"
+    ? new MessageTooLarge({ detail: `With everything encoded the message has ${fault.bytes} bytes.` })
+    : new MessageInvalid({
+        detail: `${fault.message}.`,
+        errors: [{ path: fault.path, message: fault.message }],
+      })
+
+const composed = (written: Written) =>
+  written._tag === "Composed" ? Effect.succeed(written.composed) : Effect.fail(refused(written))
+
+const rewritten = (outcome: Outcome) =>
+  outcome._tag === "Rewritten" ? Effect.succeed(outcome.rewritten) : Effect.fail(refused(outcome))
 
 export const layer = Layer.effect(
   Composer,
@@ -51,8 +50,15 @@ export const layer = Layer.effect(
         const written =
           weightOf(letter) <= small
             ? yield* Effect.promise(() => write(letter))
-            : yield* Effect.mapError(thread.write(letter), tooLong)
-        return yield* judged(written)
+            : yield* Effect.mapError(thread.write(letter), unmade)
+        return yield* composed(written)
+      }),
+      rewrite: Effect.fn("Composition.rewrite")(function* (manuscript: Manuscript) {
+        const outcome =
+          manuscript.raw.length <= small / 2
+            ? yield* Effect.promise(() => rewrite(manuscript))
+            : yield* Effect.mapError(thread.rewrite(manuscript), unmade)
+        return yield* rewritten(outcome)
       }),
     }
   }),

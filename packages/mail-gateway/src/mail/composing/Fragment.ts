@@ -74,7 +74,8 @@ const attributes: Readonly<Record<string, (value: string, name: string) => boole
   width: (value) => /^(?:\d{1,3}|1\d{3}|100%|\d{1,2}%)$/.test(value),
   height: (value, name) => name === "img" && /^(?:\d{1,3}|1[01]\d\d)$/.test(value),
   start: (value) => listed(5).test(value),
-  type: (value, name) => (name === "ol" || name === "ul") && keyword.test(value),
+  type: (value, name) =>
+    ((name === "ol" || name === "ul") && keyword.test(value)) || (name === "blockquote" && value === "cite"),
   href: (value, name) => name === "a" && /^(?:https?:\/\/|mailto:|tel:)\S{1,2000}$/i.test(value),
   src: (value, name) => name === "img" && /^https?:\/\/\S{1,2000}$/i.test(value),
 }
@@ -90,14 +91,39 @@ const linesOf = (name: string, given: Readonly<Record<string, string>>): number 
 const escaped = (text: string) => text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;")
 const quoted = (text: string) => escaped(text).replaceAll('"', "&quot;")
 
+/** Images that come with the message, by the id that `cid:` names (RFC 2392), and those that were shown. */
+export interface Images {
+  readonly known: ReadonlySet<string>
+  readonly shown: Set<string>
+}
+
+/** The id that a source names; undefined where it is no image of the message. */
+const imageOf = (source: string, { known }: Images): string | undefined => {
+  const [, written] = /^cid:(\S{1,250})$/i.exec(source) ?? []
+  if (written === undefined) return undefined
+  if (known.has(written)) return written
+  try {
+    const id = decodeURIComponent(written)
+    return known.has(id) ? id : undefined
+  } catch {
+    return undefined
+  }
+}
+
 class Writer {
   private readonly pieces: Array<string> = []
   /** Elements that are open in what is written; undefined for one that was left out. */
   private readonly stack: Array<string | undefined> = []
   private readonly open: Array<string> = []
-  private readonly blanks = new Blanks()
+  private readonly blanks: Blanks
+  private readonly images: Images
   /** The element whose content is left out, and how often it is open within itself. */
   private skipping = 0
+
+  constructor(blanks: Blanks, images: Images) {
+    this.blanks = blanks
+    this.images = images
+  }
 
   private opens(name: string): boolean {
     const parent = this.open.at(-1)
@@ -116,6 +142,10 @@ class Writer {
         const { style, spaced } = InlineStyle.filter(value, true)
         const fitting = spaced && !this.blanks.take(4) ? InlineStyle.filter(value, false).style : style
         if (fitting !== "") text += ` style="${quoted(fitting)}"`
+      } else if (key === "src" && name === "img" && imageOf(value.trim(), this.images) !== undefined) {
+        const image = imageOf(value.trim(), this.images)!
+        this.images.shown.add(image)
+        text += ` src="cid:${quoted(image)}"`
       } else if (Object.hasOwn(attributes, key) && attributes[key]!(value.trim(), name)) {
         text += ` ${key}="${quoted(value.trim())}"`
       }
@@ -165,9 +195,11 @@ class Writer {
 /** Elements within one another, beyond which a browser shows something else than what is written, and a parser crawls. */
 const nestedAtMost = 500
 
+const none: Images = { known: new Set(), shown: new Set() }
+
 /** The fragment; undefined where elements are nested beyond all measure. */
-export const fragment = (html: string): string | undefined => {
-  const out = new Writer()
+export const fragment = (html: string, images: Images = none, blanks = new Blanks()): string | undefined => {
+  const out = new Writer(blanks, images)
   let text = ""
   let depth = 0
   let isTooDeep = false
@@ -200,6 +232,18 @@ export const fragment = (html: string): string | undefined => {
   parser.end()
   flush()
   return out.finish()
+}
+
+/** Several, one below the other; what is blank is counted over all of them. */
+export const fragments = (htmls: ReadonlyArray<string>, images: Images): string | undefined => {
+  const blanks = new Blanks()
+  const all: Array<string> = []
+  for (const html of htmls) {
+    const one = fragment(html, images, blanks)
+    if (one === undefined) return undefined
+    all.push(one)
+  }
+  return all.join("\n")
 }
 
 export { escaped }

@@ -12,19 +12,51 @@
  *
  * Everything is 7 bit, so no server on the way has a reason to rewrite it, which would break its signature.
  */
+import { createHash } from "node:crypto"
 import type { Composed, Letter } from "@svc/cluster/mail/sending/Composer"
+import type { Address } from "@svc/domain/mail/Message"
 import type { OutgoingAttachment } from "@svc/domain/mail/Sending"
 import MailComposer from "nodemailer/lib/mail-composer"
 import { parse } from "../ParsedMail.ts"
 import { fromHtml } from "@svc/cluster/html/PlainText"
 import * as Blank from "./Blank.ts"
-import { escaped, fragment } from "./Fragment.ts"
+import { escaped, fragments } from "./Fragment.ts"
 
 /** What keeps a letter from being written; `path` is a JSON Pointer into the request. */
-export type Written =
-  | { readonly _tag: "Composed"; readonly composed: Composed }
+export type Fault =
   | { readonly _tag: "Faulty"; readonly path: string; readonly message: string }
   | { readonly _tag: "TooLarge"; readonly bytes: number }
+
+export type Written = { readonly _tag: "Composed"; readonly composed: Composed } | Fault
+
+/** A file that goes with a message. */
+export interface Enclosure {
+  readonly filename: string | null
+  readonly contentType: string
+  readonly content: Buffer
+  /** What the HTML calls it by, of an image. */
+  readonly contentId: string | undefined
+}
+
+/** All of a message but what is ours to say. Ids, dates and addresses are checked. */
+export interface Draft {
+  readonly messageId: string
+  readonly date: Date | string
+  readonly from: Address
+  readonly to: ReadonlyArray<Address>
+  readonly cc: ReadonlyArray<Address>
+  readonly replyTo: ReadonlyArray<Address>
+  readonly subject: string
+  readonly text: string | undefined
+  /** Documents or pieces of HTML, to be shown one below the other. */
+  readonly htmls: ReadonlyArray<string> | undefined
+  readonly inReplyTo: string | null
+  readonly references: ReadonlyArray<string>
+  readonly headers: Readonly<Record<string, string>>
+  readonly enclosures: ReadonlyArray<Enclosure>
+  readonly disclosure: string
+  readonly language: string
+}
 
 /** Bytes of a whole message: what servers commonly take. */
 const largest = 25 * 1024 * 1024
@@ -32,7 +64,7 @@ const largest = 25 * 1024 * 1024
 const lines = (text: string) => escaped(text).replaceAll(/\r?\n/g, "<br>\n")
 
 /** What a text looks like as HTML: its line breaks and its indentation. */
-const fragmentOfText = (text: string) => `<div style="white-space:pre-wrap">${escaped(text)}</div>`
+export const fragmentOfText = (text: string) => `<div style="white-space:pre-wrap">${escaped(text)}</div>`
 
 const clipped =
   "overflow:hidden;overflow-wrap:anywhere;word-break:break-word;padding:0;text-align:left;vertical-align:top"
@@ -59,21 +91,16 @@ const textOf = (written: string, disclosure: string) => {
 }
 
 /** A media type that would be read as part of the message, or as another message, is just bytes. */
-const typeOf = (type: string) =>
+export const typeOf = (type: string) =>
   /^(?:multipart|message)\//i.test(type) ? "application/octet-stream" : type.toLowerCase()
 
-const attachmentOf = (attachment: OutgoingAttachment) => {
+const enclosed = (attachment: OutgoingAttachment): Enclosure | undefined => {
   const content = Buffer.from(attachment.content_base64, "base64")
   // The decoder skips what it does not know; then less comes out than went in.
   const digits = attachment.content_base64.replace(/=+$/, "").length
   return content.length !== Math.floor((digits * 3) / 4) || digits % 4 === 1
     ? undefined
-    : {
-        filename: attachment.filename.replace(/[\\/]/g, "_"),
-        content,
-        contentType: typeOf(attachment.content_type),
-        contentDisposition: "attachment" as const,
-      }
+    : { filename: attachment.filename, content, contentType: typeOf(attachment.content_type), contentId: undefined }
 }
 
 /** Names that are not spelled with one capital a part. */
@@ -83,40 +110,48 @@ const spellings: ReadonlyMap<string, string> = new Map(
 const spelled = (name: string) =>
   spellings.get(name.toLowerCase()) ?? name.toLowerCase().replace(/(?:^|-)[a-z]/g, (first) => first.toUpperCase())
 
-const faulty = (path: string, message: string): Written => ({ _tag: "Faulty", path, message })
+export const faulty = (path: string, message: string): Fault => ({ _tag: "Faulty", path, message })
 
-export const write = async (letter: Letter): Promise<Written> => {
-  const written = letter.text === undefined ? undefined : Blank.ofText(letter.text)
-  const inner = letter.html === undefined ? fragmentOfText(written ?? "") : fragment(letter.html)
+const person = ({ address, name }: Address) => (name === null ? address : { address, name })
+
+/** An image is part of the HTML where that shows it; all else is a file. */
+const attachmentOf = ({ filename, content, contentType, contentId }: Enclosure, shown: ReadonlySet<string>) => ({
+  filename: filename === null ? (false as const) : filename.replace(/[\\/]/g, "_"),
+  content,
+  contentType,
+  ...(contentId !== undefined && shown.has(contentId)
+    ? { cid: contentId, contentDisposition: "inline" as const }
+    : { contentDisposition: "attachment" as const }),
+})
+
+/** The message, with the disclosure in it. */
+export const put = async (draft: Draft): Promise<Written> => {
+  const written = draft.text === undefined ? undefined : Blank.ofText(draft.text)
+  const shown = new Set<string>()
+  const known = new Set(draft.enclosures.flatMap(({ contentId }) => (contentId === undefined ? [] : [contentId])))
+  const inner = draft.htmls === undefined ? fragmentOfText(written ?? "") : fragments(draft.htmls, { known, shown })
   if (inner === undefined) return faulty("/html", "Elements are nested too deep")
-  const text = textOf(written ?? Blank.ofText(fromHtml(inner)), letter.disclosure)
-  const attachments: Array<NonNullable<ReturnType<typeof attachmentOf>>> = []
-  for (const [index, given] of letter.attachments.entries()) {
-    const attachment = attachmentOf(given)
-    if (attachment === undefined) {
-      return faulty(`/attachments/${index}/content_base64`, "Expected base64 (RFC 4648 section 4)")
-    }
-    attachments.push(attachment)
-  }
+  const text = textOf(written ?? Blank.ofText(fromHtml(inner)), draft.disclosure)
   const composer = new MailComposer({
-    from: letter.from,
-    to: [...letter.to],
-    cc: [...letter.cc],
-    subject: letter.subject,
-    date: letter.date,
-    messageId: letter.messageId,
-    ...(letter.inReplyTo === null ? {} : { inReplyTo: letter.inReplyTo }),
-    ...(letter.references.length === 0 ? {} : { references: [...letter.references] }),
+    from: person(draft.from),
+    to: draft.to.map(person),
+    cc: draft.cc.map(person),
+    ...(draft.replyTo.length === 0 ? {} : { replyTo: draft.replyTo.map(person) }),
+    subject: draft.subject,
+    date: draft.date,
+    messageId: draft.messageId,
+    ...(draft.inReplyTo === null ? {} : { inReplyTo: draft.inReplyTo }),
+    ...(draft.references.length === 0 ? {} : { references: [...draft.references] }),
     headers: {
-      ...letter.headers,
-      "Auto-Submitted": letter.inReplyTo === null ? "auto-generated" : "auto-replied",
+      ...draft.headers,
+      "Auto-Submitted": draft.inReplyTo === null ? "auto-generated" : "auto-replied",
       "AI-Disclosure": "mode=ai-originated",
-      "Content-Language": letter.language,
+      "Content-Language": draft.language,
     },
     text,
-    html: documentOf(inner, Blank.ofText(letter.disclosure), letter.language),
+    html: documentOf(inner, Blank.ofText(draft.disclosure), draft.language),
     textEncoding: "quoted-printable",
-    attachments,
+    attachments: draft.enclosures.map((one) => attachmentOf(one, shown)),
     newline: "windows",
     normalizeHeaderKey: spelled,
     disableFileAccess: true,
@@ -133,8 +168,32 @@ export const write = async (letter: Letter): Promise<Written> => {
       headers: parsed.headers,
       search_text: parsed.search_text,
     },
+    sha256: new Uint8Array(createHash("sha256").update(raw).digest()),
     snippet: parsed.snippet,
     attachments: parsed.attachments,
   }
   return { _tag: "Composed", composed }
+}
+
+const nameless = (address: string): Address => ({ address, name: null })
+
+/** A letter as the API takes one. */
+export const write = async (letter: Letter): Promise<Written> => {
+  const enclosures: Array<Enclosure> = []
+  for (const [index, given] of letter.attachments.entries()) {
+    const enclosure = enclosed(given)
+    if (enclosure === undefined) {
+      return faulty(`/attachments/${index}/content_base64`, "Expected base64 (RFC 4648 section 4)")
+    }
+    enclosures.push(enclosure)
+  }
+  return put({
+    ...letter,
+    from: nameless(letter.from),
+    to: letter.to.map(nameless),
+    cc: letter.cc.map(nameless),
+    replyTo: [],
+    htmls: letter.html === undefined ? undefined : [letter.html],
+    enclosures,
+  })
 }

@@ -84,8 +84,13 @@ export class Server extends SMTPServer {
     )
   }
 
+  /** The conversation with a client. */
+  protected conversation(socket: Socket, options?: SMTPConnectionOptions | null): Connection {
+    return new Connection(this, socket, options)
+  }
+
   #admit(socket: Socket, options?: SMTPConnectionOptions | null) {
-    const connection = new Connection(this, socket, options)
+    const connection = this.conversation(socket, options)
     this.connections.add(connection)
     connection.on("error", (error: Error) => this.emit("error", error))
     connection.init()

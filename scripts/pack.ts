@@ -1,0 +1,129 @@
+/**
+ * Makes the npm packages as tarballs in a folder (`dist`, or the first argument):
+ *
+ * - `svc`: the command, whole, without dependencies: client, tunnel and service.
+ * - `svc-server`: `svc` with what the service runs on: the embedded PostgreSQL, and a Node for machines with an older one.
+ * - `@svc/tunnel`: the agent's end of a tunnel as a library.
+ */
+import { execFileSync } from "node:child_process"
+import { chmodSync, cpSync, globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import * as os from "node:os"
+import * as path from "node:path"
+import { entries } from "../packages/cli/src/Bundle.mjs"
+import { bundle, root } from "./Bundling.ts"
+import { dist, own } from "./pack/Console.ts"
+import { licences } from "./pack/Licences.ts"
+
+/** What the packages are told to run on. */
+const oldestNode = "20"
+
+const target = path.resolve(process.argv[2] ?? path.join(root, "dist"))
+const staging = mkdtempSync(path.join(os.tmpdir(), "svc-pack-"))
+
+interface Manifest {
+  readonly version: string
+  readonly license: string
+  readonly description: string
+  readonly engines: { readonly node: string }
+  readonly optionalDependencies: Readonly<Record<string, string>>
+}
+
+const manifest = JSON.parse(readFileSync(path.join(root, "package.json"), "utf8")) as Manifest
+const { version, license, engines } = manifest
+
+/** Names are kept, so that a stack in a log can be read. */
+const minify = { mangle: false, compress: true, codegen: true }
+
+const packed = path.join(root, "packages", "cli", "src", "packed")
+
+/** A package's folder, with what every one has. */
+const begin = (name: string, own: object): string => {
+  const folder = path.join(staging, name.replaceAll(/[@/]/g, "-"))
+  mkdirSync(folder, { recursive: true })
+  cpSync(path.join(root, "LICENSE"), path.join(folder, "LICENSE"))
+  writeFileSync(
+    path.join(folder, "package.json"),
+    `${JSON.stringify({ name, version, license, type: "module", engines, ...own }, null, 2)}\n`,
+  )
+  return folder
+}
+
+const executable = (from: string, to: string) => {
+  cpSync(from, to)
+  chmodSync(to, 0o755)
+}
+
+const makeCommand = async () => {
+  const folder = begin("svc", {
+    description: manifest.description,
+    bin: { svc: "dist/main.mjs" },
+    exports: { "./main": "./dist/main.mjs", "./package.json": "./package.json" },
+  })
+  const modules = await bundle({ entries, folder: path.join(folder, "dist"), target: `node${oldestNode}`, minify })
+  executable(path.join(packed, "main.mjs"), path.join(folder, "dist", "main.mjs"))
+  // Built where its sources changed; the service serves what stands beside it.
+  execFileSync(process.execPath, [path.join(root, "packages", "console", "build.ts")], { stdio: "inherit" })
+  for (const name of own()) cpSync(path.join(dist, name), path.join(folder, "dist", "console", name))
+  writeFileSync(path.join(folder, "THIRD-PARTY-LICENSES.txt"), licences(modules))
+  cpSync(path.join(root, "docs", "install.md"), path.join(folder, "README.md"))
+  return folder
+}
+
+const makeServer = () => {
+  const folder = begin("svc-server", {
+    description: `${manifest.description} With the database and the Node that it runs on.`,
+    bin: { "svc-server": "main.mjs" },
+    dependencies: { svc: version },
+    optionalDependencies: manifest.optionalDependencies,
+  })
+  executable(path.join(packed, "server.mjs"), path.join(folder, "main.mjs"))
+  cpSync(path.join(root, "deploy"), path.join(folder, "deploy"), { recursive: true })
+  cpSync(path.join(root, "docs", "install.md"), path.join(folder, "README.md"))
+  return folder
+}
+
+const makeTunnel = async () => {
+  const folder = begin("@svc/tunnel", {
+    description: "A public address for a program behind a firewall: the agent's end of a tunnel.",
+    exports: { ".": { types: "./types/agent/Agent.d.ts", default: "./dist/Agent.mjs" } },
+  })
+  const source = path.join(root, "packages", "tunnel-edge")
+  const modules = await bundle({
+    entries: { Agent: path.join(source, "src", "agent", "Agent.ts") },
+    folder: path.join(folder, "dist"),
+    target: `node${oldestNode}`,
+    minify,
+  })
+  const types = path.join(folder, "types")
+  const options = ["-p", path.join(source, "tsconfig.pack.json"), "--emitDeclarationOnly", "--outDir", types]
+  execFileSync(process.execPath, [path.join(root, "node_modules", "typescript", "bin", "tsc"), ...options], {
+    stdio: "inherit",
+  })
+  // Declarations name each other by what they declare, which is JavaScript.
+  for (const name of globSync("**/*.d.ts", { cwd: types })) {
+    const file = path.join(types, name)
+    writeFileSync(file, readFileSync(file, "utf8").replaceAll(/(from "\.[^"]*)\.ts"/g, '$1.js"'))
+  }
+  writeFileSync(path.join(folder, "THIRD-PARTY-LICENSES.txt"), licences(modules))
+  return folder
+}
+
+try {
+  mkdirSync(target, { recursive: true })
+  for (const folder of [await makeCommand(), makeServer(), await makeTunnel()]) {
+    const npm = process.env["npm_execpath"]
+    const [program, words] = npm === undefined ? ["npm", []] : [process.execPath, [npm]]
+    const name = execFileSync(
+      program,
+      [...words, "pack", "--silent", "--ignore-scripts", "--pack-destination", target],
+      {
+        cwd: folder,
+        encoding: "utf8",
+        shell: process.platform === "win32" && npm === undefined,
+      },
+    ).trim()
+    console.log(path.join(target, name))
+  }
+} finally {
+  rmSync(staging, { recursive: true, force: true })
+}

@@ -1,0 +1,133 @@
+/**
+ * Old and new processes run side by side, and the new one reads what the old one stored: everything that a release wrote
+ * is read by this one, and what this one writes is read by that release. docs/upgrade.md has the rules, and what to do
+ * where a change is meant.
+ */
+import { Schema } from "effect"
+import { describe, expect, it } from "vitest"
+import { frames, releases } from "./Golden.ts"
+import { kept } from "./Kept.ts"
+import { makeTable, unread } from "./Shape.ts"
+
+const golden = releases()
+const today = makeTable()
+const shapes = new Map(Object.entries(kept).map(([name, { schema }]) => [name, today.add(schema)]))
+
+it("there is a release to compare with", () => {
+  expect(golden.length).toBeGreaterThan(0)
+  for (const release of golden) expect(Object.keys(release.kept).length).toBeGreaterThan(100)
+})
+
+describe.each(golden.map((release) => [release.version, release] as const))("with release %s", (_, release) => {
+  const both = Object.entries(release.kept).filter(([name]) => name in kept)
+
+  it("this one agrees on every envelope between processes", () => {
+    expect(frames()).toEqual(release.frames)
+  })
+
+  it.each(both)("this one reads its %s", (name, { samples }) => {
+    expect(samples.length).toBeGreaterThan(0)
+    for (const sample of samples) kept[name]!.read(sample)
+  })
+
+  it("nothing that its processes ask or have stored is unknown here", () => {
+    const gone = Object.keys(release.kept).filter((name) => !(name in kept))
+    expect(gone).toEqual([])
+    const found = both.flatMap(([name, { shape }]) =>
+      unread({ table: today.table, at: shapes.get(name)! }, { table: release.shapes, at: shape }).map(
+        (what) => `${name} ${what}`,
+      ),
+    )
+    expect(found).toEqual([])
+  })
+
+  it("nothing that this one asks, answers or stores is unknown there", () => {
+    const found = both.flatMap(([name, { shape }]) =>
+      unread({ table: release.shapes, at: shape }, { table: today.table, at: shapes.get(name)! }).map(
+        (what) => `${name} ${what}`,
+      ),
+    )
+    expect(found).toEqual([])
+  })
+})
+
+describe("the comparison", () => {
+  const A = Schema.TaggedStruct("A", { n: Schema.Number })
+  const B = Schema.TaggedStruct("B", { n: Schema.Number })
+  const before = Schema.Struct({
+    id: Schema.String,
+    size: Schema.Number,
+    kind: Schema.Literals(["a", "b"]),
+    of: Schema.Union([A, B]),
+    many: Schema.Array(Schema.Struct({ at: Schema.Date })),
+  })
+  const { fields } = before
+  const found = (after: Schema.Constraint) => {
+    const [old, fresh] = [makeTable(), makeTable()]
+    const sides = [
+      { table: old.table, at: old.add(before) },
+      { table: fresh.table, at: fresh.add(after) },
+    ] as const
+    return [unread(sides[1], sides[0]), unread(sides[0], sides[1])]
+  }
+
+  it.each<[string, Schema.Constraint, ReadonlyArray<string>, ReadonlyArray<string>]>([
+    ["nothing", Schema.Struct({ ...fields }), [], []],
+    ["an optional member more", Schema.Struct({ ...fields, extra: Schema.optionalKey(Schema.String) }), [], []],
+    [
+      "another order",
+      Schema.Struct({
+        of: Schema.Union([B, A]),
+        many: fields.many,
+        kind: fields.kind,
+        size: fields.size,
+        id: fields.id,
+      }),
+      [],
+      [],
+    ],
+    ["a required member more", Schema.Struct({ ...fields, more: Schema.String }), [".more: is missing"], []],
+    [
+      "a member that may be absent now",
+      Schema.Struct({ ...fields, id: Schema.optionalKey(Schema.String) }),
+      [],
+      [".id: is missing"],
+    ],
+    [
+      "a literal more",
+      Schema.Struct({ ...fields, kind: Schema.Literals(["a", "b", "c"]) }),
+      [],
+      ['.kind: "c" is not known'],
+    ],
+    ["a literal less", Schema.Struct({ ...fields, kind: Schema.Literals(["a"]) }), ['.kind: "b" is not known'], []],
+    [
+      "a member of a union more",
+      Schema.Struct({ ...fields, of: Schema.Union([A, B, Schema.TaggedStruct("C", {})]) }),
+      [],
+      [".of: C is not known"],
+    ],
+    [
+      "a member of a union that asks for more",
+      Schema.Struct({
+        ...fields,
+        of: Schema.Union([A, Schema.TaggedStruct("B", { n: Schema.Number, m: Schema.Number })]),
+      }),
+      [".of.m: is missing"],
+      [],
+    ],
+    [
+      "another type",
+      Schema.Struct({ ...fields, size: Schema.Int }),
+      [".size: Int cannot read Number"],
+      [".size: Number cannot read Int"],
+    ],
+    [
+      "another type within a list",
+      Schema.Struct({ ...fields, many: Schema.Array(Schema.Struct({ at: Schema.String })) }),
+      [".many[].at: String cannot read effect/schema/Date"],
+      [".many[].at: effect/schema/Date cannot read String"],
+    ],
+  ])("sees %s", (_, after, byNew, byOld) => {
+    expect(found(after)).toEqual([byNew, byOld])
+  })
+})

@@ -1,0 +1,117 @@
+/** What the documents say is so: links lead somewhere, names exist, commands run. */
+import { spawnSync } from "node:child_process"
+import { existsSync, readdirSync, readFileSync } from "node:fs"
+import * as path from "node:path"
+import { describe, expect, it } from "vitest"
+import * as Problems from "./problems.ts"
+
+const root = path.join(import.meta.dirname, "..", "..")
+const read = (name: string) => readFileSync(path.join(root, name), "utf8")
+
+const documents = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md"].concat(
+  readdirSync(path.join(root, "docs"))
+    .filter((name) => name.endsWith(".md"))
+    .map((name) => `docs/${name}`),
+)
+
+const withoutBlocks = (text: string) => text.replaceAll(/^```[\s\S]*?^```$/gm, "")
+
+/** As readers of Markdown name headings. */
+const anchors = (text: string): ReadonlySet<string> =>
+  new Set(
+    [...withoutBlocks(text).matchAll(/^#+ (.*)$/gm)].map(([, heading]) =>
+      heading!
+        .toLowerCase()
+        .replaceAll(/\[([^\]]*)\]\([^)]*\)/g, "$1")
+        .replaceAll(/[^\p{L}\p{N}\s_-]/gu, "")
+        .trim()
+        .replaceAll(" ", "-"),
+    ),
+  )
+
+const links = (text: string) => [...withoutBlocks(text).matchAll(/\]\(([^()\s]+)\)/g)].map(([, target]) => target!)
+
+interface Block {
+  readonly text: string
+  readonly heading: string
+}
+
+const blocks = (text: string): ReadonlyArray<Block> =>
+  [...text.matchAll(/^```sh\n([\s\S]*?)^```$/gm)].map((match) => ({
+    text: match[1]!,
+    heading:
+      /^#+ (.*)$/m.exec(
+        text
+          .slice(0, match.index)
+          .split(/^(?=#+ )/m)
+          .at(-1)!,
+      )?.[1] ?? "",
+  }))
+
+describe.each(documents)("%s", (name) => {
+  const text = read(name)
+
+  it("links to what is there", () => {
+    const broken = links(text).filter((target) => {
+      if (/^[a-z]+:/.test(target)) return false
+      const [file, anchor] = target.split("#") as [string, string?]
+      const place = file === "" ? path.join(root, name) : path.join(root, path.dirname(name), file)
+      if (!existsSync(place)) return true
+      return anchor !== undefined && !anchors(readFileSync(place, "utf8")).has(anchor)
+    })
+    expect(broken).toEqual([])
+  })
+
+  it("names files that there are", () => {
+    const named = [...withoutBlocks(text).matchAll(/`((?:packages|test|docs|deploy|scripts)\/[\w./-]+\.\w+)`/g)]
+    // The worked example of the architecture is about a capability that is not there.
+    const files = named.map(([, file]) => file!).filter((file) => !file.includes("/notes/"))
+    expect(files.filter((file) => !existsSync(path.join(root, file)))).toEqual([])
+  })
+
+  it.skipIf(process.platform === "win32")("has shell blocks that a shell understands", () => {
+    for (const block of blocks(text)) {
+      // What stands for something to fill in is no redirection.
+      const filled = block.text.replaceAll(/<[a-z ]+>/g, "it")
+      const { status, stderr } = spawnSync("bash", ["-n"], { input: filled, encoding: "utf8" })
+      expect({ heading: block.heading, status, stderr }).toEqual({ heading: block.heading, status: 0, stderr: "" })
+    }
+  })
+})
+
+describe("the documents", () => {
+  it("are each reached from the README", () => {
+    const seen = new Set(["README.md"])
+    for (const name of seen) {
+      const text = read(name)
+      const named = [
+        ...links(text),
+        ...[...text.matchAll(/`(docs\/[\w-]+\.md|[A-Z]+\.md)`/g)].map(([, file]) => `/${file}`),
+      ]
+      for (const target of named) {
+        const file = target.startsWith("/") ? target.slice(1) : path.join(path.dirname(name), target.split("#")[0]!)
+        if (documents.includes(file)) seen.add(file)
+      }
+    }
+    expect(documents.filter((name) => !seen.has(name))).toEqual([])
+  })
+
+  it("have every problem as it is: node test/documents/problems.ts writes them anew", () => {
+    expect(read("docs/problems.md")).toBe(Problems.page())
+  })
+
+  it("name commands that there are", async () => {
+    const help = spawnSync(process.execPath, [path.join(root, "packages", "cli", "src", "main.ts"), "--help"], {
+      encoding: "utf8",
+    })
+    const commands = new Set([...help.stdout.matchAll(/^ {2}([a-z-]+) {2,}/gm)].map(([, name]) => name!))
+    expect(commands.size).toBeGreaterThan(15)
+    const said = documents.flatMap((name) =>
+      [...read(name).matchAll(/(?:^|`|(?<!exec)\s)(?:npx )?svc(?:-server| --)? ([a-z][a-z-]+)/gm)].map(
+        ([, command]) => `${name}: ${command}`,
+      ),
+    )
+    expect(said.length).toBeGreaterThan(30)
+    expect([...new Set(said)].filter((one) => !commands.has(one.split(": ")[1]!))).toEqual([])
+  })
+})

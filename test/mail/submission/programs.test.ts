@@ -1,0 +1,289 @@
+/** Programs that people send with, over TLS: nodemailer always; curl, swaks and msmtp where they are installed. */
+import { execFile, spawnSync } from "node:child_process"
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import * as os from "node:os"
+import * as path from "node:path"
+import { connect as connectTls } from "node:tls"
+import { connect } from "node:net"
+import { promisify } from "node:util"
+import { ImapFlow } from "imapflow"
+import { selfSigned } from "@svc/cluster/net/SelfSigned"
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { call, signUp } from "../../harness/Client.ts"
+import { converse } from "../../harness/Mail.ts"
+import { eventually, startService, type TestService } from "../../harness/Service.ts"
+import { type Program, program } from "./Programs.ts"
+
+const run = promisify(execFile)
+const has = (name: string) => spawnSync("which", [name]).status === 0
+
+const directory = mkdtempSync(path.join(os.tmpdir(), "svc-submission-"))
+const files = { cert: path.join(directory, "cert.pem"), key: path.join(directory, "key.pem") }
+const renew = (name: string) => {
+  const { cert, key } = selfSigned([name], new Date())
+  writeFileSync(files.key, key)
+  writeFileSync(files.cert, cert)
+}
+
+let service: TestService
+let ada: Program
+let bob: Program
+beforeAll(async () => {
+  renew("mail.localhost")
+  service = await startService({
+    env: { SVC_SMTP_TLS_CERT: files.cert, SVC_SMTP_TLS_KEY: files.key, SVC_PROXY_PROTOCOL_FROM: "127.0.0.3" },
+  })
+  const token = (await signUp(service.base)).session
+  ada = await program(service, token)
+  bob = await program(service, token, [ada.address])
+  await ada.allow(bob.address)
+})
+afterAll(async () => {
+  await service.stop()
+  rmSync(directory, { recursive: true })
+})
+
+const letter = (subject: string) =>
+  `From: Ada <${ada.address}>\r\nTo: ${bob.address}\r\nSubject: ${subject}\r\nMessage-ID: <${subject}@laptop.example>\r\n\r\nHello.\r\n`
+
+const fileOf = (subject: string) => {
+  const file = path.join(directory, subject)
+  writeFileSync(file, letter(subject))
+  return file
+}
+
+describe("a person answers in the name of an agent", () => {
+  it("by nodemailer and imapflow: one writes, the other reads, answers and files its copy", async () => {
+    const out = ada.transport({ requireTLS: true })
+    await out.sendMail({ from: ada.address, to: bob.address, subject: "Question", text: "Six times seven?" })
+    out.close()
+    await bob.received("Question")
+    const imap = new ImapFlow({
+      host: "127.0.0.1",
+      port: service.imapsPort,
+      secure: true,
+      auth: { user: bob.user, pass: bob.pass },
+      tls: { rejectUnauthorized: false },
+      logger: false,
+    })
+    await imap.connect()
+    const lock = await imap.getMailboxLock("INBOX")
+    const question = await imap.fetchOne("*", { envelope: true })
+    lock.release()
+    if (question === false || question === undefined) throw new Error("there is no message")
+    const answering = bob.transport({ port: service.submissionsPort, secure: true })
+    const answer = {
+      from: bob.address,
+      to: ada.address,
+      subject: "Re: Question",
+      inReplyTo: question.envelope!.messageId!,
+      references: question.envelope!.messageId!,
+      messageId: "<answer@laptop.example>",
+      text: "42",
+    }
+    await answering.sendMail(answer)
+    answering.close()
+    await imap.append("Sent", `Message-ID: <answer@laptop.example>\r\nSubject: Re: Question\r\n\r\n42\r\n`, ["\\Seen"])
+    expect(await imap.status("Sent", { messages: true })).toMatchObject({ messages: 1 })
+    await imap.logout()
+    const { id, thread_id } = await ada.received("Re: Question")
+    expect((await ada.read(id)).text).toMatch(/^42\n\n---\n/)
+    const [question_sent] = await ada.outbound()
+    expect(thread_id).toBe(question_sent.thread_id)
+  }, 60_000)
+
+  it.skipIf(!has("curl"))(
+    "by curl, over TLS from the start and by OAUTHBEARER",
+    async () => {
+      const upload = (subject: string, url: string, ...more: ReadonlyArray<string>) =>
+        run("curl", [
+          "-sS",
+          "-k",
+          url,
+          "--mail-from",
+          ada.address,
+          "--mail-rcpt",
+          bob.address,
+          "--upload-file",
+          fileOf(subject),
+          ...more,
+        ])
+      await upload(
+        "curl-tls",
+        `smtps://127.0.0.1:${service.submissionsPort}/laptop`,
+        "--user",
+        `${ada.user}:${ada.pass}`,
+      )
+      await upload(
+        "curl-key",
+        `smtp://127.0.0.1:${service.submissionPort}/laptop`,
+        "--ssl-reqd",
+        "--user",
+        ada.user,
+        "--oauth2-bearer",
+        ada.key,
+      )
+      await bob.received("curl-tls")
+      await bob.received("curl-key")
+      const wrong = await upload(
+        "curl-no",
+        `smtps://127.0.0.1:${service.submissionsPort}`,
+        "--user",
+        `${ada.user}:x`,
+      ).then(
+        () => "taken",
+        (error: { stderr: string }) => error.stderr,
+      )
+      expect(wrong).toMatch(/curl: \(67\)/)
+    },
+    60_000,
+  )
+
+  it.skipIf(!has("swaks"))(
+    "by swaks",
+    async () => {
+      const { stdout } = await run("swaks", [
+        "--server",
+        `127.0.0.1:${service.submissionPort}`,
+        "-tls",
+        "--auth",
+        "LOGIN",
+        "--auth-user",
+        ada.user,
+        "--auth-password",
+        ada.pass,
+        "--from",
+        ada.address,
+        "--to",
+        bob.address,
+        "--h-Subject",
+        "swaks",
+        "--attach",
+        `@${fileOf("swaks-file")}`,
+      ])
+      expect(stdout).toMatch(/250 2\.6\.0 Queued as msg_/)
+      await bob.received("swaks")
+    },
+    60_000,
+  )
+
+  it.skipIf(!has("msmtp"))(
+    "by msmtp",
+    async () => {
+      const child = run("msmtp", [
+        "--host=127.0.0.1",
+        `--port=${service.submissionsPort}`,
+        "--tls=on",
+        "--tls-starttls=off",
+        "--tls-certcheck=off",
+        "--auth=plain",
+        `--user=${ada.user}`,
+        `--passwordeval=echo ${ada.pass}`,
+        `--from=${ada.address}`,
+        bob.address,
+      ])
+      child.child.stdin!.end(letter("msmtp"))
+      await child
+      await bob.received("msmtp")
+    },
+    60_000,
+  )
+})
+
+describe("a connection", () => {
+  it("behind a balancer is its client's, also before TLS from the start", async () => {
+    const greeted = (port: number, secure: boolean) =>
+      new Promise<string>((resolve, reject) => {
+        const socket = connect({ port, host: "127.0.0.1", localAddress: "127.0.0.3" }, () => {
+          socket.write("PROXY TCP4 192.0.2.7 127.0.0.1 1 2\r\n")
+          const stream = secure ? connectTls({ socket, rejectUnauthorized: false }) : socket
+          stream.once("data", (chunk) => {
+            resolve(chunk.toString())
+            socket.destroy()
+          })
+          stream.on("error", reject)
+        })
+        socket.on("error", reject)
+      })
+    expect(await greeted(service.submissionPort, false)).toBe("220 mail.localhost ESMTP submission\r\n")
+    expect(await greeted(service.submissionsPort, true)).toBe("220 mail.localhost ESMTP submission\r\n")
+  })
+
+  it("shows a renewed certificate", async () => {
+    const shown = (port: number) =>
+      new Promise<string>((resolve, reject) => {
+        const socket = connectTls({ port, host: "127.0.0.1", rejectUnauthorized: false }, () => {
+          resolve(socket.getPeerCertificate().subjectaltname ?? "")
+          socket.destroy()
+        })
+        socket.on("error", reject)
+      })
+    expect(await shown(service.submissionsPort)).toBe("DNS:mail.localhost")
+    renew("renewed.localhost")
+    await eventually(
+      () => shown(service.submissionsPort),
+      (name) => name === "DNS:renewed.localhost",
+      90,
+    )
+  }, 120_000)
+
+  it("takes no password in the clear outside Development", async () => {
+    const strict = await startService({
+      env: {
+        SVC_ENV: "production",
+        SVC_BASE_URL: "http://127.0.0.1:1",
+        SVC_MAIL_DOMAIN: "mail.example",
+        SVC_TUNNEL_DOMAIN: "tunnel.example",
+        SVC_SMTP_RELAY_URL: "smtp://127.0.0.1:1",
+      },
+    })
+    try {
+      const says = ["EHLO laptop\r\n", "AUTH PLAIN AGFkYQB4\r\n", "MAIL FROM:<ada@mail.example>\r\n", "QUIT\r\n"]
+      const [, hello, auth, mail] = await converse(strict.submissionPort, says)
+      expect(hello).not.toMatch(/AUTH/)
+      expect(hello).toMatch(/STARTTLS/)
+      expect(auth).toMatch(/^500 /)
+      expect(mail).toBe("530 5.7.0 Begin with STARTTLS: no password is taken in the clear")
+      const spoken = await new Promise<string>((resolve, reject) => {
+        const socket = connectTls({ port: strict.submissionsPort, host: "127.0.0.1", rejectUnauthorized: false })
+        let text = ""
+        socket.on("data", (chunk) => {
+          text += chunk.toString()
+          if (text.endsWith("submission\r\n")) socket.write("EHLO laptop\r\nQUIT\r\n")
+        })
+        socket.on("close", () => resolve(text))
+        socket.on("error", reject)
+      })
+      expect(spoken).toContain("AUTH PLAIN LOGIN OAUTHBEARER\r\n")
+      expect(spoken).not.toContain("STARTTLS")
+    } finally {
+      await strict.stop()
+    }
+  }, 60_000)
+
+  it("is refused what is too large, and what no honest program sends", async () => {
+    const tries = async (body: string, parameters = "SIZE=100 AUTH=<>") =>
+      (
+        await converse(service.submissionPort, [
+          "EHLO laptop\r\n",
+          `AUTH PLAIN ${Buffer.from(`\0${ada.user}\0${ada.pass}`).toString("base64")}\r\n`,
+          `MAIL FROM:<${ada.address}> ${parameters}\r\n`,
+          `RCPT TO:<${bob.address}>\r\n`,
+          "DATA\r\n",
+          `${body}\r\n.\r\n`,
+        ])
+      ).join("\n")
+    expect(await tries(letter("large"), "SIZE=99999999")).toMatch(/^552 /m)
+    expect(await tries(`${letter("bare")}one\ntwo`)).toMatch(/^554 5\.6\.0 Lines must end/m)
+    expect(await tries(`${letter("nul")}\0`)).toMatch(/^554 5\.6\.0 The message contains NUL/m)
+    expect(await tries(`${"X-A: b\r\n".repeat(3_000)}${letter("header")}`)).toMatch(/^554 5\.6\.0 The header/m)
+  })
+})
+
+it("is on the health page and says where it is to programs that ask", async () => {
+  const health = await call(service.base, "GET", "/api/healthz")
+  expect(health.body.components.find((one: any) => one.name === "submission")).toMatchObject({
+    status: "pass",
+    detail: `listening on ports ${service.submissionPort} and ${service.submissionsPort}`,
+  })
+})

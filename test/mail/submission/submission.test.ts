@@ -1,0 +1,245 @@
+/** Mail programs send: whose address they may use, to whom, what is in it, and what they are told where it is refused. */
+import { connect } from "node:net"
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { signUp } from "../../harness/Client.ts"
+import { ImapClient } from "../../harness/Imap.ts"
+import { converse } from "../../harness/Mail.ts"
+import { startService, type TestService } from "../../harness/Service.ts"
+import { type Program, program } from "./Programs.ts"
+
+let service: TestService
+let token: string
+let ada: Program
+let bob: Program
+beforeAll(async () => {
+  service = await startService()
+  token = (await signUp(service.base)).session
+  ada = await program(service, token)
+  bob = await program(service, token, [ada.address])
+  await ada.allow(bob.address)
+  await ada.allow(ada.address)
+})
+afterAll(() => service.stop())
+
+const plain = (user: string, pass: string) => Buffer.from(`\0${user}\0${pass}`).toString("base64")
+
+/** Says a message in the given words; the replies from MAIL on. */
+const says = async (
+  who: Program,
+  letter: string,
+  { from = who.address, to = [bob.address] }: { readonly from?: string; readonly to?: ReadonlyArray<string> } = {},
+) =>
+  (
+    await converse(service.submissionPort, [
+      "EHLO laptop\r\n",
+      `AUTH PLAIN ${plain(who.user, who.pass)}\r\n`,
+      `MAIL FROM:<${from}>\r\n`,
+      ...to.map((one) => `RCPT TO:<${one}>\r\n`),
+      "DATA\r\n",
+      `${letter.replaceAll(/\r?\n/g, "\r\n")}\r\n.\r\n`,
+      "QUIT\r\n",
+    ])
+  ).slice(3)
+
+/** The reply to DATA's end. */
+const answered = async (...given: Parameters<typeof says>) => (await says(...given)).at(-2)
+
+const letter = (who: Program, subject: string, body = "Hello.\n", fields = "") =>
+  `From: <${who.address}>\nTo: <${bob.address}>\nSubject: ${subject}\n${fields}\n${body}`
+
+describe("a message of a mail program", () => {
+  it("reaches the other Mailbox as it was written, with the disclosure in both bodies and without its Bcc", async () => {
+    const transport = ada.transport()
+    const sent = await transport.sendMail({
+      from: { name: "Ada Lovelace", address: ada.address },
+      to: { name: "Bob", address: bob.address },
+      bcc: ada.address,
+      subject: "Grüße vom Programm",
+      text: "Zahl: 42\n\n-- \nAda",
+      html: `<p>Zahl: <b>42</b> <img src="cid:dot@ada" alt="dot" height="10"></p>`,
+      messageId: "<first@laptop.example>",
+      attachments: [
+        { filename: "dot.png", content: Buffer.from("PNG"), contentType: "image/png", cid: "dot@ada" },
+        { filename: "räume.txt", content: "Anhang", contentType: "text/plain" },
+      ],
+      headers: { "User-Agent": "Program/1.0", "AI-Disclosure": "none", "X-Own": "1" },
+    })
+    transport.close()
+    expect(sent.response).toMatch(/^250 2\.6\.0 Queued as msg_[0-9a-z]{26}$/)
+    const { id } = await bob.received("Grüße vom Programm")
+    const message = await bob.read(id)
+    expect(message).toMatchObject({
+      from: { address: ada.address, name: "Ada Lovelace" },
+      to: [{ address: bob.address, name: "Bob" }],
+      bcc: [],
+      message_id: "<first@laptop.example>",
+      origin: { verdict: "verified" },
+    })
+    expect(message.text).toMatch(/^Zahl: 42\n\n--\nAda\n\n---\n.*AI/s)
+    expect(message.html).toMatch(/<b>42<\/b> <img src="cid:dot@ada" alt="dot" height="10">.*AI/s)
+    expect(message.attachments.map((one: any) => [one.filename, one.content_type])).toEqual([
+      ["dot.png", "image/png"],
+      ["räume.txt", "text/plain"],
+    ])
+    const fields = message.headers.map((one: any) => `${one.name}: ${one.value}`)
+    expect(fields).toEqual(
+      expect.arrayContaining(["AI-Disclosure: mode=ai-originated", "User-Agent: Program/1.0", "X-Own: 1"]),
+    )
+    expect(fields.filter((one: string) => /^(?:bcc|ai-disclosure)/i.test(one))).toHaveLength(1)
+    const [kept] = await ada.outbound()
+    expect((await ada.read(kept.id)).bcc).toEqual([{ address: ada.address, name: null }])
+  })
+
+  it("comes from the Identity's own address only", async () => {
+    const own = (from: string) => letter(ada, "whose").replace(/^From: .*$/m, `From: ${from}`)
+    for (const from of [
+      "bob@mail.localhost",
+      `${ada.handle}@elsewhere.example`,
+      `<${bob.address}>, <${ada.address}>`,
+      `Ada <${ada.handle}+tag@mail.localhost>`,
+      "",
+    ]) {
+      expect(await answered(ada, own(from))).toMatch(/^550 5\.7\.1 The message cannot be sent as it is: /)
+    }
+    expect(await answered(ada, `${own(`<${ada.address}>`)}`.replace(/^To/m, `From: ${bob.address}\nTo`))).toMatch(
+      /^550 5\.7\.1 /,
+    )
+    for (const from of [bob.address, "", `${ada.handle}+tag@mail.localhost`]) {
+      expect((await says(ada, letter(ada, "whose"), { from }))[0]).toMatch(/^550 5\.7\.1 The sender can only be /)
+    }
+    // Another spelling of the same Handle is the same address, and goes out as it was registered.
+    const spelled = `${ada.handle.slice(0, 3)}-${ada.handle.slice(3)}@MAIL.localhost`.toUpperCase()
+    expect(await answered(ada, own(`"bank@evil.example" <${spelled}>`), { from: spelled })).toMatch(/^250 /)
+    expect((await bob.received("whose")).from).toEqual({ address: ada.address, name: null })
+  })
+
+  it("goes to Allowed Recipients only: of the envelope, whatever the header says", async () => {
+    const before = (await ada.outbound()).length
+    const reply = await answered(ada, letter(ada, "strangers"), { to: [bob.address, "eve@evil.example"] })
+    expect(reply).toMatch(/^550 5\.7\.1 .*eve@evil\.example is not an Allowed Recipient/)
+    expect(await ada.outbound()).toHaveLength(before)
+    expect((await says(ada, letter(ada, "x"), { to: ['"b, c"@evil.example'] }))[1]).toMatch(/^553 5\.1\.3 /)
+    expect(await answered(ada, letter(ada, "shown").replace(/^To: /m, "To: Eve <eve@evil.example>, "))).toMatch(/^250 /)
+    expect((await bob.received("shown")).to.map((one: any) => one.address)).toEqual(["eve@evil.example", bob.address])
+  })
+
+  it("is refused by the switch and the hour, and waits where a person has to approve it", async () => {
+    const cleo = await program(service, token, [bob.address])
+    await cleo.patch({ outgoing: "stopped", reason: "Pause\r\n250 für heute" })
+    expect(await answered(cleo, letter(cleo, "stopped"))).toBe(
+      "550 5.7.1 Outgoing mail is stopped: Outgoing mail of the Identity is stopped: Pause 250 f?r heute.",
+    )
+    await cleo.patch({ outgoing: "active" })
+    await cleo.patch({ approval: "required" })
+    const waits = await answered(cleo, letter(cleo, "waits"))
+    expect(waits).toMatch(/^250 2\.6\.0 Waits for a person to approve it, as msg_/)
+    expect((await cleo.outbound())[0].subject).toBe("waits")
+    expect((await bob.list()).some((one: any) => one.subject === "waits")).toBe(false)
+    await service.query(
+      (sql) => sql`
+        insert into mail_use (identity_id, at)
+        select i.id, now() from identity i, generate_series(1, 100000) where i.handle = ${cleo.handle} returning 1 as one`,
+    )
+    expect(await answered(cleo, letter(cleo, "too many"))).toMatch(/^452 4\.7\.1 .* Try again in \d+ s\.$/)
+  })
+
+  it("that is handed in again is sent once; what says something else, or to others, is another", async () => {
+    const subject = "again"
+    const say = (body: string, date: string) =>
+      letter(ada, subject, body, `Message-ID: <again@laptop.example>\nDate: ${date}\n`)
+    const dates = [1, 2].map(
+      (second) => `${new Date(Date.now() - second * 1000).toUTCString().replace("GMT", "+0000")}`,
+    )
+    const replies = [
+      await answered(ada, say("Once.\n", dates[0]!)),
+      // The program dates it anew.
+      await answered(ada, say("Once.\n", dates[1]!)),
+      await answered(ada, say("Twice.\n", dates[1]!)),
+      await answered(ada, say("Once.\n", dates[0]!), { to: [bob.address, ada.address] }),
+    ]
+    expect(replies.every((reply) => reply?.startsWith("250 2.6.0 Queued as msg_"))).toBe(true)
+    expect(replies[1]).toBe(replies[0])
+    expect(new Set(replies).size).toBe(3)
+    expect((await ada.outbound()).filter((one: any) => one.subject === subject)).toHaveLength(3)
+    // Without an id of its own two equal ones are two.
+    const nameless = [await answered(ada, letter(ada, "nameless")), await answered(ada, letter(ada, "nameless"))]
+    expect(new Set(nameless).size).toBe(2)
+  })
+
+  it("is filed in Sent once, though the program appends its copy", async () => {
+    const raw = letter(ada, "filed", "Hello.\n", "Message-ID: <filed@laptop.example>\n").replaceAll("\n", "\r\n")
+    expect(await answered(ada, raw)).toMatch(/^250 /)
+    const imap = await ImapClient.login(service.imapPort, ada.user, ada.pass)
+    await imap.say("SELECT Sent")
+    const found = async () =>
+      (await imap.say("UID SEARCH HEADER Message-ID filed@laptop.example")).untagged.find((one) =>
+        one.startsWith("* SEARCH"),
+      )
+    const before = await found()
+    const uid = /^\* SEARCH (\d+)$/.exec(before!)![1]
+    const appended = await imap.say(`APPEND Sent (\\Seen) {${raw.length}+}\r\n${raw}`)
+    expect(appended.tagged).toMatch(new RegExp(`^OK \\[APPENDUID \\d+ ${uid}\\]`))
+    expect(await found()).toBe(before)
+    expect((await ada.outbound()).filter((one: any) => one.subject === "filed")).toHaveLength(1)
+    imap.close()
+  })
+})
+
+describe("logging in", () => {
+  const auth = async (...lines: ReadonlyArray<string>) =>
+    (
+      await converse(service.submissionPort, ["EHLO laptop\r\n", ...lines.map((line) => `${line}\r\n`), "QUIT\r\n"])
+    ).slice(2)
+  const base64 = (text: string) => Buffer.from(text).toString("base64")
+
+  it("takes the password and the Identity Key, by PLAIN, LOGIN and OAUTHBEARER", async () => {
+    const { user, pass, key, handle } = ada
+    for (const lines of [
+      [`AUTH PLAIN ${plain(user, pass)}`],
+      ["AUTH PLAIN", plain(handle, key)],
+      ["AUTH LOGIN", base64(user), base64(pass)],
+      [`auth login ${base64(handle)}`, base64(key)],
+      [`AUTH OAUTHBEARER ${base64(`n,a=${user},\x01auth=Bearer ${key}\x01\x01`)}`],
+    ]) {
+      expect((await auth(...lines)).at(-2)).toBe("235 2.7.0 Logged in")
+    }
+    expect((await auth(`AUTH PLAIN ${plain(user, pass)}`, `AUTH PLAIN ${plain(user, pass)}`))[1]).toMatch(/^503 /)
+  })
+
+  it("tells nobody what was wrong, and closes after five tries", async () => {
+    const { user, pass } = bob
+    expect((await auth(`AUTH PLAIN ${plain(user, ada.pass)}`))[0]).toMatch(/^535 5\.7\.8 User and password/)
+    expect((await auth("AUTH CRAM-MD5"))[0]).toMatch(/^504 5\.5\.4 /)
+    expect((await auth("AUTH PLAIN ****"))[0]).toMatch(/^501 5\.5\.2 /)
+    expect((await auth("AUTH LOGIN", "*"))[1]).toMatch(/^501 5\.5\.2 /)
+    expect((await auth(`MAIL FROM:<${user}>`))[0]).toMatch(/^530 /)
+    const tries = await auth(...Array.from({ length: 6 }, () => `AUTH PLAIN ${plain("nobody", pass)}`))
+    expect(tries.map((reply) => reply.slice(0, 3))).toEqual(["535", "535", "535", "535", "421"])
+  }, 60_000)
+
+  it("lasts as long as the credential", async () => {
+    const dora = await program(service, token, [bob.address])
+    const told = new Promise<string>((resolve, reject) => {
+      const socket = connect(service.submissionPort, "127.0.0.1")
+      let text = ""
+      const says = ["EHLO laptop\r\n", `AUTH PLAIN ${plain(dora.user, dora.pass)}\r\n`]
+      socket.on("data", (chunk) => {
+        text += chunk.toString()
+        if (/^\d{3} .*\r\n$/m.test(text)) {
+          const line = says.shift()
+          if (line !== undefined) {
+            text = ""
+            socket.write(line)
+          } else if (text.startsWith("235")) {
+            text = ""
+            void dora.rotate()
+          }
+        }
+      })
+      socket.on("error", reject)
+      socket.on("close", () => resolve(text))
+    })
+    expect(await told).toBe("421 4.7.0 The credential of this session has ended\r\n")
+    expect((await auth(`AUTH PLAIN ${plain(dora.user, dora.pass)}`))[0]).toMatch(/^535 /)
+  }, 60_000)
+})

@@ -1,0 +1,139 @@
+/**
+ * The packages that npm would publish, installed into an empty folder of somebody else's and used by an ordinary user: the
+ * client on the oldest Node there is here, the service on the Node that its package brings along.
+ */
+import { once } from "node:events"
+import { existsSync, readdirSync, readFileSync } from "node:fs"
+import * as path from "node:path"
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { call, signUp } from "../harness/Client.ts"
+import { isHealthy, until } from "../harness/Deployment.ts"
+import { type Installed, install, oldNode } from "../harness/Packages.ts"
+import { send } from "../harness/Mail.ts"
+import { freePort, portRange } from "../harness/Ports.ts"
+import { eventually } from "../harness/Service.ts"
+import { unlimited } from "../harness/Unlimited.ts"
+
+let packages: Installed
+beforeAll(() => {
+  packages = install()
+}, 180_000)
+afterAll(() => packages.remove())
+
+const within = (name: string) => path.join(packages.folder, "node_modules", name)
+
+describe.skipIf(process.platform === "win32")("the package svc", () => {
+  it("has what it runs on, its licences among it, and names no machine", () => {
+    const { dependencies, engines, bin } = JSON.parse(readFileSync(within("svc/package.json"), "utf8"))
+    expect({ dependencies, engines, bin }).toEqual({
+      dependencies: undefined,
+      engines: { node: ">=20" },
+      bin: { svc: "dist/main.mjs" },
+    })
+    for (const name of ["LICENSE", "README.md", "dist/console/index.html"])
+      expect(existsSync(within(`svc/${name}`))).toBe(true)
+    expect(readFileSync(within("svc/THIRD-PARTY-LICENSES.txt"), "utf8")).toMatch(/^effect \S+ \(MIT\)$/m)
+    const root = path.join(import.meta.dirname, "..", "..")
+    for (const name of readdirSync(within("svc/dist")).filter((one) => one.endsWith(".mjs"))) {
+      const text = readFileSync(within(`svc/dist/${name}`), "utf8")
+      // Every module that a thread or a lazy command is to load is there.
+      for (const [, wanted] of text.matchAll(/(?:from|import\()\s*["'](\.\/[\w.-]+)["']/g)) {
+        expect(existsSync(within(`svc/dist/${wanted}`)), `${name} → ${wanted}`).toBe(true)
+      }
+      // Where it was made is nobody's business.
+      expect(text.replaceAll(/^\/\/#region.*$/gm, "").includes(`${root}${path.sep}`), name).toBe(false)
+    }
+  })
+
+  it.skipIf(oldNode === undefined)("runs its commands on Node 20, and says what the service needs", async () => {
+    const node = oldNode
+    expect(await packages.run("svc", ["--version"], { node })).toMatchObject({ code: 0, out: "svc v0.1.0\n" })
+    const help = await packages.run("svc", ["--help"], { node })
+    expect(help).toMatchObject({ code: 0, err: "" })
+    for (const name of ["serve", "tunnel", "login", "identity", "vault", "doctor"])
+      expect(help.out).toContain(`  ${name} `)
+    const lost = await packages.run("svc", ["whoami"], { node })
+    expect(lost).toMatchObject({ code: 2, out: "" })
+    expect(lost.err).toContain("run `svc login` or set SVC_KEY")
+  })
+})
+
+describe.skipIf(process.platform === "win32")("the service of the package svc-server", () => {
+  it("is up for an ordinary user, and does its work for the packed client", { timeout: 180_000 }, async () => {
+    const [http, smtp, edge] = [await freePort(), await freePort(), await freePort()]
+    const base = `http://localhost:${http}`
+    const settings = {
+      SVC_HTTP_PORT: String(http),
+      SVC_SMTP_PORT: String(smtp),
+      SVC_EDGE_PORT: String(edge),
+      SVC_IMAP_PORT: "0",
+      SVC_IMAPS_PORT: "0",
+      SVC_SUBMISSION_PORT: "0",
+      SVC_SUBMISSIONS_PORT: "0",
+      SVC_OPS_PORT: "0",
+      SVC_EDGE_TCP_PORTS: portRange(),
+      ...unlimited,
+    }
+    const migrate = (...words: ReadonlyArray<string>) =>
+      packages.run("svc-server", ["migrate", ...words], { env: settings, node: oldNode })
+    expect(await migrate("--check")).toMatchObject({ code: 1, out: expect.stringContaining("  0001_core\n"), err: "" })
+    expect(await migrate()).toMatchObject({ code: 0, out: expect.stringContaining("  0001_core\n"), err: "" })
+    expect(await migrate("--check")).toEqual({ code: 0, out: "The database is up to date.\n", err: "" })
+
+    const server = packages.start("svc-server", [], { node: oldNode, env: settings })
+    let said = ""
+    for (const stream of [server.stdout, server.stderr])
+      stream.on("data", (chunk: Buffer) => (said += chunk.toString()))
+    const gone = once(server, "exit")
+    try {
+      await until(
+        "the service",
+        () => {
+          if (server.exitCode !== null) throw new Error(said)
+          return isHealthy(base)
+        },
+        120,
+      )
+      const { session } = await signUp(base)
+      const env = { SVC_KEY: session, SVC_API_URL: base }
+      const svc = async (...words: ReadonlyArray<string>) => {
+        const { code, out, err } = await packages.run("svc", [...words, "--json"], { env, node: oldNode })
+        expect({ words, code, err }).toEqual({ words, code: 0, err: "" })
+        return JSON.parse(out)
+      }
+      for (const handle of ["ada", "grace"]) {
+        await svc("identity", "create", handle)
+        await eventually(
+          () => call(base, "GET", `/api/identities/${handle}`, { token: session }),
+          ({ body }) => body.status === "ready",
+          60,
+        )
+      }
+      expect((await svc("identity", "list")).identities).toHaveLength(2)
+
+      // Long enough to be written in a thread, and what arrives is judged in others: modules of the bundle, by their names.
+      const token = session
+      const address = "grace@mail.localhost"
+      await call(base, "POST", "/api/identities/ada/allowed-recipients", { token, body: { address } })
+      const body = { to: [address], subject: "From within", text: "Shall we? ".repeat(2_000) }
+      expect((await call(base, "POST", "/api/identities/ada/messages/send", { token, body })).status).toBe(202)
+      await send(smtp, { from: "ben@example.org", to: address, subject: "From outside", text: "We shall." })
+      const arrived = await eventually(
+        () => call(base, "GET", "/api/identities/grace/messages", { token }),
+        (answer) => answer.body.messages.length === 2,
+        60,
+      )
+      const subjects = arrived.body.messages.map(({ subject }: { subject: string }) => subject)
+      expect(subjects.toSorted()).toEqual(["From outside", "From within"])
+      const page = await fetch(`${base}/console/`)
+      expect(page.status).toBe(200)
+      expect(await page.text()).toContain("/console/assets/")
+      expect((await fetch(`${base}/api/docs`)).status).toBe(200)
+    } finally {
+      server.kill("SIGTERM")
+    }
+    // Told to end, and ended by itself.
+    expect((await gone)[0], said).toBe(130)
+    expect(said).not.toMatch(/a thread could not be started/)
+  })
+})
