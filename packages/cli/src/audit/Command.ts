@@ -4,7 +4,7 @@ import { createInterface } from "node:readline"
 import { AuditRecord } from "@svc/domain/audit/AuditRecord"
 import { Clock, Effect, Option, Schema } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
-import { apiFlag } from "../account/Flags.ts"
+import { apiFlag } from "../client/Flags.ts"
 import { call, connect, explain, Misused } from "../client/Connection.ts"
 
 const Page = Schema.Struct({ records: Schema.Array(AuditRecord), next_cursor: Schema.NullOr(Schema.String) })
