@@ -2,6 +2,10 @@
 import * as Authorization from "@svc/api/account/Authorization"
 import { Exchange, makeExchange, type Source } from "@svc/api/Exchange"
 import { Addresses } from "@svc/domain/Addresses"
+import { Api } from "@svc/domain/Api"
+import { Audit } from "@svc/cluster/audit/Audit"
+import type { Act } from "@svc/cluster/audit/Note"
+import { Strangers } from "@svc/cluster/audit/Strangers"
 import { CredentialLookup } from "@svc/cluster/account/CredentialLookup"
 import { Orgs } from "@svc/cluster/account/Orgs"
 import { EventQueries } from "@svc/cluster/events/EventQueries"
@@ -78,10 +82,14 @@ export const handleOfEvent = new Map<string, string | null>([
   [eventIds.org, null],
 ])
 
-/** What was looked up and asked since a call began. */
+/** What was looked up, asked and put on record since a call began. */
 export class Seen extends Context.Service<
   Seen,
-  { lookups: Array<string>; asked: Array<readonly [string, string | undefined]> }
+  {
+    lookups: Array<string>
+    asked: Array<readonly [string, string | undefined]>
+    acts: Array<Partial<Omit<Act, "class">> & { readonly class: string; readonly before: boolean }>
+  }
 >()("test/Seen") {}
 
 const doubles = Layer.mergeAll(
@@ -123,6 +131,19 @@ const doubles = Layer.mergeAll(
         : Effect.fail(new NotFound({ detail: "no" })),
   }),
   Layer.mock(IdempotencyRecords)({}),
+  Layer.effect(
+    Audit,
+    Effect.map(Seen, ({ acts }) =>
+      Audit.of({
+        note: () => Effect.die("the middleware records, handlers note"),
+        secret: (act) => Effect.sync(() => void acts.push({ ...act, before: true })),
+        record: (act) => Effect.sync(() => void acts.push({ ...act, before: false })),
+        kept: () => {},
+        used: ({ action }) => void acts.push({ action, class: "read", outcome: "allowed", before: true }),
+      }),
+    ),
+  ),
+  Layer.mock(Strangers)({ turnedAway: () => Effect.void }),
 )
 
 /** Actors that note who asked them. */
@@ -152,7 +173,7 @@ const actors = Layer.mergeAll(
 export const judgement = Authorization.layer.pipe(
   Layer.provide(doubles),
   Layer.provideMerge(actors),
-  Layer.provideMerge(Layer.sync(Seen, () => ({ lookups: [], asked: [] }))),
+  Layer.provideMerge(Layer.sync(Seen, () => ({ lookups: [], asked: [], acts: [] }))),
 )
 
 export interface Named {
@@ -162,6 +183,11 @@ export interface Named {
   /** The way it came. */
   readonly via?: Source["via"]
 }
+
+const groups = Object.values(Api.groups) as unknown as ReadonlyArray<HttpApiGroup.Top>
+const groupOf = (endpoint: HttpApiEndpoint.Top): HttpApiGroup.Top =>
+  groups.find(({ endpoints }) => Object.values<HttpApiEndpoint.Top>(endpoints).includes(endpoint)) ??
+  (HttpApiGroup.make("unused") as unknown as HttpApiGroup.Top)
 
 const guards = [CallerAuthorization, SubjectAuthorization, RealmAuthorization] as const
 
@@ -182,6 +208,7 @@ export const judged = Effect.fnUntraced(function* <A = unknown>(
   const seen = yield* Seen
   seen.lookups.length = 0
   seen.asked.length = 0
+  seen.acts.length = 0
   const tag = guards.find((one) => endpoint.middlewares.has(one))!
   const guard = yield* tag as typeof SubjectAuthorization
   let proofs: A | undefined
@@ -190,7 +217,7 @@ export const judged = Effect.fnUntraced(function* <A = unknown>(
       proofs = got
       return HttpServerResponse.empty()
     }),
-    { credential: Redacted.make(credential), endpoint, group: HttpApiGroup.make("unused") as never },
+    { credential: Redacted.make(credential), endpoint, group: groupOf(endpoint) },
   )
   const request = new Request("http://localhost/", {
     method: endpoint.method,

@@ -5,6 +5,7 @@ import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Effect } from "effect"
 import { Command } from "effect/cli"
 import { apiVersion } from "@svc/domain/Version"
+import * as Audit from "./audit/Command.ts"
 import * as Backup from "./backup/Command.ts"
 import * as Account from "./account/Commands.ts"
 import * as Dns from "./dns/Command.ts"
@@ -23,6 +24,7 @@ const always = [
   ...Account.commands,
   Mcp.command,
   Tunnel.command,
+  Audit.command,
   Dkim.command,
   Doctor.command,
   Dns.command,

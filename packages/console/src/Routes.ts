@@ -35,5 +35,6 @@ export const routes = [
   page("/identities/:handle/profile", () => import("./card/ProfilePage.tsx")),
   page("/identities/:handle/settings", () => import("./identity/IdentitySettingsPage.tsx")),
   page("/activity", () => import("./events/ActivityPage.tsx")),
+  page("/activity/audit", () => import("./audit/AuditPage.tsx")),
   page("/activity/:id", () => import("./events/EventPage.tsx")),
 ]

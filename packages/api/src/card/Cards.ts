@@ -6,6 +6,8 @@ import { ifMatch, tagOf } from "@svc/domain/Precondition"
 import { CardQueries } from "@svc/cluster/card/CardQueries"
 import { Effect } from "effect"
 import { HttpApiSchema } from "effect/http-api"
+import * as Noting from "../audit/Noting.ts"
+import { carrying } from "../audit/Noting.ts"
 import * as Serving from "../http/Serving.ts"
 import * as Asking from "../account/Asking.ts"
 
@@ -14,6 +16,7 @@ export const layer = Serving.group(
   "cards",
   Effect.fn(function* (handlers) {
     const askIdentity = yield* Asking.ofIdentity
+    const noting = yield* Noting.make
     const cards = yield* CardQueries
     const book = yield* Addresses
     const answer = (card: Card, version: number) =>
@@ -25,9 +28,11 @@ export const layer = Serving.group(
       patch: Effect.fnUntraced(function* ({ headers, payload }) {
         const subject = yield* Subject
         const if_version = ifMatch(headers["if-match"])
+        const note = yield* noting
         const kept = yield* askIdentity(subject, (actor, by) =>
-          actor.PatchCard({ org_id: subject.orgId, patch: payload, if_version }, by),
+          actor.PatchCard({ org_id: subject.orgId, patch: payload, if_version }, carrying(by, note)),
         )
+        if (kept.noted === true) yield* note.kept
         return answer(cardOf(book, subject.handle, kept), kept.version)
       }),
     })

@@ -4,8 +4,11 @@ import { judgeRights } from "@svc/domain/account/KeyRights"
 import { everything } from "@svc/domain/account/Scope"
 import { isScope, scopeNames } from "@svc/domain/ScopeTable"
 import { Devices } from "@svc/cluster/account/Devices"
+import { Audit } from "@svc/cluster/audit/Audit"
 import { Clock, Effect, Schema } from "effect"
 import { HttpRouter, HttpServerRequest } from "effect/http"
+import { actOfPage } from "../audit/OfPage.ts"
+import { Exchange } from "../Exchange.ts"
 import { RequestId } from "../RequestId.ts"
 import { escape, page } from "./Page.ts"
 import { fromOurPages, signedIn } from "./SessionCookie.ts"
@@ -63,6 +66,7 @@ ${scopeChoice(device)}${endChoice(device)}
 export const layer = HttpRouter.use((router) =>
   Effect.gen(function* () {
     const devices = yield* Devices
+    const audit = yield* Audit
 
     yield* router.add(
       "GET",
@@ -93,6 +97,12 @@ export const layer = HttpRouter.use((router) =>
         const scopes = [scope].flat().flatMap((one) => one.split(" "))
         if (decision === "approve" && scopes.length === 0) return say(nothingChosen, 400)
         const now = yield* Clock.currentTimeMillis
+        const action = `device_confirmation.${decision}`
+        const exchange = yield* Exchange
+        const act = (of: "secret" | "auth") => actOfPage(caller, exchange, { class: of, action, type: "device" })
+        // A key is made: it is on record that it is, or it is not.
+        if (decision === "approve") yield* audit.secret(act("secret"))
+        else yield* audit.record(act("auth"))
         yield* decision === "approve"
           ? devices.approve(
               caller.org.id,
@@ -111,6 +121,7 @@ export const layer = HttpRouter.use((router) =>
           scope_exceeds: ({ detail }) => Effect.succeed(say(`<h1>${escape(detail)}</h1>`, 403)),
           key_quota_exhausted: ({ detail }) => Effect.succeed(say(`<h1>${escape(detail)}</h1>`, 409)),
           device_authorization_settled: ({ detail }) => Effect.succeed(say(`<h1>${escape(detail)}</h1>`, 409)),
+          audit_unavailable: () => Effect.succeed(say("<h1>Not just now</h1><p>Try again in a moment.</p>", 503)),
           unavailable: () => Effect.succeed(say("<h1>Not just now</h1><p>Try again in a moment.</p>", 503)),
         }),
         Effect.catchCause(() => Effect.succeed(say(codeForm, 400))),

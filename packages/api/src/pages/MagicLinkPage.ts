@@ -5,9 +5,9 @@
  */
 import { Addresses } from "@svc/domain/Addresses"
 import type { Language } from "@svc/domain/account/Account"
-import { Accounts } from "@svc/cluster/account/Accounts"
 import { Effect, Schema } from "effect"
 import { HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
+import * as SigningIn from "../account/SigningIn.ts"
 import { remember } from "../account/ConsoleSession.ts"
 import { page } from "./Page.ts"
 import { fromOurPages } from "./SessionCookie.ts"
@@ -99,7 +99,7 @@ const form = HttpRouter.add(
 
 const consume = HttpRouter.use((router) =>
   Effect.gen(function* () {
-    const accounts = yield* Accounts
+    const signIn = yield* SigningIn.make
     const book = yield* Addresses
     yield* router.add(
       "POST",
@@ -109,7 +109,7 @@ const consume = HttpRouter.use((router) =>
         if (!(yield* fromOurPages)) return told(lang, words[lang].elsewhere, 403)
         const { headers } = yield* HttpServerRequest.HttpServerRequest
         const { token, user_code } = yield* HttpServerRequest.schemaBodyUrlParams(Link)
-        const { session_token } = yield* accounts.consume(token, headers["user-agent"])
+        const { session_token } = yield* signIn(token, headers["user-agent"])
         const userCode = readCode(user_code)
         const to = userCode === undefined ? "/console/" : `/auth/device?user_code=${userCode}`
         const answer = HttpServerResponse.redirect(to, { status: 303, headers: { "cache-control": "no-store" } })

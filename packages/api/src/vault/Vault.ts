@@ -6,6 +6,7 @@ import { type Namespace, Vault } from "@svc/cluster/vault/Vault"
 import { Effect } from "effect"
 import { HttpServerResponse } from "effect/http"
 import { HttpApiSchema } from "effect/http-api"
+import * as Noting from "../audit/Noting.ts"
 import * as Serving from "../http/Serving.ts"
 
 const locationOf = (name: string, identity: string | undefined) =>
@@ -16,6 +17,7 @@ export const layer = Serving.group(
   "vault",
   Effect.fn(function* (handlers) {
     const vault = yield* Vault
+    const noting = yield* Noting.make
     /** An Identity Key has its own namespace only; for the others it is the Org's unless they name an Identity. */
     const namespace = Effect.map(Realm, ({ orgId, subject }): Namespace => ({
       org: orgId,
@@ -28,7 +30,10 @@ export const layer = Serving.group(
         return { secrets: entries, next_cursor }
       }),
       value: Effect.fnUntraced(function* ({ params, query }) {
-        const value = yield* vault.value(yield* namespace, params.name, query.version)
+        // No value without its record: it is the same statement.
+        const note = yield* noting
+        const value = yield* vault.value(yield* namespace, params.name, query.version, note.text)
+        yield* note.kept
         return HttpApiSchema.withHeaders({ body: value, headers: { etag: tagOf(value.version) } })
       }),
       put: Effect.fnUntraced(function* ({ params, query, headers, payload }) {
@@ -36,11 +41,14 @@ export const layer = Serving.group(
         if (absent !== undefined && absent.trim() !== "*") {
           return yield* new PreconditionFailed({ detail: "If-None-Match of a write can only be *." })
         }
-        const { secret, created } = yield* vault.put(yield* namespace, params.name, payload, {
+        const note = yield* noting
+        const condition = {
           ifVersion: ifMatch(headers["if-match"]),
           ifPresent: headers["if-match"] !== undefined,
           ifAbsent: absent !== undefined,
-        })
+        }
+        const { secret, created } = yield* vault.put(yield* namespace, params.name, payload, condition, note.text)
+        yield* note.kept
         const etag = tagOf(secret.version)
         return created
           ? HttpServerResponse.jsonUnsafe(secret, {
@@ -50,19 +58,19 @@ export const layer = Serving.group(
           : HttpApiSchema.withHeaders({ body: secret, headers: { etag } })
       }),
       remove: Effect.fnUntraced(function* ({ params, headers }) {
-        yield* vault.remove(yield* namespace, params.name, ifMatch(headers["if-match"]))
+        const note = yield* noting
+        yield* vault.remove(yield* namespace, params.name, ifMatch(headers["if-match"]), note.text)
+        yield* note.kept
       }),
       versions: Effect.fnUntraced(function* ({ params, query }) {
         const { entries, next_cursor } = yield* vault.versions(yield* namespace, params.name, query)
         return { versions: entries, next_cursor }
       }),
       restore: Effect.fnUntraced(function* ({ params, headers, payload }) {
-        const secret = yield* vault.restore(
-          yield* namespace,
-          params.name,
-          payload.version,
-          ifMatch(headers["if-match"]),
-        )
+        const note = yield* noting
+        const condition = ifMatch(headers["if-match"])
+        const secret = yield* vault.restore(yield* namespace, params.name, payload.version, condition, note.text)
+        yield* note.kept
         return HttpApiSchema.withHeaders({ body: secret, headers: { etag: tagOf(secret.version) } })
       }),
     })

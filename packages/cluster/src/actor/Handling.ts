@@ -2,7 +2,7 @@
  * How a capability serves its messages to the Identity actor: it answers a record of handlers made with these, each of
  * which is a writer and what the Identity must be for it. The actor spreads the records of all capabilities.
  */
-import { type By, byHeader, commandHeader, decodeBy, system } from "@svc/domain/account/By"
+import { type By, byHeader, commandHeader, decodeBy, noteHeader, system } from "@svc/domain/account/By"
 import type { Moved } from "@svc/domain/actor/Moved"
 import { Uuid } from "@svc/domain/IdSchemas"
 import { IdentityNotReady, NotFound, type Unavailable } from "@svc/domain/problems/Problem"
@@ -110,7 +110,12 @@ export const make = <S extends Standing>(ownership: Ownership<S | undefined>): H
   const write = <P, A, E>(identity: OwnIdentity, request: Request<P>, writer: Writer<P, A, E>) => {
     const by = byOf(request)
     return annotated(by)(
-      ownership.write(by, (fenced) => writer({ ...fenced, identity, commandId: commandOf(request) }, request.payload)),
+      ownership.write(by, (fenced) =>
+        writer(
+          { ...fenced, identity, commandId: commandOf(request), note: request.headers[noteHeader] },
+          request.payload,
+        ),
+      ),
     )
   }
   return {

@@ -75,6 +75,8 @@ export interface Write extends Fenced {
   readonly identity: OwnIdentity
   /** The command that the message is part of; undefined where it came from no request. */
   readonly commandId?: string | undefined
+  /** What the audit log is to say of the change (`audit/Note` `alsoNoted`); undefined where somebody else says it. */
+  readonly note?: string | undefined
 }
 
 const noted = (sql: Sql, { id, message }: Command) => sql`

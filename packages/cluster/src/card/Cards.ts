@@ -5,6 +5,7 @@ import { NotFound, PreconditionFailed } from "@svc/domain/problems/Problem"
 import { Effect, Schema } from "effect"
 import { type Handling, onceElse } from "../actor/Handling.ts"
 import { commit, FenceLost, learned, recalled, type Write } from "../actor/Write.ts"
+import { alsoNoted } from "../audit/Note.ts"
 import { raise } from "../events/Raise.ts"
 import { isLocked } from "../tunnel/Locked.ts"
 
@@ -38,14 +39,14 @@ const patch = Effect.fnUntraced(function* (
       where identity_id = ${identity.id} and version = ${present.version} and exists (select from fence)
       returning identity_id
     ),
-    ${raise(write, "changed", "card.updated", { changed })}`,
+    ${raise(write, "changed", "card.updated", { changed })} ${alsoNoted(sql, write.note, "changed")}`,
     { columns: sql`exists (select from changed) as changed, ${isLocked(sql, identity.id)} as locked`, raises: true },
   )
   // Only another owner can have written it between our look and our write.
   if (!written.changed) return yield* new FenceLost()
   const card: KeptCard = { fields: after, version: present.version + 1, updated_at: at, locked: written.locked }
   learned(write, part, card)
-  return card
+  return write.note === undefined ? card : { ...card, noted: true }
 })
 
 const part = "card"

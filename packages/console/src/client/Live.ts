@@ -55,6 +55,8 @@ const readings: { readonly [T in EventType]: ReadonlyArray<string> } = {
   "api_key.expiring": ["/api/keys"],
   "api_key.expired": ["/api/keys"],
   "limit.near": ["/api/limits"],
+  "audit.gap": ["/api/audit"],
+  "audit.head": ["/api/audit"],
   "account.deletion_started": ["/api/auth/session"],
 }
 

@@ -2,6 +2,7 @@
 import { useList } from "../client/Queries.ts"
 import { query, refine } from "../router/Router.ts"
 import { useIdentities } from "../shell/Identities.ts"
+import { ButtonLink } from "../ui/Button.tsx"
 import { Select } from "../ui/Field.tsx"
 import { Loaded, More } from "../ui/Loaded.tsx"
 import { Empty, Page } from "../ui/Page.tsx"
@@ -17,7 +18,15 @@ const ActivityPage = () => {
     query: { ...(type && { type }), ...(handle === undefined ? {} : { handle }) },
   })
   return (
-    <Page title={say("title")} lead={say("lead")}>
+    <Page
+      title={say("title")}
+      lead={say("lead")}
+      actions={
+        <ButtonLink icon="activity" href="/console/activity/audit">
+          {say("audit")}
+        </ButtonLink>
+      }
+    >
       <div class="filters">
         <Select label={say("type")} value={type ?? ""} onValue={(value) => refine({ type: value })}>
           <option value="">{say("any_type")}</option>

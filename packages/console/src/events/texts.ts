@@ -7,6 +7,7 @@ export const say = texts({
     "Alles Nennenswerte, im Moment, in dem es geschieht.",
     "Tout ce qui est notable, au moment où cela arrive.",
   ],
+  audit: ["Audit log", "Prüfprotokoll", "Journal d’audit"],
   none: ["Nothing has happened yet", "Noch ist nichts geschehen", "Rien ne s’est encore passé"],
   none_why: [
     "Events appear here the moment they happen.",

@@ -24,6 +24,9 @@ const kinds: ReadonlySet<string> = new Set<By["kind"]>(["session", "admin_key", 
 /** The header that names the command a message is; a message that comes twice, or a request made again, has the same. */
 export const commandHeader = "svc-command"
 
+/** The header that carries what the audit log is to say of the change, for writes that put it on record themselves. */
+export const noteHeader = "svc-note"
+
 export const encodeBy = (by: By): string => `${by.kind} ${by.credentialId ?? "-"} ${by.requestId ?? "-"}`
 
 /** What an older process did not say, or a newer one says otherwise, is the system's. */

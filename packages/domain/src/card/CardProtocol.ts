@@ -1,3 +1,4 @@
+import { Schema } from "effect"
 import { Rpc, RpcGroup } from "effect/rpc"
 import { failures, tenant } from "../actor/Protocol.ts"
 import { IfVersion } from "../Precondition.ts"
@@ -6,7 +7,8 @@ import { CardPatch, KeptCard } from "./Card.ts"
 
 export const PatchCard = Rpc.make("PatchCard", {
   payload: { ...tenant, patch: CardPatch, if_version: IfVersion },
-  success: KeptCard,
+  // `noted`: the audit log says it; an older process leaves that to who asked.
+  success: Schema.Struct({ ...KeptCard.fields, noted: Schema.optionalKey(Schema.Boolean) }),
   error: failures(NotFound, IdentityNotReady, PreconditionFailed),
 })
 

@@ -47,6 +47,21 @@ export const orgEvents = {
   "api_key.expiring": EndingKey.annotate({ description: "A key ends in 7 days, or in one." }),
   "api_key.expired": EndingKey.annotate({ description: "A key has ended." }),
   "limit.near": Usage.annotate({ description: "Four fifths of a limit are used." }),
+  "audit.gap": Schema.Struct({
+    count: Schema.Int.annotate({ description: "How many." }),
+    since: Instant.annotate({ description: "When the first of the acts was." }),
+    until: Instant.annotate({ description: "When the last of the acts was." }),
+  }).annotate({
+    description: "Records of the audit log were lost: so many, of acts within this time.",
+  }),
+  "audit.head": Schema.Struct({
+    seq: Schema.Int.annotate({ description: "The number of the last record that is sealed." }),
+    hash: Schema.String.annotate({ description: "Its hash: SHA-256 in hex." }),
+    sealed_at: Instant.annotate({ description: "When it was sealed." }),
+    signature: Schema.String.annotate({ description: "ES256 in base64url, by the key of `GET /api/audit/head`." }),
+  }).annotate({
+    description: "Where the chain of the audit log ends, signed; told once a day, so that somebody outside has it.",
+  }),
   "account.deletion_started": Nothing.annotate({
     description: "The deletion of the account was confirmed; no credential works any more.",
   }),

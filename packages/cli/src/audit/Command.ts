@@ -1,0 +1,115 @@
+/** `svc audit`: what was done with the account; `svc audit verify`: whether an export of it is as it was sealed. */
+import { createReadStream } from "node:fs"
+import { createInterface } from "node:readline"
+import { AuditRecord } from "@svc/domain/audit/AuditRecord"
+import { Clock, Effect, Option, Schema } from "effect"
+import { Argument, Command, Flag } from "effect/cli"
+import { apiFlag } from "../client/Flags.ts"
+import { call, connect, explain, Misused } from "../client/Connection.ts"
+
+const Page = Schema.Struct({ records: Schema.Array(AuditRecord), next_cursor: Schema.NullOr(Schema.String) })
+const readPage = Schema.decodeUnknownEffect(Page)
+
+const units: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000 }
+const say = (text: string) => Effect.sync(() => void process.stdout.write(`${text}\n`))
+
+/** Records that are shown; an export has all. */
+const shownAtMost = 1_000
+
+/** A time, or how long ago: `90m`, `1d`, `2026-11-22T00:00:00Z`. */
+const timeOf = (text: string, now: number): Date | undefined => {
+  const [, count, unit] = /^(\d{1,6})([smhdw])$/.exec(text) ?? []
+  const millis = unit === undefined ? Date.parse(text) : now - Number(count) * units[unit]!
+  return Number.isNaN(millis) ? undefined : new Date(millis)
+}
+
+const misused = (message: string) => new Misused({ message })
+
+const lineOf = ({ at, outcome, code, actor, action, target, identity, source, count }: AuditRecord): string => {
+  const who = actor.client ?? actor.name ?? actor.kind
+  const what = target?.name ?? target?.id ?? identity ?? ""
+  const came = outcome === "allowed" ? "" : ` ${outcome}${code === null ? "" : ` (${code})`}`
+  const by = source.tool === null ? source.via : `${source.via}:${source.tool}`
+  return `${at.toISOString()}  ${action} ${what}${came}${count > 1 ? ` x${count}` : ""}  ${who}, ${by}, ${source.address ?? "-"}`
+}
+
+const list = Effect.fnUntraced(
+  function* (flags: { readonly api: Option.Option<string>; readonly since: string; readonly json: boolean }) {
+    const since = timeOf(flags.since, yield* Clock.currentTimeMillis)
+    if (since === undefined) return yield* misused(`--since takes a time or a while, as in 1d or 90m: ${flags.since}`)
+    const { api, key } = yield* connect(flags.api)
+    let cursor: string | null = null
+    let shown = 0
+    do {
+      const query = new URLSearchParams({
+        since: since.toISOString(),
+        limit: "200",
+        ...(cursor === null ? {} : { cursor }),
+      })
+      const body: unknown = yield* call(api, "GET", `/api/audit?${query}`, { key })
+      const page: typeof Page.Type = yield* Effect.orDie(readPage(body))
+      for (const record of page.records) {
+        yield* say(flags.json ? JSON.stringify(record) : lineOf(record))
+      }
+      shown += page.records.length
+      cursor = page.next_cursor
+    } while (cursor !== null && shown < shownAtMost)
+    if (cursor !== null)
+      yield* Effect.sync(
+        () => void process.stderr.write(`svc: the newest ${shown} records; GET /api/audit/export has all\n`),
+      )
+  },
+  Effect.catchTags({ Refused: explain, OutOfReach: explain, NotLoggedIn: explain, Misused: explain }),
+)
+
+const verify = Command.make(
+  "verify",
+  {
+    file: Argument.String("file").pipe(Argument.withDescription("What GET /api/audit/export answered")),
+    head: Flag.String("head").pipe(
+      Flag.withDescription("A head that was kept elsewhere, as in 1200:9f86d0…: its number and hash"),
+      Flag.optional,
+    ),
+  },
+  Effect.fnUntraced(
+    function* ({ file, head }) {
+      const kept = Option.getOrUndefined(Option.map(head, (text) => /^(\d+):([0-9a-f]{64})$/i.exec(text)))
+      if (kept === null) return yield* misused("--head takes a number and 64 hexadecimal digits, with a colon between.")
+      const Verify = yield* Effect.promise(() => import("@svc/cluster/audit/Verify"))
+      const walk = Verify.make(kept && { seq: Number(kept[1]), hash: kept[2]!.toLowerCase() })
+      yield* Effect.tryPromise({
+        try: async () => {
+          for await (const line of createInterface({ input: createReadStream(file), crlfDelay: Infinity }))
+            walk.add(line)
+        },
+        catch: () => misused(`${file} cannot be read.`),
+      })
+      const { records, from, to, faults, head: end } = walk.end()
+      for (const fault of faults) yield* say(fault)
+      if (faults.length > 0) {
+        yield* say(`${records} records were looked at: the log is NOT as it was sealed.`)
+        yield* Effect.sync(() => void (process.exitCode = 1))
+        return
+      }
+      yield* say(
+        records === 0
+          ? "There is no sealed record in it."
+          : `${records} records, ${from} to ${to}, are as they were sealed. The end is ${end?.seq ?? to}:${end?.hash ?? "-"}; compare it with one that was kept elsewhere (--head).`,
+      )
+    },
+    Effect.catchTag("Misused", explain),
+  ),
+).pipe(Command.withDescription("Walk an export of the audit log, without the service: was anything changed?"))
+
+export const command = Command.make(
+  "audit",
+  {
+    api: apiFlag,
+    since: Flag.String("since").pipe(
+      Flag.withDescription("From when on: a while (1d, 90m) or a time"),
+      Flag.withDefault("1d"),
+    ),
+    json: Flag.Boolean("json").pipe(Flag.withDescription("One JSON object a line"), Flag.withDefault(false)),
+  },
+  list,
+).pipe(Command.withDescription("Show what was done with the account, newest first."), Command.withSubcommands([verify]))

@@ -1,0 +1,123 @@
+/**
+ * Walking an export of the audit log line by line, without the service: each record's hash is made anew of the one before
+ * it, and the last one is compared with the signed head. It shows that something was edited, left out or put in between;
+ * whoever rewrote all of it, key and all, is shown only by a head that somebody kept elsewhere.
+ */
+import { Option, Schema } from "effect"
+import { hashOf, isSignedBy, origin } from "./Chain.ts"
+
+const Head = Schema.Struct({
+  org_id: Schema.String,
+  seq: Schema.Int,
+  hash: Schema.String,
+  sealed_at: Schema.String,
+  signature: Schema.String,
+  key: Schema.Record(Schema.String, Schema.Unknown),
+})
+
+const First = Schema.Struct({
+  head: Schema.NullOr(Head),
+  since: Schema.NullOr(Schema.String),
+  until: Schema.NullOr(Schema.String),
+})
+
+const Sealed = Schema.Struct({
+  id: Schema.String,
+  sealed: Schema.Struct({ seq: Schema.Int, hash: Schema.String, previous: Schema.String }),
+})
+
+const readFirst = Schema.decodeUnknownOption(First)
+const readSealed = Schema.decodeUnknownOption(Sealed)
+
+type Json = Parameters<typeof hashOf>[1]
+
+export interface Verdict {
+  readonly records: number
+  /** Numbers of the first and of the last record. */
+  readonly from: number | null
+  readonly to: number | null
+  /** What does not hold, the first ones; empty for a log that is as it was sealed. */
+  readonly faults: ReadonlyArray<string>
+  /** The end that the service signed, as it says. */
+  readonly head: { readonly seq: number; readonly hash: string } | null
+}
+
+const toldAtMost = 20
+
+const parse = (line: string): Json | undefined => {
+  try {
+    const value: unknown = JSON.parse(line)
+    return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Json) : undefined
+  } catch {
+    return undefined
+  }
+}
+
+/** `kept`: a head from elsewhere (an Event `audit.head`), which the log must have at its place. */
+export const make = (kept?: { readonly seq: number; readonly hash: string }) => {
+  const faults: Array<string> = []
+  const fault = (text: string) => void (faults.length < toldAtMost && faults.push(text))
+  let first: typeof First.Type | undefined
+  let lines = 0
+  let records = 0
+  let from: number | null = null
+  let last: { readonly seq: number; readonly hash: string } | undefined
+  let met = false
+
+  const begin = (line: string) => {
+    const read = readFirst(parse(line))
+    if (Option.isNone(read)) return fault("The first line does not say where the log ends: this is no whole export.")
+    first = read.value
+    const { head } = first
+    if (head !== null && !isSignedBy(head.key, head, head.signature))
+      fault("The signature of the log's end is not good.")
+  }
+
+  const next = (line: string, number: number) => {
+    const value = parse(line)
+    const read = readSealed(value)
+    if (value === undefined || Option.isNone(read)) return fault(`Line ${number} is no sealed record.`)
+    const { id, sealed } = read.value
+    records++
+    from ??= sealed.seq
+    if (last === undefined) {
+      const org = first?.head?.org_id
+      if (sealed.seq === 1 && org !== undefined && sealed.previous !== Buffer.from(origin(org)).toString("hex")) {
+        fault(`Record 1 (${id}) does not begin the log of this account.`)
+      }
+      if (sealed.seq !== 1 && first?.since === null)
+        fault(`The log begins with record ${sealed.seq}; those before have aged out, or were taken away.`)
+    } else {
+      if (sealed.seq !== last.seq + 1)
+        fault(`Between record ${last.seq} and record ${sealed.seq} something is missing.`)
+      else if (sealed.previous !== last.hash) fault(`Record ${sealed.seq} (${id}) does not follow record ${last.seq}.`)
+    }
+    const hash = Buffer.from(hashOf(Buffer.from(sealed.previous, "hex"), value)).toString("hex")
+    if (hash !== sealed.hash) fault(`Record ${sealed.seq} (${id}) is not what was sealed.`)
+    last = { seq: sealed.seq, hash: sealed.hash }
+    if (kept?.seq === sealed.seq) {
+      met = true
+      if (kept.hash !== sealed.hash) fault(`Record ${sealed.seq} is not the one that the kept head was made of.`)
+    }
+    const head = first?.head
+    if (head?.seq === sealed.seq && head.hash !== sealed.hash)
+      fault(`The log's signed end is not the hash of record ${sealed.seq}.`)
+  }
+
+  return {
+    add: (line: string): void => {
+      if (line.trim() === "") return
+      lines++
+      if (lines === 1) begin(line)
+      else next(line, lines)
+    },
+    end: (): Verdict => {
+      const head = first?.head ?? null
+      if (first !== undefined && first.until === null && head !== null && (last?.seq ?? 0) < head.seq) {
+        fault(`The log ends at record ${last?.seq ?? 0}, and ${head.seq} were sealed.`)
+      }
+      if (kept !== undefined && !met) fault(`Record ${kept.seq}, of which a head was kept, is not in it.`)
+      return { records, from, to: last?.seq ?? null, faults, head: head && { seq: head.seq, hash: head.hash } }
+    },
+  }
+}

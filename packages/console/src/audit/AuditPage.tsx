@@ -1,0 +1,125 @@
+/** The audit log: who did what with the account, from where, and what came of it. */
+import type { Answer } from "../client/Client.ts"
+import { useList } from "../client/Queries.ts"
+import { query, refine } from "../router/Router.ts"
+import { useIdentities } from "../shell/Identities.ts"
+import { ButtonLink } from "../ui/Button.tsx"
+import { Select } from "../ui/Field.tsx"
+import { Loaded, More } from "../ui/Loaded.tsx"
+import { Empty, Page } from "../ui/Page.tsx"
+import { Time } from "../ui/Time.tsx"
+import { say } from "./texts.ts"
+import "../events/events.css"
+
+type Audited = Answer<"GET /api/audit/:id">
+
+const classes = ["secret", "change", "auth"] as const
+const outcomes = ["allowed", "refused", "failed"] as const
+const tones = { allowed: "ok", refused: "warn", failed: "bad" } as const
+
+/** By whom and from where; what others chose stands as text. */
+const sourceOf = ({ actor, source }: Audited): string =>
+  [actor.client ?? actor.name ?? say(`kind_${actor.kind}`), source.tool ?? say(`via_${source.via}`), source.address]
+    .filter((part) => part !== null)
+    .join(" · ")
+
+const Line = ({ record }: { readonly record: Audited }) => {
+  const target = record.target?.name ?? record.target?.id
+  return (
+    <li>
+      <span class="status" data-tone={tones[record.outcome]} aria-hidden="true" />
+      <span class="what">
+        <span>
+          <code>{record.action}</code> {target == null ? null : <bdi class="who">{target}</bdi>}{" "}
+          {record.outcome === "allowed" ? null : (
+            <span>
+              {say(record.outcome)}
+              {record.code === null ? "" : ` (${record.code})`}
+              {record.count > 1 ? ` × ${record.count}` : ""}
+            </span>
+          )}
+        </span>
+        <bdi class="about one-line">{sourceOf(record)}</bdi>
+      </span>
+      <code class="type">{say(`class_${record.class}`)}</code>
+      <span class="muted small number">
+        <Time at={record.at} />
+      </span>
+    </li>
+  )
+}
+
+const AuditPage = () => {
+  const kind = classes.find((one) => one === query.value.get("class"))
+  const outcome = outcomes.find((one) => one === query.value.get("outcome"))
+  const identity = query.value.get("identity") ?? undefined
+  const identities = useIdentities().data?.identities ?? []
+  const records = useList("GET /api/audit", {
+    query: {
+      ...(kind && { class: kind }),
+      ...(outcome && { outcome }),
+      ...(identity === undefined ? {} : { identity }),
+    },
+  })
+  return (
+    <Page
+      title={say("title")}
+      lead={say("lead")}
+      actions={
+        <ButtonLink icon="left" href="/console/activity">
+          {say("activity")}
+        </ButtonLink>
+      }
+    >
+      <div class="filters">
+        <Select label={say("class")} value={kind ?? ""} onValue={(value) => refine({ class: value })}>
+          <option value="">{say("any_class")}</option>
+          {classes.map((one) => (
+            <option key={one} value={one}>
+              {say(`class_${one}`)}
+            </option>
+          ))}
+        </Select>
+        <Select label={say("outcome")} value={outcome ?? ""} onValue={(value) => refine({ outcome: value })}>
+          <option value="">{say("any_outcome")}</option>
+          {outcomes.map((one) => (
+            <option key={one} value={one}>
+              {say(one)}
+            </option>
+          ))}
+        </Select>
+        <Select label={say("identity")} value={identity ?? ""} onValue={(value) => refine({ identity: value })}>
+          <option value="">{say("any_identity")}</option>
+          {identities.map((one) => (
+            <option key={one.handle} value={one.handle}>
+              {one.handle}
+            </option>
+          ))}
+        </Select>
+      </div>
+      <Loaded of={records} lines={8}>
+        {({ pages }) => {
+          const all = pages.flatMap((one) => one.records)
+          return all.length === 0 ? (
+            <div class="box">
+              <Empty icon="activity" title={say("none")}>
+                {say("none_why")}
+              </Empty>
+            </div>
+          ) : (
+            <div class="stack">
+              <ul class="box rows events" data-list>
+                {all.map((record) => (
+                  <Line key={record.id} record={record} />
+                ))}
+              </ul>
+              <More of={records} />
+            </div>
+          )
+        }}
+      </Loaded>
+    </Page>
+  )
+}
+
+export default AuditPage

@@ -1,0 +1,93 @@
+/**
+ * What the audit log says of one act: who did what, to what, from where, and what came of it. Never a value, a body, a
+ * subject or a token; the name of a secret is no secret.
+ */
+import { Schema } from "effect"
+import { AuditId } from "../IdSchemas.ts"
+import { Timestamp } from "../Timestamp.ts"
+
+/**
+ * `secret`: somebody was shown a secret; the record is committed before it is opened. `change`: a call that changes
+ * something reached its judgement. `auth`: a credential was used to come in, was refused, or ended.
+ */
+export const AuditClass = Schema.Literals(["secret", "change", "auth"])
+export type AuditClass = typeof AuditClass.Type
+
+export const AuditOutcome = Schema.Literals(["allowed", "refused", "failed"])
+export type AuditOutcome = typeof AuditOutcome.Type
+
+/** By which way in. */
+export const AuditVia = Schema.Literals(["rest", "mcp", "console", "imap", "page"])
+export type AuditVia = typeof AuditVia.Type
+
+/** `imap_password`: what an Identity's mail program uses. `nobody`: no credential of ours, or one that is none. */
+export const AuditActorKind = Schema.Literals([
+  "session",
+  "admin_key",
+  "identity_key",
+  "grant",
+  "imap_password",
+  "nobody",
+])
+export type AuditActorKind = typeof AuditActorKind.Type
+
+export const AuditActor = Schema.Struct({
+  kind: AuditActorKind.annotate({ description: "What kind of credential it was." }),
+  id: Schema.NullOr(Schema.String).annotate({ description: "The id of the session, the key or the grant." }),
+  name: Schema.NullOr(Schema.String).annotate({ description: "The key's name." }),
+  client: Schema.NullOr(Schema.String).annotate({ description: "The app that the grant was given to." }),
+}).annotate({ identifier: "AuditActor" })
+export type AuditActor = typeof AuditActor.Type
+
+export const AuditTarget = Schema.Struct({
+  type: Schema.String.annotate({ description: "What kind of thing it is." }),
+  id: Schema.NullOr(Schema.String).annotate({ description: "Its id, where it has one." }),
+  name: Schema.NullOr(Schema.String).annotate({ description: "Its name, where it has one." }),
+}).annotate({ identifier: "AuditTarget" })
+export type AuditTarget = typeof AuditTarget.Type
+
+export const AuditSource = Schema.Struct({
+  address: Schema.NullOr(Schema.String).annotate({
+    description: "The client's address, or its network, or null, as the operator chose.",
+  }),
+  via: AuditVia.annotate({ description: "By which way it came in." }),
+  tool: Schema.NullOr(Schema.String).annotate({ description: "The tool that was called, over MCP." }),
+  user_agent: Schema.NullOr(Schema.String).annotate({ description: "What the client calls itself." }),
+}).annotate({ identifier: "AuditSource" })
+export type AuditSource = typeof AuditSource.Type
+
+/** Its place in the Org's chain of hashes; null until it is sealed, some seconds after its commit. */
+export const AuditSeal = Schema.Struct({
+  seq: Schema.Int.annotate({ description: "The record's number in the chain, from 1." }),
+  hash: Schema.String.annotate({ description: "SHA-256 of the hash before it and the record, in hex." }),
+}).annotate({ identifier: "AuditSeal" })
+
+export const AuditRecord = Schema.Struct({
+  id: AuditId.annotate({ description: "The id of the record." }),
+  at: Timestamp.annotate({ description: "When it was done." }),
+  class: AuditClass.annotate({
+    description:
+      "`secret`: a secret was shown or made; `change`: something was to be changed; `auth`: somebody came in, was turned away, or no longer may.",
+  }),
+  /** `vault.value`: the group and the name of the endpoint. */
+  action: Schema.String.annotate({
+    description: "What was done: the group and the name of the endpoint, as in `vault.value`.",
+  }),
+  actor: AuditActor.annotate({ description: "Whose credential it was." }),
+  identity: Schema.NullOr(Schema.String).annotate({
+    description: "The Handle of the Identity it was about; it stays when the Identity goes.",
+  }),
+  target: Schema.NullOr(AuditTarget).annotate({ description: "What it was done to." }),
+  outcome: AuditOutcome.annotate({ description: "What came of it." }),
+  code: Schema.NullOr(Schema.String).annotate({ description: "The problem's code, where it was refused or failed." }),
+  scope: Schema.NullOr(Schema.String).annotate({ description: "The scope that the act needs." }),
+  source: AuditSource.annotate({ description: "Where it came from." }),
+  request_id: Schema.NullOr(Schema.String).annotate({ description: "The id of the request." }),
+  count: Schema.Int.annotate({
+    description: "How often: refusals of one credential for one reason are counted together for a minute.",
+  }),
+  sealed: Schema.NullOr(AuditSeal).annotate({
+    description: "Its place in the chain of hashes; null for the first seconds.",
+  }),
+}).annotate({ identifier: "AuditRecord" })
+export type AuditRecord = typeof AuditRecord.Type

@@ -1,0 +1,17 @@
+/** Acts for tests of the audit log. */
+import type { Act } from "@svc/cluster/audit/Note"
+
+export const act = (org: string, more: Partial<Act> = {}): Act => ({
+  org,
+  class: "change",
+  action: "cards.patch",
+  actor: { kind: "admin_key", id: "0199d3c0-5e0f-7c4e-9b1a-3f2d6c8e4a01", name: "ci", client: null },
+  identity: null,
+  target: { type: "card", id: null, name: "ada" },
+  outcome: "allowed",
+  code: null,
+  scope: "card:write",
+  source: { address: "198.51.100.7", via: "rest", tool: null, user_agent: "test/1" },
+  requestId: "req_1",
+  ...more,
+})

@@ -1,0 +1,63 @@
+/** What is put on record of each endpoint, over all that there are: never what was said, always that it was asked. */
+import { expect, layer } from "@effect/vitest"
+import { ShowsSecret } from "@svc/domain/account/Policy"
+import { Reveals } from "@svc/domain/account/ScopeOf"
+import { NotFound } from "@svc/domain/problems/Problem"
+import { Context, Effect } from "effect"
+import { eventIds, judged, judgement, Seen } from "../api/Judged.ts"
+import { rows } from "../api/Manifest.ts"
+
+const hidden = "xyzzy-never-on-record"
+
+/** Names in the path that may stand there; everything else of a request may not. */
+const path = (id: string) => ({
+  handle: "ada",
+  id: id === "events.replay" ? eventIds.ada : "wh_01kj0000000000000000000000",
+  name: "github.token",
+  platform: "bluesky",
+  number: "1",
+  userCode: hidden,
+  delivery_id: "dlv_01kj0000000000000000000000",
+})
+const said = {
+  query: { text: hidden, code: hidden, state: hidden, cursor: hidden },
+  body: JSON.stringify({ value: hidden, text: hidden, subject: hidden, password: hidden, name: hidden }),
+}
+
+layer(judgement)("the record of", (it) => {
+  it.effect.each(rows.filter(({ scope }) => scope !== "public"))("$id", ({ id, endpoint }) =>
+    Effect.gen(function* () {
+      const handled = { ...said, path: path(id) }
+      const shows = Context.get(endpoint.annotations, Reveals) || Context.get(endpoint.annotations, ShowsSecret)
+      const outcomes = [
+        Effect.succeed({ value: hidden }),
+        Effect.fail(new NotFound({ detail: hidden })),
+        Effect.die(new Error(hidden)),
+      ]
+      for (const [at, handler] of outcomes.entries()) {
+        yield* Effect.exit(judged(endpoint, "session", handled, handler))
+        const { acts } = yield* Seen
+        expect(JSON.stringify(acts), "what was said stands nowhere").not.toContain(hidden)
+        // What is shown of the Vault is recorded by the statement that reads it.
+        if (id === "vault.value" && at === 0) continue
+        expect(acts.length, "somebody asked").toBeGreaterThan(0)
+        expect(new Set(acts.map(({ action }) => action))).toEqual(new Set([id]))
+        if (shows && id !== "vault.value") expect(acts[0]).toMatchObject({ class: "secret", before: true })
+        else if (endpoint.method !== "GET") expect(acts.at(-1)!.class).not.toBe("read")
+        if (endpoint.method !== "GET" && at > 0) {
+          expect(acts.at(-1)).toMatchObject(
+            at === 1 ? { outcome: "refused", code: "not_found" } : { outcome: "failed", code: "internal" },
+          )
+        }
+      }
+      // Who is refused is on record where something was to be changed.
+      const refusal = yield* Effect.exit(
+        judged(endpoint, "identity_key", { ...handled, path: { ...path(id), handle: "bob" } }),
+      )
+      const { acts } = yield* Seen
+      if (endpoint.method !== "GET" && String(refusal).includes("_required")) {
+        expect(acts).toMatchObject([{ action: id, outcome: "refused" }])
+      }
+    }),
+  )
+})

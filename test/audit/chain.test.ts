@@ -1,0 +1,161 @@
+/** Sealing on actors, on the test's clock: a chain with one writer, which whoever has an export can walk. */
+import { expect, layer } from "@effect/vitest"
+import { ask } from "@svc/cluster/actor/Ask"
+import { Orgs } from "@svc/cluster/account/Orgs"
+import { Audit } from "@svc/cluster/audit/Audit"
+import { AuditQueries } from "@svc/cluster/audit/AuditQueries"
+import * as Verify from "@svc/cluster/audit/Verify"
+import { ServiceKey } from "@svc/cluster/sealing/ServiceKey"
+import { Unhurried, Writes } from "@svc/cluster/store/Database"
+import { Effect, Layer, Stream } from "effect"
+import { actors, makeOrg, passing } from "../harness/Actors.ts"
+import { rows } from "../harness/Stores.ts"
+import { act } from "./Acts.ts"
+
+const world = Layer.mergeAll(
+  Audit.layer({ addresses: "full" }),
+  AuditQueries.layer.pipe(Layer.provide(ServiceKey.layer)),
+).pipe(Layer.provideMerge(actors()))
+
+const headOf = (org: string) =>
+  Effect.map(
+    rows<{ seq: number; due: boolean }>(
+      (sql) => sql`select seq::int as seq, due_at is not null as due from audit_head where org_id = ${org}`,
+    ),
+    ([row]) => row ?? { seq: 0, due: false },
+  )
+
+/** Wakes the Org's actor until it has sealed so many; the test's time goes on meanwhile. */
+const sealing = (org: string, until: number) =>
+  passing(
+    Effect.gen(function* () {
+      yield* Effect.ignore(ask((yield* Orgs).of(org).Work(undefined, { discard: true })))
+      return yield* headOf(org)
+    }),
+    ({ seq }) => seq >= until,
+    "2 seconds",
+  )
+
+const exported = Effect.fnUntraced(function* (org: string) {
+  const audit = yield* AuditQueries
+  const head = yield* audit.head(org)
+  const lines = yield* Stream.runCollect(audit.sealedLines(org, undefined, undefined))
+  return [JSON.stringify({ head, since: null, until: null }), ...lines]
+})
+
+const walked = (lines: ReadonlyArray<string>, kept?: { seq: number; hash: string }) => {
+  const walk = Verify.make(kept)
+  for (const line of lines) walk.add(line)
+  return walk.end()
+}
+
+/** As somebody with the database's own rights would. */
+const edited = (statement: string) =>
+  Effect.gen(function* () {
+    const sql = yield* Unhurried
+    yield* sql.withTransaction(Effect.andThen(sql`set local session_replication_role = replica`, sql.unsafe(statement)))
+  })
+
+layer(world, { timeout: "60 seconds" })("the chain of the audit log", (it) => {
+  it.effect("has every record once, in order, and its end is signed", () =>
+    Effect.gen(function* () {
+      const org = yield* makeOrg
+      const audit = yield* Audit
+      yield* Effect.forEach(Array.from({ length: 120 }), (_, n) => audit.record(act(org, { requestId: `req_${n}` })), {
+        concurrency: 20,
+      })
+      yield* sealing(org, 120)
+      yield* audit.record(act(org, { requestId: "req_late" }))
+      yield* sealing(org, 121)
+      const lines = yield* exported(org)
+      expect(lines).toHaveLength(122)
+      const verdict = walked(lines)
+      expect(verdict).toMatchObject({ records: 121, from: 1, to: 121, faults: [] })
+      expect(new Set(lines.slice(1).map((line) => JSON.parse(line).request_id)).size).toBe(121)
+      const head = JSON.parse(lines[0]!).head
+      expect(walked(lines, { seq: 121, hash: head.hash }).faults).toEqual([])
+      // Nobody looks on when nothing waits.
+      expect(
+        (yield* passing(
+          Effect.andThen(Effect.ignore(ask((yield* Orgs).of(org).Work(undefined, { discard: true }))), headOf(org)),
+          ({ due }) => !due,
+          "2 seconds",
+        )).value.seq,
+      ).toBe(121)
+    }),
+  )
+
+  it.effect("shows what was edited, taken away, put in between or cut off", () =>
+    Effect.gen(function* () {
+      const org = yield* makeOrg
+      const audit = yield* Audit
+      for (let n = 0; n < 9; n++) yield* audit.record(act(org, { requestId: `req_${n}` }))
+      yield* sealing(org, 9)
+      const lines = yield* exported(org)
+      expect(walked(lines).faults).toEqual([])
+      const bySeq = `(select record_id from audit_seal where org_id = '${org}' and seq = 4)`
+      yield* edited(`update audit set outcome = 'refused' where id = ${bySeq}`)
+      expect(walked(yield* exported(org)).faults).toEqual([
+        expect.stringMatching(/^Record 4 \(aud_\w+\) is not what was sealed/),
+      ])
+      yield* edited(`update audit set outcome = 'allowed' where id = ${bySeq}`)
+      expect(walked(yield* exported(org)).faults).toEqual([])
+      yield* edited(`delete from audit where id = ${bySeq}`)
+      expect(walked(yield* exported(org)).faults).toEqual(["Between record 3 and record 5 something is missing."])
+      // Who edits the file itself is found, too.
+      expect(walked(lines.toSpliced(6, 1)).faults).toHaveLength(1)
+      expect(walked(lines.slice(0, -2)).faults).toEqual(["The log ends at record 7, and 9 were sealed."])
+      expect(walked(lines.with(0, lines[0]!.replace('"seq":9', '"seq":7')).slice(0, -2)).faults[0]).toMatch(/signature/)
+      expect(walked(lines.toSpliced(1, 1)).faults[0]).toMatch(/begins with record 2/)
+      expect(walked(lines, { seq: 5, hash: "0".repeat(64) }).faults).toHaveLength(1)
+    }),
+  )
+
+  it.effect("goes on where it ended when a runner dies on the way, without a gap", () =>
+    Effect.gen(function* () {
+      const org = yield* makeOrg
+      const audit = yield* Audit
+      for (let n = 0; n < 5; n++) yield* audit.record(act(org))
+      // Its statement never ends: the seals of it are none.
+      const sql = yield* Writes
+      const died = Effect.exit(
+        sql.withTransaction(
+          Effect.andThen(
+            sql`with begun as (select seq from audit_head where org_id = ${org} for update)
+              insert into audit_seal (org_id, seq, record_id, record_at, previous, hash)
+              select ${org}::uuid, 1, id, at, '\\x00', '\\x00' from audit where org_id = ${org} limit 1`,
+            Effect.die("killed"),
+          ),
+        ),
+      )
+      yield* died
+      yield* sealing(org, 5)
+      expect(walked(yield* exported(org))).toMatchObject({ records: 5, faults: [] })
+    }),
+  )
+
+  it.effect("tells its signed end once a day, where it went on", () =>
+    Effect.gen(function* () {
+      const org = yield* makeOrg
+      const audit = yield* Audit
+      yield* audit.record(act(org))
+      yield* sealing(org, 1)
+      const told = Effect.andThen(
+        Effect.ignore(ask((yield* Orgs).of(org).Work(undefined, { discard: true }))),
+        rows<{ data: { seq: number; signature: string }; at: Date }>(
+          (sql) => sql`select data, created_at as at from event where org_id = ${org} and type = 'audit.head'`,
+        ),
+      )
+      const earlier = (hours: number) =>
+        edited(`update audit_head set signed_at = signed_at - interval '${hours} hours' where org_id = '${org}'`)
+      yield* earlier(23)
+      expect(yield* told).toEqual([])
+      yield* earlier(1)
+      const { value } = yield* passing(told, (found) => found.length > 0, "1 second")
+      expect(value).toMatchObject([{ data: { seq: 1 } }])
+      // One that went no further is not told again.
+      yield* earlier(25)
+      for (let looks = 0; looks < 3; looks++) expect(yield* told).toHaveLength(1)
+    }),
+  )
+})

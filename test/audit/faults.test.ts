@@ -1,0 +1,194 @@
+/** The audit log while the store does not take it, on the test's clock. */
+import { expect, layer } from "@effect/vitest"
+import { Audit } from "@svc/cluster/audit/Audit"
+import * as Months from "@svc/cluster/audit/Months"
+import * as Note from "@svc/cluster/audit/Note"
+import { Health } from "@svc/cluster/health/Health"
+import { Unhurried } from "@svc/cluster/store/Database"
+import { Vault } from "@svc/cluster/vault/Vault"
+import { Clock, Deferred, Effect, Fiber, Layer } from "effect"
+import { TestClock } from "effect/testing"
+import { passing } from "../harness/Actors.ts"
+import { makeOrg, rows, storesLayer } from "../harness/Stores.ts"
+import { act } from "./Acts.ts"
+
+const world = Layer.mergeAll(Audit.layer({ addresses: "network" }), Health.layer).pipe(Layer.provideMerge(storesLayer))
+
+/** Nobody gets to write the log while it runs; everything else of the store answers. */
+const whileAway = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
+  Effect.gen(function* () {
+    const sql = yield* Unhurried
+    const held = yield* Deferred.make<void>()
+    const over = yield* Deferred.make<void>()
+    const holder = yield* Effect.forkChild(
+      sql.withTransaction(
+        Effect.gen(function* () {
+          yield* sql`lock table audit in exclusive mode`
+          yield* Deferred.succeed(held, undefined)
+          yield* Deferred.await(over)
+        }),
+      ),
+    )
+    yield* Deferred.await(held)
+    return yield* Effect.ensuring(
+      effect,
+      Effect.andThen(Deferred.succeed(over, undefined), Effect.exit(Fiber.join(holder))),
+    )
+  })
+
+const recorded = (org: string) =>
+  rows<{ request_id: string; count: number; address: string; outcome: string }>(
+    (sql) => sql`select request_id, count, address, outcome from audit where org_id = ${org} order by id`,
+  )
+
+layer(world, { timeout: "60 seconds" })("the audit log", (it) => {
+  it.effect("out of reach, shows no value of the Vault", () =>
+    Effect.gen(function* () {
+      const org = yield* makeOrg
+      const vault = yield* Vault
+      const audit = yield* Audit
+      const own = { org, identity: null }
+      yield* vault.put(own, "token", { value: "hunter2" }, { ifVersion: null, ifAbsent: false, ifPresent: false })
+      const note = yield* audit.note(act(org, { class: "secret", action: "vault.value" }))
+      const refused = yield* whileAway(Effect.flip(vault.value(own, "token", undefined, Note.textOf([note]))))
+      expect(refused).toMatchObject({ code: "audit_unavailable", status: 503 })
+      expect(JSON.stringify(refused)).not.toContain("hunter2")
+      // It may be on record all the same: nobody knows what became of the statement. The other way round may not be.
+      const before = (yield* recorded(org)).length
+      const again = yield* audit.note(act(org, { class: "secret", action: "vault.value", requestId: "req_again" }))
+      const shown = yield* vault.value(own, "token", undefined, Note.textOf([again]))
+      expect(shown.value).toBe("hunter2")
+      expect(yield* recorded(org)).toHaveLength(before + 1)
+      const missing = yield* Effect.flip(
+        vault.value(own, "nothing", undefined, Note.textOf([yield* audit.note(act(org))])),
+      )
+      expect(missing.code).toBe("not_found")
+      expect(yield* recorded(org)).toHaveLength(before + 1)
+    }),
+  )
+
+  it.effect("out of reach after a change, has it later; a secret before is refused", () =>
+    Effect.gen(function* () {
+      const org = yield* makeOrg
+      const audit = yield* Audit
+      yield* whileAway(
+        Effect.gen(function* () {
+          expect(yield* Effect.flip(audit.secret(act(org, { class: "secret" })))).toMatchObject({
+            code: "audit_unavailable",
+          })
+          yield* audit.record(act(org, { requestId: "req_late" }))
+        }),
+      )
+      const late = Effect.map(recorded(org), (found) => found.filter(({ request_id }) => request_id === "req_late"))
+      const { value } = yield* passing(late, (found) => found.length > 0, "1 second")
+      expect(value).toEqual([{ request_id: "req_late", count: 1, address: "198.51.100.0/24", outcome: "allowed" }])
+    }),
+  )
+
+  it.effect("tells of what it lost", () =>
+    Effect.gen(function* () {
+      const org = yield* makeOrg
+      const audit = yield* Audit
+      // One that the database refuses, between two that it takes.
+      yield* audit.record(act(org, { requestId: "req_1", action: null as never }))
+      yield* audit.record(act(org, { requestId: "req_2" }))
+      const { value } = yield* passing(
+        rows<{ data: object }>((sql) => sql`select data from event where org_id = ${org} and type = 'audit.gap'`),
+        (found) => found.length > 0,
+        "1 second",
+      )
+      expect(value).toMatchObject([{ data: { count: 1 } }])
+      expect(yield* recorded(org)).toMatchObject([{ request_id: "req_2" }])
+    }),
+  )
+
+  it.effect("has refusals of one credential and code in two records a minute", () =>
+    Effect.gen(function* () {
+      const org = yield* makeOrg
+      const audit = yield* Audit
+      const refused = (code: string) => audit.record(act(org, { outcome: "refused", code }))
+      for (let n = 0; n < 40; n++) yield* refused("foreign_identity")
+      yield* refused("scope_missing")
+      expect(yield* recorded(org)).toHaveLength(2)
+      yield* TestClock.adjust("61 seconds")
+      const { value } = yield* passing(recorded(org), (found) => found.length > 2, "10 seconds")
+      expect(value.map(({ count }) => count)).toEqual([1, 1, 39])
+    }),
+  )
+
+  it.effect("counts reads by the hour", () =>
+    Effect.gen(function* () {
+      const org = yield* makeOrg
+      const audit = yield* Audit
+      const read = { org, kind: "admin_key", id: "one", action: "messages.read", tool: "", handle: "ada" } as const
+      const counted = rows<{ action: string; count: number }>(
+        (sql) => sql`select action, count::int as count from audit_usage where org_id = ${org}`,
+      )
+      for (let n = 0; n < 5; n++) audit.used(read)
+      yield* passing(counted, (found) => found.length > 0, "5 seconds")
+      for (let n = 0; n < 3; n++) audit.used(read)
+      const { value } = yield* passing(counted, (found) => found[0]!.count > 5, "5 seconds")
+      expect(value).toEqual([{ action: "messages.read", count: 8 }])
+    }),
+  )
+})
+
+/** Without the loops of the log itself: months pass here. */
+const calendar = Layer.mergeAll(Health.layer).pipe(Layer.provideMerge(storesLayer))
+
+layer(calendar, { timeout: "60 seconds" })("the months of the audit log", (it) => {
+  it.effect("are made ahead, take what came too early, and go when they are old", () =>
+    Effect.gen(function* () {
+      const org = yield* makeOrg
+      const sql = yield* Unhurried
+      const now = yield* Clock.currentTimeMillis
+      const months = Effect.map(
+        rows<{ name: string }>(
+          (sql) =>
+            sql`select inhrelid::regclass::text as name from pg_inherits where inhparent = 'audit'::regclass order by 1`,
+        ),
+        (found) => found.map(({ name }) => name),
+      )
+      const nameOf = (later: number) =>
+        `audit_${Months.monthOf(now, later).toISOString().slice(0, 7).replace("-", "_")}`
+      expect(yield* months).toEqual([...[0, 1, 2].map(nameOf), "audit_default"].toSorted())
+      const stray = Effect.map(
+        rows<{ n: number }>((sql) => sql`select count(*)::int as n from audit_default`),
+        ([row]) => row!.n,
+      )
+      // The singleton did not run for months: what belongs to none is kept all the same, and health warns.
+      yield* TestClock.setTime(Months.monthOf(now, 3).getTime() + 86_400_000)
+      yield* sql`${Note.insert(sql, [yield* Note.make(act(org, { requestId: "req_stray" }))])}`
+      expect(yield* stray).toBe(1)
+      const health = yield* Health
+      const report = Effect.scoped(
+        Effect.gen(function* () {
+          yield* Layer.build(Months.health.pipe(Layer.provide(Layer.succeed(Health, health))))
+          return (yield* Effect.forkChild(health.report).pipe(Effect.flatMap(Fiber.join))).components
+        }),
+      )
+      expect(yield* report).toMatchObject([{ name: "audit", status: "warn" }])
+      yield* Months.keep({ days: 365 })
+      expect(yield* stray).toBe(0)
+      expect(yield* recorded(org)).toMatchObject([{ request_id: "req_stray" }])
+      expect(yield* months).toEqual([...[0, 1, 2, 3, 4, 5].map(nameOf), "audit_default"].toSorted())
+      expect(yield* report).toMatchObject([{ name: "audit", status: "pass" }])
+
+      yield* TestClock.setTime(Months.monthOf(now, 5).getTime())
+      yield* Months.keep({ days: 30 })
+      expect(yield* months).toEqual([...[4, 5, 6, 7].map(nameOf), "audit_default"].toSorted())
+      expect(yield* recorded(org)).toEqual([])
+    }),
+  )
+
+  it.effect("are looked through for records that nobody marked", () =>
+    Effect.gen(function* () {
+      const sql = yield* Unhurried
+      const org = yield* makeOrg
+      // As a process that died between the record and the mark would have left it.
+      yield* sql`${Note.insert(sql, [yield* Note.make(act(org))])}`
+      yield* Months.markUnsealed(3_600_000)
+      expect(yield* sql`select from audit_head where org_id = ${org} and due_at is not null`).toHaveLength(1)
+    }),
+  )
+})
