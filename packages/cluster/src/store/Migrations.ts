@@ -31,6 +31,7 @@ import { mailFolders } from "./migrations/0051_folders.ts"
 import { connectors } from "./migrations/0061_connectors.ts"
 import { sessionAgents } from "./migrations/0073_session_agents.ts"
 import { backups } from "./migrations/0081_backups.ts"
+import { oauth } from "./migrations/0098_oauth.ts"
 
 const migrations = {
   "0001_core": core,
@@ -56,6 +57,7 @@ const migrations = {
   "0061_connectors": connectors,
   "0073_session_agents": sessionAgents,
   "0081_backups": backups,
+  "0098_oauth": oauth,
 }
 
 /** Any constant that no other user of the database takes: "svc" in ASCII. */

@@ -51,6 +51,9 @@ const readings: { readonly [T in EventType]: ReadonlyArray<string> } = {
   "tunnel.transfer_blocked": ["/api/limits", ...of("tunnel")],
   "api_key.created": ["/api/keys"],
   "api_key.revoked": ["/api/keys"],
+  "grant.created": ["/api/grants"],
+  "grant.changed": ["/api/grants"],
+  "grant.revoked": ["/api/grants"],
   "limit.near": ["/api/limits"],
   "account.deletion_started": ["/api/auth/session"],
 }

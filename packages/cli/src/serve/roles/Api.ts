@@ -18,6 +18,10 @@ import { IdempotencyRecords } from "@svc/cluster/idempotency/IdempotencyRecords"
 import { Identities } from "@svc/cluster/identity/Identities"
 import { OrgLimits } from "@svc/cluster/limits/OrgLimits"
 import { PublicLimits } from "@svc/cluster/limits/PublicLimits"
+import { Grants } from "@svc/cluster/oauth/Grants"
+import { GrantTokens } from "@svc/cluster/oauth/GrantTokens"
+import { OAuthClients } from "@svc/cluster/oauth/OAuthClients"
+import { OAuthRequests } from "@svc/cluster/oauth/OAuthRequests"
 import { PageViews } from "@svc/cluster/public/PageViews"
 import { Sending } from "@svc/cluster/sending/Sending"
 import { ServiceKey } from "@svc/cluster/sealing/ServiceKey"
@@ -64,6 +68,10 @@ export const layer = (settings: Settings, outgoing: Outgoing) =>
       IdempotencyRecords.layer,
       Orgs.layer,
       OrgLimits.layer(settings.limits),
+      Grants.layer,
+      GrantTokens.layer,
+      OAuthClients.layer.pipe(Layer.provide(PublicLimits.layer(settings.limits))),
+      OAuthRequests.layer,
       PublicLimits.layer(settings.limits),
       ServiceKey.layer,
       StandingCredentials.layer,
