@@ -1,6 +1,7 @@
 /** The judgement of requests as it is served, on a store and actors that only remember what they were asked. */
 import * as Authorization from "@svc/api/account/Authorization"
 import { Exchange, makeExchange } from "@svc/api/Exchange"
+import { Addresses } from "@svc/domain/Addresses"
 import { CredentialLookup } from "@svc/cluster/account/CredentialLookup"
 import { Orgs } from "@svc/cluster/account/Orgs"
 import { EventQueries } from "@svc/cluster/events/EventQueries"
@@ -19,6 +20,7 @@ import {
   Subject,
   SubjectAuthorization,
 } from "@svc/domain/account/Authorization"
+import { unlimited } from "@svc/domain/account/Scope"
 import { byHeader } from "@svc/domain/account/By"
 import { toPublic } from "@svc/domain/Ids"
 import type { IdentityId, IdentityRef } from "@svc/domain/IdentityRef"
@@ -43,7 +45,11 @@ const callerOf = (kind: CredentialKind): CallerInfo => ({
   org,
   credentialId: `id-of-${kind}`,
   keyName: null,
-  identity: kind === "identity_key" ? ada : null,
+  scopes: unlimited,
+  identities: kind === "identity_key" ? [ada] : null,
+  networks: null,
+  expiresAt: null,
+  grant: null,
   session: null,
 })
 export const kinds = ["session", "admin_key", "identity_key"] as const
@@ -81,6 +87,7 @@ const doubles = Layer.mergeAll(
       }),
     ),
   ),
+  Layer.succeed(Addresses, { baseUrl: "https://api.example" } as Addresses["Service"]),
   Layer.mock(PublicLimits)({}),
   Layer.mock(OrgLimits)({ take: (_, policy) => Effect.succeed({ policy, quota: 9, remaining: 8, resetSeconds: 7 }) }),
   Layer.effect(

@@ -6,8 +6,38 @@ import { makeUuidV7 } from "@svc/domain/Ids"
 import { Context, Effect } from "effect"
 import type { HttpServerResponse } from "effect/http"
 
+/** Where a request came from and which way: for judging networks, and for what is told of it later. */
+export interface Source {
+  /** The client's whole address, `unknown` where there is none; worked out when it is asked for. */
+  readonly address: string
+  /** `console`: with the session of a browser, by a page of ours. `page`: a page that is no part of the API. */
+  readonly via: "rest" | "mcp" | "console" | "page"
+  /** The tool that was called over MCP. */
+  readonly tool: string | null
+  readonly userAgent: string | null
+}
+
+const nowhere: Source = { address: "unknown", via: "rest", tool: null, userAgent: null }
+
+/** The same client, by a tool. */
+export const overMcp = (source: Source, tool: string): Source => ({
+  get address() {
+    return source.address
+  },
+  via: "mcp",
+  tool,
+  userAgent: source.userAgent,
+})
+
+/** What a request hands on to one that it makes within this process: the id, and where it came from. */
+export const HandedOn = Context.Reference<Pick<ExchangeState, "requestId" | "source"> | undefined>(
+  "@svc/api/HandedOn",
+  { defaultValue: () => undefined },
+)
+
 export interface ExchangeState {
   readonly requestId: string
+  readonly source: Source
   readonly headers: Record<string, string>
   /** The pattern of the endpoint that took the request, for logs. */
   route: string | undefined
@@ -21,8 +51,9 @@ export interface ExchangeState {
   commandId: string | undefined
 }
 
-export const makeExchange = (requestId = "req_unknown"): ExchangeState => ({
+export const makeExchange = (requestId = "req_unknown", source: Source = nowhere): ExchangeState => ({
   requestId,
+  source,
   headers: {},
   route: undefined,
   tagged: false,

@@ -22,7 +22,7 @@ import * as MailBody from "./console/MailBody.ts"
 import * as Profiles from "./card/Profiles.ts"
 import { applyTag } from "./EntityTags.ts"
 import * as Events from "./events/Events.ts"
-import { Exchange, makeExchange } from "./Exchange.ts"
+import { Exchange, HandedOn, makeExchange } from "./Exchange.ts"
 import * as Bodies from "./http/Bodies.ts"
 import * as Serving from "./http/Serving.ts"
 import * as Health from "./health/Health.ts"
@@ -30,7 +30,7 @@ import { compressed } from "./http/Compression.ts"
 import * as Routing from "./http/Routing.ts"
 import * as Handles from "./identity/Handles.ts"
 import * as Identities from "./identity/Identities.ts"
-import { type Proxies, TrustedProxies } from "./limits/ClientAddress.ts"
+import { type Proxies, sourceOf, TrustedProxies } from "./limits/ClientAddress.ts"
 import * as MailSettings from "./mail/MailSettings.ts"
 import * as Messages from "./mail/Messages.ts"
 import * as Threads from "./mail/Threads.ts"
@@ -109,9 +109,14 @@ const everywhere = HttpRouter.middleware(
       (answer) =>
         Effect.gen(function* () {
           const startedAt = performance.now()
-          const request = withSession(book, yield* HttpServerRequest.HttpServerRequest)
-          const requestId = yield* makeRequestId
-          const exchange = makeExchange(requestId)
+          const given = yield* HttpServerRequest.HttpServerRequest
+          const request = withSession(book, given)
+          const handed = yield* HandedOn
+          const requestId = handed?.requestId ?? (yield* makeRequestId)
+          const exchange = makeExchange(
+            requestId,
+            handed?.source ?? sourceOf(yield* TrustedProxies, request, request !== given),
+          )
           const counted = Effect.flatMap(Bodies.counted(request), (refused) =>
             refused === undefined ? answer : Effect.succeed(render(book, requestId, refused)),
           )

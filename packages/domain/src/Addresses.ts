@@ -32,4 +32,6 @@ export const tunnelUrl = (book: AddressBook, handle: string) =>
   `${book.tunnelScheme}://${tunnelHostname(book, handle)}${book.tunnelPort === undefined ? "" : `:${book.tunnelPort}`}`
 /** Where platforms send a browser back to, after someone has let them connect an account. */
 export const callbackUrl = (book: AddressBook) => `${book.baseUrl}/connectors/callback`
+/** Where the account holder sees what a key or a grant may do, and changes it. */
+export const keyUrl = (book: Pick<AddressBook, "baseUrl">, id: string) => `${book.baseUrl}/console/keys/${id}`
 export const problemUrl = (book: AddressBook, code: string) => `${book.baseUrl}/problems/${code}`

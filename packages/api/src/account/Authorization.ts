@@ -1,7 +1,9 @@
 /**
- * Judges each call by its endpoint's policy before the handler runs: the credential, the Org's limits, then the policy.
+ * Judges each call before the handler runs: the credential and where it is used from, the Org's limits, then the policy
+ * of the endpoint, then whether what the credential may do includes the scope that the endpoint needs.
  * The handler gets the proofs of that: who calls, and the Identity it may act on with the way to its actor.
  */
+import { Addresses, keyUrl } from "@svc/domain/Addresses"
 import { Api } from "@svc/domain/Api"
 import {
   Authorization,
@@ -15,10 +17,12 @@ import {
   SubjectAuthorization,
   type SubjectInfo,
 } from "@svc/domain/account/Authorization"
-import { judge, judgeBody, looksAtBody, type Named } from "@svc/domain/account/Judgement"
+import { judge, judgeBody, judgeNetwork, judgeScope, looksAtBody, type Named } from "@svc/domain/account/Judgement"
 import type { Policy as Budget } from "@svc/domain/account/OrgProtocol"
 import { AddressLimit, CallPolicy, policyOf, ShowsSecret, Tagged } from "@svc/domain/account/Policy"
+import { scopeOf } from "@svc/domain/account/ScopeOf"
 import type { IdentityRef } from "@svc/domain/IdentityRef"
+import { Unauthenticated } from "@svc/domain/problems/Problem"
 import { CredentialLookup } from "@svc/cluster/account/CredentialLookup"
 import { OrgLimits } from "@svc/cluster/limits/OrgLimits"
 import { PublicLimits } from "@svc/cluster/limits/PublicLimits"
@@ -36,12 +40,19 @@ interface Call {
   readonly endpoint: HttpApiEndpoint.Top
 }
 
-/** Serving begins with every endpoint saying who may call it, or not at all. */
+/** Serving begins with every endpoint saying who may call it and which scope that takes, or not at all. */
 for (const { endpoints } of Object.values(Api.groups)) {
-  for (const endpoint of Object.values<HttpApiEndpoint.Top>(endpoints)) policyOf(endpoint)
+  for (const endpoint of Object.values<HttpApiEndpoint.Top>(endpoints)) {
+    policyOf(endpoint)
+    scopeOf(endpoint)
+  }
 }
 
+/** An app's token is good for the tools, which is what it was given for (RFC 8707). */
+const onlyForTools = new Unauthenticated({ detail: "This credential is for the MCP server only." })
+
 const make = Effect.gen(function* () {
+  const book = yield* Addresses
   const credentials = yield* CredentialLookup
   const limits = yield* OrgLimits
   const publicLimits = yield* PublicLimits
@@ -70,9 +81,17 @@ const make = Effect.gen(function* () {
     const { params } = yield* HttpRouter.RouteContext
     const query = yield* HttpServerRequest.ParsedSearchParams
     const handle = Naming.handleIn(policy, params, query)
-    const known = yield* credentials.resolveNaming(credential, handle?.readable === true ? handle.canonical : "")
     const exchange = yield* Exchange
+    const { source } = exchange
+    const known = yield* credentials.resolveNaming(
+      credential,
+      handle?.readable === true ? handle.canonical : "",
+      source,
+    )
     const { org } = known.caller
+    if (known.caller.kind === "grant" && source.via !== "mcp") return yield* onlyForTools
+    const elsewhere = judgeNetwork(known.caller, source)
+    if (elsewhere !== undefined) return yield* elsewhere
     yield* take(exchange, org.id, "calls")
     const budget = Context.getOrUndefined(endpoint.annotations, CallPolicy)
     if (budget !== undefined) yield* take(exchange, org.id, budget)
@@ -82,6 +101,8 @@ const make = Effect.gen(function* () {
         : { _tag: "Handle", ...handle, found: known.named }
     const judged = judge(policy, known.caller, named)
     if (Result.isFailure(judged)) return yield* judged.failure
+    const narrow = judgeScope(scopeOf(endpoint), known.caller, () => keyUrl(book, known.caller.credentialId))
+    if (narrow !== undefined) return yield* narrow
     if (looksAtBody(policy, known.caller)) {
       const body = yield* Naming.bodyOf(endpoint)
       const refused = Option.isSome(body) ? judgeBody(policy, body.value) : undefined

@@ -104,13 +104,11 @@ export const make = Effect.gen(function* () {
         const handle = names.handleOf(body.value)
         if (handle === undefined) return nothing
         const name = canonical(handle)
-        // An Identity Key has its own Identity at hand, and no other is looked for on its behalf.
+        // Who may act on certain Identities has them at hand, and no other is looked for on its behalf.
         const found =
-          caller.identity === null
+          caller.identities === null
             ? yield* identities.find(caller.org.id, name)
-            : caller.identity.canonical === name
-              ? caller.identity
-              : undefined
+            : caller.identities.find((one) => one.canonical === name)
         return { _tag: "Handle", canonical: name, readable: true, found } satisfies Named
       }
       case "Resource": {

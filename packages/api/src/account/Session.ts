@@ -1,7 +1,7 @@
 /** The session at hand, and who is calling. */
 import { Addresses } from "@svc/domain/Addresses"
 import { Api } from "@svc/domain/Api"
-import { Caller } from "@svc/domain/account/Authorization"
+import { Caller, soleOf } from "@svc/domain/account/Authorization"
 import { Accounts } from "@svc/cluster/account/Accounts"
 import { Effect } from "effect"
 import { HttpServerRequest } from "effect/http"
@@ -54,16 +54,25 @@ export const layer = Serving.group(
         yield* leave
       }),
       whoami: () =>
-        Effect.map(Caller, (caller) => ({
-          org: caller.org,
-          caller: {
-            kind: caller.kind,
-            key_id: caller.kind === "session" ? null : caller.credentialId,
-            key_name: caller.keyName,
-            identity_id: caller.identity?.id ?? null,
-            handle: caller.identity?.handle ?? null,
-          },
-        })),
+        Effect.map(Caller, (caller) => {
+          const sole = soleOf(caller)
+          return {
+            org: caller.org,
+            caller: {
+              kind: caller.kind,
+              key_id: caller.kind === "admin_key" || caller.kind === "identity_key" ? caller.credentialId : null,
+              key_name: caller.keyName,
+              identity_id: sole?.id ?? null,
+              handle: sole?.handle ?? null,
+              handles: caller.identities?.map(({ handle }) => handle) ?? null,
+              scopes: caller.scopes.names,
+              networks: caller.networks?.names ?? null,
+              expires_at: caller.expiresAt,
+              grant_id: caller.grant?.id ?? null,
+              client: caller.grant?.client ?? null,
+            },
+          }
+        }),
     })
   }),
 )

@@ -20,12 +20,12 @@ export const make = Effect.gen(function* () {
   const askConnector = yield* Asking.ofConnector
   const connectors = yield* ConnectorQueries
   return Effect.fnUntraced(function* (
-    { org, identity, by }: Pick<CallerInfo, "org" | "identity"> & { readonly by: By },
+    { org, identities, by }: Pick<CallerInfo, "org" | "identities"> & { readonly by: By },
     query: URLSearchParams,
     apply_disclosure: boolean,
   ) {
     const state = query.get("state") ?? ""
-    const begun = yield* connectors.authorization(org.id, identity?.id, state)
+    const begun = yield* connectors.authorization(org.id, identities?.map(({ id }) => id) ?? null, state)
     yield* askConnector({ canonical: begun.canonical, platform: begun.platform, by }, (actor, on) =>
       actor.Finish({ org_id: org.id, state, query: query.toString(), apply_disclosure }, on),
     )

@@ -66,6 +66,7 @@ export const layer = HttpRouter.use((router) =>
       }).pipe(
         Effect.catchTags({
           unauthenticated: () => Effect.succeed(nothing(401)),
+          key_expired: () => Effect.succeed(nothing(401)),
           account_deleting: () => Effect.succeed(nothing(403)),
           not_found: () => Effect.succeed(nothing(404)),
           rate_limited: () => Effect.succeed(nothing(429)),

@@ -1,11 +1,12 @@
 /**
- * Who the client is to limits: the peer of the connection, or what a trusted proxy says of it (`SVC_TRUSTED_PROXIES`) in
+ * Who the client is: the peer of the connection, or what a trusted proxy says of it (`SVC_TRUSTED_PROXIES`) in
  * the one field it writes (`SVC_FORWARDED_HEADER`). Any other field is the client's own word, and is not listened to.
- * An IPv6 client is its /64, which one customer has to itself.
+ * To limits an IPv6 client is its /64, which one customer has to itself; the networks of a key see the whole address.
  */
 import ipaddr from "ipaddr.js"
 import { Context, Effect, Option } from "effect"
 import { HttpServerRequest } from "effect/http"
+import type { Source } from "../Exchange.ts"
 
 export type Networks = ReadonlyArray<[ipaddr.IPv4 | ipaddr.IPv6, number]>
 
@@ -41,11 +42,11 @@ const hops = (header: string, value: string | undefined): ReadonlyArray<string> 
 }
 
 /** The first hop, seen from us, that is no proxy of ours. */
-export const resolve = (
+const nearest = (
   { networks, header }: Proxies,
   peer: string | undefined,
   headers: Readonly<Record<string, string | undefined>>,
-): string => {
+): ipaddr.IPv4 | ipaddr.IPv6 | undefined => {
   let client = peer === undefined ? undefined : normal(peer)
   const chain = hops(header, headers[header]).toReversed()
   for (let at = 0; client !== undefined && isTrusted(networks, client) && at < chain.length; at++) {
@@ -53,8 +54,35 @@ export const resolve = (
     if (next === undefined) break
     client = next
   }
+  return client
+}
+
+type Hops = Parameters<typeof nearest>
+
+/** The client as limits know it. */
+export const resolve = (...hops: Hops): string => {
+  const client = nearest(...hops)
   if (client === undefined) return "unknown"
   return client instanceof ipaddr.IPv6 ? `${client.parts.slice(0, 4).join(":")}::/64` : client.toString()
+}
+
+/** Where a request came from; `ofConsole` by a page of ours with the session of its browser. */
+export const sourceOf = (
+  proxies: Proxies,
+  request: HttpServerRequest.HttpServerRequest,
+  ofConsole: boolean,
+): Source => {
+  let address: string | undefined
+  return {
+    get address() {
+      address ??=
+        nearest(proxies, Option.getOrUndefined(request.remoteAddress), request.headers)?.toString() ?? "unknown"
+      return address
+    },
+    via: ofConsole ? "console" : request.url.startsWith("/api/") ? "rest" : "page",
+    tool: null,
+    userAgent: request.headers["user-agent"] ?? null,
+  }
 }
 
 export const clientAddress = Effect.gen(function* () {

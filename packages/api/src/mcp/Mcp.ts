@@ -4,12 +4,13 @@
  */
 import { Addresses } from "@svc/domain/Addresses"
 import { InvalidRequest, type Problem, Unauthenticated, UnsupportedMediaType } from "@svc/domain/problems/Problem"
-import type { CallerInfo } from "@svc/domain/account/Authorization"
+import { type CallerInfo, soleOf } from "@svc/domain/account/Authorization"
+import { judgeNetwork } from "@svc/domain/account/Judgement"
 import { CredentialLookup } from "@svc/cluster/account/CredentialLookup"
 import * as Metrics from "@svc/cluster/observe/Metrics"
 import { Effect, Redacted } from "effect"
 import { HttpBody, HttpClientRequest, HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
-import { Exchange } from "../Exchange.ts"
+import { Exchange, HandedOn, overMcp } from "../Exchange.ts"
 import { mayCompress } from "../http/Compression.ts"
 import { render } from "../problems/Render.ts"
 import { RequestId } from "../RequestId.ts"
@@ -71,6 +72,7 @@ export const layer = HttpRouter.use((router) =>
 
     const callTool = Effect.fnUntraced(function* (served: Served & { readonly _tag: "Call" }, authorization: string) {
       const tool = byName.get(served.name)!
+      const outer = yield* Exchange
       const request = requestOf(tool, served.input, book.baseUrl, authorization)
       const response =
         request instanceof InvalidRequest
@@ -80,6 +82,12 @@ export const layer = HttpRouter.use((router) =>
                 rest,
                 HttpServerRequest.HttpServerRequest,
                 HttpServerRequest.fromClientRequest(clientRequest(request)),
+              ).pipe(
+                // What is known of the caller's own request goes along here, where no header can say it.
+                Effect.provideService(HandedOn, {
+                  requestId: outer.requestId,
+                  source: overMcp(outer.source, served.name),
+                }),
               ),
             )
       calls.of(served.name, response.status >= 400 ? "refused" : "done").n++
@@ -112,12 +120,15 @@ export const layer = HttpRouter.use((router) =>
         const answer = yield* callTool(asked, `Bearer ${token}`)
         return HttpServerResponse.isHttpServerResponse(answer) ? answer : jsonOf(answer)
       }
-      const caller = yield* credentials.resolve(Redacted.make(token))
+      const { source } = yield* Exchange
+      const caller = yield* credentials.resolve(Redacted.make(token), source)
+      const elsewhere = judgeNetwork(caller, source)
+      if (elsewhere !== undefined) return yield* problem(elsewhere)
       switch (asked._tag) {
         case "Answer":
           return jsonOf(asked)
         case "Opening":
-          return jsonOf(asked.answer(instructionsFor(caller.identity?.handle)))
+          return jsonOf(asked.answer(instructionsFor(soleOf(caller)?.handle)))
         case "List":
           return jsonOf(yield* listed(asked, caller.kind))
         case "Call":
@@ -131,6 +142,7 @@ export const layer = HttpRouter.use((router) =>
       exchange.pipe(
         Effect.catchTags({
           unauthenticated: problem,
+          key_expired: problem,
           account_deleting: problem,
           unavailable: problem,
           HttpServerError: () => problem(new InvalidRequest({ detail: "The request body could not be read." })),

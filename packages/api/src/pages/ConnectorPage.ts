@@ -85,7 +85,7 @@ export const layer = HttpRouter.use((router) =>
             `${paragraph(say.hand)}<pre>${escape(address)}</pre><p>${escape(say.orSignIn)} <a href="/auth/sign-in" target="_blank" rel="noopener">${escape(say.signIn)}</a></p>`,
           )
         }
-        const begun = yield* Effect.option(connectors.authorization(caller.org.id, undefined, query.get("state") ?? ""))
+        const begun = yield* Effect.option(connectors.authorization(caller.org.id, null, query.get("state") ?? ""))
         if (begun._tag === "None") return told(lang, say.invalid, paragraph(say.again) + back(say), 400)
         return told(
           lang,
@@ -111,7 +111,7 @@ export const layer = HttpRouter.use((router) =>
         const form = yield* HttpServerRequest.schemaBodyUrlParams(Ending)
         const by = { kind: caller.kind, credentialId: caller.credentialId, requestId: yield* RequestId }
         return yield* finish(
-          { org: caller.org, identity: null, by },
+          { org: caller.org, identities: null, by },
           new URLSearchParams(form.query),
           form.apply_disclosure === "yes",
         ).pipe(

@@ -5,9 +5,11 @@
  */
 import type { Language, Org } from "@svc/domain/account/Account"
 import type { CallerInfo } from "@svc/domain/account/Authorization"
+import { networksOf } from "@svc/domain/account/Networks"
+import { scopesOf, unlimited } from "@svc/domain/account/Scope"
 import { kindOf } from "@svc/domain/account/Token"
 import type { IdentityId, IdentityRef, IdentityStatus } from "@svc/domain/IdentityRef"
-import { AccountDeleting, Unauthenticated } from "@svc/domain/problems/Problem"
+import { AccountDeleting, KeyExpired, Unauthenticated } from "@svc/domain/problems/Problem"
 import { Clock, Context, Effect, FiberSet, Layer, Redacted } from "effect"
 import { sha256Hex } from "../credentials/Minting.ts"
 import * as Batched from "../store/Batched.ts"
@@ -37,6 +39,9 @@ interface KeyRow extends OrgColumns, NamedColumns {
   readonly id: string
   readonly name: string
   readonly last_used_at: Date | null
+  readonly scopes: string
+  readonly expires_at: Date | null
+  readonly networks: string | null
   readonly identity_id: IdentityId | null
   readonly handle: string | null
   readonly canonical: string | null
@@ -67,6 +72,11 @@ interface Asked {
   readonly canonical: string
 }
 
+/** Where a call came from. */
+interface From {
+  readonly address: string
+}
+
 /** Who calls, and the Identity of its Org that was asked for. */
 export interface Resolved {
   readonly caller: CallerInfo
@@ -81,6 +91,7 @@ const namedOf = (row: NamedColumns, canonical: string): IdentityRef | undefined 
 const refused = Effect.fail(
   new Unauthenticated({ detail: "The call carries no credential, or one that is unknown, revoked or expired." }),
 )
+const ended = Effect.fail(new KeyExpired({ detail: "The key has ended." }))
 const deleting = Effect.fail(new AccountDeleting({ detail: "The account is being deleted." }))
 
 const make = Effect.gen(function* () {
@@ -108,7 +119,7 @@ const make = Effect.gen(function* () {
     Effect.map(
       reads<KeyRow>`
         with ${asked(calls)}
-        select asked.asked, k.id, k.name, k.last_used_at, k.identity_id, i.handle, i.canonical, i.status,
+        select asked.asked, k.id, k.name, k.last_used_at, k.scopes, k.expires_at, k.networks, k.identity_id, i.handle, i.canonical, i.status,
                ${namedColumns}, ${orgColumns}
         from asked join api_key k on k.token_hash = asked.token_hash
         join org o on o.id = k.org_id left join identity i on i.id = k.identity_id ${named}
@@ -132,12 +143,16 @@ const make = Effect.gen(function* () {
     canonical: string,
     kind: "admin_key" | "identity_key",
     now: number,
+    from: From | undefined,
   ) {
     const row = yield* keyRow({ hash: sha256Hex(token), canonical })
     if (row === undefined) return yield* refused
     if (row.org_status === "deleting") return yield* deleting
+    if (row.expires_at !== null && row.expires_at.getTime() <= now) return yield* ended
     noteUse(
-      () => writes`update api_key set last_used_at = ${new Date(now)} where id = ${row.id}`,
+      () =>
+        writes`update api_key set last_used_at = ${new Date(now)},
+          last_used_address = coalesce(${from?.address ?? null}, last_used_address) where id = ${row.id}`,
       row.last_used_at,
       now,
     )
@@ -146,10 +161,14 @@ const make = Effect.gen(function* () {
       org: orgOf(row),
       credentialId: row.id,
       keyName: row.name,
-      identity:
+      scopes: scopesOf(row.scopes),
+      identities:
         row.identity_id === null || row.handle === null || row.canonical === null
           ? null
-          : { id: row.identity_id, handle: row.handle, canonical: row.canonical, status: row.status },
+          : [{ id: row.identity_id, handle: row.handle, canonical: row.canonical, status: row.status }],
+      networks: networksOf(row.networks),
+      expiresAt: row.expires_at,
+      grant: null,
       session: null,
     }
     return { caller, named: namedOf(row, canonical) } satisfies Resolved
@@ -170,25 +189,35 @@ const make = Effect.gen(function* () {
       org: orgOf(row),
       credentialId: row.id,
       keyName: null,
-      identity: null,
+      scopes: unlimited,
+      identities: null,
+      networks: null,
+      expiresAt: null,
+      grant: null,
       session: { expiresAt: row.expires_at, createdAt: row.created_at },
     }
     return { caller, named: namedOf(row, canonical) } satisfies Resolved
   })
 
-  /** `canonical` is the name that the call names; "" where it names none. */
-  const resolveNaming = Effect.fnUntraced(function* (credential: Redacted.Redacted<string>, canonical: string) {
+  /** `canonical` is the name that the call names; "" where it names none. `from` is noted with the use of a key. */
+  const resolveNaming = Effect.fnUntraced(function* (
+    credential: Redacted.Redacted<string>,
+    canonical: string,
+    from?: From,
+  ) {
     const token = Redacted.value(credential)
     const kind = kindOf(token)
-    if (kind === undefined) return yield* refused
+    if (kind === undefined || kind === "grant") return yield* refused
     const now = yield* Clock.currentTimeMillis
-    return yield* orUnavailable(kind === "session" ? session(token, canonical, now) : key(token, canonical, kind, now))
+    return yield* orUnavailable(
+      kind === "session" ? session(token, canonical, now) : key(token, canonical, kind, now, from),
+    )
   })
 
   return {
     resolveNaming,
-    resolve: (credential: Redacted.Redacted<string>) =>
-      Effect.map(resolveNaming(credential, ""), ({ caller }) => caller),
+    resolve: (credential: Redacted.Redacted<string>, from?: From) =>
+      Effect.map(resolveNaming(credential, "", from), ({ caller }) => caller),
   }
 })
 

@@ -1,7 +1,7 @@
 /**
  * Whether the credentials of what lasts (streams, waits, links) still stand. What outlives its call is judged by this
  * process as a whole: one query for all credentials that somebody watches, nothing per stream. A key stands until it is
- * revoked, a session until it is revoked or expires, and none of an Org that is being deleted does.
+ * revoked or ends, a session until it is revoked or expires, and none of an Org that is being deleted does.
  * While the store is out of reach nothing is judged, and nothing new can be read from it either.
  */
 import type { CredentialKind } from "@svc/domain/account/Account"
@@ -32,7 +32,8 @@ const make = Effect.gen(function* () {
     union all
     select id from unnest(${keys}::uuid[]) as asked (id) where not exists (
       select from api_key k join org o on o.id = k.org_id
-      where k.id = asked.id and k.revoked_at is null and o.status = 'active')`
+      where k.id = asked.id and k.revoked_at is null and (k.expires_at is null or k.expires_at > now())
+        and o.status = 'active')`
 
   const check = Effect.gen(function* () {
     if (watched.session.size + watched.key.size === 0) return

@@ -58,13 +58,13 @@ const make = Effect.gen(function* () {
             : Effect.succeed(view(row)),
         ),
       ),
-    /** Whose authorization a state belongs to; `identity` is the one that the caller may act on, if it may not on all. */
-    authorization: Effect.fnUntraced(function* (org: string, identity: IdentityId | undefined, state: string) {
+    /** Whose authorization a state belongs to; `within` are those that the caller may act on, if it may not on all. */
+    authorization: Effect.fnUntraced(function* (org: string, within: ReadonlyArray<IdentityId> | null, state: string) {
       const at = new Date(yield* Clock.currentTimeMillis)
       const [row] = yield* sql<{ id: IdentityId; canonical: string; handle: string; platform: PlatformName }>`
         select i.id, i.canonical, i.handle, a.platform from connector_authorization a join identity i on i.id = a.identity_id
         where a.state_hash = ${hashOf(state)} and a.org_id = ${org} and i.org_id = ${org} and a.expires_at > ${at}`
-      if (row === undefined || (identity !== undefined && row.id !== identity)) return yield* invalid()
+      if (row === undefined || (within !== null && !within.includes(row.id))) return yield* invalid()
       return row
     }, orUnavailable),
   }

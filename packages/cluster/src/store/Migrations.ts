@@ -31,6 +31,7 @@ import { mailFolders } from "./migrations/0051_folders.ts"
 import { connectors } from "./migrations/0061_connectors.ts"
 import { sessionAgents } from "./migrations/0073_session_agents.ts"
 import { backups } from "./migrations/0081_backups.ts"
+import { keyRights } from "./migrations/0090_key_rights.ts"
 import { oauth } from "./migrations/0098_oauth.ts"
 
 const migrations = {
@@ -57,6 +58,7 @@ const migrations = {
   "0061_connectors": connectors,
   "0073_session_agents": sessionAgents,
   "0081_backups": backups,
+  "0090_key_rights": keyRights,
   "0098_oauth": oauth,
 }
 

@@ -56,7 +56,8 @@ export const TermsStatus = Schema.Struct({
 }).annotate({ identifier: "TermsStatus" })
 export type TermsStatus = typeof TermsStatus.Type
 
-export const CredentialKind = Schema.Literals(["session", "admin_key", "identity_key"])
+/** `grant`: an app that the account holder let in by OAuth. */
+export const CredentialKind = Schema.Literals(["session", "admin_key", "identity_key", "grant"])
 export type CredentialKind = typeof CredentialKind.Type
 
 export const CallerView = Schema.Struct({
@@ -65,6 +66,17 @@ export const CallerView = Schema.Struct({
   key_name: Schema.NullOr(Schema.String),
   identity_id: Schema.NullOr(Uuid),
   handle: Schema.NullOr(Schema.String),
+  /** The Identities it may act on; null for all of the Org, those to come included. */
+  handles: Schema.NullOr(Schema.Array(Schema.String)),
+  /** `*` is all. */
+  scopes: Schema.Array(Schema.String),
+  /** The addresses and CIDR ranges it may be used from; null for everywhere. */
+  networks: Schema.NullOr(Schema.Array(Schema.String)),
+  /** When a key or a grant ends by itself; null for never, and for a session. */
+  expires_at: Schema.NullOr(Timestamp),
+  /** Of a grant: which, and the app that the account holder let in. */
+  grant_id: Schema.NullOr(Schema.String),
+  client: Schema.NullOr(Schema.String),
 }).annotate({ identifier: "CallerView" })
 export type CallerView = typeof CallerView.Type
 

@@ -28,6 +28,7 @@ import {
 import { conditional, located } from "../Precondition.ts"
 import { Line, Text } from "../Text.ts"
 import { AddressLimit, callers, Confidential, open, ShowsSecret, Tagged } from "./Policy.ts"
+import { About, Unscoped } from "./ScopeOf.ts"
 
 /** Sign-up and sign-in take no credential. */
 export class SignInApi extends HttpApiGroup.make("sign_in")
@@ -93,6 +94,7 @@ export class SessionApi extends HttpApiGroup.make("session")
     })
       .pipe(callers("any"))
       .annotate(OpenApi.Summary, "Tell whose credential this is")
+      .annotate(Unscoped, true)
       .annotate(Tool, {
         name: "svc_whoami",
         effect: "read",
@@ -100,6 +102,7 @@ export class SessionApi extends HttpApiGroup.make("session")
           "An Identity Key acts for one Identity only, the one of `caller.identity_id`; an Admin Key or a session for all of the Org.",
       }),
   )
+  .annotateEndpoints(About, "account")
   .annotate(OpenApi.Description, "The session at hand and who is calling.") {}
 
 /** The plaintext is in this answer and nowhere else. */
@@ -143,4 +146,5 @@ export class ApiKeyApi extends HttpApiGroup.make("api_keys")
       .pipe(callers("org"))
       .annotate(OpenApi.Summary, "Revoke a key"),
   )
+  .annotateEndpoints(About, "account")
   .annotate(OpenApi.Description, "Admin Keys, and the Identity Keys that sagas mint.") {}

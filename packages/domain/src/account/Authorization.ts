@@ -13,28 +13,50 @@ import {
   ForeignIdentity,
   IdempotencyKeyInProgress,
   IdempotencyKeyReused,
+  IdentityNotGranted,
   InvalidRequest,
+  KeyExpired,
+  NetworkRefused,
   NotFound,
   OrgScopeRequired,
   RateLimited,
+  ScopeMissing,
   SessionRequired,
   Unauthenticated,
   Unavailable,
 } from "../problems/Problem.ts"
 import type { CredentialKind, Org } from "./Account.ts"
 import type { By } from "./By.ts"
+import type { Networks } from "./Networks.ts"
+import type { Scopes } from "./Scope.ts"
 
 /** The credential of a call, resolved; the Org is never named otherwise. */
 export interface CallerInfo {
   readonly kind: CredentialKind
   readonly org: Org
-  /** Id of the session for a session, of the key for a key. */
+  /** Id of the session for a session, of the key for a key, of the grant for a grant. */
   readonly credentialId: string
   readonly keyName: string | null
-  /** The one Identity an Identity Key may act on. */
-  readonly identity: IdentityRef | null
+  /** What it may do. A session may do everything. */
+  readonly scopes: Scopes
+  /** The Identities it may act on: one of an Identity Key, those that a grant names; null for the whole Org. */
+  readonly identities: ReadonlyArray<IdentityRef> | null
+  /** Where it may be used from; null for everywhere. */
+  readonly networks: Networks | null
+  /** When it ends by itself; null for never. A session's end is its own. */
+  readonly expiresAt: Date | null
+  /** Of a grant: which, and the app that it was given to. */
+  readonly grant: { readonly id: string; readonly client: string } | null
   readonly session: { readonly expiresAt: Date; readonly createdAt: Date } | null
 }
+
+/** Whether a credential may act on the Identity of that canonical name. */
+export const mayActOn = ({ identities }: Pick<CallerInfo, "identities">, canonical: string): boolean =>
+  identities === null || identities.some((one) => one.canonical === canonical)
+
+/** The one Identity that a credential may act on; null where it may act on several, or on all of the Org. */
+export const soleOf = ({ identities }: Pick<CallerInfo, "identities">): IdentityRef | null =>
+  identities?.length === 1 ? identities[0]! : null
 
 /** The caller of the request at hand. */
 export interface CallerOfRequest extends CallerInfo {
@@ -64,9 +86,13 @@ export class Realm extends Context.Service<Realm, RealmInfo>()("@svc/domain/acco
 const security = { api_key: HttpApiSecurity.bearer }
 const refusals = [
   Unauthenticated,
+  KeyExpired,
   AccountDeleting,
   OrgScopeRequired,
   ForeignIdentity,
+  IdentityNotGranted,
+  ScopeMissing,
+  NetworkRefused,
   SessionRequired,
   AdminRequired,
   RateLimited,

@@ -7,7 +7,7 @@ import type { CredentialKind } from "./Account.ts"
 export interface By {
   /** `system`: nobody asked; a saga, a timer or mail from outside did it. */
   readonly kind: CredentialKind | "system"
-  /** Id of the session or of the key. */
+  /** Id of the session, of the key or of the grant. */
   readonly credentialId: string | null
   /** `req_…`; null where no request led to it. */
   readonly requestId: string | null
@@ -18,7 +18,7 @@ export const system: By = { kind: "system", credentialId: null, requestId: null 
 /** The header's name. */
 export const byHeader = "svc-by"
 
-const kinds: ReadonlySet<string> = new Set<By["kind"]>(["session", "admin_key", "identity_key", "system"])
+const kinds: ReadonlySet<string> = new Set<By["kind"]>(["session", "admin_key", "identity_key", "grant", "system"])
 
 /** `admin_key 0199d3c0-… req_01kj…`, with `-` for what is not known. */
 /** The header that names the command a message is; a message that comes twice, or a request made again, has the same. */

@@ -18,6 +18,7 @@ import { Text } from "../Text.ts"
 import { MintedKey } from "./AccountApi.ts"
 import { AddressLimit, callers, Confidential, open, Tagged } from "./Policy.ts"
 import { DeviceStart, DeviceStarted, DeviceView } from "./Device.ts"
+import { About } from "./ScopeOf.ts"
 
 export class DeviceLoginApi extends HttpApiGroup.make("device_login")
   .add(
@@ -78,4 +79,5 @@ export class DeviceConfirmationApi extends HttpApiGroup.make("device_confirmatio
       .pipe(callers("admin"))
       .annotate(OpenApi.Summary, "Deny a device login"),
   )
+  .annotateEndpoints(About, "account")
   .annotate(OpenApi.Description, "Device login: the account holder's side.") {}

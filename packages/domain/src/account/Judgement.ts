@@ -5,9 +5,20 @@
  */
 import { Result } from "effect"
 import type { IdentityRef } from "../IdentityRef.ts"
-import { AdminRequired, ForeignIdentity, NotFound, OrgScopeRequired, SessionRequired } from "../problems/Problem.ts"
-import type { CallerInfo } from "./Authorization.ts"
+import {
+  AdminRequired,
+  ForeignIdentity,
+  IdentityNotGranted,
+  NetworkRefused,
+  NotFound,
+  OrgScopeRequired,
+  ScopeMissing,
+  SessionRequired,
+} from "../problems/Problem.ts"
+import { type CallerInfo, mayActOn, soleOf } from "./Authorization.ts"
+import { isWithin } from "./Networks.ts"
 import type { EndpointPolicy, Resource } from "./Policy.ts"
+import { allows, type ScopeName } from "./Scope.ts"
 
 /** What a request names. `Unreadable`: its decoding will refuse it. */
 export type Named =
@@ -31,18 +42,34 @@ export type Named =
 /** The Identity a request is about: null for none, undefined where its decoding will refuse it anyway. */
 export type Judged = IdentityRef | null | undefined
 
-export type Refusal = SessionRequired | OrgScopeRequired | AdminRequired | ForeignIdentity | NotFound
-
-/** Whether a credential may act on the Identity of that name. */
-const mayActOn = ({ identity }: CallerInfo, canonical: string) => identity === null || identity.canonical === canonical
+export type Refusal =
+  | SessionRequired
+  | OrgScopeRequired
+  | AdminRequired
+  | ForeignIdentity
+  | IdentityNotGranted
+  | ScopeMissing
+  | NotFound
 
 /** Reminds an agent who it is: a model that is refused should not try the same under another name. */
-const actsAs = ({ identity }: CallerInfo) => (identity === null ? "" : `You act as @${identity.handle}. `)
+const actsAs = ({ identities }: CallerInfo) =>
+  identities === null || identities.length === 0
+    ? ""
+    : `You act as ${identities
+        .slice(0, 10)
+        .map(({ handle }) => `@${handle}`)
+        .join(", ")}${identities.length > 10 ? ` and ${identities.length - 10} more` : ""}. `
 
-const byScope = ({ scope }: EndpointPolicy, caller: CallerInfo): Refusal | undefined => {
+const byAccess = ({ scope, names, filtered }: EndpointPolicy, caller: CallerInfo): Refusal | undefined => {
   const { kind } = caller
   if (scope === "session" && kind !== "session") {
     return new SessionRequired({ detail: "Only a console session may do this." })
+  }
+  if (kind === "grant" && caller.identities !== null) {
+    // What is about one Identity that was granted is a matter of scopes; what is about the whole Org was not granted.
+    return (scope === "org" || scope === "admin") && names._tag === "Nowhere" && !filtered
+      ? new OrgScopeRequired({ detail: `${actsAs(caller)}This concerns the whole account, which was not granted.` })
+      : undefined
   }
   if (kind !== "identity_key") return undefined
   if (scope === "org")
@@ -51,35 +78,76 @@ const byScope = ({ scope }: EndpointPolicy, caller: CallerInfo): Refusal | undef
   return undefined
 }
 
+const foreign = (caller: CallerInfo): Refusal =>
+  caller.kind === "grant"
+    ? new IdentityNotGranted({ detail: `${actsAs(caller)}The account holder granted no other Identity.` })
+    : new ForeignIdentity({ detail: `${actsAs(caller)}An Identity Key may name only its own Identity.` })
+
+/** The Identity that is meant where none is named; one that may act on several has to say. */
+const unnamed = ({ proves }: EndpointPolicy, caller: CallerInfo): Result.Result<Judged, Refusal> => {
+  const sole = soleOf(caller)
+  return sole !== null || caller.identities === null || proves !== "realm"
+    ? Result.succeed(sole)
+    : Result.fail(
+        new IdentityNotGranted({ detail: `${actsAs(caller)}Name the Identity: the whole account was not granted.` }),
+      )
+}
+
 /**
- * The scope first, then whose the Identity is, then whether it exists: so an Identity Key learns nothing of others, and
- * an Identity of another Org is like none.
+ * Who may call first, then whose the Identity is, then whether it exists: so an Identity Key learns nothing of others,
+ * and an Identity of another Org is like none.
  */
 export const judge = (policy: EndpointPolicy, caller: CallerInfo, named: Named): Result.Result<Judged, Refusal> => {
-  const refused = byScope(policy, caller)
+  const refused = byAccess(policy, caller)
   if (refused !== undefined) return Result.fail(refused)
   switch (named._tag) {
     case "Nothing":
-      return Result.succeed(caller.identity)
+      return unnamed(policy, caller)
     case "Unreadable":
       return Result.succeed(undefined)
     case "Handle":
-      if (!mayActOn(caller, named.canonical)) {
-        return Result.fail(
-          new ForeignIdentity({ detail: `${actsAs(caller)}An Identity Key may name only its own Identity.` }),
-        )
-      }
+      if (!mayActOn(caller, named.canonical)) return Result.fail(foreign(caller))
       if (!named.readable) return Result.succeed(undefined)
       return named.found === undefined
         ? Result.fail(new NotFound({ detail: "There is no such Identity." }))
         : Result.succeed(named.found)
     case "Resource": {
       const { owner, resource } = named
-      const visible = owner !== undefined && (caller.identity === null || owner?.id === caller.identity.id)
+      const visible =
+        owner !== undefined && (caller.identities === null || (owner !== null && mayActOn(caller, owner.canonical)))
       return visible ? Result.succeed(owner) : Result.fail(new NotFound({ detail: `There is no such ${resource}.` }))
     }
   }
 }
+
+/**
+ * Whether what the credential may do includes the scope of the endpoint; for whom {@link judge} let in. `widenUrl`: where
+ * its holder widens it.
+ */
+export const judgeScope = (
+  needed: ScopeName | null,
+  { scopes }: Pick<CallerInfo, "scopes">,
+  widenUrl: () => string,
+): ScopeMissing | undefined => {
+  if (needed === null || allows(scopes, needed)) return undefined
+  const widen_url = widenUrl()
+  return new ScopeMissing({
+    detail: `This needs the scope ${needed}; the credential has ${scopes.names.join(", ")}. The account holder can allow it at ${widen_url}.`,
+    scopes: [needed],
+    widen_url,
+  })
+}
+
+/** Whether a credential may be used from where the call came; `from` works its address out when it is asked. */
+export const judgeNetwork = (
+  { networks }: Pick<CallerInfo, "networks">,
+  from: { readonly address: string },
+): NetworkRefused | undefined =>
+  networks === null || isWithin(networks, from.address)
+    ? undefined
+    : new NetworkRefused({
+        detail: `The key is bound to networks; ${from.address} is in none of them.`,
+      })
 
 /** Whether a body has to be looked at before the handler. */
 export const looksAtBody = (policy: EndpointPolicy, { kind }: CallerInfo): boolean =>

@@ -10,6 +10,7 @@ import { Text } from "../Text.ts"
 import { Timestamp } from "../Timestamp.ts"
 import { Language, Org, TermsStatus } from "./Account.ts"
 import { callers, inRealm, inRealmOfBody, Tagged } from "./Policy.ts"
+import { About, Reveals } from "./ScopeOf.ts"
 
 export const AccountDeletion = Schema.Struct({
   status: Schema.Literal("deleting"),
@@ -51,6 +52,7 @@ export class OrgApi extends HttpApiGroup.make("account")
       .pipe(callers("session"))
       .annotate(OpenApi.Summary, "Delete the account with everything in it"),
   )
+  .annotateEndpoints(About, "account")
   .annotate(OpenApi.Description, "What the account holder does with the whole account.") {}
 
 export const Export = Schema.Struct({
@@ -100,6 +102,8 @@ export class ExportApi extends HttpApiGroup.make("exports")
       error: [NotFound, Unavailable],
     })
       .pipe(inRealm())
-      .annotate(OpenApi.Summary, "Download an export as a zip of JSON Lines and mbox files"),
+      .annotate(OpenApi.Summary, "Download an export as a zip of JSON Lines and mbox files")
+      .annotate(Reveals, true),
   )
+  .annotateEndpoints(About, "account")
   .annotate(OpenApi.Description, "Taking the data along.") {}

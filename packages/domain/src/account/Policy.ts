@@ -38,6 +38,10 @@ export interface EndpointPolicy {
   readonly scope: Scope
   readonly names: Naming
   readonly reserved: Reserved | undefined
+  /** What its handler gets beside the caller: an Identity, or the part of the account that is meant. */
+  readonly proves: "caller" | "subject" | "realm"
+  /** Its answer is of what the caller may act on alone, so a grant of some Identities may ask. */
+  readonly filtered: boolean
 }
 
 export class Policy extends Context.Service<Policy, EndpointPolicy>()("@svc/domain/account/Policy") {}
@@ -53,6 +57,7 @@ export const policyOf = (endpoint: {
 }
 
 const nowhere: Naming = { _tag: "Nowhere" }
+const plain = { names: nowhere, reserved: undefined, proves: "caller", filtered: false } as const
 
 /** Adds a middleware and the policy it judges by; the library's own type of what comes of it, for any endpoint. */
 const attach =
@@ -63,28 +68,36 @@ const attach =
       .annotate(Policy, policy) as unknown as HttpApiEndpoint.AddMiddleware<E, I>
 
 /** Anyone may call it, without a credential. */
-export const open = attach(Open, { scope: "public", names: nowhere, reserved: undefined })
+export const open = attach(Open, { ...plain, scope: "public" })
 
 /** It concerns the Org or the caller itself; its handler gets no Identity. */
-export const callers = (scope: Exclude<Scope, "public">) =>
-  attach(Authorization, { scope, names: nowhere, reserved: undefined })
+export const callers = (scope: Exclude<Scope, "public">) => attach(Authorization, { ...plain, scope })
+
+/** It concerns the Org, and tells a credential of what it may act on and nothing else. */
+export const callersWithin = (scope: Exclude<Scope, "public">) =>
+  attach(Authorization, { ...plain, scope, filtered: true })
 
 type HasHandle = { readonly path: `${string}/:handle${string}` }
 type HasBody<Body> = { readonly "~Payload": { readonly Type: Body } }
 
 /** It acts on the Identity of its path's `:handle`. */
 export const onIdentity = (scope: Exclude<Scope, "public">) =>
-  attach(SubjectAuthorization, { scope, names: { _tag: "Path", member: "handle" }, reserved: undefined }) as <
-    E extends HttpApiEndpoint.Constraint & HasHandle,
-  >(
+  attach(SubjectAuthorization, {
+    ...plain,
+    scope,
+    names: { _tag: "Path", member: "handle" },
+    proves: "subject",
+  }) as <E extends HttpApiEndpoint.Constraint & HasHandle>(
     endpoint: E,
   ) => HttpApiEndpoint.AddMiddleware<E, SubjectAuthorization>
 
 /** Like {@link onIdentity} for any credential, but for what `concerns` finds in the body: that is the account's to ask. */
 export const onIdentityExcept = <Body>(detail: string, concerns: (body: Body) => boolean) =>
   attach(SubjectAuthorization, {
+    ...plain,
     scope: "any",
     names: { _tag: "Path", member: "handle" },
+    proves: "subject",
     // The judgement decodes the body by the endpoint's own schema, whose type is `Body`.
     reserved: { detail, concerns: concerns as (body: unknown) => boolean },
   }) as <E extends HttpApiEndpoint.Constraint & HasHandle & HasBody<Body>>(
@@ -93,7 +106,7 @@ export const onIdentityExcept = <Body>(detail: string, concerns: (body: Body) =>
 
 /** Any credential, within the Org's realm or that of the Identity it names; an Identity Key within its own alone. */
 export const inRealm = (names: Naming = nowhere) =>
-  attach(RealmAuthorization, { scope: "any", names, reserved: undefined })
+  attach(RealmAuthorization, { ...plain, scope: "any", names, proves: "realm" })
 
 export const byQuery = (member: string): Naming => ({ _tag: "Query", member })
 

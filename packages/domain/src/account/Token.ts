@@ -4,7 +4,12 @@
  */
 import type { CredentialKind } from "./Account.ts"
 
-const prefixes = { session: "svc_sess_", admin_key: "svc_admin_", identity_key: "svc_id_" } as const satisfies {
+const prefixes = {
+  session: "svc_sess_",
+  admin_key: "svc_admin_",
+  identity_key: "svc_id_",
+  grant: "svc_oat_",
+} as const satisfies {
   readonly [K in CredentialKind]: string
 }
 const kinds = Object.entries(prefixes) as ReadonlyArray<readonly [CredentialKind, string]>

@@ -7,6 +7,7 @@ import { conditional } from "../Precondition.ts"
 import { IdentityNotReady, NotFound, PreconditionFailed, RateLimited, Unavailable } from "../problems/Problem.ts"
 import { Tool } from "../mcp/Tool.ts"
 import { Card, CardPatch, Profile } from "./Card.ts"
+import { About } from "../account/ScopeOf.ts"
 
 const tagged = HttpApiSchema.WithHeaders(Card, { etag: Schema.String })
 
@@ -35,6 +36,7 @@ export class CardApi extends HttpApiGroup.make("cards")
         advice: "Pass only what is to change: members that are left out stay, null clears, lists are replaced whole.",
       }),
   )
+  .annotateEndpoints(About, "card")
   .annotate(OpenApi.Description, "The A2A Card of an Identity.") {}
 
 export class ProfileApi extends HttpApiGroup.make("profiles")

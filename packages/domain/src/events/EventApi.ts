@@ -11,6 +11,7 @@ import { Conflict, InvalidCursor, NotFound, Unavailable, WebhookMismatch } from 
 import { WebhookId } from "../IdSchemas.ts"
 import { Delivery } from "../deliveries/Delivery.ts"
 import { Event, EventId, EventType } from "./Event.ts"
+import { About } from "../account/ScopeOf.ts"
 
 /** The last Event the client has; the stream goes on behind it. */
 const resumption = {
@@ -80,4 +81,5 @@ export class EventApi extends HttpApiGroup.make("events")
       .pipe(inRealm(through("Event", "id")))
       .annotate(OpenApi.Summary, "Deliver an Event to a Webhook again"),
   )
+  .annotateEndpoints(About, "event")
   .annotate(OpenApi.Description, "Everything noteworthy that happened.") {}

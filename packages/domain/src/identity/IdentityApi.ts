@@ -20,6 +20,7 @@ import {
 } from "../problems/Problem.ts"
 import { conditional, located } from "../Precondition.ts"
 import { Identity, ShowOnceSecrets } from "./Identity.ts"
+import { About, Reveals } from "../account/ScopeOf.ts"
 
 const accepted = HttpApiSchema.WithHeaders(Identity.pipe(HttpApiSchema.status(202)), located)
 
@@ -90,6 +91,7 @@ export class IdentityApi extends HttpApiGroup.make("identities")
     })
       .pipe(onIdentity("any"))
       .annotate(OpenApi.Summary, "Read the show-once secrets that wait to be received")
+      .annotate(Reveals, true)
       .annotate(Confidential, true),
     HttpApiEndpoint.post("acknowledge", "/api/identities/:handle/identity-key/ack", {
       params: { handle: HandleParam },
@@ -106,6 +108,7 @@ export class IdentityApi extends HttpApiGroup.make("identities")
       .pipe(onIdentity("admin"))
       .annotate(OpenApi.Summary, "Replace the Identity Key and the IMAP password"),
   )
+  .annotateEndpoints(About, "identity")
   .annotate(OpenApi.Description, "An agent's addressable presence: Handle, Mailbox, A2A Card and Tunnel together.") {}
 
 export const HandleAvailability = Schema.Struct({
@@ -127,4 +130,5 @@ export class HandleApi extends HttpApiGroup.make("handles")
       .annotate(CallPolicy, "handle_check")
       .annotate(Tool, { name: "svc_handle_check", effect: "read" }),
   )
+  .annotateEndpoints(About, "identity")
   .annotate(OpenApi.Description, "Names and whether they are free.") {}

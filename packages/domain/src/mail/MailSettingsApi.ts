@@ -18,6 +18,7 @@ import {
   Unavailable,
 } from "../problems/Problem.ts"
 import { AiDisclosure, AllowedRecipient, DisclosureText, MailPatch, MailStatus } from "./MailSettings.ts"
+import { About } from "../account/ScopeOf.ts"
 
 const params = { handle: HandleParam }
 const tag = { etag: Schema.String }
@@ -104,4 +105,5 @@ export class MailSettingsApi extends HttpApiGroup.make("mail_settings")
       )
       .annotate(OpenApi.Summary, "Stop or start outgoing mail, or have a person approve it"),
   )
+  .annotateEndpoints(About, "mail")
   .annotate(OpenApi.Description, "Allowed Recipients, the AI disclosure, and the switch of outgoing mail.") {}

@@ -18,6 +18,7 @@ import {
 import { Text } from "../Text.ts"
 import { AnyCaseLabel } from "./Flags.ts"
 import { Message, MessagePatch, MessageSummary } from "./Message.ts"
+import { About } from "../account/ScopeOf.ts"
 
 const Wait = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 60 })).annotate({
   description: "Seconds to wait for a new message.",
@@ -187,4 +188,5 @@ export class MessageApi extends HttpApiGroup.make("messages")
       .pipe(onIdentity("any"))
       .annotate(OpenApi.Summary, "Download one attachment, or a range of its bytes"),
   )
+  .annotateEndpoints(About, "mail")
   .annotate(OpenApi.Description, "The Mailbox of an Identity.") {}

@@ -3,6 +3,7 @@ import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/ht
 import { callers } from "../account/Policy.ts"
 import { Unavailable } from "../problems/Problem.ts"
 import { OrgMailPatch, OrgMailStatus } from "./MailSettings.ts"
+import { About } from "../account/ScopeOf.ts"
 
 export class OrgMailApi extends HttpApiGroup.make("org_mail")
   .add(
@@ -14,4 +15,5 @@ export class OrgMailApi extends HttpApiGroup.make("org_mail")
       .pipe(callers("org"))
       .annotate(OpenApi.Summary, "Stop or start the outgoing mail of all Identities"),
   )
+  .annotateEndpoints(About, "mail")
   .annotate(OpenApi.Description, "The switch of outgoing mail, for all Identities of the Org at once.") {}

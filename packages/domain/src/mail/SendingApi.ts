@@ -22,6 +22,7 @@ import {
 } from "../problems/Problem.ts"
 import { Outbound } from "./Delivery.ts"
 import { Draft, DraftSummary, NewMail, PendingApproval, Refusal, Sent } from "./Sending.ts"
+import { About, External } from "../account/ScopeOf.ts"
 
 const params = { handle: HandleParam }
 const one = { handle: HandleParam, id: MessageId.annotate({ description: "The id of the resource." }) }
@@ -114,7 +115,8 @@ export class SendingApi extends HttpApiGroup.make("sending")
       error: refusals,
     })
       .pipe(onIdentity("any"))
-      .annotate(OpenApi.Summary, "Send a draft"),
+      .annotate(OpenApi.Summary, "Send a draft")
+      .annotate(External, true),
     HttpApiEndpoint.get("approvals", "/api/identities/:handle/approvals", {
       params,
       query: paging,
@@ -139,4 +141,5 @@ export class SendingApi extends HttpApiGroup.make("sending")
       .pipe(onIdentity("admin"))
       .annotate(OpenApi.Summary, "Refuse a message, which goes nowhere then"),
   )
+  .annotateEndpoints(About, "mail")
   .annotate(OpenApi.Description, "Sending mail, drafts of it, and messages that wait for a person.") {}

@@ -4,6 +4,7 @@ import { onIdentity, onIdentityExcept } from "../account/Policy.ts"
 import { HandleParam } from "../handles/HandleParam.ts"
 import { AdminRequired, IdentityNotReady, InvalidRequest, NotFound, Unavailable } from "../problems/Problem.ts"
 import { Tunnel, TunnelPatch } from "./Tunnel.ts"
+import { About } from "../account/ScopeOf.ts"
 
 export class TunnelApi extends HttpApiGroup.make("tunnels")
   .add(
@@ -28,4 +29,5 @@ export class TunnelApi extends HttpApiGroup.make("tunnels")
       )
       .annotate(OpenApi.Summary, "Change settings of the Tunnel"),
   )
+  .annotateEndpoints(About, "tunnel")
   .annotate(OpenApi.Description, "The public address of an agent's local port.") {}

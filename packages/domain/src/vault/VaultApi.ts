@@ -17,6 +17,7 @@ import {
 } from "../problems/Problem.ts"
 import { Text } from "../Text.ts"
 import { namePattern, NewSecret, Secret, SecretValue, SecretVersion } from "./Vault.ts"
+import { About, Reveals } from "../account/ScopeOf.ts"
 
 /** Judged by the operation, which has a code of its own for it. */
 const NameParam = Text.check(
@@ -61,6 +62,7 @@ export class VaultApi extends HttpApiGroup.make("vault")
     })
       .pipe(inRealm(byQuery("identity")))
       .annotate(OpenApi.Summary, "Read the value of a secret")
+      .annotate(Reveals, true)
       .annotate(Confidential, true)
       .annotate(Tool, { name: "svc_vault_get", effect: "read" }),
     HttpApiEndpoint.put("put", "/api/vault/secrets/:name", {
@@ -113,4 +115,5 @@ export class VaultApi extends HttpApiGroup.make("vault")
       .pipe(inRealm(byQuery("identity")))
       .annotate(OpenApi.Summary, "Make an earlier version the present one"),
   )
+  .annotateEndpoints(About, "vault")
   .annotate(OpenApi.Description, "Encrypted secrets, one namespace per Org and one per Identity.") {}

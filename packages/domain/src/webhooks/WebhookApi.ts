@@ -19,6 +19,7 @@ import {
 } from "../problems/Problem.ts"
 import { Timestamp } from "../Timestamp.ts"
 import { NewWebhook, Webhook, WebhookPatch } from "./Webhook.ts"
+import { About } from "../account/ScopeOf.ts"
 
 const tagged = HttpApiSchema.WithHeaders(Webhook, { etag: Schema.String })
 
@@ -132,4 +133,5 @@ export class WebhookApi extends HttpApiGroup.make("webhooks")
       .pipe(onIdentity("any"))
       .annotate(OpenApi.Summary, "Deliver again every Event whose delivery failed since then"),
   )
+  .annotateEndpoints(About, "webhook")
   .annotate(OpenApi.Description, "Signed deliveries of Events.") {}

@@ -6,7 +6,9 @@ import { randomUUID } from "node:crypto"
 import type { IncomingMessage } from "node:http"
 import type { Duplex } from "node:stream"
 import type { Socket } from "node:net"
-import { Addresses, tunnelHostname, tunnelUrl } from "@svc/domain/Addresses"
+import { Addresses, keyUrl, tunnelHostname, tunnelUrl } from "@svc/domain/Addresses"
+import { mayActOn, soleOf } from "@svc/domain/account/Authorization"
+import { judgeNetwork, judgeScope } from "@svc/domain/account/Judgement"
 import { canonical as canonicalOf } from "@svc/domain/handles/Handle"
 import { makeUuidV7 } from "@svc/domain/Ids"
 import type { Code } from "@svc/domain/problems/Table"
@@ -18,6 +20,7 @@ import { createWebSocketStream, WebSocketServer } from "ws"
 import { makeLink } from "../protocol/Link.ts"
 import { goaway, limits, path, reset, timing, upgradeToken, version, webSocketProtocol } from "../protocol/Manifest.ts"
 import { problemFor } from "./Answers.ts"
+import { clientOf } from "./Connections.ts"
 import { switching } from "./Peers.ts"
 import type { Attached, Registry } from "./Registry.ts"
 import type { Head } from "../protocol/RequestHead.ts"
@@ -88,10 +91,14 @@ export const make = Effect.fnUntraced(function* (options: {
     const resolved = yield* Effect.result(credentials.resolve(Redacted.make(token)))
     if (resolved._tag === "Failure") return yield* refuse(resolved.failure.code, resolved.failure.detail)
     const caller = resolved.success
-    const name = canonicalOf(head.headers.get("svc-tunnel-handle") ?? caller.identity?.handle ?? "")
-    if (caller.identity !== null && caller.identity.canonical !== name) {
+    const name = canonicalOf(head.headers.get("svc-tunnel-handle") ?? soleOf(caller)?.handle ?? "")
+    if (!mayActOn(caller, name)) {
       return yield* refuse("foreign_identity", "An Identity Key may hold the tunnel of its own Identity only.")
     }
+    const from = { address: clientOf(socket) }
+    const narrow =
+      judgeNetwork(caller, from) ?? judgeScope("tunnel:write", caller, () => keyUrl(book, caller.credentialId))
+    if (narrow !== undefined) return yield* refuse(narrow.code, narrow.detail)
     const looked = yield* Effect.result(tunnels.standing(name))
     if (looked._tag === "Failure") return yield* refuse("unavailable", "The name could not be looked up.")
     const standing = looked.success

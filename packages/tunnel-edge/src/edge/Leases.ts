@@ -61,6 +61,7 @@ export const make = Effect.fnUntraced(function* (options: {
         (attached) =>
           Effect.catchTags(credentials.resolve(Redacted.make(attached.token)), {
             unauthenticated: () => Effect.sync(() => attach.part(attached, "revoked")),
+            key_expired: () => Effect.sync(() => attach.part(attached, "revoked")),
             account_deleting: () => Effect.sync(() => attach.part(attached, "revoked")),
           }),
         { concurrency: "unbounded", discard: true },

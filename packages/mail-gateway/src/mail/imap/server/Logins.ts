@@ -10,6 +10,9 @@ import { StandingPasswords } from "@svc/cluster/credentials/StandingPasswords"
 import { customerOf } from "@svc/cluster/net/ClientNetwork"
 import { Sealing } from "@svc/cluster/sealing/Sealing"
 import { orUnavailable, Reads } from "@svc/cluster/store/Database"
+import { soleOf } from "@svc/domain/account/Authorization"
+import { judgeNetwork } from "@svc/domain/account/Judgement"
+import { allows } from "@svc/domain/account/Scope"
 import type { By } from "@svc/domain/account/By"
 import { kindOf } from "@svc/domain/account/Token"
 import { Clock, Context, Effect, Layer, Redacted, type Scope, Schema } from "effect"
@@ -73,14 +76,21 @@ const make = (options: { readonly mailDomain: string }) =>
       return RecipientAddress.parse(local)?.mailbox
     }
 
-    const byKey = Effect.fnUntraced(function* (canonical: string | undefined, key: Redacted.Redacted<string>) {
-      const caller = yield* credentials.resolve(key).pipe(
+    const byKey = Effect.fnUntraced(function* (
+      canonical: string | undefined,
+      key: Redacted.Redacted<string>,
+      from: { readonly address: string },
+    ) {
+      const caller = yield* credentials.resolve(key, from).pipe(
         Effect.catchTags({
           unauthenticated: () => Effect.fail(refused),
+          key_expired: () => Effect.fail(refused),
           account_deleting: () => Effect.fail(refused),
         }),
       )
-      const { identity } = caller
+      const identity = soleOf(caller)
+      // A mail program reads and marks; where it comes from and what the key may do is asked as for a call.
+      if (!allows(caller.scopes, "mail:write") || judgeNetwork(caller, from) !== undefined) return yield* refused
       if (caller.kind !== "identity_key" || identity === null || identity.status !== "ready") return yield* refused
       if (canonical !== undefined && canonical !== identity.canonical) return yield* refused
       const login: Login = {
@@ -140,7 +150,7 @@ const make = (options: { readonly mailDomain: string }) =>
           (user !== undefined && canonical === undefined) || (user === undefined && !isKey)
             ? Effect.fail(refused)
             : isKey
-              ? byKey(canonical, password)
+              ? byKey(canonical, password, { address })
               : byPassword(canonical, password)
         return yield* Effect.tapError(judged, (error) =>
           error._tag !== "LoginRefused"
