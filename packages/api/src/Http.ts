@@ -37,6 +37,11 @@ import * as Threads from "./mail/Threads.ts"
 import * as OrgMail from "./mail/OrgMail.ts"
 import * as Sending from "./mail/Sending.ts"
 import * as Mcp from "./mcp/Mcp.ts"
+import * as Authorize from "./oauth/Authorize.ts"
+import * as GrantHandlers from "./oauth/Grants.ts"
+import * as OAuthMetadata from "./oauth/Metadata.ts"
+import * as OAuthRegistration from "./oauth/Registration.ts"
+import * as TokenEndpoint from "./oauth/TokenEndpoint.ts"
 import * as OpenApi from "./openapi/OpenApi.ts"
 import * as ConnectorPage from "./pages/ConnectorPage.ts"
 import * as DevicePage from "./pages/DevicePage.ts"
@@ -86,6 +91,7 @@ const endpoints = (settings: HttpSettings) =>
       Tunnels.layer,
       Connectors.layer,
       Vault.layer,
+      GrantHandlers.layer,
       Public.layer({ to: settings.contactTo }),
     ]),
     Layer.provide([Authorization.layer, ProblemRendering.layer]),
@@ -163,6 +169,10 @@ const routes = (settings: HttpSettings) =>
     MailPolicyPage.layer(settings.mailPolicy),
     MailProgramPage.layer,
     SignInPage.layer,
+    Authorize.layer,
+    OAuthMetadata.layer,
+    OAuthRegistration.layer,
+    TokenEndpoint.layer,
     ...MagicLinkPage.layers,
     Routing.elsewhere(Nowhere.shown),
   ).pipe(Layer.provide(everywhere))

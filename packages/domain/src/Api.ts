@@ -14,6 +14,7 @@ import { ThreadApi } from "./mail/ThreadApi.ts"
 import { MailSettingsApi } from "./mail/MailSettingsApi.ts"
 import { OrgMailApi } from "./mail/OrgMailApi.ts"
 import { SendingApi } from "./mail/SendingApi.ts"
+import { GrantApi } from "./oauth/GrantApi.ts"
 import { PublicApi } from "./public/PublicApi.ts"
 import { ProblemRendering } from "./problems/ProblemRendering.ts"
 import { TunnelApi } from "./tunnel/TunnelApi.ts"
@@ -46,6 +47,7 @@ export class Api extends HttpApi.make("agent_identity")
   .add(TunnelApi)
   .add(ConnectorApi)
   .add(VaultApi)
+  .add(GrantApi)
   .add(PublicApi)
   .middleware(ProblemRendering)
   // An unknown member is a mistake the caller should hear about; headers are full of members we do not know. Answers

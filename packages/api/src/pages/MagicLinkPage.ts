@@ -9,6 +9,10 @@ import { Effect, Schema } from "effect"
 import { HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { remember } from "../account/ConsoleSession.ts"
 import { escape, page } from "./Page.ts"
+import { OAuthRequests } from "@svc/cluster/oauth/OAuthRequests"
+import { browserOf } from "../oauth/BrowserCookie.ts"
+import { path as authorize } from "../oauth/ConsentForm.ts"
+import { words } from "../oauth/ConsentWords.ts"
 import { fromOurPages } from "./SessionCookie.ts"
 import { readCode } from "./SignInPage.ts"
 
@@ -17,6 +21,8 @@ const path = "/auth/magic-link"
 const Link = Schema.Struct({
   token: Schema.String.check(Schema.isPattern(/^[A-Za-z0-9_-]{20,100}$/)),
   user_code: Schema.optionalKey(Schema.String.check(Schema.isMaxLength(100))),
+  /** Of what an app asks for. */
+  request: Schema.optionalKey(Schema.String.check(Schema.isUUID())),
 })
 
 const say = (body: string, status = 200) => page({ title: "Sign in", body, status })
@@ -30,9 +36,9 @@ const form = HttpRouter.add(
   "GET",
   path,
   HttpServerRequest.schemaSearchParams(Link).pipe(
-    Effect.map(({ token, user_code }) => {
+    Effect.map(({ token, user_code, request }) => {
       const userCode = readCode(user_code)
-      const hidden = userCode === undefined ? "" : `<input type="hidden" name="user_code" value="${userCode}">`
+      const hidden = `${userCode === undefined ? "" : `<input type="hidden" name="user_code" value="${userCode}">`}${request === undefined ? "" : `<input type="hidden" name="request" value="${request}">`}`
       return say(
         `<h1>Sign in</h1><p>Continue to open a session${userCode === undefined ? "" : ` and confirm the device with the code <code>${userCode}</code>`}.</p><form method="post" action="${path}"><input type="hidden" name="token" value="${token}">${hidden}<button>Sign in</button></form>`,
       )
@@ -44,6 +50,7 @@ const form = HttpRouter.add(
 const consume = HttpRouter.use((router) =>
   Effect.gen(function* () {
     const accounts = yield* Accounts
+    const requests = yield* OAuthRequests
     const book = yield* Addresses
     yield* router.add(
       "POST",
@@ -51,10 +58,32 @@ const consume = HttpRouter.use((router) =>
       Effect.gen(function* () {
         if (!(yield* fromOurPages))
           return say("<h1>Open the link of the mail</h1><p>Then continue on its page.</p>", 403)
-        const { headers } = yield* HttpServerRequest.HttpServerRequest
-        const { token, user_code } = yield* HttpServerRequest.schemaBodyUrlParams(Link)
-        const { session_token } = yield* accounts.consume(token, headers["user-agent"])
+        const arrived = yield* HttpServerRequest.HttpServerRequest
+        const { headers } = arrived
+        const { token, user_code, request } = yield* HttpServerRequest.schemaBodyUrlParams(Link)
+        const { session_token, org } = yield* accounts.consume(token, headers["user-agent"])
         const userCode = readCode(user_code)
+        if (request !== undefined) {
+          // Only the browser that began it goes on: else a stranger could begin one and have the reader of the mail end it.
+          const browser = browserOf(book, arrived)
+          const isHere = browser?.id === request && (yield* requests.isOf(request, browser.secret))
+          const say = words[org.language]
+          return remember(
+            book,
+            session_token,
+          )(
+            isHere
+              ? HttpServerResponse.redirect(`${authorize}?continue=${request}`, {
+                  status: 303,
+                  headers: { "cache-control": "no-store" },
+                })
+              : page({
+                  title: say.signedIn,
+                  lang: org.language,
+                  body: `<h1>${escape(say.signedIn)}</h1><p>${escape(say.backToApp)}</p>`,
+                }),
+          )
+        }
         const to = userCode === undefined ? "/console/" : `/auth/device?user_code=${userCode}`
         const answer = HttpServerResponse.redirect(to, { status: 303, headers: { "cache-control": "no-store" } })
         return remember(book, session_token)(answer)

@@ -36,6 +36,10 @@ const style = `
   blockquote { margin: .4rem 0 0; padding-left: .75rem; border-left: 3px solid var(--line); font-size: .95em }
   button, .button { font: inherit; padding: .55rem 1.1rem; border-radius: 6px; border: 0; background: #1a56db; color: #fff; cursor: pointer; text-decoration: none; display: inline-block }
   button.quiet { background: transparent; color: inherit; border: 1px solid var(--line) }
+  fieldset { border: 1px solid var(--line); border-radius: 8px; margin: 1rem 0; padding: .5rem 1rem .75rem } legend { font-weight: 600; padding: 0 .35rem }
+  fieldset label { display: block; margin: .3rem 0 } .within { margin: .2rem 0 .2rem 1.75rem } .within label { display: inline-block; margin-right: 1rem }
+  .receiver { font-size: 1.6rem; font-weight: 700; margin: 0; overflow-wrap: anywhere } .warning { border-left: 3px solid #c2410c; padding-left: .75rem }
+  details summary { cursor: pointer } .small { font-size: .9rem; opacity: .8 }
   @media (max-width: 30rem) { dl { grid-template-columns: minmax(0, 1fr); gap: 0 } dd { margin-bottom: .6rem } }
 `
 
@@ -48,11 +52,13 @@ export const page = (options: {
   readonly status?: number
   readonly lang?: string
   readonly description?: string
+  /** Where the browser goes on to, by itself; the page has a link to it as well. */
+  readonly onward?: string
   /** What makes no answer of the caller's own may be kept for as long as it is asked for again. */
   readonly forEveryone?: boolean
 }) =>
   HttpServerResponse.text(
-    `<!doctype html><html lang="${options.lang ?? "en"}"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1"><link rel="icon" href="/icon.svg" type="image/svg+xml">${options.description === undefined || options.description === "" ? "" : `<meta name="description" content="${escape(options.description)}">`}<title>${options.title === product ? product : `${escape(options.title)} · ${product}`}</title><style>${style}</style></head><body>${head}<main>${options.body}</main></body></html>`,
+    `<!doctype html><html lang="${options.lang ?? "en"}"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1"><link rel="icon" href="/icon.svg" type="image/svg+xml">${options.description === undefined || options.description === "" ? "" : `<meta name="description" content="${escape(options.description)}">`}${options.onward === undefined ? "" : `<meta http-equiv="refresh" content="0;url=${escape(options.onward)}">`}<title>${options.title === product ? product : `${escape(options.title)} · ${product}`}</title><style>${style}</style></head><body>${head}<main>${options.body}</main></body></html>`,
     {
       status: options.status ?? 200,
       contentType: "text/html; charset=utf-8",

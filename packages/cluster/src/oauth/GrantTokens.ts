@@ -161,6 +161,19 @@ const make = Effect.gen(function* () {
       )
     }, orUnavailable),
 
+    /** Whether a refresh token of that client could still be good for something. */
+    isAlive: (token: string, clientId: string) =>
+      isOf("refresh", token)
+        ? orUnavailable(
+            Effect.map(
+              sql`select 1 from oauth_token t join client_grant g on g.id = t.grant_id
+                  where t.hash = ${sha256(token)} and t.kind = 'refresh' and t.expires_at > now()
+                    and g.client_id = ${clientId} and g.revoked_at is null and g.expires_at > now()`,
+              (rows) => rows.length > 0,
+            ),
+          )
+        : Effect.succeed(false),
+
     /** The next pair (RFC 6749 section 6). */
     refresh: Effect.fn("GrantTokens.refresh")(function* (token: string, clientId: string) {
       if (!isOf("refresh", token)) return yield* refused("The refresh token is none of ours.")

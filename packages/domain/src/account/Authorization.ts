@@ -16,6 +16,7 @@ import {
   IdentityNotGranted,
   InvalidRequest,
   KeyExpired,
+  GrantRevoked,
   NetworkRefused,
   NotFound,
   OrgScopeRequired,
@@ -87,6 +88,7 @@ const security = { api_key: HttpApiSecurity.bearer }
 const refusals = [
   Unauthenticated,
   KeyExpired,
+  GrantRevoked,
   AccountDeleting,
   OrgScopeRequired,
   ForeignIdentity,
