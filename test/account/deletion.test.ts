@@ -1,5 +1,6 @@
 /** The deletion of an account, as work that outlives whoever began it. */
 import { ask } from "@svc/cluster/actor/Ask"
+import { unlimited } from "@svc/domain/account/Scope"
 import { CredentialLookup } from "@svc/cluster/account/CredentialLookup"
 import { Accounts } from "@svc/cluster/account/Accounts"
 import { ApiKeys } from "@svc/cluster/account/ApiKeys"
@@ -29,13 +30,21 @@ const holdings = (org: string) =>
   )
 const nothing = { orgs: 0, identities: 0, keys: 0, events: 0 }
 
+const newKey = (name: string) =>
+  Effect.map(makeUuidV7, (id) => ({
+    id,
+    name,
+    identity: null,
+    rights: { scopes: unlimited, expiresAt: null, networks: null },
+  }))
+
 layer(actors())("an account that is deleted", (it) => {
   it.effect("refuses its credentials from that commit on, and leaves only its names behind", () =>
     Effect.gen(function* () {
       const org = yield* makeOrg
       yield* makeIdentity(org, "ada")
       const keys = yield* ApiKeys
-      const { key } = yield* keys.create(org, yield* makeUuidV7, "admin", holder)
+      const { key } = yield* keys.create(org, yield* newKey("admin"), holder)
       const lookup = yield* CredentialLookup
       const use = lookup.resolve(Redacted.make(key))
       expect(yield* use).toMatchObject({ kind: "admin_key" })
@@ -45,7 +54,7 @@ layer(actors())("an account that is deleted", (it) => {
       const first = yield* ask(actor.Delete())
       expect(first.identities).toBe(2)
       expect(yield* Effect.flip(use)).toMatchObject({ code: "account_deleting" })
-      expect(yield* Effect.flip(keys.create(org, yield* makeUuidV7, "late", holder))).toMatchObject({
+      expect(yield* Effect.flip(keys.create(org, yield* newKey("late"), holder))).toMatchObject({
         code: "account_deleting",
       })
       expect(yield* Effect.flip(makeIdentity(org, "later"))).toMatchObject({ code: "account_deleting" })

@@ -1,5 +1,8 @@
 /** Device login by the test's clock (RFC 8628). */
 import { Devices } from "@svc/cluster/account/Devices"
+import { type Asked, judgeRights } from "@svc/domain/account/KeyRights"
+import { unlimited } from "@svc/domain/account/Scope"
+import { isScope } from "@svc/domain/ScopeTable"
 import { CredentialLookup } from "@svc/cluster/account/CredentialLookup"
 import { expect, layer } from "@effect/vitest"
 import { Effect, Redacted, Result } from "effect"
@@ -8,17 +11,20 @@ import { holder, makeOrg, rows, storesLayer } from "../harness/Stores.ts"
 
 const started = Effect.gen(function* () {
   const devices = yield* Devices
-  const login = yield* devices.start({ name: "laptop", client: "svc 0.1" })
+  const login = yield* devices.start({ name: "laptop", client: "svc 0.1" }, undefined)
   return {
     ...login,
     view: devices.view(login.userCode),
     poll: devices.poll(login.deviceCode),
     /** What the terminal is told instead of a key. */
     refusal: Effect.flip(devices.poll(login.deviceCode)),
-    approve: (org: string) => devices.approve(org, login.userCode, holder),
+    approve: (org: string) => devices.approve(org, login.userCode, {}, byHolder, holder),
     deny: devices.deny(login.userCode),
   }
 })
+
+const byHolder = (asked: Asked) =>
+  judgeRights({ scopes: unlimited, expiresAt: null, networks: null }, asked, isScope, 0)
 
 const code = (code: string) => expect.objectContaining({ code })
 

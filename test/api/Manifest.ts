@@ -28,6 +28,8 @@ exports.read any realm
 exports.archive any realm
 api_keys.list org
 api_keys.create org
+api_keys.createForIdentity admin Path
+api_keys.rotate org
 api_keys.read org
 api_keys.revoke org
 handles.check org

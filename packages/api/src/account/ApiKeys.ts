@@ -1,12 +1,19 @@
 import { Api } from "@svc/domain/Api"
-import { Caller } from "@svc/domain/account/Authorization"
+import { Caller, Subject } from "@svc/domain/account/Authorization"
 import { ApiKey } from "@svc/domain/account/Account"
+import { type Asked, judgeRights } from "@svc/domain/account/KeyRights"
+import { IdentityNotReady, type Problem } from "@svc/domain/problems/Problem"
+import { isScope } from "@svc/domain/ScopeTable"
 import { ApiKeys } from "@svc/cluster/account/ApiKeys"
-import { Effect } from "effect"
+import type { NewKey } from "@svc/cluster/credentials/Minting"
+import { Clock, Effect } from "effect"
 import { HttpApiSchema } from "effect/http-api"
 import * as Serving from "../http/Serving.ts"
 import { unchanged } from "../EntityTags.ts"
 import { commandId, Exchange } from "../Exchange.ts"
+
+/** How long a key and its successor both work, where nobody says. */
+const overlapSeconds = 86_400
 
 const sameKey = unchanged(ApiKey)
 
@@ -16,24 +23,45 @@ export const layer = Serving.group(
   Effect.fn(function* (handlers) {
     const keys = yield* ApiKeys
 
+    /** The new key and where it is; a repeat learns where it is. */
+    const answered = Effect.fnUntraced(function* <A, E extends Problem>(make: (id: string) => Effect.Effect<A, E>) {
+      const exchange = yield* Exchange
+      const id = yield* commandId
+      const location = `/api/keys/${id}`
+      const body = yield* make(id).pipe(
+        Effect.tapError(({ code }) =>
+          Effect.sync(() => code === "conflict" && (exchange.headers["location"] = location)),
+        ),
+      )
+      return HttpApiSchema.withHeaders({ body, headers: { location } })
+    })
+
+    const create = Effect.fnUntraced(function* (
+      { name, ...asked }: Asked & { readonly name: string },
+      identity: NewKey["identity"],
+    ) {
+      const caller = yield* Caller
+      const now = yield* Clock.currentTimeMillis
+      const rights = yield* Effect.fromResult(judgeRights(caller, asked, isScope, now))
+      return yield* answered((id) => keys.create(caller.org.id, { id, name, rights, identity }, caller.by))
+    })
+
     return handlers.handleAll({
       list: Effect.fnUntraced(function* ({ query }) {
         const { entries, next_cursor } = yield* keys.list((yield* Caller).org.id, query)
         return { api_keys: entries, next_cursor }
       }),
-      create: Effect.fnUntraced(function* ({ payload }) {
+      create: ({ payload }) => create(payload, null),
+      createForIdentity: Effect.fnUntraced(function* ({ payload }) {
+        const { id, handle, status } = yield* Subject
+        // Its saga would take this key for the one it has to make.
+        if (status !== "ready") return yield* new IdentityNotReady({ detail: `The Identity is ${status}.` })
+        return yield* create(payload, { id, handle })
+      }),
+      rotate: Effect.fnUntraced(function* ({ params, payload }) {
         const caller = yield* Caller
-        const exchange = yield* Exchange
-        const id = yield* commandId
-        const location = `/api/keys/${id}`
-        const minted = yield* keys
-          .create(caller.org.id, id, payload.name, caller.by)
-          .pipe(
-            Effect.tapError(({ code }) =>
-              Effect.sync(() => code === "conflict" && (exchange.headers["location"] = location)),
-            ),
-          )
-        return HttpApiSchema.withHeaders({ body: minted, headers: { location } })
+        const overlap = payload?.overlap_seconds ?? overlapSeconds
+        return yield* answered((id) => keys.rotate(caller, params.id, id, overlap, caller.by))
       }),
       read: ({ params }) => Effect.flatMap(Caller, ({ org }) => keys.read(org.id, params.id)),
       revoke: Effect.fnUntraced(function* ({ params, headers }) {

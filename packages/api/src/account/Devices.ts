@@ -2,8 +2,10 @@
 import { Addresses } from "@svc/domain/Addresses"
 import { Api } from "@svc/domain/Api"
 import { Caller } from "@svc/domain/account/Authorization"
+import { judgeRights, namedScopes } from "@svc/domain/account/KeyRights"
+import { isScope } from "@svc/domain/ScopeTable"
 import { Devices } from "@svc/cluster/account/Devices"
-import { Effect } from "effect"
+import { Clock, Effect } from "effect"
 import { HttpApiSchema } from "effect/http-api"
 import * as Serving from "../http/Serving.ts"
 import { keptByNobody } from "../Exchange.ts"
@@ -17,7 +19,9 @@ export const login = Serving.group(
 
     return handlers.handleAll({
       start: Effect.fnUntraced(function* ({ payload }) {
-        const started = yield* devices.start(payload)
+        const { scopes: names, ...request } = payload
+        const scopes = names === undefined ? undefined : yield* Effect.fromResult(namedScopes(names, isScope))
+        const started = yield* devices.start(request, scopes)
         yield* keptByNobody
         return HttpApiSchema.withHeaders({
           body: {
@@ -43,9 +47,16 @@ export const confirmation = Serving.group(
     const devices = yield* Devices
     return handlers.handleAll({
       read: ({ params }) => devices.view(params.userCode),
-      approve: Effect.fnUntraced(function* ({ params }) {
+      approve: Effect.fnUntraced(function* ({ params, payload }) {
         const caller = yield* Caller
-        yield* devices.approve(caller.org.id, params.userCode, caller.by)
+        const now = yield* Clock.currentTimeMillis
+        yield* devices.approve(
+          caller.org.id,
+          params.userCode,
+          payload ?? {},
+          (asked) => judgeRights(caller, asked, isScope, now),
+          caller.by,
+        )
       }),
       deny: ({ params }) => devices.deny(params.userCode),
     })

@@ -32,7 +32,8 @@ export const layer = Serving.group(
 
     return handlers.handleAll({
       list: Effect.fnUntraced(function* ({ query }) {
-        const { entries, next_cursor } = yield* identities.list((yield* Caller).org.id, query)
+        const caller = yield* Caller
+        const { entries, next_cursor } = yield* identities.list(caller.org.id, query, caller.identities)
         return { identities: entries, next_cursor }
       }),
       create: Effect.fnUntraced(function* ({ payload }) {

@@ -4,7 +4,7 @@
  */
 import { Addresses } from "@svc/domain/Addresses"
 import { InvalidRequest, type Problem, Unauthenticated, UnsupportedMediaType } from "@svc/domain/problems/Problem"
-import { type CallerInfo, soleOf } from "@svc/domain/account/Authorization"
+import type { CallerInfo } from "@svc/domain/account/Authorization"
 import { judgeNetwork } from "@svc/domain/account/Judgement"
 import { CredentialLookup } from "@svc/cluster/account/CredentialLookup"
 import * as Metrics from "@svc/cluster/observe/Metrics"
@@ -109,10 +109,10 @@ export const layer = HttpRouter.use((router) =>
     })
 
     /** The list says nothing that is secret, so it may be compressed. */
-    const listed = (asked: Served & { readonly _tag: "List" }, kind: CallerInfo["kind"]) =>
+    const listed = (asked: Served & { readonly _tag: "List" }, caller: CallerInfo) =>
       Effect.map(Exchange, (state) => {
         mayCompress(state)
-        return asked.answer(listFor(kind))
+        return asked.answer(listFor(caller))
       })
 
     const exchange = Effect.gen(function* () {
@@ -141,9 +141,9 @@ export const layer = HttpRouter.use((router) =>
         case "Answer":
           return jsonOf(asked)
         case "Opening":
-          return jsonOf(asked.answer(instructionsFor(soleOf(caller)?.handle)))
+          return jsonOf(asked.answer(instructionsFor(caller)))
         case "List":
-          return jsonOf(yield* listed(asked, caller.kind))
+          return jsonOf(yield* listed(asked, caller))
         case "Call":
           return jsonOf(asked.unknown)
       }

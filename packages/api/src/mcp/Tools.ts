@@ -4,7 +4,10 @@
  */
 import { Api } from "@svc/domain/Api"
 import type { CallerInfo } from "@svc/domain/account/Authorization"
-import { policyOf } from "@svc/domain/account/Policy"
+import { mayCall } from "@svc/domain/account/Judgement"
+import { type EndpointPolicy, policyOf } from "@svc/domain/account/Policy"
+import { allows, type ScopeName } from "@svc/domain/account/Scope"
+import { scopeOf } from "@svc/domain/account/ScopeOf"
 import { Tool, type ToolEffect, type ToolInfo } from "@svc/domain/mcp/Tool"
 import { Context } from "effect"
 import type { HttpMethod } from "effect/http"
@@ -38,8 +41,9 @@ export interface BoundTool {
   readonly extra: ReadonlySet<string>
   /** Arguments that are never to stand on a command line. */
   readonly secret: ReadonlySet<string>
-  /** Only an Admin Key or a session may call it. */
-  readonly orgOnly: boolean
+  readonly policy: EndpointPolicy
+  /** The scope it needs; null where it needs none. */
+  readonly scope: ScopeName | null
 }
 
 const hints: {
@@ -98,7 +102,8 @@ const bind = (endpoint: HttpApiEndpoint.Top): ReadonlyArray<BoundTool> => {
       hasBody: operation["requestBody"] !== undefined,
       secret: new Set(tool.secret ?? []),
       extra: new Set(Object.keys(extraArguments(tool.name))),
-      orgOnly: policyOf(endpoint).scope !== "any",
+      policy: policyOf(endpoint),
+      scope: scopeOf(endpoint),
       listed: {
         name: tool.name,
         title: operation["summary"],
@@ -121,9 +126,19 @@ export const tools: ReadonlyArray<BoundTool> = Object.values(Api.groups).flatMap
 
 export const byName: ReadonlyMap<string, BoundTool> = new Map(tools.map((tool) => [tool.listed.name, tool]))
 
-const all = tools.map(({ listed }) => listed)
-const ofIdentity = tools.filter(({ orgOnly }) => !orgOnly).map(({ listed }) => listed)
+/** Lists as they were made; credentials of a kind with the same scopes see the same. */
+const lists = new Map<string, ReadonlyArray<ListedTool>>()
+const listsAtMost = 1000
 
-/** What a credential of this kind sees. */
-export const listFor = (kind: CallerInfo["kind"]): ReadonlyArray<ListedTool> =>
-  kind === "identity_key" ? ofIdentity : all
+/** What a credential sees: the tools that it may call, as far as who calls and its scopes say. */
+export const listFor = (caller: CallerInfo): ReadonlyArray<ListedTool> => {
+  const key = `${caller.kind}${caller.identities === null ? "" : " of some"} ${caller.scopes.text}`
+  const known = lists.get(key)
+  if (known !== undefined) return known
+  const made = tools.flatMap(({ listed, policy, scope }) =>
+    mayCall(policy, caller) && allows(caller.scopes, scope) ? [listed] : [],
+  )
+  if (lists.size >= listsAtMost) lists.clear()
+  lists.set(key, made)
+  return made
+}

@@ -4,6 +4,7 @@
  */
 import { Api } from "@svc/domain/Api"
 import { CallPolicy, policyOf, type Scope, ShowsSecret, Tagged } from "@svc/domain/account/Policy"
+import { scopeOf } from "@svc/domain/account/ScopeOf"
 import { Context } from "effect"
 import { type HttpApiEndpoint, OpenApi } from "effect/http-api"
 import { tidy } from "./Components.ts"
@@ -62,10 +63,12 @@ const endpoints: ReadonlyMap<string, HttpApiEndpoint.Top> = new Map(
 const describeOperation = (operation: Json, method: string, resolve: (ref: string) => JsonSchema) => {
   const endpoint = endpoints.get(operation["operationId"])!
   const { scope } = policyOf(endpoint)
+  const needed = scopeOf(endpoint)
   const tagged = Context.get(endpoint.annotations, Tagged)
   operation["description"] = [
     `${operation["summary"]}.`,
     who[scope],
+    ...(needed === null ? [] : [`It needs the scope \`${needed}\`.`]),
     ...(Context.getOrUndefined(endpoint.annotations, CallPolicy) === undefined
       ? []
       : ["Such calls have a limit of their own."]),
@@ -74,6 +77,8 @@ const describeOperation = (operation: Json, method: string, resolve: (ref: strin
       : []),
   ].join(" ")
   if (scope === "public") operation["security"] = []
+  // Beside the requirement: linters and generators know no scopes of a scheme that is not OAuth.
+  if (needed !== null) operation["x-required-scope"] = needed
   Problems.narrow(operation, endpoint, method)
   completeBody(operation, endpoint)
   completeParameters(operation, endpoint, method === "post" && scope !== "public", tagged)

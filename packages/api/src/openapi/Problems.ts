@@ -1,5 +1,7 @@
 /** Which problems each operation of the document can give: those it declares, less what its policy rules out. */
 import { type EndpointPolicy, policyOf, type Scope, ShowsSecret } from "@svc/domain/account/Policy"
+import type { ScopeName } from "@svc/domain/account/Scope"
+import { scopeOf } from "@svc/domain/account/ScopeOf"
 import { type Code, table } from "@svc/domain/problems/Table"
 import { Context, SchemaAST } from "effect"
 import type { HttpApiEndpoint } from "effect/http-api"
@@ -16,8 +18,16 @@ const denials: { readonly [S in Scope]: ReadonlyArray<Code> } = {
 const anyDenial = Object.values(denials).flat()
 
 /** Codes that the general middleware declares everywhere, though this operation cannot give them. */
-const cannotCome = (operation: Json, { scope, names }: EndpointPolicy, method: string): ReadonlySet<string> => {
+const cannotCome = (
+  operation: Json,
+  { scope, names, proves }: EndpointPolicy,
+  needed: ScopeName | null,
+  method: string,
+): ReadonlySet<string> => {
   const impossible = new Set<string>(anyDenial.filter((code) => !denials[scope].includes(code)))
+  if (proves === "caller") impossible.add("identity_not_granted")
+  // Only keys and grants lack a scope, and none of them gets that far.
+  if (needed === null || scope === "session") impossible.add("scope_missing")
   // Of the general list, it is for repeats whose answer was not kept.
   impossible.add("conflict")
   if (names._tag === "Nowhere") impossible.add("not_found")
@@ -56,7 +66,7 @@ const exampleOf = (code: Code) => ({
 /** Takes out of the operation's answers what cannot come, and describes what can. */
 export const narrow = (operation: Json, endpoint: HttpApiEndpoint.Top, method: string): void => {
   const own = ownCodes(endpoint)
-  const impossible = cannotCome(operation, policyOf(endpoint), method)
+  const impossible = cannotCome(operation, policyOf(endpoint), scopeOf(endpoint), method)
   for (const [status, response] of Object.entries<Json>(operation["responses"])) {
     const problem = response["content"]?.["application/problem+json"]
     if (problem === undefined) continue

@@ -36,6 +36,10 @@ export const render = (
   problems.of(problem.code).n++
   const headers: Record<string, string> = {}
   if (problem.status === 401) headers["www-authenticate"] = "Bearer"
+  // RFC 6750 section 3.1. The scopes are ours: quotes and backslashes are in none of them.
+  if (problem.code === "scope_missing") {
+    headers["www-authenticate"] = `Bearer error="insufficient_scope", scope="${(problem.scopes ?? []).join(" ")}"`
+  }
   if (problem.retry_after_seconds !== undefined && (problem.status === 429 || problem.status === 503)) {
     headers["retry-after"] = String(problem.retry_after_seconds)
   }

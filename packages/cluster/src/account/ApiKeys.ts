@@ -1,35 +1,58 @@
-/** Admin Keys: minted by the account, listed, revoked at once. Identity Keys are listed and revoked here, minted by the saga. */
-import type { ApiKey } from "@svc/domain/account/Account"
+/**
+ * Keys: minted by the account, listed, replaced, revoked at once. The first key of an Identity is minted by its saga;
+ * further ones, which may be narrower, are made here as Admin Keys are.
+ */
+import type { CallerInfo } from "@svc/domain/account/Authorization"
+import { type KeyRights, renewed } from "@svc/domain/account/KeyRights"
+import { networksOf } from "@svc/domain/account/Networks"
+import { scopesOf } from "@svc/domain/account/Scope"
 import type { PageRequest } from "@svc/domain/Paging"
 import type { By } from "@svc/domain/account/By"
-import { AccountDeleting, Conflict, NotFound } from "@svc/domain/problems/Problem"
+import { Conflict, KeyReplaced, NotFound } from "@svc/domain/problems/Problem"
 import { Clock, Context, Effect, Layer } from "effect"
-import { mint, mintKey, revokeKeys } from "../credentials/Minting.ts"
+import { keyColumns, type KeyRow, keyView } from "../credentials/KeyView.ts"
+import { mint, mintKey, type NewKey, revokeKeys } from "../credentials/Minting.ts"
+import { raiseForOrg } from "../events/Raise.ts"
 import { ChangeFeed } from "../feed/ChangeFeed.ts"
 import * as Cursors from "../sealing/Cursors.ts"
 import { Sealing } from "../sealing/Sealing.ts"
+import { instant } from "../store/Instant.ts"
 import { orUnavailable, Reads, Writes } from "../store/Database.ts"
+import { roomForKey } from "./KeyQuota.ts"
 
-type Row = Omit<ApiKey, "scope">
-
-const view = (row: Row): ApiKey => ({
-  id: row.id,
-  name: row.name,
-  scope: row.identity_id === null ? "org" : "identity",
-  identity_id: row.identity_id,
-  token_prefix: row.token_prefix,
-  created_at: row.created_at,
-  last_used_at: row.last_used_at,
-  revoked_at: row.revoked_at,
-})
+/** A key that is to be. */
+export interface Wanted {
+  /** The request's own id, so that a repeat makes no second one. */
+  readonly id: string
+  readonly name: string
+  readonly rights: KeyRights
+  /** Null for an Admin Key. */
+  readonly identity: NewKey["identity"]
+}
 
 const make = Effect.gen(function* () {
   const reads = yield* Reads
   const writes = yield* Writes
   const feed = yield* ChangeFeed
   const sealing = yield* Sealing
-  const columns = reads`id, name, identity_id, token_prefix, created_at, last_used_at, revoked_at`
+  const columns = keyColumns(reads)
   const missing = Effect.fail(new NotFound({ detail: "There is no such key." }))
+
+  const inserted = Effect.fnUntraced(function* (org: string, { id, name, rights, identity }: Wanted, at: Date, by: By) {
+    const minted = mint(identity === null ? "admin_key" : "identity_key")
+    const key = { id, name, minted, identity, rights }
+    const [row] = yield* writes<KeyRow>`
+      with gate as (select 1),
+      ${mintKey({ sql: writes, org, at, by }, writes`gate`, key)}
+      select ${columns} from minted`.pipe(
+      // The same request again: what it made cannot be shown twice.
+      Effect.catchIf(
+        (error) => error.reason._tag === "UniqueViolation",
+        () => new Conflict({ detail: "The key was made by this request before; its plaintext was in that answer." }),
+      ),
+    )
+    return { key: minted.token, api_key: keyView(row!) }
+  })
 
   return {
     /** Keys not revoked, newest first. */
@@ -39,40 +62,91 @@ const make = Effect.gen(function* () {
           sealing,
           `keys/${org}`,
           request,
-          (behind, atMost) => reads<Row>`
+          (behind, atMost) => reads<KeyRow>`
             select ${columns} from api_key
             where org_id = ${org} and revoked_at is null ${behind === undefined ? reads`` : reads`and id < ${behind}::uuid`}
             order by id desc limit ${atMost}`,
           ({ id }) => id,
-          view,
+          keyView,
         ),
       ),
     read: (org: string, id: string) =>
       orUnavailable(
         Effect.flatMap(
-          reads<Row>`select ${columns} from api_key where id = ${id} and org_id = ${org} and revoked_at is null`,
-          ([row]) => (row === undefined ? missing : Effect.succeed(view(row))),
+          reads<KeyRow>`select ${columns} from api_key where id = ${id} and org_id = ${org} and revoked_at is null`,
+          ([row]) => (row === undefined ? missing : Effect.succeed(keyView(row))),
         ),
       ),
-    /** A new Admin Key; its plaintext is in this answer only. */
-    create: Effect.fn("ApiKeys.create")(function* (org: string, id: string, name: string, by: By) {
-      const minted = mint("admin_key")
-      const at = new Date(yield* Clock.currentTimeMillis)
-      const key = { id, name, minted, identity: null }
-      const [row] = yield* writes<Row>`
-        with live as (select id from org where id = ${org} and status = 'active' for share),
-        ${mintKey({ sql: writes, org, at, by }, writes`live`, key)}
-        select ${columns} from minted`.pipe(
-        // The same request again: what it made cannot be shown twice.
-        Effect.catchIf(
-          (error) => error.reason._tag === "UniqueViolation",
-          () => new Conflict({ detail: "The key was made by this request before; its plaintext was in that answer." }),
-        ),
-      )
-      if (row === undefined) return yield* new AccountDeleting({ detail: "The account is being deleted." })
-      feed.announce({ org })
-      return { key: minted.token, api_key: view(row) }
-    }, orUnavailable),
+    /** A new key; its plaintext is in this answer only. */
+    create: Effect.fn("ApiKeys.create")(
+      function* (org: string, wanted: Wanted, by: By) {
+        const at = new Date(yield* Clock.currentTimeMillis)
+        yield* roomForKey(writes, org, at)
+        return yield* inserted(org, wanted, at, by)
+      },
+      (write, org) => Effect.tap(writes.withTransaction(write), () => Effect.sync(() => feed.announce({ org }))),
+      orUnavailable,
+    ),
+    /** A key with the same rights in the place of one, which works for `overlapSeconds` more, or until its own end. */
+    rotate: Effect.fn("ApiKeys.rotate")(
+      function* (maker: CallerInfo, former: string, id: string, overlapSeconds: number, by: By) {
+        const org = maker.org.id
+        const now = yield* Clock.currentTimeMillis
+        const at = new Date(now)
+        const [row] = yield* writes<KeyRow & { handle: string | null }>`
+          select ${columns}, (select handle from identity i where i.id = k.identity_id) as handle
+          from api_key k where id = ${former} and org_id = ${org} and revoked_at is null for update`
+        if (row === undefined) return yield* missing
+        if (row.replaced_by === id) {
+          return yield* new Conflict({
+            detail: "The key was replaced by this request before; the new one's plaintext was in that answer.",
+          })
+        }
+        if (row.replaced_by !== null) {
+          return yield* new KeyReplaced({ detail: `The key was replaced by the key ${row.replaced_by}.` })
+        }
+        if (row.expires_at !== null && row.expires_at <= at) {
+          return yield* new Conflict({ detail: "The key has ended; make a new one." })
+        }
+        const rights = yield* Effect.fromResult(
+          renewed(
+            maker,
+            {
+              scopes: scopesOf(row.scopes),
+              networks: networksOf(row.networks),
+              expiresAt: row.expires_at,
+              createdAt: row.created_at,
+            },
+            now,
+          ),
+        )
+        yield* roomForKey(writes, org, at)
+        const identity =
+          row.identity_id === null || row.handle === null ? null : { id: row.identity_id, handle: row.handle }
+        const made = yield* inserted(org, { id, name: row.name, rights, identity }, at, by)
+        const over = new Date(now + overlapSeconds * 1000)
+        yield* writes`
+          with replaced as (
+            update api_key set replaced_by = ${id}, expires_at = least(expires_at, ${over}::timestamptz),
+                   end_told_at = least(expires_at, ${over}::timestamptz)
+            where id = ${former} returning expires_at
+          ),
+          ${raiseForOrg({ sql: writes, org, at, by }, "replaced", "api_key.rotated", {
+            key_id: former,
+            name: row.name,
+            scope: identity === null ? "org" : "identity",
+            identity_id: identity?.id ?? null,
+            handle: identity?.handle ?? null,
+            expires_at: instant(writes, "expires_at"),
+            replaced_by: id,
+          })}
+          select 1`
+        return made
+      },
+      (write, { org }) =>
+        Effect.tap(writes.withTransaction(write), () => Effect.sync(() => feed.announce({ org: org.id }))),
+      orUnavailable,
+    ),
     /** Stops authenticating at once; repeating is a no-op. */
     revoke: Effect.fn("ApiKeys.revoke")(function* (org: string, id: string, by: By) {
       const at = new Date(yield* Clock.currentTimeMillis)

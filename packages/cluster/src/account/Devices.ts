@@ -4,6 +4,7 @@
  */
 import { randomBytes, randomInt } from "node:crypto"
 import {
+  type DeviceApproval,
   deviceMillis,
   type DeviceStart,
   type DeviceStatus,
@@ -13,7 +14,8 @@ import {
   userCodeAlphabet,
   userCodeOf,
 } from "@svc/domain/account/Device"
-import type { ApiKey } from "@svc/domain/account/Account"
+import { type Asked, type judgeRights } from "@svc/domain/account/KeyRights"
+import { everything, includes, type Scopes, scopesOf } from "@svc/domain/account/Scope"
 import type { By } from "@svc/domain/account/By"
 import { makeUuidV7 } from "@svc/domain/Ids"
 import {
@@ -24,13 +26,16 @@ import {
   DeviceCodeInvalid,
   DeviceCodeUsed,
   NotFound,
+  ScopeExceeds,
   SlowDown,
 } from "@svc/domain/problems/Problem"
-import { Clock, Context, Effect, Layer } from "effect"
+import { Clock, Context, Effect, Layer, Result } from "effect"
+import { keyColumns, type KeyRow, keyView } from "../credentials/KeyView.ts"
 import { mint, mintKey, sha256 } from "../credentials/Minting.ts"
 import { ChangeFeed } from "../feed/ChangeFeed.ts"
 import { type Place, Sealing } from "../sealing/Sealing.ts"
 import { orUnavailable, Writes } from "../store/Database.ts"
+import { roomForKey } from "./KeyQuota.ts"
 
 type StoredStatus = Exclude<DeviceStatus, "expired">
 
@@ -38,6 +43,8 @@ interface ViewRow {
   readonly user_code: string
   readonly name: string
   readonly client: string | null
+  readonly scopes: string | null
+  readonly expires_in_days: number | null
   readonly status: StoredStatus
   readonly created_at: Date
   readonly expires_at: Date
@@ -54,13 +61,41 @@ interface PollRow extends ViewRow {
   readonly key_id: string | null
 }
 
-interface KeyRow {
+interface CollectedRow extends KeyRow {
+  readonly data_key: Uint8Array
+}
+
+interface Asking {
   readonly id: string
   readonly name: string
-  readonly token_prefix: string
-  readonly created_at: Date
-  readonly revoked_at: Date | null
+  readonly device_hash: Uint8Array
+  readonly scopes: string | null
+  readonly expires_in_days: number | null
   readonly data_key: Uint8Array
+}
+
+type Judge = (asked: Asked) => ReturnType<typeof judgeRights>
+
+/** What the key is to be: what was asked for, less what whoever approves took away. */
+const within = (
+  asking: Pick<Asking, "scopes" | "expires_in_days">,
+  given: DeviceApproval,
+): Result.Result<Asked, ScopeExceeds> => {
+  const scopes = given.scopes ?? (asking.scopes === null ? undefined : scopesOf(asking.scopes).names)
+  const days = given.expires_in_days ?? asking.expires_in_days ?? undefined
+  if (
+    given.scopes !== undefined &&
+    !includes(scopesOf(asking.scopes ?? everything), scopesOf(given.scopes.join(" ")))
+  ) {
+    return Result.fail(new ScopeExceeds({ detail: "More scopes are given than the device asked for." }))
+  }
+  if (asking.expires_in_days !== null && days !== undefined && days > asking.expires_in_days) {
+    return Result.fail(new ScopeExceeds({ detail: `The device asked for a key of ${asking.expires_in_days} days.` }))
+  }
+  return Result.succeed({
+    ...(scopes === undefined ? {} : { scopes }),
+    ...(days === undefined ? {} : { expires_in_days: days }),
+  })
 }
 
 const now = Effect.map(Clock.currentTimeMillis, (millis) => new Date(millis))
@@ -90,7 +125,7 @@ const make = Effect.gen(function* () {
       ? Effect.fail(unknown)
       : Effect.flatMap(
           sql<ViewRow>`
-            select user_code, name, client, status, created_at, expires_at from device_authorization where user_code = ${letters}`,
+            select user_code, name, client, scopes, expires_in_days, status, created_at, expires_at from device_authorization where user_code = ${letters}`,
           ([row]) => (row === undefined ? Effect.fail(unknown) : Effect.succeed(row)),
         )
   }
@@ -105,15 +140,17 @@ const make = Effect.gen(function* () {
 
   return {
     start: Effect.fn("Devices.start")(
-      function* (request: DeviceStart) {
+      function* (request: Omit<DeviceStart, "scopes">, scopes: Scopes | undefined) {
         const id = yield* makeUuidV7
         const at = yield* now
         const expiresAt = new Date(at.getTime() + deviceMillis)
         const deviceCode = randomBytes(32).toString("base64url")
         const userCode = newUserCode()
         yield* sql`
-          insert into device_authorization (id, device_hash, user_code, name, client, interval_seconds, created_at, expires_at)
-          values (${id}, ${sha256(deviceCode)}, ${userCode}, ${request.name}, ${request.client ?? null}, ${pollSeconds}, ${at}, ${expiresAt})`
+          insert into device_authorization (id, device_hash, user_code, name, client, scopes, expires_in_days,
+                                            interval_seconds, created_at, expires_at)
+          values (${id}, ${sha256(deviceCode)}, ${userCode}, ${request.name}, ${request.client ?? null},
+                  ${scopes?.text ?? null}, ${request.expires_in_days ?? null}, ${pollSeconds}, ${at}, ${expiresAt})`
         return { deviceCode, userCode: displayUserCode(userCode), expiresAt, intervalSeconds: pollSeconds }
       },
       // A user code that is in use already: another is drawn.
@@ -126,22 +163,28 @@ const make = Effect.gen(function* () {
       const view: DeviceView = {
         ...row,
         user_code: displayUserCode(row.user_code),
+        scopes: scopesOf(row.scopes ?? everything).names,
         status: statusAt(row, yield* now),
       }
       return view
     }, orUnavailable),
 
-    /** Mints the Admin Key, sealed until the terminal collects it. */
+    /**
+     * Mints the Admin Key, sealed until the terminal collects it. `judge` says which rights whoever approves can give; of
+     * what was asked for, some may be taken away.
+     */
     approve: Effect.fn("Devices.approve")(
-      function* (org: string, userCode: string, by: By) {
+      function* (org: string, userCode: string, given: DeviceApproval, judge: Judge, by: By) {
         const at = yield* now
         const letters = userCodeOf(userCode)
         if (letters === undefined) return yield* unknown
-        const [device] = yield* sql<{ id: string; name: string; device_hash: Uint8Array; data_key: Uint8Array }>`
-          select d.id, d.name, d.device_hash, o.data_key from device_authorization d join org o on o.id = ${org} and o.status = 'active'
+        const [device] = yield* sql<Asking>`
+          select d.id, d.name, d.device_hash, d.scopes, d.expires_in_days, o.data_key from device_authorization d join org o on o.id = ${org} and o.status = 'active'
           where d.user_code = ${letters} and d.status = 'pending' and d.expires_at > ${at}
-          for update of d for share of o`
+          for update of d`
         if (device === undefined) return yield* settled(userCode)
+        yield* roomForKey(sql, org, at)
+        const rights = yield* Effect.fromResult(Result.flatMap(within(device, given), judge))
         const key = mint("admin_key")
         const keyId = yield* makeUuidV7
         const dataKey = yield* Effect.orDie(sealing.openDataKey(org, device.data_key))
@@ -155,7 +198,7 @@ const make = Effect.gen(function* () {
             update device_authorization set status = 'approved', org_id = ${org}, key_id = ${keyId}, sealed_key = ${sealed}
             where id = ${device.id} returning id
           ),
-          ${mintKey({ sql, org, at, by }, sql`approved`, { id: keyId, name: device.name, minted: key, identity: null })}
+          ${mintKey({ sql, org, at, by }, sql`approved`, { id: keyId, name: device.name, minted: key, identity: null, rights })}
           select 1`
       },
       (write, org) => Effect.tap(sql.withTransaction(write), () => Effect.sync(() => feed.announce({ org }))),
@@ -205,25 +248,15 @@ const make = Effect.gen(function* () {
           return yield* new DeviceCodeUsed({ detail: "The key was collected already." })
         }
         // A statement of its own: the one above may have waited for the approval, and saw nothing else of its commit.
-        const [minted] = yield* sql<KeyRow>`
-        select k.id, k.name, k.token_prefix, k.created_at, k.revoked_at, o.data_key
-        from api_key k join org o on o.id = k.org_id where k.id = ${row.key_id}`
+        const [minted] = yield* sql<CollectedRow>`
+        select ${keyColumns(sql)}, (select data_key from org o where o.id = org_id) as data_key
+        from api_key where id = ${row.key_id}`
         if (minted === undefined) return yield* new DeviceCodeUsed({ detail: "The key is gone." })
         const dataKey = yield* Effect.orDie(sealing.openDataKey(row.org_id, minted.data_key))
         const token = yield* Effect.orDie(
           sealing.open(dataKey, keyPlace(row.org_id, row.id, minted.id, row.device_hash), row.sealed_key),
         )
-        const api_key: ApiKey = {
-          id: minted.id,
-          name: minted.name,
-          scope: "org",
-          identity_id: null,
-          token_prefix: minted.token_prefix,
-          created_at: minted.created_at,
-          last_used_at: null,
-          revoked_at: minted.revoked_at,
-        }
-        return { key: new TextDecoder().decode(token), api_key }
+        return { key: new TextDecoder().decode(token), api_key: keyView(minted) }
       },
       // Collected with the answer's parts at hand, or not at all. What a refusal noted stays noted.
       (poll) => Effect.flatMap(sql.withTransaction(Effect.result(poll)), Effect.fromResult),

@@ -4,6 +4,8 @@
  */
 import { hash, randomBytes } from "node:crypto"
 import type { CredentialKind } from "@svc/domain/account/Account"
+import { type KeyRights, nextTold } from "@svc/domain/account/KeyRights"
+import { unlimited } from "@svc/domain/account/Scope"
 import type { By } from "@svc/domain/account/By"
 import { displayPrefix, make } from "@svc/domain/account/Token"
 import type { Statement } from "effect/sql"
@@ -40,20 +42,27 @@ export interface NewKey {
   readonly minted: Minted
   /** The Identity that the key is bound to; null for an Admin Key. */
   readonly identity: { readonly id: string; readonly handle: string } | null
+  /** Everything, for ever and from everywhere where they are left out. */
+  readonly rights?: KeyRights
 }
+
+const boundless: KeyRights = { scopes: unlimited, expiresAt: null, networks: null }
 
 /** CTEs `minted` (the key's row, where CTE `gate` has one) and its `api_key.created`. */
 export const mintKey = (
   write: { readonly sql: Sql; readonly org: string; readonly at: Date; readonly by: By },
   gate: Statement.Fragment,
-  { id, name, minted, identity }: NewKey,
+  { id, name, minted, identity, rights = boundless }: NewKey,
 ): Statement.Fragment => {
   const { sql, org, at } = write
+  const { scopes, expiresAt, networks } = rights
   return sql`
     minted as (
-      insert into api_key (id, org_id, identity_id, name, token_prefix, token_hash, created_at)
+      insert into api_key (id, org_id, identity_id, name, token_prefix, token_hash, created_at,
+                           scopes, expires_at, networks, end_told_at)
       select ${id}::uuid, ${org}::uuid, ${identity?.id ?? null}::uuid, ${name}::text, ${minted.prefix}::text,
-             ${minted.hash}::bytea, ${at}::timestamptz
+             ${minted.hash}::bytea, ${at}::timestamptz, ${scopes.text}::text, ${expiresAt}::timestamptz,
+             ${networks?.text ?? null}::text, ${nextTold(expiresAt, at.getTime())}::timestamptz
       from ${gate}
       returning *
     ),

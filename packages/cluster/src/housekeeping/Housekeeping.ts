@@ -2,6 +2,7 @@
 import { system } from "@svc/domain/account/By"
 import { Clock, Effect, Schedule } from "effect"
 import { Singleton } from "effect/cluster"
+import * as KeyEnds from "../account/KeyEnds.ts"
 import { raiseForOrg } from "../events/Raise.ts"
 import { endExpired } from "../oauth/Ending.ts"
 import * as Singletons from "../observe/Singletons.ts"
@@ -32,6 +33,8 @@ const removals = [
   { table: "system_mail", key: "id", when: "received_at < now() - interval '90 days'" },
   { table: "unanswered_mail", key: "key", when: `received_at < now() - interval '${Timing.mailRepeat}'` },
   { table: "greylist", key: "key", when: "seen_at < now() - interval '36 days'" },
+  // Its holder has seen for a while that it ended.
+  { table: "api_key", key: "id", when: "expires_at < now() - interval '30 days' and end_told_at is null" },
   { table: "backup", key: "finished_at", when: "finished_at < now() - interval '1 year'" },
   { table: "connector_authorization", key: "state_hash", when: "expires_at < now()" },
   { table: "connector_sent", key: "command_id", when: "begun_at < now() - interval '1 day'" },
@@ -110,6 +113,7 @@ const removeDeliveries = Effect.gen(function* () {
 export const sweep = Effect.fnUntraced(function* (unclaimedFrom: string) {
   yield* revokeUncollected
   yield* endExpired
+  yield* KeyEnds.tell
   yield* removeDeliveries
   const sql = yield* Unhurried
   yield* sql.unsafe(backfill)

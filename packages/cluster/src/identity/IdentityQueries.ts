@@ -13,6 +13,7 @@ import type { IdentityId, IdentityRef, IdentityStatus } from "@svc/domain/Identi
 import { NotFound } from "@svc/domain/problems/Problem"
 import type { PageRequest } from "@svc/domain/Paging"
 import { Clock, Context, Effect, Layer } from "effect"
+import { keyView } from "../credentials/KeyView.ts"
 import { identityKeyPlace, imapPasswordPlace } from "../credentials/ShowOnce.ts"
 import * as Cursors from "../sealing/Cursors.ts"
 import { Sealing } from "../sealing/Sealing.ts"
@@ -79,6 +80,11 @@ interface SecretsRow {
   readonly token_prefix: string | null
   readonly key_created_at: Date | null
   readonly last_used_at: Date | null
+  readonly last_used_address: string | null
+  readonly scopes: string | null
+  readonly networks: string | null
+  readonly key_expires_at: Date | null
+  readonly replaced_by: string | null
 }
 
 const make = Effect.gen(function* () {
@@ -105,15 +111,16 @@ const make = Effect.gen(function* () {
   const text = (bytes: Uint8Array) => new TextDecoder().decode(bytes)
 
   return {
-    /** Identities of the Org that exist, oldest first. */
-    list: (org: string, request: PageRequest) =>
+    /** Identities of the Org that exist, oldest first; only those of `within`, where it is given. */
+    list: (org: string, request: PageRequest, within: ReadonlyArray<IdentityRef> | null = null) =>
       orUnavailable(
         Cursors.page(
           sealing,
           `identities/${org}`,
           request,
           (behind, atMost) => sql<Row>`
-            select ${columns} where i.org_id = ${org} ${behind === undefined ? sql`` : sql`and i.id > ${behind}::uuid`}
+            select ${columns} where i.org_id = ${org}
+            ${within === null ? sql`` : sql`and i.id = any(${within.map(({ id }) => id)}::uuid[])`} ${behind === undefined ? sql`` : sql`and i.id > ${behind}::uuid`}
             order by i.id limit ${atMost}`,
           ({ id }) => id,
           (row) => view(book, row),
@@ -140,7 +147,8 @@ const make = Effect.gen(function* () {
       function* (org: string, canonical: string) {
         const [row] = yield* sql<SecretsRow>`
         select i.id, i.handle, o.data_key, s.identity_key, s.imap_password, s.expires_at,
-               k.id as key_id, k.name as key_name, k.token_prefix, k.created_at as key_created_at, k.last_used_at
+               k.id as key_id, k.name as key_name, k.token_prefix, k.created_at as key_created_at, k.last_used_at,
+               k.last_used_address, k.scopes, k.networks, k.expires_at as key_expires_at, k.replaced_by
         from identity i join org o on o.id = i.org_id
         left join show_once s on s.identity_id = i.id and i.status = 'ready'
         left join api_key k on k.id = s.key_id
@@ -154,16 +162,20 @@ const make = Effect.gen(function* () {
         const dataKey = yield* sealing.openDataKey(org, row.data_key)
         const secrets: ShowOnceSecrets = {
           identity_key: text(yield* sealing.open(dataKey, identityKeyPlace(owner), row.identity_key)),
-          api_key: {
+          api_key: keyView({
             id: row.key_id,
             name: row.key_name!,
-            scope: "identity",
             identity_id: row.id,
             token_prefix: row.token_prefix!,
+            scopes: row.scopes!,
+            networks: row.networks,
             created_at: row.key_created_at!,
+            expires_at: row.key_expires_at,
             last_used_at: row.last_used_at,
+            last_used_address: row.last_used_address,
+            replaced_by: row.replaced_by,
             revoked_at: null,
-          },
+          }),
           imap: {
             ...book.imap,
             username: email(book, row.handle),

@@ -86,8 +86,17 @@ export const ApiKey = Schema.Struct({
   scope: Schema.Literals(["org", "identity"]),
   identity_id: Schema.NullOr(Uuid),
   token_prefix: Schema.String,
+  /** `*` is all. */
+  scopes: Schema.Array(Schema.String),
+  /** Null for everywhere. */
+  networks: Schema.NullOr(Schema.Array(Schema.String)),
   created_at: Timestamp,
+  /** Null for never. */
+  expires_at: Schema.NullOr(Timestamp),
   last_used_at: Schema.NullOr(Timestamp),
+  last_used_address: Schema.NullOr(Schema.String),
+  /** The key that took its place; it still works until it ends. */
+  replaced_by: Schema.NullOr(Uuid),
   revoked_at: Schema.NullOr(Timestamp),
 }).annotate({ identifier: "ApiKey" })
 export type ApiKey = typeof ApiKey.Type

@@ -5,12 +5,19 @@ import { Uuid } from "../IdSchemas.ts"
 import { Tool } from "../mcp/Tool.ts"
 import { pageOf, paging } from "../Paging.ts"
 import {
+  Conflict,
+  IdentityNotReady,
   InvalidCursor,
+  InvalidRequest,
   InviteRequired,
+  KeyQuotaExhausted,
+  KeyReplaced,
   MagicLinkInvalid,
   NotFound,
   PreconditionFailed,
   RateLimited,
+  ScopeExceeds,
+  ScopeUnknown,
   TosNotAccepted,
   Unavailable,
 } from "../problems/Problem.ts"
@@ -27,7 +34,9 @@ import {
 } from "./Account.ts"
 import { conditional, located } from "../Precondition.ts"
 import { Line, Text } from "../Text.ts"
-import { AddressLimit, callers, Confidential, open, ShowsSecret, Tagged } from "./Policy.ts"
+import { HandleParam } from "../handles/HandleParam.ts"
+import { asked } from "./KeyRights.ts"
+import { AddressLimit, callers, Confidential, onIdentity, open, ShowsSecret, Tagged } from "./Policy.ts"
 import { About, Unscoped } from "./ScopeOf.ts"
 
 /** Sign-up and sign-in take no credential. */
@@ -99,7 +108,7 @@ export class SessionApi extends HttpApiGroup.make("session")
         name: "svc_whoami",
         effect: "read",
         advice:
-          "An Identity Key acts for one Identity only, the one of `caller.identity_id`; an Admin Key or a session for all of the Org.",
+          "`caller.handles` are the Identities that you may act on (null: all of the account), `caller.scopes` is what you may do there (`*`: everything).",
       }),
   )
   .annotateEndpoints(About, "account")
@@ -109,6 +118,20 @@ export class SessionApi extends HttpApiGroup.make("session")
 export const MintedKey = Schema.Struct({ key: Schema.String, api_key: ApiKey }).annotate({ identifier: "MintedKey" })
 
 const params = { id: Uuid.annotate({ description: "The id of the resource." }) }
+
+/** What is left out of scopes, end and networks is that of the credential that makes it. */
+const NewKey = Schema.Struct({ name: Line(100), ...asked })
+/** The body may be left out. */
+const NoBody = Schema.Undefined
+const Rotation = Schema.Struct({
+  overlap_seconds: Schema.optionalKey(
+    Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 604_800 })).annotate({
+      description: "How long both keys work; a day where it is left out, a week at most.",
+    }),
+  ),
+})
+const minted = HttpApiSchema.WithHeaders(MintedKey.pipe(HttpApiSchema.status(201)), located)
+const refusedKeys = [InvalidRequest, ScopeUnknown, ScopeExceeds, KeyQuotaExhausted, Unavailable] as const
 
 export class ApiKeyApi extends HttpApiGroup.make("api_keys")
   .add(
@@ -120,14 +143,30 @@ export class ApiKeyApi extends HttpApiGroup.make("api_keys")
       .pipe(callers("org"))
       .annotate(OpenApi.Summary, "List keys that are not revoked, newest first"),
     HttpApiEndpoint.post("create", "/api/keys", {
-      payload: Schema.Struct({
-        name: Line(100),
-      }),
-      success: HttpApiSchema.WithHeaders(MintedKey.pipe(HttpApiSchema.status(201)), located),
-      error: Unavailable,
+      payload: NewKey,
+      success: minted,
+      error: refusedKeys,
     })
       .pipe(callers("org"))
       .annotate(OpenApi.Summary, "Create an Admin Key")
+      .annotate(ShowsSecret, true),
+    HttpApiEndpoint.post("createForIdentity", "/api/identities/:handle/keys", {
+      params: { handle: HandleParam },
+      payload: NewKey,
+      success: minted,
+      error: [...refusedKeys, NotFound, IdentityNotReady],
+    })
+      .pipe(onIdentity("admin"))
+      .annotate(OpenApi.Summary, "Create a further Identity Key")
+      .annotate(ShowsSecret, true),
+    HttpApiEndpoint.post("rotate", "/api/keys/:id/rotate", {
+      params,
+      payload: [NoBody, Rotation],
+      success: minted,
+      error: [NotFound, Conflict, ScopeExceeds, KeyReplaced, KeyQuotaExhausted, Unavailable],
+    })
+      .pipe(callers("org"))
+      .annotate(OpenApi.Summary, "Replace a key by one with the same rights")
       .annotate(ShowsSecret, true),
     HttpApiEndpoint.get("read", "/api/keys/:id", {
       params,
@@ -147,4 +186,4 @@ export class ApiKeyApi extends HttpApiGroup.make("api_keys")
       .annotate(OpenApi.Summary, "Revoke a key"),
   )
   .annotateEndpoints(About, "account")
-  .annotate(OpenApi.Description, "Admin Keys, and the Identity Keys that sagas mint.") {}
+  .annotate(OpenApi.Description, "Admin Keys and Identity Keys: what they may do, until when, from where.") {}

@@ -1,6 +1,7 @@
 /** Device login (RFC 8628; interface.md "Device authorization", decisions.md "Resources"). */
 import { Schema } from "effect"
 import { Line, ShownUrl } from "../Text.ts"
+import { AskedScopes, ExpiresInDays } from "./KeyRights.ts"
 import { Timestamp } from "../Timestamp.ts"
 
 export const DeviceStart = Schema.Struct({
@@ -8,6 +9,10 @@ export const DeviceStart = Schema.Struct({
   name: Line(100),
   /** What asks, as its user knows it. */
   client: Schema.optionalKey(Schema.NullOr(Line(100))),
+  /** What the key is to do; everything that whoever approves it may do where it is left out. */
+  scopes: Schema.optionalKey(AskedScopes),
+  /** How long it is to last from its approval; for ever where it is left out. */
+  expires_in_days: Schema.optionalKey(ExpiresInDays),
 })
 export type DeviceStart = typeof DeviceStart.Type
 
@@ -27,11 +32,22 @@ export const DeviceView = Schema.Struct({
   user_code: Schema.String,
   name: Schema.String,
   client: Schema.NullOr(Schema.String),
+  /** What the key would do: as it was asked for, or `*`. */
+  scopes: Schema.Array(Schema.String),
+  /** How long it would last; null for ever. */
+  expires_in_days: Schema.NullOr(Schema.Int),
   status: DeviceStatus,
   created_at: Timestamp,
   expires_at: Timestamp,
 }).annotate({ identifier: "DeviceView" })
 export type DeviceView = typeof DeviceView.Type
+
+/** What whoever approves takes away from it. */
+export const DeviceApproval = Schema.Struct({
+  scopes: Schema.optionalKey(AskedScopes),
+  expires_in_days: Schema.optionalKey(ExpiresInDays),
+})
+export type DeviceApproval = typeof DeviceApproval.Type
 
 /** Consonants without look-alikes, so that no code is a word. */
 export const userCodeAlphabet = "BCDFGHJKLMNPQRSTVWXZ"

@@ -8,8 +8,12 @@ import {
   DeviceCodeExpired,
   DeviceCodeInvalid,
   DeviceCodeUsed,
+  InvalidRequest,
+  KeyQuotaExhausted,
   NotFound,
   RateLimited,
+  ScopeExceeds,
+  ScopeUnknown,
   SlowDown,
   Unavailable,
 } from "../problems/Problem.ts"
@@ -17,7 +21,7 @@ import { located } from "../Precondition.ts"
 import { Text } from "../Text.ts"
 import { MintedKey } from "./AccountApi.ts"
 import { AddressLimit, callers, Confidential, open, Tagged } from "./Policy.ts"
-import { DeviceStart, DeviceStarted, DeviceView } from "./Device.ts"
+import { DeviceApproval, DeviceStart, DeviceStarted, DeviceView } from "./Device.ts"
 import { About } from "./ScopeOf.ts"
 
 export class DeviceLoginApi extends HttpApiGroup.make("device_login")
@@ -25,7 +29,7 @@ export class DeviceLoginApi extends HttpApiGroup.make("device_login")
     HttpApiEndpoint.post("start", "/api/auth/device", {
       payload: DeviceStart,
       success: HttpApiSchema.WithHeaders(DeviceStarted.pipe(HttpApiSchema.status(201)), located),
-      error: [RateLimited, Unavailable],
+      error: [ScopeUnknown, RateLimited, Unavailable],
     })
       .pipe(open)
       .annotate(AddressLimit, "device")
@@ -50,6 +54,9 @@ export class DeviceLoginApi extends HttpApiGroup.make("device_login")
   )
   .annotate(OpenApi.Description, "Device login: the terminal's side (RFC 8628).") {}
 
+/** The body may be left out. */
+const NoBody = Schema.Undefined
+
 const params = {
   userCode: Text.check(Schema.isMaxLength(100)).annotate({ description: "The user code in any spelling." }),
 }
@@ -66,8 +73,17 @@ export class DeviceConfirmationApi extends HttpApiGroup.make("device_confirmatio
       .annotate(Tagged, true),
     HttpApiEndpoint.post("approve", "/api/auth/device/:userCode/approve", {
       params,
+      payload: [NoBody, DeviceApproval],
       success: HttpApiSchema.NoContent,
-      error: [NotFound, DeviceAuthorizationSettled, Unavailable],
+      error: [
+        NotFound,
+        DeviceAuthorizationSettled,
+        InvalidRequest,
+        ScopeUnknown,
+        ScopeExceeds,
+        KeyQuotaExhausted,
+        Unavailable,
+      ],
     })
       .pipe(callers("admin"))
       .annotate(OpenApi.Summary, "Approve a device login"),

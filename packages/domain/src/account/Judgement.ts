@@ -78,6 +78,9 @@ const byAccess = ({ scope, names, filtered }: EndpointPolicy, caller: CallerInfo
   return undefined
 }
 
+/** Whether an endpoint may be called at all, whatever Identity the call names. */
+export const mayCall = (policy: EndpointPolicy, caller: CallerInfo): boolean => byAccess(policy, caller) === undefined
+
 const foreign = (caller: CallerInfo): Refusal =>
   caller.kind === "grant"
     ? new IdentityNotGranted({ detail: `${actsAs(caller)}The account holder granted no other Identity.` })

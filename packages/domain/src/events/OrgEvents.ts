@@ -7,6 +7,8 @@ import { Uuid } from "../IdSchemas.ts"
 import { GrantEnd } from "../oauth/Grant.ts"
 import { Nothing } from "./Nothing.ts"
 
+const Instant = Schema.String.annotate({ format: "date-time" })
+
 /** The key that was minted or revoked; `name` is the Handle for an Identity Key. */
 const Key = Schema.Struct({
   key_id: Uuid,
@@ -29,6 +31,8 @@ const Granted = Schema.Struct({
   handles: Schema.NullOr(Schema.Array(Schema.String)),
   expires_at: Schema.String,
 })
+/** A key and its end. */
+const EndingKey = Schema.Struct({ ...Key.fields, expires_at: Instant })
 
 /** A limit, and how much of it is used: bytes, messages or Identities. */
 const Usage = Schema.Struct({
@@ -59,6 +63,13 @@ export const orgEvents = {
     description:
       "A client may do nothing any more: its holder or the client ended it, a token or code was used twice, its time was over, or what it was for is gone.",
   }),
+  "api_key.rotated": Schema.Struct({
+    ...EndingKey.fields,
+    /** The key that took its place. */
+    replaced_by: Uuid,
+  }).annotate({ description: "A key was replaced by another; it works until the overlap is over." }),
+  "api_key.expiring": EndingKey.annotate({ description: "A key ends in 7 days, or in one." }),
+  "api_key.expired": EndingKey.annotate({ description: "A key has ended." }),
   "limit.near": Usage.annotate({ description: "Four fifths of a limit are used." }),
   "account.deletion_started": Nothing.annotate({
     description: "The deletion of the account was confirmed; no credential works any more.",

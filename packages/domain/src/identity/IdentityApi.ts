@@ -1,7 +1,7 @@
 /** "Identities" of interface.md, and the handle check of its operational table. */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
-import { callers, CallPolicy, Confidential, onIdentity, Tagged } from "../account/Policy.ts"
+import { callers, callersWithin, CallPolicy, Confidential, onIdentity, Tagged } from "../account/Policy.ts"
 import { HandleParam, HandleText } from "../handles/HandleParam.ts"
 import { Tool } from "../mcp/Tool.ts"
 import { pageOf, paging } from "../Paging.ts"
@@ -31,7 +31,7 @@ export class IdentityApi extends HttpApiGroup.make("identities")
       success: pageOf("identities", Identity),
       error: [InvalidCursor, Unavailable],
     })
-      .pipe(callers("org"))
+      .pipe(callersWithin("org"))
       .annotate(OpenApi.Summary, "List Identities, oldest first")
       .annotate(Tool, { name: "svc_identity_list", effect: "read" }),
     HttpApiEndpoint.post("create", "/api/identities", {

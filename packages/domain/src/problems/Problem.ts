@@ -21,10 +21,6 @@ const members = <C extends Code>(code: C) => ({
   doc_url: Schema.optionalKey(Schema.String),
   errors: Schema.optionalKey(Schema.Array(Violation)),
   retry_after_seconds: Schema.optionalKey(Schema.Int),
-  /** Of `scope_missing` and its like: the scopes that it is about. */
-  scopes: Schema.optionalKey(Schema.Array(Schema.String)),
-  /** Where the account holder changes what the credential may do. */
-  widen_url: Schema.optionalKey(Schema.String),
 })
 
 /** `type` is a relative reference (RFC 9457 section 3.1.1), so it is the same in every deployment. */
@@ -37,17 +33,33 @@ const problem =
       members(code),
     )
 
+/** One that is about scopes, which it names. */
+const aboutScopes =
+  <Self>() =>
+  <const C extends Code>(code: C) =>
+    HttpApiError.Problem<Self>()(
+      code,
+      { type: `/problems/${code}`, status: table[code].status, title: table[code].title },
+      {
+        ...members(code),
+        scopes: Schema.optionalKey(Schema.Array(Schema.String)),
+        /** Where the account holder changes what the credential may do. */
+        widen_url: Schema.optionalKey(Schema.String),
+      },
+    )
+
 export class InvalidRequest extends problem<InvalidRequest>()("invalid_request") {}
 export class InvalidCursor extends problem<InvalidCursor>()("invalid_cursor") {}
 export class Unauthenticated extends problem<Unauthenticated>()("unauthenticated") {}
 export class AccountDeleting extends problem<AccountDeleting>()("account_deleting") {}
 export class GrantRevoked extends problem<GrantRevoked>()("grant_revoked") {}
 export class KeyExpired extends problem<KeyExpired>()("key_expired") {}
-export class ScopeMissing extends problem<ScopeMissing>()("scope_missing") {}
+export class ScopeMissing extends aboutScopes<ScopeMissing>()("scope_missing") {}
 export class IdentityNotGranted extends problem<IdentityNotGranted>()("identity_not_granted") {}
 export class NetworkRefused extends problem<NetworkRefused>()("network_refused") {}
-export class ScopeUnknown extends problem<ScopeUnknown>()("scope_unknown") {}
-export class ScopeExceeds extends problem<ScopeExceeds>()("scope_exceeds") {}
+export class ScopeUnknown extends aboutScopes<ScopeUnknown>()("scope_unknown") {}
+export class ScopeExceeds extends aboutScopes<ScopeExceeds>()("scope_exceeds") {}
+export class KeyQuotaExhausted extends problem<KeyQuotaExhausted>()("key_quota_exhausted") {}
 export class KeyReplaced extends problem<KeyReplaced>()("key_replaced") {}
 export class OrgScopeRequired extends problem<OrgScopeRequired>()("org_scope_required") {}
 export class ForeignIdentity extends problem<ForeignIdentity>()("foreign_identity") {}
@@ -127,6 +139,7 @@ export const byCode = {
   network_refused: NetworkRefused,
   scope_unknown: ScopeUnknown,
   scope_exceeds: ScopeExceeds,
+  key_quota_exhausted: KeyQuotaExhausted,
   key_replaced: KeyReplaced,
   org_scope_required: OrgScopeRequired,
   foreign_identity: ForeignIdentity,

@@ -65,6 +65,13 @@ export const access = {
     "The new key would do more, last longer or be less bound to networks than the credential that makes it.",
     "Name scopes, an end and networks within the credential's own, or use a console session.",
   ),
+  key_quota_exhausted: row(
+    409,
+    "stop",
+    "The Org has as many keys as it may",
+    "At most 200 keys may be live at a time.",
+    "Revoke keys that nobody needs any more.",
+  ),
   key_replaced: row(
     409,
     "stop",

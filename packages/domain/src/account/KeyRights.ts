@@ -1,0 +1,147 @@
+/**
+ * What a new key may do, until when and from where: as it is asked for, and as it is judged. No key makes one that is
+ * wider, longer or less bound to networks than itself; what is left out is the maker's own.
+ */
+import { Result, Schema } from "effect"
+import { InvalidRequest, ScopeExceeds, ScopeUnknown } from "../problems/Problem.ts"
+import { Text } from "../Text.ts"
+import { Timestamp } from "../Timestamp.ts"
+import type { CallerInfo } from "./Authorization.ts"
+import { canonicalNetwork, coversNetworks, type Networks, networksOf } from "./Networks.ts"
+import { everything, includes, type Scopes, scopesOf } from "./Scope.ts"
+
+const dayMillis = 86_400_000
+
+/** Live keys of an Org, the first ones of its Identities aside. */
+export const keysAtMost = 200
+
+/** An address or a CIDR range, IPv4 or IPv6. */
+const Network = Text.check(
+  Schema.isMaxLength(64),
+  Schema.makeFilter((text: string) => canonicalNetwork(text) !== undefined, {
+    expected: "an address or a CIDR range",
+  }),
+)
+
+/** Judged by the operation, which has a code of its own for one that is unknown. */
+export const AskedScopes = Schema.Array(Text.check(Schema.isMaxLength(64))).check(
+  Schema.isMinLength(1),
+  Schema.isMaxLength(100),
+)
+export const ExpiresInDays = Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 365 }))
+
+/** Members of a request for a key. */
+export const asked = {
+  scopes: Schema.optionalKey(AskedScopes),
+  /** The end; or `expires_in_days`, from now. */
+  expires_at: Schema.optionalKey(Timestamp),
+  expires_in_days: Schema.optionalKey(ExpiresInDays),
+  networks: Schema.optionalKey(Schema.Array(Network).check(Schema.isMinLength(1), Schema.isMaxLength(20))),
+}
+const Asked = Schema.Struct(asked)
+export type Asked = typeof Asked.Type
+
+export interface KeyRights {
+  readonly scopes: Scopes
+  /** Null: for ever. */
+  readonly expiresAt: Date | null
+  /** Null: from everywhere. */
+  readonly networks: Networks | null
+}
+
+type Maker = Pick<CallerInfo, "scopes" | "expiresAt" | "networks">
+
+/** The scopes of a list of names. */
+export const namedScopes = (
+  names: ReadonlyArray<string>,
+  isKnown: (name: string) => boolean,
+): Result.Result<Scopes, ScopeUnknown> => {
+  const unknown = names.filter((name) => name !== everything && !isKnown(name))
+  return unknown.length === 0
+    ? Result.succeed(scopesOf([...new Set(names)].join(" ")))
+    : Result.fail(
+        new ScopeUnknown({
+          detail: `There is no scope ${unknown[0]}.`,
+          scopes: unknown.slice(0, 20),
+        }),
+      )
+}
+
+/** Why a credential may not make a key of these rights; undefined where it may. */
+export const exceeds = (maker: Maker, rights: KeyRights): ScopeExceeds | undefined => {
+  if (!includes(maker.scopes, rights.scopes)) {
+    const beyond = rights.scopes.all
+      ? [everything]
+      : rights.scopes.names.filter((name) => !includes(maker.scopes, scopesOf(name)))
+    return new ScopeExceeds({
+      detail: `The new key would have ${beyond.join(", ")}, which the credential that makes it has not.`,
+      scopes: beyond,
+    })
+  }
+  if (maker.expiresAt !== null && (rights.expiresAt === null || rights.expiresAt > maker.expiresAt)) {
+    return new ScopeExceeds({
+      detail: `The new key would outlast the credential that makes it, which ends at ${maker.expiresAt.toISOString()}.`,
+    })
+  }
+  return coversNetworks(maker.networks, rights.networks)
+    ? undefined
+    : new ScopeExceeds({
+        detail: "The new key could be used from outside the networks of the credential that makes it.",
+      })
+}
+
+const wrong = (member: string, message: string) =>
+  Result.fail(new InvalidRequest({ detail: `\`${member}\`: ${message}.`, errors: [{ path: `/${member}`, message }] }))
+
+/** The rights of a key that was asked for. */
+export const judgeRights = (
+  maker: Maker,
+  request: Asked,
+  isKnown: (name: string) => boolean,
+  now: number,
+): Result.Result<KeyRights, InvalidRequest | ScopeUnknown | ScopeExceeds> => {
+  if (request.expires_at !== undefined && request.expires_in_days !== undefined) {
+    return wrong("expires_in_days", "give either `expires_at` or `expires_in_days`")
+  }
+  const expiresAt =
+    request.expires_at ??
+    (request.expires_in_days === undefined ? maker.expiresAt : new Date(now + request.expires_in_days * dayMillis))
+  if (request.expires_at !== undefined && !(request.expires_at.getTime() > now)) {
+    return wrong("expires_at", "a time to come is expected")
+  }
+  const scopes = request.scopes === undefined ? Result.succeed(maker.scopes) : namedScopes(request.scopes, isKnown)
+  if (Result.isFailure(scopes)) return Result.fail(scopes.failure)
+  const networks =
+    request.networks === undefined
+      ? maker.networks
+      : networksOf([...new Set(request.networks.map((one) => canonicalNetwork(one)!))].join(" "))
+  const rights: KeyRights = { scopes: scopes.success, expiresAt, networks }
+  const refused = exceeds(maker, rights)
+  return refused === undefined ? Result.succeed(rights) : Result.fail(refused)
+}
+
+/**
+ * The rights of the key that takes another's place: the same, for as long as the other was made for, from now. A maker
+ * that ends lets it last no longer than itself.
+ */
+export const renewed = (
+  maker: Maker,
+  former: KeyRights & { readonly createdAt: Date },
+  now: number,
+): Result.Result<KeyRights, ScopeExceeds> => {
+  const { scopes, networks } = former
+  const own = former.expiresAt === null ? null : new Date(now + former.expiresAt.getTime() - former.createdAt.getTime())
+  const expiresAt = maker.expiresAt !== null && (own === null || own > maker.expiresAt) ? maker.expiresAt : own
+  const refused = exceeds(maker, { scopes, networks, expiresAt })
+  return refused === undefined ? Result.succeed({ scopes, networks, expiresAt }) : Result.fail(refused)
+}
+
+/** When the end of a key is told, before it and at it: 7 days, 1 day, and then. In milliseconds before the end. */
+export const toldBefore = [7 * dayMillis, dayMillis, 0] as const
+
+/** The next time at which the end of a key is told; null where it has none. */
+export const nextTold = (expiresAt: Date | null, now: number): Date | null => {
+  if (expiresAt === null) return null
+  const next = toldBefore.map((before) => expiresAt.getTime() - before).find((at) => at > now)
+  return new Date(next ?? expiresAt.getTime())
+}
