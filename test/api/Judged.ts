@@ -2,6 +2,9 @@
 import * as Authorization from "@svc/api/account/Authorization"
 import { Exchange, makeExchange } from "@svc/api/Exchange"
 import { Addresses } from "@svc/domain/Addresses"
+import { Audit } from "@svc/cluster/audit/Audit"
+import type { Act } from "@svc/cluster/audit/Note"
+import { Strangers } from "@svc/cluster/audit/Strangers"
 import { CredentialLookup } from "@svc/cluster/account/CredentialLookup"
 import { Orgs } from "@svc/cluster/account/Orgs"
 import { EventQueries } from "@svc/cluster/events/EventQueries"
@@ -65,10 +68,14 @@ export const handleOfEvent = new Map<string, string | null>([
   [eventIds.org, null],
 ])
 
-/** What was looked up and asked since a call began. */
+/** What was looked up, asked and put on record since a call began. */
 export class Seen extends Context.Service<
   Seen,
-  { lookups: Array<string>; asked: Array<readonly [string, string | undefined]> }
+  {
+    lookups: Array<string>
+    asked: Array<readonly [string, string | undefined]>
+    acts: Array<Partial<Omit<Act, "class">> & { readonly class: string; readonly before: boolean }>
+  }
 >()("test/Seen") {}
 
 const doubles = Layer.mergeAll(
@@ -108,6 +115,19 @@ const doubles = Layer.mergeAll(
         : Effect.fail(new NotFound({ detail: "no" })),
   }),
   Layer.mock(IdempotencyRecords)({}),
+  Layer.effect(
+    Audit,
+    Effect.map(Seen, ({ acts }) =>
+      Audit.of({
+        note: () => Effect.die("the middleware records, handlers note"),
+        secret: (act) => Effect.sync(() => void acts.push({ ...act, before: true })),
+        record: (act) => Effect.sync(() => void acts.push({ ...act, before: false })),
+        kept: () => {},
+        used: ({ action }) => void acts.push({ action, class: "read", outcome: "allowed", before: true }),
+      }),
+    ),
+  ),
+  Layer.mock(Strangers)({ turnedAway: () => Effect.void }),
 )
 
 /** Actors that note who asked them. */
@@ -137,7 +157,7 @@ const actors = Layer.mergeAll(
 export const judgement = Authorization.layer.pipe(
   Layer.provide(doubles),
   Layer.provideMerge(actors),
-  Layer.provideMerge(Layer.sync(Seen, () => ({ lookups: [], asked: [] }))),
+  Layer.provideMerge(Layer.sync(Seen, () => ({ lookups: [], asked: [], acts: [] }))),
 )
 
 export interface Named {

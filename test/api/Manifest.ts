@@ -17,6 +17,11 @@ session.whoami any
 account.acceptTerms session
 account.update session
 account.remove session
+audit.list any realm
+audit.usage org
+audit.export org
+audit.head org
+audit.read any realm
 device_login.start public
 device_login.poll public
 device_confirmation.read admin
@@ -110,6 +115,10 @@ vault.put any Query
 vault.remove any Query
 vault.versions any Query
 vault.restore any Query
+grants.list org
+grants.read org
+grants.update session
+grants.revoke org
 public.hit public
 public.contact public
 public.clientMetadata public`

@@ -13,6 +13,7 @@ import { driver } from "./Load.ts"
 import { measurable } from "./Processes.ts"
 import * as Mail from "./Mail.ts"
 import * as Process from "./Process.ts"
+import { scale } from "./Scale.ts"
 import * as Search from "./Search.ts"
 import * as Sending from "./Sending.ts"
 import * as Stage from "./Stage.ts"
@@ -49,6 +50,8 @@ const ok = await perform(
     search: alone(Search.search),
     // It takes long to fill: only where it is named.
     ...(positionals.includes("search-million") ? { "search-million": alone(Search.searchMillion) } : {}),
+    scale: alone(scale("scale", 10_000)),
+    ...(positionals.includes("scale-million") ? { "scale-million": alone(scale("scale-million", 100_000)) } : {}),
     send: alone(Sending.send),
     deliveries: alone(Webhooks.webhook),
     ask: alone(Asks.ask),

@@ -90,7 +90,7 @@ export const actors = (settings: ActorSettings = {}) => {
   }
   return Layer.mergeAll(
     IdentityActor.layer(limits),
-    OrgActor.layer(quotas),
+    OrgActor.layer(quotas).pipe(Layer.provide(ServiceKey.layer)),
     ConnectorActor.layer,
     Exports.layer,
     Sending.layer,

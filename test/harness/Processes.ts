@@ -9,6 +9,7 @@ import { ChangeFeed } from "@svc/cluster/feed/ChangeFeed"
 import * as ConnectorActor from "@svc/cluster/connectors/ConnectorActor"
 import { Connectors } from "@svc/cluster/connectors/Connectors"
 import * as ConnectorWork from "@svc/cluster/connectors/ConnectorWork"
+import { ServiceKey } from "@svc/cluster/sealing/ServiceKey"
 import { Identities } from "@svc/cluster/identity/Identities"
 import * as IdentityActor from "@svc/cluster/identity/IdentityActor"
 import * as IdentityWork from "@svc/cluster/identity/IdentityWork"
@@ -69,7 +70,7 @@ export const process = (
 ) =>
   Layer.mergeAll(
     IdentityActor.layer(limits),
-    OrgActor.layer(quotas).pipe(Layer.provide(Stores.layer)),
+    OrgActor.layer(quotas).pipe(Layer.provide([Stores.layer, ServiceKey.layer])),
     Overdue.layer(IdentityWork.watched),
     Overdue.layer(OrgWork.watched),
     ConnectorActor.layer.pipe(Layer.provide(platforms)),

@@ -155,7 +155,7 @@ describe("a code", () => {
     expect((await tokenCall(service.base, form)).body["error"]).toBe("invalid_grant")
     expect(await works(first.body["access_token"])).toBe(false)
     expect((await refreshing(form.client_id, first.body["refresh_token"])).body["error"]).toBe("invalid_grant")
-    const events = await call(service.base, "GET", "/api/events?types=grant.revoked", { token: ada.session })
+    const events = await call(service.base, "GET", "/api/events?type=grant.revoked", { token: ada.session })
     expect(events.body.events[0].data.reason).toBe("code_reuse")
   })
 
@@ -217,7 +217,7 @@ describe("a refresh token", () => {
     await later()
     expect((await refreshing(client, refresh)).body["error"]).toBe("invalid_grant")
     expect(await works(next.body["access_token"])).toBe(false)
-    const events = await call(service.base, "GET", "/api/events?types=grant.revoked", { token: ada.session })
+    const events = await call(service.base, "GET", "/api/events?type=grant.revoked", { token: ada.session })
     expect(events.body.events[0].data.reason).toBe("refresh_reuse")
   })
 
@@ -377,7 +377,7 @@ describe("the consent", () => {
       askingUrl(service.base, { client: body["client_id"], redirect: here, challenge }),
     )
     expect(text).toContain("&lt;b&gt;Claude&lt;/b&gt;x")
-    expect(text).not.toMatch(/<b>|\u202e|\u200b|\u0007|x{60}/)
+    for (const hidden of ["<b>", "\u202e", "\u200b", "\u0007", "x".repeat(60)]) expect(text).not.toContain(hidden)
   })
 
   it("of a repeat replaces what was allowed, and makes no second Grant", async () => {

@@ -34,7 +34,7 @@ layer(databaseLayer)("a change of the master key", (it) => {
       yield* rotate.pipe(withKeys(`b:${present}`))
       yield* Effect.gen(function* () {
         const vault = yield* Vault
-        const { value } = yield* vault.value({ org: orgs[0], identity: null }, "kept", undefined)
+        const { value } = yield* vault.valueOnRecord({ org: orgs[0], identity: null }, "kept")
         expect(value).toBe("over it all")
         const sealing = yield* Sealing
         const [row] = yield* sql<{ sealed: Uint8Array }>`select sealed from service_key where name = 'one'`
@@ -68,7 +68,7 @@ layer(Layer.provideMerge(Vault.layer, Layer.provideMerge(keys(former), databaseL
       const put = (identity: string | null, name: string, value: string) =>
         vault.put({ org, identity: identity as never }, name, { value }, unconditional)
       const read = (identity: string | null, name: string) =>
-        Effect.exit(vault.value({ org, identity: identity as never }, name, undefined))
+        Effect.exit(vault.valueOnRecord({ org, identity: identity as never }, name))
       /** Puts the newest sealed value of one secret, its id included, in the place of another's. */
       const move = (from: string | null, name: string, to: string | null, toName: string) => sql`
       with source as (select v.id, v.sealed from vault_version v join vault_secret s on s.id = v.secret_id

@@ -3,6 +3,7 @@
  * headers its answer will carry, and what is to be done with the answer once it is there.
  */
 import { makeUuidV7 } from "@svc/domain/Ids"
+import type { Act } from "@svc/cluster/audit/Note"
 import { Context, Effect } from "effect"
 import type { HttpServerResponse } from "effect/http"
 
@@ -49,6 +50,8 @@ export interface ExchangeState {
   settle: ((response: HttpServerResponse.HttpServerResponse) => Effect.Effect<void>) | undefined
   /** The id of what this request makes; the same again when an `Idempotency-Key` repeats the request. */
   commandId: string | undefined
+  /** What the audit log says of the call; for handlers that put it on record themselves. */
+  act: Act | undefined
 }
 
 export const makeExchange = (requestId = "req_unknown", source: Source = nowhere): ExchangeState => ({
@@ -60,6 +63,7 @@ export const makeExchange = (requestId = "req_unknown", source: Source = nowhere
   openly: false,
   settle: undefined,
   commandId: undefined,
+  act: undefined,
 })
 
 /** Outside of a request there is one that nobody looks at. */

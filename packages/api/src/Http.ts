@@ -14,6 +14,7 @@ import { withSession } from "./account/ConsoleSession.ts"
 import * as Devices from "./account/Devices.ts"
 import * as Session from "./account/Session.ts"
 import * as SignIn from "./account/SignIn.ts"
+import * as Audit from "./audit/Audit.ts"
 import * as Cards from "./card/Cards.ts"
 import * as Connectors from "./connectors/Connectors.ts"
 import * as Console from "./console/Console.ts"
@@ -72,6 +73,7 @@ const endpoints = (settings: HttpSettings) =>
       Session.layer,
       Account.account,
       Account.exportsGroup,
+      Audit.layer,
       Devices.login,
       Devices.confirmation,
       ApiKeys.layer,

@@ -123,6 +123,19 @@ export const Timing = {
   documentKeptMillis: 7 * day,
   /** How often letters about Grants are looked for. */
   grantNotices: "5 seconds",
+  // --- The audit log
+
+  /** Records that the store did not take are tried again this often. */
+  auditRetry: "1 second",
+  /** How often refusals of minutes that are over are recorded, and counts of reads are added up. */
+  auditRefusals: "10 seconds",
+  auditUsage: "10 seconds",
+  /** What was recorded is sealed this long afterwards, together. */
+  auditSealMillis: 10 * second,
+  /** The end of a chain that went on is signed this often, and told. */
+  auditHeadMillis: day,
+  /** How often months are made and dropped, and it is looked for records that nobody marked. */
+  auditMonths: "10 minutes",
 
   // --- Limits and repeats
 

@@ -10,6 +10,8 @@ export const routes = [
   page("/vault", () => import("./vault/VaultPage.tsx")),
   page("/keys", () => import("./keys/KeysPage.tsx")),
   page("/keys/devices", () => import("./keys/DevicesPage.tsx")),
+  // Where a refusal leads that says what its holder could allow.
+  page("/keys/:id", () => import("./keys/KeysPage.tsx")),
   page("/settings", () => import("./settings/SettingsPage.tsx")),
   page("/settings/terms", () => import("./settings/TermsPage.tsx")),
   page("/settings/data", () => import("./settings/DataPage.tsx")),

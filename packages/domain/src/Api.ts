@@ -4,6 +4,7 @@ import type { Unjudged } from "./account/Policy.ts"
 import { ApiKeyApi, SessionApi, SignInApi } from "./account/AccountApi.ts"
 import { DeviceConfirmationApi, DeviceLoginApi } from "./account/DeviceApi.ts"
 import { ExportApi, OrgApi } from "./account/OrgApi.ts"
+import { AuditApi } from "./audit/AuditApi.ts"
 import { CardApi, ProfileApi } from "./card/CardApi.ts"
 import { ConnectorApi } from "./connectors/ConnectorApi.ts"
 import { EventApi } from "./events/EventApi.ts"
@@ -29,6 +30,7 @@ export class Api extends HttpApi.make("agent_identity")
   .add(SignInApi)
   .add(SessionApi)
   .add(OrgApi)
+  .add(AuditApi)
   .add(DeviceLoginApi)
   .add(DeviceConfirmationApi)
   .add(ExportApi)

@@ -19,17 +19,25 @@ import {
 } from "@svc/domain/account/Authorization"
 import { judge, judgeBody, judgeNetwork, judgeScope, looksAtBody, type Named } from "@svc/domain/account/Judgement"
 import type { Policy as Budget } from "@svc/domain/account/OrgProtocol"
-import { AddressLimit, CallPolicy, policyOf, ShowsSecret, Tagged } from "@svc/domain/account/Policy"
+import {
+  AddressLimit,
+  CallPolicy,
+  type EndpointPolicy,
+  policyOf,
+  ShowsSecret,
+  Tagged,
+} from "@svc/domain/account/Policy"
 import { scopeOf } from "@svc/domain/account/ScopeOf"
 import type { IdentityRef } from "@svc/domain/IdentityRef"
 import { Unauthenticated } from "@svc/domain/problems/Problem"
-import { CredentialLookup } from "@svc/cluster/account/CredentialLookup"
+import { CredentialLookup, type Resolved } from "@svc/cluster/account/CredentialLookup"
 import { OrgLimits } from "@svc/cluster/limits/OrgLimits"
 import { PublicLimits } from "@svc/cluster/limits/PublicLimits"
 import { Context, Effect, Layer, Option, type Redacted, Result } from "effect"
 import { HttpRouter, HttpServerRequest, type HttpServerResponse } from "effect/http"
-import type { HttpApiEndpoint } from "effect/http-api"
+import type { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Exchange, type ExchangeState } from "../Exchange.ts"
+import * as Recording from "../audit/Recording.ts"
 import * as Idempotency from "../idempotency/Idempotency.ts"
 import { limited } from "../limits/PublicLimit.ts"
 import { note } from "../limits/RateLimitHeaders.ts"
@@ -38,6 +46,7 @@ import * as Naming from "./Naming.ts"
 interface Call {
   readonly credential: Redacted.Redacted<string>
   readonly endpoint: HttpApiEndpoint.Top
+  readonly group: HttpApiGroup.Top
 }
 
 /** Serving begins with every endpoint saying who may call it and which scope that takes, or not at all. */
@@ -58,6 +67,7 @@ const make = Effect.gen(function* () {
   const publicLimits = yield* PublicLimits
   const naming = yield* Naming.make
   const repeatable = yield* Idempotency.make
+  const recording = yield* Recording.make
 
   const take = (exchange: ExchangeState, org: string, budget: Budget) =>
     Effect.map(limits.take(org, budget), ({ quota, remaining, resetSeconds }) =>
@@ -75,19 +85,37 @@ const make = Effect.gen(function* () {
     by,
   })
 
-  /** Who calls, and the Identity it is about; fails with whatever refuses the call. */
-  const judgement = Effect.fnUntraced(function* ({ credential, endpoint }: Call) {
+  /** Who calls, and the Identity it is about; fails with whatever refuses the call, which is on record then. */
+  const judgement = Effect.fnUntraced(function* (call: Call) {
+    const { credential, endpoint } = call
     const policy = policyOf(endpoint)
     const { params } = yield* HttpRouter.RouteContext
     const query = yield* HttpServerRequest.ParsedSearchParams
     const handle = Naming.handleIn(policy, params, query)
     const exchange = yield* Exchange
     const { source } = exchange
-    const known = yield* credentials.resolveNaming(
-      credential,
-      handle?.readable === true ? handle.canonical : "",
-      source,
+    const known = yield* Effect.tapError(
+      credentials.resolveNaming(credential, handle?.readable === true ? handle.canonical : "", source),
+      (refused) => recording.turnedAway(call, credential, exchange, refused),
     )
+    const identity = yield* Effect.tapError(judgeKnown(call, policy, known, handle, params, query), (refused) =>
+      recording.refused(call, known.caller, params, exchange, refused),
+    )
+    exchange.tagged = Context.get(endpoint.annotations, Tagged)
+    return { caller: callerOf(known.caller, exchange.requestId), identity, params, exchange }
+  })
+
+  /** The Identity that a known caller's request is about. */
+  const judgeKnown = Effect.fnUntraced(function* (
+    { endpoint }: Call,
+    policy: EndpointPolicy,
+    known: Resolved,
+    handle: Naming.NamedHandle | undefined,
+    params: Naming.Members,
+    query: Naming.Members,
+  ) {
+    const exchange = yield* Exchange
+    const { source } = exchange
     const { org } = known.caller
     if (known.caller.kind === "grant" && source.via !== "mcp") return yield* onlyForTools
     const elsewhere = judgeNetwork(known.caller, source)
@@ -108,17 +136,29 @@ const make = Effect.gen(function* () {
       const refused = Option.isSome(body) ? judgeBody(policy, body.value) : undefined
       if (refused !== undefined) return yield* refused
     }
-    exchange.tagged = Context.get(endpoint.annotations, Tagged)
-    return { caller: callerOf(known.caller, exchange.requestId), identity: judged.success }
+    return judged.success
   })
+
+  type Admitted = Effect.Success<ReturnType<typeof judgement>>
 
   /** Runs the handler with its proofs, which are laid over the request's context: to merge contexts would copy them. */
   const admit = <E, R>(
     handler: Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>,
-    { endpoint }: Call,
-    caller: CallerOfRequest,
+    call: Call,
+    { caller, identity, params, exchange }: Admitted,
   ) =>
-    Effect.provideService(repeatable(handler, caller, Context.get(endpoint.annotations, ShowsSecret)), Caller, caller)
+    Effect.provideService(
+      recording.recorded(
+        repeatable(handler, caller, Context.get(call.endpoint.annotations, ShowsSecret)),
+        call,
+        caller,
+        identity,
+        params,
+        exchange,
+      ),
+      Caller,
+      caller,
+    )
 
   /** Without a proof the request is not readable: decoding refuses it before a handler could miss anything. */
   const withProof = <A, E, R, I, S>(handler: Effect.Effect<A, E, R>, tag: Context.Key<I, S>, proof: S | undefined) =>
@@ -127,25 +167,26 @@ const make = Effect.gen(function* () {
   const callers = Authorization.of({
     api_key: Effect.fnUntraced(function* (handler, call) {
       // Where no Identity is named, none is missing.
-      const { caller } = yield* Effect.catchTag(judgement(call), "not_found", Effect.die)
-      return yield* admit(handler, call, caller)
+      return yield* admit(handler, call, yield* Effect.catchTag(judgement(call), "not_found", Effect.die))
     }),
   })
   const subjects = SubjectAuthorization.of({
     api_key: Effect.fnUntraced(function* (handler, call) {
-      const { caller, identity } = yield* judgement(call)
+      const admitted = yield* judgement(call)
+      const { caller, identity } = admitted
       const subject = identity == null ? undefined : subjectOf(identity, caller)
-      return yield* admit(withProof(handler, Subject, subject), call, caller)
+      return yield* admit(withProof(handler, Subject, subject), call, admitted)
     }),
   })
   const realms = RealmAuthorization.of({
     api_key: Effect.fnUntraced(function* (handler, call) {
-      const { caller, identity } = yield* judgement(call)
+      const admitted = yield* judgement(call)
+      const { caller, identity } = admitted
       const realm =
         identity === undefined
           ? undefined
           : { orgId: caller.org.id, subject: identity === null ? null : subjectOf(identity, caller) }
-      return yield* admit(withProof(handler, Realm, realm), call, caller)
+      return yield* admit(withProof(handler, Realm, realm), call, admitted)
     }),
   })
 

@@ -5,16 +5,19 @@ import { Caller } from "@svc/domain/account/Authorization"
 import { judgeRights, namedScopes } from "@svc/domain/account/KeyRights"
 import { isScope } from "@svc/domain/ScopeTable"
 import { Devices } from "@svc/cluster/account/Devices"
-import { Clock, Effect } from "effect"
+import { Strangers } from "@svc/cluster/audit/Strangers"
+import { Clock, Effect, Redacted } from "effect"
 import { HttpApiSchema } from "effect/http-api"
 import * as Serving from "../http/Serving.ts"
-import { keptByNobody } from "../Exchange.ts"
+import { sourceOf } from "../audit/Acts.ts"
+import { Exchange, keptByNobody } from "../Exchange.ts"
 
 export const login = Serving.group(
   Api,
   "device_login",
   Effect.fn(function* (handlers) {
     const devices = yield* Devices
+    const strangers = yield* Strangers
     const { baseUrl } = yield* Addresses
 
     return handlers.handleAll({
@@ -35,7 +38,17 @@ export const login = Serving.group(
           headers: { location: `/api/auth/device/${started.userCode}` },
         })
       }),
-      poll: ({ payload }) => Effect.andThen(keptByNobody, devices.poll(payload.device_code)),
+      poll: Effect.fnUntraced(function* ({ payload }) {
+        yield* keptByNobody
+        const minted = yield* devices.poll(payload.device_code)
+        const { source, requestId } = yield* Exchange
+        yield* strangers.handedOut(Redacted.make(minted.key), {
+          action: "device_login.poll",
+          source: sourceOf(source),
+          requestId,
+        })
+        return minted
+      }),
     })
   }),
 )

@@ -16,7 +16,7 @@ import { Effect, Option, Schema } from "effect"
 import { HttpServerRequest } from "effect/http"
 import type { HttpApiEndpoint } from "effect/http-api"
 
-type Members = Readonly<Record<string, string | ReadonlyArray<string> | undefined>>
+export type Members = Readonly<Record<string, string | ReadonlyArray<string> | undefined>>
 
 /** A Handle in the path or the query: what is looked up together with the credential. */
 export interface NamedHandle {

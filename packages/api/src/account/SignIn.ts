@@ -6,6 +6,7 @@ import { HttpApiSchema } from "effect/http-api"
 import * as Serving from "../http/Serving.ts"
 import { keptByNobody } from "../Exchange.ts"
 import * as MagicLinks from "./MagicLinks.ts"
+import * as SigningIn from "./SigningIn.ts"
 
 export const layer = Serving.group(
   Api,
@@ -13,6 +14,7 @@ export const layer = Serving.group(
   Effect.fn(function* (handlers) {
     const accounts = yield* Accounts
     const request = yield* MagicLinks.make
+    const signIn = yield* SigningIn.make
 
     return handlers.handleAll({
       registration: () => Effect.succeed({ state: accounts.registration }),
@@ -23,7 +25,7 @@ export const layer = Serving.group(
         return HttpApiSchema.withHeaders({ body, headers: { location: "/api/auth/session" } })
       }),
       consumeMagicLink: ({ payload, request }) =>
-        Effect.andThen(keptByNobody, accounts.consume(payload.token, request.headers["user-agent"])),
+        Effect.andThen(keptByNobody, signIn(payload.token, request.headers["user-agent"])),
     })
   }),
 )

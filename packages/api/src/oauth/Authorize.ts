@@ -25,6 +25,7 @@ import { clientIdOf, judge, longestQuery, type Wanted } from "./Asked.ts"
 import { browserOf, keepIn } from "./BrowserCookie.ts"
 import { body, choiceOf, Decision, path } from "./ConsentForm.ts"
 import { type ConsentWords, words } from "./ConsentWords.ts"
+import * as Recording from "./Recording.ts"
 
 const uuid = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 
@@ -65,6 +66,7 @@ export const layer = HttpRouter.use((router) =>
     const identities = yield* IdentityQueries
     const limits = yield* PublicLimits
     const sealing = yield* Sealing
+    const recording = yield* Recording.make
 
     const unknown = (say: ConsentWords, why = say.unknownWhy) => told(say, say.unknown, why, 400)
     const gone = (say: ConsentWords) => told(say, say.gone, say.again, 400)
@@ -176,7 +178,14 @@ export const layer = HttpRouter.use((router) =>
       if (judged?._tag !== "Wanted") return unknown(say)
       const { wanted } = judged
       if (decision.decision === "deny") {
-        yield* requests.close(request.id, caller.credentialId)
+        const grant = { id: null, client: wanted.client.name }
+        if (yield* requests.close(request.id, caller.credentialId))
+          yield* recording.byHolder(caller, {
+            action: "oauth.consent",
+            grant,
+            outcome: "refused",
+            code: "access_denied",
+          })
         return leave(say, wanted.back({ error: "access_denied", error_description: "The account holder said no." }))
       }
       const choice = choiceOf(decision)
@@ -185,6 +194,9 @@ export const layer = HttpRouter.use((router) =>
       return yield* grants
         .consent(caller.org.id, { id: request.id, session: caller.credentialId }, wanted, choice, by)
         .pipe(
+          Effect.tap(({ grantId }) =>
+            recording.byHolder(caller, { action: "oauth.consent", grant: { id: grantId, client: wanted.client.name } }),
+          ),
           Effect.map(({ code }) => leave(say, wanted.back({ code }))),
           Effect.catchTag("ConsentRefused", ({ reason }) =>
             reason === "gone"

@@ -8,7 +8,8 @@ import { metadataOf, resourceOf } from "@svc/domain/oauth/Resource"
 import { Effect } from "effect"
 import { HttpRouter, HttpServerResponse } from "effect/http"
 import { product } from "../pages/Page.ts"
-import { all, baseline } from "./OfferedScopes.ts"
+import { scopeNames } from "@svc/domain/ScopeTable"
+import { baseline } from "./OfferedScopes.ts"
 
 const ofResource = (book: AddressBook) => ({
   resource: resourceOf(book),
@@ -31,7 +32,7 @@ const ofServer = ({ baseUrl }: AddressBook) => ({
   token_endpoint_auth_methods_supported: ["none"],
   revocation_endpoint_auth_methods_supported: ["none"],
   code_challenge_methods_supported: ["S256"],
-  scopes_supported: [...all, "offline_access"],
+  scopes_supported: [...scopeNames, "offline_access"],
   client_id_metadata_document_supported: true,
   authorization_response_iss_parameter_supported: true,
   service_documentation: `${baseUrl}/api/docs`,

@@ -1,25 +1,12 @@
 /** The scopes that an app may be granted: those that the endpoints need, but for what would hand out other credentials. */
 import { capabilities, type Capability, type Action, actions } from "@svc/domain/account/Scope"
-import { scopeOf } from "@svc/domain/account/ScopeOf"
-import { Api } from "@svc/domain/Api"
-import type { HttpApiEndpoint } from "effect/http-api"
-
-const needed = new Set<string>(
-  Object.values(Api.groups).flatMap(({ endpoints }) =>
-    Object.values<HttpApiEndpoint.Top>(endpoints).flatMap((endpoint) => scopeOf(endpoint) ?? []),
-  ),
-)
-
-/** Every scope that there is. */
-export const all: ReadonlyArray<string> = capabilities.flatMap((capability) =>
-  actions.map((action) => `${capability}:${action}`).filter((name) => needed.has(name)),
-)
+import { isScope } from "@svc/domain/ScopeTable"
 
 /** Values of the Vault: the one secret that an app can be given. */
 export const vaultValues = "vault:secret"
 
 const isOffered = (capability: Capability, action: Action) =>
-  needed.has(`${capability}:${action}`) && (action !== "secret" || `${capability}:${action}` === vaultValues)
+  isScope(`${capability}:${action}`) && (action !== "secret" || `${capability}:${action}` === vaultValues)
 
 /** By capability, in their order. */
 export const offered: ReadonlyArray<{ readonly capability: Capability; readonly actions: ReadonlyArray<Action> }> =
@@ -37,6 +24,7 @@ export const readOnly: ReadonlyArray<string> = names(new Set(["read"]))
 /** To act as an Identity; nothing that is the account's to decide. */
 export const readAndAct: ReadonlyArray<string> = names(new Set(["read", "write", "send"]))
 
+/** All that an app can be given. */
 export const grantable: ReadonlySet<string> = new Set(
   offered.flatMap(({ capability, actions }) => actions.map((action) => `${capability}:${action}`)),
 )

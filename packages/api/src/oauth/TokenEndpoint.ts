@@ -4,12 +4,13 @@
  */
 import { Addresses } from "@svc/domain/Addresses"
 import { isOurs } from "@svc/domain/oauth/Resource"
-import { GrantTokens, type TokenPair } from "@svc/cluster/oauth/GrantTokens"
+import { type GrantInvalid, GrantTokens, type TokenPair } from "@svc/cluster/oauth/GrantTokens"
 import { OAuthClients } from "@svc/cluster/oauth/OAuthClients"
 import { PublicLimits } from "@svc/cluster/limits/PublicLimits"
 import { Effect, Result } from "effect"
 import { HttpRouter } from "effect/http"
 import { clientAddress } from "../limits/ClientAddress.ts"
+import * as Recording from "./Recording.ts"
 import { answer, type Form, form, patience, refusal } from "./Answers.ts"
 
 const given = ({ access, refresh, expiresInSeconds, scopes }: TokenPair) =>
@@ -28,6 +29,23 @@ export const layer = HttpRouter.use((router) =>
     const tokens = yield* GrantTokens
     const clients = yield* OAuthClients
     const limits = yield* PublicLimits
+    const recording = yield* Recording.make
+
+    const came = (action: string) => (pair: TokenPair) =>
+      recording.byApp({ org: pair.orgId, action, grant: { id: pair.grantId, client: null } })
+    /** What ended a Grant is on record; garbage is nobody's. */
+    const reused =
+      (action: string) =>
+      ({ ended }: GrantInvalid) =>
+        ended === null
+          ? Effect.void
+          : recording.byApp({
+              org: ended.orgId,
+              action,
+              grant: { id: ended.grantId, client: null },
+              outcome: "refused",
+              code: ended.reason,
+            })
 
     /** Who is counted: many people of one hosted client share its addresses. */
     const counted = (clientId: string) => Effect.map(clientAddress, (address) => `${clientId.slice(0, 500)} ${address}`)
@@ -40,6 +58,8 @@ export const layer = HttpRouter.use((router) =>
         return refusal("invalid_request", "code, redirect_uri and code_verifier are needed.")
       }
       return yield* tokens.exchange({ code, clientId, redirect, verifier }).pipe(
+        Effect.tap(came("oauth.token")),
+        Effect.tapErrorTag("GrantInvalid", reused("oauth.token")),
         Effect.map(given),
         Effect.catchTag("GrantInvalid", ({ description }) =>
           Effect.as(limits.take("oauth_token_failed", who), refusal("invalid_grant", description)),
@@ -54,6 +74,8 @@ export const layer = HttpRouter.use((router) =>
       const who = yield* counted(clientId)
       if (yield* tokens.isAlive(token, clientId)) yield* limits.take("oauth_token", who)
       return yield* tokens.refresh(token, clientId).pipe(
+        Effect.tap(came("oauth.refresh")),
+        Effect.tapErrorTag("GrantInvalid", reused("oauth.refresh")),
         Effect.map(given),
         Effect.catchTag("GrantInvalid", ({ description }) => Effect.succeed(refusal("invalid_grant", description))),
       )
@@ -90,7 +112,10 @@ export const layer = HttpRouter.use((router) =>
         return refusal("invalid_request", "token and client_id are needed.")
       }
       yield* limits.take("oauth_token", yield* counted(clientId))
-      yield* tokens.revoke(sent, clientId)
+      const ended = yield* tokens.revoke(sent, clientId)
+      if (ended !== undefined) {
+        yield* recording.byApp({ org: ended.org_id, action: "oauth.revoke", grant: { id: ended.id, client: null } })
+      }
       return answer({})
     })
 

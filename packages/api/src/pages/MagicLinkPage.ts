@@ -4,9 +4,9 @@
  * shown nowhere.
  */
 import { Addresses } from "@svc/domain/Addresses"
-import { Accounts } from "@svc/cluster/account/Accounts"
 import { Effect, Schema } from "effect"
 import { HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
+import * as SigningIn from "../account/SigningIn.ts"
 import { remember } from "../account/ConsoleSession.ts"
 import { escape, page } from "./Page.ts"
 import { OAuthRequests } from "@svc/cluster/oauth/OAuthRequests"
@@ -49,7 +49,7 @@ const form = HttpRouter.add(
 
 const consume = HttpRouter.use((router) =>
   Effect.gen(function* () {
-    const accounts = yield* Accounts
+    const signIn = yield* SigningIn.make
     const requests = yield* OAuthRequests
     const book = yield* Addresses
     yield* router.add(
@@ -61,7 +61,7 @@ const consume = HttpRouter.use((router) =>
         const arrived = yield* HttpServerRequest.HttpServerRequest
         const { headers } = arrived
         const { token, user_code, request } = yield* HttpServerRequest.schemaBodyUrlParams(Link)
-        const { session_token, org } = yield* accounts.consume(token, headers["user-agent"])
+        const { session_token, org } = yield* signIn(token, headers["user-agent"])
         const userCode = readCode(user_code)
         if (request !== undefined) {
           // Only the browser that began it goes on: else a stranger could begin one and have the reader of the mail end it.

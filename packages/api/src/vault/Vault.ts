@@ -2,10 +2,12 @@ import { Api } from "@svc/domain/Api"
 import { Realm } from "@svc/domain/account/Authorization"
 import { ifMatch, tagOf } from "@svc/domain/Precondition"
 import { PreconditionFailed } from "@svc/domain/problems/Problem"
+import { Audit } from "@svc/cluster/audit/Audit"
 import { type Namespace, Vault } from "@svc/cluster/vault/Vault"
 import { Effect } from "effect"
 import { HttpServerResponse } from "effect/http"
 import { HttpApiSchema } from "effect/http-api"
+import { Exchange } from "../Exchange.ts"
 import * as Serving from "../http/Serving.ts"
 
 const locationOf = (name: string, identity: string | undefined) =>
@@ -16,6 +18,7 @@ export const layer = Serving.group(
   "vault",
   Effect.fn(function* (handlers) {
     const vault = yield* Vault
+    const audit = yield* Audit
     /** An Identity Key has its own namespace only; for the others it is the Org's unless they name an Identity. */
     const namespace = Effect.map(Realm, ({ orgId, subject }): Namespace => ({
       org: orgId,
@@ -28,7 +31,10 @@ export const layer = Serving.group(
         return { secrets: entries, next_cursor }
       }),
       value: Effect.fnUntraced(function* ({ params, query }) {
-        const value = yield* vault.value(yield* namespace, params.name, query.version)
+        // No value without its record: it is the same statement.
+        const note = yield* audit.note((yield* Exchange).act!)
+        const value = yield* vault.value(yield* namespace, params.name, query.version, note)
+        audit.kept(note)
         return HttpApiSchema.withHeaders({ body: value, headers: { etag: tagOf(value.version) } })
       }),
       put: Effect.fnUntraced(function* ({ params, query, headers, payload }) {

@@ -97,6 +97,10 @@ export const asked = {
     Config.withDefault("This account is automated: an AI agent writes here."),
   ),
   pageViewCeiling: count("SVC_PAGE_VIEW_CEILING", 10_000),
+  auditDays: count("SVC_AUDIT_DAYS", 365),
+  auditAddresses: Config.Literals(["full", "network", "none"], "SVC_AUDIT_ADDRESSES").pipe(
+    Config.withDefault("full" as const),
+  ),
   limits: Config.all({
     calls: count("SVC_LIMIT_CALLS", 600),
     identity_create: count("SVC_LIMIT_IDENTITY_CREATE", 10),
@@ -205,6 +209,9 @@ export const load = Effect.gen(function* () {
   }
   if (settings.shutdownDelay < 0) {
     return yield* new SettingsInvalid({ message: "SVC_SHUTDOWN_DELAY is a number of seconds, 0 or more." })
+  }
+  if (settings.auditDays < 30 || settings.auditDays > 3650) {
+    return yield* new SettingsInvalid({ message: "SVC_AUDIT_DAYS is a number of days from 30 to 3650." })
   }
   if (!loopback(settings.runnerHost) && Option.isNone(settings.runnerTls)) {
     return yield* new SettingsInvalid({

@@ -74,6 +74,22 @@ export const source: Source<OwnedOrg, Needs, Ownership<OwnedOrg | undefined>> = 
       yield* sql<{ n: number }>`
         with gone as (delete from event where seq in (select seq from event where org_id = ${org} limit ${batch}) returning 1)
         select count(*)::int as n from gone`.pipe(Effect.repeat({ while: ([row]) => row?.n === batch }))
+      // Nothing but this may take records from the audit log.
+      for (const table of ["audit", "audit_seal"]) {
+        yield* sql
+          .withTransaction(
+            Effect.andThen(
+              sql`select set_config('svc.audit', 'removal', true)`,
+              sql.unsafe<{ n: number }>(
+                `with gone as (delete from ${table} where (tableoid, ctid) in (
+                   select tableoid, ctid from ${table} where org_id = $1::uuid limit ${batch}) returning 1)
+                 select count(*)::int as n from gone`,
+                [org],
+              ),
+            ),
+          )
+          .pipe(Effect.repeat({ while: ([row]) => row?.n === batch }))
+      }
       // An Identity whose creation was under way when the deletion began cannot come any more: creating one checks the Org.
       yield* ownership.change(system, (write) =>
         Effect.as(

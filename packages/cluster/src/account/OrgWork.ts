@@ -2,13 +2,14 @@
 import { Effect } from "effect"
 import { ask } from "../actor/Ask.ts"
 import type { Ownership } from "../actor/Ownership.ts"
+import * as SealSource from "../audit/SealSource.ts"
 import type { NeedsOf, Source } from "../work/Source.ts"
 import * as AccountDeletion from "./AccountDeletion.ts"
 import * as Collecting from "./exports/Collecting.ts"
 import { Orgs } from "./Orgs.ts"
 import type { OwnedOrg } from "./OrgState.ts"
 
-const list = [Collecting.source, AccountDeletion.source]
+const list = [Collecting.source, AccountDeletion.source, SealSource.source]
 
 export const sources: ReadonlyArray<Source<OwnedOrg, NeedsOf<(typeof list)[number]>, Ownership<OwnedOrg | undefined>>> =
   list

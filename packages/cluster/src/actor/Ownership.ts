@@ -14,7 +14,7 @@ import type { SqlError, Statement } from "effect/sql"
 import { orUnavailable, type Sql, Writes } from "../store/Database.ts"
 import * as Metrics from "../observe/Metrics.ts"
 import { Timing } from "../Timing.ts"
-import type { Fenced, FenceLost } from "./Write.ts"
+import type { Claim, Fenced, FenceLost } from "./Write.ts"
 
 export interface Entity<State> {
   /** The entity type, as the cluster names it. */
@@ -65,7 +65,7 @@ const writes = Metrics.counter(
   ),
 )
 
-const fenceOf = (sql: Sql, { kind, id }: Pick<Entity<unknown>, "kind" | "id">, epoch: number): Statement.Fragment =>
+const fenceOf = (sql: Sql, { kind, id, epoch }: Claim): Statement.Fragment =>
   sql`fence as (select 1 from actor where kind = ${kind} and id = ${id} and epoch = ${epoch} for share)`
 
 export const make = Effect.fnUntraced(function* <State>(entity: Entity<State>) {
@@ -103,12 +103,11 @@ export const make = Effect.fnUntraced(function* <State>(entity: Entity<State>) {
     before: Activation<State>,
     statement: (write: Fenced, state: State) => Effect.Effect<A, E>,
   ): Effect.Effect<A, Outcome<E>> =>
-    Effect.flatMap(Clock.currentTimeMillis, (now) =>
-      statement(
-        { sql, fence: fenceOf(sql, entity, before.epoch), at: new Date(now), by, due, memory: before.memory },
-        before.state,
-      ),
-    ).pipe(
+    Effect.flatMap(Clock.currentTimeMillis, (now) => {
+      const claim = { kind: entity.kind, id: entity.id, epoch: before.epoch }
+      const { memory, state } = before
+      return statement({ sql, claim, fence: fenceOf(sql, claim), at: new Date(now), by, due, memory }, state)
+    }).pipe(
       orUnavailable,
       Effect.onExit((exit) =>
         Effect.sync(() => {

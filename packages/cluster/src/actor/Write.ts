@@ -7,14 +7,23 @@ import type { By } from "@svc/domain/account/By"
 import { Effect, Schema } from "effect"
 import type { SqlError, Statement } from "effect/sql"
 import type { DataKey } from "../sealing/Sealing.ts"
+import { inOrder } from "../store/Batched.ts"
 import type { Sql } from "../store/Database.ts"
 
 /** Another process owns the entity: the statement changed nothing. */
 export class FenceLost extends Schema.TaggedError<FenceLost>()("FenceLost", {}) {}
 
+/** What a write says of its entity to prove that it still owns it. */
+export interface Claim {
+  readonly kind: string
+  readonly id: string
+  readonly epoch: number
+}
+
 /** What every write is handed, whichever entity it is about. */
 export interface Fenced {
   readonly sql: Sql
+  readonly claim: Claim
   /** CTE `fence`: a row, locked for the statement, while the epoch is still the one that was loaded. */
   readonly fence: Statement.Fragment
   /** The time of the write. */
@@ -102,3 +111,29 @@ export const commit = <Row extends object = object>(
       return Effect.succeed(row)
     },
   )
+
+/**
+ * {@link commit} for writes of several actors in one statement. CTE `fence` has a row for each that still owns its entity,
+ * `n` its place (from 1); each CTE does nothing for the others, and they answer nothing. `columns` are of one row of
+ * `fence`.
+ */
+export const commitTogether = <Row extends object>(
+  writes: ReadonlyArray<Fenced>,
+  ctes: Statement.Fragment,
+  columns: Statement.Fragment,
+): Effect.Effect<ReadonlyArray<Row | undefined>, SqlError.SqlError> => {
+  const sql = writes[0]!.sql
+  return Effect.map(
+    sql<Row & { readonly asked: number }>`
+      with fence as materialized (
+        select claimed.n::int as n
+        from unnest(
+          ${writes.map(({ claim }) => claim.kind)}::text[], ${writes.map(({ claim }) => claim.id)}::text[],
+          ${writes.map(({ claim }) => claim.epoch)}::int[]) with ordinality as claimed (kind, id, epoch, n)
+        join actor on actor.kind = claimed.kind and actor.id = claimed.id and actor.epoch = claimed.epoch
+        for share of actor
+      ), ${ctes}
+      select fence.n as asked, ${columns} from fence`,
+    inOrder(writes),
+  )
+}

@@ -12,12 +12,16 @@ export interface Stored {
   readonly columns: ReadonlyArray<string>
 }
 
-/** Every table with the columns that can be written. */
+/**
+ * Every table with the columns that can be written; one in partitions is one table. The number of a row's transaction is its
+ * server's own: in another it might be one that is still to come, so the row gets that of the restore.
+ */
 export const tables = (sql: Sql) =>
   sql<Stored>`
     select c.relname as name, array_agg(a.attname::text order by a.attnum) as columns
     from pg_class c join pg_attribute a on a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped and a.attgenerated = ''
-    where c.relkind = 'r' and c.relnamespace = 'public'::regnamespace and not ${left(sql)}
+      and a.atttypid <> 'xid8'::regtype
+    where c.relkind in ('r', 'p') and not c.relispartition and c.relnamespace = 'public'::regnamespace and not ${left(sql)}
     group by c.relname order by c.relname`
 
 /** The last number that each sequence gave out; at least that, if some are given out meanwhile. */

@@ -46,7 +46,7 @@ async function* members(
   const tables: Array<Table> = []
   for (const { name, columns } of stored) {
     const list = columns.map(Tables.quoted).join(", ")
-    const copying = run(sql.unsafe(`copy ${Tables.quoted(name)} (${list}) to '${pipe}' (format binary)`))
+    const copying = run(sql.unsafe(`copy (select ${list} from ${Tables.quoted(name)}) to '${pipe}' (format binary)`))
     const hash = createHash("sha256")
     let [bytes, at] = [0, 0]
     for await (const portion of gathered(Spool.received(pipe, copying))) {

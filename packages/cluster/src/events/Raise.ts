@@ -17,19 +17,21 @@ import {
 import { Statement } from "effect/sql"
 import type { Sql } from "../store/Database.ts"
 
-/** A write on an Identity, as far as its Events need to know it. */
+/** A value, or the column of the gate that has it. */
+type Told<A> = A | Statement.Fragment
+
+/** A write on an Identity, or on that of each row of the gate, as far as its Events need to know it. */
 export interface IdentityChange {
   readonly sql: Sql
-  readonly identity: { readonly id: string; readonly handle: string; readonly orgId: string }
-  readonly at: Date
+  readonly identity: { readonly id: Told<string>; readonly handle: Told<string>; readonly orgId: Told<string> }
+  readonly at: Told<Date>
   readonly by: By
 }
 
 /** A write that concerns the Org. */
 export interface OrgChange {
   readonly sql: Sql
-  /** Its id, or the column of the gate that has it. */
-  readonly org: string | Statement.Fragment
+  readonly org: Told<string>
   readonly at: Date
   readonly by: By
 }
@@ -84,7 +86,7 @@ export const raise = <T extends IdentityEventType>(
     select uuidv7(), w.id, w.identity_id, r.id, r.type, 'queued', r.created_at, r.created_at
     from ${raised} r join webhook w on w.identity_id = r.identity_id
     where w.status = 'active' and w.event_types && array['*', r.type] ${spared}
-    returning id
+    returning id, identity_id
   )`
 }
 

@@ -4,7 +4,7 @@
  * does for each message stands in the folder of the message's capability.
  */
 import { IdentityActor } from "@svc/domain/IdentityActor"
-import { Effect } from "effect"
+import { Effect, Layer } from "effect"
 import { Entity } from "effect/cluster"
 import { Rpc } from "effect/rpc"
 import * as Handling from "../actor/Handling.ts"
@@ -12,6 +12,7 @@ import * as Ownership from "../actor/Ownership.ts"
 import * as Cards from "../card/Cards.ts"
 import * as IdentityKeys from "../credentials/IdentityKeys.ts"
 import { ChangeFeed } from "../feed/ChangeFeed.ts"
+import * as Arrivals from "../mail/Arrivals.ts"
 import * as Folders from "../mail/folders/Folders.ts"
 import * as Mailbox from "../mail/Mailbox.ts"
 import * as MailSettings from "../mail/MailSettings.ts"
@@ -48,6 +49,7 @@ export const layer = (limits: IdentityLimits) =>
       const sealing = yield* Sealing
       const feed = yield* ChangeFeed
       const gate = yield* SendingGate
+      const arrivals = yield* Arrivals.Arrivals
       const loadState = yield* load
       const clientFor = yield* IdentityActor.client
       const ownership: Ownership.Ownership<State> = yield* Ownership.make({
@@ -77,7 +79,7 @@ export const layer = (limits: IdentityLimits) =>
         }),
         ...IdentityKeys.handlers(handling, sealing),
         ...Cards.handlers(handling),
-        ...(yield* Mailbox.handlers(handling, limits)),
+        ...(yield* Mailbox.handlers(handling, limits, arrivals)),
         ...Folders.handlers(handling, limits),
         ...MailSettings.handlers(handling, gate),
         ...Outgoing.handlers(handling, limits),
@@ -89,4 +91,4 @@ export const layer = (limits: IdentityLimits) =>
       })
     }),
     { maxIdleTime: Timing.actorIdle, disableFatalDefects: true },
-  )
+  ).pipe(Layer.provide(Arrivals.layer))

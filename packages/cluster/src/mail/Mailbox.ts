@@ -9,6 +9,7 @@ import { type Handling, once } from "../actor/Handling.ts"
 import { commit, type Write } from "../actor/Write.ts"
 import { raise } from "../events/Raise.ts"
 import * as Acceptance from "./Acceptance.ts"
+import type { Arrivals } from "./Arrivals.ts"
 import * as Flags from "./Flags.ts"
 import { unplaced } from "./folders/Placing.ts"
 import { Timing } from "../Timing.ts"
@@ -17,10 +18,11 @@ export const handlers = (
   { fromOutside, fromOutsideTogether, onPresent }: Handling,
   /** Bytes a Mailbox holds. */
   limits: { readonly mailboxBytes: number },
+  arrivals: Arrivals["Service"],
 ) =>
   Effect.map(
     fromOutsideTogether(
-      (write, mails: ReadonlyArray<ReceivedMail>) => Acceptance.receive(write, mails, limits.mailboxBytes),
+      (write, mails: ReadonlyArray<ReceivedMail>) => Acceptance.receive(write, mails, limits.mailboxBytes, arrivals),
       (identity) =>
         Effect.fail(
           new MailRefused({ reason: identity === undefined || identity.status === "deleting" ? "gone" : "not_yet" }),

@@ -6,6 +6,7 @@
  */
 import * as Subject from "@svc/domain/mail/Subject"
 import type { ReceivedMail } from "@svc/domain/mail/MailboxProtocol"
+import type { Statement } from "effect/sql"
 import type { Sql } from "../store/Database.ts"
 import { Timing } from "../Timing.ts"
 
@@ -47,8 +48,8 @@ export const dependence = () => {
   }
 }
 
-/** The conversation of a row of {@link namesOf} with its `id`, `message_id` and `received_at`. */
-export const threadOf = (sql: Sql, identityId: string) => sql`
+/** The conversation of a row `threading` of {@link namesOf} with its `id`, `message_id` and `received_at`. */
+export const threadOf = (sql: Sql, identityId: string | Statement.Fragment) => sql`
   coalesce(
     case when related <> '{}' then (
       select earlier.thread_id from message earlier
@@ -77,10 +78,10 @@ export const threadOf = (sql: Sql, identityId: string) => sql`
     id)`
 
 /** CTE `references_noted`: what the messages of `from` refer to belongs to their conversations. */
-export const noted = (sql: Sql, identityId: string, from: string) => sql`
+export const noted = (sql: Sql, identityId: string | Statement.Fragment, from: string) => sql`
   references_noted as (
     insert into thread_reference (identity_id, reference, thread_id, noted_at)
-    select distinct on (reference) ${identityId}::uuid, reference, thread_id, received_at
+    select distinct on (1, 2) ${identityId}::uuid, reference, thread_id, received_at
     from ${sql.literal(from)}, unnest(related[1:1] || related[greatest(2, cardinality(related) - ${remembered - 2}::int):]) as reference
     where related <> '{}'
     on conflict (identity_id, reference) do nothing

@@ -21,6 +21,13 @@ export const customerOf = (address: string): string => {
     : parsed.toString()
 }
 
+/** The /24 or /64 of an address, as far as it may be kept where addresses may not. */
+export const networkOf = (address: string): string | null => {
+  if (!ipaddr.isValid(address)) return null
+  const parsed = ipaddr.process(address)
+  return parsed instanceof ipaddr.IPv6 ? customerOf(address) : `${parsed.octets.slice(0, 3).join(".")}.0/24`
+}
+
 /** The name under which lists in DNS keep an address (RFC 5782): its octets or nibbles, last first. */
 export const reversed = (address: string): string | undefined => {
   if (!ipaddr.isValid(address)) return undefined

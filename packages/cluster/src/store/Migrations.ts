@@ -33,6 +33,7 @@ import { sessionAgents } from "./migrations/0073_session_agents.ts"
 import { backups } from "./migrations/0081_backups.ts"
 import { keyRights } from "./migrations/0090_key_rights.ts"
 import { oauth } from "./migrations/0098_oauth.ts"
+import { auditLog } from "./migrations/0094_audit.ts"
 
 const migrations = {
   "0001_core": core,
@@ -60,6 +61,7 @@ const migrations = {
   "0081_backups": backups,
   "0090_key_rights": keyRights,
   "0098_oauth": oauth,
+  "0094_audit": auditLog,
 }
 
 /** Any constant that no other user of the database takes: "svc" in ASCII. */

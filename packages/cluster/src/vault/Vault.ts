@@ -14,20 +14,16 @@ import {
   PreconditionFailed,
   SecretNameInvalid,
 } from "@svc/domain/problems/Problem"
-import {
-  maxValueBytes,
-  namePattern,
-  type Secret,
-  type SecretValue,
-  type SecretVersion,
-  versionsKept,
-} from "@svc/domain/vault/Vault"
+import { maxValueBytes, namePattern, type SecretValue, type SecretVersion, versionsKept } from "@svc/domain/vault/Vault"
 import { Clock, Context, Effect, Layer } from "effect"
 import type { SqlError, Statement } from "effect/sql"
+import { orClosed } from "../audit/Audit.ts"
+import { type Note, noted } from "../audit/Note.ts"
 import * as Cursors from "../sealing/Cursors.ts"
 import { type Place, Sealing } from "../sealing/Sealing.ts"
 import * as Batched from "../store/Batched.ts"
 import { orUnavailable, Reads, Writes } from "../store/Database.ts"
+import { type Row, type Sealed, view } from "./Rows.ts"
 
 /** A namespace: the Org's own, or an Identity's of this Org. */
 export interface Namespace {
@@ -43,25 +39,6 @@ export interface WriteCondition {
   /** `If-Match` was given at all, so the secret must exist. */
   readonly ifPresent: boolean
 }
-
-interface Row {
-  readonly id: string
-  readonly name: string
-  readonly size: number
-  readonly description: string | null
-  readonly version: number
-  readonly created_at: Date
-  readonly updated_at: Date
-}
-
-const view = (row: Row): Secret => ({
-  name: row.name,
-  size: row.size,
-  description: row.description,
-  version: row.version,
-  created_at: row.created_at,
-  updated_at: row.updated_at,
-})
 
 /**
  * A version is sealed under an id of its own, since its number is only known with its commit; and under whose it is, the
@@ -168,14 +145,25 @@ const make = Effect.gen(function* () {
     })
   })
 
-  const open = Effect.fnUntraced(function* (namespace: Namespace, name: string, version: number | undefined) {
-    const [row] = yield* reads<
-      Row & { sealed: Uint8Array; version_id: string; data_key: Uint8Array; at: Date; shown: number }
-    >`
+  /** The sealed value; with a note, only as it is put on record: a row comes of nothing but the record's own insertion. */
+  const sealedValue = (namespace: Namespace, name: string, version: number | undefined, note: Note | undefined) => {
+    const found = reads`
       select ${columns}, v.sealed, v.id as version_id, v.version as shown, v.created_at as at, o.data_key
       from vault_secret s join org o on o.id = s.org_id
       join vault_version v on v.secret_id = s.id and v.version = ${version === undefined ? reads`s.version` : reads`${version}::int`}
       where ${inside(namespace)} and s.name = ${name}`
+    return note === undefined
+      ? reads<Sealed>`${found}`
+      : writes<Sealed>`with found as materialized (${found}), ${noted(writes, note, "found")} select found.* from found, noted`
+  }
+
+  const open = Effect.fnUntraced(function* (
+    namespace: Namespace,
+    name: string,
+    version: number | undefined,
+    note: Note | undefined,
+  ) {
+    const [row] = yield* sealedValue(namespace, name, version, note)
     if (row === undefined) return yield* missing
     const dataKey = yield* Effect.orDie(sealing.openDataKey(namespace.org, row.data_key))
     const bytes = yield* Effect.orDie(
@@ -213,6 +201,23 @@ const make = Effect.gen(function* () {
     return yield* refusal(namespace, name)
   })
 
+  const value = Effect.fn("Vault.value")(function* (
+    namespace: Namespace,
+    name: string,
+    version: number | undefined,
+    note: Note | undefined,
+  ) {
+    yield* checkName(name)
+    const { row, bytes } = yield* open(namespace, name, version, note)
+    const shown: SecretValue = {
+      name: row.name,
+      value: new TextDecoder().decode(bytes),
+      version: row.shown,
+      updated_at: row.at,
+    }
+    return shown
+  }, orUnavailable)
+
   return {
     /** By name. */
     list: (namespace: Namespace, request: PageRequest) =>
@@ -230,18 +235,15 @@ const make = Effect.gen(function* () {
         ),
       ),
 
-    /** The plaintext of the present version, or of one that is kept. */
-    value: Effect.fn("Vault.value")(function* (namespace: Namespace, name: string, version: number | undefined) {
-      yield* checkName(name)
-      const { row, bytes } = yield* open(namespace, name, version)
-      const value: SecretValue = {
-        name: row.name,
-        value: new TextDecoder().decode(bytes),
-        version: row.shown,
-        updated_at: row.at,
-      }
-      return value
-    }, orUnavailable),
+    /**
+     * The plaintext of the present version, or of one that is kept. That it is shown is committed before it is opened, by
+     * the statement that reads it; `audit_unavailable` where it cannot be.
+     */
+    value: (namespace: Namespace, name: string, version: number | undefined, note: Note) =>
+      orClosed(value(namespace, name, version, note)),
+
+    /** The same for who has put on record before that every value of the account is shown. */
+    valueOnRecord: (namespace: Namespace, name: string) => value(namespace, name, undefined, undefined),
 
     /** Newest first. */
     versions: Effect.fn("Vault.versions")(function* (namespace: Namespace, name: string, request: PageRequest) {
@@ -304,7 +306,7 @@ const make = Effect.gen(function* () {
       condition: IfVersion,
     ) {
       yield* checkName(name)
-      const { bytes } = yield* open(namespace, name, version)
+      const { bytes } = yield* open(namespace, name, version, undefined)
       const current = condition === null ? writes`true` : writes`s.version = any(${[...condition]}::int[])`
       const row = yield* write(
         namespace,

@@ -55,6 +55,8 @@ const readings: { readonly [T in EventType]: ReadonlyArray<string> } = {
   "grant.changed": ["/api/grants"],
   "grant.revoked": ["/api/grants"],
   "limit.near": ["/api/limits"],
+  "audit.gap": ["/api/audit"],
+  "audit.head": ["/api/audit"],
   "account.deletion_started": ["/api/auth/session"],
 }
 

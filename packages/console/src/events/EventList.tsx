@@ -19,6 +19,7 @@ const tones: Readonly<Record<string, string>> = {
   "tunnel.connected": "ok",
   "tunnel.transfer_blocked": "bad",
   "limit.near": "warn",
+  "audit.gap": "bad",
   "account.deletion_started": "bad",
 }
 

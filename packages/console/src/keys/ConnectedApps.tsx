@@ -116,7 +116,9 @@ export const ConnectedApps = () => {
                 </div>
               )}
               <More of={grants} />
-              {open === undefined ? null : <GrantForm of={open} onClose={() => setChanging(undefined)} onDone={reread} />}
+              {open === undefined ? null : (
+                <GrantForm of={open} onClose={() => setChanging(undefined)} onDone={reread} />
+              )}
             </>
           )
         }}

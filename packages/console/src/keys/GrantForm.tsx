@@ -65,22 +65,26 @@ export const GrantForm = ({
         </fieldset>
         <fieldset>
           <legend>{say("rights")}</legend>
-          {offered
-            .map(({ name }) => (
-              <Check
-                key={name}
-                checked={scopes.includes(name)}
-                onValue={(isOn) => setScopes(toggled(scopes, name, isOn))}
-              >
-                <code>{name}</code>
-                {name === "vault:secret" ? ` ${say("vault")}` : null}
-              </Check>
-            ))}
+          {offered.map(({ name }) => (
+            <Check
+              key={name}
+              checked={scopes.includes(name)}
+              onValue={(isOn) => setScopes(toggled(scopes, name, isOn))}
+            >
+              <code>{name}</code>
+              {name === "vault:secret" ? ` ${say("vault")}` : null}
+            </Check>
+          ))}
         </fieldset>
         <ProblemNote failure={change.failure} />
         <div class="actions">
           <Button onClick={onClose}>{common("cancel")}</Button>
-          <Button kind="primary" type="submit" busy={change.busy} disabled={scopes.length === 0 || (!isWhole && handles.length === 0)}>
+          <Button
+            kind="primary"
+            type="submit"
+            busy={change.busy}
+            disabled={scopes.length === 0 || (!isWhole && handles.length === 0)}
+          >
             {say("change")}
           </Button>
         </div>

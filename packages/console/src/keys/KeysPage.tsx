@@ -14,6 +14,7 @@ import { Secret } from "../ui/Secret.tsx"
 import { say as common } from "../ui/texts.ts"
 import { Time } from "../ui/Time.tsx"
 import { tell } from "../ui/Toast.tsx"
+import { ConnectedApps } from "./ConnectedApps.tsx"
 import { say } from "./texts.ts"
 
 type Key = Answer<"GET /api/keys/:id">
@@ -188,6 +189,7 @@ const KeysPage = () => {
                 )}
               </Section>
               <More of={keys} />
+              <ConnectedApps />
             </>
           )
         }}

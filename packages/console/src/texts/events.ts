@@ -58,6 +58,16 @@ const words = {
     "Vier Fünftel eines Limits sind verbraucht",
     "Quatre cinquièmes d’une limite sont utilisés",
   ],
+  "audit.gap": [
+    "Records of the audit log were lost",
+    "Einträge des Prüfprotokolls gingen verloren",
+    "Des entrées du journal d’audit ont été perdues",
+  ],
+  "audit.head": [
+    "The end of the audit log was signed",
+    "Das Ende des Prüfprotokolls wurde signiert",
+    "La fin du journal d’audit a été signée",
+  ],
   "account.deletion_started": [
     "The account is being deleted",
     "Das Konto wird gelöscht",

@@ -21,6 +21,8 @@ const orgTypes: ReadonlySet<EventType> = new Set<EventType>([
   "api_key.created",
   "api_key.revoked",
   "limit.near",
+  "audit.gap",
+  "audit.head",
   "account.deletion_started",
 ])
 const types = eventTypes.filter((type) => !orgTypes.has(type))

@@ -9,6 +9,7 @@ import type { IdentityRef } from "../IdentityRef.ts"
 import {
   AccountDeleting,
   AdminRequired,
+  AuditUnavailable,
   Conflict,
   ForeignIdentity,
   IdempotencyKeyInProgress,
@@ -103,6 +104,7 @@ const refusals = [
   Conflict,
   InvalidRequest,
   Unavailable,
+  AuditUnavailable,
 ] as const
 
 /** No credential is needed. The middleware does nothing; it stands for the decision. */

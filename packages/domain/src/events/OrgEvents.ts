@@ -29,7 +29,7 @@ const Granted = Schema.Struct({
   scopes: Schema.Array(Schema.String),
   /** Null for the whole account. */
   handles: Schema.NullOr(Schema.Array(Schema.String)),
-  expires_at: Schema.String,
+  expires_at: Instant,
 })
 /** A key and its end. */
 const EndingKey = Schema.Struct({ ...Key.fields, expires_at: Instant })
@@ -71,6 +71,19 @@ export const orgEvents = {
   "api_key.expiring": EndingKey.annotate({ description: "A key ends in 7 days, or in one." }),
   "api_key.expired": EndingKey.annotate({ description: "A key has ended." }),
   "limit.near": Usage.annotate({ description: "Four fifths of a limit are used." }),
+  "audit.gap": Schema.Struct({ count: Schema.Int, since: Instant, until: Instant }).annotate({
+    description: "Records of the audit log were lost: so many, of acts within this time.",
+  }),
+  "audit.head": Schema.Struct({
+    seq: Schema.Int,
+    /** SHA-256 in hex. */
+    hash: Schema.String,
+    sealed_at: Instant,
+    /** ES256 in base64url, by the key of `GET /api/audit/head`. */
+    signature: Schema.String,
+  }).annotate({
+    description: "Where the chain of the audit log ends, signed; told once a day, so that somebody outside has it.",
+  }),
   "account.deletion_started": Nothing.annotate({
     description: "The deletion of the account was confirmed; no credential works any more.",
   }),

@@ -124,6 +124,7 @@ export class ConnectorPlatformRateLimited extends problem<ConnectorPlatformRateL
 ) {}
 export class ConnectorStateInvalid extends problem<ConnectorStateInvalid>()("connector_state_invalid") {}
 export class Unavailable extends problem<Unavailable>()("unavailable") {}
+export class AuditUnavailable extends problem<AuditUnavailable>()("audit_unavailable") {}
 export class Internal extends problem<Internal>()("internal") {}
 
 /** Every problem class by its code. */
@@ -200,6 +201,7 @@ export const byCode = {
   connector_platform_rate_limited: ConnectorPlatformRateLimited,
   connector_state_invalid: ConnectorStateInvalid,
   unavailable: Unavailable,
+  audit_unavailable: AuditUnavailable,
   internal: Internal,
 } satisfies { readonly [C in Code]: unknown }
 

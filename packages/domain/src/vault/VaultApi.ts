@@ -7,6 +7,7 @@ import { Tool } from "../mcp/Tool.ts"
 import { pageOf, paging } from "../Paging.ts"
 import { conditional, located } from "../Precondition.ts"
 import {
+  AuditUnavailable,
   IdentityNotReady,
   InvalidCursor,
   NotFound,
@@ -58,7 +59,7 @@ export class VaultApi extends HttpApiGroup.make("vault")
         ),
       },
       success: HttpApiSchema.WithHeaders(SecretValue, tag),
-      error: [SecretNameInvalid, NotFound, Unavailable],
+      error: [SecretNameInvalid, NotFound, Unavailable, AuditUnavailable],
     })
       .pipe(inRealm(byQuery("identity")))
       .annotate(OpenApi.Summary, "Read the value of a secret")

@@ -3,6 +3,7 @@ import * as OrgActor from "@svc/cluster/account/OrgActor"
 import { Orgs } from "@svc/cluster/account/Orgs"
 import * as OrgWork from "@svc/cluster/account/OrgWork"
 import * as ConnectorActor from "@svc/cluster/connectors/ConnectorActor"
+import * as Months from "@svc/cluster/audit/Months"
 import { Connectors } from "@svc/cluster/connectors/Connectors"
 import * as ConnectorWork from "@svc/cluster/connectors/ConnectorWork"
 import { Platforms } from "@svc/cluster/connectors/platforms/Platforms"
@@ -42,13 +43,15 @@ export const layer = (settings: Settings, parts: Parts, outgoing: Outgoing) =>
       mailHourly: settings.mailHourly,
       tunnelPorts: settings.tunnelPorts,
     }),
-    OrgActor.layer(settings.limits).pipe(Layer.provide(Stores.layer)),
+    OrgActor.layer(settings.limits).pipe(Layer.provide([Stores.layer, ServiceKey.layer])),
     ConnectorActor.layer.pipe(Layer.provide(Platforms.layer(settings.connectors)), Layer.provide(ServiceKey.layer)),
     Overdue.layer(IdentityWork.watched),
     Overdue.layer(OrgWork.watched),
     Overdue.layer(ConnectorWork.watched),
     Housekeeping.layer,
     GrantNotices.layer,
+    Months.layer({ days: settings.auditDays }),
+    Months.health,
     // Of a database of the operator's own there are better ways to know.
     Option.isNone(settings.databaseUrl) ? StoreMetrics.layer : Layer.empty,
     Unheld.layer,

@@ -7,6 +7,9 @@ import * as Http from "@svc/api/Http"
 import * as RequestMetrics from "@svc/api/RequestMetrics"
 import { Accounts } from "@svc/cluster/account/Accounts"
 import { Connectors } from "@svc/cluster/connectors/Connectors"
+import { AuditQueries } from "@svc/cluster/audit/AuditQueries"
+import { Audit } from "@svc/cluster/audit/Audit"
+import { Strangers } from "@svc/cluster/audit/Strangers"
 import { CredentialLookup } from "@svc/cluster/account/CredentialLookup"
 import { Devices } from "@svc/cluster/account/Devices"
 import { Exports } from "@svc/cluster/account/exports/Exports"
@@ -85,6 +88,9 @@ export const layer = (settings: Settings, outgoing: Outgoing) =>
         tosEffectiveAt: Option.getOrNull(settings.tosEffectiveAt),
       }),
     ]),
+    Layer.provide(AuditQueries.layer.pipe(Layer.provide(ServiceKey.layer))),
+    Layer.provide(Strangers.layer),
+    Layer.provide(Audit.layer({ addresses: settings.auditAddresses })),
     Layer.provide(Sending.layer.pipe(Layer.provide([Stores.layer, Identities.layer, Composition.layer]))),
     Layer.provide([Stores.layer, Identities.layer, Orgs.layer, Connectors.layer]),
     Layer.provide(outgoing),

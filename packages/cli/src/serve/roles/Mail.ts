@@ -1,4 +1,6 @@
 /** Role `mail`: mail in by SMTP, and Mailboxes for mail programs by IMAP. */
+import { Audit } from "@svc/cluster/audit/Audit"
+import { Strangers } from "@svc/cluster/audit/Strangers"
 import { CredentialLookup } from "@svc/cluster/account/CredentialLookup"
 import { StandingCredentials } from "@svc/cluster/account/StandingCredentials"
 import { StandingPasswords } from "@svc/cluster/credentials/StandingPasswords"
@@ -31,6 +33,8 @@ const imap = (settings: Settings, parts: Parts) =>
     tls: Option.getOrUndefined(Option.orElse(settings.imapTls, () => settings.smtpTls)),
   }).pipe(
     Layer.provide(Logins.layer({ mailDomain: settings.mailDomain })),
+    Layer.provide(Strangers.layer),
+    Layer.provide(Audit.layer({ addresses: settings.auditAddresses })),
     Layer.provide([
       CredentialLookup.layer,
       StandingCredentials.layer,

@@ -91,7 +91,7 @@ const make = Effect.gen(function* () {
     const lines: Array<string> = []
     for (const { handle, identity } of namespaces) {
       for (const { name } of yield* Cursors.all((request) => vault.list({ org, identity }, request))) {
-        const secret = yield* Effect.option(vault.value({ org, identity }, name, undefined))
+        const secret = yield* Effect.option(vault.valueOnRecord({ org, identity }, name))
         if (secret._tag === "Some") lines.push(`${JSON.stringify({ identity: handle, ...secret.value })}\n`)
       }
     }

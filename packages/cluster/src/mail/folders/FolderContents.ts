@@ -7,7 +7,7 @@ import type { ReceivedMail } from "@svc/domain/mail/MailboxProtocol"
 import { Effect } from "effect"
 import type { Statement } from "effect/sql"
 import { commit, type Write } from "../../actor/Write.ts"
-import { summaryOf } from "../Acceptance.ts"
+import { summaryOf } from "../Arrivals.ts"
 import * as Threading from "../Threading.ts"
 import { multirange } from "./Placing.ts"
 

@@ -5,24 +5,26 @@ import type { Sql } from "../../store/Database.ts"
 
 /**
  * CTE `placed_new`: puts the messages of CTE `from` (`id`, `uid` of the Mailbox, `modseq`) into the folder of the use,
- * with UIDs in the order they arrived. An Identity of before folders gets them with its first session.
+ * with UIDs in the order they arrived. `identityId` may be a column of `from`. An Identity of before folders gets them
+ * with its first session.
  */
 export const placed = (
   sql: Sql,
-  identityId: string,
+  identityId: string | Statement.Fragment,
   from: Statement.Fragment,
   use: FolderUse,
 ): Statement.Fragment => sql`
     place_for as (
       update folder set uid_next = uid_next + added.count
-      from (select count(*)::int as count from ${from}) added
-      where identity_id = ${identityId}::uuid and use = ${use}::text and added.count > 0
-      returning folder.id, uid_next - added.count as first
+      from (select ${identityId}::uuid as identity_id, count(*)::int as count from ${from} group by 1) added
+      where folder.identity_id = added.identity_id and folder.use = ${use}::text
+      returning folder.id, folder.identity_id, uid_next - added.count as first
     ),
     placed_new as (
       insert into placed (folder_id, uid, identity_id, message_id, draft, modseq)
-      select p.id, p.first + (row_number() over (order by a.uid))::int - 1, ${identityId}::uuid, a.id, ${use === "drafts"}::boolean, a.modseq
-      from ${from} a cross join place_for p
+      select p.id, p.first + (row_number() over (partition by p.id order by a.uid))::int - 1, p.identity_id, a.id, ${use === "drafts"}::boolean, a.modseq
+      from (select ${identityId}::uuid as identity_id, id, uid, modseq from ${from}) a
+      join place_for p on p.identity_id = a.identity_id
     )`
 
 /** CTE `vanished_all`: takes the messages of CTE `gone` out of every folder; CTE `box` has the change's number. */

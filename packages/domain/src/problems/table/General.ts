@@ -100,6 +100,13 @@ export const general = {
     "An actor, the database or another part did not answer in time. A write may have happened.",
     "Repeat the call with the same `Idempotency-Key` after `retry_after_seconds`.",
   ),
+  audit_unavailable: row(
+    503,
+    "wait",
+    "The audit log is out of reach",
+    "A secret is only shown once it is on record that it was, and the record could not be kept just now. Nothing was shown.",
+    "Repeat the call after `retry_after_seconds`.",
+  ),
   internal: row(
     500,
     "wait",

@@ -4,6 +4,9 @@
  */
 import { createHash, timingSafeEqual } from "node:crypto"
 import { CredentialLookup } from "@svc/cluster/account/CredentialLookup"
+import { Audit } from "@svc/cluster/audit/Audit"
+import type { Act } from "@svc/cluster/audit/Note"
+import { Strangers } from "@svc/cluster/audit/Strangers"
 import { StandingCredentials } from "@svc/cluster/account/StandingCredentials"
 import { imapVerifierPlace } from "@svc/cluster/credentials/ShowOnce"
 import { StandingPasswords } from "@svc/cluster/credentials/StandingPasswords"
@@ -13,7 +16,8 @@ import { orUnavailable, Reads } from "@svc/cluster/store/Database"
 import { soleOf } from "@svc/domain/account/Authorization"
 import { judgeNetwork } from "@svc/domain/account/Judgement"
 import { allows } from "@svc/domain/account/Scope"
-import type { By } from "@svc/domain/account/By"
+import { type By, system } from "@svc/domain/account/By"
+import type { AuditSource } from "@svc/domain/audit/AuditRecord"
 import { kindOf } from "@svc/domain/account/Token"
 import { Clock, Context, Effect, Layer, Redacted, type Scope, Schema } from "effect"
 import * as RecipientAddress from "../../RecipientAddress.ts"
@@ -36,6 +40,33 @@ export interface Login {
 const forgiven = 2
 /** Names that are remembered. */
 const most = 20_000
+
+const action = "imap.login"
+
+const sourceOf = (address: string): AuditSource => ({ address, via: "imap", tool: null, user_agent: null })
+
+/** How coming in is recorded: the password has no id, as there is one for each Mailbox. */
+const signIn = (
+  { identityId, orgId, handle, by }: Pick<Login, "identityId" | "orgId" | "handle" | "by">,
+  address: string,
+): Act => ({
+  org: orgId,
+  class: "auth",
+  action,
+  actor: {
+    kind: by.credentialId === null ? "imap_password" : "identity_key",
+    id: by.credentialId,
+    name: null,
+    client: null,
+  },
+  identity: { id: identityId, handle },
+  target: { type: "mailbox", id: identityId, name: handle },
+  outcome: "allowed",
+  code: null,
+  scope: null,
+  source: sourceOf(address),
+  requestId: null,
+})
 
 /** Counts failures by name. */
 const counters = () => {
@@ -66,6 +97,8 @@ const make = (options: { readonly mailDomain: string }) =>
     const credentials = yield* CredentialLookup
     const standingKeys = yield* StandingCredentials
     const standingPasswords = yield* StandingPasswords
+    const audit = yield* Audit
+    const strangers = yield* Strangers
     const failures = counters()
     const refused = new LoginRefused()
 
@@ -108,6 +141,7 @@ const make = (options: { readonly mailDomain: string }) =>
     const byPassword = Effect.fnUntraced(function* (
       canonical: string | undefined,
       password: Redacted.Redacted<string>,
+      address: string,
     ) {
       const [row] = yield* orUnavailable(sql<{
         id: string
@@ -124,7 +158,14 @@ const make = (options: { readonly mailDomain: string }) =>
       const owner = { id: row.id, orgId: row.org_id }
       const dataKey = yield* Effect.orDie(sealing.openDataKey(row.org_id, row.data_key))
       const verifier = yield* Effect.orDie(sealing.open(dataKey, imapVerifierPlace(owner), row.imap_verifier))
-      if (verifier.length !== given.length || !timingSafeEqual(verifier, given)) return yield* refused
+      if (verifier.length !== given.length || !timingSafeEqual(verifier, given)) {
+        yield* audit.record({
+          ...signIn({ identityId: row.id, orgId: row.org_id, handle: row.handle, by: system }, address),
+          outcome: "refused",
+          code: "unauthenticated",
+        })
+        return yield* refused
+      }
       const login: Login = {
         identityId: row.id,
         orgId: row.org_id,
@@ -152,14 +193,18 @@ const make = (options: { readonly mailDomain: string }) =>
             ? Effect.fail(refused)
             : isKey
               ? byKey(canonical, password, { address })
-              : byPassword(canonical, password)
-        return yield* Effect.tapError(judged, (error) =>
+              : byPassword(canonical, password, address)
+        const known = Effect.tap(judged, (login) => audit.record(signIn(login, address)))
+        return yield* Effect.tapError(known, (error) =>
           error._tag !== "LoginRefused"
             ? Effect.void
             : Effect.gen(function* () {
                 const now = yield* Clock.currentTimeMillis
                 const worst = Math.max(...names.map((name) => failures.of(name, now)))
                 for (const name of names) failures.add(name, now)
+                // A key that was somebody's is on record as such.
+                const what = { action, code: "unauthenticated", source: sourceOf(address), requestId: null }
+                if (isKey) yield* strangers.turnedAway(password, what)
                 const wait = Math.min(
                   Math.max(0, worst - forgiven + 1) * Timing.loginStepMillis,
                   Timing.loginMostMillis,

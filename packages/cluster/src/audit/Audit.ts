@@ -1,0 +1,203 @@
+/**
+ * Keeping the audit log. A secret is on record before it is shown ({@link Audit.secret}, or the statement that reads it
+ * with `Note.noted`), or it is not shown. A change, and whoever came in, is on record before the answer goes out: those that
+ * wait at the same time share a commit. Where the store fails them after the change was made, the answer goes out all the
+ * same, and the record waits here; what cannot wait is told as a gap. Other reads are only counted ({@link module:Usage}).
+ */
+import { system } from "@svc/domain/account/By"
+import { AuditUnavailable, type Unavailable } from "@svc/domain/problems/Problem"
+import { Clock, Context, Effect, Layer } from "effect"
+import { raiseForOrg } from "../events/Raise.ts"
+import { networkOf } from "../net/ClientNetwork.ts"
+import * as Metrics from "../observe/Metrics.ts"
+import * as Batched from "../store/Batched.ts"
+import { orUnavailable, Writes } from "../store/Database.ts"
+import { Timing } from "../Timing.ts"
+import * as Marks from "./Marks.ts"
+import * as Note from "./Note.ts"
+import * as Refusals from "./Refusals.ts"
+import * as Usage from "./Usage.ts"
+
+export interface AuditSettings {
+  /** What is kept of a client's address: all of it, its network (/24, /64), or nothing. */
+  readonly addresses: "full" | "network" | "none"
+}
+
+/** Records that wait for the store; the oldest goes first where there are more. */
+const waitingAtMost = 10_000
+/** Records of one statement. */
+const batch = 100
+
+interface Gap {
+  count: number
+  since: Date
+  until: Date
+}
+
+const records = Metrics.counter(
+  "svc_audit_records_total",
+  "Records of the audit log: kept with their act, later, or lost",
+  ["outcome"],
+  [["kept"], ["late"], ["lost"]],
+)
+const [kept, late, lost] = [records.of("kept"), records.of("late"), records.of("lost")]
+const waitingNow = Metrics.gauge("svc_audit_waiting", "Records of the audit log that wait for the store", [])
+
+/** Nothing is shown: whether somebody saw it would not be known. */
+const closed = new AuditUnavailable({
+  detail: "The audit log could not be written, so nothing was shown.",
+  retry_after_seconds: 1,
+})
+
+/** A statement that records what it shows: out of reach, nothing is shown. */
+export const orClosed = <A, E extends { readonly _tag: string }, R>(
+  effect: Effect.Effect<A, E | Unavailable, R>,
+): Effect.Effect<A, Exclude<E, Unavailable> | AuditUnavailable, R> =>
+  Effect.catchIf(
+    effect,
+    (error): error is E & Unavailable => error._tag === "unavailable",
+    () => Effect.fail(closed),
+  ) as Effect.Effect<A, Exclude<E, Unavailable> | AuditUnavailable, R>
+
+const make = (settings: AuditSettings) =>
+  Effect.gen(function* () {
+    const sql = yield* Writes
+    const marks = yield* Marks.make(sql)
+    const usage = yield* Usage.make(sql)
+    const waiting: Array<Note.Note> = []
+    const gaps = new Map<string, Gap>()
+
+    const shown = (address: string | null) =>
+      address === null || settings.addresses === "none"
+        ? null
+        : settings.addresses === "network"
+          ? networkOf(address)
+          : address
+
+    /** Time, id, and no more of the address than is kept. */
+    const note = (act: Note.Act, count?: number): Effect.Effect<Note.Note> =>
+      Note.make({ ...act, source: { ...act.source, address: shown(act.source.address) } }, count)
+
+    const insert = (notes: ReadonlyArray<Note.Note>) =>
+      orUnavailable(
+        Effect.tap(sql`${Note.insert(sql, notes)}`, () => Effect.sync(() => marks.touch(notes.map(({ org }) => org)))),
+      )
+    const write = yield* Batched.make(
+      (notes: ReadonlyArray<Note.Note>) =>
+        Effect.as(
+          insert(notes),
+          notes.map(() => undefined),
+        ),
+      { atOnce: 2, most: batch },
+    )
+
+    const forget = (note: Note.Note) => {
+      lost.n += note.count
+      const gap = gaps.get(note.org)
+      if (gap === undefined) gaps.set(note.org, { count: note.count, since: note.at, until: note.at })
+      else {
+        gap.count += note.count
+        if (note.at < gap.since) gap.since = note.at
+        if (note.at > gap.until) gap.until = note.at
+      }
+    }
+    const wait = (notes: ReadonlyArray<Note.Note>) => {
+      waiting.push(...notes)
+      for (const over of waiting.splice(0, Math.max(0, waiting.length - waitingAtMost))) forget(over)
+      waitingNow.set([], waiting.length)
+    }
+
+    /** On record when it returns, or waiting for the store. */
+    const keep = (made: Note.Note): Effect.Effect<void> =>
+      Effect.matchCauseEffect(write(made), {
+        onSuccess: () => Effect.sync(() => void kept.n++),
+        onFailure: (cause) =>
+          Effect.andThen(
+            Effect.sync(() => wait([made])),
+            Effect.logWarning("A record of the audit log waits for the store", cause),
+          ),
+      })
+
+    const refusals = yield* Refusals.make((act, count) => Effect.flatMap(note(act, count), keep))
+
+    /** What no statement takes by itself is lost; one that the store does not take just now is not. */
+    const retry = Effect.gen(function* () {
+      while (waiting.length > 0) {
+        const taken = waiting.splice(0, batch)
+        const one = (notes: ReadonlyArray<Note.Note>) =>
+          Effect.matchCauseEffect(insert(notes), {
+            onSuccess: () => Effect.sync(() => ((late.n += notes.length), "kept" as const)),
+            onFailure: (cause) =>
+              Effect.succeed(
+                cause.reasons.some((reason) => reason._tag === "Die") ? ("refused" as const) : ("later" as const),
+              ),
+          })
+        let outcome = yield* Effect.onInterrupt(one(taken), () => Effect.sync(() => wait(taken)))
+        for (let at = 0; outcome === "refused" && at < taken.length; at++) {
+          const single = yield* one([taken[at]!])
+          if (single === "refused") forget(taken[at]!)
+          else if (single === "later") {
+            taken.splice(0, at)
+            outcome = "later"
+          }
+        }
+        waitingNow.set([], waiting.length)
+        if (outcome === "later") return wait(taken)
+      }
+    })
+
+    /** Says in the Org's Events what its log lacks. */
+    const tell = Effect.gen(function* () {
+      for (const [org, gap] of Array.from(gaps)) {
+        const at = new Date(yield* Clock.currentTimeMillis)
+        const data = { count: gap.count, since: gap.since.toISOString(), until: gap.until.toISOString() }
+        gaps.delete(org)
+        yield* orUnavailable(
+          sql`with live as (select id from org where id = ${org}::uuid and status = 'active'),
+            ${raiseForOrg({ sql, org, at, by: system }, "live", "audit.gap", data)} select 1`,
+        ).pipe(Effect.tapCause(() => Effect.sync(() => void gaps.set(org, gap))))
+      }
+    })
+
+    const round = Effect.andThen(retry, tell)
+    yield* Effect.forkScoped(Effect.forever(Effect.andThen(Effect.sleep(Timing.auditRetry), Effect.ignoreCause(round))))
+    // What is left when the process leaves: counts, and what the store did not take until now.
+    yield* Effect.addFinalizer(() =>
+      Effect.andThen(refusals.flush, round).pipe(
+        Effect.timeout(Timing.settle),
+        Effect.ignoreCause,
+        Effect.andThen(
+          Effect.suspend(() =>
+            waiting.length === 0
+              ? Effect.void
+              : Effect.logError(`${waiting.length} records of the audit log are lost: the store takes none`),
+          ),
+        ),
+      ),
+    )
+
+    return {
+      note,
+      /** Commits what is about to be shown; where it cannot, nothing is shown. */
+      secret: (act: Note.Act): Effect.Effect<void, AuditUnavailable> =>
+        Effect.flatMap(note(act), (made) =>
+          orClosed(Effect.asVoid(Effect.tap(write(made), () => Effect.sync(() => kept.n++)))),
+        ),
+      /** A change, a sign-in, a refusal: on record, or waiting for the store, when it returns. Never fails. */
+      record: (act: Note.Act): Effect.Effect<void> =>
+        act.outcome === "refused" ? refusals.record(act) : Effect.flatMap(note(act), keep),
+      /** A statement of somebody else's kept it (`Note.noted`). */
+      kept: (made: Note.Note): void => {
+        kept.n += made.count
+        marks.touch([made.org])
+      },
+      /** A read that is only counted. */
+      used: usage.count,
+    }
+  })
+
+export class Audit extends Context.Service<Audit, Effect.Success<ReturnType<typeof make>>>()(
+  "@svc/cluster/audit/Audit",
+) {
+  static readonly layer = (settings: AuditSettings) => Layer.effect(Audit, make(settings))
+}

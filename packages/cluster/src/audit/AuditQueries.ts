@@ -1,0 +1,233 @@
+/**
+ * The audit log as callers read it, newest first. A list stops short of transactions that are still running, as lists of
+ * Events do, so that a record which commits late is never skipped by a cursor.
+ */
+import type { AuditActorKind, AuditClass, AuditOutcome, AuditRecord, AuditVia } from "@svc/domain/audit/AuditRecord"
+import { canonical } from "@svc/domain/handles/Handle"
+import { fromPublic, toPublic } from "@svc/domain/Ids"
+import { InvalidCursor, NotFound } from "@svc/domain/problems/Problem"
+import { Context, Effect, Layer, Option, Stream } from "effect"
+import { Sealing } from "../sealing/Sealing.ts"
+import { ServiceKey } from "../sealing/ServiceKey.ts"
+import { orUnavailable, Reads } from "../store/Database.ts"
+import { pause } from "../store/Deadline.ts"
+import * as Chain from "./Chain.ts"
+
+export interface Row {
+  readonly org_id: string
+  readonly id: string
+  readonly at: Date
+  readonly class: AuditClass
+  readonly action: string
+  readonly actor_kind: AuditActorKind
+  readonly actor_id: string | null
+  readonly actor_name: string | null
+  readonly actor_client: string | null
+  readonly handle: string | null
+  readonly target_type: string | null
+  readonly target_id: string | null
+  readonly target_name: string | null
+  readonly outcome: AuditOutcome
+  readonly code: string | null
+  readonly scope: string | null
+  readonly address: string | null
+  readonly via: AuditVia
+  readonly tool: string | null
+  readonly user_agent: string | null
+  readonly request_id: string | null
+  readonly count: number
+}
+
+interface SealedRow extends Row {
+  readonly seq: bigint | null
+  readonly hash: Uint8Array | null
+}
+
+/** The columns of {@link Row}, of a table called `a`. */
+export const columns = `a.org_id, a.id, a.at, a.class, a.action, a.actor_kind, a.actor_id, a.actor_name, a.actor_client, a.handle,
+  a.target_type, a.target_id, a.target_name, a.outcome, a.code, a.scope, a.address, a.via, a.tool, a.user_agent, a.request_id, a.count`
+
+const hex = (bytes: Uint8Array) => Buffer.from(bytes).toString("hex")
+
+/** A record but for its seal, as the API shows it and the chain takes it. */
+export const shown = (row: Row): Omit<AuditRecord, "sealed"> => ({
+  id: toPublic("aud_", row.id),
+  at: row.at,
+  class: row.class,
+  action: row.action,
+  actor: { kind: row.actor_kind, id: row.actor_id, name: row.actor_name, client: row.actor_client },
+  identity: row.handle,
+  target: row.target_type === null ? null : { type: row.target_type, id: row.target_id, name: row.target_name },
+  outcome: row.outcome,
+  code: row.code,
+  scope: row.scope,
+  source: { address: row.address, via: row.via, tool: row.tool, user_agent: row.user_agent },
+  request_id: row.request_id,
+  count: row.count,
+})
+
+const view = (row: SealedRow): AuditRecord => ({
+  ...shown(row),
+  sealed: row.seq === null || row.hash === null ? null : { seq: Number(row.seq), hash: hex(row.hash) },
+})
+
+/** A record as JSON text has it: what is hashed, and a line of an export. */
+export const plainOf = (row: Row) => ({ ...shown(row), at: row.at.toISOString() })
+
+export interface AuditFilter {
+  readonly since?: Date | undefined
+  readonly until?: Date | undefined
+  readonly class?: AuditClass | undefined
+  readonly action?: string | undefined
+  /** The id of a session, key or Grant. */
+  readonly actor?: string | undefined
+  readonly identity?: string | undefined
+  readonly outcome?: AuditOutcome | undefined
+  readonly address?: string | undefined
+  readonly limit: number
+  readonly cursor?: string | undefined
+}
+
+/** Whoever reads just after a change finds it; as for Events. */
+const [settlingMillis, settlingLooks] = [20, 25]
+/** Lines of an export that are read at once. */
+const portion = 500
+/** An id is minted with the record's own time. */
+const timeOf = (uuid: string) => new Date(parseInt(uuid.slice(0, 8) + uuid.slice(9, 13), 16))
+const around = 60_000
+
+const missing = new NotFound({ detail: "There is no such record." })
+
+const make = Effect.gen(function* () {
+  const sql = yield* Reads
+  const sealing = yield* Sealing
+  const serviceKey = yield* ServiceKey
+  const sealed = sql`left join audit_seal s on s.org_id = a.org_id and s.record_id = a.id and s.record_at = a.at`
+  const settled = sql`a.xid < pg_snapshot_xmin(pg_current_snapshot())`
+  const ofIdentity = (identityId: string | null) =>
+    identityId === null ? sql`` : sql`and a.identity_id = ${identityId}::uuid`
+
+  const position = (org: string, cursor: string | undefined) => {
+    if (cursor === undefined) return Effect.succeed(undefined)
+    const [xid, id] = sealing.unstamp(`audit/${org}`, cursor)?.split(" ") ?? []
+    return xid === undefined || id === undefined
+      ? Effect.fail(new InvalidCursor({ detail: "The cursor was not issued by this service." }))
+      : Effect.succeed({ xid, id })
+  }
+
+  return {
+    /** Of one Identity where one is given. */
+    list: Effect.fn("AuditQueries.list")(function* (org: string, identityId: string | null, filter: AuditFilter) {
+      const before = yield* position(org, filter.cursor)
+      const handle = filter.identity === undefined ? undefined : canonical(filter.identity)
+      const found = (which: typeof settled) => sql<SealedRow & { readonly xid: string; readonly settled: boolean }>`
+        select ${sql.literal(columns)}, s.seq, s.hash, a.xid::text as xid, ${settled} as settled
+        from audit a ${sealed}
+        where a.org_id = ${org}::uuid ${ofIdentity(identityId)} and ${which}
+          ${before === undefined ? sql`` : sql`and (a.xid, a.id) < (${before.xid}::xid8, ${before.id}::uuid)`}
+          ${filter.since === undefined ? sql`` : sql`and a.at >= ${filter.since}::timestamptz`}
+          ${filter.until === undefined ? sql`` : sql`and a.at < ${filter.until}::timestamptz`}
+          ${filter.class === undefined ? sql`` : sql`and a.class = ${filter.class}`}
+          ${filter.action === undefined ? sql`` : sql`and a.action = ${filter.action}`}
+          ${filter.actor === undefined ? sql`` : sql`and a.actor_id = ${filter.actor}`}
+          ${handle === undefined ? sql`` : sql`and replace(lower(a.handle), '-', '') = ${handle}`}
+          ${filter.outcome === undefined ? sql`` : sql`and a.outcome = ${filter.outcome}`}
+          ${filter.address === undefined ? sql`` : sql`and a.address = ${filter.address}`}
+        order by a.xid desc, a.id desc limit ${filter.limit + 1}`
+      const isSettled = (rows: ReadonlyArray<{ readonly settled: boolean }>) => rows.every((row) => row.settled)
+      let rows = yield* found(sql`true`)
+      for (let looks = 1; looks < settlingLooks && !isSettled(rows); looks++) {
+        yield* pause(settlingMillis)
+        rows = yield* found(sql`true`)
+      }
+      if (!isSettled(rows)) rows = yield* found(settled)
+      const page = rows.slice(0, filter.limit)
+      const last = page.at(-1)
+      return {
+        records: page.map(view),
+        next_cursor:
+          rows.length > filter.limit && last !== undefined
+            ? sealing.stamp(`audit/${org}`, `${last.xid} ${last.id}`)
+            : null,
+      }
+    }, orUnavailable),
+
+    read: Effect.fn("AuditQueries.read")(function* (org: string, identityId: string | null, id: string) {
+      const uuid = fromPublic("aud_", id)
+      if (uuid === undefined) return yield* missing
+      const at = timeOf(uuid).getTime()
+      const [row] = yield* sql<SealedRow>`
+        select ${sql.literal(columns)}, s.seq, s.hash from audit a ${sealed}
+        where a.id = ${uuid}::uuid and a.org_id = ${org}::uuid ${ofIdentity(identityId)}
+          and a.at between ${new Date(at - around)}::timestamptz and ${new Date(at + around)}::timestamptz`
+      return row === undefined ? yield* missing : view(row)
+    }, orUnavailable),
+
+    /** Where the Org's chain ends, signed; null while nothing is sealed. */
+    head: Effect.fn("AuditQueries.head")(function* (org: string) {
+      const [row] = yield* sql<{ seq: bigint; hash: Uint8Array | null; sealed_at: Date | null }>`
+        select seq, hash, sealed_at from audit_head where org_id = ${org}::uuid`
+      if (row === undefined || row.hash === null || row.sealed_at === null) return null
+      const head = {
+        org_id: org,
+        seq: Number(row.seq),
+        hash: hex(row.hash),
+        sealed_at: row.sealed_at.toISOString(),
+      }
+      return { ...head, signature: Chain.sign(yield* serviceKey.key, head), key: yield* serviceKey.publicJwk }
+    }, orUnavailable),
+
+    /** Reads since a time, counted by who reads what and hour; newest first. */
+    usage: Effect.fn("AuditQueries.usage")(function* (org: string, since: Date, limit: number) {
+      const rows = yield* sql<{
+        hour: Date
+        actor_kind: AuditActorKind
+        actor_id: string
+        action: string
+        tool: string
+        handle: string
+        count: number
+      }>`
+        select hour, actor_kind, actor_id, action, tool, handle, count::float8 as count from audit_usage
+        where org_id = ${org}::uuid and hour >= ${since}::timestamptz
+        order by hour desc, count desc, actor_id, action, tool, handle limit ${limit}`
+      return rows.map(({ tool, handle, actor_kind, actor_id, ...row }) => ({
+        ...row,
+        actor: { kind: actor_kind, id: actor_id },
+        tool: tool === "" ? null : tool,
+        identity: handle === "" ? null : handle,
+      }))
+    }, orUnavailable),
+
+    /**
+     * Lines of sealed records in the order of their seals, each with what its hash is made of. It reads on only as fast as
+     * somebody takes them.
+     */
+    sealedLines: (org: string, since: Date | undefined, until: Date | undefined) =>
+      Stream.paginate(0n, (after: bigint) =>
+        Effect.map(
+          orUnavailable(sql<Row & { seq: bigint; hash: Uint8Array; previous: Uint8Array }>`
+            select ${sql.literal(columns)}, s.seq, s.hash, s.previous
+            from audit_seal s join audit a on a.id = s.record_id and a.at = s.record_at
+            where s.org_id = ${org}::uuid and s.seq > ${after}::bigint
+              ${since === undefined ? sql`` : sql`and s.record_at >= ${since}::timestamptz`}
+              ${until === undefined ? sql`` : sql`and s.record_at < ${until}::timestamptz`}
+            order by s.seq limit ${portion}`),
+          (rows) =>
+            [
+              rows.map(
+                (row) =>
+                  `${JSON.stringify({ ...plainOf(row), sealed: { seq: Number(row.seq), hash: hex(row.hash), previous: hex(row.previous) } })}\n`,
+              ),
+              rows.length < portion ? Option.none() : Option.some(BigInt(rows.at(-1)!.seq)),
+            ] as const,
+        ),
+      ),
+  }
+})
+
+export class AuditQueries extends Context.Service<AuditQueries, Effect.Success<typeof make>>()(
+  "@svc/cluster/audit/AuditQueries",
+) {
+  static readonly layer = Layer.effect(AuditQueries, make)
+}

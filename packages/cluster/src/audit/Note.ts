@@ -1,0 +1,101 @@
+/**
+ * What is to be put on record, and the statement that does it. A note is one JSON parameter whatever it holds, and may
+ * stand as a common table expression in the statement of what it tells of ({@link noted}): then there is no act without
+ * its record, and no commit more.
+ */
+import type { AuditActor, AuditClass, AuditOutcome, AuditSource, AuditTarget } from "@svc/domain/audit/AuditRecord"
+import { makeUuidV7 } from "@svc/domain/Ids"
+import { Clock, Effect } from "effect"
+import type { Statement } from "effect/sql"
+import type { Sql } from "../store/Database.ts"
+
+/** An act, as whoever judged it knows it. */
+export interface Act {
+  readonly org: string
+  readonly class: AuditClass
+  /** `vault.value`: the group and the name of the endpoint. */
+  readonly action: string
+  readonly actor: AuditActor
+  /** The Identity it was about. */
+  readonly identity: { readonly id: string; readonly handle: string } | null
+  readonly target: AuditTarget | null
+  readonly outcome: AuditOutcome
+  /** Of the problem, where it was refused or failed. */
+  readonly code: string | null
+  /** The scope that the act needs. */
+  readonly scope: string | null
+  readonly source: AuditSource
+  readonly requestId: string | null
+}
+
+/** An act with its id and time: written again, it is the same record. */
+export interface Note extends Act {
+  readonly id: string
+  readonly at: Date
+  readonly count: number
+}
+
+/** Time and id of an act that is to be recorded. */
+export const make = (act: Act, count = 1): Effect.Effect<Note> =>
+  Effect.zipWith(makeUuidV7, Clock.currentTimeMillis, (id, now) => ({ ...act, id, at: new Date(now), count }))
+
+/** What callers and strangers name may be long, or no text that the database takes. */
+const atMost = 300
+const plain = (text: string | null): string | null =>
+  text === null
+    ? null
+    : text
+        .slice(0, atMost)
+        // oxlint-disable-next-line no-control-regex -- these are what goes
+        .replace(/[\u0000-\u001f\u007f]/g, "")
+        .toWellFormed()
+
+const rowOf = (note: Note) => ({
+  org_id: note.org,
+  id: note.id,
+  at: note.at.toISOString(),
+  class: note.class,
+  action: note.action,
+  actor_kind: note.actor.kind,
+  actor_id: note.actor.id,
+  actor_name: plain(note.actor.name),
+  actor_client: plain(note.actor.client),
+  identity_id: note.identity?.id ?? null,
+  handle: note.identity?.handle ?? null,
+  target_type: note.target?.type ?? null,
+  target_id: plain(note.target?.id ?? null),
+  target_name: plain(note.target?.name ?? null),
+  outcome: note.outcome,
+  code: note.code,
+  scope: note.scope,
+  address: note.source.address,
+  via: note.source.via,
+  tool: note.source.tool,
+  user_agent: plain(note.source.user_agent),
+  request_id: note.requestId,
+  count: note.count,
+})
+
+const columns = `org_id, id, at, class, action, actor_kind, actor_id, actor_name, actor_client, identity_id, handle, target_type,
+  target_id, target_name, outcome, code, scope, address, via, tool, user_agent, request_id, count`
+const typed = `org_id uuid, id uuid, at timestamptz, class text, action text, actor_kind text, actor_id text, actor_name text,
+  actor_client text, identity_id uuid, handle text, target_type text, target_id text, target_name text, outcome text, code text,
+  scope text, address text, via text, tool text, user_agent text, request_id text, count integer`
+
+/** The statement that keeps these; what is kept already stays as it is, and an account that is gone has no log. */
+export const insert = (
+  sql: Sql,
+  notes: ReadonlyArray<Note>,
+  where: Statement.Fragment = sql``,
+): Statement.Fragment => sql`
+  insert into audit (${sql.literal(columns)})
+  select ${sql.literal(columns)} from json_to_recordset(${JSON.stringify(notes.map(rowOf))}::json) as n (${sql.literal(typed)})
+  where exists (select from org where org.id = n.org_id) ${where}
+  on conflict (id, at) do nothing`
+
+/**
+ * CTE `noted`, in the statement of what it tells of: a row where `gate`, a CTE of the same statement, has one. What is shown
+ * must come of it: `select … from gate, noted`.
+ */
+export const noted = (sql: Sql, note: Note, gate: string): Statement.Fragment =>
+  sql`noted as (${insert(sql, [note], sql`and exists (select from ${sql(gate)})`)} returning 1 as kept)`

@@ -1,0 +1,103 @@
+/** The audit log: the account holder reads all of it, an Identity what was done with it. Reading it is on record, too. */
+import { Schema } from "effect"
+import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
+import { callers, Confidential, inRealm } from "../account/Policy.ts"
+import { About } from "../account/ScopeOf.ts"
+import { HandleText } from "../handles/HandleParam.ts"
+import { AuditId } from "../IdSchemas.ts"
+import { Limit, pageOf, paging } from "../Paging.ts"
+import { InvalidCursor, NotFound, Unavailable } from "../problems/Problem.ts"
+import { Text } from "../Text.ts"
+import { Timestamp } from "../Timestamp.ts"
+import { AuditActorKind, AuditClass, AuditOutcome, AuditRecord } from "./AuditRecord.ts"
+
+const short = Text.check(Schema.isMaxLength(100))
+
+const span = {
+  since: Schema.optionalKey(Timestamp.annotate({ description: "Only records from this time on." })),
+  until: Schema.optionalKey(Timestamp.annotate({ description: "Only records before this time." })),
+}
+
+/** Where the chain ends; who keeps it elsewhere can tell later whether something was changed before it. */
+export const AuditHead = Schema.Struct({
+  org_id: Schema.String,
+  seq: Schema.Int,
+  /** SHA-256 in hex. */
+  hash: Schema.String,
+  sealed_at: Schema.String.annotate({ format: "date-time" }),
+  /** ES256 in base64url, over `svc-audit-head-1`, `org_id`, `seq`, `hash` and `sealed_at`, a line each. */
+  signature: Schema.String,
+  /** The key that signed (RFC 7517). */
+  key: Schema.Record(Schema.String, Schema.Unknown),
+}).annotate({ identifier: "AuditHead" })
+
+/** How often somebody read something within an hour. */
+export const AuditUsage = Schema.Struct({
+  hour: Timestamp,
+  actor: Schema.Struct({ kind: AuditActorKind, id: Schema.String }),
+  action: Schema.String,
+  tool: Schema.NullOr(Schema.String),
+  identity: Schema.NullOr(Schema.String),
+  count: Schema.Int,
+}).annotate({ identifier: "AuditUsage" })
+
+const JsonLines = HttpApiSchema.StreamUint8Array({ contentType: "application/jsonl" })
+
+export class AuditApi extends HttpApiGroup.make("audit")
+  .add(
+    HttpApiEndpoint.get("list", "/api/audit", {
+      query: {
+        ...span,
+        class: Schema.optionalKey(AuditClass.annotate({ description: "Only records of this class." })),
+        action: Schema.optionalKey(short.annotate({ description: "Only this action, as in `vault.value`." })),
+        actor: Schema.optionalKey(
+          short.annotate({ description: "Only what the session, key or Grant of this id did." }),
+        ),
+        identity: Schema.optionalKey(HandleText.annotate({ description: "Only what was about this Identity." })),
+        outcome: Schema.optionalKey(AuditOutcome.annotate({ description: "Only what came out so." })),
+        address: Schema.optionalKey(short.annotate({ description: "Only what came from this address." })),
+        ...paging,
+      },
+      success: pageOf("records", AuditRecord),
+      error: [InvalidCursor, Unavailable],
+    })
+      .pipe(inRealm())
+      .annotate(OpenApi.Summary, "List records of the audit log, newest first")
+      .annotate(Confidential, true),
+    HttpApiEndpoint.get("usage", "/api/audit/usage", {
+      query: {
+        since: Schema.optionalKey(
+          Timestamp.annotate({ description: "Only hours from this time on; else the last day." }),
+        ),
+        limit: Limit,
+      },
+      success: Schema.Struct({ usage: Schema.Array(AuditUsage) }),
+      error: Unavailable,
+    })
+      .pipe(callers("org"))
+      .annotate(OpenApi.Summary, "List how often who read what, by the hour"),
+    HttpApiEndpoint.get("export", "/api/audit/export", {
+      query: span,
+      success: JsonLines,
+      error: Unavailable,
+    })
+      .pipe(callers("org"))
+      .annotate(OpenApi.Summary, "Download the sealed records as JSON Lines, with the hashes that chain them")
+      .annotate(Confidential, true),
+    HttpApiEndpoint.get("head", "/api/audit/head", {
+      success: Schema.Struct({ head: Schema.NullOr(AuditHead) }),
+      error: Unavailable,
+    })
+      .pipe(callers("org"))
+      .annotate(OpenApi.Summary, "Read where the chain of the audit log ends, signed"),
+    HttpApiEndpoint.get("read", "/api/audit/:id", {
+      params: { id: AuditId.annotate({ description: "The id of the resource." }) },
+      success: AuditRecord,
+      error: [NotFound, Unavailable],
+    })
+      .pipe(inRealm())
+      .annotate(OpenApi.Summary, "Read one record of the audit log")
+      .annotate(Confidential, true),
+  )
+  .annotateEndpoints(About, "account")
+  .annotate(OpenApi.Description, "What was done with the account, by whom and from where.") {}

@@ -1,0 +1,246 @@
+/** The audit log over the whole service: what is on record of calls, by every way in. */
+import { connect } from "node:net"
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { startService } from "../harness/Service.ts"
+
+type Service = Awaited<ReturnType<typeof startService>>
+type Json = Record<string, any>
+
+let service: Service
+let session = ""
+let key = ""
+let keyId = ""
+let identityKey = ""
+
+const call = async (
+  method: string,
+  path: string,
+  options: { key?: string; body?: unknown; headers?: Record<string, string> } = {},
+) => {
+  const response = await fetch(service.base + path, {
+    method,
+    headers: {
+      ...(options.key === undefined ? {} : { authorization: `Bearer ${options.key}` }),
+      ...(options.body === undefined ? {} : { "content-type": "application/json" }),
+      "user-agent": "test-client/1",
+      ...options.headers,
+    },
+    ...(options.body === undefined ? {} : { body: JSON.stringify(options.body) }),
+  })
+  const text = await response.text()
+  const body =
+    (response.headers.get("content-type") ?? "").includes("json") && text !== "" && !text.includes("}\n{")
+      ? JSON.parse(text)
+      : text
+  return { status: response.status, body: body as Json, text, requestId: response.headers.get("request-id")! }
+}
+
+/** What the log says of one request. */
+const of = async (requestId: string): Promise<ReadonlyArray<Json>> => {
+  const { body } = await call("GET", "/api/audit?limit=200", { key })
+  return body["records"].filter((record: Json) => record["request_id"] === requestId)
+}
+
+beforeAll(async () => {
+  service = await startService()
+  const link = await call("POST", "/api/auth/magic-link", { body: { email: "ada@example.org", tos_accepted: true } })
+  const token = new URL(link.body["dev_magic_link"]).searchParams.get("token")
+  const opened = await call("POST", "/api/auth/magic-link/consume", { body: { token } })
+  session = opened.body["session_token"]
+  const minted = await call("POST", "/api/keys", { key: session, body: { name: "ci" } })
+  key = minted.body["key"]
+  keyId = minted.body["api_key"].id
+  expect(await of(opened.requestId)).toMatchObject([
+    { class: "auth", action: "sign_in.consumeMagicLink", outcome: "allowed" },
+  ])
+  // The key was made once it was on record that it would be.
+  expect(await of(minted.requestId)).toMatchObject([
+    {
+      class: "secret",
+      action: "api_keys.create",
+      outcome: "allowed",
+      actor: { kind: "session" },
+      scope: "account:admin",
+    },
+  ])
+  for (const handle of ["ada", "bob"]) {
+    await call("POST", "/api/identities", { key, body: { handle } })
+    for (let n = 0; n < 200; n++) {
+      if ((await call("GET", `/api/identities/${handle}`, { key })).body["status"] === "ready") break
+      await new Promise((resolve) => setTimeout(resolve, 100))
+    }
+  }
+  const shown = await call("GET", "/api/identities/ada/identity-key", { key })
+  identityKey = shown.body["identity_key"]
+  expect(await of(shown.requestId)).toMatchObject([
+    { class: "secret", action: "identities.secrets", identity: "ada", scope: "identity:secret" },
+  ])
+}, 120_000)
+
+afterAll(() => service.stop())
+
+describe("the audit log", () => {
+  it("has a change before its answer went out, with who, what and from where", async () => {
+    const changed = await call("PATCH", "/api/identities/ada/card", {
+      key,
+      body: { description: "a secret word: xyzzy" },
+    })
+    expect(changed.status).toBe(200)
+    const [record] = await service.query<Json>(
+      (sql) => sql`select action, class, outcome from audit where request_id = ${changed.requestId}`,
+    )
+    expect(record).toMatchObject({ action: "cards.patch", class: "change", outcome: "allowed" })
+    const records = await of(changed.requestId)
+    expect(records).toMatchObject([
+      {
+        class: "change",
+        action: "cards.patch",
+        actor: { kind: "admin_key", id: keyId, name: "ci", client: null },
+        identity: "ada",
+        target: { type: "card", name: "ada" },
+        outcome: "allowed",
+        code: null,
+        scope: "card:write",
+        source: { address: "127.0.0.1", via: "rest", tool: null, user_agent: "test-client/1" },
+        count: 1,
+      },
+    ])
+    const one = await call("GET", `/api/audit/${records[0]!["id"]}`, { key })
+    expect(one.body).toMatchObject({ id: records[0]!["id"], action: "cards.patch" })
+  })
+
+  it("has what a tool did, as the tool's call", async () => {
+    const called = await call("POST", "/api/mcp", {
+      key: identityKey,
+      body: {
+        jsonrpc: "2.0",
+        id: 1,
+        method: "tools/call",
+        params: { name: "svc_card_update", arguments: { handle: "ada", description: "by a tool" } },
+      },
+    })
+    expect(called.status).toBe(200)
+    expect(await of(called.requestId)).toMatchObject([
+      { action: "cards.patch", actor: { kind: "identity_key" }, source: { via: "mcp", tool: "svc_card_update" } },
+    ])
+  })
+
+  it("has refusals, of one credential and code at most two records a minute", async () => {
+    const first = await call("PATCH", "/api/identities/bob/card", { key: identityKey, body: { description: "x" } })
+    expect(first.body["code"]).toBe("foreign_identity")
+    for (let n = 0; n < 5; n++) await call("GET", "/api/identities/bob/messages", { key: identityKey })
+    expect(await of(first.requestId)).toMatchObject([
+      {
+        class: "change",
+        action: "cards.patch",
+        outcome: "refused",
+        code: "foreign_identity",
+        count: 1,
+        target: { name: "bob" },
+      },
+    ])
+    const { body } = await call("GET", "/api/audit?outcome=refused&class=auth", { key })
+    expect(body["records"]).toMatchObject([{ action: "messages.list", code: "foreign_identity" }])
+  })
+
+  it("has a key that was revoked, when somebody tries it", async () => {
+    const made = await call("POST", "/api/keys", { key: session, body: { name: "old" } })
+    await call("DELETE", `/api/keys/${made.body["api_key"].id}`, { key: session })
+    const tried = await call("GET", "/api/identities", { key: made.body["key"] })
+    expect(tried.status).toBe(401)
+    expect(await of(tried.requestId)).toMatchObject([
+      { class: "auth", outcome: "refused", code: "unauthenticated", actor: { kind: "admin_key", name: "old" } },
+    ])
+  })
+
+  it("has who read a value of the Vault, and no value where it could not be recorded", async () => {
+    await call("PUT", "/api/vault/secrets/github.token", { key, body: { value: "hunter2hunter2" } })
+    const shown = await call("GET", "/api/vault/secrets/github.token/value", { key })
+    expect(shown.body["value"]).toBe("hunter2hunter2")
+    expect(await of(shown.requestId)).toMatchObject([
+      {
+        class: "secret",
+        action: "vault.value",
+        target: { type: "secret", name: "github.token" },
+        scope: "vault:secret",
+      },
+    ])
+    const none = await call("GET", "/api/vault/secrets/nothing/value", { key })
+    expect(none.status).toBe(404)
+    expect(await of(none.requestId)).toMatchObject([{ class: "secret", outcome: "refused", code: "not_found" }])
+  })
+
+  it("has signing in by IMAP, and a wrong password", async () => {
+    const login = (password: string) =>
+      new Promise<string>((resolve, reject) => {
+        const socket = connect(service.imapPort, "127.0.0.1")
+        let text = ""
+        socket.on("error", reject)
+        socket.on("data", (data) => {
+          text += data.toString("latin1")
+          if (/^a1 /m.test(text)) {
+            socket.destroy()
+            resolve(text)
+          } else if (text.startsWith("* OK") && !text.includes("a1") && text.split("\r\n").length === 2) {
+            socket.write(`a1 LOGIN ada ${password}\r\n`)
+          }
+        })
+      })
+    const shown = await call("GET", "/api/identities/ada/identity-key", { key })
+    expect(await login(shown.body["imap_password"] ?? shown.body["imap"]?.password)).toMatch(/^a1 OK/m)
+    expect(await login("wrong-wrong-wrong")).toMatch(/^a1 NO/m)
+    const { body } = await call("GET", "/api/audit?action=imap.login", { key })
+    expect(body["records"]).toMatchObject([
+      { outcome: "refused", identity: "ada", source: { via: "imap" } },
+      { outcome: "allowed", identity: "ada", actor: { kind: "imap_password" } },
+    ])
+  })
+
+  it("shows an Identity Key what was done with its Identity, and nothing else", async () => {
+    await call("PATCH", "/api/identities/bob/card", { key, body: { description: "bob's" } })
+    const mine = await call("GET", "/api/audit?limit=200", { key: identityKey })
+    expect(mine.body["records"].length).toBeGreaterThan(2)
+    expect(new Set(mine.body["records"].map((record: Json) => record["identity"]))).toEqual(new Set(["ada"]))
+    const [foreign] = (await call("GET", "/api/audit?identity=bob", { key })).body["records"]
+    expect((await call("GET", `/api/audit/${foreign.id}`, { key: identityKey })).status).toBe(404)
+    expect((await call("GET", "/api/audit/export", { key: identityKey })).status).toBe(403)
+    expect((await call("GET", "/api/audit/usage", { key: identityKey })).status).toBe(403)
+  })
+
+  it("pages and filters, and cursors are its own", async () => {
+    const seen: Array<string> = []
+    let cursor: string | null = null
+    do {
+      const page: Json = (await call("GET", `/api/audit?limit=3${cursor === null ? "" : `&cursor=${cursor}`}`, { key }))
+        .body
+      seen.push(...page["records"].map((record: Json) => record["id"]))
+      cursor = page["next_cursor"]
+    } while (cursor !== null && seen.length < 500)
+    // Each look is on record, too, and comes before the pages that follow.
+    expect(new Set(seen).size).toBe(seen.length)
+    const all = await service.query<{ n: number }>((sql) => sql`select count(*)::int as n from audit where at < now()`)
+    expect(seen.length).toBeGreaterThan(10)
+    expect(seen.length).toBeLessThanOrEqual(all[0]!.n)
+    expect((await call("GET", "/api/audit?cursor=x", { key })).body["code"]).toBe("invalid_cursor")
+    const only = await call("GET", `/api/audit?actor=${keyId}&class=change&since=2020-01-01T00:00:00Z`, { key })
+    expect(only.body["records"].every((one: Json) => one["class"] === "change" && one["actor"].id === keyId)).toBe(true)
+  })
+
+  it("cannot be changed by a statement", async () => {
+    for (const statement of [
+      "update audit set outcome = 'allowed'",
+      "delete from audit",
+      "truncate audit",
+      "delete from audit_seal",
+    ]) {
+      const refused = await service
+        .query((sql) => sql.unsafe(statement))
+        .then(
+          () => "done",
+          () => "refused",
+        )
+      // A deletion of nothing is none.
+      if (statement !== "delete from audit_seal") expect(refused, statement).toBe("refused")
+    }
+  })
+})

@@ -1,0 +1,86 @@
+/**
+ * Many Identities with what gathers around them, written straight into the store: copies of one that the service made, so
+ * that each is whole, with messages, Events and deliveries of their own.
+ */
+import { inStore } from "../faults/Store.ts"
+import type { Deployment } from "../harness/Deployment.ts"
+
+/** Messages, Events and deliveries of each Identity. */
+export const each = 10
+
+/** Identities copied by one statement. */
+const batch = 2_000
+
+/** Tables with a row per Identity (`folder`: a few), by what column it is found, and what is another in a copy. */
+const copied = [
+  ["handle", "canonical", "'canonical', b.canonical, 'handle', b.canonical"],
+  ["identity", "id", "'id', b.id, 'canonical', b.canonical, 'handle', b.canonical"],
+  ["mailbox", "identity_id", `'identity_id', b.id, 'uid_next', ${each + 1}, 'modseq', ${each + 1}`],
+  ["card", "identity_id", "'identity_id', b.id"],
+  [
+    "folder",
+    "identity_id",
+    `'id', uuidv7(), 'identity_id', b.id, 'uid_next', case when t.use = 'inbox' then ${each + 1} else 1 end`,
+  ],
+] as const
+
+/** The handle of the n-th of them. */
+export const handleOf = (n: number) => `crowd${n}`
+
+const copies = ([table, key, changed]: (typeof copied)[number]) => `
+  insert into ${table} select r.* from bench_batch b cross join bench_template o
+  join ${table} t on t.${key} = o.${key === "canonical" ? key : "id"}
+  cross join lateral jsonb_populate_record(t, jsonb_build_object(${changed})) r`
+
+const letters = [
+  `insert into message (id, identity_id, uid, direction, thread_id, subject_key, tag, message_id, envelope_from,
+                        recipient, sha256, size, summary, received_at, modseq)
+   select uuidv7(), b.id, u, 'inbound', uuidv7(), null, case when u = 1 then 'seldom' end, '<' || b.n || '.' || u || '@bench.example>',
+          'bench@example.org', b.canonical || '@mail.localhost', '\\x00', 500,
+          jsonb_build_object('from', jsonb_build_object('address', 'bench@example.org', 'name', 'Bench'),
+            'to', jsonb_build_array(jsonb_build_object('address', b.canonical || '@mail.localhost', 'name', null)), 'cc', '[]'::jsonb,
+            'bcc', '[]'::jsonb, 'reply_to', '[]'::jsonb, 'subject', 'Letter ' || u, 'snippet', 'A letter.',
+            'in_reply_to', null, 'references', '[]'::jsonb, 'attachments', '[]'::jsonb,
+            'origin', jsonb_build_object('verdict', 'unverified', 'spf', 'none', 'dkim', 'none', 'dmarc', 'none', 'domain', null)),
+          now() - interval '1 day', u
+   from bench_batch b, generate_series(1, ${each}) u`,
+  `insert into thread (identity_id, id, subject_key, messages, unread, last_uid)
+   select m.identity_id, m.thread_id, null, 1, 1, m.uid from message m join bench_batch b on b.id = m.identity_id`,
+  `insert into message_content (message_id, identity_id, raw, text, headers, search_text, created_at)
+   select m.id, m.identity_id, convert_to('A letter.', 'UTF8'), 'A letter.', '[]',
+          concat_ws(chr(30), 'bench bench@example.org', m.recipient, 'letter', '', 'a letter'), now()
+   from message m join bench_batch b on b.id = m.identity_id`,
+  `insert into placed (folder_id, uid, identity_id, message_id, draft, modseq)
+   select f.id, m.uid, m.identity_id, m.id, false, m.modseq
+   from message m join bench_batch b on b.id = m.identity_id join folder f on f.identity_id = b.id and f.use = 'inbox'`,
+  `insert into event (id, org_id, identity_id, handle, type, data, created_at, caused_by)
+   select uuidv7(), o.org_id, b.id, b.canonical, case when u = 1 then 'email.refused' else 'email.received' end, '{}', now() - interval '1 day', '{}'
+   from bench_batch b, bench_template o, generate_series(1, ${each}) u`,
+  `insert into vault_secret (id, org_id, identity_id, name, description, version, size, created_at, updated_at)
+   select uuidv7(), o.org_id, b.id, 'crowd.secret', null, 1, 1, now(), now() from bench_batch b, bench_template o`,
+  // Deliveries that ended, as most have, of a Webhook that each has.
+  `insert into webhook (id, identity_id, url, event_types, description, status, created_at, version)
+   select uuidv7(), b.id, 'https://receiver.example/', '{card.updated}', null, 'disabled', now(), 1 from bench_batch b`,
+  `insert into delivery (id, webhook_id, identity_id, event_id, event_type, status, attempts, next_attempt_at, created_at)
+   select uuidv7(), w.id, b.id, e.id, e.type, 'delivered', '[]', null, now() - interval '1 day'
+   from bench_batch b join webhook w on w.identity_id = b.id join event e on e.identity_id = b.id`,
+]
+
+/** So many copies of the Identity `handle`, in its Org. */
+export const gather = async (deployment: Deployment, handle: string, count: number): Promise<void> => {
+  const run = (statement: string) => inStore(deployment, statement)
+  await run(`create table bench_template as select id, canonical, org_id from identity where canonical = '${handle}'`)
+  for (let from = 0; from < count; from += batch) {
+    await run("drop table if exists bench_batch")
+    await run(
+      `create table bench_batch as
+       select n, uuidv7() as id, 'crowd' || n as canonical from generate_series(${from}, ${Math.min(count, from + batch) - 1}) n`,
+    )
+    await run("analyze bench_batch")
+    // Without triggers: what they would look up for each row holds by what is copied.
+    const statements = ["set local session_replication_role = replica", ...copied.map(copies), ...letters]
+    await run(`do $$ begin ${statements.join(";\n")}; end $$`)
+  }
+  await run(`update org set identities_created = ${count}`)
+  await run("vacuum (analyze)")
+}

@@ -1,0 +1,124 @@
+/** Messages of several Mailboxes in one statement: what befalls one Mailbox's is nothing to the others. */
+import type { OwnIdentity, Write } from "@svc/cluster/actor/Write"
+import * as Arrivals from "@svc/cluster/mail/Arrivals"
+import { Writes } from "@svc/cluster/store/Database"
+import { system } from "@svc/domain/account/By"
+import { makeUuidV7 } from "@svc/domain/Ids"
+import type { ReceivedMail } from "@svc/domain/mail/MailboxProtocol"
+import { expect, layer } from "@effect/vitest"
+import { Effect, Exit, Layer, Redacted } from "effect"
+import { createSecretKey } from "node:crypto"
+import { actors, makeIdentity, makeOrg } from "../harness/Actors.ts"
+import { receivedMail } from "../harness/Mail.ts"
+import { rows } from "../harness/Stores.ts"
+
+const dataKey = Redacted.make(createSecretKey(new Uint8Array(32)))
+
+/** A Mailbox with a Webhook that hears of mail, as its actor would write to it. */
+const makeBox = Effect.fnUntraced(function* (handle: string) {
+  const sql = yield* Writes
+  const orgId = yield* makeOrg
+  const { id } = yield* makeIdentity(orgId, handle)
+  yield* sql`
+    insert into webhook (id, identity_id, url, event_types, status, created_at, version)
+    values (${yield* makeUuidV7}::uuid, ${id}::uuid, 'https://receiver.example/', '{email.received}', 'active', now(), 1)`
+  const [actor] = yield* sql<{ epoch: number }>`select epoch from actor where kind = 'Identity' and id = ${handle}`
+  let due = 0
+  const identity: OwnIdentity = { id, handle, orgId, dataKey }
+  const written = (epoch: number): Write => ({
+    sql,
+    claim: { kind: "Identity", id: handle, epoch },
+    fence: sql``,
+    at: new Date(),
+    by: system,
+    due: () => due++,
+    memory: new Map(),
+    identity,
+  })
+  const group = (mails: ReadonlyArray<ReceivedMail>, epochs = 0): Arrivals.Group => ({
+    write: written(actor!.epoch + epochs),
+    mails,
+    quotaBytes: 1024 * 1024,
+  })
+  const inbox = Effect.map(
+    rows(
+      (sql) => sql<{ subject: string }>`
+        select summary ->> 'subject' as subject from message m join placed p on p.message_id = m.id and p.uid = m.uid
+        where m.identity_id = ${id} order by m.uid`,
+    ),
+    (found) => found.map(({ subject }) => subject),
+  )
+  const told = rows(
+    (sql) => sql<{ handle: string; org_id: string; message_id: string; deliveries: number }>`
+      select handle, org_id, data ->> 'message_id' as message_id,
+             (select count(*)::int from delivery d where d.event_id = e.id and d.identity_id = ${id}) as deliveries
+      from event e where identity_id = ${id} and type = 'email.received' order by seq`,
+  )
+  return { orgId, handle, group, inbox, told, due: () => due }
+})
+
+/** Groups that arrive in the same turn, and so in one statement. */
+const arrive = (...groups: ReadonlyArray<Arrivals.Group>) =>
+  Effect.flatMap(Arrivals.Arrivals, ({ store }) =>
+    Effect.all(
+      groups.map((group) => Effect.exit(store(group))),
+      { concurrency: "unbounded" },
+    ),
+  )
+
+layer(Layer.provideMerge(Arrivals.layer, actors()))("messages of several Mailboxes at the same time", (it) => {
+  it.effect("go each to its own, in their order, with their Event and its delivery", () =>
+    Effect.gen(function* () {
+      const ada = yield* makeBox("ada")
+      const grace = yield* makeBox("grace")
+      const mails = (...subjects: ReadonlyArray<string>) =>
+        Effect.forEach(subjects, (subject) => receivedMail({ subject }))
+      const ended = yield* arrive(ada.group(yield* mails("one", "two")), grace.group(yield* mails("three")))
+      expect(ended.every(Exit.isSuccess)).toBe(true)
+      yield* arrive(grace.group(yield* mails("four", "five")), ada.group(yield* mails("six")))
+      expect(yield* ada.inbox).toEqual(["one", "two", "six"])
+      expect(yield* grace.inbox).toEqual(["three", "four", "five"])
+      for (const { handle, orgId, told, due } of [ada, grace]) {
+        const events = yield* told
+        expect(events.map(({ handle, org_id, deliveries }) => ({ handle, org_id, deliveries }))).toEqual(
+          Array.from({ length: 3 }, () => ({ handle, org_id: orgId, deliveries: 1 })),
+        )
+        expect(due()).toBe(2)
+      }
+    }),
+  )
+
+  it.effect("are stored where the actor owns its Mailbox, and not where another has taken it over", () =>
+    Effect.gen(function* () {
+      const owner = yield* makeBox("owner")
+      const former = yield* makeBox("former")
+      const [lost, kept] = yield* arrive(
+        former.group([yield* receivedMail({ subject: "lost" })], -1),
+        owner.group([yield* receivedMail({ subject: "kept" })]),
+      )
+      expect(Exit.isSuccess(kept!)).toBe(true)
+      expect(lost).toMatchObject({ cause: { reasons: [{ error: { _tag: "FenceLost" } }] } })
+      expect(yield* owner.inbox).toEqual(["kept"])
+      expect(yield* former.inbox).toEqual([])
+      expect(yield* former.told).toEqual([])
+      expect(former.due()).toBe(0)
+    }),
+  )
+
+  it.effect("are stored though the store cannot take one of them", () =>
+    Effect.gen(function* () {
+      const good = yield* makeBox("good")
+      const bad = yield* makeBox("bad")
+      const [refused, ...stored] = yield* arrive(
+        // What the store's texts cannot hold; the gateway lets none through.
+        bad.group([yield* receivedMail({ subject: "\u0000" })]),
+        good.group([yield* receivedMail({ subject: "one" })]),
+        good.group([yield* receivedMail({ subject: "two" })]),
+      )
+      expect(Exit.isFailure(refused!)).toBe(true)
+      expect(stored.every(Exit.isSuccess)).toBe(true)
+      expect(yield* good.inbox).toEqual(["one", "two"])
+      expect(yield* bad.inbox).toEqual([])
+    }),
+  )
+})
