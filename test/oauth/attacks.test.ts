@@ -159,6 +159,18 @@ describe("a code", () => {
     expect(events.body.events[0].data.reason).toBe("code_reuse")
   })
 
+  it("whose answer was lost is asked for anew, and leaves one Grant", async () => {
+    const bob = await person()
+    const client = await clientOf(here)
+    // The process died behind the commit: the client has nothing, tries the code again, and begins anew.
+    const lost = await letIn(service.base, bob.browser, client, here)
+    expect((await tokenCall(service.base, lost.exchange)).body["error"]).toBe("invalid_grant")
+    const anew = await letIn(service.base, bob.browser, client, here)
+    expect(await works(anew.access)).toBe(true)
+    const { body } = await call(service.base, "GET", "/api/grants", { token: bob.session })
+    expect(body.grants.length).toBe(1)
+  })
+
   it("that is used twice at once gives one pair at most", async () => {
     const { form } = await granted()
     const answers = await Promise.all(Array.from({ length: 6 }, () => tokenCall(service.base, form)))
