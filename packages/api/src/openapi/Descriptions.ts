@@ -4,9 +4,11 @@
  */
 import { nameOf } from "@svc/domain/events/Event"
 import { table } from "@svc/domain/problems/Table"
+import { grantDescriptions } from "./GrantDescriptions.ts"
 import type { Json } from "./Json.ts"
 
 const texts: Readonly<Record<string, string>> = {
+  ...grantDescriptions,
   // Who and which
   id: "The id of the resource.",
   handle: "The Handle, as it was registered.",
@@ -62,20 +64,6 @@ const texts: Readonly<Record<string, string>> = {
   "DeviceView.expires_in_days": "How many days the key would last; null for ever.",
   "create.expires_at": "When it ends; the end of its maker where left out.",
   "createForIdentity.expires_at": "When it ends; the end of its maker where left out.",
-  "Grant.id": "The id of the Grant.",
-  client_id: "How the app is called among clients: the address of its document, or what it registered as.",
-  client_name: "As the app calls itself; nobody has checked it.",
-  redirect_host: "Where the access went: a host, `localhost` for a program of a computer, `cursor:` for an app.",
-  "Grant.scopes": "What the app may do: `capability:action` each.",
-  "Grant.handles": "The Handles that it may act as; null for the whole account, those to come included.",
-  "Grant.expires_at": "When it ends by itself.",
-  "update.handles": "The Handles that it may act as; null for the whole account.",
-  "update.expires_at": "When it is to end, within a year.",
-  "update.scopes": "What the app may do: `capability:action` each.",
-  "GrantCreatedData.grant_id": "The id of the Grant.",
-  "GrantChangedData.grant_id": "The id of the Grant.",
-  "GrantRevokedData.grant_id": "The id of the Grant.",
-  grants: "Apps that were let in, newest first.",
   "ApiKey.expires_at": "When it ends by itself; null for never.",
   "CallerView.expires_at": "When a key or a grant ends by itself; null for never, and for a session.",
   last_used_address: "The address it was last used from; null for never.",

@@ -17,7 +17,7 @@ import { sha256 } from "../credentials/Minting.ts"
 import { ChangeFeed } from "../feed/ChangeFeed.ts"
 import { orUnavailable, Writes } from "../store/Database.ts"
 import { Timing } from "../Timing.ts"
-import { endGrants } from "./Ending.ts"
+import { endGrants } from "../credentials/GrantEnds.ts"
 
 /** Pairs that one refresh token is given at most. */
 const pairsAtMost = 5

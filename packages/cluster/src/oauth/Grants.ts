@@ -20,7 +20,7 @@ import * as Cursors from "../sealing/Cursors.ts"
 import { Sealing } from "../sealing/Sealing.ts"
 import { orUnavailable, Reads, type Sql, Writes } from "../store/Database.ts"
 import { Timing } from "../Timing.ts"
-import { endGrants } from "./Ending.ts"
+import { endGrants } from "../credentials/GrantEnds.ts"
 import { redirectHash } from "./GrantTokens.ts"
 import type { OAuthClient } from "./OAuthClients.ts"
 
