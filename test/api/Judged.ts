@@ -1,6 +1,6 @@
 /** The judgement of requests as it is served, on a store and actors that only remember what they were asked. */
 import * as Authorization from "@svc/api/account/Authorization"
-import { Exchange, makeExchange } from "@svc/api/Exchange"
+import { Exchange, makeExchange, type Source } from "@svc/api/Exchange"
 import { Addresses } from "@svc/domain/Addresses"
 import { Audit } from "@svc/cluster/audit/Audit"
 import type { Act } from "@svc/cluster/audit/Note"
@@ -23,7 +23,7 @@ import {
   Subject,
   SubjectAuthorization,
 } from "@svc/domain/account/Authorization"
-import { unlimited } from "@svc/domain/account/Scope"
+import { scopesOf, unlimited } from "@svc/domain/account/Scope"
 import { byHeader } from "@svc/domain/account/By"
 import { toPublic } from "@svc/domain/Ids"
 import type { IdentityId, IdentityRef } from "@svc/domain/IdentityRef"
@@ -55,6 +55,19 @@ const callerOf = (kind: CredentialKind): CallerInfo => ({
   grant: null,
   session: null,
 })
+const grantOf = (identities: ReadonlyArray<IdentityRef> | null, scopes: string): CallerInfo => ({
+  ...callerOf("grant"),
+  scopes: scopesOf(scopes),
+  identities,
+  grant: { id: "grant", client: "An app" },
+})
+/** Credentials beside one of each kind. */
+const others: Readonly<Record<string, CallerInfo>> = {
+  "grant of all": grantOf(null, "*"),
+  "grant of ada": grantOf([ada], "*"),
+  "grant of ada and bob": grantOf([ada, bob], "*"),
+  "grant to read": grantOf([ada, bob], "identity:read"),
+}
 export const kinds = ["session", "admin_key", "identity_key"] as const
 
 export const eventIds = {
@@ -85,11 +98,13 @@ const doubles = Layer.mergeAll(
       CredentialLookup.of({
         resolve: () => Effect.die("the middleware resolves a credential together with what the call names"),
         resolveNaming: (credential, name) => {
-          const kind = kinds.find((one) => one === Redacted.value(credential))
+          const text = Redacted.value(credential)
+          const kind = kinds.find((one) => one === text)
+          const caller = kind === undefined ? others[text] : callerOf(kind)
           seen.lookups.push(`credential and ${name}`)
-          return kind === undefined
+          return caller === undefined
             ? Effect.fail(new Unauthenticated({ detail: "no" }))
-            : Effect.succeed({ caller: callerOf(kind), named: known.get(name) })
+            : Effect.succeed({ caller, named: known.get(name) })
         },
       }),
     ),
@@ -164,6 +179,8 @@ export interface Named {
   readonly path?: Readonly<Record<string, string>>
   readonly query?: Readonly<Record<string, string | Array<string>>>
   readonly body?: string
+  /** The way it came. */
+  readonly via?: Source["via"]
 }
 
 const guards = [CallerAuthorization, SubjectAuthorization, RealmAuthorization] as const
@@ -172,7 +189,7 @@ const guards = [CallerAuthorization, SubjectAuthorization, RealmAuthorization] a
 export const judged = Effect.fnUntraced(function* <A = unknown>(
   endpoint: HttpApiEndpoint.Top,
   credential: string,
-  { path = {}, query = {}, body }: Named,
+  { path = {}, query = {}, body, via = "rest" }: Named,
   handler: Effect.Effect<A, unknown, Caller | Subject | Realm> = Effect.map(
     Effect.context<Caller | Subject | Realm>(),
     (context) => {
@@ -205,7 +222,7 @@ export const judged = Effect.fnUntraced(function* <A = unknown>(
       Context.make(HttpServerRequest.HttpServerRequest, HttpServerRequest.fromWeb(request)).pipe(
         Context.add(HttpServerRequest.ParsedSearchParams, query),
         Context.add(HttpRouter.RouteContext, { params: path, route: undefined as never }),
-        Context.add(Exchange, makeExchange("req_1")),
+        Context.add(Exchange, makeExchange("req_1", { address: "unknown", via, tool: null, userAgent: null })),
       ),
     ),
   )

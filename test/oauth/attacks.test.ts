@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { makeIdentity, newHandle, signUp } from "../harness/Client.ts"
 import { startService, type TestService } from "../harness/Service.ts"
-import { askingUrl, browser, challengeOf, letIn, mcp, onward, registered, tokenCall, verifierOf } from "./Consent.ts"
+import { askingUrl, browser, challengeOf, letIn, onward, registered, verifierOf } from "./Consent.ts"
 import { documents } from "./Documents.ts"
 
 let service: TestService

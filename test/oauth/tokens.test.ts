@@ -19,7 +19,6 @@ const person = async () => {
   return { session, email, org, handle, browser: browser(service.base, session) }
 }
 
-const challenge = challengeOf(verifierOf())
 const here = "http://localhost:4711/callback"
 const clientOf = async (...redirects: ReadonlyArray<string>) =>
   (await registered(service.base, redirects, newHandle("client"))).body["client_id"] as string

@@ -3,7 +3,7 @@
  * of the endpoint, then whether what the credential may do includes the scope that the endpoint needs.
  * The handler gets the proofs of that: who calls, and the Identity it may act on with the way to its actor.
  */
-import { Addresses, keyUrl } from "@svc/domain/Addresses"
+import { Addresses } from "@svc/domain/Addresses"
 import { Api } from "@svc/domain/Api"
 import {
   Authorization,
@@ -129,7 +129,7 @@ const make = Effect.gen(function* () {
         : { _tag: "Handle", ...handle, found: known.named }
     const judged = judge(policy, known.caller, named)
     if (Result.isFailure(judged)) return yield* judged.failure
-    const narrow = judgeScope(scopeOf(endpoint), known.caller, () => keyUrl(book, known.caller.credentialId))
+    const narrow = judgeScope(scopeOf(endpoint), known.caller, book)
     if (narrow !== undefined) return yield* narrow
     if (looksAtBody(policy, known.caller)) {
       const body = yield* Naming.bodyOf(endpoint)

@@ -5,11 +5,8 @@ import { Effect, Option, Redacted, Schema } from "effect"
 import { Command, Flag } from "effect/cli"
 import { apiOf, call, connect, explain } from "../client/Connection.ts"
 import * as Login from "../client/Login.ts"
-
-export const apiFlag = Flag.String("api").pipe(
-  Flag.withDescription("Address of the API (else SVC_API_URL, the stored login, http://localhost:8080)"),
-  Flag.optional,
-)
+import { apiFlag } from "./Flags.ts"
+import * as Keys from "./Keys.ts"
 
 const say = (text: string) => Effect.sync(() => void process.stdout.write(`${text}\n`))
 const decodeStarted = Schema.decodeUnknownEffect(DeviceStarted)
@@ -52,6 +49,8 @@ const login = Command.make(
       Flag.withDescription("Name of the key that is made"),
       Flag.withDefault(`svc on ${os.hostname()}`),
     ),
+    scope: Keys.scopeFlag,
+    expires: Keys.expiresFlag,
   },
   Effect.fnUntraced(
     function* (flags) {
@@ -59,7 +58,7 @@ const login = Command.make(
       const started = yield* Effect.orDie(
         decodeStarted(
           yield* call(api, "POST", "/api/auth/device", {
-            body: { name: flags.name.slice(0, 100), client: "svc command line" },
+            body: { name: flags.name.slice(0, 100), client: "svc command line", ...(yield* Keys.askedOf(flags)) },
           }),
         ),
       )
@@ -68,7 +67,7 @@ const login = Command.make(
       yield* Login.save({ api, key: Redacted.make(key) })
       yield* say(`Logged in. The key is kept in ${Login.file()}.`)
     },
-    Effect.catchTags({ Refused: explain, OutOfReach: explain }),
+    Effect.catchTags({ Refused: explain, OutOfReach: explain, Misused: explain }),
   ),
 ).pipe(Command.withDescription("Log in: the account holder approves a code, this machine gets an Admin Key."))
 
@@ -123,4 +122,4 @@ const whoami = Command.make(
   ),
 ).pipe(Command.withDescription("Tell whose credential is used."))
 
-export const commands = [login, logout, whoami] as const
+export const commands = [login, logout, whoami, Keys.command] as const

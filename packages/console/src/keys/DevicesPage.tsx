@@ -11,6 +11,7 @@ import { Loaded } from "../ui/Loaded.tsx"
 import { Empty, Facts, Note, Page } from "../ui/Page.tsx"
 import { ProblemNote } from "../ui/Problem.tsx"
 import { Time } from "../ui/Time.tsx"
+import { DaysSelect, ScopeBoxes } from "./Rights.tsx"
 import { say } from "./texts.ts"
 import "./keys.css"
 
@@ -49,8 +50,15 @@ const settled = (status: Exclude<Device["status"], "pending">) => (
 const Decision = ({ device }: { readonly device: Device }) => {
   const params = { userCode: device.user_code }
   const reread = () => outdated(["/api/auth/device", "/api/keys"])
+  const all = device.scopes.includes("*")
+  const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set(device.scopes))
+  const [days, setDays] = useState("")
   const approve = useAct(async (act) => {
-    await call("POST /api/auth/device/:userCode/approve", { params }, { act })
+    const body = {
+      ...(all ? {} : { scopes: [...chosen] }),
+      ...(days === "" ? {} : { expires_in_days: Number(days) }),
+    }
+    await call("POST /api/auth/device/:userCode/approve", { params, body }, { act })
     await reread()
   })
   const deny = useAct(async (act) => {
@@ -71,8 +79,15 @@ const Decision = ({ device }: { readonly device: Device }) => {
       {device.status === "pending" ? (
         <>
           <Note tone="warn">{say("device_care")}</Note>
+          <p class="muted">{say("takes_away")}</p>
+          {all ? (
+            <Facts facts={[[say("may"), say("may_all")]]} />
+          ) : (
+            <ScopeBoxes names={device.scopes} chosen={chosen} onChosen={setChosen} />
+          )}
+          <DaysSelect value={days} onValue={setDays} atMost={device.expires_in_days} />
           <div class="bar">
-            <Button busy={approve.busy} onClick={() => void approve.run()}>
+            <Button busy={approve.busy} disabled={chosen.size === 0} onClick={() => void approve.run()}>
               {say("approve")}
             </Button>
             <Button busy={deny.busy} onClick={() => void deny.run()}>

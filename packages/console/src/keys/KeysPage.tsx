@@ -1,71 +1,25 @@
-/** The keys of the account: made, seen, revoked. */
+/** The keys of the account: made, seen, replaced, revoked. */
 import { useState } from "preact/hooks"
+import { now } from "../client/Clock.ts"
 import { useAct } from "../client/Acts.ts"
 import { type Answer, call } from "../client/Client.ts"
 import { outdated, useList } from "../client/Queries.ts"
 import { useIdentities } from "../shell/Identities.ts"
 import { Button, ButtonLink } from "../ui/Button.tsx"
-import { Confirm, Dialog } from "../ui/Dialog.tsx"
-import { Form, TextField, wrongAt } from "../ui/Field.tsx"
+import { Confirm } from "../ui/Dialog.tsx"
 import { Loaded, More } from "../ui/Loaded.tsx"
-import { Empty, Note, Page, Section } from "../ui/Page.tsx"
-import { ProblemNote } from "../ui/Problem.tsx"
-import { Secret } from "../ui/Secret.tsx"
-import { say as common } from "../ui/texts.ts"
+import { Empty, Page, Section, Status } from "../ui/Page.tsx"
 import { Time } from "../ui/Time.tsx"
 import { tell } from "../ui/Toast.tsx"
 import { ConnectedApps } from "./ConnectedApps.tsx"
+import { NewKey } from "./NewKey.tsx"
+import { Replacing } from "./Replacing.tsx"
 import { say } from "./texts.ts"
+import "./keys.css"
 
 type Key = Answer<"GET /api/keys/:id">
 
 const reread = () => outdated(["/api/keys"])
-
-/** Names it, and then shows it once: the dialog does not close by itself. */
-const NewKey = ({ onClose }: { readonly onClose: () => void }) => {
-  const [name, setName] = useState("")
-  const [made, setMade] = useState<string>()
-  const create = useAct(async (act) => {
-    setMade((await call("POST /api/keys", { body: { name } }, { act })).key)
-    void reread()
-  })
-  if (made !== undefined) {
-    return (
-      <Dialog title={say("made")} onClose={onClose} firm>
-        <Note tone="warn">{say("made_once")}</Note>
-        <Secret value={made} what={say("key")} />
-        <div class="actions">
-          <Button kind="primary" onClick={onClose}>
-            {say("stored")}
-          </Button>
-        </div>
-      </Dialog>
-    )
-  }
-  return (
-    <Dialog title={say("create")} onClose={onClose}>
-      <Form onDone={() => void create.run()}>
-        <TextField
-          label={say("name")}
-          hint={say("name_hint")}
-          value={name}
-          onValue={setName}
-          maxLength={100}
-          required
-          autofocus
-          wrong={wrongAt(create.failure, "/name")}
-        />
-        <ProblemNote failure={create.failure} />
-        <div class="actions">
-          <Button onClick={onClose}>{common("cancel")}</Button>
-          <Button kind="primary" type="submit" busy={create.busy}>
-            {say("create")}
-          </Button>
-        </div>
-      </Form>
-    </Dialog>
-  )
-}
 
 const Revoking = ({ of, onClose }: { readonly of: Key; readonly onClose: () => void }) => {
   const revoke = useAct(async () => {
@@ -90,17 +44,45 @@ interface TableProps {
   readonly keys: ReadonlyArray<Key>
   /** The Handle of a key's Identity; left out where all are the Org's. */
   readonly handleOf?: (key: Key) => string | undefined
+  readonly onReplace: (key: Key) => void
   readonly onRevoke: (key: Key) => void
 }
 
-const KeyTable = ({ label, keys, handleOf, onRevoke }: TableProps) => (
+const hasEnded = ({ expires_at }: Key) => expires_at !== null && new Date(expires_at).getTime() <= now.value
+
+/** What it may do and from where, in the words of the API. */
+const Rights = ({ of }: { readonly of: Key }) => (
+  <>
+    {of.scopes.includes("*") ? say("everything") : <span class="mono rights">{of.scopes.join(" ")}</span>}
+    {of.networks === null ? null : <div class="muted mono rights">{of.networks.join(" ")}</div>}
+  </>
+)
+
+const End = ({ of }: { readonly of: Key }) => (
+  <>
+    {of.expires_at === null ? <span class="muted">{say("never")}</span> : <Time at={of.expires_at} />}
+    {hasEnded(of) ? (
+      <div>
+        <Status tone="warn">{say("ended")}</Status>
+      </div>
+    ) : of.replaced_by === null ? null : (
+      <div>
+        <Status tone="warn">{say("replaced")}</Status>
+      </div>
+    )}
+  </>
+)
+
+const KeyTable = ({ label, keys, handleOf, onReplace, onRevoke }: TableProps) => (
   <div class="table">
     <table aria-label={label}>
       <thead>
         <tr>
           <th>{handleOf === undefined ? say("name") : say("identity")}</th>
           <th>{say("begins")}</th>
+          <th>{say("may")}</th>
           <th>{say("created")}</th>
+          <th>{say("ends")}</th>
           <th>{say("last_used")}</th>
           <th>
             <span class="hidden-text">{say("actions")}</span>
@@ -116,19 +98,42 @@ const KeyTable = ({ label, keys, handleOf, onRevoke }: TableProps) => (
                 {handle === undefined ? (
                   <bdi>{key.name}</bdi>
                 ) : (
-                  <a href={`/console/identities/${handle}`}>
-                    <bdi>@{handle}</bdi>
-                  </a>
+                  <>
+                    <a href={`/console/identities/${handle}`}>
+                      <bdi>@{handle}</bdi>
+                    </a>
+                    {key.name === handle ? null : (
+                      <div class="muted">
+                        <bdi>{key.name}</bdi>
+                      </div>
+                    )}
+                  </>
                 )}
               </td>
               <td class="mono">{key.token_prefix}…</td>
               <td>
+                <Rights of={key} />
+              </td>
+              <td>
                 <Time at={key.created_at} />
               </td>
               <td>
-                {key.last_used_at === null ? <span class="muted">{say("never")}</span> : <Time at={key.last_used_at} />}
+                <End of={key} />
               </td>
               <td>
+                {key.last_used_at === null ? <span class="muted">{say("never")}</span> : <Time at={key.last_used_at} />}
+                {key.last_used_address === null ? null : (
+                  <div class="muted">
+                    <bdi>{say("from", { address: key.last_used_address })}</bdi>
+                  </div>
+                )}
+              </td>
+              <td class="bar">
+                {key.replaced_by !== null || hasEnded(key) ? null : (
+                  <Button small aria-label={`${say("rotate")} ${key.name}`} onClick={() => onReplace(key)}>
+                    {say("rotate")}
+                  </Button>
+                )}
                 <Button kind="danger" small aria-label={`${say("revoke")} ${key.name}`} onClick={() => onRevoke(key)}>
                   {say("revoke")}
                 </Button>
@@ -145,7 +150,9 @@ const KeysPage = () => {
   const keys = useList("GET /api/keys", { query: { limit: 100 } })
   const identities = useIdentities()
   const [creating, setCreating] = useState(false)
+  const [replacing, setReplacing] = useState<Key>()
   const [revoking, setRevoking] = useState<Key>()
+  const ready = identities.data?.identities.filter(({ status }) => status === "ready") ?? []
   const handleOf = (key: Key) => identities.data?.identities.find(({ id }) => id === key.identity_id)?.handle
   return (
     <Page
@@ -173,7 +180,7 @@ const KeysPage = () => {
                     {say("none_why")}
                   </Empty>
                 ) : (
-                  <KeyTable label={say("admin")} keys={ofOrg} onRevoke={setRevoking} />
+                  <KeyTable label={say("admin")} keys={ofOrg} onReplace={setReplacing} onRevoke={setRevoking} />
                 )}
               </Section>
               <Section title={say("of_identities")} lead={say("of_identities_lead")}>
@@ -184,6 +191,7 @@ const KeysPage = () => {
                     label={say("of_identities")}
                     keys={ofIdentities}
                     handleOf={handleOf}
+                    onReplace={setReplacing}
                     onRevoke={setRevoking}
                   />
                 )}
@@ -194,7 +202,8 @@ const KeysPage = () => {
           )
         }}
       </Loaded>
-      {creating ? <NewKey onClose={() => setCreating(false)} /> : null}
+      {creating ? <NewKey handles={ready.map(({ handle }) => handle)} onClose={() => setCreating(false)} /> : null}
+      {replacing === undefined ? null : <Replacing of={replacing} onClose={() => setReplacing(undefined)} />}
       {revoking === undefined ? null : <Revoking of={revoking} onClose={() => setRevoking(undefined)} />}
     </Page>
   )

@@ -53,6 +53,9 @@ const words = {
     "Der Zugang einer App ist beendet",
     "L’accès d’une application est terminé",
   ],
+  "api_key.rotated": ["A key was replaced", "Ein Schlüssel wurde ersetzt", "Une clé a été remplacée"],
+  "api_key.expiring": ["A key ends soon", "Ein Schlüssel endet bald", "Une clé se termine bientôt"],
+  "api_key.expired": ["A key has ended", "Ein Schlüssel ist abgelaufen", "Une clé est terminée"],
   "limit.near": [
     "Four fifths of a limit are used",
     "Vier Fünftel eines Limits sind verbraucht",

@@ -4,6 +4,7 @@
  * key, several Identities) is judged here and nowhere else.
  */
 import { Result } from "effect"
+import { type AddressBook, keyUrl } from "../Addresses.ts"
 import type { IdentityRef } from "../IdentityRef.ts"
 import {
   AdminRequired,
@@ -124,18 +125,19 @@ export const judge = (policy: EndpointPolicy, caller: CallerInfo, named: Named):
 }
 
 /**
- * Whether what the credential may do includes the scope of the endpoint; for whom {@link judge} let in. `widenUrl`: where
- * its holder widens it.
+ * Whether what the credential may do includes the scope of the endpoint; for whom {@link judge} let in. A grant is widened
+ * where it is shown, a key stays what it is and another is made.
  */
 export const judgeScope = (
   needed: ScopeName | null,
-  { scopes }: Pick<CallerInfo, "scopes">,
-  widenUrl: () => string,
+  { scopes, kind, credentialId }: Pick<CallerInfo, "scopes" | "kind" | "credentialId">,
+  book: Pick<AddressBook, "baseUrl">,
 ): ScopeMissing | undefined => {
   if (needed === null || allows(scopes, needed)) return undefined
-  const widen_url = widenUrl()
+  const widen_url = keyUrl(book, credentialId)
+  const how = kind === "grant" ? "allow it" : "make a key with it"
   return new ScopeMissing({
-    detail: `This needs the scope ${needed}; the credential has ${scopes.names.join(", ")}. The account holder can allow it at ${widen_url}.`,
+    detail: `This needs the scope ${needed}; the credential has ${scopes.names.join(", ")}. The account holder can ${how} at ${widen_url}.`,
     scopes: [needed],
     widen_url,
   })
@@ -154,8 +156,8 @@ export const judgeNetwork = (
 
 /** Whether a body has to be looked at before the handler. */
 export const looksAtBody = (policy: EndpointPolicy, { kind }: CallerInfo): boolean =>
-  kind === "identity_key" && policy.reserved !== undefined
+  (kind === "identity_key" || kind === "grant") && policy.reserved !== undefined
 
-/** What a body asks for beyond what an Identity Key may; for callers of whom {@link looksAtBody} holds. */
+/** What a body asks for beyond what an Identity Key or an app may; for callers of whom {@link looksAtBody} holds. */
 export const judgeBody = ({ reserved }: EndpointPolicy, body: unknown): AdminRequired | undefined =>
   reserved?.concerns(body) === true ? new AdminRequired({ detail: reserved.detail }) : undefined

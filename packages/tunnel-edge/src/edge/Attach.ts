@@ -6,7 +6,7 @@ import { randomUUID } from "node:crypto"
 import type { IncomingMessage } from "node:http"
 import type { Duplex } from "node:stream"
 import type { Socket } from "node:net"
-import { Addresses, keyUrl, tunnelHostname, tunnelUrl } from "@svc/domain/Addresses"
+import { Addresses, tunnelHostname, tunnelUrl } from "@svc/domain/Addresses"
 import { mayActOn, soleOf } from "@svc/domain/account/Authorization"
 import { judgeNetwork, judgeScope } from "@svc/domain/account/Judgement"
 import { canonical as canonicalOf } from "@svc/domain/handles/Handle"
@@ -96,8 +96,7 @@ export const make = Effect.fnUntraced(function* (options: {
       return yield* refuse("foreign_identity", "An Identity Key may hold the tunnel of its own Identity only.")
     }
     const from = { address: clientOf(socket) }
-    const narrow =
-      judgeNetwork(caller, from) ?? judgeScope("tunnel:write", caller, () => keyUrl(book, caller.credentialId))
+    const narrow = judgeNetwork(caller, from) ?? judgeScope("tunnel:write", caller, book)
     if (narrow !== undefined) return yield* refuse(narrow.code, narrow.detail)
     const looked = yield* Effect.result(tunnels.standing(name))
     if (looked._tag === "Failure") return yield* refuse("unavailable", "The name could not be looked up.")

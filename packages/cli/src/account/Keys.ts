@@ -1,0 +1,179 @@
+/** `svc keys create|list|rotate|revoke`: keys for others, with what they may do, until when and from where. */
+import { Effect, Option, Schema } from "effect"
+import { Argument, Command, Flag } from "effect/cli"
+import { call, connect, explain, Misused } from "../client/Connection.ts"
+import { pretty } from "../tools/Print.ts"
+import { apiFlag } from "./Flags.ts"
+
+const say = (text: string) => Effect.sync(() => void process.stdout.write(`${text}\n`))
+/** Beside a key, which goes to standard output alone. */
+const tell = (text: string) => Effect.sync(() => void process.stderr.write(`${text}\n`))
+
+const words = (text: string) => text.split(/[\s,]+/).filter((one) => one !== "")
+
+export const scopeFlag = Flag.String("scope").pipe(
+  Flag.withDescription("What the key may do, several with commas (mail:read,card:write); everything where left out"),
+  Flag.optional,
+)
+export const expiresFlag = Flag.String("expires").pipe(
+  Flag.withDescription("How long the key lasts, in days: 30d; for ever where left out"),
+  Flag.optional,
+)
+
+/** `30d`, `2w`, `30`: whole days, 1 to 365. */
+const daysOf = (text: string): Effect.Effect<number, Misused> => {
+  const [, count, unit] = /^(\d{1,3})([dw]?)$/.exec(text.trim()) ?? []
+  const days = count === undefined ? 0 : Number(count) * (unit === "w" ? 7 : 1)
+  return days >= 1 && days <= 365
+    ? Effect.succeed(days)
+    : Effect.fail(new Misused({ message: `--expires takes 1 to 365 days, as in 30d: ${text}` }))
+}
+
+/** Members of a request for a key. */
+export const askedOf = Effect.fnUntraced(function* (flags: {
+  readonly scope: Option.Option<string>
+  readonly expires: Option.Option<string>
+}) {
+  return {
+    ...(Option.isNone(flags.scope) ? {} : { scopes: words(flags.scope.value) }),
+    ...(Option.isNone(flags.expires) ? {} : { expires_in_days: yield* daysOf(flags.expires.value) }),
+  }
+})
+
+const decodeKey = Schema.decodeUnknownEffect(
+  Schema.Struct({
+    key: Schema.String,
+    api_key: Schema.Struct({
+      id: Schema.String,
+      name: Schema.String,
+      scopes: Schema.Array(Schema.String),
+      expires_at: Schema.NullOr(Schema.String),
+    }),
+  }),
+)
+
+/** The key goes to standard output alone, so that a pipe has it and nothing else. */
+const show = Effect.fnUntraced(function* (body: unknown) {
+  const { key, api_key } = yield* Effect.orDie(decodeKey(body))
+  yield* tell(
+    `${api_key.name} (${api_key.id}) may ${api_key.scopes.join(", ")}; it ends ${api_key.expires_at ?? "when it is revoked"}.`,
+  )
+  yield* say(key)
+})
+
+const withExplained = <A, R>(effect: Effect.Effect<A, Failed, R>) => Effect.catch(effect, explain)
+type Failed = Parameters<typeof explain>[0]
+
+const create = Command.make(
+  "create",
+  {
+    name: Argument.String("name").pipe(Argument.withDescription("What uses it, to know which one to revoke")),
+    scope: scopeFlag,
+    identity: Flag.String("identity").pipe(
+      Flag.withDescription("The Handle it acts for; the whole account where left out"),
+      Flag.optional,
+    ),
+    expires: expiresFlag,
+    network: Flag.String("network").pipe(
+      Flag.withDescription("Addresses or ranges it may be used from, several with commas; everywhere where left out"),
+      Flag.optional,
+    ),
+    api: apiFlag,
+  },
+  (flags) =>
+    Effect.gen(function* () {
+      const { api, key } = yield* connect(flags.api)
+      const body = {
+        name: flags.name,
+        ...(yield* askedOf(flags)),
+        ...(Option.isNone(flags.network) ? {} : { networks: words(flags.network.value) }),
+      }
+      const path = Option.match(flags.identity, {
+        onNone: () => "/api/keys",
+        onSome: (handle) => `/api/identities/${encodeURIComponent(handle)}/keys`,
+      })
+      yield* show(yield* call(api, "POST", path, { key, body }))
+    }).pipe(withExplained),
+).pipe(Command.withDescription("Make a key. It is written to standard output, and shown this once."))
+
+const list = Command.make("list", { json: Flag.Boolean("json").pipe(Flag.withDefault(false)), api: apiFlag }, (flags) =>
+  Effect.gen(function* () {
+    const { api, key } = yield* connect(flags.api)
+    const body = yield* call(api, "GET", "/api/keys?limit=200", { key })
+    yield* say(flags.json ? JSON.stringify(body) : pretty(inLines(body)))
+  }).pipe(withExplained),
+).pipe(Command.withDescription("List the keys that are not revoked, newest first."))
+
+const Listed = Schema.Struct({
+  api_keys: Schema.Array(
+    Schema.Struct({
+      id: Schema.String,
+      name: Schema.String,
+      scope: Schema.String,
+      scopes: Schema.Array(Schema.String),
+      networks: Schema.NullOr(Schema.Array(Schema.String)),
+      expires_at: Schema.NullOr(Schema.String),
+      last_used_at: Schema.NullOr(Schema.String),
+    }),
+  ),
+})
+const isListed = Schema.is(Listed)
+
+/** For people: what a key may do stands in one cell. */
+const inLines = (body: unknown): unknown =>
+  isListed(body)
+    ? {
+        api_keys: body.api_keys.map(({ id, name, scope, scopes, networks, expires_at, last_used_at }) => ({
+          id,
+          name,
+          for: scope,
+          may: scopes.join(" "),
+          from: networks?.join(" ") ?? "everywhere",
+          ends: expires_at,
+          last_used: last_used_at,
+        })),
+      }
+    : body
+
+const id = Argument.String("id").pipe(Argument.withDescription("The key's id, as `svc keys list` shows it"))
+
+const unitSeconds: Readonly<Record<string, number>> = { s: 1, m: 60, h: 3600, d: 86_400 }
+
+/** `24h`, `7d`, `0`. The service says what is too long. */
+const secondsOf = (text: string): Effect.Effect<number, Misused> => {
+  const [, count, unit = "s"] = /^(\d{1,6})([smhd])?$/.exec(text.trim()) ?? []
+  return count === undefined
+    ? Effect.fail(new Misused({ message: `--overlap takes a time such as 24h or 7d: ${text}` }))
+    : Effect.succeed(Number(count) * unitSeconds[unit]!)
+}
+
+const rotate = Command.make(
+  "rotate",
+  {
+    id,
+    overlap: Flag.String("overlap").pipe(
+      Flag.withDescription("How long both keys work: 24h, 7d, 0d"),
+      Flag.withDefault("24h"),
+    ),
+    api: apiFlag,
+  },
+  (flags) =>
+    Effect.gen(function* () {
+      const { api, key } = yield* connect(flags.api)
+      const body = { overlap_seconds: yield* secondsOf(flags.overlap) }
+      yield* show(yield* call(api, "POST", `/api/keys/${encodeURIComponent(flags.id)}/rotate`, { key, body }))
+    }).pipe(withExplained),
+).pipe(Command.withDescription("Replace a key by one with the same rights, which is written to standard output."))
+
+const revoke = Command.make("revoke", { id, api: apiFlag }, (flags) =>
+  Effect.gen(function* () {
+    const { api, key } = yield* connect(flags.api)
+    yield* call(api, "DELETE", `/api/keys/${encodeURIComponent(flags.id)}`, { key })
+    yield* say("Revoked.")
+  }).pipe(withExplained),
+).pipe(Command.withDescription("Revoke a key: it is refused from the next call on."))
+
+export const command = Command.make("keys").pipe(
+  Command.withDescription("Keys: what they may do, until when, from where."),
+  Command.withSubcommands([create, list, rotate, revoke]),
+)

@@ -1,0 +1,29 @@
+/** Writes the table of scopes in docs/security-model.md anew: `node scripts/scopes.ts`. */
+import { readFileSync, writeFileSync } from "node:fs"
+import path from "node:path"
+import { endpoints, scopeNames } from "@svc/domain/ScopeTable"
+
+export const page = path.resolve(import.meta.dirname, "../docs/security-model.md")
+const begin = "<!-- scopes: written by scripts/scopes.ts -->"
+const end = "<!-- end of scopes -->"
+
+const spelled = (method: string, route: string) => `\`${method} ${route.replace(/:(\w+)/g, "{$1}")}\``
+
+/** One line per scope, with the calls that need it. */
+export const table = (): string => {
+  const rows = scopeNames.map((name) => {
+    const calls = endpoints.filter(({ scope }) => scope === name)
+    return `| \`${name}\` | ${calls.map(({ endpoint }) => spelled(endpoint.method, endpoint.path)).join("<br>")} |`
+  })
+  return ["| Scope | Calls that need it |", "|---|---|", ...rows].join("\n")
+}
+
+/** The text with the table as it is now. */
+export const renewed = (text: string): string => {
+  const [before, rest] = text.split(begin)
+  const after = rest?.split(end)[1]
+  if (before === undefined || after === undefined) throw new Error("the page has no place for the table")
+  return `${before}${begin}\n\n${table()}\n\n${end}${after}`
+}
+
+if (import.meta.main) writeFileSync(page, renewed(readFileSync(page, "utf8")))
