@@ -22,9 +22,9 @@ import { certainlyFromOurPages, signedIn } from "../pages/SessionCookie.ts"
 import { signInForm } from "../pages/SignInPage.ts"
 import { RequestId } from "../RequestId.ts"
 import { clientIdOf, judge, longestQuery, type Wanted } from "./Asked.ts"
-import { browserOf, keepIn } from "./BrowserCookie.ts"
-import { body, choiceOf, Decision, path } from "./ConsentForm.ts"
-import { type ConsentWords, words } from "./ConsentWords.ts"
+import { authorizePath as path, browserOf, keepIn } from "../pages/BrowserCookie.ts"
+import { body, choiceOf, Decision } from "./ConsentForm.ts"
+import { type ConsentWords, words } from "../pages/ConsentWords.ts"
 import * as Recording from "./Recording.ts"
 
 const uuid = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/

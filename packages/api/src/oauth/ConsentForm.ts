@@ -10,10 +10,9 @@ import { Schema } from "effect"
 import { getDomain } from "tldts"
 import { escape } from "../pages/Page.ts"
 import type { Wanted } from "./Asked.ts"
-import { type ConsentWords, words } from "./ConsentWords.ts"
+import { authorizePath as path } from "../pages/BrowserCookie.ts"
+import { type ConsentWords, words } from "../pages/ConsentWords.ts"
 import { grantable, offered, readAndAct, readOnly, vaultValues } from "./OfferedScopes.ts"
-
-export const path = "/auth/authorize"
 
 const lives = [90, 30, 365] as const
 

@@ -5,6 +5,9 @@
 import type { AddressBook } from "@svc/domain/Addresses"
 import { type HttpServerRequest, HttpServerResponse } from "effect/http"
 
+/** The page on which an app's request is decided. */
+export const authorizePath = "/auth/authorize"
+
 const isSecure = ({ baseUrl }: AddressBook) => baseUrl.startsWith("https:")
 /** The prefix keeps other hosts from planting one; without TLS a browser takes none with it. */
 const nameOf = (book: AddressBook) => (isSecure(book) ? "__Host-svc_authorize" : "svc_authorize")
