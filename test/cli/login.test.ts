@@ -142,6 +142,41 @@ describe("svc", () => {
     expect(await Promise.all(usage.map(({ ended }) => ended))).toEqual([2, 2, 2])
   })
 
+  it("makes a key that goes to standard output alone, replaces it and revokes it", { timeout: 60_000 }, async () => {
+    const { handle } = await makeIdentity(service.base, session)
+    const by = { SVC_KEY: session, SVC_API_URL: service.base }
+    const bounds = [
+      "--scope",
+      "card:read,mail:read",
+      "--identity",
+      handle,
+      "--expires",
+      "30d",
+      "--network",
+      "127.0.0.1",
+    ]
+    const made = svc.in(by, "keys", "create", "ci", ...bounds)
+    expect(await made.ended, made.errors()).toBe(0)
+    expect(made.out()).toMatch(/^svc_id_[0-9A-Za-z]{49}\n$/)
+    const token = made.out().trim()
+    const card = () => call(service.base, "GET", `/api/identities/${handle}/card`, { token })
+    expect((await card()).status).toBe(200)
+    const listed = svc.in(by, "keys", "list", "--json")
+    expect(await listed.ended).toBe(0)
+    const [key] = JSON.parse(listed.out()).api_keys.filter((one: any) => one.name === "ci")
+    expect(key).toMatchObject({ scope: "identity", scopes: ["mail:read", "card:read"], networks: ["127.0.0.1"] })
+    const next = svc.in(by, "keys", "rotate", key.id, "--overlap", "0")
+    expect(await next.ended, next.errors()).toBe(0)
+    expect((await card()).body.code).toBe("key_expired")
+    expect(await svc.in(by, "keys", "revoke", key.id).ended).toBe(0)
+    const wrong = [
+      svc.in(by, "keys", "create", "x", "--expires", "2y"),
+      svc.in(by, "keys", "create", "x", "--scope", "mail:fly"),
+    ]
+    expect(await Promise.all(wrong.map(({ ended }) => ended))).toEqual([2, 1])
+    expect(wrong[1]!.errors()).toContain("scope_unknown")
+  })
+
   it("has a doctor who says what to do", { timeout: 60_000 }, async () => {
     const well = svc("doctor", "--json")
     expect([0, 1]).toContain(await well.ended)

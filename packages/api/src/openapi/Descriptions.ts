@@ -4,11 +4,11 @@
  */
 import { nameOf } from "@svc/domain/events/Event"
 import { table } from "@svc/domain/problems/Table"
-import { accessDescriptions } from "./AccessDescriptions.ts"
+import { ofGrants } from "./GrantDescriptions.ts"
 import type { Json } from "./Json.ts"
+import { ofKeys } from "./KeyDescriptions.ts"
 
 const texts: Readonly<Record<string, string>> = {
-  ...accessDescriptions,
   // Who and which
   id: "The id of the resource.",
   handle: "The Handle, as it was registered.",
@@ -50,6 +50,8 @@ const texts: Readonly<Record<string, string>> = {
   key_id: "The id of the key; null for a session.",
   key_name: "The name of the key; null for a session.",
   scope: "`org` for an Admin Key, `identity` for an Identity Key.",
+  ...ofKeys,
+  ...ofGrants,
   token_prefix: "The first characters of the key, to tell it from others.",
   user_agent: "What opened it, as it called itself; null where it did not say.",
   current: "Whether it is the session that asks.",

@@ -5,7 +5,7 @@ import { Effect, Option, Redacted, Schema } from "effect"
 import { Command, Flag } from "effect/cli"
 import { apiOf, call, connect, explain } from "../client/Connection.ts"
 import * as Login from "../client/Login.ts"
-import { apiFlag } from "./Flags.ts"
+import { apiFlag } from "../client/Flags.ts"
 import * as Keys from "./Keys.ts"
 
 const say = (text: string) => Effect.sync(() => void process.stdout.write(`${text}\n`))

@@ -3,7 +3,7 @@ import { Effect, Option, Schema } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { call, connect, explain, Misused } from "../client/Connection.ts"
 import { pretty } from "../tools/Print.ts"
-import { apiFlag } from "./Flags.ts"
+import { apiFlag } from "../client/Flags.ts"
 
 const say = (text: string) => Effect.sync(() => void process.stdout.write(`${text}\n`))
 /** Beside a key, which goes to standard output alone. */

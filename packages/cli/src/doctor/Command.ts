@@ -1,7 +1,7 @@
 /** `svc doctor`: looks at what the service stands on, and says what to do. */
 import { Effect, Option } from "effect"
 import { Command, Flag } from "effect/cli"
-import { apiFlag } from "../account/Flags.ts"
+import { apiFlag } from "../client/Flags.ts"
 import { type Finding, groups } from "./Finding.ts"
 
 const signs = { ok: "ok  ", warn: "warn", fail: "FAIL" } as const

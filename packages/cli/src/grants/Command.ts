@@ -2,7 +2,7 @@
 import { Grant } from "@svc/domain/oauth/Grant"
 import { Effect, Schema } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
-import { apiFlag } from "../account/Flags.ts"
+import { apiFlag } from "../client/Flags.ts"
 import { call, connect, explain } from "../client/Connection.ts"
 import { pretty } from "../tools/Print.ts"
 

@@ -5,7 +5,7 @@
 import { createInterface } from "node:readline"
 import { Effect, FiberSet, Option, Redacted, Stream } from "effect"
 import { Command } from "effect/cli"
-import { apiFlag } from "../account/Flags.ts"
+import { apiFlag } from "../client/Flags.ts"
 import { connect, type Connection, explain } from "../client/Connection.ts"
 
 // oxlint-disable-next-line typescript/no-explicit-any -- JSON-RPC carries any JSON

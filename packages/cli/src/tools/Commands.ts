@@ -7,7 +7,7 @@ import { requestOf } from "@svc/api/mcp/Requests"
 import { InvalidRequest } from "@svc/domain/problems/Problem"
 import { Effect, Option, Redacted } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
-import { apiFlag } from "../account/Flags.ts"
+import { apiFlag } from "../client/Flags.ts"
 import { connect, explain, Misused, send } from "../client/Connection.ts"
 import { pretty } from "./Print.ts"
 

@@ -2,7 +2,7 @@
 import { connectTunnel, type Tunnel } from "@svc/tunnel-edge/agent/Agent"
 import { Effect, Option, Redacted, Schema } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
-import { apiFlag } from "../account/Flags.ts"
+import { apiFlag } from "../client/Flags.ts"
 import { call, connect, explain, NotLoggedIn, Refused } from "../client/Connection.ts"
 
 const say = (text: string) => void process.stdout.write(`${text}\n`)

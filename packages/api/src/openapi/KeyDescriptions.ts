@@ -1,5 +1,5 @@
-/** What the document says of what keys and Grants may do. */
-export const accessDescriptions: Readonly<Record<string, string>> = {
+/** What the document says of the members of keys: what they may do, until when, from where. */
+export const ofKeys: Readonly<Record<string, string>> = {
   scopes: "What the key may do: `capability:action` each, or `*` for everything.",
   "CallerView.scopes": "What it may do: `capability:action` each, or `*` for everything.",
   networks: "The addresses and CIDR ranges it may be used from; null for everywhere.",
@@ -21,18 +21,4 @@ export const accessDescriptions: Readonly<Record<string, string>> = {
   overlap_seconds: "How long both keys work; a day where left out, a week at most.",
   handles: "The Identities it may act on; null for all of the Org, those to come included.",
   grant_id: "Of an app's grant: its id; null otherwise.",
-  "Grant.id": "The id of the Grant.",
-  client_id: "How the app is called among clients: the address of its document, or what it registered as.",
-  client_name: "As the app calls itself; nobody has checked it.",
-  redirect_host: "Where the access went: a host, `localhost` for a program of a computer, `cursor:` for an app.",
-  "Grant.scopes": "What the app may do: `capability:action` each.",
-  "Grant.handles": "The Handles that it may act as; null for the whole account, those to come included.",
-  "Grant.expires_at": "When it ends by itself.",
-  "update.handles": "The Handles that it may act as; null for the whole account.",
-  "update.expires_at": "When it is to end, within a year.",
-  "update.scopes": "What the app may do: `capability:action` each.",
-  "GrantCreatedData.grant_id": "The id of the Grant.",
-  "GrantChangedData.grant_id": "The id of the Grant.",
-  "GrantRevokedData.grant_id": "The id of the Grant.",
-  grants: "Apps that were let in, newest first.",
 }

@@ -1,0 +1,96 @@
+/** The ends of keys, by the test's clock: when they are told, and that the look-up knows them. */
+import { expect, layer } from "@effect/vitest"
+import { ApiKeys } from "@svc/cluster/account/ApiKeys"
+import { CredentialLookup } from "@svc/cluster/account/CredentialLookup"
+import * as KeyEnds from "@svc/cluster/account/KeyEnds"
+import { unlimited } from "@svc/domain/account/Scope"
+import { makeUuidV7 } from "@svc/domain/Ids"
+import { Clock, Effect, Redacted } from "effect"
+import { TestClock } from "effect/testing"
+import { holder, makeOrg, rows, storesLayer } from "../harness/Stores.ts"
+
+const day = 86_400_000
+
+layer(storesLayer)("a key that ends", (it) => {
+  it.effect("is told of 7 days before, the day before and then, once each, and is refused from its end on", () =>
+    Effect.gen(function* () {
+      const org = yield* makeOrg
+      const keys = yield* ApiKeys
+      const lookup = yield* CredentialLookup
+      const now = yield* Clock.currentTimeMillis
+      const expiresAt = new Date(now + 10 * day)
+      const rights = { scopes: unlimited, expiresAt, networks: null }
+      const { key, api_key } = yield* keys.create(
+        org,
+        { id: yield* makeUuidV7, name: "ci", identity: null, rights },
+        holder,
+      )
+      const told = Effect.gen(function* () {
+        yield* KeyEnds.tell
+        yield* KeyEnds.tell
+        const events = yield* rows(
+          (sql) => sql<{ type: string; data: unknown }>`
+            select type, data from event where org_id = ${org} and type like 'api_key.exp%' order by seq`,
+        )
+        return events.map(({ type }) => type)
+      })
+      const use = lookup.resolve(Redacted.make(key))
+      expect(yield* told).toEqual([])
+      yield* TestClock.adjust("3 days")
+      expect(yield* told).toEqual(["api_key.expiring"])
+      yield* TestClock.adjust("6 days")
+      expect(yield* told).toEqual(["api_key.expiring", "api_key.expiring"])
+      yield* TestClock.adjust(day - 1)
+      expect(yield* use).toMatchObject({ credentialId: api_key.id, expiresAt })
+      yield* TestClock.adjust(1)
+      expect(yield* Effect.flip(use)).toMatchObject({ code: "key_expired" })
+      expect(yield* told).toEqual(["api_key.expiring", "api_key.expiring", "api_key.expired"])
+      const [last] = yield* rows(
+        (sql) => sql<{ data: unknown }>`select data from event where org_id = ${org} and type = 'api_key.expired'`,
+      )
+      expect(last?.data).toEqual({
+        key_id: api_key.id,
+        name: "ci",
+        scope: "org",
+        identity_id: null,
+        handle: null,
+        expires_at: expiresAt.toISOString(),
+      })
+    }),
+  )
+
+  it.effect("that was replaced is told of at its end only, and its successor lasts as long as it was made for", () =>
+    Effect.gen(function* () {
+      const org = yield* makeOrg
+      const keys = yield* ApiKeys
+      const now = yield* Clock.currentTimeMillis
+      const rights = { scopes: unlimited, expiresAt: new Date(now + 30 * day), networks: null }
+      const { key, api_key } = yield* keys.create(
+        org,
+        { id: yield* makeUuidV7, name: "ci", identity: null, rights },
+        holder,
+      )
+      const maker = yield* (yield* CredentialLookup).resolve(Redacted.make(key))
+      yield* TestClock.adjust("10 days")
+      const session = { ...maker, expiresAt: null }
+      const { api_key: next } = yield* keys.rotate(session, api_key.id, yield* makeUuidV7, 7 * 86_400, holder)
+      expect(next.expires_at).toEqual(new Date(now + 40 * day))
+      expect(yield* keys.read(org, api_key.id)).toMatchObject({
+        replaced_by: next.id,
+        expires_at: new Date(now + 17 * day),
+      })
+      // By itself it would outlast whoever makes it.
+      const { api_key: own } = yield* keys.rotate(maker, next.id, yield* makeUuidV7, 0, holder)
+      expect(own.expires_at).toEqual(new Date(now + 30 * day))
+      yield* TestClock.adjust("7 days")
+      yield* KeyEnds.tell
+      const events = yield* rows(
+        (sql) => sql<{ type: string; key: string }>`
+          select type, data ->> 'key_id' as key from event
+          where org_id = ${org} and type like 'api_key.exp%' order by seq`,
+      )
+      expect(events).toContainEqual({ type: "api_key.expired", key: api_key.id })
+      expect(events).not.toContainEqual({ type: "api_key.expiring", key: api_key.id })
+    }),
+  )
+})
