@@ -93,7 +93,7 @@ describe("a Grant", () => {
     let isOver = false
     const waiting = mcp(service.base, access, "tools/call", {
       name: "svc_email_wait",
-      arguments: { handle, wait: 60 },
+      arguments: { handle, seconds: 60 },
     }).finally(() => (isOver = true))
     await eventually(
       () => call(service.base, "GET", `/api/grants/${grant.id}`, { token: session }),
