@@ -116,6 +116,10 @@ vault.remove any Query
 vault.versions any Query
 vault.restore any Query
 limits.list any Query
+grants.list org
+grants.read org
+grants.update session
+grants.revoke org
 public.hit public
 public.contact public
 public.clientMetadata public`

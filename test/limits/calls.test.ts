@@ -78,7 +78,18 @@ layer(actors({ quotas }))("an Org's calls", (it) => {
   )
 })
 
-const publicQuotas = { profile: 3, hits: 3, device: 3, contact: 4, magic_link: 4 }
+const publicQuotas = {
+  profile: 3,
+  hits: 3,
+  device: 3,
+  contact: 4,
+  magic_link: 4,
+  oauth_register: 3,
+  oauth_authorize: 3,
+  oauth_token: 3,
+  oauth_token_failed: 3,
+  oauth_document: 3,
+}
 const publicLimits = Effect.map(Layer.build(Layer.fresh(PublicLimits.layer(publicQuotas))), Context.get(PublicLimits))
 
 layer(storesLayer)("calls of the public", (it) => {

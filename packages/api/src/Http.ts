@@ -39,6 +39,11 @@ import * as Threads from "./mail/Threads.ts"
 import * as OrgMail from "./mail/OrgMail.ts"
 import * as Sending from "./mail/Sending.ts"
 import * as Mcp from "./mcp/Mcp.ts"
+import * as Authorize from "./oauth/Authorize.ts"
+import * as GrantHandlers from "./oauth/Grants.ts"
+import * as OAuthMetadata from "./oauth/Metadata.ts"
+import * as OAuthRegistration from "./oauth/Registration.ts"
+import * as TokenEndpoint from "./oauth/TokenEndpoint.ts"
 import * as OpenApi from "./openapi/OpenApi.ts"
 import * as ConnectorPage from "./pages/ConnectorPage.ts"
 import * as DevicePage from "./pages/DevicePage.ts"
@@ -92,6 +97,7 @@ const endpoints = (settings: HttpSettings) =>
       Connectors.layer,
       Vault.layer,
       Limits.layer,
+      GrantHandlers.layer,
       Public.layer({ to: settings.contactTo }),
     ]),
     Layer.provide([Authorization.layer, ProblemRendering.layer]),
@@ -171,6 +177,10 @@ const routes = (settings: HttpSettings) =>
     MailPolicyPage.layer(settings.mailPolicy),
     MailProgramPage.layer,
     SignInPage.layer,
+    Authorize.layer,
+    OAuthMetadata.layer,
+    OAuthRegistration.layer,
+    TokenEndpoint.layer,
     ...MagicLinkPage.layers,
     Routing.elsewhere(Nowhere.shown),
   ).pipe(Layer.provide(everywhere))

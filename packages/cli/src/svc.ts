@@ -11,6 +11,7 @@ import * as Account from "./account/Commands.ts"
 import * as Dns from "./dns/Command.ts"
 import * as Dkim from "./dkim/Command.ts"
 import * as Doctor from "./doctor/Command.ts"
+import * as Grants from "./grants/Command.ts"
 import * as Logging from "./Logging.ts"
 import * as Mcp from "./mcp/Command.ts"
 import { endWithParent } from "./Parent.ts"
@@ -22,6 +23,7 @@ const always = [
   Serve.command,
   Migrate.command,
   ...Account.commands,
+  Grants.command,
   Mcp.command,
   Tunnel.command,
   Audit.command,

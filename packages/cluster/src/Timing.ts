@@ -110,6 +110,23 @@ export const Timing = {
   /** `last_used_at` of a credential is written at most this often. */
   lastUsedMillis: minute,
 
+  // --- Access for clients (OAuth)
+
+  /** What a client asks for waits this long for its holder's decision. */
+  oauthRequestMillis: 15 * minute,
+  codeMillis: minute,
+  accessTokenMillis: hour,
+  /** A refresh token that nobody uses for this long is no good any more. */
+  refreshTokenMillis: 90 * day,
+  /** A used refresh token is taken again for this long, whatever became of what it was given for. */
+  refreshReplayMillis: minute,
+  documentTimeoutMillis: 3 * second,
+  /** The bounds of a document's `max-age`. */
+  documentFreshMillis: { least: 5 * minute, most: day },
+  /** A document that cannot be read is taken as it was for this long. */
+  documentKeptMillis: 7 * day,
+  /** How often letters about Grants are looked for. */
+  grantNotices: "5 seconds",
   // --- The audit log
 
   /** Records that the store did not take are tried again this often. */

@@ -16,6 +16,7 @@ import { ThreadApi } from "./mail/ThreadApi.ts"
 import { MailSettingsApi } from "./mail/MailSettingsApi.ts"
 import { OrgMailApi } from "./mail/OrgMailApi.ts"
 import { SendingApi } from "./mail/SendingApi.ts"
+import { GrantApi } from "./oauth/GrantApi.ts"
 import { PublicApi } from "./public/PublicApi.ts"
 import { ProblemRendering } from "./problems/ProblemRendering.ts"
 import { TunnelApi } from "./tunnel/TunnelApi.ts"
@@ -50,6 +51,7 @@ export class Api extends HttpApi.make("agent_identity")
   .add(ConnectorApi)
   .add(VaultApi)
   .add(LimitApi)
+  .add(GrantApi)
   .add(PublicApi)
   .middleware(ProblemRendering)
   // An unknown member is a mistake the caller should hear about; headers are full of members we do not know. Answers

@@ -21,14 +21,14 @@ export const make = Effect.gen(function* () {
   return Effect.fn("MagicLinks.request")(function* (
     request: MagicLinkRequest,
     acceptLanguage: string | undefined,
-    /** Of the device login that the person came to confirm. */
-    userCode?: string,
+    /** What the person came to do: confirm a device login, or answer what an app asks for. */
+    then: { readonly userCode?: string | undefined; readonly request?: string | undefined } = {},
   ) {
     const issued = yield* accounts.requestLink(request, spoken(acceptLanguage))
     const link =
       issued.token === null
         ? null
-        : `${book.baseUrl}/auth/magic-link?token=${issued.token}${userCode === undefined ? "" : `&user_code=${userCode}`}`
+        : `${book.baseUrl}/auth/magic-link?token=${issued.token}${then.userCode === undefined ? "" : `&user_code=${then.userCode}`}${then.request === undefined ? "" : `&request=${then.request}`}`
     if (link !== null) {
       yield* Effect.mapError(
         mailer.send(magicLinkLetter({ to: request.email, link, language: issued.language })),

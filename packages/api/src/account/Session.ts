@@ -3,6 +3,7 @@ import { Addresses } from "@svc/domain/Addresses"
 import { Api } from "@svc/domain/Api"
 import { Caller, soleOf } from "@svc/domain/account/Authorization"
 import { Accounts } from "@svc/cluster/account/Accounts"
+import { Grants } from "@svc/cluster/oauth/Grants"
 import { Effect } from "effect"
 import { HttpServerRequest } from "effect/http"
 import { Exchange } from "../Exchange.ts"
@@ -14,6 +15,7 @@ export const layer = Serving.group(
   "session",
   Effect.fn(function* (handlers) {
     const accounts = yield* Accounts
+    const grants = yield* Grants
     const book = yield* Addresses
     /** The browser that asks forgets its session, too. */
     const leave = Effect.gen(function* () {
@@ -48,8 +50,9 @@ export const layer = Serving.group(
         yield* accounts.revokeSession(org.id, params.id)
         if (params.id === credentialId) yield* leave
       }),
-      revokeAll: Effect.fnUntraced(function* () {
-        const { org } = yield* Caller
+      revokeAll: Effect.fnUntraced(function* ({ query }) {
+        const { org, by } = yield* Caller
+        if (query.apps === "end") yield* grants.revokeAll(org.id, by)
         yield* accounts.revokeSessions(org.id)
         yield* leave
       }),

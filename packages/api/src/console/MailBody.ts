@@ -79,6 +79,7 @@ export const layer = HttpRouter.use((router) =>
         Effect.catchTags({
           unauthenticated: () => Effect.succeed(nothing(401)),
           key_expired: () => Effect.succeed(nothing(401)),
+          grant_revoked: () => Effect.succeed(nothing(401)),
           account_deleting: () => Effect.succeed(nothing(403)),
           not_found: () => Effect.succeed(nothing(404)),
           rate_limited: () => Effect.succeed(nothing(429)),

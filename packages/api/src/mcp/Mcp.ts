@@ -12,6 +12,7 @@ import { Effect, Redacted } from "effect"
 import { HttpBody, HttpClientRequest, HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { Exchange, HandedOn, overMcp } from "../Exchange.ts"
 import { mayCompress } from "../http/Compression.ts"
+import { challenge } from "../oauth/Metadata.ts"
 import { render } from "../problems/Render.ts"
 import { RequestId } from "../RequestId.ts"
 import { bounded } from "./Bounded.ts"
@@ -61,6 +62,18 @@ export const layer = HttpRouter.use((router) =>
     const rest = router.asHttpEffect()
 
     const problem = (one: Problem) => Effect.map(RequestId, (id) => render(book, id, one))
+
+    /** Says where a client gets in that has no credential, or one that is no good any more. */
+    const challenged = (response: HttpServerResponse.HttpServerResponse) =>
+      response.status === 401
+        ? Effect.map(HttpServerRequest.HttpServerRequest, ({ headers }) =>
+            HttpServerResponse.setHeader(
+              response,
+              "www-authenticate",
+              challenge(book, headers["authorization"] !== undefined),
+            ),
+          )
+        : Effect.succeed(response)
 
     const isOurs = (origin: string) => {
       const host = URL.parse(origin)?.hostname
@@ -121,7 +134,7 @@ export const layer = HttpRouter.use((router) =>
         return HttpServerResponse.isHttpServerResponse(answer) ? answer : jsonOf(answer)
       }
       const { source } = yield* Exchange
-      const caller = yield* credentials.resolve(Redacted.make(token), source)
+      const caller = yield* credentials.resolve(Redacted.make(token), { address: source.address, via: "mcp" })
       const elsewhere = judgeNetwork(caller, source)
       if (elsewhere !== undefined) return yield* problem(elsewhere)
       switch (asked._tag) {
@@ -143,10 +156,12 @@ export const layer = HttpRouter.use((router) =>
         Effect.catchTags({
           unauthenticated: problem,
           key_expired: problem,
+          grant_revoked: problem,
           account_deleting: problem,
           unavailable: problem,
           HttpServerError: () => problem(new InvalidRequest({ detail: "The request body could not be read." })),
         }),
+        Effect.flatMap(challenged),
       ),
     )
   }),

@@ -4,6 +4,7 @@
  */
 import { nameOf } from "@svc/domain/events/Event"
 import { table } from "@svc/domain/problems/Table"
+import { ofGrants } from "./GrantDescriptions.ts"
 import type { Json } from "./Json.ts"
 import { ofKeys } from "./KeyDescriptions.ts"
 
@@ -50,6 +51,7 @@ const texts: Readonly<Record<string, string>> = {
   key_name: "The name of the key; null for a session.",
   scope: "`org` for an Admin Key, `identity` for an Identity Key.",
   ...ofKeys,
+  ...ofGrants,
   token_prefix: "The first characters of the key, to tell it from others.",
   user_agent: "What opened it, as it called itself; null where it did not say.",
   current: "Whether it is the session that asks.",

@@ -9,7 +9,10 @@ import { Effect, Schema } from "effect"
 import { HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
 import * as SigningIn from "../account/SigningIn.ts"
 import { remember } from "../account/ConsoleSession.ts"
-import { page } from "./Page.ts"
+import { escape, page } from "./Page.ts"
+import { OAuthRequests } from "@svc/cluster/oauth/OAuthRequests"
+import { authorizePath as authorize, browserOf } from "./BrowserCookie.ts"
+import { words as consentWords } from "./ConsentWords.ts"
 import { fromOurPages } from "./SessionCookie.ts"
 import { readCode } from "./SignInPage.ts"
 import { languageOf } from "./Spoken.ts"
@@ -19,6 +22,8 @@ const path = "/auth/magic-link"
 const Link = Schema.Struct({
   token: Schema.String.check(Schema.isPattern(/^[A-Za-z0-9_-]{20,100}$/)),
   user_code: Schema.optionalKey(Schema.String.check(Schema.isMaxLength(100))),
+  /** Of what an app asks for. */
+  request: Schema.optionalKey(Schema.String.check(Schema.isUUID())),
 })
 
 interface Words {
@@ -84,10 +89,10 @@ const form = HttpRouter.add(
   "GET",
   path,
   Effect.all([HttpServerRequest.schemaSearchParams(Link), language]).pipe(
-    Effect.map(([{ token, user_code }, lang]) => {
+    Effect.map(([{ token, user_code, request }, lang]) => {
       const { title, lead, leadOfDevice, button } = words[lang]
       const userCode = readCode(user_code)
-      const hidden = userCode === undefined ? "" : `<input type="hidden" name="user_code" value="${userCode}">`
+      const hidden = `${userCode === undefined ? "" : `<input type="hidden" name="user_code" value="${userCode}">`}${request === undefined ? "" : `<input type="hidden" name="request" value="${request}">`}`
       return say(
         lang,
         `<h1>${title}</h1><p>${userCode === undefined ? lead : `${leadOfDevice} <code>${userCode}</code>`}</p><form method="post" action="${path}"><input type="hidden" name="token" value="${token}">${hidden}<button>${button}</button></form>`,
@@ -100,6 +105,7 @@ const form = HttpRouter.add(
 const consume = HttpRouter.use((router) =>
   Effect.gen(function* () {
     const signIn = yield* SigningIn.make
+    const requests = yield* OAuthRequests
     const book = yield* Addresses
     yield* router.add(
       "POST",
@@ -107,10 +113,32 @@ const consume = HttpRouter.use((router) =>
       Effect.gen(function* () {
         const lang = yield* language
         if (!(yield* fromOurPages)) return told(lang, words[lang].elsewhere, 403)
-        const { headers } = yield* HttpServerRequest.HttpServerRequest
-        const { token, user_code } = yield* HttpServerRequest.schemaBodyUrlParams(Link)
-        const { session_token } = yield* signIn(token, headers["user-agent"])
+        const arrived = yield* HttpServerRequest.HttpServerRequest
+        const { headers } = arrived
+        const { token, user_code, request } = yield* HttpServerRequest.schemaBodyUrlParams(Link)
+        const { session_token, org } = yield* signIn(token, headers["user-agent"])
         const userCode = readCode(user_code)
+        if (request !== undefined) {
+          // Only the browser that began it goes on: else a stranger could begin one and have the reader of the mail end it.
+          const browser = browserOf(book, arrived)
+          const isHere = browser?.id === request && (yield* requests.isOf(request, browser.secret))
+          const say = consentWords[org.language]
+          return remember(
+            book,
+            session_token,
+          )(
+            isHere
+              ? HttpServerResponse.redirect(`${authorize}?continue=${request}`, {
+                  status: 303,
+                  headers: { "cache-control": "no-store" },
+                })
+              : page({
+                  title: say.signedIn,
+                  lang: org.language,
+                  body: `<h1>${escape(say.signedIn)}</h1><p>${escape(say.backToApp)}</p>`,
+                }),
+          )
+        }
         const to = userCode === undefined ? "/console/" : `/auth/device?user_code=${userCode}`
         const answer = HttpServerResponse.redirect(to, { status: 303, headers: { "cache-control": "no-store" } })
         return remember(book, session_token)(answer)

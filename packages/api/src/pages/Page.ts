@@ -35,6 +35,8 @@ export interface PageOptions {
   readonly status?: number
   readonly lang?: Language
   readonly description?: string
+  /** Where the browser goes on to, by itself; the page has a link to it as well. */
+  readonly onward?: string
   /** What makes no answer of the caller's own may be kept for as long as it is asked for again. */
   readonly forEveryone?: boolean
   /** Nothing that a search engine should keep. */
@@ -51,7 +53,7 @@ export const page = ({ lang = "en", ...options }: PageOptions) => {
   const isHidden = options.unlisted === true || (options.status ?? 200) >= 400
   const title = options.title === product ? product : `${escape(options.title)} · ${product}`
   return HttpServerResponse.text(
-    `<!doctype html><html lang="${lang}"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1"><meta name="color-scheme" content="light dark">${isHidden ? '<meta name="robots" content="noindex">' : ""}${about === undefined ? "" : `<meta name="description" content="${escape(about)}">`}<title>${title}</title>${icons}<link rel="preload" href="${font}" as="font" type="font/woff2" crossorigin>${options.head ?? ""}<style>${style}</style></head><body${options.broad === true ? ' class="broad"' : ""}>${header(words[lang])}<main id="main">${options.body}</main>${options.foot ?? ""}</body></html>`,
+    `<!doctype html><html lang="${lang}"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1"><meta name="color-scheme" content="light dark">${isHidden ? '<meta name="robots" content="noindex">' : ""}${about === undefined ? "" : `<meta name="description" content="${escape(about)}">`}${options.onward === undefined ? "" : `<meta http-equiv="refresh" content="0;url=${escape(options.onward)}">`}<title>${title}</title>${icons}<link rel="preload" href="${font}" as="font" type="font/woff2" crossorigin>${options.head ?? ""}<style>${style}</style></head><body${options.broad === true ? ' class="broad"' : ""}>${header(words[lang])}<main id="main">${options.body}</main>${options.foot ?? ""}</body></html>`,
     {
       status: options.status ?? 200,
       contentType: "text/html; charset=utf-8",

@@ -33,3 +33,17 @@ export const fromOurPages = Effect.gen(function* () {
   if (site !== undefined) return site === "same-origin"
   return environment === "development" && (origin === undefined || origin === `http://${headers["host"]}`)
 })
+
+/**
+ * The same where a form gives something away that cannot be taken back: the browser must say in `Origin` that a page of
+ * ours sent it. One that says nothing does not pass.
+ */
+export const certainlyFromOurPages = Effect.gen(function* () {
+  const { headers } = yield* HttpServerRequest.HttpServerRequest
+  const { baseUrl, environment } = yield* Addresses
+  const origin = headers["origin"]
+  if (origin === undefined) return false
+  const site = headers["sec-fetch-site"]
+  if (site !== undefined && site !== "same-origin") return false
+  return origin === new URL(baseUrl).origin || (environment === "development" && origin === `http://${headers["host"]}`)
+})

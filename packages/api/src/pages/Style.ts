@@ -51,5 +51,9 @@ blockquote { margin: .5rem 0 0; padding-left: .75rem; border-left: 3px solid var
 .begin { counter-reset: step } .begin li { counter-increment: step } .begin li::before { content: counter(step); display: grid; place-items: center; width: 1.6rem; height: 1.6rem; margin-bottom: .6rem; border-radius: 50%; background: var(--accent-soft); color: var(--accent); font-weight: 600; font-size: 13px }
 .broad h2 { font-size: 1.35rem; margin: 3.5rem 0 1rem } .foot { display: flex; flex-wrap: wrap; gap: .4rem 1.25rem; padding-block: 1.25rem 2rem; font-size: 14px } .foot-line { border-top: 1px solid var(--line) } .foot a { color: var(--muted); text-decoration: none } .foot a:hover { color: var(--text); text-decoration: underline } .foot nav { display: flex; gap: 1rem; margin-left: auto } .foot a[aria-current] { color: var(--text); font-weight: 600 }
 @media (max-width: 30rem) { dl { grid-template-columns: minmax(0, 1fr); gap: 0 } dd { margin-bottom: .6rem } dd:last-child { margin-bottom: 0 } .foot nav { margin-left: 0; width: 100% } }
+fieldset { border: 1px solid var(--edge); border-radius: 8px; margin: 1rem 0; padding: .5rem 1rem .75rem } legend { font-weight: 600; padding: 0 .35rem }
+fieldset label { display: block; margin: .3rem 0 } .within { margin: .2rem 0 .2rem 1.75rem } .within label { display: inline-block; margin-right: 1rem }
+.receiver { font-size: 1.6rem; font-weight: 700; margin: 0; overflow-wrap: anywhere } .warning { border-left: 3px solid #c2410c; padding-left: .75rem }
+details summary { cursor: pointer } .small { font-size: .9rem; color: var(--muted) }
 @media (pointer: coarse) { button, .button, input:not([type]), input[type=email] { min-height: 2.75rem } .top a, .foot a { padding-block: .6rem } }
 `.replaceAll(/\n\s*/g, "\n")

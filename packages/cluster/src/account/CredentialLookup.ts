@@ -9,7 +9,7 @@ import { networksOf } from "@svc/domain/account/Networks"
 import { scopesOf, unlimited } from "@svc/domain/account/Scope"
 import { kindOf } from "@svc/domain/account/Token"
 import type { IdentityId, IdentityRef, IdentityStatus } from "@svc/domain/IdentityRef"
-import { AccountDeleting, KeyExpired, Unauthenticated } from "@svc/domain/problems/Problem"
+import { AccountDeleting, GrantRevoked, KeyExpired, Unauthenticated } from "@svc/domain/problems/Problem"
 import { Clock, Context, Effect, FiberSet, Layer, Redacted } from "effect"
 import { sha256Hex } from "../credentials/Minting.ts"
 import * as Batched from "../store/Batched.ts"
@@ -56,6 +56,19 @@ interface SessionRow extends OrgColumns, NamedColumns {
   readonly created_at: Date
 }
 
+interface GrantRow extends OrgColumns, NamedColumns {
+  readonly asked: number
+  readonly id: string
+  readonly client_name: string
+  readonly scopes: string
+  readonly last_used_at: Date | null
+  readonly expires_at: Date
+  readonly ended: boolean
+  readonly first_used_at: Date | null
+  /** Null for the whole account. */
+  readonly identities: ReadonlyArray<IdentityRef> | null
+}
+
 export const orgOf = (row: OrgColumns): Org => ({
   id: row.org_id,
   email: row.email,
@@ -72,9 +85,11 @@ interface Asked {
   readonly canonical: string
 }
 
-/** Where a call came from. */
+/** Where a call came from, and which way. */
 interface From {
   readonly address: string
+  /** The tokens of Grants are good for the tools, and are like none on any other way (RFC 8707). */
+  readonly via?: string
 }
 
 /** Who calls, and the Identity of its Org that was asked for. */
@@ -92,6 +107,7 @@ const refused = Effect.fail(
   new Unauthenticated({ detail: "The call carries no credential, or one that is unknown, revoked or expired." }),
 )
 const ended = Effect.fail(new KeyExpired({ detail: "The key has ended." }))
+const revoked = Effect.fail(new GrantRevoked({ detail: "The access that this app was given has ended." }))
 const deleting = Effect.fail(new AccountDeleting({ detail: "The account is being deleted." }))
 
 const make = Effect.gen(function* () {
@@ -134,6 +150,24 @@ const make = Effect.gen(function* () {
         with ${asked(calls)}
         select asked.asked, s.id, s.last_used_at, s.expires_at, s.created_at, ${namedColumns}, ${orgColumns}
         from asked join session s on s.token_hash = asked.token_hash join org o on o.id = s.org_id ${named}`,
+      Batched.inOrder(calls),
+    ),
+  )
+
+  /** Tokens are told by the store's clock, which is one for all processes. */
+  const grantRow = yield* Batched.make((calls: ReadonlyArray<Asked>) =>
+    Effect.map(
+      reads<GrantRow>`
+        with ${asked(calls)}
+        select asked.asked, g.id, g.client_name, array_to_string(g.scopes, ' ') as scopes, g.last_used_at, g.expires_at,
+               g.revoked_at is not null or g.expires_at <= now() as ended, a.first_used_at,
+               case when g.identities is null then null else (
+                 select coalesce(json_agg(json_build_object(
+                   'id', i.id, 'handle', i.handle, 'canonical', i.canonical, 'status', i.status) order by i.id), '[]')
+                 from identity i where i.id = any(g.identities) and i.org_id = g.org_id) end as identities,
+               ${namedColumns}, ${orgColumns}
+        from asked join oauth_token a on a.hash = asked.token_hash and a.kind = 'access' and a.expires_at > now()
+        join client_grant g on g.id = a.grant_id join org o on o.id = g.org_id ${named}`,
       Batched.inOrder(calls),
     ),
   )
@@ -199,6 +233,37 @@ const make = Effect.gen(function* () {
     return { caller, named: namedOf(row, canonical) } satisfies Resolved
   })
 
+  const grant = Effect.fnUntraced(function* (token: string, canonical: string, now: number, from: From) {
+    const hash = sha256Hex(token)
+    const row = yield* grantRow({ hash, canonical })
+    if (row === undefined) return yield* refused
+    if (row.org_status === "deleting") return yield* deleting
+    if (row.ended) return yield* revoked
+    // The first use of a token tells that the answer it was in has arrived.
+    noteUse(
+      () => writes`
+        with presented as (
+          update oauth_token set first_used_at = now() where hash = decode(${hash}, 'hex') and first_used_at is null
+        )
+        update client_grant set last_used_at = ${new Date(now)}, last_used_address = ${from.address} where id = ${row.id}`,
+      row.first_used_at === null ? null : row.last_used_at,
+      now,
+    )
+    const caller: CallerInfo = {
+      kind: "grant",
+      org: orgOf(row),
+      credentialId: row.id,
+      keyName: null,
+      scopes: scopesOf(row.scopes),
+      identities: row.identities,
+      networks: null,
+      expiresAt: row.expires_at,
+      grant: { id: row.id, client: row.client_name },
+      session: null,
+    }
+    return { caller, named: namedOf(row, canonical) } satisfies Resolved
+  })
+
   /** `canonical` is the name that the call names; "" where it names none. `from` is noted with the use of a key. */
   const resolveNaming = Effect.fnUntraced(function* (
     credential: Redacted.Redacted<string>,
@@ -207,8 +272,11 @@ const make = Effect.gen(function* () {
   ) {
     const token = Redacted.value(credential)
     const kind = kindOf(token)
-    if (kind === undefined || kind === "grant") return yield* refused
+    if (kind === undefined) return yield* refused
     const now = yield* Clock.currentTimeMillis
+    if (kind === "grant") {
+      return yield* from?.via === "mcp" ? orUnavailable(grant(token, canonical, now, from)) : refused
+    }
     return yield* orUnavailable(
       kind === "session" ? session(token, canonical, now) : key(token, canonical, kind, now, from),
     )

@@ -1,7 +1,7 @@
 /**
  * Whether the credentials of what lasts (streams, waits, links) still stand. What outlives its call is judged by this
  * process as a whole: one query for all credentials that somebody watches, nothing per stream. A key stands until it is
- * revoked or ends, a session until it is revoked or expires, and none of an Org that is being deleted does.
+ * revoked or ends, a Grant too, a session until it is revoked or expires, and none of an Org that is being deleted does.
  * While the store is out of reach nothing is judged, and nothing new can be read from it either.
  */
 import type { CredentialKind } from "@svc/domain/account/Account"
@@ -21,11 +21,19 @@ interface Watched {
 
 const make = Effect.gen(function* () {
   const sql = yield* Reads
-  const watched = { session: new Map<string, Watched>(), key: new Map<string, Watched>() }
-  const mapOf = ({ kind }: Credential) => (kind === "session" ? watched.session : watched.key)
+  const watched = {
+    session: new Map<string, Watched>(),
+    key: new Map<string, Watched>(),
+    grant: new Map<string, Watched>(),
+  }
+  const all = [watched.session, watched.key, watched.grant]
+  const mapOf = ({ kind }: Credential) =>
+    kind === "session" ? watched.session : kind === "grant" ? watched.grant : watched.key
 
   /** Ids among these that stand no more. */
-  const fallen = (sessions: ReadonlyArray<string>, keys: ReadonlyArray<string>) => sql<{ id: string }>`
+  const fallen = (sessions: ReadonlyArray<string>, keys: ReadonlyArray<string>, grants: ReadonlyArray<string>) => sql<{
+    id: string
+  }>`
     select id from unnest(${sessions}::uuid[]) as asked (id) where not exists (
       select from session s join org o on o.id = s.org_id
       where s.id = asked.id and s.expires_at > now() and o.status = 'active')
@@ -33,12 +41,17 @@ const make = Effect.gen(function* () {
     select id from unnest(${keys}::uuid[]) as asked (id) where not exists (
       select from api_key k join org o on o.id = k.org_id
       where k.id = asked.id and k.revoked_at is null and (k.expires_at is null or k.expires_at > now())
-        and o.status = 'active')`
+        and o.status = 'active')
+    union all
+    select id from unnest(${grants}::uuid[]) as asked (id) where not exists (
+      select from client_grant g join org o on o.id = g.org_id
+      where g.id = asked.id and g.revoked_at is null and g.expires_at > now() and o.status = 'active')`
 
   const check = Effect.gen(function* () {
-    if (watched.session.size + watched.key.size === 0) return
-    for (const { id } of yield* orUnavailable(fallen([...watched.session.keys()], [...watched.key.keys()]))) {
-      for (const map of [watched.session, watched.key]) {
+    if (all.every((map) => map.size === 0)) return
+    const [sessions, keys, grants] = [watched.session, watched.key, watched.grant].map((map) => [...map.keys()])
+    for (const { id } of yield* orUnavailable(fallen(sessions!, keys!, grants!))) {
+      for (const map of all) {
         map.get(id)?.gone.openUnsafe()
         map.delete(id)
       }

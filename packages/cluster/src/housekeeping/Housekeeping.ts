@@ -4,6 +4,7 @@ import { Clock, Effect, Schedule } from "effect"
 import { Singleton } from "effect/cluster"
 import * as KeyEnds from "../account/KeyEnds.ts"
 import { raiseForOrg } from "../events/Raise.ts"
+import { endExpired } from "../credentials/GrantEnds.ts"
 import * as Singletons from "../observe/Singletons.ts"
 import { backfill } from "../store/migrations/0043_search.ts"
 import { Unhurried } from "../store/Database.ts"
@@ -39,6 +40,15 @@ const removals = [
   { table: "connector_sent", key: "command_id", when: "begun_at < now() - interval '1 day'" },
   { table: "connector_heard", key: "ctid", when: "heard_at < now() - interval '90 days'" },
   { table: "connector_revocation", key: "id", when: "due_at is null and created_at < now() - interval '90 days'" },
+  { table: "oauth_request", key: "id", when: "expires_at < now()" },
+  { table: "oauth_token", key: "hash", when: "expires_at < now() - interval '1 day'" },
+  { table: "client_grant", key: "id", when: "revoked_at < now() - interval '90 days'" },
+  // A registration that nobody consented to, or that no Grant was of for 90 days.
+  {
+    table: "oauth_client",
+    key: "id",
+    when: "seen_at < now() - interval '1 day' and not exists (select from client_grant g where g.client_id = oauth_client.id)",
+  },
   { table: "removed_message", key: "id", when: "removed_at < now() - interval '90 days'" },
   // Who answers later is found by the messages that are there.
   { table: "thread_reference", key: "ctid", when: "noted_at < now() - interval '180 days'" },
@@ -102,6 +112,7 @@ const removeDeliveries = Effect.gen(function* () {
 /** Removes what is old; answers until when bodies were looked at. */
 export const sweep = Effect.fnUntraced(function* (unclaimedFrom: string) {
   yield* revokeUncollected
+  yield* endExpired
   yield* KeyEnds.tell
   yield* removeDeliveries
   const sql = yield* Unhurried

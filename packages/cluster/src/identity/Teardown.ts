@@ -8,6 +8,7 @@ import * as CardSteps from "../card/CardSteps.ts"
 import * as ConnectorSteps from "../connectors/ConnectorSteps.ts"
 import * as IdentityKeys from "../credentials/IdentityKeys.ts"
 import { raiseForOrg } from "../events/Raise.ts"
+import { withoutIdentity } from "../credentials/GrantEnds.ts"
 import type { Step } from "../saga/Step.ts"
 import { type Sql, Unhurried } from "../store/Database.ts"
 import * as TunnelSteps from "../tunnel/TunnelSteps.ts"
@@ -49,6 +50,12 @@ const removals = (sql: Sql, id: string) => [
       select count(*)::int as n from gone`,
 ]
 
+/** Its keys stop working, and no app may act on it any more. */
+const credentials: Step = (subject) =>
+  Effect.map(IdentityKeys.teardown(subject), ({ rows }) => ({
+    rows: subject.sql`${rows}, ${withoutIdentity(subject)}`,
+  }))
+
 export const make = Effect.gen(function* () {
   const unhurried = yield* Unhurried
 
@@ -78,7 +85,7 @@ export const make = Effect.gen(function* () {
     })
 
   const steps: { readonly [Name in (typeof sagaSteps)["teardown"][number]]: Step } = {
-    identity_keys: IdentityKeys.teardown,
+    identity_keys: credentials,
     connectors: yield* ConnectorSteps.teardown,
     card: CardSteps.teardown,
     tunnel: TunnelSteps.teardown,

@@ -40,6 +40,16 @@ const make = (quotas: PublicQuotas) =>
       device: { name: "device", quota: quotas.device, windowSeconds: 60, shared: false },
       contact: { name: "contact", quota: quotas.contact, windowSeconds: 60, shared: true },
       magic_link: { name: "magic_link", quota: quotas.magic_link, windowSeconds: 60, shared: true },
+      oauth_register: { name: "oauth_register", quota: quotas.oauth_register, windowSeconds: 60, shared: false },
+      oauth_authorize: { name: "oauth_authorize", quota: quotas.oauth_authorize, windowSeconds: 60, shared: false },
+      oauth_token: { name: "oauth_token", quota: quotas.oauth_token, windowSeconds: 60, shared: false },
+      oauth_token_failed: {
+        name: "oauth_token_failed",
+        quota: quotas.oauth_token_failed,
+        windowSeconds: 60,
+        shared: false,
+      },
+      oauth_document: { name: "oauth_document", quota: quotas.oauth_document, windowSeconds: 60, shared: false },
     }
 
     const here = (key: string, window: number) => {

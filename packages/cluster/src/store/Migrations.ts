@@ -38,6 +38,7 @@ import { submission } from "./migrations/0082_submission.ts"
 import { draftPictures } from "./migrations/0085_draft_pictures.ts"
 import { oldestProgram } from "./migrations/0088_oldest_program.ts"
 import { keyRights } from "./migrations/0090_key_rights.ts"
+import { oauth } from "./migrations/0098_oauth.ts"
 import { auditLog } from "./migrations/0094_audit.ts"
 
 const migrations = {
@@ -68,6 +69,7 @@ const migrations = {
   "0085_draft_pictures": draftPictures,
   "0088_oldest_program": oldestProgram,
   "0090_key_rights": keyRights,
+  "0098_oauth": oauth,
   "0094_audit": auditLog,
 }
 

@@ -11,6 +11,7 @@ import { Loaded, More } from "../ui/Loaded.tsx"
 import { Empty, Page, Section, Status } from "../ui/Page.tsx"
 import { Time } from "../ui/Time.tsx"
 import { tell } from "../ui/Toast.tsx"
+import { ConnectedApps } from "./ConnectedApps.tsx"
 import { NewKey } from "./NewKey.tsx"
 import { Replacing } from "./Replacing.tsx"
 import { say } from "./texts.ts"
@@ -196,6 +197,7 @@ const KeysPage = () => {
                 )}
               </Section>
               <More of={keys} />
+              <ConnectedApps />
             </>
           )
         }}

@@ -9,7 +9,7 @@ import { language, type Language, languages, speak } from "../texts/Texts.ts"
 import { Button } from "../ui/Button.tsx"
 import { Copyable } from "../ui/Copy.tsx"
 import { Confirm } from "../ui/Dialog.tsx"
-import { Select } from "../ui/Field.tsx"
+import { Check, Select } from "../ui/Field.tsx"
 import { Loaded, More } from "../ui/Loaded.tsx"
 import { Facts, Section, Segments } from "../ui/Page.tsx"
 import { ProblemNote } from "../ui/Problem.tsx"
@@ -63,12 +63,13 @@ const shortened = (agent: string) => {
 const Sessions = () => {
   const sessions = useList("GET /api/auth/sessions", { query: { limit: 50 } })
   const [leaving, setLeaving] = useState(false)
+  const [endApps, setEndApps] = useState(true)
   const end = useAct(async (_, id: string) => {
     await call("DELETE /api/auth/sessions/:id", { params: { id } })
     await outdated(["/api/auth/sessions"])
   })
   const endAll = useAct(async () => {
-    await call("DELETE /api/auth/sessions")
+    await call("DELETE /api/auth/sessions", { query: { apps: endApps ? "end" : "keep" } })
     await signOut()
   })
   return (
@@ -122,6 +123,9 @@ const Sessions = () => {
       {leaving ? (
         <Confirm title={say("end_all")} doing={say("end_all")} act={endAll} onClose={() => setLeaving(false)}>
           <p>{say("end_all_why")}</p>
+          <Check checked={endApps} onValue={setEndApps}>
+            {say("end_apps")}
+          </Check>
         </Confirm>
       ) : null}
     </Section>

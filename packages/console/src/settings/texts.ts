@@ -33,6 +33,11 @@ export const say = texts({
   unknown_browser: ["not said", "nicht angegeben", "non précisé"],
   end: ["End", "Beenden", "Fermer"],
   end_all: ["Sign out everywhere", "Überall abmelden", "Se déconnecter partout"],
+  end_apps: [
+    "Also end the access of connected apps",
+    "Auch den Zugang verbundener Apps beenden",
+    "Mettre fin aussi à l’accès des applications connectées",
+  ],
   end_all_why: [
     "Every session ends, this one too. Keys go on working.",
     "Alle Sitzungen enden, auch diese. Schlüssel gelten weiter.",

@@ -42,6 +42,17 @@ const words = {
   ],
   "api_key.created": ["A key was made", "Ein Schlüssel wurde erstellt", "Une clé a été créée"],
   "api_key.revoked": ["A key was revoked", "Ein Schlüssel wurde widerrufen", "Une clé a été révoquée"],
+  "grant.created": ["An app was connected", "Eine App wurde verbunden", "Une application a été connectée"],
+  "grant.changed": [
+    "What an app may do was changed",
+    "Was eine App darf, wurde geändert",
+    "Les droits d’une application ont été modifiés",
+  ],
+  "grant.revoked": [
+    "The access of an app has ended",
+    "Der Zugang einer App ist beendet",
+    "L’accès d’une application est terminé",
+  ],
   "api_key.rotated": ["A key was replaced", "Ein Schlüssel wurde ersetzt", "Une clé a été remplacée"],
   "api_key.expiring": ["A key ends soon", "Ein Schlüssel endet bald", "Une clé se termine bientôt"],
   "api_key.expired": ["A key has ended", "Ein Schlüssel ist abgelaufen", "Une clé est terminée"],

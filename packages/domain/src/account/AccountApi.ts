@@ -93,6 +93,13 @@ export class SessionApi extends HttpApiGroup.make("session")
       .pipe(callers("session"))
       .annotate(OpenApi.Summary, "End one session"),
     HttpApiEndpoint.delete("revokeAll", "/api/auth/sessions", {
+      query: {
+        apps: Schema.optionalKey(
+          Schema.Literals(["end", "keep"]).annotate({
+            description: "`end` also ends the access of every app that was let in.",
+          }),
+        ),
+      },
       success: HttpApiSchema.NoContent,
       error: Unavailable,
     })

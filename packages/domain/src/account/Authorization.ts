@@ -17,6 +17,7 @@ import {
   IdentityNotGranted,
   InvalidRequest,
   KeyExpired,
+  GrantRevoked,
   NetworkRefused,
   NotFound,
   OrgScopeRequired,
@@ -88,6 +89,7 @@ const security = { api_key: HttpApiSecurity.bearer }
 const refusals = [
   Unauthenticated,
   KeyExpired,
+  GrantRevoked,
   AccountDeleting,
   OrgScopeRequired,
   ForeignIdentity,

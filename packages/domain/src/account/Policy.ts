@@ -139,7 +139,17 @@ export class CallPolicy extends Context.Service<CallPolicy, Exclude<Budget, "cal
   "@svc/domain/account/CallPolicy",
 ) {}
 
-export type PublicLimitName = "profile" | "hits" | "contact" | "magic_link" | "device"
+export type PublicLimitName =
+  | "profile"
+  | "hits"
+  | "contact"
+  | "magic_link"
+  | "device"
+  | "oauth_register"
+  | "oauth_authorize"
+  | "oauth_token"
+  | "oauth_token_failed"
+  | "oauth_document"
 
 /** The limit by client address that a call without a credential is counted against, before its body is looked at. */
 export class AddressLimit extends Context.Service<AddressLimit, PublicLimitName>()(

@@ -44,22 +44,28 @@ const checksum = (text: string): string => {
   return out
 }
 
-/** The credential of 32 random bytes. */
-export const make = (kind: CredentialKind, random: Uint8Array): string => {
+/** A prefix, 32 random bytes and their checksum. */
+export const withChecksum = (prefix: string, random: Uint8Array): string => {
   const value = random.reduce((sum, byte) => (sum << 8n) | BigInt(byte), 0n)
-  const text = prefixes[kind] + base62(value, secretLength)
+  const text = prefix + base62(value, secretLength)
   return text + checksum(text)
 }
+
+/** Whether it is such a text. */
+export const isWellFormed = (prefix: string, token: string): boolean => {
+  if (!token.startsWith(prefix) || token.length !== prefix.length + secretLength + checksumLength) return false
+  // The checksum sees only the low byte of a character.
+  if (!/^[0-9A-Za-z]+$/.test(token.slice(prefix.length))) return false
+  return checksum(token.slice(0, -checksumLength)) === token.slice(-checksumLength)
+}
+
+/** The credential of 32 random bytes. */
+export const make = (kind: CredentialKind, random: Uint8Array): string => withChecksum(prefixes[kind], random)
 
 /** The kind of a well-formed credential; undefined for anything else. */
 export const kindOf = (token: string): CredentialKind | undefined => {
   for (const [kind, prefix] of kinds) {
-    if (!token.startsWith(prefix)) continue
-    if (token.length !== prefix.length + secretLength + checksumLength) return undefined
-    // The checksum sees only the low byte of a character.
-    if (!/^[0-9A-Za-z]+$/.test(token.slice(prefix.length))) return undefined
-    const text = token.slice(0, -checksumLength)
-    return checksum(text) === token.slice(-checksumLength) ? kind : undefined
+    if (token.startsWith(prefix)) return isWellFormed(prefix, token) ? kind : undefined
   }
   return undefined
 }

@@ -4,6 +4,7 @@
  */
 import { Schema } from "effect"
 import { Uuid } from "../IdSchemas.ts"
+import { GrantEnd } from "../oauth/Grant.ts"
 import { Nothing } from "./Nothing.ts"
 
 const Instant = Schema.String.annotate({ format: "date-time" })
@@ -18,6 +19,18 @@ const Key = Schema.Struct({
   handle: Schema.NullOr(Schema.String),
 })
 
+/** What a client may do, as its holder has chosen. */
+const Granted = Schema.Struct({
+  grant_id: Uuid,
+  client_id: Schema.String,
+  /** As the client calls itself. */
+  client_name: Schema.String,
+  redirect_host: Schema.String,
+  scopes: Schema.Array(Schema.String),
+  /** Null for the whole account. */
+  handles: Schema.NullOr(Schema.Array(Schema.String)),
+  expires_at: Instant,
+})
 /** A key and its end. */
 const EndingKey = Schema.Struct({ ...Key.fields, expires_at: Instant })
 
@@ -39,6 +52,17 @@ export const orgEvents = {
   }),
   "api_key.created": Key.annotate({ description: "A key was minted." }),
   "api_key.revoked": Key.annotate({ description: "A key was revoked, by somebody or with its Identity." }),
+  "grant.created": Granted.annotate({ description: "A client was allowed to act for the account." }),
+  "grant.changed": Granted.annotate({ description: "What a client may do was chosen anew." }),
+  "grant.revoked": Schema.Struct({
+    grant_id: Uuid,
+    client_id: Schema.String,
+    client_name: Schema.String,
+    reason: GrantEnd,
+  }).annotate({
+    description:
+      "A client may do nothing any more: its holder or the client ended it, a token or code was used twice, its time was over, or what it was for is gone.",
+  }),
   "api_key.rotated": Schema.Struct({
     ...EndingKey.fields,
     /** The key that took its place. */

@@ -52,6 +52,7 @@ export class InvalidRequest extends problem<InvalidRequest>()("invalid_request")
 export class InvalidCursor extends problem<InvalidCursor>()("invalid_cursor") {}
 export class Unauthenticated extends problem<Unauthenticated>()("unauthenticated") {}
 export class AccountDeleting extends problem<AccountDeleting>()("account_deleting") {}
+export class GrantRevoked extends problem<GrantRevoked>()("grant_revoked") {}
 export class KeyExpired extends problem<KeyExpired>()("key_expired") {}
 export class ScopeMissing extends aboutScopes<ScopeMissing>()("scope_missing") {}
 export class IdentityNotGranted extends problem<IdentityNotGranted>()("identity_not_granted") {}
@@ -133,6 +134,7 @@ export const byCode = {
   unauthenticated: Unauthenticated,
   account_deleting: AccountDeleting,
   key_expired: KeyExpired,
+  grant_revoked: GrantRevoked,
   scope_missing: ScopeMissing,
   identity_not_granted: IdentityNotGranted,
   network_refused: NetworkRefused,

@@ -71,6 +71,7 @@ export const make = Effect.fnUntraced(function* (options: {
           Effect.catchTags(credentials.resolve(Redacted.make(attached.token)), {
             unauthenticated: () => Effect.sync(() => attach.part(attached, "revoked")),
             key_expired: () => Effect.sync(() => attach.part(attached, "revoked")),
+            grant_revoked: () => Effect.sync(() => attach.part(attached, "revoked")),
             account_deleting: () => Effect.sync(() => attach.part(attached, "revoked")),
           }),
         { concurrency: "unbounded", discard: true },

@@ -14,6 +14,7 @@ import { SendingGate } from "@svc/cluster/mail/sending/SendingGate"
 import * as Unheld from "@svc/cluster/mail/sending/Unheld"
 import * as SystemMailForwarding from "@svc/cluster/mail/SystemMailForwarding"
 import * as Housekeeping from "@svc/cluster/housekeeping/Housekeeping"
+import * as GrantNotices from "@svc/cluster/oauth/GrantNotices"
 import * as StoreMetrics from "@svc/cluster/store/StoreMetrics"
 import { ServiceKey } from "@svc/cluster/sealing/ServiceKey"
 import * as TunnelPorts from "@svc/cluster/tunnel/TunnelPorts"
@@ -48,6 +49,7 @@ export const layer = (settings: Settings, parts: Parts, outgoing: Outgoing) =>
     Overdue.layer(OrgWork.watched),
     Overdue.layer(ConnectorWork.watched),
     Housekeeping.layer,
+    GrantNotices.layer,
     Months.layer({ days: settings.auditDays }),
     Months.health,
     // Of a database of the operator's own there are better ways to know.

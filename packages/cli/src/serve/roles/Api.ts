@@ -22,6 +22,10 @@ import { Identities } from "@svc/cluster/identity/Identities"
 import { LimitUses } from "@svc/cluster/limits/LimitUses"
 import { OrgLimits } from "@svc/cluster/limits/OrgLimits"
 import { PublicLimits } from "@svc/cluster/limits/PublicLimits"
+import { Grants } from "@svc/cluster/oauth/Grants"
+import { GrantTokens } from "@svc/cluster/oauth/GrantTokens"
+import { OAuthClients } from "@svc/cluster/oauth/OAuthClients"
+import { OAuthRequests } from "@svc/cluster/oauth/OAuthRequests"
 import { PageViews } from "@svc/cluster/public/PageViews"
 import { Sending } from "@svc/cluster/sending/Sending"
 import { ServiceKey } from "@svc/cluster/sealing/ServiceKey"
@@ -69,6 +73,10 @@ export const layer = (settings: Settings, outgoing: Outgoing) =>
       Orgs.layer,
       LimitUses.layer({ ...settings, tunnelTransfer: settings.limits.tunnel_transfer }),
       OrgLimits.layer(settings.limits),
+      Grants.layer,
+      GrantTokens.layer,
+      OAuthClients.layer.pipe(Layer.provide(PublicLimits.layer(settings.limits))),
+      OAuthRequests.layer,
       PublicLimits.layer(settings.limits),
       ServiceKey.layer,
       StandingCredentials.layer,

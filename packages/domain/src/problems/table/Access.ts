@@ -23,6 +23,13 @@ export const access = {
     "The key was made with an end, or was replaced by another, and its time is over.",
     "Ask the account holder for a new key.",
   ),
+  grant_revoked: row(
+    401,
+    "stop",
+    "The access of this app has ended",
+    "The account holder ended what this app was allowed, or its time is over.",
+    "Connect the app again if the account holder wants that.",
+  ),
   scope_missing: row(
     403,
     "stop",

@@ -120,6 +120,7 @@ const make = (options: { readonly mailDomain: string }) =>
         Effect.catchTags({
           unauthenticated: () => Effect.fail(refused),
           key_expired: () => Effect.fail(refused),
+          grant_revoked: () => Effect.fail(refused),
           account_deleting: () => Effect.fail(refused),
         }),
       )

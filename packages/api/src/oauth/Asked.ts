@@ -1,0 +1,79 @@
+/**
+ * What a client asks for by its link to the authorization endpoint (RFC 6749 section 4.1.1, RFC 7636, RFC 8707, RFC 9207),
+ * judged against what is known of the client. Pure. Who cannot be answered (an unknown redirect) is told nothing: the
+ * person in front of the page is.
+ */
+import type { AddressBook } from "@svc/domain/Addresses"
+import { answering, isAcceptable, matches } from "@svc/domain/oauth/Redirect"
+import { isOurs, resourceOf } from "@svc/domain/oauth/Resource"
+import type { AskedGrant } from "@svc/cluster/oauth/Grants"
+import type { OAuthClient } from "@svc/cluster/oauth/OAuthClients"
+import { baseline, grantable } from "./OfferedScopes.ts"
+
+/** Characters of a query at most; the longest seen in the wild has a tenth of it. */
+export const longestQuery = 8192
+
+export interface Wanted extends AskedGrant {
+  /** Those of the client's scopes that there are. */
+  readonly scopes: ReadonlyArray<string>
+  /** The client's address with an answer's parameters, `state` and `iss` among them. */
+  readonly back: (answer: Readonly<Record<string, string>>) => string
+}
+
+export type Judged =
+  | { readonly _tag: "Wanted"; readonly wanted: Wanted }
+  /** The client hears it at this address. */
+  | { readonly _tag: "Refused"; readonly to: string }
+  /** Nobody hears it but the person. */
+  | { readonly _tag: "Unusable" }
+
+/** The client's id, if the query names one. */
+export const clientIdOf = (query: URLSearchParams): string | undefined => {
+  const named = query.getAll("client_id")
+  return named.length === 1 && named[0] !== "" ? named[0] : undefined
+}
+
+const single = [
+  "response_type",
+  "response_mode",
+  "redirect_uri",
+  "scope",
+  "state",
+  "code_challenge",
+  "code_challenge_method",
+  "prompt",
+]
+
+export const judge = (book: AddressBook, client: OAuthClient, query: URLSearchParams): Judged => {
+  const redirect = query.get("redirect_uri")
+  if (redirect === null || query.getAll("redirect_uri").length > 1) return { _tag: "Unusable" }
+  if (!isAcceptable(book, redirect) || !matches(redirect, client.redirects)) return { _tag: "Unusable" }
+  const state = query.get("state")
+  const back = (answer: Readonly<Record<string, string>>) =>
+    answering(redirect, { ...answer, ...(state === null ? {} : { state }), iss: book.baseUrl })
+  const refused = (error: string, error_description: string): Judged => ({
+    _tag: "Refused",
+    to: back({ error, error_description }),
+  })
+
+  if (single.some((name) => query.getAll(name).length > 1)) {
+    return refused("invalid_request", "A parameter is there more than once.")
+  }
+  if (query.has("request")) return refused("request_not_supported", "Send the parameters as they are.")
+  if (query.has("request_uri")) return refused("request_uri_not_supported", "Send the parameters as they are.")
+  if (query.get("response_type") !== "code") return refused("unsupported_response_type", "response_type is code.")
+  if ((query.get("response_mode") ?? "query") !== "query") return refused("invalid_request", "response_mode is query.")
+  const challenge = query.get("code_challenge") ?? ""
+  if (query.get("code_challenge_method") !== "S256" || !/^[A-Za-z0-9_-]{43}$/.test(challenge)) {
+    return refused("invalid_request", "PKCE by S256 is needed: code_challenge and code_challenge_method.")
+  }
+  if (!query.getAll("resource").every((one) => isOurs(book, one))) {
+    return refused("invalid_target", "The resource is none of ours.")
+  }
+  if (query.get("prompt")?.split(" ").includes("none") === true) {
+    return refused("consent_required", "The account holder is asked every time.")
+  }
+  const asked = (query.get("scope") ?? "").split(" ").filter((one) => grantable.has(one))
+  const scopes = asked.length === 0 ? baseline : [...new Set(asked)]
+  return { _tag: "Wanted", wanted: { client, redirect, challenge, resource: resourceOf(book), scopes, back } }
+}

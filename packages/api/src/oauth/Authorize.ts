@@ -1,0 +1,230 @@
+/**
+ * `/auth/authorize`: a browser brings what an app asks for, its person signs in and decides. Every request is shown, also
+ * one that was allowed before, since an app that keeps no secret proves nothing (RFC 8252 section 8.6). The answer goes
+ * back by a page that leads on and has a link: where a form may send to us alone, a browser follows no redirect elsewhere.
+ */
+import { Addresses } from "@svc/domain/Addresses"
+import type { CallerInfo } from "@svc/domain/account/Authorization"
+import { isDocument } from "@svc/domain/oauth/Client"
+import { maxLimit } from "@svc/domain/Paging"
+import { IdentityQueries } from "@svc/cluster/identity/IdentityQueries"
+import { PublicLimits } from "@svc/cluster/limits/PublicLimits"
+import { Grants } from "@svc/cluster/oauth/Grants"
+import { OAuthClients } from "@svc/cluster/oauth/OAuthClients"
+import { type OAuthRequest, OAuthRequests } from "@svc/cluster/oauth/OAuthRequests"
+import { Sealing } from "@svc/cluster/sealing/Sealing"
+import { Effect } from "effect"
+import { HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
+import { spoken } from "../account/MagicLinks.ts"
+import { limited } from "../limits/PublicLimit.ts"
+import { escape, page } from "../pages/Page.ts"
+import { certainlyFromOurPages, signedIn } from "../pages/SessionCookie.ts"
+import { signInForm } from "../pages/SignInPage.ts"
+import { RequestId } from "../RequestId.ts"
+import { clientIdOf, judge, longestQuery, type Wanted } from "./Asked.ts"
+import { authorizePath as path, browserOf, keepIn } from "../pages/BrowserCookie.ts"
+import { body, choiceOf, Decision } from "./ConsentForm.ts"
+import { type ConsentWords, words } from "../pages/ConsentWords.ts"
+import * as Recording from "./Recording.ts"
+
+const uuid = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
+
+/** Nobody shares a window with the page. */
+const alone = HttpServerResponse.setHeader("cross-origin-opener-policy", "same-origin")
+
+const told = (say: ConsentWords, title: string, text: string, status: number) =>
+  alone(page({ title, status, lang: langOf(say), body: `<h1>${escape(title)}</h1><p>${escape(text)}</p>` }))
+const langOf = (say: ConsentWords) => (say === words.de ? "de" : say === words.fr ? "fr" : "en")
+
+/** Goes back to the app, by itself or by a click. */
+const leave = (say: ConsentWords, to: string) =>
+  alone(
+    page({
+      title: say.going,
+      lang: langOf(say),
+      onward: to,
+      body: `<h1>${escape(say.going)}</h1><p><a class="button" href="${escape(to)}" rel="noreferrer">${escape(say.onward)}</a></p>`,
+    }),
+  )
+
+const queryOf = (url: string): string => {
+  const at = url.indexOf("?")
+  return at < 0 ? "" : url.slice(at + 1)
+}
+
+const spokenHere = Effect.map(
+  HttpServerRequest.HttpServerRequest,
+  ({ headers }) => words[spoken(headers["accept-language"])],
+)
+
+export const layer = HttpRouter.use((router) =>
+  Effect.gen(function* () {
+    const book = yield* Addresses
+    const clients = yield* OAuthClients
+    const requests = yield* OAuthRequests
+    const grants = yield* Grants
+    const identities = yield* IdentityQueries
+    const limits = yield* PublicLimits
+    const sealing = yield* Sealing
+    const recording = yield* Recording.make
+
+    const unknown = (say: ConsentWords, why = say.unknownWhy) => told(say, say.unknown, why, 400)
+    const gone = (say: ConsentWords) => told(say, say.gone, say.again, 400)
+
+    const sealOf = (caller: CallerInfo, request: string) =>
+      sealing.stamp("authorize", `${caller.credentialId}/${request}`)
+
+    const consentPage = Effect.fnUntraced(function* (
+      caller: CallerInfo,
+      request: OAuthRequest,
+      wanted: Wanted,
+      problem?: string,
+    ) {
+      const { org } = caller
+      const { entries } = yield* Effect.catchTag(
+        identities.list(org.id, { limit: maxLimit }),
+        "invalid_cursor",
+        Effect.die,
+      )
+      const shown = {
+        wanted,
+        org,
+        identities: entries.map(({ id, handle }) => ({ id, handle })),
+        present: yield* grants.present(org.id, wanted.client.id, wanted.redirect),
+        request: request.id,
+        seal: sealOf(caller, request.id),
+        ...(problem === undefined ? {} : { told: problem }),
+      }
+      const say = words[org.language]
+      return alone(
+        page({
+          title: say.title(wanted.client.name),
+          lang: org.language,
+          status: problem === undefined ? 200 : 400,
+          body: body(shown),
+        }),
+      )
+    })
+
+    /** What somebody who is signed in sees of a request. */
+    const decide = Effect.fnUntraced(function* (caller: CallerInfo, request: OAuthRequest) {
+      const say = words[caller.org.language]
+      const query = new URLSearchParams(request.query)
+      const clientId = clientIdOf(query)
+      const client = clientId === undefined ? undefined : yield* clients.read(clientId)
+      if (client === undefined) return unknown(say)
+      const judged = judge(book, client, query)
+      if (judged._tag === "Unusable") return unknown(say)
+      return judged._tag === "Refused" ? leave(say, judged.to) : yield* consentPage(caller, request, judged.wanted)
+    })
+
+    /** Keeps the request in the store and its name in the browser, and asks who it is. Nothing is fetched for strangers. */
+    const signInFirst = Effect.fnUntraced(function* (say: ConsentWords, text: string) {
+      const query = new URLSearchParams(text)
+      const clientId = clientIdOf(query)
+      if (clientId === undefined) return unknown(say)
+      if (!isDocument(book, clientId)) {
+        const client = yield* clients.known(clientId)
+        if (client === undefined) return unknown(say)
+        const judged = judge(book, client, query)
+        if (judged._tag === "Unusable") return unknown(say)
+        if (judged._tag === "Refused") return leave(say, judged.to)
+      }
+      const kept = yield* requests.keep(text)
+      return keepIn(book, kept)(alone(page({ title: "Sign in", body: signInForm({ request: kept.id }) })))
+    })
+
+    const begin = Effect.gen(function* () {
+      yield* limited(limits, "oauth_authorize")
+      const arrived = yield* HttpServerRequest.HttpServerRequest
+      const text = queryOf(arrived.url)
+      const caller = yield* signedIn
+      const say = caller === undefined ? yield* spokenHere : words[caller.org.language]
+      if (text.length > longestQuery) return unknown(say)
+      const query = new URLSearchParams(text)
+      const resumed = query.get("continue")
+      if (resumed === null) {
+        return caller === undefined
+          ? yield* signInFirst(say, text)
+          : yield* decide(caller, yield* requests.open(text, caller.credentialId))
+      }
+      if (!uuid.test(resumed)) return gone(say)
+      const browser = browserOf(book, arrived)
+      if (caller === undefined) {
+        return alone(page({ title: "Sign in", body: signInForm({ request: resumed }) }))
+      }
+      const secret = browser?.id === resumed ? browser.secret : undefined
+      const request = yield* requests.claim(resumed, caller.credentialId, secret)
+      if (request === undefined) return gone(say)
+      if (query.get("as") === "other") {
+        // Somebody else signs in: the request is the browser's again, and waits.
+        return yield* signInFirst(say, request.query)
+      }
+      return yield* decide(caller, request)
+    })
+
+    const end = Effect.gen(function* () {
+      const caller = yield* signedIn
+      const here = yield* spokenHere
+      if (caller === undefined || !(yield* certainlyFromOurPages)) return told(here, here.gone, here.again, 403)
+      const say = words[caller.org.language]
+      const decision = yield* HttpServerRequest.schemaBodyUrlParams(Decision)
+      if (sealing.unstamp("authorize", decision.seal) !== `${caller.credentialId}/${decision.request}`) return gone(say)
+      const request = yield* requests.claim(decision.request, caller.credentialId, undefined)
+      if (request === undefined) return gone(say)
+      const query = new URLSearchParams(request.query)
+      const client = yield* clients.known(clientIdOf(query) ?? "")
+      const judged = client === undefined ? undefined : judge(book, client, query)
+      if (judged?._tag !== "Wanted") return unknown(say)
+      const { wanted } = judged
+      if (decision.decision === "deny") {
+        const grant = { id: null, client: wanted.client.name }
+        if (yield* requests.close(request.id, caller.credentialId))
+          yield* recording.byHolder(caller, {
+            action: "oauth.consent",
+            grant,
+            outcome: "refused",
+            code: "access_denied",
+          })
+        return leave(say, wanted.back({ error: "access_denied", error_description: "The account holder said no." }))
+      }
+      const choice = choiceOf(decision)
+      if (choice === undefined) return yield* consentPage(caller, request, wanted, say.pick)
+      const by = { kind: caller.kind, credentialId: caller.credentialId, requestId: yield* RequestId }
+      return yield* grants
+        .consent(caller.org.id, { id: request.id, session: caller.credentialId }, wanted, choice, by)
+        .pipe(
+          Effect.tap(({ grantId }) =>
+            recording.byHolder(caller, { action: "oauth.consent", grant: { id: grantId, client: wanted.client.name } }),
+          ),
+          Effect.map(({ code }) => leave(say, wanted.back({ code }))),
+          Effect.catchTag("ConsentRefused", ({ reason }) =>
+            reason === "gone"
+              ? Effect.succeed(gone(say))
+              : consentPage(caller, request, wanted, reason === "full" ? say.full : say.pick),
+          ),
+        )
+    })
+
+    const guarded = <E extends { readonly _tag: string }, R>(
+      answer: Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>,
+    ) =>
+      Effect.catch(answer, (failure) =>
+        Effect.map(spokenHere, (say) => {
+          switch (failure._tag) {
+            case "DocumentRefused":
+              return unknown(say, "message" in failure ? String(failure.message) : say.unknownWhy)
+            case "rate_limited":
+              return told(say, say.busy, say.again, 429)
+            case "unavailable":
+              return told(say, say.busy, say.again, 503)
+            default:
+              return gone(say)
+          }
+        }),
+      )
+
+    yield* router.add("GET", path, guarded(begin))
+    yield* router.add("POST", path, guarded(end))
+  }),
+)

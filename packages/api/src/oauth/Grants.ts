@@ -1,0 +1,46 @@
+/** The Grants of the caller's account. */
+import { Api } from "@svc/domain/Api"
+import { Caller } from "@svc/domain/account/Authorization"
+import { InvalidRequest, ScopeUnknown } from "@svc/domain/problems/Problem"
+import { Grants } from "@svc/cluster/oauth/Grants"
+import { Clock, Effect } from "effect"
+import * as Serving from "../http/Serving.ts"
+import { grantable } from "./OfferedScopes.ts"
+
+const yearMillis = 366 * 24 * 60 * 60 * 1000
+
+export const layer = Serving.group(
+  Api,
+  "grants",
+  Effect.fn(function* (handlers) {
+    const grants = yield* Grants
+
+    return handlers.handleAll({
+      list: Effect.fnUntraced(function* ({ query }) {
+        const { entries, next_cursor } = yield* grants.list((yield* Caller).org.id, query)
+        return { grants: entries, next_cursor }
+      }),
+      read: ({ params }) => Effect.flatMap(Caller, ({ org }) => grants.read(org.id, params.id)),
+      update: Effect.fnUntraced(function* ({ params, payload }) {
+        const { org, by } = yield* Caller
+        const unknown = payload.scopes?.filter((name) => !grantable.has(name)) ?? []
+        if (unknown.length > 0) {
+          return yield* new ScopeUnknown({ detail: `An app cannot be given ${unknown.slice(0, 5).join(", ")}.` })
+        }
+        const now = yield* Clock.currentTimeMillis
+        const end = payload.expires_at?.getTime()
+        if (payload.scopes?.length === 0 || (end !== undefined && !(end > now && end <= now + yearMillis))) {
+          const path = payload.scopes?.length === 0 ? "/scopes" : "/expires_at"
+          const message = path === "/scopes" ? "expected at least one scope" : "expected a time within a year from now"
+          return yield* new InvalidRequest({ detail: `${path.slice(1)}: ${message}.`, errors: [{ path, message }] })
+        }
+        const patch = payload.scopes === undefined ? payload : { ...payload, scopes: [...new Set(payload.scopes)] }
+        return yield* grants.change(org.id, params.id, patch, by)
+      }),
+      revoke: Effect.fnUntraced(function* ({ params }) {
+        const { org, by } = yield* Caller
+        yield* grants.revoke(org.id, params.id, by)
+      }),
+    })
+  }),
+)

@@ -1,0 +1,54 @@
+/**
+ * Where MCP clients find out how to get in: what the resource is (RFC 9728), who authorizes for it (RFC 8414), and the
+ * challenge of a 401 that points there. Both lists of scopes are the least that is of use, since clients ask for all that
+ * they are shown.
+ */
+import { Addresses, type AddressBook } from "@svc/domain/Addresses"
+import { metadataOf, resourceOf } from "@svc/domain/oauth/Resource"
+import { Effect } from "effect"
+import { HttpRouter, HttpServerResponse } from "effect/http"
+import { product } from "../pages/Page.ts"
+import { scopeNames } from "@svc/domain/ScopeTable"
+import { baseline } from "./OfferedScopes.ts"
+
+const ofResource = (book: AddressBook) => ({
+  resource: resourceOf(book),
+  authorization_servers: [book.baseUrl],
+  scopes_supported: baseline,
+  bearer_methods_supported: ["header"],
+  resource_name: product,
+  resource_documentation: `${book.baseUrl}/api/docs`,
+})
+
+const ofServer = ({ baseUrl }: AddressBook) => ({
+  issuer: baseUrl,
+  authorization_endpoint: `${baseUrl}/auth/authorize`,
+  token_endpoint: `${baseUrl}/api/oauth/token`,
+  registration_endpoint: `${baseUrl}/api/oauth/register`,
+  revocation_endpoint: `${baseUrl}/api/oauth/revoke`,
+  response_types_supported: ["code"],
+  response_modes_supported: ["query"],
+  grant_types_supported: ["authorization_code", "refresh_token"],
+  token_endpoint_auth_methods_supported: ["none"],
+  revocation_endpoint_auth_methods_supported: ["none"],
+  code_challenge_methods_supported: ["S256"],
+  scopes_supported: [...scopeNames, "offline_access"],
+  client_id_metadata_document_supported: true,
+  authorization_response_iss_parameter_supported: true,
+  service_documentation: `${baseUrl}/api/docs`,
+})
+
+/** `WWW-Authenticate` of a 401 at the resource (RFC 9728 section 5.1); an error is told only of a token that was sent. */
+export const challenge = (book: AddressBook, sent: boolean): string =>
+  `Bearer ${sent ? 'error="invalid_token", ' : ""}resource_metadata="${metadataOf(book)}", scope="${baseline.join(" ")}"`
+
+export const layer = HttpRouter.use((router) =>
+  Effect.gen(function* () {
+    const book = yield* Addresses
+    const json = (body: unknown) =>
+      Effect.succeed(HttpServerResponse.jsonUnsafe(body, { headers: { "cache-control": "public, max-age=3600" } }))
+    yield* router.add("GET", "/.well-known/oauth-protected-resource", json(ofResource(book)))
+    yield* router.add("GET", "/.well-known/oauth-protected-resource/api/mcp", json(ofResource(book)))
+    yield* router.add("GET", "/.well-known/oauth-authorization-server", json(ofServer(book)))
+  }),
+)

@@ -1,0 +1,125 @@
+/**
+ * `POST /api/oauth/token` and `/revoke`: codes and refresh tokens become tokens (RFC 6749 sections 4.1.3 and 6), and end
+ * (RFC 7009). A client is who its tokens were given to; it proves nothing else, and no document is read here.
+ */
+import { Addresses } from "@svc/domain/Addresses"
+import { isOurs } from "@svc/domain/oauth/Resource"
+import { type GrantInvalid, GrantTokens, type TokenPair } from "@svc/cluster/oauth/GrantTokens"
+import { OAuthClients } from "@svc/cluster/oauth/OAuthClients"
+import { PublicLimits } from "@svc/cluster/limits/PublicLimits"
+import { Effect, Result } from "effect"
+import { HttpRouter } from "effect/http"
+import { clientAddress } from "../limits/ClientAddress.ts"
+import * as Recording from "./Recording.ts"
+import { answer, type Form, form, patience, refusal } from "./Answers.ts"
+
+const given = ({ access, refresh, expiresInSeconds, scopes }: TokenPair) =>
+  answer({
+    access_token: access,
+    token_type: "Bearer",
+    expires_in: expiresInSeconds,
+    refresh_token: refresh,
+    // What was granted, which may be more or less than was asked for (section 3.3).
+    scope: scopes.join(" "),
+  })
+
+export const layer = HttpRouter.use((router) =>
+  Effect.gen(function* () {
+    const book = yield* Addresses
+    const tokens = yield* GrantTokens
+    const clients = yield* OAuthClients
+    const limits = yield* PublicLimits
+    const recording = yield* Recording.make
+
+    const came = (action: string) => (pair: TokenPair) =>
+      recording.byApp({ org: pair.orgId, action, grant: { id: pair.grantId, client: null } })
+    /** What ended a Grant is on record; garbage is nobody's. */
+    const reused =
+      (action: string) =>
+      ({ ended }: GrantInvalid) =>
+        ended === null
+          ? Effect.void
+          : recording.byApp({
+              org: ended.orgId,
+              action,
+              grant: { id: ended.grantId, client: null },
+              outcome: "refused",
+              code: ended.reason,
+            })
+
+    /** Who is counted: many people of one hosted client share its addresses. */
+    const counted = (clientId: string) => Effect.map(clientAddress, (address) => `${clientId.slice(0, 500)} ${address}`)
+
+    const exchange = Effect.fnUntraced(function* (sent: Form, clientId: string) {
+      const who = yield* counted(clientId)
+      yield* limits.take("oauth_token", who)
+      const [code, redirect, verifier] = ["code", "redirect_uri", "code_verifier"].map((name) => sent.get(name))
+      if (code === undefined || redirect === undefined || verifier === undefined) {
+        return refusal("invalid_request", "code, redirect_uri and code_verifier are needed.")
+      }
+      return yield* tokens.exchange({ code, clientId, redirect, verifier }).pipe(
+        Effect.tap(came("oauth.token")),
+        Effect.tapErrorTag("GrantInvalid", reused("oauth.token")),
+        Effect.map(given),
+        Effect.catchTag("GrantInvalid", ({ description }) =>
+          Effect.as(limits.take("oauth_token_failed", who), refusal("invalid_grant", description)),
+        ),
+      )
+    })
+
+    /** A dead token is told so whatever the limit: clients repeat what is answered with 429 for ever. */
+    const refresh = Effect.fnUntraced(function* (sent: Form, clientId: string) {
+      const token = sent.get("refresh_token")
+      if (token === undefined) return refusal("invalid_request", "refresh_token is needed.")
+      const who = yield* counted(clientId)
+      if (yield* tokens.isAlive(token, clientId)) yield* limits.take("oauth_token", who)
+      return yield* tokens.refresh(token, clientId).pipe(
+        Effect.tap(came("oauth.refresh")),
+        Effect.tapErrorTag("GrantInvalid", reused("oauth.refresh")),
+        Effect.map(given),
+        Effect.catchTag("GrantInvalid", ({ description }) => Effect.succeed(refusal("invalid_grant", description))),
+      )
+    })
+
+    const token = Effect.gen(function* () {
+      const read = yield* form
+      if (Result.isFailure(read)) return read.failure
+      const sent = read.success
+      const clientId = sent.get("client_id")
+      if (clientId === undefined || clientId === "") {
+        return refusal("invalid_client", "client_id is needed; clients have no secrets here.", 401)
+      }
+      const resource = sent.get("resource")
+      if (resource !== undefined && !isOurs(book, resource)) {
+        return refusal("invalid_target", "The resource is none of ours.")
+      }
+      const type = sent.get("grant_type")
+      if (type !== "authorization_code" && type !== "refresh_token") {
+        return refusal("unsupported_grant_type", "grant_type is authorization_code or refresh_token.")
+      }
+      // One that was forgotten registers anew, where it hears this word.
+      if ((yield* clients.known(clientId)) === undefined) {
+        return refusal("invalid_client", "There is no such client.", 401)
+      }
+      return yield* type === "authorization_code" ? exchange(sent, clientId) : refresh(sent, clientId)
+    })
+
+    const revoke = Effect.gen(function* () {
+      const read = yield* form
+      if (Result.isFailure(read)) return read.failure
+      const [sent, clientId] = [read.success.get("token"), read.success.get("client_id")]
+      if (sent === undefined || clientId === undefined) {
+        return refusal("invalid_request", "token and client_id are needed.")
+      }
+      yield* limits.take("oauth_token", yield* counted(clientId))
+      const ended = yield* tokens.revoke(sent, clientId)
+      if (ended !== undefined) {
+        yield* recording.byApp({ org: ended.org_id, action: "oauth.revoke", grant: { id: ended.id, client: null } })
+      }
+      return answer({})
+    })
+
+    yield* router.add("POST", "/api/oauth/token", Effect.catchTags(token, patience))
+    yield* router.add("POST", "/api/oauth/revoke", Effect.catchTags(revoke, patience))
+  }),
+)

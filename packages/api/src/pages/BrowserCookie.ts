@@ -1,0 +1,37 @@
+/**
+ * What a browser keeps of an app's request while its person signs in: so that the sign-in goes on with the request in the
+ * browser that brought it, and in no other. No script can read it.
+ */
+import type { AddressBook } from "@svc/domain/Addresses"
+import { type HttpServerRequest, HttpServerResponse } from "effect/http"
+
+/** The page on which an app's request is decided. */
+export const authorizePath = "/auth/authorize"
+
+const isSecure = ({ baseUrl }: AddressBook) => baseUrl.startsWith("https:")
+/** The prefix keeps other hosts from planting one; without TLS a browser takes none with it. */
+const nameOf = (book: AddressBook) => (isSecure(book) ? "__Host-svc_authorize" : "svc_authorize")
+
+export interface BrowserRequest {
+  readonly id: string
+  readonly secret: string
+}
+
+export const browserOf = (
+  book: AddressBook,
+  request: HttpServerRequest.HttpServerRequest,
+): BrowserRequest | undefined => {
+  const [, id, secret] = /^([0-9a-f-]{36})\.([A-Za-z0-9_-]{32})$/.exec(request.cookies[nameOf(book)] ?? "") ?? []
+  return id === undefined || secret === undefined ? undefined : { id, secret }
+}
+
+export const keepIn =
+  (book: AddressBook, { id, secret }: BrowserRequest) =>
+  (response: HttpServerResponse.HttpServerResponse): HttpServerResponse.HttpServerResponse =>
+    HttpServerResponse.setCookieUnsafe(response, nameOf(book), `${id}.${secret}`, {
+      sameSite: "lax",
+      secure: isSecure(book),
+      httpOnly: true,
+      path: "/",
+      maxAge: "15 minutes",
+    })

@@ -1,0 +1,55 @@
+/** `svc grants list`, `svc grants revoke`: the apps that the account holder let in by OAuth. */
+import { Grant } from "@svc/domain/oauth/Grant"
+import { Effect, Schema } from "effect"
+import { Argument, Command, Flag } from "effect/cli"
+import { apiFlag } from "../client/Flags.ts"
+import { call, connect, explain } from "../client/Connection.ts"
+import { pretty } from "../tools/Print.ts"
+
+const say = (text: string) => Effect.sync(() => void process.stdout.write(`${text}\n`))
+const decodeGrants = Schema.decodeUnknownEffect(Schema.Struct({ grants: Schema.Array(Grant) }))
+
+const list = Command.make(
+  "list",
+  { api: apiFlag, json: Flag.Boolean("json").pipe(Flag.withDefault(false)) },
+  Effect.fnUntraced(
+    function* (flags) {
+      const { api, key } = yield* connect(flags.api)
+      const body = yield* call(api, "GET", "/api/grants?limit=200", { key })
+      if (flags.json) return yield* say(JSON.stringify(body))
+      const { grants } = yield* Effect.orDie(decodeGrants(body))
+      yield* say(
+        pretty({
+          grants: grants.map((grant) => ({
+            id: grant.id,
+            app: grant.client_name,
+            host: grant.redirect_host,
+            agents: grant.handles === null ? "all" : grant.handles.join(" "),
+            scopes: grant.scopes.join(" "),
+            last_used_at: grant.last_used_at?.toISOString() ?? null,
+            expires_at: grant.expires_at.toISOString(),
+          })),
+        }),
+      )
+    },
+    Effect.catchTags({ Refused: explain, OutOfReach: explain, NotLoggedIn: explain }),
+  ),
+).pipe(Command.withDescription("List the apps that were let in."))
+
+const revoke = Command.make(
+  "revoke",
+  { id: Argument.String("id"), api: apiFlag },
+  Effect.fnUntraced(
+    function* (flags) {
+      const { api, key } = yield* connect(flags.api)
+      yield* call(api, "DELETE", `/api/grants/${encodeURIComponent(flags.id)}`, { key })
+      yield* say("The access has ended.")
+    },
+    Effect.catchTags({ Refused: explain, OutOfReach: explain, NotLoggedIn: explain }),
+  ),
+).pipe(Command.withDescription("End the access of an app."))
+
+export const command = Command.make("grants").pipe(
+  Command.withDescription("The apps that were let in by OAuth."),
+  Command.withSubcommands([list, revoke]),
+)

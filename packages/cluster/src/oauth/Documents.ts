@@ -1,0 +1,75 @@
+/**
+ * Reads the document at a client's id (draft-ietf-oauth-client-id-metadata-document section 4). The address is a
+ * stranger's, so it goes through the guarded client: public addresses, no redirect followed, few bytes, little time.
+ */
+import { Addresses } from "@svc/domain/Addresses"
+import { type ClientDetails, readDocument } from "@svc/domain/oauth/Client"
+import { Effect, Option, Result, Schema } from "effect"
+import type { FullAnswer } from "../net/FullAnswer.ts"
+import { GuardedClient } from "../net/GuardedClient.ts"
+import { Timing } from "../Timing.ts"
+
+/** Bytes of a document at most. */
+const atMost = 5 * 1024
+
+/** There is no document there that we take; `message` is for whoever wants to connect the client. */
+export class DocumentRefused extends Schema.TaggedError<DocumentRefused>()("DocumentRefused", {
+  message: Schema.String,
+}) {}
+
+/** A document, and for how long it is taken as it is. */
+export interface ReadDocument {
+  readonly details: ClientDetails
+  readonly freshMillis: number
+}
+
+const refuse = (message: string) => Effect.fail(new DocumentRefused({ message }))
+
+const parse = (body: Uint8Array): Option.Option<unknown> => {
+  try {
+    return Option.some(JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(body)))
+  } catch {
+    return Option.none()
+  }
+}
+
+/** `max-age` within bounds: a document that changed is noticed within a day, and nobody makes us ask all the time. */
+const freshFor = (cacheControl: string | null): number => {
+  const seconds = Number(/(?:^|[\s,])max-age=(\d{1,9})/i.exec(cacheControl ?? "")?.[1] ?? "0")
+  return Math.min(Math.max(seconds * 1000, Timing.documentFreshMillis.least), Timing.documentFreshMillis.most)
+}
+
+export const make = Effect.gen(function* () {
+  const client = yield* GuardedClient
+  const book = yield* Addresses
+
+  const read = (id: string, { status, headers, body }: FullAnswer): Effect.Effect<ReadDocument, DocumentRefused> => {
+    if (status !== 200) return refuse(`The client's address answered ${status}.`)
+    if (!/^application\/(?:[\w.-]+\+)?json\s*(?:;|$)/i.test(headers.get("content-type") ?? "")) {
+      return refuse("What is at the client's address is not JSON.")
+    }
+    const parsed = parse(body)
+    if (Option.isNone(parsed)) return refuse("What is at the client's address cannot be read.")
+    const details = readDocument(book, id, parsed.value)
+    return Result.isFailure(details)
+      ? refuse(details.failure.description)
+      : Effect.succeed({ details: details.success, freshMillis: freshFor(headers.get("cache-control")) })
+  }
+
+  return Effect.fn("OAuthDocuments.fetch")((id: string) =>
+    client.ask(new URL(id), { method: "GET", headers: { accept: "application/json" }, atMost }, Effect.void).pipe(
+      Effect.timeoutOrElse({
+        duration: Timing.documentTimeoutMillis,
+        orElse: () => refuse("The client's address did not answer in time."),
+      }),
+      Effect.catchTag("RequestFailed", ({ error }) =>
+        refuse(
+          error === "too_large"
+            ? `What is at the client's address is longer than ${atMost} bytes.`
+            : `The client's address cannot be read (${error}).`,
+        ),
+      ),
+      Effect.flatMap((answer) => read(id, answer)),
+    ),
+  )
+})

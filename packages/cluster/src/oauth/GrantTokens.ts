@@ -1,0 +1,219 @@
+/**
+ * The tokens of Grants: a code becomes a pair, and the refresh token of a pair the next one. Only hashes are kept. Ages
+ * are judged by the store's clock alone, so that processes whose clocks differ agree.
+ *
+ * A refresh token is used once, but answers get lost and programs run twice: a used one is taken again while nothing it
+ * was given for has been presented, and for a minute in any case. What comes later comes from somebody else, and the
+ * Grant ends (RFC 9700 section 4.14.2).
+ */
+import { hash, randomBytes, timingSafeEqual } from "node:crypto"
+import { system } from "@svc/domain/account/By"
+import { makeUuidV7 } from "@svc/domain/Ids"
+import type { GrantEnd } from "@svc/domain/oauth/Grant"
+import { isOf, make as makeToken, type OAuthTokenKind } from "@svc/domain/oauth/OAuthToken"
+import { withoutPort } from "@svc/domain/oauth/Redirect"
+import { Clock, Context, Effect, Layer, Schema } from "effect"
+import { sha256 } from "../credentials/Minting.ts"
+import { ChangeFeed } from "../feed/ChangeFeed.ts"
+import { orUnavailable, Writes } from "../store/Database.ts"
+import { Timing } from "../Timing.ts"
+import { endGrants } from "../credentials/GrantEnds.ts"
+
+/** Pairs that one refresh token is given at most. */
+const pairsAtMost = 5
+
+/** The code or the refresh token is no good (`invalid_grant` of RFC 6749 section 5.2). */
+export class GrantInvalid extends Schema.TaggedError<GrantInvalid>()("GrantInvalid", {
+  description: Schema.String,
+  /** The Grant that ended by it, for the record. */
+  ended: Schema.NullOr(Schema.Struct({ grantId: Schema.String, orgId: Schema.String, reason: Schema.String })),
+}) {}
+
+export interface TokenPair {
+  readonly grantId: string
+  readonly orgId: string
+  readonly access: string
+  readonly refresh: string
+  readonly expiresInSeconds: number
+  readonly scopes: ReadonlyArray<string>
+}
+
+interface Row {
+  readonly grant_id: string
+  readonly org_id: string
+  readonly client_id: string
+  readonly client_name: string
+  readonly redirect_host: string
+  readonly scopes: ReadonlyArray<string>
+  readonly redirect: string | null
+  readonly challenge: string | null
+  readonly live: boolean
+  readonly fresh: boolean
+  readonly used: boolean
+  readonly pairs: number
+  /** First used within the time that parallel programs need. */
+  readonly recent: boolean
+  /** Something that it was given for was presented. */
+  readonly succeeded: boolean
+}
+
+export interface CodeExchange {
+  readonly code: string
+  readonly clientId: string
+  readonly redirect: string
+  readonly verifier: string
+}
+
+const refused = (description: string, ended: GrantInvalid["ended"] = null) => new GrantInvalid({ description, ended })
+
+/** PKCE by S256 (RFC 7636 section 4.6). */
+const fits = (verifier: string, challenge: string) => {
+  if (!/^[A-Za-z0-9._~-]{43,128}$/.test(verifier)) return false
+  const made = Buffer.from(hash("sha256", verifier, "base64url"))
+  const wanted = Buffer.from(challenge)
+  return made.length === wanted.length && timingSafeEqual(made, wanted)
+}
+
+const make = Effect.gen(function* () {
+  const sql = yield* Writes
+  const feed = yield* ChangeFeed
+
+  /** A token with its Grant, held until the transaction ends: of two at once the second sees what the first did. */
+  const held = (token: string, kind: OAuthTokenKind) =>
+    Effect.map(
+      sql<Row>`
+        select g.id as grant_id, g.org_id, g.client_id, g.client_name, g.redirect_host, g.scopes, t.redirect, t.challenge,
+               g.revoked_at is null and g.expires_at > now() and o.status = 'active' as live,
+               t.expires_at > clock_timestamp() as fresh, t.first_used_at is not null as used, t.pairs,
+               coalesce(t.first_used_at > clock_timestamp() - ${`${Timing.refreshReplayMillis} milliseconds`}::interval, false) as recent,
+               exists (select from oauth_token s where s.successor_of = t.hash and s.first_used_at is not null) as succeeded
+        from oauth_token t join client_grant g on g.id = t.grant_id join org o on o.id = g.org_id
+        where t.hash = ${sha256(token)} and t.kind = ${kind}
+        for update of t`,
+      ([row]) => row,
+    )
+
+  const issue = Effect.fnUntraced(function* (token: string, { grant_id, org_id, scopes }: Row) {
+    const made = { access: makeToken("access", randomBytes(32)), refresh: makeToken("refresh", randomBytes(32)) }
+    const life = {
+      access: `${Timing.accessTokenMillis} milliseconds`,
+      refresh: `${Timing.refreshTokenMillis} milliseconds`,
+    }
+    const [row] = yield* sql<{ seconds: number }>`
+      with used as (
+        update oauth_token set first_used_at = coalesce(first_used_at, clock_timestamp()), pairs = pairs + 1
+        where hash = ${sha256(token)} returning grant_id
+      ),
+      given as (
+        insert into oauth_token (hash, grant_id, kind, successor_of, expires_at)
+        select n.hash, g.id, n.kind, ${sha256(token)}::bytea, least(clock_timestamp() + n.life, g.expires_at)
+        from used join client_grant g on g.id = used.grant_id,
+             (values (${sha256(made.access)}::bytea, 'access', ${life.access}::interval),
+                     (${sha256(made.refresh)}::bytea, 'refresh', ${life.refresh}::interval)) as n (hash, kind, life)
+        returning kind, expires_at
+      )
+      select greatest(1, floor(extract(epoch from expires_at - clock_timestamp())))::int as seconds from given where kind = 'access'`
+    const pair: TokenPair = { ...made, grantId: grant_id, orgId: org_id, expiresInSeconds: row!.seconds, scopes }
+    return pair
+  })
+
+  /** Ends the Grant in the same transaction; its holder is told of what looks like theft. */
+  const end = Effect.fnUntraced(function* (row: Row, reason: GrantEnd) {
+    const at = new Date(yield* Clock.currentTimeMillis)
+    const notice =
+      reason === "refresh_reuse"
+        ? sql`, told as (
+            insert into grant_notice (id, org_id, kind, client_name, redirect_host, created_at)
+            select ${yield* makeUuidV7}::uuid, org_id, 'refresh_reuse', client_name, redirect_host, ${at}::timestamptz from ended)`
+        : sql``
+    yield* sql`with ${endGrants({ sql, at, by: system }, sql`id = ${row.grant_id}::uuid`, reason)} ${notice} select 1`
+    return { grantId: row.grant_id, orgId: row.org_id, reason }
+  })
+
+  /** What a transaction found; a refusal commits, too, since it may have ended the Grant. */
+  const settled = <A extends TokenPair | GrantInvalid, E, R>(work: Effect.Effect<A, E, R>) =>
+    Effect.flatMap(sql.withTransaction(work), (found) => {
+      if (!(found instanceof GrantInvalid)) return Effect.succeed(found as Exclude<A, GrantInvalid>)
+      if (found.ended !== null) feed.announce({ org: found.ended.orgId })
+      return Effect.fail(found)
+    })
+
+  return {
+    /** A code for a pair, once (RFC 6749 section 4.1.3). Its second use ends what the first one got. */
+    exchange: Effect.fn("GrantTokens.exchange")(function* ({ code, clientId, redirect, verifier }: CodeExchange) {
+      if (!isOf("code", code)) return yield* refused("The code is none of ours.")
+      return yield* settled(
+        Effect.gen(function* () {
+          const row = yield* held(code, "code")
+          if (row === undefined) return refused("The code is unknown or was given long ago.")
+          if (row.client_id !== clientId) return refused("The code was given to another client.")
+          if (row.used) {
+            const ended = row.live ? yield* end(row, "code_reuse") : null
+            return refused("The code was used before; what it was used for has ended.", ended)
+          }
+          if (!row.live || !row.fresh) return refused("The code has expired.")
+          if (row.redirect !== redirect) return refused("The code was sent to another redirect_uri.")
+          if (row.challenge === null || !fits(verifier, row.challenge)) {
+            return refused("The code_verifier does not fit the code.")
+          }
+          return yield* issue(code, row)
+        }),
+      )
+    }, orUnavailable),
+
+    /** Whether a refresh token of that client could still be good for something. */
+    isAlive: (token: string, clientId: string) =>
+      isOf("refresh", token)
+        ? orUnavailable(
+            Effect.map(
+              sql`select 1 from oauth_token t join client_grant g on g.id = t.grant_id
+                  where t.hash = ${sha256(token)} and t.kind = 'refresh' and t.expires_at > now()
+                    and g.client_id = ${clientId} and g.revoked_at is null and g.expires_at > now()`,
+              (rows) => rows.length > 0,
+            ),
+          )
+        : Effect.succeed(false),
+
+    /** The next pair (RFC 6749 section 6). */
+    refresh: Effect.fn("GrantTokens.refresh")(function* (token: string, clientId: string) {
+      if (!isOf("refresh", token)) return yield* refused("The refresh token is none of ours.")
+      return yield* settled(
+        Effect.gen(function* () {
+          const row = yield* held(token, "refresh")
+          if (row === undefined) return refused("The refresh token is unknown or has expired.")
+          if (row.client_id !== clientId) return refused("The refresh token was given to another client.")
+          if (!row.live || !row.fresh) return refused("The access has ended or expired.")
+          if (row.used && ((row.succeeded && !row.recent) || row.pairs >= pairsAtMost)) {
+            const ended = yield* end(row, "refresh_reuse")
+            return refused("The refresh token was used before; the access has ended.", ended)
+          }
+          return yield* issue(token, row)
+        }),
+      )
+    }, orUnavailable),
+
+    /** Ends the Grant of an access or refresh token of that client (RFC 7009); what is no such token changes nothing. */
+    revoke: Effect.fn("GrantTokens.revoke")(function* (token: string, clientId: string) {
+      if (!isOf("access", token) && !isOf("refresh", token)) return undefined
+      const at = new Date(yield* Clock.currentTimeMillis)
+      const [row] = yield* sql<{ id: string; org_id: string }>`
+        with named as (
+          select t.grant_id from oauth_token t join client_grant g on g.id = t.grant_id
+          where t.hash = ${sha256(token)} and t.kind <> 'code' and g.client_id = ${clientId}
+        ),
+        ${endGrants({ sql, at, by: system }, sql`id in (select grant_id from named)`, "client")}
+        select id, org_id from ended`
+      if (row !== undefined) feed.announce({ org: row.org_id })
+      return row
+    }, orUnavailable),
+  }
+})
+
+export class GrantTokens extends Context.Service<GrantTokens, Effect.Success<typeof make>>()(
+  "@svc/cluster/oauth/GrantTokens",
+) {
+  static readonly layer = Layer.effect(GrantTokens, make)
+}
+
+/** What tells one redirect of a client from another, whatever port its program listens on. */
+export const redirectHash = (redirect: string): Uint8Array => sha256(withoutPort(redirect))

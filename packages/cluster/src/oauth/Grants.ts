@@ -1,0 +1,266 @@
+/**
+ * The Grants of an account: made by a consent, read and changed by its holder. What they allow is asked at every call, so
+ * a change acts on the next one without the client's help.
+ */
+import { randomBytes } from "node:crypto"
+import type { By } from "@svc/domain/account/By"
+import { canonical } from "@svc/domain/handles/Handle"
+import { makeUuidV7 } from "@svc/domain/Ids"
+import type { Grant, GrantPatch } from "@svc/domain/oauth/Grant"
+import { make as makeToken } from "@svc/domain/oauth/OAuthToken"
+import { hostOf } from "@svc/domain/oauth/Redirect"
+import type { PageRequest } from "@svc/domain/Paging"
+import { NotFound } from "@svc/domain/problems/Problem"
+import { Clock, Context, Effect, Layer, Schema } from "effect"
+import type { Statement } from "effect/sql"
+import { sha256 } from "../credentials/Minting.ts"
+import { raiseForOrg } from "../events/Raise.ts"
+import { ChangeFeed } from "../feed/ChangeFeed.ts"
+import * as Cursors from "../sealing/Cursors.ts"
+import { Sealing } from "../sealing/Sealing.ts"
+import { orUnavailable, Reads, type Sql, Writes } from "../store/Database.ts"
+import { Timing } from "../Timing.ts"
+import { endGrants } from "../credentials/GrantEnds.ts"
+import { redirectHash } from "./GrantTokens.ts"
+import type { OAuthClient } from "./OAuthClients.ts"
+
+/** Live Grants of an account at most. */
+const grantsAtMost = 50
+/** The first half of the advisory locks under which an Org's consents go one by one: "grnt" in ASCII. */
+const grantLock = 0x67_72_6e_74
+
+const dayMillis = 24 * 60 * 60 * 1000
+
+/** The consent cannot be made: its request is gone, the account has too many Grants, or an Identity is not there. */
+export class ConsentRefused extends Schema.TaggedError<ConsentRefused>()("ConsentRefused", {
+  reason: Schema.Literals(["gone", "full", "identities"]),
+}) {}
+
+/** What a client asked for, judged. */
+export interface AskedGrant {
+  readonly client: OAuthClient
+  readonly redirect: string
+  /** S256 of the client's verifier (RFC 7636). */
+  readonly challenge: string
+  readonly resource: string
+}
+
+/** What its holder allows. */
+export interface Choice {
+  readonly scopes: ReadonlyArray<string>
+  /** Ids of Identities; null for the whole account. */
+  readonly identities: ReadonlyArray<string> | null
+  readonly days: number
+}
+
+/** A live Grant of the same client and redirect, as its holder chose. */
+export interface PresentGrant {
+  readonly id: string
+  readonly scopes: ReadonlyArray<string>
+  readonly identities: ReadonlyArray<string> | null
+}
+
+const handlesOf = (sql: Sql) =>
+  sql`case when identities is null then null else
+    (select coalesce(array_agg(i.handle order by i.handle), '{}') from identity i where i.id = any(identities)) end`
+
+const make = Effect.gen(function* () {
+  const reads = yield* Reads
+  const writes = yield* Writes
+  const feed = yield* ChangeFeed
+  const sealing = yield* Sealing
+  const columns = reads`g.id, g.client_id, g.client_name, g.redirect_host, g.scopes, g.created_at, g.expires_at,
+    g.last_used_at, g.last_used_address, ${handlesOf(reads)} as handles`
+  const missing = Effect.fail(new NotFound({ detail: "There is no such Grant." }))
+
+  const told = (
+    change: { readonly sql: Sql; readonly org: string; readonly at: Date; readonly by: By },
+    gate: string,
+    type: "grant.created" | "grant.changed",
+    as: string,
+  ): Statement.Fragment => {
+    const { sql } = change
+    return raiseForOrg(
+      change,
+      gate,
+      type,
+      {
+        grant_id: sql`id`,
+        client_id: sql`client_id`,
+        client_name: sql`client_name`,
+        redirect_host: sql`redirect_host`,
+        scopes: sql`to_jsonb(scopes)`,
+        handles: sql`to_jsonb(${handlesOf(sql)})`,
+        expires_at: sql`to_char(expires_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`,
+      },
+      { as },
+    )
+  }
+
+  const one = (org: string, id: string) =>
+    Effect.flatMap(
+      writes<Grant>`
+        select ${columns} from client_grant g
+        where g.id = ${id} and g.org_id = ${org} and g.revoked_at is null and g.expires_at > now()`,
+      ([row]) => (row === undefined ? missing : Effect.succeed(row)),
+    )
+
+  return {
+    /** Live Grants, newest first. */
+    list: (org: string, request: PageRequest) =>
+      orUnavailable(
+        Cursors.page(
+          sealing,
+          `grants/${org}`,
+          request,
+          (behind, atMost) => reads<Grant>`
+            select ${columns} from client_grant g
+            where g.org_id = ${org} and g.revoked_at is null and g.expires_at > now()
+              ${behind === undefined ? reads`` : reads`and g.id < ${behind}::uuid`}
+            order by g.id desc limit ${atMost}`,
+          ({ id }) => id,
+          (row) => row,
+        ),
+      ),
+
+    read: (org: string, id: string) => orUnavailable(one(org, id)),
+
+    /** What the account allowed this client before, where that still holds. */
+    present: (org: string, clientId: string, redirect: string) =>
+      orUnavailable(
+        Effect.map(
+          reads<PresentGrant>`
+            select id, scopes, identities from client_grant
+            where org_id = ${org} and client_id = ${clientId} and redirect_hash = ${redirectHash(redirect)}
+              and revoked_at is null and expires_at > now()`,
+          ([row]) => row,
+        ),
+      ),
+
+    /**
+     * The holder's consent: the request is over, the Grant stands as chosen, and there is a code for the client. A client
+     * that is let in again renews its Grant, so that one that lost an answer leaves none behind.
+     */
+    consent: Effect.fn("Grants.consent")(function* (
+      org: string,
+      request: { readonly id: string; readonly session: string },
+      { client, redirect, challenge, resource }: AskedGrant,
+      choice: Choice,
+      by: By,
+    ) {
+      const sql = writes
+      const at = new Date(yield* Clock.currentTimeMillis)
+      const id = yield* makeUuidV7
+      const change = { sql, org, at, by }
+      const code = makeToken("code", randomBytes(32))
+      const expiresAt = new Date(at.getTime() + choice.days * dayMillis)
+      const ofClient = sql`org_id = ${org} and client_id = ${client.id} and redirect_hash = ${redirectHash(redirect)} and revoked_at is null`
+      const refuse = (reason: ConsentRefused["reason"]) => Effect.fail(new ConsentRefused({ reason }))
+
+      const granted = yield* sql.withTransaction(
+        Effect.gen(function* () {
+          yield* sql`select pg_advisory_xact_lock(${grantLock}, hashtext(${org}::text))`
+          const closed = yield* sql`
+            delete from oauth_request where id = ${request.id} and session_id = ${request.session} and expires_at > now() returning 1`
+          if (closed.length === 0) return yield* refuse("gone")
+          const wanted = [...new Set(choice.identities ?? [])]
+          const [found] = yield* sql<{ own: number; others: number }>`
+            select (select count(*)::int from identity where org_id = ${org} and id = any(${wanted}::uuid[])) as own,
+                   (select count(*)::int from client_grant where org_id = ${org} and revoked_at is null and expires_at > now()
+                      and not (${ofClient})) as others`
+          if (choice.identities !== null && (wanted.length === 0 || found!.own < wanted.length))
+            return yield* refuse("identities")
+          if (found!.others >= grantsAtMost) return yield* refuse("full")
+          // One whose time is over makes room for the new one.
+          yield* sql`with ${endGrants(change, sql`${ofClient} and expires_at <= now()`, "expired")} select 1`
+          const [row] = yield* sql<{ id: string }>`
+            with live as (select id from org where id = ${org} and status = 'active' for share),
+            granted as (
+              insert into client_grant as g (id, org_id, client_id, client_name, redirect_host, redirect_hash, resource, scopes,
+                                             identities, created_at, expires_at)
+              select ${id}::uuid, id, ${client.id}::text, ${client.name}::text, ${hostOf(redirect)}::text,
+                     ${redirectHash(redirect)}::bytea, ${resource}::text, ${choice.scopes}::text[],
+                     ${choice.identities === null ? null : wanted}::uuid[], ${at}::timestamptz, ${expiresAt}::timestamptz
+              from live
+              on conflict (org_id, client_id, redirect_hash) where revoked_at is null do update
+              set client_name = excluded.client_name, scopes = excluded.scopes, identities = excluded.identities,
+                  resource = excluded.resource, expires_at = excluded.expires_at
+              returning *
+            ),
+            made as (select * from granted where id = ${id}::uuid),
+            renewed as (select * from granted where id <> ${id}::uuid),
+            ${told(change, "made", "grant.created", "told_made")},
+            ${told(change, "renewed", "grant.changed", "told_renewed")},
+            noticed as (
+              insert into grant_notice (id, org_id, kind, client_name, redirect_host, created_at)
+              select id, org_id, 'created', client_name, redirect_host, ${at}::timestamptz from made
+            ),
+            coded as (
+              insert into oauth_token (hash, grant_id, kind, redirect, challenge, expires_at)
+              select ${sha256(code)}::bytea, id, 'code', ${redirect}::text, ${challenge}::text,
+                     now() + ${`${Timing.codeMillis} milliseconds`}::interval
+              from granted
+            )
+            select id from granted`
+          return row === undefined ? yield* refuse("gone") : row
+        }),
+      )
+      feed.announce({ org })
+      return { code, grantId: granted.id }
+    }, orUnavailable),
+
+    /** Narrows, widens or prolongs a Grant; what is not named stays. */
+    change: Effect.fn("Grants.change")(function* (org: string, id: string, patch: GrantPatch, by: By) {
+      const sql = writes
+      const at = new Date(yield* Clock.currentTimeMillis)
+      const names = patch.handles == null ? [] : [...new Set(patch.handles.map(canonical))]
+      const own =
+        names.length === 0
+          ? []
+          : yield* sql<{
+              id: string
+            }>`select id from identity where org_id = ${org} and canonical = any(${names}::text[])`
+      if (own.length < names.length) return yield* new NotFound({ detail: "There is no such Identity." })
+      const identities =
+        patch.handles === undefined
+          ? sql`identities`
+          : sql`${patch.handles === null ? null : own.map((one) => one.id)}::uuid[]`
+      const [row] = yield* sql<{ id: string }>`
+        with changed as (
+          update client_grant set scopes = ${patch.scopes === undefined ? sql`scopes` : sql`${patch.scopes}::text[]`},
+            identities = ${identities},
+            expires_at = ${patch.expires_at === undefined ? sql`expires_at` : sql`${patch.expires_at}::timestamptz`}
+          where id = ${id} and org_id = ${org} and revoked_at is null and expires_at > now()
+          returning *
+        ),
+        ${told({ sql, org, at, by }, "changed", "grant.changed", "told_changed")}
+        select id from changed`
+      if (row === undefined) return yield* missing
+      feed.announce({ org })
+      return yield* one(org, id)
+    }, orUnavailable),
+
+    /** Ends a Grant: its next call is refused. Repeating is a no-op. */
+    revoke: Effect.fn("Grants.revoke")(function* (org: string, id: string, by: By) {
+      const at = new Date(yield* Clock.currentTimeMillis)
+      const which = writes`id = ${id} and org_id = ${org}`
+      const [row] = yield* writes<{ known: boolean }>`
+        with known as (select 1 from client_grant where ${which}),
+        ${endGrants({ sql: writes, at, by }, which, "holder")}
+        select exists (select from known) as known`
+      if (row?.known !== true) return yield* missing
+      feed.announce({ org })
+    }, orUnavailable),
+
+    /** Ends every Grant of the account. */
+    revokeAll: Effect.fn("Grants.revokeAll")(function* (org: string, by: By) {
+      const at = new Date(yield* Clock.currentTimeMillis)
+      yield* writes`with ${endGrants({ sql: writes, at, by }, writes`org_id = ${org}`, "holder")} select 1`
+      feed.announce({ org })
+    }, orUnavailable),
+  }
+})
+
+export class Grants extends Context.Service<Grants, Effect.Success<typeof make>>()("@svc/cluster/oauth/Grants") {
+  static readonly layer = Layer.effect(Grants, make)
+}

@@ -1,0 +1,110 @@
+/**
+ * The clients that are known: by a registration, whose id is a hash of what was registered, so that repeating it makes
+ * nothing new; or by the document at their id, which is kept while it is fresh, and for a while when it cannot be read.
+ */
+import { Addresses } from "@svc/domain/Addresses"
+import { type ClientDetails, isDocument, normalised } from "@svc/domain/oauth/Client"
+import { Clock, Context, Effect, Layer } from "effect"
+import { sha256 } from "../credentials/Minting.ts"
+import { PublicLimits } from "../limits/PublicLimits.ts"
+import { orUnavailable, Writes } from "../store/Database.ts"
+import { Timing } from "../Timing.ts"
+import { DocumentRefused, make as makeDocuments } from "./Documents.ts"
+
+export interface OAuthClient extends ClientDetails {
+  readonly id: string
+  /** The host whose document describes it; null where it registered. */
+  readonly describedBy: string | null
+}
+
+interface Row {
+  readonly id: string
+  readonly name: string
+  readonly redirects: ReadonlyArray<string>
+  readonly fetched_at: Date | null
+  readonly fresh_until: Date | null
+}
+
+const view = ({ id, name, redirects, fetched_at }: Row): OAuthClient => ({
+  id,
+  name,
+  redirects,
+  describedBy: fetched_at === null ? null : new URL(id).hostname,
+})
+
+/** How clients are called that have registered. */
+const idOf = (details: ClientDetails) => `oc_${Buffer.from(sha256(normalised(details))).toString("base64url")}`
+
+const make = Effect.gen(function* () {
+  const sql = yield* Writes
+  const book = yield* Addresses
+  const limits = yield* PublicLimits
+  const fetchDocument = yield* makeDocuments
+
+  const find = (id: string) =>
+    Effect.map(
+      sql<Row>`select id, name, redirects, fetched_at, fresh_until from oauth_client where id = ${id}`,
+      ([row]) => row,
+    )
+
+  const keep = (
+    id: string,
+    { name, redirects }: ClientDetails,
+    now: Date,
+    fetched: { readonly at: Date | null; readonly freshUntil: Date | null },
+  ) => sql`
+    insert into oauth_client as c (id, name, redirects, seen_at, fetched_at, fresh_until)
+    values (${id}, ${name}, ${redirects}, ${now}, ${fetched.at}, ${fetched.freshUntil})
+    on conflict (id) do update
+    set name = excluded.name, redirects = excluded.redirects, seen_at = excluded.seen_at,
+        fetched_at = excluded.fetched_at, fresh_until = excluded.fresh_until
+    where c.fetched_at is not null or c.seen_at < excluded.seen_at - interval '1 hour'`
+
+  const document = Effect.fnUntraced(function* (id: string) {
+    const now = yield* Clock.currentTimeMillis
+    const known = yield* find(id)
+    if (known?.fresh_until != null && known.fresh_until.getTime() > now) return view(known)
+    const isUsable = known?.fetched_at != null && known.fetched_at.getTime() > now - Timing.documentKeptMillis
+    return yield* limits.take("oauth_document", new URL(id).host).pipe(
+      Effect.catchTag("rate_limited", () =>
+        Effect.fail(new DocumentRefused({ message: "The client's address was asked too often; wait a minute." })),
+      ),
+      Effect.andThen(fetchDocument(id)),
+      Effect.flatMap(({ details, freshMillis }) =>
+        Effect.as(keep(id, details, new Date(now), { at: new Date(now), freshUntil: new Date(now + freshMillis) }), {
+          ...details,
+          id,
+          describedBy: new URL(id).hostname,
+        } satisfies OAuthClient),
+      ),
+      // Documents that everybody uses were seen to vanish for hours.
+      Effect.catchTag("DocumentRefused", (refused) => (isUsable ? Effect.succeed(view(known)) : Effect.fail(refused))),
+    )
+  })
+
+  return {
+    /** Registers a client; the same one again has the same id. */
+    register: Effect.fn("OAuthClients.register")(function* (details: ClientDetails) {
+      const id = idOf(details)
+      const now = new Date(yield* Clock.currentTimeMillis)
+      yield* keep(id, details, now, { at: null, freshUntil: null })
+      return { id, issuedAt: now }
+    }, orUnavailable),
+
+    /** What is known of a client, without asking it; undefined for none. */
+    known: (id: string) => orUnavailable(Effect.map(find(id), (row) => (row === undefined ? undefined : view(row)))),
+
+    /** The client; its document is read where that is due. Undefined for one that never registered. */
+    read: Effect.fn("OAuthClients.read")(function* (id: string) {
+      if (isDocument(book, id)) return yield* document(id)
+      const row = yield* find(id)
+      return row === undefined ? undefined : view(row)
+    }, orUnavailable),
+  }
+})
+
+export class OAuthClients extends Context.Service<OAuthClients, Effect.Success<typeof make>>()(
+  "@svc/cluster/oauth/OAuthClients",
+) {
+  static readonly layer = Layer.effect(OAuthClients, make)
+}

@@ -1,0 +1,129 @@
+/** The apps that were let in by OAuth: what each may do and as whom, when it was last here; changed and ended here. */
+import { useState } from "preact/hooks"
+import { useAct } from "../client/Acts.ts"
+import { type Answer, call } from "../client/Client.ts"
+import { outdated, useList } from "../client/Queries.ts"
+import { Button } from "../ui/Button.tsx"
+import { Confirm } from "../ui/Dialog.tsx"
+import { Loaded, More } from "../ui/Loaded.tsx"
+import { Section } from "../ui/Page.tsx"
+import { Time } from "../ui/Time.tsx"
+import { tell } from "../ui/Toast.tsx"
+import { say } from "./appTexts.ts"
+import { GrantForm } from "./GrantForm.tsx"
+
+export type Grant = Answer<"GET /api/grants/:id">
+
+const reread = () => outdated(["/api/grants"])
+
+const Ending = ({ of, onClose }: { readonly of: Grant; readonly onClose: () => void }) => {
+  const end = useAct(async () => {
+    await call("DELETE /api/grants/:id", { params: { id: of.id } })
+    void reread()
+  })
+  return (
+    <Confirm
+      title={say("end_title", { name: of.client_name })}
+      doing={say("end")}
+      act={end}
+      onClose={onClose}
+      onDone={() => tell(say("ended", { name: of.client_name }))}
+    >
+      <p>{say("end_why")}</p>
+    </Confirm>
+  )
+}
+
+const Row = ({
+  of,
+  onChange,
+  onEnd,
+}: {
+  readonly of: Grant
+  readonly onChange: () => void
+  readonly onEnd: () => void
+}) => (
+  <tr>
+    <td>
+      <bdi>{of.client_name}</bdi>
+      <div class="muted">
+        <bdi>{of.redirect_host}</bdi>
+      </div>
+    </td>
+    <td>{of.handles === null ? say("whole") : of.handles.map((handle) => `@${handle}`).join(", ")}</td>
+    <td class="mono">{of.scopes.join(" ")}</td>
+    <td>
+      {of.last_used_at === null ? <span class="muted">{say("never")}</span> : <Time at={of.last_used_at} />}
+      {of.last_used_address === null ? null : <div class="muted mono">{of.last_used_address}</div>}
+    </td>
+    <td>
+      <Time at={of.expires_at} />
+    </td>
+    <td>
+      <Button small aria-label={`${say("change")} ${of.client_name}`} onClick={onChange}>
+        {say("change")}
+      </Button>{" "}
+      <Button kind="danger" small aria-label={`${say("end")} ${of.client_name}`} onClick={onEnd}>
+        {say("end")}
+      </Button>
+    </td>
+  </tr>
+)
+
+/** Refusals lead a holder to `/console/keys/{id}`: the Grant of that id is open at once. */
+const named = () => /^\/console\/keys\/([0-9a-f-]{36})$/.exec(location.pathname)?.[1]
+
+export const ConnectedApps = () => {
+  const grants = useList("GET /api/grants", { query: { limit: 100 } })
+  const [changing, setChanging] = useState<string | undefined>(named)
+  const [ending, setEnding] = useState<Grant>()
+  return (
+    <Section title={say("title")} lead={say("lead")}>
+      <Loaded of={grants}>
+        {({ pages }) => {
+          const all = pages.flatMap((page) => page.grants)
+          const open = all.find(({ id }) => id === changing)
+          return (
+            <>
+              {all.length === 0 ? (
+                <p class="muted">{say("none")}</p>
+              ) : (
+                <div class="table" tabIndex={0} role="region" aria-label={say("title")}>
+                  <table aria-label={say("title")}>
+                    <thead>
+                      <tr>
+                        <th>{say("app")}</th>
+                        <th>{say("agents")}</th>
+                        <th>{say("rights")}</th>
+                        <th>{say("last_used")}</th>
+                        <th>{say("until")}</th>
+                        <th>
+                          <span class="hidden-text">{say("actions")}</span>
+                        </th>
+                      </tr>
+                    </thead>
+                    <tbody>
+                      {all.map((grant) => (
+                        <Row
+                          key={grant.id}
+                          of={grant}
+                          onChange={() => setChanging(grant.id)}
+                          onEnd={() => setEnding(grant)}
+                        />
+                      ))}
+                    </tbody>
+                  </table>
+                </div>
+              )}
+              <More of={grants} />
+              {open === undefined ? null : (
+                <GrantForm of={open} onClose={() => setChanging(undefined)} onDone={reread} />
+              )}
+            </>
+          )
+        }}
+      </Loaded>
+      {ending === undefined ? null : <Ending of={ending} onClose={() => setEnding(undefined)} />}
+    </Section>
+  )
+}

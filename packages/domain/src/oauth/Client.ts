@@ -1,0 +1,119 @@
+/**
+ * What clients say of themselves: in a registration (RFC 7591) or in a document at the URL that is their id (Client ID
+ * Metadata Documents, draft-ietf-oauth-client-id-metadata-document). Nothing of it is proved, and only what is of use is
+ * kept: a name and the redirects. Pure.
+ */
+import { Result } from "effect"
+import type { AddressBook } from "../Addresses.ts"
+import { isAcceptable, isOwnHost, mostRedirects, withoutPort } from "./Redirect.ts"
+
+export interface ClientDetails {
+  readonly name: string
+  readonly redirects: ReadonlyArray<string>
+}
+
+/** Why a client is not taken, in the words of RFC 7591 section 3.2.2. */
+export interface ClientRefused {
+  readonly error: "invalid_redirect_uri" | "invalid_client_metadata"
+  readonly description: string
+}
+
+/** Characters of a name at most, as it is shown. */
+const longestName = 60
+/** Characters of a client's id at most. */
+export const longestClientId = 500
+
+const refused = (error: ClientRefused["error"], description: string) => Result.fail({ error, description })
+
+/** One line: controls, and whatever turns or hides text, are left out; what is cut says so. */
+export const shownName = (text: unknown): string | undefined => {
+  if (typeof text !== "string") return undefined
+  const line = text
+    .slice(0, 1000)
+    .replace(/[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Zl}\p{Zp}]/gu, "")
+    .replace(/\s+/gu, " ")
+    .trim()
+  const letters = Array.from(line)
+  if (letters.length === 0) return undefined
+  return letters.length > longestName ? `${letters.slice(0, longestName - 1).join("")}…` : line
+}
+
+type Members = Readonly<Record<string, unknown>>
+
+const isMembers = (value: unknown): value is Members =>
+  typeof value === "object" && value !== null && !Array.isArray(value)
+
+const texts = (value: unknown): ReadonlyArray<string> | undefined =>
+  Array.isArray(value) && value.every((one): one is string => typeof one === "string") ? value : undefined
+
+/** Absent means the code flow; what is said must have it. */
+const has = (value: unknown, wanted: string) => value === undefined || texts(value)?.includes(wanted) === true
+
+const flowOf = (said: Members) => has(said["grant_types"], "authorization_code") && has(said["response_types"], "code")
+
+/** A registration; every redirect must be one that we accept. */
+export const readRegistration = (book: AddressBook, said: unknown): Result.Result<ClientDetails, ClientRefused> => {
+  if (!isMembers(said)) return refused("invalid_client_metadata", "The body is a JSON object of client metadata.")
+  const redirects = texts(said["redirect_uris"])
+  if (redirects === undefined || redirects.length === 0 || redirects.length > mostRedirects) {
+    return refused("invalid_redirect_uri", `redirect_uris is a list of 1 to ${mostRedirects} URIs.`)
+  }
+  if (!redirects.every((one) => isAcceptable(book, one))) {
+    return refused(
+      "invalid_redirect_uri",
+      "A redirect is https, http on localhost, 127.0.0.1 or [::1], or a private-use scheme with a dot (RFC 8252 section 7), without fragment and user, and on no host of this service.",
+    )
+  }
+  if (!flowOf(said)) {
+    return refused("invalid_client_metadata", "grant_types has authorization_code and response_types has code.")
+  }
+  return Result.succeed({ name: shownName(said["client_name"]) ?? "unnamed", redirects: [...new Set(redirects)] })
+}
+
+/** The same registration, whatever port its program listens on and in whatever order it names its redirects. */
+export const normalised = ({ name, redirects }: ClientDetails): string =>
+  JSON.stringify([name, [...new Set(redirects.map(withoutPort))].sort()])
+
+/** Whether an id is the URL of a document that we would read. */
+export const isDocument = (book: AddressBook, id: string): boolean => {
+  if (id.length > longestClientId) return false
+  const url = URL.parse(id)
+  return (
+    url !== null &&
+    // Written as it is asked for: no fragment, no dots in the path, no other spelling of the same.
+    url.href === id &&
+    (url.protocol === "https:" || (book.environment === "development" && url.protocol === "http:")) &&
+    url.pathname !== "/" &&
+    url.username === "" &&
+    url.password === "" &&
+    url.hash === "" &&
+    !id.includes("#") &&
+    (book.environment === "development" || !isOwnHost(book, url.hostname))
+  )
+}
+
+/** The document at a client's id. Redirects that nobody may have are left out; one that is left is enough. */
+export const readDocument = (
+  book: AddressBook,
+  id: string,
+  said: unknown,
+): Result.Result<ClientDetails, ClientRefused> => {
+  if (!isMembers(said) || said["client_id"] !== id) {
+    return refused("invalid_client_metadata", "The document's client_id is not the address it is at.")
+  }
+  if ("client_secret" in said || "client_secret_expires_at" in said) {
+    return refused("invalid_client_metadata", "The document tells a secret.")
+  }
+  const methods = texts(said["token_endpoint_auth_methods_supported"]) ?? [said["token_endpoint_auth_method"] ?? "none"]
+  if (!methods.includes("none")) {
+    return refused("invalid_client_metadata", "The client cannot do without authentication at the token endpoint.")
+  }
+  const redirects = texts(said["redirect_uris"])
+  if (redirects === undefined || redirects.length > mostRedirects) {
+    return refused("invalid_redirect_uri", `redirect_uris is a list of 1 to ${mostRedirects} URIs.`)
+  }
+  const acceptable = redirects.filter((one) => isAcceptable(book, one))
+  if (acceptable.length === 0) return refused("invalid_redirect_uri", "The document has no redirect that is accepted.")
+  if (!flowOf(said)) return refused("invalid_client_metadata", "The client does not use the code flow.")
+  return Result.succeed({ name: shownName(said["client_name"]) ?? new URL(id).hostname, redirects: acceptable })
+}

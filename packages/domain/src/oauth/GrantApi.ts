@@ -1,0 +1,46 @@
+/** What account holders see and change of the apps that they let in. */
+import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
+import { callers, Tagged } from "../account/Policy.ts"
+import { About } from "../account/ScopeOf.ts"
+import { Uuid } from "../IdSchemas.ts"
+import { pageOf, paging } from "../Paging.ts"
+import { InvalidCursor, InvalidRequest, NotFound, ScopeUnknown, Unavailable } from "../problems/Problem.ts"
+import { Grant, GrantPatch } from "./Grant.ts"
+
+const params = { id: Uuid.annotate({ description: "The id of the resource." }) }
+
+export class GrantApi extends HttpApiGroup.make("grants")
+  .add(
+    HttpApiEndpoint.get("list", "/api/grants", {
+      query: paging,
+      success: pageOf("grants", Grant),
+      error: [InvalidCursor, Unavailable],
+    })
+      .pipe(callers("org"))
+      .annotate(OpenApi.Summary, "List the apps that were let in, newest first"),
+    HttpApiEndpoint.get("read", "/api/grants/:id", {
+      params,
+      success: Grant,
+      error: [NotFound, Unavailable],
+    })
+      .pipe(callers("org"))
+      .annotate(OpenApi.Summary, "Read one Grant")
+      .annotate(Tagged, true),
+    HttpApiEndpoint.patch("update", "/api/grants/:id", {
+      params,
+      payload: [GrantPatch, GrantPatch.pipe(HttpApiSchema.asJson({ contentType: "application/merge-patch+json" }))],
+      success: Grant,
+      error: [NotFound, ScopeUnknown, InvalidRequest, Unavailable],
+    })
+      .pipe(callers("session"))
+      .annotate(OpenApi.Summary, "Change what an app may do, on which Identities, and until when"),
+    HttpApiEndpoint.delete("revoke", "/api/grants/:id", {
+      params,
+      success: HttpApiSchema.NoContent,
+      error: [NotFound, Unavailable],
+    })
+      .pipe(callers("org"))
+      .annotate(OpenApi.Summary, "End the access of an app"),
+  )
+  .annotateEndpoints(About, "account")
+  .annotate(OpenApi.Description, "Apps that the account holder let in by OAuth, and what each may do.") {}

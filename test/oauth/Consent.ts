@@ -1,0 +1,190 @@
+/** A person with a browser, as far as the pages need one: cookies, forms, and the address that a page leads on to. */
+import { createHash, randomBytes } from "node:crypto"
+
+export interface Answer {
+  readonly status: number
+  readonly headers: Headers
+  readonly text: string
+}
+
+const unescape = (text: string) =>
+  text
+    .replaceAll("&lt;", "<")
+    .replaceAll("&gt;", ">")
+    .replaceAll("&quot;", '"')
+    .replaceAll("&#39;", "'")
+    .replaceAll("&amp;", "&")
+
+/** Where a page leads on to. */
+export const onward = ({ text }: Answer): URL => {
+  const to = /http-equiv="refresh" content="0;url=([^"]+)"/.exec(text)?.[1]
+  if (to === undefined)
+    throw new Error(`the page leads nowhere: ${text.replace(/<style>.*<\/style>/s, "").slice(0, 2000)}`)
+  return new URL(unescape(to))
+}
+
+const hidden = (text: string, name: string) => {
+  const value = new RegExp(`name="${name}" value="([^"]*)"`).exec(text)?.[1]
+  if (value === undefined)
+    throw new Error(`the page has no ${name}: ${text.replace(/<style>.*<\/style>/s, "").slice(0, 2000)}`)
+  return unescape(value)
+}
+
+export const verifierOf = () => randomBytes(32).toString("base64url")
+export const challengeOf = (verifier: string) => createHash("sha256").update(verifier).digest("base64url")
+
+/** A browser; with a session it is signed in. */
+export const browser = (base: string, session?: string) => {
+  const jar = new Map<string, string>(session === undefined ? [] : [["svc_session", session]])
+
+  const go = async (
+    path: string | URL,
+    options: {
+      readonly form?: Record<string, string | ReadonlyArray<string>>
+      readonly headers?: Record<string, string>
+    } = {},
+  ): Promise<Answer> => {
+    const headers: Record<string, string> = {
+      cookie: [...jar].map(([name, value]) => `${name}=${value}`).join("; "),
+      ...(options.form === undefined ? {} : { origin: base }),
+      ...options.headers,
+    }
+    for (const [name, value] of Object.entries(headers)) if (value === "") delete headers[name]
+    const form = new URLSearchParams()
+    for (const [name, value] of Object.entries(options.form ?? {})) {
+      for (const one of typeof value === "string" ? [value] : value) form.append(name, one)
+    }
+    const response = await fetch(new URL(path, base), {
+      redirect: "manual",
+      headers,
+      ...(options.form === undefined ? {} : { method: "POST", body: form }),
+    })
+    for (const line of response.headers.getSetCookie()) {
+      const [, name, value] = /^([^=]+)=([^;]*)/.exec(line)!
+      jar.set(name!, decodeURIComponent(value!))
+    }
+    return { status: response.status, headers: response.headers, text: await response.text() }
+  }
+
+  /** What the consent page's form holds. */
+  const formOf = ({ text }: Answer) => ({
+    request: hidden(text, "request"),
+    seal: hidden(text, "seal"),
+    one: /name="one" value="([^"]*)"/.exec(text)?.[1] ?? "",
+  })
+
+  return {
+    jar,
+    go,
+    formOf,
+    decide: (
+      shown: Answer,
+      choice: Record<string, string | ReadonlyArray<string>>,
+      headers: Record<string, string> = {},
+    ) => go("/auth/authorize", { form: { ...formOf(shown), ...choice }, headers }),
+    /** Allows what an app asks for, and answers where the app is called back. */
+    allow: async (url: string | URL, choice: Record<string, string | ReadonlyArray<string>> = {}): Promise<URL> => {
+      const shown = await go(url)
+      return onward(
+        await go("/auth/authorize", {
+          form: { ...formOf(shown), decision: "allow", agents: "one", rights: "read", ...choice },
+        }),
+      )
+    },
+  }
+}
+
+export type Browser = ReturnType<typeof browser>
+
+/** A registered client as a plain program would be one. */
+export const registered = async (base: string, redirects: ReadonlyArray<string>, name = "Test client") => {
+  const response = await fetch(`${base}/api/oauth/register`, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify({ client_name: name, redirect_uris: redirects }),
+  })
+  return { status: response.status, body: (await response.json()) as Record<string, any> }
+}
+
+export interface Asking {
+  readonly client: string
+  readonly redirect: string
+  readonly challenge: string
+  readonly more?: Record<string, string>
+}
+
+export const askingUrl = (base: string, { client, redirect, challenge, more = {} }: Asking) => {
+  const url = new URL("/auth/authorize", base)
+  const members = {
+    response_type: "code",
+    client_id: client,
+    redirect_uri: redirect,
+    code_challenge: challenge,
+    code_challenge_method: "S256",
+    state: "s-1",
+    ...more,
+  }
+  for (const [name, value] of Object.entries(members)) url.searchParams.set(name, value)
+  return url
+}
+
+export const tokenCall = async (base: string, form: Record<string, string>, path = "/api/oauth/token") => {
+  const response = await fetch(`${base}${path}`, { method: "POST", body: new URLSearchParams(form) })
+  return {
+    status: response.status,
+    headers: response.headers,
+    body: (await response.json()) as Record<string, any>,
+  }
+}
+
+/** From consent to a pair. */
+export const letIn = async (
+  base: string,
+  person: Browser,
+  client: string,
+  redirect: string,
+  choice: Record<string, string | ReadonlyArray<string>> = {},
+) => {
+  const verifier = verifierOf()
+  const back = await person.allow(askingUrl(base, { client, redirect, challenge: challengeOf(verifier) }), choice)
+  const code = back.searchParams.get("code")!
+  const exchange = {
+    grant_type: "authorization_code",
+    client_id: client,
+    redirect_uri: redirect,
+    code,
+    code_verifier: verifier,
+  }
+  const answer = await tokenCall(base, exchange)
+  return {
+    back,
+    exchange,
+    answer,
+    access: answer.body["access_token"] as string,
+    refresh: answer.body["refresh_token"] as string,
+  }
+}
+
+let ids = 0
+/** One message to the MCP endpoint. */
+export const mcp = async (
+  base: string,
+  token: string | undefined,
+  method: string,
+  params: Record<string, unknown> = {},
+) => {
+  const response = await fetch(`${base}/api/mcp`, {
+    method: "POST",
+    headers: {
+      "content-type": "application/json",
+      ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
+    },
+    body: JSON.stringify({ jsonrpc: "2.0", id: ++ids, method, params }),
+  })
+  const text = await response.text()
+  return {
+    status: response.status,
+    headers: response.headers,
+    body: (text === "" ? {} : JSON.parse(text)) as Record<string, any>,
+  }
+}

@@ -1,0 +1,91 @@
+/** The consent in a real browser, whose rules about forms, redirects and frames no other test has. */
+import { createServer, type Server } from "node:http"
+import type { AddressInfo } from "node:net"
+import type { Browser, Page } from "playwright-core"
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { hasBrowser, openBrowser } from "../harness/Browser.ts"
+import { makeIdentity, newHandle, signUp } from "../harness/Client.ts"
+import { startService, type TestService } from "../harness/Service.ts"
+import { askingUrl, challengeOf, registered, verifierOf } from "./Consent.ts"
+
+describe.skipIf(!hasBrowser)("the consent page", { timeout: 120_000 }, () => {
+  let service: TestService
+  let chromium: Browser
+  let app: Server
+  let other: Server
+  const portOf = (server: Server) => (server.address() as AddressInfo).port
+  const listen = (server: Server) => new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
+  beforeAll(async () => {
+    service = await startService()
+    chromium = await openBrowser()
+    other = createServer((_, response) => response.end("the app has it"))
+    await listen(other)
+    // A hosted app that hands on to its program, as claude.ai does.
+    app = createServer((request, response) =>
+      response.writeHead(307, { location: `http://127.0.0.1:${portOf(other)}${request.url}` }).end(),
+    )
+    await listen(app)
+  })
+  afterAll(async () => {
+    await chromium?.close()
+    await service?.stop()
+    app?.close()
+    other?.close()
+  })
+
+  /** A browser that is signed in, at the consent page of an app. */
+  const asked = async () => {
+    const { session } = await signUp(service.base)
+    const { handle } = await makeIdentity(service.base, session, newHandle("ada"))
+    const redirect = `http://127.0.0.1:${portOf(app)}/callback`
+    const client = (await registered(service.base, [redirect], "Clawed")).body["client_id"] as string
+    const url = askingUrl(service.base, { client, redirect, challenge: challengeOf(verifierOf()) }).href
+    const context = await chromium.newContext()
+    await context.addCookies([
+      { name: "svc_session", value: session, url: service.base, httpOnly: true, sameSite: "Lax" },
+    ])
+    const page = await context.newPage()
+    const complaints: Array<string> = []
+    page.on("console", (message) => message.type() === "error" && complaints.push(message.text()))
+    await page.goto(url)
+    return { page, url, handle, complaints, context }
+  }
+
+  const arrived = async (page: Page) => {
+    await page.getByText("the app has it").waitFor()
+    return new URL(page.url()).searchParams
+  }
+
+  it("lets an app in over two hops, and nothing of the page is blocked", async () => {
+    const { page, handle, complaints } = await asked()
+    expect(await page.getByRole("heading", { level: 1 }).innerText()).toBe("Connect Clawed to your agents?")
+    expect(await page.getByLabel(`Act as @${handle} only`).isChecked()).toBe(true)
+    expect(await page.getByLabel("Read only").isChecked()).toBe(true)
+    await page.getByRole("button", { name: "Allow" }).click()
+    const answer = await arrived(page)
+    expect(answer.get("code")).toMatch(/^svc_oac_/)
+    expect([answer.get("state"), answer.get("iss")]).toEqual(["s-1", service.base])
+    expect(complaints.filter((text) => /security policy/i.test(text))).toEqual([])
+  })
+
+  it("says no over two hops", async () => {
+    const { page } = await asked()
+    await page.getByRole("button", { name: "Deny" }).click()
+    expect((await arrived(page)).get("error")).toBe("access_denied")
+  })
+
+  it("is framed by nobody", async () => {
+    const { url, context } = await asked()
+    const frame = createServer((_, response) =>
+      response
+        .writeHead(200, { "content-type": "text/html" })
+        .end(`<iframe src="${url.replaceAll("&", "&amp;")}"></iframe>`),
+    )
+    await listen(frame)
+    const page = await context.newPage()
+    const refused = page.waitForEvent("console", { predicate: (message) => /frame-ancestors/i.test(message.text()) })
+    await page.goto(`http://127.0.0.1:${portOf(frame)}/`)
+    await refused
+    frame.close()
+  })
+})

@@ -1,0 +1,109 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { call, makeIdentity, newHandle, signUp } from "../harness/Client.ts"
+import { startService, type TestService } from "../harness/Service.ts"
+import { askingUrl, browser, challengeOf, letIn, onward, registered, verifierOf } from "./Consent.ts"
+
+let service: TestService
+let ada: Awaited<ReturnType<typeof person>>
+beforeAll(async () => {
+  service = await startService()
+  ada = await person()
+})
+afterAll(async () => {
+  await service.stop()
+})
+
+const person = async () => {
+  const { session, email, org } = await signUp(service.base)
+  const { handle } = await makeIdentity(service.base, session, newHandle("ada"))
+  return { session, email, org, handle, browser: browser(service.base, session) }
+}
+
+const challenge = challengeOf(verifierOf())
+const here = "http://localhost:4711/callback"
+const clientOf = async (...redirects: ReadonlyArray<string>) =>
+  (await registered(service.base, redirects, newHandle("client"))).body["client_id"] as string
+
+describe("the consent", () => {
+  const asked = async () => {
+    const client = await clientOf(here)
+    return ada.browser.go(askingUrl(service.base, { client, redirect: here, challenge }))
+  }
+  const allow = { decision: "allow", agents: "one", rights: "read" }
+
+  it.each([
+    ["no Origin", { origin: "" }],
+    ["a foreign Origin", { origin: "https://evil.example" }],
+    ["no Origin of anybody", { origin: "null" }],
+    ["our Origin from another site", { "sec-fetch-site": "cross-site" }],
+  ])("is not taken with %s", async (_, headers) => {
+    const shown = await asked()
+    expect((await ada.browser.decide(shown, allow, headers)).status).toBe(403)
+    expect(onward(await ada.browser.decide(shown, allow)).searchParams.get("code")).not.toBeNull()
+  })
+
+  it("is not taken from another session", async () => {
+    const shown = await asked()
+    const bob = await person()
+    const answer = await bob.browser.decide(shown, allow)
+    expect([answer.status, answer.text.includes("http-equiv")]).toEqual([400, false])
+  })
+
+  it("is decided once", async () => {
+    const shown = await asked()
+    onward(await ada.browser.decide(shown, allow))
+    expect((await ada.browser.decide(shown, allow)).text).not.toContain("http-equiv")
+  })
+
+  it("is shown in no frame and beside no window", async () => {
+    const { headers, text } = await asked()
+    expect(headers.get("content-security-policy")).toContain("frame-ancestors 'none'")
+    expect(headers.get("cross-origin-opener-policy")).toBe("same-origin")
+    expect(text).not.toContain("<script")
+  })
+
+  it("is asked of nobody by a key", async () => {
+    const key = await call(service.base, "POST", "/api/keys", { token: ada.session, body: { name: "k" } })
+    const shown = await browser(service.base, key.body.key).go(
+      askingUrl(service.base, { client: await clientOf(here), redirect: here, challenge }),
+    )
+    expect(shown.text).not.toContain('name="seal"')
+  })
+
+  it("says no where it was denied", async () => {
+    const answer = onward(await ada.browser.decide(await asked(), { decision: "deny" }))
+    expect(Object.fromEntries(answer.searchParams)).toMatchObject({ error: "access_denied", iss: service.base })
+  })
+
+  it("has nothing chosen that is dangerous, even if it was asked for", async () => {
+    const client = await clientOf(here)
+    const more = { scope: "vault:secret account:admin mail:send" }
+    const { text } = await ada.browser.go(askingUrl(service.base, { client, redirect: here, challenge, more }))
+    const checked = [...text.matchAll(/name="([a-z]+)" value="([^"]*)" checked/g)].map(
+      ([, name, value]) => `${name} ${value}`,
+    )
+    expect(checked).toEqual(["agents one", "rights read", "days 90"])
+  })
+
+  it("shows a name as text, without what turns or hides it", async () => {
+    const { body } = await registered(service.base, [here], `<b>\u202eClaude\u200b</b>\u0007${"x".repeat(100)}`)
+    const { text } = await ada.browser.go(
+      askingUrl(service.base, { client: body["client_id"], redirect: here, challenge }),
+    )
+    expect(text).toContain("&lt;b&gt;Claude&lt;/b&gt;x")
+    for (const hidden of ["<b>", "\u202e", "\u200b", "\u0007", "x".repeat(60)]) expect(text).not.toContain(hidden)
+  })
+
+  it("of a repeat replaces what was allowed, and makes no second Grant", async () => {
+    const bob = await person()
+    const client = await clientOf(here)
+    const first = await letIn(service.base, bob.browser, client, here)
+    const shown = await bob.browser.go(askingUrl(service.base, { client, redirect: here, challenge }))
+    expect(shown.text).toContain("identity:read")
+    expect(first.answer.body["scope"]).not.toContain("mail:send")
+    const second = await letIn(service.base, bob.browser, client, "http://localhost:9999/callback", { rights: "act" })
+    expect(second.answer.body["scope"]).toContain("mail:send")
+    const { body } = await call(service.base, "GET", "/api/grants", { token: bob.session })
+    expect(body.grants.length).toBe(1)
+  })
+})

@@ -1,0 +1,51 @@
+import { GuardedClient } from "@svc/cluster/net/GuardedClient"
+import { PublicLimits } from "@svc/cluster/limits/PublicLimits"
+import { OAuthClients } from "@svc/cluster/oauth/OAuthClients"
+import { expect, layer } from "@effect/vitest"
+import { Effect, Layer } from "effect"
+import { storesLayer } from "../harness/Stores.ts"
+
+const quotas = {
+  profile: 3,
+  hits: 3,
+  device: 3,
+  contact: 4,
+  magic_link: 4,
+  oauth_register: 3,
+  oauth_authorize: 3,
+  oauth_token: 3,
+  oauth_token_failed: 3,
+  oauth_document: 3,
+}
+
+/** A name whose server says that it is at home. */
+const clients = OAuthClients.layer.pipe(
+  Layer.provide([
+    PublicLimits.layer(quotas),
+    GuardedClient.layer({
+      allowPrivate: false,
+      resolve: (_, done) => done(null, [{ address: "10.0.0.1", family: 4 }]),
+    }),
+  ]),
+  Layer.provideMerge(storesLayer),
+)
+
+layer(clients)("a document", (it) => {
+  it.effect("at a private address is not asked for", () =>
+    Effect.gen(function* () {
+      const { read } = yield* OAuthClients
+      const refused = yield* Effect.flip(read("https://inside.example/client.json"))
+      expect(refused).toMatchObject({ _tag: "DocumentRefused", message: expect.stringContaining("refused_address") })
+    }),
+  )
+
+  it.effect("is asked of one host as often a minute as the limit has it", () =>
+    Effect.gen(function* () {
+      const { read } = yield* OAuthClients
+      const messages = yield* Effect.forEach([1, 2, 3, 4], (n) =>
+        Effect.map(Effect.flip(read(`https://busy.example/${n}.json`)), (refused) => String(refused)),
+      )
+      expect(messages.map((text) => text.includes("too often"))).toEqual([false, false, false, true])
+    }),
+  )
+})

@@ -1,0 +1,196 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { call, makeIdentity, newHandle, signUp } from "../harness/Client.ts"
+import { eventually, startService, type TestService } from "../harness/Service.ts"
+import { askingUrl, browser, challengeOf, letIn, mcp, onward, registered, tokenCall, verifierOf } from "./Consent.ts"
+
+let service: TestService
+beforeAll(async () => {
+  service = await startService()
+})
+afterAll(() => service.stop())
+
+const here = "http://localhost:4711/callback"
+
+const connected = async (choice: Record<string, string | ReadonlyArray<string>> = {}) => {
+  const { session, org } = await signUp(service.base)
+  const { handle } = await makeIdentity(service.base, session, newHandle("ada"))
+  const person = browser(service.base, session)
+  const client = (await registered(service.base, [here], newHandle("client"))).body["client_id"] as string
+  const granted = await letIn(service.base, person, client, here, choice)
+  const { body } = await call(service.base, "GET", "/api/grants", { token: session })
+  return { session, org, handle, person, client, ...granted, grant: body.grants[0] }
+}
+
+const status = async (token: string) => (await mcp(service.base, token, "tools/list")).status
+const tool = async (token: string, name: string, input: object = {}) =>
+  (await mcp(service.base, token, "tools/call", { name, arguments: input })).body["result"].structuredContent
+
+describe("a Grant", () => {
+  it("is shown to its holder, and tells its app who it is", async () => {
+    const { session, handle, access, grant } = await connected()
+    expect(grant).toMatchObject({ redirect_host: "localhost", handles: [handle], last_used_at: null })
+    const { caller } = await tool(access, "svc_whoami")
+    expect(caller).toMatchObject({ kind: "grant", grant_id: grant.id, handles: [handle] })
+    const used = await eventually(
+      () => call(service.base, "GET", `/api/grants/${grant.id}`, { token: session }),
+      ({ body }) => body.last_used_at !== null,
+    )
+    expect(used.body.last_used_address).toMatch(/127\.0\.0\.1|::1/)
+    const { body } = await mcp(service.base, access, "initialize", { protocolVersion: "2025-11-25" })
+    expect(body["result"].instructions).toContain(`You act as @${handle}`)
+    expect(body["result"].instructions).toContain("You may read only")
+  })
+
+  it("is widened and narrowed by its holder, and the next call with the same token has it", async () => {
+    const { session, handle, access, grant } = await connected()
+    const path = `/api/grants/${grant.id}`
+    const refused = await tool(access, "svc_card_update", { handle, description: "Counts." })
+    expect(refused).toMatchObject({ code: "scope_missing", widen_url: `${service.base}/console/keys/${grant.id}` })
+    const wider = await call(service.base, "PATCH", path, {
+      token: session,
+      body: { scopes: ["identity:read", "card:write"] },
+    })
+    expect([wider.status, wider.body.scopes]).toEqual([200, ["identity:read", "card:write"]])
+    expect(await tool(access, "svc_card_update", { handle, description: "Counts." })).not.toHaveProperty("code")
+    expect(await tool(access, "svc_email_list", { handle })).toMatchObject({ code: "scope_missing" })
+  })
+
+  it("is changed by a session alone, to what there is", async () => {
+    const { session, grant } = await connected()
+    const path = `/api/grants/${grant.id}`
+    const key = await call(service.base, "POST", "/api/keys", { token: session, body: { name: "k" } })
+    const patch = (token: string, body: object) => call(service.base, "PATCH", path, { token, body })
+    expect((await patch(key.body.key, { scopes: ["mail:read"] })).body.code).toBe("session_required")
+    expect((await patch(session, { scopes: ["mail:everything"] })).body.code).toBe("scope_unknown")
+    expect((await patch(session, { scopes: ["*"] })).body.code).toBe("scope_unknown")
+    expect((await patch(session, { scopes: ["identity:secret"] })).body.code).toBe("scope_unknown")
+    expect((await patch(session, { scopes: [] })).body.code).toBe("invalid_request")
+    expect((await patch(session, { handles: ["nobody-here"] })).body.code).toBe("not_found")
+    expect((await patch(session, { expires_at: "2020-01-01T00:00:00.000Z" })).body.code).toBe("invalid_request")
+  })
+
+  it("ends at once when its holder ends it, and its app hears it", async () => {
+    const { session, access, refresh, client, grant } = await connected()
+    expect(await status(access)).toBe(200)
+    expect((await call(service.base, "DELETE", `/api/grants/${grant.id}`, { token: session })).status).toBe(204)
+    const refused = await mcp(service.base, access, "tools/list")
+    expect([refused.status, refused.body["code"]]).toEqual([401, "grant_revoked"])
+    expect(refused.headers.get("www-authenticate")).toContain("resource_metadata=")
+    const again = await tokenCall(service.base, {
+      grant_type: "refresh_token",
+      client_id: client,
+      refresh_token: refresh,
+    })
+    expect([again.status, again.body["error"]]).toEqual([400, "invalid_grant"])
+    // Ending it again changes nothing; another account's is none.
+    expect((await call(service.base, "DELETE", `/api/grants/${grant.id}`, { token: session })).status).toBe(204)
+    const other = await signUp(service.base)
+    expect((await call(service.base, "DELETE", `/api/grants/${grant.id}`, { token: other.session })).status).toBe(404)
+  })
+
+  it("ends a call that waits when it is ended", { timeout: 40_000 }, async () => {
+    const { session, handle, access, grant } = await connected()
+    let isOver = false
+    const waiting = mcp(service.base, access, "tools/call", {
+      name: "svc_email_wait",
+      arguments: { handle, seconds: 60 },
+    }).finally(() => (isOver = true))
+    await eventually(
+      () => call(service.base, "GET", `/api/grants/${grant.id}`, { token: session }),
+      ({ body }) => body.last_used_at !== null,
+    )
+    expect(isOver).toBe(false)
+    await call(service.base, "DELETE", `/api/grants/${grant.id}`, { token: session })
+    // Sooner than the minute it would wait, and than this test may last.
+    await waiting
+  })
+
+  it("ends with all sessions where that is asked, and stays where it is not", async () => {
+    const keeps = await connected()
+    await call(service.base, "DELETE", "/api/auth/sessions", { token: keeps.session })
+    expect(await status(keeps.access)).toBe(200)
+    const ends = await connected()
+    await call(service.base, "DELETE", "/api/auth/sessions?apps=end", { token: ends.session })
+    expect(await status(ends.access)).toBe(401)
+  })
+
+  it("ends with the last of its Identities", async () => {
+    const { session, handle, access } = await connected()
+    await call(service.base, "DELETE", `/api/identities/${handle}`, { token: session })
+    await eventually(
+      () => status(access),
+      (found) => found === 401,
+    )
+    const { body } = await call(service.base, "GET", "/api/events?type=grant.revoked", { token: session })
+    expect(body.events[0].data.reason).toBe("account")
+  })
+
+  it("ends with its account", async () => {
+    const { session, org, access } = await connected()
+    await call(service.base, "POST", "/api/account/deletion", { token: session, body: { confirm: org.email } })
+    expect(await status(access)).toBe(401)
+  })
+
+  it("is told of, and is on record", async () => {
+    const { session, grant, client } = await connected()
+    const { body } = await call(service.base, "GET", "/api/events?type=grant.created", { token: session })
+    expect(body.events[0].data).toMatchObject({ grant_id: grant.id, client_id: client, redirect_host: "localhost" })
+    const log = await call(service.base, "GET", "/api/audit?class=auth&limit=50", { token: session })
+    const actions = log.body.records.map((one: { action: string }) => one.action)
+    expect(actions).toEqual(expect.arrayContaining(["oauth.consent", "oauth.token"]))
+  })
+
+  it("is one of 50 at most", async () => {
+    const { session, person, client, grant } = await connected()
+    await service.query(
+      (sql) => sql`
+        insert into client_grant (id, org_id, client_id, client_name, redirect_host, redirect_hash, resource, scopes, created_at, expires_at)
+        select uuidv7(), org_id, 'oc_' || n, 'x', 'x', redirect_hash, resource, scopes, created_at, expires_at
+        from client_grant, generate_series(1, 49) n where id = ${grant.id}`,
+    )
+    const other = (await registered(service.base, [here], newHandle("more"))).body["client_id"] as string
+    const challenge = challengeOf(verifierOf())
+    const shown = await person.go(askingUrl(service.base, { client: other, redirect: here, challenge }))
+    const full = await person.decide(shown, { decision: "allow", agents: "one", rights: "read" })
+    expect([full.status, full.text.includes("50 connected apps")]).toEqual([400, true])
+    // One that is there already may come again, and room makes room.
+    expect((await letIn(service.base, person, client, here)).answer.status).toBe(200)
+    await call(service.base, "DELETE", `/api/grants/${grant.id}`, { token: session })
+    expect(
+      onward(await person.decide(shown, { decision: "allow", agents: "one", rights: "read" })).searchParams.get("code"),
+    ).not.toBeNull()
+  })
+})
+
+describe("signing in on the way", () => {
+  const link = (text: string) => /href="([^"]*\/auth\/magic-link[^"]*)"/.exec(text)![1]!.replaceAll("&amp;", "&")
+
+  const asking = async (email: string) => {
+    const client = (await registered(service.base, [here], newHandle("client"))).body["client_id"] as string
+    const stranger = browser(service.base)
+    const url = askingUrl(service.base, { client, redirect: here, challenge: challengeOf(verifierOf()) })
+    const asked = await stranger.go(url)
+    expect(asked.headers.getSetCookie()[0]).toMatch(/svc_authorize=.*HttpOnly/i)
+    const request = /name="request" value="([^"]*)"/.exec(asked.text)![1]!
+    const mailed = await stranger.go("/auth/sign-in", { form: { email, terms: "yes", request } })
+    const to = new URL(link(mailed.text))
+    const form = Object.fromEntries(to.searchParams)
+    return { stranger, form }
+  }
+
+  it("goes on with the request in the browser that began it", async () => {
+    const { stranger, form } = await asking(`on-${Date.now()}@example.org`)
+    const opened = await stranger.go("/auth/magic-link", { form })
+    expect(opened.status).toBe(303)
+    expect((await stranger.go(opened.headers.get("location")!)).text).toContain('name="seal"')
+  })
+
+  it("signs in and says where to go in any other browser", async () => {
+    const { form } = await asking(`else-${Date.now()}@example.org`)
+    const reader = browser(service.base)
+    const opened = await reader.go("/auth/magic-link", { form })
+    expect([opened.status, opened.text.includes("Go back to your app")]).toEqual([200, true])
+    expect(reader.jar.has("svc_session")).toBe(true)
+    expect((await reader.go(`/auth/authorize?continue=${form["request"]}`)).text).not.toContain('name="seal"')
+  })
+})

@@ -1,0 +1,232 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { call, makeIdentity, newHandle, signUp } from "../harness/Client.ts"
+import { startService, type TestService } from "../harness/Service.ts"
+import { askingUrl, browser, challengeOf, letIn, mcp, registered, tokenCall, verifierOf } from "./Consent.ts"
+
+let service: TestService
+let ada: Awaited<ReturnType<typeof person>>
+beforeAll(async () => {
+  service = await startService()
+  ada = await person()
+})
+afterAll(async () => {
+  await service.stop()
+})
+
+const person = async () => {
+  const { session, email, org } = await signUp(service.base)
+  const { handle } = await makeIdentity(service.base, session, newHandle("ada"))
+  return { session, email, org, handle, browser: browser(service.base, session) }
+}
+
+const here = "http://localhost:4711/callback"
+const clientOf = async (...redirects: ReadonlyArray<string>) =>
+  (await registered(service.base, redirects, newHandle("client"))).body["client_id"] as string
+
+const refreshing = (client: string, refresh_token: string, more: Record<string, string> = {}) =>
+  tokenCall(service.base, { grant_type: "refresh_token", client_id: client, refresh_token, ...more })
+
+/** Whether an access token is let in. */
+const works = async (token: string) => (await mcp(service.base, token, "tools/list")).status === 200
+
+describe("a code", () => {
+  const granted = async () => {
+    const client = await clientOf(here)
+    const verifier = verifierOf()
+    const back = await ada.browser.allow(
+      askingUrl(service.base, { client, redirect: here, challenge: challengeOf(verifier) }),
+    )
+    const code = back.searchParams.get("code")!
+    return {
+      client,
+      form: { grant_type: "authorization_code", client_id: client, redirect_uri: here, code, code_verifier: verifier },
+    }
+  }
+
+  it.each([
+    ["with another verifier", () => ({ code_verifier: verifierOf() })],
+    ["for another redirect", () => ({ redirect_uri: "http://localhost:4712/callback" })],
+    ["by another client", async () => ({ client_id: await clientOf("https://other.example/cb") })],
+    ["for another resource", () => ({ resource: "https://elsewhere.example" })],
+  ])("is not taken %s, and then still is as it was meant", async (_, change) => {
+    const { form } = await granted()
+    const refused = await tokenCall(service.base, { ...form, ...(await change()) })
+    expect(refused.status).toBe(400)
+    expect(["invalid_grant", "invalid_target"]).toContain(refused.body["error"])
+    expect(refused.headers.get("cache-control")).toBe("no-store")
+    expect((await tokenCall(service.base, form)).status).toBe(200)
+  })
+
+  it("that is used twice ends what the first use got", async () => {
+    const { form } = await granted()
+    const first = await tokenCall(service.base, form)
+    expect(await works(first.body["access_token"])).toBe(true)
+    expect((await tokenCall(service.base, form)).body["error"]).toBe("invalid_grant")
+    expect(await works(first.body["access_token"])).toBe(false)
+    expect((await refreshing(form.client_id, first.body["refresh_token"])).body["error"]).toBe("invalid_grant")
+    const events = await call(service.base, "GET", "/api/events?type=grant.revoked", { token: ada.session })
+    expect(events.body.events[0].data.reason).toBe("code_reuse")
+  })
+
+  it("whose answer was lost is asked for anew, and leaves one Grant", async () => {
+    const bob = await person()
+    const client = await clientOf(here)
+    // The process died behind the commit: the client has nothing, tries the code again, and begins anew.
+    const lost = await letIn(service.base, bob.browser, client, here)
+    expect((await tokenCall(service.base, lost.exchange)).body["error"]).toBe("invalid_grant")
+    const anew = await letIn(service.base, bob.browser, client, here)
+    expect(await works(anew.access)).toBe(true)
+    const { body } = await call(service.base, "GET", "/api/grants", { token: bob.session })
+    expect(body.grants.length).toBe(1)
+  })
+
+  it("that is used twice at once gives one pair at most", async () => {
+    const { form } = await granted()
+    const answers = await Promise.all(Array.from({ length: 6 }, () => tokenCall(service.base, form)))
+    expect(answers.filter(({ status }) => status === 200).length).toBe(1)
+  })
+
+  it("is good for a minute", async () => {
+    const { form } = await granted()
+    await service.query(
+      (sql) =>
+        sql`update oauth_token set expires_at = expires_at - interval '60 seconds' where kind = 'code' and first_used_at is null`,
+    )
+    expect((await tokenCall(service.base, form)).body["error"]).toBe("invalid_grant")
+  })
+
+  it("names no client that is unknown: it registers anew", async () => {
+    const { form } = await granted()
+    const answer = await tokenCall(service.base, { ...form, client_id: "oc_gone" })
+    expect([answer.status, answer.body["error"]]).toEqual([401, "invalid_client"])
+  })
+})
+
+describe("a refresh token", () => {
+  const pair = async () => {
+    const client = await clientOf(here)
+    return { client, ...(await letIn(service.base, ada.browser, client, here)) }
+  }
+  /** The minute that parallel programs have is over. */
+  const later = () =>
+    service.query(
+      (sql) =>
+        sql`update oauth_token set first_used_at = first_used_at - interval '61 seconds' where first_used_at is not null`,
+    )
+
+  it("is taken again after an answer that was lost", async () => {
+    const { client, refresh } = await pair()
+    expect((await refreshing(client, refresh)).status).toBe(200)
+    await later()
+    const again = await refreshing(client, refresh)
+    expect(again.status).toBe(200)
+    expect(await works(again.body["access_token"])).toBe(true)
+  })
+
+  it("is taken from parallel programs, whatever they do with theirs", async () => {
+    const { client, refresh } = await pair()
+    const pairs = await Promise.all(Array.from({ length: 5 }, () => refreshing(client, refresh)))
+    expect(pairs.map(({ status }) => status)).toEqual([200, 200, 200, 200, 200])
+    for (const { body } of pairs) expect(await works(body["access_token"])).toBe(true)
+    for (const { body } of pairs) expect((await refreshing(client, body["refresh_token"])).status).toBe(200)
+  })
+
+  it("that comes again after its successor was used ends the access, and its holder hears of it", async () => {
+    const { client, refresh } = await pair()
+    const next = await refreshing(client, refresh)
+    expect((await refreshing(client, next.body["refresh_token"])).status).toBe(200)
+    await later()
+    expect((await refreshing(client, refresh)).body["error"]).toBe("invalid_grant")
+    expect(await works(next.body["access_token"])).toBe(false)
+    const events = await call(service.base, "GET", "/api/events?type=grant.revoked", { token: ada.session })
+    expect(events.body.events[0].data.reason).toBe("refresh_reuse")
+  })
+
+  it("that comes again after the access token of its answer was used ends the access", async () => {
+    const { client, refresh } = await pair()
+    const next = await refreshing(client, refresh)
+    expect(await works(next.body["access_token"])).toBe(true)
+    // The first use is noted behind the answer.
+    const noted = () =>
+      service.query<{ n: number }>(
+        (sql) => sql`
+        select count(*)::int as n from oauth_token where kind = 'access' and first_used_at is not null
+          and grant_id = (select grant_id from oauth_token where kind = 'access' order by expires_at desc limit 1)`,
+      )
+    while ((await noted())[0]!.n === 0) await new Promise((resolve) => setTimeout(resolve, 10))
+    await later()
+    expect((await refreshing(client, refresh)).body["error"]).toBe("invalid_grant")
+    expect(await works(next.body["access_token"])).toBe(false)
+  })
+
+  it("is given five pairs at most", async () => {
+    const { client, refresh } = await pair()
+    for (let n = 0; n < 5; n++) expect((await refreshing(client, refresh)).status).toBe(200)
+    expect((await refreshing(client, refresh)).body["error"]).toBe("invalid_grant")
+  })
+
+  it("is not taken from another client", async () => {
+    const { client, refresh } = await pair()
+    const other = await clientOf("https://other.example/cb")
+    expect((await refreshing(other, refresh)).body["error"]).toBe("invalid_grant")
+    expect((await refreshing(client, refresh)).status).toBe(200)
+  })
+
+  it("is for no other resource", async () => {
+    const { client, refresh } = await pair()
+    expect((await refreshing(client, refresh, { resource: "https://elsewhere.example" })).body["error"]).toBe(
+      "invalid_target",
+    )
+  })
+
+  it("ends the access when its client revokes it", async () => {
+    const { client, refresh, access } = await pair()
+    const other = await clientOf("https://other.example/cb")
+    await tokenCall(service.base, { token: refresh, client_id: other }, "/api/oauth/revoke")
+    expect(await works(access)).toBe(true)
+    await tokenCall(service.base, { token: refresh, client_id: client }, "/api/oauth/revoke")
+    expect(await works(access)).toBe(false)
+  })
+})
+
+describe("an access token", () => {
+  it("is good for the tools and nothing else", async () => {
+    const { access } = await letIn(service.base, ada.browser, await clientOf(here), here)
+    expect(await works(access)).toBe(true)
+    for (const path of [
+      "/api/auth/whoami",
+      "/api/identities",
+      `/api/identities/${ada.handle}/messages`,
+      "/api/events/stream",
+    ]) {
+      expect((await call(service.base, "GET", path, { token: access })).status).toBe(401)
+    }
+    const cookie = browser(service.base, access)
+    expect((await cookie.go("/auth/device")).text).toContain("Sign in")
+    expect((await cookie.go("/api/auth/whoami", { headers: { "sec-fetch-site": "same-origin" } })).status).toBe(401)
+  })
+
+  it("is for the Identities and the scopes that were granted", async () => {
+    const other = await makeIdentity(service.base, ada.session, newHandle("bob"))
+    const { access } = await letIn(service.base, ada.browser, await clientOf(here), here)
+    const tool = async (name: string, input: object) =>
+      (await mcp(service.base, access, "tools/call", { name, arguments: input })).body["result"]
+    expect((await tool("svc_identity_get", { handle: ada.handle })).isError).toBeUndefined()
+    expect((await tool("svc_identity_get", { handle: other.handle })).structuredContent.code).toBe(
+      "identity_not_granted",
+    )
+    const sent = await tool("svc_email_send", { handle: ada.handle, to: ["a@example.org"], subject: "x", text: "y" })
+    expect(sent.structuredContent).toMatchObject({ code: "scope_missing" })
+  })
+
+  it("is challenged where it is missing, and told where it is no good", async () => {
+    const bare = await mcp(service.base, undefined, "tools/list")
+    const metadata = `resource_metadata="${service.base}/.well-known/oauth-protected-resource/api/mcp"`
+    expect([bare.status, bare.headers.get("www-authenticate")]).toEqual([
+      401,
+      `Bearer ${metadata}, scope="identity:read mail:read card:read"`,
+    ])
+    const bad = await mcp(service.base, "svc_oat_nonsense", "tools/list")
+    expect(bad.headers.get("www-authenticate")).toContain('error="invalid_token"')
+  })
+})
