@@ -185,10 +185,6 @@ const texts: Readonly<Record<string, string>> = {
   stopped_at: "When outgoing mail was stopped; null while it goes out.",
   stopped_by: "Who stopped it; null while it goes out.",
   "MailStatus.approval": "`required`: what the Identity's own key sends waits for a person.",
-  "MailStatus.tag_folders":
-    "Mail programs see what came to a subaddress tag in a folder `Tags/<tag>` as well as in INBOX.",
-  "switch.tag_folders":
-    "Show what came to a subaddress tag in a folder `Tags/<tag>` too; what is there when it is turned on is put there.",
   "switch.approval": "`required`: what the Identity's own key sends waits for a person.",
   approval: "Who decides on it and what was decided; null where nobody has to.",
   suppressed: "Since when nothing is sent to it, as mail came back, and why; null where nothing did.",

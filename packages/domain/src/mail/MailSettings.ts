@@ -46,6 +46,10 @@ export const disclosureHtml = (text: string) =>
     .replaceAll('"', "&quot;")
     .replaceAll(/\r?\n/g, "<br>")}</p>`
 
+const TagFolders = Schema.Boolean.annotate({
+  description: "Mail programs see what came to a subaddress tag in a folder `Tags/<tag>` as well as in INBOX.",
+})
+
 export const MailStatus = Schema.Struct({
   outgoing: Schema.Literals(["active", "stopped"]),
   stopped_at: Schema.NullOr(Timestamp),
@@ -53,8 +57,7 @@ export const MailStatus = Schema.Struct({
   reason: Schema.NullOr(Schema.String),
   /** `required`: what the Identity's own key sends waits for a person. */
   approval: Schema.Literals(["none", "required"]),
-  /** Mail programs see what came to a subaddress tag in a folder `Tags/<tag>` as well. */
-  tag_folders: Schema.Boolean,
+  tag_folders: TagFolders,
 }).annotate({ identifier: "MailStatus" })
 export type MailStatus = typeof MailStatus.Type
 
@@ -64,7 +67,7 @@ export const MailPatch = Schema.Struct({
   outgoing: Schema.optionalKey(Schema.Literals(["active", "stopped"])),
   reason: Reason,
   approval: Schema.optionalKey(Schema.Literals(["none", "required"])),
-  tag_folders: Schema.optionalKey(Schema.Boolean),
+  tag_folders: Schema.optionalKey(TagFolders),
 })
 export type MailPatch = typeof MailPatch.Type
 
