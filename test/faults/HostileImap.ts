@@ -73,10 +73,7 @@ const attacks: Readonly<Record<string, Attack>> = {
     times(4, () => {
       const socket = opened(port, `${said(guest)}b SELECT INBOX\r\n`)
       const set = Array.from({ length: 5_000 }, (_, n) => n * 2 + 1).join(",")
-      flood(
-        socket,
-        `c LIST "" "%*%*%*%*%*%*%*%x"\r\nd UID FETCH ${set} (UID)\r\ne UID SEARCH ${"NOT ".repeat(400)}ALL\r\n`,
-      )
+      flood(socket, `c LIST "" "%*%*%*%*x"\r\nd UID FETCH ${set} (UID)\r\ne UID SEARCH ${"NOT ".repeat(15)}ALL\r\n`)
       return socket
     }),
   "large messages": (port, guest) =>
