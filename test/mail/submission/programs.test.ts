@@ -221,9 +221,13 @@ describe("a connection", () => {
   })
 
   it("is turned away where its client has too many, before a handshake too, and let in when they have gone", async () => {
-    // A few more than there may be: a greeting that came between them has a place of theirs.
+    // A few more than there may be; those that are turned away say when all the places are taken.
     const held = Array.from({ length: 110 }, () =>
       connect({ port: service.submissionsPort, host: "127.0.0.1", localAddress: "127.0.0.9" }).on("error", () => {}),
+    )
+    await eventually(
+      async () => held.filter(({ destroyed }) => destroyed).length,
+      (turnedAway) => turnedAway === 10,
     )
     await eventually(
       () => greeting("127.0.0.9"),
