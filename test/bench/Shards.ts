@@ -28,7 +28,7 @@ const nameOf = (n: number) => `agent${n.toString(36)}`
 const peopled = (shards: number) =>
   Effect.gen(function* () {
     const sharding = yield* Sharding.Sharding
-    const counts = new Array<number>(shards).fill(0)
+    const counts = Array.from({ length: shards }, () => 0)
     for (let n = 0; n < identities; n++) {
       counts[sharding.getShardId(EntityId.make(nameOf(n)), "default").id - 1]!++
     }
