@@ -13,6 +13,7 @@ import { entries } from "../packages/cli/src/Bundle.mjs"
 import { bundle, root } from "./Bundling.ts"
 import { dist, own } from "./ConsoleFiles.ts"
 import { licences } from "./Licences.ts"
+import { packedReadme, type Repository } from "./PackedReadme.ts"
 
 /** What the packages are told to run on. */
 const oldestNode = "20"
@@ -25,6 +26,7 @@ interface Manifest {
   readonly license: string
   readonly description: string
   readonly engines: { readonly node: string }
+  readonly repository?: Repository
   readonly optionalDependencies: Readonly<Record<string, string>>
 }
 
@@ -48,6 +50,14 @@ const begin = (name: string, own: object): string => {
   return folder
 }
 
+/** How to install it, as the package's README. */
+const addReadme = (folder: string) => {
+  const document = "docs/install.md"
+  const text = readFileSync(path.join(root, document), "utf8")
+  const { repository } = manifest
+  writeFileSync(path.join(folder, "README.md"), packedReadme(text, { document, folder, repository }))
+}
+
 const executable = (from: string, to: string) => {
   cpSync(from, to)
   chmodSync(to, 0o755)
@@ -65,7 +75,7 @@ const makeCommand = async () => {
   execFileSync(process.execPath, [path.join(root, "packages", "console", "build.ts")], { stdio: "inherit" })
   for (const name of own()) cpSync(path.join(dist, name), path.join(folder, "dist", "console", name))
   writeFileSync(path.join(folder, "THIRD-PARTY-LICENSES.txt"), licences(modules))
-  cpSync(path.join(root, "docs", "install.md"), path.join(folder, "README.md"))
+  addReadme(folder)
   return folder
 }
 
@@ -78,7 +88,7 @@ const makeServer = () => {
   })
   executable(path.join(packed, "server.mjs"), path.join(folder, "main.mjs"))
   cpSync(path.join(root, "deploy"), path.join(folder, "deploy"), { recursive: true })
-  cpSync(path.join(root, "docs", "install.md"), path.join(folder, "README.md"))
+  addReadme(folder)
   return folder
 }
 

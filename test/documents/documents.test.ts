@@ -8,11 +8,8 @@ import * as Problems from "./problems.ts"
 const root = path.join(import.meta.dirname, "..", "..")
 const read = (name: string) => readFileSync(path.join(root, name), "utf8")
 
-const documents = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md"].concat(
-  readdirSync(path.join(root, "docs"))
-    .filter((name) => name.endsWith(".md"))
-    .map((name) => `docs/${name}`),
-)
+const markdown = (folder: string) => readdirSync(path.join(root, folder)).filter((name) => name.endsWith(".md"))
+const documents = [...markdown("."), ...markdown("docs").map((name) => `docs/${name}`)]
 
 const withoutBlocks = (text: string) => text.replaceAll(/^```[\s\S]*?^```$/gm, "")
 
@@ -86,7 +83,7 @@ describe("the documents", () => {
       const text = read(name)
       const named = [
         ...links(text),
-        ...[...text.matchAll(/`(docs\/[\w-]+\.md|[A-Z]+\.md)`/g)].map(([, file]) => `/${file}`),
+        ...[...text.matchAll(/`(docs\/[\w-]+\.md|[A-Z_]+\.md)`/g)].map(([, file]) => `/${file}`),
       ]
       for (const target of named) {
         const file = target.startsWith("/") ? target.slice(1) : path.join(path.dirname(name), target.split("#")[0]!)

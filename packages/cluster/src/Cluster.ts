@@ -92,7 +92,7 @@ export interface RunnerSettings {
 }
 
 /** Every runner of a deployment must agree on this. */
-const shardsPerGroup = 64
+export const shardsPerGroup = 64
 
 const shardsInAll = Metrics.gauge("svc_cluster_shards", "Shards that the runners share, whoever owns them", [])
 shardsInAll.set([], shardsPerGroup)

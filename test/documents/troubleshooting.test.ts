@@ -1,0 +1,38 @@
+/** What docs/troubleshooting.md quotes is what the program says: each message, metric and setting is in the sources. */
+import { globSync, readFileSync } from "node:fs"
+import * as path from "node:path"
+import { describe, expect, it } from "vitest"
+
+const root = path.join(import.meta.dirname, "..", "..")
+const text = readFileSync(path.join(root, "docs", "troubleshooting.md"), "utf8")
+
+/** All sources as one text, what is put together of parts made whole. */
+const sources = globSync("packages/*/src/**/*.ts", { cwd: root })
+  .map((name) => readFileSync(path.join(root, name), "utf8"))
+  .join("\n")
+  .replaceAll(/["`] \+\s*["`]/g, "")
+  .replaceAll("\\`", "`")
+
+const rows = text
+  .split("\n")
+  .filter((line) => line.startsWith("| ") && !line.startsWith("| you see") && !line.startsWith("| part"))
+const spans = (cell: string) => [...cell.matchAll(/`([^`]+)`/g)].map(([, span]) => span!)
+
+describe("docs/troubleshooting.md", () => {
+  it("quotes what the program says", () => {
+    const quoted = rows.flatMap((row) => spans(row.split(" | ")[0]!))
+    expect(quoted.length).toBeGreaterThan(50)
+    // What differs stands between the parts.
+    const untrue = quoted.filter((message) =>
+      message.split("…").some((part) => part.trim().length > 1 && !sources.includes(part.trim())),
+    )
+    expect(untrue).toEqual([])
+  })
+
+  it("names metrics that there are", () => {
+    const table = readFileSync(path.join(root, "docs", "operations.md"), "utf8")
+    const named = [...text.matchAll(/`((?:svc|nodejs|effect|http|process)_[a-z_]+)`/g)].map(([, name]) => name!)
+    expect(named.length).toBeGreaterThan(5)
+    expect(named.filter((name) => !table.includes(`\`${name}\``))).toEqual([])
+  })
+})

@@ -1,0 +1,40 @@
+/** The README of a package leads nowhere that whoever installed it does not have. */
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import * as os from "node:os"
+import * as path from "node:path"
+import { afterAll, describe, expect, it } from "vitest"
+import { packedReadme, type Repository } from "../../scripts/PackedReadme.ts"
+
+const root = path.join(import.meta.dirname, "..", "..")
+const document = "docs/install.md"
+const install = readFileSync(path.join(root, document), "utf8")
+
+const folder = mkdtempSync(path.join(os.tmpdir(), "svc-readme-"))
+mkdirSync(path.join(folder, "deploy"))
+writeFileSync(path.join(folder, "deploy", "svc.service"), "")
+afterAll(() => rmSync(folder, { recursive: true, force: true }))
+
+const packed = (text: string, repository?: Repository) => packedReadme(text, { document, folder, repository })
+const targets = (text: string) => [...text.matchAll(/\]\(([^()\s]+)\)/g)].map(([, target]) => target!)
+
+describe("the README of a package", () => {
+  it("has of the links of docs/install.md those to what the package has, and the words of the others", () => {
+    expect(targets(install).length).toBeGreaterThan(5)
+    expect(new Set(targets(packed(install)))).toEqual(new Set(["deploy/svc.service"]))
+    expect(packed("in the [README](../README.md#settings)")).toBe("in the README")
+  })
+
+  it("leads to the repository on the web where there is one", () => {
+    for (const repository of ["github:some/where", "some/where", { url: "git+https://github.com/some/where.git" }]) {
+      expect(packed("[README](../README.md#settings), [operations](operations.md)", repository)).toBe(
+        "[README](https://github.com/some/where/blob/HEAD/README.md#settings), [operations](https://github.com/some/where/blob/HEAD/docs/operations.md)",
+      )
+    }
+    expect(packed("[README](../README.md)", { url: "git@example.org:some/where" })).toBe("README")
+  })
+
+  it("leaves addresses, its own headings and code as they are", () => {
+    for (const text of ["[a](https://example.org/)", "[b](#by-systemd)", "```sh\necho '[c](d.md)'\n```"])
+      expect(packed(text)).toBe(text)
+  })
+})
