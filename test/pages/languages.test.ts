@@ -3,12 +3,12 @@ import { type Language, languages } from "@svc/domain/account/Account"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { hasBrowser, openBrowser } from "../harness/Browser.ts"
 import { call, makeIdentity, newHandle, signUp } from "../harness/Client.ts"
-import { expectNoSidewaysScroll, openContext } from "../harness/Console.ts"
+import { brokenWords, expectNoSidewaysScroll, openContext } from "../harness/Console.ts"
 import { startService, type TestService } from "../harness/Service.ts"
 import { browser } from "../oauth/Consent.ts"
 
 let service: TestService
-const handle = newHandle("polyglot")
+const handle = "polyglot"
 const description = "Speaks as its holder wrote it."
 
 beforeAll(async () => {
@@ -226,13 +226,14 @@ describe("who signs up to confirm a device", () => {
 })
 
 describe.skipIf(!hasBrowser)("on a small phone", { timeout: 240_000 }, () => {
-  it.each(["de", "fr"] as const)("nothing is wider than the window, in %s", async (locale) => {
+  it.each(["de", "fr"] as const)("nothing is wider than the window and no word is broken, in %s", async (locale) => {
     const chromium = await openBrowser()
     const { context } = await openContext(chromium, service.base, { width: 320, locale })
     const page = await context.newPage()
     for (const { path } of pages) {
       await page.goto(`${service.base}${path}`)
       await expectNoSidewaysScroll(page, `${path} in ${locale}`)
+      expect(await brokenWords(page), `${path} in ${locale}`).toEqual([])
     }
     await chromium.close()
   })
