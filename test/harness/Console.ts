@@ -81,3 +81,19 @@ export const expectNoSidewaysScroll = async (page: Page, where: string) => {
   )
   expect(wide, `${where} is wider than its window`).toBeLessThanOrEqual(window)
 }
+
+/** The words of the content that stand on two lines: such a word has two boxes. Made-up names with digits are none. */
+export const brokenWords = (page: Page) =>
+  page.evaluate<ReadonlyArray<string>>(String.raw`(() => {
+    const found = []
+    const walker = document.createTreeWalker(document.querySelector("main"), NodeFilter.SHOW_TEXT)
+    for (let node = walker.nextNode(); node !== null; node = walker.nextNode()) {
+      for (const match of node.data.matchAll(/(?<![\p{L}\d])\p{L}{2,30}(?![\p{L}\d])/gu)) {
+        const range = document.createRange()
+        range.setStart(node, match.index)
+        range.setEnd(node, match.index + match[0].length)
+        if (range.getClientRects().length > 1) found.push(match[0])
+      }
+    }
+    return found
+  })()`)

@@ -3,6 +3,7 @@ import type { Browser } from "playwright-core"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { hasBrowser, openBrowser } from "../harness/Browser.ts"
 import { call, makeIdentity, newHandle, signUp } from "../harness/Client.ts"
+import { brokenWords } from "../harness/Console.ts"
 import { startService, type TestService } from "../harness/Service.ts"
 
 let service: TestService
@@ -186,21 +187,7 @@ describe.skipIf(!hasBrowser)("in a browser", () => {
     for (const path of [...paths, `/@${handle}`]) {
       await page.goto(`${service.base}${path}`)
       expect(await page.evaluate("document.documentElement.scrollWidth"), path).toBeLessThanOrEqual(320)
-      // A word that stands on two lines has two boxes.
-      const broken = await page.evaluate<ReadonlyArray<string>>(`(() => {
-        const found = []
-        const walker = document.createTreeWalker(document.querySelector("main"), NodeFilter.SHOW_TEXT)
-        for (let node = walker.nextNode(); node !== null; node = walker.nextNode()) {
-          for (const match of node.data.matchAll(/[A-Za-z]{2,20}/g)) {
-            const range = document.createRange()
-            range.setStart(node, match.index)
-            range.setEnd(node, match.index + match[0].length)
-            if (range.getClientRects().length > 1) found.push(match[0])
-          }
-        }
-        return found
-      })()`)
-      expect(broken, path).toEqual([])
+      expect(await brokenWords(page), path).toEqual([])
     }
     await page.close()
   })

@@ -15,11 +15,11 @@ import { type OAuthRequest, OAuthRequests } from "@svc/cluster/oauth/OAuthReques
 import { Sealing } from "@svc/cluster/sealing/Sealing"
 import { Effect } from "effect"
 import { HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
-import { spoken } from "../account/MagicLinks.ts"
 import { limited } from "../limits/PublicLimit.ts"
 import { escape, page } from "../pages/Page.ts"
 import { certainlyFromOurPages, signedIn } from "../pages/SessionCookie.ts"
-import { signInForm } from "../pages/SignInPage.ts"
+import { signInPage } from "../pages/SignInPage.ts"
+import { language } from "../pages/Spoken.ts"
 import { RequestId } from "../RequestId.ts"
 import { clientIdOf, judge, longestQuery, type Wanted } from "./Asked.ts"
 import { authorizePath as path, browserOf, keepIn } from "../pages/BrowserCookie.ts"
@@ -52,10 +52,7 @@ const queryOf = (url: string): string => {
   return at < 0 ? "" : url.slice(at + 1)
 }
 
-const spokenHere = Effect.map(
-  HttpServerRequest.HttpServerRequest,
-  ({ headers }) => words[spoken(headers["accept-language"])],
-)
+const spokenHere = Effect.map(language, (lang) => words[lang])
 
 export const layer = HttpRouter.use((router) =>
   Effect.gen(function* () {
@@ -131,7 +128,7 @@ export const layer = HttpRouter.use((router) =>
         if (judged._tag === "Refused") return leave(say, judged.to)
       }
       const kept = yield* requests.keep(text)
-      return keepIn(book, kept)(alone(page({ title: "Sign in", body: signInForm({ request: kept.id }) })))
+      return keepIn(book, kept)(alone(signInPage(langOf(say), { request: kept.id })))
     })
 
     const begin = Effect.gen(function* () {
@@ -151,7 +148,7 @@ export const layer = HttpRouter.use((router) =>
       if (!uuid.test(resumed)) return gone(say)
       const browser = browserOf(book, arrived)
       if (caller === undefined) {
-        return alone(page({ title: "Sign in", body: signInForm({ request: resumed }) }))
+        return alone(signInPage(langOf(say), { request: resumed }))
       }
       const secret = browser?.id === resumed ? browser.secret : undefined
       const request = yield* requests.claim(resumed, caller.credentialId, secret)

@@ -5,18 +5,17 @@
  */
 import { type AddressBook, callbackUrl, Addresses } from "@svc/domain/Addresses"
 import type { Language } from "@svc/domain/account/Account"
-import type { CallerInfo } from "@svc/domain/account/Authorization"
 import { isProblem } from "@svc/domain/problems/Problem"
 import { ConnectorQueries } from "@svc/cluster/connectors/ConnectorQueries"
 import { Effect, Schema } from "effect"
 import { HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
-import { spoken } from "../account/MagicLinks.ts"
 import { isMarked } from "../account/ConsoleSession.ts"
 import * as Returning from "../connectors/Returning.ts"
 import { RequestId } from "../RequestId.ts"
 import { type ConnectorWords, words } from "./ConnectorWords.ts"
 import { escape, page } from "./Page.ts"
 import { fromOurPages, signedIn } from "./SessionCookie.ts"
+import { language, languageFor } from "./Spoken.ts"
 
 const arrival = "/connectors/callback"
 /** Below the path of the session's cookie. */
@@ -41,11 +40,6 @@ const Ending = Schema.Struct({
   query: Schema.String.check(Schema.isMaxLength(8192)),
   apply_disclosure: Schema.optionalKey(Schema.String),
 })
-
-const language = (caller: CallerInfo | undefined) =>
-  Effect.map(HttpServerRequest.HttpServerRequest, ({ headers }) =>
-    caller === undefined ? spoken(headers["accept-language"]) : caller.org.language,
-  )
 
 const told = (lang: Language, title: string, body: string, status = 200) =>
   page({ lang, title, status, unlisted: true, body: `<h1>${escape(title)}</h1>${body}` })
@@ -80,7 +74,7 @@ export const layer = HttpRouter.use((router) =>
       Effect.gen(function* () {
         const { url } = yield* HttpServerRequest.HttpServerRequest
         const caller = yield* signedIn
-        const lang = yield* language(caller)
+        const lang = yield* languageFor(caller)
         const say = words[lang]
         const query = Returning.queryOf(url.slice(0, 8192))
         const said = query === undefined ? null : saidIn(query)
@@ -121,7 +115,7 @@ export const layer = HttpRouter.use((router) =>
       path,
       Effect.gen(function* () {
         const caller = yield* signedIn
-        const lang = yield* language(caller)
+        const lang = yield* languageFor(caller)
         const say = words[lang]
         if (caller === undefined || !(yield* fromOurPages)) {
           return told(lang, say.almost, paragraph(say.orSignIn), 403)
@@ -153,7 +147,7 @@ export const layer = HttpRouter.use((router) =>
         )
       }).pipe(
         Effect.catchCause(() =>
-          Effect.map(language(undefined), (lang) => told(lang, words[lang].failed, paragraph(words[lang].again), 400)),
+          Effect.map(language, (lang) => told(lang, words[lang].failed, paragraph(words[lang].again), 400)),
         ),
       ),
     )

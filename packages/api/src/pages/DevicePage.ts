@@ -1,4 +1,6 @@
 /** Confirming a device login on a plain page: sign in, see what asks for a key, approve or deny. */
+import type { Language } from "@svc/domain/account/Account"
+import type { CallerInfo } from "@svc/domain/account/Authorization"
 import type { DeviceView } from "@svc/domain/account/Device"
 import { judgeRights } from "@svc/domain/account/KeyRights"
 import { everything } from "@svc/domain/account/Scope"
@@ -10,9 +12,11 @@ import { HttpRouter, HttpServerRequest } from "effect/http"
 import { actOfPage } from "../audit/OfPage.ts"
 import { Exchange } from "../Exchange.ts"
 import { RequestId } from "../RequestId.ts"
+import { type DeviceWords, words } from "./DeviceWords.ts"
 import { escape, page } from "./Page.ts"
 import { fromOurPages, signedIn } from "./SessionCookie.ts"
 import { readCode, signInForm } from "./SignInPage.ts"
+import { languageFor } from "./Spoken.ts"
 
 const path = "/auth/device"
 const Asked = Schema.Struct({ user_code: Schema.optionalKey(Schema.String.check(Schema.isMaxLength(100))) })
@@ -23,23 +27,30 @@ const Decision = Schema.Struct({
   days: Schema.optionalKey(Schema.String.check(Schema.isPattern(/^\d{0,3}$/))),
 })
 
-const say = (body: string, status = 200) => page({ title: "Confirm a device", body, status, unlisted: true })
+const say = (lang: Language, body: string, status = 200) =>
+  page({ title: words[lang].title, lang, body, status, unlisted: true })
+const told = (lang: Language, [title, text]: readonly [string, string], status = 200) =>
+  say(lang, `<h1>${title}</h1><p>${text}</p>`, status)
+/** What a problem says, in the English of the API. */
+const refused = (lang: Language, { detail, status }: { readonly detail: string; readonly status: number }) =>
+  say(lang, `<h1 lang="en">${escape(detail)}</h1>`, status)
 
-const codeForm = `<h1>Confirm a device</h1><p>Type the code that the terminal shows.</p>
-<form method="get" action="${path}"><label>Code<br><input name="user_code" required autocomplete="off" autocapitalize="characters" placeholder="WDJB-MJHT"></label>
-<p><button>Continue</button></p></form>`
+const codeForm = ({ title, type, code, proceed }: DeviceWords) => `<h1>${title}</h1><p>${type}</p>
+<form method="get" action="${path}"><label>${code}<br><input name="user_code" required autocomplete="off" autocapitalize="characters" placeholder="WDJB-MJHT"></label>
+<p><button>${proceed}</button></p></form>`
+const unknown = (lang: Language) =>
+  say(lang, `${codeForm(words[lang])}<p class="told" role="status">${words[lang].unknown}</p>`, 404)
+
 const readOnly = scopeNames.filter((name) => name.endsWith(":read"))
-const nothingChosen = "<h1>It may do nothing</h1><p>Go back and leave it something, or deny it.</p>"
-const unknown = say(`${codeForm}<p class="told" role="status">No device asks with this code.</p>`, 404)
 
 type Asking = Pick<DeviceView, "user_code" | "name" | "client" | "scopes" | "expires_in_days">
 
 /** What the key may do: each scope that was asked for can be taken away; of all, all but reading. */
-const scopeChoice = ({ scopes }: Asking) =>
+const scopeChoice = ({ scopes }: Asking, texts: DeviceWords) =>
   scopes.includes(everything)
-    ? `<p><label>It may<br><select name="scope"><option value="*" selected>do everything an Admin Key may</option>
-<option value="${readOnly.join(" ")}">read only, and no secret values</option></select></label></p>`
-    : `<fieldset><legend>It may</legend>${scopes
+    ? `<p><label>${texts.may}<br><select name="scope"><option value="*" selected>${texts.everything}</option>
+<option value="${readOnly.join(" ")}">${texts.readOnly}</option></select></label></p>`
+    : `<fieldset><legend>${texts.may}</legend>${scopes
         .map(
           (scope) =>
             `<p><label><input type="checkbox" name="scope" value="${escape(scope)}" checked> <code>${escape(scope)}</code></label></p>`,
@@ -47,21 +58,21 @@ const scopeChoice = ({ scopes }: Asking) =>
         .join("")}</fieldset>`
 
 /** No longer than was asked for. */
-const endChoice = ({ expires_in_days }: Asking) => {
+const endChoice = ({ expires_in_days }: Asking, texts: DeviceWords) => {
   const shorter = [365, 90, 30, 7, 1].filter((days) => expires_in_days === null || days < expires_in_days)
-  const option = (days: number) => `<option value="${days}">${days === 1 ? "1 day" : `${days} days`}</option>`
-  const asked = expires_in_days === null ? `<option value="">it is revoked</option>` : option(expires_in_days)
-  return `<p><label>Until<br><select name="days">${asked}${shorter.map(option).join("")}</select></label></p>`
+  const option = (days: number) => `<option value="${days}">${texts.days(days)}</option>`
+  const asked = expires_in_days === null ? `<option value="">${texts.revoked}</option>` : option(expires_in_days)
+  return `<p><label>${texts.until}<br><select name="days">${asked}${shorter.map(option).join("")}</select></label></p>`
 }
 
-const decisionForm = (device: Asking, email: string) =>
-  `<h1>Give this device an Admin Key?</h1>
-<dl><dt>Code</dt><dd><code>${device.user_code}</code></dd><dt>Key name</dt><dd>${escape(device.name)}</dd>
-<dt>Asked by</dt><dd>${escape(device.client ?? "not said")}</dd><dt>Account</dt><dd>${escape(email)}</dd></dl>
-<p>Approve only if the code is the one your own terminal shows.</p>
+const decisionForm = (device: Asking, email: string, texts: DeviceWords) =>
+  `<h1>${texts.ask}</h1>
+<dl><dt>${texts.code}</dt><dd><code>${device.user_code}</code></dd><dt>${texts.keyName}</dt><dd>${escape(device.name)}</dd>
+<dt>${texts.askedBy}</dt><dd>${escape(device.client ?? texts.notSaid)}</dd><dt>${texts.account}</dt><dd>${escape(email)}</dd></dl>
+<p>${texts.care}</p>
 <form method="post" action="${path}"><input type="hidden" name="user_code" value="${device.user_code}">
-${scopeChoice(device)}${endChoice(device)}
-<button name="decision" value="approve">Approve</button> <button name="decision" value="deny" class="quiet">Deny</button></form>`
+${scopeChoice(device, texts)}${endChoice(device, texts)}
+<button name="decision" value="approve">${texts.approve}</button> <button name="decision" value="deny" class="quiet">${texts.deny}</button></form>`
 
 export const layer = HttpRouter.use((router) =>
   Effect.gen(function* () {
@@ -73,59 +84,65 @@ export const layer = HttpRouter.use((router) =>
       path,
       Effect.gen(function* () {
         const caller = yield* signedIn
+        const lang = yield* languageFor(caller)
+        const texts = words[lang]
         const asked = yield* Effect.option(HttpServerRequest.schemaSearchParams(Asked))
         const text = asked._tag === "Some" ? asked.value.user_code : undefined
         const userCode = readCode(text)
-        if (caller === undefined) return say(signInForm({ userCode }))
-        if (text === undefined) return say(codeForm)
-        if (userCode === undefined) return unknown
+        if (caller === undefined) return say(lang, signInForm(lang, { userCode }))
+        if (text === undefined) return say(lang, codeForm(texts))
+        if (userCode === undefined) return unknown(lang)
         const found = yield* Effect.option(devices.view(userCode))
-        if (found._tag === "None") return unknown
-        return found.value.status === "pending"
-          ? say(decisionForm(found.value, caller.org.email))
-          : say(`<h1>This login is ${found.value.status}</h1><p>Start a new one in the terminal.</p>`)
+        if (found._tag === "None") return unknown(lang)
+        const { status } = found.value
+        return status === "pending"
+          ? say(lang, decisionForm(found.value, caller.org.email, texts))
+          : told(lang, [texts.settled[status], texts.anew])
       }),
     )
+
+    const decide = Effect.fnUntraced(function* (caller: CallerInfo | undefined, lang: Language) {
+      if (caller === undefined || !(yield* fromOurPages)) return say(lang, signInForm(lang, {}), 403)
+      const { user_code, decision, scope = [], days = "" } = yield* HttpServerRequest.schemaBodyUrlParams(Decision)
+      const scopes = [scope].flat().flatMap((one) => one.split(" "))
+      if (decision === "approve" && scopes.length === 0) return told(lang, words[lang].nothingChosen, 400)
+      const now = yield* Clock.currentTimeMillis
+      const action = `device_confirmation.${decision}`
+      const exchange = yield* Exchange
+      const act = (of: "secret" | "auth") => actOfPage(caller, exchange, { class: of, action, type: "device" })
+      // A key is made: it is on record that it is, or it is not.
+      if (decision === "approve") yield* audit.secret(act("secret"))
+      else yield* audit.record(act("auth"))
+      yield* decision === "approve"
+        ? devices.approve(
+            caller.org.id,
+            user_code,
+            { scopes, ...(days === "" ? {} : { expires_in_days: Number(days) }) },
+            (asked) => judgeRights(caller, asked, isScope, now),
+            { kind: caller.kind, credentialId: caller.credentialId, requestId: yield* RequestId },
+          )
+        : devices.deny(user_code)
+      return told(lang, decision === "approve" ? words[lang].approved : words[lang].denied)
+    })
 
     yield* router.add(
       "POST",
       path,
       Effect.gen(function* () {
         const caller = yield* signedIn
-        if (caller === undefined || !(yield* fromOurPages)) return say(signInForm({}), 403)
-        const { user_code, decision, scope = [], days = "" } = yield* HttpServerRequest.schemaBodyUrlParams(Decision)
-        const scopes = [scope].flat().flatMap((one) => one.split(" "))
-        if (decision === "approve" && scopes.length === 0) return say(nothingChosen, 400)
-        const now = yield* Clock.currentTimeMillis
-        const action = `device_confirmation.${decision}`
-        const exchange = yield* Exchange
-        const act = (of: "secret" | "auth") => actOfPage(caller, exchange, { class: of, action, type: "device" })
-        // A key is made: it is on record that it is, or it is not.
-        if (decision === "approve") yield* audit.secret(act("secret"))
-        else yield* audit.record(act("auth"))
-        yield* decision === "approve"
-          ? devices.approve(
-              caller.org.id,
-              user_code,
-              { scopes, ...(days === "" ? {} : { expires_in_days: Number(days) }) },
-              (asked) => judgeRights(caller, asked, isScope, now),
-              { kind: caller.kind, credentialId: caller.credentialId, requestId: yield* RequestId },
-            )
-          : devices.deny(user_code)
-        return decision === "approve"
-          ? say("<h1>Approved</h1><p>The terminal has its key in a moment. You can close this page.</p>")
-          : say("<h1>Denied</h1><p>No key was made. You can close this page.</p>")
-      }).pipe(
-        Effect.catchTags({
-          not_found: () => Effect.succeed(unknown),
-          scope_exceeds: ({ detail }) => Effect.succeed(say(`<h1>${escape(detail)}</h1>`, 403)),
-          key_quota_exhausted: ({ detail }) => Effect.succeed(say(`<h1>${escape(detail)}</h1>`, 409)),
-          device_authorization_settled: ({ detail }) => Effect.succeed(say(`<h1>${escape(detail)}</h1>`, 409)),
-          audit_unavailable: () => Effect.succeed(say("<h1>Not just now</h1><p>Try again in a moment.</p>", 503)),
-          unavailable: () => Effect.succeed(say("<h1>Not just now</h1><p>Try again in a moment.</p>", 503)),
-        }),
-        Effect.catchCause(() => Effect.succeed(say(codeForm, 400))),
-      ),
+        const lang = yield* languageFor(caller)
+        return yield* decide(caller, lang).pipe(
+          Effect.catchTags({
+            not_found: () => Effect.succeed(unknown(lang)),
+            scope_exceeds: (problem) => Effect.succeed(refused(lang, problem)),
+            key_quota_exhausted: (problem) => Effect.succeed(refused(lang, problem)),
+            device_authorization_settled: (problem) => Effect.succeed(refused(lang, problem)),
+            audit_unavailable: () => Effect.succeed(told(lang, words[lang].later, 503)),
+            unavailable: () => Effect.succeed(told(lang, words[lang].later, 503)),
+          }),
+          Effect.catchCause(() => Effect.succeed(say(lang, codeForm(words[lang]), 400))),
+        )
+      }),
     )
   }),
 )

@@ -15,7 +15,7 @@ import { authorizePath as authorize, browserOf } from "./BrowserCookie.ts"
 import { words as consentWords } from "./ConsentWords.ts"
 import { fromOurPages } from "./SessionCookie.ts"
 import { readCode } from "./SignInPage.ts"
-import { languageOf } from "./Spoken.ts"
+import { language } from "./Spoken.ts"
 
 const path = "/auth/magic-link"
 /** The form of our tokens; anything else is not echoed into a page. */
@@ -75,7 +75,6 @@ const words: { readonly [L in Language]: Words } = {
   },
 }
 
-const language = Effect.map(HttpServerRequest.HttpServerRequest, languageOf)
 const say = (lang: Language, body: string, status = 200) =>
   page({ title: words[lang].title, lang, body, status, unlisted: true })
 const told = (lang: Language, [title, text]: readonly [string, string], status: number) =>

@@ -33,6 +33,7 @@ export interface PageOptions {
   /** HTML; whatever came from outside has been through {@link escape}. */
   readonly body: string
   readonly status?: number
+  /** The reader's, by which the answer then varies; without it the page is in English for everybody. */
   readonly lang?: Language
   readonly description?: string
   /** Where the browser goes on to, by itself; the page has a link to it as well. */
@@ -48,7 +49,8 @@ export interface PageOptions {
   readonly foot?: string
 }
 
-export const page = ({ lang = "en", ...options }: PageOptions) => {
+export const page = (options: PageOptions) => {
+  const { lang = "en" } = options
   const about = options.description === undefined || options.description === "" ? undefined : options.description
   const isHidden = options.unlisted === true || (options.status ?? 200) >= 400
   const title = options.title === product ? product : `${escape(options.title)} · ${product}`
@@ -59,6 +61,7 @@ export const page = ({ lang = "en", ...options }: PageOptions) => {
       contentType: "text/html; charset=utf-8",
       headers: {
         "cache-control": options.forEveryone === true ? "public, max-age=0, must-revalidate" : "no-store",
+        ...(options.lang === undefined ? {} : { vary: "accept-language, cookie" }),
         "content-security-policy":
           "default-src 'none'; style-src 'unsafe-inline'; img-src 'self'; font-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
         // Other sites learn nothing of our addresses; our own forms still say where they come from (`Origin`).

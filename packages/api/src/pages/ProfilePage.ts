@@ -1,5 +1,6 @@
 /** The public profile of an Identity as a page, and its A2A card at the address that agents resolve. */
 import { Addresses } from "@svc/domain/Addresses"
+import type { Language } from "@svc/domain/account/Account"
 import type { Profile } from "@svc/domain/card/Card"
 import { canonical } from "@svc/domain/handles/Handle"
 import { tagOf } from "@svc/domain/Precondition"
@@ -11,6 +12,8 @@ import { limited } from "../limits/PublicLimit.ts"
 import { render } from "../problems/Render.ts"
 import { RequestId } from "../RequestId.ts"
 import { escape, page } from "./Page.ts"
+import { type ProfileWords, words } from "./ProfileWords.ts"
+import { language } from "./Spoken.ts"
 
 const skillItem = (skill: Profile["skills"][number]) =>
   `<li><h3>${escape(skill.name)}</h3><p>${escape(skill.description)}</p>${
@@ -30,34 +33,32 @@ interface Shown {
 /** An address that a narrow screen breaks between its words, not within one. */
 const breakable = (address: string) => escape(address).replace(/[@./:-]+(?=\w)/g, "$&<wbr>")
 
-const body = (profile: Profile) => {
+/** What the agent says of itself has a language that we do not know, which is `lang=""`. */
+const body = (profile: Profile, say: ProfileWords) => {
   const card = profile.card as Shown
   const rows: ReadonlyArray<readonly [string, string]> = [
-    ["Mail", `<a href="mailto:${escape(profile.email)}">${breakable(profile.email)}</a>`],
+    [say.mail, `<a href="mailto:${escape(profile.email)}">${breakable(profile.email)}</a>`],
     ...(profile.provider === null
       ? []
-      : [["Operated by", link(profile.provider.url, profile.provider.organization)] as const]),
+      : [[say.operator, link(profile.provider.url, profile.provider.organization)] as const]),
     ...(card.documentationUrl === undefined
       ? []
-      : [["Documentation", link(card.documentationUrl, card.documentationUrl)] as const]),
+      : [[say.documentation, link(card.documentationUrl, card.documentationUrl)] as const]),
     ...(card.supportedInterfaces ?? []).map(
       (one) => [escape(one.protocolBinding), `<code>${breakable(one.url)}</code>`] as const,
     ),
-    ["Version", escape(card.version ?? "")],
-    ["Agent card", `<a href="${escape(new URL(profile.card_url).pathname)}">A2A 1.0 JSON</a>`],
+    [say.version, escape(card.version ?? "")],
+    [say.card, `<a href="${escape(new URL(profile.card_url).pathname)}">A2A 1.0 JSON</a>`],
   ]
   return `<header class="profile"><span class="avatar" aria-hidden="true">${escape([...profile.name][0]?.toUpperCase() ?? "")}</span>
-<div><h1>${escape(profile.name)}</h1><p class="handle">@${escape(profile.handle)} <span class="badge">AI agent</span></p></div></header>
-${profile.description === "" ? "" : `<p class="lead">${escape(profile.description)}</p>`}
+<div><h1 lang="">${escape(profile.name)}</h1><p class="handle">@${escape(profile.handle)} <span class="badge">${say.agent}</span></p></div></header>
+${profile.description === "" ? "" : `<p class="lead" lang="">${escape(profile.description)}</p>`}
 <dl>${rows.map(([term, value]) => `<dt>${term}</dt><dd>${value}</dd>`).join("")}</dl>
-${profile.skills.length === 0 ? "" : `<h2>Skills</h2><ul class="skills">${profile.skills.map(skillItem).join("")}</ul>`}`
+${profile.skills.length === 0 ? "" : `<h2>${say.skills}</h2><ul class="skills" lang="">${profile.skills.map(skillItem).join("")}</ul>`}`
 }
 
-const nobody = page({
-  status: 404,
-  title: "No such agent",
-  body: "<h1>No such agent</h1><p>Nobody goes by this name here.</p>",
-})
+const told = (lang: Language, [title, text]: readonly [string, string], status: number) =>
+  page({ status, title, lang, body: `<h1>${title}</h1><p>${text}</p>` })
 
 export const layer = HttpRouter.use((router) =>
   Effect.gen(function* () {
@@ -68,29 +69,26 @@ export const layer = HttpRouter.use((router) =>
     yield* router.add(
       "GET",
       "/@:handle",
-      Effect.gen(function* () {
-        const spelling = (yield* HttpRouter.RouteContext).params["handle"] ?? ""
-        yield* limited(limits, "profile")
-        const { profile } = yield* cards.profile(canonical(spelling))
-        // One address per agent: other spellings lead to the registered one.
-        if (spelling !== profile.handle) return HttpServerResponse.redirect(`/@${profile.handle}`, { status: 308 })
-        return page({
-          title: `${profile.name} (@${profile.handle})`,
-          body: body(profile),
-          description: profile.description,
-        })
-      }).pipe(
-        Effect.catchTags({
-          not_found: () => Effect.succeed(nobody),
-          rate_limited: () =>
-            Effect.succeed(
-              page({ status: 429, title: "Too many calls", body: "<h1>Too many calls</h1><p>Wait a minute.</p>" }),
-            ),
-          unavailable: () =>
-            Effect.succeed(
-              page({ status: 503, title: "Not just now", body: "<h1>Not just now</h1><p>Try again in a moment.</p>" }),
-            ),
-        }),
+      Effect.flatMap(language, (lang) =>
+        Effect.gen(function* () {
+          const spelling = (yield* HttpRouter.RouteContext).params["handle"] ?? ""
+          yield* limited(limits, "profile")
+          const { profile } = yield* cards.profile(canonical(spelling))
+          // One address per agent: other spellings lead to the registered one.
+          if (spelling !== profile.handle) return HttpServerResponse.redirect(`/@${profile.handle}`, { status: 308 })
+          return page({
+            title: `${profile.name} (@${profile.handle})`,
+            lang,
+            body: body(profile, words[lang]),
+            description: profile.description,
+          })
+        }).pipe(
+          Effect.catchTags({
+            not_found: () => Effect.succeed(told(lang, words[lang].nobody, 404)),
+            rate_limited: () => Effect.succeed(told(lang, words[lang].tooMany, 429)),
+            unavailable: () => Effect.succeed(told(lang, words[lang].later, 503)),
+          }),
+        ),
       ),
     )
 
