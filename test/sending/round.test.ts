@@ -101,6 +101,52 @@ describe("in Development without a relay", () => {
     })
   })
 
+  it("shows a picture within the HTML, of a draft as of a message that is sent at once", async () => {
+    const picture = { filename: "dot.png", content_type: "image/png", content_base64: "UE5H", content_id: "dot@ada" }
+    const mail = {
+      to: [grace.identity.email],
+      subject: "Picture",
+      html: '<p>See <img src="cid:dot@ada" alt="dot"></p>',
+      attachments: [picture],
+    }
+    const sent = await as(ada, "POST", "/messages/send", mail)
+    expect(sent.status).toBe(202)
+    const draft = await as(ada, "POST", "/drafts", mail)
+    expect((await as(ada, "GET", `/drafts/${draft.body.id}`)).body.attachments).toEqual([picture])
+    expect((await as(ada, "POST", `/drafts/${draft.body.id}/send`)).status).toBe(202)
+    const arrived = await eventually(
+      async () => (await messagesOf(service, session, grace.handle)).filter(({ subject }) => subject === "Picture"),
+      (found) => found.length === 2,
+    )
+    for (const { id } of arrived) {
+      const whole = (await as(grace, "GET", `/messages/${id}`)).body
+      expect(whole.html).toContain('<img src="cid:dot@ada" alt="dot">')
+      expect(whole.attachments).toMatchObject([{ filename: "dot.png", content_type: "image/png", size: 3 }])
+    }
+    const wrong = { ...mail, attachments: [{ ...picture, content_id: "<dot@ada>" }] }
+    expect((await as(ada, "POST", "/messages/send", wrong)).body).toMatchObject({
+      code: "invalid_request",
+      errors: [{ path: "/attachments/0/content_id" }],
+    })
+  })
+
+  it("knows an Allowed Recipient by the letters of its domain as by its A-labels", async () => {
+    const allowed = await allow(service, session, ada.handle, "Info@Bücher.example")
+    expect([allowed.status, allowed.body.address]).toEqual([201, "info@xn--bcher-kva.example"])
+    expect(allowed.headers.get("location")).toContain(encodeURIComponent("info@xn--bcher-kva.example"))
+    const list = `/allowed-recipients?address=${encodeURIComponent("info@bücher.example")}`
+    expect((await as(ada, "GET", list)).body.allowed_recipients).toMatchObject([{ reason: "manual" }])
+    const sent = await as(ada, "POST", "/messages/send", { to: ["info@bücher.example"], text: "Hallo." })
+    expect(sent.body.recipients).toEqual([{ address: "info@xn--bcher-kva.example", status: "queued" }])
+    const path = `/api/identities/${ada.handle}/allowed-recipients/${encodeURIComponent("info@bücher.example")}`
+    expect((await call(service.base, "DELETE", path, { token: session })).status).toBe(204)
+    expect((await as(ada, "GET", list)).body.allowed_recipients).toEqual([])
+    expect((await allow(service, session, ada.handle, "Büro <info@bücher.example>")).body).toMatchObject({
+      code: "invalid_request",
+      errors: [{ path: "/address" }],
+    })
+  })
+
   it("keeps mail to other domains, and shows why", async () => {
     await allow(service, session, ada.handle, "someone@example.org")
     const sent = await as(ada, "POST", "/messages/send", { to: ["someone@example.org"], text: "Hello." })
