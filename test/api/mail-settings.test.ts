@@ -114,6 +114,7 @@ describe("outgoing mail", () => {
       stopped_by: null,
       reason: null,
       approval: "none",
+      tag_folders: false,
     })
     const stopped = await at("PATCH", "/mail", key, { outgoing: "stopped", reason: "it talks too much" })
     expect(stopped.body).toMatchObject({ outgoing: "stopped", stopped_by: "identity_key", reason: "it talks too much" })

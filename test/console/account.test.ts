@@ -70,10 +70,10 @@ describe.skipIf(!hasBrowser)("in the console", { timeout: 120_000 }, () => {
 
   it("a key is shown once, works, and stops when it is revoked", async () => {
     const { page, context, seen } = await open("/keys")
-    await page.getByRole("button", { name: "Create an Admin Key" }).click()
+    await page.getByRole("button", { name: "Create a key" }).click()
     await dialog(page).getByLabel("Name").fill("laptop")
-    await dialog(page).getByRole("button", { name: "Create an Admin Key" }).click()
-    await dialog(page).getByRole("button", { name: "Copy Admin Key" }).click()
+    await dialog(page).getByRole("button", { name: "Create a key" }).click()
+    await dialog(page).getByRole("button", { name: "Copy Key" }).click()
     const key = await clipboard(page)
     expect(key).toMatch(/^svc_admin_/)
     expect(await page.content()).not.toContain(key)

@@ -41,7 +41,7 @@ layer(actors())("an Identity that goes", (it) => {
       const org_id = yield* makeOrg
       const { id, actor } = yield* makeIdentity(org_id, "ada")
       const key = yield* keyOf(org_id, "ada")
-      expect(yield* caller(key)).toMatchObject({ kind: "identity_key", identity: { id } })
+      expect(yield* caller(key)).toMatchObject({ kind: "identity_key", identities: [{ id }] })
       const sql = yield* Unhurried
       yield* sql.unsafe(`
         create function stuck() returns trigger language plpgsql as $$ begin raise exception 'the card is stuck'; end $$`)

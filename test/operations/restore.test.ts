@@ -54,12 +54,14 @@ const inStore = <A, E>(directory: string, effect: Effect.Effect<A, E, PgClient.P
     ),
   )
 
-/** Every row of every table, as text, in an order of its own. */
+/** Every row of every table, as text, in an order of its own; of which transaction it is belongs to the database. */
 const everything = Effect.gen(function* () {
   const sql = yield* PgClient.PgClient
   const found: Record<string, ReadonlyArray<string>> = {}
   for (const { name } of yield* Tables.tables(sql)) {
-    const rows = yield* sql.unsafe<{ row: string }>(`select t::text as row from "${name}" t order by 1`)
+    const rows = yield* sql.unsafe<{ row: string }>(
+      `select (to_jsonb(t) - 'xid')::text as row from "${name}" t order by 1`,
+    )
     found[name] = rows.map(({ row }) => row)
   }
   return found

@@ -25,6 +25,7 @@ const texts: Readonly<Record<string, string>> = {
   updated_at: "When it was last changed.",
   expires_at: "When it lapses.",
   since: "Since when.",
+  hour: "The beginning of the hour.",
   version: "Its version; a new one with each change.",
   next_cursor: "Pass it back unchanged as `cursor` for the next page; null on the last one.",
   detail: "The reason, in a sentence.",

@@ -33,7 +33,7 @@ export const AuditHead = Schema.Struct({
 
 /** How often somebody read something within an hour. */
 export const AuditUsage = Schema.Struct({
-  hour: Timestamp.annotate({ description: "The beginning of the hour." }),
+  hour: Timestamp,
   actor: Schema.Struct({
     kind: AuditActorKind.annotate({ description: "What kind of credential it was." }),
     id: Schema.String.annotate({ description: "The id of the session, the key or the grant." }),
