@@ -2,6 +2,7 @@
  * Sending as a user meets it, on the whole service: two agents writing to each other with no relay at all, and one that
  * writes to the world through a relay, is answered over SMTP, and answers in the thread.
  */
+import { fromPublic } from "@svc/domain/Ids"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
 import { send } from "../harness/Mail.ts"
@@ -128,6 +129,35 @@ describe("in Development without a relay", () => {
       code: "invalid_request",
       errors: [{ path: "/attachments/0/content_id" }],
     })
+  })
+
+  it("stores once what is handed over again inside, since nobody recorded it", async () => {
+    const body = { to: [grace.identity.email], subject: "Left behind", text: "Once." }
+    const sent = await as(ada, "POST", "/messages/send", body)
+    const done = () =>
+      eventually(
+        async () => (await as(ada, "GET", `/messages/${sent.body.id}`)).body.status,
+        (status) => status === "done",
+      )
+    await done()
+    // As a process leaves it that dies between the hand-over and its record; the lease has run out.
+    const id = fromPublic("msg_", sent.body.id)!
+    await service.query((sql) => sql`update outgoing set status = 'queued', rows_left = 1 where message_id = ${id}`)
+    await service.query((sql) => sql`update outgoing_recipient set status = 'queued' where message_id = ${id}`)
+    await service.query(
+      (sql) => sql`
+        update outbox set attempt_started_at = now() - interval '2 minutes', next_attempt_at = now() - interval '1 minute'
+        where message_id = ${id}`,
+    )
+    // Whatever the Identity sends makes its actor look.
+    await as(ada, "POST", "/messages/send", { ...body, subject: "Next" })
+    await done()
+    const [row] = await service.query(
+      (sql) => sql<{ attempts: number }>`select attempts from outbox where message_id = ${id}`,
+    )
+    expect(row!.attempts).toBe(2)
+    const stored = await messagesOf(service, session, grace.handle)
+    expect(stored.filter(({ subject }) => subject === "Left behind")).toHaveLength(1)
   })
 
   it("knows an Allowed Recipient by the letters of its domain as by its A-labels", async () => {
