@@ -121,7 +121,10 @@ describe("a Grant", () => {
       () => status(access),
       (found) => found === 401,
     )
-    const { body } = await call(service.base, "GET", "/api/events?type=grant.revoked", { token: session })
+    const { body } = await eventually(
+      () => call(service.base, "GET", "/api/events?type=grant.revoked", { token: session }),
+      ({ body }) => body.events.length > 0,
+    )
     expect(body.events[0].data.reason).toBe("account")
   })
 
@@ -133,7 +136,10 @@ describe("a Grant", () => {
 
   it("is told of, and is on record", async () => {
     const { session, grant, client } = await connected()
-    const { body } = await call(service.base, "GET", "/api/events?type=grant.created", { token: session })
+    const { body } = await eventually(
+      () => call(service.base, "GET", "/api/events?type=grant.created", { token: session }),
+      ({ body }) => body.events.length > 0,
+    )
     expect(body.events[0].data).toMatchObject({ grant_id: grant.id, client_id: client, redirect_host: "localhost" })
     const log = await call(service.base, "GET", "/api/audit?class=auth&limit=50", { token: session })
     const actions = log.body.records.map((one: { action: string }) => one.action)
