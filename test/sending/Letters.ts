@@ -30,6 +30,7 @@ export const correspondent = Effect.fnUntraced(function* (handle: string, allowe
     id: id as IdentityId,
     org_id,
     actor,
+    by,
     send: Effect.fnUntraced(function* (mail: NewMail, options: { readonly by?: By; readonly id?: string } = {}) {
       return yield* sending.accept({
         subject: { ...subject, by: options.by ?? by },

@@ -14,7 +14,7 @@ const disclosure = "This message was written and sent by an AI agent (ada), not 
 const letter = (part: Partial<Letter>): Letter => ({
   messageId: "<1@mail.localhost>",
   date: new Date("2026-11-20T12:00:00.000Z"),
-  from: "ada@mail.localhost",
+  from: { address: "ada@mail.localhost", name: null },
   to: ["grace@example.org"],
   cc: [],
   subject: "Hello",

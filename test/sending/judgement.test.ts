@@ -1,5 +1,5 @@
 /** What may be sent: to whom, how much, in what form, and who is told when it may not. */
-import { ask } from "@svc/cluster/actor/Ask"
+import { ask, onBehalfOf } from "@svc/cluster/actor/Ask"
 import { Reads } from "@svc/cluster/store/Database"
 import { expect, layer } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
@@ -111,6 +111,39 @@ layer(actors({ transport, limits: { mailHourly: 10 } }))("sending", (it) => {
       const sent = yield* ada.send({ to: ["info@Bücher.example"], text: "Hallo." })
       expect(sent.recipients).toEqual([{ address: "info@xn--bcher-kva.example", status: "queued" }])
     }),
+  )
+
+  it.effect(
+    "writes in the name of the card, where that says more than the Handle, and never in that of an address",
+    () =>
+      Effect.gen(function* () {
+        const ada = yield* correspondent("judgenine", ["b@c.example"])
+        const patch = (name: string) =>
+          ask(ada.actor.PatchCard({ org_id: ada.org_id, patch: { name }, if_version: null }, onBehalfOf(ada.by)))
+        const sql = yield* Reads
+        const shown = Effect.fnUntraced(function* () {
+          const { id } = yield* ada.send({ to: ["b@c.example"], text: "Hello." })
+          const sent = () => transport.transmissions.find((one) => one.id === id)
+          yield* passing(Effect.sync(sent), (found) => found !== undefined)
+          const [kept] = yield* sql<{ from: unknown }>`
+          select summary -> 'from' as from from message where identity_id = ${ada.id} order by uid desc limit 1`
+          return [/^From: (.*)\r$/m.exec(Buffer.from(sent()!.content).toString())?.[1], kept?.from]
+        })
+        const address = "judgenine@mail.localhost"
+        expect(yield* shown()).toEqual([address, { address, name: null }])
+        yield* patch("Ada, of Ännchen")
+        expect(yield* shown()).toEqual([
+          expect.stringMatching(/^=\?UTF-8\?.*\?= <judgenine@mail\.localhost>$/),
+          { address, name: "Ada, of Ännchen" },
+        ])
+        yield* patch('Grace "the" \u202eHopper')
+        expect(yield* shown()).toEqual([
+          `"Grace \\"the\\" Hopper" <${address}>`,
+          { address, name: 'Grace "the" Hopper' },
+        ])
+        yield* patch("ceo@bank.example")
+        expect(yield* shown()).toEqual([address, { address, name: null }])
+      }),
   )
 
   it.effect("sends a command that comes twice once, and answers it the same", () =>

@@ -8,7 +8,7 @@ import { expect, layer } from "@effect/vitest"
 import { Clock, Effect } from "effect"
 import { makeOrg, passing } from "../harness/Actors.ts"
 import { process, shared } from "../harness/Processes.ts"
-import { recording } from "../harness/Transport.ts"
+import { recording, taken } from "../harness/Transport.ts"
 
 const now = Effect.map(Clock.currentTimeMillis, (millis) => new Date(millis))
 
@@ -111,6 +111,33 @@ layer(shared, { timeout: "60 seconds" })("outgoing mail that was left behind", (
       expect(yield* look(message)).toEqual({ status: "queued", attempts: 2 })
       yield* Outbox.record(sql, owner!, other!, sent, later)
       expect(yield* look(message)).toEqual({ status: "sent", attempts: 2 })
+    }),
+  )
+
+  it.effect("is due at once where its process left in order in the middle of an attempt", () =>
+    Effect.gen(function* () {
+      const sql = yield* Writes
+      const [owner] = yield* sql<{ id: string }>`select id from identity where canonical = 'ada'`
+      const transport = recording()
+      transport.answering.outside = () => Effect.never
+      const { message, outbox } = yield* accepted(owner!.id)
+      const attempted = Effect.map(look(message), () => transport.transmissions.length)
+      const leaving = yield* Effect.forkChild(
+        passing(attempted, (count) => count === 1, "1 second").pipe(Effect.provide(process(undefined, transport))),
+      )
+      const row = sql<{ due: Date; leased: boolean; attempts: number }>`
+        select next_attempt_at as due, attempt_started_at is not null as leased, attempts from outbox where id = ${outbox}`
+      const {
+        value: [left],
+      } = yield* passing(row, () => leaving.pollUnsafe() !== undefined, "1 second")
+      expect(left).toMatchObject({ leased: false, attempts: 0 })
+      expect(left!.due.getTime()).toBeLessThanOrEqual((yield* now).getTime())
+
+      transport.answering.outside = taken
+      yield* passing(look(message), isSent, "1 second").pipe(Effect.provide(process(undefined, transport)))
+      const [first, second] = transport.transmissions
+      expect(transport.transmissions.length).toBe(2)
+      expect(Buffer.from(second!.content).equals(Buffer.from(first!.content))).toBe(true)
     }),
   )
 })

@@ -99,7 +99,7 @@ describe("the folder of drafts", { timeout: 120_000 }, () => {
     expect(untagged[0]).toContain(mixed.replace(/\n/g, "\r\n"))
     expect((await api("GET", "/messages")).body.messages).toEqual([])
 
-    // A picture within HTML has no place in a draft of the API: then it is a message of the Mailbox.
+    // HTML that shows a picture it does not bring has no place in a draft of the API: then it is a message of the Mailbox.
     const inline = `${written("Inline", "Content-Type: text/html\n")}\n<img src="cid:a">\n`
     await client.append("Drafts", inline, "\\Draft")
     expect((await drafts()).map(({ subject }: { subject: string }) => subject)).toEqual(["Plain"])

@@ -134,13 +134,14 @@ export const scripted = (script: (line: string, socket: Socket) => string | null
     ({ stop }) => Effect.sync(stop),
   )
 
-const letters = Letters.layer({ mailDomain }).pipe(Layer.provide(DkimKeys.layer))
+const lettersBy = (keys: typeof DkimKeys.layer) => Letters.layer({ mailDomain }).pipe(Layer.provide(keys))
+const letters = lettersBy(DkimKeys.layer)
 
 /** The relay transport for a relay's URL; `host` is where it really is, `deadlines` how long it has. */
-export const throughRelay = (url: string, ca?: string, host?: string, deadlines?: Deadlines) =>
+export const throughRelay = (url: string, ca?: string, host?: string, deadlines?: Deadlines, keys = DkimKeys.layer) =>
   RelayTransport.layer.pipe(
     Layer.provide([
-      letters,
+      lettersBy(keys),
       Layer.unwrap(
         Effect.map(Effect.orDie(parse(Redacted.make(url))), (server) =>
           Relay.layer({

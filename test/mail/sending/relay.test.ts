@@ -1,9 +1,11 @@
 /** What leaves through the operator's relay, and what comes of it for each recipient. */
 import type { Socket } from "node:net"
 import { expect, layer } from "@effect/vitest"
+import { DkimKeys } from "@svc/cluster/mail/dkim/DkimKeys"
 import { MailTransport, type Transmission } from "@svc/cluster/mail/sending/MailTransport"
 import { pause } from "@svc/cluster/store/Deadline"
-import { Effect } from "effect"
+import { Unavailable } from "@svc/domain/problems/Problem"
+import { Effect, Layer } from "effect"
 import { foundation } from "../../harness/Stores.ts"
 import { certificate, content, reply, scripted, sink, strange, throughRelay, transmission } from "./Sinks.ts"
 
@@ -201,6 +203,21 @@ layer(foundation)("a relay", (it) => {
       )
       expect(yield* via(`smtp://127.0.0.1:${port}`)()).toMatchObject([{ state: "deferred", reply: { code: null } }])
       expect(heard.filter((line) => line === "DATA")).toHaveLength(1)
+    }),
+  )
+
+  it.effect("gets nothing unsigned: while the keys cannot be read nothing is tried", () =>
+    Effect.gen(function* () {
+      const { port, taken } = yield* sink()
+      const away = Layer.mock(DkimKeys, {
+        signing: () => Effect.fail(new Unavailable({ detail: "The store is away.", retry_after_seconds: 1 })),
+      })
+      const transport = throughRelay(`smtp://localhost:${port}`, undefined, undefined, undefined, away)
+      const outcomes = yield* Effect.flatMap(MailTransport, ({ send }) => send(transmission())).pipe(
+        Effect.provide(transport),
+      )
+      expect(outcomes).toEqual([{ recipient: "grace@example.org", state: "held", reply: null }])
+      expect(taken).toEqual([])
     }),
   )
 

@@ -1,6 +1,7 @@
 import { Api } from "@svc/domain/Api"
 import { Subject } from "@svc/domain/account/Authorization"
 import type { IdentityId } from "@svc/domain/IdentityRef"
+import { keptAs } from "@svc/domain/mail/AllowedAddress"
 import type { MailPatch } from "@svc/domain/mail/MailSettings"
 import { ifMatch, tagOf } from "@svc/domain/Precondition"
 import { Conflict, InvalidRequest, NotFound } from "@svc/domain/problems/Problem"
@@ -22,6 +23,9 @@ const judgePatch = ({ outgoing, approval, tag_folders, reason }: MailPatch) =>
       )
     : Effect.void
 
+/** A whole address is found however its domain is written; of what is shorter nobody knows the A-labels yet. */
+const beginningOf = (typed = "") => (/^[ -~]*$/.test(typed) ? typed : (keptAs(typed) ?? typed))
+
 export const layer = Serving.group(
   Api,
   "mail_settings",
@@ -40,13 +44,13 @@ export const layer = Serving.group(
     return handlers.handleAll({
       recipients: Effect.fnUntraced(function* ({ query }) {
         const { id } = yield* Subject
-        const { entries, next_cursor } = yield* settings.recipients(id, query, query.address)
+        const { entries, next_cursor } = yield* settings.recipients(id, query, beginningOf(query.address))
         return { allowed_recipients: entries, next_cursor }
       }),
       allow: Effect.fnUntraced(function* ({ params, payload }) {
         const subject = yield* Subject
         const { id, orgId } = subject
-        const address = payload.address.toLowerCase()
+        const { address } = payload
         yield* askIdentity(subject, (actor, by) => actor.AllowRecipient({ org_id: orgId, address }, by))
         const found = yield* settings.recipient(id, address)
         if (found === undefined) return yield* new NotFound({ detail: "The address was removed meanwhile." })
@@ -56,7 +60,7 @@ export const layer = Serving.group(
       disallow: Effect.fnUntraced(function* ({ params }) {
         const subject = yield* Subject
         const { id, orgId } = subject
-        const address = params.address.toLowerCase()
+        const { address } = params
         const present = yield* settings.recipient(id, address)
         if (present?.reason === "account_owner") {
           return yield* new Conflict({ detail: "The account's own verified address is always allowed." })
@@ -66,7 +70,7 @@ export const layer = Serving.group(
       lift: Effect.fnUntraced(function* ({ params }) {
         const subject = yield* Subject
         const { orgId } = subject
-        const address = params.address.toLowerCase()
+        const { address } = params
         yield* askIdentity(subject, (actor, by) => actor.LiftSuppression({ org_id: orgId, address }, by))
       }),
       disclosure: () => Effect.flatMap(Subject, ({ id }) => disclosure(id)),

@@ -195,6 +195,7 @@ const texts: Readonly<Record<string, string>> = {
   approval: "Who decides on it and what was decided; null where nobody has to.",
   suppressed: "Since when nothing is sent to it, as mail came back, and why; null where nothing did.",
   content_base64: "The content in base64.",
+  content_id: "What the HTML shows the image by, as in `cid:dot@example.org`.",
   reply_to_message: "The message it answers.",
   reply_all: "Whether it answers everybody the message went to.",
   drafts: "Drafts, oldest first.",

@@ -184,6 +184,7 @@ const samples: Readonly<Record<string, unknown>> = {
   "Draft.to": ["grace@example.org"],
   "Draft.headers": {},
   content_base64: "JVBERi0xLjQK",
+  content_id: "logo@example.org",
   "hit.host": "example.com",
   "contact.name": "Grace",
   "contact.email": "grace@example.org",
@@ -313,7 +314,7 @@ export const exampleOf = (schema: JsonSchema, resolve: (ref: string) => JsonSche
 const text = (schema: JsonSchema, name: string): string => {
   if (schema.format === "date-time") return "2026-11-20T12:00:00.000Z"
   if (schema.format === "uuid") return uuid
-  if (schema.format === "email") return "grace@example.org"
+  if (schema.format === "email" || schema.format === "idn-email") return "grace@example.org"
   const prefix = /\^([a-z]{2,4}_)/.exec(allPatterns(schema))?.[1]
   if (prefix !== undefined) return prefix + publicId
   const named: Readonly<Record<string, string>> = { thread_id: "thr_", id: "", key_id: "" }

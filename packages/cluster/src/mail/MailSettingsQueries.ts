@@ -8,6 +8,7 @@ import {
   disclosureHtml,
   type MailStatus,
 } from "@svc/domain/mail/MailSettings"
+import * as PersonName from "@svc/domain/mail/PersonName"
 import type { PageRequest } from "@svc/domain/Paging"
 import { NotFound } from "@svc/domain/problems/Problem"
 import { Context, Effect, Layer } from "effect"
@@ -18,6 +19,7 @@ import { orUnavailable, Reads } from "../store/Database.ts"
 
 interface BoxRow {
   readonly handle: string
+  readonly name: string | null
   readonly switch_version: number
   readonly stopped_at: Date | null
   readonly stopped_by: MailStatus["stopped_by"]
@@ -40,15 +42,18 @@ const recipientView = ({ suppressed_at, suppression, ...row }: RecipientRow): Al
   suppressed: suppressed_at === null ? null : { since: suppressed_at, reason: suppression ?? "" },
 })
 
+const disclosureOf = ({ disclosure, handle, language }: BoxRow) => disclosure ?? defaultDisclosure(handle, language)
+
 const make = Effect.gen(function* () {
   const sql = yield* Reads
   const sealing = yield* Sealing
 
   const box = Effect.fnUntraced(function* (identityId: IdentityId) {
     const [row] = yield* sql<BoxRow>`
-      select i.handle, m.switch_version, m.stopped_at, m.stopped_by, m.stop_reason,
+      select i.handle, c.fields ->> 'name' as name, m.switch_version, m.stopped_at, m.stopped_by, m.stop_reason,
              m.approval, m.tag_folders, o.language, m.disclosure_version, m.disclosure, m.disclosure_updated_at
-      from identity i join mailbox m on m.identity_id = i.id join org o on o.id = i.org_id where i.id = ${identityId}`
+      from identity i join mailbox m on m.identity_id = i.id join org o on o.id = i.org_id
+      left join card c on c.identity_id = i.id where i.id = ${identityId}`
     if (row === undefined) return yield* new NotFound({ detail: "The Identity has no Mailbox." })
     return row
   }, orUnavailable)
@@ -105,15 +110,22 @@ const make = Effect.gen(function* () {
       ),
     disclosure: (identityId: IdentityId) =>
       Effect.map(box(identityId), (row) => {
-        const text = row.disclosure ?? defaultDisclosure(row.handle, row.language)
+        const text = disclosureOf(row)
         const disclosure: AiDisclosure = {
           text,
           html: disclosureHtml(text),
           overridden: row.disclosure !== null,
           updated_at: row.disclosure_updated_at,
         }
-        return { disclosure, language: row.language, version: row.disclosure_version }
+        return { disclosure, version: row.disclosure_version }
       }),
+    /** What a message says of who wrote it. The name is the card's, where that says more than the address does. */
+    author: (identityId: IdentityId) =>
+      Effect.map(box(identityId), (row) => ({
+        name: row.name === row.handle ? null : PersonName.shown(row.name),
+        disclosure: disclosureOf(row),
+        language: row.language,
+      })),
     status: (identityId: IdentityId) =>
       Effect.map(box(identityId), (row) => {
         const status: MailStatus = {

@@ -176,7 +176,8 @@ const make = Effect.gen(function* () {
         { to: answer?.to ?? mail.to ?? [], cc: answer?.cc ?? mail.cc ?? [], bcc: mail.bcc ?? [] },
         answer !== undefined && answer.to !== mail.to,
       )
-      const { disclosure, language } = yield* settings.disclosure(subject.id)
+      const { name, disclosure, language } = yield* settings.author(subject.id)
+      const from: Address = { address: own, name }
       const at = new Date(yield* Clock.currentTimeMillis)
       const inReplyTo = mail.in_reply_to ?? answer?.in_reply_to ?? null
       const references = mail.references ?? answer?.references ?? (inReplyTo === null ? [] : [inReplyTo])
@@ -185,7 +186,7 @@ const make = Effect.gen(function* () {
       const composed = yield* composer.compose({
         messageId,
         date: at,
-        from: own,
+        from,
         to: shown.to,
         cc: shown.cc,
         subject: subjectLine,
@@ -195,7 +196,7 @@ const make = Effect.gen(function* () {
         references,
         attachments: mail.attachments ?? [],
         headers: mail.headers ?? {},
-        disclosure: disclosure.text,
+        disclosure,
         language,
       })
       const people = (addresses: ReadonlyArray<string>) => addresses.map((address) => ({ address, name: null }))
@@ -206,7 +207,7 @@ const make = Effect.gen(function* () {
           mail: {
             message_id: id,
             message_id_header: messageId,
-            from: { address: own, name: null },
+            from,
             to: people(shown.to),
             cc: people(shown.cc),
             bcc: people(shown.bcc),
@@ -232,7 +233,7 @@ const make = Effect.gen(function* () {
      */
     submit: Effect.fn("Sending.submit")(function* ({ subject, raw, recipients: given }: Submission) {
       const { recipients } = yield* peopleOf({ to: given, cc: [], bcc: [] }, false)
-      const { disclosure, language } = yield* settings.disclosure(subject.id)
+      const { disclosure, language } = yield* settings.author(subject.id)
       const at = new Date(yield* Clock.currentTimeMillis)
       const id = yield* makeUuidV7
       const composed = yield* composer.rewrite({
@@ -240,7 +241,7 @@ const make = Effect.gen(function* () {
         author: { address: email(book, subject.handle), canonical: subject.canonical, domain: book.mailDomain },
         messageId: ownMessageId(book, id),
         date: at,
-        disclosure: disclosure.text,
+        disclosure,
         language,
       })
       const shown = new Set([...composed.to, ...composed.cc].map(({ address }) => AddrSpec.sameAs(address)))

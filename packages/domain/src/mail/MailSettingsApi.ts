@@ -1,7 +1,6 @@
 /** Allowed Recipients, the AI disclosure, and the switch of outgoing mail. */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
-import { EmailAddress } from "../account/Account.ts"
 import { onIdentity, onIdentityExcept } from "../account/Policy.ts"
 import { HandleParam } from "../handles/HandleParam.ts"
 import { Tool } from "../mcp/Tool.ts"
@@ -18,6 +17,7 @@ import {
   Unavailable,
 } from "../problems/Problem.ts"
 import { Text } from "../Text.ts"
+import { AllowedAddress } from "./AllowedAddress.ts"
 import { AiDisclosure, AllowedRecipient, DisclosureText, MailPatch, MailStatus } from "./MailSettings.ts"
 import { About } from "../account/ScopeOf.ts"
 
@@ -45,21 +45,26 @@ export class MailSettingsApi extends HttpApiGroup.make("mail_settings")
       .annotate(Tool, { name: "svc_allowed_recipient_list", effect: "read" }),
     HttpApiEndpoint.post("allow", "/api/identities/:handle/allowed-recipients", {
       params,
-      payload: Schema.Struct({ address: EmailAddress }),
+      payload: Schema.Struct({
+        address: AllowedAddress.annotate({
+          description:
+            "The email address. Its domain may be in its own letters; it is kept in A-labels, as DNS has it.",
+        }),
+      }),
       success: HttpApiSchema.WithHeaders(AllowedRecipient.pipe(HttpApiSchema.status(201)), located),
       error: writeErrors,
     })
       .pipe(onIdentity("admin"))
       .annotate(OpenApi.Summary, "Add an Allowed Recipient"),
     HttpApiEndpoint.delete("disallow", "/api/identities/:handle/allowed-recipients/:address", {
-      params: { ...params, address: EmailAddress.annotate({ description: "The email address." }) },
+      params: { ...params, address: AllowedAddress.annotate({ description: "The email address." }) },
       success: HttpApiSchema.NoContent,
       error: [...writeErrors, Conflict],
     })
       .pipe(onIdentity("admin"))
       .annotate(OpenApi.Summary, "Remove an Allowed Recipient"),
     HttpApiEndpoint.delete("lift", "/api/identities/:handle/allowed-recipients/:address/suppression", {
-      params: { ...params, address: EmailAddress.annotate({ description: "The email address." }) },
+      params: { ...params, address: AllowedAddress.annotate({ description: "The email address." }) },
       success: HttpApiSchema.NoContent,
       error: writeErrors,
     })

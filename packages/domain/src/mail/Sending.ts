@@ -3,6 +3,7 @@ import { Schema } from "effect"
 import { MessageId } from "../IdSchemas.ts"
 import { Line, Text } from "../Text.ts"
 import { Timestamp } from "../Timestamp.ts"
+import * as ContentId from "./ContentId.ts"
 import { Address, Attachment } from "./Message.ts"
 
 /** Recipients of one message, all kinds together. */
@@ -26,6 +27,14 @@ export const OutgoingAttachment = Schema.Struct({
     }),
   ),
   content_base64: Schema.String,
+  content_id: Schema.optionalKey(
+    Schema.String.check(
+      Schema.isPattern(ContentId.pattern, { expected: "a content id without angle brackets" }),
+    ).annotate({
+      description:
+        'Of an image: the HTML shows it by `<img src="cid:…">` with this id. One that the HTML does not show is a file like any other.',
+    }),
+  ),
 }).annotate({ identifier: "OutgoingAttachment" })
 export type OutgoingAttachment = typeof OutgoingAttachment.Type
 
@@ -111,6 +120,7 @@ const DraftAttachment = Schema.Struct({
   filename: Schema.String,
   content_type: Schema.String,
   content_base64: Schema.String,
+  content_id: Schema.optionalKey(Schema.String),
 }).annotate({ identifier: "DraftAttachment" })
 
 const Shown = Schema.optionalKey(Schema.Array(Schema.String))

@@ -9,7 +9,7 @@ import { Context, type Effect } from "effect"
 export interface Letter {
   readonly messageId: string
   readonly date: Date
-  readonly from: string
+  readonly from: Address
   readonly to: ReadonlyArray<string>
   readonly cc: ReadonlyArray<string>
   readonly subject: string

@@ -1,7 +1,7 @@
 /**
  * Drafts as messages, for mail programs: a draft of the API written as one, without what only goes out (the disclosure, an
  * id), and a message that a program filed as a draft read as what the API keeps. Not every message can be kept so: one with
- * signed or encrypted parts, pictures within its HTML, or more than a draft holds.
+ * signed or encrypted parts, with HTML that shows pictures it does not bring, or more than a draft holds.
  */
 import { NewMail } from "@svc/domain/mail/Sending"
 import { Option, Schema } from "effect"
@@ -9,11 +9,17 @@ import MailComposer from "nodemailer/lib/mail-composer"
 import * as Decode from "../mime/Decode.ts"
 import { index, type Part } from "../mime/Part.ts"
 import { attachmentsOf, parse } from "../ParsedMail.ts"
+import { imageOf } from "./Fragment.ts"
+import { contentIdOf } from "./Manuscript.ts"
 
 /** Bytes of a message that is read as a draft, and characters of the draft: what a request may carry. */
 const largest = 7 * 1024 * 1024
 
 const oneLine = (text: string) => text.replace(/[\r\n]+/g, " ")
+
+/** Images that the HTML shows by an id, each as often as it does; undefined for one that is not there. */
+const imagesOf = (html: string, known: ReadonlySet<string>): ReadonlyArray<string | undefined> =>
+  Array.from(html.matchAll(/(?<=["'(=])cid:[^\s"'()<>]{1,250}/gi), ([source]) => imageOf(source, { known }))
 
 /** `from` is the Identity's address, `at` when it was written last. */
 export interface Picture {
@@ -25,6 +31,8 @@ export interface Picture {
 
 export const write = ({ mail, from, at, messageId }: Picture): Promise<Buffer> => {
   const people = (addresses: ReadonlyArray<string> | undefined) => (addresses ?? []).map(oneLine).join(", ")
+  const known = new Set((mail.attachments ?? []).flatMap(({ content_id }) => content_id ?? []))
+  const shown = new Set(imagesOf(mail.html ?? "", known))
   const composer = new MailComposer({
     from,
     to: people(mail.to),
@@ -39,11 +47,13 @@ export const write = ({ mail, from, at, messageId }: Picture): Promise<Buffer> =
     ...(mail.text === undefined && mail.html !== undefined ? {} : { text: mail.text ?? "" }),
     ...(mail.html === undefined ? {} : { html: mail.html }),
     textEncoding: "quoted-printable",
-    attachments: (mail.attachments ?? []).map(({ filename, content_type, content_base64 }) => ({
+    attachments: (mail.attachments ?? []).map(({ filename, content_type, content_base64, content_id }) => ({
       filename,
       content: Buffer.from(content_base64, "base64"),
       contentType: /^(?:multipart|message)\//i.test(content_type) ? "application/octet-stream" : content_type,
-      contentDisposition: "attachment" as const,
+      ...(content_id !== undefined && shown.has(content_id)
+        ? { cid: content_id, contentDisposition: "inline" as const }
+        : { contentDisposition: "attachment" as const }),
     })),
     newline: "windows",
     disableFileAccess: true,
@@ -68,15 +78,20 @@ export const read = (raw: Buffer): NewMail | undefined => {
   const root = index(raw)
   if (has(root, ({ type }) => beyond.has(type))) return undefined
   const parsed = parse(raw, root)
-  if (parsed.html !== null && /["'(]cid:/i.test(parsed.html)) return undefined
+  const enclosed = attachmentsOf(root).map((part) => ({ part, contentId: contentIdOf(raw, part) }))
+  const known = new Set(enclosed.flatMap(({ contentId }) => contentId ?? []))
+  const shown = new Set(imagesOf(parsed.html ?? "", known))
+  if (shown.has(undefined)) return undefined
   const people = (all: ReadonlyArray<{ readonly address: string }>) => all.map(({ address }) => address)
   const isWritten = has(root, ({ type, disposition }) => type === "text/plain" && disposition !== "attachment")
   const ids = (all: ReadonlyArray<string>) => all.filter((id) => /^<[!-;=?A-~]{1,250}@[!-;=?A-~]{1,250}>$/u.test(id))
   const [inReplyTo] = ids(parsed.in_reply_to === null ? [] : [parsed.in_reply_to])
-  const attachments = attachmentsOf(root).map((part, at) => ({
+  const attachments = enclosed.map(({ part, contentId }, at) => ({
     filename: part.filename === null ? `attachment-${at + 1}` : Decode.clean(part.filename),
     content_type: part.type,
     content_base64: Decode.bytes(raw, part).toString("base64"),
+    // Each id once: of two that have the same the first is shown.
+    ...(contentId !== undefined && shown.delete(contentId) ? { content_id: contentId } : {}),
   }))
   const references = ids(parsed.references)
   return Option.getOrUndefined(

@@ -98,7 +98,7 @@ export interface Images {
 }
 
 /** The id that a source names; undefined where it is no image of the message. */
-const imageOf = (source: string, { known }: Images): string | undefined => {
+export const imageOf = (source: string, { known }: Pick<Images, "known">): string | undefined => {
   const [, written] = /^cid:(\S{1,250})$/i.exec(source) ?? []
   if (written === undefined) return undefined
   if (known.has(written)) return written

@@ -6,6 +6,7 @@ import type { Manuscript } from "@svc/cluster/mail/sending/Composer"
 import * as AddrSpec from "@svc/domain/mail/AddrSpec"
 import * as HeaderFields from "@svc/domain/mail/HeaderFields"
 import type { Address } from "@svc/domain/mail/Message"
+import * as PersonName from "@svc/domain/mail/PersonName"
 import { addresses, author, limits as authorLimits } from "../Author.ts"
 import * as Decode from "../mime/Decode.ts"
 import { header, nameOf, type Row, valueOf } from "../mime/Header.ts"
@@ -32,14 +33,6 @@ const dated =
 const waitedMillis = { before: 30 * 24 * 60 * 60_000, after: 24 * 60 * 60_000 }
 
 const messageId = /^<[!-;=?A-~]{1,250}@[!-;=?A-~]{1,250}>$/
-
-/** A name that holds an address would show another author than there is. */
-const nameOfPerson = ({ name }: Address): string | null => {
-  const shown = Blank.ofLine(name ?? "")
-    .slice(0, 200)
-    .toWellFormed()
-  return shown === "" || /[@\uff20\ufe6b]/.test(shown) ? null : shown
-}
 
 /** Fields that mail programs write and readers look at, besides those of {@link HeaderFields}. */
 const known = new Set(
@@ -69,7 +62,7 @@ export const read = (raw: Buffer, rows: ReadonlyArray<Row>, manuscript: Manuscri
       const parsed = AddrSpec.parse(one.address)
       if (parsed._tag === "Invalid")
         fault ??= faulty(`/${name}`, `${parsed.message} (${Blank.ofLine(one.address).slice(0, 100)})`)
-      return { address: parsed._tag === "Address" ? parsed.address : "", name: nameOfPerson(one) }
+      return { address: parsed._tag === "Address" ? parsed.address : "", name: PersonName.shown(one.name) }
     })
     if (found.length > limits.shown) fault ??= faulty(`/${name}`, `Expected at most ${limits.shown} addresses`)
     return found
@@ -93,7 +86,7 @@ export const read = (raw: Buffer, rows: ReadonlyArray<Row>, manuscript: Manuscri
   return {
     _tag: "Letterhead",
     messageId: ids("message-id")[0],
-    from: { address: from, name: nameOfPerson(wrote.address) },
+    from: { address: from, name: PersonName.shown(wrote.address.name) },
     to,
     cc,
     replyTo,

@@ -12,6 +12,7 @@
  *   cannot be read cannot be approved by a person either.
  */
 import { fromHtml } from "@svc/cluster/html/PlainText"
+import * as ContentId from "@svc/domain/mail/ContentId"
 import * as Decode from "../mime/Decode.ts"
 import { unwrap } from "../mime/Flowed.ts"
 import { header } from "../mime/Header.ts"
@@ -56,10 +57,8 @@ const contentTypeOf = (part: Part): string =>
   (part.type.startsWith("text/") ? parameter(part, "charset", /^[\w.:+-]{1,40}$/) : "") +
   (part.type === "text/calendar" ? parameter(part, "method", /^[A-Za-z]{1,20}$/) : "")
 
-const contentIdOf = (raw: Buffer, part: Part): string | undefined =>
-  part.type.startsWith("image/")
-    ? /^<([\w.+$%=!#&'*/?^{}~-]{1,120}(?:@[\w.+$%-]{1,120})?)>$/.exec(header(raw, part.rows, "content-id") ?? "")?.[1]
-    : undefined
+export const contentIdOf = (raw: Buffer, part: Part): string | undefined =>
+  part.type.startsWith("image/") ? ContentId.ofField(header(raw, part.rows, "content-id")) : undefined
 
 const filenameOf = ({ filename, type }: Part): string | null => {
   const shown = Blank.ofLine(Decode.clean(filename ?? ""))

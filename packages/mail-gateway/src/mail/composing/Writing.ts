@@ -94,13 +94,32 @@ const textOf = (written: string, disclosure: string) => {
 export const typeOf = (type: string) =>
   /^(?:multipart|message)\//i.test(type) ? "application/octet-stream" : type.toLowerCase()
 
-const enclosed = (attachment: OutgoingAttachment): Enclosure | undefined => {
-  const content = Buffer.from(attachment.content_base64, "base64")
+const decoded = (base64: string): Buffer | undefined => {
+  const content = Buffer.from(base64, "base64")
   // The decoder skips what it does not know; then less comes out than went in.
-  const digits = attachment.content_base64.replace(/=+$/, "").length
-  return content.length !== Math.floor((digits * 3) / 4) || digits % 4 === 1
-    ? undefined
-    : { filename: attachment.filename, content, contentType: typeOf(attachment.content_type), contentId: undefined }
+  const digits = base64.replace(/=+$/, "").length
+  return content.length !== Math.floor((digits * 3) / 4) || digits % 4 === 1 ? undefined : content
+}
+
+/** What is enclosed, each image under an id of its own. */
+const enclosed = (attachments: ReadonlyArray<OutgoingAttachment>): ReadonlyArray<Enclosure> | Fault => {
+  const enclosures: Array<Enclosure> = []
+  const ids = new Set<string>()
+  for (const [index, { filename, content_type, content_base64, content_id: contentId }] of attachments.entries()) {
+    const content = decoded(content_base64)
+    if (content === undefined) {
+      return faulty(`/attachments/${index}/content_base64`, "Expected base64 (RFC 4648 section 4)")
+    }
+    const contentType = typeOf(content_type)
+    if (contentId !== undefined) {
+      const path = `/attachments/${index}/content_id`
+      if (!contentType.startsWith("image/")) return faulty(path, "Expected a content_id with an image alone")
+      if (ids.has(contentId)) return faulty(path, "Expected a content_id that no other attachment has")
+      ids.add(contentId)
+    }
+    enclosures.push({ filename, content, contentType, contentId })
+  }
+  return enclosures
 }
 
 /** Names that are not spelled with one capital a part. */
@@ -179,17 +198,10 @@ const nameless = (address: string): Address => ({ address, name: null })
 
 /** A letter as the API takes one. */
 export const write = async (letter: Letter): Promise<Written> => {
-  const enclosures: Array<Enclosure> = []
-  for (const [index, given] of letter.attachments.entries()) {
-    const enclosure = enclosed(given)
-    if (enclosure === undefined) {
-      return faulty(`/attachments/${index}/content_base64`, "Expected base64 (RFC 4648 section 4)")
-    }
-    enclosures.push(enclosure)
-  }
+  const enclosures = enclosed(letter.attachments)
+  if ("_tag" in enclosures) return enclosures
   return put({
     ...letter,
-    from: nameless(letter.from),
     to: letter.to.map(nameless),
     cc: letter.cc.map(nameless),
     replyTo: [],

@@ -1,0 +1,57 @@
+/** Names that stand before an address, and addresses as people name them for the list of Allowed Recipients. */
+import { AllowedAddress } from "@svc/domain/mail/AllowedAddress"
+import * as PersonName from "@svc/domain/mail/PersonName"
+import { Option, Schema } from "effect"
+import { describe, expect, it } from "vitest"
+
+describe("a name before an address", () => {
+  it("is one line of at most 200 characters, whose order nothing turns around", () => {
+    expect(PersonName.shown("Ada Lovelace, Ph.D.")).toBe("Ada Lovelace, Ph.D.")
+    expect(PersonName.shown("  عايدة ")).toBe("عايدة")
+    expect(PersonName.shown("Ada\r\nBcc: eve\u2028x\u0000y\u0085z")).toBe("Ada Bcc: eve x y z")
+    expect(PersonName.shown("\u202eknaB\u202c \u2066a\u2069\u200f\u061c")).toBe("knaB a")
+    expect(PersonName.shown(`${"a".repeat(199)}\u{1f600}`)).toBe(`${"a".repeat(199)}\ufffd`)
+  })
+
+  it("is none where it holds an address or nothing at all", () => {
+    for (const name of [null, "", " \t", "\u202e", "bank@example.org", "bank\uff20example.org", "x \u202e@\u202c y"]) {
+      expect([name, PersonName.shown(name)]).toEqual([name, null])
+    }
+  })
+})
+
+describe("an address for the list", () => {
+  const kept = (text: string) => Option.getOrUndefined(Schema.decodeUnknownOption(AllowedAddress)(text))
+
+  it("is kept in A-labels and in lower case, however it was typed", () => {
+    const same = [
+      "info@Bücher.example",
+      "INFO@xn--bcher-kva.example",
+      " info@BÜCHER.example ",
+      "info@bu\u0308cher.example",
+    ]
+    for (const typed of same) expect([typed, kept(typed)]).toEqual([typed, "info@xn--bcher-kva.example"])
+    expect(kept("Grace.Hopper+x@Navy.Example")).toBe("grace.hopper+x@navy.example")
+    // Nothing can be sent to it, but mail came from such addresses.
+    expect(kept("A..b@docomo.example")).toBe("a..b@docomo.example")
+  })
+
+  it("is exactly one address", () => {
+    for (const text of [
+      "",
+      "info",
+      "@bücher.example",
+      "info@",
+      "a@b.example, c@d.example",
+      "Ada <a@bücher.example>",
+      "bücher@example.org",
+      "a@bücher.example/x",
+      "a@bü cher.example",
+      "a@b\u200bü.example",
+      "a@bücher.example\0",
+      `a@${"ü".repeat(300)}.example`,
+    ]) {
+      expect([text, kept(text)]).toEqual([text, undefined])
+    }
+  })
+})
