@@ -6,7 +6,7 @@ import * as Note from "@svc/cluster/audit/Note"
 import { Health } from "@svc/cluster/health/Health"
 import { Unhurried } from "@svc/cluster/store/Database"
 import { Vault } from "@svc/cluster/vault/Vault"
-import { Clock, Deferred, Effect, Fiber, Layer } from "effect"
+import { Clock, Context, Deferred, Effect, Fiber, Layer } from "effect"
 import { PrometheusMetrics } from "effect/observability"
 import { TestClock } from "effect/testing"
 import { passing } from "../harness/Actors.ts"
@@ -91,12 +91,12 @@ layer(world, { timeout: "60 seconds" })("the audit log", (it) => {
     Effect.gen(function* () {
       const org = yield* makeOrg
       const waits = Effect.map(PrometheusMetrics.format(), (text) => /^svc_audit_waiting (\d+)$/m.exec(text)?.[1])
-      const [first, second] = [yield* Audit, yield* Audit.pipe(Effect.provide(Layer.fresh(recorder)))]
+      const first = yield* Audit
+      const second = Context.get(yield* Layer.build(Layer.fresh(recorder)), Audit)
       yield* whileAway(
         Effect.gen(function* () {
-          yield* first.record(act(org))
-          yield* first.record(act(org))
-          yield* second.record(act(org))
+          const records = [first, first, second].map((one) => one.record(act(org)))
+          yield* Effect.all(records, { concurrency: "unbounded" })
           expect(yield* waits).toBe("3")
         }),
       )

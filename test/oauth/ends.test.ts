@@ -177,6 +177,30 @@ describe("a Grant", () => {
     expect(body.events[0].data.reason).toBe("account")
   })
 
+  it("lists and names what was granted only, and loses an Identity that goes", async () => {
+    const { session, person, client, handle, grant } = await connected()
+    const [bob, eve] = [
+      await makeIdentity(service.base, session, newHandle("bob")),
+      await makeIdentity(service.base, session, newHandle("eve")),
+    ]
+    const { access } = await letIn(service.base, person, client, here, { agents: "all" })
+    const handles = async () =>
+      (await tool(access, "svc_identity_list")).identities.map((one: { handle: string }) => one.handle).sort()
+    expect(await handles()).toEqual([handle, bob.handle, eve.handle].sort())
+    await call(service.base, "PATCH", `/api/grants/${grant.id}`, {
+      token: session,
+      body: { handles: [handle, bob.handle] },
+    })
+    expect(await handles()).toEqual([handle, bob.handle].sort())
+    await call(service.base, "DELETE", `/api/identities/${bob.handle}`, { token: session })
+    await eventually(handles, (left) => left.length === 1)
+    // The Grant itself names it no more.
+    const [row] = await service.query<{ n: number }>(
+      (sql) => sql`select cardinality(identities)::int as n from client_grant where id = ${grant.id}`,
+    )
+    expect(row!.n).toBe(1)
+  })
+
   it("ends with its account", async () => {
     const { session, org, access } = await connected()
     await call(service.base, "POST", "/api/account/deletion", { token: session, body: { confirm: org.email } })
