@@ -24,11 +24,16 @@ const holdings = (org: string) =>
         select (select count(*)::int from org where id = ${org}) as orgs,
                (select count(*)::int from identity where org_id = ${org}) as identities,
                (select count(*)::int from api_key where org_id = ${org}) as keys,
-               (select count(*)::int from event where org_id = ${org}) as events`,
+               (select count(*)::int from event where org_id = ${org}) as events,
+               (select count(*)::int from client_grant where org_id = ${org}) as grants,
+               (select count(*)::int from oauth_token) as tokens,
+               (select count(*)::int from audit where org_id = ${org}) as records,
+               (select count(*)::int from audit_seal where org_id = ${org}) as seals,
+               (select count(*)::int from audit_usage where org_id = ${org}) as counted`,
     ),
     ([row]) => row!,
   )
-const nothing = { orgs: 0, identities: 0, keys: 0, events: 0 }
+const nothing = { orgs: 0, identities: 0, keys: 0, events: 0, grants: 0, tokens: 0, records: 0, seals: 0, counted: 0 }
 
 const newKey = (name: string) =>
   Effect.map(makeUuidV7, (id) => ({
@@ -43,6 +48,27 @@ layer(actors())("an account that is deleted", (it) => {
     Effect.gen(function* () {
       const org = yield* makeOrg
       yield* makeIdentity(org, "ada")
+      const sql = yield* Writes
+      yield* sql`
+        with granted as (
+          insert into client_grant (id, org_id, client_id, client_name, redirect_host, redirect_hash, resource, scopes, created_at, expires_at)
+          values (uuidv7(), ${org}, 'oc_1', 'app', 'localhost', ''::bytea, '', '{mail:read}', now(), now() + interval '1 day')
+          returning id
+        )
+        insert into oauth_token (hash, grant_id, kind, expires_at) select 'hash', id, 'access', now() + interval '1 hour' from granted`
+      // More records than go at once, and one that is written while the account goes.
+      yield* sql`insert into audit (org_id, id, at, class, action, actor_kind, outcome, via)
+        select ${org}::uuid, uuidv7(), now(), 'auth', 'test', 'session', 'allowed', 'rest' from generate_series(1, 6000)`
+      yield* sql`insert into audit_seal (org_id, seq, record_id, record_at, previous, hash)
+        select org_id, row_number() over (), id, at, '', '' from audit where org_id = ${org} limit 10`
+      yield* sql`insert into audit_usage (org_id, hour, actor_kind, actor_id, action, tool, handle, count)
+        values (${org}, now(), 'session', '', 'test', '', '', 1)`
+      yield* sql.unsafe(`create function late_record() returns trigger language plpgsql as $$ begin
+        insert into audit (org_id, id, at, class, action, actor_kind, outcome, via)
+        values (old.id, uuidv7(), now(), 'auth', 'late', 'session', 'refused', 'rest');
+        return old; end $$`)
+      yield* sql.unsafe(`create trigger late before delete on org for each row execute function late_record()`)
+      expect(yield* holdings(org)).toMatchObject({ grants: 1, tokens: 1, records: 6000, seals: 10, counted: 1 })
       const keys = yield* ApiKeys
       const { key } = yield* keys.create(org, yield* newKey("admin"), holder)
       const lookup = yield* CredentialLookup
@@ -62,7 +88,7 @@ layer(actors())("an account that is deleted", (it) => {
       const link = { email: `${org}@example.org` }
       const accounts = yield* Accounts
       expect(yield* accounts.requestLink(link, "en")).toMatchObject({ token: null })
-      yield* passing(holdings(org), ({ orgs }) => orgs === 0)
+      yield* passing(holdings(org), ({ orgs, records }) => orgs + records === 0)
       expect(yield* holdings(org)).toEqual(nothing)
       expect(yield* Effect.flip(use)).toMatchObject({ code: "unauthenticated" })
       const queries = yield* IdentityQueries

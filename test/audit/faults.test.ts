@@ -6,13 +6,15 @@ import * as Note from "@svc/cluster/audit/Note"
 import { Health } from "@svc/cluster/health/Health"
 import { Unhurried } from "@svc/cluster/store/Database"
 import { Vault } from "@svc/cluster/vault/Vault"
-import { Clock, Deferred, Effect, Fiber, Layer } from "effect"
+import { Clock, Context, Deferred, Effect, Fiber, Layer } from "effect"
+import { PrometheusMetrics } from "effect/observability"
 import { TestClock } from "effect/testing"
 import { passing } from "../harness/Actors.ts"
 import { makeOrg, rows, storesLayer } from "../harness/Stores.ts"
 import { act } from "./Acts.ts"
 
-const world = Layer.mergeAll(Audit.layer({ addresses: "network" }), Health.layer).pipe(Layer.provideMerge(storesLayer))
+const recorder = Audit.layer({ addresses: "network" })
+const world = Layer.mergeAll(recorder, Health.layer).pipe(Layer.provideMerge(storesLayer))
 
 /** Nobody gets to write the log while it runs; everything else of the store answers. */
 const whileAway = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
@@ -82,6 +84,25 @@ layer(world, { timeout: "60 seconds" })("the audit log", (it) => {
       const late = Effect.map(recorded(org), (found) => found.filter(({ request_id }) => request_id === "req_late"))
       const { value } = yield* passing(late, (found) => found.length > 0, "1 second")
       expect(value).toEqual([{ request_id: "req_late", count: 1, address: "198.51.100.0/24", outcome: "allowed" }])
+    }),
+  )
+
+  it.effect("says what waits in all of a process, whichever of its roles recorded last", () =>
+    Effect.gen(function* () {
+      const org = yield* makeOrg
+      const waits = Effect.map(PrometheusMetrics.format(), (text) => /^svc_audit_waiting (\d+)$/m.exec(text)?.[1])
+      const first = yield* Audit
+      const second = Context.get(yield* Layer.build(Layer.fresh(recorder)), Audit)
+      yield* whileAway(
+        Effect.gen(function* () {
+          const records = [first, first, second].map((one) => one.record(act(org)))
+          yield* Effect.all(records, { concurrency: "unbounded" })
+          expect(yield* waits).toBe("3")
+        }),
+      )
+      const { value } = yield* passing(recorded(org), (found) => found.length === 3, "1 second")
+      expect(value).toHaveLength(3)
+      expect(yield* waits).toBe("0")
     }),
   )
 

@@ -1,6 +1,9 @@
 /** Waiting for mail, without a store: what a word of a change costs, and when an answer comes. */
 import type { IdentityId } from "@svc/domain/IdentityRef"
 import { expect, layer } from "@effect/vitest"
+import { Addresses } from "@svc/domain/Addresses"
+import { unlimited, scopesOf } from "@svc/domain/account/Scope"
+import { Exchange, makeExchange } from "@svc/api/Exchange"
 import { Departure } from "@svc/api/Departure"
 import * as Waiting from "@svc/api/mail/Waiting"
 import { CredentialLookup } from "@svc/cluster/account/CredentialLookup"
@@ -8,7 +11,7 @@ import { StandingCredentials } from "@svc/cluster/account/StandingCredentials"
 import { ChangeFeed } from "@svc/cluster/feed/ChangeFeed"
 import * as Subscribers from "@svc/cluster/feed/Subscribers"
 import { MessageQueries } from "@svc/cluster/mail/MessageQueries"
-import { Caller, type CallerInfo } from "@svc/domain/account/Authorization"
+import { Caller, type CallerOfRequest, type SubjectInfo } from "@svc/domain/account/Authorization"
 import type { MessageSummary } from "@svc/domain/mail/Message"
 import { Unauthenticated } from "@svc/domain/problems/Problem"
 import { Context, Effect, Fiber, Latch, Layer } from "effect"
@@ -17,13 +20,25 @@ import { TestClock } from "effect/testing"
 
 const identity = "identity" as IdentityId
 const message = { subject: "Waited for" } as MessageSummary
-const caller = { kind: "session", credentialId: "session", org: { id: "org" } } as CallerInfo
+const subject = { id: identity, canonical: "ada", handle: "ada" } as SubjectInfo
+const exchange = makeExchange("req_1", { address: "192.0.2.1", via: "mcp", tool: "svc_email_wait", userAgent: null })
+const caller = {
+  kind: "session",
+  credentialId: "session",
+  org: { id: "org" },
+  identities: null,
+  scopes: unlimited,
+} as CallerOfRequest
 
 /** What the test turns. */
 interface World {
   looks: number
   mail: Array<MessageSummary>
   revoked: boolean
+  /** As the credential is by now. */
+  caller: CallerOfRequest
+  /** Which way it was said to come, each time that it was judged. */
+  readonly ways: Array<string | undefined>
   readonly gone: Latch.Latch
   readonly subscribers: Subscribers.Subscribers
 }
@@ -33,6 +48,8 @@ const world = Layer.sync(Turned, () => ({
   looks: 0,
   mail: [],
   revoked: false,
+  caller,
+  ways: [],
   gone: Latch.makeUnsafe(),
   subscribers: Subscribers.make(),
 }))
@@ -41,6 +58,7 @@ const fromWorld = <I, S>(key: Context.Key<I, S>, make: (turned: World) => S) =>
 
 const services = Layer.mergeAll(
   Departure.layer,
+  Layer.succeed(Addresses, { baseUrl: "https://api.example" } as Addresses["Service"]),
   fromWorld(ChangeFeed, ({ subscribers }) => ({ ...subscribers, announce: () => {} })),
   fromWorld(StandingCredentials, ({ gone }) => ({ watch: () => Effect.succeed(Effect.asVoid(gone.await)) })),
   Layer.unwrap(
@@ -55,10 +73,13 @@ const services = Layer.mergeAll(
             }),
         }),
         Layer.mock(CredentialLookup, {
-          resolve: () =>
-            Effect.suspend(() =>
-              turned.revoked ? Effect.fail(new Unauthenticated({ detail: "revoked" })) : Effect.succeed(caller),
-            ),
+          resolve: (_, from) =>
+            Effect.suspend(() => {
+              turned.ways.push(from?.via)
+              return turned.revoked
+                ? Effect.fail(new Unauthenticated({ detail: "revoked" }))
+                : Effect.succeed(turned.caller)
+            }),
         }),
       ),
     ),
@@ -70,8 +91,9 @@ const waiting = Effect.gen(function* () {
   const wait = yield* Waiting.make
   const turned = yield* Turned
   const fiber = yield* Effect.forkChild(
-    wait(identity, { limit: 10, offset: 0 }, 10).pipe(
+    wait(subject, { limit: 10, offset: 0 }, 10).pipe(
       Effect.provideService(Caller, caller),
+      Effect.provideService(Exchange, exchange),
       Effect.provideService(
         HttpServerRequest.HttpServerRequest,
         HttpServerRequest.fromWeb(new Request("http://localhost/")),
@@ -119,6 +141,24 @@ layer(Layer.empty)("a wait", (it) => {
       quiet.turned.revoked = true
       yield* quiet.turned.gone.open
       expect((yield* Effect.flip(Fiber.join(quiet.fiber))).code).toBe("unauthenticated")
+    }),
+  )
+
+  it.effect("judges again as the call was judged: by its way in, for its Identity and for mail", () =>
+    Effect.gen(function* () {
+      const granted = { ...caller, kind: "grant" as const }
+      const outcome = Effect.fnUntraced(function* (narrowed: CallerOfRequest) {
+        const { turned, fiber } = yield* waiting
+        turned.caller = narrowed
+        turned.mail = [message]
+        yield* turned.gone.open
+        const code = yield* Effect.match(Fiber.join(fiber), { onSuccess: () => "mail", onFailure: (one) => one.code })
+        return { code, ways: turned.ways }
+      })
+      const other = { id: "other" as IdentityId, canonical: "bob", handle: "bob", status: "ready" } as const
+      expect(yield* outcome(granted)).toEqual({ code: "mail", ways: ["mcp"] })
+      expect(yield* outcome({ ...granted, identities: [other] })).toMatchObject({ code: "identity_not_granted" })
+      expect(yield* outcome({ ...granted, scopes: scopesOf("card:read") })).toMatchObject({ code: "scope_missing" })
     }),
   )
 

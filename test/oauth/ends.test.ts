@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { call, makeIdentity, newHandle, signUp } from "../harness/Client.ts"
+import { send } from "../harness/Mail.ts"
 import { eventually, startService, type TestService } from "../harness/Service.ts"
 import { askingUrl, browser, challengeOf, letIn, mcp, onward, registered, tokenCall, verifierOf } from "./Consent.ts"
 
@@ -105,6 +106,57 @@ describe("a Grant", () => {
     await waiting
   })
 
+  /** A call that waits for mail, once it has been let in. */
+  const waitingCall = async ({ session, handle, access, grant }: Awaited<ReturnType<typeof connected>>) => {
+    const answer = mcp(service.base, access, "tools/call", {
+      name: "svc_email_wait",
+      arguments: { handle, seconds: 60 },
+    })
+    await eventually(
+      () => call(service.base, "GET", `/api/grants/${grant.id}`, { token: session }),
+      ({ body }) => body.last_used_at !== null,
+    )
+    return answer.then(({ body }) => body["result"].structuredContent)
+  }
+
+  it("lets a call that waits have the mail that comes", { timeout: 40_000 }, async () => {
+    const one = await connected()
+    const answer = waitingCall(one)
+    // It may wait only from the next letter on.
+    let isOver = false
+    void answer.finally(() => (isOver = true))
+    await eventually(
+      async () => {
+        await send(service.smtpPort, {
+          from: "grace@example.org",
+          to: `${one.handle}@mail.localhost`,
+          subject: "Waited for",
+          text: "Here.",
+        })
+        return isOver
+      },
+      (over) => over,
+    )
+    expect((await answer).messages[0]).toMatchObject({ subject: "Waited for" })
+  })
+
+  it("ends a call that waits when its Identity or mail is taken from it", { timeout: 60_000 }, async () => {
+    for (const taken of ["handles", "scopes"] as const) {
+      const one = await connected()
+      const other = await makeIdentity(service.base, one.session, newHandle("bob"))
+      const answer = waitingCall(one)
+      await eventually(
+        () => call(service.base, "GET", `/api/grants/${one.grant.id}`, { token: one.session }),
+        ({ body }) => body.last_used_at !== null,
+      )
+      await call(service.base, "PATCH", `/api/grants/${one.grant.id}`, {
+        token: one.session,
+        body: taken === "handles" ? { handles: [other.handle] } : { scopes: ["card:read"] },
+      })
+      expect((await answer).code).toBe(taken === "handles" ? "identity_not_granted" : "scope_missing")
+    }
+  })
+
   it("ends with all sessions where that is asked, and stays where it is not", async () => {
     const keeps = await connected()
     await call(service.base, "DELETE", "/api/auth/sessions", { token: keeps.session })
@@ -128,10 +180,70 @@ describe("a Grant", () => {
     expect(body.events[0].data.reason).toBe("account")
   })
 
+  it("lists and names what was granted only, and loses an Identity that goes", async () => {
+    const { session, person, client, handle, grant } = await connected()
+    const [bob, eve] = [
+      await makeIdentity(service.base, session, newHandle("bob")),
+      await makeIdentity(service.base, session, newHandle("eve")),
+    ]
+    const { access } = await letIn(service.base, person, client, here, { agents: "all" })
+    const handles = async () =>
+      (await tool(access, "svc_identity_list")).identities.map((one: { handle: string }) => one.handle).sort()
+    expect(await handles()).toEqual([handle, bob.handle, eve.handle].sort())
+    await call(service.base, "PATCH", `/api/grants/${grant.id}`, {
+      token: session,
+      body: { handles: [handle, bob.handle] },
+    })
+    expect(await handles()).toEqual([handle, bob.handle].sort())
+    await call(service.base, "DELETE", `/api/identities/${bob.handle}`, { token: session })
+    await eventually(handles, (left) => left.length === 1)
+    // The Grant itself names it no more.
+    const [row] = await service.query<{ n: number }>(
+      (sql) => sql`select cardinality(identities)::int as n from client_grant where id = ${grant.id}`,
+    )
+    expect(row!.n).toBe(1)
+  })
+
   it("ends with its account", async () => {
     const { session, org, access } = await connected()
     await call(service.base, "POST", "/api/account/deletion", { token: session, body: { confirm: org.email } })
     expect(await status(access)).toBe(401)
+  })
+
+  it("is on record by its app's name: what it does, is refused, and tries when it is over", async () => {
+    const { session, handle, access, grant } = await connected({ rights: "act" })
+    const actor = { kind: "grant", id: grant.id, client: grant.client_name }
+    const of = async (requestId: string | null) => {
+      const { body } = await call(service.base, "GET", "/api/audit?limit=200", { token: session })
+      return body.records.filter((one: { request_id: string }) => one.request_id === requestId)
+    }
+    const update = { name: "svc_card_update", arguments: { handle, description: "By an app." } }
+    const done = await mcp(service.base, access, "tools/call", update)
+    expect(await of(done.headers.get("request-id"))).toMatchObject([
+      {
+        action: "cards.patch",
+        outcome: "allowed",
+        actor,
+        identity: handle,
+        source: { via: "mcp", tool: "svc_card_update" },
+      },
+    ])
+    const elsewhere = await call(service.base, "GET", "/api/identities", { token: access })
+    expect(await of(elsewhere.headers.get("request-id"))).toMatchObject([
+      { class: "auth", outcome: "refused", code: "unauthenticated", actor, source: { via: "rest" } },
+    ])
+    await call(service.base, "DELETE", `/api/grants/${grant.id}`, { token: session })
+    const over = await mcp(service.base, access, "tools/list")
+    expect(await of(over.headers.get("request-id"))).toMatchObject([
+      {
+        class: "auth",
+        action: "mcp.exchange",
+        outcome: "refused",
+        code: "grant_revoked",
+        actor,
+        source: { via: "mcp" },
+      },
+    ])
   })
 
   it("is told of, and is on record", async () => {
@@ -144,6 +256,8 @@ describe("a Grant", () => {
     const log = await call(service.base, "GET", "/api/audit?class=auth&limit=50", { token: session })
     const actions = log.body.records.map((one: { action: string }) => one.action)
     expect(actions).toEqual(expect.arrayContaining(["oauth.consent", "oauth.token"]))
+    const token = log.body.records.find((one: { action: string }) => one.action === "oauth.token")
+    expect(token.actor).toEqual({ kind: "grant", id: grant.id, name: null, client: grant.client_name })
   })
 
   it("is one of 50 at most", async () => {

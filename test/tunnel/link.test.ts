@@ -4,7 +4,9 @@ import { call, makeIdentity, signUp } from "../harness/Client.ts"
 import * as Public from "../harness/Public.ts"
 import { hostOf } from "../harness/Public.ts"
 import { eventually, startService, type TestService } from "../harness/Service.ts"
+import { browser, letIn, registered } from "../oauth/Consent.ts"
 
+const here = "http://localhost:4711/callback"
 let service: TestService
 let session: string
 beforeAll(async () => {
@@ -94,6 +96,22 @@ describe("the link", () => {
     expect(await refusal(other.secrets.identity_key, ada.handle)).toEqual([403, "foreign_identity"])
     expect(await refusal(stranger, ada.handle)).toEqual([404, "not_found"])
     expect(await refusal(session, "nobody-here")).toEqual([404, "not_found"])
+    // A further key is as good as its scopes and networks, and the token of an app is good for the tools alone.
+    const narrow = async (rights: object) =>
+      (await call(service.base, "POST", `/api/identities/${ada.handle}/keys`, { token: session, body: rights })).body
+        .key
+    expect(await refusal(await narrow({ name: "reads", scopes: ["tunnel:read"] }))).toEqual([403, "scope_missing"])
+    expect(await refusal(await narrow({ name: "elsewhere", networks: ["192.0.2.0/24"] }))).toEqual([
+      403,
+      "network_refused",
+    ])
+    const app = (await registered(service.base, [here])).body["client_id"]
+    const { access } = await letIn(service.base, browser(service.base, session), app, here, {
+      agents: "all",
+      rights: "act",
+    })
+    expect(access).toMatch(/^svc_oat_/)
+    expect(await refusal(access, ada.handle)).toEqual([401, "unauthenticated"])
   })
 
   it("goes to the newer process of an agent", async () => {

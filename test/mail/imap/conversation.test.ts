@@ -6,6 +6,7 @@ import { call, makeIdentity, signUp } from "../../harness/Client.ts"
 import { ImapClient } from "../../harness/Imap.ts"
 import { send } from "../../harness/Mail.ts"
 import { eventually, startService, type TestService } from "../../harness/Service.ts"
+import { browser, letIn, registered } from "../../oauth/Consent.ts"
 
 let service: TestService
 let token: string
@@ -224,6 +225,32 @@ describe("a session", () => {
       client.close()
     }
     expect(new Set(answers)).toEqual(new Set(["NO [AUTHENTICATIONFAILED] User and password do not belong together."]))
+  })
+
+  it("is for a key with the scope and from the network that it needs, and for no app", async () => {
+    const { handle, username, login } = await makeMailbox()
+    const tagged = async (password: string) => {
+      const client = await ImapClient.connect(service.imapPort)
+      const answer = (await client.say(`LOGIN "${username}" "${password}"`)).tagged
+      client.close()
+      return answer
+    }
+    const key = async (rights: object) =>
+      (await call(service.base, "POST", `/api/identities/${handle}/keys`, { token, body: rights })).body.key
+    expect(await tagged(await key({ name: "writes", scopes: ["mail:write"] }))).toMatch(/^OK /)
+    expect(await tagged(await key({ name: "reads", scopes: ["mail:read"] }))).toMatch(/^NO \[AUTHENTICATIONFAILED\]/)
+    expect(await tagged(await key({ name: "elsewhere", networks: ["192.0.2.0/24"] }))).toMatch(
+      /^NO \[AUTHENTICATIONFAILED\]/,
+    )
+    const here = "http://localhost:4711/callback"
+    const app = (await registered(service.base, [here])).body["client_id"]
+    const { access } = await letIn(service.base, browser(service.base, token), app, here, {
+      agents: "all",
+      rights: "act",
+    })
+    expect(access).toMatch(/^svc_oat_/)
+    expect(await tagged(access)).toMatch(/^NO \[AUTHENTICATIONFAILED\]/)
+    ;(await login()).close()
   })
 
   it("is one of so many of a Mailbox", async () => {

@@ -1,7 +1,7 @@
 /** Mail programs send: whose address they may use, to whom, what is in it, and what they are told where it is refused. */
 import { connect } from "node:net"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { signUp } from "../../harness/Client.ts"
+import { call, signUp } from "../../harness/Client.ts"
 import { ImapClient } from "../../harness/Imap.ts"
 import { converse } from "../../harness/Mail.ts"
 import { startService, type TestService } from "../../harness/Service.ts"
@@ -227,6 +227,28 @@ describe("logging in", () => {
     expect(changed).toHaveLength(1)
     expect((await auth(`AUTH PLAIN ${plain(eve.user, eve.key)}`))[0]).toMatch(/^535 /)
     expect((await auth(`AUTH PLAIN ${plain(eve.user, eve.pass)}`))[0]).toMatch(/^235 /)
+  })
+
+  it("is on record as what it is, whatever was tried", async () => {
+    const { handle, user, pass, key } = await program(service, token)
+    const admin = (await call(service.base, "POST", "/api/keys", { token, body: { name: "not for programs" } })).body
+      .key
+    for (const password of [pass, key, "wrong-wrong-wrong", admin]) {
+      await auth(`AUTH PLAIN ${plain(user, password)}`)
+    }
+    const logins = async (query: string) =>
+      (await call(service.base, "GET", `/api/audit?action=submission.login&${query}`, { token })).body.records
+    expect(await logins(`identity=${handle}`)).toMatchObject([
+      { outcome: "refused", actor: { kind: "imap_password" }, source: { via: "smtp" } },
+      { outcome: "allowed", actor: { kind: "identity_key" }, source: { via: "smtp" } },
+      { outcome: "allowed", actor: { kind: "imap_password" }, source: { via: "smtp" } },
+    ])
+    // A key that is good, at a door that is not its own.
+    expect((await logins("outcome=refused")).map((one: { actor: { name: string } }) => one.actor.name)).toContain(
+      "not for programs",
+    )
+    const { body } = await call(service.base, "GET", `/api/audit?action=imap.login&identity=${handle}`, { token })
+    expect(body.records).toEqual([])
   })
 
   it("lasts as long as the credential", async () => {

@@ -36,16 +36,13 @@ export const layer = Serving.group(
         const { wait, ...filter } = query
         // Of its members none is encoded but times, which JSON has the same way: a full page is half as dear so.
         return HttpServerResponse.jsonUnsafe(
-          wait === undefined
-            ? yield* messages.list(subject.id, filter)
-            : (yield* waiting(subject.id, filter, wait)).page,
+          wait === undefined ? yield* messages.list(subject.id, filter) : (yield* waiting(subject, filter, wait)).page,
         )
       }),
       wait: Effect.fnUntraced(function* ({ query }) {
-        const { id } = yield* Subject
         const { seconds = 30, ...filter } = query
         const { page, after = null } = yield* waiting(
-          id,
+          yield* Subject,
           { ...filter, direction: "inbound", limit: 50, offset: 0 },
           seconds,
         ).pipe(Effect.catchTag("invalid_cursor", Effect.die))

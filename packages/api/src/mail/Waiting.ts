@@ -2,8 +2,10 @@
  * Waiting for mail: a list that stays open until it has something to answer, or its time is over. It looks after each
  * word of a change of the Identity, so mail that does not match costs a look and no more.
  */
-import { Caller } from "@svc/domain/account/Authorization"
-import type { IdentityId } from "@svc/domain/IdentityRef"
+import { Addresses } from "@svc/domain/Addresses"
+import { Caller, mayActOn, type SubjectInfo } from "@svc/domain/account/Authorization"
+import { judgeScope } from "@svc/domain/account/Judgement"
+import { IdentityNotGranted } from "@svc/domain/problems/Problem"
 import { CredentialLookup } from "@svc/cluster/account/CredentialLookup"
 import { StandingCredentials } from "@svc/cluster/account/StandingCredentials"
 import { ChangeFeed } from "@svc/cluster/feed/ChangeFeed"
@@ -11,10 +13,15 @@ import { type MessageFilter, type MessagePage, MessageQueries } from "@svc/clust
 import { Clock, Effect, Redacted } from "effect"
 import { HttpServerRequest } from "effect/http"
 import { Departure } from "../Departure.ts"
+import { Exchange } from "../Exchange.ts"
+
+/** What a credential needs for all that waits here. */
+const scope = "mail:read"
 
 const tokenOf = (header: string | undefined) => Redacted.make(header?.replace(/^Bearer\s+/i, "") ?? "")
 
 export const make = Effect.gen(function* () {
+  const book = yield* Addresses
   const messages = yield* MessageQueries
   const feed = yield* ChangeFeed
   const standing = yield* StandingCredentials
@@ -25,7 +32,8 @@ export const make = Effect.gen(function* () {
    * What came after the call (or after `after`), as soon as there is something; nothing when `seconds` have passed. `after`
    * is what the next call has to name in order to miss nothing.
    */
-  return Effect.fn("Waiting.list")(function* (identityId: IdentityId, filter: MessageFilter, seconds: number) {
+  return Effect.fn("Waiting.list")(function* (subject: SubjectInfo, filter: MessageFilter, seconds: number) {
+    const identityId = subject.id
     const deadline = (yield* Clock.currentTimeMillis) + seconds * 1000
     // Before the first look, so that nothing falls between the two.
     const changes = yield* feed.subscribe(identityId)
@@ -37,13 +45,27 @@ export const make = Effect.gen(function* () {
     if (found.messages.length > 0) return answer(found)
 
     const request = yield* HttpServerRequest.HttpServerRequest
-    const gone = yield* standing.watch(yield* Caller)
+    const { source } = yield* Exchange
+    const use = { identityId, scope } as const
+    const watching = yield* Caller
     while (true) {
       const left = deadline - (yield* Clock.currentTimeMillis)
       if (left <= 0 || departure.isOpen()) return answer(found)
-      yield* Effect.timeoutOption(Effect.raceAllFirst([changes.await, gone, departure.await]), left)
-      // The credential may have been revoked since the call was let in; then it is told so in place of the mail.
-      yield* credentials.resolve(tokenOf(request.headers["authorization"]))
+      // Watched anew each time: what was taken away and given back is not gone for ever.
+      yield* Effect.scoped(
+        Effect.flatMap(standing.watch(watching, use), (gone) =>
+          Effect.timeoutOption(Effect.raceAllFirst([changes.await, gone, departure.await]), left),
+        ),
+      )
+      // The credential may have been revoked or narrowed since the call was let in; then it is told so in place of the mail.
+      const caller = yield* credentials.resolve(tokenOf(request.headers["authorization"]), source)
+      if (!mayActOn(caller, subject.canonical)) {
+        return yield* new IdentityNotGranted({
+          detail: `The account holder no longer lets you act as @${subject.handle}.`,
+        })
+      }
+      const narrow = judgeScope(scope, caller, book)
+      if (narrow !== undefined) return yield* narrow
       const come = yield* look
       if (come.messages.length > 0) return answer(come)
     }

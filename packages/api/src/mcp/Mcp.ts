@@ -7,9 +7,11 @@ import { InvalidRequest, type Problem, Unauthenticated, UnsupportedMediaType } f
 import type { CallerInfo } from "@svc/domain/account/Authorization"
 import { judgeNetwork } from "@svc/domain/account/Judgement"
 import { CredentialLookup } from "@svc/cluster/account/CredentialLookup"
+import { Strangers } from "@svc/cluster/audit/Strangers"
 import * as Metrics from "@svc/cluster/observe/Metrics"
 import { Effect, Redacted } from "effect"
 import { HttpBody, HttpClientRequest, HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
+import { sourceOf } from "../audit/Acts.ts"
 import { Exchange, HandedOn, overMcp } from "../Exchange.ts"
 import { mayCompress } from "../http/Compression.ts"
 import { challenge } from "../oauth/Metadata.ts"
@@ -59,6 +61,7 @@ export const layer = HttpRouter.use((router) =>
   Effect.gen(function* () {
     const book = yield* Addresses
     const credentials = yield* CredentialLookup
+    const strangers = yield* Strangers
     const rest = router.asHttpEffect()
 
     const problem = (one: Problem) => Effect.map(RequestId, (id) => render(book, id, one))
@@ -115,6 +118,19 @@ export const layer = HttpRouter.use((router) =>
         return asked.answer(listFor(caller))
       })
 
+    /** Whose credential was refused that names no tool yet. */
+    const turnedAway = (token: string, code: string) =>
+      code === "unavailable"
+        ? Effect.void
+        : Effect.flatMap(Exchange, ({ source, requestId }) =>
+            strangers.turnedAway(Redacted.make(token), {
+              action: "mcp.exchange",
+              code,
+              source: { ...sourceOf(source), via: "mcp" },
+              requestId,
+            }),
+          )
+
     const exchange = Effect.gen(function* () {
       const request = yield* HttpServerRequest.HttpServerRequest
       const { headers } = request
@@ -134,7 +150,10 @@ export const layer = HttpRouter.use((router) =>
         return HttpServerResponse.isHttpServerResponse(answer) ? answer : jsonOf(answer)
       }
       const { source } = yield* Exchange
-      const caller = yield* credentials.resolve(Redacted.make(token), { address: source.address, via: "mcp" })
+      const caller = yield* Effect.tapError(
+        credentials.resolve(Redacted.make(token), { address: source.address, via: "mcp" }),
+        ({ code }) => turnedAway(token, code),
+      )
       const elsewhere = judgeNetwork(caller, source)
       if (elsewhere !== undefined) return yield* problem(elsewhere)
       switch (asked._tag) {

@@ -32,7 +32,7 @@ export const layer = HttpRouter.use((router) =>
     const recording = yield* Recording.make
 
     const came = (action: string) => (pair: TokenPair) =>
-      recording.byApp({ org: pair.orgId, action, grant: { id: pair.grantId, client: null } })
+      recording.byApp({ org: pair.orgId, action, grant: { id: pair.grantId, client: pair.client } })
     /** What ended a Grant is on record; garbage is nobody's. */
     const reused =
       (action: string) =>
@@ -42,7 +42,7 @@ export const layer = HttpRouter.use((router) =>
           : recording.byApp({
               org: ended.orgId,
               action,
-              grant: { id: ended.grantId, client: null },
+              grant: { id: ended.grantId, client: ended.client },
               outcome: "refused",
               code: ended.reason,
             })
@@ -114,7 +114,8 @@ export const layer = HttpRouter.use((router) =>
       yield* limits.take("oauth_token", yield* counted(clientId))
       const ended = yield* tokens.revoke(sent, clientId)
       if (ended !== undefined) {
-        yield* recording.byApp({ org: ended.org_id, action: "oauth.revoke", grant: { id: ended.id, client: null } })
+        const grant = { id: ended.id, client: ended.client_name }
+        yield* recording.byApp({ org: ended.org_id, action: "oauth.revoke", grant })
       }
       return answer({})
     })

@@ -59,22 +59,8 @@ export const source: Source<OwnedOrg, Needs, Ownership<OwnedOrg | undefined>> = 
     let busy = false
     let notBefore = 0
 
-    const finish = Effect.fn("AccountDeletion.finish")(function* (org: string) {
-      const left = sql<{ canonical: string }>`select canonical from identity where org_id = ${org}`
-      for (let identities = yield* left; identities.length > 0; identities = yield* left) {
-        // One that cannot go just now (its process moved, its teardown failed) is asked again.
-        yield* Effect.forEach(
-          identities,
-          ({ canonical }) =>
-            Effect.ignore(ask(actors.of(canonical).Delete({ org_id: org, account: true }, onBehalfOf(system)))),
-          { concurrency: 8, discard: true },
-        )
-        yield* Effect.sleep(Timing.deletionLook)
-      }
-      yield* sql<{ n: number }>`
-        with gone as (delete from event where seq in (select seq from event where org_id = ${org} limit ${batch}) returning 1)
-        select count(*)::int as n from gone`.pipe(Effect.repeat({ while: ([row]) => row?.n === batch }))
-      // Nothing but this may take records from the audit log.
+    /** Nothing but this may take records from the audit log. */
+    const removeRecords = Effect.fnUntraced(function* (org: string) {
       for (const table of ["audit", "audit_seal"]) {
         yield* sql
           .withTransaction(
@@ -90,6 +76,24 @@ export const source: Source<OwnedOrg, Needs, Ownership<OwnedOrg | undefined>> = 
           )
           .pipe(Effect.repeat({ while: ([row]) => row?.n === batch }))
       }
+    })
+
+    const finish = Effect.fn("AccountDeletion.finish")(function* (org: string) {
+      const left = sql<{ canonical: string }>`select canonical from identity where org_id = ${org}`
+      for (let identities = yield* left; identities.length > 0; identities = yield* left) {
+        // One that cannot go just now (its process moved, its teardown failed) is asked again.
+        yield* Effect.forEach(
+          identities,
+          ({ canonical }) =>
+            Effect.ignore(ask(actors.of(canonical).Delete({ org_id: org, account: true }, onBehalfOf(system)))),
+          { concurrency: 8, discard: true },
+        )
+        yield* Effect.sleep(Timing.deletionLook)
+      }
+      yield* sql<{ n: number }>`
+        with gone as (delete from event where seq in (select seq from event where org_id = ${org} limit ${batch}) returning 1)
+        select count(*)::int as n from gone`.pipe(Effect.repeat({ while: ([row]) => row?.n === batch }))
+      yield* removeRecords(org)
       // An Identity whose creation was under way when the deletion began cannot come any more: creating one checks the Org.
       yield* ownership.change(system, (write) =>
         Effect.as(
@@ -102,6 +106,8 @@ export const source: Source<OwnedOrg, Needs, Ownership<OwnedOrg | undefined>> = 
           { value: undefined, state: undefined },
         ),
       )
+      // Those of calls that came meanwhile; of an account that is gone there come no more.
+      yield* removeRecords(org)
     })
 
     return {

@@ -1,10 +1,13 @@
 /**
  * Whether the credentials of what lasts (streams, waits, links) still stand. What outlives its call is judged by this
  * process as a whole: one query for all credentials that somebody watches, nothing per stream. A key stands until it is
- * revoked or ends, a Grant too, a session until it is revoked or expires, and none of an Org that is being deleted does.
+ * revoked or ends, a session until it is revoked or expires, a Grant as long as it allows what it is used for, which its
+ * holder may take away; and none of an Org that is being deleted does.
  * While the store is out of reach nothing is judged, and nothing new can be read from it either.
  */
 import type { CredentialKind } from "@svc/domain/account/Account"
+import { allows, scopesOf, type ScopeName } from "@svc/domain/account/Scope"
+import type { IdentityId } from "@svc/domain/IdentityRef"
 import { Context, Effect, Latch, Layer, type Scope } from "effect"
 import { orUnavailable, Reads } from "../store/Database.ts"
 import { Timing } from "../Timing.ts"
@@ -14,10 +17,32 @@ export interface Credential {
   readonly credentialId: string
 }
 
+/** What a credential is used for. */
+export interface Use {
+  readonly identityId: IdentityId
+  readonly scope: ScopeName
+}
+
 interface Watched {
+  readonly id: string
+  readonly use: Use | undefined
   readonly gone: Latch.Latch
   watchers: number
 }
+
+/** A Grant that stands. */
+interface GrantRow {
+  readonly id: string
+  readonly scopes: string
+  readonly identities: ReadonlyArray<string> | null
+}
+
+/** Of keys and sessions the rights never change, so that they are watched once for all uses. */
+const nameOf = ({ kind, credentialId }: Credential, use: Use | undefined) =>
+  kind === "grant" && use !== undefined ? `${credentialId} ${use.identityId} ${use.scope}` : credentialId
+
+const isAllowed = ({ scopes, identities }: GrantRow, { identityId, scope }: Use) =>
+  (identities === null || identities.includes(identityId)) && allows(scopesOf(scopes), scope)
 
 const make = Effect.gen(function* () {
   const sql = yield* Reads
@@ -26,14 +51,11 @@ const make = Effect.gen(function* () {
     key: new Map<string, Watched>(),
     grant: new Map<string, Watched>(),
   }
-  const all = [watched.session, watched.key, watched.grant]
   const mapOf = ({ kind }: Credential) =>
     kind === "session" ? watched.session : kind === "grant" ? watched.grant : watched.key
 
   /** Ids among these that stand no more. */
-  const fallen = (sessions: ReadonlyArray<string>, keys: ReadonlyArray<string>, grants: ReadonlyArray<string>) => sql<{
-    id: string
-  }>`
+  const fallen = (sessions: ReadonlyArray<string>, keys: ReadonlyArray<string>) => sql<{ id: string }>`
     select id from unnest(${sessions}::uuid[]) as asked (id) where not exists (
       select from session s join org o on o.id = s.org_id
       where s.id = asked.id and s.expires_at > now() and o.status = 'active')
@@ -41,46 +63,63 @@ const make = Effect.gen(function* () {
     select id from unnest(${keys}::uuid[]) as asked (id) where not exists (
       select from api_key k join org o on o.id = k.org_id
       where k.id = asked.id and k.revoked_at is null and (k.expires_at is null or k.expires_at > now())
-        and o.status = 'active')
-    union all
-    select id from unnest(${grants}::uuid[]) as asked (id) where not exists (
-      select from client_grant g join org o on o.id = g.org_id
-      where g.id = asked.id and g.revoked_at is null and g.expires_at > now() and o.status = 'active')`
+        and o.status = 'active')`
 
-  const check = Effect.gen(function* () {
-    if (all.every((map) => map.size === 0)) return
-    const [sessions, keys, grants] = [watched.session, watched.key, watched.grant].map((map) => [...map.keys()])
-    for (const { id } of yield* orUnavailable(fallen(sessions!, keys!, grants!))) {
-      for (const map of all) {
-        map.get(id)?.gone.openUnsafe()
-        map.delete(id)
-      }
+  const grantsOf = (ids: ReadonlyArray<string>) => sql<GrantRow>`
+    select g.id, array_to_string(g.scopes, ' ') as scopes, g.identities from client_grant g join org o on o.id = g.org_id
+    where g.id = any(${ids}::uuid[]) and g.revoked_at is null and g.expires_at > now() and o.status = 'active'`
+
+  const end = (map: Map<string, Watched>, name: string) => {
+    map.get(name)?.gone.openUnsafe()
+    map.delete(name)
+  }
+
+  const checkKeys = Effect.gen(function* () {
+    const { session, key } = watched
+    if (session.size + key.size === 0) return
+    for (const { id } of yield* orUnavailable(fallen([...session.keys()], [...key.keys()]))) {
+      end(session, id)
+      end(key, id)
     }
   })
+
+  const checkGrants = Effect.gen(function* () {
+    // Those that come meanwhile were not asked about.
+    const asked = [...watched.grant]
+    if (asked.length === 0) return
+    const rows = yield* orUnavailable(grantsOf([...new Set(asked.map(([, { id }]) => id))]))
+    const standing = new Map(rows.map((row) => [row.id, row]))
+    for (const [name, { id, use }] of asked) {
+      const row = standing.get(id)
+      if (row === undefined || (use !== undefined && !isAllowed(row, use))) end(watched.grant, name)
+    }
+  })
+
+  const check = Effect.andThen(checkKeys, checkGrants)
   yield* Effect.forkScoped(Effect.forever(Effect.andThen(Effect.sleep(Timing.credentialCheck), Effect.exit(check))))
 
   return {
-    /** An effect that resolves when the credential no longer stands. */
-    watch: (credential: Credential): Effect.Effect<Effect.Effect<void>, never, Scope.Scope> =>
-      Effect.map(
+    /** An effect that resolves when the credential no longer stands, or is no longer good for that use. */
+    watch: (credential: Credential, use?: Use): Effect.Effect<Effect.Effect<void>, never, Scope.Scope> => {
+      const name = nameOf(credential, use)
+      return Effect.map(
         Effect.acquireRelease(
           Effect.sync(() => {
             const map = mapOf(credential)
-            const known = map.get(credential.credentialId) ?? { gone: Latch.makeUnsafe(), watchers: 0 }
+            const known = map.get(name) ?? { id: credential.credentialId, use, gone: Latch.makeUnsafe(), watchers: 0 }
             known.watchers++
-            map.set(credential.credentialId, known)
+            map.set(name, known)
             return known
           }),
           (known) =>
             Effect.sync(() => {
               const map = mapOf(credential)
-              if (--known.watchers === 0 && map.get(credential.credentialId) === known) {
-                map.delete(credential.credentialId)
-              }
+              if (--known.watchers === 0 && map.get(name) === known) map.delete(name)
             }),
         ),
         ({ gone }) => Effect.asVoid(gone.await),
-      ),
+      )
+    },
   }
 })
 

@@ -42,6 +42,13 @@ const records = Metrics.counter(
 )
 const [kept, late, lost] = [records.of("kept"), records.of("late"), records.of("lost")]
 const waitingNow = Metrics.gauge("svc_audit_waiting", "Records of the audit log that wait for the store", [])
+/** What waits in each recorder of the process: a process of several roles has several. */
+const recorders = new Set<ReadonlyArray<Note.Note>>()
+const showWaiting = () => {
+  let n = 0
+  for (const { length } of recorders) n += length
+  waitingNow.set([], n)
+}
 
 /** Nothing is shown: whether somebody saw it would not be known. */
 const closed = new AuditUnavailable({
@@ -66,6 +73,10 @@ const make = (settings: AuditSettings) =>
     const usage = yield* Usage.make(sql)
     const waiting: Array<Note.Note> = []
     const gaps = new Map<string, Gap>()
+    yield* Effect.acquireRelease(
+      Effect.sync(() => recorders.add(waiting)),
+      () => Effect.sync(() => (recorders.delete(waiting), showWaiting())),
+    )
 
     const shown = (address: string | null) =>
       address === null || settings.addresses === "none"
@@ -104,7 +115,7 @@ const make = (settings: AuditSettings) =>
     const wait = (notes: ReadonlyArray<Note.Note>) => {
       waiting.push(...notes)
       for (const over of waiting.splice(0, Math.max(0, waiting.length - waitingAtMost))) forget(over)
-      waitingNow.set([], waiting.length)
+      showWaiting()
     }
 
     /** On record when it returns, or waiting for the store. */
@@ -141,7 +152,7 @@ const make = (settings: AuditSettings) =>
             outcome = "later"
           }
         }
-        waitingNow.set([], waiting.length)
+        showWaiting()
         if (outcome === "later") return wait(taken)
       }
     })

@@ -1,5 +1,6 @@
 /**
- * Credentials that were refused. One that was somebody's (a key that was revoked or has ended, a session that is over) is
+ * Credentials that were refused. One that was somebody's (a key that was revoked or has ended, a session that is over, an app whose
+ * access has) is
  * recorded for that account; one that nobody ever had concerns no account. Whose it was is looked up once a minute.
  */
 import type { AuditActor, AuditSource } from "@svc/domain/audit/AuditRecord"
@@ -20,6 +21,14 @@ interface Owner {
   readonly org: string
   readonly actor: AuditActor
   readonly identity: { readonly id: string; readonly handle: string } | null
+}
+
+interface NoIdentity {
+  readonly org_id: string
+  readonly id: string
+  readonly name: null
+  readonly identity_id: null
+  readonly handle: null
 }
 
 const knownMillis = 60_000
@@ -45,20 +54,24 @@ const make = Effect.gen(function* () {
             org_id: string
             id: string
             name: string
+            client: null
             identity_id: string | null
             handle: string | null
           }>`
-            select k.org_id, k.id, k.name, k.identity_id, i.handle from api_key k
+            select k.org_id, k.id, k.name, null as client, k.identity_id, i.handle from api_key k
             left join identity i on i.id = k.identity_id where k.token_hash = decode(${hash}, 'hex')`)
         : kind === "session"
-          ? yield* orUnavailable(sql<{ org_id: string; id: string; name: null; identity_id: null; handle: null }>`
-              select org_id, id, null as name, null as identity_id, null as handle from session
+          ? yield* orUnavailable(sql<NoIdentity & { client: null }>`
+              select org_id, id, null as name, null as client, null as identity_id, null as handle from session
               where token_hash = decode(${hash}, 'hex')`)
-          : []
+          : // Of a Grant the tokens of access; they are kept for some time when they are over.
+            yield* orUnavailable(sql<NoIdentity & { client: string }>`
+              select g.org_id, g.id, null as name, g.client_name as client, null as identity_id, null as handle
+              from oauth_token t join client_grant g on g.id = t.grant_id where t.hash = decode(${hash}, 'hex')`)
     const row = rows[0]
     const owner: Owner | undefined = row && {
       org: row.org_id,
-      actor: { kind, id: row.id, name: row.name, client: null },
+      actor: { kind, id: row.id, name: row.name, client: row.client },
       identity: row.identity_id === null || row.handle === null ? null : { id: row.identity_id, handle: row.handle },
     }
     if (known.size >= knownAtMost) known.clear()

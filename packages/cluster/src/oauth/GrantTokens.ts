@@ -26,12 +26,16 @@ const pairsAtMost = 5
 export class GrantInvalid extends Schema.TaggedError<GrantInvalid>()("GrantInvalid", {
   description: Schema.String,
   /** The Grant that ended by it, for the record. */
-  ended: Schema.NullOr(Schema.Struct({ grantId: Schema.String, orgId: Schema.String, reason: Schema.String })),
+  ended: Schema.NullOr(
+    Schema.Struct({ grantId: Schema.String, orgId: Schema.String, client: Schema.String, reason: Schema.String }),
+  ),
 }) {}
 
 export interface TokenPair {
   readonly grantId: string
   readonly orgId: string
+  /** As the client calls itself. */
+  readonly client: string
   readonly access: string
   readonly refresh: string
   readonly expiresInSeconds: number
@@ -93,7 +97,7 @@ const make = Effect.gen(function* () {
       ([row]) => row,
     )
 
-  const issue = Effect.fnUntraced(function* (token: string, { grant_id, org_id, scopes }: Row) {
+  const issue = Effect.fnUntraced(function* (token: string, { grant_id, org_id, client_name, scopes }: Row) {
     const made = { access: makeToken("access", randomBytes(32)), refresh: makeToken("refresh", randomBytes(32)) }
     const life = {
       access: `${Timing.accessTokenMillis} milliseconds`,
@@ -113,7 +117,8 @@ const make = Effect.gen(function* () {
         returning kind, expires_at
       )
       select greatest(1, floor(extract(epoch from expires_at - clock_timestamp())))::int as seconds from given where kind = 'access'`
-    const pair: TokenPair = { ...made, grantId: grant_id, orgId: org_id, expiresInSeconds: row!.seconds, scopes }
+    const whose = { grantId: grant_id, orgId: org_id, client: client_name }
+    const pair: TokenPair = { ...made, ...whose, expiresInSeconds: row!.seconds, scopes }
     return pair
   })
 
@@ -127,7 +132,7 @@ const make = Effect.gen(function* () {
             select ${yield* makeUuidV7}::uuid, org_id, 'refresh_reuse', client_name, redirect_host, ${at}::timestamptz from ended)`
         : sql``
     yield* sql`with ${endGrants({ sql, at, by: system }, sql`id = ${row.grant_id}::uuid`, reason)} ${notice} select 1`
-    return { grantId: row.grant_id, orgId: row.org_id, reason }
+    return { grantId: row.grant_id, orgId: row.org_id, client: row.client_name, reason }
   })
 
   /** What a transaction found; a refusal commits, too, since it may have ended the Grant. */
@@ -196,13 +201,13 @@ const make = Effect.gen(function* () {
     revoke: Effect.fn("GrantTokens.revoke")(function* (token: string, clientId: string) {
       if (!isOf("access", token) && !isOf("refresh", token)) return undefined
       const at = new Date(yield* Clock.currentTimeMillis)
-      const [row] = yield* sql<{ id: string; org_id: string }>`
+      const [row] = yield* sql<{ id: string; org_id: string; client_name: string }>`
         with named as (
           select t.grant_id from oauth_token t join client_grant g on g.id = t.grant_id
           where t.hash = ${sha256(token)} and t.kind <> 'code' and g.client_id = ${clientId}
         ),
         ${endGrants({ sql, at, by: system }, sql`id in (select grant_id from named)`, "client")}
-        select id, org_id from ended`
+        select id, org_id, client_name from ended`
       if (row !== undefined) feed.announce({ org: row.org_id })
       return row
     }, orUnavailable),

@@ -30,6 +30,7 @@ export const say = texts({
   via_mcp: ["MCP", "MCP", "MCP"],
   via_console: ["console", "Konsole", "console"],
   via_imap: ["IMAP", "IMAP", "IMAP"],
+  via_smtp: ["SMTP", "SMTP", "SMTP"],
   via_page: ["page", "Seite", "page"],
   none: ["Nothing is on record", "Nichts ist festgehalten", "Rien n’est consigné"],
   none_why: [

@@ -17,7 +17,7 @@ export const AuditOutcome = Schema.Literals(["allowed", "refused", "failed"])
 export type AuditOutcome = typeof AuditOutcome.Type
 
 /** By which way in. */
-export const AuditVia = Schema.Literals(["rest", "mcp", "console", "imap", "page"])
+export const AuditVia = Schema.Literals(["rest", "mcp", "console", "imap", "smtp", "page"])
 export type AuditVia = typeof AuditVia.Type
 
 /** `imap_password`: what an Identity's mail program uses. `nobody`: no credential of ours, or one that is none. */

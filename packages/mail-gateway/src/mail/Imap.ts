@@ -8,7 +8,7 @@ import { isWithin, type Networks } from "@svc/cluster/net/ClientNetwork"
 import { Clock, Context, Deferred, Effect, FiberSet, Layer, type Redacted, type Scope } from "effect"
 import * as Certificates from "./imap/server/Certificates.ts"
 import * as Guests from "./imap/server/Guests.ts"
-import { Logins } from "./imap/server/Logins.ts"
+import { imapDoor, Logins } from "./imap/server/Logins.ts"
 import * as SpoolFiles from "./imap/server/SpoolFiles.ts"
 import { Wire } from "./imap/server/Wire.ts"
 import type { Denied } from "./imap/session/Authenticating.ts"
@@ -79,7 +79,7 @@ const listen = Effect.fnUntraced(function* (settings: ImapSettings) {
       password: Redacted.Redacted<string>,
     ): Effect.Effect<Store | Denied, never, Scope.Scope> =>
       Effect.gen(function* () {
-        const login = yield* logins.judge(user, password, address, "mail:write")
+        const login = yield* logins.judge(user, password, address, imapDoor)
         const opened = yield* Effect.acquireRelease(
           Effect.sync(() => guests.open(login.identityId)),
           (isOpen) => Effect.sync(() => isOpen && guests.close(login.identityId)),

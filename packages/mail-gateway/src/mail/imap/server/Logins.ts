@@ -42,18 +42,28 @@ const forgiven = 2
 /** Names that are remembered. */
 const most = 20_000
 
-const action = "imap.login"
+/** What a mail program comes in for: what it is called on record, and the scope that a key must have for it. */
+export interface Door {
+  readonly action: string
+  readonly via: "imap" | "smtp"
+  readonly scope: ScopeName
+}
+/** Reading and filing. */
+export const imapDoor: Door = { action: "imap.login", via: "imap", scope: "mail:write" }
+/** Handing in mail (RFC 6409). */
+export const submissionDoor: Door = { action: "submission.login", via: "smtp", scope: "mail:send" }
 
-const sourceOf = (address: string): AuditSource => ({ address, via: "imap", tool: null, user_agent: null })
+const sourceOf = (address: string, { via }: Door): AuditSource => ({ address, via, tool: null, user_agent: null })
 
 /** How coming in is recorded: the password has no id, as there is one for each Mailbox. */
 const signIn = (
   { identityId, orgId, handle, by }: Pick<Login, "identityId" | "orgId" | "handle" | "by">,
   address: string,
+  door: Door,
 ): Act => ({
   org: orgId,
   class: "auth",
-  action,
+  action: door.action,
   actor: {
     kind: by.credentialId === null ? "imap_password" : "identity_key",
     id: by.credentialId,
@@ -65,7 +75,7 @@ const signIn = (
   outcome: "allowed",
   code: null,
   scope: null,
-  source: sourceOf(address),
+  source: sourceOf(address, door),
   requestId: null,
 })
 
@@ -144,6 +154,7 @@ const make = (options: { readonly mailDomain: string }) =>
       canonical: string | undefined,
       password: Redacted.Redacted<string>,
       address: string,
+      door: Door,
     ) {
       const [row] = yield* orUnavailable(sql<{
         id: IdentityId
@@ -162,7 +173,7 @@ const make = (options: { readonly mailDomain: string }) =>
       const verifier = yield* Effect.orDie(sealing.open(dataKey, imapVerifierPlace(owner), row.imap_verifier))
       if (verifier.length !== given.length || !timingSafeEqual(verifier, given)) {
         yield* audit.record({
-          ...signIn({ identityId: row.id, orgId: row.org_id, handle: row.handle, by: system }, address),
+          ...signIn({ identityId: row.id, orgId: row.org_id, handle: row.handle, by: system }, address, door),
           outcome: "refused",
           code: "unauthenticated",
         })
@@ -181,12 +192,12 @@ const make = (options: { readonly mailDomain: string }) =>
     })
 
     return {
-      /** Of a user that is not named the key says who it is. `scope`: what a key must have for what the program does. */
+      /** Of a user that is not named the key says who it is. */
       judge: Effect.fnUntraced(function* (
         user: string | undefined,
         password: Redacted.Redacted<string>,
         address: string,
-        scope: ScopeName,
+        door: Door,
       ) {
         const canonical = user === undefined ? undefined : canonicalOf(user)
         const names = [`address ${customerOf(address)}`, ...(canonical === undefined ? [] : [`mailbox ${canonical}`])]
@@ -195,9 +206,9 @@ const make = (options: { readonly mailDomain: string }) =>
           (user !== undefined && canonical === undefined) || (user === undefined && !isKey)
             ? Effect.fail(refused)
             : isKey
-              ? byKey(canonical, password, { address }, scope)
-              : byPassword(canonical, password, address)
-        const known = Effect.tap(judged, (login) => audit.record(signIn(login, address)))
+              ? byKey(canonical, password, { address }, door.scope)
+              : byPassword(canonical, password, address, door)
+        const known = Effect.tap(judged, (login) => audit.record(signIn(login, address, door)))
         return yield* Effect.tapError(known, (error) =>
           error._tag !== "LoginRefused"
             ? Effect.void
@@ -205,9 +216,10 @@ const make = (options: { readonly mailDomain: string }) =>
                 const now = yield* Clock.currentTimeMillis
                 const worst = Math.max(...names.map((name) => failures.of(name, now)))
                 for (const name of names) failures.add(name, now)
-                // A key that was somebody's is on record as such.
-                const what = { action, code: "unauthenticated", source: sourceOf(address), requestId: null }
-                if (isKey) yield* strangers.turnedAway(password, what)
+                // A credential that is or was somebody's is on record as such.
+                const source = sourceOf(address, door)
+                const what = { action: door.action, code: "unauthenticated", source, requestId: null }
+                yield* strangers.turnedAway(password, what)
                 const wait = Math.min(
                   Math.max(0, worst - forgiven + 1) * Timing.loginStepMillis,
                   Timing.loginMostMillis,

@@ -1,0 +1,102 @@
+/** What account holders do with `svc` about who comes in: the audit log, its verification, and the apps that were let in. */
+import { spawn } from "node:child_process"
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import * as os from "node:os"
+import * as path from "node:path"
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { call, makeIdentity, newHandle, signUp } from "../harness/Client.ts"
+import { eventually, startService, type TestService } from "../harness/Service.ts"
+import { browser, letIn, mcp, registered } from "../oauth/Consent.ts"
+
+const main = path.join(import.meta.dirname, "..", "..", "packages", "cli", "src", "main.ts")
+const here = "http://localhost:4711/callback"
+let service: TestService
+let session: string
+let key: string
+let home: string
+beforeAll(async () => {
+  service = await startService()
+  session = (await signUp(service.base)).session
+  key = (await call(service.base, "POST", "/api/keys", { token: session, body: { name: "terminal" } })).body.key
+  home = mkdtempSync(path.join(os.tmpdir(), "svc-home-"))
+})
+afterAll(async () => {
+  await service.stop()
+  rmSync(home, { recursive: true, force: true })
+})
+
+const svc = async (...args: ReadonlyArray<string>) => {
+  const env = { PATH: process.env["PATH"] ?? "", HOME: home, XDG_CONFIG_HOME: home, SVC_KEY: key }
+  const child = spawn(process.execPath, [main, ...args], { env, stdio: ["ignore", "pipe", "pipe"] })
+  let [out, errors] = ["", ""]
+  child.stdout.on("data", (chunk: Buffer) => (out += chunk.toString()))
+  child.stderr.on("data", (chunk: Buffer) => (errors += chunk.toString()))
+  const code = await new Promise<number | null>((resolve) => child.once("close", resolve))
+  return { code, out, errors }
+}
+
+describe("svc audit", { timeout: 120_000 }, () => {
+  it("shows what was done, for people and as lines", async () => {
+    const { handle } = await makeIdentity(service.base, session, newHandle("ada"))
+    await call(service.base, "PATCH", `/api/identities/${handle}/card`, {
+      token: session,
+      body: { description: "new" },
+    })
+    const shown = await svc("audit", "--api", service.base, "--since", "1h")
+    expect(shown).toMatchObject({ code: 0, errors: "" })
+    expect(shown.out).toMatch(new RegExp(`^\\S+Z  cards\\.patch ${handle}  session, rest, 127\\.0\\.0\\.1$`, "m"))
+    const lines = await svc("audit", "--api", service.base, "--json")
+    const records = lines.out
+      .trim()
+      .split("\n")
+      .map((line) => JSON.parse(line))
+    expect(records).toContainEqual(expect.objectContaining({ action: "cards.patch", identity: handle }))
+    // The one before the newest: nothing younger than now is asked for.
+    const none = await svc("audit", "--api", service.base, "--since", "2099-01-01T00:00:00Z")
+    expect(none).toMatchObject({ code: 0, out: "" })
+    const wrong = await svc("audit", "--api", service.base, "--since", "yesterday")
+    expect(wrong.code).toBe(2)
+    expect(wrong.errors).toContain("--since")
+  })
+
+  it("verify tells an export as it was sealed from one that was changed, without the service", async () => {
+    const text = await eventually(
+      async () =>
+        (await fetch(`${service.base}/api/audit/export`, { headers: { authorization: `Bearer ${key}` } })).text(),
+      (found) => found.trim().split("\n").length > 3,
+    )
+    const file = path.join(home, "audit.jsonl")
+    writeFileSync(file, text)
+    const whole = await svc("audit", "verify", file)
+    expect(whole.code).toBe(0)
+    const head = /The end is (\d+:[0-9a-f]{64});/.exec(whole.out)![1]!
+    expect((await svc("audit", "verify", file, "--head", head)).code).toBe(0)
+    const other = head.replace(/.$/, (last) => (last === "0" ? "1" : "0"))
+    expect(await svc("audit", "verify", file, "--head", other)).toMatchObject({ code: 1 })
+    expect(await svc("audit", "verify", file, "--head", "12")).toMatchObject({ code: 2 })
+    writeFileSync(file, text.replace(/"outcome":"\w+"/, `"outcome":"failed"`))
+    const altered = await svc("audit", "verify", file)
+    expect(altered.code).toBe(1)
+    expect(altered.out).toContain("NOT as it was sealed")
+    expect(await svc("audit", "verify", path.join(home, "nowhere.jsonl"))).toMatchObject({ code: 2 })
+  })
+})
+
+describe("svc grants", { timeout: 120_000 }, () => {
+  it("lists the apps that were let in, and ends one", async () => {
+    const name = newHandle("app")
+    const client = (await registered(service.base, [here], name)).body["client_id"]
+    const { access } = await letIn(service.base, browser(service.base, session), client, here)
+    const listed = JSON.parse((await svc("grants", "list", "--api", service.base, "--json")).out)
+    expect(listed.grants).toMatchObject([{ client_name: name, redirect_host: "localhost" }])
+    const { out } = await svc("grants", "list", "--api", service.base)
+    expect(out).toContain(name)
+    expect(out).toContain("mail:read")
+    const ended = await svc("grants", "revoke", listed.grants[0].id, "--api", service.base)
+    expect(ended).toMatchObject({ code: 0, out: "The access has ended.\n" })
+    expect((await mcp(service.base, access, "tools/list")).status).toBe(401)
+    const unknown = await svc("grants", "revoke", "00000000-0000-7000-8000-000000000000", "--api", service.base)
+    expect(unknown.code).not.toBe(0)
+    expect(unknown.errors).toContain("no such Grant")
+  })
+})

@@ -1,0 +1,95 @@
+/** Who comes in and what was done, as the account holder sees it: apps that were let in, and the audit log. */
+import type { Browser } from "playwright-core"
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { hasBrowser, openBrowser } from "../harness/Browser.ts"
+import { call, makeIdentity, newHandle, signUp } from "../harness/Client.ts"
+import { buildConsole, heading, openContext, violations } from "../harness/Console.ts"
+import { eventually, startService, type TestService } from "../harness/Service.ts"
+import { browser as consenting, letIn, mcp, registered } from "../oauth/Consent.ts"
+
+const here = "http://localhost:4711/callback"
+
+describe.skipIf(!hasBrowser)("in the console", { timeout: 120_000 }, () => {
+  let service: TestService
+  let browser: Browser
+  beforeAll(async () => {
+    buildConsole()
+    service = await startService()
+    browser = await openBrowser()
+  })
+  afterAll(async () => {
+    await browser?.close()
+    await service?.stop()
+  })
+
+  const owner = async () => {
+    const { session } = await signUp(service.base)
+    const { handle } = await makeIdentity(service.base, session, newHandle("ada"))
+    const { context, seen } = await openContext(browser, service.base, {}, session)
+    return { session, handle, context, seen, page: await context.newPage() }
+  }
+
+  it("an app that was let in is shown, narrowed where its refusal led to, and ended", async () => {
+    const { session, handle, context, seen, page } = await owner()
+    // Its name is its own word, and stays a text.
+    const client = (await registered(service.base, [here], "<b>Claude</b>")).body["client_id"]
+    const { access } = await letIn(service.base, consenting(service.base, session), client, here)
+    const use = async (name: string) =>
+      (await mcp(service.base, access, "tools/call", { name, arguments: { handle } })).body["result"].structuredContent
+    await use("svc_whoami")
+    const { body } = await call(service.base, "GET", "/api/grants", { token: session })
+    await page.goto(`${service.base}/console/keys/${body.grants[0].id}`)
+    const form = page.getByRole("dialog")
+    await form.getByRole("checkbox", { name: "mail:read" }).uncheck()
+    await form.getByRole("button", { name: "Change" }).click()
+    await form.waitFor({ state: "detached" })
+    expect(await use("svc_email_list")).toMatchObject({ code: "scope_missing" })
+    const apps = page.getByRole("table", { name: "Connected apps" })
+    await apps.getByText("<b>Claude</b>").waitFor()
+    const row = await apps.innerText()
+    for (const part of ["localhost", `@${handle}`, "card:read"]) expect(row).toContain(part)
+    expect(row).not.toContain("mail:read")
+    expect(await violations(page)).toEqual([])
+    await apps.getByRole("button", { name: /^End / }).click()
+    await page.getByRole("dialog").getByRole("button", { name: "End" }).click()
+    await page.getByText("No app is connected").waitFor()
+    expect((await mcp(service.base, access, "tools/list")).status).toBe(401)
+    expect(seen.errors).toEqual([])
+    await context.close()
+  })
+
+  it("the audit log shows who did what, of which kind and with what outcome, names as text", async () => {
+    const { session, handle, context, seen, page } = await owner()
+    const made = await call(service.base, "POST", "/api/keys", { token: session, body: { name: "<i>ci</i>" } })
+    await call(service.base, "PATCH", `/api/identities/${handle}/card`, {
+      token: made.body.key,
+      body: { description: "x" },
+    })
+    await call(service.base, "PATCH", "/api/identities/nobody-here/card", {
+      token: made.body.key,
+      body: { description: "x" },
+    })
+    await page.goto(`${service.base}/console/activity/audit`)
+    await heading(page).getByText("Audit log").waitFor()
+    const lines = page.locator("[data-list] > li")
+    await lines.filter({ hasText: "api_keys.create" }).first().waitFor()
+    await lines.filter({ hasText: "cards.patch" }).filter({ hasText: "<i>ci</i>" }).first().waitFor()
+    expect(await violations(page)).toEqual([])
+    await page.getByLabel("Outcome").selectOption({ label: "refused" })
+    await eventually(
+      () => lines.allInnerTexts(),
+      (all) => all.length > 0 && all.every((text) => text.includes("refused (not_found)")),
+    )
+    await page.getByLabel("Outcome").selectOption({ label: "Every outcome" })
+    await page.getByLabel("Kind").selectOption({ label: "Secrets" })
+    await eventually(
+      () => lines.allInnerTexts(),
+      (all) =>
+        all.some((text) => text.includes("api_keys.create")) && !all.some((text) => text.includes("cards.patch")),
+    )
+    // That it was looked at is on record, too.
+    await lines.filter({ hasText: "audit.list" }).first().waitFor()
+    expect(seen.errors).toEqual([])
+    await context.close()
+  })
+})
