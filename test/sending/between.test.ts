@@ -1,0 +1,112 @@
+/** Mail between two Identities of one service: what it carries, that it comes once, and how the other may be named. */
+import { fromPublic } from "@svc/domain/Ids"
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { call, makeIdentity, signUp } from "../harness/Client.ts"
+import { eventually, startService, type TestService } from "../harness/Service.ts"
+
+type Json = Record<string, any>
+
+const allow = (service: TestService, token: string, handle: string, address: string) =>
+  call(service.base, "POST", `/api/identities/${handle}/allowed-recipients`, { token, body: { address } })
+
+const messagesOf = async (service: TestService, token: string, handle: string, query = "") =>
+  (await call(service.base, "GET", `/api/identities/${handle}/messages${query}`, { token })).body
+    .messages as ReadonlyArray<Json>
+
+describe("between two agents", () => {
+  let service: TestService
+  let session: string
+  let ada: Awaited<ReturnType<typeof makeIdentity>>
+  let grace: Awaited<ReturnType<typeof makeIdentity>>
+
+  beforeAll(async () => {
+    service = await startService()
+    session = (await signUp(service.base)).session
+    ada = await makeIdentity(service.base, session)
+    grace = await makeIdentity(service.base, session)
+    await allow(service, session, ada.handle, grace.identity.email)
+  })
+  afterAll(() => service.stop())
+
+  const as = (who: typeof ada, method: string, path: string, body?: unknown, headers: Record<string, string> = {}) =>
+    call(service.base, method, `/api/identities/${who.handle}${path}`, {
+      token: who.secrets.identity_key,
+      headers,
+      ...(body === undefined ? {} : { body }),
+    })
+
+  it("shows a picture within the HTML, of a draft as of a message that is sent at once", async () => {
+    const picture = { filename: "dot.png", content_type: "image/png", content_base64: "UE5H", content_id: "dot@ada" }
+    const mail = {
+      to: [grace.identity.email],
+      subject: "Picture",
+      html: '<p>See <img src="cid:dot@ada" alt="dot"></p>',
+      attachments: [picture],
+    }
+    const sent = await as(ada, "POST", "/messages/send", mail)
+    expect(sent.status).toBe(202)
+    const draft = await as(ada, "POST", "/drafts", mail)
+    expect((await as(ada, "GET", `/drafts/${draft.body.id}`)).body.attachments).toEqual([picture])
+    expect((await as(ada, "POST", `/drafts/${draft.body.id}/send`)).status).toBe(202)
+    const arrived = await eventually(
+      async () => (await messagesOf(service, session, grace.handle)).filter(({ subject }) => subject === "Picture"),
+      (found) => found.length === 2,
+    )
+    for (const { id } of arrived) {
+      const whole = (await as(grace, "GET", `/messages/${id}`)).body
+      expect(whole.html).toContain('<img src="cid:dot@ada" alt="dot">')
+      expect(whole.attachments).toMatchObject([{ filename: "dot.png", content_type: "image/png", size: 3 }])
+    }
+    const wrong = { ...mail, attachments: [{ ...picture, content_id: "<dot@ada>" }] }
+    expect((await as(ada, "POST", "/messages/send", wrong)).body).toMatchObject({
+      code: "invalid_request",
+      errors: [{ path: "/attachments/0/content_id" }],
+    })
+  })
+
+  it("stores once what is handed over again inside, since nobody recorded it", async () => {
+    const body = { to: [grace.identity.email], subject: "Left behind", text: "Once." }
+    const sent = await as(ada, "POST", "/messages/send", body)
+    const done = () =>
+      eventually(
+        async () => (await as(ada, "GET", `/messages/${sent.body.id}`)).body.status,
+        (status) => status === "done",
+      )
+    await done()
+    // As a process leaves it that dies between the hand-over and its record; the lease has run out.
+    const id = fromPublic("msg_", sent.body.id)!
+    await service.query((sql) => sql`update outgoing set status = 'queued', rows_left = 1 where message_id = ${id}`)
+    await service.query((sql) => sql`update outgoing_recipient set status = 'queued' where message_id = ${id}`)
+    await service.query(
+      (sql) => sql`
+        update outbox set attempt_started_at = now() - interval '2 minutes', next_attempt_at = now() - interval '1 minute'
+        where message_id = ${id}`,
+    )
+    // Whatever the Identity sends makes its actor look.
+    await as(ada, "POST", "/messages/send", { ...body, subject: "Next" })
+    await done()
+    const [row] = await service.query(
+      (sql) => sql<{ attempts: number }>`select attempts from outbox where message_id = ${id}`,
+    )
+    expect(row!.attempts).toBe(2)
+    const stored = await messagesOf(service, session, grace.handle)
+    expect(stored.filter(({ subject }) => subject === "Left behind")).toHaveLength(1)
+  })
+
+  it("knows an Allowed Recipient by the letters of its domain as by its A-labels", async () => {
+    const allowed = await allow(service, session, ada.handle, "Info@Bücher.example")
+    expect([allowed.status, allowed.body.address]).toEqual([201, "info@xn--bcher-kva.example"])
+    expect(allowed.headers.get("location")).toContain(encodeURIComponent("info@xn--bcher-kva.example"))
+    const list = `/allowed-recipients?address=${encodeURIComponent("info@bücher.example")}`
+    expect((await as(ada, "GET", list)).body.allowed_recipients).toMatchObject([{ reason: "manual" }])
+    const sent = await as(ada, "POST", "/messages/send", { to: ["info@bücher.example"], text: "Hallo." })
+    expect(sent.body.recipients).toEqual([{ address: "info@xn--bcher-kva.example", status: "queued" }])
+    const path = `/api/identities/${ada.handle}/allowed-recipients/${encodeURIComponent("info@bücher.example")}`
+    expect((await call(service.base, "DELETE", path, { token: session })).status).toBe(204)
+    expect((await as(ada, "GET", list)).body.allowed_recipients).toEqual([])
+    expect((await allow(service, session, ada.handle, "Büro <info@bücher.example>")).body).toMatchObject({
+      code: "invalid_request",
+      errors: [{ path: "/address" }],
+    })
+  })
+})
