@@ -1,5 +1,6 @@
 /** What is put on record of each endpoint, over all that there are: never what was said, always that it was asked. */
 import { expect, layer } from "@effect/vitest"
+import { planOf } from "@svc/api/audit/Acts"
 import { ShowsSecret } from "@svc/domain/account/Policy"
 import { Reveals } from "@svc/domain/account/ScopeOf"
 import { NotFound } from "@svc/domain/problems/Problem"
@@ -23,6 +24,33 @@ const said = {
   query: { text: hidden, code: hidden, state: hidden, cursor: hidden },
   body: JSON.stringify({ value: hidden, text: hidden, subject: hidden, password: hidden, name: hidden }),
 }
+
+layer(judgement)("the acts", (it) => {
+  it.effect("that show a secret, the way to one, or the log, are these", () =>
+    Effect.sync(() => {
+      const secret = rows.filter(({ id, endpoint }) => {
+        const [identifier = ""] = id.split(".")
+        return planOf({ endpoint, group: { identifier } }).class === "secret"
+      })
+      expect(secret.map(({ id }) => id).sort()).toEqual([
+        "api_keys.create",
+        "api_keys.createForIdentity",
+        "api_keys.rotate",
+        "audit.export",
+        "audit.list",
+        "audit.read",
+        "device_confirmation.approve",
+        "exports.archive",
+        "identities.rotate",
+        "identities.secrets",
+        "vault.value",
+        "vault.versions",
+        "webhooks.create",
+        "webhooks.rotate",
+      ])
+    }),
+  )
+})
 
 layer(judgement)("the record of", (it) => {
   it.effect.each(rows.filter(({ scope }) => scope !== "public"))("$id", ({ id, endpoint }) =>

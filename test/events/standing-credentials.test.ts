@@ -68,7 +68,9 @@ layer(services, { excludeTestServices: true, timeout: "60 seconds" })("a credent
       const fewer = yield* makeGrant(org, both, [ada, bob])
       const narrower = yield* makeGrant(org, both, null)
       const [revoked, ended] = [yield* makeGrant(org, both, null), yield* makeGrant(org, both, null)]
+      const leaving = yield* makeOrg
       const gone = [
+        yield* standing.watch(yield* makeGrant(leaving, both, null), reads(ada)),
         yield* standing.watch(fewer, reads(bob)),
         yield* standing.watch(narrower, reads(ada)),
         yield* standing.watch(revoked, reads(ada)),
@@ -84,6 +86,7 @@ layer(services, { excludeTestServices: true, timeout: "60 seconds" })("a credent
       yield* sql`update client_grant set scopes = '{card:read}' where id = ${narrower.credentialId}`
       yield* sql`update client_grant set revoked_at = now() where id = ${revoked.credentialId}`
       yield* sql`update client_grant set expires_at = now() where id = ${ended.credentialId}`
+      yield* sql`update org set status = 'deleting' where id = ${leaving}`
       yield* Effect.forEach(gone, (one) => one, { discard: true })
       expect(standingStill.pollUnsafe()).toBe(undefined)
       yield* Fiber.interrupt(standingStill)

@@ -19,6 +19,7 @@ import { PgClient } from "@effect/sql-pg"
 import { clients } from "@svc/cli/backup/Place"
 import * as Restore from "@svc/cli/backup/Restore"
 import * as Take from "@svc/cli/backup/Take"
+import * as Verify from "@svc/cluster/audit/Verify"
 import { inspect } from "@svc/cluster/backup/Manifest"
 import * as Tables from "@svc/cluster/backup/Tables"
 import * as EmbeddedPostgres from "@svc/cluster/store/EmbeddedPostgres"
@@ -29,6 +30,7 @@ import { deploy } from "../harness/Deployment.ts"
 import { send } from "../harness/Mail.ts"
 import { freePort } from "../harness/Ports.ts"
 import { eventually } from "../harness/Service.ts"
+import { browser, letIn, mcp, registered } from "../oauth/Consent.ts"
 
 const root = mkdtempSync(path.join(os.tmpdir(), "svc-restore-"))
 chmodSync(root, 0o755)
@@ -54,13 +56,13 @@ const inStore = <A, E>(directory: string, effect: Effect.Effect<A, E, PgClient.P
     ),
   )
 
-/** Every row of every table, as text, in an order of its own; of which transaction it is belongs to the database. */
+/** Every row of every table, as text, in an order of its own; without the number of its transaction, which is its server's. */
 const everything = Effect.gen(function* () {
   const sql = yield* PgClient.PgClient
   const found: Record<string, ReadonlyArray<string>> = {}
-  for (const { name } of yield* Tables.tables(sql)) {
+  for (const { name, columns } of yield* Tables.tables(sql)) {
     const rows = yield* sql.unsafe<{ row: string }>(
-      `select (to_jsonb(t) - 'xid')::text as row from "${name}" t order by 1`,
+      `select row(${columns.map(Tables.quoted).join(", ")})::text as row from "${name}" order by 1`,
     )
     found[name] = rows.map(({ row }) => row)
   }
@@ -74,6 +76,9 @@ let certain: ReadonlyMap<string, string>
 let session: string
 let handle: string
 let kept: string
+/** An app's access, and what the audit log had when nothing wrote any more. */
+let access: string
+let log: string
 
 beforeAll(async () => {
   const deployment = await deploy({ directory: source })
@@ -82,6 +87,9 @@ beforeAll(async () => {
   session = person.session
   handle = (await makeIdentity(base, session)).handle
   const token = session
+  const client = (await registered(base, ["http://localhost:4711/callback"])).body["client_id"]
+  access = (await letIn(base, browser(base, session), client, "http://localhost:4711/callback")).access
+  expect((await mcp(base, access, "tools/list")).status).toBe(200)
   // A target that nobody listens at: its deliveries wait for their next attempt.
   const url = `http://127.0.0.1:${await freePort()}/`
   const hook = await call(base, "POST", `/api/identities/${handle}/webhooks`, {
@@ -117,11 +125,26 @@ beforeAll(async () => {
   isOver = true
   await Promise.all(writers)
   expect(acknowledged.size).toBeGreaterThan(certain.size)
+  await eventually(
+    async () => (log = await exported(base)),
+    (text) => verified(text).records > 20 && verified(text).faults.length === 0,
+  )
   await deployment.stop()
   await withSettings(source, Take.run(path.dirname(atRest), Option.some(3)))
   kept = path.join(path.dirname(atRest), readdirSync(path.dirname(atRest))[0]!)
 }, 240_000)
 afterAll(() => rmSync(root, { recursive: true, force: true }))
+
+/** The audit log, as far as it is sealed, and what a walk of it says. */
+const exported = async (base: string) => {
+  const response = await fetch(`${base}/api/audit/export`, { headers: { authorization: `Bearer ${session}` } })
+  return response.text()
+}
+const verified = (text: string) => {
+  const walk = Verify.make()
+  for (const line of text.split("\n")) walk.add(line)
+  return walk.end()
+}
 
 const withKey = (name: string) => {
   const directory = place(name)
@@ -197,6 +220,25 @@ describe("a restore", () => {
     expect(await inStore(directory, waiting)).toEqual({ waiting: all, held: 0 })
     // As they were: those that were held, and no other.
     expect((await inStore(directory, everything))["delivery"]).toEqual(before["delivery"])
+  }, 240_000)
+
+  it("has the audit log, whose chain goes on where it was, and lets in the apps that were let in", async () => {
+    const directory = withKey("audited")
+    await restored(directory, kept)
+    const deployment = await deploy({ directory })
+    try {
+      const { base } = await deployment.start()
+      expect((await mcp(base, access, "tools/list")).status).toBe(200)
+      const before = verified(log).to!
+      const text = await eventually(
+        () => exported(base),
+        (found) => verified(found).to! > before,
+      )
+      expect(verified(text).faults).toEqual([])
+      for (const line of log.trim().split("\n").slice(1)) expect(text.includes(line), line).toBe(true)
+    } finally {
+      await deployment.stop()
+    }
   }, 240_000)
 
   it("into a directory that holds a database is refused", async () => {
