@@ -12,14 +12,20 @@ import { aServer, connect, eventsOf, publishing, rowOf } from "./Connected.ts"
 
 const through = <A, E, R>(message: Effect.Effect<A, E, R>) => ask(message, Timing.askPlatform)
 
-/** Time goes on while the ask is under way: whoever was overtaken waits before it takes anything again. */
+/**
+ * Time goes on while the ask is under way: whoever was overtaken waits before it takes anything again. In small steps, so
+ * that an ask whose work is real time does not come to its deadline.
+ */
 const meanwhile = <A, E, R>(asked: Effect.Effect<A, E, R>) =>
   Effect.gen(function* () {
     const fiber = yield* Effect.forkChild(Effect.exit(asked))
     const { value } = yield* passing(
-      Effect.sync(() => fiber.pollUnsafe()),
+      Effect.andThen(
+        rows((sql) => sql`select 1`),
+        Effect.sync(() => fiber.pollUnsafe()),
+      ),
       (exit) => exit !== undefined,
-      "100 millis",
+      "20 millis",
     )
     return yield* value!
   }).pipe(Effect.flatten)
