@@ -329,7 +329,10 @@ describe("the protocol", () => {
     const get = await call(service.base, "GET", "/api/mcp", { token: session })
     expect([get.status, get.headers.get("allow")]).toEqual([405, "POST, OPTIONS"])
     const anonymous = await fetch(`${service.base}/api/mcp`, { method: "POST", body: "{}" })
-    expect([anonymous.status, anonymous.headers.get("www-authenticate")]).toEqual([401, "Bearer"])
+    expect([anonymous.status, anonymous.headers.get("www-authenticate")]).toEqual([
+      401,
+      expect.stringMatching(/^Bearer resource_metadata="[^"]+", scope="[^"]+"$/),
+    ])
     expect((await post("{}", { "content-type": "text/plain" })).status).toBe(415)
     expect((await post({ jsonrpc: "2.0", id: 1, method: "ping" }, { origin: "https://evil.example" })).status).toBe(403)
     expect((await post({ jsonrpc: "2.0", method: "notifications/initialized" })).status).toBe(202)
