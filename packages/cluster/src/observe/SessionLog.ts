@@ -4,7 +4,8 @@
  */
 import { Effect } from "effect"
 
-const showsAddresses = process.env["SVC_LOG_ADDRESSES"] === "true"
+/** Whether logs say where a client was and in whose name it came. */
+export const showsAddresses = process.env["SVC_LOG_ADDRESSES"] === "true"
 
 export interface Session {
   /** `smtp session`, `tunnel link`. */

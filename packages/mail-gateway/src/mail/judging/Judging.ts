@@ -8,6 +8,7 @@
  */
 import { availableParallelism } from "node:os"
 import * as path from "node:path"
+import { showsAddresses } from "@svc/cluster/observe/SessionLog"
 import { Clock, Effect, FiberSet, Schema } from "effect"
 import { Timing } from "../../Timing.ts"
 import type { Arrival } from "../Origin.ts"
@@ -98,7 +99,8 @@ export const make = Effect.fnUntraced(function* (options: Partial<JudgingSetting
   }
 
   const spare = (job: Job, reason: string) => {
-    runFork(Effect.logWarning("A message could not be judged", { reason, bytes: job.raw.length, ...job.arrival }))
+    const from = showsAddresses ? job.arrival : {}
+    runFork(Effect.logWarning("A message could not be judged", { reason, bytes: job.raw.length, ...from }))
     finish(job, spared(job.raw, job.arrival.host))
   }
 
