@@ -135,9 +135,10 @@ describe("the stream of Events", () => {
       token: session,
       body: { outgoing: "stopped" },
     })
-    const [stopped] = await eventually(
-      async () => stream.events,
-      (events) => events.length === 1,
+    // Beside it may come that the Identity is ready.
+    const stopped = await eventually(
+      async () => stream.events.find(({ type }) => type === "mail.stopped"),
+      (event) => event !== undefined,
     )
     await stream.stop()
     await turn("stopped")
