@@ -24,6 +24,7 @@ const ids: Readonly<Record<string, string>> = {
   events: `evt_${crockford}`,
   exports: `exp_${crockford}`,
   api_keys: "0199d3c0-5e0f-7c4e-9b1a-3f2d6c8e4a10",
+  grants: "0199d3c0-5e0f-7c4e-9b1a-3f2d6c8e4a10",
 }
 
 /** The path with its parameters filled in; ids are of nothing that exists. */

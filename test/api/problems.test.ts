@@ -173,6 +173,7 @@ describe("health", () => {
       "no-store",
     ])
     expect(body.components.map(({ name }: { name: string }) => name).sort()).toEqual([
+      "audit",
       "cluster",
       "database",
       "edge",
