@@ -198,7 +198,7 @@ describe.skipIf(!hasBrowser)("mail in the console", { timeout: 120_000 }, () => 
     await page.getByRole("link", { name: "Reply", exact: true }).focus()
     await page.keyboard.press("Enter")
     // An answer begins in its text, above what it quotes.
-    await page.waitForFunction(`document.activeElement?.tagName === "TEXTAREA"`)
+    await page.locator("textarea:focus").waitFor()
     await page.keyboard.press("Control+Home")
     await page.keyboard.type("Answered.")
     await page.getByRole("button", { name: "Send", exact: true, disabled: false }).waitFor()
