@@ -109,7 +109,10 @@ describe.skipIf(!hasBrowser)("every page", { timeout: 600_000 }, () => {
     await service.query(
       (sql) => sql`update allowed_recipient set suppressed_at = now(), suppression = ${long} where address like 'b%'`,
     )
-    const events = await call(service.base, "GET", "/api/events?type=email.received", { token })
+    const events = await eventually(
+      () => call(service.base, "GET", "/api/events?type=email.received", { token }),
+      ({ body }) => body.events.length > 0,
+    )
     places = {
       handle,
       webhook: webhook.body.id,
@@ -186,6 +189,8 @@ describe.skipIf(!hasBrowser)("every page", { timeout: 600_000 }, () => {
     await page.getByRole("link", { name: "received a mail" }).waitFor()
     // The heading has the focus after a navigation; the list is walked by j, opened by Enter.
     await page.keyboard.press("j")
+    await page.locator("[data-list] a.whole:focus").waitFor()
+    await page.getByRole("link", { name: "received a mail" }).first().focus()
     await page.keyboard.press("Enter")
     await page.waitForURL("**/activity/evt_*")
     await page.keyboard.press("?")
