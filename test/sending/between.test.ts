@@ -1,39 +1,21 @@
 /** Mail between two Identities of one service: what it carries, that it comes once, and how the other may be named. */
 import { fromPublic } from "@svc/domain/Ids"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { call, makeIdentity, signUp } from "../harness/Client.ts"
-import { eventually, startService, type TestService } from "../harness/Service.ts"
-
-type Json = Record<string, any>
-
-const allow = (service: TestService, token: string, handle: string, address: string) =>
-  call(service.base, "POST", `/api/identities/${handle}/allowed-recipients`, { token, body: { address } })
-
-const messagesOf = async (service: TestService, token: string, handle: string, query = "") =>
-  (await call(service.base, "GET", `/api/identities/${handle}/messages${query}`, { token })).body
-    .messages as ReadonlyArray<Json>
+import { call } from "../harness/Client.ts"
+import { eventually, type TestService } from "../harness/Service.ts"
+import { allow, messagesOf, type Pair, startPair } from "./Pair.ts"
 
 describe("between two agents", () => {
   let service: TestService
   let session: string
-  let ada: Awaited<ReturnType<typeof makeIdentity>>
-  let grace: Awaited<ReturnType<typeof makeIdentity>>
+  let ada: Pair["ada"]
+  let grace: Pair["grace"]
+  let as: Pair["as"]
 
   beforeAll(async () => {
-    service = await startService()
-    session = (await signUp(service.base)).session
-    ada = await makeIdentity(service.base, session)
-    grace = await makeIdentity(service.base, session)
-    await allow(service, session, ada.handle, grace.identity.email)
+    ;({ service, session, ada, grace, as } = await startPair())
   })
   afterAll(() => service.stop())
-
-  const as = (who: typeof ada, method: string, path: string, body?: unknown, headers: Record<string, string> = {}) =>
-    call(service.base, method, `/api/identities/${who.handle}${path}`, {
-      token: who.secrets.identity_key,
-      headers,
-      ...(body === undefined ? {} : { body }),
-    })
 
   it("shows a picture within the HTML, of a draft as of a message that is sent at once", async () => {
     const picture = { filename: "dot.png", content_type: "image/png", content_base64: "UE5H", content_id: "dot@ada" }

@@ -8,37 +8,19 @@ import { send } from "../harness/Mail.ts"
 import { freePort } from "../harness/Ports.ts"
 import { startRelay } from "../harness/Relay.ts"
 import { eventually, startService, type TestService } from "../harness/Service.ts"
-
-type Json = Record<string, any>
-
-const allow = (service: TestService, token: string, handle: string, address: string) =>
-  call(service.base, "POST", `/api/identities/${handle}/allowed-recipients`, { token, body: { address } })
-
-const messagesOf = async (service: TestService, token: string, handle: string, query = "") =>
-  (await call(service.base, "GET", `/api/identities/${handle}/messages${query}`, { token })).body
-    .messages as ReadonlyArray<Json>
+import { allow, type Json, messagesOf, type Pair, startPair } from "./Pair.ts"
 
 describe("in Development without a relay", () => {
   let service: TestService
   let session: string
-  let ada: Awaited<ReturnType<typeof makeIdentity>>
-  let grace: Awaited<ReturnType<typeof makeIdentity>>
+  let ada: Pair["ada"]
+  let grace: Pair["grace"]
+  let as: Pair["as"]
 
   beforeAll(async () => {
-    service = await startService()
-    session = (await signUp(service.base)).session
-    ada = await makeIdentity(service.base, session)
-    grace = await makeIdentity(service.base, session)
-    await allow(service, session, ada.handle, grace.identity.email)
+    ;({ service, session, ada, grace, as } = await startPair())
   })
   afterAll(() => service.stop())
-
-  const as = (who: typeof ada, method: string, path: string, body?: unknown, headers: Record<string, string> = {}) =>
-    call(service.base, method, `/api/identities/${who.handle}${path}`, {
-      token: who.secrets.identity_key,
-      headers,
-      ...(body === undefined ? {} : { body }),
-    })
 
   it("two agents write to each other, answer in the thread, and attach files", async () => {
     const sent = await as(ada, "POST", "/messages/send", {

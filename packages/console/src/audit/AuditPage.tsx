@@ -1,10 +1,10 @@
 /** The audit log: who did what with the account, from where, and what came of it. */
 import type { Answer } from "../client/Client.ts"
 import { useList } from "../client/Queries.ts"
-import { query, refine } from "../router/Router.ts"
+import { query } from "../router/Router.ts"
 import { useIdentities } from "../shell/Identities.ts"
 import { ButtonLink } from "../ui/Button.tsx"
-import { Select } from "../ui/Field.tsx"
+import { Filter } from "../ui/Filter.tsx"
 import { Loaded, More } from "../ui/Loaded.tsx"
 import { Empty, Page } from "../ui/Page.tsx"
 import { Time } from "../ui/Time.tsx"
@@ -72,30 +72,20 @@ const AuditPage = () => {
       }
     >
       <div class="filters">
-        <Select label={say("class")} value={kind ?? ""} onValue={(value) => refine({ class: value })}>
-          <option value="">{say("any_class")}</option>
-          {classes.map((one) => (
-            <option key={one} value={one}>
-              {say(`class_${one}`)}
-            </option>
-          ))}
-        </Select>
-        <Select label={say("outcome")} value={outcome ?? ""} onValue={(value) => refine({ outcome: value })}>
-          <option value="">{say("any_outcome")}</option>
-          {outcomes.map((one) => (
-            <option key={one} value={one}>
-              {say(one)}
-            </option>
-          ))}
-        </Select>
-        <Select label={say("identity")} value={identity ?? ""} onValue={(value) => refine({ identity: value })}>
-          <option value="">{say("any_identity")}</option>
-          {identities.map((one) => (
-            <option key={one.handle} value={one.handle}>
-              {one.handle}
-            </option>
-          ))}
-        </Select>
+        <Filter
+          name="class"
+          label={say("class")}
+          any={say("any_class")}
+          values={classes}
+          say={(one) => say(`class_${one}`)}
+        />
+        <Filter name="outcome" label={say("outcome")} any={say("any_outcome")} values={outcomes} say={say} />
+        <Filter
+          name="identity"
+          label={say("identity")}
+          any={say("any_identity")}
+          values={identities.map(({ handle }) => handle)}
+        />
       </div>
       <Loaded of={records} lines={8}>
         {({ pages }) => {

@@ -1,9 +1,9 @@
 /** Every Event of the account, newest first and live, by type and Identity. */
 import { useList } from "../client/Queries.ts"
-import { query, refine } from "../router/Router.ts"
+import { query } from "../router/Router.ts"
 import { useIdentities } from "../shell/Identities.ts"
 import { ButtonLink } from "../ui/Button.tsx"
-import { Select } from "../ui/Field.tsx"
+import { Filter } from "../ui/Filter.tsx"
 import { Loaded, More } from "../ui/Loaded.tsx"
 import { Empty, Page } from "../ui/Page.tsx"
 import { EventList } from "./EventList.tsx"
@@ -28,22 +28,13 @@ const ActivityPage = () => {
       }
     >
       <div class="filters">
-        <Select label={say("type")} value={type ?? ""} onValue={(value) => refine({ type: value })}>
-          <option value="">{say("any_type")}</option>
-          {eventTypes.map((one) => (
-            <option key={one} value={one}>
-              {one}
-            </option>
-          ))}
-        </Select>
-        <Select label={say("identity")} value={handle ?? ""} onValue={(value) => refine({ handle: value })}>
-          <option value="">{say("any_identity")}</option>
-          {identities.map((one) => (
-            <option key={one.handle} value={one.handle}>
-              {one.handle}
-            </option>
-          ))}
-        </Select>
+        <Filter name="type" label={say("type")} any={say("any_type")} values={eventTypes} />
+        <Filter
+          name="handle"
+          label={say("identity")}
+          any={say("any_identity")}
+          values={identities.map((one) => one.handle)}
+        />
       </div>
       <Loaded of={events} lines={8}>
         {({ pages }) => {

@@ -1,0 +1,32 @@
+/** Two agents of one Org, Ada and Grace, of whom Ada may write to Grace; and how a test calls as one of them. */
+import { call, makeIdentity, signUp } from "../harness/Client.ts"
+import { startService, type TestService } from "../harness/Service.ts"
+
+export type Json = Record<string, any>
+
+export const allow = (service: TestService, token: string, handle: string, address: string) =>
+  call(service.base, "POST", `/api/identities/${handle}/allowed-recipients`, { token, body: { address } })
+
+export const messagesOf = async (service: TestService, token: string, handle: string, query = "") =>
+  (await call(service.base, "GET", `/api/identities/${handle}/messages${query}`, { token })).body
+    .messages as ReadonlyArray<Json>
+
+type Agent = Awaited<ReturnType<typeof makeIdentity>>
+
+export const startPair = async () => {
+  const service = await startService()
+  const session = (await signUp(service.base)).session
+  const ada = await makeIdentity(service.base, session)
+  const grace = await makeIdentity(service.base, session)
+  await allow(service, session, ada.handle, grace.identity.email)
+  /** A call below the agent's Identity, with its own key. */
+  const as = (who: Agent, method: string, path: string, body?: unknown, headers: Record<string, string> = {}) =>
+    call(service.base, method, `/api/identities/${who.handle}${path}`, {
+      token: who.secrets.identity_key,
+      headers,
+      ...(body === undefined ? {} : { body }),
+    })
+  return { service, session, ada, grace, as }
+}
+
+export type Pair = Awaited<ReturnType<typeof startPair>>
