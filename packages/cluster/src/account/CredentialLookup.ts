@@ -13,7 +13,7 @@ import { AccountDeleting, GrantRevoked, KeyExpired, Unauthenticated } from "@svc
 import { Clock, Context, Effect, FiberSet, Layer, Redacted } from "effect"
 import { sha256Hex } from "../credentials/Minting.ts"
 import * as Batched from "../store/Batched.ts"
-import { orUnavailable, Reads, Writes } from "../store/Database.ts"
+import { Reads, together, Writes } from "../store/Database.ts"
 import { Timing } from "../Timing.ts"
 
 interface OrgColumns {
@@ -131,7 +131,7 @@ const make = Effect.gen(function* () {
   const named = reads`left join identity t on t.canonical = asked.name and t.org_id = o.id`
   const namedColumns = reads`t.id as named_id, t.handle as named_handle, t.status as named_status`
 
-  const keyRow = yield* Batched.make((calls: ReadonlyArray<Asked>) =>
+  const keyRow = yield* together((calls: ReadonlyArray<Asked>) =>
     Effect.map(
       reads<KeyRow>`
         with ${asked(calls)}
@@ -144,7 +144,7 @@ const make = Effect.gen(function* () {
     ),
   )
 
-  const sessionRow = yield* Batched.make((calls: ReadonlyArray<Asked>) =>
+  const sessionRow = yield* together((calls: ReadonlyArray<Asked>) =>
     Effect.map(
       reads<SessionRow>`
         with ${asked(calls)}
@@ -155,7 +155,7 @@ const make = Effect.gen(function* () {
   )
 
   /** Tokens are told by the store's clock, which is one for all processes. */
-  const grantRow = yield* Batched.make((calls: ReadonlyArray<Asked>) =>
+  const grantRow = yield* together((calls: ReadonlyArray<Asked>) =>
     Effect.map(
       reads<GrantRow>`
         with ${asked(calls)}
@@ -275,11 +275,9 @@ const make = Effect.gen(function* () {
     if (kind === undefined) return yield* refused
     const now = yield* Clock.currentTimeMillis
     if (kind === "grant") {
-      return yield* from?.via === "mcp" ? orUnavailable(grant(token, canonical, now, from)) : refused
+      return yield* from?.via === "mcp" ? grant(token, canonical, now, from) : refused
     }
-    return yield* orUnavailable(
-      kind === "session" ? session(token, canonical, now) : key(token, canonical, kind, now, from),
-    )
+    return yield* kind === "session" ? session(token, canonical, now) : key(token, canonical, kind, now, from)
   })
 
   return {

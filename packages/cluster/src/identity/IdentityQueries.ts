@@ -18,7 +18,7 @@ import { identityKeyPlace, imapPasswordPlace } from "../credentials/ShowOnce.ts"
 import * as Cursors from "../sealing/Cursors.ts"
 import { Sealing } from "../sealing/Sealing.ts"
 import * as Batched from "../store/Batched.ts"
-import { orUnavailable, Reads } from "../store/Database.ts"
+import { orUnavailable, Reads, together } from "../store/Database.ts"
 
 interface Row {
   readonly id: IdentityId
@@ -98,7 +98,7 @@ const make = Effect.gen(function* () {
   const missing = Effect.fail(new NotFound({ detail: "There is no such Identity." }))
 
   /** Reads of the same moment share one select. */
-  const row = yield* Batched.make((wanted: ReadonlyArray<{ readonly org: string; readonly canonical: string }>) =>
+  const row = yield* together((wanted: ReadonlyArray<{ readonly org: string; readonly canonical: string }>) =>
     Effect.map(
       sql<Row & { readonly asked: number }>`
         select asked.n::int as asked, ${columns}
@@ -127,8 +127,8 @@ const make = Effect.gen(function* () {
         ),
       ),
     read: (org: string, canonical: string) =>
-      orUnavailable(row({ org, canonical })).pipe(
-        Effect.flatMap((found) => (found === undefined ? missing : Effect.succeed(view(book, found)))),
+      Effect.flatMap(row({ org, canonical }), (found) =>
+        found === undefined ? missing : Effect.succeed(view(book, found)),
       ),
     /** An Identity of the Org by its name, as far as a judgement needs it. */
     find: (org: string, canonical: string) =>

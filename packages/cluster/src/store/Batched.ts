@@ -5,34 +5,44 @@
  */
 import { Effect, Exit, FiberSet, type Scope } from "effect"
 
-export interface BatchLimits<Item = unknown> {
+export interface BatchLimits<Item = unknown, E = never> {
   /** Statements under way. */
   readonly atOnce: number
   /** Calls in one statement. */
   readonly most: number
   /** What the calls of one statement may weigh together; one that weighs more goes alone. */
   readonly heaviest?: { readonly weight: number; readonly of: (item: Item) => number }
+  /** Calls of the same name are never in one statement. */
+  readonly apart?: (item: Item) => string
+  /**
+   * How long a call waits, by the machine's own clock (as `Deadline.within`), and what it gets then. It costs a timer,
+   * where a deadline around the call costs a fiber of its own.
+   */
+  readonly deadline?: { readonly millis: number; readonly late: () => Effect.Effect<never, E> }
 }
 
 /** `run` answers one result per item, in their order; when it fails, all its callers fail. */
-export const make = <Item, Result, E>(
+export const make = <Item, Result, E, E2 = never>(
   run: (items: ReadonlyArray<Item>) => Effect.Effect<ReadonlyArray<Result>, E>,
-  limits: BatchLimits<Item> = { atOnce: 2, most: 200 },
-): Effect.Effect<(item: Item) => Effect.Effect<Result, E>, never, Scope.Scope> =>
+  limits: BatchLimits<Item, E2> = { atOnce: 2, most: 200 },
+): Effect.Effect<(item: Item) => Effect.Effect<Result, E | E2>, never, Scope.Scope> =>
   Effect.gen(function* () {
     const fork = yield* FiberSet.makeRuntime()
-    const waiting: Array<{ readonly item: Item; readonly resume: (result: Effect.Effect<Result, E>) => void }> = []
+    const waiting: Array<{ readonly item: Item; readonly resume: (result: Effect.Effect<Result, E | E2>) => void }> = []
     let underWay = 0
 
     /** How many of those that wait go along, at least one. */
     const next = () => {
-      if (limits.heaviest === undefined) return limits.most
+      const { apart, heaviest, most } = limits
+      if (heaviest === undefined && apart === undefined) return most
       let weight = 0
+      const names = new Set<string>()
       const end = waiting.findIndex(({ item }, index) => {
-        weight += limits.heaviest!.of(item)
-        return index > 0 && weight > limits.heaviest!.weight
+        weight += heaviest?.of(item) ?? 0
+        const isTooMuch = index > 0 && heaviest !== undefined && weight > heaviest.weight
+        return isTooMuch || (apart !== undefined && names.size === names.add(apart(item)).size)
       })
-      return Math.min(limits.most, end < 0 ? waiting.length : end)
+      return Math.min(most, end < 0 ? waiting.length : end)
     }
 
     const pump = () => {
@@ -50,15 +60,31 @@ export const make = <Item, Result, E>(
     }
 
     return (item) =>
-      Effect.callback<Result, E>((resume) => {
-        const entry = { item, resume }
+      Effect.callback<Result, E | E2>((resume) => {
+        const { deadline } = limits
+        const entry = {
+          item,
+          resume: (result: Effect.Effect<Result, E | E2>) => {
+            clearTimeout(timer)
+            resume(result)
+          },
+        }
+        const leave = () => {
+          clearTimeout(timer)
+          const index = waiting.indexOf(entry)
+          if (index >= 0) waiting.splice(index, 1)
+        }
+        const timer =
+          deadline === undefined
+            ? undefined
+            : setTimeout(() => {
+                leave()
+                resume(deadline.late())
+              }, deadline.millis)
         waiting.push(entry)
         // What the same turn of the event loop still adds goes along.
         if (waiting.length === 1) queueMicrotask(pump)
-        return Effect.sync(() => {
-          const index = waiting.indexOf(entry)
-          if (index >= 0) waiting.splice(index, 1)
-        })
+        return Effect.sync(leave)
       })
   })
 

@@ -9,6 +9,7 @@ import { Unavailable } from "@svc/domain/problems/Problem"
 import { Context, Effect, Layer, type Redacted } from "effect"
 import { type SqlClient, SqlError } from "effect/sql"
 import { Timing } from "../Timing.ts"
+import * as Batched from "./Batched.ts"
 import { within } from "./Deadline.ts"
 import * as Line from "./Line.ts"
 
@@ -122,19 +123,34 @@ export const isTransient = (error: SqlError.SqlError): boolean =>
 export const unavailable = () =>
   new Unavailable({ detail: "The database did not answer in time.", retry_after_seconds: 1 })
 
+const late = () => Effect.fail(unavailable())
+
+/** How long a call of a batch waits for the store, and what it gets then (`Batched.BatchLimits`). */
+export const deadline = { millis: Timing.statementTimeoutMillis, late }
+
+/** A store out of reach is `unavailable`; any other failure is a defect. Without a deadline: the batch has one. */
+export const transientOnly = <A, E, R>(
+  effect: Effect.Effect<A, E | SqlError.SqlError, R>,
+): Effect.Effect<A, Exclude<E, SqlError.SqlError> | Unavailable, R> =>
+  Effect.catchIf(
+    effect,
+    (error): error is E & SqlError.SqlError => SqlError.isSqlError(error),
+    (error): Effect.Effect<never, Unavailable> => (isTransient(error) ? late() : Effect.die(error)),
+  ) as Effect.Effect<A, Exclude<E, SqlError.SqlError>, R>
+
 /**
  * Queries as operations see them: a store out of reach, or one that does not answer in time (a server that hangs
  * enforces no timeout of its own), is `unavailable`; any other failure is a defect.
  */
 export const orUnavailable = <A, E, R>(
   effect: Effect.Effect<A, E | SqlError.SqlError, R>,
-): Effect.Effect<A, Exclude<E, SqlError.SqlError> | Unavailable, R> => {
-  const judged = Effect.catchIf(
-    effect,
-    (error): error is E & SqlError.SqlError => SqlError.isSqlError(error),
-    (error): Effect.Effect<never, Unavailable> => (isTransient(error) ? Effect.fail(unavailable()) : Effect.die(error)),
-  ) as Effect.Effect<A, Exclude<E, SqlError.SqlError>, R>
-  return within(judged, Timing.statementTimeoutMillis, () => Effect.fail(unavailable()))
-}
+): Effect.Effect<A, Exclude<E, SqlError.SqlError> | Unavailable, R> =>
+  within(transientOnly(effect), Timing.statementTimeoutMillis, late)
+
+/** {@link Batched.make} of a statement, each call of it as {@link orUnavailable} would have it. */
+export const together = <Item, Result, E>(
+  run: (items: ReadonlyArray<Item>) => Effect.Effect<ReadonlyArray<Result>, E | SqlError.SqlError>,
+  limits: Pick<Batched.BatchLimits<Item>, "atOnce" | "most" | "heaviest"> = { atOnce: 2, most: 200 },
+) => Batched.make((items: ReadonlyArray<Item>) => transientOnly(run(items)), { ...limits, deadline })
 
 export type Sql = SqlClient.SqlClient
