@@ -85,6 +85,9 @@ const typed = `org_id uuid, id uuid, at timestamptz, class text, action text, ac
 /** Notes as the one parameter that they are, and as a message to an actor carries them (`noteHeader`). */
 export const textOf = (notes: ReadonlyArray<Note>): string => JSON.stringify(notes.map(rowOf))
 
+/** The same with several acts that one statement does. */
+const gathered = (texts: ReadonlyArray<string>): string => `[${texts.map((text) => text.slice(1, -1)).join(",")}]`
+
 const insertText = (sql: Sql, text: string, where: Statement.Fragment): Statement.Fragment => sql`
   insert into audit (${sql.literal(columns)})
   select ${sql.literal(columns)} from json_to_recordset(${text}::json) as n (${sql.literal(typed)})
@@ -105,3 +108,17 @@ export const noted = (sql: Sql, text: string, gate: string): Statement.Fragment 
 /** The same behind other CTEs, where there is a note at all. */
 export const alsoNoted = (sql: Sql, text: string | undefined, gate: string): Statement.Fragment =>
   text === undefined ? sql`` : sql`, ${noted(sql, text, gate)}`
+
+/**
+ * The same for a statement of several acts, each recorded where `gate` has a row whose `note` is its place among the
+ * notes, from 1.
+ */
+export const notedEach = (sql: Sql, texts: ReadonlyArray<string>, gate: string): Statement.Fragment =>
+  texts.length === 0
+    ? sql``
+    : sql`, on_record as (
+        insert into audit (${sql.literal(columns)})
+        select ${sql.literal(columns)}
+        from rows from (json_to_recordset(${gathered(texts)}::json) as (${sql.literal(typed)})) with ordinality as n
+        where exists (select from org where id = n.org_id) and n.ordinality in (select note from ${sql(gate)})
+        on conflict (id, at) do nothing)`

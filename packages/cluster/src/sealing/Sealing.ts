@@ -91,7 +91,7 @@ const openWith = (keyOf: (id: string) => KeyObject | undefined, place: Place, se
   return new Uint8Array(plaintext)
 }
 
-const opening = (place: Place, open: () => Uint8Array): Effect.Effect<Uint8Array, CannotOpen> =>
+const opening = <A = Uint8Array>(place: Place, open: () => A): Effect.Effect<A, CannotOpen> =>
   Effect.try({
     try: open,
     catch: () => new CannotOpen({ message: `A sealed value of ${place.table}.${place.column} does not open.` }),
@@ -106,6 +106,31 @@ const mac = (key: KeyObject, purpose: string, text: string): Buffer =>
 
 const dataKeyPlace = (org: string): Place => ({ table: "org", column: "data_key", row: org, org })
 const servicePlace = (name: string): Place => ({ table: "service_key", column: "sealed", row: name, org: "" })
+/**
+ * Open data keys are kept for a minute or two, by what they were opened from: to open one costs more than to seal a
+ * value under it. One that was sealed anew, or whose Org is gone, is asked for by no such bytes again.
+ */
+const openedMillis = 60_000
+const openedAtMost = 1000
+
+const makeOpened = () => {
+  let young = new Map<string, DataKey>()
+  let old = young
+  let since = 0
+  return (org: string, sealed: Uint8Array, open: () => DataKey): DataKey => {
+    const now = Date.now()
+    if (now - since > openedMillis || young.size >= openedAtMost) {
+      old = now - since > 2 * openedMillis ? new Map() : young
+      young = new Map()
+      since = now
+    }
+    const name = `${org} ${Buffer.from(sealed.buffer, sealed.byteOffset, sealed.byteLength).toString("latin1")}`
+    const known = young.get(name) ?? old.get(name) ?? open()
+    young.set(name, known)
+    return known
+  }
+}
+
 const canaryPlace: Place = { table: "sealing_canary", column: "sealed", row: "1", org: "" }
 const canaryText = new TextEncoder().encode("the master key fits this database")
 
@@ -138,6 +163,7 @@ export class Sealing extends Context.Service<
   static readonly layer = (masterKeys: MasterKeys): Layer.Layer<Sealing> => {
     const master = masterKeys[0]!
     const masterKey = (id: string) => masterKeys.find((key) => key.id === id)?.key
+    const opened = makeOpened()
     return Layer.succeed(Sealing, {
       makeDataKey: (org) =>
         Effect.sync(() => {
@@ -149,9 +175,8 @@ export class Sealing extends Context.Service<
         }),
       openDataKey: (org, sealed) => {
         const place = dataKeyPlace(org)
-        return Effect.map(
-          opening(place, () => openWith(masterKey, place, sealed)),
-          (bytes) => Redacted.make(createSecretKey(bytes)),
+        return opening(place, () =>
+          opened(org, sealed, () => Redacted.make(createSecretKey(openWith(masterKey, place, sealed)))),
         )
       },
       masterKeyIds: masterKeys.map(({ id }) => id),

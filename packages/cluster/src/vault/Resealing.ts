@@ -5,7 +5,7 @@
 import { Effect } from "effect"
 import { Sealing } from "../sealing/Sealing.ts"
 import { Unhurried } from "../store/Database.ts"
-import { place } from "./Vault.ts"
+import { place } from "./Namespace.ts"
 
 const batch = 100
 

@@ -1,5 +1,7 @@
 /** Rows of the Vault as its statements read them. */
 import type { Secret } from "@svc/domain/vault/Vault"
+import type { Statement } from "effect/sql"
+import type { Sql } from "../store/Database.ts"
 
 /** What lists show. */
 export interface Row {
@@ -11,6 +13,10 @@ export interface Row {
   readonly created_at: Date
   readonly updated_at: Date
 }
+
+/** Its columns, of a table called `s`. */
+export const columns = (sql: Sql): Statement.Fragment =>
+  sql`s.id, s.name, s.size, s.description, s.version, s.created_at, s.updated_at`
 
 /** With a version as it is stored. */
 export interface Sealed extends Row {
