@@ -141,6 +141,12 @@ const everywhere = HttpRouter.middleware(
             ),
           )
           if (exchange.settle !== undefined) yield* exchange.settle(answered)
+          if (handed !== undefined) {
+            // Nobody but who handed it on sees this answer: it goes into another one.
+            RequestMetrics.answered(request.method, exchange.route, answered.status, startedAt)
+            if (log !== undefined) log(entryOf(request, exchange.route, answered.status, startedAt, requestId))
+            return answered
+          }
           const tagged = applyTag(exchange, request.method, request.headers["if-none-match"], answered)
           const packed = compressed(exchange, request, tagged)
           const response = packed === undefined ? tagged : yield* packed

@@ -98,8 +98,9 @@ const make = Effect.gen(function* () {
       credentials.resolveNaming(credential, handle?.readable === true ? handle.canonical : "", source),
       (refused) => recording.turnedAway(call, credential, exchange, refused),
     )
-    const identity = yield* Effect.tapError(judgeKnown(call, policy, known, handle, params, query), (refused) =>
-      recording.refused(call, known.caller, params, exchange, refused),
+    const identity = yield* Effect.tapError(
+      judgeKnown(call, policy, known, handle, params, query, exchange),
+      (refused) => recording.refused(call, known.caller, params, exchange, refused),
     )
     exchange.tagged = Context.get(endpoint.annotations, Tagged)
     return { caller: callerOf(known.caller, exchange.requestId), identity, params, exchange }
@@ -113,8 +114,8 @@ const make = Effect.gen(function* () {
     handle: Naming.NamedHandle | undefined,
     params: Naming.Members,
     query: Naming.Members,
+    exchange: ExchangeState,
   ) {
-    const exchange = yield* Exchange
     const { source } = exchange
     const { org } = known.caller
     if (known.caller.kind === "grant" && source.via !== "mcp") return yield* onlyForTools
@@ -149,7 +150,9 @@ const make = Effect.gen(function* () {
   ) =>
     Effect.provideService(
       recording.recorded(
-        repeatable(handler, caller, Context.get(call.endpoint.annotations, ShowsSecret)),
+        call.endpoint.method === "POST"
+          ? repeatable(handler, caller, Context.get(call.endpoint.annotations, ShowsSecret))
+          : handler,
         call,
         caller,
         identity,

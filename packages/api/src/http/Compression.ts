@@ -16,14 +16,25 @@ import type { ExchangeState } from "../Exchange.ts"
 const worthwhile = 1400
 const compressible = /^(?:application\/(?:[\w.-]+\+)?json|text\/(?:html|css|javascript)|image\/svg\+xml)\b/
 
-const confidential: ReadonlyArray<RegExp> = [
-  /^\/auth\//,
-  /^\/api\/mcp$/,
-  ...Object.values(Api.groups)
+/** Endpoints whose answers carry a secret or someone's mail. */
+const confidential = new Set(
+  Object.values(Api.groups)
     .flatMap(({ endpoints }) => Object.values<HttpApiEndpoint.Top>(endpoints))
     .filter(({ annotations }) => Context.get(annotations, Confidential) || Context.get(annotations, ShowsSecret))
-    .map(({ path }) => new RegExp(`^${path.replace(/:[A-Za-z]+/g, "[^/]+")}$`)),
+    .map(({ path }): string => path),
+)
+/** The same of what is asked past the endpoints, or of none. */
+const elsewhere: ReadonlyArray<RegExp> = [
+  /^\/auth\//,
+  /^\/api\/mcp$/,
+  ...[...confidential].map((path) => new RegExp(`^${path.replace(/:[A-Za-z]+/g, "[^/]+")}$`)),
 ]
+
+const isConfidential = ({ route }: ExchangeState, { url }: HttpServerRequest.HttpServerRequest): boolean => {
+  if (route !== undefined) return confidential.has(route)
+  const path = url.split("?", 1)[0]!
+  return elsewhere.some((one) => one.test(path))
+}
 
 type Coding = "br" | "gzip"
 
@@ -75,10 +86,7 @@ export const compressed = (
   // The console's files were compressed when they were built.
   if (response.headers["content-encoding"] !== undefined) return undefined
   if (!compressible.test(body.contentType)) return undefined
-  if (!exchange.openly) {
-    const path = request.url.split("?", 1)[0]!
-    if (confidential.some((one) => one.test(path))) return undefined
-  }
+  if (!exchange.openly && isConfidential(exchange, request)) return undefined
   const { vary } = response.headers
   const told = HttpServerResponse.setHeader(
     response,

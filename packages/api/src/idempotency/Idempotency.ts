@@ -38,7 +38,7 @@ const textOf = (response: HttpServerResponse.HttpServerResponse): string =>
 export const make = Effect.gen(function* () {
   const records = yield* IdempotencyRecords
 
-  /** Runs `handler`, or answers for it. `secret`: the answer carries one, so only the fact is kept. */
+  /** Runs the `handler` of a POST, or answers for it. `secret`: the answer carries one, so only the fact is kept. */
   return Effect.fnUntraced(function* <E, R>(
     handler: Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>,
     caller: CallerInfo,
@@ -46,7 +46,7 @@ export const make = Effect.gen(function* () {
   ) {
     const request = yield* HttpServerRequest.HttpServerRequest
     const header = request.headers["idempotency-key"]
-    if (request.method !== "POST" || header === undefined) return yield* handler
+    if (header === undefined) return yield* handler
     const key = keyOf(header)
     if (key === undefined) {
       return yield* new InvalidRequest({

@@ -30,6 +30,20 @@ const normal = (text: string): ipaddr.IPv4 | ipaddr.IPv6 | undefined => {
   return ipaddr.isValid(bare) ? ipaddr.process(bare) : undefined
 }
 
+/** Addresses of peers as they were read last: a connection brings many requests. */
+const peers = new Map<string, ipaddr.IPv4 | ipaddr.IPv6>()
+const peersAtMost = 10_000
+
+const ofPeer = (text: string): ipaddr.IPv4 | ipaddr.IPv6 | undefined => {
+  const known = peers.get(text)
+  if (known !== undefined) return known
+  const read = normal(text)
+  if (read === undefined) return undefined
+  if (peers.size >= peersAtMost) peers.clear()
+  peers.set(text, read)
+  return read
+}
+
 const isTrusted = (networks: Networks, address: ipaddr.IPv4 | ipaddr.IPv6) =>
   networks.some(([network, bits]) => network.kind() === address.kind() && address.match(network, bits))
 
@@ -47,7 +61,8 @@ const nearest = (
   peer: string | undefined,
   headers: Readonly<Record<string, string | undefined>>,
 ): ipaddr.IPv4 | ipaddr.IPv6 | undefined => {
-  let client = peer === undefined ? undefined : normal(peer)
+  let client = peer === undefined ? undefined : ofPeer(peer)
+  if (client === undefined || !isTrusted(networks, client)) return client
   const chain = hops(header, headers[header]).toReversed()
   for (let at = 0; client !== undefined && isTrusted(networks, client) && at < chain.length; at++) {
     const next = normal(chain[at]!)

@@ -29,8 +29,8 @@ type Json = Record<string, any>
 
 const bearer = (header: string | undefined) => /^Bearer\s+(\S+)\s*$/i.exec(header ?? "")?.[1]
 
-const clientRequest = ({ method, url, headers, body }: ToolRequest) =>
-  HttpClientRequest.make(method)(url, {
+const clientRequest = (origin: string, { method, target, headers, body }: ToolRequest) =>
+  HttpClientRequest.make(method)(origin + target, {
     headers,
     ...(body === undefined ? {} : { body: HttpBody.text(body, "application/json") }),
   })
@@ -63,6 +63,7 @@ export const layer = HttpRouter.use((router) =>
     const credentials = yield* CredentialLookup
     const strangers = yield* Strangers
     const rest = router.asHttpEffect()
+    const { origin } = new URL(book.baseUrl)
 
     const problem = (one: Problem) => Effect.map(RequestId, (id) => render(book, id, one))
 
@@ -78,10 +79,10 @@ export const layer = HttpRouter.use((router) =>
           )
         : Effect.succeed(response)
 
-    const isOurs = (origin: string) => {
-      const host = URL.parse(origin)?.hostname
+    const isOurs = (asking: string) => {
+      const host = URL.parse(asking)?.hostname
       return (
-        [book.baseUrl, book.profileBase].some((base) => new URL(base).origin === origin) ||
+        [book.baseUrl, book.profileBase].some((base) => new URL(base).origin === asking) ||
         (book.environment === "development" && ["localhost", "127.0.0.1", "[::1]"].includes(host ?? ""))
       )
     }
@@ -89,7 +90,7 @@ export const layer = HttpRouter.use((router) =>
     const callTool = Effect.fnUntraced(function* (served: Served & { readonly _tag: "Call" }, authorization: string) {
       const tool = byName.get(served.name)!
       const outer = yield* Exchange
-      const request = requestOf(tool, served.input, book.baseUrl, authorization)
+      const request = requestOf(tool, served.input, authorization)
       const response =
         request instanceof InvalidRequest
           ? yield* problem(request)
@@ -97,7 +98,7 @@ export const layer = HttpRouter.use((router) =>
               Effect.provideService(
                 rest,
                 HttpServerRequest.HttpServerRequest,
-                HttpServerRequest.fromClientRequest(clientRequest(request)),
+                HttpServerRequest.fromClientRequest(clientRequest(origin, request)),
               ).pipe(
                 // What is known of the caller's own request goes along here, where no header can say it.
                 Effect.provideService(HandedOn, {

@@ -8,19 +8,15 @@ type Json = Record<string, any>
 
 export interface ToolRequest {
   readonly method: BoundTool["method"]
-  readonly url: URL
+  /** Path and query. */
+  readonly target: string
   readonly headers: Readonly<Record<string, string>>
   /** JSON text. */
   readonly body: string | undefined
 }
 
 /** The REST request of a tool call; a path argument that is no text cannot make one. */
-export const requestOf = (
-  tool: BoundTool,
-  input: Json,
-  base: string,
-  authorization: string,
-): ToolRequest | InvalidRequest => {
+export const requestOf = (tool: BoundTool, input: Json, authorization: string): ToolRequest | InvalidRequest => {
   const errors = tool.inPath
     // A segment of dots would be another path.
     .filter((name) => typeof input[name] !== "string" || /^\.{0,2}$/.test(input[name]))
@@ -39,15 +35,18 @@ export const requestOf = (
   }
   const extra = judgeExtra(tool.listed.name, input)
   if (extra !== undefined) return extra
-  const url = new URL(base)
-  url.pathname = tool.path.replace(/:(\w+)/g, (_, name: string) => encodeURIComponent(input[name]))
-  const rest = Object.entries(input).filter(([name]) => !tool.inPath.includes(name) && !tool.extra.has(name))
+  const path = tool.path.replace(/:(\w+)/g, (_, name: string) => encodeURIComponent(input[name]))
+  const query = new URLSearchParams()
   const body: Json = {}
-  for (const [name, value] of rest) {
-    if (tool.inQuery.has(name)) {
-      url.searchParams.append(name, typeof value === "string" ? value : JSON.stringify(value))
-    } else body[name] = value
+  for (const [name, value] of Object.entries(input)) {
+    if (tool.inPath.includes(name) || tool.extra.has(name)) continue
+    if (tool.inQuery.has(name)) query.append(name, typeof value === "string" ? value : JSON.stringify(value))
+    else body[name] = value
   }
-  const headers = { authorization, ...(tool.hasBody ? { "content-type": "application/json" } : {}) }
-  return { method: tool.method, url, headers, body: tool.hasBody ? JSON.stringify(body) : undefined }
+  return {
+    method: tool.method,
+    target: query.size === 0 ? path : `${path}?${query.toString()}`,
+    headers: { authorization, ...(tool.hasBody ? { "content-type": "application/json" } : {}) },
+    body: tool.hasBody ? JSON.stringify(body) : undefined,
+  }
 }

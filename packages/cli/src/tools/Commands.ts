@@ -135,12 +135,12 @@ const commandOf = (tool: BoundTool) => {
             })
           }
         }
-        const request = requestOf(tool, input, api, `Bearer ${Redacted.value(key)}`)
+        const request = requestOf(tool, input, `Bearer ${Redacted.value(key)}`)
         if (request instanceof InvalidRequest) return yield* new Misused({ message: request.detail })
-        const { method, url, headers, body: text } = request
+        const { method, target, headers, body: text } = request
         const body = yield* send(
           api,
-          new Request(url, { method, headers, ...(text === undefined ? {} : { body: text }) }),
+          new Request(new URL(target, api), { method, headers, ...(text === undefined ? {} : { body: text }) }),
         )
         yield* say(given.json ? JSON.stringify(body) : pretty(body))
       },
