@@ -1,6 +1,7 @@
 /** The audit log over the whole service: what is on record of calls, by every way in. */
 import { connect } from "node:net"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { send } from "../harness/Mail.ts"
 import { startService } from "../harness/Service.ts"
 
 type Service = Awaited<ReturnType<typeof startService>>
@@ -107,6 +108,21 @@ describe("the audit log", () => {
     ])
     const one = await call("GET", `/api/audit/${records[0]!["id"]}`, { key })
     expect(one.body).toMatchObject({ id: records[0]!["id"], action: "cards.patch" })
+  })
+
+  it("has the marks of a message that were changed, once, and the change that was refused", async () => {
+    await send(service.smtpPort, { from: "grace@example.org", to: "ada@mail.localhost", subject: "marked", text: "x" })
+    const [message] = (await call("GET", "/api/identities/ada/messages", { key })).body["messages"]
+    const path = `/api/identities/ada/messages/${message.id}`
+    const etag = (await fetch(service.base + path, { headers: { authorization: `Bearer ${key}` } })).headers.get(
+      "etag",
+    )!
+    const changed = await call("PATCH", path, { key, body: { seen: true } })
+    expect(await of(changed.requestId)).toMatchObject([
+      { class: "change", action: "messages.patch", outcome: "allowed", identity: "ada", target: { id: message.id } },
+    ])
+    const stale = await call("PATCH", path, { key, body: { flagged: true }, headers: { "if-match": etag } })
+    expect(await of(stale.requestId)).toMatchObject([{ action: "messages.patch", outcome: "refused" }])
   })
 
   it("has what a tool did, as the tool's call", async () => {

@@ -1,6 +1,6 @@
 import { it, expect } from "@effect/vitest"
 import * as Batched from "@svc/cluster/store/Batched"
-import { Effect, Fiber, Latch } from "effect"
+import { Effect, Exit, Fiber, Latch } from "effect"
 
 it.effect("a batch takes what waits, in order, up to its number and weight, and one that is too heavy alone", () =>
   Effect.gen(function* () {
@@ -20,5 +20,39 @@ it.effect("a batch takes what waits, in order, up to its number and weight, and 
     yield* gate.open
     expect(yield* Fiber.join(answers)).toHaveLength(9)
     expect(batches).toEqual([[1, 1, 1], [1, 6], [5], [99], [4, 4]])
+  }).pipe(Effect.scoped),
+)
+
+it.effect("calls of one name are never in the same batch", () =>
+  Effect.gen(function* () {
+    const batches: Array<ReadonlyArray<string>> = []
+    const call = yield* Batched.make(
+      (items: ReadonlyArray<string>) => {
+        batches.push(items)
+        return Effect.succeed(items)
+      },
+      { atOnce: 1, most: 3, apart: (item) => item },
+    )
+    yield* Effect.forEach(["a", "b", "a", "a", "b", "c", "d"], (item) => call(item), { concurrency: "unbounded" })
+    expect(batches).toEqual([["a", "b"], ["a"], ["a", "b", "c"], ["d"]])
+  }).pipe(Effect.scoped),
+)
+
+it.effect("a call waits no longer than its deadline, under way or not, and is not run after it", () =>
+  Effect.gen(function* () {
+    const gate = yield* Latch.make()
+    const batches: Array<ReadonlyArray<number>> = []
+    const call = yield* Batched.make(
+      (items: ReadonlyArray<number>) => {
+        batches.push(items)
+        return Effect.as(gate.await, items)
+      },
+      { atOnce: 1, most: 1, deadline: { millis: 20, late: () => Effect.fail("late" as const) } },
+    )
+    const answers = yield* Effect.forEach([1, 2], (item) => Effect.exit(call(item)), { concurrency: "unbounded" })
+    expect(answers).toEqual([Exit.fail("late"), Exit.fail("late")])
+    yield* gate.open
+    expect(yield* call(3)).toBe(3)
+    expect(batches).toEqual([[1], [3]])
   }).pipe(Effect.scoped),
 )

@@ -4,9 +4,11 @@ import { fromPublic } from "@svc/domain/Ids"
 import { Message } from "@svc/domain/mail/Message"
 import { NotFound, PreconditionFailed, RangeNotSatisfiable } from "@svc/domain/problems/Problem"
 import { AttachmentReader } from "@svc/cluster/mail/AttachmentReader"
-import { MessageQueries } from "@svc/cluster/mail/MessageQueries"
+import { type MessagePage, MessageQueries } from "@svc/cluster/mail/MessageQueries"
 import { Effect, Semaphore } from "effect"
 import { HttpServerRequest, HttpServerResponse } from "effect/http"
+import * as Noting from "../audit/Noting.ts"
+import { carrying } from "../audit/Noting.ts"
 import * as Serving from "../http/Serving.ts"
 import * as Asking from "../account/Asking.ts"
 import { unchanged } from "../EntityTags.ts"
@@ -19,6 +21,16 @@ const sameMessage = unchanged(Message)
 /** Messages that attachments are looked for in at the same time: each is in memory as a whole. */
 const openedAtOnce = 4
 
+/**
+ * Of the members of a page none is encoded but times, so it goes past the schema: half as dear. And with times as text,
+ * since one value that makes its own text takes all of it off the fast way of `JSON.stringify`: half as dear again.
+ */
+const answerOf = ({ messages, next_cursor }: MessagePage) =>
+  HttpServerResponse.jsonUnsafe({
+    messages: messages.map((message) => ({ ...message, received_at: message.received_at.toISOString() })),
+    next_cursor,
+  })
+
 export const layer = Serving.group(
   Api,
   "messages",
@@ -27,6 +39,7 @@ export const layer = Serving.group(
     const messages = yield* MessageQueries
     const attachments = yield* AttachmentReader
     const waiting = yield* Waiting.make
+    const noting = yield* Noting.make
     const opening = yield* Semaphore.make(openedAtOnce)
     const noMessage = () => new NotFound({ detail: "There is no such message." })
 
@@ -34,8 +47,7 @@ export const layer = Serving.group(
       list: Effect.fnUntraced(function* ({ query }) {
         const subject = yield* Subject
         const { wait, ...filter } = query
-        // Of its members none is encoded but times, which JSON has the same way: a full page is half as dear so.
-        return HttpServerResponse.jsonUnsafe(
+        return answerOf(
           wait === undefined ? yield* messages.list(subject.id, filter) : (yield* waiting(subject, filter, wait)).page,
         )
       }),
@@ -66,7 +78,12 @@ export const layer = Serving.group(
             return message
           }),
         )
-        const { messages: marked, modified } = yield* askIdentity(subject, (actor, by) =>
+        const note = yield* noting
+        const {
+          messages: marked,
+          modified,
+          noted,
+        } = yield* askIdentity(subject, (actor, by) =>
           actor.ChangeFlags(
             {
               org_id: subject.orgId,
@@ -74,9 +91,10 @@ export const layer = Serving.group(
               change: payload,
               ...(unchanged_since === undefined ? {} : { unchanged_since }),
             },
-            by,
+            carrying(by, note),
           ),
         )
+        if (noted === true) yield* note.kept
         if (modified.length > 0) {
           return yield* new PreconditionFailed({ detail: "The message was marked by somebody else meanwhile." })
         }

@@ -6,6 +6,7 @@
 import { type FlagChange, type Flagged, limits } from "@svc/domain/mail/Flags"
 import { Effect } from "effect"
 import { commit, type Write } from "../actor/Write.ts"
+import { alsoNoted } from "../audit/Note.ts"
 import type { Sql } from "../store/Database.ts"
 
 interface Marking {
@@ -49,7 +50,8 @@ export const change = Effect.fnUntraced(function* (write: Write, { message_ids, 
       where m.id = any(${message_ids}::uuid[]) and m.identity_id = ${identity.id}::uuid and not m.is_draft
         and exists (select from fence)
     ),
-    differing as materialized (select * from asked where differs and not modified and not overfull),
+    granted as materialized (select * from asked where not modified and not overfull),
+    differing as materialized (select * from granted where differs),
     box as (
       update mailbox set modseq = modseq + 1
       where identity_id = ${identity.id}::uuid and exists (select from differing) returning modseq
@@ -58,18 +60,19 @@ export const change = Effect.fnUntraced(function* (write: Write, { message_ids, 
       update message m
       set seen = d.seen, flagged = d.flagged, answered = d.answered, labels = d.labels, modseq = box.modseq
       from differing d cross join box where m.id = d.id
-    )`,
+    ) ${alsoNoted(sql, write.note, "granted")}`,
     {
       columns: sql`
         (select jsonb_agg(jsonb_build_object('message_id', id, 'uid', uid, 'seen', seen, 'flagged', flagged,
            'answered', answered, 'labels', labels,
            'modseq', case when differs then (select modseq from box) else modseq end) order by uid)
-         from asked where not modified and not overfull) as messages,
+         from granted) as messages,
         array(select id::text from asked where modified) as modified,
         array(select id::text from asked where overfull and not modified) as overfull,
         coalesce((select modseq from box), (select modseq from mailbox where identity_id = ${identity.id}::uuid), 0)::float8 as modseq`,
     },
   )
   const { messages, modified, overfull, modseq } = row
-  return { messages: messages ?? [], modified, overfull, modseq }
+  const changed = { messages: messages ?? [], modified, overfull, modseq }
+  return write.note === undefined || messages === null ? changed : { ...changed, noted: true }
 })

@@ -105,6 +105,8 @@ export const ChangeFlags = Rpc.make("ChangeFlags", {
     overfull: Schema.Array(Uuid),
     /** The Mailbox's change counter. */
     modseq: Schema.Int,
+    /** The audit log says it; an older process leaves that to who asked. */
+    noted: Schema.optionalKey(Schema.Boolean),
   }),
   error: failures(NotFound),
 })

@@ -1,0 +1,102 @@
+/** Versions of secrets that are written at the same time: they share statements, and none is in another's way. */
+import * as Note from "@svc/cluster/audit/Note"
+import { Reads } from "@svc/cluster/store/Database"
+import { Vault } from "@svc/cluster/vault/Vault"
+import { expect, layer } from "@effect/vitest"
+import { Context, Effect, Exit, Layer } from "effect"
+import { act } from "../audit/Acts.ts"
+import { actors, makeOrg } from "../harness/Actors.ts"
+
+const always = { ifVersion: null, ifAbsent: false, ifPresent: false }
+const all = { concurrency: "unbounded" } as const
+const range = (count: number) => Array.from({ length: count }, (_, n) => n)
+/** The Vault of another process. */
+const another = Effect.map(Layer.build(Layer.fresh(Vault.layer)), (context) => Context.get(context, Vault))
+
+layer(Layer.provideMerge(Vault.layer, actors()))("secrets", (it) => {
+  const prepared = Effect.gen(function* () {
+    const org = yield* makeOrg
+    const vault = yield* Vault
+    const own = { org, identity: null }
+    const sql = yield* Reads
+    return {
+      org,
+      own,
+      vault,
+      sql,
+      put: (name: string, value: string, condition = always, note?: string) =>
+        vault.put(own, name, { value }, condition, note),
+      read: (name: string) => Effect.map(vault.valueOnRecord(own, name), ({ value }) => value),
+    }
+  })
+
+  it.effect("that are written at once are each written, and each on record once", () =>
+    Effect.gen(function* () {
+      const { org, put, read, sql } = yield* prepared
+      const noted = (n: number) =>
+        Effect.map(Note.make(act(org, { requestId: `req_${n}` })), (note) => Note.textOf([note]))
+      for (const round of [1, 2, 3]) {
+        yield* Effect.forEach(
+          range(40),
+          (n) => Effect.flatMap(noted(round * 100 + n), (note) => put(`name.${n}`, `${round} of ${n}`, always, note)),
+          all,
+        )
+        for (const n of range(40)) expect(yield* read(`name.${n}`)).toBe(`${round} of ${n}`)
+      }
+      const recorded = yield* sql<{ request_id: string }>`select request_id from audit where org_id = ${org}`
+      expect(recorded.map(({ request_id }) => request_id).toSorted()).toEqual(
+        [1, 2, 3].flatMap((round) => range(40).map((n) => `req_${round * 100 + n}`)).toSorted(),
+      )
+    }),
+  )
+
+  it.effect("of one name that are written at once are versions one after the other", () =>
+    Effect.gen(function* () {
+      const { put } = yield* prepared
+      yield* put("one", "0")
+      const written = yield* Effect.forEach(range(20), (n) => put("one", String(n)), all)
+      expect(written.map(({ secret }) => secret.version).toSorted((a, b) => a - b)).toEqual(range(20).map((n) => n + 2))
+    }),
+  )
+
+  it.effect("that are refused leave no record, and do not hold up those beside them", () =>
+    Effect.gen(function* () {
+      const { org, put, own, vault, read, sql } = yield* prepared
+      yield* put("kept", "first")
+      const note = Note.textOf([yield* Note.make(act(org, { requestId: "req_refused" }))])
+      const broken = vault.put(own, "broken", { value: "x", description: "\u0000" }, always)
+      const [refused, absent, bad, ...good] = yield* Effect.forEach(
+        [
+          put("kept", "second", { ifVersion: new Set([7]) as never, ifAbsent: false, ifPresent: true }, note),
+          put("kept", "third", { ...always, ifAbsent: true }, note),
+          broken,
+          ...range(10).map((n) => put(`good.${n}`, "fine")),
+        ],
+        Effect.exit,
+        all,
+      )
+      expect([refused, absent].map((exit) => JSON.stringify(exit))).toEqual([
+        expect.stringContaining("is at version 1"),
+        expect.stringContaining("is at version 1"),
+      ])
+      expect(Exit.isFailure(bad!)).toBe(true)
+      expect(good.map(Exit.isSuccess)).toEqual(range(10).map(() => true))
+      expect(yield* read("kept")).toBe("first")
+      expect(yield* sql`select 1 from audit where org_id = ${org}`).toEqual([])
+    }),
+  )
+
+  it.effect("that came in another's place meanwhile are written, and open", () =>
+    Effect.gen(function* () {
+      const { own, put, read } = yield* prepared
+      yield* put("token", "ours")
+      const other = yield* another
+      yield* other.remove(own, "token", null)
+      expect((yield* put("token", "again")).created).toBe(true)
+      yield* other.remove(own, "token", null)
+      yield* other.put(own, "token", { value: "theirs" }, always)
+      expect((yield* put("token", "next")).secret.version).toBe(2)
+      expect(yield* read("token")).toBe("next")
+    }).pipe(Effect.scoped),
+  )
+})
