@@ -111,8 +111,9 @@ const madeOfAtMost = 300
 const dataKeyPlace = (org: string): Place => ({ table: "org", column: "data_key", row: org, org })
 const servicePlace = (name: string): Place => ({ table: "service_key", column: "sealed", row: name, org: "" })
 /**
- * Open data keys are kept for a minute or two, by what they were opened from: to open one costs more than to seal a
- * value under it. One that was sealed anew, or whose Org is gone, is asked for by no such bytes again.
+ * Open data keys are kept for a minute or two, and go when one is opened after that; by what they were opened from: to
+ * open one costs as much as to seal a value under it. One that was sealed anew, or whose Org is gone, is asked for by no
+ * such bytes again.
  */
 const openedMillis = 60_000
 const openedAtMost = 1000
