@@ -1,5 +1,6 @@
 /** `npm run faults [row ...]`: what is done to the service, what was acknowledged, what was lost. */
 import { run } from "../harness/Report.ts"
+import { clockStep } from "./ClockStep.ts"
 import * as Cluster from "./Cluster.ts"
 import * as Connectors from "./Connectors.ts"
 import { hostileBodies } from "./HostileBodies.ts"
@@ -32,6 +33,7 @@ await run({
   restore,
   model,
   soak,
+  "clock-step": clockStep,
   "handle-race": Cluster.handleRace,
   "store-down": Cluster.storeDown,
   "store-killed": Cluster.storeKilled,
