@@ -33,6 +33,8 @@ const calling = (gateways: Fleet, token: string, handles: ReadonlyArray<string>,
 const mailing = (servers: Fleet, handles: ReadonlyArray<string>, goesOn: () => boolean) => {
   const accepted: Array<string> = []
   const untaken: Array<string> = []
+  /** Sent again after no 250: the first time may have been taken too. */
+  let repeated = 0
   const ended = (async () => {
     for (let at = 0; goesOn(); at++) {
       const subject = `rolling ${at}`
@@ -50,13 +52,14 @@ const mailing = (servers: Fleet, handles: ReadonlyArray<string>, goesOn: () => b
         )
         tried.push(reply)
         if (reply === "250") break
+        repeated++
       }
       if (tried.at(-1) === "250") accepted.push(subject)
       else untaken.push(tried.join(" "))
       await sleep(100)
     }
   })()
-  return { accepted, untaken, ended }
+  return { accepted, untaken, repeated: () => repeated, ended }
 }
 
 export const rolling = async (): Promise<Row> => {
@@ -86,15 +89,16 @@ export const rolling = async (): Promise<Row> => {
     }
     const lostMail = mails.accepted.filter((subject) => !listed.includes(subject)).length
     const doubled = listed.length - new Set(listed).size
+    const wrong = [...calls.seen.errors.keys()].filter((error) => error !== "503 unavailable")
     return {
       id: "rolling",
       ok:
-        calls.seen.errors.size === 0 &&
+        wrong.length === 0 &&
         lost === 0 &&
         twice === 0 &&
         mails.untaken.length === 0 &&
         lostMail === 0 &&
-        doubled === 0,
+        doubled <= mails.repeated(),
       what: "two processes of each of actors, mail and api, every one restarted in turn under calls and mail of 12 Identities",
       figures: {
         ...figures(calls.seen),
@@ -102,9 +106,12 @@ export const rolling = async (): Promise<Row> => {
         "writes doubled": twice,
         "mail accepted": mails.accepted.length,
         "mail lost": lostMail,
+        "mail sent again": mails.repeated(),
         "mail doubled": doubled,
         "mail that no server took": mails.untaken.join(", ") || "none",
       },
+      // A machine that is too busy to answer within the deadline of an ask says so, restart or not.
+      goals: [{ what: "answers that say: come again", value: calls.seen.errors.get("503 unavailable") ?? 0, atMost: 0 }],
     }
   } finally {
     goesOn = false
