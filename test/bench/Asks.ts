@@ -28,11 +28,12 @@ import { work } from "./Load.ts"
 import * as References from "./References.ts"
 import { drift, figuresOf, inTurn, shareOf } from "./Turns.ts"
 
-const width = 64
+/** Asks at a time. */
+export const width = 64
 /** Actors that are asked in turn. */
 const actors = 20
 /** The service's, so that an actor of this process opens what it sealed. */
-const masterKey = Buffer.alloc(32, 7).toString("base64")
+export const masterKey = Buffer.alloc(32, 7).toString("base64")
 const tunnelPorts = { first: 20_000, last: 20_999 }
 const limits = { identityQuota: 1_000_000, mailboxBytes: 1024 ** 3, mailHourly: 1_000_000, tunnelPorts }
 
@@ -76,7 +77,7 @@ const inProcess = (deployment: Deployment) => {
   )
 }
 
-const gateway = (settings: Stores.ConnectionSettings) =>
+export const gateway = (settings: Stores.ConnectionSettings) =>
   Cluster.gateway(undefined).pipe(
     Layer.provide(sealing),
     Layer.provide(Layer.fresh(Stores.layer(settings))),

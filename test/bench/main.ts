@@ -17,6 +17,7 @@ import * as Process from "./Process.ts"
 import { scale } from "./Scale.ts"
 import * as Search from "./Search.ts"
 import * as Sending from "./Sending.ts"
+import { spread } from "./Spread.ts"
 import * as Stage from "./Stage.ts"
 import * as Tunnel from "./Tunnel.ts"
 import * as Webhooks from "./Webhooks.ts"
@@ -57,6 +58,7 @@ const ok = await perform(
     send: alone(Sending.send),
     deliveries: alone(Webhooks.webhook),
     ask: alone(Asks.ask),
+    spread: alone(spread),
     provision: alone(Identities.provision),
     event: alone(Events.event),
     start: alone(Process.start),

@@ -1,89 +1,121 @@
-/** Two versions side by side, rolled forward and back as docs/upgrade.md says, while callers go on. */
-import { chmodSync, mkdtempSync, rmSync } from "node:fs"
-import * as os from "node:os"
-import * as path from "node:path"
+/** Every process restarted in turn, as an upgrade does it, while callers and senders of mail go on. */
 import { setTimeout as sleep } from "node:timers/promises"
-import { checkOut, lastRelease } from "../harness/Checkout.ts"
-import { signUp } from "../harness/Client.ts"
-import { type Deployment, deploy, type Process } from "../harness/Deployment.ts"
+import { call, signUp } from "../harness/Client.ts"
+import { deploy } from "../harness/Deployment.ts"
+import { send } from "../harness/Mail.ts"
 import { type Row } from "../harness/Report.ts"
 import { manyIdentities, missing } from "./Cluster.ts"
+import { type Fleet, fleet } from "./Fleet.ts"
 import { figures, outcome, timed } from "./Load.ts"
 
-/** Writes and reads of every Identity by way of each gateway in turn, until it is told to end. */
-const load = (gateways: ReadonlyArray<Process>, token: string, handles: ReadonlyArray<string>) => {
+/** Writes and reads of every Identity, until it is told to end. */
+const calling = (gateways: Fleet, token: string, handles: ReadonlyArray<string>, goesOn: () => boolean) => {
   const seen = outcome()
   const written: Array<string> = []
-  let goesOn = true
-  const callers = handles.map(async (handle, first) => {
-    for (let at = first; goesOn; at++) {
-      const { base } = gateways[at % gateways.length]!
-      const answer = await timed(seen, 201, base, "POST", `/api/identities/${handle}/webhooks`, {
-        token,
-        body: { url: "http://127.0.0.1:9/", event_types: ["email.sent"] },
-      })
-      if (answer !== undefined) written.push(answer.body.id)
-      await timed(seen, 200, base, "GET", `/api/identities/${handle}`, { token })
-      // What processes share without an actor.
-      await timed(seen, 200, base, "GET", `/api/events?handle=${handle}&limit=1`, { token })
-      await sleep(500)
-    }
-  })
-  return {
-    seen,
-    written,
-    end: async () => {
-      goesOn = false
-      await Promise.all(callers)
-    },
-  }
+  const ended = Promise.all(
+    handles.map(async (handle) => {
+      while (goesOn()) {
+        const { base } = await gateways.next()
+        const answer = await timed(seen, 201, base, "POST", `/api/identities/${handle}/webhooks`, {
+          token,
+          body: { url: "http://127.0.0.1:9/", event_types: ["email.sent"] },
+        })
+        if (answer !== undefined) written.push(answer.body.id)
+        await timed(seen, 200, (await gateways.next()).base, "GET", `/api/identities/${handle}`, { token })
+        await sleep(250)
+      }
+    }),
+  )
+  return { seen, written, ended }
 }
 
-/** In the place of each process one of the other version, one at a time. */
-const roll = async (from: ReadonlyArray<Process>, to: Deployment) => {
-  const made: Array<Process> = []
-  for (const one of from) {
-    made.push(await to.start(["actors"]))
-    one.signal("SIGTERM")
-    await one.gone
-  }
-  return made
+/** Messages to every Identity. A sender takes the next server where one does not answer, or says later. */
+const mailing = (servers: Fleet, handles: ReadonlyArray<string>, goesOn: () => boolean) => {
+  const accepted: Array<string> = []
+  const untaken: Array<string> = []
+  /** Sent again after no 250: the first time may have been taken too. */
+  let repeated = 0
+  const ended = (async () => {
+    for (let at = 0; goesOn(); at++) {
+      const subject = `rolling ${at}`
+      const message = {
+        from: "a@example.org",
+        to: `${handles[at % handles.length]}@mail.localhost`,
+        subject,
+        text: "t",
+      }
+      const tried: Array<string> = []
+      for (let server = 0; server < 2; server++) {
+        const reply = await send((await servers.next()).smtpPort, message).then(
+          () => "250",
+          (error: { responseCode?: number; code?: string }) => String(error.responseCode ?? error.code),
+        )
+        tried.push(reply)
+        if (reply === "250") break
+        repeated++
+      }
+      if (tried.at(-1) === "250") accepted.push(subject)
+      else untaken.push(tried.join(" "))
+      await sleep(100)
+    }
+  })()
+  return { accepted, untaken, repeated: () => repeated, ended }
 }
 
 export const rolling = async (): Promise<Row> => {
-  const revision = process.env["FAULTS_RELEASE"] ?? lastRelease()
-  const checkout = checkOut(revision)
-  const directory = mkdtempSync(path.join(os.tmpdir(), "svc-rolling-"))
-  chmodSync(directory, 0o755)
-  const [former, present] = [await deploy({ directory, checkout: checkout.folder }), await deploy({ directory })]
-  let ended = async () => {}
+  const deployment = await deploy()
+  let goesOn = true
+  const fleets: Array<Fleet> = []
   try {
-    const old = [await former.start(["actors"]), await former.start(["actors"])]
-    const gateways = [await former.start(["api"]), await present.start(["api"])]
-    const { session } = await signUp(gateways[0]!.base)
-    const handles = await manyIdentities(gateways[1]!.base, session, 12)
-    const running = load(gateways, session, handles)
-    ended = running.end
-    await sleep(3000)
-    const forward = await roll(old, present)
-    await sleep(3000)
-    await roll(forward, former)
-    await sleep(3000)
-    await running.end()
-    const { seen, written } = running
-    const { lost, twice } = await missing(gateways[1]!.base, session, handles, written)
-    const wrong = [...seen.errors.keys()].filter((error) => error !== "503 unavailable")
+    for (const role of ["actors", "mail", "api"]) fleets.push(await fleet(deployment, role, 2))
+    const [actors, servers, gateways] = fleets as [Fleet, Fleet, Fleet]
+    const { base } = await gateways.next()
+    const { session } = await signUp(base)
+    const handles = await manyIdentities(base, session, 12)
+    const calls = calling(gateways, session, handles, () => goesOn)
+    const mails = mailing(servers, handles, () => goesOn)
+    await sleep(2000)
+    // In the order of docs/upgrade.md.
+    for (const one of [actors, servers, gateways]) await one.restart()
+    await sleep(2000)
+    goesOn = false
+    await Promise.all([calls.ended, mails.ended])
+    const last = (await gateways.next()).base
+    const { lost, twice } = await missing(last, session, handles, calls.written)
+    const listed: Array<string> = []
+    for (const handle of handles) {
+      const { body } = await call(last, "GET", `/api/identities/${handle}/messages?limit=200`, { token: session })
+      listed.push(...body.messages.map(({ subject }: { subject: string }) => subject))
+    }
+    const lostMail = mails.accepted.filter((subject) => !listed.includes(subject)).length
+    const doubled = listed.length - new Set(listed).size
+    const wrong = [...calls.seen.errors.keys()].filter((error) => error !== "503 unavailable")
     return {
       id: "rolling",
-      ok: lost === 0 && twice === 0 && wrong.length === 0,
-      what: `two actor processes of ${revision} replaced by two of this version and back, one at a time, under calls of 12 Identities by way of a gateway of each`,
-      figures: { ...figures(seen), "writes lost": lost, "writes doubled": twice },
-      goals: [{ what: "answers that say: come again", value: seen.errors.get("503 unavailable") ?? 0, atMost: 0 }],
+      ok:
+        wrong.length === 0 &&
+        lost === 0 &&
+        twice === 0 &&
+        mails.untaken.length === 0 &&
+        lostMail === 0 &&
+        doubled <= mails.repeated(),
+      what: "two processes of each of actors, mail and api, every one restarted in turn under calls and mail of 12 Identities",
+      figures: {
+        ...figures(calls.seen),
+        "writes lost": lost,
+        "writes doubled": twice,
+        "mail accepted": mails.accepted.length,
+        "mail lost": lostMail,
+        "mail sent again": mails.repeated(),
+        "mail doubled": doubled,
+        "mail that no server took": mails.untaken.join(", ") || "none",
+      },
+      // A machine that is too busy to answer within the deadline of an ask says so, restart or not.
+      goals: [{ what: "answers that say: come again", value: calls.seen.errors.get("503 unavailable") ?? 0, atMost: 0 }],
     }
   } finally {
-    await ended()
-    await Promise.all([former.stop(), present.stop()])
-    checkout.remove()
-    rmSync(directory, { recursive: true, force: true })
+    goesOn = false
+    for (const one of fleets) one.end()
+    await deployment.stop()
   }
 }

@@ -1,5 +1,6 @@
 /** `npm run faults [row ...]`: what is done to the service, what was acknowledged, what was lost. */
 import { run } from "../harness/Report.ts"
+import { clockStep } from "./ClockStep.ts"
 import * as Cluster from "./Cluster.ts"
 import * as Connectors from "./Connectors.ts"
 import { hostileBodies } from "./HostileBodies.ts"
@@ -8,8 +9,13 @@ import { hostileMail } from "./HostileMail.ts"
 import { imapMany } from "./Imap.ts"
 import * as Mail from "./Mail.ts"
 import * as Sending from "./Sending.ts"
+import { mixed } from "./Mixed.ts"
+import { model } from "./Model.ts"
+import { restore } from "./Restore.ts"
 import { rolling } from "./Rolling.ts"
 import { silentStore } from "./SilentStore.ts"
+import { soak } from "./Soak.ts"
+import { storeFull } from "./StoreFull.ts"
 import * as Surface from "./Surface.ts"
 import * as Tunnel from "./Tunnel.ts"
 import * as TunnelPeers from "./TunnelPeers.ts"
@@ -23,9 +29,15 @@ await run({
   freeze: Cluster.freeze,
   cut: Cluster.cut,
   rolling,
+  mixed,
+  restore,
+  model,
+  soak,
+  "clock-step": clockStep,
   "handle-race": Cluster.handleRace,
   "store-down": Cluster.storeDown,
   "store-killed": Cluster.storeKilled,
+  "store-full": storeFull,
   "silent-store": silentStore,
   "hostile-smtp": Mail.hostileSmtp,
   "hostile-mail": hostileMail,

@@ -33,19 +33,22 @@ const serial = (options: ConnectionOptions & { readonly socket?: Socket }) =>
     }).on("error", reject)
   })
 
-/** What an SMTP server shows after STARTTLS. */
-const smtpSerial = (port: number) =>
+/** What a server shows after STARTTLS; each of its answers is the turn of the next command. */
+const startTlsSerial = (port: number, answered: RegExp, commands: ReadonlyArray<string>) =>
   new Promise<string>((resolve, reject) => {
     const plain = connectPlain({ port, host: "127.0.0.1" }).on("error", reject)
-    const commands = ["EHLO client.example.org\r\n", "STARTTLS\r\n"]
+    const left = [...commands]
     plain.on("data", (chunk: Buffer) => {
-      if (!/(?:^|\n)\d{3} [^\n]*\n$/.test(chunk.toString())) return
-      const command = commands.shift()
+      if (!answered.test(chunk.toString())) return
+      const command = left.shift()
       if (command !== undefined) return void plain.write(command)
       plain.removeAllListeners("data")
       serial({ socket: plain, rejectUnauthorized: false }).then(resolve, reject)
     })
   })
+const smtpSerial = (port: number) =>
+  startTlsSerial(port, /(?:^|\n)\d{3} [^\n]*\n$/, ["EHLO client.example.org\r\n", "STARTTLS\r\n"])
+const imapSerial = (port: number) => startTlsSerial(port, /(?:^|\n)(?:\*|a) OK [^\n]*\n$/, ["a STARTTLS\r\n"])
 
 describe("a certificate", () => {
   it("that cannot be used is no renewal: another's key, no certificate, no file", async () => {
@@ -70,7 +73,7 @@ describe("a certificate", () => {
     expect(refusal.message).toMatch(/^The certificate of smtp cannot be used: ENOENT.*\/nowhere/)
   })
 
-  it("of SMTP and of a runner is shown anew to who connects after its renewal", async () => {
+  it("of SMTP, IMAP, submission and of a runner is shown anew to who connects after its renewal", async () => {
     const first = made()
     put(first)
     const service = await startService({
@@ -90,12 +93,20 @@ describe("a certificate", () => {
       const port = Number(/:(\d+)$/.exec(runner!.address)![1])
       const runnerSerial = (pem: typeof first) => serial({ ...pem, ca: pem.cert, port, servername: "runner" })
       const shown = [await smtpSerial(service.smtpPort), await runnerSerial(first)]
+      // Mail programs are shown that of SMTP where they have none of their own.
+      expect(await imapSerial(service.imapPort)).toBe(shown[0])
+      expect(await smtpSerial(service.submissionPort)).toBe(shown[0])
+      // What watches them knows when each runs out.
+      expect([...Certificates.expiryOf.keys()]).toEqual(expect.arrayContaining(["imap", "smtp", "submission"]))
       const second = made()
       put(second)
-      await eventually(
+      for (const now of [
         () => smtpSerial(service.smtpPort),
-        (now) => now !== shown[0],
-      )
+        () => imapSerial(service.imapPort),
+        () => smtpSerial(service.submissionPort),
+      ]) {
+        await eventually(now, (renewed) => renewed !== shown[0])
+      }
       // It shows the new one, and trusts whom the new authority signed and nobody else.
       await eventually(
         () => runnerSerial(second).catch(() => shown[1]),

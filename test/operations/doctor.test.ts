@@ -8,7 +8,7 @@ import * as Dns from "@svc/cli/doctor/Dns"
 import { keyRecord, lineOf, policyId, tagOf, type Wanted, wanted } from "@svc/cli/dns/Records"
 import { load, type Settings } from "@svc/cli/serve/Settings"
 import { selfSigned } from "@svc/cluster/net/SelfSigned"
-import { ConfigProvider, Effect } from "effect"
+import { ConfigProvider, Effect, Option } from "effect"
 import { beforeAll, describe, expect, it } from "vitest"
 
 const arc = generateKeyPairSync("rsa", { modulusLength: 2048 }).privateKey.export({ type: "pkcs8", format: "pem" })
@@ -76,6 +76,18 @@ describe("the records", () => {
         host,
       ).toBe(true)
     }
+  })
+
+  it("lead mail programs to the host that they are told, and to what sets them up", () => {
+    const imapHost = Option.some("imap.example.org")
+    const lines = wanted({ ...settings, imapHost }, { addresses: ["203.0.113.7"] }).map(lineOf)
+    expect(lines).toContain("_imaps._tcp.mail.example.org.  3600  IN  SRV  0 1 993 imap.example.org.")
+    for (const host of ["imap.example.org", "autoconfig.mail.example.org"]) {
+      expect(lines).toContain(`${host}.  3600  IN  A  203.0.113.7`)
+    }
+    // The API's own name may be that host; it has its address once.
+    const same = wanted({ ...settings, imapHost: Option.some("api.example.org") }, { addresses: ["203.0.113.7"] })
+    expect(same.filter(({ name, kind }) => name === "api.example.org" && kind === "A")).toHaveLength(1)
   })
 
   it("are lines of a zone file: strings of 255 bytes, and a comment where no address is known", () => {

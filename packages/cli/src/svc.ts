@@ -18,6 +18,7 @@ import { endWithParent } from "./Parent.ts"
 import * as Migrate from "./migrate/Command.ts"
 import * as Serve from "./serve/Command.ts"
 import * as Tunnel from "./tunnel/Command.ts"
+import * as Unit from "./unit/Command.ts"
 
 const always = [
   Serve.command,
@@ -32,6 +33,7 @@ const always = [
   Dns.command,
   Backup.backup,
   Backup.restore,
+  Unit.command,
 ] as const
 
 /** The commands of the tools stand on the whole API: they are loaded for who calls one, or asks what there is. */

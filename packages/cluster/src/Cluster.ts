@@ -5,7 +5,6 @@
  */
 import { type ConnectionOptions, createSecureContext, type TlsOptions } from "node:tls"
 import * as NodeSocket from "@effect/platform-node/NodeSocket"
-import * as NodeSocketServer from "@effect/platform-node/NodeSocketServer"
 import { Effect, Layer, Option } from "effect"
 import {
   MessageStorage,
@@ -22,6 +21,7 @@ import { Socket, SocketServer } from "effect/socket"
 import { SqlClient } from "effect/sql"
 import { check, pass } from "./health/Health.ts"
 import * as Certificates from "./net/Certificates.ts"
+import * as TlsListener from "./net/TlsListener.ts"
 import * as Metrics from "./observe/Metrics.ts"
 import { Sealing } from "./sealing/Sealing.ts"
 import { ClusterSql } from "./store/Database.ts"
@@ -145,9 +145,10 @@ const clientProtocol = (tls: RunnerTls | undefined) =>
   )
 
 const listener = ({ host, port, tls }: RunnerSettings) =>
-  Layer.unwrap(
-    Effect.map(proofs(tls), ({ server }) =>
-      NodeSocketServer.layerTls({ ...server, host, port, handshakeTimeout: Timing.runnerHandshakeMillis }),
+  Layer.effect(
+    SocketServer.SocketServer,
+    Effect.flatMap(proofs(tls), ({ server }) =>
+      TlsListener.make({ ...server, host, port, handshakeTimeout: Timing.runnerHandshakeMillis }),
     ),
   )
 

@@ -19,6 +19,8 @@ export const Timing = {
   runnerHealthCheck: "1 second",
   /** Whoever connects to a runner has proved itself by then. */
   runnerHandshakeMillis: 2 * second,
+  /** What the connections of other runners may take to end when this one leaves. */
+  runnerClose: "2 seconds",
   /** How often a runner looks for shards of its own that it lost, with a hiccup of the store or with its lock session. */
   shardLook: "1 second",
 

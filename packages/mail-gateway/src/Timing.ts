@@ -70,8 +70,6 @@ export const Timing = {
   loginWindowMillis: 10 * minute,
   loginStepMillis: 250,
   loginMostMillis: 8 * second,
-  /** How often a certificate's files are looked at. */
-  certificateLookMillis: minute,
   /**
    * What a mail server that we send to may take: to be connected, to greet, to answer a command, to take the next 64 KiB, to
    * answer the message. RFC 5321 section 4.5.3.2 has longer ones; an attempt must end within the lease of its row.

@@ -97,6 +97,7 @@ const web = (settings: Settings, reached: Reached): ReadonlyArray<Wanted> => {
 
 const mail = (settings: Settings, reached: Reached): ReadonlyArray<Wanted> => {
   const { mailDomain: domain, mailServers: servers } = settings
+  const programs = Option.getOrElse(settings.imapHost, () => domain)
   const policy = MailPolicyPage.policyOf({ mode: settings.mtaSts, servers })
   return [
     ...servers.map((server, at): Wanted => {
@@ -164,9 +165,12 @@ const mail = (settings: Settings, reached: Reached): ReadonlyArray<Wanted> => {
         ]
       },
     }),
-    ...mailPrograms.map(({ service: name, port, what }) => service(`${name}._tcp.${domain}`, domain, port, what)),
-    // A mail domain that is no mail server of its own is the host that mail programs are told.
-    ...(servers.includes(domain) ? [] : addressesOf(domain, reached, "the host that mail programs are told")),
+    ...mailPrograms.map(({ service: name, port, what }) => service(`${name}._tcp.${domain}`, programs, port, what)),
+    // Where a mail server is the host that mail programs are told, its addresses stand above.
+    ...(servers.includes(programs) ? [] : addressesOf(programs, reached, "the host that mail programs are told")),
+    ...addressesOf(`autoconfig.${domain}`, reached, "how mail programs are set up, from the HTTP side, over HTTPS").map(
+      (record) => ({ ...record, essential: false }),
+    ),
   ]
 }
 
@@ -175,12 +179,15 @@ const tunnels = ({ tunnelDomain }: Settings, reached: Reached): ReadonlyArray<Wa
   ...addressesOf(`connect.${tunnelDomain}`, reached, "what agents dial"),
 ]
 
-/** Every record, by surface. */
-export const wanted = (settings: Settings, reached: Reached): ReadonlyArray<Wanted> => [
-  ...web(settings, reached),
-  ...mail(settings, reached),
-  ...tunnels(settings, reached),
-]
+/** Every record, by surface; one that two of them want stands once. */
+export const wanted = (settings: Settings, reached: Reached): ReadonlyArray<Wanted> => {
+  const all = new Map<string, Wanted>()
+  for (const record of [...web(settings, reached), ...mail(settings, reached), ...tunnels(settings, reached)]) {
+    const key = `${record.kind} ${record.name} ${record.value ?? ""}`
+    if (!all.has(key)) all.set(key, record)
+  }
+  return [...all.values()]
+}
 
 /** A string of TXT holds 255 bytes (RFC 1035 section 3.3.14). */
 const split = (value: string): string =>

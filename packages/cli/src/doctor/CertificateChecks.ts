@@ -91,6 +91,12 @@ export const findings = (settings: Settings) => {
     Effect.all([
       judge("edge", settings.edgeTls, [`*.${settings.tunnelDomain}`], isPublic),
       judge("smtp", settings.smtpTls, settings.mailServers, isPublic),
+      judge(
+        "imap and submission",
+        Option.orElse(settings.imapTls, () => settings.smtpTls),
+        [Option.getOrElse(settings.imapHost, () => settings.mailDomain)],
+        isPublic,
+      ),
       judge("runner", settings.runnerTls, [], false),
     ]),
     (all) => [...none, ...all.flat()],

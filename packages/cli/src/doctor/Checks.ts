@@ -73,7 +73,7 @@ const service = Effect.fnUntraced(function* (api: string) {
       "service",
       "warn",
       `${api} does not answer as healthy`,
-      "Start it with `npm start`, or set SVC_API_URL.",
+      "Start it (`svc serve`), or set SVC_API_URL to where it is.",
     )
   }
   const ailing = report.value.components.filter(({ status }) => status !== "pass")

@@ -15,7 +15,12 @@ export const node = Effect.sync(() => {
   const major = Number(process.versions.node.split(".")[0])
   return major >= oldestNode
     ? found("node", "ok", `${process.version} on ${process.platform}-${process.arch}`)
-    : found("node", "fail", `${process.version}`, "Start it with `npm run -s svc -- …`, which brings its own Node.")
+    : found(
+        "node",
+        "fail",
+        `${process.version}`,
+        "Install the package svc-server, which brings its own Node, or run it with a later one.",
+      )
 })
 
 /** The nearest directory above that exists. */

@@ -13,6 +13,7 @@ const worded = new Set([
   "StoreUnfit",
   "CertificateUnusable",
   "BackupFailed",
+  "UnitFailed",
 ])
 
 const portSettings = [

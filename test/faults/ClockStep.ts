@@ -1,0 +1,128 @@
+/** The clock of the service's processes jumps by an hour and back while they work; that of the store goes on. */
+import { existsSync, globSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import * as os from "node:os"
+import * as path from "node:path"
+import { setTimeout as sleep } from "node:timers/promises"
+import { call, signUp } from "../harness/Client.ts"
+import { deploy, until } from "../harness/Deployment.ts"
+import { send } from "../harness/Mail.ts"
+import { startReceiver } from "../harness/Receiver.ts"
+import { type Row } from "../harness/Report.ts"
+import { manyIdentities, missing } from "./Cluster.ts"
+import { figures, outcome, timed } from "./Load.ts"
+
+/** libfaketime (the Debian package faketime), which steps the clock of a process that runs. */
+const library = () => {
+  const [found] = globSync("/usr/lib/{*/,}faketime/libfaketime.so.1")
+  if (found === undefined || !existsSync(found)) {
+    throw new Error("clock-step steps the clock by libfaketime, which is not installed (apt-get install faketime)")
+  }
+  return found
+}
+
+/** Seconds that a caller who waits asks for. */
+const waitSeconds = 8
+
+export const clockStep = async (): Promise<Row> => {
+  const directory = mkdtempSync(path.join(os.tmpdir(), "svc-clock-"))
+  const file = path.join(directory, "offset")
+  /** Where the clock stands from now on, in seconds beside the true time. */
+  const step = (seconds: number) => writeFileSync(file, `${seconds < 0 ? "" : "+"}${seconds}s\n`)
+  step(0)
+  const env = {
+    LD_PRELOAD: library(),
+    FAKETIME_TIMESTAMP_FILE: file,
+    FAKETIME_CACHE_DURATION: "1",
+    // A clock that is set is the wall's; what counts up from the start is nobody's to set.
+    DONT_FAKE_MONOTONIC: "1",
+    FAKETIME_DONT_FAKE_MONOTONIC: "1",
+  }
+  const deployment = await deploy()
+  const receiver = await startReceiver()
+  let goesOn = true
+  try {
+    const nodes = [await deployment.start([], env), await deployment.start([], env)]
+    const [{ base, smtpPort }] = nodes as [(typeof nodes)[number]]
+    const { session: token } = await signUp(base)
+    const handles = await manyIdentities(base, token, 10)
+    await call(base, "POST", `/api/identities/${handles[0]}/webhooks`, {
+      token,
+      body: { url: receiver.url, event_types: ["email.received"] },
+    })
+    const seen = outcome()
+    const written: Array<string> = []
+    const accepted: Array<string> = []
+    const callers = handles.map(async (handle, first) => {
+      for (let at = first; goesOn; at++) {
+        const node = nodes[at % 2]!.base
+        const answer = await timed(seen, 201, node, "POST", `/api/identities/${handle}/webhooks`, {
+          token,
+          body: { url: "http://127.0.0.1:9/", event_types: ["email.sent"] },
+        })
+        if (answer !== undefined) written.push(answer.body.id)
+        await timed(seen, 200, node, "GET", `/api/identities/${handle}`, { token })
+        await sleep(250)
+      }
+    })
+    const mail = async (subject: string) => {
+      await send(smtpPort, { from: "a@example.org", to: `${handles[0]}@mail.localhost`, subject, text: "t" })
+      accepted.push(subject)
+    }
+    /** How long a wait for mail that does not come lasts, with a step in its midst; in seconds. */
+    const waited = async (seconds: number) => {
+      const since = performance.now()
+      const waiting = call(base, "GET", `/api/identities/${handles[1]}/messages?wait=${waitSeconds}`, { token })
+      await sleep(2000)
+      step(seconds)
+      await waiting
+      return (performance.now() - since) / 1000
+    }
+    const hour = 3600
+    const waits: Array<number> = []
+    let told = 0
+    for (const [at, offset] of [hour, 0, -hour, 0].entries()) {
+      waits.push(await waited(offset))
+      await mail(`at step ${at}`)
+      // What comes after a step is delivered as ever.
+      await until(`the delivery after step ${at}`, () => receiver.got.length > told, 30).catch(() => {})
+      if (receiver.got.length > told) told = receiver.got.length
+      await sleep(3000)
+    }
+    goesOn = false
+    await Promise.all(callers)
+    const subjects = () => new Set(receiver.got.map((one) => one.body.data.subject as string))
+    const { lost, twice } = await missing(base, token, handles, written)
+    const { body } = await call(base, "GET", `/api/identities/${handles[0]}/messages?limit=100`, { token })
+    const listed = body.messages.map(({ subject }: { subject: string }) => subject) as ReadonlyArray<string>
+    const lostMail = accepted.filter((subject) => !listed.includes(subject)).length
+    const untold = accepted.filter((subject) => !subjects().has(subject)).length
+    const cut = waits.filter((seconds) => seconds < waitSeconds - 0.5).length
+    const unexpected = [...seen.errors.keys()].filter((error) => error !== "503 unavailable")
+    return {
+      id: "clock-step",
+      ok:
+        unexpected.length === 0 &&
+        lost === 0 &&
+        twice === 0 &&
+        lostMail === 0 &&
+        untold === 0 &&
+        cut === 0 &&
+        receiver.got.length === accepted.length,
+      what: "the clock of two processes an hour forth and back, and an hour back and forth, under calls of 10 Identities",
+      figures: {
+        ...figures(seen),
+        "writes lost": lost,
+        "writes doubled": twice,
+        "mail lost": lostMail,
+        "mail not told of": untold,
+        "told twice": receiver.got.length - subjects().size,
+        [`waits of ${waitSeconds} s, in s`]: waits.map((seconds) => seconds.toFixed(1)).join(", "),
+      },
+    }
+  } finally {
+    goesOn = false
+    await deployment.stop()
+    await receiver.stop()
+    rmSync(directory, { recursive: true, force: true })
+  }
+}

@@ -1,0 +1,166 @@
+/** The disk of the embedded database fills under load and is emptied again. */
+import { execFileSync } from "node:child_process"
+import { chmodSync, mkdtempSync, rmSync, statfsSync, writeFileSync } from "node:fs"
+import * as os from "node:os"
+import * as path from "node:path"
+import { setTimeout as sleep } from "node:timers/promises"
+import { call, signUp } from "../harness/Client.ts"
+import { deploy, until } from "../harness/Deployment.ts"
+import { send } from "../harness/Mail.ts"
+import { type Row } from "../harness/Report.ts"
+import { manyIdentities, missing } from "./Cluster.ts"
+import { figures, note, outcome, timed } from "./Load.ts"
+
+const diskMegabytes = 600
+/** What is left when the disk is filled; the load takes the rest. */
+const leftBytes = 4 * 1024 * 1024
+
+/** A small file system of its own, which root alone can make. */
+const smallDisk = () => {
+  if (process.getuid?.() !== 0) throw new Error("store-full mounts a small disk, which wants root")
+  const folder = mkdtempSync(path.join(os.tmpdir(), "svc-small-"))
+  execFileSync("mount", ["-t", "tmpfs", "-o", `size=${diskMegabytes}m,mode=0755`, "tmpfs", folder])
+  const filler = path.join(folder, "filler")
+  const free = () => {
+    const { bavail, bsize } = statfsSync(folder)
+    return bavail * bsize
+  }
+  return {
+    folder,
+    free,
+    fill: () => writeFileSync(filler, Buffer.alloc(Math.max(0, free() - leftBytes))),
+    empty: () => rmSync(filler, { force: true }),
+    remove: () => {
+      execFileSync("umount", ["--lazy", folder])
+      rmSync(folder, { recursive: true })
+    },
+  }
+}
+
+export const storeFull = async (): Promise<Row> => {
+  const disk = smallDisk()
+  chmodSync(disk.folder, 0o755)
+  const deployment = await deploy({ directory: disk.folder })
+  let goesOn = true
+  try {
+    const service = await deployment.start()
+    const { session: token } = await signUp(service.base)
+    const handles = await manyIdentities(service.base, token, 10)
+    const seen = outcome()
+    const smtp = outcome()
+    const written: Array<string> = []
+    const accepted: Array<string> = []
+    let hints = 0
+    const callers = handles.map(async (handle) => {
+      while (goesOn) {
+        const answer = await timed(seen, 201, service.base, "POST", `/api/identities/${handle}/webhooks`, {
+          token,
+          body: { url: "http://127.0.0.1:9/", event_types: ["email.sent"] },
+        })
+        if (answer !== undefined) written.push(answer.body.id)
+        else if (hints < 5) {
+          // What a refusal looks like to who must decide whether to come again.
+          const { status, body } = await call(service.base, "POST", `/api/identities/${handle}/webhooks`, {
+            token,
+            body: { url: "http://127.0.0.1:9/", event_types: ["email.sent"] },
+          }).catch(() => ({ status: 0, body: undefined }))
+          if (status === 201) written.push(body.id)
+          else if (status !== 0) {
+            hints++
+            if (body.agent_hint !== "wait") note(seen, `${status} without wait`)
+          }
+        }
+        await sleep(100)
+      }
+    })
+    const sender = (async () => {
+      for (let at = 0; goesOn; at++) {
+        const subject = `full ${at}`
+        // Large enough to fill what is left soon.
+        const text = `${Math.random()}\r\n`.repeat(4000)
+        const reply = await send(service.smtpPort, {
+          from: "a@example.org",
+          to: `${handles[at % handles.length]}@mail.localhost`,
+          subject,
+          text,
+        }).then(
+          () => "250",
+          (error: { responseCode?: number; code?: string }) => String(error.responseCode ?? error.code),
+        )
+        if (reply === "250") accepted.push(subject)
+        else note(smtp, reply)
+        await sleep(50)
+      }
+    })()
+    await sleep(2000)
+    const fullFor = async (seconds: number) => {
+      disk.fill()
+      const end = Date.now() + seconds * 1000
+      while (Date.now() < end) await sleep(100)
+      disk.empty()
+    }
+    await fullFor(15)
+    await sleep(5000)
+    // And again: what the first time left behind must not stand in the way.
+    await fullFor(10)
+    await until(
+      "the service's return",
+      async () => (await call(service.base, "GET", "/api/healthz").catch(() => undefined))?.status === 200,
+      60,
+    )
+    await sleep(3000)
+    goesOn = false
+    await Promise.all([...callers, sender])
+    const after = outcome()
+    for (const handle of handles) {
+      const answer = await timed(after, 201, service.base, "POST", `/api/identities/${handle}/webhooks`, {
+        token,
+        body: { url: "http://127.0.0.1:9/", event_types: ["*"] },
+      })
+      if (answer !== undefined) written.push(answer.body.id)
+    }
+    const { lost, twice } = await missing(service.base, token, handles, written)
+    const listed: Array<string> = []
+    for (const handle of handles) {
+      let cursor = ""
+      do {
+        const { body } = await call(service.base, "GET", `/api/identities/${handle}/messages?limit=100${cursor}`, {
+          token,
+        })
+        listed.push(...body.messages.map(({ subject }: { subject: string }) => subject))
+        cursor = body.next_cursor === null ? "" : `&cursor=${encodeURIComponent(body.next_cursor)}`
+      } while (cursor !== "")
+    }
+    const lostMail = accepted.filter((subject) => !listed.includes(subject)).length
+    const refused = seen.errors.size > 0 && smtp.errors.size > 0
+    // Whatever was out of reach, also the log of what is refused; what a refusal without `wait` is noted as is none of these.
+    const waits = new Set(["503 unavailable", "503 audit_unavailable"])
+    const unexpected = [...seen.errors.keys()].filter((error) => !waits.has(error))
+    return {
+      id: "store-full",
+      ok:
+        refused &&
+        unexpected.length === 0 &&
+        [...smtp.errors.keys()].every((reply) => /^4\d\d$/.test(reply)) &&
+        after.errors.size === 0 &&
+        lost === 0 &&
+        twice === 0 &&
+        lostMail === 0,
+      what: `the disk of the database (${diskMegabytes} MB) filled twice, for 15 and 10 s, under writes and mail`,
+      figures: {
+        ...figures(seen),
+        smtp: [...smtp.errors].map(([reply, n]) => `${n}×${reply}`).join(", ") || "none refused",
+        "mail accepted": accepted.length,
+        "writes lost": lost,
+        "writes doubled": twice,
+        "mail lost": lostMail,
+        "works after": after.errors.size === 0,
+      },
+    }
+  } finally {
+    goesOn = false
+    disk.empty()
+    await deployment.stop()
+    disk.remove()
+  }
+}

@@ -1,0 +1,46 @@
+/** The unit of systemd that an installation prints for itself. */
+import { mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
+import * as os from "node:os"
+import * as path from "node:path"
+import { UnitFailed, unitOf } from "@svc/cli/unit/Unit"
+import { Effect } from "effect"
+import { afterAll, beforeAll, expect, it } from "vitest"
+
+const unit = readFileSync(path.join(import.meta.dirname, "..", "..", "deploy", "svc.service"), "utf8")
+
+/** As npm installs: the package, and a link to its program in a folder of programs. */
+let prefix: string
+let link: string
+let program: string
+beforeAll(() => {
+  prefix = realpathSync(mkdtempSync(path.join(os.tmpdir(), "svc-unit-")))
+  const folder = path.join(prefix, "lib", "node_modules", "svc-server")
+  mkdirSync(path.join(folder, "deploy"), { recursive: true })
+  mkdirSync(path.join(prefix, "bin"))
+  program = path.join(folder, "main.mjs")
+  writeFileSync(program, "")
+  writeFileSync(path.join(folder, "deploy", "svc.service"), unit)
+  link = path.join(prefix, "bin", "svc-server")
+  symlinkSync(program, link)
+})
+afterAll(() => rmSync(prefix, { recursive: true }))
+
+const made = (started: string, hidden: ReadonlyArray<string> = []) =>
+  Effect.runPromise(Effect.result(unitOf(started, "/usr/bin/node", hidden)))
+
+it("starts what was started here, and is the package's otherwise", async () => {
+  const start = /^ExecStart=.*$/m
+  const printed = await made(link)
+  expect(printed).toMatchObject({ _tag: "Success", success: unit.replace(start, `ExecStart=${link} serve`) })
+  // What is no program by itself needs a Node.
+  expect(await made(program)).toMatchObject({
+    success: unit.replace(start, `ExecStart=/usr/bin/node ${program} serve`),
+  })
+})
+
+it("is refused where the service could not see its own program, and where there is none", async () => {
+  expect(await made(link, [`${prefix}/lib/`])).toMatchObject({ failure: expect.any(UnitFailed) })
+  expect(await made(path.join(prefix, "bin"))).toMatchObject({
+    failure: { message: expect.stringContaining("svc-server") },
+  })
+})
