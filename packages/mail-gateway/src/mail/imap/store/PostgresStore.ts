@@ -6,6 +6,7 @@ import { ask, onBehalfOf } from "@svc/cluster/actor/Ask"
 import { ChangeFeed } from "@svc/cluster/feed/ChangeFeed"
 import { Identities } from "@svc/cluster/identity/Identities"
 import { carriedAtMost } from "@svc/cluster/mail/MessageContent"
+import * as Folders from "@svc/cluster/mail/folders/Folders"
 import * as TagFolders from "@svc/cluster/mail/folders/TagFolders"
 import { orUnavailable, Reads } from "@svc/cluster/store/Database"
 import { Timing as Cluster } from "@svc/cluster/Timing"
@@ -22,7 +23,7 @@ import * as Bodies from "./Bodies.ts"
 import * as DraftsFolder from "./DraftsFolder.ts"
 import * as FolderReads from "./FolderReads.ts"
 import * as Incoming from "./Incoming.ts"
-import { type Kept, stored, structureOf } from "./Rows.ts"
+import { Kept, KeptDetailed, structureOf } from "./Rows.ts"
 import * as SearchStatement from "./SearchStatement.ts"
 import * as Sorting from "./Sorting.ts"
 
@@ -84,7 +85,7 @@ const portions = (ranges: Sets.Ranges): ReadonlyArray<Sets.Ranges> => {
   return out
 }
 
-const isKept = (message: Stored): message is Kept => "key" in message
+const isKept = (message: Stored): message is Kept => message instanceof Kept
 
 const daysIn = (key: SearchKey) => {
   const days: Array<Extract<SearchKey, { readonly _tag: "Day" }>> = []
@@ -121,7 +122,11 @@ export const make = Effect.fnUntraced(function* ({
     const by = onBehalfOf(account.by)
     const { await: changed } = yield* feed.subscribe(identityId)
     // Identities of before folders, and what older processes stored beside us.
-    yield* Effect.ignore(answered(ask(actor.SettleFolders({ org_id }, by))))
+    yield* Effect.ignore(
+      Effect.flatMap(orUnavailable(Folders.isUnsettled(reads, identityId)), (isUnsettled) =>
+        isUnsettled ? answered(ask(actor.SettleFolders({ org_id }, by))) : Effect.void,
+      ),
+    )
 
     const box: DraftsFolder.Box = {
       identityId,
@@ -154,16 +159,16 @@ export const make = Effect.fnUntraced(function* ({
       status: (folder) => settled(folder, orUnavailable(sql.status(folder))),
       open: (folder) => settled(folder, orUnavailable(sql.open(folder))),
       changes: (folder, since) => settled(folder, orUnavailable(sql.changes(folder, since))),
-      stored: (folder, uids, wanted) => Stream.map(messages(folder, uids, wanted, false), stored),
+      marked: (folder, uids, wanted = {}) => (uids.length === 0 ? Stream.empty : sql.marks(folder, uids, wanted)),
+      stored: (folder, uids, wanted) => Stream.map(messages(folder, uids, wanted, false), (row) => new Kept(row)),
       detailed: (folder, uids, wanted) =>
         Stream.mapEffect(
           messages(folder, uids, wanted, true),
           (row) => {
-            const message = stored(row)
             const known = structureOf(row.structure)
             return known === undefined
-              ? Effect.map(bodies.structure(message), (structure) => ({ ...message, structure }))
-              : Effect.succeed({ ...message, structure: known })
+              ? Effect.map(bodies.structure(new Kept(row)), (structure) => new KeptDetailed(row, structure))
+              : Effect.succeed(new KeptDetailed(row, known))
           },
           // Where many are made for the first time, their reading and keeping overlaps.
           { concurrency: 8 },
