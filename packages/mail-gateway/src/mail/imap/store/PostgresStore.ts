@@ -8,7 +8,9 @@ import { Identities } from "@svc/cluster/identity/Identities"
 import { carriedAtMost } from "@svc/cluster/mail/MessageContent"
 import * as Folders from "@svc/cluster/mail/folders/Folders"
 import * as TagFolders from "@svc/cluster/mail/folders/TagFolders"
+import { hasTrigram } from "@svc/cluster/mail/MessageSearch"
 import { orUnavailable, Reads } from "@svc/cluster/store/Database"
+import * as SearchIndex from "@svc/cluster/store/SearchIndex"
 import { Timing as Cluster } from "@svc/cluster/Timing"
 import type { By } from "@svc/domain/account/By"
 import { makeUuidV7 } from "@svc/domain/Ids"
@@ -110,6 +112,7 @@ export const make = Effect.fnUntraced(function* ({
   const feed = yield* ChangeFeed
   const bodies = yield* Bodies.make(judging, host)
   const sorting = Sorting.make(reads)
+  const present = yield* Effect.cachedWithTTL(SearchIndex.present(reads), Cluster.searchIndexLook)
   const incoming = yield* Incoming.make(judging, host)
   const drafts = yield* DraftsFolder.make(incoming)
   // Large messages are in memory while they are stored, few at a time.
@@ -178,12 +181,16 @@ export const make = Effect.fnUntraced(function* ({
       search: Effect.fnUntraced(function* (folder, key, numbers) {
         const days = daysIn(key)
         const sent = days.length === 0 ? undefined : yield* orUnavailable(sorting.sent(folder, days))
+        const index = yield* orUnavailable(present)
+        const isIndexed = (text: string) => hasTrigram(index, text)
         const condition = SearchStatement.condition(reads, key, {
           numbers,
           sent: (day) => sent?.get(day) ?? [],
           now: new Date(yield* Clock.currentTimeMillis),
+          identityId,
+          isIndexed,
         })
-        const content = some(key, SearchStatement.needsContent)
+        const content = some(key, (one) => SearchStatement.needsContent(one, isIndexed))
         const rows = yield* orUnavailable(
           reads<{ uid: number; modseq: number }>`
             select p.uid, greatest(m.modseq, p.modseq)::float8 as modseq
