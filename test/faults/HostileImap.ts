@@ -1,8 +1,16 @@
 /**
  * Mail programs that mean harm: connections by the thousand, logins that never end, literals that are begun and left,
  * lines without an end, floods of commands. An honest session and the health check go on meanwhile, from another address.
+ *
+ * What is judged is for how long the service's event loop was held at once, on a CPU ({@link module:TurnMeter}), and that
+ * everybody was served: how long an answer took says as much of the machine, which attackers share.
+ *
+ * Run with the words `attack <name> <port> <user> <password>` it is that attack, in a process of its own.
  */
+import { spawn } from "node:child_process"
+import { once } from "node:events"
 import { connect, type Socket } from "node:net"
+import * as path from "node:path"
 import { setTimeout as sleep } from "node:timers/promises"
 import { makeIdentity, signUp } from "../harness/Client.ts"
 import { deploy, type Process } from "../harness/Deployment.ts"
@@ -38,9 +46,15 @@ const flood = (socket: Socket, piece: string): void => {
   go()
 }
 
-type Attack = (port: number, guest: Guest) => ReadonlyArray<Socket>
+type Attack = (port: number, guest: Guest) => void
 
-const times = (count: number, make: () => Socket): ReadonlyArray<Socket> => Array.from({ length: count }, make)
+const times = (count: number, make: () => Socket): void => {
+  for (let n = 0; n < count; n++) {
+    // One that the service closes comes again.
+    const again = () => void make().once("close", () => setTimeout(again, 1_000))
+    again()
+  }
+}
 
 const attacks: Readonly<Record<string, Attack>> = {
   "connections that say nothing": (port) => times(2_000, () => opened(port)),
@@ -85,11 +99,11 @@ const attacks: Readonly<Record<string, Attack>> = {
     }),
 }
 
+/** Milliseconds. */
 interface Waits {
+  readonly held: number
   readonly imap: number
   readonly health: number
-  readonly imapP99: number
-  readonly healthP99: number
 }
 
 const waitsOf = async (work: () => Promise<unknown>, until: number) => {
@@ -109,10 +123,29 @@ const memoryOf = async ({ child }: Process): Promise<number> => {
   return Number(/VmRSS:\s+(\d+)/.exec(status)?.[1] ?? 0) / 1024
 }
 
+/** Milliseconds on a CPU that the event loop may be held for at once; and megabytes that may stay. */
+const heldAtMost = 50
+const grownAtMost = 400
+
 export const hostileImap = async (): Promise<Row> => {
   const deployment = await deploy()
   try {
-    const service = await deployment.start([], { SVC_MAILBOX_BYTES: String(2 ** 40) })
+    const meter = path.join(import.meta.dirname, "TurnMeter.ts")
+    const service = await deployment.start([], {
+      SVC_MAILBOX_BYTES: String(2 ** 40),
+      NODE_OPTIONS: `--import=${meter}`,
+    })
+    /** What the meter has said since `from` characters. */
+    const heldSince = (from: number): number =>
+      Math.max(
+        0,
+        ...[
+          ...service
+            .output()
+            .slice(from)
+            .matchAll(/^held ([\d.]+) ms$/gm),
+        ].map(([, held]) => Number(held)),
+      )
     const owner = await signUp(service.base)
     const [mine, theirs] = [
       await makeIdentity(service.base, owner.session),
@@ -124,58 +157,75 @@ export const hostileImap = async (): Promise<Row> => {
     await honest.append("INBOX", "Subject: honest\n\ntext\n")
     await honest.say("SELECT INBOX")
     const phase = async (): Promise<Waits> => {
+      const from = service.output().length
       const until = performance.now() + seconds * 1000
       const [imap, health] = await Promise.all([
         waitsOf(async () => {
           const { tagged } = await honest.say("FETCH 1 (FLAGS ENVELOPE BODY.PEEK[])")
           if (!tagged.startsWith("OK")) throw new Error(tagged)
         }, until),
-        waitsOf(async () => (await fetch(`${service.base}/api/healthz`)).arrayBuffer(), until),
+        waitsOf(async () => {
+          const response = await fetch(`${service.base}/api/healthz`)
+          await response.arrayBuffer()
+          if (!response.ok) throw new Error(`the health check: ${response.status}`)
+        }, until),
       ])
-      return {
-        imap: Math.max(...imap),
-        health: Math.max(...health),
-        imapP99: percentile(imap, 0.99),
-        healthP99: percentile(health, 0.99),
+      return { held: heldSince(from), imap: percentile(imap, 0.99), health: percentile(health, 0.99) }
+    }
+    const beside = async (attack: string): Promise<Waits> => {
+      const { imap } = theirs.secrets
+      const words = ["attack", attack, String(service.imapPort), imap.username, imap.password]
+      const child = spawn(process.execPath, [import.meta.filename, ...words], { stdio: ["ignore", "pipe", "inherit"] })
+      const gone = once(child, "exit")
+      try {
+        await once(child.stdout, "data")
+        await sleep(500)
+        return await phase()
+      } finally {
+        child.kill("SIGKILL")
+        await gone
+        await sleep(500)
       }
     }
     await phase()
     const rested = await memoryOf(service)
     const figures: Record<string, string | number> = {}
     let worst = 0
-    for (const [name, attack] of Object.entries(attacks)) {
-      const alone: Array<Waits> = []
-      const beside: Array<Waits> = []
+    for (const name of Object.keys(attacks)) {
+      const [alone, attacked]: [Array<Waits>, Array<Waits>] = [[], []]
       for (let n = 0; n < rounds; n++) {
         alone.push(await phase())
-        const sockets = attack(service.imapPort, theirs.secrets.imap)
-        await sleep(500)
-        beside.push(await phase())
-        for (const socket of sockets) socket.destroy()
-        await sleep(500)
+        attacked.push(await beside(name))
       }
-      const middle = (all: ReadonlyArray<Waits>, figure: (one: Waits) => number) => percentile(all.map(figure), 0.5)
-      const more = (figure: (one: Waits) => number) => middle(beside, figure) - middle(alone, figure)
-      worst = Math.max(
-        worst,
-        more(({ imap }) => imap),
-        more(({ health }) => health),
-      )
-      figures[`${name}: session, health, worst ms more`] =
-        `${round(more(({ imap }) => imap))}, ${round(more(({ health }) => health))}`
-      figures[`${name}: p99 ms`] =
-        `${round(middle(beside, ({ imapP99 }) => imapP99))}, ${round(middle(beside, ({ healthP99 }) => healthP99))}`
+      const middle = (all: ReadonlyArray<Waits>, figure: keyof Waits) =>
+        round(
+          percentile(
+            all.map((one) => one[figure]),
+            0.5,
+          ),
+        )
+      const told = (figure: keyof Waits) => `${middle(alone, figure)} / ${middle(attacked, figure)}`
+      worst = Math.max(worst, middle(attacked, "held"))
+      figures[`held ms, ${name}`] = told("held")
+      figures[`session p99 ms, ${name}`] = told("imap")
+      figures[`health p99 ms, ${name}`] = told("health")
     }
     const grown = (await memoryOf(service)) - rested
     const { tagged } = await honest.say("NOOP")
     honest.close()
     return {
       id: "hostile-imap",
-      ok: worst <= 50 && tagged.startsWith("OK") && grown < 400,
-      what: `an honest session and the health check beside ${Object.keys(attacks).length} kinds of hostile clients, ${rounds} times ${seconds} s each in turn with nothing beside`,
-      figures: { "worst ms more": round(worst), "MB more at the end": Math.round(grown), ...figures },
+      ok: worst <= heldAtMost && tagged.startsWith("OK") && grown < grownAtMost,
+      what: `an honest session and the health check with nothing beside them / beside ${Object.keys(attacks).length} kinds of hostile clients, ${rounds} times ${seconds} s each in turn; the event loop may be held for ${heldAtMost} ms of CPU`,
+      figures: { "worst ms held": round(worst), "MB more at the end": Math.round(grown), ...figures },
     }
   } finally {
     await deployment.stop()
   }
+}
+
+const [verb, name, port, username, password] = process.argv.slice(2)
+if (verb === "attack" && name !== undefined && port !== undefined && username !== undefined && password !== undefined) {
+  attacks[name]!(Number(port), { username, password })
+  console.log("begun")
 }

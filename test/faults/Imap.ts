@@ -1,9 +1,10 @@
 /**
  * Mailboxes under many hands: sessions over two gateways that change the same folders at random while one gateway is
- * killed, and what each of them believes at the end.
+ * killed, mail comes in and the API marks and removes; and what each of them believes at the end.
  */
 import { setTimeout as sleep } from "node:timers/promises"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
+import { send } from "../harness/Mail.ts"
 import { deploy } from "../harness/Deployment.ts"
 import { ImapClient } from "../harness/Imap.ts"
 import { round, type Row } from "../harness/Report.ts"
@@ -130,6 +131,92 @@ class Session {
   }
 }
 
+interface Listed {
+  readonly id: string
+  readonly subject: string
+  readonly seen: boolean
+  readonly flagged: boolean
+  readonly labels: ReadonlyArray<string>
+}
+
+/** What the API lists, page by page. */
+const listed = async (base: string, handle: string, token: string): Promise<ReadonlyArray<Listed>> => {
+  const all: Array<Listed> = []
+  for (let cursor: string | null = ""; cursor !== null;) {
+    const page: string = cursor === "" ? "" : `&cursor=${encodeURIComponent(cursor)}`
+    const { status, body } = await call(base, "GET", `/api/identities/${handle}/messages?limit=100${page}`, { token })
+    if (status !== 200) throw new Error(`the list of messages: ${status}`)
+    all.push(...body.messages)
+    cursor = body.next_cursor ?? null
+  }
+  return all
+}
+
+/** How both ways tell one message; `\\Deleted` is of a place, and `\\Answered` is not told by the list. */
+const spelled = (id: string, flags: ReadonlyArray<string>) =>
+  `${id} ${flags
+    .map((flag) => flag.toLowerCase())
+    .filter((flag) => !["\\deleted", "\\answered"].includes(flag))
+    .sort()
+    .join(" ")}`
+
+const byApi = ({ id, seen, flagged, labels }: Listed) =>
+  spelled(id, [...(seen ? ["\\Seen"] : []), ...(flagged ? ["\\Flagged"] : []), ...labels])
+
+/** All messages of all folders, each once. */
+const byImap = async (port: number, { username, password }: Credentials): Promise<ReadonlySet<string>> => {
+  const client = await ImapClient.login(port, username, password)
+  const all = new Set<string>()
+  for (const folder of folders) {
+    await client.say(`EXAMINE ${folder}`)
+    for (const line of (await client.say("FETCH 1:* (EMAILID FLAGS)")).untagged) {
+      const [id, flags] = [/EMAILID \(([^)]*)\)/.exec(line)?.[1], /FLAGS \(([^)]*)\)/.exec(line)?.[1]]
+      if (/^\* \d+ FETCH /.test(line)) all.add(spelled(id ?? "", (flags ?? "").split(" ").filter(Boolean)))
+    }
+  }
+  client.close()
+  return all
+}
+
+/** Marks and removes over REST at random until `ends`; answers how often something was changed, and what went wrong. */
+const apiHand = async (base: string, handle: string, token: string, ends: () => boolean) => {
+  const next = random(7)
+  const wrong: Array<string> = []
+  let changed = 0
+  while (!ends()) {
+    const { body } = await call(base, "GET", `/api/identities/${handle}/messages?limit=20`, { token })
+    const all: ReadonlyArray<Listed> = body.messages ?? []
+    const one = all[Math.floor(next() * all.length)]
+    if (one !== undefined) {
+      const at = `/api/identities/${handle}/messages/${one.id}`
+      const pick = next()
+      const { status } =
+        pick < 0.15
+          ? await call(base, "DELETE", at, { token })
+          : await call(base, "PATCH", at, {
+              token,
+              body: pick < 0.5 ? { seen: next() < 0.5 } : pick < 0.8 ? { flagged: next() < 0.5 } : { labels: ["work"] },
+            })
+      // Somebody else may have removed it.
+      if (![200, 204, 404].includes(status)) wrong.push(`${pick < 0.15 ? "DELETE" : "PATCH"}: ${status}`)
+      if (status < 300) changed++
+    }
+    await sleep(20)
+  }
+  return { changed, wrong }
+}
+
+/** Sends letters to the Mailbox until `ends`; answers how many were taken. */
+const smtpHand = async (port: number, to: string, ends: () => boolean) => {
+  let sent = 0
+  while (!ends()) {
+    await send(port, { from: "grace@example.org", to, subject: `letter${sent}`, text: "text" })
+    sent++
+    await sleep(30)
+  }
+  return sent
+}
+
 /** Twenty sessions on one Mailbox over two gateways, one of which is killed half way and comes back. */
 export const imapMany = async (): Promise<Row> => {
   const deployment = await deploy()
@@ -150,6 +237,12 @@ export const imapMany = async (): Promise<Row> => {
     let done = 0
     let reopened = 0
     const start = performance.now()
+    const ends = () => done >= operations
+    const others = Promise.all([
+      apiHand(api.base, handle, owner.session, ends),
+      // Over the gateway that stays.
+      smtpHand(gateways[0]!.smtpPort, `${handle}@mail.localhost`, ends),
+    ])
     const work = Promise.all(
       all.map(async (one) => {
         while (done < operations) {
@@ -179,12 +272,16 @@ export const imapMany = async (): Promise<Row> => {
     await victim.gone
     gateways[1] = await deployment.start(["mail"], settings)
     await work
+    const [overApi, letters] = await others
     const seconds = (performance.now() - start) / 1000
     // What the killed gateway had asked for is done or not by now; nobody changes anything any more.
     await sleep(1_000)
     let astray = 0
     for (const one of all) if (!(await one.agrees())) astray++
-    const wrong = all.flatMap(({ wrong }) => wrong)
+    const wrong = [...all.flatMap(({ wrong }) => wrong), ...overApi.wrong]
+    const told = await byImap(gateways[0]!.imapPort, secrets.imap)
+    const said = new Set((await listed(api.base, handle, owner.session)).map(byApi))
+    const differs = [...[...told].filter((one) => !said.has(one)), ...[...said].filter((one) => !told.has(one))]
     for (const one of all) one.close()
     const [store] = await inStore<{ placeless: number; dangling: number; gaps: number; doubled: number }>(
       deployment,
@@ -194,17 +291,17 @@ export const imapMany = async (): Promise<Row> => {
                  - (select count(*) from vanished v where v.folder_id = f.id)), 0) from folder f)::int as gaps,
               (select count(*) - count(distinct summary ->> 'subject') from message)::int as doubled`,
     )
-    const { body } = await call(api.base, "GET", `/api/identities/${handle}/messages?limit=200`, {
-      token: owner.session,
-    })
     return {
       id: "imap-many",
       ok:
         astray === 0 &&
         wrong.length === 0 &&
         store!.placeless + store!.dangling + store!.gaps === 0 &&
-        body.messages.length > 0,
-      what: `${operations} random operations of ${sessions} sessions on three folders of one Mailbox over two gateways, one killed half way`,
+        differs.length === 0 &&
+        said.size > 0 &&
+        letters > 0 &&
+        overApi.changed > 0,
+      what: `${operations} random operations of ${sessions} sessions on three folders of one Mailbox over two gateways, one killed half way, while mail comes in and the API marks and removes`,
       figures: {
         seconds: round(seconds),
         "sessions that came back": reopened,
@@ -217,9 +314,12 @@ export const imapMany = async (): Promise<Row> => {
         "places without a message": store!.dangling,
         "UIDs that were skipped": store!.gaps,
         "appended twice": store!.doubled,
-        "messages left": body.messages.length,
+        "letters by SMTP": letters,
+        "changes over the API": overApi.changed,
+        "messages left": said.size,
+        "messages that IMAP and the API tell differently": differs.length,
       },
-      details: wrong.slice(0, 5),
+      details: [...wrong.slice(0, 5), ...differs.slice(0, 5)],
     }
   } finally {
     await deployment.stop()

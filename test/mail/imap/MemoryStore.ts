@@ -131,6 +131,8 @@ export const make = () => {
           isGone: box === undefined,
         }
       }),
+    marked: (folder, uids, { since } = {}) =>
+      Stream.suspend(() => Stream.fromIterable(chosen(folder, uids, since).map(marked))),
     stored: (folder, uids, { since } = {}) =>
       Stream.suspend(() => Stream.fromIterable(chosen(folder, uids, since).map(stored))),
     detailed: (folder, uids, { since } = {}) =>

@@ -131,6 +131,25 @@ describe("a Mailbox in a mail program", () => {
     client.close()
   })
 
+  it("finds text in bodies only, whole or in part, whatever is special to the store", async () => {
+    const { login, receive } = await makeMailbox()
+    await receive("xylophon", "nothing of the kind")
+    await receive("second", "a Xylophon, 100% sure")
+    await receive("third", "one_word, 1000 sure")
+    const client = await login()
+    await client.say("SELECT INBOX")
+    const found = async (keys: string) => (await client.say(`SEARCH ${keys}`)).untagged
+    expect(await found("BODY xylophon")).toEqual(["* SEARCH 2"])
+    expect(await found("BODY lophO")).toEqual(["* SEARCH 2"])
+    expect(await found("NOT BODY xylophon")).toEqual(["* SEARCH 1 3"])
+    expect(await found("OR BODY xylophon SUBJECT third")).toEqual(["* SEARCH 2 3"])
+    expect(await found("BODY xylophon HEADER subject second")).toEqual(["* SEARCH 2"])
+    expect(await found('BODY "100% sure"')).toEqual(["* SEARCH 2"])
+    expect(await found("BODY one_word")).toEqual(["* SEARCH 3"])
+    expect(await found("BODY of")).toEqual(["* SEARCH 1"])
+    client.close()
+  })
+
   it("tells an idle client of mail at once", async () => {
     const { login, receive } = await makeMailbox()
     const client = await login()

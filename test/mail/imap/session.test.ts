@@ -33,7 +33,7 @@ describe("a session", () => {
     session.forget()
     const megabyte = Buffer.alloc(1024 * 1024, "x")
     await session.feed(Buffer.from("b SEARCH TEXT "))
-    for (let n = 0; n < 20; n++) await session.feed(megabyte)
+    for (let n = 0; n < 10; n++) await session.feed(megabyte.subarray(0, 100_000))
     await session.feed(Buffer.from("\r\nc NOOP\r\n"))
     expect(session.said()).toMatch(/^b BAD The command is too long\.\r\nc OK/)
     session.forget()
@@ -43,6 +43,19 @@ describe("a session", () => {
     await session.feed(megabyte)
     await session.feed(Buffer.from("\r\ne APPEND INBOX {100001}\r\nf NOOP\r\n"))
     expect(session.said()).toMatch(/^d NO \[TOOBIG\] .*\r\ne NO \[TOOBIG\] .*\r\nf OK/)
+  })
+
+  it("ends where a command that is too large does not end", async () => {
+    const megabyte = Buffer.alloc(1024 * 1024, "x")
+    const [line, literal, early] = [await open(), await open(), await open()]
+    await line.feed(Buffer.from(`${login}b SEARCH TEXT `))
+    for (let n = 0; n < 2; n++) await line.feed(megabyte)
+    expect(line.said()).toMatch(/\* BYE The command does not end\.\r\n$/)
+    await literal.feed(Buffer.from(`${login}b APPEND INBOX {999999999999+}\r\n`))
+    expect(literal.said()).toMatch(/\* BYE The command does not end\.\r\n$/)
+    // Who did not say who it is gets less.
+    await early.feed(megabyte.subarray(0, 100_000))
+    expect(early.said()).toMatch(/\* BYE The command does not end\.\r\n$/)
   })
 
   it("puts a large message aside as it comes, and stores it as it was", async () => {

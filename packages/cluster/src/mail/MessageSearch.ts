@@ -23,7 +23,7 @@ export interface Found {
 }
 
 /** Whether the index can tell where a text is: three letters or digits in a row make a trigram. */
-const hasTrigram = ({ exists, knowsAllLetters }: SearchIndex, text: string) =>
+export const hasTrigram = ({ exists, knowsAllLetters }: SearchIndex, text: string) =>
   exists && (knowsAllLetters ? /[\p{L}\p{N}]{3}/u : /[a-z0-9]{3}/).test(text)
 
 export const make = (sql: Sql, present: Effect.Effect<SearchIndex, SqlError.SqlError>) => {

@@ -62,14 +62,20 @@ export const ownFolders = own.length
 /** Messages that an older process stored while this one ran stand nowhere; they are among the last. */
 const recent = 2_000
 
-const settle = Effect.fnUntraced(function* (write: Write) {
-  const { sql, identity, at } = write
-  const [known] = yield* sql<{ folders: boolean; astray: boolean }>`
-    select exists (select from folder where identity_id = ${identity.id}::uuid and use = 'inbox') as folders,
+const standing = (sql: Sql, identityId: string) => sql<{ folders: boolean; astray: boolean }>`
+    select exists (select from folder where identity_id = ${identityId}::uuid and use = 'inbox') as folders,
            exists (
              select from mailbox b join message m on m.identity_id = b.identity_id and m.uid > b.uid_next - ${recent}::int
-             where b.identity_id = ${identity.id}::uuid
+             where b.identity_id = ${identityId}::uuid
                and not exists (select from placed p where p.message_id = m.id)) as astray`
+
+/** Whether its actor has anything to settle: asking it for nothing would wake every session of the Mailbox. */
+export const isUnsettled = (sql: Sql, identityId: string) =>
+  Effect.map(standing(sql, identityId), ([known]) => known?.folders !== true || known.astray)
+
+const settle = Effect.fnUntraced(function* (write: Write) {
+  const { sql, identity, at } = write
+  const [known] = yield* standing(sql, identity.id)
   if (known?.folders !== true) {
     yield* commit(
       write,

@@ -1,7 +1,7 @@
 /**
  * Cuts what a client sends into commands: lines, and the literals that lines announce at their end (RFC 9051 section 4.3).
  * Bytes in any portions, the same commands out. What a client has sent of a command is bounded; what goes past the bound
- * is read and forgotten, so that the commands after it are understood.
+ * is read and forgotten, so that the commands after it are understood, unless it goes on and on.
  */
 
 /** What a command may hold; a session that knows who speaks allows more. */
@@ -14,6 +14,9 @@ export interface Limits {
   readonly literalBytes: (start: string) => number
   /** A literal with more is not held: it is given out as it comes ({@link Frame}). */
   readonly heldBytes: number
+  /** Bytes of the lines of a command that is too large, and of a literal of it, that are read all the same. */
+  readonly passedBytes: number
+  readonly passedLiteralBytes: number
 }
 
 /** A command's text up to a literal or its end, one character a byte. */
@@ -36,6 +39,8 @@ export type Frame =
   | { readonly _tag: "Continue" }
   /** A command that is too large; `start` is what it began with. */
   | { readonly _tag: "Refused"; readonly start: string; readonly reason: "line" | "literal" }
+  /** A command that is too large and does not end: nothing after it will be understood. */
+  | { readonly _tag: "Endless" }
   /** One line that is no command: an answer to a challenge, or DONE. */
   | { readonly _tag: "Line"; readonly text: string }
 
@@ -75,6 +80,8 @@ interface Refused {
   readonly start: string
   readonly reason: "line" | "literal"
   tail: Buffer
+  /** Bytes of its lines that were passed over. */
+  passed: number
 }
 
 interface Literal {
@@ -156,11 +163,13 @@ export class Framing {
       const line = this.#line.take()
       const start = this.#segments[0]?.text ?? (line.length > 0 ? line : piece).toString("latin1", 0, 100)
       this.#forget()
-      this.#refused = { start, reason: "line", tail: Buffer.from(line.subarray(-tailBytes)) }
+      this.#refused = { start, reason: "line", tail: Buffer.from(line.subarray(-tailBytes)), passed: 0 }
     }
     if (this.#refused !== undefined) {
+      this.#refused.passed += piece.length
+      if (this.#refused.passed > limits.passedBytes) return { _tag: "Endless" }
       this.#refused.tail = Buffer.concat([this.#refused.tail, piece.subarray(-tailBytes)]).subarray(-tailBytes)
-      return ends ? this.#endRefused(this.#refused) : undefined
+      return ends ? this.#endRefused(this.#refused, limits) : undefined
     }
     this.#line.add(piece, limits.commandBytes)
     if (!ends) return undefined
@@ -186,8 +195,9 @@ export class Framing {
     if (this.#segments.length >= limits.literals || size > limits.literalBytes(start)) {
       this.#forget()
       if (waits) return { _tag: "Refused", start, reason: "literal" }
+      if (size > limits.passedLiteralBytes) return { _tag: "Endless" }
       this.#unwanted = size
-      this.#refused = { start, reason: "literal", tail: Buffer.alloc(0) }
+      this.#refused = { start, reason: "literal", tail: Buffer.alloc(0), passed: 0 }
       return undefined
     }
     this.#textBytes += text.length
@@ -198,11 +208,12 @@ export class Framing {
   }
 
   /** A line of a refused command has ended; a literal that it announces and nobody has to ask for belongs to it. */
-  #endRefused({ start, reason, tail }: Refused): Frame | undefined {
+  #endRefused({ start, reason, tail, passed }: Refused, limits: Limits): Frame | undefined {
     const match = announced.exec(tail.toString("latin1").replace(/\r?\n$/, ""))
     if (match?.[3] === "+") {
       this.#unwanted = Number(match[2])
-      this.#refused = { start, reason, tail: Buffer.alloc(0) }
+      if (this.#unwanted > limits.passedLiteralBytes) return { _tag: "Endless" }
+      this.#refused = { start, reason, tail: Buffer.alloc(0), passed }
       return undefined
     }
     this.#refused = undefined

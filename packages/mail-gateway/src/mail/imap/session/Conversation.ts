@@ -50,6 +50,8 @@ export interface Selected {
   readonly keywords: Set<string>
 }
 
+const fewBytes = 16 * 1024
+
 export class Conversation {
   store: Store | undefined
   selected: Selected | undefined
@@ -65,7 +67,8 @@ export class Conversation {
   /** The large message that came last. */
   readonly aside: ReturnType<typeof Spool.aside>
   readonly #send: (bytes: string | Uint8Array) => Effect.Effect<void>
-  #held: Array<string> = []
+  #held: Array<string | Uint8Array> = []
+  #holdsBytes = false
   #heldLength = 0
 
   constructor(
@@ -91,15 +94,22 @@ export class Conversation {
   /** Waits for a reader that is slower than we are. */
   readonly flush: Effect.Effect<void> = Effect.suspend(() => {
     if (this.#held.length === 0) return Effect.void
-    const text = this.#held.join("")
+    const all = this.#holdsBytes
+      ? Buffer.concat(this.#held.map((one) => (typeof one === "string" ? Buffer.from(one) : one)))
+      : this.#held.join("")
     this.#held = []
     this.#heldLength = 0
-    return this.#send(text)
+    this.#holdsBytes = false
+    return this.#send(all)
   })
 
-  /** Bytes as they are. */
+  /** Bytes as they are; few of them leave with what is around them. */
   raw(bytes: Uint8Array): Effect.Effect<void> {
-    return Effect.andThen(this.flush, this.#send(bytes))
+    if (bytes.length > fewBytes) return Effect.andThen(this.flush, this.#send(bytes))
+    this.#held.push(bytes)
+    this.#heldLength += bytes.length
+    this.#holdsBytes = true
+    return this.isFull ? this.flush : Effect.void
   }
 
   /** A mailbox's name as this client reads it. */

@@ -13,7 +13,7 @@ import { bad, type Conversation, no, ok, type Selected } from "./Conversation.ts
 import * as Decoding from "./Decoding.ts"
 import { fieldsOf, nodeAt, type Span, spanOf } from "./Sections.ts"
 import { learn, named, sync } from "./Selecting.ts"
-import type { Detailed, Store, Stored } from "./Store.ts"
+import type { Detailed, Marked, Store, StoreError, Stored } from "./Store.ts"
 
 /** A message went while its bytes were on their way: the literal cannot be ended, so the connection is. */
 export class CutShort extends Schema.TaggedError<CutShort>()("ImapCutShort", {}) {}
@@ -33,7 +33,11 @@ const detailed = new Set(["ENVELOPE", "BODY", "BODYSTRUCTURE", "PREVIEW"])
 
 const needsDetail = (item: FetchItem) => (item._tag === "Section" ? !isWhole(item) : detailed.has(item.name))
 
-const isDetailed = (message: Stored | Detailed): message is Detailed => "structure" in message
+const isMark = (item: FetchItem) =>
+  item._tag === "Known" && (item.name === "UID" || item.name === "FLAGS" || item.name === "MODSEQ")
+
+const isStored = (message: Marked | Stored): message is Stored => "size" in message
+const isDetailed = (message: Marked | Stored | Detailed): message is Detailed => "structure" in message
 
 export const fetch = Effect.fnUntraced(function* (
   conversation: Conversation,
@@ -68,31 +72,39 @@ export const fetch = Effect.fnUntraced(function* (
   let unknownEncoding = false
   let found = 0
 
-  const answer = Effect.fnUntraced(function* (message: Stored | Detailed) {
-    const number = selected.view.numberOf(message.uid)
-    if (number === 0) return
-    found++
-    if (showsFlags) {
-      learn(conversation, selected, message.flags)
-      selected.told.set(message.uid, message.modseq)
+  const answer = Effect.fnUntraced(function* (page: ReadonlyArray<Marked | Stored | Detailed>) {
+    for (const message of page) {
+      const number = selected.view.numberOf(message.uid)
+      if (number === 0) continue
+      found++
+      if (showsFlags) {
+        learn(conversation, selected, message.flags)
+        selected.told.set(message.uid, message.modseq)
+      }
+      let text = `* ${number} FETCH (`
+      let first = true
+      for (const item of items) {
+        if (!first) text += " "
+        first = false
+        if (item._tag === "Known") text += known(item.name, message)
+        else if (isStored(message)) {
+          conversation.write(text)
+          text = ""
+          if (!(yield* section(conversation, store, item, message))) unknownEncoding = true
+        }
+      }
+      conversation.write(`${text})\r\n`)
+      if (conversation.isFull) yield* conversation.flush
     }
-    conversation.write(`* ${number} FETCH (`)
-    let first = true
-    for (const item of items) {
-      if (!first) conversation.write(" ")
-      first = false
-      if (item._tag === "Known") conversation.write(known(item.name, message))
-      else if (!(yield* section(conversation, store, item, message))) unknownEncoding = true
-    }
-    conversation.write(")\r\n")
-    if (conversation.isFull) yield* conversation.flush
   })
 
   const wanted = { since: changedSince, bytes: items.some(({ _tag }) => _tag === "Section") }
-  const rows: Stream.Stream<Stored | Detailed, Stream.Error<ReturnType<Store["stored"]>>> = items.some(needsDetail)
+  const rows: Stream.Stream<Marked | Stored | Detailed, StoreError> = items.some(needsDetail)
     ? store.detailed(selected.folder, uids, wanted)
-    : store.stored(selected.folder, uids, wanted)
-  yield* Stream.runForEach(rows, answer)
+    : items.every(isMark)
+      ? store.marked(selected.folder, uids, wanted)
+      : store.stored(selected.folder, uids, wanted)
+  yield* Stream.runForEachArray(rows, answer)
   if (sees) yield* sync(conversation, store, uid)
   if (unknownEncoding) return no("The encoding of a part is not known.", "UNKNOWN-CTE")
   const gone = changedSince === undefined && found < Sets.count(uids)
@@ -100,7 +112,10 @@ export const fetch = Effect.fnUntraced(function* (
   return gone ? ok("Some messages are there no more.", "EXPUNGEISSUED") : ok("FETCH completed.")
 })
 
-const known = (name: Extract<FetchItem, { readonly _tag: "Known" }>["name"], message: Stored | Detailed): string => {
+const known = (
+  name: Extract<FetchItem, { readonly _tag: "Known" }>["name"],
+  message: Marked | Stored | Detailed,
+): string => {
   switch (name) {
     case "UID":
       return `UID ${message.uid}`
@@ -108,6 +123,16 @@ const known = (name: Extract<FetchItem, { readonly _tag: "Known" }>["name"], mes
       return `FLAGS (${message.flags.join(" ")})`
     case "MODSEQ":
       return `MODSEQ (${message.modseq})`
+    default:
+      return isStored(message) ? ofStored(name, message) : `${name} NIL`
+  }
+}
+
+const ofStored = (
+  name: Exclude<Parameters<typeof known>[0], "UID" | "FLAGS" | "MODSEQ">,
+  message: Stored | Detailed,
+): string => {
+  switch (name) {
     case "INTERNALDATE":
       return `INTERNALDATE ${Dates.write(message.at)}`
     case "RFC822.SIZE":
@@ -181,7 +206,9 @@ const section = Effect.fnUntraced(function* (
 })
 
 const gathered = (store: Store, message: Stored, { from, to }: Span) =>
-  Effect.map(Stream.runCollect(store.bytes(message, from, to)), (pieces) => Buffer.concat([...pieces]))
+  message.raw !== undefined
+    ? Effect.succeed(Buffer.from(message.raw.buffer, message.raw.byteOffset + from, to - from))
+    : Effect.map(Stream.runCollect(store.bytes(message, from, to)), (pieces) => Buffer.concat([...pieces]))
 
 /** Read twice: its size is said before it. */
 const binary = Effect.fnUntraced(function* (

@@ -41,8 +41,22 @@ export interface Settings {
 
 /** What a client may send before it said who it is, and what after. */
 export const limits = {
-  before: { commandBytes: 8 * 1024, literals: 4, literalBytes: 1_024, heldBytes: 1_024 },
-  after: { commandBytes: 64 * 1024, literals: 200, literalBytes: 16 * 1024, heldBytes: 64 * 1024 },
+  before: {
+    commandBytes: 8 * 1024,
+    literals: 4,
+    literalBytes: 1_024,
+    heldBytes: 1_024,
+    passedBytes: 64 * 1024,
+    passedLiteralBytes: 64 * 1024,
+  },
+  after: {
+    commandBytes: 64 * 1024,
+    literals: 200,
+    literalBytes: 16 * 1024,
+    heldBytes: 64 * 1024,
+    passedBytes: 1024 * 1024,
+    passedLiteralBytes: 256 * 1024 * 1024,
+  },
   /** Commands that were not understood, one after another. */
   mistakes: 20,
 }
@@ -250,6 +264,8 @@ export const make = Effect.fnUntraced(function* (settings: Settings, isSecure: b
         }
         return yield* mistake(tag, frame.reason === "line" ? "The command is too long." : "The literal is too large.")
       }
+      case "Endless":
+        return yield* bye("The command does not end.")
       case "Command": {
         const command: Command = parse(frame.segments, conversation.utf8)
         if (command._tag === "Malformed") return yield* mistake(command.tag, `${command.message}.`)

@@ -79,6 +79,8 @@ export interface Stored extends Marked {
   readonly at: Date
   /** Of a {@link Detailed} message; else empty. */
   readonly snippet: string
+  /** All its bytes, where they were wanted and are few; others are read by `Store.bytes`. */
+  readonly raw?: Uint8Array | undefined
 }
 
 /** A message with what is answered of its parts. */
@@ -136,6 +138,7 @@ export interface Store {
   readonly open: (folder: Folder) => Effect.Effect<Opened, StoreError>
   readonly changes: (folder: Folder, since: number) => Effect.Effect<Changes, StoreError>
   /** In the order of UIDs. */
+  readonly marked: (folder: Folder, uids: Ranges, wanted?: Wanted) => Stream.Stream<Marked, StoreError>
   readonly stored: (folder: Folder, uids: Ranges, wanted?: Wanted) => Stream.Stream<Stored, StoreError>
   readonly detailed: (folder: Folder, uids: Ranges, wanted?: Wanted) => Stream.Stream<Detailed, StoreError>
   /** Bytes of a message as it is stored, in portions. Ends early where the message went meanwhile. */

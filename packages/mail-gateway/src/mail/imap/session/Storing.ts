@@ -26,7 +26,7 @@ export const store = Effect.fnUntraced(function* (
   const shown = silent && !conversation.condstore ? [] : silent ? left : uids
   let found = 0
   if (shown.length > 0) {
-    yield* Stream.runForEach(store.stored(selected.folder, shown), (message) => {
+    yield* Stream.runForEach(store.marked(selected.folder, shown), (message) => {
       const number = selected.view.numberOf(message.uid)
       if (number === 0) return Effect.void
       found++

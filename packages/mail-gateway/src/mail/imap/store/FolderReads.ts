@@ -5,12 +5,12 @@ import { orUnavailable, type Reads } from "@svc/cluster/store/Database"
 import { Effect, Option, Stream } from "effect"
 import type { Ranges } from "../protocol/Sets.ts"
 import type { Changes, Folder, Folders, Opened, Status, Wanted } from "../session/Store.ts"
-import { type MarkRow, marked, type MessageRow } from "./Rows.ts"
+import { type MarkRow, marked, type MessageRow, type PackedMarks, unpacked } from "./Rows.ts"
 
 type Sql = Reads["Service"]
 
-/** Messages in one answer of the store: with their marks, with their structure, with their bytes. */
-const pages = { marks: 2_000, structure: 500, bytes: 50 }
+/** Messages in one answer of the store: their marks alone, with their ids, with their structure, with their bytes. */
+const pages = { marks: 10_000, stored: 2_000, structure: 500, bytes: 50 }
 /** Bytes of a message that comes along where bytes are wanted; a larger one is read in slices. */
 const small = 32 * 1024
 
@@ -18,6 +18,13 @@ export const make = (sql: Sql, identityId: string) => {
   const marks = sql`p.uid, m.seen, m.flagged, m.answered, p.deleted, p.draft, m.labels, m.tag,
     greatest(m.modseq, p.modseq)::float8 as modseq`
   const detail = sql`m.id, m.thread_id, m.size, m.received_at`
+
+  /** The messages of a folder that are meant, behind a UID. */
+  const meant = ({ id }: Folder, uids: Ranges, since: number | undefined, after: number) => sql`
+    p.folder_id = ${id}::uuid and p.uid > ${after}::int
+      ${uids.length === 1 ? sql`` : sql`and p.uid <@ ${multirange(uids)}::int4multirange`}
+      and p.uid between ${uids[0]?.[0] ?? 0}::int and ${Math.min(uids.at(-1)?.[1] ?? 0, 0x7ffffffe)}::int
+      ${since === undefined ? sql`` : sql`and greatest(m.modseq, p.modseq) > ${since}::bigint`}`
 
   return {
     folders: Effect.map(
@@ -111,9 +118,34 @@ export const make = (sql: Sql, identityId: string) => {
         },
       ),
 
+    /** Pages of what messages are marked with, in the order of their UIDs. */
+    marks: (folder: Folder, uids: Ranges, { since }: Wanted) =>
+      Stream.paginate(0, (after: number) =>
+        Effect.map(
+          orUnavailable(sql<PackedMarks>`
+            select string_agg(int4send(uid) || int8send(modseq) || int2send(marks), ''::bytea order by uid) as packed,
+                   (json_agg(json_build_array(uid, labels, tag)) filter (where labels <> '{}' or tag is not null))::text as labelled
+            from (
+              select p.uid, greatest(m.modseq, p.modseq) as modseq, m.labels, m.tag,
+                     (m.seen::int + 2 * m.flagged::int + 4 * m.answered::int + 8 * p.deleted::int + 16 * p.draft::int)::int2 as marks
+              from placed p join message m on m.id = p.message_id
+              where ${meant(folder, uids, since, after)}
+              order by p.uid limit ${pages.marks}
+            ) page`),
+          ([row]) => {
+            const page = row === undefined ? [] : unpacked(row)
+            const last = page.at(-1)
+            return [
+              page,
+              page.length < pages.marks || last === undefined ? Option.none() : Option.some(last.uid),
+            ] as const
+          },
+        ),
+      ),
+
     /** Pages of messages in the order of their UIDs. */
-    messages: ({ id }: Folder, uids: Ranges, { since, bytes = false }: Wanted, structure: boolean) => {
-      const page = bytes ? pages.bytes : structure ? pages.structure : pages.marks
+    messages: (folder: Folder, uids: Ranges, { since, bytes = false }: Wanted, structure: boolean) => {
+      const page = bytes ? pages.bytes : structure ? pages.structure : pages.stored
       return Stream.paginate(0, (after: number) =>
         Effect.map(
           orUnavailable(sql<MessageRow>`
@@ -121,9 +153,7 @@ export const make = (sql: Sql, identityId: string) => {
               ${bytes ? sql`, case when m.size <= ${small}::int then c.raw end as raw` : sql``}
             from placed p join message m on m.id = p.message_id
             ${structure || bytes ? sql`left join message_content c on c.message_id = m.id` : sql``}
-            where p.folder_id = ${id}::uuid and p.uid > ${after}::int and p.uid <@ ${multirange(uids)}::int4multirange
-              and p.uid between ${uids[0]?.[0] ?? 0}::int and ${Math.min(uids.at(-1)?.[1] ?? 0, 0x7ffffffe)}::int
-              ${since === undefined ? sql`` : sql`and greatest(m.modseq, p.modseq) > ${since}::bigint`}
+            where ${meant(folder, uids, since, after)}
             order by p.uid limit ${page}`),
           (rows) => {
             const last = rows.at(-1)

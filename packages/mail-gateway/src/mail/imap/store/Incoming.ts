@@ -10,7 +10,21 @@ import type { Content, ReceivedMail } from "@svc/domain/mail/MailboxProtocol"
 import { Unavailable } from "@svc/domain/problems/Problem"
 import { Clock, Effect } from "effect"
 import type { Judging } from "../../judging/Judging.ts"
+import { inTurns } from "../../sending/Turns.ts"
 import * as Bodies from "./Bodies.ts"
+
+/** A large message takes longer than the event loop may be held for. */
+function* digest(raw: Buffer): Generator<void, Uint8Array, void> {
+  const hash = createHash("sha256")
+  for (let at = 0; at < raw.length; at += slice) {
+    hash.update(raw.subarray(at, at + slice))
+    yield
+  }
+  return new Uint8Array(hash.digest())
+}
+
+/** Bytes between two looks at the time. */
+const slice = 256 * 1024
 
 export const make = Effect.fnUntraced(function* (judging: Judging, host: string) {
   const writes = yield* Writes
@@ -31,6 +45,7 @@ export const make = Effect.fnUntraced(function* (judging: Judging, host: string)
       search_text,
       ...(structure === undefined ? {} : { structure }),
     }
+    const sha256 = yield* inTurns(() => digest(raw))
     const large = raw.length > carriedAtMost
     if (large) {
       const now = new Date(yield* Clock.currentTimeMillis)
@@ -43,7 +58,7 @@ export const make = Effect.fnUntraced(function* (judging: Judging, host: string)
       envelope_from: "",
       recipient: address,
       tag: null,
-      sha256: new Uint8Array(createHash("sha256").update(raw).digest()),
+      sha256: sha256,
       size: raw.length,
       received_at,
       origin: { ...origin, verdict: "unverified" },

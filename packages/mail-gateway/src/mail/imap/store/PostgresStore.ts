@@ -6,8 +6,11 @@ import { ask, onBehalfOf } from "@svc/cluster/actor/Ask"
 import { ChangeFeed } from "@svc/cluster/feed/ChangeFeed"
 import { Identities } from "@svc/cluster/identity/Identities"
 import { carriedAtMost } from "@svc/cluster/mail/MessageContent"
+import * as Folders from "@svc/cluster/mail/folders/Folders"
 import * as TagFolders from "@svc/cluster/mail/folders/TagFolders"
+import { hasTrigram } from "@svc/cluster/mail/MessageSearch"
 import { orUnavailable, Reads } from "@svc/cluster/store/Database"
+import * as SearchIndex from "@svc/cluster/store/SearchIndex"
 import { Timing as Cluster } from "@svc/cluster/Timing"
 import type { By } from "@svc/domain/account/By"
 import { makeUuidV7 } from "@svc/domain/Ids"
@@ -22,7 +25,7 @@ import * as Bodies from "./Bodies.ts"
 import * as DraftsFolder from "./DraftsFolder.ts"
 import * as FolderReads from "./FolderReads.ts"
 import * as Incoming from "./Incoming.ts"
-import { type Kept, stored, structureOf } from "./Rows.ts"
+import { Kept, KeptDetailed, structureOf } from "./Rows.ts"
 import * as SearchStatement from "./SearchStatement.ts"
 import * as Sorting from "./Sorting.ts"
 
@@ -84,7 +87,7 @@ const portions = (ranges: Sets.Ranges): ReadonlyArray<Sets.Ranges> => {
   return out
 }
 
-const isKept = (message: Stored): message is Kept => "key" in message
+const isKept = (message: Stored): message is Kept => message instanceof Kept
 
 const daysIn = (key: SearchKey) => {
   const days: Array<Extract<SearchKey, { readonly _tag: "Day" }>> = []
@@ -109,6 +112,7 @@ export const make = Effect.fnUntraced(function* ({
   const feed = yield* ChangeFeed
   const bodies = yield* Bodies.make(judging, host)
   const sorting = Sorting.make(reads)
+  const present = yield* Effect.cachedWithTTL(SearchIndex.present(reads), Cluster.searchIndexLook)
   const incoming = yield* Incoming.make(judging, host)
   const drafts = yield* DraftsFolder.make(incoming)
   // Large messages are in memory while they are stored, few at a time.
@@ -121,7 +125,11 @@ export const make = Effect.fnUntraced(function* ({
     const by = onBehalfOf(account.by)
     const { await: changed } = yield* feed.subscribe(identityId)
     // Identities of before folders, and what older processes stored beside us.
-    yield* Effect.ignore(answered(ask(actor.SettleFolders({ org_id }, by))))
+    yield* Effect.ignore(
+      Effect.flatMap(orUnavailable(Folders.isUnsettled(reads, identityId)), (isUnsettled) =>
+        isUnsettled ? answered(ask(actor.SettleFolders({ org_id }, by))) : Effect.void,
+      ),
+    )
 
     const box: DraftsFolder.Box = {
       identityId,
@@ -154,16 +162,16 @@ export const make = Effect.fnUntraced(function* ({
       status: (folder) => settled(folder, orUnavailable(sql.status(folder))),
       open: (folder) => settled(folder, orUnavailable(sql.open(folder))),
       changes: (folder, since) => settled(folder, orUnavailable(sql.changes(folder, since))),
-      stored: (folder, uids, wanted) => Stream.map(messages(folder, uids, wanted, false), stored),
+      marked: (folder, uids, wanted = {}) => (uids.length === 0 ? Stream.empty : sql.marks(folder, uids, wanted)),
+      stored: (folder, uids, wanted) => Stream.map(messages(folder, uids, wanted, false), (row) => new Kept(row)),
       detailed: (folder, uids, wanted) =>
         Stream.mapEffect(
           messages(folder, uids, wanted, true),
           (row) => {
-            const message = stored(row)
             const known = structureOf(row.structure)
             return known === undefined
-              ? Effect.map(bodies.structure(message), (structure) => ({ ...message, structure }))
-              : Effect.succeed({ ...message, structure: known })
+              ? Effect.map(bodies.structure(new Kept(row)), (structure) => new KeptDetailed(row, structure))
+              : Effect.succeed(new KeptDetailed(row, known))
           },
           // Where many are made for the first time, their reading and keeping overlaps.
           { concurrency: 8 },
@@ -173,12 +181,16 @@ export const make = Effect.fnUntraced(function* ({
       search: Effect.fnUntraced(function* (folder, key, numbers) {
         const days = daysIn(key)
         const sent = days.length === 0 ? undefined : yield* orUnavailable(sorting.sent(folder, days))
+        const index = yield* orUnavailable(present)
+        const isIndexed = (text: string) => hasTrigram(index, text)
         const condition = SearchStatement.condition(reads, key, {
           numbers,
           sent: (day) => sent?.get(day) ?? [],
           now: new Date(yield* Clock.currentTimeMillis),
+          identityId,
+          isIndexed,
         })
-        const content = some(key, SearchStatement.needsContent)
+        const content = some(key, (one) => SearchStatement.needsContent(one, isIndexed))
         const rows = yield* orUnavailable(
           reads<{ uid: number; modseq: number }>`
             select p.uid, greatest(m.modseq, p.modseq)::float8 as modseq

@@ -2,7 +2,7 @@
 import { toPublic } from "@svc/domain/Ids"
 import type { Structure } from "../../mime/Structure.ts"
 import * as Flags from "../session/Flags.ts"
-import type { Marked, Stored } from "../session/Store.ts"
+import type { Detailed, Marked, Stored } from "../session/Store.ts"
 
 export interface MarkRow extends Flags.Marks {
   readonly uid: number
@@ -22,22 +22,87 @@ export interface MessageRow extends MarkRow {
 
 export const marked = (row: MarkRow): Marked => ({ uid: row.uid, modseq: row.modseq, flags: Flags.shown(row) })
 
-/** With the store's own id, by which its bytes are read. */
-export interface Kept extends Stored {
+/** With the store's own id, by which its bytes are read. Public ids are made where they are asked for. */
+export class Kept implements Stored {
+  readonly uid: number
+  readonly modseq: number
+  readonly flags: ReadonlyArray<string>
   readonly key: string
   readonly raw: Uint8Array | undefined
+  readonly size: number
+  readonly at: Date
+  readonly snippet: string
+  readonly #thread: string
+
+  constructor(row: MessageRow) {
+    this.uid = row.uid
+    this.modseq = row.modseq
+    this.flags = Flags.shown(row)
+    this.key = row.id
+    this.raw = row.raw ?? undefined
+    this.size = row.size
+    this.at = row.received_at
+    this.snippet = row.snippet
+    this.#thread = row.thread_id
+  }
+
+  get id() {
+    return toPublic("msg_", this.key)
+  }
+
+  get threadId() {
+    return toPublic("thr_", this.#thread)
+  }
 }
 
-export const stored = (row: MessageRow): Kept => ({
-  ...marked(row),
-  key: row.id,
-  raw: row.raw ?? undefined,
-  id: toPublic("msg_", row.id),
-  threadId: toPublic("thr_", row.thread_id),
-  size: row.size,
-  at: row.received_at,
-  snippet: row.snippet,
+export class KeptDetailed extends Kept implements Detailed {
+  readonly structure: Structure
+
+  constructor(row: MessageRow, structure: Structure) {
+    super(row)
+    this.structure = structure
+  }
+}
+
+/** Marks of a page of messages in one value: a row for each costs more to read than what it says. */
+export interface PackedMarks {
+  /** Of each message its UID (4 bytes), change (8) and marks (2, a bit for each of {@link bits}). */
+  readonly packed: Uint8Array | null
+  /** UID, labels and tag of those that have any. */
+  readonly labelled: string | null
+}
+
+const bits = ["seen", "flagged", "answered", "deleted", "draft"] as const
+const record = 14
+
+const unlabelled = Array.from({ length: 1 << bits.length }, (_, set) => {
+  const [seen = false, flagged = false, answered = false, deleted = false, draft = false] = bits.map(
+    (_, bit) => (set & (1 << bit)) !== 0,
+  )
+  return { seen, flagged, answered, deleted, draft, labels: [], tag: null }
 })
+const unlabelledFlags = unlabelled.map(Flags.shown)
+
+export const unpacked = ({ packed, labelled }: PackedMarks): ReadonlyArray<Marked> => {
+  if (packed === null) return []
+  // We wrote it ourselves, in the statement.
+  const labels = (labelled === null ? [] : JSON.parse(labelled)) as ReadonlyArray<
+    readonly [uid: number, labels: ReadonlyArray<string>, tag: string | null]
+  >
+  const of = new Map(labels.map(([uid, labels, tag]) => [uid, { labels, tag }]))
+  const view = new DataView(packed.buffer, packed.byteOffset, packed.byteLength)
+  return Array.from({ length: packed.byteLength / record }, (_, n) => {
+    const at = n * record
+    const uid = view.getInt32(at)
+    const set = view.getInt16(at + 12)
+    const more = of.get(uid)
+    return {
+      uid,
+      modseq: view.getUint32(at + 4) * 2 ** 32 + view.getUint32(at + 8),
+      flags: more === undefined ? unlabelledFlags[set]! : Flags.shown({ ...unlabelled[set]!, ...more }),
+    }
+  })
+}
 
 /** What was kept of the structure; undefined where it must be made again. */
 export const structureOf = (text: string | null | undefined): Structure | undefined => {
