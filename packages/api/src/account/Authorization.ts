@@ -149,7 +149,8 @@ const make = Effect.gen(function* () {
   ) =>
     Effect.provideService(
       recording.recorded(
-        repeatable(handler, caller, Context.get(call.endpoint.annotations, ShowsSecret)),
+        handler,
+        (once) => repeatable(once, caller, Context.get(call.endpoint.annotations, ShowsSecret)),
         call,
         caller,
         identity,
