@@ -28,13 +28,12 @@ const expectDocumented = (operation: Operation, status: number, body: unknown) =
 }
 
 /** What the endpoint's own schema says of a body. */
-const accepts = (operation: Operation, body: unknown): boolean =>
-  [...operation.endpoint.payload.values()]
+const judging = (operation: Operation) => {
+  const decoders = [...operation.endpoint.payload.values()]
     .flatMap(({ schemas }: any) => schemas as ReadonlyArray<Schema.Codec<unknown>>)
-    .some(
-      (schema) =>
-        Schema.decodeUnknownResult(Schema.toCodecJson(schema))(body, { onExcessProperty: "error" })._tag === "Success",
-    )
+    .map((schema) => Schema.decodeUnknownResult(Schema.toCodecJson(schema)))
+  return (body: unknown) => decoders.some((decode) => decode(body, { onExcessProperty: "error" })._tag === "Success")
+}
 
 const value = fc.oneof(
   fc.jsonValue({ maxDepth: 2 }),
@@ -49,6 +48,7 @@ describe("a body of", () => {
     { timeout: 60_000 },
     async (_, operation) => {
       const members = Object.keys(operation.body)
+      const accepts = judging(operation)
       await fc.assert(
         fc.asyncProperty(
           fc.constantFrom(...members, "stranger", "__proto__", "constructor"),
@@ -66,7 +66,7 @@ describe("a body of", () => {
             if (drop && members.includes(member)) delete body[member]
             const answer = await send(operation, body)
             expectDocumented(operation, answer.status, answer.body)
-            if (!accepts(operation, JSON.parse(JSON.stringify(body)))) {
+            if (!accepts(JSON.parse(JSON.stringify(body)))) {
               expect([400, 413], JSON.stringify(body)).toContain(answer.status)
               expect(
                 answer.body.errors.some(({ path }: { path: string }) => path === "" || path.startsWith(`/${member}`)),

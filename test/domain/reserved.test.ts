@@ -1,10 +1,17 @@
 /** What is reserved by our own lists alone: those of others may drop a name with any version. */
-import { check } from "@svc/domain/handles/Handle"
-import { productHostnames } from "@svc/domain/handles/Reserved"
-import { describe, expect, it, vi } from "vitest"
+import { afterAll, describe, expect, it, vi } from "vitest"
 
-vi.mock("reserved-usernames", () => ({ default: [] }))
-vi.mock("the-big-username-blacklist", () => ({ default: { list: [] } }))
+// Files share their modules: these are read anew without the others' lists, and again with them afterwards.
+vi.doMock("reserved-usernames", () => ({ default: [] }))
+vi.doMock("the-big-username-blacklist", () => ({ default: { list: [] } }))
+vi.resetModules()
+const { check } = await import("@svc/domain/handles/Handle")
+const { productHostnames } = await import("@svc/domain/handles/Reserved")
+afterAll(() => {
+  vi.doUnmock("reserved-usernames")
+  vi.doUnmock("the-big-username-blacklist")
+  vi.resetModules()
+})
 
 const judge = (name: string) => check(name, { brand: "" })._tag
 const words = (text: string) => text.trim().split(/\s+/)

@@ -11,7 +11,6 @@ export const routes = [
   page("/keys", () => import("./keys/KeysPage.tsx")),
   page("/keys/devices", () => import("./keys/DevicesPage.tsx")),
   // Where a refusal leads that says what its holder could allow.
-  // Where a refusal leads that lacks a scope.
   page("/keys/:id", () => import("./keys/KeysPage.tsx")),
   page("/settings", () => import("./settings/SettingsPage.tsx")),
   page("/settings/limits", () => import("./settings/LimitsPage.tsx")),

@@ -4,7 +4,7 @@
  */
 import { system } from "@svc/domain/account/By"
 import { NotFound } from "@svc/domain/problems/Problem"
-import { Clock, Effect, FiberSet } from "effect"
+import { Clock, Effect } from "effect"
 import { ask, onBehalfOf } from "../actor/Ask.ts"
 import type { Ownership } from "../actor/Ownership.ts"
 import { commit, type Fenced } from "../actor/Write.ts"
@@ -12,6 +12,7 @@ import { raiseForOrg } from "../events/Raise.ts"
 import { Identities } from "../identity/Identities.ts"
 import { Unhurried } from "../store/Database.ts"
 import { Timing } from "../Timing.ts"
+import * as OneRun from "../work/OneRun.ts"
 import type { Source } from "../work/Source.ts"
 import type { OrgState, OwnedOrg } from "./OrgState.ts"
 
@@ -55,9 +56,7 @@ export const source: Source<OwnedOrg, Needs, Ownership<OwnedOrg | undefined>> = 
   make: Effect.fnUntraced(function* (ownership) {
     const sql = yield* Unhurried
     const actors = yield* Identities
-    const fork = yield* FiberSet.make<void, unknown>()
-    let busy = false
-    let notBefore = 0
+    const one = yield* OneRun.make
 
     /** Nothing but this may take records from the audit log. */
     const removeRecords = Effect.fnUntraced(function* (org: string) {
@@ -112,23 +111,11 @@ export const source: Source<OwnedOrg, Needs, Ownership<OwnedOrg | undefined>> = 
 
     return {
       dispatch: Effect.fnUntraced(function* (org, changed) {
-        if (org.status !== "deleting" || busy || (yield* Clock.currentTimeMillis) < notBefore) return false
-        busy = true
-        yield* finish(org.id).pipe(
-          Effect.catchCause((cause) => Effect.logWarning("An account's deletion was cut short", cause)),
-          Effect.ensuring(
-            Effect.flatMap(Clock.currentTimeMillis, (now) => {
-              busy = false
-              notBefore = now + Timing.busyLookMillis
-              return changed
-            }),
-          ),
-          FiberSet.run(fork),
-        )
-        return true
+        if (org.status !== "deleting" || !one.isFree(yield* Clock.currentTimeMillis)) return false
+        return yield* one.start(finish(org.id), "An account's deletion was cut short", changed)
       }),
-      nextDue: (org) => Effect.succeed(org.status === "deleting" ? new Date(notBefore) : null),
-      isBusy: () => busy,
+      nextDue: (org) => Effect.succeed(org.status === "deleting" ? one.from(new Date(0)) : null),
+      isBusy: one.isBusy,
       settle: Effect.void,
     }
   }),

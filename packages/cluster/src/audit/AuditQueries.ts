@@ -7,10 +7,11 @@ import { canonical } from "@svc/domain/handles/Handle"
 import { fromPublic, toPublic } from "@svc/domain/Ids"
 import { InvalidCursor, NotFound } from "@svc/domain/problems/Problem"
 import { Context, Effect, Layer, Option, Stream } from "effect"
+import type { Statement } from "effect/sql"
 import { Sealing } from "../sealing/Sealing.ts"
 import { ServiceKey } from "../sealing/ServiceKey.ts"
 import { orUnavailable, Reads } from "../store/Database.ts"
-import { pause } from "../store/Deadline.ts"
+import { settledOf } from "../store/Settled.ts"
 import * as Chain from "./Chain.ts"
 
 export interface Row {
@@ -88,8 +89,6 @@ export interface AuditFilter {
   readonly cursor?: string | undefined
 }
 
-/** Whoever reads just after a change finds it; as for Events. */
-const [settlingMillis, settlingLooks] = [20, 25]
 /** Lines of an export that are read at once. */
 const portion = 500
 /** An id is minted with the record's own time. */
@@ -120,7 +119,7 @@ const make = Effect.gen(function* () {
     list: Effect.fn("AuditQueries.list")(function* (org: string, identityId: string | null, filter: AuditFilter) {
       const before = yield* position(org, filter.cursor)
       const handle = filter.identity === undefined ? undefined : canonical(filter.identity)
-      const found = (which: typeof settled) => sql<SealedRow & { readonly xid: string; readonly settled: boolean }>`
+      const found = (which: Statement.Fragment) => sql<SealedRow & { readonly xid: string; readonly settled: boolean }>`
         select ${sql.literal(columns)}, s.seq, s.hash, a.xid::text as xid, ${settled} as settled
         from audit a ${sealed}
         where a.org_id = ${org}::uuid ${ofIdentity(identityId)} and ${which}
@@ -134,13 +133,7 @@ const make = Effect.gen(function* () {
           ${filter.outcome === undefined ? sql`` : sql`and a.outcome = ${filter.outcome}`}
           ${filter.address === undefined ? sql`` : sql`and a.address = ${filter.address}`}
         order by a.xid desc, a.id desc limit ${filter.limit + 1}`
-      const isSettled = (rows: ReadonlyArray<{ readonly settled: boolean }>) => rows.every((row) => row.settled)
-      let rows = yield* found(sql`true`)
-      for (let looks = 1; looks < settlingLooks && !isSettled(rows); looks++) {
-        yield* pause(settlingMillis)
-        rows = yield* found(sql`true`)
-      }
-      if (!isSettled(rows)) rows = yield* found(settled)
+      const rows = yield* settledOf(sql, settled, found)
       const page = rows.slice(0, filter.limit)
       const last = page.at(-1)
       return {

@@ -5,12 +5,13 @@
  */
 import { system } from "@svc/domain/account/By"
 import type { ConnectedVia } from "@svc/domain/connectors/Connector"
-import { Cause, Clock, Effect, FiberSet, Redacted, Semaphore } from "effect"
+import { Clock, Effect, Redacted, Semaphore } from "effect"
 import { commit, type OwnIdentity } from "../actor/Write.ts"
 import type { Sealing } from "../sealing/Sealing.ts"
 import type { SqlError } from "effect/sql"
 import type { Sql } from "../store/Database.ts"
 import { Timing } from "../Timing.ts"
+import * as OneRun from "../work/OneRun.ts"
 import type { Running, Source } from "../work/Source.ts"
 import { within } from "./Calls.ts"
 import { bytesOf, type ConnectorState, sealedPlace, textOf } from "./ConnectorState.ts"
@@ -57,10 +58,8 @@ export const make = Effect.fnUntraced(function* (
   sealing: Sealing["Service"],
 ) {
   const { platform } = calls
-  const fibers = yield* FiberSet.make<void, unknown>()
+  const one = yield* OneRun.make
   const oneByOne = yield* Semaphore.make(1)
-  let busy = false
-  let notBefore = 0
 
   const waiting = Effect.fnUntraced(function* (early: boolean) {
     const at = new Date(yield* Clock.currentTimeMillis)
@@ -186,29 +185,14 @@ export const make = Effect.fnUntraced(function* (
   const source: Running<ConnectorState> = {
     dispatch: Effect.fnUntraced(function* (_state, changed) {
       const now = yield* Clock.currentTimeMillis
-      if (busy || notBefore > now) return false
+      if (!one.isFree(now)) return false
       const next = yield* earliest
       if (next === null || next.getTime() > now) return false
-      busy = true
-      yield* tryAll(false).pipe(
-        Effect.catchCause((cause) =>
-          Cause.hasInterruptsOnly(cause) ? Effect.void : Effect.logWarning("A revocation was cut short", cause),
-        ),
-        Effect.ensuring(
-          Effect.flatMap(Clock.currentTimeMillis, (ended) => {
-            busy = false
-            notBefore = ended + Timing.busyLookMillis
-            return changed
-          }),
-        ),
-        FiberSet.run(fibers),
-      )
-      return true
+      return yield* one.start(tryAll(false), "A revocation was cut short", changed)
     }),
-    nextDue: () =>
-      Effect.map(earliest, (next) => (next === null ? null : new Date(Math.max(next.getTime(), notBefore)))),
-    isBusy: () => busy,
-    settle: Effect.asVoid(Effect.timeoutOption(FiberSet.awaitEmpty(fibers), Timing.settle)),
+    nextDue: () => Effect.map(earliest, (next) => (next === null ? null : one.from(next))),
+    isBusy: one.isBusy,
+    settle: one.settle,
   }
 
   return {

@@ -2,10 +2,10 @@
  * Work of a Connector that has a time of its own, such as a poll: a column of its row says when it is due, and one run is
  * under way at a time. A run that is cut short leaves the row due, and is made again after a moment.
  */
-import { Cause, Clock, Effect, FiberSet, type Scope } from "effect"
+import { Clock, Effect, type Scope } from "effect"
 import type { OwnIdentity } from "../actor/Write.ts"
 import type { Ownership } from "../actor/Ownership.ts"
-import { Timing } from "../Timing.ts"
+import * as OneRun from "../work/OneRun.ts"
 import type { Source } from "../work/Source.ts"
 import type { Calls } from "./Calls.ts"
 import { type Connection, type ConnectorState, isPaused } from "./ConnectorState.ts"
@@ -42,10 +42,8 @@ export const timed = ({ name, column, dueOf, make }: Timed): Source<ConnectorSta
     ),
 
   make: Effect.fnUntraced(function* (parts) {
-    const fibers = yield* FiberSet.make<void, unknown>()
+    const one = yield* OneRun.make
     const run = yield* make(parts)
-    let busy = false
-    let notBefore = 0
     const dueAt = (state: ConnectorState) =>
       state.connection === undefined || isPaused(state) ? null : dueOf(state.connection)
 
@@ -55,30 +53,16 @@ export const timed = ({ name, column, dueOf, make }: Timed): Source<ConnectorSta
         const now = yield* Clock.currentTimeMillis
         const due = dueAt(state)
         if (identity === undefined || connection === undefined || due === null) return false
-        if (busy || due.getTime() > now || notBefore > now) return false
-        busy = true
-        yield* run(identity, connection).pipe(
-          Effect.catchCause((cause) =>
-            Cause.hasInterruptsOnly(cause) ? Effect.void : Effect.logWarning(`Cut short: ${name}`, cause),
-          ),
-          Effect.ensuring(
-            Effect.flatMap(Clock.currentTimeMillis, (ended) => {
-              busy = false
-              notBefore = ended + Timing.busyLookMillis
-              return changed
-            }),
-          ),
-          FiberSet.run(fibers),
-        )
-        return true
+        if (due.getTime() > now || !one.isFree(now)) return false
+        return yield* one.start(run(identity, connection), `Cut short: ${name}`, changed)
       }),
       nextDue: (state) =>
         Effect.sync(() => {
           const due = dueAt(state)
-          return due === null ? null : new Date(Math.max(due.getTime(), notBefore))
+          return due === null ? null : one.from(due)
         }),
-      isBusy: () => busy,
-      settle: Effect.asVoid(Effect.timeoutOption(FiberSet.awaitEmpty(fibers), Timing.settle)),
+      isBusy: one.isBusy,
+      settle: one.settle,
     }
   }),
 })

@@ -10,7 +10,7 @@ import { Context, Effect, Layer } from "effect"
 import type { Statement } from "effect/sql"
 import { Sealing } from "../sealing/Sealing.ts"
 import { orUnavailable, Reads } from "../store/Database.ts"
-import { pause } from "../store/Deadline.ts"
+import { settledOf } from "../store/Settled.ts"
 
 interface Row {
   readonly seq: bigint
@@ -79,12 +79,6 @@ const placeOf = ({ xid, seq }: Place): Position => ({ xid: BigInt(xid), seq: Big
 /** An id is minted before its transaction begins, on a clock of its own: by less than this. */
 const mintedEarlierMillis = 60_000
 
-/**
- * A list waits for what is about to settle, up to half a second: whoever changed something and then lists Events finds
- * the Event of it, whatever another transaction is doing.
- */
-const [settlingMillis, settlingLooks] = [20, 25]
-
 /** The time within a version 7 uuid. */
 const timeOf = (uuid: string) => (uuid[14] === "7" ? parseInt(uuid.slice(0, 8) + uuid.slice(9, 13), 16) : undefined)
 
@@ -130,13 +124,7 @@ const make = Effect.gen(function* () {
             ${before === undefined ? sql`` : sql`and seq < ${before}::bigint`}
             ${filter.type === undefined ? sql`` : sql`and type = ${filter.type}`}
           order by seq desc limit ${filter.limit + 1}`
-      const isSettled = (rows: ReadonlyArray<{ readonly settled: boolean }>) => rows.every(({ settled }) => settled)
-      let rows = yield* found(sql`true`)
-      for (let looks = 1; looks < settlingLooks && !isSettled(rows); looks++) {
-        yield* pause(settlingMillis)
-        rows = yield* found(sql`true`)
-      }
-      if (!isSettled(rows)) rows = yield* found(settled)
+      const rows = yield* settledOf(sql, settled, found)
       const page = rows.slice(0, filter.limit)
       const last = page.at(-1)
       return {

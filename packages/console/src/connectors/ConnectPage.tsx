@@ -2,17 +2,17 @@
 import { useState } from "preact/hooks"
 import { useAct } from "../client/Acts.ts"
 import { type Answer, call } from "../client/Client.ts"
-import { IdentityFrame } from "../frame/IdentityFrame.tsx"
 import { go, query } from "../router/Router.ts"
 import { Button, ButtonLink } from "../ui/Button.tsx"
 import { Check, Form, TextField, wrongAt } from "../ui/Field.tsx"
-import { Empty, Section, Segments } from "../ui/Page.tsx"
+import { Section, Segments } from "../ui/Page.tsx"
 import { ProblemNote } from "../ui/Problem.tsx"
 import { say as common } from "../ui/texts.ts"
 import { tell } from "../ui/Toast.tsx"
 import { begin } from "./Begun.ts"
-import { connectorsOf, type Platform, platforms } from "./ConnectorStatus.tsx"
+import { connectorsOf, type Platform } from "./ConnectorStatus.tsx"
 import { reread } from "./Reread.ts"
+import { PlatformFrame } from "./PlatformFrame.tsx"
 import { say } from "./texts.ts"
 import "./connectors.css"
 
@@ -158,19 +158,10 @@ const Connect = ({ handle, platform }: OfPlatform) => {
   )
 }
 
-const ConnectPage = ({ handle, platform }: { readonly handle: string; readonly platform: string }) => {
-  const known = platforms.find((one) => one === platform)
-  return (
-    <IdentityFrame handle={handle} part="connectors">
-      {(identity) =>
-        known === undefined ? (
-          <Empty icon="connector" title={say("none")} />
-        ) : (
-          <Connect handle={identity.handle} platform={known} />
-        )
-      }
-    </IdentityFrame>
-  )
-}
+const ConnectPage = ({ handle, platform }: { readonly handle: string; readonly platform: string }) => (
+  <PlatformFrame handle={handle} platform={platform}>
+    {(owner, known) => <Connect handle={owner} platform={known} />}
+  </PlatformFrame>
+)
 
 export default ConnectPage

@@ -3,20 +3,20 @@ import { useState } from "preact/hooks"
 import { useAct } from "../client/Acts.ts"
 import { call } from "../client/Client.ts"
 import { outdated, useCall } from "../client/Queries.ts"
-import { IdentityFrame } from "../frame/IdentityFrame.tsx"
 import { go, query, refine } from "../router/Router.ts"
 import { list } from "../texts/Texts.ts"
 import { Button, ButtonLink } from "../ui/Button.tsx"
 import { Confirm } from "../ui/Dialog.tsx"
 import { Form, TextArea, wrongAt } from "../ui/Field.tsx"
 import { Loaded } from "../ui/Loaded.tsx"
-import { Empty, Facts, Note, Section, Segments, Status } from "../ui/Page.tsx"
+import { Facts, Note, Section, Segments, Status } from "../ui/Page.tsx"
 import { ProblemNote } from "../ui/Problem.tsx"
 import { Time } from "../ui/Time.tsx"
 import { tell } from "../ui/Toast.tsx"
-import { type Connector, connectorsOf, ConnectorStatus, platforms } from "./ConnectorStatus.tsx"
+import { type Connector, connectorsOf, ConnectorStatus } from "./ConnectorStatus.tsx"
 import { reread, standing } from "./Reread.ts"
 import { Said, type View } from "./Said.tsx"
+import { PlatformFrame } from "./PlatformFrame.tsx"
 import { say } from "./texts.ts"
 import "./connectors.css"
 
@@ -208,19 +208,10 @@ const Account = ({ handle, platform }: { readonly handle: string; readonly platf
   )
 }
 
-const ConnectorPage = ({ handle, platform }: { readonly handle: string; readonly platform: string }) => {
-  const known = platforms.find((one) => one === platform)
-  return (
-    <IdentityFrame handle={handle} part="connectors">
-      {(identity) =>
-        known === undefined ? (
-          <Empty icon="connector" title={say("none")} />
-        ) : (
-          <Account handle={identity.handle} platform={known} />
-        )
-      }
-    </IdentityFrame>
-  )
-}
+const ConnectorPage = ({ handle, platform }: { readonly handle: string; readonly platform: string }) => (
+  <PlatformFrame handle={handle} platform={platform}>
+    {(owner, known) => <Account handle={owner} platform={known} />}
+  </PlatformFrame>
+)
 
 export default ConnectorPage

@@ -1,38 +1,18 @@
 /** The apps that were let in by OAuth: what each may do and as whom, when it was last here; changed and ended here. */
 import { useState } from "preact/hooks"
-import { useAct } from "../client/Acts.ts"
 import { type Answer, call } from "../client/Client.ts"
 import { outdated, useList } from "../client/Queries.ts"
 import { Button } from "../ui/Button.tsx"
-import { Confirm } from "../ui/Dialog.tsx"
 import { Loaded, More } from "../ui/Loaded.tsx"
 import { Section } from "../ui/Page.tsx"
 import { Time } from "../ui/Time.tsx"
-import { tell } from "../ui/Toast.tsx"
 import { say } from "./appTexts.ts"
+import { Ending } from "./Ending.tsx"
 import { GrantForm } from "./GrantForm.tsx"
 
 export type Grant = Answer<"GET /api/grants/:id">
 
 const reread = () => outdated(["/api/grants"])
-
-const Ending = ({ of, onClose }: { readonly of: Grant; readonly onClose: () => void }) => {
-  const end = useAct(async () => {
-    await call("DELETE /api/grants/:id", { params: { id: of.id } })
-    void reread()
-  })
-  return (
-    <Confirm
-      title={say("end_title", { name: of.client_name })}
-      doing={say("end")}
-      act={end}
-      onClose={onClose}
-      onDone={() => tell(say("ended", { name: of.client_name }))}
-    >
-      <p>{say("end_why")}</p>
-    </Confirm>
-  )
-}
 
 const Row = ({
   of,
@@ -126,7 +106,17 @@ export const ConnectedApps = () => {
           )
         }}
       </Loaded>
-      {ending === undefined ? null : <Ending of={ending} onClose={() => setEnding(undefined)} />}
+      {ending === undefined ? null : (
+        <Ending
+          title={say("end_title", { name: ending.client_name })}
+          why={say("end_why")}
+          doing={say("end")}
+          done={say("ended", { name: ending.client_name })}
+          end={() => call("DELETE /api/grants/:id", { params: { id: ending.id } })}
+          list="/api/grants"
+          onClose={() => setEnding(undefined)}
+        />
+      )}
     </Section>
   )
 }

@@ -1,43 +1,21 @@
 /** The keys of the account: made, seen, replaced, revoked. */
 import { useState } from "preact/hooks"
 import { now } from "../client/Clock.ts"
-import { useAct } from "../client/Acts.ts"
 import { type Answer, call } from "../client/Client.ts"
-import { outdated, useList } from "../client/Queries.ts"
+import { useList } from "../client/Queries.ts"
 import { useIdentities } from "../shell/Identities.ts"
 import { Button, ButtonLink } from "../ui/Button.tsx"
-import { Confirm } from "../ui/Dialog.tsx"
 import { Loaded, More } from "../ui/Loaded.tsx"
 import { Empty, Page, Section, Status } from "../ui/Page.tsx"
 import { Time } from "../ui/Time.tsx"
-import { tell } from "../ui/Toast.tsx"
 import { ConnectedApps } from "./ConnectedApps.tsx"
+import { Ending } from "./Ending.tsx"
 import { NewKey } from "./NewKey.tsx"
 import { Replacing } from "./Replacing.tsx"
 import { say } from "./texts.ts"
 import "./keys.css"
 
 type Key = Answer<"GET /api/keys/:id">
-
-const reread = () => outdated(["/api/keys"])
-
-const Revoking = ({ of, onClose }: { readonly of: Key; readonly onClose: () => void }) => {
-  const revoke = useAct(async () => {
-    await call("DELETE /api/keys/:id", { params: { id: of.id } })
-    void reread()
-  })
-  return (
-    <Confirm
-      title={say("revoke_title", { name: of.name })}
-      doing={say("revoke")}
-      act={revoke}
-      onClose={onClose}
-      onDone={() => tell(say("revoked", { name: of.name }))}
-    >
-      <p>{say("revoke_why")}</p>
-    </Confirm>
-  )
-}
 
 interface TableProps {
   readonly label: string
@@ -204,7 +182,17 @@ const KeysPage = () => {
       </Loaded>
       {creating ? <NewKey handles={ready.map(({ handle }) => handle)} onClose={() => setCreating(false)} /> : null}
       {replacing === undefined ? null : <Replacing of={replacing} onClose={() => setReplacing(undefined)} />}
-      {revoking === undefined ? null : <Revoking of={revoking} onClose={() => setRevoking(undefined)} />}
+      {revoking === undefined ? null : (
+        <Ending
+          title={say("revoke_title", { name: revoking.name })}
+          why={say("revoke_why")}
+          doing={say("revoke")}
+          done={say("revoked", { name: revoking.name })}
+          end={() => call("DELETE /api/keys/:id", { params: { id: revoking.id } })}
+          list="/api/keys"
+          onClose={() => setRevoking(undefined)}
+        />
+      )}
     </Page>
   )
 }

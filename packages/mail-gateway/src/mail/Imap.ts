@@ -2,7 +2,7 @@
  * The IMAP server: Mailboxes for mail programs (RFC 9051, RFC 3501), on a port with STARTTLS and one with TLS from the
  * start. Here are the sockets; what is said on them is the session's ({@link module:imap/session/Session}).
  */
-import { createServer, type Server, type Socket } from "node:net"
+import { createServer, type Socket } from "node:net"
 import { check, pass } from "@svc/cluster/health/Health"
 import { isWithin, type Networks } from "@svc/cluster/net/ClientNetwork"
 import { Clock, Context, Deferred, Effect, FiberSet, Layer, type Redacted, type Scope } from "effect"
@@ -16,7 +16,7 @@ import * as Session from "./imap/session/Session.ts"
 import type { Store } from "./imap/session/Store.ts"
 import * as PostgresStore from "./imap/store/PostgresStore.ts"
 import * as Judging from "./judging/Judging.ts"
-import { ListenFailed } from "./Smtp.ts"
+import { listening, portOf } from "./Listening.ts"
 import { readHeader } from "./smtp/Server.ts"
 import { Timing } from "../Timing.ts"
 
@@ -200,24 +200,16 @@ const listen = Effect.fnUntraced(function* (settings: ImapSettings) {
 
   const opened = (port: number, tlsAtOnce: boolean) =>
     Effect.acquireRelease(
-      Effect.callback<Server, ListenFailed>((resume) => {
+      Effect.suspend(() => {
         const server = createServer({ noDelay: true, keepAlive: true }, onConnection(tlsAtOnce))
-        server.once("error", (error) =>
-          resume(
-            Effect.fail(
-              new ListenFailed({ message: `IMAP cannot listen on ${settings.host}:${port}: ${error.message}` }),
-            ),
-          ),
+        return Effect.as(
+          listening("IMAP", server, settings.host, port, (...at) => server.listen(...at)),
+          server,
         )
-        server.listen(port, settings.host, () => resume(Effect.succeed(server)))
       }),
       // Its sessions end with their fibers.
       (server) => Effect.sync(() => server.close()),
     )
-  const portOf = (server: Server, wanted: number) => {
-    const address = server.address()
-    return typeof address === "object" && address !== null ? address.port : wanted
-  }
   return {
     port: portOf(yield* opened(settings.port, false), settings.port),
     tlsPort: portOf(yield* opened(settings.tlsPort, true), settings.tlsPort),

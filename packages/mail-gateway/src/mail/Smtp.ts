@@ -7,8 +7,9 @@ import { check, pass } from "@svc/cluster/health/Health"
 import type { Networks } from "@svc/cluster/net/ClientNetwork"
 import * as Certificates from "@svc/cluster/net/Certificates"
 import { selfSigned } from "@svc/cluster/net/SelfSigned"
-import { Cause, Clock, Context, Effect, FiberSet, Layer, Schema } from "effect"
+import { Cause, Clock, Context, Effect, FiberSet, Layer } from "effect"
 import type { SMTPServerDataStream, SMTPServerOptions, SMTPServerSession } from "smtp-server"
+import { listening, portOf } from "./Listening.ts"
 import * as MailMetrics from "./MailMetrics.ts"
 import * as Judging from "./judging/Judging.ts"
 import { isModest } from "./mime/Header.ts"
@@ -49,8 +50,6 @@ export class SmtpListener extends Context.Service<SmtpListener, { readonly port:
 ) {}
 
 /** The port could not be listened on. */
-export class ListenFailed extends Schema.TaggedError<ListenFailed>()("ListenFailed", { message: Schema.String }) {}
-
 const listen = Effect.fnUntraced(function* (settings: SmtpSettings) {
   const reception = yield* Reception
   const system = yield* SystemMail
@@ -258,25 +257,15 @@ const listen = Effect.fnUntraced(function* (settings: SmtpSettings) {
   }
 
   yield* Effect.acquireRelease(
-    Effect.callback<void, ListenFailed>((resume) => {
-      server.server.once("error", (error) =>
-        resume(
-          Effect.fail(
-            new ListenFailed({ message: `SMTP cannot listen on ${settings.host}:${settings.port}: ${error.message}` }),
-          ),
-        ),
-      )
-      server.listen(settings.port, settings.host, () => resume(Effect.void))
-    }),
+    listening("SMTP", server.server, settings.host, settings.port, (...at) => server.listen(...at)),
     () =>
       Effect.callback<void>((resume) => {
         log.leaving()
         server.close(() => resume(Effect.void))
       }),
   )
-  const address = server.server.address()
   return {
-    port: typeof address === "object" && address !== null ? address.port : settings.port,
+    port: portOf(server.server, settings.port),
     listening: () => server.server.listening,
   }
 })

@@ -15,10 +15,10 @@ import { isProblem } from "@svc/domain/problems/Problem"
 import { Cause, Clock, Context, Effect, FiberSet, Layer } from "effect"
 import type { SMTPServerAddress, SMTPServerDataStream, SMTPServerOptions, SMTPServerSession } from "smtp-server"
 import * as Guests from "./imap/server/Guests.ts"
+import { listening, portOf } from "./Listening.ts"
 import * as MailMetrics from "./MailMetrics.ts"
 import { isModest } from "./mime/Header.ts"
 import * as RecipientAddress from "./RecipientAddress.ts"
-import { ListenFailed } from "./Smtp.ts"
 import * as Data from "./smtp/Data.ts"
 import { Reply, replies as receiving } from "./smtp/Replies.ts"
 import { openConnection } from "./smtp/Server.ts"
@@ -239,20 +239,10 @@ const listen = Effect.fnUntraced(function* (settings: SubmissionSettings) {
       yield* Certificates.follow(settings.tls, listener, given, (renewed) => server.updateSecureContext({ ...renewed }))
     }
     yield* Effect.acquireRelease(
-      Effect.callback<void, ListenFailed>((resume) => {
-        server.server.once("error", (error) =>
-          resume(
-            Effect.fail(
-              new ListenFailed({ message: `Submission cannot listen on ${settings.host}:${port}: ${error.message}` }),
-            ),
-          ),
-        )
-        server.listen(port, settings.host, () => resume(Effect.void))
-      }),
+      listening("Submission", server.server, settings.host, port, (...at) => server.listen(...at)),
       () => Effect.callback<void>((resume) => void server.close(() => resume(Effect.void))),
     )
-    const address = server.server.address()
-    return typeof address === "object" && address !== null ? address.port : port
+    return portOf(server.server, port)
   })
 
   return { port: yield* opened(settings.port, false), tlsPort: yield* opened(settings.tlsPort, true) }

@@ -1,0 +1,29 @@
+/** Asks before a credential is taken away for good, and says that it was. */
+import { useAct } from "../client/Acts.ts"
+import { outdated } from "../client/Queries.ts"
+import { Confirm } from "../ui/Dialog.tsx"
+import { tell } from "../ui/Toast.tsx"
+
+interface EndingProps {
+  readonly title: string
+  /** What comes of it. */
+  readonly why: string
+  readonly doing: string
+  readonly done: string
+  readonly end: () => Promise<unknown>
+  /** The path of the list that it is in. */
+  readonly list: string
+  readonly onClose: () => void
+}
+
+export const Ending = ({ title, why, doing, done, end, list, onClose }: EndingProps) => {
+  const act = useAct(async () => {
+    await end()
+    void outdated([list])
+  })
+  return (
+    <Confirm title={title} doing={doing} act={act} onClose={onClose} onDone={() => tell(done)}>
+      <p>{why}</p>
+    </Confirm>
+  )
+}
