@@ -100,6 +100,27 @@ layer(world, { timeout: "60 seconds" })("the chain of the audit log", (it) => {
       ])
       yield* edited(`update audit set outcome = 'allowed' where id = ${bySeq}`)
       expect(walked(yield* exported(org)).faults).toEqual([])
+      // Put in among those that are sealed, as if it had been there.
+      const put = "0199d3c0-5e0f-7c4e-9b1a-3f2d6c8e4aff"
+      const names = `org_id, class, action, actor_kind, outcome, via, count, xid`
+      yield* edited(`insert into audit (id, at, ${names}) select '${put}', at, ${names} from audit where id = (
+        select record_id from audit_seal where org_id = '${org}' and seq = 1)`)
+      expect(walked(yield* exported(org)).faults).toEqual([
+        expect.stringMatching(/^Record aud_\w+ was put in: it was never sealed\.$/),
+      ])
+      yield* edited(`delete from audit where id = '${put}'`)
+      expect(walked(yield* exported(org)).faults).toEqual([])
+      // With a seal of its own.
+      yield* edited(`insert into audit_seal select org_id, 5, record_id, record_at - interval '1 second', previous, hash
+        from audit_seal where org_id = '${org}' and seq = 4`)
+      yield* edited(
+        `insert into audit (id, at, ${names}) select id, at - interval '1 second', ${names} from audit where id = ${bySeq}`,
+      )
+      expect(walked(yield* exported(org)).faults.length).toBeGreaterThan(0)
+      yield* edited(`delete from audit_seal where org_id = '${org}' and seq = 5 and record_id = ${bySeq}`)
+      yield* edited(`delete from audit a where org_id = '${org}' and id = ${bySeq}
+        and not exists (select from audit_seal s where s.record_id = a.id and s.record_at = a.at)`)
+      expect(walked(yield* exported(org)).faults).toEqual([])
       yield* edited(`delete from audit where id = ${bySeq}`)
       expect(walked(yield* exported(org)).faults).toEqual(["Between record 3 and record 5 something is missing."])
       // Who edits the file itself is found, too.

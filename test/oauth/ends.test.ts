@@ -56,6 +56,25 @@ describe("a Grant", () => {
     expect(await tool(access, "svc_email_list", { handle })).toMatchObject({ code: "scope_missing" })
   })
 
+  it("may be bound to networks, and letting the app in again leaves it so", async () => {
+    const { session, access, grant, person, client } = await connected()
+    const path = `/api/grants/${grant.id}`
+    const bind = (networks: unknown) => call(service.base, "PATCH", path, { token: session, body: { networks } })
+    expect(grant.networks).toBeNull()
+    expect((await bind(["192.0.2.7/24"])).body.networks).toEqual(["192.0.2.0/24"])
+    expect((await bind(["nowhere"])).body.code).toBe("invalid_request")
+    expect((await bind([])).body.code).toBe("invalid_request")
+    const refused = await mcp(service.base, access, "tools/list")
+    expect([refused.status, refused.body["code"]]).toEqual([403, "network_refused"])
+    expect(await tool(access, "svc_whoami")).toMatchObject({ code: "network_refused" })
+    const again = await letIn(service.base, person, client, here)
+    expect(await status(again.access)).toBe(403)
+    expect((await bind(["127.0.0.0/8", "::1"])).body.networks).toEqual(["127.0.0.0/8", "::1"])
+    expect((await tool(access, "svc_whoami")).caller).toMatchObject({ networks: ["127.0.0.0/8", "::1"] })
+    expect((await bind(null)).body.networks).toBeNull()
+    expect(await status(access)).toBe(200)
+  })
+
   it("is changed by a session alone, to what there is", async () => {
     const { session, grant } = await connected()
     const path = `/api/grants/${grant.id}`

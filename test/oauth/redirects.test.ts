@@ -26,6 +26,8 @@ describe("in Production", () => {
     ["https://tunnel.example.org.evil.example/cb", true],
     ["https://a b.example/", false],
     ["https://example.org/\u00e9", false],
+    ["https:example.org/cb", false],
+    ["https:///example.org/cb", false],
   ])("%s may be a redirect: %s", (redirect, may) => expect(isAcceptable(book, redirect)).toBe(may))
 
   it.each([

@@ -54,6 +54,8 @@ export interface ExchangeState {
   act: Act | undefined
   /** It is on record: by the statement of the change itself. */
   recorded: boolean
+  /** The first answer to the same request is given again: nothing is done. */
+  repeated: boolean
 }
 
 export const makeExchange = (requestId = "req_unknown", source: Source = nowhere): ExchangeState => ({
@@ -67,6 +69,7 @@ export const makeExchange = (requestId = "req_unknown", source: Source = nowhere
   commandId: undefined,
   act: undefined,
   recorded: false,
+  repeated: false,
 })
 
 /** Outside of a request there is one that nobody looks at. */

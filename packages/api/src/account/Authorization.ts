@@ -150,9 +150,11 @@ const make = Effect.gen(function* () {
   ) =>
     Effect.provideService(
       recording.recorded(
-        call.endpoint.method === "POST"
-          ? repeatable(handler, caller, Context.get(call.endpoint.annotations, ShowsSecret))
-          : handler,
+        handler,
+        (once) =>
+          call.endpoint.method === "POST"
+            ? repeatable(once, caller, Context.get(call.endpoint.annotations, ShowsSecret))
+            : once,
         call,
         caller,
         identity,

@@ -4,12 +4,12 @@ import { ShowsSecret } from "@svc/domain/account/Policy"
 import { Reveals, scopeOf } from "@svc/domain/account/ScopeOf"
 import type { AuditClass, AuditOutcome, AuditSource, AuditTarget } from "@svc/domain/audit/AuditRecord"
 import type { IdentityRef } from "@svc/domain/IdentityRef"
-import { isProblem } from "@svc/domain/problems/Problem"
 import type { Act } from "@svc/cluster/audit/Note"
 import { Cause, Context, Exit } from "effect"
 import type { HttpServerResponse } from "effect/http"
-import { type HttpApiEndpoint, HttpApiError } from "effect/http-api"
+import type { HttpApiEndpoint } from "effect/http-api"
 import type { Source } from "../Exchange.ts"
+import { isOfRequest, meaning } from "../problems/ProblemRendering.ts"
 
 export interface Called {
   readonly endpoint: HttpApiEndpoint.Top
@@ -130,11 +130,10 @@ export const outcomeOf = (
   const found = exit.cause.reasons.map((reason) =>
     Cause.isFailReason(reason) ? reason.error : Cause.isDieReason(reason) ? reason.defect : undefined,
   )
-  const problem = found.map(unwrapped).find(isProblem)
+  const failures = found.map(unwrapped)
+  const problem = failures.map(meaning).find((one) => one !== undefined)
   if (problem !== undefined) return { outcome: problem.status >= 500 ? "failed" : "refused", code: problem.code }
-  if (found.some((failure) => HttpApiError.HttpApiSchemaError.is(failure) && failure.kind !== "Body")) {
-    return { outcome: "refused", code: "invalid_request" }
-  }
+  if (failures.some(isOfRequest)) return { outcome: "refused", code: "invalid_request" }
   return Cause.hasInterruptsOnly(exit.cause) ? { outcome: "failed", code: "unavailable" } : failed
 }
 

@@ -4,7 +4,7 @@
  */
 import type { CallerInfo } from "@svc/domain/account/Authorization"
 import type { IdentityRef } from "@svc/domain/IdentityRef"
-import type { Problem } from "@svc/domain/problems/Problem"
+import type { AuditUnavailable, Problem } from "@svc/domain/problems/Problem"
 import { Audit } from "@svc/cluster/audit/Audit"
 import type { Act } from "@svc/cluster/audit/Note"
 import { Strangers } from "@svc/cluster/audit/Strangers"
@@ -19,16 +19,17 @@ type Response = HttpServerResponse.HttpServerResponse
 /** Their handlers put the act on record in the statement that reads the secret. */
 const recordThemselves = new Set(["vault.value"])
 
-/** What is refused so is no judgement of who calls. */
-const passing = new Set(["rate_limited", "unavailable", "not_found", "audit_unavailable"])
+/** A reading call that is refused so came to nothing; it says nothing of who called. */
+const passing = new Set(["not_found", "audit_unavailable"])
 
 export const make = Effect.gen(function* () {
   const audit = yield* Audit
   const strangers = yield* Strangers
 
-  /** The handler of an admitted call, on record. */
-  const recorded = <E, R>(
+  /** The handler of an admitted call, on record; `once` answers for it where the same request was made before. */
+  const recorded = <E, R, E2, R2>(
     handler: Effect.Effect<Response, E, R>,
+    once: (handler: Effect.Effect<Response, E | AuditUnavailable, R>) => Effect.Effect<Response, E2, R2>,
     call: Called,
     caller: CallerInfo,
     identity: IdentityRef | null | undefined,
@@ -45,20 +46,22 @@ export const make = Effect.gen(function* () {
         tool: exchange.source.tool ?? "",
         handle: identity?.handle ?? "",
       })
-      return handler
+      return once(handler)
     }
     const act = actOf(plan, caller, identity, params, exchange)
     exchange.act = act
-    const settled = (exit: Exit.Exit<Response, E>) => {
+    const settled = (exit: Exit.Exit<Response, E2>) => {
+      if (exchange.repeated) return audit.record({ ...act, outcome: "repeated" })
       const outcome = outcomeOf(exit)
       // That it was allowed stands there already.
       if (outcome.outcome === "allowed" && (exchange.recorded || plan.class === "secret")) return Effect.void
       return audit.record(withMade(plan, { ...act, ...outcome }, exit))
     }
-    const watched = Effect.onExit(handler, settled)
-    return plan.class === "secret" && !recordThemselves.has(plan.action)
-      ? Effect.andThen(audit.secret(act), watched)
-      : watched
+    const shown =
+      plan.class === "secret" && !recordThemselves.has(plan.action)
+        ? Effect.andThen(audit.secret(act), handler)
+        : handler
+    return Effect.onExit(once(shown), settled)
   }
 
   return {
@@ -66,8 +69,7 @@ export const make = Effect.gen(function* () {
     /** A call was refused whose caller is known. */
     refused: (call: Called, caller: CallerInfo, params: Params, exchange: ExchangeState, problem: Problem) => {
       const plan = planOf(call)
-      if (passing.has(problem.code) && plan.class === "read") return Effect.void
-      if (problem.code === "rate_limited" || problem.code === "unavailable") return Effect.void
+      if (problem.code === "unavailable" || (plan.class === "read" && passing.has(problem.code))) return Effect.void
       const act: Act = actOf(plan, caller, undefined, params, exchange)
       return audit.record({ ...act, outcome: "refused", code: problem.code })
     },

@@ -58,9 +58,10 @@ export const make = Effect.gen(function* () {
     const body = yield* Effect.catch(request.text, () => Effect.succeed(""))
     const claim = yield* records.claim(scope, body)
     if (claim._tag === "Answered") {
-      ;(yield* Exchange).headers["idempotent-replayed"] = "true"
-      if (!secret || claim.answer.status >= 400) return again(claim.answer)
       const exchange = yield* Exchange
+      exchange.repeated = true
+      exchange.headers["idempotent-replayed"] = "true"
+      if (!secret || claim.answer.status >= 400) return again(claim.answer)
       if (claim.answer.headers["location"] !== undefined)
         exchange.headers["location"] = claim.answer.headers["location"]
       return yield* new Conflict({

@@ -4,7 +4,7 @@
  */
 import { Addresses } from "@svc/domain/Addresses"
 import { Caller, mayActOn, type SubjectInfo } from "@svc/domain/account/Authorization"
-import { judgeScope } from "@svc/domain/account/Judgement"
+import { judgeNetwork, judgeScope } from "@svc/domain/account/Judgement"
 import { IdentityNotGranted } from "@svc/domain/problems/Problem"
 import { CredentialLookup } from "@svc/cluster/account/CredentialLookup"
 import { StandingCredentials } from "@svc/cluster/account/StandingCredentials"
@@ -64,7 +64,7 @@ export const make = Effect.gen(function* () {
           detail: `The account holder no longer lets you act as @${subject.handle}.`,
         })
       }
-      const narrow = judgeScope(scope, caller, book)
+      const narrow = judgeNetwork(caller, source) ?? judgeScope(scope, caller, book)
       if (narrow !== undefined) return yield* narrow
       const come = yield* look
       if (come.messages.length > 0) return answer(come)

@@ -7,12 +7,14 @@ import { InvalidRequest, type Problem, Unauthenticated, UnsupportedMediaType } f
 import type { CallerInfo } from "@svc/domain/account/Authorization"
 import { judgeNetwork } from "@svc/domain/account/Judgement"
 import { CredentialLookup } from "@svc/cluster/account/CredentialLookup"
+import { Audit } from "@svc/cluster/audit/Audit"
 import { Strangers } from "@svc/cluster/audit/Strangers"
 import * as Metrics from "@svc/cluster/observe/Metrics"
 import { Effect, Redacted } from "effect"
 import { HttpBody, HttpClientRequest, HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { sourceOf } from "../audit/Acts.ts"
-import { Exchange, HandedOn, overMcp } from "../Exchange.ts"
+import { actOfPage } from "../audit/OfPage.ts"
+import { Exchange, type ExchangeState, HandedOn, overMcp } from "../Exchange.ts"
 import { mayCompress } from "../http/Compression.ts"
 import { challenge } from "../oauth/Metadata.ts"
 import { render } from "../problems/Render.ts"
@@ -38,6 +40,13 @@ const clientRequest = (origin: string, { method, target, headers, body }: ToolRe
 const textOf = ({ body }: HttpServerResponse.HttpServerResponse): string =>
   body._tag === "Uint8Array" ? (body.text ?? new TextDecoder().decode(body.body)) : "{}"
 
+/** What is no call of a tool's endpoint: an opening, a list, a tool that cannot be called so. */
+const exchanged = { class: "auth", action: "mcp.exchange", type: "mcp" } as const
+
+const cameIn = ({ source, requestId }: ExchangeState) => ({ requestId, source: { ...source, via: "mcp" } as const })
+
+type ToolCall = Served & { readonly _tag: "Call" }
+
 const calls = Metrics.counter("svc_mcp_calls_total", "Calls of tools over MCP", ["tool", "outcome"])
 
 const resultOf = (tool: string, input: Json, response: HttpServerResponse.HttpServerResponse): Json => {
@@ -62,6 +71,7 @@ export const layer = HttpRouter.use((router) =>
     const book = yield* Addresses
     const credentials = yield* CredentialLookup
     const strangers = yield* Strangers
+    const audit = yield* Audit
     const rest = router.asHttpEffect()
     const { origin } = new URL(book.baseUrl)
 
@@ -87,30 +97,35 @@ export const layer = HttpRouter.use((router) =>
       )
     }
 
-    const callTool = Effect.fnUntraced(function* (served: Served & { readonly _tag: "Call" }, authorization: string) {
-      const tool = byName.get(served.name)!
-      const outer = yield* Exchange
-      const request = requestOf(tool, served.input, authorization)
-      const response =
-        request instanceof InvalidRequest
-          ? yield* problem(request)
-          : yield* Effect.scoped(
-              Effect.provideService(
-                rest,
-                HttpServerRequest.HttpServerRequest,
-                HttpServerRequest.fromClientRequest(clientRequest(origin, request)),
-              ).pipe(
-                // What is known of the caller's own request goes along here, where no header can say it.
-                Effect.provideService(HandedOn, {
-                  requestId: outer.requestId,
-                  source: overMcp(outer.source, served.name),
-                }),
-              ),
-            )
+    const answered = (served: ToolCall, response: HttpServerResponse.HttpServerResponse) => {
       calls.of(served.name, response.status >= 400 ? "refused" : "done").n++
+      return jsonOf(served.answer(resultOf(served.name, served.input, response)))
+    }
+
+    const callTool = Effect.fnUntraced(function* (served: ToolCall, request: ToolRequest) {
+      const outer = yield* Exchange
+      const response = yield* Effect.scoped(
+        Effect.provideService(
+          rest,
+          HttpServerRequest.HttpServerRequest,
+          HttpServerRequest.fromClientRequest(clientRequest(origin, request)),
+        ).pipe(
+          // What is known of the caller's own request goes along here, where no header can say it.
+          Effect.provideService(HandedOn, {
+            requestId: outer.requestId,
+            source: overMcp(outer.source, served.name),
+          }),
+        ),
+      )
       // The credential is no good: that is the answer of the whole exchange, as for any other path.
-      return response.status === 401 ? response : served.answer(resultOf(tool.listed.name, served.input, response))
+      return response.status === 401 ? response : answered(served, response)
     })
+
+    /** The request that a call of a tool makes, or what is wrong with its arguments; undefined where there is no such tool. */
+    const requested = (served: ToolCall, token: string) => {
+      const tool = byName.get(served.name)
+      return tool && requestOf(tool, served.input, `Bearer ${token}`)
+    }
 
     /** The list says nothing that is secret, so it may be compressed. */
     const listed = (asked: Served & { readonly _tag: "List" }, caller: CallerInfo) =>
@@ -125,7 +140,7 @@ export const layer = HttpRouter.use((router) =>
         ? Effect.void
         : Effect.flatMap(Exchange, ({ source, requestId }) =>
             strangers.turnedAway(Redacted.make(token), {
-              action: "mcp.exchange",
+              action: exchanged.action,
               code,
               source: { ...sourceOf(source), via: "mcp" },
               requestId,
@@ -145,18 +160,34 @@ export const layer = HttpRouter.use((router) =>
         return yield* problem(new UnsupportedMediaType({ detail: "The endpoint takes application/json." }))
       }
       const asked = interpret(yield* request.text, headers)
-      // A call is judged by the endpoint that it names.
-      if (asked._tag === "Call" && byName.has(asked.name)) {
-        const answer = yield* callTool(asked, `Bearer ${token}`)
-        return HttpServerResponse.isHttpServerResponse(answer) ? answer : jsonOf(answer)
+      const made = asked._tag === "Call" ? requested(asked, token) : undefined
+      // A call is judged by the endpoint that it names; one that comes to no request is judged here.
+      if (asked._tag === "Call" && made !== undefined && !(made instanceof InvalidRequest)) {
+        return yield* callTool(asked, made)
       }
-      const { source } = yield* Exchange
+      const state = yield* Exchange
+      const { source } = state
       const caller = yield* Effect.tapError(
         credentials.resolve(Redacted.make(token), { address: source.address, via: "mcp" }),
         ({ code }) => turnedAway(token, code),
       )
       const elsewhere = judgeNetwork(caller, source)
-      if (elsewhere !== undefined) return yield* problem(elsewhere)
+      if (elsewhere !== undefined) {
+        yield* audit.record({
+          ...actOfPage(caller, cameIn(state), exchanged),
+          outcome: "refused",
+          code: elsewhere.code,
+        })
+        return yield* problem(elsewhere)
+      }
+      audit.used({
+        org: caller.org.id,
+        kind: caller.kind,
+        id: caller.credentialId,
+        action: exchanged.action,
+        tool: asked._tag === "Call" && made !== undefined ? asked.name : "",
+        handle: "",
+      })
       switch (asked._tag) {
         case "Answer":
           return jsonOf(asked)
@@ -165,7 +196,7 @@ export const layer = HttpRouter.use((router) =>
         case "List":
           return jsonOf(yield* listed(asked, caller))
         case "Call":
-          return jsonOf(asked.unknown)
+          return made instanceof InvalidRequest ? answered(asked, yield* problem(made)) : jsonOf(asked.unknown)
       }
     })
 

@@ -20,10 +20,16 @@ export interface Wanted extends AskedGrant {
   readonly back: (answer: Readonly<Record<string, string>>) => string
 }
 
+/** The client hears it at this address, which is its redirect with the answer. */
+export interface Refused {
+  readonly _tag: "Refused"
+  readonly to: string
+  readonly redirect: string
+}
+
 export type Judged =
   | { readonly _tag: "Wanted"; readonly wanted: Wanted }
-  /** The client hears it at this address. */
-  | { readonly _tag: "Refused"; readonly to: string }
+  | Refused
   /** Nobody hears it but the person. */
   | { readonly _tag: "Unusable" }
 
@@ -54,6 +60,7 @@ export const judge = (book: AddressBook, client: OAuthClient, query: URLSearchPa
   const refused = (error: string, error_description: string): Judged => ({
     _tag: "Refused",
     to: back({ error, error_description }),
+    redirect,
   })
 
   if (single.some((name) => query.getAll(name).length > 1)) {

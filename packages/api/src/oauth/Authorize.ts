@@ -6,6 +6,7 @@
 import { Addresses } from "@svc/domain/Addresses"
 import type { CallerInfo } from "@svc/domain/account/Authorization"
 import { isDocument } from "@svc/domain/oauth/Client"
+import { hostOf, receiverOf } from "@svc/domain/oauth/Redirect"
 import { maxLimit } from "@svc/domain/Paging"
 import { IdentityQueries } from "@svc/cluster/identity/IdentityQueries"
 import { PublicLimits } from "@svc/cluster/limits/PublicLimits"
@@ -21,7 +22,7 @@ import { certainlyFromOurPages, signedIn } from "../pages/SessionCookie.ts"
 import { signInPage } from "../pages/SignInPage.ts"
 import { language } from "../pages/Spoken.ts"
 import { RequestId } from "../RequestId.ts"
-import { clientIdOf, judge, longestQuery, type Wanted } from "./Asked.ts"
+import { clientIdOf, judge, longestQuery, type Refused, type Wanted } from "./Asked.ts"
 import { authorizePath as path, browserOf, keepIn } from "../pages/BrowserCookie.ts"
 import { body, choiceOf, Decision } from "./ConsentForm.ts"
 import { type ConsentWords, words } from "../pages/ConsentWords.ts"
@@ -35,6 +36,22 @@ const alone = HttpServerResponse.setHeader("cross-origin-opener-policy", "same-o
 const told = (say: ConsentWords, title: string, text: string, status: number) =>
   alone(page({ title, status, lang: langOf(say), body: `<h1>${escape(title)}</h1><p>${escape(text)}</p>` }))
 const langOf = (say: ConsentWords) => (say === words.de ? "de" : say === words.fr ? "fr" : "en")
+
+/**
+ * Tells an app what is wrong with its request. Nobody has decided anything yet, and anybody can register a site: what would
+ * lead there by itself would be an open redirect under our name (RFC 9700 section 4.11.2).
+ */
+const tell = (say: ConsentWords, { to, redirect }: Refused) =>
+  receiverOf(redirect)._tag === "Site"
+    ? alone(
+        page({
+          title: say.going,
+          lang: langOf(say),
+          body: `<h1>${escape(say.going)}</h1><p class="receiver"><bdi>${escape(hostOf(redirect))}</bdi></p>
+<p><a class="button" href="${escape(to)}" rel="noreferrer">${escape(say.onward)}</a></p>`,
+        }),
+      )
+    : leave(say, to)
 
 /** Goes back to the app, by itself or by a click. */
 const leave = (say: ConsentWords, to: string) =>
@@ -112,7 +129,7 @@ export const layer = HttpRouter.use((router) =>
       if (client === undefined) return unknown(say)
       const judged = judge(book, client, query)
       if (judged._tag === "Unusable") return unknown(say)
-      return judged._tag === "Refused" ? leave(say, judged.to) : yield* consentPage(caller, request, judged.wanted)
+      return judged._tag === "Refused" ? tell(say, judged) : yield* consentPage(caller, request, judged.wanted)
     })
 
     /** Keeps the request in the store and its name in the browser, and asks who it is. Nothing is fetched for strangers. */
@@ -125,7 +142,7 @@ export const layer = HttpRouter.use((router) =>
         if (client === undefined) return unknown(say)
         const judged = judge(book, client, query)
         if (judged._tag === "Unusable") return unknown(say)
-        if (judged._tag === "Refused") return leave(say, judged.to)
+        if (judged._tag === "Refused") return tell(say, judged)
       }
       const kept = yield* requests.keep(text)
       return keepIn(book, kept)(alone(signInPage(langOf(say), { request: kept.id })))

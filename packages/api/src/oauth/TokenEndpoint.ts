@@ -33,18 +33,18 @@ export const layer = HttpRouter.use((router) =>
 
     const came = (action: string) => (pair: TokenPair) =>
       recording.byApp({ org: pair.orgId, action, grant: { id: pair.grantId, client: pair.client } })
-    /** What ended a Grant is on record; garbage is nobody's. */
-    const reused =
+    /** What ended a Grant is on record, and what was its code or token and is good no more; garbage is nobody's. */
+    const turnedAway =
       (action: string) =>
-      ({ ended }: GrantInvalid) =>
-        ended === null
+      ({ whose }: GrantInvalid) =>
+        whose === null
           ? Effect.void
           : recording.byApp({
-              org: ended.orgId,
+              org: whose.orgId,
               action,
-              grant: { id: ended.grantId, client: ended.client },
+              grant: { id: whose.grantId, client: whose.client },
               outcome: "refused",
-              code: ended.reason,
+              code: whose.ended ?? "invalid_grant",
             })
 
     /** Who is counted: many people of one hosted client share its addresses. */
@@ -59,7 +59,7 @@ export const layer = HttpRouter.use((router) =>
       }
       return yield* tokens.exchange({ code, clientId, redirect, verifier }).pipe(
         Effect.tap(came("oauth.token")),
-        Effect.tapErrorTag("GrantInvalid", reused("oauth.token")),
+        Effect.tapErrorTag("GrantInvalid", turnedAway("oauth.token")),
         Effect.map(given),
         Effect.catchTag("GrantInvalid", ({ description }) =>
           Effect.as(limits.take("oauth_token_failed", who), refusal("invalid_grant", description)),
@@ -75,7 +75,7 @@ export const layer = HttpRouter.use((router) =>
       if (yield* tokens.isAlive(token, clientId)) yield* limits.take("oauth_token", who)
       return yield* tokens.refresh(token, clientId).pipe(
         Effect.tap(came("oauth.refresh")),
-        Effect.tapErrorTag("GrantInvalid", reused("oauth.refresh")),
+        Effect.tapErrorTag("GrantInvalid", turnedAway("oauth.refresh")),
         Effect.map(given),
         Effect.catchTag("GrantInvalid", ({ description }) => Effect.succeed(refusal("invalid_grant", description))),
       )

@@ -6,6 +6,8 @@ export const ofGrants: Readonly<Record<string, string>> = {
   redirect_host: "Where the access went: a host, `localhost` for a program of a computer, `cursor:` for an app.",
   "Grant.scopes": "What the app may do: `capability:action` each.",
   "Grant.handles": "The Handles that it may act as; null for the whole account, those to come included.",
+  "Grant.networks": "Addresses and CIDR ranges that the app may call from; null for everywhere.",
+  "update.networks": "Addresses and CIDR ranges that the app may call from, 20 at most; null for everywhere.",
   "Grant.expires_at": "When it ends by itself.",
   "update.handles": "The Handles that it may act as; null for the whole account.",
   "update.expires_at": "When it is to end, within a year.",

@@ -40,11 +40,11 @@ const invalid = (error: HttpApiError.HttpApiSchemaError, endpoint: HttpApiEndpoi
   })
 
 /** The request, not the answer, is at fault. */
-const isOfRequest = (failure: unknown): failure is HttpApiError.HttpApiSchemaError =>
+export const isOfRequest = (failure: unknown): failure is HttpApiError.HttpApiSchemaError =>
   HttpApiError.HttpApiSchemaError.is(failure) && failure.kind !== "Body" && failure.kind !== "ResponseHeaders"
 
 /** What a failure means to the caller; undefined for a defect. */
-const meaning = (failure: unknown): Problem | undefined => {
+export const meaning = (failure: unknown): Problem | undefined => {
   if (isProblem(failure)) return failure
   // The body could not be read: it was too long, or it stopped.
   if (HttpServerError.isHttpServerError(failure) && failure.reason._tag === "RequestParseError") {

@@ -61,6 +61,7 @@ interface GrantRow extends OrgColumns, NamedColumns {
   readonly id: string
   readonly client_name: string
   readonly scopes: string
+  readonly networks: string | null
   readonly last_used_at: Date | null
   readonly expires_at: Date
   readonly ended: boolean
@@ -159,7 +160,7 @@ const make = Effect.gen(function* () {
     Effect.map(
       reads<GrantRow>`
         with ${asked(calls)}
-        select asked.asked, g.id, g.client_name, array_to_string(g.scopes, ' ') as scopes, g.last_used_at, g.expires_at,
+        select asked.asked, g.id, g.client_name, array_to_string(g.scopes, ' ') as scopes, g.networks, g.last_used_at, g.expires_at,
                g.revoked_at is not null or g.expires_at <= now() as ended, a.first_used_at,
                case when g.identities is null then null else (
                  select coalesce(json_agg(json_build_object(
@@ -256,7 +257,7 @@ const make = Effect.gen(function* () {
       keyName: null,
       scopes: scopesOf(row.scopes),
       identities: row.identities,
-      networks: null,
+      networks: networksOf(row.networks),
       expiresAt: row.expires_at,
       grant: { id: row.id, client: row.client_name },
       session: null,

@@ -196,7 +196,7 @@ const make = (settings: AuditSettings) =>
         ),
       /** A change, a sign-in, a refusal: on record, or waiting for the store, when it returns. Never fails. */
       record: (act: Note.Act): Effect.Effect<void> =>
-        act.outcome === "refused" ? refusals.record(act) : Effect.flatMap(note(act), keep),
+        Refusals.areCounted(act) ? refusals.record(act) : Effect.flatMap(note(act), keep),
       /** A statement of somebody else's kept it (`Note.noted`). */
       kept: (made: Note.Note): void => {
         kept.n += made.count

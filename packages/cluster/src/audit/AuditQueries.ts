@@ -193,27 +193,42 @@ const make = Effect.gen(function* () {
     }, orUnavailable),
 
     /**
-     * Lines of sealed records in the order of their seals, each with what its hash is made of. It reads on only as fast as
-     * somebody takes them.
+     * Lines of sealed records in the order of their seals, each with what its hash is made of; behind them what stands among
+     * sealed records and was never sealed, so that it shows. It reads on only as fast as somebody takes them.
      */
     sealedLines: (org: string, since: Date | undefined, until: Date | undefined) =>
-      Stream.paginate(0n, (after: bigint) =>
-        Effect.map(
-          orUnavailable(sql<Row & { seq: bigint; hash: Uint8Array; previous: Uint8Array }>`
+      Stream.concat(
+        Stream.paginate(0n, (after: bigint) =>
+          Effect.map(
+            orUnavailable(sql<Row & { seq: bigint; hash: Uint8Array; previous: Uint8Array }>`
             select ${sql.literal(columns)}, s.seq, s.hash, s.previous
             from audit_seal s join audit a on a.id = s.record_id and a.at = s.record_at
             where s.org_id = ${org}::uuid and s.seq > ${after}::bigint
               ${since === undefined ? sql`` : sql`and s.record_at >= ${since}::timestamptz`}
               ${until === undefined ? sql`` : sql`and s.record_at < ${until}::timestamptz`}
             order by s.seq limit ${portion}`),
-          (rows) =>
-            [
-              rows.map(
-                (row) =>
-                  `${JSON.stringify({ ...plainOf(row), sealed: { seq: Number(row.seq), hash: hex(row.hash), previous: hex(row.previous) } })}\n`,
-              ),
-              rows.length < portion ? Option.none() : Option.some(BigInt(rows.at(-1)!.seq)),
-            ] as const,
+            (rows) =>
+              [
+                rows.map(
+                  (row) =>
+                    `${JSON.stringify({ ...plainOf(row), sealed: { seq: Number(row.seq), hash: hex(row.hash), previous: hex(row.previous) } })}\n`,
+                ),
+                rows.length < portion ? Option.none() : Option.some(BigInt(rows.at(-1)!.seq)),
+              ] as const,
+          ),
+        ),
+        // Sealing goes in the order of transactions, and leaves none out.
+        Stream.fromIterableEffect(
+          Effect.map(
+            orUnavailable(sql<Row>`
+              select ${sql.literal(columns)} from audit a join audit_head h on h.org_id = a.org_id
+              where a.org_id = ${org}::uuid and a.xid < h.xid
+                and not exists (select from audit_seal s where s.org_id = a.org_id and s.record_id = a.id and s.record_at = a.at)
+                ${since === undefined ? sql`` : sql`and a.at >= ${since}::timestamptz`}
+                ${until === undefined ? sql`` : sql`and a.at < ${until}::timestamptz`}
+              order by a.at, a.id limit ${portion}`),
+            (rows) => rows.map((row) => `${JSON.stringify({ ...plainOf(row), sealed: null })}\n`),
+          ),
         ),
       ),
   }

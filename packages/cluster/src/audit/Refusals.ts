@@ -1,6 +1,7 @@
 /**
- * Refusals of one credential for one reason: the first is recorded at once, those of the rest of its minute are one record
- * that says how many they were. So a client that goes on and on writes two rows a minute.
+ * What a client can do over and over without changing anything: to be refused for one reason, to have an answer given
+ * again, to open links. The first is recorded at once, those of the rest of its minute are one record that says how many
+ * they were. So a client that goes on and on writes two rows a minute.
  */
 import { Clock, Effect } from "effect"
 import type { Act } from "./Note.ts"
@@ -17,8 +18,13 @@ interface Followed {
   more: number
 }
 
-const keyOf = ({ org, actor, identity, code, class: of }: Act) =>
-  `${org} ${actor.kind} ${actor.id ?? identity?.id ?? ""} ${of} ${code ?? ""}`
+/** By the reason where it was refused, by what it was about otherwise. */
+const keyOf = ({ org, actor, identity, outcome, action, code, class: of }: Act) =>
+  `${org} ${actor.kind} ${actor.id ?? identity?.id ?? ""} ${of} ${outcome === "refused" ? (code ?? "") : `${outcome} ${action}`}`
+
+/** Whether such acts of one credential are counted together. */
+export const areCounted = ({ outcome, source }: Act): boolean =>
+  outcome === "refused" || outcome === "repeated" || source.via === "tunnel"
 
 export const make = Effect.fnUntraced(function* (keep: (act: Act, count: number) => Effect.Effect<void>) {
   const known = new Map<string, Followed>()

@@ -76,6 +76,7 @@ export const make = (kept?: { readonly seq: number; readonly hash: string }) => 
   const next = (line: string, number: number) => {
     const value = parse(line)
     const read = readSealed(value)
+    if (value?.["sealed"] === null) return fault(`Record ${String(value["id"])} was put in: it was never sealed.`)
     if (value === undefined || Option.isNone(read)) return fault(`Line ${number} is no sealed record.`)
     const { id, sealed } = read.value
     records++

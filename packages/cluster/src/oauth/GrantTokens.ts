@@ -25,9 +25,15 @@ const pairsAtMost = 5
 /** The code or the refresh token is no good (`invalid_grant` of RFC 6749 section 5.2). */
 export class GrantInvalid extends Schema.TaggedError<GrantInvalid>()("GrantInvalid", {
   description: Schema.String,
-  /** The Grant that ended by it, for the record. */
-  ended: Schema.NullOr(
-    Schema.Struct({ grantId: Schema.String, orgId: Schema.String, client: Schema.String, reason: Schema.String }),
+  /** Whose it is or was, for the record; null for what was never anybody's. */
+  whose: Schema.NullOr(
+    Schema.Struct({
+      grantId: Schema.String,
+      orgId: Schema.String,
+      client: Schema.String,
+      /** Why the Grant ended by it, if it did. */
+      ended: Schema.NullOr(Schema.String),
+    }),
   ),
 }) {}
 
@@ -68,7 +74,11 @@ export interface CodeExchange {
   readonly verifier: string
 }
 
-const refused = (description: string, ended: GrantInvalid["ended"] = null) => new GrantInvalid({ description, ended })
+const refused = (description: string, row?: Row, ended: GrantEnd | null = null) =>
+  new GrantInvalid({
+    description,
+    whose: row === undefined ? null : { grantId: row.grant_id, orgId: row.org_id, client: row.client_name, ended },
+  })
 
 /** PKCE by S256 (RFC 7636 section 4.6). */
 const fits = (verifier: string, challenge: string) => {
@@ -132,14 +142,14 @@ const make = Effect.gen(function* () {
             select ${yield* makeUuidV7}::uuid, org_id, 'refresh_reuse', client_name, redirect_host, ${at}::timestamptz from ended)`
         : sql``
     yield* sql`with ${endGrants({ sql, at, by: system }, sql`id = ${row.grant_id}::uuid`, reason)} ${notice} select 1`
-    return { grantId: row.grant_id, orgId: row.org_id, client: row.client_name, reason }
+    return reason
   })
 
   /** What a transaction found; a refusal commits, too, since it may have ended the Grant. */
   const settled = <A extends TokenPair | GrantInvalid, E, R>(work: Effect.Effect<A, E, R>) =>
     Effect.flatMap(sql.withTransaction(work), (found) => {
       if (!(found instanceof GrantInvalid)) return Effect.succeed(found as Exclude<A, GrantInvalid>)
-      if (found.ended !== null) feed.announce({ org: found.ended.orgId })
+      if (found.whose !== null && found.whose.ended !== null) feed.announce({ org: found.whose.orgId })
       return Effect.fail(found)
     })
 
@@ -151,15 +161,15 @@ const make = Effect.gen(function* () {
         Effect.gen(function* () {
           const row = yield* held(code, "code")
           if (row === undefined) return refused("The code is unknown or was given long ago.")
-          if (row.client_id !== clientId) return refused("The code was given to another client.")
+          if (row.client_id !== clientId) return refused("The code was given to another client.", row)
           if (row.used) {
             const ended = row.live ? yield* end(row, "code_reuse") : null
-            return refused("The code was used before; what it was used for has ended.", ended)
+            return refused("The code was used before; what it was used for has ended.", row, ended)
           }
-          if (!row.live || !row.fresh) return refused("The code has expired.")
-          if (row.redirect !== redirect) return refused("The code was sent to another redirect_uri.")
+          if (!row.live || !row.fresh) return refused("The code has expired.", row)
+          if (row.redirect !== redirect) return refused("The code was sent to another redirect_uri.", row)
           if (row.challenge === null || !fits(verifier, row.challenge)) {
-            return refused("The code_verifier does not fit the code.")
+            return refused("The code_verifier does not fit the code.", row)
           }
           return yield* issue(code, row)
         }),
@@ -186,11 +196,11 @@ const make = Effect.gen(function* () {
         Effect.gen(function* () {
           const row = yield* held(token, "refresh")
           if (row === undefined) return refused("The refresh token is unknown or has expired.")
-          if (row.client_id !== clientId) return refused("The refresh token was given to another client.")
-          if (!row.live || !row.fresh) return refused("The access has ended or expired.")
+          if (row.client_id !== clientId) return refused("The refresh token was given to another client.", row)
+          if (!row.live || !row.fresh) return refused("The access has ended or expired.", row)
           if (row.used && ((row.succeeded && !row.recent) || row.pairs >= pairsAtMost)) {
             const ended = yield* end(row, "refresh_reuse")
-            return refused("The refresh token was used before; the access has ended.", ended)
+            return refused("The refresh token was used before; the access has ended.", row, ended)
           }
           return yield* issue(token, row)
         }),

@@ -4,6 +4,7 @@
  */
 import { randomBytes } from "node:crypto"
 import type { By } from "@svc/domain/account/By"
+import { networksText } from "@svc/domain/account/KeyRights"
 import { canonical } from "@svc/domain/handles/Handle"
 import { makeUuidV7 } from "@svc/domain/Ids"
 import type { Grant, GrantPatch } from "@svc/domain/oauth/Grant"
@@ -70,7 +71,7 @@ const make = Effect.gen(function* () {
   const feed = yield* ChangeFeed
   const sealing = yield* Sealing
   const columns = reads`g.id, g.client_id, g.client_name, g.redirect_host, g.scopes, g.created_at, g.expires_at,
-    g.last_used_at, g.last_used_address, ${handlesOf(reads)} as handles`
+    g.last_used_at, g.last_used_address, string_to_array(g.networks, ' ') as networks, ${handlesOf(reads)} as handles`
   const missing = Effect.fail(new NotFound({ detail: "There is no such Grant." }))
 
   const told = (
@@ -229,6 +230,7 @@ const make = Effect.gen(function* () {
         with changed as (
           update client_grant set scopes = ${patch.scopes === undefined ? sql`scopes` : sql`${patch.scopes}::text[]`},
             identities = ${identities},
+            networks = ${patch.networks === undefined ? sql`networks` : sql`${patch.networks && networksText(patch.networks)}::text`},
             expires_at = ${patch.expires_at === undefined ? sql`expires_at` : sql`${patch.expires_at}::timestamptz`}
           where id = ${id} and org_id = ${org} and revoked_at is null and expires_at > now()
           returning *

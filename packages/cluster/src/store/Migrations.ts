@@ -39,6 +39,7 @@ import { draftPictures } from "./migrations/0085_draft_pictures.ts"
 import { oldestProgram } from "./migrations/0088_oldest_program.ts"
 import { keyRights } from "./migrations/0090_key_rights.ts"
 import { oauth } from "./migrations/0098_oauth.ts"
+import { grantNetworks } from "./migrations/0114_grant_networks.ts"
 import { auditLog } from "./migrations/0094_audit.ts"
 
 const migrations = {
@@ -70,6 +71,7 @@ const migrations = {
   "0088_oldest_program": oldestProgram,
   "0090_key_rights": keyRights,
   "0098_oauth": oauth,
+  "0114_grant_networks": grantNetworks,
   "0094_audit": auditLog,
 }
 

@@ -14,8 +14,8 @@ import "../events/events.css"
 type Audited = Answer<"GET /api/audit/:id">
 
 const classes = ["secret", "change", "auth"] as const
-const outcomes = ["allowed", "refused", "failed"] as const
-const tones = { allowed: "ok", refused: "warn", failed: "bad" } as const
+const outcomes = ["allowed", "refused", "failed", "repeated"] as const
+const tones = { allowed: "ok", refused: "warn", failed: "bad", repeated: "off" } as const
 
 /** By whom and from where; what others chose stands as text. */
 const sourceOf = ({ actor, source }: Audited): string =>

@@ -18,6 +18,7 @@ export const say = texts({
   allowed: ["allowed", "erlaubt", "autorisé"],
   refused: ["refused", "verweigert", "refusé"],
   failed: ["failed", "fehlgeschlagen", "échoué"],
+  repeated: ["repeated", "wiederholt", "répété"],
   identity: ["Identity", "Identität", "Identité"],
   any_identity: ["Every Identity", "Jede Identität", "Toutes les identités"],
   kind_session: ["Account holder", "Kontoinhaber", "Titulaire du compte"],
@@ -31,6 +32,7 @@ export const say = texts({
   via_console: ["console", "Konsole", "console"],
   via_imap: ["IMAP", "IMAP", "IMAP"],
   via_smtp: ["SMTP", "SMTP", "SMTP"],
+  via_tunnel: ["Tunnel", "Tunnel", "Tunnel"],
   via_page: ["page", "Seite", "page"],
   none: ["Nothing is on record", "Nichts ist festgehalten", "Rien n’est consigné"],
   none_why: [

@@ -31,7 +31,10 @@ const Row = ({
       </div>
     </td>
     <td>{of.handles === null ? say("whole") : of.handles.map((handle) => `@${handle}`).join(", ")}</td>
-    <td class="mono">{of.scopes.join(" ")}</td>
+    <td class="mono">
+      {of.scopes.join(" ")}
+      {of.networks === null ? null : <div class="muted">{of.networks.join(" ")}</div>}
+    </td>
     <td>
       {of.last_used_at === null ? <span class="muted">{say("never")}</span> : <Time at={of.last_used_at} />}
       {of.last_used_address === null ? null : <div class="muted mono">{of.last_used_address}</div>}

@@ -6,10 +6,11 @@ import { type Answer, call } from "../client/Client.ts"
 import { useIdentities } from "../shell/Identities.ts"
 import { Button } from "../ui/Button.tsx"
 import { Dialog } from "../ui/Dialog.tsx"
-import { Check, Form } from "../ui/Field.tsx"
+import { Check, Form, TextArea } from "../ui/Field.tsx"
 import { ProblemNote } from "../ui/Problem.tsx"
 import { say as common } from "../ui/texts.ts"
 import { say } from "./appTexts.ts"
+import { say as ofKeys } from "./texts.ts"
 
 const without = (names: ReadonlyArray<string>, name: string) => names.filter((one) => one !== name)
 const toggled = (names: ReadonlyArray<string>, name: string, isOn: boolean) =>
@@ -35,10 +36,16 @@ export const GrantForm = ({
   const [scopes, setScopes] = useState<ReadonlyArray<string>>(of.scopes)
   const [isWhole, setWhole] = useState(of.handles === null)
   const [handles, setHandles] = useState<ReadonlyArray<string>>(of.handles ?? [])
+  const [networks, setNetworks] = useState((of.networks ?? []).join(" "))
+  const ranges = networks.split(/[\s,]+/).filter((one) => one !== "")
   const change = useAct(async () => {
     await call("PATCH /api/grants/:id", {
       params: { id: of.id },
-      body: { scopes: [...scopes], handles: isWhole ? null : [...handles] },
+      body: {
+        scopes: [...scopes],
+        handles: isWhole ? null : [...handles],
+        networks: ranges.length === 0 ? null : ranges,
+      },
     })
     await onDone()
     onClose()
@@ -76,6 +83,15 @@ export const GrantForm = ({
             </Check>
           ))}
         </fieldset>
+        <TextArea
+          label={ofKeys("networks")}
+          hint={ofKeys("networks_hint")}
+          value={networks}
+          onValue={setNetworks}
+          rows={2}
+          optional
+          spellcheck={false}
+        />
         <ProblemNote failure={change.failure} />
         <div class="actions">
           <Button onClick={onClose}>{common("cancel")}</Button>

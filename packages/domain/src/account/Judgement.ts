@@ -151,7 +151,7 @@ export const judgeNetwork = (
   networks === null || isWithin(networks, from.address)
     ? undefined
     : new NetworkRefused({
-        detail: `The key is bound to networks; ${from.address} is in none of them.`,
+        detail: `The credential is bound to networks; ${from.address} is in none of them.`,
       })
 
 /** Whether a body has to be looked at before the handler. */

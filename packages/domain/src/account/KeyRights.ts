@@ -28,6 +28,7 @@ export const AskedScopes = Schema.Array(Text.check(Schema.isMaxLength(64))).chec
   Schema.isMinLength(1),
   Schema.isMaxLength(100),
 )
+export const AskedNetworks = Schema.Array(Network).check(Schema.isMinLength(1), Schema.isMaxLength(20))
 export const ExpiresInDays = Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 365 }))
 
 /** Members of a request for a key. */
@@ -36,7 +37,7 @@ export const asked = {
   /** The end; or `expires_in_days`, from now. */
   expires_at: Schema.optionalKey(Timestamp),
   expires_in_days: Schema.optionalKey(ExpiresInDays),
-  networks: Schema.optionalKey(Schema.Array(Network).check(Schema.isMinLength(1), Schema.isMaxLength(20))),
+  networks: Schema.optionalKey(AskedNetworks),
 }
 const Asked = Schema.Struct(asked)
 export type Asked = typeof Asked.Type
@@ -93,6 +94,10 @@ export const exceeds = (maker: Maker, rights: KeyRights): ScopeExceeds | undefin
 const wrong = (member: string, message: string) =>
   Result.fail(new InvalidRequest({ detail: `\`${member}\`: ${message}.`, errors: [{ path: `/${member}`, message }] }))
 
+/** {@link AskedNetworks} as they are stored. */
+export const networksText = (asked: ReadonlyArray<string>): string =>
+  [...new Set(asked.map((one) => canonicalNetwork(one)!))].join(" ")
+
 /** The rights of a key that was asked for. */
 export const judgeRights = (
   maker: Maker,
@@ -111,10 +116,7 @@ export const judgeRights = (
   }
   const scopes = request.scopes === undefined ? Result.succeed(maker.scopes) : namedScopes(request.scopes, isKnown)
   if (Result.isFailure(scopes)) return Result.fail(scopes.failure)
-  const networks =
-    request.networks === undefined
-      ? maker.networks
-      : networksOf([...new Set(request.networks.map((one) => canonicalNetwork(one)!))].join(" "))
+  const networks = request.networks === undefined ? maker.networks : networksOf(networksText(request.networks))
   const rights: KeyRights = { scopes: scopes.success, expiresAt, networks }
   const refused = exceeds(maker, rights)
   return refused === undefined ? Result.succeed(rights) : Result.fail(refused)

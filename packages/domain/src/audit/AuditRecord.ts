@@ -13,11 +13,12 @@ import { Timestamp } from "../Timestamp.ts"
 export const AuditClass = Schema.Literals(["secret", "change", "auth"])
 export type AuditClass = typeof AuditClass.Type
 
-export const AuditOutcome = Schema.Literals(["allowed", "refused", "failed"])
+/** `repeated`: the request had been made before, and its first answer was given again; nothing was done. */
+export const AuditOutcome = Schema.Literals(["allowed", "refused", "failed", "repeated"])
 export type AuditOutcome = typeof AuditOutcome.Type
 
 /** By which way in. */
-export const AuditVia = Schema.Literals(["rest", "mcp", "console", "imap", "smtp", "page"])
+export const AuditVia = Schema.Literals(["rest", "mcp", "console", "imap", "smtp", "tunnel", "page"])
 export type AuditVia = typeof AuditVia.Type
 
 /** `imap_password`: what an Identity's mail program uses. `nobody`: no credential of ours, or one that is none. */
@@ -78,13 +79,17 @@ export const AuditRecord = Schema.Struct({
     description: "The Handle of the Identity it was about; it stays when the Identity goes.",
   }),
   target: Schema.NullOr(AuditTarget).annotate({ description: "What it was done to." }),
-  outcome: AuditOutcome.annotate({ description: "What came of it." }),
+  outcome: AuditOutcome.annotate({
+    description:
+      "What came of it. `repeated`: the same request had been made before; its first answer was given again, and nothing was done.",
+  }),
   code: Schema.NullOr(Schema.String).annotate({ description: "The problem's code, where it was refused or failed." }),
   scope: Schema.NullOr(Schema.String).annotate({ description: "The scope that the act needs." }),
   source: AuditSource.annotate({ description: "Where it came from." }),
   request_id: Schema.NullOr(Schema.String).annotate({ description: "The id of the request." }),
   count: Schema.Int.annotate({
-    description: "How often: refusals of one credential for one reason are counted together for a minute.",
+    description:
+      "How often: refusals of one credential for one reason are counted together for a minute, and so are its repeats and its links of a Tunnel.",
   }),
   sealed: Schema.NullOr(AuditSeal).annotate({
     description: "Its place in the chain of hashes; null for the first seconds.",

@@ -1,5 +1,6 @@
 /** A Grant: what an account holder allows a client, until when. Rights live here and nowhere in its tokens. */
 import { Schema } from "effect"
+import { AskedNetworks } from "../account/KeyRights.ts"
 import { HandleText } from "../handles/HandleParam.ts"
 import { Uuid } from "../IdSchemas.ts"
 import { Text } from "../Text.ts"
@@ -19,6 +20,8 @@ export const Grant = Schema.Struct({
   scopes: Schema.Array(Schema.String),
   /** Handles of the Identities it may act on; null for the whole account, those to come included. */
   handles: Schema.NullOr(Schema.Array(Schema.String)),
+  /** Where the app may call from; null for everywhere. */
+  networks: Schema.NullOr(Schema.Array(Schema.String)),
   created_at: Timestamp,
   expires_at: Timestamp,
   /** Written at most once a minute. */
@@ -32,6 +35,7 @@ export const GrantPatch = Schema.Struct({
   handles: Schema.optionalKey(
     Schema.NullOr(Schema.Array(HandleText).check(Schema.isMinLength(1), Schema.isMaxLength(200))),
   ),
+  networks: Schema.optionalKey(Schema.NullOr(AskedNetworks)),
   expires_at: Schema.optionalKey(Timestamp),
 })
 export type GrantPatch = typeof GrantPatch.Type

@@ -36,7 +36,9 @@ const read = (text: string): URL | undefined => {
   // A browser strips and rewrites the rest: what is compared must be what is gone to.
   if (text.length > longestRedirect || !/^[\x21-\x7e]+$/.test(text) || /[\\#]/.test(text)) return undefined
   const url = URL.parse(text)
-  return url === null || url.username !== "" || url.password !== "" ? undefined : url
+  if (url === null || url.username !== "" || url.password !== "") return undefined
+  // `http:localhost/cb` is an address by itself, and a path where it stands on a page of ours.
+  return /^https?:$/.test(url.protocol) && !/^https?:\/\/[^/]/i.test(text) ? undefined : url
 }
 
 /** Whether a client may name it as a redirect. */

@@ -23,6 +23,7 @@ import * as Data from "./smtp/Data.ts"
 import { Reply, replies as receiving } from "./smtp/Replies.ts"
 import { openConnection } from "./smtp/Server.ts"
 import * as Accounts from "./submission/Accounts.ts"
+import * as Recording from "./submission/Recording.ts"
 import * as Refusals from "./submission/Refusals.ts"
 import { type Admit, type Login, SubmissionServer } from "./submission/Server.ts"
 import { Timing } from "../Timing.ts"
@@ -64,6 +65,7 @@ const listen = Effect.fnUntraced(function* (settings: SubmissionSettings) {
   const orgLimits = yield* OrgLimits
   const guests = Guests.make(limits)
   const accounts = yield* Accounts.make(guests)
+  const recording = yield* Recording.make
   const run = yield* FiberSet.makeRuntimePromise()
   /** Where the clients of open sessions are. */
   const admitted = new Map<string, string>()
@@ -131,10 +133,13 @@ const listen = Effect.fnUntraced(function* (settings: SubmissionSettings) {
       const subject = accounts.of(session)
       // Its credential fell while it was still talking.
       if (subject === undefined || openConnection(session) === undefined) return yield* Effect.fail(replies.logIn)
-      // A call like any other: what is refused costs as much as what is sent.
-      yield* orgLimits.take(subject.orgId, "calls")
       const recipients = session.envelope.rcptTo.map(({ address }) => address)
-      const { id, status } = yield* sending.submit({ subject, raw, recipients })
+      // A call like any other: what is refused costs as much as what is sent.
+      const { id, status } = yield* Effect.andThen(
+        orgLimits.take(subject.orgId, "calls"),
+        sending.submit({ subject, raw, recipients }),
+      ).pipe(Effect.tapError((problem) => recording.refused(subject, session.remoteAddress, problem)))
+      yield* recording.taken(subject, session.remoteAddress, id)
       return status === "awaiting_approval" ? `Waits for a person to approve it, as ${id}` : `Queued as ${id}`
     },
     Effect.mapError((error) => (isProblem(error) ? Refusals.of(error) : error)),

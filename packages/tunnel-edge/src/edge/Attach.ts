@@ -19,6 +19,7 @@ import { Clock, Effect, Redacted } from "effect"
 import { createWebSocketStream, WebSocketServer } from "ws"
 import { makeLink } from "../protocol/Link.ts"
 import { goaway, limits, path, reset, timing, upgradeToken, version, webSocketProtocol } from "../protocol/Manifest.ts"
+import * as Recording from "./Recording.ts"
 import { problemFor } from "./Answers.ts"
 import { clientOf } from "./Connections.ts"
 import { switching } from "./Peers.ts"
@@ -51,6 +52,7 @@ export const make = Effect.fnUntraced(function* (options: {
   const credentials = yield* CredentialLookup
   const tunnels = yield* TunnelQueries
   const links = yield* TunnelLinks
+  const recording = yield* Recording.make
   const sockets = new WebSocketServer({ noServer: true, maxPayload: limits.queuedBytes, perMessageDeflate: false })
 
   /** The link's carrier, once the upgrade is answered, and what came behind it; undefined where it came to nothing. */
@@ -89,23 +91,31 @@ export const make = Effect.fnUntraced(function* (options: {
       return yield* refuse("tunnel_client_outdated", `This edge speaks ${upgradeToken}.`)
     const token = /^Bearer\s+(\S+)$/i.exec(head.headers.get("authorization") ?? "")?.[1]
     if (token === undefined) return yield* refuse("unauthenticated", "The link carries no credential.")
+    const client = (head.headers.get("svc-tunnel-client") ?? "unknown").slice(0, 100)
+    const from = { address: clientOf(socket), client }
     const resolved = yield* Effect.result(credentials.resolve(Redacted.make(token)))
-    if (resolved._tag === "Failure") return yield* refuse(resolved.failure.code, resolved.failure.detail)
+    if (resolved._tag === "Failure") {
+      yield* recording.turnedAway(Redacted.make(token), from, resolved.failure.code)
+      return yield* refuse(resolved.failure.code, resolved.failure.detail)
+    }
     const caller = resolved.success
     const name = canonicalOf(head.headers.get("svc-tunnel-handle") ?? soleOf(caller)?.handle ?? "")
+    /** Of somebody who is known: that is on record. */
+    const refuseCaller = (code: Code, detail: string) =>
+      Effect.andThen(recording.refused(caller, from, name, code), refuse(code, detail))
     if (!mayActOn(caller, name)) {
-      return yield* refuse("foreign_identity", "An Identity Key may hold the tunnel of its own Identity only.")
+      return yield* refuseCaller("foreign_identity", "An Identity Key may hold the tunnel of its own Identity only.")
     }
-    const from = { address: clientOf(socket) }
     const narrow = judgeNetwork(caller, from) ?? judgeScope("tunnel:write", caller, book)
-    if (narrow !== undefined) return yield* refuse(narrow.code, narrow.detail)
+    if (narrow !== undefined) return yield* refuseCaller(narrow.code, narrow.detail)
     const looked = yield* Effect.result(tunnels.standing(name))
     if (looked._tag === "Failure") return yield* refuse("unavailable", "The name could not be looked up.")
     const standing = looked.success
     if (standing === undefined || standing.orgId !== caller.org.id) {
-      return yield* refuse("not_found", "There is no such Identity.")
+      return yield* refuseCaller("not_found", "There is no such Identity.")
     }
-    if (standing.status !== "ready") return yield* refuse("identity_not_ready", `The Identity is ${standing.status}.`)
+    if (standing.status !== "ready")
+      return yield* refuseCaller("identity_not_ready", `The Identity is ${standing.status}.`)
     if (self.isDraining) return yield* refuse("unavailable", "This edge is going down.")
     const { identityId, handle, port } = standing
     const instance = head.headers.get("svc-tunnel-instance") ?? randomUUID()
@@ -115,7 +125,6 @@ export const make = Effect.fnUntraced(function* (options: {
       return yield* refuse("tunnel_duplicate_edge", "This edge has a link of this agent.")
     }
     const id = yield* makeUuidV7
-    const client = (head.headers.get("svc-tunnel-client") ?? "unknown").slice(0, 100)
     const localHost = head.headers.get("svc-tunnel-local")?.slice(0, 255) ?? null
     const leased = yield* Effect.result(
       links.attach({
@@ -134,6 +143,7 @@ export const make = Effect.fnUntraced(function* (options: {
       if (other.instance !== instance) part(other, "replaced")
       else if (other.conn === conn) other.link.close("dialled again")
     }
+    yield* recording.linked(caller, from, { id: identityId, handle })
     const made = yield* carrier(head, socket, rest)
     if (made === undefined || socket.destroyed) return yield* Effect.ignore(links.detach([id]))
     const { duplex, ahead } = made

@@ -1,4 +1,6 @@
 /** Role `edge`: the public side of tunnels. */
+import { Audit } from "@svc/cluster/audit/Audit"
+import { Strangers } from "@svc/cluster/audit/Strangers"
 import { CredentialLookup } from "@svc/cluster/account/CredentialLookup"
 import { Orgs } from "@svc/cluster/account/Orgs"
 import { Identities } from "@svc/cluster/identity/Identities"
@@ -31,4 +33,6 @@ export const layer = (settings: Settings, alone: boolean) =>
       Identities.layer,
       Orgs.layer,
     ]),
+    Layer.provide(Strangers.layer),
+    Layer.provide(Audit.layer({ addresses: settings.auditAddresses })),
   )

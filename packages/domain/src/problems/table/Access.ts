@@ -48,7 +48,7 @@ export const access = {
     403,
     "stop",
     "The credential may not be used from here",
-    "The key is bound to networks, and the call came from an address outside of them.",
+    "The key, or the access of an app, is bound to networks, and the call came from an address outside of them.",
     "Call from one of the key's networks, or use another key.",
   ),
   scope_unknown: row(

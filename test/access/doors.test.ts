@@ -1,0 +1,95 @@
+/** A key with one scope at the ways in that are no call: mail programs, and the agent's link. Each scope that there is. */
+import { readFileSync } from "node:fs"
+import { connectTunnel, TunnelRefused } from "@svc/tunnel-edge/agent/Agent"
+import { scopeNames } from "@svc/domain/ScopeTable"
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { page } from "../../scripts/scopes.ts"
+import { call, makeIdentity, signUp } from "../harness/Client.ts"
+import { ImapClient } from "../harness/Imap.ts"
+import { converse } from "../harness/Mail.ts"
+import { startService, type TestService } from "../harness/Service.ts"
+
+let service: TestService
+let session: string
+let ada: Awaited<ReturnType<typeof makeIdentity>>
+beforeAll(async () => {
+  service = await startService()
+  session = (await signUp(service.base)).session
+  ada = await makeIdentity(service.base, session)
+}, 120_000)
+afterAll(() => service.stop())
+
+const scopes = [...scopeNames]
+const keyWith = async (rights: object): Promise<string> =>
+  (
+    await call(service.base, "POST", `/api/identities/${ada.handle}/keys`, {
+      token: session,
+      body: { name: "one", ...rights },
+    })
+  ).body.key
+
+/** All at once: whoever fails is answered ever more slowly. */
+const letIn = async (enters: (key: string) => Promise<boolean>) => {
+  const entered = await Promise.all(scopes.map(async (scope) => enters(await keyWith({ scopes: [scope] }))))
+  return scopes.filter((_, at) => entered[at])
+}
+
+const byImap = async (key: string) => {
+  const client = await ImapClient.connect(service.imapPort)
+  const { tagged } = await client.say(`LOGIN "${ada.secrets.imap.username}" "${key}"`)
+  client.close()
+  return tagged.startsWith("OK")
+}
+const bySubmission = async (key: string) => {
+  const pair = Buffer.from(`\0${ada.secrets.smtp.username}\0${key}`).toString("base64")
+  const said = await converse(service.submissionPort, ["EHLO laptop\r\n", `AUTH PLAIN ${pair}\r\n`, "QUIT\r\n"])
+  return said.some((line) => line.startsWith("235 "))
+}
+const byLink = async (key: string) => {
+  const tunnel = connectTunnel({
+    key,
+    handle: ada.handle,
+    links: 1,
+    edge: `http://connect.tunnel.localhost:${service.edgePort}`,
+    client: "test",
+    handler: (_: unknown, outgoing: any) => outgoing.end(),
+  })
+  const failure = await tunnel.ready.then(
+    () => undefined,
+    (error: unknown) => error,
+  )
+  await (failure === undefined ? tunnel.close() : tunnel.ended)
+  if (failure instanceof TunnelRefused) expect(failure.code).toBe("scope_missing")
+  else if (failure !== undefined) throw failure
+  return failure === undefined
+}
+
+describe("a key with one scope", () => {
+  it(
+    "opens the Mailbox to a mail program with what writes mail, and what includes it",
+    { timeout: 120_000 },
+    async () => {
+      expect(scopes.length).toBeGreaterThan(20)
+      expect(await letIn(byImap)).toEqual(["mail:write", "mail:send", "mail:admin"])
+    },
+  )
+
+  it("lets a mail program send with what sends mail, and what includes it", { timeout: 120_000 }, async () => {
+    expect(await letIn(bySubmission)).toEqual(["mail:send", "mail:admin"])
+  })
+
+  it("holds the Tunnel with what changes Tunnels", { timeout: 120_000 }, async () => {
+    expect(await letIn(byLink)).toEqual(["tunnel:write"])
+    expect(readFileSync(page, "utf8")).toContain("A tunnel takes `tunnel:write`")
+  })
+
+  it("opens none of them from another network", { timeout: 60_000 }, async () => {
+    const key = await keyWith({ networks: ["192.0.2.0/24"] })
+    const linked = byLink(key).then(
+      () => "linked",
+      (error: unknown) => String(error),
+    )
+    expect([await byImap(key), await bySubmission(key)]).toEqual([false, false])
+    expect(await linked).toContain("network_refused")
+  })
+})
