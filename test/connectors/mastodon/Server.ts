@@ -5,9 +5,10 @@
  */
 import { createHash, randomBytes } from "node:crypto"
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http"
-import type { ServerOptions, Settings } from "./Settings.ts"
+import type { Kind, ServerOptions, Settings } from "./Settings.ts"
 import { documents } from "./Documents.ts"
 import { page, read, Refused } from "./Exchange.ts"
+import { attachStreams } from "./Streams.ts"
 import { World, type Account, type Status } from "./World.ts"
 
 interface Application {
@@ -38,8 +39,13 @@ export const startServer = async (options: ServerOptions = {}) => {
   const media = new Map<string, { readonly type: string; readonly size: number; readonly description: string | null }>()
   const seen: Array<{ readonly method: string; readonly path: string; readonly headers: IncomingMessage["headers"] }> =
     []
-  const settings: Settings = { limited: false, spentTwice: 0, remaining: 300, ...options }
+  const settings: Settings = { kind: "mastodon", limited: false, spentTwice: 0, remaining: 300, ...options }
   let base = ""
+  const isKind = (...kinds: ReadonlyArray<Kind>) => kinds.includes(settings.kind)
+  // ULIDs, flakes, and a time before a hash.
+  if (isKind("gotosocial")) world.idOf = (n) => `01JD${String(n).padStart(22, "0")}`
+  if (isKind("pleroma")) world.idOf = (n) => `AbCd${String(n).padStart(14, "0")}`
+  if (isKind("snac")) world.idOf = (n) => `17323${String(n).padStart(37, "0")}`
 
   const authorized = (request: IncomingMessage): Account => {
     const given = /^Bearer (.+)$/.exec(request.headers.authorization ?? "")?.[1]
@@ -102,6 +108,11 @@ export const startServer = async (options: ServerOptions = {}) => {
       }
       return mint(application, code.account)
     },
+    client_credentials: (body: Record<string, any>) => {
+      const application = applicationOf(body)
+      if (isKind("gotosocial", "snac") && body["redirect_uri"] === undefined) throw new Refused(400, "invalid_request")
+      return { access_token: secret(), token_type: "Bearer", scope: application.id === "" ? "" : "read" }
+    },
     refresh_token: (body: Record<string, any>) => {
       const application = applicationOf(body)
       const token = refreshes.get(body["refresh_token"])
@@ -152,7 +163,7 @@ export const startServer = async (options: ServerOptions = {}) => {
     const route = `${request.method} ${path}`
     const own = /^\/api\/v1\/statuses\/(\w+)(\/context)?$/.exec(path)
     await settings.before?.(path)
-    const document = documents(base, world.characters, settings.old === true)[route]
+    const document = documents(base, world.characters, settings)[route]
     if (document !== undefined) return document
     switch (route) {
       case "GET /.well-known/webfinger": {
@@ -179,6 +190,11 @@ export const startServer = async (options: ServerOptions = {}) => {
           vapid_key: "",
         }
       }
+      case "GET /oauth/authorize": {
+        const known = applications.has(url.searchParams.get("client_id") ?? "")
+        if (!known && isKind("snac")) throw new Refused(400, "Bad request")
+        return {}
+      }
       case "POST /oauth/token": {
         const body = await read(request)
         const grant = grants[body["grant_type"] as keyof typeof grants]
@@ -186,7 +202,10 @@ export const startServer = async (options: ServerOptions = {}) => {
         return grant(body)
       }
       case "POST /oauth/revoke": {
-        const body = await read(request)
+        if (settings.revokesNone === true) throw new Refused(404, "Not Found")
+        const body = await read(request, isKind("gotosocial"))
+        if (isKind("gotosocial") && body["token"] === undefined)
+          throw new Refused(400, "invalid_request: token not set")
         const application = applications.get(body["client_id"])
         const token = tokens.get(body["token"])
         if (
@@ -199,6 +218,7 @@ export const startServer = async (options: ServerOptions = {}) => {
           })
         }
         tokens.delete(body["token"])
+        if (isKind("snac")) applications.delete(application.id)
         return {}
       }
       case "GET /api/v1/accounts/verify_credentials":
@@ -209,7 +229,7 @@ export const startServer = async (options: ServerOptions = {}) => {
         if (typeof body["note"] === "string" && body["note"].length > 500) {
           throw new Refused(422, "Validation failed: Note is too long (maximum is 500 characters)")
         }
-        if (body["bot"] !== undefined) account.bot = String(body["bot"]) === "true"
+        if (body["bot"] !== undefined) account.bot = (isKind("snac") ? body["bot"] : String(body["bot"])) === "true"
         if (body["note"] !== undefined) account.note = body["note"]
         return world.shown(account, true)
       }
@@ -236,10 +256,11 @@ export const startServer = async (options: ServerOptions = {}) => {
         const account = authorized(request)
         const types = url.searchParams.getAll("types[]")
         const all = account.notifications.filter(({ type }) => types.length === 0 || types.includes(type))
-        return page(response, url, all, 80).map((one) => world.notification(one))
+        return page(response, url, all, 80, isKind("snac")).map((one) => world.notification(one))
       }
       case "GET /api/v1/conversations": {
         const account = authorized(request)
+        if (isKind("snac")) return []
         return page(response, url, world.conversations(account), 40).map(({ id, last }) => ({
           id,
           unread: false,
@@ -294,6 +315,12 @@ export const startServer = async (options: ServerOptions = {}) => {
         error instanceof Refused ? send(error.status, error.body) : send(500, { error: String(error) }),
     )
   })
+  const streams = attachStreams(server, world, {
+    accountOf: (token) => tokens.get(token)?.account,
+    instead: () => (typeof settings.streaming === "function" ? settings.streaming : undefined),
+    kind: () => settings.kind,
+    opens: () => settings.streaming !== undefined && settings.refusesStreams !== true,
+  })
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
   const address = server.address()
   const port = typeof address === "object" && address !== null ? address.port : 0
@@ -308,6 +335,7 @@ export const startServer = async (options: ServerOptions = {}) => {
     media,
     seen,
     settings,
+    streams,
     /** The account holder allows it in a browser: the address that the browser is sent to. */
     allow: (authorizationUrl: string, account: Account): string => {
       const url = new URL(authorizationUrl)
@@ -328,7 +356,8 @@ export const startServer = async (options: ServerOptions = {}) => {
       if (state !== null) back.searchParams.set("state", state)
       return back.href
     },
-    stop: () => new Promise<void>((resolve) => (server.closeAllConnections(), server.close(() => resolve()))),
+    stop: () =>
+      new Promise<void>((resolve) => (streams.stop(), server.closeAllConnections(), server.close(() => resolve()))),
   }
 }
 

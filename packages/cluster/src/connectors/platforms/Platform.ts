@@ -197,6 +197,13 @@ export interface Platform {
   readonly notifications: (session: Session, page: PageWanted) => Effect.Effect<Page<HeardPost>, PlatformFailure>
   /** What came since the mark; with no mark only where the next poll begins, so that nothing old is told. */
   readonly poll: (session: Session, mark: string | undefined) => Effect.Effect<Poll, PlatformFailure>
+  /**
+   * Lasts while the platform would say at once that something was said; undefined where none of its servers would.
+   * `heard` asks for a poll, which alone tells what it was and where to go on, so nothing that comes here needs to be
+   * believed or kept. It is called when the stream is open, since what came before that is not in it, and for each thing
+   * that may be for us. `Unsupported` where this server has no stream.
+   */
+  readonly stream: ((session: Session, heard: () => void) => Effect.Effect<never, PlatformFailure>) | undefined
 
   /**
    * Makes the profile say that the account is automated: the platform's flag and a line in the profile's text, keeping
