@@ -1,12 +1,14 @@
 /** A server of the Fediverse that is not Mastodon and not ours: snac (Debian's `snac2`), where it is installed. */
 import { type ChildProcess, execFileSync, spawn, spawnSync } from "node:child_process"
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { createServer } from "node:net"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { setTimeout as sleep } from "node:timers/promises"
 
 export const isInstalled = spawnSync("snac", []).error === undefined
+
+const filesIn = (folder: string) => (existsSync(folder) ? readdirSync(folder) : [])
 
 const freePort = () =>
   new Promise<number>((resolve) => {
@@ -70,8 +72,13 @@ export const startSnac = async (users: ReadonlyArray<string>) => {
       if (location === null) throw new Error(`the page answered ${answer.status}: ${await answer.text()}`)
       return location
     },
-    /** Another account says something. */
-    say: (user: string, text: string) => void execFileSync("snac", ["note", data, user, text], quiet),
+    /** An account says something to another, which has been told of it then. */
+    say: async (user: string, to: string, text: string) => {
+      const notified = () => filesIn(join(data, "user", to, "notify")).length
+      const before = notified()
+      execFileSync("snac", ["note", data, user, text], quiet)
+      for (let tries = 0; notified() === before && tries < 600; tries++) await sleep(100)
+    },
     /** What is kept of tokens there. */
     tokens: () =>
       spawnSync("ls", [join(data, "token")])
