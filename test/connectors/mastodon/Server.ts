@@ -3,40 +3,22 @@
  * no unknown application, code, verifier, redirect or token, counts characters, paginates by `Link` alone, limits calls,
  * and answers its errors in the recorded words (`docs.joinmastodon.org/methods`).
  */
-import { createHash, randomBytes } from "node:crypto"
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http"
 import type { Kind, ServerOptions, Settings } from "./Settings.ts"
 import { documents } from "./Documents.ts"
+import { type Application, type Code, makeGrants, secret, type Token } from "./Grants.ts"
 import { page, read, Refused } from "./Exchange.ts"
+import { Media } from "./Media.ts"
 import { attachStreams } from "./Streams.ts"
 import { World, type Account, type Status } from "./World.ts"
-
-interface Application {
-  readonly id: string
-  readonly secret: string
-  readonly redirect: string
-}
-
-interface Code {
-  readonly application: Application
-  readonly account: Account
-  readonly redirect: string
-  readonly challenge: string | undefined
-}
-
-type Token = Pick<Code, "application" | "account"> & { readonly endsAt: number | undefined }
-
-const secret = () => randomBytes(24).toString("base64url")
 
 export const startServer = async (options: ServerOptions = {}) => {
   const world = new World()
   const applications = new Map<string, Application>()
   const codes = new Map<string, Code>()
   const tokens = new Map<string, Token>()
-  const refreshes = new Map<string, Token>()
-  const spent = new Set<string>()
   const idempotent = new Map<string, Status>()
-  const media = new Map<string, { readonly type: string; readonly size: number; readonly description: string | null }>()
+  const media = new Media()
   const seen: Array<{ readonly method: string; readonly path: string; readonly headers: IncomingMessage["headers"] }> =
     []
   const settings: Settings = { kind: "mastodon", limited: false, spentTwice: 0, remaining: 300, ...options }
@@ -57,74 +39,7 @@ export const startServer = async (options: ServerOptions = {}) => {
     return token.account
   }
 
-  const applicationOf = (body: Record<string, any>): Application => {
-    const found = applications.get(body["client_id"])
-    if (found === undefined || found.secret !== body["client_secret"]) {
-      throw new Refused(401, "invalid_client", {
-        error_description:
-          "Client authentication failed due to unknown client, no client authentication included, or unsupported authentication method.",
-      })
-    }
-    return found
-  }
-
-  const mint = (application: Application, account: Account) => {
-    const access = secret()
-    const refresh = secret()
-    const ends = settings.tokenSeconds
-    const token = { application, account, endsAt: ends === undefined ? undefined : Date.now() + ends * 1000 }
-    tokens.set(access, token)
-    if (ends !== undefined) refreshes.set(refresh, token)
-    return {
-      access_token: access,
-      token_type: "Bearer",
-      scope: "read write",
-      created_at: Math.floor(Date.now() / 1000),
-      ...(ends === undefined ? {} : { expires_in: ends, refresh_token: refresh }),
-    }
-  }
-
-  const grants = {
-    authorization_code: (body: Record<string, any>) => {
-      const application = applicationOf(body)
-      const code = codes.get(body["code"])
-      codes.delete(body["code"])
-      const challenged = code?.challenge
-      const verified =
-        challenged === undefined ||
-        createHash("sha256")
-          .update(String(body["code_verifier"] ?? ""))
-          .digest("base64url") === challenged
-      if (
-        code === undefined ||
-        code.application !== application ||
-        code.redirect !== body["redirect_uri"] ||
-        !verified
-      ) {
-        throw new Refused(400, "invalid_grant", {
-          error_description:
-            "The provided authorization grant is invalid, expired, revoked, does not match the redirection URI used in the authorization request, or was issued to another client.",
-        })
-      }
-      return mint(application, code.account)
-    },
-    client_credentials: (body: Record<string, any>) => {
-      const application = applicationOf(body)
-      if (isKind("gotosocial", "snac") && body["redirect_uri"] === undefined) throw new Refused(400, "invalid_request")
-      return { access_token: secret(), token_type: "Bearer", scope: application.id === "" ? "" : "read" }
-    },
-    refresh_token: (body: Record<string, any>) => {
-      const application = applicationOf(body)
-      const token = refreshes.get(body["refresh_token"])
-      // Each is good once; used twice it is somebody else's.
-      if (refreshes.delete(body["refresh_token"])) spent.add(body["refresh_token"])
-      else if (spent.has(body["refresh_token"])) settings.spentTwice++
-      if (token === undefined || token.application !== application) {
-        throw new Refused(401, "invalid_grant", { error_description: "The refresh token is invalid." })
-      }
-      return mint(application, token.account)
-    },
-  }
+  const { grants } = makeGrants({ applications, codes, tokens, settings })
 
   const statusOf = (account: Account, body: Record<string, any>): Status => {
     const text = String(body["status"] ?? "")
@@ -137,7 +52,7 @@ export const startServer = async (options: ServerOptions = {}) => {
     if ([...new Intl.Segmenter().segment(counted)].length > world.characters) {
       throw new Refused(422, `Validation failed: Text character limit of ${world.characters} exceeded`)
     }
-    for (const id of attached) if (!media.has(id)) throw new Refused(404, "Record not found")
+    const pictures = media.attached(attached)
     const parent = body["in_reply_to_id"] == null ? undefined : world.statuses.get(String(body["in_reply_to_id"]))
     if (body["in_reply_to_id"] != null && parent === undefined) {
       throw new Refused(404, "The post you are trying to reply to does not appear to exist.")
@@ -148,7 +63,7 @@ export const startServer = async (options: ServerOptions = {}) => {
       spoiler: body["spoiler_text"] ?? "",
       language: body["language"] ?? "en",
       sensitive: body["sensitive"] === true,
-      media: attached.map((id) => ({ id, ...media.get(id)! })),
+      media: pictures,
     })
   }
 
@@ -249,8 +164,9 @@ export const startServer = async (options: ServerOptions = {}) => {
         const file = body["file"]
         if (!(file instanceof Blob)) throw new Refused(422, "Validation failed: File can't be blank")
         const id = world.nextId()
-        media.set(id, { type: file.type, size: file.size, description: body["description"] ?? null })
-        return { id, type: "image", url: `${base}/media/${id}`, description: body["description"] ?? null }
+        const description = body["description"] ?? null
+        media.add(id, { type: file.type, size: file.size, description }, settings.processing ?? 0)
+        return media.shown(base, id)
       }
       case "GET /api/v1/notifications": {
         const account = authorized(request)
@@ -277,6 +193,12 @@ export const startServer = async (options: ServerOptions = {}) => {
           statuses: found !== undefined && world.isVisible(found, account) ? [world.status(found)] : [],
         }
       }
+    }
+    const picture = /^\/api\/v1\/media\/(\w+)$/.exec(path)?.[1]
+    if (request.method === "GET" && picture !== undefined && media.pictures.has(picture)) {
+      authorized(request)
+      media.look(picture)
+      return media.shown(base, picture)
     }
     const statuses = /^\/api\/v1\/accounts\/(\w+)\/statuses$/.exec(path)
     if (request.method === "GET" && statuses !== null) {
@@ -332,7 +254,7 @@ export const startServer = async (options: ServerOptions = {}) => {
     world,
     tokens,
     applications,
-    media,
+    media: media.pictures,
     seen,
     settings,
     streams,

@@ -6,6 +6,7 @@ import { boundedDate, boundedPost } from "../Bounds.ts"
 import { type PlatformFailure, PlatformRefused } from "../Failure.ts"
 import { bytesOf } from "../Pictures.ts"
 import type { NewPost, PageWanted, Session } from "../Platform.ts"
+import { Timing } from "../../../Timing.ts"
 import * as Answers from "./Answers.ts"
 import { asAccount } from "./Credentials.ts"
 import type { Instances } from "./Discovery.ts"
@@ -17,6 +18,8 @@ const htmlAtMost = 100_000
 
 /** So many look-ups of posts that are answered go out for one page. */
 const parentsAtMost = 20
+/** How often it is asked whether a picture is finished. */
+const processingLooks = 30
 const knownAtMost = 2_000
 
 /** `max_id` of a page's `Link: …; rel="next"` (RFC 8288), which is all that is taken of it. */
@@ -123,6 +126,23 @@ export const make = (instances: Instances) => {
     return statuses?.[0] ?? (yield* missing)
   })
 
+  /**
+   * A server may take a while to make of a picture what others are sent; a status with one that it has not finished is
+   * refused. All of it is within the time of the call.
+   */
+  const processed = Effect.fnUntraced(function* (
+    session: Session,
+    media: typeof Answers.Media.Type,
+  ): Effect.fn.Return<string, PlatformFailure> {
+    let { url } = media
+    for (let looks = 0; url === null && looks < processingLooks; looks++) {
+      yield* Effect.sleep(Timing.mediaLook)
+      const answer = yield* asAccount(session, ({ api }) => api.v1.media.$select(media.id).fetch())
+      url = (yield* Answers.as(Answers.Media)(answer)).url
+    }
+    return media.id
+  })
+
   const upload = (session: Session, options: Writing.Options) =>
     Effect.forEach(options.media ?? [], (picture) =>
       asAccount(session, ({ api }) =>
@@ -133,7 +153,7 @@ export const make = (instances: Instances) => {
         }),
       ).pipe(
         Effect.flatMap(Answers.as(Answers.Media)),
-        Effect.map(({ id }) => id),
+        Effect.flatMap((media) => processed(session, media)),
       ),
     )
 
