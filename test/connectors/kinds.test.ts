@@ -72,6 +72,29 @@ layer(watched, { timeout: 60_000 })("a server of another kind", (it) => {
     }),
   )
 
+  for (const kind of ["mastodon", "gotosocial"] as const) {
+    it.effect(`${kind}: posts once where its answer was lost and the command comes again`, () =>
+      Effect.gen(function* () {
+        const server = yield* aServer({ kind })
+        const { org_id, actor } = yield* connected(server, `lost${kind}`)
+        const grace = server.world.join("grace@elsewhere.example")
+        const asked = server.world.publish(grace, `@botlost${kind} why?`)
+        // The same words, said before.
+        yield* through(actor.Publish({ org_id, ...(yield* publishing({ text: "Because." })) }))
+        const post = { org_id, ...(yield* publishing({ text: "Because.", reply_to: asked.uri })) }
+        server.settings.loses = (route) => route === "POST /api/v1/statuses"
+        expect(yield* through(Effect.flip(actor.Publish(post)))).toMatchObject({ code: "connector_platform_error" })
+        delete server.settings.loses
+        const made = yield* through(actor.Publish(post))
+        const said = [...server.world.statuses.values()].filter(({ account }) => account.acct.startsWith("bot"))
+        expect(said.map(({ uri, parent }) => [uri, parent])).toEqual([
+          [expect.any(String), undefined],
+          [made.uri, asked],
+        ])
+      }),
+    )
+  }
+
   it.effect("that has removed our application is registered with anew", () =>
     Effect.gen(function* () {
       const server = yield* aServer()

@@ -29,7 +29,7 @@ export const documents = (
     : {
         "GET /api/v2/instance": {
           domain: new URL(base).host,
-          version: "4.5.0",
+          version: kind === "mastodon" ? "4.5.0" : versions[kind],
           configuration: {
             urls: streaming === undefined ? {} : { streaming: base.replace("http", "ws") },
             statuses: { max_characters: characters, max_media_attachments: 4, characters_reserved_per_url: 23 },

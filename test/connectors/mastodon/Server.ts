@@ -152,7 +152,8 @@ export const startServer = async (options: ServerOptions = {}) => {
         const account = authorized(request)
         const body = await read(request)
         const key = request.headers["idempotency-key"]
-        const known = typeof key === "string" ? idempotent.get(`${account.id} ${key}`) : undefined
+        const known =
+          typeof key === "string" && isKind("mastodon", "pleroma") ? idempotent.get(`${account.id} ${key}`) : undefined
         if (known !== undefined) return world.status(known)
         const made = statusOf(account, body)
         if (typeof key === "string") idempotent.set(`${account.id} ${key}`, made)
@@ -232,7 +233,8 @@ export const startServer = async (options: ServerOptions = {}) => {
       return send(429, { error: "Too many requests" })
     }
     answer(request, response, url).then(
-      (body) => send(200, body),
+      (body) =>
+        settings.loses?.(`${request.method} ${url.pathname}`) === true ? request.socket.destroy() : send(200, body),
       (error: unknown) =>
         error instanceof Refused ? send(error.status, error.body) : send(500, { error: String(error) }),
     )

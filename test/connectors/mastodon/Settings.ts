@@ -18,6 +18,8 @@ export interface ServerOptions {
   readonly old?: boolean
   /** Tokens end after so many seconds, as Pleroma's do. */
   readonly tokenSeconds?: number
+  /** Whether its answer to this call gets lost on the way. */
+  loses?: (route: string) => boolean
   /** How often it says of a picture that it is not finished. */
   processing?: number
   /** It has the streaming API: one that works, or one that does this with whoever listens. */

@@ -67,6 +67,7 @@ const Count = Schema.Finite
 export const Instance = Schema.Struct({
   domain: optional(Short),
   uri: optional(Short),
+  version: optional(Short),
   max_toot_chars: optional(Count),
   urls: optional(Schema.Struct({ streaming_api: optional(Short) })),
   configuration: optional(

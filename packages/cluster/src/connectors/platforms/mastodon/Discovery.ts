@@ -90,6 +90,8 @@ export interface Limits {
   readonly attachments: number
   readonly imageBytes: number
   readonly mimeTypes: ReadonlySet<string> | undefined
+  /** It takes `Idempotency-Key`: Mastodon, Pleroma and Akkoma do. Others say in their version that they are others. */
+  readonly idempotent: boolean
   /** Where it says at once what is said, as an http address; undefined where it does not. */
   readonly streaming: string | undefined
 }
@@ -126,6 +128,7 @@ const limitsOf = (instance: typeof Answers.Instance.Type, service: string): Limi
     attachments: between(0, 16, statuses?.max_media_attachments ?? 4),
     imageBytes: between(0, 2 ** 30, media?.image_size_limit ?? 16 * 1024 * 1024),
     mimeTypes: types == null || types.length === 0 ? undefined : new Set(types.slice(0, 100)),
+    idempotent: /^[1-9]\d*\.\d+\.\d+[^\s(]*$|\b(?:Pleroma|Akkoma)\b/.test(instance.version ?? ""),
     streaming: streamingOf(instance, service),
   }
 }

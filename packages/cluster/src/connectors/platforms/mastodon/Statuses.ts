@@ -45,6 +45,19 @@ const textOf = ({ content, spoiler_text }: Answers.Status): string => {
   return spoiler_text == null || spoiler_text === "" ? text : `${spoiler_text}\n\n${text}`
 }
 
+/** How far a server's clock may be behind ours. */
+const clockSkew = 60_000
+
+/** When a command was made, in milliseconds since 1970: a uuid of version 7 begins with it (RFC 9562 section 5.7). */
+const timeOf = (command: string) => Number.parseInt(command.replaceAll("-", "").slice(0, 12), 16)
+
+/** A text but for what a server makes of mentions and spaces. */
+const words = (text: string) =>
+  text
+    .replace(/(@[\w.-]+)@[\w.:-]*\w/g, "$1")
+    .replace(/\s+/g, " ")
+    .trim()
+
 const narrow = new Set(["unlisted", "private", "direct"])
 
 export const make = (instances: Instances) => {
@@ -157,6 +170,29 @@ export const make = (instances: Instances) => {
       ),
     )
 
+  /**
+   * What the command may have made before, at a server that does not know it again: a status since then of the same words
+   * that answers the same.
+   */
+  const already = Effect.fnUntraced(function* (
+    session: Session,
+    { command }: NewPost,
+    text: string,
+    parent: Answers.Status | undefined,
+  ): Effect.fn.Return<Answers.Status | undefined, PlatformFailure> {
+    const since = timeOf(command) - clockSkew
+    const answer: unknown = yield* asAccount(session, ({ api }) =>
+      api.v1.accounts.$select(session.account.id).statuses.list({ limit: 20, excludeReblogs: true }),
+    )
+    const recent = yield* Answers.listOf(Answers.Status)(answer)
+    return recent.find(
+      (status) =>
+        boundedDate(status.created_at, new Date(0)).getTime() >= since &&
+        (status.in_reply_to_id ?? undefined) === parent?.id &&
+        words(fromHtml(status.content.slice(0, htmlAtMost))) === words(text),
+    )
+  })
+
   /** Publishes a text as it is. The command is the server's `Idempotency-Key`, so that a repeat makes no second one. */
   const publish = Effect.fnUntraced(function* (
     session: Session,
@@ -165,7 +201,12 @@ export const make = (instances: Instances) => {
     options: Writing.Options,
     shape: { readonly visibility: Writing.Options["visibility"]; readonly parent: Answers.Status | undefined },
   ) {
-    yield* Writing.within(yield* instances.limits(session.reach, session.account.service), text, options)
+    const limits = yield* instances.limits(session.reach, session.account.service)
+    yield* Writing.within(limits, text, options)
+    if (post.again && !limits.idempotent) {
+      const made = yield* already(session, post, text, shape.parent)
+      if (made !== undefined) return yield* one(session, made)
+    }
     const mediaIds = yield* upload(session, options)
     const answer = yield* asAccount(session, ({ api }) =>
       api.v1.statuses.create(
