@@ -236,6 +236,8 @@ export const Timing = {
   socketWindowMillis: 10 * second,
   socketPingMillis: 30 * second,
   socketSilenceMillis: 75 * second,
+  /** A refresh whose process went away may have spent the token, and may leave the new one within this time. */
+  refreshDoubtMillis: 30 * second,
   /** How often it is looked whether a server has finished a picture. */
   mediaLook: "500 millis",
   /** How often a profile is looked at; more often while it must say again that the account is automated. */

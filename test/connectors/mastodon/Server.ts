@@ -232,9 +232,14 @@ export const startServer = async (options: ServerOptions = {}) => {
       request.resume()
       return send(429, { error: "Too many requests" })
     }
-    answer(request, response, url).then(
-      (body) =>
-        settings.loses?.(`${request.method} ${url.pathname}`) === true ? request.socket.destroy() : send(200, body),
+    const route = `${request.method} ${url.pathname}`
+    const answered = async () => {
+      const body = await answer(request, response, url)
+      await settings.after?.(route)
+      return body
+    }
+    answered().then(
+      (body) => (settings.loses?.(route) === true ? request.socket.destroy() : send(200, body)),
       (error: unknown) =>
         error instanceof Refused ? send(error.status, error.body) : send(500, { error: String(error) }),
     )

@@ -28,6 +28,8 @@ export interface ServerOptions {
   readonly refusesStreams?: boolean
   /** What happens before a call is answered. */
   before?: (path: string) => Promise<void>
+  /** What happens when a call was answered, before the answer leaves. */
+  after?: (route: string) => Promise<void>
   /** When it takes calls again. */
   reset?: Date
 }

@@ -40,6 +40,7 @@ import { oldestProgram } from "./migrations/0088_oldest_program.ts"
 import { keyRights } from "./migrations/0090_key_rights.ts"
 import { oauth } from "./migrations/0098_oauth.ts"
 import { auditLog } from "./migrations/0094_audit.ts"
+import { connectorRefresh } from "./migrations/0110_connector_refresh.ts"
 
 const migrations = {
   "0001_core": core,
@@ -71,6 +72,7 @@ const migrations = {
   "0090_key_rights": keyRights,
   "0098_oauth": oauth,
   "0094_audit": auditLog,
+  "0110_connector_refresh": connectorRefresh,
 }
 
 /** Any constant that no other user of the database takes: "svc" in ASCII. */

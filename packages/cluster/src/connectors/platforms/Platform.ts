@@ -12,7 +12,7 @@ import type { PlatformName } from "@svc/domain/connectors/PlatformName"
 import type { Heard, InstanceRule, Page, Post } from "@svc/domain/connectors/Post"
 import type { Effect, Redacted, Scope } from "effect"
 import type { ServiceKey } from "../../sealing/ServiceKey.ts"
-import type { Halted, InputRefused, PlatformFailure } from "./Failure.ts"
+import type { Halted, InputRefused, PlatformFailure, PlatformUnreachable } from "./Failure.ts"
 import type { Reach } from "./Reach.ts"
 
 /** A credential as the platform wrote it, JSON by custom. It is sealed where it is kept and only its platform reads it. */
@@ -74,9 +74,10 @@ export interface Session extends Visit {
   /**
    * Runs a refresh. One at a time over all processes: it begins with a commit under the actor's fence, so an owner that
    * was replaced while it was frozen never spends a refresh token. Read {@link credential} inside it once more, since the
-   * one who held the lock before may have refreshed it, and {@link keep} the new one before it ends.
+   * one who held the lock before may have refreshed it, and {@link keep} the new one before it ends. It is
+   * `PlatformUnreachable` while a refresh whose process went away may have spent the token.
    */
-  readonly alone: <A, E>(refresh: Effect.Effect<A, E>) => Effect.Effect<A, E | Halted>
+  readonly alone: <A, E>(refresh: Effect.Effect<A, E>) => Effect.Effect<A, E | Halted | PlatformUnreachable>
   /** Durable when it answers. */
   readonly keep: (credential: Credential) => Effect.Effect<void, Halted>
   readonly kept: Kept
