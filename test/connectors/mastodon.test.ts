@@ -1,8 +1,8 @@
 import { expect, layer } from "@effect/vitest"
 import { ask } from "@svc/cluster/actor/Ask"
 import { Timing } from "@svc/cluster/Timing"
-import { Effect } from "effect"
-import { actors, makeIdentity, makeOrg } from "../harness/Actors.ts"
+import { Effect, Fiber } from "effect"
+import { actors, makeIdentity, makeOrg, passing } from "../harness/Actors.ts"
 import { aServer, connected, connectors, eventsOf, publishing, rowOf } from "./Connected.ts"
 
 const through = <A, E, R>(message: Effect.Effect<A, E, R>) => ask(message, Timing.askPlatform)
@@ -99,6 +99,53 @@ layer(actors(), { timeout: 60_000 })("an account at a Mastodon server", (it) => 
         expect(refused).toMatchObject({ code: "connector_option_unknown" })
       }
       expect(server.seen.length).toBe(calls)
+    }),
+  )
+
+  it.effect("posts pictures that its server takes a while to finish, and of more than a mebibyte together", () =>
+    Effect.gen(function* () {
+      const server = yield* aServer({ processing: 3 })
+      const { org_id, actor } = yield* connected(server, "kit")
+      const content_base64 = Buffer.concat([Buffer.from(png, "base64"), Buffer.alloc(900_000)]).toString("base64")
+      const media = ["One", "Two", "Three"].map((alt) => ({ content_base64, content_type: "image/png", alt }))
+      const post = yield* publishing({ text: "Look", options: { mastodon: { media } } })
+      const fiber = yield* Effect.forkChild(through(actor.Publish({ org_id, ...post })))
+      yield* passing(
+        Effect.sync(() => fiber.pollUnsafe()),
+        (exit) => exit !== undefined,
+        "100 millis",
+      )
+      yield* Fiber.join(fiber)
+      const made = [...server.world.statuses.values()]
+      expect(made.map(({ media: pictures }) => pictures)).toMatchObject([
+        ["One", "Two", "Three"].map((description) => ({ description, size: 900_070 })),
+      ])
+    }),
+  )
+
+  it.effect("is refused pictures beyond its server's limits before anything is sent", () =>
+    Effect.gen(function* () {
+      const server = yield* aServer()
+      const { org_id, actor } = yield* connected(server, "lou")
+      const refusal = (media: ReadonlyArray<object>) =>
+        Effect.flatMap(publishing({ text: "Look", options: { mastodon: { media } } }), (post) =>
+          through(Effect.flip(actor.Publish({ org_id, ...post }))),
+        )
+      const picture = { content_base64: png, content_type: "image/png" }
+      expect(yield* refusal([picture, { ...picture, content_type: "image/tiff" }])).toMatchObject({
+        code: "invalid_request",
+        errors: [{ path: "/options/mastodon/media/1/content_type", message: "The server takes no image/tiff." }],
+      })
+      expect(
+        yield* refusal([picture, { ...picture, content_base64: Buffer.alloc(17_000_000).toString("base64") }]),
+      ).toMatchObject({ errors: [{ path: "/options/mastodon/media/1/content_base64" }] })
+      expect(yield* refusal([picture, { ...picture, alt: "x".repeat(1_501) }])).toMatchObject({
+        errors: [{ path: "/options/mastodon/media/1/alt" }],
+      })
+      expect(yield* refusal(Array.from({ length: 5 }, () => picture))).toMatchObject({
+        errors: [{ path: "/options/mastodon/media" }],
+      })
+      expect(server.seen.some(({ path }) => path === "/api/v2/media" || path === "/api/v1/statuses")).toBe(false)
     }),
   )
 

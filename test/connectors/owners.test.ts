@@ -4,7 +4,7 @@ import { Connectors } from "@svc/cluster/connectors/Connectors"
 import { Identities } from "@svc/cluster/identity/Identities"
 import { Timing } from "@svc/cluster/Timing"
 import { makeUuidV7 } from "@svc/domain/Ids"
-import { Context, Effect, Layer } from "effect"
+import { Context, Effect, Exit, Fiber, Layer } from "effect"
 import { identityOf, makeOrg, passing } from "../harness/Actors.ts"
 import { process, shared } from "../harness/Processes.ts"
 import { rows } from "../harness/Stores.ts"
@@ -71,6 +71,47 @@ layer(shared, { timeout: 60_000 })("two processes that both believe they own a C
       yield* post(second, "four")
       expect([...server.world.statuses.values()].map(({ text }) => text)).toEqual(["one", "two", "three", "four"])
       expect((yield* eventsOf(identity_id)).map(({ type }) => type)).toEqual(["connector.connected"])
+      expect(yield* rowOf(identity_id)).toMatchObject({ status: "connected" })
+    }),
+  )
+
+  it.effect("go on with the token of a refresh whose process was overtaken before it could keep it", () =>
+    Effect.gen(function* () {
+      const server = yield* aServer({ tokenSeconds: 30 })
+      const [first, second] = [yield* Layer.build(process()), yield* Layer.build(process())]
+      const org_id = yield* makeOrg
+      const identity_id = yield* makeUuidV7
+      yield* meanwhile(ask(Context.get(first, Identities).of("cat").Create({ org_id, identity_id, handle: "cat" })))
+      yield* passing(identityOf("cat"), (row) => row?.status === "ready")
+      yield* Effect.provide(meanwhile(connect(server, "cat", org_id, server.world.join("botcat"))), first)
+      yield* passing(rowOf(identity_id), (row) => row?.mark != null)
+      const read = (process: Context.Context<Connectors>) =>
+        through(
+          Context.get(process, Connectors)
+            .of("cat", "mastodon")
+            .ReadPosts({ org_id, of: "posts", limit: 50, cursor: null }),
+        )
+      // The server has spent the token, and its answer is on the way when another takes over.
+      const release = Promise.withResolvers<void>()
+      let spent = 0
+      server.settings.after = async (route) => {
+        if (route === "POST /oauth/token" && spent++ === 0) await release.promise
+      }
+      const overtaken = yield* Effect.forkChild(Effect.exit(read(first)))
+      yield* passing(
+        Effect.sync(() => spent),
+        (count) => count > 0,
+        "20 millis",
+      )
+      expect(yield* meanwhile(Effect.flip(read(second)))).toMatchObject({
+        code: "connector_platform_error",
+        agent_hint: "wait",
+      })
+      expect(spent).toBe(1)
+      release.resolve()
+      yield* meanwhile(Fiber.join(overtaken))
+      yield* passing(Effect.exit(meanwhile(read(second))), Exit.isSuccess, "20 millis")
+      expect(server.settings.spentTwice).toBe(0)
       expect(yield* rowOf(identity_id)).toMatchObject({ status: "connected" })
     }),
   )

@@ -224,6 +224,24 @@ export const Timing = {
   /** A platform is asked this soon again while something comes, and ever less often up to the longest wait. */
   pollSoonestMillis: 30 * second,
   pollLongestMillis: 10 * minute,
+  /**
+   * A stream that says when something was said. Polls that it asks for are a moment apart, and further where they are
+   * many; one that is lost is opened again ever later, and one that a server does not have is asked for once in a while.
+   */
+  streamGapMillis: second,
+  streamManyGapMillis: 5 * second,
+  streamAgainMillis: [5 * second, 15 * second, minute, 5 * minute, 15 * minute],
+  streamKeptMillis: minute,
+  streamAbsentMillis: 6 * hour,
+  /** Opening a socket, what may come at one within a while, and how long one that says nothing is held. */
+  socketOpenMillis: 10 * second,
+  socketWindowMillis: 10 * second,
+  socketPingMillis: 30 * second,
+  socketSilenceMillis: 75 * second,
+  /** A refresh whose process went away may have spent the token, and may leave the new one within this time. */
+  refreshDoubtMillis: 30 * second,
+  /** How often it is looked whether a server has finished a picture. */
+  mediaLook: "500 millis",
   /** How often a profile is looked at; more often while it must say again that the account is automated. */
   profileCheckMillis: day,
   profileRecheckMillis: hour,

@@ -4,7 +4,7 @@ import { ask, onBehalfOf } from "@svc/cluster/actor/Ask"
 import { Platforms } from "@svc/cluster/connectors/platforms/Platforms"
 import { ServiceKey } from "@svc/cluster/sealing/ServiceKey"
 import { Timing } from "@svc/cluster/Timing"
-import { Clock, Effect, Layer } from "effect"
+import { Clock, Effect, Fiber, Layer } from "effect"
 import { TestClock } from "effect/testing"
 import { expect } from "vitest"
 import { actors, makeIdentity, passing } from "../../harness/Actors.ts"
@@ -104,6 +104,33 @@ export const suite = (context: Context) => {
         expect(yield* through(actor.Publish({ org_id, ...reply }))).toEqual(answer)
         yield* nextPoll(id)
         expect(yield* eventsOf(id)).toHaveLength(4)
+      }),
+    )
+
+    it.effect("loses and doubles nothing while its server is restarted in the midst of posts", () =>
+      Effect.gen(function* () {
+        const { org_id, id, owner, actor } = yield* connected("ole")
+        yield* passing(rowOf(id), (row) => row?.polled_at != null, 0)
+        const texts = ["one", "two", "three"]
+        for (const text of texts) {
+          const post = { org_id, ...(yield* publishing({ text })) }
+          // It may be answered, cut off, or never get there: the command comes again until it is acknowledged.
+          const first = yield* Effect.forkChild(Effect.exit(through(actor.Publish(post))))
+          yield* Effect.promise(() => context.network.stop())
+          yield* Fiber.join(first)
+          yield* Effect.promise(() => context.network.start())
+          const made = yield* Effect.retry(through(actor.Publish(post)), { times: 5 })
+          expect(made.text).toBe(text)
+          yield* Effect.promise(() => context.grace.post(`@ole.test ${text}`))
+        }
+        const { data } = yield* Effect.promise(() =>
+          owner.agent.com.atproto.repo.listRecords({ repo: owner.did, collection: "app.bsky.feed.post" }),
+        )
+        const posted: ReadonlyArray<string> = data.records.map(({ value }: any) => value.text)
+        expect(posted.toSorted()).toEqual(texts.toSorted())
+        yield* nextPoll(id)
+        const { value } = yield* passing(eventsOf(id, "connector.mention"), (events) => events.length >= 3, 0)
+        expect(value.map(({ data }) => data.post.text)).toEqual(texts.map((text) => `@ole.test ${text}`))
       }),
     )
 

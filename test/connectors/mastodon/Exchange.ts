@@ -11,16 +11,20 @@ export class Refused extends Error {
   }
 }
 
-export const read = async (request: IncomingMessage) => {
+/** `formOnly`: members of JSON are not found, as where the server's names of them are of forms. */
+export const read = async (request: IncomingMessage, formOnly = false): Promise<Record<string, any>> => {
   const chunks: Array<Buffer> = []
   for await (const chunk of request) chunks.push(chunk as Buffer)
   const bytes = Buffer.concat(chunks)
   const type = request.headers["content-type"] ?? ""
   if (bytes.length === 0) return {}
+  if (formOnly && type.startsWith("application/json")) return {}
   if (type.startsWith("application/json")) return JSON.parse(bytes.toString()) as Record<string, any>
   const form = await new Response(bytes, { headers: { "content-type": type } }).formData()
   return Object.fromEntries(form) as Record<string, any>
 }
+
+const isAfter = (one: string, other: string) => (one.length === other.length ? one > other : one.length > other.length)
 
 /** A page by `max_id` and `min_id`, whose next and former are said in `Link`. */
 export const page = <A extends { readonly id: string }>(
@@ -28,15 +32,17 @@ export const page = <A extends { readonly id: string }>(
   url: URL,
   all: ReadonlyArray<A>,
   most: number,
+  /** Takes `min_id` for `since_id`: the newest page in place of the oldest. */
+  sinceOnly = false,
 ): ReadonlyArray<A> => {
   const limit = Math.min(Number(url.searchParams.get("limit") ?? 20), most)
   const maxId = url.searchParams.get("max_id")
   const minId = url.searchParams.get("min_id")
-  const newestFirst = all.toSorted((one, other) => Number(other.id) - Number(one.id))
+  const newestFirst = all.toSorted((one, other) => (isAfter(one.id, other.id) ? -1 : 1))
   const within = newestFirst.filter(
-    ({ id }) => (maxId === null || Number(id) < Number(maxId)) && (minId === null || Number(id) > Number(minId)),
+    ({ id }) => (maxId === null || isAfter(maxId, id)) && (minId === null || isAfter(id, minId)),
   )
-  const shown = minId === null ? within.slice(0, limit) : within.slice(-limit)
+  const shown = minId === null || sinceOnly ? within.slice(0, limit) : within.slice(-limit)
   if (shown.length > 0) {
     const next = new URL(url)
     next.searchParams.delete("min_id")

@@ -3,43 +3,31 @@
  * no unknown application, code, verifier, redirect or token, counts characters, paginates by `Link` alone, limits calls,
  * and answers its errors in the recorded words (`docs.joinmastodon.org/methods`).
  */
-import { createHash, randomBytes } from "node:crypto"
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http"
-import type { ServerOptions, Settings } from "./Settings.ts"
+import type { Kind, ServerOptions, Settings } from "./Settings.ts"
 import { documents } from "./Documents.ts"
+import { type Application, type Code, makeGrants, secret, type Token } from "./Grants.ts"
 import { page, read, Refused } from "./Exchange.ts"
+import { Media } from "./Media.ts"
+import { attachStreams } from "./Streams.ts"
 import { World, type Account, type Status } from "./World.ts"
-
-interface Application {
-  readonly id: string
-  readonly secret: string
-  readonly redirect: string
-}
-
-interface Code {
-  readonly application: Application
-  readonly account: Account
-  readonly redirect: string
-  readonly challenge: string | undefined
-}
-
-type Token = Pick<Code, "application" | "account"> & { readonly endsAt: number | undefined }
-
-const secret = () => randomBytes(24).toString("base64url")
 
 export const startServer = async (options: ServerOptions = {}) => {
   const world = new World()
   const applications = new Map<string, Application>()
   const codes = new Map<string, Code>()
   const tokens = new Map<string, Token>()
-  const refreshes = new Map<string, Token>()
-  const spent = new Set<string>()
   const idempotent = new Map<string, Status>()
-  const media = new Map<string, { readonly type: string; readonly size: number; readonly description: string | null }>()
+  const media = new Media()
   const seen: Array<{ readonly method: string; readonly path: string; readonly headers: IncomingMessage["headers"] }> =
     []
-  const settings: Settings = { limited: false, spentTwice: 0, remaining: 300, ...options }
+  const settings: Settings = { kind: "mastodon", limited: false, spentTwice: 0, remaining: 300, ...options }
   let base = ""
+  const isKind = (...kinds: ReadonlyArray<Kind>) => kinds.includes(settings.kind)
+  // ULIDs, flakes, and a time before a hash.
+  if (isKind("gotosocial")) world.idOf = (n) => `01JD${String(n).padStart(22, "0")}`
+  if (isKind("pleroma")) world.idOf = (n) => `AbCd${String(n).padStart(14, "0")}`
+  if (isKind("snac")) world.idOf = (n) => `17323${String(n).padStart(37, "0")}`
 
   const authorized = (request: IncomingMessage): Account => {
     const given = /^Bearer (.+)$/.exec(request.headers.authorization ?? "")?.[1]
@@ -51,69 +39,7 @@ export const startServer = async (options: ServerOptions = {}) => {
     return token.account
   }
 
-  const applicationOf = (body: Record<string, any>): Application => {
-    const found = applications.get(body["client_id"])
-    if (found === undefined || found.secret !== body["client_secret"]) {
-      throw new Refused(401, "invalid_client", {
-        error_description:
-          "Client authentication failed due to unknown client, no client authentication included, or unsupported authentication method.",
-      })
-    }
-    return found
-  }
-
-  const mint = (application: Application, account: Account) => {
-    const access = secret()
-    const refresh = secret()
-    const ends = settings.tokenSeconds
-    const token = { application, account, endsAt: ends === undefined ? undefined : Date.now() + ends * 1000 }
-    tokens.set(access, token)
-    if (ends !== undefined) refreshes.set(refresh, token)
-    return {
-      access_token: access,
-      token_type: "Bearer",
-      scope: "read write",
-      created_at: Math.floor(Date.now() / 1000),
-      ...(ends === undefined ? {} : { expires_in: ends, refresh_token: refresh }),
-    }
-  }
-
-  const grants = {
-    authorization_code: (body: Record<string, any>) => {
-      const application = applicationOf(body)
-      const code = codes.get(body["code"])
-      codes.delete(body["code"])
-      const challenged = code?.challenge
-      const verified =
-        challenged === undefined ||
-        createHash("sha256")
-          .update(String(body["code_verifier"] ?? ""))
-          .digest("base64url") === challenged
-      if (
-        code === undefined ||
-        code.application !== application ||
-        code.redirect !== body["redirect_uri"] ||
-        !verified
-      ) {
-        throw new Refused(400, "invalid_grant", {
-          error_description:
-            "The provided authorization grant is invalid, expired, revoked, does not match the redirection URI used in the authorization request, or was issued to another client.",
-        })
-      }
-      return mint(application, code.account)
-    },
-    refresh_token: (body: Record<string, any>) => {
-      const application = applicationOf(body)
-      const token = refreshes.get(body["refresh_token"])
-      // Each is good once; used twice it is somebody else's.
-      if (refreshes.delete(body["refresh_token"])) spent.add(body["refresh_token"])
-      else if (spent.has(body["refresh_token"])) settings.spentTwice++
-      if (token === undefined || token.application !== application) {
-        throw new Refused(401, "invalid_grant", { error_description: "The refresh token is invalid." })
-      }
-      return mint(application, token.account)
-    },
-  }
+  const { grants } = makeGrants({ applications, codes, tokens, settings })
 
   const statusOf = (account: Account, body: Record<string, any>): Status => {
     const text = String(body["status"] ?? "")
@@ -126,7 +52,7 @@ export const startServer = async (options: ServerOptions = {}) => {
     if ([...new Intl.Segmenter().segment(counted)].length > world.characters) {
       throw new Refused(422, `Validation failed: Text character limit of ${world.characters} exceeded`)
     }
-    for (const id of attached) if (!media.has(id)) throw new Refused(404, "Record not found")
+    const pictures = media.attached(attached)
     const parent = body["in_reply_to_id"] == null ? undefined : world.statuses.get(String(body["in_reply_to_id"]))
     if (body["in_reply_to_id"] != null && parent === undefined) {
       throw new Refused(404, "The post you are trying to reply to does not appear to exist.")
@@ -137,7 +63,7 @@ export const startServer = async (options: ServerOptions = {}) => {
       spoiler: body["spoiler_text"] ?? "",
       language: body["language"] ?? "en",
       sensitive: body["sensitive"] === true,
-      media: attached.map((id) => ({ id, ...media.get(id)! })),
+      media: pictures,
     })
   }
 
@@ -152,7 +78,7 @@ export const startServer = async (options: ServerOptions = {}) => {
     const route = `${request.method} ${path}`
     const own = /^\/api\/v1\/statuses\/(\w+)(\/context)?$/.exec(path)
     await settings.before?.(path)
-    const document = documents(base, world.characters, settings.old === true)[route]
+    const document = documents(base, world.characters, settings)[route]
     if (document !== undefined) return document
     switch (route) {
       case "GET /.well-known/webfinger": {
@@ -179,6 +105,11 @@ export const startServer = async (options: ServerOptions = {}) => {
           vapid_key: "",
         }
       }
+      case "GET /oauth/authorize": {
+        const known = applications.has(url.searchParams.get("client_id") ?? "")
+        if (!known && isKind("snac")) throw new Refused(400, "Bad request")
+        return {}
+      }
       case "POST /oauth/token": {
         const body = await read(request)
         const grant = grants[body["grant_type"] as keyof typeof grants]
@@ -186,7 +117,10 @@ export const startServer = async (options: ServerOptions = {}) => {
         return grant(body)
       }
       case "POST /oauth/revoke": {
-        const body = await read(request)
+        if (settings.revokesNone === true) throw new Refused(404, "Not Found")
+        const body = await read(request, isKind("gotosocial"))
+        if (isKind("gotosocial") && body["token"] === undefined)
+          throw new Refused(400, "invalid_request: token not set")
         const application = applications.get(body["client_id"])
         const token = tokens.get(body["token"])
         if (
@@ -199,6 +133,7 @@ export const startServer = async (options: ServerOptions = {}) => {
           })
         }
         tokens.delete(body["token"])
+        if (isKind("snac")) applications.delete(application.id)
         return {}
       }
       case "GET /api/v1/accounts/verify_credentials":
@@ -209,7 +144,7 @@ export const startServer = async (options: ServerOptions = {}) => {
         if (typeof body["note"] === "string" && body["note"].length > 500) {
           throw new Refused(422, "Validation failed: Note is too long (maximum is 500 characters)")
         }
-        if (body["bot"] !== undefined) account.bot = String(body["bot"]) === "true"
+        if (body["bot"] !== undefined) account.bot = (isKind("snac") ? body["bot"] : String(body["bot"])) === "true"
         if (body["note"] !== undefined) account.note = body["note"]
         return world.shown(account, true)
       }
@@ -217,7 +152,8 @@ export const startServer = async (options: ServerOptions = {}) => {
         const account = authorized(request)
         const body = await read(request)
         const key = request.headers["idempotency-key"]
-        const known = typeof key === "string" ? idempotent.get(`${account.id} ${key}`) : undefined
+        const known =
+          typeof key === "string" && isKind("mastodon", "pleroma") ? idempotent.get(`${account.id} ${key}`) : undefined
         if (known !== undefined) return world.status(known)
         const made = statusOf(account, body)
         if (typeof key === "string") idempotent.set(`${account.id} ${key}`, made)
@@ -229,17 +165,19 @@ export const startServer = async (options: ServerOptions = {}) => {
         const file = body["file"]
         if (!(file instanceof Blob)) throw new Refused(422, "Validation failed: File can't be blank")
         const id = world.nextId()
-        media.set(id, { type: file.type, size: file.size, description: body["description"] ?? null })
-        return { id, type: "image", url: `${base}/media/${id}`, description: body["description"] ?? null }
+        const description = body["description"] ?? null
+        media.add(id, { type: file.type, size: file.size, description }, settings.processing ?? 0)
+        return media.shown(base, id)
       }
       case "GET /api/v1/notifications": {
         const account = authorized(request)
         const types = url.searchParams.getAll("types[]")
         const all = account.notifications.filter(({ type }) => types.length === 0 || types.includes(type))
-        return page(response, url, all, 80).map((one) => world.notification(one))
+        return page(response, url, all, 80, isKind("snac")).map((one) => world.notification(one))
       }
       case "GET /api/v1/conversations": {
         const account = authorized(request)
+        if (isKind("snac")) return []
         return page(response, url, world.conversations(account), 40).map(({ id, last }) => ({
           id,
           unread: false,
@@ -256,6 +194,12 @@ export const startServer = async (options: ServerOptions = {}) => {
           statuses: found !== undefined && world.isVisible(found, account) ? [world.status(found)] : [],
         }
       }
+    }
+    const picture = /^\/api\/v1\/media\/(\w+)$/.exec(path)?.[1]
+    if (request.method === "GET" && picture !== undefined && media.pictures.has(picture)) {
+      authorized(request)
+      media.look(picture)
+      return media.shown(base, picture)
     }
     const statuses = /^\/api\/v1\/accounts\/(\w+)\/statuses$/.exec(path)
     if (request.method === "GET" && statuses !== null) {
@@ -288,11 +232,23 @@ export const startServer = async (options: ServerOptions = {}) => {
       request.resume()
       return send(429, { error: "Too many requests" })
     }
-    answer(request, response, url).then(
-      (body) => send(200, body),
+    const route = `${request.method} ${url.pathname}`
+    const answered = async () => {
+      const body = await answer(request, response, url)
+      await settings.after?.(route)
+      return body
+    }
+    answered().then(
+      (body) => (settings.loses?.(route) === true ? request.socket.destroy() : send(200, body)),
       (error: unknown) =>
         error instanceof Refused ? send(error.status, error.body) : send(500, { error: String(error) }),
     )
+  })
+  const streams = attachStreams(server, world, {
+    accountOf: (token) => tokens.get(token)?.account,
+    instead: () => (typeof settings.streaming === "function" ? settings.streaming : undefined),
+    kind: () => settings.kind,
+    opens: () => settings.streaming !== undefined && settings.refusesStreams !== true,
   })
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
   const address = server.address()
@@ -305,9 +261,10 @@ export const startServer = async (options: ServerOptions = {}) => {
     world,
     tokens,
     applications,
-    media,
+    media: media.pictures,
     seen,
     settings,
+    streams,
     /** The account holder allows it in a browser: the address that the browser is sent to. */
     allow: (authorizationUrl: string, account: Account): string => {
       const url = new URL(authorizationUrl)
@@ -328,7 +285,8 @@ export const startServer = async (options: ServerOptions = {}) => {
       if (state !== null) back.searchParams.set("state", state)
       return back.href
     },
-    stop: () => new Promise<void>((resolve) => (server.closeAllConnections(), server.close(() => resolve()))),
+    stop: () =>
+      new Promise<void>((resolve) => (streams.stop(), server.closeAllConnections(), server.close(() => resolve()))),
   }
 }
 

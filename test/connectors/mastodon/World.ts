@@ -49,10 +49,15 @@ export class World {
   readonly statuses = new Map<string, Status>()
   /** Posts of other servers, which this one learns of when it is asked to look. */
   readonly elsewhere = new Map<string, () => Status>()
+  /** What else is done about a notification. */
+  told: (account: Account, notification: Notification) => void = () => {}
   private last = 100
 
+  /** How a number becomes an id: of one length, so that they are in the order of their letters. */
+  idOf: (n: number) => string = String
+
   nextId(): string {
-    return String(++this.last)
+    return this.idOf(++this.last)
   }
 
   join(acct: string, note = ""): Account {
@@ -92,9 +97,15 @@ export class World {
     }
     this.statuses.set(id, status)
     for (const one of new Set(mentioned)) {
-      if (one !== account) one.notifications.push({ id: this.nextId(), type: "mention", status, account })
+      if (one !== account) this.notify(one, "mention", status)
     }
     return status
+  }
+
+  notify(to: Account, type: Notification["type"], status: Status) {
+    const notification: Notification = { id: this.nextId(), type, status, account: status.account }
+    to.notifications.push(notification)
+    this.told(to, notification)
   }
 
   isVisible(status: Status, to: Account): boolean {

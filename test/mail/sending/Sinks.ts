@@ -183,6 +183,7 @@ export const straight = ({ port, zone, policies = {}, ...settings }: Straight) =
   const web = Layer.succeed(GuardedClient, {
     post: unasked,
     assertTarget: unasked,
+    listen: unasked,
     ask: (url) => {
       const policy = policies[url.hostname.replace("mta-sts.", "")]
       return Effect.succeed({

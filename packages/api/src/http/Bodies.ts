@@ -12,12 +12,16 @@ const largest = ByteSize.mebibytes(1)
 /** The same of requests without a credential; the contact form takes 10,000 characters. */
 const largestPublic = ByteSize.kibibytes(64)
 
-/** The same where a message with its attachments is sent or kept as a draft, also by a tool. */
-const largestMail = ByteSize.mebibytes(10)
-const isMail = /^\/api\/(?:identities\/[^/?]+\/(?:messages\/send|drafts(?:\/[^/?]+)?)|mcp)\/?(?:\?|$)/
+/**
+ * The same where a message with its attachments is sent or kept as a draft, or a post with its pictures at a platform, also
+ * by a tool.
+ */
+const largestMessage = ByteSize.mebibytes(10)
+const isMessage =
+  /^\/api\/(?:identities\/[^/?]+\/(?:messages\/send|drafts(?:\/[^/?]+)?|connectors\/[^/?]+\/(?:posts|dms))|mcp)\/?(?:\?|$)/
 
 export const largestOf = ({ headers, url }: HttpServerRequest.HttpServerRequest): ByteSize.ByteSize =>
-  headers["authorization"] === undefined ? largestPublic : isMail.test(url) ? largestMail : largest
+  headers["authorization"] === undefined ? largestPublic : isMessage.test(url) ? largestMessage : largest
 
 /** Bodies up to this many bytes hold too few values to matter. */
 const uncountedBytes = 8 * 1024

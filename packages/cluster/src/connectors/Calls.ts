@@ -5,7 +5,7 @@
  */
 import { system } from "@svc/domain/account/By"
 import { isProblem, type Unavailable } from "@svc/domain/problems/Problem"
-import { Clock, Effect, Redacted, Semaphore } from "effect"
+import { Clock, Effect, Semaphore } from "effect"
 import type { Moved } from "@svc/domain/actor/Moved"
 import type { Changed, Ownership } from "../actor/Ownership.ts"
 import { commit, type Fenced, type FenceLost, type OwnIdentity } from "../actor/Write.ts"
@@ -18,6 +18,7 @@ import { bytesOf, type Connection, type ConnectorState, isPaused, sealedPlace, t
 import { Halted, type PlatformFailure, PlatformUnreachable } from "./platforms/Failure.ts"
 import type { Account, Credential, Kept, Platform, Session, Visit } from "./platforms/Platform.ts"
 import * as Reach from "./platforms/Reach.ts"
+import * as Refreshing from "./Refreshing.ts"
 import * as Registrations from "./Registrations.ts"
 
 type Failed<E> = Exclude<E, SqlError.SqlError | FenceLost> | Moved | Unavailable
@@ -71,6 +72,7 @@ export const make = Effect.fnUntraced(function* (parts: {
   const refreshing = yield* Semaphore.make(1)
 
   const change: Calls["change"] = (run, by = system) => changing.withPermits(1)(ownership.change(by, run))
+  const refreshes = yield* Refreshing.make({ ownership, change, sealing, sql })
 
   /**
    * Nothing leaves for what is not ours, or is paused. What the actor knows is looked at the moment before; after what
@@ -105,41 +107,13 @@ export const make = Effect.fnUntraced(function* (parts: {
         isOurs(state) ? Effect.succeed(state.connection!) : Effect.fail(new Halted({ reason: "moved" })),
       ),
     )
-    /** A commit under the fence that says the same of the store. */
-    const claim = halted(
-      ownership.write(system, (write) =>
-        commit(write, write.sql`claimed as (select 1 from connector where connection_id = ${connection.id}::uuid)`),
-      ),
-    )
     return {
       ...visit(identity),
       reach: Reach.make(client, leaving(isOurs, evenPaused)),
       account: connection.account,
       via: connection.via,
       credential: Effect.map(ours, ({ credential }) => credential),
-      alone: (refresh) => refreshing.withPermits(1)(Effect.andThen(claim, refresh)),
-      keep: (credential) =>
-        halted(
-          change((write, state) =>
-            Effect.gen(function* () {
-              const present = state.connection
-              if (present?.id !== connection.id) return yield* new Halted({ reason: "moved" })
-              const sealed = yield* sealing.seal(
-                identity.dataKey,
-                place("credential"),
-                bytesOf(Redacted.value(credential)),
-              )
-              yield* commit(
-                write,
-                write.sql`kept as (
-                  update connector set credential = ${sealed} where connection_id = ${connection.id}::uuid
-                    and exists (select from fence)
-                )`,
-              )
-              return { value: undefined, state: { ...state, connection: { ...present, credential } } }
-            }),
-          ),
-        ),
+      ...refreshes.of(identity, connection, platform.name),
       kept: keptBy(identity, connection.id, place),
     }
   }

@@ -94,7 +94,7 @@ export const connect = Effect.fnUntraced(function* (
         account = excluded.account, account_id = excluded.account_id, service = excluded.service,
         connected_via = excluded.connected_via, capabilities = excluded.capabilities, disclosed = excluded.disclosed,
         declared = excluded.declared, disclosure = excluded.disclosure, credential = excluded.credential,
-        mark = excluded.mark, last_error = null, poll_wait_millis = excluded.poll_wait_millis,
+        refresh_began_at = null, mark = excluded.mark, last_error = null, poll_wait_millis = excluded.poll_wait_millis,
         poll_due_at = excluded.poll_due_at, check_due_at = excluded.check_due_at, updated_at = excluded.updated_at
       returning identity_id
     ),

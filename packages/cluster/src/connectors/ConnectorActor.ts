@@ -17,6 +17,7 @@ import { Sealing } from "../sealing/Sealing.ts"
 import { Writes } from "../store/Database.ts"
 import { Timing } from "../Timing.ts"
 import * as Worker from "../work/Worker.ts"
+import * as Bell from "./Bell.ts"
 import * as Calls from "./Calls.ts"
 import * as Connecting from "./Connecting.ts"
 import { type ConnectorState, load } from "./ConnectorState.ts"
@@ -26,6 +27,7 @@ import * as Polling from "./Polling.ts"
 import type { Parts } from "./Timed.ts"
 import * as ProfileChecks from "./ProfileChecks.ts"
 import * as Revocations from "./Revocations.ts"
+import * as Streams from "./Streams.ts"
 
 const isPlatform = Schema.is(PlatformName)
 
@@ -52,6 +54,7 @@ export const layer = ConnectorActor.toLayer(
     const identityOf = yield* IdentityActor.client
 
     const loadState = read(canonical, name)
+    let streams: Streams.Streams | undefined
     const ownership: Ownership.Ownership<ConnectorState> = yield* Ownership.make({
       kind: "Connector",
       id,
@@ -59,15 +62,22 @@ export const layer = ConnectorActor.toLayer(
       // Deliveries are the Identity's to make.
       due: () => Effect.runFork(Effect.ignore(identityOf(canonical).Work(undefined, { discard: true }))),
       committed: (_before, after) => {
+        streams?.committed(after)
         if (after.identity !== undefined) feed.announce({ org: after.identity.orgId, identity: after.identity.id })
       },
     })
     const calls = yield* Calls.make({ platform, ownership, client, sealing, sql })
-    const parts: Parts = { ownership, calls }
+    const parts: Parts = { ownership, calls, bell: Bell.make() }
+    streams = yield* Streams.make(parts)
     const revocations = yield* Revocations.make(parts, { canonical, platform: name }, sql, sealing)
     const worker = yield* Worker.make({
       state: ownership.state,
-      sources: [yield* Polling.source.make(parts), yield* ProfileChecks.source.make(parts), revocations.source],
+      sources: [
+        yield* Polling.source.make(parts),
+        yield* ProfileChecks.source.make(parts),
+        revocations.source,
+        streams,
+      ],
       start: Effect.asVoid(clientFor(id).Work(undefined, { discard: true })),
     })
     const actor: Messages.Actor = {

@@ -1,5 +1,5 @@
 /** What a teardown does about Connectors: every credential is revoked at its platform before the Identity goes. */
-import { platformNames } from "@svc/domain/connectors/PlatformName"
+import { platformNames } from "@svc/domain/connectors/PlatformNames"
 import { canonical } from "@svc/domain/handles/Handle"
 import { Effect } from "effect"
 import { ask } from "../actor/Ask.ts"

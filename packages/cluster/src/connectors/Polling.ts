@@ -34,7 +34,7 @@ export const source = timed({
   column: "poll_due_at",
   dueOf: ({ pollDueAt }) => pollDueAt,
 
-  make: Effect.fnUntraced(function* ({ ownership, calls }) {
+  make: Effect.fnUntraced(function* ({ ownership, calls, bell }) {
     let told: ReadonlyArray<{ readonly at: number; readonly count: number }> = []
 
     const toldLately = (now: number) => {
@@ -90,7 +90,7 @@ export const source = timed({
     })
 
     /** Writes down what it came to; `polled_at` is when the platform last answered. */
-    const record = (connection: Kept, outcome: Outcome) =>
+    const record = (connection: Kept, outcome: Outcome, rings: number) =>
       Effect.flatMap(Random.next, (random) =>
         calls.change((write, state) => {
           const present = state.connection
@@ -98,7 +98,12 @@ export const source = timed({
             return Effect.succeed({ value: undefined })
           const { sql, at } = write
           const waited = at.getTime() + outcome.waitMillis * (0.9 + 0.2 * random)
-          const due = outcome.dueAt ?? new Date(Math.round(waited))
+          bell.quiet(outcome.dueAt)
+          const due =
+            bell.rings() === rings
+              ? (outcome.dueAt ?? new Date(Math.round(waited)))
+              : // It rang meanwhile, for what this one may not have heard.
+                new Date(bell.soonest(at.getTime()))
           const next: Kept = {
             ...present,
             mark: outcome.mark ?? present.mark,
@@ -121,7 +126,7 @@ export const source = timed({
         }),
       )
 
-    const poll = (identity: OwnIdentity, connection: Kept) =>
+    const polled = (identity: OwnIdentity, connection: Kept, rings: number) =>
       listen(identity, connection).pipe(
         Effect.catchTags({
           CredentialRefused: ({ message }) =>
@@ -145,10 +150,14 @@ export const source = timed({
             failed(connection, "Something went wrong here while the platform was asked.", null),
           ),
         ),
-        Effect.flatMap((outcome) => (outcome === null ? Effect.void : record(connection, outcome))),
+        Effect.flatMap((outcome) => (outcome === null ? Effect.void : record(connection, outcome, rings))),
       )
 
-    return poll
+    return (identity, connection) =>
+      Effect.flatMap(Clock.currentTimeMillis, (now) => {
+        bell.polls(now)
+        return polled(identity, connection, bell.rings())
+      })
   }),
 })
 

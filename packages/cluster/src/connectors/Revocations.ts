@@ -160,7 +160,17 @@ export const make = Effect.fnUntraced(function* (
         PlatformRefused: ({ message }) => postpone(row, boundedWords(message)),
         PlatformUnreachable: ({ message }) => postpone(row, boundedWords(message)),
         PlatformRateLimited: ({ message }) => postpone(row, boundedWords(message)),
-        Unsupported: () => end(row),
+        // There is nothing to try again; whoever reads the log may end it there by hand.
+        Unsupported: ({ message }) =>
+          Effect.andThen(
+            Effect.logWarning("A credential was not revoked at its platform", {
+              platform: of.platform,
+              service: row.service,
+              account: row.account,
+              error: boundedWords(message),
+            }),
+            end(row),
+          ),
         InputRefused: ({ message }) => postpone(row, boundedWords(message)),
         Halted: () => Effect.void,
       }),

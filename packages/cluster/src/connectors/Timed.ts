@@ -7,6 +7,7 @@ import type { OwnIdentity } from "../actor/Write.ts"
 import type { Ownership } from "../actor/Ownership.ts"
 import * as OneRun from "../work/OneRun.ts"
 import type { Source } from "../work/Source.ts"
+import type { Bell } from "./Bell.ts"
 import type { Calls } from "./Calls.ts"
 import { type Connection, type ConnectorState, isPaused } from "./ConnectorState.ts"
 
@@ -14,6 +15,7 @@ import { type Connection, type ConnectorState, isPaused } from "./ConnectorState
 export interface Parts {
   readonly ownership: Ownership<ConnectorState>
   readonly calls: Calls
+  readonly bell: Bell
 }
 
 export interface Timed {

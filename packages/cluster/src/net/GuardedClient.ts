@@ -13,6 +13,7 @@ import { Timing } from "../Timing.ts"
 import { isPublic } from "./AddressGuard.ts"
 import { shownAtMost, shownText } from "./AnswerText.ts"
 import { abortable, collecting, type FullAnswer, type Question, TooLarge } from "./FullAnswer.ts"
+import * as GuardedSocket from "./GuardedSocket.ts"
 
 /** What a receiver's answer is worth reading: at most this many bytes of it. */
 const readAtMost = 64 * 1024
@@ -25,6 +26,9 @@ export class RequestFailed extends Schema.TaggedError<RequestFailed>()("RequestF
   error: Schema.Literals(["timeout", "dns", "refused_address", "tls", "connection", "too_large"]),
   durationMs: Schema.Int,
 }) {}
+
+/** So many sockets are listened to in a process; one more is `connection`. */
+const socketsAtMost = 1_000
 
 /** The URL may not be a target at all. */
 export class TargetRefused extends Schema.TaggedError<TargetRefused>()("TargetRefused", { message: Schema.String }) {}
@@ -92,6 +96,8 @@ const make = (options: GuardOptions) =>
       ),
       (agent) => Effect.promise(() => agent.destroy()),
     )
+
+    let sockets = 0
 
     /** https, and http in Development. */
     const speaks = ({ protocol, username, password }: URL) =>
@@ -169,6 +175,36 @@ const make = (options: GuardOptions) =>
               ),
             ),
             Effect.timeoutOrElse({ duration, orElse: () => failed("timeout") }),
+          )
+        }),
+
+      /**
+       * Listens at a WebSocket, named by its http address, for as long as it is open. `leaving` is looked at as in `ask`.
+       */
+      listen: <E>(
+        url: URL,
+        listening: GuardedSocket.Listening,
+        leaving: Effect.Effect<void, E>,
+      ): Effect.Effect<never, E | RequestFailed | GuardedSocket.NotOpened> =>
+        Effect.suspend(() => {
+          const failed = (error: RequestFailed["error"]) => Effect.fail(new RequestFailed({ error, durationMs: 0 }))
+          if (!speaks(url)) return failed("refused_address")
+          if (sockets >= socketsAtMost) return failed("connection")
+          sockets++
+          return judgeHost(url.hostname).pipe(
+            Effect.timeoutOrElse({ duration, orElse: () => Effect.fail(new CannotResolve(url.hostname)) }),
+            Effect.catch((error) => failed(nameOf(error))),
+            Effect.andThen(leaving),
+            Effect.andThen(
+              Effect.catch(
+                GuardedSocket.listen(url, listening, guardedLookup),
+                (end): Effect.Effect<never, RequestFailed | GuardedSocket.NotOpened> =>
+                  end instanceof GuardedSocket.NotOpened
+                    ? Effect.fail(end)
+                    : failed(end instanceof Error ? nameOf(end) : end),
+              ),
+            ),
+            Effect.ensuring(Effect.sync(() => sockets--)),
           )
         }),
 

@@ -41,6 +41,7 @@ import { keyRights } from "./migrations/0090_key_rights.ts"
 import { oauth } from "./migrations/0098_oauth.ts"
 import { grantNetworks } from "./migrations/0114_grant_networks.ts"
 import { auditLog } from "./migrations/0094_audit.ts"
+import { connectorRefresh } from "./migrations/0110_connector_refresh.ts"
 
 const migrations = {
   "0001_core": core,
@@ -73,6 +74,7 @@ const migrations = {
   "0098_oauth": oauth,
   "0114_grant_networks": grantNetworks,
   "0094_audit": auditLog,
+  "0110_connector_refresh": connectorRefresh,
 }
 
 /** Any constant that no other user of the database takes: "svc" in ASCII. */

@@ -13,6 +13,7 @@ import { begin } from "./Begun.ts"
 import { connectorsOf, type Platform } from "./ConnectorStatus.tsx"
 import { reread } from "./Reread.ts"
 import { PlatformFrame } from "./PlatformFrame.tsx"
+import { aboutOf, disclosureOf, titleOf } from "./PlatformWords.ts"
 import { say } from "./texts.ts"
 import "./connectors.css"
 
@@ -35,9 +36,15 @@ const Disclosure = ({ platform, wanted, onWanted }: DisclosureProps) => (
     <Check checked={wanted} onValue={onWanted}>
       {say("disclose")}
     </Check>
-    <span class="hint">{say(`disclose_${platform}`)}</span>
+    <span class="hint">{disclosureOf(platform)}</span>
   </div>
 )
+
+const hintOf = (platform: Platform, isPassword: boolean): string | undefined => {
+  if (platform === "mastodon") return say("instance_hint")
+  if (platform === "bluesky") return say(isPassword ? "bluesky_hint" : "bluesky_hint_oauth")
+  return undefined
+}
 
 interface RulesProps {
   readonly start: Start
@@ -109,7 +116,7 @@ const Connect = ({ handle, platform }: OfPlatform) => {
   const isPassword = platform === "bluesky" && way === "password"
   const act = isPassword ? log : authorize
   return (
-    <Section title={say("connect_to", { platform: say(platform) })} lead={say(`about_${platform}`)}>
+    <Section title={say("connect_to", { platform: titleOf(platform) })} lead={aboutOf(platform)}>
       <Form onDone={() => void act.run()}>
         {platform === "bluesky" ? (
           <div>
@@ -125,8 +132,8 @@ const Connect = ({ handle, platform }: OfPlatform) => {
           </div>
         ) : null}
         <TextField
-          label={say(platform === "bluesky" ? "bluesky_account" : "instance")}
-          hint={say(platform === "mastodon" ? "instance_hint" : isPassword ? "bluesky_hint" : "bluesky_hint_oauth")}
+          label={say(platform === "mastodon" ? "instance" : "account")}
+          hint={hintOf(platform, isPassword)}
           required={platform === "mastodon" || isPassword}
           autocapitalize="off"
           spellcheck={false}

@@ -17,6 +17,7 @@ import { type Connector, connectorsOf, ConnectorStatus } from "./ConnectorStatus
 import { reread, standing } from "./Reread.ts"
 import { Said, type View } from "./Said.tsx"
 import { PlatformFrame } from "./PlatformFrame.tsx"
+import { aboutOf, titleOf } from "./PlatformWords.ts"
 import { say } from "./texts.ts"
 import "./connectors.css"
 
@@ -178,18 +179,18 @@ const Account = ({ handle, platform }: { readonly handle: string; readonly platf
               title={say("none")}
               action={
                 <ButtonLink kind="primary" href={`/console${connectorsOf(handle)}/${platform}/connect`}>
-                  {say("connect_to", { platform: say(platform) })}
+                  {say("connect_to", { platform: titleOf(platform) })}
                 </ButtonLink>
               }
             >
-              {say(`about_${platform}`)}
+              {aboutOf(platform)}
             </Empty>
           )
         }
         return (
           <div class="stack-loose">
             <Section
-              title={say(platform)}
+              title={titleOf(platform)}
               actions={
                 <>
                   <ConnectorStatus status={connector.status} />

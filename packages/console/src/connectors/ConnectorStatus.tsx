@@ -1,3 +1,4 @@
+import { platformNames } from "@svc/domain/connectors/PlatformNames"
 import type { Answer } from "../client/Client.ts"
 import { Status, type Tone } from "../ui/Page.tsx"
 import { say } from "./texts.ts"
@@ -5,9 +6,8 @@ import { say } from "./texts.ts"
 export type Connector = Answer<"GET /api/identities/:handle/connectors/:platform">
 export type Platform = Connector["platform"]
 
-/** In the order in which they are shown. One that is missing does not compile. */
-const all: { readonly [P in Platform]: true } = { bluesky: true, mastodon: true }
-export const platforms = Object.keys(all) as ReadonlyArray<Platform>
+/** In the order in which they are shown. */
+export const platforms: ReadonlyArray<Platform> = platformNames
 
 export const connectorsOf = (handle: string) => `/identities/${encodeURIComponent(handle)}/connectors`
 

@@ -10,6 +10,7 @@ import { ProblemNote } from "../ui/Problem.tsx"
 import { Time } from "../ui/Time.tsx"
 import { type Connector, connectorsOf, ConnectorStatus, type Platform, platforms } from "./ConnectorStatus.tsx"
 import { reread, standing } from "./Reread.ts"
+import { aboutOf, titleOf } from "./PlatformWords.ts"
 import { say } from "./texts.ts"
 import "./connectors.css"
 
@@ -45,21 +46,21 @@ const Line = ({ handle, platform, connector }: LineProps) => {
   return (
     <li class="connector" data-platform={platform}>
       <span class="sign" data-platform={platform} aria-hidden="true">
-        {platform === "bluesky" ? "b" : "m"}
+        {platform.charAt(0)}
       </span>
       <div class="grow">
         <span class="bar">
           {connector === undefined ? (
-            <strong>{say(platform)}</strong>
+            <strong>{titleOf(platform)}</strong>
           ) : (
             <a class="whole" href={at}>
-              <strong>{say(platform)}</strong>
+              <strong>{titleOf(platform)}</strong>
             </a>
           )}
           <ConnectorStatus status={connector?.status} />
         </span>
         {connector === undefined ? (
-          <p class="muted small">{say(`about_${platform}`)}</p>
+          <p class="muted small">{aboutOf(platform)}</p>
         ) : (
           <p class="muted small">
             <bdi class="mono">{connector.account}</bdi>
@@ -76,7 +77,7 @@ const Line = ({ handle, platform, connector }: LineProps) => {
       {connector === undefined || connector.status === "stopped" ? (
         <span class="above">
           <ButtonLink
-            aria-label={say("connect_to", { platform: say(platform) })}
+            aria-label={say("connect_to", { platform: titleOf(platform) })}
             href={`${at}/connect${connector === undefined ? "" : `?account=${encodeURIComponent(connector.account)}`}`}
           >
             {say(connector === undefined ? "connect" : "connect_again")}

@@ -8,6 +8,7 @@ import { Empty } from "../ui/Page.tsx"
 import { say as common } from "../ui/texts.ts"
 import { Time } from "../ui/Time.tsx"
 import type { Platform } from "./ConnectorStatus.tsx"
+import { titleOf } from "./PlatformWords.ts"
 import { say } from "./texts.ts"
 
 type Post = Answer<"GET /api/identities/:handle/connectors/:platform/posts">["posts"][number]
@@ -42,7 +43,7 @@ const Item = ({ shown: { post, kind }, platform }: { readonly shown: Shown; read
             target="_blank"
             rel="noopener noreferrer"
             href={post.url}
-            aria-label={say("open", { platform: say(platform) })}
+            aria-label={say("open", { platform: titleOf(platform) })}
           />
         ) : null}
       </span>

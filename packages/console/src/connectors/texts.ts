@@ -21,6 +21,11 @@ export const say = texts({
     "Beiträge, Antworten, Direktnachrichten und Erwähnungen eines Kontos auf jedem Bluesky-Server.",
     "Publications, réponses, messages directs et mentions d’un compte sur tout serveur Bluesky.",
   ],
+  about_other: [
+    "Posts, answers and mentions of an account at {platform}.",
+    "Beiträge, Antworten und Erwähnungen eines Kontos bei {platform}.",
+    "Publications, réponses et mentions d’un compte chez {platform}.",
+  ],
   about_mastodon: [
     "An account on any server that speaks Mastodon’s API: Mastodon, Pleroma, Akkoma, GoToSocial.",
     "Ein Konto auf jedem Server mit der API von Mastodon: Mastodon, Pleroma, Akkoma, GoToSocial.",
@@ -89,7 +94,6 @@ export const say = texts({
     "Wo das Konto liegt: example.social oder ada@example.social.",
     "Où se trouve le compte : example.social ou ada@example.social.",
   ],
-  bluesky_account: ["Account", "Konto", "Compte"],
   bluesky_hint: ["Like ada.bsky.social.", "Etwa ada.bsky.social.", "Comme ada.bsky.social."],
   bluesky_hint_oauth: [
     "Like ada.bsky.social. Left empty, you choose it there.",
@@ -110,6 +114,11 @@ export const say = texts({
     "Adds the label “bot” and one line to the description. Disconnecting takes both back; everything else stays as it is.",
     "Fügt das Kennzeichen „bot“ und eine Zeile in der Beschreibung hinzu. Beim Trennen wird beides zurückgenommen; alles andere bleibt.",
     "Ajoute l’étiquette « bot » et une ligne à la description. La déconnexion retire les deux ; le reste ne change pas.",
+  ],
+  disclose_other: [
+    "A line in the profile’s text, and the platform’s own mark where it has one. The rest stays.",
+    "Eine Zeile im Text des Profils, und das eigene Zeichen der Plattform, wo sie eins hat. Der Rest bleibt.",
+    "Une ligne dans le texte du profil, et la marque de la plateforme s’il y en a une. Le reste demeure.",
   ],
   disclose_mastodon: [
     "Sets the account’s bot flag and adds one line to its note. Disconnecting takes both back; everything else stays as it is.",

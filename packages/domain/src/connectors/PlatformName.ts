@@ -1,10 +1,6 @@
-/**
- * The platforms that an Identity can be connected to: the one list. A name here has its folder of the same name in
- * `packages/cluster/src/connectors/platforms/` (docs/connectors.md), and is all that the rest of the product knows of it.
- */
+/** The name of a platform, as it stands in paths and rows. */
 import { Schema } from "effect"
-
-export const platformNames = ["bluesky", "mastodon"] as const
+import { platformNames } from "./PlatformNames.ts"
 
 export const PlatformName = Schema.Literals(platformNames)
 export type PlatformName = typeof PlatformName.Type

@@ -11,4 +11,7 @@ export type Picture = typeof Picture.Type
 export const Pictures = Schema.Array(Picture).check(Schema.isMaxLength(4))
 
 export const bytesOf = ({ content_base64 }: Picture): Uint8Array<ArrayBuffer> =>
-  Uint8Array.from(Buffer.from(content_base64, "base64"))
+  new Uint8Array(Buffer.from(content_base64, "base64"))
+
+/** How many bytes it has, without making them. */
+export const sizeOf = ({ content_base64 }: Picture): number => Buffer.byteLength(content_base64, "base64")

@@ -12,7 +12,7 @@ import type { PlatformName } from "@svc/domain/connectors/PlatformName"
 import type { Heard, InstanceRule, Page, Post } from "@svc/domain/connectors/Post"
 import type { Effect, Redacted, Scope } from "effect"
 import type { ServiceKey } from "../../sealing/ServiceKey.ts"
-import type { Halted, InputRefused, PlatformFailure } from "./Failure.ts"
+import type { Halted, InputRefused, PlatformFailure, PlatformUnreachable } from "./Failure.ts"
 import type { Reach } from "./Reach.ts"
 
 /** A credential as the platform wrote it, JSON by custom. It is sealed where it is kept and only its platform reads it. */
@@ -74,9 +74,10 @@ export interface Session extends Visit {
   /**
    * Runs a refresh. One at a time over all processes: it begins with a commit under the actor's fence, so an owner that
    * was replaced while it was frozen never spends a refresh token. Read {@link credential} inside it once more, since the
-   * one who held the lock before may have refreshed it, and {@link keep} the new one before it ends.
+   * one who held the lock before may have refreshed it, and {@link keep} the new one before it ends. It is
+   * `PlatformUnreachable` while a refresh whose process went away may have spent the token.
    */
-  readonly alone: <A, E>(refresh: Effect.Effect<A, E>) => Effect.Effect<A, E | Halted>
+  readonly alone: <A, E>(refresh: Effect.Effect<A, E>) => Effect.Effect<A, E | Halted | PlatformUnreachable>
   /** Durable when it answers. */
   readonly keep: (credential: Credential) => Effect.Effect<void, Halted>
   readonly kept: Kept
@@ -197,6 +198,13 @@ export interface Platform {
   readonly notifications: (session: Session, page: PageWanted) => Effect.Effect<Page<HeardPost>, PlatformFailure>
   /** What came since the mark; with no mark only where the next poll begins, so that nothing old is told. */
   readonly poll: (session: Session, mark: string | undefined) => Effect.Effect<Poll, PlatformFailure>
+  /**
+   * Lasts while the platform would say at once that something was said; undefined where none of its servers would.
+   * `heard` asks for a poll, which alone tells what it was and where to go on, so nothing that comes here needs to be
+   * believed or kept. It is called when the stream is open, since what came before that is not in it, and for each thing
+   * that may be for us. `Unsupported` where this server has no stream.
+   */
+  readonly stream: ((session: Session, heard: () => void) => Effect.Effect<never, PlatformFailure>) | undefined
 
   /**
    * Makes the profile say that the account is automated: the platform's flag and a line in the profile's text, keeping

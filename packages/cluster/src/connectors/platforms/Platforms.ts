@@ -3,7 +3,8 @@
  * there is to know of one.
  */
 import { Addresses } from "@svc/domain/Addresses"
-import { type PlatformName, platformNames } from "@svc/domain/connectors/PlatformName"
+import type { PlatformName } from "@svc/domain/connectors/PlatformName"
+import { platformNames } from "@svc/domain/connectors/PlatformNames"
 import { Context, Effect, Layer, type Scope } from "effect"
 import type { ServiceKey } from "../../sealing/ServiceKey.ts"
 import type { Platform, PlatformModule } from "./Platform.ts"

@@ -5,7 +5,8 @@
  */
 import { Clock, Effect } from "effect"
 import type { GuardedClient, RequestFailed } from "../../net/GuardedClient.ts"
-import { type Halted, type PlatformFailure, PlatformRateLimited, PlatformUnreachable } from "./Failure.ts"
+import type { Listening } from "../../net/GuardedSocket.ts"
+import { type Halted, type PlatformFailure, PlatformRateLimited, PlatformUnreachable, Unsupported } from "./Failure.ts"
 import { quietUntil } from "./RateLimits.ts"
 
 export interface Asked {
@@ -32,6 +33,11 @@ export interface Reach {
    * {@link Halted} or a {@link PlatformUnreachable}, which {@link failureIn} finds again in what a library throws.
    */
   readonly fetch: typeof globalThis.fetch
+  /**
+   * Listens at a WebSocket, named by its http address, until it is lost; `Unsupported` where the server opens none. What
+   * comes is bounded, and more than that ends it.
+   */
+  readonly listen: (url: string | URL, listening: Listening) => Effect.Effect<never, AskFailure | Unsupported>
   /** Until when the last answer wants no further call, where its headers say so. */
   readonly quietUntil: () => Date | undefined
 }
@@ -48,6 +54,8 @@ const words: { readonly [E in RequestFailed["error"]]: string } = {
   too_large: "gave an answer that is too long",
 }
 
+const userAgent = "agent-identity-service"
+
 const bodyless = new Set(["GET", "HEAD"])
 
 /** `leaving` fails when nothing may leave any more. */
@@ -62,7 +70,7 @@ export const make = (client: GuardedClient["Service"], leaving: Effect.Effect<vo
         url,
         {
           method: asked.method ?? "GET",
-          headers: { accept: "application/json", "user-agent": "agent-identity-service", ...asked.headers },
+          headers: { accept: "application/json", "user-agent": userAgent, ...asked.headers },
           body: asked.body,
           atMost: asked.atMost ?? defaultAtMost,
         },
@@ -111,6 +119,20 @@ export const make = (client: GuardedClient["Service"], leaving: Effect.Effect<vo
       Object.defineProperty(response, "url", { value: request.url })
       return response
     },
+    listen: Effect.fnUntraced(function* (target, listening) {
+      const url = URL.parse(target)
+      if (url === null) return yield* new PlatformUnreachable({ message: "That is no address of a server." })
+      return yield* client
+        .listen(url, { ...listening, headers: { "user-agent": userAgent, ...listening.headers } }, leaving)
+        .pipe(
+          Effect.catchTags({
+            RequestFailed: ({ error }) =>
+              Effect.fail(new PlatformUnreachable({ message: `${url.host} ${words[error]}.` })),
+            NotOpened: ({ status }) =>
+              Effect.fail(new Unsupported({ message: `${url.host} opens no stream: it answered with ${status}.` })),
+          }),
+        )
+    }),
     quietUntil: () => quiet,
   }
 }

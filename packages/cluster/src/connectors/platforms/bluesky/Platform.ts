@@ -45,6 +45,8 @@ export const make: MakePlatform = Effect.fnUntraced(function* (parts) {
       ),
     notifications: (session, page) => using(session, (connection) => Notifications.list(session, connection, page)),
     poll: (session, mark) => using(session, (connection) => Notifications.poll(session, connection, mark)),
+    // Its network has a stream of everything (the relay's), and none of an account's.
+    stream: undefined,
 
     disclose: (session) => using(session, (connection) => Profile.disclose(connection, parts.disclosure)),
     undisclose: (session, changed) => using(session, (connection) => Profile.undisclose(connection, changed)),

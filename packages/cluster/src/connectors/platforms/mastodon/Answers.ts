@@ -67,9 +67,12 @@ const Count = Schema.Finite
 export const Instance = Schema.Struct({
   domain: optional(Short),
   uri: optional(Short),
+  version: optional(Short),
   max_toot_chars: optional(Count),
+  urls: optional(Schema.Struct({ streaming_api: optional(Short) })),
   configuration: optional(
     Schema.Struct({
+      urls: optional(Schema.Struct({ streaming: optional(Short) })),
       statuses: optional(
         Schema.Struct({
           max_characters: optional(Count),

@@ -7,7 +7,7 @@ import { createHash, randomBytes } from "node:crypto"
 import { callbackUrl } from "@svc/domain/Addresses"
 import { Clock, Effect, Redacted, Schema } from "effect"
 import { boundedWords } from "../Bounds.ts"
-import { CredentialRefused, type PlatformFailure } from "../Failure.ts"
+import { CredentialRefused, type PlatformFailure, Unsupported } from "../Failure.ts"
 import type {
   AuthorizationRequest,
   AuthorizationReturn,
@@ -50,13 +50,39 @@ const ofService = (service: string, address: string | null | undefined, otherwis
   return url !== null && url.origin === service ? url : new URL(otherwise, service)
 }
 
+/**
+ * Whether the server knows us no more: Mastodon removes applications that nobody has used for a day, snac with a token.
+ * The account holder would see that first, and no call of ours would. Asked by what shows its page to a browser, and by
+ * the credentials of the application (RFC 6749 section 4.4). Only a clear answer counts.
+ */
+const hasForgotten = (visit: Visit, service: string, page: URL, application: Application) =>
+  Effect.gen(function* () {
+    const { status } = yield* visit.reach.ask(page, { headers: { accept: "text/html" } })
+    if (status >= 400 && status < 500) return true
+    yield* calling(visit.reach, service, undefined, ({ oauth }) =>
+      oauth.token.create({
+        grantType: "client_credentials",
+        clientId: application.id,
+        clientSecret: application.secret,
+        scope: "read",
+        // Without an address to come back to, which the library wants: nobody comes, and snac makes a token for one.
+      } as unknown as Parameters<typeof oauth.token.create>[0]),
+    )
+    return false
+  }).pipe(Effect.catch((failure) => Effect.succeed(failure._tag === "CredentialRefused")))
+
 const register = Effect.fnUntraced(function* (
   visit: Visit,
   service: string,
   parts: PlatformParts,
+  pageOf: (application: Application) => URL,
 ): Effect.fn.Return<Application, PlatformFailure> {
   const known = yield* visit.registrations.read(service)
-  if (known !== undefined) return yield* applications.read(known)
+  if (known !== undefined) {
+    const application = yield* applications.read(known)
+    if (!(yield* hasForgotten(visit, service, pageOf(application), application))) return application
+    yield* visit.registrations.forget(service)
+  }
   const answer = yield* calling(visit.reach, service, undefined, ({ api }) =>
     api.v1.apps.create({
       clientName: "Agent Identity Service",
@@ -79,28 +105,33 @@ export const authorize =
       yield* instances.limits(visit.reach, service)
       const metadata = yield* metadataOf(visit.reach, service)
       const instanceRules = yield* instances.rules(visit.reach, service)
-      const application = yield* register(visit, service, parts)
       const verifier =
         metadata.code_challenge_methods_supported?.includes("S256") === true
           ? randomBytes(32).toString("base64url")
           : undefined
-      const url = ofService(service, metadata.authorization_endpoint, "/oauth/authorize")
-      const query = {
-        response_type: "code",
-        client_id: application.id,
-        redirect_uri: request.redirectUri,
-        scope: scopes,
-        state: request.state,
-        ...(verifier === undefined
+      const challenge =
+        verifier === undefined
           ? {}
           : {
               code_challenge: createHash("sha256").update(verifier).digest("base64url"),
               code_challenge_method: "S256",
-            }),
+            }
+      const pageOf = ({ id }: Application) => {
+        const page = ofService(service, metadata.authorization_endpoint, "/oauth/authorize")
+        const query = {
+          response_type: "code",
+          client_id: id,
+          redirect_uri: request.redirectUri,
+          scope: scopes,
+          state: request.state,
+          ...challenge,
+        }
+        for (const [name, value] of Object.entries(query)) page.searchParams.set(name, value)
+        return page
       }
-      for (const [name, value] of Object.entries(query)) url.searchParams.set(name, value)
+      const application = yield* register(visit, service, parts, pageOf)
       return {
-        url: url.href,
+        url: pageOf(application).href,
         state: request.state,
         kept: Redacted.make(
           writeBegun({
@@ -169,5 +200,11 @@ export const revoke = (session: Session): Effect.Effect<void, PlatformFailure> =
     const { token, application } = yield* Effect.flatMap(session.credential, credentials.read)
     yield* calling(session.reach, session.account.service, undefined, ({ oauth }) =>
       oauth.revoke({ clientId: application.id, clientSecret: application.secret, token }),
+    ).pipe(
+      // GoToSocial before 0.19 has no such call, and asking again gives it none.
+      Effect.catchIf(
+        (failure) => failure._tag === "PlatformRefused" && failure.missing === true,
+        () => Effect.fail(new Unsupported({ message: "The server revokes no tokens." })),
+      ),
     )
   })

@@ -95,11 +95,14 @@ class GuardedHttp extends BaseHttp {
     const headers = new Headers(this.config.mergeRequestInitWithDefaults(params.requestInit ?? {}).headers)
     let body: Uint8Array | string | undefined
     if (params.body !== undefined && params.method !== "GET") {
-      // A form makes other line breaks of a text's; without a file there is no need of one.
+      // A form with parts makes other line breaks of a text's, so only a file goes by one.
       const hasFile = Object.values(params.body).some((value) => value instanceof Blob)
-      const packed = (this.serializer as Serializer).serialize(hasFile ? "multipart-form" : "json", params.body)
+      // OAuth's own way (RFC 6749 section 4.1.3), and that of a profile: several servers take them no other way.
+      const isForm = params.path.startsWith("/oauth/") || params.method === "PATCH"
+      const way = hasFile ? "multipart-form" : isForm ? "querystring" : "json"
+      const packed = (this.serializer as Serializer).serialize(way, params.body)
       if (typeof packed === "string") {
-        headers.set("content-type", "application/json")
+        headers.set("content-type", isForm ? "application/x-www-form-urlencoded" : "application/json")
         body = packed
       } else {
         // A form: the standard's own packing of it, with the boundary in the type.

@@ -90,6 +90,10 @@ export interface Limits {
   readonly attachments: number
   readonly imageBytes: number
   readonly mimeTypes: ReadonlySet<string> | undefined
+  /** It takes `Idempotency-Key`: Mastodon, Pleroma and Akkoma do. Others say in their version that they are others. */
+  readonly idempotent: boolean
+  /** Where it says at once what is said, as an http address; undefined where it does not. */
+  readonly streaming: string | undefined
 }
 
 const between = (least: number, most: number, value: number): number =>
@@ -105,6 +109,14 @@ const domainOf = (instance: typeof Answers.Instance.Type, service: string): stri
   return host ?? new URL(service).host
 }
 
+/** Named as a WebSocket's or as a plain one; a server that speaks https has no stream in the clear. */
+const streamingOf = (instance: typeof Answers.Instance.Type, service: string): string | undefined => {
+  const said = instance.configuration?.urls?.streaming ?? instance.urls?.streaming_api
+  const url = said == null ? null : URL.parse(said.replace(/^ws/i, "http"))
+  if (url === null || (url.protocol !== "https:" && url.protocol !== new URL(service).protocol)) return undefined
+  return url.origin
+}
+
 const limitsOf = (instance: typeof Answers.Instance.Type, service: string): Limits => {
   const statuses = instance.configuration?.statuses
   const media = instance.configuration?.media_attachments
@@ -116,6 +128,8 @@ const limitsOf = (instance: typeof Answers.Instance.Type, service: string): Limi
     attachments: between(0, 16, statuses?.max_media_attachments ?? 4),
     imageBytes: between(0, 2 ** 30, media?.image_size_limit ?? 16 * 1024 * 1024),
     mimeTypes: types == null || types.length === 0 ? undefined : new Set(types.slice(0, 100)),
+    idempotent: /^[1-9]\d*\.\d+\.\d+[^\s(]*$|\b(?:Pleroma|Akkoma)\b/.test(instance.version ?? ""),
+    streaming: streamingOf(instance, service),
   }
 }
 

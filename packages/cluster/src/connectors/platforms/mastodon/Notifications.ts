@@ -17,6 +17,9 @@ const perPoll = 40
 const kindOf = (status: Answers.Status, self: string): HeardPost["kind"] =>
   status.visibility === "direct" ? "dm" : status.in_reply_to_account_id === self ? "reply" : "mention"
 
+/** So many pages are gone back through for the oldest; what is older still at such a server is not told. */
+const pagesBack = 20
+
 /** Before the first notification. */
 const beginning = "0"
 
@@ -52,6 +55,28 @@ export const make = (statuses: Statuses) => {
       },
     )
 
+  /**
+   * The oldest page of what is newer than the mark, newest first. The server was asked for it, but some (snac, and
+   * translations of Misskey's API) answer the newest one, so behind a full page it is looked whether there is an older.
+   */
+  const oldestPage = Effect.fnUntraced(function* (
+    session: Session,
+    mark: string,
+    first: ReadonlyArray<Answers.Notification>,
+  ): Effect.fn.Return<{ readonly page: ReadonlyArray<Answers.Notification>; readonly more: boolean }, PlatformFailure> {
+    let page = first
+    const seen = new Set(first.map(({ id }) => id))
+    const more = first.length >= perPoll
+    for (let n = 0; page.length >= perPoll && n < pagesBack; n++) {
+      const { found } = yield* list(session, { limit: perPoll, minId: mark, maxId: page.at(-1)!.id })
+      const older = found.filter(({ id }) => id !== mark && !seen.has(id))
+      if (older.length === 0) break
+      for (const { id } of older) seen.add(id)
+      page = older
+    }
+    return { page, more }
+  })
+
   return {
     page: Effect.fnUntraced(function* (
       session: Session,
@@ -72,14 +97,10 @@ export const make = (statuses: Statuses) => {
         const { found } = yield* list(session, { limit: 1 })
         return { heard: [], mark: found[0]?.id ?? beginning, more: false }
       }
-      // The oldest that are newer than the mark, newest first.
       const { found } = yield* list(session, { limit: perPoll, minId: mark })
-      const oldestFirst = found.toReversed()
-      return {
-        heard: yield* heard(session, oldestFirst),
-        mark: oldestFirst.at(-1)?.id ?? mark,
-        more: found.length >= perPoll,
-      }
+      const { page, more } = yield* oldestPage(session, mark, found)
+      const oldestFirst = page.toReversed()
+      return { heard: yield* heard(session, oldestFirst), mark: oldestFirst.at(-1)?.id ?? mark, more }
     }),
   }
 }

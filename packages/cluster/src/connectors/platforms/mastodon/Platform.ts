@@ -9,6 +9,7 @@ import * as Discovery from "./Discovery.ts"
 import * as Notifications from "./Notifications.ts"
 import * as Profile from "./Profile.ts"
 import * as Statuses from "./Statuses.ts"
+import * as Streaming from "./Streaming.ts"
 import * as Writing from "./Writing.ts"
 
 export const settings: ReadonlyArray<string> = []
@@ -34,6 +35,7 @@ export const make: MakePlatform = (parts) =>
       thread: statuses.thread,
       notifications: notifications.page,
       poll: notifications.poll,
+      stream: Streaming.make(instances),
       disclose: Profile.disclose(parts.disclosure),
       undisclose: Profile.undisclose,
     }

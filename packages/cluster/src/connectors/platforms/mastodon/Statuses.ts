@@ -6,6 +6,7 @@ import { boundedDate, boundedPost } from "../Bounds.ts"
 import { type PlatformFailure, PlatformRefused } from "../Failure.ts"
 import { bytesOf } from "../Pictures.ts"
 import type { NewPost, PageWanted, Session } from "../Platform.ts"
+import { Timing } from "../../../Timing.ts"
 import * as Answers from "./Answers.ts"
 import { asAccount } from "./Credentials.ts"
 import type { Instances } from "./Discovery.ts"
@@ -17,6 +18,8 @@ const htmlAtMost = 100_000
 
 /** So many look-ups of posts that are answered go out for one page. */
 const parentsAtMost = 20
+/** How often it is asked whether a picture is finished. */
+const processingLooks = 30
 const knownAtMost = 2_000
 
 /** `max_id` of a page's `Link: …; rel="next"` (RFC 8288), which is all that is taken of it. */
@@ -41,6 +44,19 @@ const textOf = ({ content, spoiler_text }: Answers.Status): string => {
   const text = fromHtml(content.slice(0, htmlAtMost))
   return spoiler_text == null || spoiler_text === "" ? text : `${spoiler_text}\n\n${text}`
 }
+
+/** How far a server's clock may be behind ours. */
+const clockSkew = 60_000
+
+/** When a command was made, in milliseconds since 1970: a uuid of version 7 begins with it (RFC 9562 section 5.7). */
+const timeOf = (command: string) => Number.parseInt(command.replaceAll("-", "").slice(0, 12), 16)
+
+/** A text but for what a server makes of mentions and spaces. */
+const words = (text: string) =>
+  text
+    .replace(/(@[\w.-]+)@[\w.:-]*\w/g, "$1")
+    .replace(/\s+/g, " ")
+    .trim()
 
 const narrow = new Set(["unlisted", "private", "direct"])
 
@@ -123,6 +139,23 @@ export const make = (instances: Instances) => {
     return statuses?.[0] ?? (yield* missing)
   })
 
+  /**
+   * A server may take a while to make of a picture what others are sent; a status with one that it has not finished is
+   * refused. All of it is within the time of the call.
+   */
+  const processed = Effect.fnUntraced(function* (
+    session: Session,
+    media: typeof Answers.Media.Type,
+  ): Effect.fn.Return<string, PlatformFailure> {
+    let { url } = media
+    for (let looks = 0; url === null && looks < processingLooks; looks++) {
+      yield* Effect.sleep(Timing.mediaLook)
+      const answer = yield* asAccount(session, ({ api }) => api.v1.media.$select(media.id).fetch())
+      url = (yield* Answers.as(Answers.Media)(answer)).url
+    }
+    return media.id
+  })
+
   const upload = (session: Session, options: Writing.Options) =>
     Effect.forEach(options.media ?? [], (picture) =>
       asAccount(session, ({ api }) =>
@@ -133,9 +166,32 @@ export const make = (instances: Instances) => {
         }),
       ).pipe(
         Effect.flatMap(Answers.as(Answers.Media)),
-        Effect.map(({ id }) => id),
+        Effect.flatMap((media) => processed(session, media)),
       ),
     )
+
+  /**
+   * What the command may have made before, at a server that does not know it again: a status since then of the same words
+   * that answers the same.
+   */
+  const already = Effect.fnUntraced(function* (
+    session: Session,
+    { command }: NewPost,
+    text: string,
+    parent: Answers.Status | undefined,
+  ): Effect.fn.Return<Answers.Status | undefined, PlatformFailure> {
+    const since = timeOf(command) - clockSkew
+    const answer: unknown = yield* asAccount(session, ({ api }) =>
+      api.v1.accounts.$select(session.account.id).statuses.list({ limit: 20, excludeReblogs: true }),
+    )
+    const recent = yield* Answers.listOf(Answers.Status)(answer)
+    return recent.find(
+      (status) =>
+        boundedDate(status.created_at, new Date(0)).getTime() >= since &&
+        (status.in_reply_to_id ?? undefined) === parent?.id &&
+        words(fromHtml(status.content.slice(0, htmlAtMost))) === words(text),
+    )
+  })
 
   /** Publishes a text as it is. The command is the server's `Idempotency-Key`, so that a repeat makes no second one. */
   const publish = Effect.fnUntraced(function* (
@@ -145,7 +201,12 @@ export const make = (instances: Instances) => {
     options: Writing.Options,
     shape: { readonly visibility: Writing.Options["visibility"]; readonly parent: Answers.Status | undefined },
   ) {
-    yield* Writing.within(yield* instances.limits(session.reach, session.account.service), text, options)
+    const limits = yield* instances.limits(session.reach, session.account.service)
+    yield* Writing.within(limits, text, options)
+    if (post.again && !limits.idempotent) {
+      const made = yield* already(session, post, text, shape.parent)
+      if (made !== undefined) return yield* one(session, made)
+    }
     const mediaIds = yield* upload(session, options)
     const answer = yield* asAccount(session, ({ api }) =>
       api.v1.statuses.create(

@@ -2,7 +2,7 @@
 import { Effect, Schema } from "effect"
 import { InputRefused } from "../Failure.ts"
 import { reader } from "../Options.ts"
-import { bytesOf, Pictures } from "../Pictures.ts"
+import { Pictures, sizeOf } from "../Pictures.ts"
 import type { NewPost } from "../Platform.ts"
 import type { Limits } from "./Discovery.ts"
 
@@ -77,7 +77,7 @@ export const within = (limits: Limits, text: string, options: Options): Effect.E
         new InputRefused({ message: `The server takes no ${picture.content_type}.`, path: `${path}/content_type` }),
       )
     }
-    if (bytesOf(picture).length > limits.imageBytes) {
+    if (sizeOf(picture) > limits.imageBytes) {
       return Effect.fail(
         new InputRefused({
           message: `The server takes pictures of at most ${limits.imageBytes} bytes.`,

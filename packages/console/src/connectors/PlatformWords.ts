@@ -1,0 +1,25 @@
+/** What is said of a platform: its own words where there are some, and general ones of one that came after them. */
+import type { Platform } from "./ConnectorStatus.tsx"
+import { say } from "./texts.ts"
+
+const own = ["bluesky", "mastodon"] as const
+type Own = (typeof own)[number]
+
+const ownOf = (platform: string): Own | undefined => own.find((name) => name === platform)
+
+const capital = (name: string) => name.charAt(0).toUpperCase() + name.slice(1)
+
+export const titleOf = (platform: Platform): string => {
+  const name = ownOf(platform)
+  return name === undefined ? capital(platform) : say(name)
+}
+
+export const aboutOf = (platform: Platform): string => {
+  const name = ownOf(platform)
+  return name === undefined ? say("about_other", { platform: capital(platform) }) : say(`about_${name}`)
+}
+
+export const disclosureOf = (platform: Platform): string => {
+  const name = ownOf(platform)
+  return name === undefined ? say("disclose_other") : say(`disclose_${name}`)
+}

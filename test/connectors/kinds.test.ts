@@ -1,0 +1,121 @@
+import { expect, layer } from "@effect/vitest"
+import { ask, onBehalfOf } from "@svc/cluster/actor/Ask"
+import * as ConnectorWork from "@svc/cluster/connectors/ConnectorWork"
+import { Timing } from "@svc/cluster/Timing"
+import * as Overdue from "@svc/cluster/work/Overdue"
+import { Effect, Layer } from "effect"
+import { actors, passing } from "../harness/Actors.ts"
+import { holder, rows } from "../harness/Stores.ts"
+import { aServer, connect, connected, eventsOf, publishing, rowOf } from "./Connected.ts"
+import type { ServerOptions } from "./mastodon/Settings.ts"
+
+const through = <A, E, R>(message: Effect.Effect<A, E, R>) => ask(message, Timing.askPlatform)
+const told = (id: string) =>
+  Effect.map(eventsOf(id), (events) =>
+    events.filter(({ data }) => "post" in data).map(({ data }) => data.post.text as string),
+  )
+const watched = Overdue.layer(ConnectorWork.watched).pipe(Layer.provideMerge(actors()))
+
+const kinds: Readonly<Record<string, ServerOptions>> = {
+  gotosocial: { kind: "gotosocial", streaming: true },
+  pleroma: { kind: "pleroma", streaming: true, tokenSeconds: 600 },
+  snac: { kind: "snac" },
+}
+
+layer(watched, { timeout: 60_000 })("a server of another kind", (it) => {
+  for (const [kind, options] of Object.entries(kinds)) {
+    it.effect(`${kind}: connects, posts, answers, hears, says that it is automated, and is revoked`, () =>
+      Effect.gen(function* () {
+        const server = yield* aServer(options)
+        const { id, org_id, actor, bot } = yield* connected(server, kind, true)
+        expect(bot).toMatchObject({ bot: true, note: "I compute.\n\nThis account is automated." })
+        yield* passing(rowOf(id), (row) => row?.mark != null, 0)
+        if (options.streaming === true) {
+          yield* passing(
+            Effect.sync(() => server.streams.open()),
+            (count) => count === 1,
+            0,
+          )
+        }
+        const grace = server.world.join("grace@elsewhere.example")
+        const asked = server.world.publish(grace, `@bot${kind} why?`)
+        yield* passing(told(id), (texts) => texts.length === 1, "1 second")
+        const answer = yield* through(
+          actor.Publish({ org_id, ...(yield* publishing({ text: "Because.", reply_to: asked.uri })) }),
+        )
+        expect(answer.reply_to).toBe(asked.uri)
+        yield* through(
+          actor.Publish({ org_id, ...(yield* publishing({ text: "Psst", to: "grace@elsewhere.example" })) }),
+        )
+        const first = yield* through(actor.ReadPosts({ org_id, of: "posts", limit: 20, cursor: null }))
+        expect(first.entries.map(({ uri }) => uri)).toEqual([answer.uri])
+        yield* through(actor.Disconnect({ org_id }, onBehalfOf(holder)))
+        expect(bot).toMatchObject({ bot: false, note: "I compute." })
+        expect(server.tokens.size).toBe(0)
+        // The server may have forgotten us with the token.
+        yield* connect(server, kind, org_id, bot)
+        expect(yield* rowOf(id)).toMatchObject({ status: "connected" })
+      }),
+    )
+  }
+
+  it.effect("that answers the newest in place of the oldest loses nothing of many", () =>
+    Effect.gen(function* () {
+      const server = yield* aServer({ kind: "snac" })
+      const { id } = yield* connected(server, "ada")
+      yield* passing(rowOf(id), (row) => row?.mark != null, 0)
+      const grace = server.world.join("grace")
+      const texts = Array.from({ length: 130 }, (_, n) => `@botada ${n}`)
+      for (const text of texts) server.world.publish(grace, text)
+      yield* passing(told(id), (heard) => heard.length >= texts.length, "1 second")
+      expect(yield* told(id)).toEqual(texts)
+    }),
+  )
+
+  for (const kind of ["mastodon", "gotosocial"] as const) {
+    it.effect(`${kind}: posts once where its answer was lost and the command comes again`, () =>
+      Effect.gen(function* () {
+        const server = yield* aServer({ kind })
+        const { org_id, actor } = yield* connected(server, `lost${kind}`)
+        const grace = server.world.join("grace@elsewhere.example")
+        const asked = server.world.publish(grace, `@botlost${kind} why?`)
+        // The same words, said before.
+        yield* through(actor.Publish({ org_id, ...(yield* publishing({ text: "Because." })) }))
+        const post = { org_id, ...(yield* publishing({ text: "Because.", reply_to: asked.uri })) }
+        server.settings.loses = (route) => route === "POST /api/v1/statuses"
+        expect(yield* through(Effect.flip(actor.Publish(post)))).toMatchObject({ code: "connector_platform_error" })
+        delete server.settings.loses
+        const made = yield* through(actor.Publish(post))
+        const said = [...server.world.statuses.values()].filter(({ account }) => account.acct.startsWith("bot"))
+        expect(said.map(({ uri, parent }) => [uri, parent])).toEqual([
+          [expect.any(String), undefined],
+          [made.uri, asked],
+        ])
+      }),
+    )
+  }
+
+  it.effect("that has removed our application is registered with anew", () =>
+    Effect.gen(function* () {
+      const server = yield* aServer()
+      const { org_id, actor, bot, id } = yield* connected(server, "bea")
+      const [before] = server.applications.keys()
+      yield* connect(server, "bea", org_id, bot)
+      expect([...server.applications.keys()]).toEqual([before])
+      yield* through(actor.Disconnect({ org_id }, onBehalfOf(holder)))
+      // As Mastodon does with those that nobody has used for a day.
+      server.applications.clear()
+      yield* connect(server, "bea", org_id, bot)
+      expect(yield* rowOf(id)).toMatchObject({ status: "connected" })
+    }),
+  )
+
+  it.effect("that revokes no tokens is not asked for days, and the credential is erased here", () =>
+    Effect.gen(function* () {
+      const server = yield* aServer({ kind: "gotosocial", revokesNone: true })
+      const { org_id, actor } = yield* connected(server, "cal")
+      yield* through(actor.Disconnect({ org_id }, onBehalfOf(holder)))
+      expect(yield* rows((sql) => sql`select id from connector_revocation where org_id = ${org_id}`)).toEqual([])
+    }),
+  )
+})

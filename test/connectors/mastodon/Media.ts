@@ -1,0 +1,47 @@
+/** Pictures at {@link module:Server}, which may take a while to be finished. */
+import { Refused } from "./Exchange.ts"
+
+interface Picture {
+  readonly type: string
+  readonly size: number
+  readonly description: string | null
+}
+
+export class Media {
+  readonly pictures = new Map<string, Picture>()
+  private readonly looksLeft = new Map<string, number>()
+
+  /** `looks`: how often it is said that it is not finished. */
+  add(id: string, picture: Picture, looks: number) {
+    this.pictures.set(id, picture)
+    this.looksLeft.set(id, looks)
+  }
+
+  look(id: string) {
+    this.looksLeft.set(id, (this.looksLeft.get(id) ?? 0) - 1)
+  }
+
+  private isFinished(id: string) {
+    return (this.looksLeft.get(id) ?? 0) <= 0
+  }
+
+  shown(base: string, id: string) {
+    return {
+      id,
+      type: "image",
+      url: this.isFinished(id) ? `${base}/media/${id}` : null,
+      description: this.pictures.get(id)?.description ?? null,
+    }
+  }
+
+  attached(ids: ReadonlyArray<string>): ReadonlyArray<object> {
+    return ids.map((id) => {
+      const picture = this.pictures.get(id)
+      if (picture === undefined) throw new Refused(404, "Record not found")
+      if (!this.isFinished(id)) {
+        throw new Refused(422, "Cannot attach files that have not finished processing. Try again in a moment!")
+      }
+      return { id, ...picture }
+    })
+  }
+}

@@ -1,0 +1,80 @@
+import { describe, expect, layer } from "@effect/vitest"
+import { ask, onBehalfOf } from "@svc/cluster/actor/Ask"
+import * as ConnectorWork from "@svc/cluster/connectors/ConnectorWork"
+import { Timing } from "@svc/cluster/Timing"
+import * as Overdue from "@svc/cluster/work/Overdue"
+import { Effect, Layer } from "effect"
+import { actors, makeIdentity, makeOrg, passing } from "../harness/Actors.ts"
+import { holder } from "../harness/Stores.ts"
+import { connectors, eventsOf, publishing, rowOf } from "./Connected.ts"
+import { isInstalled, startSnac } from "./snac/Snac.ts"
+
+const through = <A, E, R>(message: Effect.Effect<A, E, R>) => ask(message, Timing.askPlatform)
+const heard = (id: string) =>
+  Effect.map(eventsOf(id), (events) =>
+    events.filter(({ data }) => "post" in data).map(({ type, data }) => [type, data.post]),
+  )
+
+const watched = Overdue.layer(ConnectorWork.watched).pipe(Layer.provideMerge(actors()))
+
+describe.skipIf(!isInstalled)("an account at a real server of another kind", () => {
+  layer(watched, { timeout: 120_000 })("snac", (it) => {
+    it.effect(
+      "is connected, posts, answers, hears, and is revoked; and again",
+      () =>
+        Effect.gen(function* () {
+          const snac = yield* Effect.acquireRelease(
+            Effect.promise(() => startSnac(["bot", "grace"])),
+            (server) => Effect.promise(server.stop),
+          )
+          const org_id = yield* makeOrg
+          const { id } = yield* makeIdentity(org_id, "ada")
+          const actor = yield* connectors("ada")
+          const connect = Effect.gen(function* () {
+            const start = yield* through(actor.Authorize({ org_id, account: snac.base }))
+            const back = yield* Effect.promise(() => snac.allow(start.authorization_url, "bot"))
+            const query = new URL(back).search.slice(1)
+            yield* through(
+              actor.Finish({ org_id, state: start.state, query, apply_disclosure: true }, onBehalfOf(holder)),
+            )
+          })
+          yield* connect
+          expect(yield* rowOf(id)).toMatchObject({
+            status: "connected",
+            account: `bot@${snac.host}`,
+            service: snac.base,
+            disclosed: true,
+          })
+          yield* passing(rowOf(id), (row) => row?.mark != null, 0)
+          const post = yield* through(actor.Publish({ org_id, ...(yield* publishing({ text: "Ask me" })) }))
+          expect(post).toMatchObject({ text: "Ask me", author: `bot@${snac.host}` })
+
+          yield* Effect.promise(() => snac.say("grace", "bot", "@bot why?"))
+          const { value } = yield* passing(heard(id), (posts) => posts.length > 0, "30 seconds")
+          const [type, asked] = value[0]!
+          expect(type).toBe("connector.mention")
+          expect(asked).toMatchObject({ author: `grace@${snac.host}`, text: expect.stringContaining("why?") })
+          const answer = yield* through(
+            actor.Publish({ org_id, ...(yield* publishing({ text: "Because.", reply_to: asked.uri })) }),
+          )
+          expect(answer).toMatchObject({ reply_to: asked.uri, text: expect.stringContaining("Because.") })
+          const thread = yield* through(actor.ReadThread({ org_id, uri: asked.uri }))
+          expect(thread.entries.map(({ uri }) => uri)).toEqual([asked.uri, answer.uri])
+          const dm = yield* through(
+            actor.Publish({ org_id, ...(yield* publishing({ text: "Psst", to: `grace@${snac.host}` })) }),
+          )
+          expect(dm.text).toContain("Psst")
+          const posts = yield* through(actor.ReadPosts({ org_id, of: "posts", limit: 20, cursor: null }))
+          expect(posts.entries.map(({ uri }) => uri)).toContain(post.uri)
+          expect(yield* heard(id)).toHaveLength(1)
+
+          expect(snac.tokens()).toHaveLength(1)
+          yield* through(actor.Disconnect({ org_id }, onBehalfOf(holder)))
+          expect(snac.tokens()).toEqual([])
+          yield* connect
+          expect(yield* rowOf(id)).toMatchObject({ status: "connected" })
+        }),
+      120_000,
+    )
+  })
+})

@@ -1,0 +1,95 @@
+/** A server of the Fediverse that is not Mastodon and not ours: snac (Debian's `snac2`), where it is installed. */
+import { type ChildProcess, execFileSync, spawn, spawnSync } from "node:child_process"
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { createServer } from "node:net"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { setTimeout as sleep } from "node:timers/promises"
+
+export const isInstalled = spawnSync("snac", []).error === undefined
+
+const filesIn = (folder: string) => (existsSync(folder) ? readdirSync(folder) : [])
+
+const freePort = () =>
+  new Promise<number>((resolve) => {
+    const server = createServer().listen(0, "127.0.0.1", () => {
+      const address = server.address()
+      const port = typeof address === "object" && address !== null ? address.port : 0
+      server.close(() => resolve(port))
+    })
+  })
+
+/** A server of its own with these accounts, which say yes to whoever asks. */
+export const startSnac = async (users: ReadonlyArray<string>) => {
+  const port = await freePort()
+  const host = `127.0.0.1:${port}`
+  const folder = mkdtempSync(join(tmpdir(), "snac-"))
+  const data = join(folder, "data")
+  const quiet = { stdio: ["pipe", "pipe", "ignore"] as ["pipe", "pipe", "ignore"] }
+  execFileSync("snac", ["init", data], { ...quiet, input: `127.0.0.1\n${port}\n${host}\n\n\n` })
+  const settings = join(data, "server.json")
+  writeFileSync(settings, JSON.stringify({ ...JSON.parse(readFileSync(settings, "utf8")), protocol: "http" }))
+  const passwords = new Map(
+    users.map((user) => {
+      const said = execFileSync("snac", ["adduser", data, user], quiet).toString()
+      return [user, /password is (\S+)/.exec(said)?.[1] ?? ""]
+    }),
+  )
+  const server: ChildProcess = spawn("snac", ["httpd", data], {
+    stdio: ["ignore", process.env.SNACLOG ? "inherit" : "ignore", process.env.SNACLOG ? "inherit" : "ignore"],
+  })
+  const base = `http://${host}`
+  for (let tries = 0; tries < 100; tries++) {
+    if (
+      await fetch(`${base}/api/v1/instance`).then(
+        ({ ok }) => ok,
+        () => false,
+      )
+    )
+      break
+    await sleep(100)
+  }
+  return {
+    base,
+    host,
+    /** The account holder signs in at the page, in a browser: where that is sent to. */
+    allow: async (page: string, user: string): Promise<string> => {
+      const shown = await fetch(page)
+      if (!shown.ok) throw new Error(`the page answered ${shown.status}`)
+      const asked = new URL(page).searchParams
+      const answer = await fetch(`${base}/oauth/x-snac-login`, {
+        method: "POST",
+        redirect: "manual",
+        body: new URLSearchParams({
+          login: user,
+          passwd: passwords.get(user) ?? "",
+          redir: asked.get("redirect_uri") ?? "",
+          cid: asked.get("client_id") ?? "",
+          state: asked.get("state") ?? "",
+        }),
+      })
+      const location = answer.headers.get("location")
+      if (location === null) throw new Error(`the page answered ${answer.status}: ${await answer.text()}`)
+      return location
+    },
+    /** An account says something to another, which has been told of it then. */
+    say: async (user: string, to: string, text: string) => {
+      const notified = () => filesIn(join(data, "user", to, "notify")).length
+      const before = notified()
+      execFileSync("snac", ["note", data, user, text], quiet)
+      for (let tries = 0; notified() === before && tries < 600; tries++) await sleep(100)
+    },
+    /** What is kept of tokens there. */
+    tokens: () =>
+      spawnSync("ls", [join(data, "token")])
+        .stdout.toString()
+        .split("\n")
+        .filter(Boolean),
+    stop: async () => {
+      const gone = new Promise((resolve) => server.once("exit", resolve))
+      server.kill("SIGTERM")
+      await Promise.race([gone, sleep(3_000).then(() => server.kill("SIGKILL"))])
+      rmSync(folder, { recursive: true, force: true })
+    },
+  }
+}

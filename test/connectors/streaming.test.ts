@@ -1,0 +1,160 @@
+import { expect, layer } from "@effect/vitest"
+import { ask, onBehalfOf } from "@svc/cluster/actor/Ask"
+import * as ConnectorWork from "@svc/cluster/connectors/ConnectorWork"
+import { mayBeForUs } from "@svc/cluster/connectors/platforms/mastodon/Streaming"
+import * as Overdue from "@svc/cluster/work/Overdue"
+import { Effect, Layer } from "effect"
+import type { WebSocket } from "ws"
+import { actors, passing } from "../harness/Actors.ts"
+import { holder } from "../harness/Stores.ts"
+import { aServer, connected, eventsOf, rowOf } from "./Connected.ts"
+import type { MastodonServer } from "./mastodon/Server.ts"
+
+const told = (id: string) =>
+  Effect.map(eventsOf(id, "connector.mention"), (events) => events.map(({ data }) => data.post.text as string))
+const polls = (server: MastodonServer) =>
+  Effect.sync(() => server.seen.filter(({ path }) => path === "/api/v1/notifications").length)
+const opened = (server: MastodonServer) => Effect.sync(() => server.streams.opened())
+const open = (server: MastodonServer) => Effect.sync(() => server.streams.open())
+
+/** Time goes on slowly: sockets are the machine's own. Without a stream a poll comes after 30 seconds. */
+const slowly = "10 millis"
+const withoutStream = 25_000
+
+const listening = Effect.fnUntraced(function* (server: MastodonServer, handle: string) {
+  const made = yield* connected(server, handle)
+  yield* passing(rowOf(made.id), (row) => row?.mark != null, 0)
+  yield* passing(open(server), (count) => count === 1, 0)
+  return made
+})
+
+const watched = Overdue.layer(ConnectorWork.watched).pipe(Layer.provideMerge(actors()))
+
+layer(watched, { timeout: 60_000 })("a server that has streams", (it) => {
+  it.effect("is listened to, and a mention is told when it is said", () =>
+    Effect.gen(function* () {
+      const server = yield* aServer({ streaming: true })
+      const { id } = yield* listening(server, "ada")
+      const grace = server.world.join("grace")
+      for (const [before, text] of ["@botada one", "@botada two", "@botada three"].entries()) {
+        server.world.publish(grace, text)
+        const { millis } = yield* passing(told(id), (texts) => texts.length > before, slowly)
+        expect(millis).toBeLessThan(withoutStream)
+      }
+      expect(yield* told(id)).toEqual(["@botada one", "@botada two", "@botada three"])
+    }),
+  )
+
+  it.effect("that is started anew is listened to again; what was said meanwhile is told, and nothing twice", () =>
+    Effect.gen(function* () {
+      const server = yield* aServer({ streaming: true })
+      const { id } = yield* listening(server, "bea")
+      const grace = server.world.join("grace")
+      server.world.publish(grace, "@botbea before")
+      yield* passing(told(id), (texts) => texts.length === 1, slowly)
+      delete server.settings.streaming
+      server.streams.drop()
+      server.world.publish(grace, "@botbea meanwhile")
+      yield* passing(told(id), (texts) => texts.length === 2, "1 second")
+      server.settings.streaming = true
+      const { value } = yield* passing(open(server), (count) => count === 1, "1 second")
+      expect(value).toBe(1)
+      server.world.publish(grace, "@botbea after")
+      const { millis } = yield* passing(told(id), (texts) => texts.length === 3, slowly)
+      expect(millis).toBeLessThan(withoutStream)
+      expect(yield* told(id)).toEqual(["@botbea before", "@botbea meanwhile", "@botbea after"])
+    }),
+  )
+
+  it.effect("is let go when the Connector is paused, and listened to when it goes on", () =>
+    Effect.gen(function* () {
+      const server = yield* aServer({ streaming: true })
+      const { org_id, actor } = yield* listening(server, "cal")
+      yield* ask(actor.Pause({ org_id, paused: true, everyone: false }, onBehalfOf(holder)))
+      yield* passing(open(server), (count) => count === 0, 0)
+      yield* ask(actor.Pause({ org_id, paused: false, everyone: false }, onBehalfOf(holder)))
+      yield* passing(open(server), (count) => count === 1, "100 millis")
+      yield* ask(actor.Disconnect({ org_id }, onBehalfOf(holder)))
+      yield* passing(open(server), (count) => count === 0, 0)
+    }),
+  )
+
+  it.effect("but opens none is asked for one seldom, and its polls go on", () =>
+    Effect.gen(function* () {
+      const server = yield* aServer({ streaming: true, refusesStreams: true })
+      const { id } = yield* connected(server, "dan")
+      yield* passing(rowOf(id), (row) => row?.mark != null, 0)
+      server.world.publish(server.world.join("grace"), "@botdan now")
+      yield* passing(told(id), (texts) => texts.length === 1, "1 second")
+      yield* passing(polls(server), (count) => count >= 6, "10 seconds")
+      // Once in each way that a token may go.
+      expect(server.streams.asked()).toBe(2)
+    }),
+  )
+})
+
+const endless = (piece: (socket: WebSocket) => void) => (socket: WebSocket) => {
+  const more = () => {
+    for (let n = 0; n < 1_000 && socket.readyState === socket.OPEN && socket.bufferedAmount < 65_536; n++) piece(socket)
+    if (socket.readyState === socket.OPEN) setImmediate(more)
+  }
+  more()
+}
+
+const harms: Readonly<Record<string, (socket: WebSocket) => void>> = {
+  "sends a message without end": (socket) => {
+    const half = "x".repeat(200_000)
+    socket.send(half, { fin: false })
+    socket.send(half, { fin: false })
+  },
+  "pings without end": endless((socket) => socket.ping("now")),
+  "says without end that something was said": endless((socket) =>
+    socket.send(JSON.stringify({ event: "notification", payload: JSON.stringify({ type: "mention" }) })),
+  ),
+  "sends what is none of the API's": endless((socket) => socket.send("[".repeat(10_000))),
+}
+
+layer(watched, { timeout: 60_000 })("a server that means harm by its stream", (it) => {
+  for (const [what, harm] of Object.entries(harms)) {
+    it.effect(`and ${what} is let go, asked for few polls, and tried ever later`, () =>
+      Effect.gen(function* () {
+        const closed: Array<number> = []
+        const server = yield* aServer({
+          streaming: (socket) => {
+            socket.on("close", () => closed.push(server.streams.opened()))
+            harm(socket)
+          },
+        })
+        const handle = `eve${Object.keys(harms).indexOf(what)}`
+        const { id } = yield* connected(server, handle)
+        yield* passing(rowOf(id), (row) => row?.mark != null, 0)
+        // No time has passed: it was let go for what it did.
+        yield* passing(
+          Effect.sync(() => closed.length),
+          (count) => count > 0,
+          0,
+        )
+        server.world.publish(server.world.join("grace"), `@bot${handle} heard`)
+        yield* passing(told(id), (texts) => texts.length === 1, "1 second")
+        expect(yield* polls(server)).toBeLessThanOrEqual(60)
+        const tries = yield* opened(server)
+        yield* passing(polls(server), (count) => count >= 12, "10 seconds")
+        expect((yield* opened(server)) - tries).toBeLessThanOrEqual(8)
+        expect(yield* told(id)).toHaveLength(1)
+      }),
+    )
+  }
+})
+
+layer(watched, { timeout: 60_000 })("a message of a stream", (it) => {
+  const message = (event: string, payload: unknown) => JSON.stringify({ stream: ["user:notification"], event, payload })
+  it.effect("asks for a poll where it may be for us", () =>
+    Effect.sync(() => {
+      expect(mayBeForUs(message("notification", JSON.stringify({ id: "1", type: "mention" })))).toBe(true)
+      expect(mayBeForUs("x".repeat(100_000))).toBe(true)
+      expect(mayBeForUs(message("notification", JSON.stringify({ id: "1", type: "favourite" })))).toBe(false)
+      expect(mayBeForUs(message("update", "{}"))).toBe(false)
+      expect(mayBeForUs("thump")).toBe(false)
+    }),
+  )
+})
