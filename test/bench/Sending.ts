@@ -46,7 +46,16 @@ export const send = async (): Promise<Row> => {
           "select count(*)::int as n from outbox where next_attempt_at is not null",
         )
       )[0]!.n
-    const drained = () => until("the outbox to be empty", async () => (await waiting()) === 0, 120)
+    // What the relay put off on a busy machine comes again after five minutes.
+    const drained = () =>
+      until("the outbox to be empty", async () => (await waiting()) === 0, 480).catch(async (error: Error) => {
+        const left = await inStore<{ attempts: number; n: number; reply: string | null }>(
+          deployment,
+          `select o.attempts, count(*)::int as n, max(r.reply ->> 'text') as reply
+           from outbox o join outgoing_recipient r on r.outbox_id = o.id where o.next_attempt_at is not null group by 1`,
+        )
+        throw new Error(`${error.message}: ${JSON.stringify(left)}`)
+      })
     const pids = { pid: service.child.pid!, postmaster: deployment.postgres() }
 
     // What is accepted leaves at the same time; the next slice begins when all of it has.

@@ -16,8 +16,11 @@ const services = (port: number) =>
     .replace(/^smtp +inet .*$/m, `127.0.0.1:${port} inet n - n - - smtpd`)
     .replace(/^(\w[\w-]* +(?:unix|inet|unix-dgram) +[-yn] +[-yn] +)[-y] /gm, "$1n ")
 
-/** It has a mailbox for grace@example.org, no other of that domain, and leads bounces to `bouncesTo`. */
-export const startPostfix = async (bouncesTo: () => number) => {
+/**
+ * It has a mailbox for grace@example.org, no other of that domain, and leads what is for mail.localhost, as bounces, to
+ * `bouncesTo`. `more` are settings of its own.
+ */
+export const startPostfix = async (bouncesTo: () => number, more: Readonly<Record<string, string>> = {}) => {
   const port = await freePort()
   const directory = mkdtempSync(path.join(os.tmpdir(), "svc-postfix-"))
   const [uid, gid] = [idOf("-u"), idOf("-g")]
@@ -48,6 +51,7 @@ export const startPostfix = async (bouncesTo: () => number) => {
     virtual_uid_maps: `static:${uid}`,
     virtual_gid_maps: `static:${gid}`,
     transport_maps: `inline:{ mail.localhost=smtp:[127.0.0.1]:${bouncesTo()} }`,
+    ...more,
   }
   writeFileSync(
     path.join(directory, "main.cf"),

@@ -3,6 +3,7 @@ import { createServer, type Socket } from "node:net"
 import { DkimKeys } from "@svc/cluster/mail/dkim/DkimKeys"
 import type { Transmission } from "@svc/cluster/mail/sending/MailTransport"
 import { selfSigned } from "@svc/cluster/net/SelfSigned"
+import { Dane } from "@svc/mail-gateway/mail/sending/dane/Dane"
 import * as DirectTransport from "@svc/mail-gateway/mail/sending/DirectTransport"
 import { Letters } from "@svc/mail-gateway/mail/sending/Letters"
 import { MtaSts } from "@svc/mail-gateway/mail/sending/MtaSts"
@@ -174,12 +175,16 @@ export interface Straight extends Partial<DirectTransport.DirectSettings> {
   readonly zone: Zone
   /** Policies of MTA-STS by their domain. */
   readonly policies?: Readonly<Record<string, string>>
+  /** Port of a name server that validates; where there is one it is asked for servers and addresses. */
+  readonly validating?: number
 }
 
 const unasked = () => Effect.die("nobody asks this")
 
 /** The direct transport, by this DNS, to this port. */
-export const straight = ({ port, zone, policies = {}, ...settings }: Straight) => {
+export const straight = ({ port, zone, policies = {}, validating, ...settings }: Straight) => {
+  const dane =
+    validating === undefined ? Dane.none : Dane.layer({ resolver: { host: "127.0.0.1", port: validating }, port: 25 })
   const web = Layer.succeed(GuardedClient, {
     post: unasked,
     assertTarget: unasked,
@@ -200,7 +205,7 @@ export const straight = ({ port, zone, policies = {}, ...settings }: Straight) =
     allowPrivate: true,
     ca: certificate.cert,
     ...settings,
-  }).pipe(Layer.provide([letters, MtaSts.layer.pipe(Layer.provide([zoned(zone), web])), zoned(zone)]))
+  }).pipe(Layer.provide([letters, dane, MtaSts.layer.pipe(Layer.provide([zoned(zone), web])), zoned(zone)]))
 }
 
 export const content = Buffer.from(

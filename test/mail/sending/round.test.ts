@@ -10,10 +10,12 @@ let service: Awaited<ReturnType<typeof startOutbound>>
 let ada: Awaited<ReturnType<typeof writer>>
 
 const recipients = ["grace@example.org", "bob@example.org", "eve@other.example"]
+/** Whose mail bounces, so that the others are left to the other tests. */
+const later = "later@example.org"
 
 beforeAll(async () => {
   service = await startOutbound()
-  ada = await writer(service.base, recipients)
+  ada = await writer(service.base, [...recipients, later])
 })
 afterAll(() => service.stop())
 
@@ -131,6 +133,18 @@ describe("a bounce", () => {
     expect(replies.filter((one) => one.startsWith("250")).length).toBe(20)
     expect(replies.at(-1)).toMatch(/^550 5\.7\.1 /)
     expect((await bounced()).some(({ data }) => data.recipient === "grace@example.org")).toBe(false)
+  })
+
+  it("comes again where it could not be told, and is told then", async () => {
+    const { arrived } = await sent([later], "told later")
+    const about = async () => (await bounced()).filter(({ data }) => data.recipient === later).length
+    // What the actor would write fails.
+    await service.query((sql) => sql`alter table event add constraint held check (type <> 'email.bounced') not valid`)
+    expect((await says(arrived[0]!.from, report(later))).at(-2)).toMatch(/^451 /)
+    expect(await about()).toBe(0)
+    await service.query((sql) => sql`alter table event drop constraint held`)
+    expect((await says(arrived[0]!.from, report(later))).at(-2)).toMatch(/^250 /)
+    await eventually(about, (count) => count === 1)
   })
 
   it("opens no way out, and says nothing of anybody but the message's own recipients", async () => {

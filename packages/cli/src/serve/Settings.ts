@@ -2,6 +2,7 @@
  * Every setting of the service, read from the environment in this one place. The README's table lists them.
  * Development is the default and needs none; production refuses to start without what only its operator can know.
  */
+import { isIP } from "node:net"
 import type { Environment } from "@svc/domain/Addresses"
 import type { Networks } from "@svc/api/limits/ClientAddress"
 import * as RelayUrl from "@svc/mail-gateway/mail/sending/RelayUrl"
@@ -80,6 +81,7 @@ export const asked = {
   relayUrl: secret("SVC_SMTP_RELAY_URL"),
   mailDirect: Config.Boolean("SVC_MAIL_DIRECT").pipe(Config.withDefault(false)),
   mailDirectPort: port("SVC_MAIL_DIRECT_PORT", 25),
+  daneResolver: text("SVC_DANE_RESOLVER"),
   systemFrom: text("SVC_SYSTEM_FROM"),
   postmasterTo: text("SVC_POSTMASTER_TO"),
   contactTo: text("SVC_CONTACT_TO"),
@@ -145,6 +147,15 @@ const items = (list: string) =>
     .split(",")
     .map((one) => one.trim())
     .filter((one) => one !== "")
+
+/** The address of a name server, with its port where that is not 53. */
+const nameServer = (value: string) => {
+  const [, bracketed, plain, port = "53"] = /^(?:\[(.+)\]|([^:]+))(?::(\d{1,5}))?$/.exec(value) ?? []
+  const host = isIP(value) === 0 ? (bracketed ?? plain ?? "") : value
+  return isIP(host) !== 0 && Number(port) > 0 && Number(port) < 65_536
+    ? Effect.succeed({ host, port: Number(port) })
+    : Effect.fail(new SettingsInvalid({ message: `SVC_DANE_RESOLVER is no address of a name server: ${value}` }))
+}
 
 const networks = (name: string, list: string): Effect.Effect<Networks, SettingsInvalid> =>
   Effect.forEach(items(list), (one) =>
@@ -264,6 +275,7 @@ export const load = Effect.gen(function* () {
     },
     proxyProtocolFrom: yield* networks("SVC_PROXY_PROTOCOL_FROM", settings.proxyProtocolFrom),
     blockLists: items(settings.blockLists),
+    daneResolver: yield* Effect.transposeOption(Option.map(settings.daneResolver, nameServer)),
     mailServers: settings.mailServers === "" ? [mailDomain] : items(settings.mailServers),
     tunnelPorts: yield* portRange(settings.edgeTcpPorts),
     inviteCodes: new Set(

@@ -23,10 +23,17 @@ const isBody = (part: Part, type: string) =>
 
 const isMultipart = (part: Part) => part.type.startsWith("multipart/") && part.parts.length > 0
 
+/** A message that says it has parts, and has none, since its boundary is missing: its words are read as they stand. */
+const isUndivided = (root: Part) => root.type.startsWith("multipart/") && root.parts.length === 0
+
 /** The parts that are attachments, in the order of their index. A message in a message is one, not our body. */
-export const attachmentsOf = (part: Part, into: Array<Part> = []): ReadonlyArray<Part> => {
-  if (isMultipart(part)) for (const child of part.parts) attachmentsOf(child, into)
-  else if (!isBody(part, "text/plain") && !isBody(part, "text/html")) into.push(part)
+export const attachmentsOf = (root: Part): ReadonlyArray<Part> => {
+  const into: Array<Part> = []
+  const collect = (part: Part) => {
+    if (isMultipart(part)) part.parts.forEach(collect)
+    else if (!isBody(part, "text/plain") && !isBody(part, "text/html")) into.push(part)
+  }
+  if (!isUndivided(root)) collect(root)
   return into
 }
 
@@ -53,10 +60,15 @@ const bodiesOf = (raw: Buffer, root: Part) => {
     return text
   }
 
-  /** The texts below a part in their order, and whether any of them was written as plain text. */
-  const read = (part: Part): { texts: ReadonlyArray<string>; isPlain: boolean } => {
+  /**
+   * The texts below a part in their order, and whether any of them was written as plain text; with `named` also those that
+   * have a file's name and are to be shown.
+   */
+  const read = (part: Part, named: boolean): { texts: ReadonlyArray<string>; isPlain: boolean } => {
+    const is = (type: string) =>
+      isBody(part, type) || (named && part.type === type && part.disposition !== "attachment")
     if (isMultipart(part)) {
-      const children = part.parts.map(read).filter(({ texts }) => texts.length > 0)
+      const children = part.parts.map((child) => read(child, named)).filter(({ texts }) => texts.length > 0)
       if (part.type !== "multipart/alternative") {
         return { texts: children.flatMap(({ texts }) => texts), isPlain: children.some(({ isPlain }) => isPlain) }
       }
@@ -64,12 +76,14 @@ const bodiesOf = (raw: Buffer, root: Part) => {
       const written = children.find(({ texts, isPlain }) => isPlain && texts.some((text) => text.trim() !== ""))
       return written ?? children.at(-1) ?? { texts: [], isPlain: false }
     }
-    if (isBody(part, "text/plain")) return { texts: [plain(part)], isPlain: true }
-    if (isBody(part, "text/html")) return { texts: [fromMarkup(part)], isPlain: false }
+    if (is("text/plain")) return { texts: [plain(part)], isPlain: true }
+    if (is("text/html")) return { texts: [fromMarkup(part)], isPlain: false }
     return { texts: [], isPlain: false }
   }
 
-  const { texts } = read(root)
+  const bodies = isUndivided(root) ? [plain(root)] : read(root, false).texts
+  // Some programs name the one text they send as if it were a file.
+  const texts = bodies.length > 0 ? bodies : read(root, true).texts
   return {
     text: texts.length === 0 ? null : texts.join("\n"),
     html: html.length === 0 ? null : html.join("\n"),

@@ -6,6 +6,7 @@ import { DkimKeys } from "@svc/cluster/mail/dkim/DkimKeys"
 import { MailTransport } from "@svc/cluster/mail/sending/MailTransport"
 import { SystemMailer } from "@svc/cluster/mail/SystemMailer"
 import * as BounceAddress from "@svc/mail-gateway/mail/sending/BounceAddress"
+import { Dane } from "@svc/mail-gateway/mail/sending/dane/Dane"
 import * as DirectTransport from "@svc/mail-gateway/mail/sending/DirectTransport"
 import { Letters } from "@svc/mail-gateway/mail/sending/Letters"
 import * as Mailer from "@svc/mail-gateway/mail/sending/Mailer"
@@ -25,12 +26,16 @@ const transport = (settings: Settings, parts: Parts) => {
     return RelayTransport.layer.pipe(Layer.provide([relay, letters]))
   }
   if (settings.mailDirect) {
+    const dane = Option.match(settings.daneResolver, {
+      onNone: () => Dane.none,
+      onSome: (resolver) => Dane.layer({ resolver, port: settings.mailDirectPort }),
+    })
     return DirectTransport.layer({
       helo,
       ours: [...settings.mailServers, settings.mailDomain],
       port: settings.mailDirectPort,
       allowPrivate: settings.environment === "development",
-    }).pipe(Layer.provide([letters, MtaSts.layer.pipe(Layer.provide(parts.resolver)), parts.resolver]))
+    }).pipe(Layer.provide([letters, dane, MtaSts.layer.pipe(Layer.provide(parts.resolver)), parts.resolver]))
   }
   return MailTransport.none
 }

@@ -19,8 +19,18 @@ export class TaskFailed extends Schema.TaggedError<TaskFailed>()("TaskFailed", {
 /** Tasks that wait; each may hold a message of the largest size. */
 const waitingAtMost = 32
 
-/** Beside this module, or beside the bundle that this module is in. */
-const entry = new URL(`./ComposingWorker${path.extname(import.meta.url)}`, import.meta.url)
+export interface ThreadSettings {
+  /** The module that the thread runs. */
+  readonly entry: URL
+  /** How long a task may take. */
+  readonly taskMillis: number
+}
+
+const defaults: ThreadSettings = {
+  // Beside this module, or beside the bundle that this module is in.
+  entry: new URL(`./ComposingWorker${path.extname(import.meta.url)}`, import.meta.url),
+  taskMillis: Timing.composingMillis,
+}
 
 const resourceLimits = { maxOldGenerationSizeMb: 512, maxYoungGenerationSizeMb: 64 }
 
@@ -29,7 +39,8 @@ interface Waiting {
   readonly resume: (answer: Effect.Effect<Done, TaskFailed>) => void
 }
 
-const make = Effect.gen(function* () {
+const make = Effect.fnUntraced(function* (options: Partial<ThreadSettings> = {}) {
+  const { entry, taskMillis } = { ...defaults, ...options }
   const waiting: Array<Waiting> = []
   let current: Waiting | undefined
   let worker: Worker | undefined
@@ -75,7 +86,7 @@ const make = Effect.gen(function* () {
     }
     clearTimeout(timer)
     worker ??= started()
-    timer = setTimeout(() => lose("not done in time"), Timing.composingMillis)
+    timer = setTimeout(() => lose("not done in time"), taskMillis)
     worker.postMessage(current.task)
   }
 
@@ -128,8 +139,9 @@ const make = Effect.gen(function* () {
   }
 })
 
-export class ComposingThread extends Context.Service<ComposingThread, Effect.Success<typeof make>>()(
+export class ComposingThread extends Context.Service<ComposingThread, Effect.Success<ReturnType<typeof make>>>()(
   "@svc/mail-gateway/mail/composing/ComposingThread",
 ) {
-  static readonly layer = Layer.effect(ComposingThread, make)
+  static readonly layerWith = (options: Partial<ThreadSettings>) => Layer.effect(ComposingThread, make(options))
+  static readonly layer = ComposingThread.layerWith({})
 }

@@ -41,7 +41,8 @@ const composed = (written: Written) =>
 const rewritten = (outcome: Outcome) =>
   outcome._tag === "Rewritten" ? Effect.succeed(outcome.rewritten) : Effect.fail(refused(outcome))
 
-export const layer = Layer.effect(
+/** Over a thread that is given. */
+export const layerWithout = Layer.effect(
   Composer,
   Effect.gen(function* () {
     const thread = yield* ComposingThread
@@ -62,7 +63,9 @@ export const layer = Layer.effect(
       }),
     }
   }),
-).pipe(Layer.provide(ComposingThread.layer))
+)
+
+export const layer = layerWithout.pipe(Layer.provide(ComposingThread.layer))
 
 /** A message of ours as a reader of it sees it. */
 export const reading = Effect.map(

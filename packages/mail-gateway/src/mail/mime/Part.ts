@@ -58,6 +58,12 @@ interface Open {
   boundary?: string
 }
 
+/** Some senders write a comment behind it, or put it in quotation marks. */
+const encodingOf = (value: string): string => {
+  const text = value.slice(0, 40).trim().toLowerCase()
+  return /^"?([\w-]+)"?(?:\s*[;(].*)?$/.exec(text)?.[1] ?? text
+}
+
 const described = (raw: Buffer, block: Header.Block, start: number, defaultType: string): Open => {
   const find = (name: string) => Header.header(raw, block.rows, name)
   const content = structured(find("content-type"))
@@ -70,7 +76,7 @@ const described = (raw: Buffer, block: Header.Block, start: number, defaultType:
     rows: block.rows,
     type: /^[\w.+-]+\/[\w.+-]+$/.test(content.value) ? content.value.toLowerCase() : defaultType,
     parameters: content.params,
-    encoding: (find("content-transfer-encoding") ?? "7bit").slice(0, 40).trim().toLowerCase(),
+    encoding: encodingOf(find("content-transfer-encoding") ?? "7bit"),
     disposition: disposition.value.toLowerCase(),
     filename: filename === undefined ? null : Words.decode(filename),
     parts: [],

@@ -21,13 +21,24 @@ const bytesOf = (encoding: string, charsetName: string, text: string): Buffer =>
   return target.subarray(0, Transfer.quotedPrintable(held, target) - 1)
 }
 
+/**
+ * Words of a set that is switched by escape sequences begin and end in ASCII; joined, the way back stands right before the
+ * next switch, which decoders take for an attempt to hide something.
+ */
+const joined = (pieces: ReadonlyArray<Buffer>): Buffer => {
+  const returns = (piece: Buffer) => piece.length >= 3 && piece.toString("latin1", piece.length - 3) === "\x1b(B"
+  return Buffer.concat(
+    pieces.map((piece, at) => (returns(piece) && pieces[at + 1]?.[0] === 0x1b ? piece.subarray(0, -3) : piece)),
+  )
+}
+
 export const decode = (value: string): string => {
   if (!value.includes("=?")) return value
   let out = ""
   let at = 0
   let pending: { charset: string; pieces: Array<Buffer> } | undefined
   const flush = () => {
-    if (pending !== undefined) out += charset(Buffer.concat(pending.pieces), pending.charset)
+    if (pending !== undefined) out += charset(joined(pending.pieces), pending.charset)
     pending = undefined
   }
   for (const match of value.matchAll(encoded)) {

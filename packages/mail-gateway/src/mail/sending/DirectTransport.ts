@@ -1,19 +1,19 @@
 /**
  * Mail straight to the servers of its domain (`SVC_MAIL_DIRECT`): one server after the other until one answers, each over
- * TLS where it offers it, and over checked TLS only where the domain's MTA-STS policy wants that. Only public addresses
- * are connected to, outside Development, and none of our own. Once a server may have the content no other one gets it.
- *
- * DANE (RFC 7672) is left out: it stands on answers that a validating resolver has authenticated, and Node's resolver does
- * not say which are.
+ * TLS where it offers it, and over checked TLS only where the domain's MTA-STS policy or the server's TLSA records want that
+ * (DANE, where a validating resolver is set). Only public addresses are connected to, outside Development, and none of our
+ * own. Once a server may have the content no other one gets it.
  */
 import { networkInterfaces } from "node:os"
 import { isPublic } from "@svc/cluster/net/AddressGuard"
 import { MailTransport, type Outcome, type SmtpReply, type Transmission } from "@svc/cluster/mail/sending/MailTransport"
 import { within } from "@svc/cluster/store/Deadline"
-import { Clock, Effect, Layer } from "effect"
+import { Clock, Effect, Layer, Option } from "effect"
 import type { MTASTSPolicy } from "mailauth"
 import { Timing } from "../../Timing.ts"
 import { Resolver } from "../Resolver.ts"
+import { Dane, type Owed } from "./dane/Dane.ts"
+import * as Tlsa from "./dane/Tlsa.ts"
 import * as Destinations from "./Destinations.ts"
 import * as Exchangers from "./Exchangers.ts"
 import { Letters } from "./Letters.ts"
@@ -47,10 +47,24 @@ type Tried =
 const ownAddresses = () =>
   new Set(Object.values(networkInterfaces()).flatMap((all) => (all ?? []).map(({ address }) => address)))
 
+/** Where no record can be used TLS is all that is owed (RFC 7672 section 2.2). */
+const isOwed =
+  ({ name, records }: Owed, domain: string): NonNullable<Terms["isIts"]> =>
+  (socket) =>
+    records.length === 0 || Tlsa.holds(socket, records, [name, domain], Date.now())
+
+/** So that a connection made under other records is not taken for one under these. */
+const keyOf = ({ name, records }: Owed) =>
+  [
+    name,
+    ...records.map(({ usage, selector, matching, data }) => `${usage}${selector}${matching}${data.toString("hex")}`),
+  ].join()
+
 const make = Effect.fnUntraced(function* (settings: DirectSettings) {
   const resolver = yield* Resolver
   const letters = yield* Letters
   const policies = yield* MtaSts.MtaSts
+  const dane = Option.getOrUndefined(yield* Dane)
   const ours = new Set([settings.helo, ...settings.ours].map((name) => name.toLowerCase()))
   const destinations = yield* Effect.acquireRelease(Effect.sync(Destinations.make), (all) => Effect.sync(all.close))
 
@@ -64,11 +78,15 @@ const make = Effect.fnUntraced(function* (settings: DirectSettings) {
     server: string,
     address: string,
     tls: Terms["tls"],
+    owed?: Owed,
   ): Effect.Effect<Tried> => {
-    const terms = { name: server, helo: settings.helo, tls, ca: settings.ca }
+    const terms: Terms =
+      owed === undefined
+        ? { name: server, helo: settings.helo, tls, ca: settings.ca }
+        : { name: owed.name, helo: settings.helo, tls: "judged", isIts: isOwed(owed, transmission.domain) }
     const pool = destinations.pool(
       destination,
-      `${server} ${address} ${tls}`,
+      `${server} ${address} ${owed === undefined ? tls : keyOf(owed)}`,
       begin({ host: address, port: settings.port }, terms),
     )
     return pool.transact(letter).pipe(
@@ -83,7 +101,7 @@ const make = Effect.fnUntraced(function* (settings: DirectSettings) {
       Effect.catchTags({
         Broken: (error) => Effect.succeed<Tried>({ _tag: "Next", reply: replyOf(error, server) }),
         Unwelcome: (error) =>
-          tls === "optional" && error.stage === "tls"
+          terms.tls === "optional" && error.stage === "tls"
             ? tryWith(transmission, letter, destination, server, address, "none")
             : Effect.succeed<Tried>({ _tag: "Next", reply: replyOf(error, server) }),
       }),
@@ -96,7 +114,9 @@ const make = Effect.fnUntraced(function* (settings: DirectSettings) {
     destination: Destination,
     policy: MTASTSPolicy | undefined,
   ) {
-    const servers = yield* Exchangers.find(resolver, transmission.domain, ours)
+    const dns = dane ?? resolver
+    const servers = yield* Exchangers.find(dns, transmission.domain, ours)
+    const isSecure = dane !== undefined && (yield* dane.isSecure(transmission.domain))
     let last: SmtpReply | undefined
     let left = tries
     let isPrivate = false
@@ -105,9 +125,18 @@ const make = Effect.fnUntraced(function* (settings: DirectSettings) {
         last ??= { ...Outcomes.unheard(`The domain's MTA-STS policy does not name ${server}`, server), status: "4.7.1" }
         continue
       }
-      const found = yield* Effect.result(Exchangers.addressesOf(resolver, server))
+      const found = yield* Effect.result(Exchangers.addressesOf(dns, server))
       if (found._tag === "Failure") {
         last = found.failure.reply
+        continue
+      }
+      const owed = isSecure ? yield* Effect.result(dane.owed(server)) : undefined
+      if (owed?._tag === "Failure") {
+        // Whoever can keep the records from us could be the one that waits for the mail (RFC 7672 section 2.1.1).
+        last = {
+          ...Outcomes.unheard(`DNS does not say which certificate ${server} has (DANE)`, server),
+          status: "4.7.5",
+        }
         continue
       }
       for (const address of found.success) {
@@ -123,6 +152,7 @@ const make = Effect.fnUntraced(function* (settings: DirectSettings) {
           server,
           address,
           policy === undefined ? "optional" : "required",
+          owed?.success,
         )
         if (tried._tag === "Done") {
           destinations.reached(destination)

@@ -3,7 +3,7 @@
  * other. What a server says decides; what it does not say in time ends the connection. Content goes out only after
  * `mayLeave` said yes, asked when the server has agreed to every recipient and DATA would be next.
  */
-import type { ConnectionOptions } from "node:tls"
+import type { ConnectionOptions, TLSSocket } from "node:tls"
 import { Effect, Redacted, Schema } from "effect"
 import type { SmtpReply } from "@svc/cluster/mail/sending/MailTransport"
 import { Timing } from "../../../Timing.ts"
@@ -42,8 +42,13 @@ export interface Terms {
   readonly name: string
   /** Our own name, for EHLO. */
   readonly helo: string
-  /** `required` also checks the certificate; `optional` takes what is offered; `immediate` begins with TLS (RFC 8314). */
-  readonly tls: "immediate" | "required" | "optional" | "none"
+  /**
+   * `required` also checks the certificate; `judged` leaves that to `isIts`; `optional` takes what is offered; `immediate`
+   * begins with TLS (RFC 8314).
+   */
+  readonly tls: "immediate" | "required" | "judged" | "optional" | "none"
+  /** Whether the certificate that is shown is the server's. */
+  readonly isIts?: ((socket: TLSSocket) => boolean) | undefined
   /** Certificates trusted besides those of the system. */
   readonly ca?: string | undefined
   readonly login?:
@@ -135,6 +140,7 @@ const open = Effect.fnUntraced(function* (wire: Wire, terms: Terms, patience: De
 
   const greeting = yield* wire.reply(patience.greeting)
   if (!isPositive(greeting)) return yield* Effect.fail(unwelcome("greeting", greeting))
+  const mustBeSecure = terms.tls === "required" || terms.tls === "judged"
   let offered = yield* hello
   if (!wire.isSecure && terms.tls !== "none") {
     if (offered.has("STARTTLS")) {
@@ -144,9 +150,13 @@ const open = Effect.fnUntraced(function* (wire: Wire, terms: Terms, patience: De
           wire.secure(tls, patience.command),
           ({ message }) => new Unwelcome({ stage: "tls", code: null, status: null, text: message }),
         )
+        if (terms.tls === "judged" && (wire.tls === undefined || terms.isIts?.(wire.tls) !== true)) {
+          const text = "TLS failed: the server's certificate is not one that its TLSA records name (DANE)"
+          return yield* Effect.fail(new Unwelcome({ stage: "tls", code: null, status: "4.7.5", text }))
+        }
         offered = yield* hello
-      } else if (terms.tls === "required") return yield* Effect.fail(unwelcome("tls", reply))
-    } else if (terms.tls === "required") {
+      } else if (mustBeSecure) return yield* Effect.fail(unwelcome("tls", reply))
+    } else if (mustBeSecure) {
       return yield* Effect.fail(
         new Unwelcome({
           stage: "tls",
@@ -170,8 +180,8 @@ const open = Effect.fnUntraced(function* (wire: Wire, terms: Terms, patience: De
 const tlsOptions = (terms: Terms): ConnectionOptions => ({
   // A name for TLS is never an address (RFC 6066 section 3).
   ...(/^[\d.]+$|:/.test(terms.name) ? {} : { servername: terms.name }),
-  // Where anybody's certificate is better than none it is not looked at.
-  rejectUnauthorized: terms.tls !== "optional",
+  // Where anybody's certificate is better than none it is not looked at, and where we judge it ourselves not by TLS.
+  rejectUnauthorized: terms.tls !== "optional" && terms.tls !== "judged",
   ...(terms.ca === undefined ? {} : { ca: [terms.ca] }),
   minVersion: "TLSv1.2",
 })

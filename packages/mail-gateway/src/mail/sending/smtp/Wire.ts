@@ -79,6 +79,11 @@ export class Wire {
     return this.#socket instanceof TLSSocket
   }
 
+  /** The connection under TLS, once there is one. */
+  get tls(): TLSSocket | undefined {
+    return this.#socket instanceof TLSSocket ? this.#socket : undefined
+  }
+
   /** Nothing is under way, and nothing was said that nobody asked for. */
   get isQuiet(): boolean {
     return this.isOpen && this.#replies.length === 0 && !this.#reader.isWithin()

@@ -1,0 +1,85 @@
+/**
+ * Asks a DNS server that validates by DNSSEC, and believes what it says of its answers: the way to it must be safe, as to one
+ * on this machine. Over UDP, and over TCP what does not fit.
+ */
+import { createSocket } from "node:dgram"
+import { randomInt } from "node:crypto"
+import { connect, isIPv6 } from "node:net"
+import { Cache, Duration, Effect, Exit } from "effect"
+import { Timing } from "../../../Timing.ts"
+import { LookupFailed } from "../../Resolver.ts"
+import * as Message from "./Message.ts"
+
+export interface ServerAddress {
+  readonly host: string
+  readonly port: number
+}
+
+/** What DNS has under a name. Absence is an answer too, and can be secure as well. */
+export interface Found {
+  readonly values: ReadonlyArray<Message.Value>
+  readonly owner: string | undefined
+  readonly isSecure: boolean
+  readonly exists: boolean
+}
+
+const late = new LookupFailed({ code: "ETIMEOUT" })
+const failed = (error: Error) => new LookupFailed({ code: "code" in error ? String(error.code) : "EUNKNOWN" })
+
+const byUdp = ({ host, port }: ServerAddress, id: number, question: Buffer, type: Message.Type) =>
+  Effect.callback<Message.Answer, LookupFailed>((resume) => {
+    const socket = createSocket(isIPv6(host) ? "udp6" : "udp4")
+    socket.on("error", (error) => resume(Effect.fail(failed(error))))
+    socket.on("message", (message) => {
+      const answer = Message.answer(message, type)
+      if (answer?.id === id) resume(Effect.succeed(answer))
+    })
+    // Connected, so that nobody else's answers are heard, and a refusal is.
+    socket.connect(port, host, () => socket.send(question))
+    return Effect.sync(() => socket.close())
+  })
+
+const byTcp = ({ host, port }: ServerAddress, id: number, question: Buffer, type: Message.Type) =>
+  Effect.callback<Message.Answer, LookupFailed>((resume) => {
+    const socket = connect({ host, port })
+    let heard = Buffer.alloc(0)
+    socket.on("error", (error) => resume(Effect.fail(failed(error))))
+    socket.on("close", () => resume(Effect.fail(new LookupFailed({ code: "ECONNRESET" }))))
+    socket.on("data", (chunk: Buffer) => {
+      heard = Buffer.concat([heard, chunk])
+      if (heard.length < 2 || heard.length < 2 + heard.readUInt16BE(0)) return
+      const answer = Message.answer(heard.subarray(2, 2 + heard.readUInt16BE(0)), type)
+      resume(answer?.id === id ? Effect.succeed(answer) : Effect.fail(new LookupFailed({ code: "EBADRESP" })))
+    })
+    const length = Buffer.from([question.length >> 8, question.length & 0xff])
+    socket.write(Buffer.concat([length, question]))
+    return Effect.sync(() => socket.destroy())
+  })
+
+export const make = Effect.fnUntraced(function* (server: ServerAddress) {
+  const asked = Effect.fnUntraced(function* (name: string, type: Message.Type) {
+    const id = randomInt(0x10000)
+    const question = Message.question(id, name, type)
+    if (question === undefined) return yield* new LookupFailed({ code: "EBADNAME" })
+    const inTime = Effect.timeoutOrElse({ duration: Timing.dnsMillis, orElse: () => Effect.fail(late) })
+    const short = yield* byUdp(server, id, question, type).pipe(inTime, Effect.retry({ times: 1 }))
+    const answer = short.isTruncated ? yield* byTcp(server, id, question, type).pipe(inTime) : short
+    // Also what does not stand up to validation is a failure of the server.
+    if (answer.code !== 0 && answer.code !== 3) return yield* new LookupFailed({ code: "ESERVFAIL" })
+    const { values, owner, isSecure } = answer
+    return { values, owner, isSecure, exists: answer.code === 0 } satisfies Found
+  })
+  const cache = yield* Cache.makeWith(
+    (key: string) => {
+      const [type, name] = key.split(" ", 2) as [Message.Type, string]
+      return asked(name, type)
+    },
+    {
+      capacity: 10_000,
+      // The server remembers as long as it may; this spares the questions of one attempt.
+      timeToLive: (exit) => (Exit.isSuccess(exit) ? Duration.minutes(1) : Duration.zero),
+    },
+  )
+  return (name: string, type: Message.Type): Effect.Effect<Found, LookupFailed> =>
+    Cache.get(cache, `${type} ${name.replace(/\.$/, "").toLowerCase()}`)
+})

@@ -1,0 +1,83 @@
+import { parse } from "@svc/mail-gateway/mail/ParsedMail"
+import { describe, expect, it } from "vitest"
+import { attachments } from "./awkward/Attachments.ts"
+import { bodies } from "./awkward/Bodies.ts"
+import { fields } from "./awkward/Fields.ts"
+import type { Reading } from "./awkward/Letter.ts"
+import { hasPython, readings } from "./awkward/PythonEmail.ts"
+
+const awkward = { ...fields, ...bodies, ...attachments }
+
+const spaces = (text: string) => text.replace(/\s+/g, " ").trim()
+const tidy = (text: string) => text.replace(/[ \t\r]+$/gm, "").trimEnd()
+
+const read = (raw: Buffer): Required<Reading> => {
+  const { subject, from, to, text, attachments: files } = parse(raw)
+  return {
+    subject: spaces(subject),
+    from: from === null ? "" : `${from.name ?? ""} <${from.address}>`.trim(),
+    to: to.map(({ address }) => address),
+    text: tidy(text ?? ""),
+    attachments: files.map(({ filename, content_type, size }) => [filename, content_type, size] as const),
+  }
+}
+
+/** What Python reads otherwise, most of it because it gives up; of an address that is its own name it shows the name. */
+const otherwise: Readonly<Record<string, ReadonlyArray<keyof Reading>>> = {
+  "a subject of raw latin1": ["subject"],
+  "a name of raw UTF-8": ["from"],
+  "an address of RFC 6532": ["from"],
+  "an address twice": ["from"],
+  "a plain and an extended file name": ["attachments"],
+  "a file name with spaces and without quotation marks": ["attachments"],
+  "comments in a content type": ["text"],
+  "a multipart without a boundary": ["text", "attachments"],
+  "a multipart whose boundary never comes": ["text", "attachments"],
+  "a boundary without quotation marks that needs them": ["text"],
+  "parts without a header": ["text"],
+  "GB2312 that is GBK": ["subject"],
+  "a body of windows-1252 that calls itself latin1": ["text"],
+  "a body of a set that is none": ["text"],
+  "a set in quotation marks that are single": ["text"],
+  "a body of quoted-printable with soft breaks and lower case": ["text"],
+  "an encoding with a comment": ["text"],
+  "an encoding in quotation marks": ["text"],
+  "format=flowed with quotes": ["text"],
+  "a line in the header that is no field": ["subject", "text"],
+}
+
+describe("a letter as programs write them", () => {
+  it.each(Object.entries(awkward))("with %s is read as it was meant", (_, { raw, reading }) => {
+    expect(read(raw)).toMatchObject(reading)
+  })
+
+  it.skipIf(!hasPython)("is read by Python in the same way, but for what it cannot read", () => {
+    const names = Object.keys(awkward)
+    const theirs = readings(names.map((name) => awkward[name]!.raw))
+    const differs = names.flatMap((name, at) => {
+      const { raw, reading } = awkward[name]!
+      const ours = read(raw)
+      const python = theirs[at]!
+      const same: { [K in keyof Reading]-?: () => boolean } = {
+        subject: () => spaces(String(python.subject)) === ours.subject,
+        from: () => python.from === ours.from,
+        to: () => JSON.stringify(python.to) === JSON.stringify(ours.to),
+        text: () => tidy(String(python.text ?? "")) === ours.text,
+        attachments: () => {
+          const listed = Array.isArray(python.attachments) ? (python.attachments as Array<Array<unknown>>) : []
+          return (
+            listed.length === ours.attachments.length &&
+            listed.every((one, place) =>
+              one.every((value, member) => value === null || value === ours.attachments[place]![member]),
+            )
+          )
+        },
+      }
+      const members = (Object.keys(reading) as Array<keyof Reading>).filter((member) => !same[member]())
+      return members
+        .filter((member) => otherwise[name]?.includes(member) !== true)
+        .map((member) => `${name}: ${member}`)
+    })
+    expect(differs).toEqual([])
+  })
+})

@@ -1,0 +1,51 @@
+/** Certificates that an authority signed, made by `openssl` where it is installed. */
+import { execFileSync, spawnSync } from "node:child_process"
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import * as os from "node:os"
+import * as path from "node:path"
+
+export const hasOpenssl = spawnSync("openssl", ["version"]).status === 0
+
+const ec = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
+
+/** An authority; a server's certificate of it, one for another name, and one that only says it is of it. */
+export const chained = () => {
+  const directory = mkdtempSync(path.join(os.tmpdir(), "svc-chain-"))
+  const file = (name: string) => path.join(directory, name)
+  const read = (name: string) => readFileSync(file(name), "utf8")
+  const openssl = (...command: ReadonlyArray<string>) => execFileSync("openssl", command, { stdio: "pipe" })
+  const authority = (name: string) => {
+    const ends = ["-addext", "basicConstraints=critical,CA:TRUE", "-days", "2", "-subj", "/CN=Authority"]
+    openssl("req", "-x509", ...ec, ...ends, "-keyout", file(`${name}.key`), "-out", file(`${name}.pem`))
+  }
+  const server = (name: string, host: string, by: string) => {
+    openssl("req", ...ec, "-subj", `/CN=${host}`, "-keyout", file(`${name}.key`), "-out", file(`${name}.csr`))
+    // Without the key's id of whoever signed it: only the signature says who that was.
+    writeFileSync(file(`${name}.ext`), `subjectAltName=DNS:${host}\nauthorityKeyIdentifier=none\n`)
+    const signer = ["-CA", file(`${by}.pem`), "-CAkey", file(`${by}.key`), "-CAcreateserial", "-days", "1"]
+    openssl(
+      "x509",
+      "-req",
+      "-in",
+      file(`${name}.csr`),
+      ...signer,
+      "-extfile",
+      file(`${name}.ext`),
+      "-out",
+      file(`${name}.pem`),
+    )
+    return { chain: `${read(`${name}.pem`)}${read("real.pem")}`, key: read(`${name}.key`) }
+  }
+  try {
+    authority("real")
+    authority("false")
+    return {
+      authority: read("real.pem"),
+      own: server("own", "mx.example.org", "real"),
+      elsewhere: server("elsewhere", "mx.elsewhere.example", "real"),
+      forged: server("forged", "mx.example.org", "false"),
+    }
+  } finally {
+    rmSync(directory, { recursive: true })
+  }
+}

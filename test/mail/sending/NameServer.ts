@@ -1,0 +1,91 @@
+/** A name server of the tests' own, over UDP and TCP: what it has, whether it vouches for it, and how it fails. */
+import { createSocket } from "node:dgram"
+import { createServer } from "node:net"
+import type { Type } from "@svc/mail-gateway/mail/sending/dane/Message"
+import { Effect } from "effect"
+
+const types: Readonly<Record<number, Type>> = { 1: "A", 15: "MX", 28: "AAAA", 52: "TLSA" }
+const codeOf = { A: 1, MX: 15, AAAA: 28, TLSA: 52 } as const
+
+export interface Has {
+  /** The data of its records. */
+  readonly data?: ReadonlyArray<Uint8Array>
+  readonly isSecure?: boolean
+  readonly code?: number
+  /** The name that this one stands for. */
+  readonly alias?: string
+  /** Over UDP only that it is too long is said. */
+  readonly isLong?: boolean
+}
+
+/** By `TYPE name`; what is not there is no name, and vouched for. */
+export type Names = Readonly<Record<string, Has>>
+
+const nameOf = (name: string) =>
+  Buffer.concat([
+    ...name.split(".").map((label) => Buffer.from(`${String.fromCharCode(label.length)}${label}`, "latin1")),
+    Buffer.from([0]),
+  ])
+
+export const a = (address: string) => Buffer.from(address.split(".").map(Number))
+export const mx = (priority: number, exchange: string) =>
+  Buffer.concat([Buffer.from([priority >> 8, priority & 0xff]), nameOf(exchange)])
+export const tlsa = (usage: number, selector: number, matching: number, data: Uint8Array) =>
+  Buffer.concat([Buffer.from([usage, selector, matching]), data])
+
+/** Its own name is written as a pointer to the question's. */
+const record = (owner: Buffer, type: number, data: Uint8Array) =>
+  Buffer.concat([owner, Buffer.from([0, type, 0, 1, 0, 0, 0, 60, data.length >> 8, data.length & 0xff]), data])
+
+const answered = (question: Buffer, names: Names, isUdp: boolean): Buffer => {
+  let at = 12
+  const labels: Array<string> = []
+  while (question[at]! > 0) {
+    labels.push(question.toString("latin1", at + 1, at + 1 + question[at]!))
+    at += question[at]! + 1
+  }
+  const type = types[question.readUInt16BE(at + 1)]!
+  const has = names[`${type} ${labels.join(".")}`] ?? { code: 3 }
+  const { data = [], isSecure = true, code = 0, alias, isLong = false } = has
+  const isCut = isLong && isUdp
+  const same = Buffer.from([0xc0, 12])
+  const owner = alias === undefined ? same : nameOf(alias)
+  const records = [
+    ...(alias === undefined ? [] : [record(same, 5, nameOf(alias))]),
+    ...data.map((one) => record(owner, codeOf[type], one)),
+  ]
+  const head = Buffer.alloc(12)
+  question.copy(head, 0, 0, 2)
+  head.writeUInt16BE(0x8180 | (isSecure ? 0x20 : 0) | (isCut ? 0x200 : 0) | code, 2)
+  head.writeUInt16BE(1, 4)
+  head.writeUInt16BE(isCut ? 0 : records.length, 6)
+  return Buffer.concat([head, question.subarray(12, at + 5), ...(isCut ? [] : records)])
+}
+
+/** The port it answers at. */
+export const nameServer = (names: Names) =>
+  Effect.acquireRelease(
+    Effect.callback<{ readonly port: number; readonly stop: () => void }>((resume) => {
+      const overTcp = createServer((socket) => {
+        socket.on("error", () => {})
+        socket.on("data", (chunk: Buffer) => {
+          const answer = answered(chunk.subarray(2), names, false)
+          socket.end(Buffer.concat([Buffer.from([answer.length >> 8, answer.length & 0xff]), answer]))
+        })
+      })
+      const overUdp = createSocket("udp4")
+      overUdp.on("message", (question, { port, address }) =>
+        overUdp.send(answered(question, names, true), port, address),
+      )
+      overTcp.listen(0, "127.0.0.1", () => {
+        const address = overTcp.address()
+        const port = typeof address === "object" && address !== null ? address.port : 0
+        const stop = () => {
+          overTcp.close()
+          overUdp.close()
+        }
+        overUdp.bind(port, "127.0.0.1", () => resume(Effect.succeed({ port, stop })))
+      })
+    }),
+    ({ stop }) => Effect.sync(stop),
+  )

@@ -1,0 +1,158 @@
+/** DANE for SMTP (RFC 7672): who gets mail over which certificate, as DNS says that a validating resolver vouches for. */
+import { createHash, X509Certificate } from "node:crypto"
+import { expect, layer } from "@effect/vitest"
+import { MailTransport } from "@svc/cluster/mail/sending/MailTransport"
+import * as Message from "@svc/mail-gateway/mail/sending/dane/Message"
+import { Effect } from "effect"
+import * as fc from "fast-check"
+import { describe, it as test } from "vitest"
+import { foundation } from "../../harness/Stores.ts"
+import { chained, hasOpenssl } from "./Chain.ts"
+import { a, mx, nameServer, type Names, tlsa } from "./NameServer.ts"
+import { scripted, sink, straight, strange, transmission } from "./Sinks.ts"
+
+const sha256 = (bytes: Uint8Array) => createHash("sha256").update(bytes).digest()
+const keyOf = (pem: string) => new X509Certificate(pem).publicKey.export({ type: "spki", format: "der" })
+const raw = (pem: string) => new X509Certificate(pem).raw
+
+const its = tlsa(3, 1, 1, sha256(keyOf(strange.cert)))
+const anothers = tlsa(3, 1, 1, sha256(Buffer.from("another key")))
+
+const zone: Names = {
+  "MX example.org": { data: [mx(10, "mx.example.org")] },
+  "A mx.example.org": { data: [a("127.0.0.1")] },
+  "AAAA mx.example.org": {},
+}
+const named = (...records: ReadonlyArray<Uint8Array>): Names => ({
+  ...zone,
+  "TLSA _25._tcp.mx.example.org": { data: records },
+})
+
+/** The state of one message to example.org by these names, and what became of its status. */
+const sent = Effect.fnUntraced(function* (names: Names, port: number) {
+  const { port: validating } = yield* nameServer(names)
+  const { send } = yield* Effect.provide(MailTransport, straight({ port, zone: {}, validating }))
+  const [outcome] = yield* send(transmission())
+  return [outcome!.state, "reply" in outcome! ? (outcome.reply?.status ?? null) : null] as const
+}, Effect.scoped)
+
+layer(foundation)("a server with TLSA records", (it) => {
+  it.effect("gets mail over TLS with a certificate that they name, whoever signed it", () =>
+    Effect.gen(function* () {
+      const whole = raw(strange.cert)
+      for (const record of [
+        its,
+        tlsa(3, 0, 1, sha256(whole)),
+        tlsa(3, 0, 2, createHash("sha512").update(whole).digest()),
+        tlsa(3, 1, 0, keyOf(strange.cert)),
+      ]) {
+        const { port, taken } = yield* sink(strange)
+        expect((yield* sent(named(anothers, record), port))[0]).toBe("sent")
+        expect(taken.map(({ secure }) => secure)).toEqual([true])
+      }
+    }),
+  )
+
+  it.effect("gets none over another certificate, nor without TLS", () =>
+    Effect.gen(function* () {
+      const other = yield* sink()
+      const stripped = yield* sink({ ...strange, disabledCommands: ["STARTTLS"] })
+      for (const { port, taken } of [other, stripped]) {
+        expect((yield* sent(named(its), port))[0]).toBe("deferred")
+        expect(taken).toEqual([])
+      }
+      expect((yield* sent(named(its), other.port))[1]).toBe("4.7.5")
+      const broken = yield* scripted((line, socket) => {
+        if (line === "") return "220 hi"
+        if (line.startsWith("EHLO")) return "250-x\r\n250 STARTTLS"
+        if (line === "STARTTLS") {
+          socket.write("220 go\r\n", () => socket.destroy())
+          return null
+        }
+        return "250 ok"
+      })
+      expect((yield* sent(named(its), broken.port))[0]).toBe("deferred")
+      expect(broken.heard.some((line) => line.startsWith("MAIL"))).toBe(false)
+    }),
+  )
+
+  it.effect("gets none while DNS does not say which", () =>
+    Effect.gen(function* () {
+      const { port, taken } = yield* sink(strange)
+      const names = { ...zone, "TLSA _25._tcp.mx.example.org": { code: 2 } }
+      expect(yield* sent(names, port)).toEqual(["deferred", "4.7.5"])
+      expect(taken).toEqual([])
+    }),
+  )
+
+  it.effect("none of which can be used gets mail over whatever TLS it has, and not without", () =>
+    Effect.gen(function* () {
+      const unusable = named(tlsa(1, 1, 1, sha256(Buffer.from("x"))), tlsa(3, 1, 1, Buffer.from("short")))
+      const good = yield* sink(strange)
+      expect((yield* sent(unusable, good.port))[0]).toBe("sent")
+      expect(good.taken.map(({ secure }) => secure)).toEqual([true])
+      const stripped = yield* sink({ disabledCommands: ["STARTTLS"] })
+      expect((yield* sent(unusable, stripped.port))[0]).toBe("deferred")
+    }),
+  )
+
+  it.effect("is found behind an alias, and by answers too long for a datagram", () =>
+    Effect.gen(function* () {
+      const names: Names = {
+        ...zone,
+        "A mx.example.org": { alias: "real.example.org", data: [a("127.0.0.1")] },
+        "TLSA _25._tcp.real.example.org": { data: [its], isLong: true },
+      }
+      const good = yield* sink(strange)
+      expect((yield* sent(names, good.port))[0]).toBe("sent")
+      const other = yield* sink()
+      expect((yield* sent(names, other.port))[0]).toBe("deferred")
+    }),
+  )
+
+  it.effect("is as any other where nobody vouches for them, or there are none", () =>
+    Effect.gen(function* () {
+      const where: ReadonlyArray<Names> = [
+        zone,
+        { ...named(anothers), "MX example.org": { ...zone["MX example.org"], isSecure: false } },
+        { ...named(anothers), "A mx.example.org": { ...zone["A mx.example.org"], isSecure: false } },
+        { ...zone, "TLSA _25._tcp.mx.example.org": { data: [anothers], isSecure: false } },
+      ]
+      for (const names of where) {
+        const { port, taken } = yield* sink({ disabledCommands: ["STARTTLS"] })
+        expect((yield* sent(names, port))[0]).toBe("sent")
+        expect(taken).toHaveLength(1)
+      }
+    }),
+  )
+
+  it.effect.skipIf(!hasOpenssl)("that name an authority gets mail over a certificate that this one signed for it", () =>
+    Effect.gen(function* () {
+      const { authority, own, ...others } = chained()
+      const record = tlsa(2, 0, 1, sha256(raw(authority)))
+      const good = yield* sink({ cert: own.chain, key: own.key })
+      expect((yield* sent(named(record), good.port))[0]).toBe("sent")
+      for (const { chain, key } of [others.elsewhere, others.forged]) {
+        const { port, taken } = yield* sink({ cert: chain, key })
+        expect(yield* sent(named(record), port)).toEqual(["deferred", "4.7.5"])
+        expect(taken).toEqual([])
+      }
+    }),
+  )
+})
+
+describe("an answer of DNS", () => {
+  test("is read or not, whatever its bytes are", () => {
+    const types = fc.constantFrom<Message.Type>("A", "AAAA", "MX", "TLSA")
+    const head = Buffer.from([0, 1, 0x81, 0xa0, 0, 1, 0, 2, 0, 0, 0, 0])
+    fc.assert(
+      fc.property(types, fc.uint8Array({ maxLength: 80 }), (type, bytes) => {
+        const read = Message.answer(Buffer.concat([head, bytes]), type)
+        expect(read === undefined || read.isSecure).toBe(true)
+      }),
+      { numRuns: 2_000 },
+    )
+    // A name that points to itself.
+    expect(Message.answer(Buffer.concat([head, Buffer.from([0xc0, 12])]), "A")).toBeUndefined()
+  })
+})

@@ -1,0 +1,45 @@
+import { it } from "@effect/vitest"
+import { Composer, type Letter } from "@svc/cluster/mail/sending/Composer"
+import { ComposingThread } from "@svc/mail-gateway/mail/composing/ComposingThread"
+import { layerWithout } from "@svc/mail-gateway/mail/composing/Composition"
+import { Effect, Layer } from "effect"
+import { describe, expect } from "vitest"
+
+/** Large enough to be written in the thread. */
+const letter = (words: string): Letter => ({
+  messageId: "<1@mail.localhost>",
+  date: new Date("2026-11-20T12:00:00.000Z"),
+  from: { address: "ada@mail.localhost", name: null },
+  to: ["grace@example.org"],
+  cc: [],
+  subject: "Hello",
+  text: `${words}\n${"A line of the letter.\n".repeat(1_000)}`,
+  html: undefined,
+  inReplyTo: null,
+  references: [],
+  attachments: [],
+  headers: {},
+  disclosure: "This message was written and sent by an AI agent (ada), not by a person.",
+  language: "en",
+})
+
+const stuck = ComposingThread.layerWith({ entry: new URL("./StuckComposer.ts", import.meta.url), taskMillis: 20_000 })
+
+describe("a composing thread", () => {
+  it.live(
+    "that a letter stops or ends takes that letter with it, which is refused, and no other",
+    () =>
+      Effect.gen(function* () {
+        const { compose } = yield* Composer
+        const written = (words: string) =>
+          compose(letter(words)).pipe(
+            Effect.map(({ content }) => content.text?.startsWith(words)),
+            Effect.catch((problem) => Effect.succeed(problem._tag)),
+          )
+        const words = ["first", "end the thread", "next", "loop for ever", "after it", "last"]
+        const answers = yield* Effect.forEach(words, written, { concurrency: "unbounded" })
+        expect(answers).toEqual([true, "message_invalid", true, "message_invalid", true, true])
+      }).pipe(Effect.provide(layerWithout.pipe(Layer.provide(stuck)))),
+    180_000,
+  )
+})
