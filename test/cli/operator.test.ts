@@ -8,8 +8,11 @@ import { describe, expect, it } from "vitest"
 const main = path.join(import.meta.dirname, "..", "..", "packages", "cli", "src", "main.ts")
 const serve = (env: Record<string, string>) =>
   new Promise<{ code: unknown; text: string }>((resolve) => {
-    execFile(process.execPath, [main, "serve"], { env: { PATH: process.env["PATH"], SVC_OPS_PORT: "0", ...env } }, (error, out, err) =>
-      resolve({ code: error?.code ?? 0, text: `${out}${err}` }),
+    execFile(
+      process.execPath,
+      [main, "serve"],
+      { env: { PATH: process.env["PATH"], SVC_OPS_PORT: "0", ...env } },
+      (error, out, err) => resolve({ code: error?.code ?? 0, text: `${out}${err}` }),
     )
   })
 
