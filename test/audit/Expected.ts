@@ -70,9 +70,9 @@ export const expectedOf = (
   const hash = hashOf(call.token)
   const of = classOf(row.id, call.method)
   const act = (outcome: string, about = of): Expected =>
-    outcome === "refused"
-      ? { hash, class: about, outcome, action: null, code, via: null }
-      : { hash, class: about, outcome, action: outcome === "repeated" ? null : row.id, code: null, via }
+    outcome === "refused" || outcome === "repeated"
+      ? { hash, class: about, outcome, action: null, code: outcome === "refused" ? code : null, via: null }
+      : { hash, class: about, outcome, action: row.id, code: null, via }
   // A credential that is none counts for nobody; whoever compares leaves out those that never were somebody's.
   if (call.status === 401) return { acts: [act("refused", "auth")], read: null }
   if (repeated) return { acts: [act("repeated")], read: null }

@@ -173,24 +173,26 @@ describe("the audit log of mixed use", () => {
         (token) => rest("GET", `/api/vault/secrets/${any(["one", "two", "none"])}/value?identity=${ada.handle}`, token),
         (token) => rest("GET", `/api/vault/secrets?identity=${ada.handle}`, token),
         (token) => rest("DELETE", `/api/vault/secrets/two?identity=${ada.handle}`, token),
-        (token) =>
+        (token) => rest("POST", at(ada, "/drafts"), token, { to: [], text: "plain" }),
+        // The same again by the same credential, and now and then another under the same key.
+        () =>
           rest(
             "POST",
             at(ada, "/drafts"),
-            token,
-            { to: [], text: `t${Math.floor(next() * 2)}` },
+            own,
+            { to: [], text: next() < 0.8 ? "one" : "other" },
             {
-              "idempotency-key": `${seed}-${Math.floor(next() * 6)}`,
+              "idempotency-key": `${seed}`,
             },
           ),
-        async (token) => {
+        async () => {
           const { body } = await rest(
             "POST",
             "/api/keys",
-            token,
+            admin,
             { name: "made", scopes: ["card:read"] },
             {
-              "idempotency-key": `k${seed}-${Math.floor(next() * 4)}`,
+              "idempotency-key": `k${seed}-${Math.floor(next() * 2)}`,
             },
           )
           if (body.key !== undefined) made.push(body.api_key.id)
@@ -306,6 +308,13 @@ describe("the audit log of mixed use", () => {
     const found = await eventually(recorded, (sums) => total(sums) >= total(expected), 150)
     expect(found).toEqual(expected)
     expect(total(found)).toBeGreaterThan(rounds / 3)
+    // The mix met with what is counted.
+    for (const met of ["repeated", "idempotency_key_reused", "rate_limited", "tunnel.link", "submission.send"]) {
+      expect(
+        Object.keys(found).some((one) => one.includes(met)),
+        met,
+      ).toBe(true)
+    }
 
     const wanted = summed(
       [...reads].flatMap(([key, n]) => {
