@@ -258,7 +258,7 @@ export const imapMany = async (): Promise<Row> => {
                 reopened++
                 break
               } catch (error) {
-                if (tries > 200) throw error
+                if (tries > 1_500) throw error
                 await sleep(200)
               }
             }
@@ -266,6 +266,9 @@ export const imapMany = async (): Promise<Row> => {
         }
       }),
     )
+    // Who fails before it is waited for fails the row, and does not end the process.
+    work.catch(() => {})
+    others.catch(() => {})
     while (done < operations / 2) await sleep(50)
     const victim = gateways[1]!
     victim.signal("SIGKILL")
