@@ -123,10 +123,11 @@ export const suite = (context: Context) => {
           expect(made.text).toBe(text)
           yield* Effect.promise(() => context.grace.post(`@ole.test ${text}`))
         }
-        const { data } = yield* Effect.promise(() =>
-          owner.agent.com.atproto.repo.listRecords({ repo: owner.did, collection: "app.bsky.feed.post" }),
+        const posted = yield* Effect.promise((): Promise<ReadonlyArray<string>> =>
+          owner.agent.com.atproto.repo
+            .listRecords({ repo: owner.did, collection: "app.bsky.feed.post" })
+            .then(({ data }: any) => data.records.map(({ value }: any) => value.text)),
         )
-        const posted: ReadonlyArray<string> = data.records.map(({ value }: any) => value.text)
         expect(posted.toSorted()).toEqual(texts.toSorted())
         yield* nextPoll(id)
         const { value } = yield* passing(eventsOf(id, "connector.mention"), (events) => events.length >= 3, 0)
