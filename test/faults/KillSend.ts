@@ -10,16 +10,18 @@ import { inStore } from "./Store.ts"
 export const killSend = async (): Promise<Row> => {
   const kills = 100
   const each = 3
-  let isOver = false
+  // Not while the account is made.
+  let isDying = false
   const deaths: ReadonlyArray<Death> = ["before", "in", "after"]
   const relay = await startDyingRelay(() =>
-    isOver || Math.random() < 0.6 ? "never" : deaths[Math.floor(Math.random() * deaths.length)]!,
+    !isDying || Math.random() < 0.6 ? "never" : deaths[Math.floor(Math.random() * deaths.length)]!,
   )
   const deployment = await deploy()
   const killed: Array<number> = []
   try {
     let service = await deployment.start([], settings(relay.port))
     const ada = await writer(service)
+    isDying = true
     const accepted: Array<string> = []
     for (let kill = 0; kill < kills; kill++) {
       const asked = Array.from({ length: each }, async (_, at) => {
@@ -34,7 +36,7 @@ export const killSend = async (): Promise<Row> => {
       await Promise.allSettled(asked)
       service = await deployment.start([], settings(relay.port))
     }
-    isOver = true
+    isDying = false
     const arrived = () => new Set(relay.copies.map(({ subject }) => subject))
     // What a kill left waits a minute, and what a relay's death left longer each time: that is made due now.
     const due = () =>
