@@ -6,14 +6,14 @@ import { converse } from "../harness/Mail.ts"
 import { percentile, type Row } from "../harness/Report.ts"
 import { freePort } from "../harness/Ports.ts"
 import { authenticate } from "mailauth"
-import { type Death, startDyingRelay } from "./DyingRelay.ts"
+import { startDyingRelay } from "./DyingRelay.ts"
 import { hasPostfix, startPostfix } from "./Postfix.ts"
 import { inStore } from "./Store.ts"
 
 const to = "grace@example.org"
 
 /** An Identity that may write to Grace. */
-const writer = async (service: Process) => {
+export const writer = async (service: Process) => {
   const owner = await signUp(service.base)
   const { handle } = await makeIdentity(service.base, owner.session)
   const token = owner.session
@@ -23,7 +23,7 @@ const writer = async (service: Process) => {
 
 type Writer = Awaited<ReturnType<typeof writer>>
 
-const send = async (base: string, { handle, token }: Writer, subject: string) =>
+export const send = async (base: string, { handle, token }: Writer, subject: string) =>
   (
     await call(base, "POST", `/api/identities/${handle}/messages/send`, {
       token,
@@ -31,79 +31,10 @@ const send = async (base: string, { handle, token }: Writer, subject: string) =>
     })
   ).status === 202
 
-const settings = (port: number) => ({
+export const settings = (port: number) => ({
   SVC_SMTP_RELAY_URL: `smtp://127.0.0.1:${port}`,
   SVC_LIMIT_MAIL_HOURLY: "1000000",
 })
-
-/** A relay that dies at three moments of a transaction, and a service that is killed at any. */
-export const killSend = async (): Promise<Row> => {
-  const kills = 100
-  const each = 3
-  let isOver = false
-  const deaths: ReadonlyArray<Death> = ["before", "in", "after"]
-  const relay = await startDyingRelay(() =>
-    isOver || Math.random() < 0.6 ? "never" : deaths[Math.floor(Math.random() * deaths.length)]!,
-  )
-  const deployment = await deploy()
-  const killed: Array<number> = []
-  try {
-    let service = await deployment.start([], settings(relay.port))
-    const ada = await writer(service)
-    const accepted: Array<string> = []
-    for (let kill = 0; kill < kills; kill++) {
-      const asked = Array.from({ length: each }, async (_, at) => {
-        const subject = `kill ${kill} message ${at}`
-        if (await send(service.base, ada, subject)) accepted.push(subject)
-      })
-      await Promise.race(asked)
-      await sleep(Math.random() * 150)
-      killed.push(performance.now())
-      service.signal("SIGKILL")
-      await service.gone
-      await Promise.allSettled(asked)
-      service = await deployment.start([], settings(relay.port))
-    }
-    isOver = true
-    const arrived = () => new Set(relay.copies.map(({ subject }) => subject))
-    // What a relay's death left waits five minutes, and what a kill left a minute.
-    await until("every message", () => accepted.every((subject) => arrived().has(subject)), 480).catch(() => {})
-    await until(
-      "every outcome",
-      async () =>
-        (
-          await inStore<{ n: number }>(
-            deployment,
-            "select count(*)::int as n from outbox where next_attempt_at is not null",
-          )
-        )[0]!.n === 0,
-      400,
-    ).catch(() => {})
-    const lost = accepted.filter((subject) => !arrived().has(subject)).length
-    const bySubject = Map.groupBy(relay.copies, ({ subject }) => subject)
-    // A kill within these milliseconds after a 250 came before its record.
-    const isExcused = ({ isInTheAir, at }: { isInTheAir: boolean; at: number }) =>
-      isInTheAir || killed.some((kill) => kill > at - 50 && kill - at < 2_000)
-    const doubled = [...bySubject.values()].filter((copies) => copies.length > 1)
-    const unexcused = doubled.filter((copies) => copies.slice(0, -1).some((copy) => !isExcused(copy))).length
-    const renamed = doubled.filter((copies) => new Set(copies.map(({ messageId }) => messageId)).size > 1).length
-    return {
-      id: "kill-send",
-      ok: lost === 0 && unexcused === 0 && renamed === 0 && accepted.length > 0,
-      what: `kill -9 of the whole service within 150 ms of an acknowledgement, ${kills} times, while two of five transactions of the relay die before, in or after the 250`,
-      figures: {
-        accepted: accepted.length,
-        lost,
-        "with a second copy": doubled.length,
-        "whose 250 was not in the air": unexcused,
-        "under another Message-ID": renamed,
-      },
-    }
-  } finally {
-    relay.stop()
-    await deployment.stop()
-  }
-}
 
 /** The switch thrown while a thousand messages wait; nothing begins after the answer, and everything goes when it is back. */
 export const stopStorm = async (): Promise<Row> => {

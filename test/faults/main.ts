@@ -7,6 +7,7 @@ import { hostileBodies } from "./HostileBodies.ts"
 import { hostileImap } from "./HostileImap.ts"
 import { hostileMail } from "./HostileMail.ts"
 import { imapMany } from "./Imap.ts"
+import { killSend } from "./KillSend.ts"
 import * as Mail from "./Mail.ts"
 import * as Sending from "./Sending.ts"
 import { mixed } from "./Mixed.ts"
@@ -43,7 +44,7 @@ await run({
   "hostile-mail": hostileMail,
   "imap-many": imapMany,
   "hostile-imap": hostileImap,
-  "kill-send": Sending.killSend,
+  "kill-send": killSend,
   "stop-storm": Sending.stopStorm,
   "hostile-bounce": Sending.hostileBounce,
   postfix: Sending.postfix,
