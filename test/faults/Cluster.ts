@@ -14,14 +14,18 @@ const threeRoles = async (deployment: Deployment) => {
   return { gateway, actors }
 }
 
+/** Nothing is disturbed yet, so a machine too busy to answer in time is asked again. */
+const prepared = (base: string, token: string, tries = 5): Promise<string> =>
+  makeIdentity(base, token).then(
+    ({ handle }) => handle,
+    (error: unknown) =>
+      tries > 1 && String(error).includes(" 503") ? prepared(base, token, tries - 1) : Promise.reject(error),
+  )
+
 export const manyIdentities = async (base: string, token: string, count: number) => {
   const made: Array<string> = []
   for (let at = 0; at < count; at += 20) {
-    made.push(
-      ...(await Promise.all(
-        Array.from({ length: Math.min(20, count - at) }, async () => (await makeIdentity(base, token)).handle),
-      )),
-    )
+    made.push(...(await Promise.all(Array.from({ length: Math.min(20, count - at) }, () => prepared(base, token)))))
   }
   return made
 }

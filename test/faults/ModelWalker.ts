@@ -199,7 +199,11 @@ export class Walker {
     if (hooks.length !== this.#hooks.size || !isDeepStrictEqual(found, model))
       this.#differs("the Webhooks", found, model)
     const allowed = await this.#list(`${this.#own}/allowed-recipients`, "allowed_recipients")
-    const addresses = allowed.map(({ address }) => address as string).toSorted()
+    // The account's own address is allowed from the beginning.
+    const addresses = allowed
+      .map(({ address }) => address as string)
+      .filter((address) => /^person\d@/.test(address))
+      .toSorted()
     const known = [...this.#allowed].toSorted()
     if (!isDeepStrictEqual(addresses, known)) this.#differs("the allowed recipients", addresses, known)
   }

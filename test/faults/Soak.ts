@@ -19,16 +19,18 @@ const growing =
 interface Sample {
   readonly resident: number
   readonly files: number
-  readonly handles: number
+  readonly connections: number
 }
 
 const sampleOf = async (ops: string): Promise<Sample> => {
   const text = await (await fetch(`${ops}/metrics`)).text()
-  const value = (name: string) => Number(new RegExp(`^${name} (\\S+)$`, "m").exec(text)?.[1] ?? Number.NaN)
+  // Of every series of the name together.
+  const value = (name: string) =>
+    [...text.matchAll(new RegExp(`^${name}(?:\\{.*\\})? (\\S+)$`, "gm"))].reduce((sum, [, one]) => sum + Number(one), 0)
   return {
     resident: value("process_resident_memory_bytes") / 1024 ** 2,
     files: value("process_open_fds"),
-    handles: value("svc_db_connections"),
+    connections: value("svc_db_connections"),
   }
 }
 
@@ -155,7 +157,7 @@ export const soak = async (): Promise<Row> => {
         "memory MB, end": round(median(last, "resident"), 0),
         "descriptors, middle": median(middle, "files"),
         "descriptors, end": median(last, "files"),
-        "connections to the store, end": median(last, "handles"),
+        "connections to the store, end": median(last, "connections"),
         "tables that grew": grown.join(", ") || "none",
       },
     }
