@@ -12,16 +12,22 @@ const largest = ByteSize.mebibytes(1)
 /** The same of requests without a credential; the contact form takes 10,000 characters. */
 const largestPublic = ByteSize.kibibytes(64)
 
-/**
- * The same where a message with its attachments is sent or kept as a draft, or a post with its pictures at a platform, also
- * by a tool.
- */
+/** The same where a message with its attachments is sent or kept as a draft, also by a tool. */
 const largestMessage = ByteSize.mebibytes(10)
-const isMessage =
-  /^\/api\/(?:identities\/[^/?]+\/(?:messages\/send|drafts(?:\/[^/?]+)?|connectors\/[^/?]+\/(?:posts|dms))|mcp)\/?(?:\?|$)/
+const isMessage = /^\/api\/(?:identities\/[^/?]+\/(?:messages\/send|drafts(?:\/[^/?]+)?)|mcp)\/?(?:\?|$)/
+
+/** The same of a post with its pictures at a platform: it travels to its Connector's process as one message. */
+const largestPost = ByteSize.mebibytes(8)
+const isPost = /^\/api\/identities\/[^/?]+\/connectors\/[^/?]+\/(?:posts|dms)\/?(?:\?|$)/
 
 export const largestOf = ({ headers, url }: HttpServerRequest.HttpServerRequest): ByteSize.ByteSize =>
-  headers["authorization"] === undefined ? largestPublic : isMessage.test(url) ? largestMessage : largest
+  headers["authorization"] === undefined
+    ? largestPublic
+    : isMessage.test(url)
+      ? largestMessage
+      : isPost.test(url)
+        ? largestPost
+        : largest
 
 /** Bodies up to this many bytes hold too few values to matter. */
 const uncountedBytes = 8 * 1024
