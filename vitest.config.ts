@@ -1,3 +1,4 @@
+import { availableParallelism } from "node:os"
 import { defineConfig } from "vitest/config"
 
 export default defineConfig({
@@ -7,7 +8,7 @@ export default defineConfig({
     testTimeout: 30_000,
     hookTimeout: 60_000,
     // Most of what tests do is waiting for processes of their own.
-    maxWorkers: "100%",
+    maxWorkers: availableParallelism() + 1,
     // Files of a worker share what they import: reading it again for each took a third of the time.
     isolate: false,
   },

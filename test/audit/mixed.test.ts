@@ -12,7 +12,7 @@ import { eventually, startService, type TestService } from "../harness/Service.t
 import { type Expected, expectedOf, hashOf } from "./Expected.ts"
 import { watchHttp, watchTcp } from "./Recorder.ts"
 
-const rounds = Number(process.env["AUDIT_ROUNDS"] ?? 260)
+const rounds = Number(process.env["AUDIT_ROUNDS"] ?? 120)
 const programRounds = Math.max(4, Math.floor(rounds / 40))
 
 let service: TestService

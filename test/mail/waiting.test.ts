@@ -28,6 +28,7 @@ const caller = {
   org: { id: "org" },
   identities: null,
   scopes: unlimited,
+  networks: null,
 } as CallerOfRequest
 
 /** What the test turns. */

@@ -1,6 +1,6 @@
 /** Statuses: read as posts, found by their uri, written, and the conversation around one. */
 import type { Page, Post } from "@svc/domain/connectors/Post"
-import { Effect } from "effect"
+import { Clock, Effect } from "effect"
 import { fromHtml } from "../../../html/PlainText.ts"
 import { boundedDate, boundedPost } from "../Bounds.ts"
 import { type PlatformFailure, PlatformRefused } from "../Failure.ts"
@@ -180,7 +180,8 @@ export const make = (instances: Instances) => {
     text: string,
     parent: Answers.Status | undefined,
   ): Effect.fn.Return<Answers.Status | undefined, PlatformFailure> {
-    const since = timeOf(command) - clockSkew
+    // Ids never go back, and clocks do: one may say a time that is to come.
+    const since = Math.min(timeOf(command), yield* Clock.currentTimeMillis) - clockSkew
     const answer: unknown = yield* asAccount(session, ({ api }) =>
       api.v1.accounts.$select(session.account.id).statuses.list({ limit: 20, excludeReblogs: true }),
     )
