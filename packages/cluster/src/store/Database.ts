@@ -112,13 +112,21 @@ const transient = new Set([
   "SerializationError",
 ])
 
-/** SQLSTATE classes of a server that is stopping, starting or out of resources; the driver names none of them. */
+/**
+ * SQLSTATE classes of a server that is out of resources, its disk full for one (53), that stops or starts (57P), or whose
+ * files fail it (58); the driver names none of them.
+ */
+const transientState = /^(?:53|57P|58)/
 const transientMessage = /terminating connection|the database system is|too many clients|server closed|shutting down/i
 
-export const isTransient = (error: SqlError.SqlError): boolean =>
-  transient.has(error.reason._tag) ||
-  transientMessage.test(String(error.reason.cause)) ||
-  transientMessage.test(error.reason.message ?? "")
+const stateOf = (cause: unknown): string =>
+  typeof cause === "object" && cause !== null && "code" in cause && typeof cause.code === "string" ? cause.code : ""
+
+export const isTransient = ({ reason }: SqlError.SqlError): boolean =>
+  transient.has(reason._tag) ||
+  transientState.test(stateOf(reason.cause)) ||
+  transientMessage.test(String(reason.cause)) ||
+  transientMessage.test(reason.message ?? "")
 
 export const unavailable = () =>
   new Unavailable({ detail: "The database did not answer in time.", retry_after_seconds: 1 })

@@ -1,0 +1,24 @@
+/** Which failures of the database are told as "come again", and which are a defect. */
+import { isTransient } from "@svc/cluster/store/Database"
+import { SqlError } from "effect/sql"
+import { describe, expect, it } from "vitest"
+
+/** As the driver says what it has no name for. */
+const failed = (code: string, text: string) =>
+  new SqlError.SqlError({
+    reason: new SqlError.UnknownError({ cause: Object.assign(new Error(text), { code }), message: "Failed" }),
+  })
+
+describe("a failure of the database", () => {
+  it.each([
+    ["53100", "could not extend file: No space left on device"],
+    ["53200", "out of memory"],
+    ["57P01", "the administrator ended the connection"],
+    ["58030", "could not write to file"],
+  ])("%s passes: %s", (code, text) => expect(isTransient(failed(code, text))).toBe(true))
+
+  it.each([
+    ["22P02", "invalid input syntax for type uuid"],
+    ["XX000", "cache lookup failed"],
+  ])("%s does not: %s", (code, text) => expect(isTransient(failed(code, text))).toBe(false))
+})
