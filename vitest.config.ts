@@ -9,7 +9,5 @@ export default defineConfig({
     hookTimeout: 60_000,
     // Most of what tests do is waiting for processes of their own.
     maxWorkers: availableParallelism() + 1,
-    // Files of a worker share what they import: reading it again for each took a third of the time.
-    isolate: false,
   },
 })

@@ -1,7 +1,7 @@
 /** What is reserved by our own lists alone: those of others may drop a name with any version. */
 import { afterAll, describe, expect, it, vi } from "vitest"
 
-// Files share their modules: these are read anew without the others' lists, and again with them afterwards.
+// Read anew without the others' lists, and again with them afterwards, should files share their modules.
 vi.doMock("reserved-usernames", () => ({ default: [] }))
 vi.doMock("the-big-username-blacklist", () => ({ default: { list: [] } }))
 vi.resetModules()
