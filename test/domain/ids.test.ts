@@ -1,7 +1,6 @@
 import { fromPublic, makePublic, makeUuidV7, toPublic } from "@svc/domain/Ids"
 import { displayPrefix, kindOf, make } from "@svc/domain/account/Token"
 import { Effect } from "effect"
-import { TestClock } from "effect/testing"
 import * as fc from "fast-check"
 import { describe, expect, it } from "vitest"
 
@@ -11,17 +10,6 @@ describe("ids", () => {
     expect(ids[0]).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/)
     expect(ids.toSorted()).toEqual(ids)
     expect(new Set(ids).size).toBe(ids.length)
-  })
-  it("go back with a clock that was set back, and keep their order where it only trembles", async () => {
-    const at = (time: number) => Effect.andThen(TestClock.setTime(time), makeUuidV7)
-    const timeOf = (uuid: string) => parseInt(uuid.replaceAll("-", "").slice(0, 12), 16)
-    const hour = 3_600_000
-    const [first, trembled, back] = await Effect.runPromise(
-      Effect.all([at(10 * hour), at(10 * hour - 500), at(9 * hour)]).pipe(Effect.provide(TestClock.layer())),
-    )
-    expect(timeOf(first)).toBe(10 * hour)
-    expect(trembled > first).toBe(true)
-    expect(timeOf(back)).toBe(9 * hour)
   })
   it("are made in their public form too, as version 7 uuids of the moment", () => {
     for (let n = 0; n < 1_000; n++) {

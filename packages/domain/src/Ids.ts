@@ -71,10 +71,7 @@ const pooled = (): ((size: number) => Uint8Array) => {
 }
 
 const drawn = pooled()
-let source = SecureRandom.make(drawn)
-let latest = 0
-/** A clock that goes back by more (ms) was set. */
-const steppedBack = 10_000
+const source = SecureRandom.make(drawn)
 
 /**
  * A fresh public id, by the clock of the running effect: what {@link toPublic} makes of a version 7 uuid (RFC 9562
@@ -96,15 +93,5 @@ export const makePublic = (prefix: Prefix): Effect.Effect<string> =>
     return prefix + text
   })
 
-/**
- * A fresh id by the clock of the running effect; ids of one process sort in the order they were made. Where the clock was
- * set back they go back with it (RFC 9562 section 6.2), since the time in an id is believed to within a minute.
- */
-export const makeUuidV7: Effect.Effect<string> = Effect.clockWith((clock) => {
-  const now = clock.currentTimeMillisUnsafe()
-  if (now < latest - steppedBack) {
-    source = SecureRandom.make(drawn)
-    latest = now
-  } else if (now > latest) latest = now
-  return source.uuidV7()
-})
+/** A fresh id by the clock of the running effect; ids of one process sort in the order they were made. */
+export const makeUuidV7: Effect.Effect<string> = source.uuidV7()
