@@ -7,6 +7,8 @@ export default defineConfig({
     globalSetup: "./test/harness/GlobalSetup.ts",
     testTimeout: 30_000,
     hookTimeout: 60_000,
+    // A worker's next file finds the modules of the last one read and compiled.
+    isolate: false,
     // Most of what tests do is waiting for processes of their own.
     maxWorkers: availableParallelism() + 1,
   },

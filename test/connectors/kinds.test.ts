@@ -4,6 +4,7 @@ import * as ConnectorWork from "@svc/cluster/connectors/ConnectorWork"
 import { Timing } from "@svc/cluster/Timing"
 import * as Overdue from "@svc/cluster/work/Overdue"
 import { Effect, Layer } from "effect"
+import { TestClock } from "effect/testing"
 import { actors, passing } from "../harness/Actors.ts"
 import { holder, rows } from "../harness/Stores.ts"
 import { aServer, connect, connected, eventsOf, publishing, rowOf } from "./Connected.ts"
@@ -75,6 +76,8 @@ layer(watched, { timeout: 60_000 })("a server of another kind", (it) => {
   for (const kind of ["mastodon", "gotosocial"] as const) {
     it.effect(`${kind}: posts once where its answer was lost and the command comes again`, () =>
       Effect.gen(function* () {
+        // The server keeps its own time, by which a post is recognized.
+        yield* TestClock.setTime(Date.now())
         const server = yield* aServer({ kind })
         const { org_id, actor } = yield* connected(server, `lost${kind}`)
         const grace = server.world.join("grace@elsewhere.example")

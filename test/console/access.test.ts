@@ -69,6 +69,11 @@ describe.skipIf(!hasBrowser)("in the console", { timeout: 120_000 }, () => {
       token: made.body.key,
       body: { description: "x" },
     })
+    // A record is listed once no transaction from before still runs, also none of other tests.
+    await eventually(
+      () => call(service.base, "GET", "/api/audit", { token: session }),
+      ({ body }) => body.records.some(({ action }: { action: string }) => action === "cards.patch"),
+    )
     await page.goto(`${service.base}/console/activity/audit`)
     await heading(page).getByText("Audit log").waitFor()
     const lines = page.locator("[data-list] > li")

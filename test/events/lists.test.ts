@@ -4,7 +4,7 @@ import { Unhurried } from "@svc/cluster/store/Database"
 import { fromPublic } from "@svc/domain/Ids"
 import { expect, layer } from "@effect/vitest"
 import { Effect, Fiber, Latch } from "effect"
-import { insertEvent } from "../harness/Events.ts"
+import { insertEvent, settled } from "../harness/Events.ts"
 import { makeOrg, rows, storesLayer } from "../harness/Stores.ts"
 
 const list = (org: string, filter: { readonly limit?: number; readonly cursor?: string } = {}) =>
@@ -18,6 +18,7 @@ layer(storesLayer)("the list of Events", (it) => {
     Effect.gen(function* () {
       const org = yield* makeOrg
       const made = yield* Effect.forEach(Array.from({ length: 7 }), () => insertEvent(org, "mail.stopped"))
+      yield* settled
       const seen: Array<string | undefined> = []
       let cursor: string | null | undefined
       while (cursor !== null) {
@@ -37,6 +38,7 @@ layer(storesLayer)("the list of Events", (it) => {
     Effect.gen(function* () {
       const org = yield* makeOrg
       const first = yield* insertEvent(org, "mail.stopped")
+      yield* settled
       const sql = yield* Unhurried
       const [numbered, end] = [Latch.makeUnsafe(), Latch.makeUnsafe()]
       const running = yield* Effect.forkChild(
@@ -64,6 +66,7 @@ layer(storesLayer)("the list of Events", (it) => {
     Effect.gen(function* () {
       const [org, other] = [yield* makeOrg, yield* makeOrg]
       for (let n = 0; n < 3; n++) yield* insertEvent(org, "mail.stopped")
+      yield* settled
       const { next_cursor } = yield* list(org, { limit: 1 })
       expect((yield* list(other)).ids).toEqual([])
       for (const cursor of [next_cursor!, "nonsense"]) {

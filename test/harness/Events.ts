@@ -1,5 +1,5 @@
 /** Orgs and Events as rows, for tests of what reads them. */
-import { Writes } from "@svc/cluster/store/Database"
+import { Reads, Writes } from "@svc/cluster/store/Database"
 import { makeUuidV7 } from "@svc/domain/Ids"
 import { Effect } from "effect"
 
@@ -25,4 +25,14 @@ export const insertEvent = Effect.fnUntraced(function* (
     insert into event (id, org_id, identity_id, handle, type, data, created_at)
     values (${id}, ${org}, ${identityId}, ${identityId === null ? null : "ada"}, ${type}, '{}', ${at})`
   return id
+})
+
+/** Once no transaction from before still runs, of whichever test: lists leave out what one may come before. */
+export const settled = Effect.gen(function* () {
+  const sql = yield* Reads
+  const [now] = yield* sql<{ xid: string }>`select pg_snapshot_xmax(pg_current_snapshot())::text as xid`
+  yield* Effect.repeat(
+    sql<{ past: boolean }>`select pg_snapshot_xmin(pg_current_snapshot()) >= ${now!.xid}::xid8 as past`,
+    { until: ([row]) => row!.past },
+  )
 })

@@ -71,7 +71,8 @@ const pooled = (): ((size: number) => Uint8Array) => {
 }
 
 const drawn = pooled()
-const source = SecureRandom.make(drawn)
+/** Order is kept by remembering the latest time; another clock's times are not to be ordered after this one's. */
+const sources = new WeakMap<Clock.Clock, Effect.Effect<string>>()
 
 /**
  * A fresh public id, by the clock of the running effect: what {@link toPublic} makes of a version 7 uuid (RFC 9562
@@ -93,5 +94,9 @@ export const makePublic = (prefix: Prefix): Effect.Effect<string> =>
     return prefix + text
   })
 
-/** A fresh id by the clock of the running effect; ids of one process sort in the order they were made. */
-export const makeUuidV7: Effect.Effect<string> = source.uuidV7()
+/** A fresh id by the clock of the running effect; ids by one clock sort in the order they were made. */
+export const makeUuidV7: Effect.Effect<string> = Effect.clockWith((clock) => {
+  let made = sources.get(clock)
+  if (made === undefined) sources.set(clock, (made = SecureRandom.make(drawn).uuidV7()))
+  return made
+})
