@@ -125,7 +125,7 @@ describe("a server", () => {
     socket.on("data", (bytes) => (text += bytes.toString()))
     socket.write("")
     await eventually(
-      () => text,
+      async () => text,
       (found) => found.startsWith("220"),
     )
     socket.write("EHLO x\r\nQUIT\r\n")
@@ -182,7 +182,7 @@ describe("a server", () => {
     })
     expect(await said("BDAT 5\r\nhello")).toMatchObject({ codes: "250 221", taken: [] })
     await eventually(
-      () => begun,
+      async () => begun,
       (all) => all.includes("gone"),
     )
   })
