@@ -13,6 +13,8 @@ import { programs } from "./Programs.ts"
 
 export interface Dovecot {
   readonly port: number
+  /** Its first process. */
+  readonly pid: number
   readonly username: string
   readonly password: string
   /** The folder that has a Maildir for each user. */
@@ -99,5 +101,5 @@ ${listeners(protocol, port)}
     stop()
     throw error
   }
-  return { port, username: "bench", password: "secret", home, stop }
+  return { port, pid: child.pid!, username: "bench", password: "secret", home, stop }
 }

@@ -52,7 +52,12 @@ export const mailIn = async (stage: Stage): Promise<Row> => {
       ok: row.ok && ours.wrong === 0 && theirs.wrong === 0 && theirs.done > 0,
       unreliable: [...(row.unreliable ?? []), ...drift({ rate: { [name]: theirs } })],
       goals: [...(row.goals ?? []), { what: `letters/s to ${name}`, value: shareOf(ours, theirs), atLeast: 2.5 }],
-      figures: { ...row.figures, "ours beside it/s": Math.round(ours.perSecond.median), ...figuresOf(name, theirs) },
+      figures: {
+        ...row.figures,
+        "ours beside it/s": Math.round(ours.perSecond.median),
+        ...figuresOf(name, theirs),
+        [`${name} CPU us`]: Math.round(postfix.cpu()),
+      },
     }
   } finally {
     postfix.stop()

@@ -9,22 +9,16 @@ import { hasPostfix, startPostfix } from "../faults/Postfix.ts"
 import { until } from "../harness/Deployment.ts"
 import { dovecot } from "./Dovecot.ts"
 import { type Drive, smtp } from "./Load.ts"
+import { millisOfFamily } from "./Processes.ts"
 import type { Subject } from "./Turns.ts"
 
 export interface PostfixDovecot {
   /** Letters to these, whose domain is mail.localhost, over so many connections. */
   readonly subject: (recipients: ReadonlyArray<string>, connections: number) => Subject
+  /** Microseconds on a CPU of both, for each letter so far. */
+  readonly cpu: () => number
   readonly stop: () => void
 }
-
-const drive =
-  (deliver: Drive, delivered: () => number): Drive =>
-  async (seconds) => {
-    const start = performance.now()
-    const load = await deliver(seconds)
-    await until("the last letter's Maildir", () => delivered() >= load.done, 120)
-    return { ...load, seconds: (performance.now() - start) / 1000 }
-  }
 
 /** Undefined where one of them is not there. */
 export const postfixDovecot = async (): Promise<PostfixDovecot | undefined> => {
@@ -38,7 +32,21 @@ export const postfixDovecot = async (): Promise<PostfixDovecot | undefined> => {
       virtual_mailbox_maps: "",
       virtual_transport: `lmtp:inet:127.0.0.1:${store.port}`,
     })
+    const used = { millis: 0, letters: 0 }
+    const cpu = () => millisOfFamily(postfix.pid) + millisOfFamily(store.pid)
+    const drive =
+      (deliver: Drive, delivered: () => number): Drive =>
+      async (seconds) => {
+        const start = performance.now()
+        const before = cpu()
+        const load = await deliver(seconds)
+        await until("the last letter's Maildir", () => delivered() >= load.done, 120)
+        used.millis += cpu() - before
+        used.letters += load.done
+        return { ...load, seconds: (performance.now() - start) / 1000 }
+      }
     return {
+      cpu: () => (used.millis * 1000) / used.letters,
       subject: (recipients, connections) => {
         const boxes = recipients.map((address) => path.join(store.home, address.split("@", 1)[0]!, "new"))
         const letters = (box: string) => (existsSync(box) ? readdirSync(box) : [])

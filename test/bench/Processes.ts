@@ -26,7 +26,7 @@ const nanosOf = (pid: number): number => {
   }
 }
 
-/** A PostgreSQL server: the postmaster and the processes it has for its connections and its own work. */
+/** A server of many processes (PostgreSQL, Postfix, Dovecot): its first one and those that this one began. */
 export const family = (postmaster: number): ReadonlyArray<number> =>
   readdirSync("/proc")
     .map(Number)
@@ -43,6 +43,13 @@ export const millisOf = (pid: number): number => {
   const fields = statOf(pid)
   return (Number(fields[11]) + Number(fields[12])) * 10
 }
+
+/** The same of a server and all processes that it began, those that are gone included. */
+export const millisOfFamily = (master: number): number =>
+  family(master).reduce((sum, pid) => {
+    const fields = statOf(pid)
+    return sum + [11, 12, 13, 14].reduce((ticks, at) => ticks + Number(fields[at] ?? 0), 0) * 10
+  }, 0)
 
 export interface Memory {
   /** Megabytes in memory. */

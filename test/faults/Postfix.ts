@@ -65,6 +65,8 @@ export const startPostfix = async (bouncesTo: () => number, more: Readonly<Recor
   control("start")
   return {
     port,
+    /** Its first process. */
+    pid: Number(readFileSync(path.join(directory, "queue", "pid", "master.pid"), "latin1")),
     /** What stands in grace's mailbox. */
     delivered: () => {
       const file = path.join(directory, "mail", "grace")
