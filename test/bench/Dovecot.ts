@@ -1,6 +1,9 @@
-/** Dovecot on a Maildir, as the reference of IMAP, where it is installed: a server of its own, one user, nothing encrypted. */
+/**
+ * Dovecot on a Maildir, where it is installed, as the reference of IMAP and, behind Postfix, of mail that comes in: a server
+ * of its own, nothing encrypted, every name a user with a Maildir.
+ */
 import { spawn } from "node:child_process"
-import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { connect } from "node:net"
 import * as os from "node:os"
 import * as path from "node:path"
@@ -12,6 +15,8 @@ export interface Dovecot {
   readonly port: number
   readonly username: string
   readonly password: string
+  /** The folder that has a Maildir for each user. */
+  readonly home: string
   readonly stop: () => void
 }
 
@@ -25,10 +30,31 @@ const answers = (port: number) =>
     socket.once("error", () => resolve(false))
   })
 
+const listeners = (protocol: "imap" | "lmtp", port: number) =>
+  protocol === "imap"
+    ? `service imap-login {
+  inet_listener imap {
+    port = ${port}
+  }
+  inet_listener imaps {
+    port = 0
+  }
+}`
+    : `service lmtp {
+  inet_listener lmtp {
+    address = 127.0.0.1
+    port = ${port}
+  }
+}
+protocol lmtp {
+  postmaster_address = postmaster@example.org
+}`
+
 /** Its master process changes users, so it runs under root only. */
-export const dovecot = async (): Promise<Dovecot | undefined> => {
+export const dovecot = async (protocol: "imap" | "lmtp" = "imap"): Promise<Dovecot | undefined> => {
   const program = programs("dovecot")
-  if (program === undefined || process.getuid?.() !== 0) return undefined
+  const isThere = protocol === "imap" || existsSync("/usr/lib/dovecot/lmtp")
+  if (program === undefined || !isThere || process.getuid?.() !== 0) return undefined
   const directory = mkdtempSync(path.join(os.tmpdir(), "svc-dovecot-"))
   chmodSync(directory, 0o755)
   const home = path.join(directory, "home")
@@ -41,11 +67,11 @@ export const dovecot = async (): Promise<Dovecot | undefined> => {
     `base_dir = ${directory}/run
 state_dir = ${directory}/state
 log_path = ${directory}/log
-protocols = imap
+protocols = ${protocol}
 listen = 127.0.0.1
 ssl = no
 disable_plaintext_auth = no
-mail_location = maildir:${home}/%u
+mail_location = maildir:${home}/%n
 mail_uid = 65534
 mail_gid = 65534
 first_valid_uid = 1
@@ -57,16 +83,9 @@ passdb {
 }
 userdb {
   driver = static
-  args = uid=65534 gid=65534 home=${home}/%u
+  args = uid=65534 gid=65534 home=${home}/%n
 }
-service imap-login {
-  inet_listener imap {
-    port = ${port}
-  }
-  inet_listener imaps {
-    port = 0
-  }
-}
+${listeners(protocol, port)}
 `,
   )
   const child = spawn(program, ["-F", "-c", file], { stdio: "ignore" })
@@ -80,5 +99,5 @@ service imap-login {
     stop()
     throw error
   }
-  return { port, username: "bench", password: "secret", stop }
+  return { port, username: "bench", password: "secret", home, stop }
 }

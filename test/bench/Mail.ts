@@ -6,30 +6,58 @@ import { percentile, round, type Row } from "../harness/Report.ts"
 import { compared } from "./Calls.ts"
 import { smtp } from "./Load.ts"
 import { message, session } from "./Letters.ts"
+import { postfixDovecot } from "./PostfixDovecot.ts"
 import * as References from "./References.ts"
-import type { Played, Stage } from "./Stage.ts"
+import { type Played, type Stage, subjectOf } from "./Stage.ts"
+import { drift, figuresOf, inTurn, shareOf } from "./Turns.ts"
+
+const connections = 20
 
 /** Into so many Mailboxes at most: letters that wait for one Mailbox are taken together. */
 const mailInto =
   (id: string, count: number) =>
   async (stage: Stage): Promise<Row> => {
     const bare = await References.bareSmtp()
-    const at = 20
     const recipientsOf = ({ handles }: Played) => handles.slice(0, count).map((handle) => `${handle}@mail.localhost`)
     return compared(stage, {
       id,
-      what: `letters of 5 kB into ${count === 1 ? "one Mailbox" : "all Mailboxes"}, accepted, durable, judged, indexed, with their Event, ${at} connections, beside smtp-server discarding`,
-      drive: (played) => smtp(played.service.smtpPort, recipientsOf(played), at),
+      what: `letters of 5 kB into ${count === 1 ? "one Mailbox" : "all Mailboxes"}, accepted, durable, judged, indexed, with their Event, ${connections} connections, beside smtp-server discarding`,
+      drive: (played) => smtp(played.service.smtpPort, recipientsOf(played), connections),
       atMost: 25,
       reference: {
         name: "smtp-server",
-        subject: { drive: smtp(bare.port, recipientsOf(stage.ours), at), pid: bare.pid },
+        subject: { drive: smtp(bare.port, recipientsOf(stage.ours), connections), pid: bare.pid },
         atLeast: 0.08,
       },
     }).finally(bare.stop)
   }
 
-export const mailIn = mailInto("mail-in", Infinity)
+/** The same letters in turn with Postfix that hands them to Dovecot, where both are. */
+export const mailIn = async (stage: Stage): Promise<Row> => {
+  const row = await mailInto("mail-in", Infinity)(stage)
+  const postfix = await postfixDovecot()
+  if (postfix === undefined) {
+    const missing = "Postfix and Dovecot's LMTP are not both there, so letters/s stand beside neither"
+    return { ...row, unreliable: [...(row.unreliable ?? []), missing] }
+  }
+  const recipients = stage.ours.handles.map((handle) => `${handle}@mail.localhost`)
+  const name = "Postfix -> Dovecot"
+  try {
+    const { ours, theirs } = await inTurn({
+      theirs: postfix.subject(recipients, connections),
+      ours: subjectOf(stage.ours, smtp(stage.ours.service.smtpPort, recipients, connections)),
+    })
+    return {
+      ...row,
+      ok: row.ok && ours.wrong === 0 && theirs.wrong === 0 && theirs.done > 0,
+      unreliable: [...(row.unreliable ?? []), ...drift({ rate: { [name]: theirs } })],
+      goals: [...(row.goals ?? []), { what: `letters/s to ${name}`, value: shareOf(ours, theirs), atLeast: 2.5 }],
+      figures: { ...row.figures, "ours beside it/s": Math.round(ours.perSecond.median), ...figuresOf(name, theirs) },
+    }
+  } finally {
+    postfix.stop()
+  }
+}
 export const mailInOne = mailInto("mail-in-1", 1)
 
 export const mailWake = async (): Promise<Row> => {

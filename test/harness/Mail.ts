@@ -41,6 +41,30 @@ export const converse = (
     socket.on("error", (error) => (replies.length > 0 ? resolve(replies) : reject(error)))
   })
 
+/** Says these lines, each when the one before it was answered, and then waits for a connection that breaks. */
+export const conversation = (port: number, lines: ReadonlyArray<string>) => {
+  const said = Promise.withResolvers<void>()
+  const broke = Promise.withResolvers<string>()
+  const left = [...lines]
+  let text = ""
+  const socket = connect(port, "127.0.0.1")
+  socket.on("data", (chunk) => {
+    text += chunk.toString()
+    const line = /^\d{3} .*\r\n$/m.test(text) ? left.shift() : undefined
+    if (line === undefined) return
+    text = ""
+    socket.write(line, () => left.length === 0 && said.resolve())
+  })
+  socket.on("error", () => {})
+  socket.on("close", () => broke.resolve(text))
+  return {
+    /** The last one is on its way. */
+    said: said.promise,
+    /** What was answered to the last line until the connection broke. */
+    broke: broke.promise,
+  }
+}
+
 /** The commands up to DATA for one recipient. */
 export const upToData = (to: string, from = "sender@example.org") => [
   "EHLO client.example.org\r\n",

@@ -1,12 +1,9 @@
 /** A mail process that is killed within a message, and between a message's commit and its 250. */
-import { connect } from "node:net"
-import * as Stores from "@svc/cluster/store/Database"
-import { Effect, Layer } from "effect"
 import { afterAll, beforeAll, expect, it } from "vitest"
-import { settingsOf } from "../faults/Store.ts"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
 import { deploy, type Deployment, type Process } from "../harness/Deployment.ts"
-import { converse, upToData } from "../harness/Mail.ts"
+import { stopAfterCommit } from "../harness/Held.ts"
+import { conversation, converse, upToData } from "../harness/Mail.ts"
 import { eventually } from "../harness/Service.ts"
 
 let deployment: Deployment
@@ -20,29 +17,6 @@ beforeAll(async () => {
 afterAll(() => deployment.stop(), 60_000)
 
 const letter = (subject: string) => `From: cron@example.org\r\nSubject: ${subject}\r\n\r\nNothing to report.\r\n`
-
-/** Says these lines, each when the one before it was answered; `said` once the last one is on its way. */
-const conversation = (port: number, lines: ReadonlyArray<string>) => {
-  const said = Promise.withResolvers<void>()
-  const broke = Promise.withResolvers<string>()
-  const left = [...lines]
-  let text = ""
-  const socket = connect(port, "127.0.0.1")
-  socket.on("data", (chunk) => {
-    text += chunk.toString()
-    const line = /^\d{3} .*\r\n$/m.test(text) ? left.shift() : undefined
-    if (line === undefined) return
-    text = ""
-    socket.write(line, () => left.length === 0 && said.resolve())
-  })
-  socket.on("error", () => {})
-  socket.on("close", () => broke.resolve(text))
-  return {
-    said: said.promise,
-    /** What was answered to the last line until the connection broke. */
-    broke: broke.promise,
-  }
-}
 
 it("has stored nothing of the one, and stores the other once when it comes again", async () => {
   const token = (await signUp(api.base)).session
@@ -66,28 +40,7 @@ it("has stored nothing of the one, and stores the other once when it comes again
   await Promise.all(halves.map(({ said }) => said))
   const whole = conversation(mail.smtpPort, [hello!, ...envelope, `${letter("whole")}.\r\n`])
 
-  await Effect.runPromise(
-    Effect.gen(function* () {
-      const sql = yield* Stores.Unhurried
-      const one = (statement: string) =>
-        eventually(
-          () => Effect.runPromise(sql.unsafe<{ n: number }>(statement)),
-          ([row]) => row?.n === 1,
-          60,
-        )
-      // The actor's statement waits for the Mailbox, which we hold; then its gateway is stopped, and never goes on.
-      yield* sql.withTransaction(
-        Effect.gen(function* () {
-          yield* sql`select from mailbox m join identity i on i.id = m.identity_id where i.handle = ${handle} for update of m`
-          yield* Effect.promise(() =>
-            one(`select count(*)::int as n from pg_stat_activity where wait_event_type = 'Lock'`),
-          )
-          mail.signal("SIGSTOP")
-        }),
-      )
-      yield* Effect.promise(() => one(`select count(*)::int as n from message`))
-    }).pipe(Effect.scoped, Effect.provide(Layer.fresh(Stores.layer(settingsOf(deployment))))),
-  )
+  await stopAfterCommit(deployment, { handle, table: "message", process: mail })
   mail.signal("SIGKILL")
   expect(await Promise.all([whole, ...halves].map(({ broke }) => broke))).toEqual(["", "", ""])
 

@@ -1,6 +1,6 @@
 /**
  * Programs that hand mail to us over the network: with TLS, pipelined, in 8 bits, from an address in its own letters.
- * nodemailer always; curl, swaks, msmtp, Python and Postfix where they are installed (Postfix: as root).
+ * nodemailer always; curl, swaks, msmtp, Python, Postfix, Exim and OpenSMTPD where they are installed (the last three: as root).
  */
 import { execFile, spawnSync } from "node:child_process"
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
@@ -10,6 +10,8 @@ import { promisify } from "node:util"
 import { createTransport } from "nodemailer"
 import { selfSigned } from "@svc/cluster/net/SelfSigned"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { hasExim, startExim } from "../faults/Exim.ts"
+import { hasOpenSmtpd, startOpenSmtpd } from "../faults/OpenSmtpd.ts"
 import { hasPostfix, startPostfix } from "../faults/Postfix.ts"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
 import { eventually, startService, type TestService } from "../harness/Service.ts"
@@ -198,6 +200,47 @@ with smtplib.SMTP("127.0.0.1", int(port), local_hostname="mx.example.org") as sm
         for (const subject of subjects) expectWhole(await received(subject, 60), subject)
       } finally {
         postfix.stop()
+      }
+    },
+    120_000,
+  )
+
+  it.skipIf(!hasExim)(
+    "Exim, which relays it in chunks over TLS with SMTPUTF8, is taken as it is",
+    async () => {
+      const exim = startExim(service.smtpPort)
+      try {
+        const from = "josé@example.org"
+        await exim.send(from, to, letter("exim", from))
+        // Pipelined, and in chunks (its own notation).
+        expect(exim.log()).toMatch(/ => \S+ .* X=TLS\S+ .* L.* K C="250 /)
+        const message = await received("exim")
+        expectWhole(message, "exim")
+        expect(message.from.address).toBe(from)
+        const long = `${letter("exim long")}${"0123456789\r\n".repeat(100_000)}`
+        await exim.send(from, to, long)
+        expect((await received("exim long")).size).toBeGreaterThan(long.length)
+      } finally {
+        exim.stop()
+      }
+    },
+    120_000,
+  )
+
+  it.skipIf(!hasOpenSmtpd)(
+    "OpenSMTPD, which relays it over TLS, is taken as it is",
+    async () => {
+      const relay = await startOpenSmtpd(service.smtpPort)
+      try {
+        const transport = createTransport({ host: "127.0.0.1", port: relay.port, ignoreTLS: true, pool: true })
+        const subjects = ["opensmtpd one", "opensmtpd two"]
+        for (const subject of subjects) {
+          await transport.sendMail({ envelope: { from: "grace@example.org", to }, raw: letter(subject) })
+        }
+        transport.close()
+        for (const subject of subjects) expectWhole(await received(subject, 60), subject)
+      } finally {
+        await relay.stop()
       }
     },
     120_000,

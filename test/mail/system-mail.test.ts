@@ -60,6 +60,28 @@ layer(actors())("mail for postmaster@", (it) => {
       expect(relay.taken[1]!.raw).toContain("Subject: another")
     }),
   )
+  it.effect("goes on once more where it was not noted that the relay has it", () =>
+    Effect.gen(function* () {
+      const { relay, mailer } = yield* relayed
+      const sql = yield* Writes
+      yield* receive("taken twice")
+      // As a process that dies behind the relay's 250 leaves it.
+      yield* sql`alter table system_mail add constraint unnoted check (forwarded_at is null) not valid`
+      yield* Layer.build(SystemMailForwarding.layer({ to: "operator@example.org" }).pipe(Layer.provide(mailer)))
+      yield* passing(
+        Effect.sync(() => relay.taken.length),
+        (count) => count > 0,
+      )
+      expect(yield* waiting).toBe(1)
+      const before = relay.taken.length
+      yield* sql`alter table system_mail drop constraint unnoted`
+      yield* passing(waiting, (count) => count === 0)
+      expect(relay.taken.length).toBe(before + 1)
+      expect(new Set(relay.taken.map(({ raw }) => raw)).size).toBe(1)
+      yield* TestClock.adjust("10 minutes")
+      expect(relay.taken.length).toBe(before + 1)
+    }),
+  )
   it.effect(
     "goes on though it is larger than the driver takes at once, and though the relay refuses what came before",
     () =>

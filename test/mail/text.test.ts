@@ -217,3 +217,21 @@ describe("an attachment", () => {
     expect(Buffer.concat(pieces).equals(whole.subarray(700_001, 1_400_002))).toBe(true)
   })
 })
+
+describe("a uuencoded file", () => {
+  const encoded = "begin 644 hello.txt\r\n-:&5L;&\\L('=O<FQD\"@``\r\n`\r\nend\r\n"
+
+  it("within text stays in it as it is, and is no attachment", () => {
+    const letter = mail(`Subject: old\r\n\r\nHere it is.\r\n\r\n${encoded}`)
+    expect(letter.text).toBe(`Here it is.\n\n${encoded.replaceAll("\r\n", "\n")}`)
+    expect(letter.attachments).toEqual([])
+  })
+  it("that is a part of its own is an attachment of the bytes as they came", () => {
+    const letter = mail(
+      "Content-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\n\r\nHere it is.\r\n--b\r\n" +
+        `Content-Type: application/octet-stream; name=hello.txt\r\nContent-Transfer-Encoding: x-uuencode\r\n\r\n${encoded}--b--\r\n`,
+    )
+    expect(letter.text).toBe("Here it is.")
+    expect(letter.attachments).toMatchObject([{ filename: "hello.txt", size: encoded.length - 2 }])
+  })
+})

@@ -7,6 +7,7 @@ import * as Login from "../client/Login.ts"
 import { load, type Settings } from "../serve/Settings.ts"
 import * as CertificateChecks from "./CertificateChecks.ts"
 import * as Configuration from "./Configuration.ts"
+import * as DaneResolver from "./DaneResolver.ts"
 import * as Dns from "./Dns.ts"
 import * as Finding from "./Finding.ts"
 import * as Machine from "./Machine.ts"
@@ -181,7 +182,7 @@ export const findings = Effect.fnUntraced(function* ({ api: flag, only, resolver
     if (wants("store")) all.push(...(yield* Store.findings(given)))
     if (wants("certificates")) all.push(...(yield* CertificateChecks.findings(given)))
     if (wants("dns")) all.push(...(yield* Dns.findings(given, dns)))
-    if (wants("mail")) all.push(...(yield* Outgoing.findings(given)))
+    if (wants("mail")) all.push(...(yield* Outgoing.findings(given)), ...(yield* DaneResolver.findings(given)))
     if (wants("service")) {
       all.push(yield* ports(given, isUp), yield* names(given))
     }

@@ -1,13 +1,15 @@
 /**
  * The library's SMTP server with what we want otherwise: clients behind a balancer are taken by their own address, a reply
- * that names its enhanced code has only that one, parameters nobody asked for are refused, quoted local parts are read.
+ * that names its enhanced code has only that one, parameters nobody asked for are refused, quoted local parts are read. A
+ * message may come in chunks ({@link ChunkingConnection}).
  */
 import type { Socket } from "node:net"
 import { isWithin, type Networks } from "@svc/cluster/net/ClientNetwork"
 import { readHeader } from "@svc/cluster/net/ProxiedSocket"
 import { SMTPServer, type SMTPServerOptions, type SMTPServerSession } from "smtp-server"
-import { SMTPConnection, type SMTPConnectionOptions } from "smtp-server/lib/smtp-connection.js"
+import type { SMTPConnection, SMTPConnectionOptions } from "smtp-server/lib/smtp-connection.js"
 import { Timing } from "../../Timing.ts"
+import { ChunkingConnection } from "./Chunking.ts"
 
 /** RFC 2034: what a reply says more exactly than its code. */
 const enhancedCode = /^[245]\.\d{1,3}\.\d{1,3} /
@@ -31,7 +33,7 @@ export const openConnection = (session: SMTPServerSession): Connection | undefin
   return connection !== undefined && connection._server.connections.has(connection) ? connection : undefined
 }
 
-export class Connection extends SMTPConnection {
+export class Connection extends ChunkingConnection {
   constructor(server: SMTPServer, socket: Socket, options?: SMTPConnectionOptions | null) {
     super(server, socket, options)
     connections.set(this.session, this)

@@ -1,0 +1,73 @@
+/**
+ * What `svc doctor` finds about the name server of `SVC_DANE_RESOLVER`: DANE believes what it says of its answers, so it is
+ * asked for a name that is signed, and for one whose signatures do not hold.
+ */
+import type { LookupFailed } from "@svc/mail-gateway/mail/Resolver"
+import * as ValidatingResolver from "@svc/mail-gateway/mail/sending/dane/ValidatingResolver"
+import { Effect, Option, Result } from "effect"
+import type { Settings } from "../serve/Settings.ts"
+import * as Finding from "./Finding.ts"
+
+const found = Finding.of("mail")
+const name = "dane resolver"
+
+/** Names that everybody can ask for: the second is kept as it is so that resolvers can be tried. */
+export const known = { signed: "iana.org", bogus: "dnssec-failed.org" }
+
+const remedy = "Set SVC_DANE_RESOLVER to a name server that validates by DNSSEC, as Unbound does, on this machine."
+
+/** A server that was not reached, or could not answer. */
+const silence = ({ code }: LookupFailed) =>
+  code === "ETIMEOUT"
+    ? "did not answer in time"
+    : code === "ESERVFAIL"
+      ? "failed (SERVFAIL)"
+      : `cannot be asked (${code})`
+
+const judge = Effect.fnUntraced(function* (server: ValidatingResolver.ServerAddress, { signed, bogus }: typeof known) {
+  const ask = yield* ValidatingResolver.make(server)
+  const at = `${server.host}:${server.port}`
+  const good = yield* Effect.result(ask(signed, "A"))
+  if (Result.isFailure(good)) {
+    return found(
+      name,
+      "fail",
+      `${at} ${silence(good.failure)}, asked for ${signed}: mail to other domains waits`,
+      "Start that name server, give it a way to the root servers, or correct SVC_DANE_RESOLVER.",
+    )
+  }
+  if (!good.success.isSecure) {
+    return found(
+      name,
+      "fail",
+      `${at} answers for ${signed}, which is signed, without saying that the signatures hold (AD): no TLSA record is enforced`,
+      remedy,
+    )
+  }
+  const bad = yield* Effect.result(ask(bogus, "A"))
+  if (Result.isSuccess(bad) && bad.success.exists) {
+    return found(
+      name,
+      "fail",
+      `${at} answers for ${bogus}, whose signatures do not hold: whoever alters DNS on the way decides over certificates`,
+      remedy,
+    )
+  }
+  return Result.isFailure(bad) && bad.failure.code !== "ESERVFAIL"
+    ? found(name, "warn", `${at} vouches for ${signed}, and ${silence(bad.failure)}, asked for ${bogus}`, "Look again.")
+    : found(name, "ok", `${at} vouches for ${signed}, and refuses ${bogus}, whose signatures do not hold`)
+})
+
+/** Nothing where none is set. */
+export const findings = Effect.fnUntraced(function* (
+  { daneResolver, mailDirect, relay }: Pick<Settings, "daneResolver" | "mailDirect" | "relay">,
+  names: typeof known = known,
+) {
+  if (Option.isNone(daneResolver)) return []
+  // A relay comes first; it is its own business whom it trusts.
+  if (!mailDirect || Option.isSome(relay)) {
+    const text = "SVC_DANE_RESOLVER is set, and no mail goes straight to its domains: nobody asks it"
+    return [found(name, "warn", text, "Set SVC_MAIL_DIRECT, without SVC_SMTP_RELAY_URL, or take it away.")]
+  }
+  return [yield* judge(daneResolver.value, names)]
+})

@@ -1,0 +1,64 @@
+/**
+ * What people run in place of us: Postfix, which hands each letter to Dovecot by LMTP, which puts it into a Maildir. Both
+ * write through to the disk as they do by default. A letter counts when it is in its Maildir, as ours counts when its 250 is
+ * said: Postfix says it before.
+ */
+import { existsSync, readdirSync, rmSync } from "node:fs"
+import * as path from "node:path"
+import { hasPostfix, startPostfix } from "../faults/Postfix.ts"
+import { until } from "../harness/Deployment.ts"
+import { dovecot } from "./Dovecot.ts"
+import { type Drive, smtp } from "./Load.ts"
+import type { Subject } from "./Turns.ts"
+
+export interface PostfixDovecot {
+  /** Letters to these, whose domain is mail.localhost, over so many connections. */
+  readonly subject: (recipients: ReadonlyArray<string>, connections: number) => Subject
+  readonly stop: () => void
+}
+
+const drive =
+  (deliver: Drive, delivered: () => number): Drive =>
+  async (seconds) => {
+    const start = performance.now()
+    const load = await deliver(seconds)
+    await until("the last letter's Maildir", () => delivered() >= load.done, 120)
+    return { ...load, seconds: (performance.now() - start) / 1000 }
+  }
+
+/** Undefined where one of them is not there. */
+export const postfixDovecot = async (): Promise<PostfixDovecot | undefined> => {
+  if (!hasPostfix) return undefined
+  const store = await dovecot("lmtp")
+  if (store === undefined) return undefined
+  try {
+    const postfix = await startPostfix(() => 0, {
+      transport_maps: "",
+      virtual_mailbox_domains: "mail.localhost",
+      virtual_mailbox_maps: "",
+      virtual_transport: `lmtp:inet:127.0.0.1:${store.port}`,
+    })
+    return {
+      subject: (recipients, connections) => {
+        const boxes = recipients.map((address) => path.join(store.home, address.split("@", 1)[0]!, "new"))
+        const letters = (box: string) => (existsSync(box) ? readdirSync(box) : [])
+        return {
+          drive: drive(smtp(postfix.port, recipients, connections), () =>
+            boxes.reduce((sum, box) => sum + letters(box).length, 0),
+          ),
+          // So that there are no more to count than those of one slice.
+          prepare: async () => {
+            for (const box of boxes) for (const name of letters(box)) rmSync(path.join(box, name))
+          },
+        }
+      },
+      stop: () => {
+        postfix.stop()
+        store.stop()
+      },
+    }
+  } catch (error) {
+    store.stop()
+    throw error
+  }
+}

@@ -1,0 +1,263 @@
+/** Mail in chunks (BDAT, RFC 3030): to the parser, to the server alone, and to the service. */
+import { connect } from "node:net"
+import * as ChunkStream from "@svc/mail-gateway/mail/smtp/ChunkStream"
+import { Reply } from "@svc/mail-gateway/mail/smtp/Replies"
+import { Server } from "@svc/mail-gateway/mail/smtp/Server"
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { call, makeIdentity, signUp } from "../harness/Client.ts"
+import { send } from "../harness/Mail.ts"
+import { eventually, startService, type TestService } from "../harness/Service.ts"
+
+/** Says all of it at once when greeted, and answers all replies until the server closes; of several lines the last. */
+const talk = (port: number, says: string): Promise<ReadonlyArray<string>> =>
+  new Promise((resolve, reject) => {
+    let text = ""
+    const socket = connect(port, "127.0.0.1")
+    socket.once("data", () => socket.write(says, "latin1"))
+    socket.on("data", (bytes) => (text += bytes.toString("latin1")))
+    socket.setTimeout(30_000, () => socket.destroy(new Error(`no reply after: ${text}`)))
+    socket.on("error", (error) => (text === "" ? reject(error) : undefined))
+    socket.on("close", () => resolve(text.split("\r\n").filter((line) => /^\d{3} /.test(line))))
+  })
+
+const envelope = (to: string) => `EHLO x\r\nMAIL FROM:<a@example.org>\r\nRCPT TO:<${to}>\r\n`
+const codes = (replies: ReadonlyArray<string>) => replies.map((line) => line.slice(0, 3)).join(" ")
+
+describe("the bytes of a chunk", () => {
+  const content = "QUIT\r\n.\r\nBDAT 3\r\n\0\r\r\n.."
+  const says = `NOOP\r\nBDAT ${content.length}\r\n${content}RSET\r\nBDAT 1 LAST\r\n.HELP\r\n`
+
+  it("are those that were counted, however they come over the wire", async () => {
+    for (let length = 1; length <= says.length; length++) {
+      const heard: Array<string> = []
+      const parser = new ChunkStream.ChunkStream()
+      parser.oncommand = (command, callback) => {
+        heard.push(command.toString("latin1"))
+        const chunk = ChunkStream.read(command.toString("latin1"))
+        if (chunk !== undefined) {
+          const bytes: Array<Buffer> = []
+          parser.chunk({
+            left: chunk.size,
+            take: (more, next) => {
+              bytes.push(more)
+              next()
+            },
+            end: (next) => {
+              heard.push(Buffer.concat(bytes).toString("latin1"))
+              next()
+            },
+          })
+        }
+        callback!()
+      }
+      for (let at = 0; at < says.length; at += length) parser.write(Buffer.from(says.slice(at, at + length), "latin1"))
+      await new Promise<void>((resolve) => parser.end(resolve))
+      expect(heard).toEqual(["NOOP", `BDAT ${content.length}`, content, "RSET", "BDAT 1 LAST", ".", "HELP"])
+    }
+  })
+
+  it("are counted in decimal, and by nothing else", () => {
+    expect(ChunkStream.read("bdat 12 last")).toEqual({ size: 12, isLast: true })
+    expect(ChunkStream.read("BDAT  0 ")).toEqual({ size: 0, isLast: false })
+    for (const command of [
+      "BDAT",
+      "BDAT -1",
+      "BDAT 0x10",
+      "BDAT 1e3",
+      "BDAT 5LAST",
+      "BDAT 5 FIRST",
+      "BDAT 1 2",
+      "BDAT 9999999999999999",
+    ])
+      expect(ChunkStream.read(command)).toBeUndefined()
+  })
+})
+
+describe("a server", () => {
+  const most = 10_000
+  let server: Server
+  let port: number
+  const taken: Array<string> = []
+  const begun: Array<string> = []
+  beforeAll(async () => {
+    server = new Server(
+      {
+        authOptional: true,
+        disabledCommands: ["AUTH", "STARTTLS"],
+        disableReverseLookup: true,
+        logger: false,
+        size: most,
+        rejectOversized: true,
+        hideENHANCEDSTATUSCODES: false,
+        onData: (stream, session, done) => {
+          const bytes: Array<Buffer> = []
+          stream.on("data", (more: Buffer) => bytes.push(more))
+          stream.once("close", () => begun.push("gone"))
+          stream.once("end", () => {
+            const text = Buffer.concat(bytes).toString("latin1")
+            taken.push(text)
+            setImmediate(() => done(text.includes("refuse") ? new Reply(554, "5.6.0 Refused") : null))
+            expect(session.envelope.rcptTo).toHaveLength(1)
+          })
+        },
+      },
+      [],
+    )
+    port = await new Promise<number>((resolve) => {
+      server.listen(0, "127.0.0.1", () => resolve((server.server.address() as { readonly port: number }).port))
+    })
+  })
+  afterAll(() => new Promise<void>((resolve) => server.close(() => resolve())))
+
+  /** The replies behind those to the greeting and the envelope, and what was taken as a message. */
+  const said = async (says: string, before = envelope("b@example.org")) => {
+    taken.length = 0
+    begun.length = 0
+    const replies = await talk(port, `${before}${says}QUIT\r\n`)
+    return { codes: codes(replies.slice(1 + before.split("\r\n").length - 1)), taken: [...taken], replies }
+  }
+  /** A second message in the same session, which shows that it stands where it should. */
+  const another = "MAIL FROM:<c@example.org>\r\nRCPT TO:<d@example.org>\r\nBDAT 5 LAST\r\nafter"
+
+  it("offers it", async () => {
+    const socket = connect(port, "127.0.0.1")
+    let text = ""
+    socket.on("data", (bytes) => (text += bytes.toString()))
+    socket.write("")
+    await eventually(
+      async () => text,
+      (found) => found.startsWith("220"),
+    )
+    socket.write("EHLO x\r\nQUIT\r\n")
+    await new Promise((resolve) => socket.once("close", resolve))
+    expect(text).toMatch(/^250[- ]CHUNKING\r$/m)
+    expect(text).not.toMatch(/BINARYMIME/)
+  })
+
+  it("takes a message of one chunk, of several, and with nothing in the last", async () => {
+    expect(await said("BDAT 5 LAST\r\nhello" + another)).toMatchObject({
+      codes: "250 250 250 250 221",
+      taken: ["hello", "after"],
+    })
+    expect(await said("BDAT 3\r\nhelBDAT 1\r\nlBDAT 1 LAST\r\no")).toMatchObject({
+      codes: "250 250 250 221",
+      taken: ["hello"],
+    })
+    expect(await said("BDAT 5\r\nhelloBDAT 0 LAST\r\n" + another)).toMatchObject({
+      codes: "250 250 250 250 250 221",
+      taken: ["hello", "after"],
+    })
+    expect((await said("BDAT 5\r\nhelloBDAT 0 LAST\r\n")).replies.at(-3)).toMatch(/^250 2\.0\.0 5 /)
+  })
+
+  it("takes nothing in a chunk as an end or a command, and no dot out", async () => {
+    const text = "..\r\n.\r\nRSET\r\nDATA\r\n.\r\nBDAT 1 LAST\r\n"
+    expect(await said(`BDAT ${text.length} LAST\r\n${text}`)).toMatchObject({ codes: "250 221", taken: [text] })
+  })
+
+  it("passes over the bytes of a chunk that has no transaction", async () => {
+    const inside = "MAIL FROM:<evil@example.org>\r\n"
+    const bytes = `BDAT ${inside.length} LAST\r\n${inside}`
+    expect(await said(bytes, "")).toMatchObject({ codes: "503 221", taken: [] })
+    expect(await said(bytes, "EHLO x\r\nMAIL FROM:<a@example.org>\r\n")).toMatchObject({ codes: "503 221", taken: [] })
+    // Behind the last one, and behind one that was refused.
+    expect(await said(`BDAT 5 LAST\r\nhello${bytes}${another}`)).toMatchObject({
+      codes: "250 503 250 250 250 221",
+      taken: ["hello", "after"],
+    })
+    expect(await said(`BDAT 6 LAST\r\nrefuse${bytes}${another}`)).toMatchObject({
+      codes: "554 503 250 250 250 221",
+      taken: ["refuse", "after"],
+    })
+  })
+
+  it("forgets a message at RSET and EHLO, and when the connection ends", async () => {
+    expect(await said(`BDAT 5\r\nhelloRSET\r\n${another}`)).toMatchObject({
+      codes: "250 250 250 250 250 221",
+      taken: ["after"],
+    })
+    expect(await said(`BDAT 5\r\nhelloEHLO x\r\n${another}`)).toMatchObject({
+      codes: "250 250 250 250 250 221",
+      taken: ["after"],
+    })
+    expect(await said("BDAT 5\r\nhello")).toMatchObject({ codes: "250 221", taken: [] })
+    await eventually(
+      async () => begun,
+      (all) => all.includes("gone"),
+    )
+  })
+
+  it("takes no DATA, MAIL or RCPT between chunks", async () => {
+    const between = "DATA\r\nRCPT TO:<c@example.org>\r\nMAIL FROM:<a@example.org>\r\n"
+    expect(await said(`BDAT 3\r\nhel${between}BDAT 2 LAST\r\nlo`)).toMatchObject({
+      codes: "250 503 503 503 250 221",
+      taken: ["hello"],
+    })
+  })
+
+  it("refuses what is too large in a chunk or in all, and goes on behind it", async () => {
+    const half = "x".repeat(most / 2 + 1)
+    expect(
+      await said(`BDAT ${half.length}\r\n${half}BDAT ${half.length}\r\n${half}BDAT 2 LAST\r\n\r\n${another}`),
+    ).toMatchObject({ codes: "250 552 503 250 250 250 221" })
+    // One that says so beforehand is not read out.
+    const { replies } = await said(`BDAT ${most * 2 + 1} LAST\r\nQUIT\r\n`)
+    expect(replies.at(-1)).toMatch(/^552 5\.3\.4 /)
+    expect((await said(`BDAT 123456789012345\r\nQUIT\r\n`, "")).codes).toBe("552")
+  })
+
+  it("leaves whose chunk's end cannot be known, or whose chunks are too small", async () => {
+    expect(await said("BDAT 5LAST\r\nhello")).toMatchObject({ codes: "501", taken: [] })
+    const { codes: answered } = await said("BDAT 1\r\nx".repeat(1_100))
+    expect(answered.split(" ")).toHaveLength(1_001)
+    expect(answered).toMatch(/^(250 ){1000}554$/)
+  })
+})
+
+describe("the service", () => {
+  let service: TestService
+  let session: string
+  let handle: string
+  beforeAll(async () => {
+    service = await startService({ env: { SVC_MESSAGE_BYTES: String(100_000) } })
+    session = (await signUp(service.base)).session
+    handle = (await makeIdentity(service.base, session)).handle
+  }, 180_000)
+  afterAll(() => service.stop())
+
+  const get = (path: string) => call(service.base, "GET", path, { token: session })
+  const messages = async () => (await get(`/api/identities/${handle}/messages`)).body.messages
+  const letter = (subject: string) => `From: a@example.org\r\nSubject: ${subject}\r\n\r\n.a dot\r\n..two\r\n`
+  const deliver = (chunks: ReadonlyArray<string>) =>
+    talk(
+      service.smtpPort,
+      `${envelope(`${handle}@mail.localhost`)}${chunks.map((chunk, at) => `BDAT ${chunk.length}${at === chunks.length - 1 ? " LAST" : ""}\r\n${chunk}`).join("")}QUIT\r\n`,
+    )
+
+  it("stores it as it stores what comes by DATA", async () => {
+    const whole = letter("chunks")
+    expect(codes(await deliver([whole.slice(0, 20), whole.slice(20)]))).toBe("220 250 250 250 250 250 221")
+    expect((await messages()).map((one: any) => one.subject)).toEqual(["chunks"])
+    const [{ id }] = await messages()
+    expect((await get(`/api/identities/${handle}/messages/${id}`)).body.text).toBe(".a dot\n..two\n")
+    // A 250 was said, so an equal one is a second mail.
+    await deliver([whole])
+    expect(await messages()).toHaveLength(2)
+    await send(service.smtpPort, { from: "a@example.org", to: `${handle}@mail.localhost`, text: "and by DATA" })
+    expect(await messages()).toHaveLength(3)
+  })
+
+  it("refuses in it what it refuses in DATA", async () => {
+    const before = (await messages()).length
+    expect((await deliver([letter("bare").replaceAll("\r\n", "\n")])).at(-1)).toMatch(/^554 5\.6\.0 Lines/)
+    expect((await deliver([`${letter("cut")}\r`, "x\r\n"])).at(-1)).toMatch(/^554 5\.6\.0 Lines/)
+    expect((await deliver([letter("nul").replace("dot", "\0")])).at(-2)).toMatch(/^554 5\.6\.0 .*NUL/)
+    expect((await deliver([letter("large"), "x".repeat(100_001)])).at(-2)).toMatch(/^552 5\.3\.4 /)
+    expect(await messages()).toHaveLength(before)
+    // The Identity hears of the one that was too large.
+    await eventually(
+      () => get(`/api/events?type=email.refused&handle=${handle}`),
+      ({ body }) => body.events.length === 1,
+    )
+  })
+})
