@@ -69,7 +69,7 @@ describe.skipIf(!hasBrowser)("in the console", { timeout: 120_000 }, () => {
       token: made.body.key,
       body: { description: "x" },
     })
-    // A record is listed once no transaction from before still runs, also none of other tests.
+    // A record is listed once no transaction from before still runs.
     await eventually(
       () => call(service.base, "GET", "/api/audit", { token: session }),
       ({ body }) => body.records.some(({ action }: { action: string }) => action === "cards.patch"),

@@ -21,7 +21,7 @@ const administer = (statement: string) =>
   )
 
 const connection = () => {
-  const server = inject("server")
+  const server = inject("servers")[Number(process.env["VITEST_POOL_ID"]) - 1]!
   return { ...server, password: Redacted.make(server.password) }
 }
 

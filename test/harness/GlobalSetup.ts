@@ -1,4 +1,7 @@
-/** One PostgreSQL for all tests, without fsync, and a migrated database that each test file's own is copied from. */
+/**
+ * A PostgreSQL for each test worker, without fsync, and in it a migrated database that each test file's own is copied from.
+ * Not one for all: what lists leave out depends on every transaction of a server, in whichever database.
+ */
 import * as path from "node:path"
 import * as Database from "@svc/cluster/store/Database"
 import * as EmbeddedPostgres from "@svc/cluster/store/EmbeddedPostgres"
@@ -17,15 +20,17 @@ export interface TestServer {
 
 declare module "vitest" {
   interface ProvidedContext {
-    server: TestServer
+    servers: ReadonlyArray<TestServer>
   }
 }
 
 export const templateDatabase = "template_svc"
 
-const prepare = Effect.gen(function* () {
+const cache = path.join(import.meta.dirname, "..", "..", "node_modules", ".cache")
+
+const prepare = Effect.fnUntraced(function* (worker: number) {
   const { connection } = yield* EmbeddedPostgres.open({
-    directory: path.join(import.meta.dirname, "..", "..", "node_modules", ".cache", "test-postgres"),
+    directory: path.join(cache, `test-postgres-${worker}`),
     settings: { fsync: "off", synchronous_commit: "off", full_page_writes: "off", max_connections: "400" },
   })
   yield* Effect.gen(function* () {
@@ -40,14 +45,15 @@ const prepare = Effect.gen(function* () {
     yield* sql.unsafe(`create database ${templateDatabase}`)
   }).pipe(Effect.provide(Database.layer(connection)))
   yield* migrate.pipe(Effect.provide(Database.layer({ ...connection, database: templateDatabase })))
-  return connection
+  return { ...connection, password: Redacted.value(connection.password) }
 })
 
 export default async function setup(project: TestProject) {
   // A run of all tests comes to these packages last; the first time they take minutes, most of it waiting.
   if (process.argv.slice(2).every((word) => word === "run" || word.startsWith("-"))) void installed()
   const scope = Scope.makeUnsafe()
-  const connection = await Effect.runPromise(Scope.provide(prepare, scope))
-  project.provide("server", { ...connection, password: Redacted.value(connection.password) })
+  const workers = Array.from({ length: project.config.maxWorkers }, (_, n) => n + 1)
+  const prepared = Effect.forEach(workers, prepare, { concurrency: "unbounded" })
+  project.provide("servers", await Effect.runPromise(Scope.provide(prepared, scope)))
   return () => Effect.runPromise(Scope.close(scope, Exit.void))
 }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest"
-import * as ProxyHeader from "@svc/mail-gateway/mail/smtp/ProxyHeader"
+import * as ProxyHeader from "@svc/cluster/net/ProxyHeader"
 
 const signature = [0x0d, 0x0a, 0x0d, 0x0a, 0x00, 0x0d, 0x0a, 0x51, 0x55, 0x49, 0x54, 0x0a]
 const binary = (versionAndCommand: number, family: number, body: ReadonlyArray<number>) =>

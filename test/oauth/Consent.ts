@@ -1,5 +1,6 @@
 /** A person with a browser, as far as the pages need one: cookies, forms, and the address that a page leads on to. */
 import { createHash, randomBytes } from "node:crypto"
+import { makeIdentity, newHandle, signUp } from "../harness/Client.ts"
 
 export interface Answer {
   readonly status: number
@@ -188,3 +189,14 @@ export const mcp = async (
     body: (text === "" ? {} : JSON.parse(text)) as Record<string, any>,
   }
 }
+
+/** An account with an Identity, and its browser. */
+export const person = async (base: string) => {
+  const { session, email, org } = await signUp(base)
+  const made = await makeIdentity(base, session, newHandle("ada"))
+  return { session, email, org, ...made, browser: browser(base, session) }
+}
+
+/** The id of a client that is led back to these. */
+export const clientOf = async (base: string, ...redirects: ReadonlyArray<string>) =>
+  (await registered(base, redirects, newHandle("client"))).body["client_id"] as string

@@ -1,7 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { makeIdentity, newHandle, signUp } from "../harness/Client.ts"
 import { startService, type TestService } from "../harness/Service.ts"
-import { askingUrl, browser, challengeOf, letIn, onward, registered, verifierOf } from "./Consent.ts"
+import { askingUrl, browser, challengeOf, clientOf, letIn, onward, person, registered, verifierOf } from "./Consent.ts"
 import { documents } from "./Documents.ts"
 
 let service: TestService
@@ -10,23 +9,15 @@ let ada: Awaited<ReturnType<typeof person>>
 beforeAll(async () => {
   service = await startService()
   site = await documents()
-  ada = await person()
+  ada = await person(service.base)
 })
 afterAll(async () => {
   await site.stop()
   await service.stop()
 })
 
-const person = async () => {
-  const { session, email, org } = await signUp(service.base)
-  const { handle } = await makeIdentity(service.base, session, newHandle("ada"))
-  return { session, email, org, handle, browser: browser(service.base, session) }
-}
-
 const challenge = challengeOf(verifierOf())
 const here = "http://localhost:4711/callback"
-const clientOf = async (...redirects: ReadonlyArray<string>) =>
-  (await registered(service.base, redirects, newHandle("client"))).body["client_id"] as string
 
 describe("a redirect", () => {
   it.each([
@@ -63,7 +54,7 @@ describe("a redirect", () => {
     ["http://127.0.0.1:4711/callback", "http://localhost:4711/callback"],
     ["http://localhost.evil.example:4711/callback", "http://localhost:4711/callback"],
   ])("of %s is not that of %s, and nothing is sent there", async (asked, named) => {
-    const client = await clientOf(named)
+    const client = await clientOf(service.base, named)
     const shown = await ada.browser.go(askingUrl(service.base, { client, redirect: asked, challenge }))
     expect(shown.status).toBe(400)
     expect(shown.headers.get("location")).toBeNull()
@@ -72,7 +63,7 @@ describe("a redirect", () => {
   })
 
   it("of a program is taken on any port", async () => {
-    const client = await clientOf(here)
+    const client = await clientOf(service.base, here)
     const { answer, back } = await letIn(service.base, ada.browser, client, "http://localhost:58135/callback")
     expect([answer.status, back.host]).toEqual([200, "localhost:58135"])
   })
@@ -88,7 +79,7 @@ describe("a request", () => {
     [{ prompt: "none" }, "consent_required"],
     [{ request: "eyJ" }, "request_not_supported"],
   ])("with %j goes back with %s, its state and our name", async (more, error) => {
-    const client = await clientOf(here)
+    const client = await clientOf(service.base, here)
     const answer = onward(await ada.browser.go(askingUrl(service.base, { client, redirect: here, challenge, more })))
     expect(Object.fromEntries(answer.searchParams)).toMatchObject({ error, state: "s-1", iss: service.base })
     expect(answer.searchParams.get("code")).toBeNull()
@@ -105,7 +96,7 @@ describe("a request", () => {
     ["%s/api/mcp", ""],
     ["%s/api/mcp/", ""],
   ])("for the resource %s is for the tools", async (pattern) => {
-    const client = await clientOf(here)
+    const client = await clientOf(service.base, here)
     const resource = pattern.replace("%s", service.base.replace("localhost", "LOCALHOST"))
     const shown = await ada.browser.go(
       askingUrl(service.base, { client, redirect: here, challenge, more: { resource } }),

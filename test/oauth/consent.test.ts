@@ -1,32 +1,24 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { call, makeIdentity, newHandle, signUp } from "../harness/Client.ts"
+import { call } from "../harness/Client.ts"
 import { startService, type TestService } from "../harness/Service.ts"
-import { askingUrl, browser, challengeOf, letIn, onward, registered, verifierOf } from "./Consent.ts"
+import { askingUrl, browser, challengeOf, clientOf, letIn, onward, person, registered, verifierOf } from "./Consent.ts"
 
 let service: TestService
 let ada: Awaited<ReturnType<typeof person>>
 beforeAll(async () => {
   service = await startService()
-  ada = await person()
+  ada = await person(service.base)
 })
 afterAll(async () => {
   await service.stop()
 })
 
-const person = async () => {
-  const { session, email, org } = await signUp(service.base)
-  const { handle } = await makeIdentity(service.base, session, newHandle("ada"))
-  return { session, email, org, handle, browser: browser(service.base, session) }
-}
-
 const challenge = challengeOf(verifierOf())
 const here = "http://localhost:4711/callback"
-const clientOf = async (...redirects: ReadonlyArray<string>) =>
-  (await registered(service.base, redirects, newHandle("client"))).body["client_id"] as string
 
 describe("the consent", () => {
   const asked = async () => {
-    const client = await clientOf(here)
+    const client = await clientOf(service.base, here)
     return ada.browser.go(askingUrl(service.base, { client, redirect: here, challenge }))
   }
   const allow = { decision: "allow", agents: "one", rights: "read" }
@@ -44,7 +36,7 @@ describe("the consent", () => {
 
   it("is not taken from another session", async () => {
     const shown = await asked()
-    const bob = await person()
+    const bob = await person(service.base)
     const answer = await bob.browser.decide(shown, allow)
     expect([answer.status, answer.text.includes("http-equiv")]).toEqual([400, false])
   })
@@ -65,7 +57,7 @@ describe("the consent", () => {
   it("is asked of nobody by a key", async () => {
     const key = await call(service.base, "POST", "/api/keys", { token: ada.session, body: { name: "k" } })
     const shown = await browser(service.base, key.body.key).go(
-      askingUrl(service.base, { client: await clientOf(here), redirect: here, challenge }),
+      askingUrl(service.base, { client: await clientOf(service.base, here), redirect: here, challenge }),
     )
     expect(shown.text).not.toContain('name="seal"')
   })
@@ -76,7 +68,7 @@ describe("the consent", () => {
   })
 
   it("has nothing chosen that is dangerous, even if it was asked for", async () => {
-    const client = await clientOf(here)
+    const client = await clientOf(service.base, here)
     const more = { scope: "vault:secret account:admin mail:send" }
     const { text } = await ada.browser.go(askingUrl(service.base, { client, redirect: here, challenge, more }))
     const checked = [...text.matchAll(/name="([a-z]+)" value="([^"]*)" checked/g)].map(
@@ -95,8 +87,8 @@ describe("the consent", () => {
   })
 
   it("of a repeat replaces what was allowed, and makes no second Grant", async () => {
-    const bob = await person()
-    const client = await clientOf(here)
+    const bob = await person(service.base)
+    const client = await clientOf(service.base, here)
     const first = await letIn(service.base, bob.browser, client, here)
     const shown = await bob.browser.go(askingUrl(service.base, { client, redirect: here, challenge }))
     expect(shown.text).toContain("identity:read")

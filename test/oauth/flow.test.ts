@@ -2,9 +2,8 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { UnauthorizedError, type OAuthClientProvider } from "@modelcontextprotocol/sdk/client/auth.js"
 import { Client } from "@modelcontextprotocol/sdk/client/index.js"
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js"
-import { makeIdentity, newHandle, signUp } from "../harness/Client.ts"
 import { startService, type TestService } from "../harness/Service.ts"
-import { type Browser, browser } from "./Consent.ts"
+import { type Browser, person } from "./Consent.ts"
 
 let service: TestService
 beforeAll(async () => {
@@ -19,12 +18,6 @@ const published = (id: string, name: string, redirects: ReadonlyArray<string>) =
       insert into oauth_client (id, name, redirects, seen_at, fetched_at, fresh_until)
       values (${id}, ${name}, ${redirects}, now(), now(), now() + interval '1 hour') on conflict do nothing`,
   )
-
-const person = async () => {
-  const { session, email, org } = await signUp(service.base)
-  const { handle } = await makeIdentity(service.base, session, newHandle("ada"))
-  return { session, email, org, handle, browser: browser(service.base, session) }
-}
 
 /** The official client with a store in memory; the person follows its link. */
 const official = (redirect: string, somebody: Browser, choice: Record<string, string>, document?: string) => {
@@ -76,7 +69,7 @@ describe("the official client", () => {
       "https://claude.ai/oauth/mcp-oauth-client-metadata",
     ],
   ])("goes from a bare 401 to its tools and through a refresh with %s", async (_, redirect, document) => {
-    const ada = await person()
+    const ada = await person(service.base)
     if (document !== undefined) {
       await published(document, "Claude", ["http://localhost/callback", "https://claude.ai/api/mcp/auth_callback"])
     }

@@ -2,28 +2,32 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { call, makeIdentity, newHandle, signUp } from "../harness/Client.ts"
 import { startService, type TestService } from "../harness/Service.ts"
-import { askingUrl, browser, challengeOf, letIn, mcp, onward, registered, tokenCall, verifierOf } from "./Consent.ts"
+import {
+  askingUrl,
+  browser,
+  challengeOf,
+  clientOf,
+  letIn,
+  mcp,
+  onward,
+  person,
+  tokenCall,
+  verifierOf,
+} from "./Consent.ts"
 
 let service: TestService
 let ada: Awaited<ReturnType<typeof person>>
 beforeAll(async () => {
   service = await startService()
-  ada = await person()
+  ada = await person(service.base)
 }, 120_000)
 afterAll(() => service.stop())
 
-const person = async () => {
-  const { session, email, org } = await signUp(service.base)
-  const { handle, identity, secrets } = await makeIdentity(service.base, session, newHandle("ada"))
-  return { session, email, org, handle, identity, secrets, browser: browser(service.base, session) }
-}
 const here = "http://localhost:4711/callback"
-const clientOf = async (...redirects: ReadonlyArray<string>) =>
-  (await registered(service.base, redirects, newHandle("client"))).body["client_id"] as string
 const asking = (client: string, redirect = here, more: Record<string, string> = {}) =>
   askingUrl(service.base, { client, redirect, challenge: challengeOf(verifierOf()), more })
 const connected = async (choice: Record<string, string | ReadonlyArray<string>> = {}) => {
-  const client = await clientOf(here)
+  const client = await clientOf(service.base, here)
   return { client, ...(await letIn(service.base, ada.browser, client, here, choice)) }
 }
 const status = async (token: string) => (await mcp(service.base, token, "tools/list")).status
@@ -45,7 +49,7 @@ describe("a redirect that plays with its spelling", () => {
     "http:///localhost:4711/callback",
     "http://localhost:4711/callback\t",
   ])("%j is not the one that was named", async (redirect) => {
-    const client = await clientOf(here)
+    const client = await clientOf(service.base, here)
     const shown = await ada.browser.go(asking(client, redirect))
     expect([shown.status, shown.text.includes("http-equiv"), shown.text.includes('name="seal"')]).toEqual([
       400,
@@ -56,7 +60,7 @@ describe("a redirect that plays with its spelling", () => {
 
   it("leads nowhere by itself where nobody has decided: a site that anybody can register", async () => {
     const evil = "https://evil.example/landing"
-    const client = await clientOf(evil)
+    const client = await clientOf(service.base, evil)
     for (const who of [ada.browser, browser(service.base)]) {
       for (const more of [{ response_type: "token" }, { prompt: "none" }, { code_challenge_method: "plain" }]) {
         const shown = await who.go(asking(client, evil, more as unknown as Record<string, string>))
@@ -73,7 +77,7 @@ describe("a redirect that plays with its spelling", () => {
   })
 
   it("and a state in markup stay text", async () => {
-    const client = await clientOf(here)
+    const client = await clientOf(service.base, here)
     const state = `"><script>alert(1)</script>`
     const answer = await ada.browser.decide(await ada.browser.go(asking(client, here, { state })), { decision: "deny" })
     expect(answer.text).not.toContain("<script")
@@ -86,14 +90,16 @@ describe("a request without proof", () => {
     "of PKCE (%j) is refused",
     async (more) => {
       const answer = onward(
-        await ada.browser.go(asking(await clientOf(here), here, more as unknown as Record<string, string>)),
+        await ada.browser.go(
+          asking(await clientOf(service.base, here), here, more as unknown as Record<string, string>),
+        ),
       )
       expect(answer.searchParams.get("error")).toBe("invalid_request")
     },
   )
 
   it("cannot leave the verifier out at the token endpoint", async () => {
-    const client = await clientOf(here)
+    const client = await clientOf(service.base, here)
     const back = await ada.browser.allow(asking(client))
     const form = {
       grant_type: "authorization_code",
@@ -110,7 +116,7 @@ describe("a request without proof", () => {
 
   it("is nobody else's to go on with: the link of a stranger's request shows no consent", async () => {
     const stranger = browser(service.base)
-    const begun = await stranger.go(asking(await clientOf(here)))
+    const begun = await stranger.go(asking(await clientOf(service.base, here)))
     const id = /continue=([0-9a-f-]{36})|name="request" value="([0-9a-f-]{36})"/.exec(begun.text)
     const request = id?.[1] ?? id?.[2]
     expect(request).toBeDefined()
@@ -123,8 +129,8 @@ describe("a form that says more than the page offered", () => {
   const allow = { decision: "allow", agents: "one", rights: "read" }
 
   it("names no Identity of another account", async () => {
-    const eve = await person()
-    const shown = await ada.browser.go(asking(await clientOf(here)))
+    const eve = await person(service.base)
+    const shown = await ada.browser.go(asking(await clientOf(service.base, here)))
     const answer = await ada.browser.go("/auth/authorize", {
       form: { ...ada.browser.formOf(shown), ...allow, one: eve.identity.id },
     })
@@ -142,7 +148,7 @@ describe("a form that says more than the page offered", () => {
   })
 
   it("lasts no longer than a year", async () => {
-    const shown = await ada.browser.go(asking(await clientOf(here)))
+    const shown = await ada.browser.go(asking(await clientOf(service.base, here)))
     const answer = await ada.browser.decide(shown, { ...allow, days: "3650" })
     expect(answer.text).not.toContain("http-equiv")
   })
@@ -188,7 +194,7 @@ describe("a token", () => {
 
   it("ends by its own client alone", async () => {
     const { access, refresh } = await connected()
-    const other = await clientOf("https://other.example/cb")
+    const other = await clientOf(service.base, "https://other.example/cb")
     for (const token of [access, refresh]) {
       expect((await tokenCall(service.base, { token, client_id: other }, "/api/oauth/revoke")).status).toBe(200)
       const stolen = { grant_type: "refresh_token", client_id: other, refresh_token: refresh }
@@ -298,7 +304,7 @@ describe("an app or a key of one Identity", () => {
     const { handle } = await makeIdentity(service.base, zed.session, newHandle("zed"))
     await makeIdentity(service.base, zed.session, newHandle("rest"))
     const theirs = browser(service.base, zed.session)
-    const client = await clientOf(here)
+    const client = await clientOf(service.base, here)
     const { access } = await letIn(service.base, theirs, client, here, { agents: "one" })
     const reads = async () =>
       (await mcp(service.base, access, "tools/call", { name: "svc_card_get", arguments: { handle } })).body

@@ -1,27 +1,19 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { call, makeIdentity, newHandle, signUp } from "../harness/Client.ts"
+import { call, makeIdentity, newHandle } from "../harness/Client.ts"
 import { startService, type TestService } from "../harness/Service.ts"
-import { askingUrl, browser, challengeOf, letIn, mcp, registered, tokenCall, verifierOf } from "./Consent.ts"
+import { askingUrl, browser, challengeOf, clientOf, letIn, mcp, person, tokenCall, verifierOf } from "./Consent.ts"
 
 let service: TestService
 let ada: Awaited<ReturnType<typeof person>>
 beforeAll(async () => {
   service = await startService()
-  ada = await person()
+  ada = await person(service.base)
 })
 afterAll(async () => {
   await service.stop()
 })
 
-const person = async () => {
-  const { session, email, org } = await signUp(service.base)
-  const { handle } = await makeIdentity(service.base, session, newHandle("ada"))
-  return { session, email, org, handle, browser: browser(service.base, session) }
-}
-
 const here = "http://localhost:4711/callback"
-const clientOf = async (...redirects: ReadonlyArray<string>) =>
-  (await registered(service.base, redirects, newHandle("client"))).body["client_id"] as string
 
 const refreshing = (client: string, refresh_token: string, more: Record<string, string> = {}) =>
   tokenCall(service.base, { grant_type: "refresh_token", client_id: client, refresh_token, ...more })
@@ -31,7 +23,7 @@ const works = async (token: string) => (await mcp(service.base, token, "tools/li
 
 describe("a code", () => {
   const granted = async () => {
-    const client = await clientOf(here)
+    const client = await clientOf(service.base, here)
     const verifier = verifierOf()
     const back = await ada.browser.allow(
       askingUrl(service.base, { client, redirect: here, challenge: challengeOf(verifier) }),
@@ -46,7 +38,7 @@ describe("a code", () => {
   it.each([
     ["with another verifier", () => ({ code_verifier: verifierOf() })],
     ["for another redirect", () => ({ redirect_uri: "http://localhost:4712/callback" })],
-    ["by another client", async () => ({ client_id: await clientOf("https://other.example/cb") })],
+    ["by another client", async () => ({ client_id: await clientOf(service.base, "https://other.example/cb") })],
     ["for another resource", () => ({ resource: "https://elsewhere.example" })],
   ])("is not taken %s, and then still is as it was meant", async (_, change) => {
     const { form } = await granted()
@@ -69,8 +61,8 @@ describe("a code", () => {
   })
 
   it("whose answer was lost is asked for anew, and leaves one Grant", async () => {
-    const bob = await person()
-    const client = await clientOf(here)
+    const bob = await person(service.base)
+    const client = await clientOf(service.base, here)
     // The process died behind the commit: the client has nothing, tries the code again, and begins anew.
     const lost = await letIn(service.base, bob.browser, client, here)
     expect((await tokenCall(service.base, lost.exchange)).body["error"]).toBe("invalid_grant")
@@ -104,7 +96,7 @@ describe("a code", () => {
 
 describe("a refresh token", () => {
   const pair = async () => {
-    const client = await clientOf(here)
+    const client = await clientOf(service.base, here)
     return { client, ...(await letIn(service.base, ada.browser, client, here)) }
   }
   /** The minute that parallel programs have is over. */
@@ -167,7 +159,7 @@ describe("a refresh token", () => {
 
   it("is not taken from another client", async () => {
     const { client, refresh } = await pair()
-    const other = await clientOf("https://other.example/cb")
+    const other = await clientOf(service.base, "https://other.example/cb")
     expect((await refreshing(other, refresh)).body["error"]).toBe("invalid_grant")
     expect((await refreshing(client, refresh)).status).toBe(200)
   })
@@ -181,7 +173,7 @@ describe("a refresh token", () => {
 
   it("ends the access when its client revokes it", async () => {
     const { client, refresh, access } = await pair()
-    const other = await clientOf("https://other.example/cb")
+    const other = await clientOf(service.base, "https://other.example/cb")
     await tokenCall(service.base, { token: refresh, client_id: other }, "/api/oauth/revoke")
     expect(await works(access)).toBe(true)
     await tokenCall(service.base, { token: refresh, client_id: client }, "/api/oauth/revoke")
@@ -191,7 +183,7 @@ describe("a refresh token", () => {
 
 describe("an access token", () => {
   it("is good for the tools and nothing else", async () => {
-    const { access } = await letIn(service.base, ada.browser, await clientOf(here), here)
+    const { access } = await letIn(service.base, ada.browser, await clientOf(service.base, here), here)
     expect(await works(access)).toBe(true)
     for (const path of [
       "/api/auth/whoami",
@@ -208,7 +200,7 @@ describe("an access token", () => {
 
   it("is for the Identities and the scopes that were granted", async () => {
     const other = await makeIdentity(service.base, ada.session, newHandle("bob"))
-    const { access } = await letIn(service.base, ada.browser, await clientOf(here), here)
+    const { access } = await letIn(service.base, ada.browser, await clientOf(service.base, here), here)
     const tool = async (name: string, input: object) =>
       (await mcp(service.base, access, "tools/call", { name, arguments: input })).body["result"]
     expect((await tool("svc_identity_get", { handle: ada.handle })).isError).toBeUndefined()

@@ -1,7 +1,7 @@
 /**
- * Credentials that were refused. One that was somebody's (a key that was revoked or has ended, a session that is over, an app whose
- * access has) is
- * recorded for that account; one that nobody ever had concerns no account. Whose it was is looked up once a minute.
+ * Credentials that were refused. One that was somebody's (a key that was revoked or has ended, a session that is over, an
+ * app whose access has) is recorded for that account; one that nobody ever had concerns no account. Whose it was is looked
+ * up once a minute.
  */
 import type { AuditActor, AuditSource } from "@svc/domain/audit/AuditRecord"
 import { kindOf } from "@svc/domain/account/Token"

@@ -15,6 +15,7 @@ import * as Batched from "../store/Batched.ts"
 import { isTransient, type Sql } from "../store/Database.ts"
 import { Timing } from "../Timing.ts"
 import { placed } from "./folders/Placing.ts"
+import { summaryOf } from "./Summary.ts"
 import * as Threading from "./Threading.ts"
 
 /** Messages of one Mailbox, of which none depends on another. */
@@ -37,21 +38,6 @@ const together = {
     of: ({ mails }: Group) => mails.reduce((sum, mail) => sum + weightOf(mail), 0),
   },
 }
-
-/** Members of a message that lists show; the rest are columns. */
-export const summaryOf = (mail: ReceivedMail) => ({
-  from: mail.from,
-  to: mail.to,
-  cc: mail.cc,
-  bcc: mail.bcc,
-  reply_to: mail.reply_to,
-  subject: mail.subject,
-  snippet: mail.snippet,
-  in_reply_to: mail.in_reply_to,
-  references: mail.references,
-  origin: mail.origin,
-  attachments: mail.attachments,
-})
 
 /** Whom a message renews as an Allowed Recipient: only who proved to have sent it, and never for a bounce. */
 const renewedBy = (mail: ReceivedMail) =>
@@ -86,7 +72,7 @@ const incoming = (sql: Sql, groups: ReadonlyArray<Group>) => {
       envelope_from: mail.envelope_from,
       recipient: mail.recipient,
       size: mail.size,
-      summary: summaryOf(mail),
+      summary: summaryOf(mail, mail.origin),
       received_at: mail.received_at.toISOString(),
       ...Threading.namesOf(mail),
       renews: renewedBy(mail),

@@ -17,8 +17,12 @@ const keyOf = ({ remoteAddress, remotePort, localPort }: Ends) => `${remoteAddre
 export const sourceOf = (socket: Ends): ProxyHeader.Source | undefined =>
   sources.size === 0 ? undefined : sources.get(keyOf(socket))
 
-/** Reads the header and goes on with the rest of the bytes in the socket. */
-export const readHeader = (socket: Socket, withinMillis: number, then: () => void): void => {
+/** Reads the header and goes on with the rest of the bytes in the socket; without a source where the balancer speaks for itself. */
+export const readHeader = (
+  socket: Socket,
+  withinMillis: number,
+  then: (source: ProxyHeader.Source | undefined) => void,
+): void => {
   let bytes = Buffer.alloc(0)
   const end = () => {
     clearTimeout(late)
@@ -43,7 +47,7 @@ export const readHeader = (socket: Socket, withinMillis: number, then: () => voi
         socket.once("close", () => sources.delete(key))
       }
       if (bytes.length > header.length) socket.unshift(bytes.subarray(header.length))
-      return then()
+      return then(header.source)
     }
   }
   // A connection that breaks off here is the client's affair.

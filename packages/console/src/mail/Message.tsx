@@ -73,7 +73,9 @@ interface ActionsProps {
 
 const Actions = ({ handle, message, onRemoved }: ActionsProps) => {
   const [removing, setRemoving] = useState(false)
-  const mark = useMarking(handle, message.id)
+  const seen = useMarking(handle, message.id)
+  const flagged = useMarking(handle, message.id)
+  const labels = useMarking(handle, message.id)
   const remove = useAct(async () => {
     await call("DELETE /api/identities/:handle/messages/:id", { params: { handle, id: message.id } })
     onRemoved()
@@ -95,7 +97,7 @@ const Actions = ({ handle, message, onRemoved }: ActionsProps) => {
         </span>
         <span class="bar">
           {message.direction === "inbound" ? (
-            <Button small kind="plain" onClick={() => void mark.run({ seen: !message.seen })}>
+            <Button small kind="plain" onClick={() => void seen.run({ seen: !message.seen })}>
               {say(message.seen ? "mark_unread" : "mark_read")}
             </Button>
           ) : null}
@@ -104,15 +106,15 @@ const Actions = ({ handle, message, onRemoved }: ActionsProps) => {
             kind="plain"
             icon="star"
             aria-pressed={message.flagged}
-            onClick={() => void mark.run({ flagged: !message.flagged })}
+            onClick={() => void flagged.run({ flagged: !message.flagged })}
           >
             {say(message.flagged ? "flagged" : "flag")}
           </Button>
-          <Labels handle={handle} labels={message.labels} mark={mark} />
+          <Labels handle={handle} labels={message.labels} mark={labels} />
           <Button small kind="plain" icon="trash" aria-label={say("remove")} onClick={() => setRemoving(true)} />
         </span>
       </div>
-      <ProblemNote failure={mark.failure} />
+      <ProblemNote failure={seen.failure ?? flagged.failure ?? labels.failure} />
       {removing ? (
         <Confirm
           title={say("remove_title")}

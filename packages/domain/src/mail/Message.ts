@@ -34,7 +34,7 @@ export const Header = Schema.Struct({ name: Schema.String, value: Schema.String 
 export type Header = typeof Header.Type
 
 /** What a message says of itself, apart from its bodies. */
-const envelope = {
+export const envelope = {
   from: Schema.NullOr(Address),
   to: Schema.Array(Address),
   cc: Schema.Array(Address),

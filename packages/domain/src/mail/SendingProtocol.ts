@@ -13,23 +13,15 @@ import {
   RecipientNotAllowed,
 } from "../problems/Problem.ts"
 import { Content } from "./MailboxProtocol.ts"
-import { Address, Attachment } from "./Message.ts"
+import { Address, envelope } from "./Message.ts"
 
 /** A message as it was composed: its disclosure is in it, its recipients are one addr-spec each. */
 export const ComposedMail = Schema.Struct({
   message_id: Uuid,
   /** `<…@mail_domain>`. */
   message_id_header: Schema.String,
+  ...envelope,
   from: Address,
-  to: Schema.Array(Address),
-  cc: Schema.Array(Address),
-  bcc: Schema.Array(Address),
-  reply_to: Schema.Array(Address),
-  subject: Schema.String,
-  snippet: Schema.String,
-  in_reply_to: Schema.NullOr(Schema.String),
-  references: Schema.Array(Schema.String),
-  attachments: Schema.Array(Attachment),
   /** Bytes of the message, and their SHA-256. */
   size: Schema.Int,
   sha256: Schema.Uint8Array,

@@ -5,6 +5,7 @@
 import { createServer, type Socket } from "node:net"
 import { check, pass } from "@svc/cluster/health/Health"
 import { isWithin, type Networks } from "@svc/cluster/net/ClientNetwork"
+import { readHeader } from "@svc/cluster/net/ProxiedSocket"
 import { Clock, Context, Deferred, Effect, FiberSet, Layer, type Redacted, type Scope } from "effect"
 import * as Certificates from "./imap/server/Certificates.ts"
 import * as Guests from "./imap/server/Guests.ts"
@@ -17,7 +18,6 @@ import type { Store } from "./imap/session/Store.ts"
 import * as PostgresStore from "./imap/store/PostgresStore.ts"
 import * as Judging from "./judging/Judging.ts"
 import { listening, portOf } from "./Listening.ts"
-import { readHeader } from "./smtp/Server.ts"
 import { Timing } from "../Timing.ts"
 
 export interface ImapSettings {
@@ -181,7 +181,7 @@ const listen = Effect.fnUntraced(function* (settings: ImapSettings) {
     const address = socket.remoteAddress
     if (address === undefined) return socket.destroy()
     if (!isWithin(settings.proxies, address)) return admit(socket, address, tlsAtOnce)
-    readHeader(socket, (source) => admit(socket, source?.address ?? address, tlsAtOnce))
+    readHeader(socket, Timing.smtpProxyHeaderMillis, (source) => admit(socket, source?.address ?? address, tlsAtOnce))
   }
 
   /** All sessions share one look at the time. */

@@ -7,7 +7,7 @@ import type { ReceivedMail } from "@svc/domain/mail/MailboxProtocol"
 import { Effect } from "effect"
 import type { Statement } from "effect/sql"
 import { commit, type Write } from "../../actor/Write.ts"
-import { summaryOf } from "../Arrivals.ts"
+import { summaryOf } from "../Summary.ts"
 import * as Threading from "../Threading.ts"
 import * as DraftPictures from "./DraftPictures.ts"
 import { multirange } from "./Placing.ts"
@@ -182,7 +182,7 @@ export const append = Effect.fnUntraced(function* (
                order by before.uid desc limit 1), ${mail.message_id}::uuid),
              ${subject_key}::text,
              ${mail.message_id_header}::text, ${mail.envelope_from}::text, ${mail.recipient}::text, ${mail.sha256}::bytea,
-             ${mail.size}::int, ${JSON.stringify(summaryOf(mail))}::jsonb, ${mail.received_at}::timestamptz,
+             ${mail.size}::int, ${JSON.stringify(summaryOf(mail, mail.origin))}::jsonb, ${mail.received_at}::timestamptz,
              ${change.seen ?? false}::boolean, ${change.flagged ?? false}::boolean, ${change.answered ?? false}::boolean,
              ${labels}::text[], box.modseq, ${draft !== undefined}::boolean
       from box cross join target

@@ -7,6 +7,7 @@ import { commit, type Write } from "../../actor/Write.ts"
 import type { Sql } from "../../store/Database.ts"
 import * as FolderContents from "./FolderContents.ts"
 import * as FolderFlags from "./FolderFlags.ts"
+import { made } from "./Making.ts"
 import * as TagFolders from "./TagFolders.ts"
 
 interface Named {
@@ -120,7 +121,7 @@ const lineage = (name: string): ReadonlyArray<string> => {
 }
 
 const create = Effect.fnUntraced(function* (write: Write, { name, use }: Named & { readonly use: FolderUse | null }) {
-  const { sql, identity, at } = write
+  const { sql, identity } = write
   const [known] = yield* sql<{ exists: boolean; taken: boolean; count: number }>`
     select count(*)::int as count, coalesce(bool_or(name = ${name}::text), false) as exists,
            coalesce(bool_or(use = ${use}::text), false) as taken
@@ -128,22 +129,8 @@ const create = Effect.fnUntraced(function* (write: Write, { name, use }: Named &
   if (known?.exists === true) return yield* new FolderRefused({ reason: "exists" })
   if (known?.taken === true) return yield* new FolderRefused({ reason: "taken" })
   if ((known?.count ?? 0) >= limits.folders) return yield* new FolderRefused({ reason: "too_many" })
-  const names = lineage(name)
-  yield* commit(
-    write,
-    sql`
-    box as (
-      update mailbox set uid_validity = uid_validity + ${names.length}::int
-      where identity_id = ${identity.id}::uuid and exists (select from fence) returning uid_validity
-    ),
-    made as (
-      insert into folder (id, identity_id, name, use, uid_validity, created_at)
-      select gen_random_uuid(), ${identity.id}::uuid, level.name, case when level.name = ${name}::text then ${use}::text end,
-             box.uid_validity - level.n::int + 1, ${at}::timestamptz
-      from box cross join unnest(${names}::text[]) with ordinality as level (name, n)
-      on conflict do nothing
-    )`,
-  )
+  const levels = lineage(name).map((level) => ({ name: level, use: level === name ? use : null }))
+  yield* commit(write, made(write, levels))
 })
 
 const needed = new Set(["inbox", "sent", "drafts"])

@@ -7,6 +7,7 @@
 import { Effect } from "effect"
 import { commit, type Write } from "../../actor/Write.ts"
 import type { Sql } from "../../store/Database.ts"
+import { made } from "./Making.ts"
 
 export const limits = {
   /** Folders made of tags. */
@@ -32,7 +33,7 @@ export const isWaiting = (sql: Sql, identityId: string) =>
 
 /** Folders that are not there yet, of the tags of the next messages. */
 const makeFolders = Effect.fnUntraced(function* (write: Write, filed: number) {
-  const { sql, identity, at } = write
+  const { sql, identity } = write
   const rows = yield* sql<{ name: string }>`
     select ${`${above}/`}::text || t.tag as name from (
       select tag, min(uid) as uid from (
@@ -47,21 +48,11 @@ const makeFolders = Effect.fnUntraced(function* (write: Write, filed: number) {
     limit greatest(0, ${limits.folders} - (
       select count(*) from folder f where f.identity_id = ${identity.id}::uuid and starts_with(f.name, ${`${above}/`}::text)))`
   if (rows.length === 0) return
-  const names = [above, ...rows.map(({ name }) => name)]
+  const folders = [above, ...rows.map(({ name }) => name)].map((name) => ({ name, use: null }))
   yield* commit(
     write,
     sql`
-    box as (
-      update mailbox set uid_validity = uid_validity + ${names.length}::int
-      where identity_id = ${identity.id}::uuid and exists (select from fence) returning uid_validity
-    ),
-    made as (
-      insert into folder (id, identity_id, name, use, uid_validity, created_at)
-      select gen_random_uuid(), ${identity.id}::uuid, one.name, null, box.uid_validity - one.n::int + 1, ${at}::timestamptz
-      from box cross join unnest(${names}::text[]) with ordinality as one (name, n)
-      on conflict do nothing
-      returning name
-    ),
+    ${made(write, folders)},
     subscribed as (
       insert into folder_subscription (identity_id, name) select ${identity.id}::uuid, name from made on conflict do nothing
     )`,

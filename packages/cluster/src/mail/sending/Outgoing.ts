@@ -6,6 +6,7 @@
  */
 import { makeUuidV7, toPublic } from "@svc/domain/Ids"
 import { domainOf } from "@svc/domain/mail/AddrSpec"
+import type { OriginVerdict } from "@svc/domain/mail/Message"
 import type { Acceptance, ComposedMail, Recipient, SendMail } from "@svc/domain/mail/SendingProtocol"
 import { Conflict, MessageInvalid, NotFound } from "@svc/domain/problems/Problem"
 import { Effect } from "effect"
@@ -14,6 +15,7 @@ import type { Handling } from "../../actor/Handling.ts"
 import { commit, type Write } from "../../actor/Write.ts"
 import { raise, raiseForOrg } from "../../events/Raise.ts"
 import { Timing } from "../../Timing.ts"
+import { summaryOf } from "../Summary.ts"
 import * as Threading from "../Threading.ts"
 import { placed } from "../folders/Placing.ts"
 import { judgeRecipients, nearAt, overHour, paused, type Use, useOf } from "./SendingJudgement.ts"
@@ -117,25 +119,13 @@ const send = Effect.fnUntraced(function* (write: Write, command: Command, limits
   return acceptance
 })
 
-/** What lists show of the message; the rest are columns. Nobody judged where it is from: it is ours. */
-const summaryOf = (mail: ComposedMail) => ({
-  from: mail.from,
-  to: mail.to,
-  cc: mail.cc,
-  bcc: mail.bcc,
-  reply_to: mail.reply_to,
-  subject: mail.subject,
-  snippet: mail.snippet,
-  in_reply_to: mail.in_reply_to,
-  references: mail.references,
-  origin: {
-    verdict: "verified",
-    spf: "internal",
-    dkim: "internal",
-    dmarc: "internal",
-    domain: domainOf(mail.from.address),
-  },
-  attachments: mail.attachments,
+/** Nobody judged where the message is from: it is ours. */
+const originOf = ({ from }: ComposedMail): OriginVerdict => ({
+  verdict: "verified",
+  spf: "internal",
+  dkim: "internal",
+  dmarc: "internal",
+  domain: domainOf(from.address),
 })
 
 /** A row of the outbox for each domain among the recipients. */
@@ -205,7 +195,7 @@ const store = Effect.fnUntraced(function* (
                            recipient, sha256, size, summary, received_at, seen, modseq)
       select id, ${identity.id}::uuid, uid, 'outbound', thread_id, subject_key, null, message_id,
              ${mail.from.address}::text, ${recipients[0]?.address ?? ""}::text, ${mail.sha256}::bytea, ${mail.size}::int,
-             ${JSON.stringify(summaryOf(mail))}::jsonb, received_at, true, modseq
+             ${JSON.stringify(summaryOf(mail, originOf(mail)))}::jsonb, received_at, true, modseq
       from threaded
       returning id, uid, modseq
     )${body},

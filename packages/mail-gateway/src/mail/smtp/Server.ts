@@ -5,11 +5,11 @@
  */
 import type { Socket } from "node:net"
 import { isWithin, type Networks } from "@svc/cluster/net/ClientNetwork"
+import { readHeader } from "@svc/cluster/net/ProxiedSocket"
 import { SMTPServer, type SMTPServerOptions, type SMTPServerSession } from "smtp-server"
 import type { SMTPConnection, SMTPConnectionOptions } from "smtp-server/lib/smtp-connection.js"
 import { Timing } from "../../Timing.ts"
 import { ChunkingConnection } from "./Chunking.ts"
-import * as ProxyHeader from "./ProxyHeader.ts"
 
 /** RFC 2034: what a reply says more exactly than its code. */
 const enhancedCode = /^[245]\.\d{1,3}\.\d{1,3} /
@@ -78,7 +78,7 @@ export class Server extends SMTPServer {
 
   override connect(socket: Socket, options?: SMTPConnectionOptions | null): void {
     if (!isWithin(this.#proxies, socket.remoteAddress)) return this.#admit(socket, options)
-    readHeader(socket, (source) =>
+    readHeader(socket, Timing.smtpProxyHeaderMillis, (source) =>
       this.#admit(
         socket,
         source === undefined ? options : { ...options, remoteAddress: source.address, remotePort: source.port },
@@ -97,33 +97,4 @@ export class Server extends SMTPServer {
     connection.on("error", (error: Error) => this.emit("error", error))
     connection.init()
   }
-}
-
-/** From a balancer the header is owed; a connection that does not begin with one is closed without a word. */
-export const readHeader = (socket: Socket, then: (source: ProxyHeader.Source | undefined) => void) => {
-  let bytes = Buffer.alloc(0)
-  const end = () => {
-    clearTimeout(late)
-    socket.off("readable", look).off("close", end).off("end", drop)
-  }
-  const drop = () => {
-    end()
-    socket.destroy()
-  }
-  const late = setTimeout(drop, Timing.smtpProxyHeaderMillis)
-  const look = () => {
-    for (let chunk: Buffer | null = socket.read(); chunk !== null; chunk = socket.read()) {
-      bytes = Buffer.concat([bytes, chunk])
-      const header = ProxyHeader.read(bytes)
-      if (header === "invalid") return drop()
-      if (header === "incomplete") continue
-      end()
-      socket.off("error", ignore)
-      if (bytes.length > header.length) socket.unshift(bytes.subarray(header.length))
-      return then(header.source)
-    }
-  }
-  // A connection that breaks off here is the client's affair.
-  const ignore = () => {}
-  socket.on("error", ignore).on("close", end).on("end", drop).on("readable", look)
 }
