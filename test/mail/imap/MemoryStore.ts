@@ -219,7 +219,7 @@ export const make = () => {
     rename: () => refuse("CANNOT"),
     subscribe: (name, wanted) => Effect.sync(() => void (wanted ? subscribed.add(name) : subscribed.delete(name))),
     quota: Effect.succeed({ used: 1, limit: 1_000_000 }),
-    changed: Effect.never,
+    watch: () => Effect.void,
   }
   return store
 }

@@ -1,5 +1,5 @@
 /**
- * One Mailbox for one session: reads are queries on the store, each change a message to the Identity's actor. Word of
+ * One Mailbox for its sessions: reads are queries on the store, each change a message to the Identity's actor. Word of
  * changes comes from the process's change feed.
  */
 import { ask, onBehalfOf } from "@svc/cluster/actor/Ask"
@@ -118,18 +118,11 @@ export const make = Effect.fnUntraced(function* ({
   // Large messages are in memory while they are stored, few at a time.
   const large = yield* Semaphore.make(largeAtOnce)
 
-  return Effect.fnUntraced(function* (account: Account) {
+  const storeOf = (account: Account): Store => {
     const { identityId, orgId: org_id } = account
     const sql = FolderReads.make(reads, identityId)
     const actor = actors.of(account.canonical)
     const by = onBehalfOf(account.by)
-    const { await: changed } = yield* feed.subscribe(identityId)
-    // Identities of before folders, and what older processes stored beside us.
-    yield* Effect.ignore(
-      Effect.flatMap(orUnavailable(Folders.isUnsettled(reads, identityId)), (isUnsettled) =>
-        isUnsettled ? answered(ask(actor.SettleFolders({ org_id }, by))) : Effect.void,
-      ),
-    )
 
     const box: DraftsFolder.Box = {
       identityId,
@@ -273,8 +266,40 @@ export const make = Effect.fnUntraced(function* ({
         ),
         ([row]) => ({ used: row?.used ?? 0, limit: mailboxBytes }),
       ),
-      changed,
+      watch: (heard) => feed.on(identityId, heard),
     }
     return store
+  }
+
+  /** Stores are without a state of their own, so sessions of one Mailbox and credential have one together. */
+  const open = new Map<string, { readonly store: Store; sessions: number }>()
+  const shared = (account: Account) => {
+    const name = JSON.stringify(account)
+    return Effect.acquireRelease(
+      Effect.sync(() => {
+        const known = open.get(name) ?? { store: storeOf(account), sessions: 0 }
+        known.sessions++
+        open.set(name, known)
+        return known.store
+      }),
+      () =>
+        Effect.sync(() => {
+          const known = open.get(name)
+          if (known !== undefined && --known.sessions === 0) open.delete(name)
+        }),
+    )
+  }
+
+  /** The store of an account, for as long as the scope. */
+  return Effect.fnUntraced(function* ({ identityId, orgId, canonical, address, by }: Account) {
+    // Identities of before folders, and what older processes stored beside us.
+    yield* Effect.ignore(
+      Effect.flatMap(orUnavailable(Folders.isUnsettled(reads, identityId)), (isUnsettled) =>
+        isUnsettled
+          ? answered(ask(actors.of(canonical).SettleFolders({ org_id: orgId }, onBehalfOf(by))))
+          : Effect.void,
+      ),
+    )
+    return yield* shared({ identityId, orgId, canonical, address, by })
   })
 })
