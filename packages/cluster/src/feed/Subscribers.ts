@@ -98,7 +98,13 @@ export const make = () => {
         if (follower.keys !== undefined && follower.keys.size >= heldAtMost) follower.keys = undefined
         follower.keys?.add(key)
       }
-      wakeEach([...kind].map(({ latch }) => () => void latch.openUnsafe()))
+      wakeEach(
+        [...kind].map(
+          ({ latch }) =>
+            () =>
+              void latch.openUnsafe(),
+        ),
+      )
     },
 
     /** Something may have been missed, and nobody knows of what. */

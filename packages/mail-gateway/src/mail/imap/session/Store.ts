@@ -85,6 +85,7 @@ export interface Stored extends Marked {
 
 /** A message with what is answered of its parts. */
 export interface Detailed extends Stored {
+  readonly envelope: string
   readonly structure: Structure
 }
 
@@ -130,6 +131,8 @@ export interface Wanted {
   readonly since?: number | undefined
   /** Their bytes are asked for next. */
   readonly bytes?: boolean
+  /** They are all that the folder has, as far as the session knows. */
+  readonly whole?: boolean
 }
 
 export interface Store {
