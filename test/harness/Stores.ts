@@ -37,9 +37,10 @@ const addresses = Layer.succeed(Addresses, {
 
 /** A feed that wakes whom a change concerns and finds nothing by itself. */
 export const quietFeed = Layer.sync(ChangeFeed, () => {
-  const { subscribe, follow, wake } = Subscribers.make()
+  const { subscribe, on, follow, wake } = Subscribers.make()
   return {
     subscribe,
+    on,
     follow,
     announce: ({ org, identity }) => {
       wake(org)

@@ -28,6 +28,14 @@ const seed = Effect.fnUntraced(function* (org: string, identity: string) {
       insert into message_content (message_id, raw, headers, search_text, created_at)
       values (gen_random_uuid(), '', '[]', ${name}, ${ago(expired)})`
   }
+  for (const [name, age] of [
+    ["old", "61 minutes"],
+    ["young", "50 minutes"],
+  ] as const) {
+    yield* sql`
+      insert into message_slice (message_id, n, bytes, created_at)
+      values (gen_random_uuid(), 0, ${name}::bytea, ${ago(age)})`
+  }
   for (const [name, left] of [
     ["old", "-1 minute"],
     ["young", "1 minute"],
@@ -99,6 +107,7 @@ const names = {
   public_limit: "convert_from(key, 'utf8')",
   page_view: "path",
   tunnel_transfer: "current_date - day || ' days'",
+  message_slice: "convert_from(bytes, 'UTF8')",
 } as const
 
 const left = Effect.gen(function* () {
@@ -124,6 +133,7 @@ const young = {
   public_limit: ["young"],
   page_view: ["young"],
   tunnel_transfer: ["39 days"],
+  message_slice: ["young"],
 }
 
 layer(actors())("housekeeping", (it) => {

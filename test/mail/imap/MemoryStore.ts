@@ -38,6 +38,8 @@ const fresh: Flags.Marks = {
   tag: null,
 }
 
+const detailed = (structure: Structure.Structure) => ({ structure, envelope: structure.envelope })
+
 const changed = (
   marks: Flags.Marks,
   { labels, add_labels = [], remove_labels = [], ...rest }: FlagChange,
@@ -141,7 +143,7 @@ export const make = () => {
           chosen(folder, uids, since).map((one) => ({
             ...stored(one),
             raw: one.raw,
-            structure: Structure.make(one.raw),
+            ...detailed(Structure.make(one.raw)),
           })),
         ),
       ),
@@ -219,7 +221,7 @@ export const make = () => {
     rename: () => refuse("CANNOT"),
     subscribe: (name, wanted) => Effect.sync(() => void (wanted ? subscribed.add(name) : subscribed.delete(name))),
     quota: Effect.succeed({ used: 1, limit: 1_000_000 }),
-    changed: Effect.never,
+    watch: () => Effect.void,
   }
   return store
 }

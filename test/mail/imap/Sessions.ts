@@ -21,6 +21,7 @@ export const open = async ({ secure = true, allowsPlain = true, store = MemorySt
           messageBytes: 100_000,
           spools: Spool.inMemory,
           allowsPlain,
+          run: (effect) => void Effect.runFork(effect),
           send: (bytes) => Effect.sync(() => void heard.push(Buffer.from(bytes))),
           login: (user) =>
             Effect.succeed(

@@ -1,8 +1,8 @@
 /**
  * Whether the passwords of mail programs' sessions still stand: until they are rotated, or the Identity or its account is
- * deleted. One query for all that somebody watches, nothing per session.
+ * deleted. One query for all that somebody watches, with one look per password, however many sessions it has.
  */
-import { Context, Effect, Latch, Layer, type Scope } from "effect"
+import { Context, Effect, Layer, type Scope } from "effect"
 import { orUnavailable, Reads } from "../store/Database.ts"
 import { Timing } from "../Timing.ts"
 
@@ -13,16 +13,19 @@ export interface MailboxPassword {
 }
 
 interface Watched extends MailboxPassword {
-  readonly gone: Latch.Latch
+  readonly sessions: Set<() => void>
 }
+
+const nameOf = ({ identityId, verifier }: MailboxPassword) =>
+  `${identityId} ${Buffer.from(verifier.buffer, verifier.byteOffset, verifier.byteLength).toString("base64")}`
 
 const make = Effect.gen(function* () {
   const sql = yield* Reads
-  const watched = new Set<Watched>()
+  const watched = new Map<string, Watched>()
 
   const check = Effect.gen(function* () {
     if (watched.size === 0) return
-    const all = [...watched]
+    const all = [...watched.values()]
     const fallen = yield* orUnavailable(sql<{ n: number }>`
       select n::int as n
       from unnest(${all.map(({ identityId }) => identityId)}::uuid[], ${all.map(({ verifier }) => verifier)}::bytea[])
@@ -31,24 +34,32 @@ const make = Effect.gen(function* () {
         select from mailbox m join identity i on i.id = m.identity_id join org o on o.id = i.org_id
         where m.identity_id = asked.identity_id and m.imap_verifier = asked.verifier
           and i.status = 'ready' and o.status = 'active')`)
-    for (const { n } of fallen) all[n - 1]?.gone.openUnsafe()
+    for (const { n } of fallen) for (const end of all[n - 1]?.sessions ?? []) end()
   })
   yield* Effect.forkScoped(Effect.forever(Effect.andThen(Effect.sleep(Timing.credentialCheck), Effect.exit(check))))
 
   return {
-    /** An effect that resolves when the password no longer stands. */
-    watch: (password: MailboxPassword): Effect.Effect<Effect.Effect<void>, never, Scope.Scope> =>
-      Effect.map(
+    /** Calls `end` when the password no longer stands, and again with each look until its scope ends. */
+    watch: (password: MailboxPassword, end: () => void): Effect.Effect<void, never, Scope.Scope> => {
+      const name = nameOf(password)
+      // Of its own, so that one that is watched twice is let go of once.
+      const session = () => end()
+      return Effect.asVoid(
         Effect.acquireRelease(
           Effect.sync(() => {
-            const one: Watched = { ...password, gone: Latch.makeUnsafe() }
-            watched.add(one)
-            return one
+            const known = watched.get(name)
+            if (known === undefined) watched.set(name, { ...password, sessions: new Set([session]) })
+            else known.sessions.add(session)
           }),
-          (one) => Effect.sync(() => watched.delete(one)),
+          () =>
+            Effect.sync(() => {
+              const known = watched.get(name)
+              known?.sessions.delete(session)
+              if (known?.sessions.size === 0) watched.delete(name)
+            }),
         ),
-        ({ gone }) => Effect.asVoid(gone.await),
-      ),
+      )
+    },
   }
 })
 

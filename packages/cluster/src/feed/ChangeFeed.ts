@@ -73,6 +73,7 @@ const make = Effect.gen(function* () {
       if (identity !== undefined) announce(identity)
     },
     subscribe: subscribers.subscribe,
+    on: subscribers.on,
     follow: subscribers.follow,
   }
 })

@@ -22,9 +22,9 @@ const heldAtMost = 10_000
 const next = (latch: Latch.Latch) => Effect.andThen(latch.await, latch.close)
 
 /** Over a copy: a fiber that is woken runs at once, and may come back with a subscription of the same key. */
-const openAll = (latches: Iterable<Latch.Latch>) => {
-  const now = [...latches]
-  for (const latch of now) latch.openUnsafe()
+const wakeEach = (wakes: Iterable<() => void>) => {
+  const now = [...wakes]
+  for (const wake of now) wake()
 }
 
 interface Follower {
@@ -59,12 +59,22 @@ const registry = <A>() => {
 const kindOf = (key: string) => key.slice(0, Math.max(0, key.indexOf("/")))
 
 export const make = () => {
-  const signals = registry<Latch.Latch>()
+  const signals = registry<() => void>()
   const followers = registry<Follower>()
 
   return {
     subscribe: (key: string): Effect.Effect<Changes, never, Scope.Scope> =>
-      Effect.map(signals.add(key, Latch.makeUnsafe()), (latch) => ({ await: next(latch) })),
+      Effect.suspend(() => {
+        const latch = Latch.makeUnsafe()
+        return Effect.as(
+          signals.add(key, () => void latch.openUnsafe()),
+          { await: next(latch) },
+        )
+      }),
+
+    /** Calls at each word. It costs no fiber that waits, and is for what is many and mostly silent; it must not fail. */
+    on: (key: string, wake: () => void): Effect.Effect<void, never, Scope.Scope> =>
+      Effect.asVoid(signals.add(key, () => wake())),
 
     /** All keys `kind/…`, with their names. */
     follow: (kind: string): Effect.Effect<KindChanges, never, Scope.Scope> =>
@@ -81,22 +91,28 @@ export const make = () => {
 
     wake: (key: string): void => {
       const waiting = signals.sets.get(key)
-      if (waiting !== undefined) openAll(waiting)
+      if (waiting !== undefined) wakeEach(waiting)
       const kind = followers.sets.get(kindOf(key))
       if (kind === undefined) return
       for (const follower of kind) {
         if (follower.keys !== undefined && follower.keys.size >= heldAtMost) follower.keys = undefined
         follower.keys?.add(key)
       }
-      openAll([...kind].map(({ latch }) => latch))
+      wakeEach(
+        [...kind].map(
+          ({ latch }) =>
+            () =>
+              void latch.openUnsafe(),
+        ),
+      )
     },
 
     /** Something may have been missed, and nobody knows of what. */
     wakeAll: (): void => {
       const following = [...followers.sets.values()].flatMap((kind) => [...kind])
       for (const follower of following) follower.keys = undefined
-      openAll([...signals.sets.values()].flatMap((waiting) => [...waiting]))
-      openAll(following.map(({ latch }) => latch))
+      wakeEach([...signals.sets.values()].flatMap((waiting) => [...waiting]))
+      for (const { latch } of following) latch.openUnsafe()
     },
 
     /** Whether anybody waits for a single key. */

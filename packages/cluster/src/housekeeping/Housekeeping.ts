@@ -49,6 +49,8 @@ const removals = [
     key: "id",
     when: "seen_at < now() - interval '1 day' and not exists (select from client_grant g where g.client_id = oauth_client.id)",
   },
+  // Of a message whose gateway died while it stored it.
+  { table: "message_slice", key: "ctid", when: "created_at < now() - interval '1 hour'" },
   { table: "removed_message", key: "id", when: "removed_at < now() - interval '90 days'" },
   // Who answers later is found by the messages that are there.
   { table: "thread_reference", key: "ctid", when: "noted_at < now() - interval '180 days'" },

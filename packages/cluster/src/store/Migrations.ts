@@ -42,6 +42,7 @@ import { oauth } from "./migrations/0098_oauth.ts"
 import { grantNetworks } from "./migrations/0114_grant_networks.ts"
 import { auditLog } from "./migrations/0094_audit.ts"
 import { connectorRefresh } from "./migrations/0110_connector_refresh.ts"
+import { messageSlices } from "./migrations/0120_message_slices.ts"
 
 const migrations = {
   "0001_core": core,
@@ -75,6 +76,7 @@ const migrations = {
   "0114_grant_networks": grantNetworks,
   "0094_audit": auditLog,
   "0110_connector_refresh": connectorRefresh,
+  "0120_message_slices": messageSlices,
 }
 
 /** Any constant that no other user of the database takes: "svc" in ASCII. */

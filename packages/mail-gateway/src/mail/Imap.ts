@@ -6,11 +6,12 @@ import { createServer, type Socket } from "node:net"
 import { check, pass } from "@svc/cluster/health/Health"
 import { isWithin, type Networks } from "@svc/cluster/net/ClientNetwork"
 import { readHeader } from "@svc/cluster/net/ProxiedSocket"
-import { Clock, Context, Deferred, Effect, FiberSet, Layer, type Redacted, type Scope } from "effect"
+import { Clock, Context, Effect, Fiber, FiberSet, Layer, type Redacted, type Scope } from "effect"
 import * as Certificates from "./imap/server/Certificates.ts"
 import * as Guests from "./imap/server/Guests.ts"
 import { imapDoor, Logins } from "./imap/server/Logins.ts"
 import * as SpoolFiles from "./imap/server/SpoolFiles.ts"
+import * as Turns from "./imap/server/Turns.ts"
 import { Wire } from "./imap/server/Wire.ts"
 import type { Denied } from "./imap/session/Authenticating.ts"
 import * as Session from "./imap/session/Session.ts"
@@ -66,13 +67,14 @@ const listen = Effect.fnUntraced(function* (settings: ImapSettings) {
   const certificate = yield* Certificates.make(settings.tls, [settings.mailDomain, "localhost"])
   const spools = SpoolFiles.make(spoolBytes)
   const guests = Guests.make(settings.sessions)
+  const turns = Turns.make()
   const watched = new Set<Watched>()
   const run = yield* FiberSet.makeRuntime()
 
   const denied = (code: Denied["denied"], text: string, ends: boolean): Denied => ({ denied: code, text, ends })
 
   /** Logs in a client; its Mailbox's place is taken until the session ends, which its credential's end is. */
-  const login = (address: string, ends: Deferred.Deferred<string>) => {
+  const login = (address: string, end: (text: string) => void) => {
     let tries = 0
     return (
       user: string | undefined,
@@ -85,9 +87,7 @@ const listen = Effect.fnUntraced(function* (settings: ImapSettings) {
           (isOpen) => Effect.sync(() => isOpen && guests.close(login.identityId)),
         )
         if (!opened) return denied("LIMIT", "This Mailbox has too many sessions.", false)
-        yield* Effect.forkScoped(
-          Effect.andThen(login.gone, Deferred.succeed(ends, "The credential of this session has ended.")),
-        )
+        yield* login.whenGone(() => end("The credential of this session has ended."))
         return yield* openStore({ ...login, address: `${login.handle}@${settings.mailDomain}` })
       }).pipe(
         Effect.catchTags({
@@ -109,38 +109,51 @@ const listen = Effect.fnUntraced(function* (settings: ImapSettings) {
   const serve = Effect.fnUntraced(function* (socket: Socket, address: string, tlsAtOnce: boolean) {
     const wire = new Wire(socket)
     if (tlsAtOnce) yield* wire.secure(certificate())
-    const ends = yield* Deferred.make<string>()
-    // Whoever does not read ends here; what else would come after it is not said.
+    const own = yield* Effect.withFiber(Effect.succeed)
+    /** Ends the session, whatever it is at; an idle one is one fiber, which waits for what the client says. */
+    let isEnding = false
+    const end = (text: string) => {
+      if (isEnding) return
+      isEnding = true
+      const farewell = text === "" ? Effect.void : Effect.suspend(() => session.bye(text))
+      run(Effect.andThen(farewell, Fiber.interrupt(own)))
+    }
+    // Whoever does not read ends here; what else would come after it is not said. Whoever was answered lets others go on.
     const send = (bytes: string | Uint8Array) =>
-      Effect.catch(wire.write(bytes), () => Effect.asVoid(Deferred.succeed(ends, "")))
-    const session = yield* Session.make(
+      Effect.andThen(
+        Effect.catch(wire.write(bytes), () => Effect.sync(() => end(""))),
+        turns.take,
+      )
+    const session: Session.Session = yield* Session.make(
       {
         messageBytes: settings.messageBytes,
         spools,
         allowsPlain: settings.allowsPlain,
         send,
-        login: login(address, ends),
+        run,
+        login: login(address, end),
       },
       tlsAtOnce,
     )
     const now = yield* Clock.currentTimeMillis
-    const own: Watched = {
+    const one: Watched = {
       session,
-      end: (text) => run(Effect.asVoid(Deferred.succeed(ends, text))),
+      end,
       loginBy: now + Timing.imapLoginMillis,
       heardAt: now,
       stirredAt: now,
     }
     yield* Effect.acquireRelease(
-      Effect.sync(() => watched.add(own)),
-      () => Effect.sync(() => watched.delete(own)),
+      Effect.sync(() => watched.add(one)),
+      () => Effect.sync(() => watched.delete(one)),
     )
     yield* session.greet
     const talk = Effect.gen(function* () {
       while (true) {
         const portion = yield* wire.read
         if (portion === undefined) return
-        own.heardAt = yield* Clock.currentTimeMillis
+        one.heardAt = yield* Clock.currentTimeMillis
+        turns.begin()
         const turn = yield* session.feed(portion)
         if (turn._tag === "Close") return
         if (turn._tag === "StartTls") {
@@ -149,9 +162,10 @@ const listen = Effect.fnUntraced(function* (settings: ImapSettings) {
         } else if (turn._tag === "Compress") wire.compress(portion.subarray(turn.at))
       }
     })
-    const farewell = Effect.flatMap(Deferred.await(ends), (text) => (text === "" ? Effect.void : session.bye(text)))
-    yield* Effect.raceFirst(talk, farewell).pipe(
-      Effect.onInterrupt(() => Effect.timeoutOption(session.bye("The service is restarting."), "1 second")),
+    yield* talk.pipe(
+      Effect.onInterrupt(() =>
+        isEnding ? Effect.void : Effect.timeoutOption(session.bye("The service is restarting."), "1 second"),
+      ),
       Effect.ensuring(wire.end),
     )
   })

@@ -30,6 +30,9 @@ export interface Owner {
 /** A thread needs little beside the message; one that takes more is treated as one that does not answer. */
 const resourceLimits = { maxOldGenerationSizeMb: 256, maxYoungGenerationSizeMb: 32 }
 
+/** Bytes that are copied at once. */
+const slice = 1024 * 1024
+
 export class Thread {
   readonly jobs = new Map<number, Job>()
   private worker: Worker | undefined
@@ -64,8 +67,18 @@ export class Thread {
     job.lookups = 0
     this.jobs.set(job.id, job)
     // A copy of its own is handed over; the message itself stays with us to be stored.
-    const bytes = new Uint8Array(job.raw)
-    this.say(worker, { _tag: "Judge", job: job.id, raw: bytes, arrival: job.arrival }, [bytes.buffer])
+    this.hand(worker, job, new Uint8Array(job.raw.length), 0)
+  }
+
+  /** A slice in each turn of the event loop: to copy a large message takes longer than it may be held for. */
+  private hand(worker: Worker, job: Job, copy: Uint8Array<ArrayBuffer>, from: number): void {
+    copy.set(job.raw.subarray(from, from + slice), from)
+    const next = from + slice
+    if (next < copy.length) {
+      setImmediate(() => {
+        if (this.worker === worker && this.jobs.get(job.id) === job) this.hand(worker, job, copy, next)
+      })
+    } else this.say(worker, { _tag: "Judge", job: job.id, raw: copy, arrival: job.arrival }, [copy.buffer])
   }
 
   /**

@@ -55,12 +55,7 @@ export const make = Effect.fnUntraced(function* (guests: Guests) {
       (isOpen) => Effect.sync(() => isOpen && guests.close(login.identityId)),
     )
     if (!opened) return yield* Effect.fail(replies.tooManySessions)
-    yield* Effect.forkScoped(
-      Effect.andThen(
-        login.gone,
-        Effect.sync(() => end(session)),
-      ),
-    )
+    yield* login.whenGone(() => end(session))
     const subject: SubjectInfo = {
       id: login.identityId,
       handle: login.handle,

@@ -33,8 +33,8 @@ export interface Login {
   readonly canonical: string
   readonly handle: string
   readonly by: By
-  /** Resolves when the credential stands no more. */
-  readonly gone: Effect.Effect<void>
+  /** Calls `end` when the credential stands no more; for as long as the scope. */
+  readonly whenGone: (end: () => void) => Effect.Effect<void, never, Scope.Scope>
 }
 
 /** Failures within the window that are answered at once. */
@@ -139,13 +139,17 @@ const make = (options: { readonly mailDomain: string }) =>
       if (!allows(caller.scopes, scope) || judgeNetwork(caller, from) !== undefined) return yield* refused
       if (caller.kind !== "identity_key" || identity === null || identity.status !== "ready") return yield* refused
       if (canonical !== undefined && canonical !== identity.canonical) return yield* refused
+      const credential = { kind: caller.kind, credentialId: caller.credentialId }
       const login: Login = {
         identityId: identity.id,
         orgId: caller.org.id,
         canonical: identity.canonical,
         handle: identity.handle,
-        by: { kind: caller.kind, credentialId: caller.credentialId, requestId: null },
-        gone: yield* standingKeys.watch({ kind: caller.kind, credentialId: caller.credentialId }),
+        by: { ...credential, requestId: null },
+        whenGone: (end) =>
+          Effect.flatMap(standingKeys.watch(credential), (gone) =>
+            Effect.asVoid(Effect.forkScoped(Effect.andThen(gone, Effect.sync(end)))),
+          ),
       }
       return login
     })
@@ -186,7 +190,7 @@ const make = (options: { readonly mailDomain: string }) =>
         handle: row.handle,
         // The Identity itself, by what is as good as its key.
         by: { kind: "identity_key", credentialId: null, requestId: null },
-        gone: yield* standingPasswords.watch({ identityId: row.id, verifier: row.imap_verifier }),
+        whenGone: (end) => standingPasswords.watch({ identityId: row.id, verifier: row.imap_verifier }, end),
       }
       return login
     })
@@ -202,7 +206,7 @@ const make = (options: { readonly mailDomain: string }) =>
         const canonical = user === undefined ? undefined : canonicalOf(user)
         const names = [`address ${customerOf(address)}`, ...(canonical === undefined ? [] : [`mailbox ${canonical}`])]
         const isKey = kindOf(Redacted.value(password)) === "identity_key"
-        const judged: Effect.Effect<Login, LoginRefused | Effect.Error<ReturnType<typeof byPassword>>, Scope.Scope> =
+        const judged: Effect.Effect<Login, LoginRefused | Effect.Error<ReturnType<typeof byPassword>>> =
           (user !== undefined && canonical === undefined) || (user === undefined && !isKey)
             ? Effect.fail(refused)
             : isKey

@@ -98,7 +98,11 @@ export const fetch = Effect.fnUntraced(function* (
     }
   })
 
-  const wanted = { since: changedSince, bytes: items.some(({ _tag }) => _tag === "Section") }
+  const wanted = {
+    since: changedSince,
+    bytes: items.some(({ _tag }) => _tag === "Section"),
+    whole: Sets.count(uids) === selected.view.count,
+  }
   const rows: Stream.Stream<Marked | Stored | Detailed, StoreError> = items.some(needsDetail)
     ? store.detailed(selected.folder, uids, wanted)
     : items.every(isMark)
@@ -144,7 +148,7 @@ const ofStored = (
     case "PREVIEW":
       return `PREVIEW ${Writing.string(message.snippet)}`
     case "ENVELOPE":
-      return `ENVELOPE ${isDetailed(message) ? message.structure.envelope : "NIL"}`
+      return `ENVELOPE ${isDetailed(message) ? message.envelope : "NIL"}`
     case "BODY":
     case "BODYSTRUCTURE":
       return `${name} ${isDetailed(message) ? Structure.write(message.structure.root, name === "BODYSTRUCTURE") : "NIL"}`

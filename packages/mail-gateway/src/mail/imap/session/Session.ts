@@ -3,11 +3,10 @@
  * connection itself (TLS, compression, its end) it answers as a {@link Turn}. Commands are done one after another.
  */
 import { type Unavailable } from "@svc/domain/problems/Problem"
-import { Effect, type Redacted, Schedule, Scope, Semaphore } from "effect"
+import { Effect, type Redacted, Scope, Semaphore } from "effect"
 import type { Action, Command } from "../protocol/Command.ts"
 import { type Frame, Framing } from "../protocol/Framing.ts"
 import { parse } from "../protocol/Parser.ts"
-import { Timing } from "../../../Timing.ts"
 import * as Authenticating from "./Authenticating.ts"
 import * as Capabilities from "./Capabilities.ts"
 import { bad, type Completion, Conversation, no, ok, writeCompletion } from "./Conversation.ts"
@@ -16,6 +15,7 @@ import { type CutShort } from "./Fetching.ts"
 import { sync, tellRemovals } from "./Selecting.ts"
 import * as Spool from "./Spool.ts"
 import { type Refused, type Store } from "./Store.ts"
+import * as Telling from "./Telling.ts"
 
 /** What the connection does after a portion: reads on, or becomes another one. What is left of the portion begins at `at`. */
 export type Turn =
@@ -32,6 +32,8 @@ export interface Settings {
   /** Whether passwords may be said in the clear. */
   readonly allowsPlain: boolean
   readonly send: (bytes: string | Uint8Array) => Effect.Effect<void>
+  /** Does what no command waits for. */
+  readonly run: (effect: Effect.Effect<void>) => void
   /** The Mailbox of a user and password; undefined for a pair that is none. Lasts as long as the session. */
   readonly login: (
     user: string | undefined,
@@ -67,7 +69,13 @@ export const make = Effect.fnUntraced(function* (settings: Settings, isSecure: b
   const aside = Spool.aside(settings.spools)
   const conversation = new Conversation(settings.send, settings.messageBytes, aside)
   const scope = yield* Effect.scope
-  yield* Effect.addFinalizer(() => aside.clear)
+  let isOver = false
+  yield* Effect.addFinalizer(() =>
+    Effect.suspend(() => {
+      isOver = true
+      return aside.clear
+    }),
+  )
   const turns = yield* Semaphore.make(1)
   const judged: Authenticating.Login = (user, password) =>
     Effect.provideService(settings.login(user, password), Scope.Scope, scope)
@@ -137,17 +145,16 @@ export const make = Effect.fnUntraced(function* (settings: Settings, isSecure: b
     }
     conversation.store = outcome
     state.isLoggedIn = true
-    yield* Effect.forkIn(watch(outcome), scope)
+    yield* Scope.provide(watch(outcome), scope)
     yield* complete(tag, ok("Logged in.", Capabilities.code(state)))
   })
 
   /** Tells an idle client at once, and marks for any other that there is something to tell. */
   const watch = (store: Store) => {
-    /** Whether there is nothing left to tell an idle client; it hears of nothing again unless we look again. */
     const look = turns.withPermits(1)(
       Effect.suspend(() => {
         conversation.dirty = true
-        return conversation.idling === undefined
+        return conversation.idling === undefined || isOver
           ? Effect.succeed(true)
           : Effect.andThen(
               settled(Effect.as(sync(conversation, store, true), ok(""))),
@@ -155,8 +162,11 @@ export const make = Effect.fnUntraced(function* (settings: Settings, isSecure: b
             )
       }),
     )
-    const told = Effect.repeat(look, { until: (isTold) => isTold, schedule: Schedule.spaced(Timing.imapAgain) })
-    return Effect.forever(Effect.andThen(store.changed, told))
+    const tell = Telling.make(settings.run, look)
+    return store.watch(() => {
+      if (conversation.idling === undefined) conversation.dirty = true
+      else tell()
+    })
   }
 
   const doAction = Effect.fnUntraced(function* (tag: string, action: Action) {

@@ -4,7 +4,7 @@
  */
 import type { FolderUse } from "@svc/domain/mail/FolderProtocol"
 import type { Unavailable } from "@svc/domain/problems/Problem"
-import { type Effect, Schema, type Stream } from "effect"
+import { type Effect, Schema, type Scope, type Stream } from "effect"
 import type { Structure } from "../../mime/Structure.ts"
 import type { SortKey } from "../protocol/Command.ts"
 import type { SearchKey } from "../protocol/SearchKeys.ts"
@@ -85,6 +85,7 @@ export interface Stored extends Marked {
 
 /** A message with what is answered of its parts. */
 export interface Detailed extends Stored {
+  readonly envelope: string
   readonly structure: Structure
 }
 
@@ -130,6 +131,8 @@ export interface Wanted {
   readonly since?: number | undefined
   /** Their bytes are asked for next. */
   readonly bytes?: boolean
+  /** They are all that the folder has, as far as the session knows. */
+  readonly whole?: boolean
 }
 
 export interface Store {
@@ -176,6 +179,6 @@ export interface Store {
   readonly rename: (from: string, to: string) => Effect.Effect<void, StoreError>
   readonly subscribe: (name: string, subscribed: boolean) => Effect.Effect<void, StoreError>
   readonly quota: Effect.Effect<{ readonly used: number; readonly limit: number }, StoreError>
-  /** Resolves when something of the Mailbox changed since it last resolved. */
-  readonly changed: Effect.Effect<void>
+  /** Calls `heard` when something of the Mailbox changed; for as long as the scope. */
+  readonly watch: (heard: () => void) => Effect.Effect<void, never, Scope.Scope>
 }

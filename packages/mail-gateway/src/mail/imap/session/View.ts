@@ -92,11 +92,12 @@ export class View {
 
   /** UIDs at the numbers, as far as there are any. */
   uidsAt(ranges: Sets.Ranges): Sets.Ranges {
-    const found: Array<Sets.Range> = []
+    const found: Array<[number, number]> = []
     for (const [first, last] of ranges) {
-      for (const range of Sets.of(this.#uids.slice(first - 1, last))) found.push(range)
+      if (first > this.count) break
+      this.#gather(found, first - 1, Math.min(last, this.count))
     }
-    return Sets.normal(found)
+    return found
   }
 
   /** UIDs of the view that a set of UIDs names; others do not exist for the session. */
@@ -106,13 +107,23 @@ export class View {
 
   /** Those of the ranges that the view has. */
   within(ranges: Sets.Ranges): Sets.Ranges {
-    const found: Array<Sets.Range> = []
+    const found: Array<[number, number]> = []
+    const { last: end } = this
     for (const [first, last] of ranges) {
-      const from = this.#place(first)
-      const to = this.#place(last + 1)
-      for (const range of Sets.of(this.#uids.slice(from, to))) found.push(range)
+      if (first > end) break
+      this.#gather(found, this.#place(first), this.#place(last + 1))
     }
     return found
+  }
+
+  /** Adds the UIDs at some places, which come after those that were added. */
+  #gather(found: Array<[number, number]>, from: number, to: number): void {
+    for (let at = from; at < to; at++) {
+      const uid = this.#uids[at]!
+      const before = found.at(-1)
+      if (before !== undefined && before[1] + 1 === uid) before[1] = uid
+      else found.push([uid, uid])
+    }
   }
 
   /** Sequence numbers of UIDs in order. */

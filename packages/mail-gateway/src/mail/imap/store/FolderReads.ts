@@ -118,12 +118,16 @@ export const make = (sql: Sql, identityId: string) => {
         },
       ),
 
-    /** Pages of what messages are marked with, in the order of their UIDs. */
+    /**
+     * Pages of what messages are marked with, in the order of their UIDs, each with the change counter as it was when the
+     * page was read.
+     */
     marks: (folder: Folder, uids: Ranges, { since }: Wanted) =>
       Stream.paginate(0, (after: number) =>
         Effect.map(
-          orUnavailable(sql<PackedMarks>`
-            select string_agg(int4send(uid) || int8send(modseq) || int2send(marks), ''::bytea order by uid) as packed,
+          orUnavailable(sql<PackedMarks & { readonly counter: number | null }>`
+            select (select modseq::float8 from mailbox where identity_id = ${identityId}::uuid) as counter,
+                   string_agg(int4send(uid) || int8send(modseq) || int2send(marks), ''::bytea order by uid) as packed,
                    (json_agg(json_build_array(uid, labels, tag)) filter (where labels <> '{}' or tag is not null))::text as labelled
             from (
               select p.uid, greatest(m.modseq, p.modseq) as modseq, m.labels, m.tag,
@@ -136,7 +140,7 @@ export const make = (sql: Sql, identityId: string) => {
             const page = row === undefined ? [] : unpacked(row)
             const last = page.at(-1)
             return [
-              page,
+              [{ messages: page, counter: row?.counter ?? 1 }],
               page.length < pages.marks || last === undefined ? Option.none() : Option.some(last.uid),
             ] as const
           },

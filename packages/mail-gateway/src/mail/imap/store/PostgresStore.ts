@@ -1,5 +1,5 @@
 /**
- * One Mailbox for one session: reads are queries on the store, each change a message to the Identity's actor. Word of
+ * One Mailbox for its sessions: reads are queries on the store, each change a message to the Identity's actor. Word of
  * changes comes from the process's change feed.
  */
 import { ask, onBehalfOf } from "@svc/cluster/actor/Ask"
@@ -16,16 +16,25 @@ import type { By } from "@svc/domain/account/By"
 import { makeUuidV7 } from "@svc/domain/Ids"
 import { FolderRefused, limits } from "@svc/domain/mail/FolderProtocol"
 import { Unavailable } from "@svc/domain/problems/Problem"
-import { Clock, Effect, Semaphore, Stream } from "effect"
+import { Array as Arr, Clock, Effect, Semaphore, Stream } from "effect"
 import type { Judging } from "../../judging/Judging.ts"
 import { type SearchKey, some } from "../protocol/SearchKeys.ts"
-import type * as Sets from "../protocol/Sets.ts"
-import { type Folder, Refused, type Store, type StoreError, type Stored, type Wanted } from "../session/Store.ts"
+import * as Sets from "../protocol/Sets.ts"
+import {
+  type Folder,
+  type Marked,
+  Refused,
+  type Store,
+  type StoreError,
+  type Stored,
+  type Wanted,
+} from "../session/Store.ts"
 import * as Bodies from "./Bodies.ts"
 import * as DraftsFolder from "./DraftsFolder.ts"
+import * as FolderMarks from "./FolderMarks.ts"
 import * as FolderReads from "./FolderReads.ts"
 import * as Incoming from "./Incoming.ts"
-import { Kept, KeptDetailed, structureOf } from "./Rows.ts"
+import { hasStructure, Kept, KeptDetailed, type MessageRow } from "./Rows.ts"
 import * as SearchStatement from "./SearchStatement.ts"
 import * as Sorting from "./Sorting.ts"
 
@@ -87,6 +96,12 @@ const portions = (ranges: Sets.Ranges): ReadonlyArray<Sets.Ranges> => {
   return out
 }
 
+/** Those that were changed after it. */
+const known =
+  (since = 0) =>
+  (messages: ReadonlyArray<Marked>) =>
+    Stream.fromArray(since === 0 ? messages : messages.filter(({ modseq }) => modseq > since))
+
 const isKept = (message: Stored): message is Kept => message instanceof Kept
 
 const daysIn = (key: SearchKey) => {
@@ -115,21 +130,15 @@ export const make = Effect.fnUntraced(function* ({
   const present = yield* Effect.cachedWithTTL(SearchIndex.present(reads), Cluster.searchIndexLook)
   const incoming = yield* Incoming.make(judging, host)
   const drafts = yield* DraftsFolder.make(incoming)
+  const folderMarks = FolderMarks.make()
   // Large messages are in memory while they are stored, few at a time.
   const large = yield* Semaphore.make(largeAtOnce)
 
-  return Effect.fnUntraced(function* (account: Account) {
+  const storeOf = (account: Account): Store => {
     const { identityId, orgId: org_id } = account
     const sql = FolderReads.make(reads, identityId)
     const actor = actors.of(account.canonical)
     const by = onBehalfOf(account.by)
-    const { await: changed } = yield* feed.subscribe(identityId)
-    // Identities of before folders, and what older processes stored beside us.
-    yield* Effect.ignore(
-      Effect.flatMap(orUnavailable(Folders.isUnsettled(reads, identityId)), (isUnsettled) =>
-        isUnsettled ? answered(ask(actor.SettleFolders({ org_id }, by))) : Effect.void,
-      ),
-    )
 
     const box: DraftsFolder.Box = {
       identityId,
@@ -154,6 +163,18 @@ export const make = Effect.fnUntraced(function* ({
       while ((yield* answered(ask(actor.FileTags({ org_id }, by)))).left);
     })
 
+    /** The marks of all messages; what was kept of them is of before what changed since. */
+    const marksOf = (folder: Folder) =>
+      folderMarks.of(
+        folder,
+        Effect.map(Stream.runCollect(sql.marks(folder, [[1, Sets.highest]], {})), (pages) => ({
+          modseq: pages[0]?.counter ?? 1,
+          messages: pages.flatMap((page) => page.messages),
+        })),
+        (since) => orUnavailable(sql.changes(folder, since)),
+      )
+    const made = (row: MessageRow) => Effect.map(bodies.structure(new Kept(row)), (made) => new KeptDetailed(row, made))
+
     const messages = (folder: Folder, uids: Sets.Ranges, wanted: Wanted | undefined, structure: boolean) =>
       uids.length === 0 ? Stream.empty : sql.messages(folder, uids, wanted ?? {}, structure)
 
@@ -162,19 +183,24 @@ export const make = Effect.fnUntraced(function* ({
       status: (folder) => settled(folder, orUnavailable(sql.status(folder))),
       open: (folder) => settled(folder, orUnavailable(sql.open(folder))),
       changes: (folder, since) => settled(folder, orUnavailable(sql.changes(folder, since))),
-      marked: (folder, uids, wanted = {}) => (uids.length === 0 ? Stream.empty : sql.marks(folder, uids, wanted)),
-      stored: (folder, uids, wanted) => Stream.map(messages(folder, uids, wanted, false), (row) => new Kept(row)),
+      marked: (folder, uids, wanted = {}) => {
+        if (uids.length === 0) return Stream.empty
+        if (wanted.whole === true) return Stream.unwrap(Effect.map(marksOf(folder), known(wanted.since)))
+        return Stream.flatMap(sql.marks(folder, uids, wanted), (page) => Stream.fromArray(page.messages))
+      },
+      stored: (folder, uids, wanted) =>
+        Stream.mapArray(
+          messages(folder, uids, wanted, false),
+          Arr.map((row) => new Kept(row)),
+        ),
       detailed: (folder, uids, wanted) =>
-        Stream.mapEffect(
-          messages(folder, uids, wanted, true),
-          (row) => {
-            const known = structureOf(row.structure)
-            return known === undefined
-              ? Effect.map(bodies.structure(new Kept(row)), (structure) => new KeptDetailed(row, structure))
-              : Effect.succeed(new KeptDetailed(row, known))
-          },
-          // Where many are made for the first time, their reading and keeping overlaps.
-          { concurrency: 8 },
+        Stream.mapArrayEffect(messages(folder, uids, wanted, true), (page) =>
+          page.every(hasStructure)
+            ? Effect.succeed(Arr.map(page, (row) => new KeptDetailed(row)))
+            : // Where many are made for the first time, their reading and keeping overlaps.
+              Effect.forEach(page, (row) => (hasStructure(row) ? Effect.succeed(new KeptDetailed(row)) : made(row)), {
+                concurrency: 8,
+              }),
         ),
       bytes: (message, from, to) => (isKept(message) && to > from ? bodies.bytes(message, from, to) : Stream.empty),
 
@@ -273,8 +299,40 @@ export const make = Effect.fnUntraced(function* ({
         ),
         ([row]) => ({ used: row?.used ?? 0, limit: mailboxBytes }),
       ),
-      changed,
+      watch: (heard) => feed.on(identityId, heard),
     }
     return store
+  }
+
+  /** Stores are without a state of their own, so sessions of one Mailbox and credential have one together. */
+  const open = new Map<string, { readonly store: Store; sessions: number }>()
+  const shared = (account: Account) => {
+    const name = JSON.stringify(account)
+    return Effect.acquireRelease(
+      Effect.sync(() => {
+        const known = open.get(name) ?? { store: storeOf(account), sessions: 0 }
+        known.sessions++
+        open.set(name, known)
+        return known.store
+      }),
+      () =>
+        Effect.sync(() => {
+          const known = open.get(name)
+          if (known !== undefined && --known.sessions === 0) open.delete(name)
+        }),
+    )
+  }
+
+  /** The store of an account, for as long as the scope. */
+  return Effect.fnUntraced(function* ({ identityId, orgId, canonical, address, by }: Account) {
+    // Identities of before folders, and what older processes stored beside us.
+    yield* Effect.ignore(
+      Effect.flatMap(orUnavailable(Folders.isUnsettled(reads, identityId)), (isUnsettled) =>
+        isUnsettled
+          ? answered(ask(actors.of(canonical).SettleFolders({ org_id: orgId }, onBehalfOf(by))))
+          : Effect.void,
+      ),
+    )
+    return yield* shared({ identityId, orgId, canonical, address, by })
   })
 })

@@ -55,14 +55,31 @@ export class Kept implements Stored {
   }
 }
 
+/** With its structure: the one that was made, or the one that was kept, which is read when it is asked for. */
 export class KeptDetailed extends Kept implements Detailed {
-  readonly structure: Structure
+  readonly #text: string
+  #structure: Structure | undefined
 
-  constructor(row: MessageRow, structure: Structure) {
+  constructor(row: MessageRow, made?: Structure) {
     super(row)
-    this.structure = structure
+    this.#text = row.structure ?? ""
+    this.#structure = made
+  }
+
+  get structure(): Structure {
+    // We wrote it ourselves, by one writer.
+    this.#structure ??= JSON.parse(this.#text) as Structure
+    return this.#structure
+  }
+
+  get envelope(): string {
+    return this.structure.envelope
   }
 }
+
+/** Whether a structure was kept; if not it must be made. */
+export const hasStructure = ({ structure }: MessageRow): boolean =>
+  structure !== null && structure !== undefined && structure !== ""
 
 /** Marks of a page of messages in one value: a row for each costs more to read than what it says. */
 export interface PackedMarks {
@@ -102,11 +119,4 @@ export const unpacked = ({ packed, labelled }: PackedMarks): ReadonlyArray<Marke
       flags: more === undefined ? unlabelledFlags[set]! : Flags.shown({ ...unlabelled[set]!, ...more }),
     }
   })
-}
-
-/** What was kept of the structure; undefined where it must be made again. */
-export const structureOf = (text: string | null | undefined): Structure | undefined => {
-  if (text === null || text === undefined || text === "") return undefined
-  // We wrote it ourselves, by one writer.
-  return JSON.parse(text) as Structure
 }

@@ -1,0 +1,75 @@
+/**
+ * The marks of folders that somebody read whole, kept for whoever does so next: a program looks at them all each time it
+ * opens a folder. What is kept is of one value of the change counter, and is answered only together with what changed
+ * since, which is asked of the store each time: no answer is older than its question.
+ */
+import type { Unavailable } from "@svc/domain/problems/Problem"
+import { Effect } from "effect"
+import type { Changes, Folder, Marked } from "../session/Store.ts"
+
+/** Messages whose marks are kept: of one folder, and of all (about 100 bytes each). */
+const atMost = { ofFolder: 50_000, inAll: 200_000 }
+
+export interface Kept {
+  readonly modseq: number
+  /** In the order of UIDs; never changed. */
+  readonly messages: ReadonlyArray<Marked>
+}
+
+/** What is kept, with what changed since. */
+export const renewed = (kept: Kept, { modseq, changed, vanished, isGone }: Changes): Kept => {
+  if (isGone) return { modseq, messages: [] }
+  if (changed.length === 0 && vanished.length === 0) return { modseq, messages: kept.messages }
+  const all = new Map(kept.messages.map((message) => [message.uid, message]))
+  for (const uid of vanished) all.delete(uid)
+  const last = kept.messages.at(-1)?.uid ?? 0
+  let inOrder = true
+  for (const message of changed) {
+    inOrder &&= message.uid > last || all.has(message.uid)
+    all.set(message.uid, message)
+  }
+  const messages = [...all.values()]
+  return { modseq, messages: inOrder ? messages : messages.sort((a, b) => a.uid - b.uid) }
+}
+
+export const make = () => {
+  /** The one that was asked for last is the last. */
+  const folders = new Map<string, Kept>()
+  let count = 0
+
+  const forget = (id: string) => {
+    count -= folders.get(id)?.messages.length ?? 0
+    folders.delete(id)
+  }
+
+  const keep = (id: string, kept: Kept) => {
+    const known = folders.get(id)
+    // Of two that looked at once the later look stays.
+    const latest = known !== undefined && known.modseq > kept.modseq ? known : kept
+    forget(id)
+    if (latest.messages.length === 0 || latest.messages.length > atMost.ofFolder) return
+    folders.set(id, latest)
+    count += latest.messages.length
+    for (const [oldest] of folders) {
+      if (count <= atMost.inAll) break
+      forget(oldest)
+    }
+  }
+
+  return {
+    /** All messages of a folder: `whole` reads them, `changes` what became of them since. */
+    of: (
+      { id }: Folder,
+      whole: Effect.Effect<Kept, Unavailable>,
+      changes: (since: number) => Effect.Effect<Changes, Unavailable>,
+    ): Effect.Effect<ReadonlyArray<Marked>, Unavailable> =>
+      Effect.suspend(() => {
+        const known = folders.get(id)
+        const now = known === undefined ? whole : Effect.map(changes(known.modseq), (since) => renewed(known, since))
+        return Effect.map(now, (kept) => {
+          keep(id, kept)
+          return kept.messages
+        })
+      }),
+  }
+}

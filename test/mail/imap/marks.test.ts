@@ -1,0 +1,99 @@
+/** What is kept of a folder's marks, against a folder that changes; and sets and views against the plainest way to make them. */
+import { Effect } from "effect"
+import { expect, it } from "vitest"
+import * as Sets from "@svc/mail-gateway/mail/imap/protocol/Sets"
+import type { Changes, Marked } from "@svc/mail-gateway/mail/imap/session/Store"
+import { View } from "@svc/mail-gateway/mail/imap/session/View"
+import * as FolderMarks from "@svc/mail-gateway/mail/imap/store/FolderMarks"
+import { random } from "./Sessions.ts"
+
+const folder = { id: "f", name: "INBOX", use: null, uidValidity: 1, uidNext: 1 } as const
+
+it("answers what a folder has now, and reads it whole once", async () => {
+  const next = random(11)
+  const marks = FolderMarks.make()
+  let held: ReadonlyArray<Marked> = []
+  const gone: Array<{ readonly uid: number; readonly modseq: number }> = []
+  let modseq = 1
+  let uid = 1
+  let reads = 0
+  const whole = Effect.sync(() => {
+    reads++
+    return { modseq, messages: held }
+  })
+  const changes = (since: number) =>
+    Effect.sync((): Changes => ({
+      modseq,
+      uidNext: uid,
+      changed: held.filter((one) => one.modseq > since),
+      vanished: gone.filter((one) => one.modseq > since).map((one) => one.uid),
+      isGone: false,
+    }))
+  const change = () => {
+    modseq++
+    const pick = held[Math.floor(next() * held.length)]
+    if (next() < 0.5 || pick === undefined) held = [...held, { uid: uid++, modseq, flags: [] }]
+    else if (next() < 0.5) held = held.map((one) => (one === pick ? { ...one, modseq, flags: [`f${modseq}`] } : one))
+    else {
+      held = held.filter((one) => one !== pick)
+      gone.push({ uid: pick.uid, modseq })
+    }
+  }
+  change()
+  for (let round = 0; round < 300; round++) {
+    expect(await Effect.runPromise(marks.of(folder, whole, changes))).toEqual(held)
+    for (let n = Math.floor(next() * 4); n > 0 && held.length > 0; n--) change()
+    if (held.length === 0) change()
+  }
+  expect(reads).toBe(1)
+})
+
+it("keeps the later of two looks that ran at once, and nothing of a folder that is gone", async () => {
+  const marks = FolderMarks.make()
+  const message = (modseq: number): Marked => ({ uid: 1, modseq, flags: [`f${modseq}`] })
+  const nothing = { changed: [], vanished: [], uidNext: 2, isGone: false }
+  const look = (modseq: number) =>
+    marks.of(folder, Effect.succeed({ modseq, messages: [message(modseq)] }), (since) =>
+      Effect.succeed({ ...nothing, modseq: since }),
+    )
+  // The earlier look is answered after the later one.
+  const slow = marks.of(
+    folder,
+    Effect.delay(Effect.succeed({ modseq: 3, messages: [message(3)] }), 20),
+    () => Effect.never,
+  )
+  const first = Effect.runPromise(slow)
+  await Effect.runPromise(look(5))
+  await first
+  expect(await Effect.runPromise(look(9))).toEqual([message(5)])
+  const removed = marks.of(folder, Effect.never, () => Effect.succeed({ ...nothing, modseq: 6, isGone: true }))
+  expect(await Effect.runPromise(removed)).toEqual([])
+  expect(await Effect.runPromise(look(7))).toEqual([message(7)])
+})
+
+it("reads sets, and what a view has of them, as they are written", () => {
+  const next = random(5)
+  for (let round = 0; round < 300; round++) {
+    const uids = Array.from({ length: 60 }, (_, n) => n + 1).filter(() => next() < 0.6)
+    const view = new View(uids)
+    const named = Array.from({ length: 1 + Math.floor(next() * 8) }, () => {
+      const [a, b] = [1 + Math.floor(next() * 70), 1 + Math.floor(next() * 70)]
+      return next() < 0.5 ? [a, a] : [a, b]
+    })
+    const text = named.map(([a, b]) => (a === b ? `${a}` : `${a}:${b}`)).join(",")
+    const isNamed = (n: number) => named.some(([a, b]) => n >= Math.min(a!, b!) && n <= Math.max(a!, b!))
+    const set = Sets.read(text)!
+    expect(Sets.write(view.ofUids(set))).toBe(Sets.write(Sets.of(uids.filter(isNamed))))
+    expect(Sets.write(view.uidsAt(Sets.resolve(set, uids.length)))).toBe(
+      Sets.write(Sets.of(uids.filter((_, at) => isNamed(at + 1)))),
+    )
+  }
+  expect(Sets.read("1:*,*:3,4294967295")).toEqual([
+    [1, "*"],
+    ["*", 3],
+    [4294967295, 4294967295],
+  ])
+  const none = ["", ",", "1,", ",1", "0", "1:", ":1", "1:2:3", "4294967296", "12345678901", "1 ", "a", "-1", "1;2"]
+  for (const text of none) expect(Sets.read(text), text).toBeUndefined()
+  expect(Sets.read(Array.from({ length: Sets.limit + 1 }, () => "1").join(","))).toBeUndefined()
+})

@@ -1,0 +1,47 @@
+/** Very large bodies, which are stored slice by slice ahead of their message. */
+import { storeAhead } from "@svc/cluster/mail/MessageContent"
+import { Reads, Writes } from "@svc/cluster/store/Database"
+import { expect, layer } from "@effect/vitest"
+import { Effect } from "effect"
+import { storesLayer } from "../harness/Stores.ts"
+
+const [first, second] = ["0199d3c0-5e0f-7c4e-9b1a-3f2d6c8e4b01", "0199d3c0-5e0f-7c4e-9b1a-3f2d6c8e4b02"]
+const raw = new Uint8Array(2_500_000).map((_, at) => (at * 7 + (at >>> 16)) % 251)
+const content = { raw, text: "text", html: null, headers: [{ name: "Subject", value: "s" }], search_text: "s" }
+
+const stored = (id: string) =>
+  Effect.flatMap(
+    Reads,
+    (sql) => sql<{ raw: Uint8Array; text: string; headers: unknown }>`
+      select raw, text, headers from message_content where message_id = ${id}::uuid`,
+  )
+const slices = Effect.flatMap(Reads, (sql) => sql`select 1 from message_slice`)
+
+layer(storesLayer, { timeout: "60 seconds" })("a very large body", (it) => {
+  it.effect("is stored whole, once, and leaves no slice", () =>
+    Effect.gen(function* () {
+      const sql = yield* Writes
+      yield* storeAhead(sql, first, content, new Date())
+      yield* storeAhead(sql, first, content, new Date())
+      const found = yield* stored(first)
+      expect(found).toHaveLength(1)
+      expect(Buffer.compare(found[0]!.raw, raw)).toBe(0)
+      expect(found[0]).toMatchObject({ text: "text", headers: content.headers })
+      expect(yield* slices).toEqual([])
+    }),
+  )
+
+  it.effect("is not stored in part where the store has lost a slice", () =>
+    Effect.gen(function* () {
+      const sql = yield* Writes
+      yield* sql`create function lose() returns trigger language plpgsql
+        as 'begin if new.n = 1 then return null; end if; return new; end'`
+      yield* sql`create trigger lose before insert on message_slice for each row execute function lose()`
+      expect(yield* Effect.flip(storeAhead(sql, second, content, new Date()))).toMatchObject({ code: "unavailable" })
+      yield* sql`drop trigger lose on message_slice`
+      yield* sql`drop function lose`
+      expect(yield* stored(second)).toEqual([])
+      expect(yield* slices).toEqual([])
+    }),
+  )
+})
