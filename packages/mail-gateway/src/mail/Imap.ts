@@ -5,7 +5,8 @@
 import { createServer, type Socket } from "node:net"
 import { check, pass } from "@svc/cluster/health/Health"
 import { isWithin, type Networks } from "@svc/cluster/net/ClientNetwork"
-import { Clock, Context, Deferred, Effect, FiberSet, Layer, type Redacted, type Scope } from "effect"
+import { lastingMillis } from "@svc/domain/Lasting"
+import { Context, Deferred, Effect, FiberSet, Layer, type Redacted, type Scope } from "effect"
 import * as Certificates from "./imap/server/Certificates.ts"
 import * as Guests from "./imap/server/Guests.ts"
 import { imapDoor, Logins } from "./imap/server/Logins.ts"
@@ -123,7 +124,7 @@ const listen = Effect.fnUntraced(function* (settings: ImapSettings) {
       },
       tlsAtOnce,
     )
-    const now = yield* Clock.currentTimeMillis
+    const now = yield* lastingMillis
     const own: Watched = {
       session,
       end: (text) => run(Effect.asVoid(Deferred.succeed(ends, text))),
@@ -140,7 +141,7 @@ const listen = Effect.fnUntraced(function* (settings: ImapSettings) {
       while (true) {
         const portion = yield* wire.read
         if (portion === undefined) return
-        own.heardAt = yield* Clock.currentTimeMillis
+        own.heardAt = yield* lastingMillis
         const turn = yield* session.feed(portion)
         if (turn._tag === "Close") return
         if (turn._tag === "StartTls") {
@@ -186,7 +187,7 @@ const listen = Effect.fnUntraced(function* (settings: ImapSettings) {
 
   /** All sessions share one look at the time. */
   const look = Effect.gen(function* () {
-    const now = yield* Clock.currentTimeMillis
+    const now = yield* lastingMillis
     for (const one of watched) {
       if (!one.session.isLoggedIn() && now > one.loginBy) one.end("You did not log in.")
       else if (now - one.heardAt > Timing.imapIdleMillis) one.end("You were silent for too long.")
