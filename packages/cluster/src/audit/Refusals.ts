@@ -41,9 +41,7 @@ export const make = Effect.fnUntraced(function* (keep: (act: Act, count: number)
       )
     })
   yield* Effect.forkScoped(
-    Effect.forever(
-      Effect.andThen(Effect.sleep(Timing.auditRefusals), Effect.flatMap(lastingMillis, flushUntil)),
-    ),
+    Effect.forever(Effect.andThen(Effect.sleep(Timing.auditRefusals), Effect.flatMap(lastingMillis, flushUntil))),
   )
 
   return {

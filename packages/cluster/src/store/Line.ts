@@ -87,8 +87,10 @@ export const make = (target: Target) => {
         owing.scoped(
           [pool],
           () =>
-            of().reduce((most, { askedAt }) => Math.max(most, askedAt === undefined ? 0 : performance.now() - askedAt), 0) /
-            1000,
+            of().reduce(
+              (most, { askedAt }) => Math.max(most, askedAt === undefined ? 0 : performance.now() - askedAt),
+              0,
+            ) / 1000,
         ),
       )
     },
@@ -100,7 +102,15 @@ export const make = (target: Target) => {
         keepAlive: true,
         keepAliveInitialDelay: Timing.lineKeepAliveMillis,
       })
-      const line: Line = { socket, pool, silenceMillis, sent: 0, received: 0, heardAt: performance.now(), askedAt: undefined }
+      const line: Line = {
+        socket,
+        pool,
+        silenceMillis,
+        sent: 0,
+        received: 0,
+        heardAt: performance.now(),
+        askedAt: undefined,
+      }
       lines.add(line)
       const timer = setInterval(() => {
         const now = performance.now()

@@ -138,8 +138,7 @@ export const make = <R>({ lease, record, run, now }: Leasing<R>) => {
       const due = [...orgs].filter(([, { used, blockedUntil }]) => used > 0 && blockedUntil <= at)
       yield* Effect.forEach(due, ([org, meter]) => renew(org, meter), { concurrency: 8, discard: true })
       for (const [org, meter] of orgs) {
-        if (meter.used === 0 && meter.passages.size === 0 && !meter.asking && meter.blockedUntil <= at)
-          orgs.delete(org)
+        if (meter.used === 0 && meter.passages.size === 0 && !meter.asking && meter.blockedUntil <= at) orgs.delete(org)
       }
     }),
   }

@@ -1,0 +1,89 @@
+/** What holds back lists of Events: a transaction of anybody in the PostgreSQL cluster, seen by the metric and the doctor. */
+import { writers } from "@svc/cli/doctor/Store"
+import * as Database from "@svc/cluster/store/Database"
+import { makeHeld } from "@svc/cluster/store/Horizon"
+import { expect, layer } from "@effect/vitest"
+import { Context, Effect, Fiber, Latch, Layer, Redacted } from "effect"
+import { TestClock } from "effect/testing"
+import { inject } from "vitest"
+import { databaseLayer } from "../harness/Database.ts"
+
+/** A client of the database next door, by a role of the same cluster. */
+const nextDoor = (role?: { readonly username: string; readonly password: string }) => {
+  const server = { ...inject("server"), ...role, database: "postgres" }
+  return Effect.map(
+    Layer.build(Layer.fresh(Database.layer({ ...server, password: Redacted.make(server.password) }))),
+    Context.get(Database.Unhurried),
+  )
+}
+
+/** A transaction there that has written and stays open; answers its process, and what ends it. */
+const openWriter = Effect.gen(function* () {
+  const sql = yield* nextDoor()
+  const [written, end] = [yield* Latch.make(), yield* Latch.make()]
+  let pid = 0
+  const fiber = yield* sql
+    .withTransaction(
+      Effect.gen(function* () {
+        const [row] = yield* sql<{ pid: number }>`select pg_backend_pid() as pid, pg_current_xact_id()`
+        pid = row!.pid
+        yield* written.open
+        yield* end.await
+      }),
+    )
+    .pipe(Effect.forkScoped)
+  yield* written.await
+  // Something that comes after it, whoever writes it.
+  yield* (yield* nextDoor())`select pg_current_xact_id()`
+  return { pid, end: Effect.andThen(end.open, Fiber.await(fiber)) }
+})
+
+/** Others of the cluster write too, and end soon. */
+const until = <A, E, R>(look: Effect.Effect<A, E, R>, holds: (found: A) => boolean) =>
+  Effect.repeat(look, { until: holds, times: 2000 })
+
+layer(databaseLayer, { timeout: 60_000 })("a transaction that writes and stays open", (it) => {
+  it.effect("in a database next door is seen by who waits for it, until it ends", () =>
+    Effect.gen(function* () {
+      const sql = yield* Database.Reads
+      const held = makeHeld(sql)
+      const { end } = yield* openWriter
+      const first = yield* held
+      expect(first).toBeGreaterThan(0)
+      yield* end
+      expect(yield* until(held, (seconds) => seconds === 0)).toBe(0)
+    }),
+  )
+
+  it.effect("is counted from when it was seen where PostgreSQL does not say when it began", () =>
+    Effect.gen(function* () {
+      const admin = yield* nextDoor()
+      const username = `watcher_${process.pid}`
+      yield* Effect.acquireRelease(admin.unsafe(`create role ${username} login password 'of-a-test'`), () =>
+        Effect.orDie(admin.unsafe(`drop role ${username}`)),
+      )
+      yield* Effect.scoped(
+        Effect.gen(function* () {
+          const { end } = yield* openWriter
+          const held = makeHeld(yield* nextDoor({ username, password: "of-a-test" }))
+          const later = Effect.andThen(TestClock.adjust("90 seconds"), held)
+          expect(yield* until(later, (seconds) => seconds === 90)).toBe(90)
+          yield* end
+          expect(yield* until(later, (seconds) => seconds === 0)).toBe(0)
+        }),
+      )
+    }),
+  )
+
+  it.effect("is named by the doctor once it is long", () =>
+    Effect.gen(function* () {
+      const sql = yield* Database.Reads
+      const { pid, end } = yield* openWriter
+      const found = yield* until(writers(sql, 0), ({ detail }) => detail.includes(`process ${pid} `))
+      expect(found).toMatchObject({ status: "warn", remedy: expect.stringContaining(`pg_terminate_backend(${pid})`) })
+      expect(found.detail).toMatch(/svc:Unhurried, \w+, postgres\) has been writing for \d+ s/)
+      expect((yield* writers(sql)).status).toBe("ok")
+      yield* end
+    }),
+  )
+})
