@@ -42,48 +42,53 @@ const openWriter = Effect.gen(function* () {
 const until = <A, E, R>(look: Effect.Effect<A, E, R>, holds: (found: A) => boolean) =>
   Effect.repeat(look, { until: holds, times: 2000 })
 
-layer(databaseLayer, { timeout: 60_000 })("a transaction that writes and stays open", (it) => {
-  it.effect("in a database next door is seen by who waits for it, until it ends", () =>
-    Effect.gen(function* () {
-      const sql = yield* Database.Reads
-      const held = makeHeld(sql)
-      const { end } = yield* openWriter
-      const first = yield* held
-      expect(first).toBeGreaterThan(0)
-      yield* end
-      expect(yield* until(held, (seconds) => seconds === 0)).toBe(0)
-    }),
-  )
+layer(databaseLayer, { timeout: 60_000, excludeTestServices: true })(
+  "a transaction that writes and stays open",
+  (it) => {
+    it.effect("in a database next door is seen by who waits for it, until it ends", () =>
+      Effect.gen(function* () {
+        const sql = yield* Database.Reads
+        const held = makeHeld(sql)
+        const { end } = yield* openWriter
+        const first = yield* held
+        expect(first).toBeGreaterThan(0)
+        yield* end
+        expect(yield* until(held, (seconds) => seconds === 0)).toBe(0)
+      }),
+    )
 
-  it.effect("is counted from when it was seen where PostgreSQL does not say when it began", () =>
+    it.effect("is named by the doctor once it is long", () =>
+      Effect.gen(function* () {
+        const sql = yield* Database.Reads
+        const { pid, end } = yield* openWriter
+        const found = yield* until(writers(sql, 0), ({ detail }) => detail.includes(`process ${pid} `))
+        expect(found).toMatchObject({ status: "warn", remedy: expect.stringContaining(`pg_terminate_backend(${pid})`) })
+        expect(found.detail).toMatch(/svc:Unhurried, \w+, postgres\) has been writing for \d+ s/)
+        expect((yield* writers(sql)).status).toBe("ok")
+        yield* end
+      }),
+    )
+  },
+)
+
+layer(databaseLayer, { timeout: 60_000 })("a transaction whose beginning is not shown to us", (it) => {
+  it.effect("counts from when it was seen", () =>
     Effect.gen(function* () {
-      const admin = yield* nextDoor()
+      const admin = yield* TestClock.withLive(nextDoor())
       const username = `watcher_${process.pid}`
       yield* Effect.acquireRelease(admin.unsafe(`create role ${username} login password 'of-a-test'`), () =>
         Effect.orDie(admin.unsafe(`drop role ${username}`)),
       )
       yield* Effect.scoped(
         Effect.gen(function* () {
-          const { end } = yield* openWriter
-          const held = makeHeld(yield* nextDoor({ username, password: "of-a-test" }))
+          const { end } = yield* TestClock.withLive(openWriter)
+          const held = makeHeld(yield* TestClock.withLive(nextDoor({ username, password: "of-a-test" })))
           const later = Effect.andThen(TestClock.adjust("90 seconds"), held)
           expect(yield* until(later, (seconds) => seconds === 90)).toBe(90)
-          yield* end
+          yield* TestClock.withLive(end)
           expect(yield* until(later, (seconds) => seconds === 0)).toBe(0)
         }),
       )
-    }),
-  )
-
-  it.effect("is named by the doctor once it is long", () =>
-    Effect.gen(function* () {
-      const sql = yield* Database.Reads
-      const { pid, end } = yield* openWriter
-      const found = yield* until(writers(sql, 0), ({ detail }) => detail.includes(`process ${pid} `))
-      expect(found).toMatchObject({ status: "warn", remedy: expect.stringContaining(`pg_terminate_backend(${pid})`) })
-      expect(found.detail).toMatch(/svc:Unhurried, \w+, postgres\) has been writing for \d+ s/)
-      expect((yield* writers(sql)).status).toBe("ok")
-      yield* end
     }),
   )
 })
