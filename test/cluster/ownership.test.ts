@@ -52,6 +52,9 @@ layer(Layer.provideMerge(Layer.empty, databaseLayer))("an actor of any kind", (i
           (sql) => sql`select 1 from handle where handle = ${`${kind}/fenced`}`,
         )
         expect(rows.length).toBe(2)
+        // Three seconds, also where the clock is set back an hour in them.
+        yield* TestClock.setTime((yield* Clock.currentTimeMillis) - 3_600_000)
+        expect((yield* Effect.flip(old.state))._tag).toBe("Moved")
         yield* TestClock.adjust("3 seconds")
         expect(yield* old.state).toBe(2)
       }),

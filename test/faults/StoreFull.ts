@@ -1,6 +1,6 @@
 /** The disk of the embedded database fills under load and is emptied again. */
 import { execFileSync } from "node:child_process"
-import { chmodSync, mkdtempSync, rmSync, statfsSync, writeFileSync } from "node:fs"
+import { appendFileSync, chmodSync, mkdtempSync, rmSync, statfsSync } from "node:fs"
 import * as os from "node:os"
 import * as path from "node:path"
 import { setTimeout as sleep } from "node:timers/promises"
@@ -9,11 +9,15 @@ import { deploy, until } from "../harness/Deployment.ts"
 import { send } from "../harness/Mail.ts"
 import { type Row } from "../harness/Report.ts"
 import { manyIdentities, missing } from "./Cluster.ts"
-import { figures, note, outcome, timed } from "./Load.ts"
+import { figures, note, outcome, type Outcome, timed } from "./Load.ts"
 
 const diskMegabytes = 600
 /** What is left when the disk is filled; the load takes the rest. */
 const leftBytes = 4 * 1024 * 1024
+/** By then something must have been refused. */
+const mostSeconds = 120
+
+const sum = ({ errors }: Outcome) => [...errors.values()].reduce((all, n) => all + n, 0)
 
 /** A small file system of its own, which root alone can make. */
 const smallDisk = () => {
@@ -28,7 +32,14 @@ const smallDisk = () => {
   return {
     folder,
     free,
-    fill: () => writeFileSync(filler, Buffer.alloc(Math.max(0, free() - leftBytes))),
+    /** All but so many bytes; more of it each time that it is called. */
+    fill: (leaving: number) => {
+      try {
+        appendFileSync(filler, Buffer.alloc(Math.max(0, free() - leaving)))
+      } catch {
+        // The load was there first.
+      }
+    },
     empty: () => rmSync(filler, { force: true }),
     remove: () => {
       execFileSync("umount", ["--lazy", folder])
@@ -93,10 +104,17 @@ export const storeFull = async (): Promise<Row> => {
       }
     })()
     await sleep(2000)
+    /** For so long, and until the load has met it: on a slow machine that takes the rest of the room itself. */
     const fullFor = async (seconds: number) => {
-      disk.fill()
-      const end = Date.now() + seconds * 1000
-      while (Date.now() < end) await sleep(100)
+      const before = { calls: sum(seen), mails: sum(smtp) }
+      const isMet = () => sum(seen) > before.calls && sum(smtp) > before.mails
+      disk.fill(leftBytes)
+      const begun = Date.now()
+      const passed = () => (Date.now() - begun) / 1000
+      while (passed() < seconds || (!isMet() && passed() < mostSeconds)) {
+        await sleep(100)
+        if (passed() > seconds / 2 && !isMet()) disk.fill(0)
+      }
       disk.empty()
     }
     await fullFor(15)

@@ -20,7 +20,8 @@ const administer = (statement: string) =>
     ),
   )
 
-const connection = () => {
+/** The PostgreSQL of this worker, by its administrator. */
+export const connection = () => {
   const server = inject("servers")[Number(process.env["VITEST_POOL_ID"]) - 1]!
   return { ...server, password: Redacted.make(server.password) }
 }

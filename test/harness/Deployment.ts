@@ -114,7 +114,8 @@ export const deploy = async (options: DeploymentOptions = {}): Promise<Deploymen
         if (child.exitCode !== null) throw new Error(`the process ended: ${output}`)
         return roles.length === 0 || roles.includes("api") ? isHealthy(started.base) : output.includes("service is up")
       },
-      90,
+      // A busy machine takes its time; a process that ended is told at once.
+      300,
     )
     return started
   }

@@ -64,6 +64,21 @@ layer(actors({ quotas }))("an Org's calls", (it) => {
     }),
   )
 
+  it.effect("are let through as ever once a clock that was an hour ahead is set right, and no more than that", () =>
+    Effect.gen(function* () {
+      const [one, other] = [yield* orgLimits, yield* orgLimits]
+      yield* nextMinute()
+      const right = yield* Clock.currentTimeMillis
+      const org = yield* makeOrg
+      yield* TestClock.setTime(right + 3_600_000)
+      expect(yield* passed([one.take(org, "calls")], 100)).toBe(60)
+      yield* TestClock.setTime(right)
+      expect(yield* passed([one.take(org, "calls"), other.take(org, "calls")], 100)).toBe(60)
+      yield* nextMinute()
+      expect(yield* passed([one.take(org, "calls"), other.take(org, "calls")], 100)).toBe(60)
+    }),
+  )
+
   it.effect("of an account that begins at the end of a minute pass at first, and in full with the next", () =>
     Effect.gen(function* () {
       const limits = yield* orgLimits

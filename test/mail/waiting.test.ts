@@ -14,7 +14,7 @@ import { MessageQueries } from "@svc/cluster/mail/MessageQueries"
 import { Caller, type CallerOfRequest, type SubjectInfo } from "@svc/domain/account/Authorization"
 import type { MessageSummary } from "@svc/domain/mail/Message"
 import { Unauthenticated } from "@svc/domain/problems/Problem"
-import { Context, Effect, Fiber, Latch, Layer } from "effect"
+import { Clock, Context, Effect, Fiber, Latch, Layer } from "effect"
 import { HttpServerRequest } from "effect/http"
 import { TestClock } from "effect/testing"
 
@@ -128,6 +128,21 @@ layer(Layer.empty)("a wait", (it) => {
       expect(fiber.pollUnsafe()).toBe(undefined)
       yield* TestClock.adjust("1 millis")
       expect((yield* Fiber.join(fiber)).page.messages).toEqual([])
+    }),
+  )
+
+  it.effect("lasts as long as it was asked for when the clock is set back an hour meanwhile", () =>
+    Effect.gen(function* () {
+      const { fiber, turned } = yield* waiting
+      yield* TestClock.adjust("4 seconds")
+      const now = yield* Clock.currentTimeMillis
+      yield* TestClock.setTime(now - 3_600_000)
+      // The test's clock holds its sleepers to the time of day: a word of a change makes the wait sleep anew.
+      turned.subscribers.wake(identity)
+      yield* TestClock.adjust("5999 millis")
+      expect(fiber.pollUnsafe()).toBe(undefined)
+      yield* TestClock.adjust("1 millis")
+      expect(fiber.pollUnsafe()).not.toBe(undefined)
     }),
   )
 

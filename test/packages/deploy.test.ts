@@ -123,6 +123,33 @@ describe("compose", () => {
   })
 })
 
+/** The program that reads compose files, in either of its forms, where it is installed. */
+const compose = [["docker", "compose"], ["docker-compose"], ["podman-compose"]].find(
+  ([program, ...words]) => spawnSync(program!, [...words, "version"]).status === 0,
+)
+
+describe("the compose files", () => {
+  it.skipIf(compose === undefined).each([[["compose.yaml"]], [["compose.yaml", "compose.postgres.yaml"]]])(
+    "%j are such that compose reads them",
+    (files) => {
+      const [program, ...words] = compose!
+      // As docs/install.md has it: the settings beside them.
+      for (const name of files) writeFileSync(path.join(secrets, name), read(name))
+      writeFileSync(path.join(secrets, "svc.env"), read("svc.env.example"))
+      const { stdout, stderr, status } = spawnSync(
+        program!,
+        [...words, ...files.flatMap((name) => ["--file", name]), "config"],
+        { cwd: secrets, encoding: "utf8" },
+      )
+      expect({ status, stderr: status === 0 ? "" : stderr }).toEqual({ status: 0, stderr: "" })
+      const { services } = parse(stdout)
+      expect(Object.keys(services).toSorted()).toEqual(files.length === 1 ? ["svc"] : ["db", "svc"])
+      expect(services.svc.environment).toMatchObject(lines(read("svc.env.example")))
+    },
+    120_000,
+  )
+})
+
 describe("the unit of systemd", () => {
   const unit = read("svc.service")
   const env = Object.fromEntries(

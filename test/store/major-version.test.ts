@@ -14,9 +14,9 @@ it("of which a start finds the data alone makes it end, with what to do, and mak
     writeFileSync(path.join(directory, "pg17", "data", "PG_VERSION"), "17\n")
     const failure = await Effect.runPromise(Effect.flip(Effect.scoped(EmbeddedPostgres.open({ directory }))))
     expect(failure.message).toMatch(
-      /holds a database of PostgreSQL 17, and this version brings 18.*svc backup.*svc restore/,
+      /holds a database of PostgreSQL 17, and this version brings 18.*svc upgrade-store.*svc backup, svc restore/,
     )
-    expect(existsSync(path.join(directory, "pg18", "data"))).toBe(false)
+    expect(existsSync(path.join(directory, "pg18"))).toBe(false)
   } finally {
     rmSync(directory, { recursive: true, force: true })
   }

@@ -33,6 +33,7 @@ const always = [
   Dns.command,
   Backup.backup,
   Backup.restore,
+  Backup.upgradeStore,
   Unit.command,
 ] as const
 

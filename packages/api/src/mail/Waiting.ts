@@ -5,12 +5,13 @@
 import { Addresses } from "@svc/domain/Addresses"
 import { Caller, mayActOn, type SubjectInfo } from "@svc/domain/account/Authorization"
 import { judgeNetwork, judgeScope } from "@svc/domain/account/Judgement"
+import { lastingMillis } from "@svc/domain/Lasting"
 import { IdentityNotGranted } from "@svc/domain/problems/Problem"
 import { CredentialLookup } from "@svc/cluster/account/CredentialLookup"
 import { StandingCredentials } from "@svc/cluster/account/StandingCredentials"
 import { ChangeFeed } from "@svc/cluster/feed/ChangeFeed"
 import { type MessageFilter, type MessagePage, MessageQueries } from "@svc/cluster/mail/MessageQueries"
-import { Clock, Effect, Redacted } from "effect"
+import { Effect, Redacted } from "effect"
 import { HttpServerRequest } from "effect/http"
 import { Departure } from "../Departure.ts"
 import { Exchange } from "../Exchange.ts"
@@ -34,7 +35,7 @@ export const make = Effect.gen(function* () {
    */
   return Effect.fn("Waiting.list")(function* (subject: SubjectInfo, filter: MessageFilter, seconds: number) {
     const identityId = subject.id
-    const deadline = (yield* Clock.currentTimeMillis) + seconds * 1000
+    const deadline = (yield* lastingMillis) + seconds * 1000
     // Before the first look, so that nothing falls between the two.
     const changes = yield* feed.subscribe(identityId)
     const newest = filter.after ?? (yield* messages.newest(identityId))
@@ -49,7 +50,7 @@ export const make = Effect.gen(function* () {
     const use = { identityId, scope } as const
     const watching = yield* Caller
     while (true) {
-      const left = deadline - (yield* Clock.currentTimeMillis)
+      const left = deadline - (yield* lastingMillis)
       if (left <= 0 || departure.isOpen()) return answer(found)
       // Watched anew each time: what was taken away and given back is not gone for ever.
       yield* Effect.scoped(

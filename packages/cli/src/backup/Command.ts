@@ -1,4 +1,4 @@
-/** `svc backup` and `svc restore`. What they do is loaded when it is wanted. */
+/** `svc backup`, `svc restore` and `svc upgrade-store`. What they do is loaded when it is wanted. */
 import { Effect, Option } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { told } from "../Told.ts"
@@ -53,3 +53,24 @@ export const restore = Command.make(
       }),
     ),
 ).pipe(Command.withDescription("Restore a backup into an empty data directory."))
+
+export const upgradeStore = Command.make(
+  "upgrade-store",
+  {
+    binaries: Flag.String("binaries").pipe(
+      Flag.withDescription("The folder of the former PostgreSQL's bin and lib, where its npm package is not installed"),
+      Flag.optional,
+    ),
+    discard: Flag.Boolean("discard").pipe(
+      Flag.withDescription("Remove the former database, once the new one is in place"),
+      Flag.withDefault(false),
+    ),
+  },
+  ({ binaries, discard }) =>
+    told(
+      Effect.flatMap(
+        Effect.promise(() => import("./UpgradeStore.ts")),
+        (UpgradeStore) => (discard ? UpgradeStore.discard : UpgradeStore.run(binaries)),
+      ),
+    ),
+).pipe(Command.withDescription("Bring the embedded database of a former version of PostgreSQL to this one's."))

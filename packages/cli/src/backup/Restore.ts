@@ -55,7 +55,7 @@ const fill = (directory: string, file: string, manifest: Manifest, keepSessions:
   )
 
 /** A folder beside the data, on the same disk, that goes with the scope. */
-const aside = ({ dataDirectory }: Settings) =>
+export const aside = ({ dataDirectory }: Settings) =>
   Effect.acquireRelease(
     Effect.try({
       try: () => {
@@ -75,6 +75,17 @@ const aside = ({ dataDirectory }: Settings) =>
         for (const one of [folder, elsewhere]) fs.rmSync(one, { recursive: true, force: true })
       }),
   )
+
+/** What was made aside becomes the database. A start that was refused may have left its folder, with nothing in it. */
+export const putInPlace = (made: string, home: string) =>
+  Effect.try({
+    try: () => {
+      fs.mkdirSync(path.dirname(home), { recursive: true })
+      fs.rmSync(home, { recursive: true, force: true })
+      fs.renameSync(made, home)
+    },
+    catch: (error) => new BackupFailed({ message: `${home} cannot be made: ${String(error)}` }),
+  })
 
 const rowsOf = ({ tables }: Manifest) => tables.reduce((sum, { rows }) => sum + rows, 0)
 
@@ -100,7 +111,7 @@ export const run = Effect.fn("svc.restore")(function* (file: string, { verify, k
   const settings = yield* load
   yield* Place.refuseForeign(settings)
   const home = EmbeddedPostgres.homeOf(settings.dataDirectory)
-  if (!verify && fs.existsSync(home)) {
+  if (!verify && EmbeddedPostgres.hasData(settings.dataDirectory)) {
     return yield* new BackupFailed({
       message: `${home} holds a database already, and a restore goes into an empty data directory: move it away, or set SVC_DATA_DIR.`,
     })
@@ -114,13 +125,7 @@ export const run = Effect.fn("svc.restore")(function* (file: string, { verify, k
       `${file} is whole, its key is here, and its ${rowsOf(manifest)} rows of ${manifest.tables.length} tables can be restored.`,
     ])
   }
-  yield* Effect.try({
-    try: () => {
-      fs.mkdirSync(path.dirname(home), { recursive: true })
-      fs.renameSync(made, home)
-    },
-    catch: (error) => new BackupFailed({ message: `${home} cannot be made: ${String(error)}` }),
-  })
+  yield* putInPlace(made, home)
   yield* say([
     `Restored ${rowsOf(manifest)} rows of ${manifest.tables.length} tables to ${home}.`,
     "",

@@ -14,7 +14,7 @@ const failed = (what: string) => (error: unknown) =>
   new BackupFailed({ message: `${what}: ${error instanceof Error ? error.message : String(error)}` })
 
 /** A file that is there only when it is whole: written aside, on the disk, then renamed. */
-const whole = Effect.fnUntraced(function* <E, R>(
+export const whole = Effect.fnUntraced(function* <E, R>(
   file: string,
   write: (out: fs.WriteStream) => Effect.Effect<Manifest, E, R>,
 ) {

@@ -5,6 +5,7 @@ import { Sealing } from "@svc/cluster/sealing/Sealing"
 import * as EmbeddedPostgres from "@svc/cluster/store/EmbeddedPostgres"
 import { type Sql, Unhurried } from "@svc/cluster/store/Database"
 import * as Database from "@svc/cluster/store/Database"
+import { oldestWriter } from "@svc/cluster/store/Horizon"
 import { waiting } from "@svc/cluster/store/Migrations"
 import { refusePooler } from "@svc/cluster/store/Sessions"
 import { Effect, Option } from "effect"
@@ -59,6 +60,34 @@ const server = Effect.fnUntraced(function* (sql: Sql, isEmbedded: boolean) {
             : found("clock", "ok", "as the database's"),
         ]),
   ]
+})
+
+/** No statement of the service writes for so long. */
+const longSeconds = 60
+
+/** Somebody who writes and does not end holds back what others read; `SvcEventsHeld` fires for it while we run. */
+export const writers = Effect.fnUntraced(function* (sql: Sql, longer = longSeconds) {
+  const writer = yield* oldestWriter(sql)
+  if (writer === undefined) return found("writers", "ok", "no transaction stays open")
+  const { pid, user, database, program, seconds } = writer
+  const who = `${pid === null ? "a prepared transaction" : `process ${pid}`} (${[program, user, database].filter((one) => one !== null && one !== "").join(", ")})`
+  if (seconds === null) {
+    return found(
+      "writers",
+      "ok",
+      `${who} writes, and since when is not ours to see (grant pg_read_all_stats to our role)`,
+    )
+  }
+  return seconds < longer
+    ? found("writers", "ok", "no transaction stays open")
+    : found(
+        "writers",
+        "warn",
+        `${who} has been writing for ${Math.round(seconds)} s: lists of Events and audit records, and streams, wait for it`,
+        pid === null
+          ? `rollback prepared '${program}', in ${database}`
+          : `Let it end, or: select pg_terminate_backend(${pid})`,
+      )
 })
 
 const schema = Effect.fnUntraced(function* () {
@@ -118,6 +147,7 @@ const looked = (settings: Settings, isEmbedded: boolean) =>
       ...(pooled._tag === "Failure"
         ? [found("sessions", "fail", pooled.failure.message, "Name PostgreSQL itself.")]
         : []),
+      yield* writers(sql),
       yield* schema(),
       yield* keys(sql, settings),
       ...(isEmbedded ? [yield* backup(sql, settings)] : []),

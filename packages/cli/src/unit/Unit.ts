@@ -22,7 +22,10 @@ const unitAbove = (program: string): string | undefined => {
   return undefined
 }
 
-/** Places that the unit hides from the service (`ProtectHome`, `PrivateTmp`). */
+/**
+ * Places that the unit hides from the service, on any machine: what systemd's `ProtectHome` (homes and `/run/user`) and
+ * `PrivateTmp` stand for (systemd.exec(5), "Sandboxing").
+ */
 const hiddenFolders: ReadonlyArray<string> = ["/home/", "/root/", "/run/user/", "/tmp/", "/var/tmp/"]
 
 /**

@@ -11,6 +11,8 @@ import type { Sql } from "../store/Database.ts"
 import { Timing } from "../Timing.ts"
 
 const windowMillis = Timing.callWindowMillis
+/** Windows by which clocks of processes may differ; one further ahead was counted before a clock was set right. */
+const ahead = 2
 /** What a crash strands at most is one of so many blocks. */
 const blocks = 4
 
@@ -52,7 +54,7 @@ export const make = (sql: Sql, org: string, quotas: Quotas) => {
         on conflict (org_id, policy) do update
         set number = excluded.number,
             taken = least(${quota}::int, case when c.number = excluded.number then c.taken else 0 end + excluded.taken)
-        where c.number <= excluded.number
+        where c.number <= excluded.number or c.number > excluded.number + ${ahead}::bigint
         returning case when old.number = new.number then old.taken else 0 end as before, new.taken as after`,
       ([row]) => {
         // No row: a clock ahead of ours has begun the next window, or the Org is gone.

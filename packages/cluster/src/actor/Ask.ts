@@ -8,6 +8,7 @@ import { Unavailable } from "@svc/domain/problems/Problem"
 import { type Duration, Effect, Exit, Schedule } from "effect"
 import type { ClusterError } from "effect/cluster"
 import * as Metrics from "../observe/Metrics.ts"
+import { nameOf } from "./Named.ts"
 import { Timing } from "../Timing.ts"
 
 type Undelivered =
@@ -26,13 +27,7 @@ const outOfReach = () =>
     retry_after_seconds: 1,
   })
 
-const outcomes = Metrics.counter(
-  "svc_asks_total",
-  "Asks of actors by this process",
-  ["outcome"],
-  [["answered"], ["unavailable"]],
-)
-const [answered, unavailable] = [outcomes.of("answered"), outcomes.of("unavailable")]
+const outcomes = Metrics.counter("svc_asks_total", "Asks of actors by this process", ["message", "outcome"])
 const duration = Metrics.histogram("svc_ask_duration_seconds", "How long an ask took", Metrics.seconds, []).of()
 
 export const ask = <A, E, R>(
@@ -47,8 +42,7 @@ export const ask = <A, E, R>(
       const isOutOfReach =
         Exit.isFailure(exit) &&
         exit.cause.reasons.some((reason) => "error" in reason && hasTag(reason.error, "unavailable"))
-      if (isOutOfReach) unavailable.n++
-      else answered.n++
+      outcomes.of(nameOf(message), isOutOfReach ? "unavailable" : "answered").n++
       return undefined
     })
   })

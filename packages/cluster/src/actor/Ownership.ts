@@ -8,6 +8,7 @@
  */
 import type { By } from "@svc/domain/account/By"
 import { Moved } from "@svc/domain/actor/Moved"
+import { lastingMillis } from "@svc/domain/Lasting"
 import type { Unavailable } from "@svc/domain/problems/Problem"
 import { Cause, Clock, Duration, Effect, Exit, Semaphore } from "effect"
 import type { SqlError, Statement } from "effect/sql"
@@ -78,7 +79,7 @@ export const make = Effect.fnUntraced(function* <State>(entity: Entity<State>) {
   const load = Effect.gen(function* () {
     // After a lost fence nothing is taken until our lock on the shard must have been confirmed or lost.
     if (lostAt !== undefined) {
-      const since = (yield* Clock.currentTimeMillis) - lostAt
+      const since = (yield* lastingMillis) - lostAt
       if (since < Duration.toMillis(Timing.shardLockExpiration)) return yield* new Moved()
     }
     const [actor] = yield* sql<{ epoch: number }>`
@@ -116,7 +117,7 @@ export const make = Effect.fnUntraced(function* <State>(entity: Entity<State>) {
         }),
       ),
       Effect.catchIf(isFenceLost, () =>
-        Effect.flatMap(Clock.currentTimeMillis, (now) => {
+        Effect.flatMap(lastingMillis, (now) => {
           lostAt = now
           return Effect.fail(new Moved())
         }),

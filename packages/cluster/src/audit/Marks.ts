@@ -30,7 +30,7 @@ export const make = Effect.fnUntraced(function* (sql: Sql) {
 
   return {
     touch: (orgs: ReadonlyArray<string>): void => {
-      const now = Date.now()
+      const now = performance.now()
       if (marked.size > 50_000) marked = new Map()
       for (const org of orgs) {
         if ((marked.get(org) ?? 0) > now) continue

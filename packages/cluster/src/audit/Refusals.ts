@@ -3,7 +3,8 @@
  * again, to open links. The first is recorded at once, those of the rest of its minute are one record that says how many
  * they were. So a client that goes on and on writes two rows a minute.
  */
-import { Clock, Effect } from "effect"
+import { lastingMillis } from "@svc/domain/Lasting"
+import { Effect } from "effect"
 import type { Act } from "./Note.ts"
 import { Timing } from "../Timing.ts"
 
@@ -40,14 +41,12 @@ export const make = Effect.fnUntraced(function* (keep: (act: Act, count: number)
       )
     })
   yield* Effect.forkScoped(
-    Effect.forever(
-      Effect.andThen(Effect.sleep(Timing.auditRefusals), Effect.flatMap(Clock.currentTimeMillis, flushUntil)),
-    ),
+    Effect.forever(Effect.andThen(Effect.sleep(Timing.auditRefusals), Effect.flatMap(lastingMillis, flushUntil))),
   )
 
   return {
     record: (act: Act): Effect.Effect<void> =>
-      Effect.flatMap(Clock.currentTimeMillis, (now) => {
+      Effect.flatMap(lastingMillis, (now) => {
         const key = keyOf(act)
         const present = known.get(key)
         if (present !== undefined && present.until > now) {

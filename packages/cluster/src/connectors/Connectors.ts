@@ -1,6 +1,7 @@
 /** The way to any Connector's actor, wherever in the cluster it is; the actor itself is loaded by runners only. */
 import { ConnectorActor, entityId } from "@svc/domain/connectors/ConnectorProtocol"
 import { Context, Effect, Layer } from "effect"
+import { named } from "../actor/Named.ts"
 
 type Client = Effect.Success<typeof ConnectorActor.client>
 
@@ -11,8 +12,9 @@ export class Connectors extends Context.Service<
 >()("@svc/cluster/connectors/Connectors") {
   static readonly layer = Layer.effect(
     Connectors,
-    Effect.map(ConnectorActor.client, (of) => ({
-      of: (canonical: string, platform: string) => of(entityId(canonical, platform)),
-    })),
+    Effect.map(ConnectorActor.client, (client) => {
+      const of = named("Connector", client)
+      return { of: (canonical: string, platform: string) => of(entityId(canonical, platform)) }
+    }),
   )
 }

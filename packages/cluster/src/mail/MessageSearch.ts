@@ -5,7 +5,8 @@
  * walked for; a walk that takes long ends with what it found, and the page after it goes on from there.
  */
 import type { IdentityId } from "@svc/domain/IdentityRef"
-import { Clock, Effect } from "effect"
+import { lastingMillis } from "@svc/domain/Lasting"
+import { Effect } from "effect"
 import type { SqlError } from "effect/sql"
 import type { Sql } from "../store/Database.ts"
 import type { SearchIndex } from "../store/SearchIndex.ts"
@@ -71,7 +72,7 @@ export const make = (sql: Sql, present: Effect.Effect<SearchIndex, SqlError.SqlE
     { low, high }: { readonly low: number; readonly high: number },
     atMost: number,
   ): Effect.fn.Return<Found, SqlError.SqlError> {
-    const deadline = (yield* Clock.currentTimeMillis) + Timing.searchMillis
+    const deadline = (yield* lastingMillis) + Timing.searchMillis
     const index = yield* present
     const byIndex = conditions.texts.some((text) => hasTrigram(index, text))
     const rows: Array<SummaryRow> = []
@@ -93,7 +94,7 @@ export const make = (sql: Sql, present: Effect.Effect<SearchIndex, SqlError.SqlE
           lookedTo: undefined,
         }
       }
-      if ((yield* Clock.currentTimeMillis) > deadline) return { rows, lookedTo: before }
+      if ((yield* lastingMillis) > deadline) return { rows, lookedTo: before }
     }
   })
 }

@@ -123,7 +123,7 @@ const makeOpened = () => {
   let old = young
   let since = 0
   return (org: string, sealed: Uint8Array, open: () => DataKey): DataKey => {
-    const now = Date.now()
+    const now = performance.now()
     if (now - since > openedMillis || young.size >= openedAtMost) {
       old = now - since > 2 * openedMillis ? new Map() : young
       young = new Map()

@@ -8,6 +8,7 @@ import * as path from "node:path"
 import { Effect, Redacted, Schedule, Schema, type Scope } from "effect"
 import * as Account from "./embedded/Account.ts"
 import * as Binaries from "./embedded/Binaries.ts"
+import * as Former from "./embedded/Former.ts"
 import * as Lease from "./embedded/Lease.ts"
 import { type Running, running } from "./embedded/PidFile.ts"
 import * as Server from "./embedded/Server.ts"
@@ -110,13 +111,17 @@ const connectionOf = (server: Running, password: string): Connection => ({
 export const open = Effect.fn("EmbeddedPostgres.open")(function* (options: {
   readonly directory: string
   readonly settings?: Readonly<Record<string, string>>
+  /** The database of another major version in its place, with that version's binaries: it is there already. */
+  readonly former?: { readonly home: string; readonly native: string }
 }): Effect.fn.Return<Embedded, EmbeddedPostgresError, Scope.Scope> {
   const installation = yield* attempt((): Server.Installation => {
     const directory = path.resolve(options.directory)
     const account = Account.unprivileged(directory)
-    const home = Account.home(directory, account)
+    const { former, settings = {} } = options
+    const home = former?.home ?? Account.home(directory, account)
+    if (former === undefined) Former.refuse(home)
     Server.prepare(home, account)
-    return { home, account, native: Binaries.provide(home, account), settings: options.settings ?? {} }
+    return { home, account, native: Binaries.provide(home, account, former?.native), settings }
   })
   yield* Effect.acquireRelease(
     Binaries.windows ? Effect.succeed(undefined) : attemptPromise(() => Lease.take(installation.home)),
@@ -138,6 +143,21 @@ export const homeOf = (directory: string): string => {
   const resolved = path.resolve(directory)
   return Account.home(resolved, Account.unprivileged(resolved))
 }
+
+/** Whether a directory has a database that {@link open} would open. */
+export const hasData = (directory: string): boolean => Server.hasData(homeOf(directory))
+
+/** The database of another major version in a directory, and whether a server runs on it. */
+export const formerOf = (directory: string): (Former.Former & { readonly runs: boolean }) | undefined => {
+  const former = Former.find(homeOf(directory))
+  return former && { ...former, runs: running(Server.dataOf(former.home)) !== undefined }
+}
+
+/** Binaries of another major version, as an optional package beside ours; undefined where it is not installed. */
+export const binariesOf = (major: number): string | undefined => Binaries.ofMajor(major)
+
+/** What such a package is called, and what it is another name of (npm's aliases). */
+export const packageOf = (major: number): string => Binaries.packageOfMajor(major)
 
 /** Bytes that the file system of a directory has free for us. */
 export const freeBytes = (directory: string): Effect.Effect<number, EmbeddedPostgresError> =>

@@ -87,8 +87,10 @@ export const make = (target: Target) => {
         owing.scoped(
           [pool],
           () =>
-            of().reduce((most, { askedAt }) => Math.max(most, askedAt === undefined ? 0 : Date.now() - askedAt), 0) /
-            1000,
+            of().reduce(
+              (most, { askedAt }) => Math.max(most, askedAt === undefined ? 0 : performance.now() - askedAt),
+              0,
+            ) / 1000,
         ),
       )
     },
@@ -100,10 +102,18 @@ export const make = (target: Target) => {
         keepAlive: true,
         keepAliveInitialDelay: Timing.lineKeepAliveMillis,
       })
-      const line: Line = { socket, pool, silenceMillis, sent: 0, received: 0, heardAt: Date.now(), askedAt: undefined }
+      const line: Line = {
+        socket,
+        pool,
+        silenceMillis,
+        sent: 0,
+        received: 0,
+        heardAt: performance.now(),
+        askedAt: undefined,
+      }
       lines.add(line)
       const timer = setInterval(() => {
-        const now = Date.now()
+        const now = performance.now()
         look(line, now)
         if (line.askedAt !== undefined && now - line.askedAt >= silenceMillis) cut(line, line.askedAt)
       }, Timing.lineLookMillis)

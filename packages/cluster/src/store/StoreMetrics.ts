@@ -1,5 +1,6 @@
 /** The embedded database as its operator watches it: how large its tables are, and when it was last backed up. */
-import { Clock, Effect } from "effect"
+import { lastingMillis } from "@svc/domain/Lasting"
+import { Effect } from "effect"
 import { Reads } from "./Database.ts"
 import { Timing } from "../Timing.ts"
 import { collect } from "../observe/Collectors.ts"
@@ -20,7 +21,7 @@ const look = () => {
     const sql = yield* Reads
     const [row] = yield* sql<{ at: Date | null }>`select max(finished_at) as at from backup`
     backedUp.set([], (row?.at?.getTime() ?? 0) / 1000)
-    const now = yield* Clock.currentTimeMillis
+    const now = yield* lastingMillis
     if (now - lookedAt < Timing.tableSizesMillis) return
     lookedAt = now
     const tables = yield* sql<{ name: string; bytes: number }>`

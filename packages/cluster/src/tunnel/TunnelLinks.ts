@@ -30,7 +30,8 @@ export interface NewLink {
 
 const make = Effect.gen(function* () {
   const writes = yield* Writes
-  const until = (now: number) => new Date(now + Timing.linkLeaseMillis)
+  // By the store's clock, which is who looks whether a lease ran out.
+  const until = writes`now() + ${Timing.linkLeaseMillis} * interval '1 millisecond'`
   const name = writes`canonical`
 
   return {
@@ -44,7 +45,7 @@ const make = Effect.gen(function* () {
         made as (
           insert into tunnel_link (id, identity_id, canonical, edge_id, edge_address, instance, client, local_host, since, lease_until)
           values (${link.id}, ${link.identityId}, ${link.canonical}, ${link.edgeId}, ${link.edgeAddress}, ${link.instance},
-                  ${link.client}, ${link.localHost}, ${new Date(now)}, ${until(now)}) returning canonical
+                  ${link.client}, ${link.localHost}, ${new Date(now)}, ${until}) returning canonical
         )
         select ${told(writes, name)} from made`
     }, orUnavailable),
@@ -58,7 +59,7 @@ const make = Effect.gen(function* () {
       const rows = yield* writes`
         insert into tunnel_link (id, identity_id, canonical, edge_id, edge_address, instance, client, local_host, since, lease_until)
         select ${link.id}, i.id, i.canonical, ${link.edgeId}, ${link.edgeAddress}, ${link.instance}, ${link.client},
-               ${link.localHost}, ${new Date(now)}, ${until(now)}
+               ${link.localHost}, ${new Date(now)}, ${until}
         from identity i
         where i.id = ${link.identityId} and i.status = 'ready'
           and not exists (select from tunnel_link l where l.canonical = i.canonical and l.instance <> ${link.instance})
@@ -74,9 +75,8 @@ const make = Effect.gen(function* () {
 
     /** Renews the leases of links that stand; answers those whose row and whose Identity are still there. */
     renew: Effect.fn("TunnelLinks.renew")(function* (ids: ReadonlyArray<string>) {
-      const now = yield* Clock.currentTimeMillis
       const rows = yield* writes<{ id: string }>`
-        update tunnel_link l set lease_until = ${until(now)}
+        update tunnel_link l set lease_until = ${until}
         from identity i where l.id = any(${ids}::uuid[]) and i.id = l.identity_id and i.status = 'ready' returning l.id`
       return new Set(rows.map(({ id }) => id))
     }, orUnavailable),

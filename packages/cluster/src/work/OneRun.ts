@@ -11,8 +11,8 @@ export const make = Effect.gen(function* () {
   let notBefore = 0
 
   return {
-    /** Whether one may begin at `now` (ms since 1970). */
-    isFree: (now: number) => !busy && notBefore <= now,
+    /** Whether one may begin at `now` (ms since 1970). A clock that was set back does not hold it up. */
+    isFree: (now: number) => !busy && (notBefore <= now || notBefore > now + Timing.busyLookMillis),
 
     /** When one may begin that is due then. */
     from: (due: Date) => new Date(Math.max(due.getTime(), notBefore)),

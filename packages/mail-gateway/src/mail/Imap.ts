@@ -6,7 +6,8 @@ import { createServer, type Socket } from "node:net"
 import { check, pass } from "@svc/cluster/health/Health"
 import { isWithin, type Networks } from "@svc/cluster/net/ClientNetwork"
 import { readHeader } from "@svc/cluster/net/ProxiedSocket"
-import { Clock, Context, Effect, Fiber, FiberSet, Layer, type Redacted, type Scope } from "effect"
+import { lastingMillis } from "@svc/domain/Lasting"
+import { Context, Effect, Fiber, FiberSet, Layer, type Redacted, type Scope } from "effect"
 import * as Certificates from "./imap/server/Certificates.ts"
 import * as Guests from "./imap/server/Guests.ts"
 import { imapDoor, Logins } from "./imap/server/Logins.ts"
@@ -135,7 +136,7 @@ const listen = Effect.fnUntraced(function* (settings: ImapSettings) {
       },
       tlsAtOnce,
     )
-    const now = yield* Clock.currentTimeMillis
+    const now = yield* lastingMillis
     const one: Watched = {
       session,
       end,
@@ -152,7 +153,7 @@ const listen = Effect.fnUntraced(function* (settings: ImapSettings) {
       while (true) {
         const portion = yield* wire.read
         if (portion === undefined) return
-        one.heardAt = yield* Clock.currentTimeMillis
+        one.heardAt = yield* lastingMillis
         turns.begin()
         const turn = yield* session.feed(portion)
         if (turn._tag === "Close") return
@@ -200,7 +201,7 @@ const listen = Effect.fnUntraced(function* (settings: ImapSettings) {
 
   /** All sessions share one look at the time. */
   const look = Effect.gen(function* () {
-    const now = yield* Clock.currentTimeMillis
+    const now = yield* lastingMillis
     for (const one of watched) {
       if (!one.session.isLoggedIn() && now > one.loginBy) one.end("You did not log in.")
       else if (now - one.heardAt > Timing.imapIdleMillis) one.end("You were silent for too long.")

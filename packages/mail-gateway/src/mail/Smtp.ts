@@ -3,6 +3,7 @@
  * durable in every Mailbox it was for; whatever is out of reach is 451, and the sender keeps the message.
  */
 import { makeUuidV7 } from "@svc/domain/Ids"
+import { lastingOf } from "@svc/domain/Lasting"
 import { check, pass } from "@svc/cluster/health/Health"
 import type { Networks } from "@svc/cluster/net/ClientNetwork"
 import * as Certificates from "@svc/cluster/net/Certificates"
@@ -206,6 +207,7 @@ const listen = Effect.fnUntraced(function* (settings: SmtpSettings) {
   const given = settings.tls === undefined ? undefined : yield* Certificates.read(settings.tls, listener)
   const tls = given ?? selfSigned([settings.mailDomain, "localhost"], new Date(yield* Clock.currentTimeMillis))
 
+  const clock = yield* Clock.Clock
   const options: SMTPServerOptions = {
     ...tls,
     name: settings.mailDomain,
@@ -222,7 +224,7 @@ const listen = Effect.fnUntraced(function* (settings: SmtpSettings) {
     closeTimeout: Timing.smtpCloseMillis,
     logger: false,
     onConnect: (session, done) => {
-      if (!clients.enter(session.remoteAddress, Date.now())) return done(replies.busy)
+      if (!clients.enter(session.remoteAddress, lastingOf(clock))) return done(replies.busy)
       admitted.add(session.id)
       log.begin(session)
       timers.set(

@@ -138,10 +138,10 @@ export const connectTunnel = (options: TunnelOptions): Tunnel => {
 
   /** The next link is made before this one breaks: what is under way on it may end. */
   const leaveSlowly = (link: Link) => {
-    const deadline = Date.now() + timing.drainMillis
+    const deadline = performance.now() + timing.drainMillis
     const timer = setInterval(() => {
       const replaced = [...held].some((other) => other !== link)
-      if (!isClosed && Date.now() < deadline && !(replaced && link.mux.streams.size === 0)) return
+      if (!isClosed && performance.now() < deadline && !(replaced && link.mux.streams.size === 0)) return
       clearInterval(timer)
       link.close("drained")
     }, 50)
@@ -173,7 +173,7 @@ export const connectTunnel = (options: TunnelOptions): Tunnel => {
   const keep = async (conn: number) => {
     let failures = 0
     for (let attempt = 0; !over; attempt++) {
-      const begun = Date.now()
+      const begun = performance.now()
       let reason: string
       let given: TunnelRefused | undefined
       try {
@@ -213,7 +213,7 @@ export const connectTunnel = (options: TunnelOptions): Tunnel => {
         break
       }
       // A link that stood for a while begins anew; full jitter keeps a crowd of agents apart.
-      failures = Date.now() - begun > timing.silenceMillis ? 0 : failures + 1
+      failures = performance.now() - begun > timing.silenceMillis ? 0 : failures + 1
       const wait =
         failures === 0 ? 0 : Math.random() * Math.min(backOff.mostMillis, backOff.firstMillis * 2 ** (failures - 1))
       if (held.size === 0) options.onDisconnected?.(reason, wait)

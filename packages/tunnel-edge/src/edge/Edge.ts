@@ -11,9 +11,10 @@ import type { Networks } from "@svc/cluster/net/ClientNetwork"
 import { Sealing } from "@svc/cluster/sealing/Sealing"
 import { Timing as ClusterTiming } from "@svc/cluster/Timing"
 import { TunnelUsage } from "@svc/cluster/tunnel/TunnelUsage"
+import { lastingOf } from "@svc/domain/Lasting"
 import { Addresses } from "@svc/domain/Addresses"
 import { makeUuidV7 } from "@svc/domain/Ids"
-import { Context, type Duration, Effect, Layer, Schedule } from "effect"
+import { Clock, Context, type Duration, Effect, Layer, Schedule } from "effect"
 import * as AllottedPorts from "./AllottedPorts.ts"
 import { isAgent } from "./Attach.ts"
 import * as Certificates from "./Certificates.ts"
@@ -64,7 +65,9 @@ const make = Effect.fnUntraced(function* (settings: EdgeSettings) {
   const self: Self = { id: yield* makeUuidV7, address: settings.address ?? "", isDraining: false }
   const hosts = Hosts.make(book)
 
-  const registry = Registry.make()
+  const clock = yield* Clock.Clock
+  const now = () => lastingOf(clock)
+  const registry = Registry.make(now)
   const connections = Connections.make()
   const caps = ConnectionCaps.make(settings.connections)
   const certificates = yield* Certificates.make(settings.tls, hosts)
@@ -80,6 +83,7 @@ const make = Effect.fnUntraced(function* (settings: EdgeSettings) {
     lease: (org, used) => ask(orgs.of(org).LeaseTransfer({ edge: self.id, used })),
     record: usage.add,
     run: running.launch,
+    now,
   })
   const routes = yield* Routes.make({
     edgeId: self.id,

@@ -5,7 +5,7 @@
  */
 import type { TransferLease } from "@svc/cluster/account/TransferBudget"
 import type { Usage } from "@svc/cluster/tunnel/TunnelUsage"
-import { Clock, Effect } from "effect"
+import { Effect } from "effect"
 import * as EdgeMetrics from "./EdgeMetrics.ts"
 import { Timing } from "./Timing.ts"
 
@@ -37,9 +37,11 @@ export interface Leasing<R> {
   readonly lease: (org: string, used: number) => Effect.Effect<TransferLease, unknown, R>
   readonly record: (usage: ReadonlyArray<Usage>) => Effect.Effect<unknown, unknown, R>
   readonly run: (effect: Effect.Effect<void, never, R>) => unknown
+  /** Milliseconds of a clock that nobody sets. */
+  readonly now: () => number
 }
 
-export const make = <R>({ lease, record, run }: Leasing<R>) => {
+export const make = <R>({ lease, record, run, now }: Leasing<R>) => {
   const orgs = new Map<string, OrgMeter>()
   const counters = new Map<string, Counter>()
 
@@ -71,7 +73,7 @@ export const make = <R>({ lease, record, run }: Leasing<R>) => {
       meter.left = granted - meter.used
       meter.asking = false
       if (granted > 0) return meter.passages.forEach((passage) => passage.onRoom())
-      meter.blockedUntil = (yield* Clock.currentTimeMillis) + ends_in
+      meter.blockedUntil = now() + ends_in
       for (const passage of meter.passages) passage.cut()
     }).pipe(
       Effect.catch(() =>
@@ -87,7 +89,7 @@ export const make = <R>({ lease, record, run }: Leasing<R>) => {
     /** Milliseconds until the Org may transfer again; 0 where it may. */
     blockedFor: (org: string): number => {
       const meter = orgs.get(org)
-      return meter === undefined ? 0 : Math.max(0, meter.blockedUntil - Date.now())
+      return meter === undefined ? 0 : Math.max(0, meter.blockedUntil - now())
     },
 
     /** A connection that begins; `cut` ends it when the budget is used up. */
@@ -132,12 +134,11 @@ export const make = <R>({ lease, record, run }: Leasing<R>) => {
         ),
       )
       if (counted.length > 0) yield* untold
-      const now = yield* Clock.currentTimeMillis
-      const due = [...orgs].filter(([, { used, blockedUntil }]) => used > 0 && blockedUntil <= now)
+      const at = now()
+      const due = [...orgs].filter(([, { used, blockedUntil }]) => used > 0 && blockedUntil <= at)
       yield* Effect.forEach(due, ([org, meter]) => renew(org, meter), { concurrency: 8, discard: true })
       for (const [org, meter] of orgs) {
-        if (meter.used === 0 && meter.passages.size === 0 && !meter.asking && meter.blockedUntil <= now)
-          orgs.delete(org)
+        if (meter.used === 0 && meter.passages.size === 0 && !meter.asking && meter.blockedUntil <= at) orgs.delete(org)
       }
     }),
   }

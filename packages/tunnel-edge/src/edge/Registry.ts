@@ -45,12 +45,13 @@ const isBetter = (one: Attached, best: Attached): boolean => {
 
 const rememberedLosses = 10_000
 
-export const make = (): Registry => {
+/** `now`: milliseconds of a clock that nobody sets. */
+export const make = (now: () => number): Registry => {
   const links = new Map<string, Array<Attached>>()
   const losses = new Map<string, number>()
   const lost = (canonical: string) => {
     if (losses.size >= rememberedLosses) losses.clear()
-    losses.set(canonical, Date.now())
+    losses.set(canonical, now())
   }
   return {
     add: (attached) => {

@@ -5,7 +5,8 @@
 import { TunnelQueries, type Standing } from "@svc/cluster/tunnel/TunnelQueries"
 import { ChangeFeed } from "@svc/cluster/feed/ChangeFeed"
 import { tunnelKey } from "@svc/cluster/feed/Keys"
-import { Cache, Clock, Duration, Effect, Exit, Option } from "effect"
+import { lastingMillis } from "@svc/domain/Lasting"
+import { Cache, Duration, Effect, Exit, Option } from "effect"
 import { flag } from "../protocol/Manifest.ts"
 import type { MuxStream } from "../protocol/Mux.ts"
 import * as Openings from "./Openings.ts"
@@ -142,7 +143,7 @@ export const make = Effect.fnUntraced(function* (options: {
 
     /** A link to the agent, here or one hop away; undefined where there is none, also not after a wait. */
     find: Effect.fnUntraced(function* (canonical: string, known: Standing) {
-      const now = yield* Clock.currentTimeMillis
+      const now = yield* lastingMillis
       const lostAt = options.registry.lostAt(canonical)
       let standing = known
       let looked = false
@@ -153,7 +154,7 @@ export const make = Effect.fnUntraced(function* (options: {
         // Its edge died a moment ago: the lease stands, nobody answers, and the agent is dialling. Word comes when it is back.
         if (!looked && standing.holders.length > 0) yield* Cache.invalidate(names, canonical)
         wait ||= standing.holders.length > 0
-        const late = (yield* Clock.currentTimeMillis) >= now + hold.waitMillis
+        const late = (yield* lastingMillis) >= now + hold.waitMillis
         if (!wait || late || (waiting.get(canonical) ?? 0) >= hold.atMost) return undefined
         looked = true
         count(canonical, 1)

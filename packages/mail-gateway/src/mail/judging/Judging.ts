@@ -9,6 +9,7 @@
 import { availableParallelism } from "node:os"
 import * as path from "node:path"
 import { showsAddresses } from "@svc/cluster/observe/SessionLog"
+import { lastingOf } from "@svc/domain/Lasting"
 import { Clock, Effect, FiberSet, Schema } from "effect"
 import { Timing } from "../../Timing.ts"
 import type { Arrival } from "../Origin.ts"
@@ -70,7 +71,7 @@ export const make = Effect.fnUntraced(function* (options: Partial<JudgingSetting
   /** Until when no thread is tried. */
   let inProcessUntil = settings.threads === 0 ? Infinity : 0
 
-  const now = () => clock.currentTimeMillisUnsafe()
+  const now = () => lastingOf(clock)
 
   const withoutThreads = (reason: string) => {
     inProcessUntil = now() + Timing.judgingRetryMillis

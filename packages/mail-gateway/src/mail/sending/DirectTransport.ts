@@ -8,7 +8,8 @@ import { networkInterfaces } from "node:os"
 import { isPublic } from "@svc/cluster/net/AddressGuard"
 import { MailTransport, type Outcome, type SmtpReply, type Transmission } from "@svc/cluster/mail/sending/MailTransport"
 import { within } from "@svc/cluster/store/Deadline"
-import { Clock, Effect, Layer, Option } from "effect"
+import { lastingMillis } from "@svc/domain/Lasting"
+import { Effect, Layer, Option } from "effect"
 import type { MTASTSPolicy } from "mailauth"
 import { Timing } from "../../Timing.ts"
 import { Resolver } from "../Resolver.ts"
@@ -168,13 +169,13 @@ const make = Effect.fnUntraced(function* (settings: DirectSettings) {
         status: "5.4.4",
       })
     }
-    destinations.missed(destination, yield* Clock.currentTimeMillis)
+    destinations.missed(destination, yield* lastingMillis)
     return Outcomes.deferred(transmission, last)
   })
 
   const attempt = Effect.fnUntraced(
     function* (transmission: Transmission, destination: Destination) {
-      const now = yield* Clock.currentTimeMillis
+      const now = yield* lastingMillis
       if (destination.until > now) {
         return Outcomes.deferred(
           transmission,

@@ -20,7 +20,8 @@ import { type By, system } from "@svc/domain/account/By"
 import type { AuditSource } from "@svc/domain/audit/AuditRecord"
 import { kindOf } from "@svc/domain/account/Token"
 import type { IdentityId } from "@svc/domain/IdentityRef"
-import { Clock, Context, Effect, Layer, Redacted, type Scope, Schema } from "effect"
+import { lastingMillis } from "@svc/domain/Lasting"
+import { Context, Effect, Layer, Redacted, type Scope, Schema } from "effect"
 import * as RecipientAddress from "../../RecipientAddress.ts"
 import { Timing } from "../../../Timing.ts"
 
@@ -217,7 +218,7 @@ const make = (options: { readonly mailDomain: string }) =>
           error._tag !== "LoginRefused"
             ? Effect.void
             : Effect.gen(function* () {
-                const now = yield* Clock.currentTimeMillis
+                const now = yield* lastingMillis
                 const worst = Math.max(...names.map((name) => failures.of(name, now)))
                 for (const name of names) failures.add(name, now)
                 // A credential that is or was somebody's is on record as such.

