@@ -137,7 +137,12 @@ export const source: Source<OwnIdentity, Needs, unknown> = {
         (found) => found.filter(({ retiresAt }) => retiresAt === null || retiresAt > at).map(({ secret }) => secret),
       )
 
-    const dispatch = Effect.fnUntraced(function* (identity: OwnIdentity, changed: Effect.Effect<void>) {
+    const dispatch = Effect.fnUntraced(function* (
+      identity: OwnIdentity,
+      _: Effect.Effect<void>,
+      // What an attempt leaves due is a delivery: a next attempt, or one of `webhook.failed`.
+      changed: Effect.Effect<void>,
+    ) {
       const at = yield* now
       const leased = yield* deliveries.lease({ identityId: identity.id, taken: new Map(taken), now: at })
       if (leased.length === 0) return yield* reclaim(identity, at)

@@ -14,11 +14,13 @@ import type { Sql } from "../store/Database.ts"
 export interface Running<State> {
   /**
    * Does or starts what is due and has a place; answers whether there was any. What goes on beyond the call counts as
-   * busy and runs `changed` when something ends.
+   * busy and runs `changed` when something ends, or `ours` where its end can have made nothing due but of this source:
+   * then no other is asked.
    */
   readonly dispatch: (
     state: State,
     changed: Effect.Effect<void>,
+    ours: Effect.Effect<void>,
   ) => Effect.Effect<boolean, Moved | Unavailable | SqlError.SqlError>
   /** When the source is next due, by the same condition as {@link dispatch}; null when nothing waits. */
   readonly nextDue: (state: State) => Effect.Effect<Date | null, SqlError.SqlError>
