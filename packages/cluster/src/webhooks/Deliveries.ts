@@ -156,7 +156,8 @@ const judge = (delivery: Leased, outcome: Outcome): Ended => {
 
 /**
  * CTE `recorded`: the attempts written down by those that still hold their lease. Arrays, not a set of JSON: of those the
- * planner expects few rows and looks each up, of the other a hundred, for which it reads a table that was small once.
+ * planner expects few rows and looks each up, of the other a hundred, for which it reads a table that was small once. The
+ * next time is read only of what is tried again; an array of nothing but nulls has no type.
  */
 const recorded = (sql: Sql, ended: ReadonlyArray<Ended>) => sql`
   recorded as (
@@ -167,7 +168,7 @@ const recorded = (sql: Sql, ended: ReadonlyArray<Ended>) => sql`
       ${ended.map(({ delivery }) => delivery.id)}::uuid[], ${ended.map(({ delivery }) => delivery.webhook_id)}::uuid[],
       ${ended.map(({ delivery }) => delivery.started_at.toISOString())}::timestamptz[], ${ended.map(({ status }) => status)}::text[],
       ${ended.map(({ attempt }) => JSON.stringify(encodeAttempt(attempt)))}::text[],
-      ${ended.map(({ next }) => next?.toISOString() ?? null)}::timestamptz[]
+      ${ended.map(({ delivery, next = delivery.started_at }) => next.toISOString())}::timestamptz[]
     ) as e (id, webhook_id, started_at, status, attempt, next)
     join webhook w on w.id = e.webhook_id
     -- A Webhook that was disabled meanwhile gets no further attempt.
