@@ -148,4 +148,21 @@ describe("an actor's work", () => {
       yield* Fiber.interrupt(run)
     }),
   )
+
+  it.effect("asks a source that seldom has something due when it is next, and begins what is", () =>
+    Effect.gen(function* () {
+      const asked: Array<string> = []
+      const source = pretend({
+        isSeldomDue: true,
+        dispatch: () => Effect.sync(() => (asked.push("dispatch"), false)),
+        nextDue: () => Effect.sync(() => (asked.push("due"), asked.length > 3 ? null : new Date(60_000))),
+      })
+      const run = yield* Effect.forkChild((yield* working([source])).run, { startImmediately: true })
+      expect(asked).toEqual(["due"])
+      yield* TestClock.setTime(60_000)
+      yield* TestClock.adjust("1 second")
+      yield* Fiber.join(run)
+      expect(asked).toEqual(["due", "dispatch", "due", "dispatch", "due"])
+    }),
+  )
 })

@@ -22,6 +22,11 @@ export interface Running<State> {
     changed: Effect.Effect<void>,
     ours: Effect.Effect<void>,
   ) => Effect.Effect<boolean, Moved | Unavailable | SqlError.SqlError>
+  /**
+   * It mostly has nothing due, and to dispatch it asks the store: where it is looked at for no reason of its own, it is
+   * asked first when it is next due.
+   */
+  readonly isSeldomDue?: boolean
   /** When the source is next due, by the same condition as {@link dispatch}; null when nothing waits. */
   readonly nextDue: (state: State) => Effect.Effect<Date | null, SqlError.SqlError>
   /** Whether something that was started has not ended. */

@@ -10,6 +10,10 @@ import { orUnavailable } from "../store/Database.ts"
 import { Timing } from "../Timing.ts"
 import type { Running } from "./Source.ts"
 
+/** When a source is to be looked at of which nothing is known, and one of which something has ended. */
+const anyTime = 0
+const atOnce = -1
+
 export interface Worker {
   /** Something may be due: the running worker looks again, or one is started. */
   readonly wake: Effect.Effect<void>
@@ -31,22 +35,36 @@ export const make = Effect.fnUntraced(function* <State>(parts: {
   /** Something may be due since the turn at hand began; a turn that saw nothing must not end the work then. */
   let asked = false
   /** When each source is to be looked at next (ms since 1970); what it said holds until then, for the state it was said of. */
-  const nextLook = sources.map(() => 0)
+  const nextLook = sources.map(() => anyTime)
   let known: State | undefined
   /** When all are, whatever they said. */
   let fullLook = 0
-  const lookAt = (first: number, end: number) =>
+  const look = Effect.suspend(() => {
+    asked = true
+    nextLook.fill(anyTime)
+    return changed.open
+  })
+  const looks = sources.map((_, index) =>
     Effect.suspend(() => {
       asked = true
-      nextLook.fill(0, first, end)
+      nextLook[index] = atOnce
       return changed.open
-    })
-  const look = lookAt(0, sources.length)
-  const looks = sources.map((_, index) => lookAt(index, index + 1))
+    }),
+  )
   const isBusy = () => sources.some((source) => source.isBusy())
 
   /** Does or starts what is due of a source; answers when to look at it next, 0 where something was done at once. */
-  const advance = Effect.fnUntraced(function* (source: Running<State>, index: number, state: State) {
+  const advance = Effect.fnUntraced(function* (
+    source: Running<State>,
+    index: number,
+    state: State,
+    isUnknown: boolean,
+  ) {
+    if (isUnknown && source.isSeldomDue === true) {
+      const due = yield* source.nextDue(state)
+      if (due === null) return Infinity
+      if (due.getTime() > (yield* Clock.currentTimeMillis)) return due.getTime()
+    }
     const begun = yield* source.dispatch(state, look, looks[index]!)
     if (begun && !source.isBusy()) return 0
     const due = begun ? null : yield* source.nextDue(state)
@@ -65,18 +83,19 @@ export const make = Effect.fnUntraced(function* <State>(parts: {
     if (state === undefined) return Infinity
     const began = yield* Clock.currentTimeMillis
     if (state !== known || began >= fullLook) {
-      nextLook.fill(0)
+      nextLook.fill(anyTime)
       known = state
       fullLook = began + Timing.residentWaitMillis
     }
     for (const [index, source] of sources.entries()) {
-      if (nextLook[index]! > began) continue
+      const next = nextLook[index]!
+      if (next > began) continue
       // Whoever asks for a look while this one goes on gets another.
       nextLook[index] = Infinity
-      const at = yield* advance(source, index, state)
+      const at = yield* advance(source, index, state, next === anyTime)
       if (at === 0) {
         // It may have made another state.
-        nextLook.fill(0)
+        nextLook.fill(anyTime)
         return 0
       }
       nextLook[index] = Math.min(nextLook[index]!, at)
@@ -98,7 +117,7 @@ export const make = Effect.fnUntraced(function* <State>(parts: {
   const run: Worker["run"] = Effect.suspend(() => {
     if (running) return look
     running = true
-    nextLook.fill(0)
+    nextLook.fill(anyTime)
     return loop.pipe(
       // Nobody waits for this answer; the rows are still due, so `Overdue` sends the work again.
       Effect.tapCause((cause) =>
