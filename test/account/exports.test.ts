@@ -123,7 +123,7 @@ layer(actors())("an export", (it) => {
         const ownership: Ownership.Ownership<OrgState> = yield* Ownership.make({ kind: "Org", id: org, load: state })
         const collecting = yield* Effect.provideService(Collecting.source.make(ownership), CardQueries, held)
         const present = yield* ownership.state
-        return { collecting, collect: collecting.dispatch(present!, Effect.void) }
+        return { collecting, collect: collecting.dispatch(present!, Effect.void, Effect.void) }
       })
       const former = yield* owner
       expect(yield* former.collect).toBe(true)

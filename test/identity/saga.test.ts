@@ -10,14 +10,27 @@ import { Effect, Layer } from "effect"
 import { actors, makeOrg, passing, tunnelPorts } from "../harness/Actors.ts"
 
 let broken = true
+/** Which step, whose rows share a commit with those of the step before it, cannot be written. */
+let unwritten: "tunnel" | "identity_key" | undefined
 
-/** The port through which the saga works, with a card step that can be made to fail. */
+/** The port through which the saga works, with steps that can be made to fail: the card's by itself, the others in the store. */
 const fragile = Layer.effect(
   ProvisioningSteps,
   Effect.map(Effect.service(ProvisioningSteps), (steps) => ({
     ...steps,
     card: (subject) =>
       broken ? Effect.fail(new StepFailed({ message: "the card printer is out of paper" })) : steps.card(subject),
+    tunnel: (subject) =>
+      unwritten === "tunnel"
+        ? Effect.succeed({
+            rows: subject.sql`looked as (select 1 from fence)`,
+            unless: { made: subject.sql`false`, otherwise: "no port is free" },
+          })
+        : steps.tunnel(subject),
+    identity_key: (subject) =>
+      unwritten === "identity_key"
+        ? Effect.succeed({ rows: subject.sql`broken as (insert into card select from fence)` })
+        : steps.identity_key(subject),
   })),
 ).pipe(Layer.provide(ProvisioningSteps.layer({ tunnelPorts })))
 
@@ -60,6 +73,33 @@ layer(actors({ steps: fragile }))("a saga whose step fails", (it) => {
       broken = false
       const ready = yield* passing(look("ada"), (row) => row?.status === "ready")
       expect(ready.value!.saga.steps[2]).toMatchObject({ status: "done", error: null, attempts: 2 })
+    }),
+  )
+
+  it.effect("is tried again alone where another was to be written with it, which is done", () =>
+    Effect.gen(function* () {
+      broken = false
+      const shown = (steps: (typeof Saga.Encoded)["steps"]) =>
+        steps.map(({ name, status, attempts, error }) => [name, status, attempts, error])
+      unwritten = "tunnel"
+      yield* create("dorothy")
+      const exhausted = yield* passing(look("dorothy"), (row) => row?.saga.steps[1]!.status === "retrying", 0)
+      expect(shown(exhausted.value!.saga.steps)).toEqual([
+        ["mailbox", "done", 1, null],
+        ["tunnel", "retrying", 1, "no port is free"],
+        ["card", "pending", 0, null],
+        ["identity_key", "pending", 0, null],
+      ])
+      unwritten = "identity_key"
+      const refused = yield* passing(look("dorothy"), (row) => row?.saga.steps[3]!.status === "retrying")
+      expect(shown(refused.value!.saga.steps)).toEqual([
+        ["mailbox", "done", 1, null],
+        ["tunnel", "done", 2, null],
+        ["card", "done", 1, null],
+        ["identity_key", "retrying", 1, "internal error"],
+      ])
+      unwritten = undefined
+      yield* passing(look("dorothy"), (row) => row?.status === "ready")
     }),
   )
 

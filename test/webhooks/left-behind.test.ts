@@ -5,7 +5,7 @@ import { Identities } from "@svc/cluster/identity/Identities"
 import { Reads, Writes } from "@svc/cluster/store/Database"
 import { Deliveries } from "@svc/cluster/webhooks/Deliveries"
 import { expect, layer } from "@effect/vitest"
-import { Clock, Effect, Layer } from "effect"
+import { Clock, Effect, Exit, Layer } from "effect"
 import { makeOrg, passing } from "../harness/Actors.ts"
 import { process, shared } from "../harness/Processes.ts"
 import { startReceiver } from "../harness/Receiver.ts"
@@ -99,6 +99,40 @@ layer(shared, { timeout: "60 seconds" })("an attempt that was never recorded", (
         later,
       )
       expect(yield* look(id)).toMatchObject({ status: "delivered", attempts: [{ number: 1, status_code: 200 }] })
+    }).pipe(Effect.provide(Deliveries.layer.pipe(Layer.provide(quietFeed)))),
+  )
+
+  it.effect("is its own, where the store takes those that ended with it", () =>
+    Effect.gen(function* () {
+      const sql = yield* Writes
+      const deliveries = yield* Deliveries
+      const at = new Date(yield* Clock.currentTimeMillis)
+      const [row] = yield* sql<{ id: string; identity_id: string; org_id: string }>`
+        select d.id, d.identity_id, i.org_id from delivery d join identity i on i.id = d.identity_id`
+      const { id, identity_id, org_id } = row!
+      yield* sql`
+        update delivery set status = 'queued', attempts = '[]', attempt_started_at = null, next_attempt_at = ${at}
+        where id = ${id}`
+      for (let n = 0; n < 2; n++) {
+        yield* sql`
+          insert into delivery (id, webhook_id, identity_id, event_id, event_type, status, next_attempt_at, created_at)
+          select ${yield* makeUuidV7}, webhook_id, identity_id, event_id, event_type, 'queued', ${at}, ${at} from delivery where id = ${id}`
+      }
+      const leased = yield* deliveries.lease({ identityId: identity_id, taken: new Map(), now: at })
+      expect(leased).toHaveLength(3)
+      const owner = { id: identity_id, orgId: org_id, handle: "ada" }
+      // No text of the store has a NUL. They end together, and so share a statement.
+      const ends = yield* Effect.forEach(
+        leased,
+        (one, index) => {
+          const text = index === 1 ? "\0" : "fine"
+          return Effect.exit(deliveries.record(owner, one, { durationMs: 5, statusCode: 200, error: null, text }, at))
+        },
+        { concurrency: "unbounded" },
+      )
+      expect(ends.map(Exit.isSuccess)).toEqual([true, false, true])
+      const found = yield* Effect.forEach(leased, (one) => look(one.id))
+      expect(found.map((one) => one?.status)).toEqual(["delivered", "queued", "delivered"])
     }).pipe(Effect.provide(Deliveries.layer.pipe(Layer.provide(quietFeed)))),
   )
 })

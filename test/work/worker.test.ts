@@ -120,4 +120,49 @@ describe("an actor's work", () => {
       expect(settled).toBe(true)
     }),
   )
+
+  it.effect("asks a source alone where what ended concerns no other, and all of them where it may", () =>
+    Effect.gen(function* () {
+      const asked: Array<string> = []
+      let ends: ReadonlyArray<Effect.Effect<void>> = []
+      const other = pretend({
+        dispatch: () => Effect.sync(() => (asked.push("other"), false)),
+        nextDue: () => Effect.map(Clock.currentTimeMillis, (at) => new Date(Math.max(at + 1_000, 60_000))),
+      })
+      const queue = pretend({
+        dispatch: (_, changed, ours) => Effect.sync(() => (asked.push("queue"), (ends = [changed, ours]), false)),
+        isBusy: () => true,
+      })
+      const run = yield* Effect.forkChild((yield* working([other, queue])).run, { startImmediately: true })
+      const after = Effect.fnUntraced(function* (end: Effect.Effect<void>) {
+        asked.length = 0
+        yield* end
+        yield* TestClock.adjust(0)
+        return [...asked]
+      })
+      expect(yield* after(ends[1]!)).toEqual(["queue"])
+      expect(yield* after(ends[0]!)).toEqual(["other", "queue"])
+      // What the other said holds until then, and no longer.
+      expect(yield* after(TestClock.setTime(59_999))).toEqual([])
+      expect(yield* after(TestClock.setTime(60_000))).toEqual(["other"])
+      yield* Fiber.interrupt(run)
+    }),
+  )
+
+  it.effect("asks a source that seldom has something due when it is next, and begins what is", () =>
+    Effect.gen(function* () {
+      const asked: Array<string> = []
+      const source = pretend({
+        isSeldomDue: true,
+        dispatch: () => Effect.sync(() => (asked.push("dispatch"), false)),
+        nextDue: () => Effect.sync(() => (asked.push("due"), asked.length > 3 ? null : new Date(60_000))),
+      })
+      const run = yield* Effect.forkChild((yield* working([source])).run, { startImmediately: true })
+      expect(asked).toEqual(["due"])
+      yield* TestClock.setTime(60_000)
+      yield* TestClock.adjust("1 second")
+      yield* Fiber.join(run)
+      expect(asked).toEqual(["due", "dispatch", "due", "dispatch", "due"])
+    }),
+  )
 })

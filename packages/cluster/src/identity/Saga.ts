@@ -23,9 +23,12 @@ export const start = (kind: SagaKind, now: Date): Saga => ({
   finished_at: null,
 })
 
-/** The step that is to be done now; none once the saga has ended. */
-export const currentStep = (saga: Saga): StepName | undefined =>
-  saga.status === "running" ? saga.steps.find((step) => step.status !== "done")?.name : undefined
+/** The steps that are still to be done, in their order; none once the saga has ended. */
+export const stepsLeft = (saga: Saga): ReadonlyArray<StepName> =>
+  saga.status === "running" ? saga.steps.filter((step) => step.status !== "done").map(({ name }) => name) : []
+
+/** The step that is to be done now. */
+export const currentStep = (saga: Saga): StepName | undefined => stepsLeft(saga)[0]
 
 const replaceStep = (saga: Saga, name: StepName, change: (step: SagaStep) => SagaStep): ReadonlyArray<SagaStep> =>
   saga.steps.map((step) => (step.name === name ? change(step) : step))

@@ -1,10 +1,10 @@
 /**
- * The Identity's saga as work of its actor. Each step's rows, the next state of the checklist and the Events of its end
- * are one commit under the actor's fence.
+ * The Identity's saga as work of its actor. Each step's rows (or those of two), the next state of the checklist and the
+ * Events of its end are one commit under the actor's fence.
  */
 import { system } from "@svc/domain/account/By"
 import type { Saga as SagaState, StepName } from "@svc/domain/identity/Identity"
-import { Clock, Effect, Random } from "effect"
+import { Clock, Effect, Exit, Random } from "effect"
 import type { Ownership } from "../actor/Ownership.ts"
 import { commit, type Fenced, type Write } from "../actor/Write.ts"
 import { raise } from "../events/Raise.ts"
@@ -41,14 +41,18 @@ export const source: Source<Owned, Needs, Ownership<Owned | undefined>> = {
 
     const writeOf = (fenced: Fenced, { identity, at }: StepSubject): Write => ({ ...fenced, identity, at })
 
-    /** Does the current step once and commits what came of it. */
-    const advance = Effect.fn("SagaSource.advance")(function* (identity: Owned, name: StepName) {
-      const at = new Date(yield* Clock.currentTimeMillis)
-      const subject: StepSubject = { sql, identity, at, by: system }
-      const step = stepsOf[identity.saga.kind][name]
-      if (step === undefined) return yield* Effect.die(new Error(`no such step: ${identity.saga.kind}, ${name}`))
-      yield* step(subject).pipe(
-        Effect.flatMap((rows) => succeed(identity, name, rows, subject)),
+    const attempt = (kind: SagaState["kind"], name: StepName, subject: StepSubject) => {
+      const step = stepsOf[kind][name]
+      return step === undefined ? Effect.die(new Error(`no such step: ${kind}, ${name}`)) : step(subject)
+    }
+
+    /** Commits what came of the try of a step: its rows, or that it failed. */
+    const settle = (identity: Owned, name: StepName, subject: StepSubject, tried: ReturnType<Step>) =>
+      tried.pipe(
+        Effect.flatMap((rows) => succeed(identity, [name], rows, subject)),
+        Effect.flatMap((otherwise) =>
+          otherwise === undefined ? Effect.void : fail(identity, name, otherwise, subject),
+        ),
         Effect.tap(Effect.logDebug("saga step", { saga: identity.saga.kind, step: name, handle: identity.handle })),
         Effect.catchTag("StepFailed", (failure) => fail(identity, name, failure.message, subject)),
         // The store out of reach is a failed try like any other, as soon as it can be written down.
@@ -61,17 +65,55 @@ export const source: Source<Owned, Needs, Ownership<Owned | undefined>> = {
           ),
         ),
       )
-    })
 
-    const succeed = Effect.fnUntraced(function* (
+    /**
+     * Does the current step once, and where it cannot come to nothing the next one with it: both are one commit. What
+     * goes wrong with two is done one at a time, so that the checklist says of each how often it was tried.
+     */
+    const advance = Effect.fn("SagaSource.advance")(function* (
       identity: Owned,
       name: StepName,
+      then: StepName | undefined,
+    ) {
+      const { kind } = identity.saga
+      const at = new Date(yield* Clock.currentTimeMillis)
+      const subject: StepSubject = { sql, identity, at, by: system }
+      const first = yield* Effect.exit(attempt(kind, name, subject))
+      if (kind !== "provisioning" || then === undefined || Exit.isFailure(first) || first.value.unless !== undefined) {
+        return yield* settle(identity, name, subject, first)
+      }
+      const second = yield* Effect.exit(attempt(kind, then, subject))
+      if (Exit.isSuccess(second)) {
+        const { rows, unless } = second.value
+        const both: StepRows = {
+          rows: sql`${first.value.rows}, ${rows}`,
+          ...(unless === undefined ? {} : { unless }),
+        }
+        const done = yield* succeed(identity, [name, then], both, subject).pipe(
+          Effect.map((otherwise) => otherwise === undefined),
+          Effect.catchDefect((defect) =>
+            Effect.as(Effect.logError(`The steps ${name} and ${then} ended in a defect`, defect), false),
+          ),
+        )
+        if (done) return
+      }
+      yield* settle(identity, name, subject, first)
+      const present = yield* ownership.state
+      // Tried already, so it counts; what was to be seen of it only in the store is tried anew.
+      if (Exit.isFailure(second) && present !== undefined && Saga.currentStep(present.saga) === then) {
+        yield* settle(present, then, { ...subject, identity: present }, second)
+      }
+    })
+
+    /** Answers why it came to nothing, where it did. */
+    const succeed = Effect.fnUntraced(function* (
+      identity: Owned,
+      names: ReadonlyArray<StepName>,
       { rows, unless }: StepRows,
       subject: StepSubject,
     ) {
       const { at } = subject
-      steps.of(name, "done").n++
-      const saga = Saga.succeed(identity.saga, name, at)
+      const saga = names.reduce((before, name) => Saga.succeed(before, name, at), identity.saga)
       const next = advanced(identity, saga, at)
       const done = yield* ownership.change(system, (fenced) => {
         const write = writeOf(fenced, subject)
@@ -92,9 +134,10 @@ export const source: Source<Owned, Needs, Ownership<Owned | undefined>> = {
           (row) => (row.moved ? { value: true, state: next } : { value: false }),
         )
       })
+      if (done) for (const name of names) steps.of(name, "done").n++
       // An account's deletion may have turned the saga round meanwhile; then the step was for nothing.
-      if (done || (yield* ownership.state)?.status !== identity.status) return
-      yield* fail(identity, name, unless?.otherwise ?? "nothing was made", subject)
+      if (done || (yield* ownership.state)?.status !== identity.status) return undefined
+      return unless?.otherwise ?? "nothing was made"
     })
 
     /** `ready`: the Org's first ready Identity is noted, the Event is raised. */
@@ -134,9 +177,9 @@ export const source: Source<Owned, Needs, Ownership<Owned | undefined>> = {
 
     return {
       dispatch: Effect.fnUntraced(function* (identity) {
-        const step = Saga.currentStep(identity.saga)
+        const [step, then] = Saga.stepsLeft(identity.saga)
         if (step === undefined || (yield* sagaWait(identity)) > 0) return false
-        yield* advance(identity, step)
+        yield* advance(identity, step, then)
         return true
       }),
       nextDue: (identity) => Effect.succeed(Saga.currentStep(identity.saga) === undefined ? null : identity.sagaDueAt),

@@ -14,7 +14,10 @@ export class StepFailed extends Schema.TaggedError<StepFailed>()("StepFailed", {
 export type StepSubject = Pick<Write, "sql" | "identity" | "at" | "by">
 
 export interface StepRows {
-  /** CTEs, each of which does nothing unless `fence` has a row. */
+  /**
+   * CTEs, each of which does nothing unless `fence` has a row. In provisioning they may share a statement with those of
+   * the step after or before, which have other names and change other rows.
+   */
   readonly rows: Statement.Fragment
   /** Whether the rows were made, and why the step failed otherwise; left out where they always are. */
   readonly unless?: { readonly made: Statement.Fragment; readonly otherwise: string }

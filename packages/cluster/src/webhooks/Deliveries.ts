@@ -7,13 +7,13 @@
 import { toPublic as publicId } from "@svc/domain/Ids"
 import { attemptsInAll, nextAttemptAt } from "@svc/domain/webhooks/RetrySchedule"
 import { Attempt } from "@svc/domain/deliveries/Delivery"
-import { Context, Effect, Layer, Schema } from "effect"
+import { Context, Effect, Exit, Layer, Schema } from "effect"
 import { system } from "@svc/domain/account/By"
 import type { Statement } from "effect/sql"
 import { raise } from "../events/Raise.ts"
 import { ChangeFeed } from "../feed/ChangeFeed.ts"
 import * as Batched from "../store/Batched.ts"
-import { type Sql, Writes } from "../store/Database.ts"
+import { isTransient, type Sql, Writes } from "../store/Database.ts"
 import { Timing } from "../Timing.ts"
 import type { Backlog } from "../work/Source.ts"
 
@@ -154,22 +154,22 @@ const judge = (delivery: Leased, outcome: Outcome): Ended => {
   return { delivery, attempt, status: delivered ? "delivered" : next === undefined ? "failed" : "retrying", next }
 }
 
-/** CTE `recorded`: the attempts written down by those that still hold their lease. */
+/**
+ * CTE `recorded`: the attempts written down by those that still hold their lease. Arrays, not a set of JSON: of those the
+ * planner expects few rows and looks each up, of the other a hundred, for which it reads a table that was small once. The
+ * next time is read only of what is tried again; an array of nothing but nulls has no type.
+ */
 const recorded = (sql: Sql, ended: ReadonlyArray<Ended>) => sql`
   recorded as (
     update delivery d
     set status = case when retried then 'retrying' when e.status = 'delivered' then 'delivered' else 'failed' end,
-        attempts = d.attempts || e.attempt, attempt_started_at = null, next_attempt_at = case when retried then e.next end
-    from jsonb_to_recordset(${JSON.stringify(
-      ended.map(({ delivery, attempt, status, next }) => ({
-        id: delivery.id,
-        webhook_id: delivery.webhook_id,
-        started_at: delivery.started_at,
-        status,
-        attempt: encodeAttempt(attempt),
-        next,
-      })),
-    )}::jsonb) as e (id uuid, webhook_id uuid, started_at timestamptz, status text, attempt jsonb, next timestamptz)
+        attempts = d.attempts || e.attempt::jsonb, attempt_started_at = null, next_attempt_at = case when retried then e.next end
+    from unnest(
+      ${ended.map(({ delivery }) => delivery.id)}::uuid[], ${ended.map(({ delivery }) => delivery.webhook_id)}::uuid[],
+      ${ended.map(({ delivery }) => delivery.started_at.toISOString())}::timestamptz[], ${ended.map(({ status }) => status)}::text[],
+      ${ended.map(({ attempt }) => JSON.stringify(encodeAttempt(attempt)))}::text[],
+      ${ended.map(({ delivery, next = delivery.started_at }) => next.toISOString())}::timestamptz[]
+    ) as e (id, webhook_id, started_at, status, attempt, next)
     join webhook w on w.id = e.webhook_id
     -- A Webhook that was disabled meanwhile gets no further attempt.
     cross join lateral (select e.status = 'retrying' and w.status = 'active' as retried) now
@@ -215,10 +215,15 @@ const abandoned = (sql: Sql, identityId: string, now: Date) =>
 const make = Effect.gen(function* () {
   const sql = yield* Writes
   const feed = yield* ChangeFeed
+  const note = (ended: ReadonlyArray<Ended>) => sql`with ${recorded(sql, ended)} select 1`
   const write = yield* Batched.make((ended: ReadonlyArray<Ended>) =>
-    Effect.as(
-      sql`with ${recorded(sql, ended)} select 1`,
-      ended.map(() => undefined),
+    note(ended).pipe(
+      Effect.as(ended.map(() => Exit.void)),
+      // What one of them holds up is no matter of the others.
+      Effect.catchIf(
+        (error) => ended.length > 1 && !isTransient(error),
+        () => Effect.forEach(ended, (one) => Effect.exit(Effect.asVoid(note([one])))),
+      ),
     ),
   )
   return {
@@ -233,7 +238,7 @@ const make = Effect.gen(function* () {
         ? Effect.tap(recordFailure(sql, identity, ended, now), () =>
             Effect.sync(() => feed.announce({ org: identity.orgId, identity: identity.id })),
           )
-        : write(ended)
+        : Effect.flatten(write(ended))
     },
   }
 })

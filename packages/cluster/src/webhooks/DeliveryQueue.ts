@@ -8,7 +8,7 @@ import type { OwnIdentity } from "../actor/Write.ts"
 import { GuardedClient } from "../net/GuardedClient.ts"
 import { Sealing } from "../sealing/Sealing.ts"
 import * as Metrics from "../observe/Metrics.ts"
-import { traceparent } from "../observe/Traceparent.ts"
+import { traceparent, TracesLeave } from "../observe/Traceparent.ts"
 import { Writes } from "../store/Database.ts"
 import { Timing } from "../Timing.ts"
 import type { Source } from "../work/Source.ts"
@@ -48,8 +48,11 @@ export const source: Source<OwnIdentity, Needs, unknown> = {
     const deliveries = yield* Deliveries
     const client = yield* GuardedClient
     const sealing = yield* Sealing
+    const traced = yield* TracesLeave
     const attempts = yield* FiberSet.make<void, unknown>()
     let underWay = 0
+    /** What the last dispatch was told when the next delivery is due, where it began none. */
+    let told: { readonly due: Date | null } | undefined
     let known: { readonly current: string | null; readonly secrets: ReadonlyArray<SigningSecret> } | undefined
     const taken = new Map<string, { first: number; retry: number }>()
 
@@ -92,8 +95,10 @@ export const source: Source<OwnIdentity, Needs, unknown> = {
       secrets: ReadonlyArray<Redacted.Redacted<string>>,
       freed: Effect.Effect<void>,
     ) =>
-      post(identity, delivery, secrets).pipe(
-        Effect.withSpan("Webhooks.deliver", { kind: "client", attributes: { "webhook.id": delivery.webhook_id } }),
+      (traced
+        ? Effect.withSpan(post(identity, delivery, secrets), "Webhooks.deliver", spanOf(delivery))
+        : post(identity, delivery, secrets)
+      ).pipe(
         Effect.map(({ durationMs, statusCode, text }): Outcome => ({ durationMs, statusCode, error: null, text })),
         Effect.catchTag("RequestFailed", ({ durationMs, error }) =>
           Effect.succeed<Outcome>({ durationMs, statusCode: null, error, text: null }),
@@ -137,10 +142,21 @@ export const source: Source<OwnIdentity, Needs, unknown> = {
         (found) => found.filter(({ retiresAt }) => retiresAt === null || retiresAt > at).map(({ secret }) => secret),
       )
 
-    const dispatch = Effect.fnUntraced(function* (identity: OwnIdentity, changed: Effect.Effect<void>) {
+    const dispatch = Effect.fnUntraced(function* (
+      identity: OwnIdentity,
+      _: Effect.Effect<void>,
+      // What an attempt leaves due is a delivery: a next attempt, or one of `webhook.failed`.
+      changed: Effect.Effect<void>,
+    ) {
       const at = yield* now
       const leased = yield* deliveries.lease({ identityId: identity.id, taken: new Map(taken), now: at })
-      if (leased.length === 0) return yield* reclaim(identity, at)
+      if (leased.length === 0) {
+        const due = yield* deliveries.nextDue(identity.id)
+        // Only what is due and was not leased may be somebody's that never ended.
+        if (due !== null && due <= at && (yield* reclaim(identity, at))) return true
+        told = { due }
+        return false
+      }
       const secrets = yield* secretsOf(identity, leased[0]!.secret_id, at)
       for (const delivery of leased) {
         occupy(delivery, 1)
@@ -161,12 +177,19 @@ export const source: Source<OwnIdentity, Needs, unknown> = {
 
     return {
       dispatch,
-      nextDue: (identity) => deliveries.nextDue(identity.id),
+      nextDue: (identity) =>
+        Effect.suspend(() => {
+          const just = told
+          told = undefined
+          return just === undefined ? deliveries.nextDue(identity.id) : Effect.succeed(just.due)
+        }),
       isBusy: () => underWay > 0,
       settle: Effect.asVoid(Effect.timeoutOption(FiberSet.awaitEmpty(attempts), Timing.settle)),
     }
   }),
 }
+
+const spanOf = ({ webhook_id }: Leased) => ({ kind: "client" as const, attributes: { "webhook.id": webhook_id } })
 
 const interrupted = (delivery: Leased, at: Date): Outcome => ({
   durationMs: Math.max(0, at.getTime() - delivery.started_at.getTime()),

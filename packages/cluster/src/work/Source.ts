@@ -14,12 +14,19 @@ import type { Sql } from "../store/Database.ts"
 export interface Running<State> {
   /**
    * Does or starts what is due and has a place; answers whether there was any. What goes on beyond the call counts as
-   * busy and runs `changed` when something ends.
+   * busy and runs `changed` when something ends, or `ours` where its end can have made nothing due but of this source:
+   * then no other is asked.
    */
   readonly dispatch: (
     state: State,
     changed: Effect.Effect<void>,
+    ours: Effect.Effect<void>,
   ) => Effect.Effect<boolean, Moved | Unavailable | SqlError.SqlError>
+  /**
+   * It mostly has nothing due, and to dispatch it asks the store: where it is looked at for no reason of its own, it is
+   * asked first when it is next due.
+   */
+  readonly isSeldomDue?: boolean
   /** When the source is next due, by the same condition as {@link dispatch}; null when nothing waits. */
   readonly nextDue: (state: State) => Effect.Effect<Date | null, SqlError.SqlError>
   /** Whether something that was started has not ended. */

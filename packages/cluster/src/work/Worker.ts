@@ -10,6 +10,10 @@ import { orUnavailable } from "../store/Database.ts"
 import { Timing } from "../Timing.ts"
 import type { Running } from "./Source.ts"
 
+/** When a source is to be looked at of which nothing is known, and one of which something has ended. */
+const anyTime = 0
+const atOnce = -1
+
 export interface Worker {
   /** Something may be due: the running worker looks again, or one is started. */
   readonly wake: Effect.Effect<void>
@@ -30,31 +34,73 @@ export const make = Effect.fnUntraced(function* <State>(parts: {
   let running = false
   /** Something may be due since the turn at hand began; a turn that saw nothing must not end the work then. */
   let asked = false
+  /** When each source is to be looked at next (ms since 1970); what it said holds until then, for the state it was said of. */
+  const nextLook = sources.map(() => anyTime)
+  let known: State | undefined
+  /** When all are, whatever they said. */
+  let fullLook = 0
   const look = Effect.suspend(() => {
     asked = true
+    nextLook.fill(anyTime)
     return changed.open
   })
+  const looks = sources.map((_, index) =>
+    Effect.suspend(() => {
+      asked = true
+      nextLook[index] = atOnce
+      return changed.open
+    }),
+  )
   const isBusy = () => sources.some((source) => source.isBusy())
+
+  /** Does or starts what is due of a source; answers when to look at it next, 0 where something was done at once. */
+  const advance = Effect.fnUntraced(function* (
+    source: Running<State>,
+    index: number,
+    state: State,
+    isUnknown: boolean,
+  ) {
+    if (isUnknown && source.isSeldomDue === true) {
+      const due = yield* source.nextDue(state)
+      if (due === null) return Infinity
+      if (due.getTime() > (yield* Clock.currentTimeMillis)) return due.getTime()
+    }
+    const begun = yield* source.dispatch(state, look, looks[index]!)
+    if (begun && !source.isBusy()) return 0
+    const due = begun ? null : yield* source.nextDue(state)
+    if (!begun && due === null) return Infinity
+    const now = yield* Clock.currentTimeMillis
+    // What was started wakes us when it ends.
+    if (due === null) return now + Timing.busyLookMillis
+    if (due.getTime() > now) return due.getTime()
+    // Due, though nothing was begun: its place is taken and will wake us, or what holds it back is not ours to see.
+    return now + (source.isBusy() ? Timing.residentWaitMillis : Timing.busyLookMillis)
+  })
 
   /** Does what is due now; answers how long nothing else will be, in milliseconds. */
   const turn: Effect.Effect<number, Moved | Unavailable | SqlError.SqlError> = Effect.gen(function* () {
     const state = yield* parts.state
     if (state === undefined) return Infinity
-    let wait = Infinity
-    for (const source of sources) {
-      if (yield* source.dispatch(state, look)) {
-        // What was done at once may have made another state; what was started wakes us when it ends.
-        if (!source.isBusy()) return 0
-        wait = Math.min(wait, Timing.busyLookMillis)
-        continue
-      }
-      const due = yield* source.nextDue(state)
-      if (due === null) continue
-      const left = due.getTime() - (yield* Clock.currentTimeMillis)
-      // Due, though nothing was begun: its place is taken and will wake us, or what holds it back is not ours to see.
-      wait = Math.min(wait, left > 0 ? left : source.isBusy() ? Timing.residentWaitMillis : Timing.busyLookMillis)
+    const began = yield* Clock.currentTimeMillis
+    if (state !== known || began >= fullLook) {
+      nextLook.fill(anyTime)
+      known = state
+      fullLook = began + Timing.residentWaitMillis
     }
-    return wait
+    for (const [index, source] of sources.entries()) {
+      const next = nextLook[index]!
+      if (next > began) continue
+      // Whoever asks for a look while this one goes on gets another.
+      nextLook[index] = Infinity
+      const at = yield* advance(source, index, state, next === anyTime)
+      if (at === 0) {
+        // It may have made another state.
+        nextLook.fill(anyTime)
+        return 0
+      }
+      nextLook[index] = Math.min(nextLook[index]!, at)
+    }
+    return Math.max(0, Math.min(...nextLook) - (yield* Clock.currentTimeMillis))
   })
 
   const loop: Effect.Effect<void, Moved | Unavailable> = Effect.gen(function* () {
@@ -71,6 +117,7 @@ export const make = Effect.fnUntraced(function* <State>(parts: {
   const run: Worker["run"] = Effect.suspend(() => {
     if (running) return look
     running = true
+    nextLook.fill(anyTime)
     return loop.pipe(
       // Nobody waits for this answer; the rows are still due, so `Overdue` sends the work again.
       Effect.tapCause((cause) =>

@@ -3,7 +3,6 @@
  * relay can still tell who sent it.
  */
 import { Effect, Redacted } from "effect"
-import { sealMessage } from "mailauth"
 
 export interface ArcSettings {
   /** The signing domain; its `<selector>._domainkey` record holds the public key. */
@@ -30,6 +29,8 @@ export const seal = Effect.fn("ArcSeal.seal")(function* (raw: Uint8Array, settin
   if (results === undefined) return raw
   const cv = /[;\s]arc=(pass|fail)\b/i.exec(results)?.[1]?.toLowerCase() === "pass" ? "pass" : undefined
   return yield* Effect.tryPromise(async () => {
+    // Loaded with the first message that is sealed: it is much, and most processes seal none.
+    const { sealMessage } = await import("mailauth")
     const set = await sealMessage(Buffer.from(raw), {
       signingDomain: settings.domain,
       selector: settings.selector,

@@ -6,17 +6,33 @@ import { DkimKeys } from "@svc/cluster/mail/dkim/DkimKeys"
 import { MailTransport } from "@svc/cluster/mail/sending/MailTransport"
 import { SystemMailer } from "@svc/cluster/mail/SystemMailer"
 import * as BounceAddress from "@svc/mail-gateway/mail/sending/BounceAddress"
-import { Dane } from "@svc/mail-gateway/mail/sending/dane/Dane"
-import * as DirectTransport from "@svc/mail-gateway/mail/sending/DirectTransport"
 import { Letters } from "@svc/mail-gateway/mail/sending/Letters"
 import * as Mailer from "@svc/mail-gateway/mail/sending/Mailer"
-import { MtaSts } from "@svc/mail-gateway/mail/sending/MtaSts"
 import * as Publishing from "@svc/mail-gateway/mail/sending/Publishing"
 import { Relay } from "@svc/mail-gateway/mail/sending/Relay"
 import * as RelayTransport from "@svc/mail-gateway/mail/sending/RelayTransport"
-import { Layer, Option } from "effect"
+import { Effect, Layer, Option } from "effect"
 import type { Parts } from "../Serve.ts"
 import type { Settings } from "../Settings.ts"
+
+/** Loaded where it is wanted: what it stands on takes long to load. */
+const direct = async (settings: Settings, parts: Parts, helo: string) => {
+  const [{ Dane }, DirectTransport, { MtaSts }] = await Promise.all([
+    import("@svc/mail-gateway/mail/sending/dane/Dane"),
+    import("@svc/mail-gateway/mail/sending/DirectTransport"),
+    import("@svc/mail-gateway/mail/sending/MtaSts"),
+  ])
+  const dane = Option.match(settings.daneResolver, {
+    onNone: () => Dane.none,
+    onSome: (resolver) => Dane.layer({ resolver, port: settings.mailDirectPort }),
+  })
+  return DirectTransport.layer({
+    helo,
+    ours: [...settings.mailServers, settings.mailDomain],
+    port: settings.mailDirectPort,
+    allowPrivate: settings.environment === "development",
+  }).pipe(Layer.provide([dane, MtaSts.layer.pipe(Layer.provide(parts.resolver)), parts.resolver]))
+}
 
 const transport = (settings: Settings, parts: Parts) => {
   const letters = Letters.layer({ mailDomain: settings.mailDomain })
@@ -26,16 +42,7 @@ const transport = (settings: Settings, parts: Parts) => {
     return RelayTransport.layer.pipe(Layer.provide([relay, letters]))
   }
   if (settings.mailDirect) {
-    const dane = Option.match(settings.daneResolver, {
-      onNone: () => Dane.none,
-      onSome: (resolver) => Dane.layer({ resolver, port: settings.mailDirectPort }),
-    })
-    return DirectTransport.layer({
-      helo,
-      ours: [...settings.mailServers, settings.mailDomain],
-      port: settings.mailDirectPort,
-      allowPrivate: settings.environment === "development",
-    }).pipe(Layer.provide([letters, dane, MtaSts.layer.pipe(Layer.provide(parts.resolver)), parts.resolver]))
+    return Layer.unwrap(Effect.promise(() => direct(settings, parts, helo))).pipe(Layer.provide(letters))
   }
   return MailTransport.none
 }

@@ -136,6 +136,7 @@ export const source: Source<OwnIdentity, Writes> = {
         )
         return true
       }),
+      isSeldomDue: true,
       nextDue: (identity) =>
         Effect.map(
           sql<{ due: Date | null }>`

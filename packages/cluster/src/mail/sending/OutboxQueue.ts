@@ -99,29 +99,29 @@ export const source: Source<OwnIdentity, Needs, unknown> = {
         Effect.asVoid,
       )
 
-    const attempt = (identity: OwnIdentity, leased: Outbox.Leased, changed: Effect.Effect<void>) =>
+    const attempt = (identity: OwnIdentity, leased: Outbox.Leased, raised: Effect.Effect<void>) =>
       Effect.raceFirst(transmit(identity, leased), Effect.as(renewing(leased), false)).pipe(
-        // Its Events queued deliveries, or a row is due again.
-        Effect.tap((queued) => (queued ? changed : Effect.void)),
+        // Its Events queued deliveries.
+        Effect.tap((queued) => (queued ? raised : Effect.void)),
         // Cut short by a shutdown: the row is due at once for whoever comes next, with the same bytes.
         Effect.onInterrupt(() => Effect.ignore(Effect.flatMap(now, (at) => Outbox.giveBack(sql, leased, at, null)))),
         Effect.asVoid,
       )
 
     return {
-      dispatch: Effect.fnUntraced(function* (identity, changed) {
+      dispatch: Effect.fnUntraced(function* (identity, raised, ended) {
         const free = places - underWay
         if (free <= 0) return false
         const leased = yield* Outbox.lease(sql, identity.id, yield* now, free)
         for (const row of leased) {
           underWay++
-          yield* attempt(identity, row, changed).pipe(
+          yield* attempt(identity, row, raised).pipe(
             // What could not be recorded keeps its lease and is tried again when that runs out.
             Effect.catchCause((cause) => Effect.logWarning("An attempt of outgoing mail was not recorded", cause)),
             Effect.ensuring(
               Effect.suspend(() => {
                 underWay--
-                return changed
+                return ended
               }),
             ),
             FiberSet.run(attempts),
@@ -129,6 +129,7 @@ export const source: Source<OwnIdentity, Needs, unknown> = {
         }
         return leased.length > 0
       }),
+      isSeldomDue: true,
       nextDue: (identity) => Outbox.nextDue(sql, identity.id),
       isBusy: () => underWay > 0,
       settle: Effect.asVoid(Effect.timeoutOption(FiberSet.awaitEmpty(attempts), Timing.settle)),

@@ -14,7 +14,7 @@ import { Clock, Effect, FiberSet, Schema } from "effect"
 import { Timing } from "../../Timing.ts"
 import type { Arrival } from "../Origin.ts"
 import { Resolver } from "../Resolver.ts"
-import { judge as judgeHere, type Judgement, spared } from "./Judgement.ts"
+import type { Judgement } from "./Judgement.ts"
 import type { Records } from "./Protocol.ts"
 import { type Job, type Owner, Thread } from "./Thread.ts"
 
@@ -49,6 +49,9 @@ export const limits = {
   /** Look-ups of one message; SPF and DMARC need a few, each signature one. */
   lookups: 120,
 }
+
+/** The judge is loaded by its threads; here only where one of them gave up. */
+const judgement = () => import("./Judgement.ts")
 
 interface Pending {
   readonly job: Job
@@ -102,18 +105,22 @@ export const make = Effect.fnUntraced(function* (options: Partial<JudgingSetting
   const spare = (job: Job, reason: string) => {
     const from = showsAddresses ? job.arrival : {}
     runFork(Effect.logWarning("A message could not be judged", { reason, bytes: job.raw.length, ...from }))
-    finish(job, spared(job.raw, job.arrival.host))
+    void judgement().then(({ spared }) => finish(job, spared(job.raw, job.arrival.host)))
   }
 
   const here = (job: Job) => {
     job.since = now()
-    judgeHere(job.raw, job.arrival, (name, type) => {
-      job.asked++
-      return lookup(job, name, type)
-    }).then(
-      (judgement) => finish(job, judgement),
-      (error: unknown) => spare(job, String(error)),
-    )
+    judgement()
+      .then(({ judge }) =>
+        judge(job.raw, job.arrival, (name, type) => {
+          job.asked++
+          return lookup(job, name, type)
+        }),
+      )
+      .then(
+        (judged) => finish(job, judged),
+        (error: unknown) => spare(job, String(error)),
+      )
   }
 
   const owner: Owner = {

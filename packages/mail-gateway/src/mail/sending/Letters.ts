@@ -7,7 +7,6 @@ import type { Transmission } from "@svc/cluster/mail/sending/MailTransport"
 import { Clock, Context, Effect, Layer, Schema } from "effect"
 import * as Header from "../mime/Header.ts"
 import * as Data from "../smtp/Data.ts"
-import * as Signing from "./Signing.ts"
 import type { Letter } from "./smtp/Conversation.ts"
 import { inTurns } from "./Turns.ts"
 
@@ -32,6 +31,9 @@ const authorDomain = (content: Uint8Array): string | undefined => {
   return /@([a-z0-9.-]+)>?$/i.exec(Header.header(raw, rows, "from") ?? "")?.[1]?.toLowerCase()
 }
 
+/** Loaded with the first message that is signed: what it stands on takes long to load. */
+const signer = Effect.promise(() => import("./Signing.ts"))
+
 const make = (settings: { readonly mailDomain: string }) =>
   Effect.gen(function* () {
     const keys = yield* DkimKeys
@@ -43,7 +45,8 @@ const make = (settings: { readonly mailDomain: string }) =>
       const found = yield* keys.signing(domain)
       if (found.length === 0) yield* keys.ensure(domain)
       const signing = found.length === 0 ? yield* keys.signing(domain) : found
-      return yield* Signing.sign(content, signing, new Date(yield* Clock.currentTimeMillis))
+      const { sign } = yield* signer
+      return yield* sign(content, signing, new Date(yield* Clock.currentTimeMillis))
     })
 
     return {
