@@ -101,26 +101,28 @@ layer(actors(), { timeout: "60 seconds" })("a key", (it) => {
     }),
   )
 
-  it.effect("of an Identity is replaced in one commit: before it the former works, and its secrets are as they were", () =>
-    Effect.gen(function* () {
-      const { org, resolve } = yield* prepared
-      const { id, actor } = yield* makeIdentity(org, "ada")
-      const queries = yield* IdentityQueries
-      const shown = queries.secrets(org, "ada")
-      const former = yield* shown
-      const command = yield* makeUuidV7
-      const rotate = ask(actor.RotateKey({ org_id: org }, onBehalfOf(holder, command)))
-      const verifier = rows((sql) => sql`select imap_verifier from mailbox where identity_id = ${id}`)
-      const before = yield* verifier
-      expect(yield* cutOff(rotate)).toMatchObject(unavailable)
-      expect(yield* shown).toEqual(former)
-      expect(yield* verifier).toEqual(before)
-      expect(yield* resolve(former.identity_key!)).toMatchObject({ kind: "identity_key" })
-      yield* rotate
-      expect(yield* Effect.flip(resolve(former.identity_key!))).toMatchObject({ code: "unauthenticated" })
-      const present = yield* shown
-      expect(yield* resolve(present.identity_key!)).toMatchObject({ kind: "identity_key" })
-      expect((yield* known(org)).told.toSorted()).toEqual(["api_key.created", "api_key.created", "api_key.revoked"])
-    }),
+  it.effect(
+    "of an Identity is replaced in one commit: before it the former works, and its secrets are as they were",
+    () =>
+      Effect.gen(function* () {
+        const { org, resolve } = yield* prepared
+        const { id, actor } = yield* makeIdentity(org, "ada")
+        const queries = yield* IdentityQueries
+        const shown = queries.secrets(org, "ada")
+        const former = yield* shown
+        const command = yield* makeUuidV7
+        const rotate = ask(actor.RotateKey({ org_id: org }, onBehalfOf(holder, command)))
+        const verifier = rows((sql) => sql`select imap_verifier from mailbox where identity_id = ${id}`)
+        const before = yield* verifier
+        expect(yield* cutOff(rotate)).toMatchObject(unavailable)
+        expect(yield* shown).toEqual(former)
+        expect(yield* verifier).toEqual(before)
+        expect(yield* resolve(former.identity_key!)).toMatchObject({ kind: "identity_key" })
+        yield* rotate
+        expect(yield* Effect.flip(resolve(former.identity_key!))).toMatchObject({ code: "unauthenticated" })
+        const present = yield* shown
+        expect(yield* resolve(present.identity_key!)).toMatchObject({ kind: "identity_key" })
+        expect((yield* known(org)).told.toSorted()).toEqual(["api_key.created", "api_key.created", "api_key.revoked"])
+      }),
   )
 })

@@ -6,8 +6,10 @@ import { Unhurried } from "@svc/cluster/store/Database"
 import { Deferred, Effect, Fiber } from "effect"
 import { TestClock } from "effect/testing"
 
-/** Nobody changes the table while it runs; whoever reads it does. */
-export const whileHeld = <A, E, R>(table: string, effect: Effect.Effect<A, E, R>) =>
+type Lock = "exclusive" | "access exclusive"
+
+/** Nobody changes the table while it runs, nor reads it where the lock is `access exclusive`. */
+export const whileHeld = <A, E, R>(table: string, effect: Effect.Effect<A, E, R>, lock: Lock = "exclusive") =>
   Effect.gen(function* () {
     const sql = yield* Unhurried
     const held = yield* Deferred.make<void>()
@@ -15,7 +17,7 @@ export const whileHeld = <A, E, R>(table: string, effect: Effect.Effect<A, E, R>
     const holder = yield* Effect.forkChild(
       sql.withTransaction(
         Effect.gen(function* () {
-          yield* sql`lock table ${sql(table)} in exclusive mode`
+          yield* sql`lock table ${sql(table)} in ${sql.literal(lock)} mode`
           yield* Deferred.succeed(held, undefined)
           yield* Deferred.await(over)
         }),
@@ -44,8 +46,8 @@ const closeWaiting = Effect.fnUntraced(function* (table: string) {
   }
 })
 
-/** What is asked for dies within its statement, at the table it changes; answers what the asker is told. */
-export const cutOff = <A, E, R>(asking: Effect.Effect<A, E, R>, table = "event") =>
+/** What is asked for dies within its statement, at the table it comes to; answers what the asker is told. */
+export const cutOff = <A, E, R>(asking: Effect.Effect<A, E, R>, table = "event", lock?: Lock) =>
   whileHeld(
     table,
     Effect.gen(function* () {
@@ -53,4 +55,5 @@ export const cutOff = <A, E, R>(asking: Effect.Effect<A, E, R>, table = "event")
       yield* closeWaiting(table)
       return yield* Fiber.join(asked)
     }),
+    lock,
   )

@@ -41,6 +41,7 @@ import { keyRights } from "./migrations/0090_key_rights.ts"
 import { oauth } from "./migrations/0098_oauth.ts"
 import { grantNetworks } from "./migrations/0114_grant_networks.ts"
 import { auditLog } from "./migrations/0094_audit.ts"
+import { transferReports } from "./migrations/0145_transfer_reports.ts"
 import { connectorRefresh } from "./migrations/0110_connector_refresh.ts"
 
 const migrations = {
@@ -75,6 +76,7 @@ const migrations = {
   "0114_grant_networks": grantNetworks,
   "0094_audit": auditLog,
   "0110_connector_refresh": connectorRefresh,
+  "0145_transfer_reports": transferReports,
 }
 
 /** Any constant that no other user of the database takes: "svc" in ASCII. */
