@@ -5,12 +5,14 @@ import { EventTails } from "@svc/cluster/events/EventTails"
 import { ChangeFeed } from "@svc/cluster/feed/ChangeFeed"
 import * as Stores from "@svc/cluster/store/Database"
 import { fromPublic, makeUuidV7 } from "@svc/domain/Ids"
-import { Effect, Fiber, Latch, Layer } from "effect"
+import { Context, Effect, Fiber, Latch, Layer } from "effect"
 import { databaseLayer } from "../harness/Database.ts"
 import { insertEvent, makeOrg } from "../harness/Events.ts"
 import { quietFeed, sealingLayer } from "../harness/Stores.ts"
 
 let looks = 0
+/** So many looks more find the store out of reach. */
+let away = 0
 const counted = Layer.effect(
   EventQueries,
   Effect.map(EventQueries, (queries) => ({
@@ -18,7 +20,7 @@ const counted = Layer.effect(
     since: (...asked: Parameters<typeof queries.since>) =>
       Effect.suspend(() => {
         looks++
-        return queries.since(...asked)
+        return away-- > 0 ? Effect.fail(Stores.unavailable()) : queries.since(...asked)
       }),
   })),
 )
@@ -61,6 +63,35 @@ layer(services, { excludeTestServices: true, timeout: "60 seconds" })("streams t
     const { at } = yield* (yield* EventQueries).beginning(org, identityId, undefined)
     return yield* (yield* EventTails).open(org, identityId, at)
   })
+
+  it.effect(
+    "miss nothing of what came while the store was away; one that caught up by itself ends, and comes back",
+    () =>
+      Effect.gen(function* () {
+        const org = yield* makeOrg
+        const feed = yield* ChangeFeed
+        const { at } = yield* (yield* EventQueries).beginning(org, null, undefined)
+        const stream = yield* opened(org)
+        const first = yield* insertEvent(org, "mail.stopped")
+        away = 2
+        feed.announce({ org })
+        // Nobody announces it again: the look is made again until the store answers.
+        const missed = ids(yield* stream.next)
+        expect(missed).toEqual([first])
+        expect(away).toBeLessThanOrEqual(0)
+
+        const second = yield* insertEvent(org, "mail.stopped")
+        feed.announce({ org })
+        expect(ids(yield* stream.next)).toEqual([second])
+        // Another tail begins behind both, so a stream from before them has to read by itself.
+        const { open } = Context.get(yield* Layer.build(Layer.fresh(EventTails.layer)), EventTails)
+        const behind = yield* open(org, null, at)
+        away = 1
+        expect(yield* Effect.flip(behind.next)).toMatchObject({ code: "unavailable" })
+        const again = yield* open(org, null, at)
+        expect(ids(yield* again.next)).toEqual([first, second])
+      }).pipe(Effect.scoped),
+  )
 
   it.effect("skip none that commits later with a smaller number", () =>
     Effect.gen(function* () {
