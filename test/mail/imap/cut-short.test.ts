@@ -124,17 +124,17 @@ describe("a change", { timeout: 60_000 }, () => {
     const half = await whileDown("update on placed", later, marking)
     expect(half.tagged).toMatch(/^NO \[UNAVAILABLE\]/)
     const [before] = await marks(handle)
-    expect(before).toEqual({ deleted: limits.messages, changes: 1 })
+    expect(before).toMatchObject({ deleted: limits.messages })
     expect((await marking()).tagged).toMatch(/^OK/)
     // What was marked already is not changed once more.
-    expect(await marks(handle)).toEqual([{ deleted: all, changes: 2 }])
+    expect(await marks(handle)).toEqual([{ ...before, deleted: all }])
     client.close()
   })
 
   const marks = (handle: string) =>
     service.query(
       (sql) => sql`
-        select count(*) filter (where deleted)::int as deleted, count(distinct p.modseq) filter (where deleted)::int as changes
+        select count(*) filter (where deleted)::int as deleted, min(p.modseq) filter (where deleted)::int as changed
         from placed p join identity i on i.id = p.identity_id where i.handle = ${handle}`,
     )
 
