@@ -27,7 +27,7 @@ const env = { SVC_DATA_DIR: directory }
 const take = (target: string) =>
   Take.run(target, Option.none()).pipe(Effect.provide(ConfigProvider.layer(ConfigProvider.fromUnknown(env))))
 
-it("leaves none behind, and the next one is whole", { timeout: 120_000 }, async () => {
+it("leaves none behind, and the next one is whole", { timeout: 240_000 }, async () => {
   const waiting = "from pg_locks where not granted and relation = 'vault_secret'::regclass"
   const work = Effect.gen(function* () {
     yield* Migrations.migrate
