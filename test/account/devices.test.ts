@@ -1,4 +1,5 @@
 /** Device login by the test's clock (RFC 8628). */
+import { ApiKeys } from "@svc/cluster/account/ApiKeys"
 import { Devices } from "@svc/cluster/account/Devices"
 import { type Asked, judgeRights } from "@svc/domain/account/KeyRights"
 import { unlimited } from "@svc/domain/account/Scope"
@@ -7,6 +8,7 @@ import { CredentialLookup } from "@svc/cluster/account/CredentialLookup"
 import { expect, layer } from "@effect/vitest"
 import { Effect, Redacted, Result } from "effect"
 import { TestClock } from "effect/testing"
+import { cutOff } from "../harness/CutOff.ts"
 import { holder, makeOrg, rows, storesLayer } from "../harness/Stores.ts"
 
 const started = Effect.gen(function* () {
@@ -110,6 +112,45 @@ layer(storesLayer)("a device login", (it) => {
         const last = yield* Effect.result(login.poll)
         expect([...answers, last].filter(Result.isSuccess)).toHaveLength(1)
       }
+    }),
+  )
+
+  it.effect("whose decision or collection dies before its commit is as it was, and goes on with the next try", () =>
+    Effect.gen(function* () {
+      const org = yield* makeOrg
+      const login = yield* started
+      const unavailable = { _tag: "Failure", failure: code("unavailable") }
+      const keys = rows((sql) => sql`select 1 from api_key where org_id = ${org} and revoked_at is null`)
+      expect(yield* cutOff(login.approve(org))).toMatchObject(unavailable)
+      expect((yield* login.view).status).toBe("pending")
+      expect(yield* keys).toEqual([])
+      yield* login.approve(org)
+      // Cut off when it is noted as collected already, and the key is looked at for the answer.
+      expect(yield* cutOff(login.poll, "api_key", "access exclusive")).toMatchObject(unavailable)
+      expect((yield* login.view).status).toBe("approved")
+      const { key, api_key } = yield* login.poll
+      expect(yield* (yield* CredentialLookup).resolve(Redacted.make(key))).toMatchObject({ credentialId: api_key.id })
+      expect(yield* login.refusal).toEqual(code("device_code_used"))
+      expect(yield* keys).toHaveLength(1)
+    }),
+  )
+
+  it.effect("whose key was lost with the answer never shows it again; its holder takes the key away", () =>
+    Effect.gen(function* () {
+      const org = yield* makeOrg
+      const login = yield* started
+      yield* login.approve(org)
+      const lost = yield* login.poll
+      expect(yield* login.refusal).toEqual(code("device_code_used"))
+      const kept = yield* rows((sql) => sql`select sealed_key from device_authorization where org_id = ${org}`)
+      expect(kept).toEqual([{ sealed_key: null }])
+      const keys = yield* ApiKeys
+      const { entries } = yield* keys.list(org, { limit: 10 })
+      expect(entries.map(({ id, name }) => [id, name])).toEqual([[lost.api_key.id, "laptop"]])
+      yield* keys.revoke(org, entries[0]!.id, holder)
+      expect(yield* Effect.flip((yield* CredentialLookup).resolve(Redacted.make(lost.key)))).toEqual(
+        code("unauthenticated"),
+      )
     }),
   )
 

@@ -106,29 +106,37 @@ layer(actors())("an export", (it) => {
     }),
   )
 
+  /** An owner of the Org with its own source of exports, over such cards. */
+  const ownerOf = Effect.fnUntraced(function* (org: string, cards: CardQueries["Service"]) {
+    const state = (yield* load)(org)
+    const ownership: Ownership.Ownership<OrgState> = yield* Ownership.make({ kind: "Org", id: org, load: state })
+    const collecting = yield* Effect.provideService(Collecting.source.make(ownership), CardQueries, cards)
+    const present = yield* ownership.state
+    return { collecting, collect: collecting.dispatch(present!, Effect.void, Effect.void) }
+  })
+
+  /** An export that nobody collects yet. */
+  const queued = Effect.fnUntraced(function* (org: string) {
+    const id = yield* makeUuidV7
+    const sql = yield* Writes
+    yield* sql`
+      insert into export (id, org_id, created_at, expires_at) values (${id}, ${org}, now(), now() + interval '7 days')`
+    return id
+  })
+
   it.effect("that two owners collect at once is whole, whoever ends it", () =>
     Effect.gen(function* () {
       const org = yield* makeOrg
       yield* filled(org, "alan")
-      const id = yield* makeUuidV7
-      const sql = yield* Writes
-      yield* sql`
-        insert into export (id, org_id, created_at, expires_at) values (${id}, ${org}, now(), now() + interval '7 days')`
-      const state = (yield* load)(org)
+      const id = yield* queued(org)
       const cards = yield* CardQueries
       // Neither gets past the cards before this is open, so that both are half done at once.
       const go = Latch.makeUnsafe()
       const held = CardQueries.of({ ...cards, read: (identity) => Effect.andThen(go.await, cards.read(identity)) })
-      const owner = Effect.gen(function* () {
-        const ownership: Ownership.Ownership<OrgState> = yield* Ownership.make({ kind: "Org", id: org, load: state })
-        const collecting = yield* Effect.provideService(Collecting.source.make(ownership), CardQueries, held)
-        const present = yield* ownership.state
-        return { collecting, collect: collecting.dispatch(present!, Effect.void, Effect.void) }
-      })
-      const former = yield* owner
+      const former = yield* ownerOf(org, held)
       expect(yield* former.collect).toBe(true)
       yield* passing(statusOf(id), (status) => status === "running", 0)
-      const present = yield* owner
+      const present = yield* ownerOf(org, held)
       expect(yield* present.collect).toBe(true)
       yield* go.open
       const busy = Effect.sync(() => former.collecting.isBusy() || present.collecting.isBusy())
@@ -137,6 +145,41 @@ layer(actors())("an export", (it) => {
       const files = yield* archive(org, null, toPublic("exp_", id))
       expect(lines<Message>(files["messages.jsonl"]).map(({ subject }) => subject)).toEqual(["to alan"])
       expect(lines(files["identities.jsonl"])).toHaveLength(1)
+    }),
+  )
+
+  it.effect("that cannot be collected has failed, and another that is asked for is whole", () =>
+    Effect.gen(function* () {
+      const org = yield* makeOrg
+      yield* filled(org, "joan")
+      const cards = yield* CardQueries
+      const broken = CardQueries.of({ ...cards, read: () => Effect.die(new Error("a card that cannot be read")) })
+      const id = yield* queued(org)
+      const owner = yield* ownerOf(org, broken)
+      yield* owner.collect
+      yield* passing(statusOf(id), (status) => status === "failed", 0)
+      const failed = toPublic("exp_", id)
+      expect(yield* (yield* Exports).read(org, null, failed)).toMatchObject({ status: "failed", download_url: null })
+      expect(yield* Effect.flip(archive(org, null, failed))).toMatchObject({ code: "not_found" })
+      // It is not tried again by itself.
+      yield* passing(Effect.sync(owner.collecting.isBusy), (isBusy) => !isBusy, 0)
+      expect(yield* owner.collect).toBe(false)
+      const files = yield* archive(org, null, yield* exported(org))
+      expect(lines(files["messages.jsonl"])).toHaveLength(1)
+    }),
+  )
+
+  it.effect("that broke off while it was downloaded is no zip, and is there to be downloaded again", () =>
+    Effect.gen(function* () {
+      const org = yield* makeOrg
+      yield* filled(org, "barbara")
+      const id = yield* exported(org)
+      const stream = yield* (yield* Exports).archive(org, null, id, false)
+      const half = yield* Stream.runCollect(Stream.take(stream, 4))
+      expect(() => unzipSync(new Uint8Array(Buffer.concat([...half])))).toThrow()
+      const files = yield* archive(org, null, id)
+      expect(lines(files["messages.jsonl"])).toHaveLength(1)
+      expect(yield* archive(org, null, id)).toEqual(files)
     }),
   )
 })

@@ -117,6 +117,30 @@ describe("an Idempotency-Key", () => {
     expect(keys.body.api_keys.filter(({ name }: { name: string }) => name === "one")).toHaveLength(1)
   })
 
+  it("of a rotation that a crash cut short gives its secret again; without one another is made", async () => {
+    broken = false
+    const { handle } = await makeIdentity(service.base, session)
+    const hook = { token: session, body: { url: "https://hooks.example/", event_types: ["*"] } }
+    expect((await call(service.base, "POST", `/api/identities/${handle}/webhooks`, hook)).status).toBe(201)
+    const rotate = async (headers: Record<string, string> = { "idempotency-key": "k9" }) => {
+      const path = `/api/identities/${handle}/webhook-secret/rotate`
+      return await call(service.base, "POST", path, { token: session, headers })
+    }
+    const first = await rotate()
+    expect(first.body.signing_secret).toMatch(/^whsec_/)
+    // Its answer was recorded, and carried a secret.
+    expect((await rotate()).status).toBe(409)
+    await service.query(
+      (sql) =>
+        sql`update idempotency_record set status = null, started_at = now() - interval '5 seconds' where key = 'k9'`,
+    )
+    const again = await rotate()
+    expect([again.status, again.body]).toEqual([first.status, first.body])
+    const other = await rotate({})
+    expect(other.body.signing_secret).toMatch(/^whsec_/)
+    expect(other.body.signing_secret).not.toBe(first.body.signing_secret)
+  })
+
   it("that is none is refused", async () => {
     expect((await create(newHandle(), "x".repeat(300))).body.code).toBe("invalid_request")
   })

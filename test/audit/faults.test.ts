@@ -6,7 +6,7 @@ import * as Note from "@svc/cluster/audit/Note"
 import { Health } from "@svc/cluster/health/Health"
 import { Unhurried } from "@svc/cluster/store/Database"
 import { Vault } from "@svc/cluster/vault/Vault"
-import { Clock, Context, Deferred, Effect, Fiber, Layer } from "effect"
+import { Clock, Context, Deferred, Effect, Exit, Fiber, Layer, Scope } from "effect"
 import { PrometheusMetrics } from "effect/observability"
 import { TestClock } from "effect/testing"
 import { passing } from "../harness/Actors.ts"
@@ -137,6 +137,25 @@ layer(world, { timeout: "60 seconds" })("the audit log", (it) => {
       yield* TestClock.adjust("61 seconds")
       const { value } = yield* passing(recorded(org), (found) => found.length > 2, "10 seconds")
       expect(value.map(({ count }) => count)).toEqual([1, 1, 39])
+    }),
+  )
+
+  it.effect("has the counts of a process that ended in order, and not those of one that was killed", () =>
+    Effect.gen(function* () {
+      const org = yield* makeOrg
+      for (const [ending, counts] of [
+        ["in order", [1, 39]],
+        ["killed", [1]],
+      ] as const) {
+        const scope = yield* Scope.make()
+        const audit = Context.get(yield* Layer.buildWithScope(Layer.fresh(recorder), scope), Audit)
+        for (let n = 0; n < 40; n++) yield* audit.record(act(org, { outcome: "refused", code: ending }))
+        if (ending === "in order") yield* Scope.close(scope, Exit.void)
+        const found = yield* rows<{ count: number }>(
+          (sql) => sql`select count from audit where org_id = ${org} and code = ${ending} order by id`,
+        )
+        expect([ending, found.map(({ count }) => count)]).toEqual([ending, counts])
+      }
     }),
   )
 

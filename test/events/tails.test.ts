@@ -7,10 +7,12 @@ import * as Stores from "@svc/cluster/store/Database"
 import { fromPublic, makeUuidV7 } from "@svc/domain/Ids"
 import { Effect, Fiber, Latch, Layer } from "effect"
 import { databaseLayer } from "../harness/Database.ts"
-import { insertEvent, makeOrg } from "../harness/Events.ts"
+import { insertEvent, makeOrg, settled } from "../harness/Events.ts"
 import { quietFeed, sealingLayer } from "../harness/Stores.ts"
 
 let looks = 0
+/** So many looks more at the Org's Events find the store out of reach. */
+const away = { org: "", looks: 0 }
 const counted = Layer.effect(
   EventQueries,
   Effect.map(EventQueries, (queries) => ({
@@ -18,7 +20,7 @@ const counted = Layer.effect(
     since: (...asked: Parameters<typeof queries.since>) =>
       Effect.suspend(() => {
         looks++
-        return queries.since(...asked)
+        return asked[0] === away.org && away.looks-- > 0 ? Effect.fail(Stores.unavailable()) : queries.since(...asked)
       }),
   })),
 )
@@ -61,6 +63,34 @@ layer(services, { excludeTestServices: true, timeout: "60 seconds" })("streams t
     const { at } = yield* (yield* EventQueries).beginning(org, identityId, undefined)
     return yield* (yield* EventTails).open(org, identityId, at)
   })
+
+  it.effect(
+    "miss nothing of what came while the store was away; one that caught up by itself ends, and comes back",
+    () =>
+      Effect.gen(function* () {
+        const org = yield* makeOrg
+        const feed = yield* ChangeFeed
+        const stream = yield* opened(org)
+        const first = yield* insertEvent(org, "mail.stopped")
+        Object.assign(away, { org, looks: 2 })
+        feed.announce({ org })
+        // Nobody announces it again: the look is made again until the store answers.
+        expect(ids(yield* stream.next)).toEqual([first])
+        expect(away.looks).toBeLessThanOrEqual(0)
+
+        const other = yield* makeOrg
+        const { at } = yield* (yield* EventQueries).beginning(other, null, undefined)
+        const second = yield* insertEvent(other, "mail.stopped")
+        yield* settled
+        // A tail that begins behind it: the stream has to read by itself.
+        const { open } = yield* EventTails
+        const behind = yield* open(other, null, at)
+        Object.assign(away, { org: other, looks: 1 })
+        expect(yield* Effect.flip(behind.next)).toMatchObject({ code: "unavailable" })
+        const again = yield* open(other, null, at)
+        expect(ids(yield* again.next)).toEqual([second])
+      }).pipe(Effect.scoped),
+  )
 
   it.effect("skip none that commits later with a smaller number", () =>
     Effect.gen(function* () {

@@ -91,6 +91,21 @@ layer(actors({ quotas }))("an Org's calls", (it) => {
       expect(yield* passed([limits.take(org, "identity_create")], 20)).toBe(10)
     }),
   )
+
+  it.effect("of a process that is gone with a portion are lost for its minute: too few pass, never too many", () =>
+    Effect.gen(function* () {
+      const [gone, other] = [yield* orgLimits, yield* orgLimits]
+      yield* nextMinute()
+      const org = yield* makeOrg
+      // It has a portion, of which it lets one call through.
+      expect(yield* passed([gone.take(org, "calls")], 1)).toBe(1)
+      const rest = yield* passed([other.take(org, "calls")], 100)
+      expect(rest).toBeGreaterThan(30)
+      expect(rest).toBeLessThanOrEqual(59)
+      yield* nextMinute()
+      expect(yield* passed([other.take(org, "calls")], 100)).toBe(60)
+    }),
+  )
 })
 
 const publicQuotas = {

@@ -10,7 +10,7 @@ import { CredentialLookup } from "@svc/cluster/account/CredentialLookup"
 import { StandingCredentials } from "@svc/cluster/account/StandingCredentials"
 import { ChangeFeed } from "@svc/cluster/feed/ChangeFeed"
 import * as Subscribers from "@svc/cluster/feed/Subscribers"
-import { MessageQueries } from "@svc/cluster/mail/MessageQueries"
+import { type MessageFilter, MessageQueries } from "@svc/cluster/mail/MessageQueries"
 import { Caller, type CallerOfRequest, type SubjectInfo } from "@svc/domain/account/Authorization"
 import type { MessageSummary } from "@svc/domain/mail/Message"
 import { Unauthenticated } from "@svc/domain/problems/Problem"
@@ -34,6 +34,8 @@ const caller = {
 /** What the test turns. */
 interface World {
   looks: number
+  /** What the last look asked for. */
+  asked: MessageFilter | undefined
   mail: Array<MessageSummary>
   revoked: boolean
   /** As the credential is by now. */
@@ -47,6 +49,7 @@ class Turned extends Context.Service<Turned, World>()("test/Turned") {}
 
 const world = Layer.sync(Turned, () => ({
   looks: 0,
+  asked: undefined,
   mail: [],
   revoked: false,
   caller,
@@ -67,9 +70,10 @@ const services = Layer.mergeAll(
       Layer.merge(
         Layer.mock(MessageQueries, {
           newest: () => Effect.succeed(undefined),
-          list: () =>
+          list: (_, asked) =>
             Effect.sync(() => {
               turned.looks++
+              turned.asked = asked
               return { messages: turned.mail, next_cursor: null }
             }),
         }),
@@ -88,11 +92,11 @@ const services = Layer.mergeAll(
 ).pipe(Layer.provideMerge(Layer.fresh(world)))
 
 /** A call with `wait=10`, and the world it waits in. */
-const waiting = Effect.gen(function* () {
+const calling = Effect.fnUntraced(function* (filter: MessageFilter) {
   const wait = yield* Waiting.make
   const turned = yield* Turned
   const fiber = yield* Effect.forkChild(
-    wait(subject, { limit: 10, offset: 0 }, 10).pipe(
+    wait(subject, filter, 10).pipe(
       Effect.provideService(Caller, caller),
       Effect.provideService(Exchange, exchange),
       Effect.provideService(
@@ -103,7 +107,8 @@ const waiting = Effect.gen(function* () {
   )
   yield* TestClock.adjust(0)
   return { fiber, turned, departure: yield* Departure }
-}).pipe(Effect.provide(Layer.fresh(services)))
+})
+const waiting = calling({ limit: 10, offset: 0 }).pipe(Effect.provide(Layer.fresh(services)))
 
 layer(Layer.empty)("a wait", (it) => {
   it.effect("looks once for a word, and goes on waiting when nothing matched", () =>
@@ -184,5 +189,17 @@ layer(Layer.empty)("a wait", (it) => {
       yield* departure.open
       expect((yield* Fiber.join(fiber)).page.messages).toEqual([])
     }),
+  )
+
+  it.effect("whose process is gone is asked again behind the same message, and has what came meanwhile at once", () =>
+    Effect.gen(function* () {
+      const filter = { limit: 10, offset: 0, after: "msg_1" }
+      const lost = yield* calling(filter)
+      yield* Fiber.interrupt(lost.fiber)
+      lost.turned.mail = [message]
+      const { fiber, turned } = yield* calling(filter)
+      expect((yield* Fiber.join(fiber)).page.messages).toEqual([message])
+      expect(turned.asked).toEqual(filter)
+    }).pipe(Effect.provide(Layer.fresh(services))),
   )
 })

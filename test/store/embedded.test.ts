@@ -110,6 +110,34 @@ describe.skipIf(process.platform !== "linux")("the embedded database", () => {
     await three.leave()
   })
 
+  it("writes everything down and ends by itself when its last holder dies meanwhile", { timeout: 90_000 }, async () => {
+    const where = directory()
+    const one = await holder(where)
+    await one.query("create table t as select 3 as n")
+    const server = serverOf(where)
+    process.kill(server, "SIGSTOP")
+    try {
+      // It is told to end (SIGINT waits for it), and does not get to it before its holder is gone.
+      one.child.stdin!.end()
+      await eventually(
+        async () => /^ShdPnd:\s*(\w+)$/m.exec(readFileSync(`/proc/${server}/status`, "utf8"))?.[1],
+        (signals) => (parseInt(signals ?? "0", 16) & 2) !== 0,
+      )
+      one.kill()
+      await eventually(
+        async () => one.child.signalCode ?? one.child.exitCode,
+        (code) => code !== null,
+      )
+      expect(runs(server)).toBe(true)
+    } finally {
+      process.kill(server, "SIGCONT")
+    }
+    await gone(server)
+    const two = await holder(where)
+    expect(await two.query("select n from t")).toBe('[{"n":3}]')
+    await two.leave()
+  })
+
   it("is started again when it dies under its holder", async () => {
     const where = directory()
     const one = await holder(where)

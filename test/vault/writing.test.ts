@@ -6,6 +6,7 @@ import { expect, layer } from "@effect/vitest"
 import { Context, Effect, Exit, Layer } from "effect"
 import { act } from "../audit/Acts.ts"
 import { actors, makeOrg } from "../harness/Actors.ts"
+import { cutOff } from "../harness/CutOff.ts"
 
 const always = { ifVersion: null, ifAbsent: false, ifPresent: false }
 const all = { concurrency: "unbounded" } as const
@@ -98,5 +99,49 @@ layer(Layer.provideMerge(Vault.layer, actors()))("secrets", (it) => {
       expect((yield* put("token", "next")).secret.version).toBe(2)
       expect(yield* read("token")).toBe("next")
     }).pipe(Effect.scoped),
+  )
+
+  it.effect("that die before their commit are as they were, on no record, and are written by the next try", () =>
+    Effect.gen(function* () {
+      const { org, own, put, read, vault, sql } = yield* prepared
+      yield* put("kept", "first")
+      const note = Effect.map(Note.make(act(org, { requestId: "req_cut" })), (made) => Note.textOf([made]))
+      const unavailable = { _tag: "Failure", failure: { code: "unavailable" } }
+      const [next, fresh, restored] = [
+        put("kept", "second", always, yield* note),
+        put("fresh", "first", { ...always, ifAbsent: true }, yield* note),
+        vault.restore(own, "kept", 1, null, yield* note),
+      ]
+      for (const write of [next, fresh, restored, vault.remove(own, "kept", null, yield* note)])
+        expect(yield* cutOff(write as Effect.Effect<unknown, unknown>, "audit")).toMatchObject(unavailable)
+      expect(yield* read("kept")).toBe("first")
+      expect(yield* Effect.flip(read("fresh"))).toMatchObject({ code: "not_found" })
+      expect(yield* sql`select 1 from audit where org_id = ${org}`).toEqual([])
+      yield* next
+      expect((yield* fresh).created).toBe(true)
+      expect(yield* read("kept")).toBe("second")
+      expect(yield* sql`select 1 from audit where org_id = ${org}`).toHaveLength(2)
+    }),
+  )
+
+  it.effect("whose answer was lost are one more version of the same value, or under a condition refused", () =>
+    Effect.gen(function* () {
+      const { put, read, vault, own } = yield* prepared
+      yield* put("token", "first")
+      const guarded = put("token", "second", { ...always, ifVersion: new Set([1]) as never, ifPresent: true })
+      yield* guarded
+      expect(yield* Effect.flip(guarded)).toMatchObject({
+        code: "precondition_failed",
+        detail: "The secret is at version 2.",
+      })
+      yield* put("token", "third")
+      expect((yield* put("token", "third")).secret.version).toBe(4)
+      expect(yield* read("token")).toBe("third")
+      const { entries } = yield* vault.versions(own, "token", { limit: 10 })
+      expect(entries.map(({ version }) => version)).toEqual([4, 3, 2, 1])
+      const once = put("other", "first", { ...always, ifAbsent: true })
+      yield* once
+      expect(yield* Effect.flip(once)).toMatchObject({ code: "precondition_failed" })
+    }),
   )
 })

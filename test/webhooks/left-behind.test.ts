@@ -5,7 +5,7 @@ import { Identities } from "@svc/cluster/identity/Identities"
 import { Reads, Writes } from "@svc/cluster/store/Database"
 import { Deliveries } from "@svc/cluster/webhooks/Deliveries"
 import { expect, layer } from "@effect/vitest"
-import { Clock, Effect, Exit, Layer } from "effect"
+import { Clock, Effect, Exit, Layer, Scope } from "effect"
 import { makeOrg, passing } from "../harness/Actors.ts"
 import { process, shared } from "../harness/Processes.ts"
 import { startReceiver } from "../harness/Receiver.ts"
@@ -134,5 +134,42 @@ layer(shared, { timeout: "60 seconds" })("an attempt that was never recorded", (
       const found = yield* Effect.forEach(leased, (one) => look(one.id))
       expect(found.map((one) => one?.status)).toEqual(["delivered", "queued", "delivered"])
     }).pipe(Effect.provide(Deliveries.layer.pipe(Layer.provide(quietFeed)))),
+  )
+
+  it.effect("is recorded as cut short by a process that leaves in order, and the next one goes on with it", () =>
+    Effect.gen(function* () {
+      let silent = true
+      const receiver = yield* Effect.acquireRelease(
+        Effect.promise(() => startReceiver((response) => void (silent || response.end()))),
+        ({ stop }) => Effect.promise(stop),
+      )
+      const org_id = yield* makeOrg
+      const [webhook_id, delivery_id] = [yield* makeUuidV7, yield* makeUuidV7]
+      const scope = yield* Scope.make()
+      yield* Effect.gen(function* () {
+        const actor = (yield* Identities).of("grace")
+        yield* ask(actor.Create({ org_id, identity_id: yield* makeUuidV7, handle: "grace" }))
+        yield* passing(status("grace"), (found) => found === "ready")
+        const webhook = { org_id, webhook_id, url: receiver.url, event_types: ["*"], description: null }
+        yield* ask(actor.RegisterWebhook(webhook))
+        yield* ask(actor.TestWebhook({ org_id, webhook_id, delivery_id, event_id: delivery_id }))
+        yield* passing(
+          Effect.sync(() => receiver.got.length),
+          (count) => count === 1,
+        )
+      }).pipe(Effect.provideContext(yield* Layer.buildWithScope(process(), scope)))
+      const leaving = yield* Effect.forkChild(Scope.close(scope, Exit.void))
+      const recorded = yield* passing(look(delivery_id), (row) => row?.status === "retrying")
+      expect(recorded.value!.attempts).toMatchObject([{ number: 1, status_code: null, error: "interrupted" }])
+      yield* passing(
+        Effect.sync(() => leaving.pollUnsafe()),
+        (exit) => exit !== undefined,
+      )
+
+      silent = false
+      const again = yield* passing(look(delivery_id), delivered, "1 second").pipe(Effect.provide(process()))
+      expect(again.value!.attempts).toMatchObject([{ error: "interrupted" }, { number: 2, status_code: 200 }])
+      expect(receiver.got[1]!.headers["webhook-id"]).toBe(receiver.got[0]!.headers["webhook-id"])
+    }),
   )
 })

@@ -47,8 +47,7 @@ export const layer = (quotas: OrgQuotas) =>
           orUnavailable(
             Effect.flatMap(Clock.currentTimeMillis, (now) => budget.lease(payload.policy, payload.want, now)),
           ),
-        LeaseTransfer: (request) =>
-          ownership.write(byOf(request), (write) => transfer.lease(write, request.payload.edge, request.payload.used)),
+        LeaseTransfer: (request) => ownership.write(byOf(request), (write) => transfer.lease(write, request.payload)),
         Delete: (request) => Effect.tap(ownership.change(byOf(request), AccountDeletion.begin), worker.wake),
         Export: (request) =>
           Effect.tap(

@@ -1,7 +1,9 @@
 /**
  * What an Org's Tunnels may transfer a day (UTC). Edges take the budget in leases and tell what they used of them; the
  * use is a row, so it outlives the actor, and what is over the limit at most is what edges hold in leases. The first
- * report over 80 % and over all of it raises its Event, each once a day, in the statement that adds the report.
+ * report over 80 % and over all of it raises its Event, each once a day, in the statement that adds the report. A report
+ * that an edge tells again, since it heard no answer, is known by its number: beside the use of each day stands the last
+ * number of each edge.
  */
 import { Effect } from "effect"
 import { commit, type Fenced } from "../actor/Write.ts"
@@ -14,6 +16,13 @@ const share = 8
 const smallest = 64 * 1024
 const largest = 64 * 1024 * 1024
 const near = 0.8
+
+/** What an edge tells; an edge of an older version gives no number, and what it tells again counts again. */
+export interface TransferReport {
+  readonly edge: string
+  readonly used: number
+  readonly report?: number
+}
 
 export interface TransferLease {
   /** Bytes; 0 where the day's budget is used up. */
@@ -38,22 +47,31 @@ export const make = (org: string, quota: number) => {
 
   return {
     /** Adds what the edge used, and gives it a new lease in place of the one before. */
-    lease: Effect.fn("TransferBudget.lease")(function* (write: Fenced, edge: string, used: number) {
+    lease: Effect.fn("TransferBudget.lease")(function* (write: Fenced, { edge, used, report }: TransferReport) {
       const { sql, at } = write
       const now = at.getTime()
       const day = Math.floor(now / dayMillis)
       if (day !== today) held.clear()
       today = day
       const nearBytes = Math.ceil(quota * near)
+      const dateOf = (number: number) => sql`${new Date(number * dayMillis).toISOString().slice(0, 10)}::date`
+      const reports = report === undefined ? {} : { [edge]: report }
+      /** Whether the row of a day has the report already. */
+      const has = (row: "t" | "y") =>
+        sql`coalesce((${sql(row)}.reports ->> ${edge})::bigint >= ${report ?? null}::bigint, false)`
       const data = { limit: "tunnel_transfer", quota, window: "day" } as const
       const row = yield* commit<{ bytes: string | null }>(
         write,
         sql`
         counted as (
-          insert into tunnel_transfer as t (org_id, day, bytes)
-          select id, ${new Date(day * dayMillis).toISOString().slice(0, 10)}::date, ${used}::bigint
+          insert into tunnel_transfer as t (org_id, day, bytes, reports)
+          select id, ${dateOf(day)},
+                 case when exists (select from tunnel_transfer y where y.org_id = org.id and y.day = ${dateOf(day - 1)} and ${has("y")})
+                 then 0 else ${used}::bigint end, ${JSON.stringify(reports)}::jsonb
           from org where id = ${org} and exists (select from fence)
-          on conflict (org_id, day) do update set bytes = t.bytes + excluded.bytes
+          on conflict (org_id, day) do update
+          set bytes = t.bytes + case when ${has("t")} then 0 else excluded.bytes end,
+              reports = case when ${has("t")} then t.reports else t.reports || excluded.reports end
           returning coalesce(old.bytes, 0) as before, new.bytes as after
         ),
         near as (select after from counted where before < ${nearBytes}::bigint and after >= ${nearBytes}::bigint),

@@ -6,7 +6,8 @@ import { createHash } from "node:crypto"
 import type { Writable } from "node:stream"
 import { PgClient } from "@effect/sql-pg"
 import { apiVersion } from "@svc/domain/Version"
-import { Clock, Effect } from "effect"
+import { Cause, Clock, Effect } from "effect"
+import { SqlError } from "effect/sql"
 import { keysInUse } from "../sealing/Rotation.ts"
 import type { Sql } from "../store/Database.ts"
 import * as Archive from "./Archive.ts"
@@ -104,5 +105,11 @@ export const take = Effect.fn("Backup.take")(
     )
   },
   Effect.scoped,
-  Effect.catchTag("SqlError", (error) => Effect.fail(failed(error))),
+  // Where the connection goes, the rollback fails as well, and the library makes a defect of both.
+  Effect.catchCause((cause) => {
+    const error = Cause.squash(cause)
+    return error instanceof BackupFailed || SqlError.isSqlError(error)
+      ? Effect.fail(failed(error))
+      : Effect.failCause(cause as Cause.Cause<never>)
+  }),
 )

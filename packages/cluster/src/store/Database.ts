@@ -6,7 +6,7 @@
 import type { Socket } from "node:net"
 import { PgClient } from "@effect/sql-pg"
 import { Unavailable } from "@svc/domain/problems/Problem"
-import { Context, Effect, Layer, type Redacted } from "effect"
+import { Cause, Context, Effect, Layer, type Redacted } from "effect"
 import { type SqlClient, SqlError } from "effect/sql"
 import { Timing } from "../Timing.ts"
 import * as Batched from "./Batched.ts"
@@ -136,15 +136,25 @@ const late = () => Effect.fail(unavailable())
 /** How long a call of a batch waits for the store, and what it gets then (`Batched.BatchLimits`). */
 export const deadline = { millis: Timing.statementTimeoutMillis, late }
 
-/** A store out of reach is `unavailable`; any other failure is a defect. Without a deadline: the batch has one. */
+/**
+ * A store out of reach is `unavailable`; any other failure is a defect. Without a deadline: the batch has one. A
+ * transaction whose connection goes ends in a defect of the library's, since its rollback could not be sent either: that
+ * is the store out of reach like any other.
+ */
 export const transientOnly = <A, E, R>(
   effect: Effect.Effect<A, E | SqlError.SqlError, R>,
 ): Effect.Effect<A, Exclude<E, SqlError.SqlError> | Unavailable, R> =>
-  Effect.catchIf(
-    effect,
-    (error): error is E & SqlError.SqlError => SqlError.isSqlError(error),
-    (error): Effect.Effect<never, Unavailable> => (isTransient(error) ? late() : Effect.die(error)),
-  ) as Effect.Effect<A, Exclude<E, SqlError.SqlError>, R>
+  Effect.catchCause(effect, (cause): Effect.Effect<never, E | Unavailable> => {
+    const failed = cause.reasons.find(Cause.isFailReason)?.error
+    if (failed !== undefined) {
+      if (!SqlError.isSqlError(failed)) return Effect.failCause(cause as Cause.Cause<E>)
+      return isTransient(failed) ? late() : Effect.die(failed)
+    }
+    const wentAway = ({ defect }: Cause.Die) => SqlError.isSqlError(defect) && isTransient(defect)
+    return !Cause.hasInterrupts(cause) && cause.reasons.filter(Cause.isDieReason).some(wentAway)
+      ? late()
+      : Effect.failCause(cause as Cause.Cause<E>)
+  }) as Effect.Effect<A, Exclude<E, SqlError.SqlError> | Unavailable, R>
 
 /**
  * Queries as operations see them: a store out of reach, or one that does not answer in time (a server that hangs

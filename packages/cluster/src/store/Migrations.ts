@@ -41,6 +41,8 @@ import { keyRights } from "./migrations/0090_key_rights.ts"
 import { oauth } from "./migrations/0098_oauth.ts"
 import { grantNetworks } from "./migrations/0114_grant_networks.ts"
 import { auditLog } from "./migrations/0094_audit.ts"
+import { connectedIdentities } from "./migrations/0146_connected_identities.ts"
+import { transferReports } from "./migrations/0145_transfer_reports.ts"
 import { connectorRefresh } from "./migrations/0110_connector_refresh.ts"
 import { messageSlices } from "./migrations/0120_message_slices.ts"
 
@@ -77,6 +79,8 @@ const migrations = {
   "0094_audit": auditLog,
   "0110_connector_refresh": connectorRefresh,
   "0120_message_slices": messageSlices,
+  "0145_transfer_reports": transferReports,
+  "0146_connected_identities": connectedIdentities,
 }
 
 /** Any constant that no other user of the database takes: "svc" in ASCII. */

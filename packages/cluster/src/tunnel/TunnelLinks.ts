@@ -73,13 +73,27 @@ const make = Effect.gen(function* () {
         with gone as (delete from tunnel_link where id = any(${ids}::uuid[]) returning canonical)
         select ${told(writes, name)} from (select distinct canonical from gone) g`),
 
-    /** Renews the leases of links that stand; answers those whose row and whose Identity are still there. */
+    /**
+     * Renews the leases of links that stand; answers those whose row and whose Identity are still there, and whether the
+     * Identity's status knows that it is connected.
+     */
     renew: Effect.fn("TunnelLinks.renew")(function* (ids: ReadonlyArray<string>) {
-      const rows = yield* writes<{ id: string }>`
+      const rows = yield* writes<{ id: string; known: boolean }>`
         update tunnel_link l set lease_until = ${until}
-        from identity i where l.id = any(${ids}::uuid[]) and i.id = l.identity_id and i.status = 'ready' returning l.id`
-      return new Set(rows.map(({ id }) => id))
+        from identity i where l.id = any(${ids}::uuid[]) and i.id = l.identity_id and i.status = 'ready'
+        returning l.id, i.tunnel_connected as known`
+      return new Map(rows.map(({ id, known }) => [id, known]))
     }, orUnavailable),
+
+    /** Names whose status says connected, and which have no link. */
+    unlinked: orUnavailable(
+      Effect.map(
+        writes<{ canonical: string }>`
+          select canonical from identity i where tunnel_connected and status = 'ready'
+            and not exists (select from tunnel_link l where l.identity_id = i.id and l.lease_until > now())`,
+        (rows) => rows.map(({ canonical }) => canonical),
+      ),
+    ),
 
     /** Leases that ran out, because their edge died; answers the names concerned. */
     sweep: orUnavailable(

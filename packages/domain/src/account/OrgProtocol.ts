@@ -26,9 +26,12 @@ export const Lease = Rpc.make("Lease", {
   error: failures(),
 })
 
-/** An edge tells what it transferred of its lease, and gets a new one. */
+/**
+ * An edge tells what it transferred of its lease, and gets a new one. `report` is the number of what it tells, greater
+ * than all it gave before: what comes again under its number, or under a smaller one, is counted already.
+ */
 export const LeaseTransfer = Rpc.make("LeaseTransfer", {
-  payload: { edge: Schema.String, used: Schema.Int },
+  payload: { edge: Schema.String, used: Schema.Int, report: Schema.optionalKey(Schema.Int) },
   success: Schema.Struct({
     /** Bytes; 0 where the day's budget is used up. */
     granted: Schema.Int,

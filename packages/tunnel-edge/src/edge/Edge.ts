@@ -80,7 +80,7 @@ const make = Effect.fnUntraced(function* (settings: EdgeSettings) {
     listens: (name, tcpPort) => ports.listens(name, tcpPort),
   })
   const metering = Metering.make({
-    lease: (org, used) => ask(orgs.of(org).LeaseTransfer({ edge: self.id, used })),
+    lease: (org, report) => ask(orgs.of(org).LeaseTransfer({ edge: self.id, ...report })),
     record: usage.add,
     run: running.launch,
     now,

@@ -1,7 +1,7 @@
 /**
  * The links that agents hold here, as the rest of the deployment knows of them: each is a lease in the store that is
- * renewed while the link stands, its TCP port listens as long, and the actor of its name hears of every change. A link
- * leaves when its credential does.
+ * renewed while the link stands, its TCP port listens as long, and the actor of its name hears of every change; where it
+ * could not be told, the next look finds that its status is behind. A link leaves when its credential does.
  */
 import type { Socket } from "node:net"
 import { CredentialLookup } from "@svc/cluster/account/CredentialLookup"
@@ -30,6 +30,9 @@ export const make = Effect.fnUntraced(function* (options: {
   const credentials = yield* CredentialLookup
   const links = yield* TunnelLinks
   const actors = yield* Identities
+
+  /** Names that had no link at the last look, though their status says connected. */
+  let unlinked: ReadonlySet<string> = new Set()
 
   const changed = (name: string) => Effect.ignore(ask(actors.of(name).TunnelChanged()))
 
@@ -83,7 +86,10 @@ export const make = Effect.fnUntraced(function* (options: {
       const before = registry.all()
       const ours = yield* links.renew(before.map(({ id }) => id))
       for (const attached of before) {
-        if (ours.has(attached.id) || attached.draining) continue
+        const known = ours.get(attached.id)
+        // Its actor was out of reach when the link came to stand.
+        if (known === false) running.launch(changed(attached.canonical))
+        if (known !== undefined || attached.draining) continue
         const restored = yield* links.restore({ ...attached, edgeId: self.id, edgeAddress: self.address })
         if (restored) yield* changed(attached.canonical)
         else attach.part(attached, "replaced")
@@ -93,6 +99,11 @@ export const make = Effect.fnUntraced(function* (options: {
     /** Removes what others let run out, and tells of it. */
     sweep: Effect.gen(function* () {
       for (const name of yield* links.sweep) yield* changed(name)
+      // Whoever took the link away died before it told, or told nobody. Not at the first look: after a crash of the database
+      // each edge first takes the leases of its links again.
+      const found = new Set(yield* links.unlinked)
+      for (const name of found) if (unlinked.has(name)) running.launch(changed(name))
+      unlinked = found
     }).pipe(Effect.ignore),
 
     /** Tells the agents to dial elsewhere. */

@@ -1,9 +1,10 @@
 /**
  * Bytes at the public edge: counted per Identity for its owner, and per Org against the day's transfer limit, which this
  * edge takes in leases from the Org's actor. A lease that is empty holds its Org's streams until the next one is there;
- * a day that is used up ends them.
+ * a day that is used up ends them. What is told without an answer is told again under the same number, so that it counts
+ * once.
  */
-import type { TransferLease } from "@svc/cluster/account/TransferBudget"
+import type { TransferLease, TransferReport } from "@svc/cluster/account/TransferBudget"
 import type { Usage } from "@svc/cluster/tunnel/TunnelUsage"
 import { Effect } from "effect"
 import * as EdgeMetrics from "./EdgeMetrics.ts"
@@ -22,10 +23,15 @@ export interface Passage {
 /** What may pass before the first lease is there. */
 const graceBytes = 64 * 1024
 
+/** Numbered by the edge, each greater than the one before. */
+type Report = Required<Pick<TransferReport, "used" | "report">>
+
 class OrgMeter {
   left = graceBytes
   granted = graceBytes
   used = 0
+  /** What was told of it, until an answer is there. */
+  told: Report | undefined
   asking = false
   blockedUntil = 0
   readonly passages = new Set<Passage & { readonly cut: () => void }>()
@@ -34,7 +40,7 @@ class OrgMeter {
 type Counter = { -readonly [K in keyof Usage]: Usage[K] }
 
 export interface Leasing<R> {
-  readonly lease: (org: string, used: number) => Effect.Effect<TransferLease, unknown, R>
+  readonly lease: (org: string, report: Report) => Effect.Effect<TransferLease, unknown, R>
   readonly record: (usage: ReadonlyArray<Usage>) => Effect.Effect<unknown, unknown, R>
   readonly run: (effect: Effect.Effect<void, never, R>) => unknown
   /** Milliseconds of a clock that nobody sets. */
@@ -44,6 +50,7 @@ export interface Leasing<R> {
 export const make = <R>({ lease, record, run, now }: Leasing<R>) => {
   const orgs = new Map<string, OrgMeter>()
   const counters = new Map<string, Counter>()
+  let reports = 0
 
   const meterOf = (org: string): OrgMeter => {
     const present = orgs.get(org)
@@ -65,9 +72,10 @@ export const make = <R>({ lease, record, run, now }: Leasing<R>) => {
     Effect.gen(function* () {
       if (meter.asking) return
       meter.asking = true
-      const told = meter.used
+      const told = (meter.told ??= { used: meter.used, report: ++reports })
       const { granted, ends_in } = yield* lease(org, told)
-      meter.used -= told
+      meter.told = undefined
+      meter.used -= told.used
       meter.granted = granted
       // What passed while the answer was under way is of this lease.
       meter.left = granted - meter.used

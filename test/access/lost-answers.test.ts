@@ -1,0 +1,128 @@
+/** Keys whose making or end was cut short: nothing is half done, and no secret is shown twice (docs/crash-matrix.md). */
+import { expect, layer } from "@effect/vitest"
+import { ApiKeys } from "@svc/cluster/account/ApiKeys"
+import { CredentialLookup } from "@svc/cluster/account/CredentialLookup"
+import { ask, onBehalfOf } from "@svc/cluster/actor/Ask"
+import { IdentityQueries } from "@svc/cluster/identity/IdentityQueries"
+import { unlimited } from "@svc/domain/account/Scope"
+import { makeUuidV7 } from "@svc/domain/Ids"
+import { Effect, Redacted } from "effect"
+import { actors, makeIdentity, makeOrg } from "../harness/Actors.ts"
+import { cutOff } from "../harness/CutOff.ts"
+import { holder, rows } from "../harness/Stores.ts"
+
+const rights = { scopes: unlimited, expiresAt: null, networks: null }
+const unavailable = { _tag: "Failure", failure: { code: "unavailable" } }
+
+/** Live keys of the Org, and what was told of keys. */
+const known = Effect.fnUntraced(function* (org: string) {
+  const keys = yield* rows<{ id: string; ends: boolean }>(
+    (sql) => sql`
+      select id, expires_at is not null as ends from api_key where org_id = ${org} and revoked_at is null order by id`,
+  )
+  const events = yield* rows<{ type: string }>(
+    (sql) => sql`select type from event where org_id = ${org} and type like 'api_key.%' order by seq`,
+  )
+  return { keys, told: events.map(({ type }) => type) }
+})
+
+layer(actors(), { timeout: "60 seconds" })("a key", (it) => {
+  const prepared = Effect.gen(function* () {
+    const org = yield* makeOrg
+    const keys = yield* ApiKeys
+    const lookup = yield* CredentialLookup
+    const wanted = { id: yield* makeUuidV7, name: "ci", identity: null, rights }
+    return {
+      org,
+      keys,
+      wanted,
+      create: keys.create(org, wanted, holder),
+      resolve: (key: string) => lookup.resolve(Redacted.make(key)),
+    }
+  })
+
+  it.effect("whose making dies before its commit is not there, and is made by the same request again", () =>
+    Effect.gen(function* () {
+      const { org, wanted, create, resolve } = yield* prepared
+      expect(yield* cutOff(create)).toMatchObject(unavailable)
+      expect(yield* known(org)).toEqual({ keys: [], told: [] })
+      const { key } = yield* create
+      expect(yield* resolve(key)).toMatchObject({ credentialId: wanted.id })
+      expect(yield* known(org)).toEqual({ keys: [{ id: wanted.id, ends: false }], told: ["api_key.created"] })
+    }),
+  )
+
+  it.effect("whose plaintext was lost with the answer is not shown, nor made, by the same request again", () =>
+    Effect.gen(function* () {
+      const { org, keys, wanted, create, resolve } = yield* prepared
+      const { key } = yield* create
+      expect(yield* Effect.flip(create)).toMatchObject({ code: "conflict" })
+      expect(yield* known(org)).toEqual({ keys: [{ id: wanted.id, ends: false }], told: ["api_key.created"] })
+      // The caller knows its id, and takes it away; whoever has the plaintext has nothing from there on.
+      yield* keys.revoke(org, wanted.id, holder)
+      expect(yield* Effect.flip(resolve(key))).toMatchObject({ code: "unauthenticated" })
+      expect(yield* Effect.flip(create)).toMatchObject({ code: "conflict" })
+      expect((yield* known(org)).keys).toEqual([])
+    }),
+  )
+
+  it.effect("is replaced in one commit: before it the former lasts, after it there is one successor", () =>
+    Effect.gen(function* () {
+      const { org, keys, wanted, create, resolve } = yield* prepared
+      const maker = yield* resolve((yield* create).key)
+      const id = yield* makeUuidV7
+      const rotate = keys.rotate(maker, wanted.id, id, 60, holder)
+      expect(yield* cutOff(rotate)).toMatchObject(unavailable)
+      expect(yield* known(org)).toEqual({ keys: [{ id: wanted.id, ends: false }], told: ["api_key.created"] })
+      yield* rotate
+      const after = yield* known(org)
+      expect(after.keys).toEqual([
+        { id: wanted.id, ends: true },
+        { id, ends: false },
+      ])
+      expect(yield* Effect.flip(rotate)).toMatchObject({ code: "conflict" })
+      // Another request for it is told of the successor.
+      const other = keys.rotate(maker, wanted.id, yield* makeUuidV7, 60, holder)
+      expect(yield* Effect.flip(other)).toMatchObject({ code: "key_replaced" })
+      expect(yield* known(org)).toEqual(after)
+    }),
+  )
+
+  it.effect("whose end dies before its commit works on, and ends with the next try", () =>
+    Effect.gen(function* () {
+      const { org, keys, wanted, create, resolve } = yield* prepared
+      const { key } = yield* create
+      const revoke = keys.revoke(org, wanted.id, holder)
+      expect(yield* cutOff(revoke)).toMatchObject(unavailable)
+      expect(yield* resolve(key)).toMatchObject({ credentialId: wanted.id })
+      yield* revoke
+      expect(yield* Effect.flip(resolve(key))).toMatchObject({ code: "unauthenticated" })
+      expect((yield* known(org)).told).toEqual(["api_key.created", "api_key.revoked"])
+    }),
+  )
+
+  it.effect(
+    "of an Identity is replaced in one commit: before it the former works, and its secrets are as they were",
+    () =>
+      Effect.gen(function* () {
+        const { org, resolve } = yield* prepared
+        const { id, actor } = yield* makeIdentity(org, "ada")
+        const queries = yield* IdentityQueries
+        const shown = queries.secrets(org, "ada")
+        const former = yield* shown
+        const command = yield* makeUuidV7
+        const rotate = ask(actor.RotateKey({ org_id: org }, onBehalfOf(holder, command)))
+        const verifier = rows((sql) => sql`select imap_verifier from mailbox where identity_id = ${id}`)
+        const before = yield* verifier
+        expect(yield* cutOff(rotate)).toMatchObject(unavailable)
+        expect(yield* shown).toEqual(former)
+        expect(yield* verifier).toEqual(before)
+        expect(yield* resolve(former.identity_key!)).toMatchObject({ kind: "identity_key" })
+        yield* rotate
+        expect(yield* Effect.flip(resolve(former.identity_key!))).toMatchObject({ code: "unauthenticated" })
+        const present = yield* shown
+        expect(yield* resolve(present.identity_key!)).toMatchObject({ kind: "identity_key" })
+        expect((yield* known(org)).told.toSorted()).toEqual(["api_key.created", "api_key.created", "api_key.revoked"])
+      }),
+  )
+})

@@ -1,0 +1,59 @@
+/**
+ * Statements that never come to their commit: something waits for a table that is held, and the connection it waits on is
+ * closed under it, as the end of a process or of the store closes it. Everything else of the store answers.
+ */
+import { Unhurried } from "@svc/cluster/store/Database"
+import { Deferred, Effect, Fiber } from "effect"
+import { TestClock } from "effect/testing"
+
+type Lock = "exclusive" | "access exclusive"
+
+/** Nobody changes the table while it runs, nor reads it where the lock is `access exclusive`. */
+export const whileHeld = <A, E, R>(table: string, effect: Effect.Effect<A, E, R>, lock: Lock = "exclusive") =>
+  Effect.gen(function* () {
+    const sql = yield* Unhurried
+    const held = yield* Deferred.make<void>()
+    const over = yield* Deferred.make<void>()
+    const holder = yield* Effect.forkChild(
+      sql.withTransaction(
+        Effect.gen(function* () {
+          yield* sql`lock table ${sql(table)} in ${sql.literal(lock)} mode`
+          yield* Deferred.succeed(held, undefined)
+          yield* Deferred.await(over)
+        }),
+      ),
+    )
+    yield* Deferred.await(held)
+    return yield* Effect.ensuring(
+      effect,
+      Effect.andThen(Deferred.succeed(over, undefined), Effect.exit(Fiber.join(holder))),
+    )
+  })
+
+/** Closes what waits for the table, once something does; answers how many connections that were. */
+const closeWaiting = Effect.fnUntraced(function* (table: string) {
+  const sql = yield* Unhurried
+  const deadline = Date.now() + 20_000
+  while (true) {
+    const closed = yield* sql`
+      select pg_terminate_backend(pid) from pg_locks
+      where relation = ${table}::regclass and not granted
+        and database = (select oid from pg_database where datname = current_database())`
+    if (closed.length > 0) return closed.length
+    if (Date.now() > deadline) return yield* Effect.die(new Error(`nothing waits for ${table}`))
+    // What is to wait may have to be woken by the test's clock.
+    yield* TestClock.adjust(0)
+  }
+})
+
+/** What is asked for dies within its statement, at the table it comes to; answers what the asker is told. */
+export const cutOff = <A, E, R>(asking: Effect.Effect<A, E, R>, table = "event", lock?: Lock) =>
+  whileHeld(
+    table,
+    Effect.gen(function* () {
+      const asked = yield* Effect.forkChild(Effect.result(asking), { startImmediately: true })
+      yield* closeWaiting(table)
+      return yield* Fiber.join(asked)
+    }),
+    lock,
+  )

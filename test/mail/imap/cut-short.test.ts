@@ -1,0 +1,156 @@
+/** Changes of a mail program that are cut short at a moment of their own (docs/crash-matrix.md), and word that is lost. */
+import { limits } from "@svc/domain/mail/FolderProtocol"
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { call, makeIdentity, signUp } from "../../harness/Client.ts"
+import { ImapClient } from "../../harness/Imap.ts"
+import { send } from "../../harness/Mail.ts"
+import { startService, type TestService } from "../../harness/Service.ts"
+
+let service: TestService
+let token: string
+beforeAll(async () => {
+  service = await startService()
+  token = (await signUp(service.base)).session
+  // The database says that it goes down, as a statement that is under way then hears it.
+  await run(`create function test_down() returns trigger language plpgsql as
+    $$ begin raise exception 'terminating connection' using errcode = '57P01'; end $$`)
+})
+afterAll(() => service.stop())
+
+const run = (statement: string) => service.query((sql) => sql.unsafe(statement))
+
+/** Such a change of the table does not come to its commit while it runs. */
+const whileDown = async <A>(change: string, when: string, work: () => Promise<A>): Promise<A> => {
+  const table = change.split(" ").at(-1)!
+  await run(`create trigger test_down before ${change} for each row when (${when}) execute function test_down()`)
+  try {
+    return await work()
+  } finally {
+    await run(`drop trigger test_down on ${table}`)
+  }
+}
+
+const makeMailbox = async () => {
+  const { secrets, handle } = await makeIdentity(service.base, token)
+  const client = await ImapClient.login(service.imapPort, secrets.imap.username, secrets.imap.password)
+  const api = (method: string, rest: string, body?: object) =>
+    call(service.base, method, `/api/identities/${handle}${rest}`, { token, ...(body === undefined ? {} : { body }) })
+  const receive = (subject: string) =>
+    send(service.smtpPort, { from: "grace@example.org", to: `${handle}@mail.localhost`, subject, text: "t" })
+  return { handle, client, api, receive }
+}
+
+const subjects = async (api: (method: string, rest: string) => Promise<{ body: any }>) =>
+  (await api("GET", "/drafts")).body.drafts.map(({ subject }: { subject: string }) => subject)
+
+describe("a draft", { timeout: 60_000 }, () => {
+  const written = "From: ada@mail.localhost\nTo: grace@example.org\nSubject: Filed\n\nHello\n"
+
+  it("whose message was placed, but which was not made of it, is taken out, and is filed again once", async () => {
+    const { client, api } = await makeMailbox()
+    const refused = await whileDown("insert on draft", "true", () => client.append("Drafts", written, "\\Draft"))
+    expect(refused.tagged).toMatch(/^NO \[UNAVAILABLE\]/)
+    expect((await client.say("SELECT Drafts")).untagged).toContain("* 0 EXISTS")
+    expect(await subjects(api)).toEqual([])
+    expect((await client.append("Drafts", written, "\\Draft")).tagged).toMatch(/^OK/)
+    await client.say("NOOP")
+    expect((await client.say("FETCH 1:* ENVELOPE")).untagged).toHaveLength(1)
+    expect(await subjects(api)).toEqual(["Filed"])
+    expect((await api("GET", "/messages")).body.messages).toEqual([])
+    client.close()
+  })
+
+  it("whose former message was taken out, and whose new one was not placed, is shown by the next look", async () => {
+    const { client, api } = await makeMailbox()
+    const { body } = await api("POST", "/drafts", { subject: "One", text: "t" })
+    expect((await client.say("SELECT Drafts")).untagged).toContain("* 1 EXISTS")
+    await api("PUT", `/drafts/${body.id}`, { subject: "Two", text: "t" })
+    const look = await whileDown("insert on placed", "true", () => client.say("NOOP"))
+    expect(look.untagged.filter((line) => /EXPUNGE|EXISTS/.test(line))).not.toContain("* 1 EXISTS")
+    expect(await subjects(api)).toEqual(["Two"])
+    await client.say("NOOP")
+    const shown = (await client.say("FETCH 1:* ENVELOPE")).untagged
+    expect(shown).toHaveLength(1)
+    expect(shown[0]).toContain('"Two"')
+    client.close()
+  })
+})
+
+describe("a change", { timeout: 60_000 }, () => {
+  it("that dies before its commit is none, and the program is told to come again", async () => {
+    const { client, api, receive } = await makeMailbox()
+    await receive("one")
+    await client.say("SELECT INBOX")
+    for (const [change, when, command] of [
+      ["update on message", "true", "STORE 1 +FLAGS (\\Flagged)"],
+      ["insert on placed", "true", "COPY 1 Trash"],
+      ["delete on placed", "true", "MOVE 1 Trash"],
+      ["insert on folder", "true", "CREATE Work"],
+    ] as const) {
+      const { tagged } = await whileDown(change, when, () => client.say(command))
+      expect([command, tagged]).toEqual([command, expect.stringMatching(/^NO \[UNAVAILABLE\]/)])
+    }
+    expect((await client.say("STATUS Trash (MESSAGES)")).untagged).toEqual(["* STATUS Trash (MESSAGES 0)"])
+    expect((await client.say('LIST "" Work')).untagged).toEqual([])
+    expect((await client.say("FETCH 1 FLAGS")).untagged).toEqual([expect.not.stringContaining("Flagged")])
+    expect((await client.say("STORE 1 +FLAGS (\\Flagged)")).tagged).toMatch(/^OK/)
+    expect((await client.say("MOVE 1 Trash")).tagged).toMatch(/^OK/)
+    expect((await client.say("STATUS Trash (MESSAGES)")).untagged).toEqual(["* STATUS Trash (MESSAGES 1)"])
+    expect((await api("GET", "/messages")).body.messages).toHaveLength(1)
+    client.close()
+  })
+
+  it("of many messages that dies between two portions is done again, and nothing is moved twice", async () => {
+    const { client, receive, handle } = await makeMailbox()
+    await receive("many")
+    await client.say("SELECT INBOX")
+    for (let n = 0; n < 10; n++) await client.say("COPY 1:* INBOX")
+    const count = async (folder: string) =>
+      Number(/MESSAGES (\d+)/.exec((await client.say(`STATUS ${folder} (MESSAGES)`)).untagged[0]!)![1])
+    const all = 1024
+    expect(await count("INBOX")).toBe(all)
+    // No UID of its former place in the new one is above those of the first portion.
+    const later = `new.uid > ${limits.messages}`
+    const cut = await whileDown("insert on placed", later, () => client.say("MOVE 1:* Trash"))
+    expect(cut.tagged).toMatch(/^NO \[UNAVAILABLE\]/)
+    expect([await count("INBOX"), await count("Trash")]).toEqual([all - limits.messages, limits.messages])
+    await client.say("NOOP")
+    expect((await client.say("MOVE 1:* Trash")).tagged).toMatch(/^OK/)
+    expect([await count("INBOX"), await count("Trash")]).toEqual([0, all])
+
+    await client.say("SELECT Trash")
+    // Marks of the place: each of the two portions is a commit.
+    const marking = () => client.say("STORE 1:* +FLAGS.SILENT (\\Deleted)")
+    const half = await whileDown("update on placed", later, marking)
+    expect(half.tagged).toMatch(/^NO \[UNAVAILABLE\]/)
+    const [before] = await marks(handle)
+    expect(before).toMatchObject({ deleted: limits.messages })
+    expect((await marking()).tagged).toMatch(/^OK/)
+    // What was marked already is not changed once more.
+    expect(await marks(handle)).toEqual([{ ...before, deleted: all }])
+    client.close()
+  })
+
+  const marks = (handle: string) =>
+    service.query(
+      (sql) => sql`
+        select count(*) filter (where deleted)::int as deleted, min(p.modseq) filter (where deleted)::int as changed
+        from placed p join identity i on i.id = p.identity_id where i.handle = ${handle}`,
+    )
+
+  it("of which no word came is told by the next NOOP", async () => {
+    const { handle, client, receive } = await makeMailbox()
+    await receive("one")
+    await client.say("SELECT INBOX")
+    // Nobody is told of it.
+    await run(`
+      with box as (
+        update mailbox b set modseq = b.modseq + 1 from identity i where i.id = b.identity_id and i.handle = '${handle}'
+        returning b.identity_id, b.modseq
+      )
+      update message m set flagged = true, modseq = box.modseq from box where m.identity_id = box.identity_id`)
+    const { untagged } = await client.say("NOOP")
+    expect(untagged).toEqual([expect.stringMatching(/^\* 1 FETCH \(.*\\Flagged/)])
+    client.close()
+  })
+})

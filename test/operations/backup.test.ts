@@ -1,0 +1,81 @@
+/** A backup whose process or whose database goes on the way (docs/crash-matrix.md): real processes, one database of their own. */
+import { spawn } from "node:child_process"
+import { chmodSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from "node:fs"
+import * as os from "node:os"
+import * as path from "node:path"
+import { PgClient } from "@effect/sql-pg"
+import { clients } from "@svc/cli/backup/Place"
+import * as Take from "@svc/cli/backup/Take"
+import { inspect } from "@svc/cluster/backup/Manifest"
+import { Unhurried } from "@svc/cluster/store/Database"
+import * as EmbeddedPostgres from "@svc/cluster/store/EmbeddedPostgres"
+import * as Migrations from "@svc/cluster/store/Migrations"
+import { ConfigProvider, Effect, Option } from "effect"
+import { afterAll, expect, it } from "vitest"
+import { eventually } from "../harness/Service.ts"
+
+const program = path.join(import.meta.dirname, "..", "..", "packages", "cli", "src", "main.ts")
+const root = mkdtempSync(path.join(os.tmpdir(), "svc-backup-"))
+const [directory, folder] = [path.join(root, "data"), path.join(root, "backups")]
+for (const one of [root, directory, folder]) {
+  mkdirSync(one, { recursive: true })
+  chmodSync(one, 0o755)
+}
+afterAll(() => rmSync(root, { recursive: true, force: true }))
+
+const env = { SVC_DATA_DIR: directory }
+const take = (target: string) =>
+  Take.run(target, Option.none()).pipe(Effect.provide(ConfigProvider.layer(ConfigProvider.fromUnknown(env))))
+
+it("leaves none behind, and the next one is whole", { timeout: 240_000 }, async () => {
+  const waiting = "from pg_locks where not granted and relation = 'vault_secret'::regclass"
+  const work = Effect.gen(function* () {
+    yield* Migrations.migrate
+    const [sql, other] = [yield* PgClient.PgClient, yield* Unhurried]
+    const comes = Effect.promise(() =>
+      eventually(
+        () => Effect.runPromise(other.unsafe(`select pid ${waiting}`)),
+        ({ length }) => length > 0,
+        60,
+      ),
+    )
+    const close = other.unsafe(`select pg_terminate_backend(pid) ${waiting}`)
+    yield* sql.withTransaction(
+      Effect.gen(function* () {
+        // Both come to this table, and no further.
+        yield* sql`lock table vault_secret in access exclusive mode`
+        const child = spawn(process.execPath, [program, "backup", path.join(folder, "killed")], {
+          env: { ...process.env, ...env },
+          stdio: "ignore",
+        })
+        yield* comes
+        child.kill("SIGKILL")
+        yield* close
+        yield* Effect.promise(() =>
+          eventually(
+            async () => child.signalCode,
+            (signal) => signal !== null,
+          ),
+        )
+        const taking = Effect.runPromise(Effect.flip(take(path.join(folder, "failed"))))
+        yield* comes
+        yield* close
+        expect(yield* Effect.promise(() => taking)).toMatchObject({ _tag: "BackupFailed" })
+      }),
+    )
+    expect(readdirSync(folder)).toEqual(["killed.part"])
+    const part = path.join(folder, "killed.part")
+    expect(yield* Effect.flip(inspect(part))).toMatchObject({ _tag: "BackupFailed" })
+    yield* take(path.join(folder, "killed"))
+    expect(readdirSync(folder)).toEqual(["killed"])
+    const { tables } = yield* inspect(path.join(folder, "killed"))
+    expect(tables.map(({ name }) => name)).toContain("vault_secret")
+  })
+  await Effect.runPromise(
+    Effect.scoped(
+      Effect.flatMap(EmbeddedPostgres.open({ directory }), ({ connection }) =>
+        Effect.provide(work, clients(connection)),
+      ),
+    ),
+  )
+})

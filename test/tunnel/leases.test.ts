@@ -1,0 +1,182 @@
+/**
+ * Links whose edge dies, or cannot be heard, at the moments when the store and the actor know different things
+ * (docs/crash-matrix.md). One edge on real sockets; its looks come by the test's clock.
+ */
+import { ask } from "@svc/cluster/actor/Ask"
+import { Audit } from "@svc/cluster/audit/Audit"
+import { Strangers } from "@svc/cluster/audit/Strangers"
+import { Health } from "@svc/cluster/health/Health"
+import { IdentityQueries } from "@svc/cluster/identity/IdentityQueries"
+import { Writes } from "@svc/cluster/store/Database"
+import { Timing } from "@svc/cluster/Timing"
+import { TunnelLinks } from "@svc/cluster/tunnel/TunnelLinks"
+import { TunnelUsage } from "@svc/cluster/tunnel/TunnelUsage"
+import { makeUuidV7 } from "@svc/domain/Ids"
+import { connectTunnel } from "@svc/tunnel-edge/agent/Agent"
+import * as Edge from "@svc/tunnel-edge/edge/Edge"
+import { expect, layer } from "@effect/vitest"
+import { Context, Effect, Exit, Layer, Scope } from "effect"
+import { actors, identityOf, makeIdentity, makeOrg, passing } from "../harness/Actors.ts"
+import { cutOff } from "../harness/CutOff.ts"
+import { portRange } from "../harness/Ports.ts"
+import * as Public from "../harness/Public.ts"
+import { rows } from "../harness/Stores.ts"
+
+const settings: Edge.EdgeSettings = {
+  host: "127.0.0.1",
+  port: 0,
+  sharesPort: false,
+  address: undefined,
+  tls: undefined,
+  balancers: [],
+  drainMillis: 0,
+  connections: { perClient: 100, inAll: 100 },
+}
+const [first, last] = portRange().split("-").map(Number)
+const world = Layer.mergeAll(TunnelLinks.layer, TunnelUsage.layer, Health.layer, Strangers.layer).pipe(
+  Layer.provideMerge(Audit.layer({ addresses: "full" })),
+  Layer.provideMerge(actors({ ports: { first: first!, last: last! } })),
+)
+
+/** With an edge, which leaves in order afterwards. */
+const withEdge = <A, E, R>(work: (port: number) => Effect.Effect<A, E, R>) =>
+  Effect.gen(function* () {
+    const scope = yield* Scope.make()
+    const { port } = Context.get(yield* Layer.buildWithScope(Layer.fresh(Edge.layer(settings)), scope), Edge.Edge)
+    const leaves = Effect.gen(function* () {
+      const closing = yield* Effect.forkChild(Scope.close(scope, Exit.void))
+      yield* passing(
+        Effect.sync(() => closing.pollUnsafe()),
+        (exit) => exit !== undefined,
+      )
+    })
+    return yield* Effect.ensuring(work(port), leaves)
+  })
+
+const told = (identity: string) =>
+  Effect.map(
+    rows<{ type: string }>(
+      (sql) => sql`select type from event where identity_id = ${identity} and type like 'tunnel.%' order by seq`,
+    ),
+    (events) => events.map(({ type }) => type),
+  )
+const linksOf = (name: string) =>
+  rows<{ edge_id: string; lease_until: Date }>(
+    (sql) => sql`select edge_id, lease_until from tunnel_link where canonical = ${name}`,
+  )
+
+/** A lease of an edge that is not there any more. */
+const leased = Effect.fnUntraced(function* (identityId: string, canonical: string) {
+  const links = yield* TunnelLinks
+  const id = yield* makeUuidV7
+  const instance = yield* makeUuidV7
+  yield* links.attach({
+    id,
+    identityId,
+    canonical,
+    edgeId: yield* makeUuidV7,
+    edgeAddress: "127.0.0.1:9",
+    instance,
+    client: "test",
+    localHost: null,
+  })
+  return id
+})
+
+layer(world, { timeout: "90 seconds" })("a link", (it) => {
+  const prepared = Effect.fnUntraced(function* (handle: string) {
+    const org = yield* makeOrg
+    const { id, actor } = yield* makeIdentity(org, handle)
+    const { identity_key } = yield* (yield* IdentityQueries).secrets(org, handle)
+    return { id, handle, actor, key: identity_key! }
+  })
+  const agentAt = (port: number, key: string) =>
+    Effect.acquireRelease(
+      Effect.gen(function* () {
+        const agent = connectTunnel({
+          key,
+          links: 1,
+          edge: `http://connect.tunnel.localhost:${port}`,
+          handler: (_: unknown, outgoing: { end: (text: string) => void }) => outgoing.end("here"),
+        })
+        yield* Effect.promise(() => agent.ready)
+        return agent
+      }),
+      (agent) => Effect.promise(() => agent.close()),
+    )
+
+  it.effect("whose edge died before it stood leaves a lease that is swept, and the agent is let in again", () =>
+    Effect.gen(function* () {
+      const { id, handle, key } = yield* prepared("ada")
+      yield* leased(id, handle)
+      const sql = yield* Writes
+      yield* sql`update tunnel_link set lease_until = now() - interval '1 second' where canonical = ${handle}`
+      yield* withEdge((port) =>
+        Effect.gen(function* () {
+          yield* passing(linksOf(handle), (links) => links.length === 0, Timing.linkRenew)
+          expect(yield* told(id)).toEqual([])
+          yield* agentAt(port, key)
+          yield* passing(told(id), (types) => types.length > 0, 0)
+          expect(yield* told(id)).toEqual(["tunnel.connected"])
+        }).pipe(Effect.scoped),
+      )
+      yield* passing(told(id), (types) => types.length > 1, 0)
+      expect(yield* told(id)).toEqual(["tunnel.connected", "tunnel.disconnected"])
+    }),
+  )
+
+  it.effect("that is gone without a word to the actor is told by the looks of another edge", () =>
+    Effect.gen(function* () {
+      const { id, handle, actor } = yield* prepared("grace")
+      const link = yield* leased(id, handle)
+      yield* ask(actor.TunnelChanged())
+      expect(yield* told(id)).toEqual(["tunnel.connected"])
+      // The edge detached, and died.
+      yield* (yield* TunnelLinks).detach([link])
+      yield* withEdge(() => passing(told(id), (types) => types.length > 1, Timing.linkRenew))
+      expect(yield* told(id)).toEqual(["tunnel.connected", "tunnel.disconnected"])
+    }),
+  )
+
+  it.effect(
+    "that stands without a word to the actor is told by the next renewal, and goes on while the store is away",
+    () =>
+      Effect.gen(function* () {
+        const { id, handle, key } = yield* prepared("joan")
+        yield* withEdge((port) =>
+          Effect.gen(function* () {
+            yield* agentAt(port, key)
+            const answer = Effect.promise(() => Public.ask(port, handle, "/"))
+            yield* passing(told(id), (types) => types.length > 0, 0)
+            // As where the actor was out of reach when the link came.
+            const sql = yield* Writes
+            yield* sql`update identity set tunnel_connected = false where id = ${id}`
+            const connected = rows<{ is: boolean }>(
+              (s) => s`select tunnel_connected as is from identity where id = ${id}`,
+            )
+            yield* passing(connected, ([row]) => row!.is, Timing.linkRenew)
+
+            const before = (yield* linksOf(handle))[0]!
+            // A renewal whose connection goes under it.
+            const renewing = passing(
+              linksOf(handle),
+              ([link]) => link!.lease_until > before.lease_until,
+              Timing.linkRenew,
+            )
+            yield* cutOff(
+              Effect.andThen(Effect.timeoutOption(renewing, Timing.linkRenew), Effect.fail("cut off")),
+              "tunnel_link",
+            )
+            expect((yield* answer).body).toBe("here")
+            const [after] = (yield* renewing).value
+            expect(after!.edge_id).toBe(before.edge_id)
+            // Nobody renewed it in time, and another edge swept it.
+            yield* sql`delete from tunnel_link where canonical = ${handle}`
+            yield* passing(linksOf(handle), ([link]) => link !== undefined, Timing.linkRenew)
+            expect((yield* answer).body).toBe("here")
+          }).pipe(Effect.scoped),
+        )
+        expect((yield* identityOf(handle))!.status).toBe("ready")
+      }),
+  )
+})
