@@ -59,6 +59,40 @@ describe("limits", () => {
     expect((await call(service.base, "GET", "/api/handles/free-name", { token: other })).status).toBe(200)
   })
 
+  it("count what an MCP client asks, openings and lists too, and say so in each answer", async () => {
+    const token = await newcomer("192.0.2.7")
+    const rpc = (method: string, params: object = {}) =>
+      call(service.base, "POST", "/api/mcp", { token, body: { jsonrpc: "2.0", id: 1, method, params } })
+    const left = async (method: string, params?: object) => {
+      const { status, headers } = await rpc(method, params)
+      expect([status, headers.get("ratelimit-policy")]).toEqual([200, '"calls";q=600;w=60'])
+      return Number(/r=(\d+)/.exec(headers.get("ratelimit")!)![1])
+    }
+    const asked = [
+      await left("initialize"),
+      await left("tools/list"),
+      await left("tools/call", { name: "svc_whoami", arguments: {} }),
+      await left("tools/call", { name: "svc_no_such_tool", arguments: {} }),
+      await left("ping"),
+    ]
+    // A minute may end in between; within one, each takes one.
+    const steps = asked.slice(1).map((now, at) => asked[at]! - now)
+    expect(steps.filter((step) => step > 0).every((step) => step === 1)).toBe(true)
+    expect(steps.filter((step) => step < 0).length).toBeLessThanOrEqual(1)
+    expect(steps).not.toContain(0)
+    const pinged = async () => (await rpc("ping")).status
+    let status = await pinged()
+    for (let n = 0; n < 1300 && status === 200; n++) status = await pinged()
+    expect(status).toBe(429)
+    const refused = await rpc("initialize")
+    // The window that was full may be over.
+    if (refused.status === 429) {
+      expect(refused.body).toMatchObject({ code: "rate_limited", agent_hint: "wait" })
+      expect(Number(refused.headers.get("retry-after"))).toBe(refused.body.retry_after_seconds)
+      expect(refused.headers.get("ratelimit")).toMatch(/^"calls";r=0;t=\d+$/)
+    }
+  })
+
   it("count the public by client", async () => {
     const hit = (address: string) =>
       call(service.base, "POST", "/api/hits", {

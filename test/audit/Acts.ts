@@ -1,5 +1,10 @@
 /** Acts for tests of the audit log. */
+import { createSecretKey, randomBytes } from "node:crypto"
 import type { Act } from "@svc/cluster/audit/Note"
+import type { ProofKey } from "@svc/cluster/audit/Proof"
+
+/** For notes that no service makes. */
+export const noKey: ProofKey = { key: createSecretKey(randomBytes(32)), since: 0 }
 
 export const act = (org: string, more: Partial<Act> = {}): Act => ({
   org,

@@ -85,6 +85,45 @@ layer(world, { timeout: "60 seconds" })("the chain of the audit log", (it) => {
     }),
   )
 
+  it.effect("shows what somebody wrote to it in the database, before it was sealed too", () =>
+    Effect.gen(function* () {
+      const org = yield* makeOrg
+      const audit = yield* Audit
+      const names = `org_id, class, action, actor_kind, actor_id, actor_name, handle, target_type, target_name, outcome, via,
+        address, user_agent, request_id, count, proof`
+      const forged = (id: string, what: string) =>
+        edited(`insert into audit (id, at, ${names}) select '0199d3c0-5e0f-7c4e-9b1a-3f2d6c8e4a${id}', at + interval '1 ms',
+          ${names.replace(what, `'forged'`)} from audit where org_id = '${org}' and request_id = 'req_0' order by at limit 1`)
+      for (let n = 0; n < 3; n++) yield* audit.record(act(org, { requestId: `req_${n}` }))
+      // With no proof, with that of another record, and one of the service's that was edited before its seal.
+      yield* forged("f1", "proof")
+      yield* forged("f2", "actor_name")
+      yield* edited(`update audit set outcome = 'refused' where org_id = '${org}' and request_id = 'req_1'`)
+      yield* edited(`insert into audit (id, at, org_id, class, action, actor_kind, outcome, via)
+        values ('0199d3c0-5e0f-7c4e-9b1a-3f2d6c8e4af3', date_trunc('milliseconds', now()), '${org}', 'change', 'cards.patch', 'session', 'allowed', 'rest')`)
+      yield* audit.record(act(org, { requestId: "req_3" }))
+      yield* sealing(org, 7)
+      const lines = yield* exported(org)
+      const told = walked(lines)
+      expect([told.records, told.faults]).toEqual([
+        7,
+        Array.from({ length: 4 }, () =>
+          expect.stringMatching(/^Record \d \(aud_\w+\) was not written by the service\.$/),
+        ),
+      ])
+      const ours = lines.slice(1).map((line) => JSON.parse(line))
+      expect(ours.filter(({ sealed }) => sealed.proof === undefined).map(({ request_id }) => request_id)).toEqual([
+        "req_0",
+        "req_2",
+        "req_3",
+      ])
+      // What was found when it was sealed stands in the hash.
+      yield* edited(`update audit_seal set unproven = null where org_id = '${org}'`)
+      expect(walked(yield* exported(org)).faults).toHaveLength(4)
+      expect(walked(lines.map((line) => line.replace(',"proof":"none"', ""))).faults).toHaveLength(4)
+    }),
+  )
+
   it.effect("shows what was edited, taken away, put in between or cut off", () =>
     Effect.gen(function* () {
       const org = yield* makeOrg

@@ -11,7 +11,7 @@ import { PrometheusMetrics } from "effect/observability"
 import { TestClock } from "effect/testing"
 import { passing } from "../harness/Actors.ts"
 import { makeOrg, rows, storesLayer } from "../harness/Stores.ts"
-import { act } from "./Acts.ts"
+import { act, noKey } from "./Acts.ts"
 
 const recorder = Audit.layer({ addresses: "network" })
 const world = Layer.mergeAll(recorder, Health.layer).pipe(Layer.provideMerge(storesLayer))
@@ -201,7 +201,7 @@ layer(calendar, { timeout: "60 seconds" })("the months of the audit log", (it) =
       )
       // The singleton did not run for months: what belongs to none is kept all the same, and health warns.
       yield* TestClock.setTime(Months.monthOf(now, 3).getTime() + 86_400_000)
-      yield* sql`${Note.insert(sql, [yield* Note.make(act(org, { requestId: "req_stray" }))])}`
+      yield* sql`${Note.insert(sql, [yield* Note.make(noKey, act(org, { requestId: "req_stray" }))])}`
       expect(yield* stray).toBe(1)
       const health = yield* Health
       const report = Effect.scoped(
@@ -229,7 +229,7 @@ layer(calendar, { timeout: "60 seconds" })("the months of the audit log", (it) =
       const sql = yield* Unhurried
       const org = yield* makeOrg
       // As a process that died between the record and the mark would have left it.
-      yield* sql`${Note.insert(sql, [yield* Note.make(act(org))])}`
+      yield* sql`${Note.insert(sql, [yield* Note.make(noKey, act(org))])}`
       yield* Months.markUnsealed(3_600_000)
       expect(yield* sql`select from audit_head where org_id = ${org} and due_at is not null`).toHaveLength(1)
     }),

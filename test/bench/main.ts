@@ -6,6 +6,7 @@ import * as os from "node:os"
 import { parseArgs } from "node:util"
 import { perform } from "../harness/Report.ts"
 import * as Asks from "./Asks.ts"
+import { authorize } from "./Authorize.ts"
 import { calls } from "./Calls.ts"
 import * as Events from "./Events.ts"
 import * as Identities from "./Identities.ts"
@@ -58,6 +59,7 @@ const ok = await perform(
     send: alone(Sending.send),
     deliveries: alone(Webhooks.webhook),
     ask: alone(Asks.ask),
+    authorize: alone(authorize),
     spread: alone(spread),
     provision: alone(Identities.provision),
     event: alone(Events.event),

@@ -59,6 +59,41 @@ describe("three roles as processes of their own, with mutual TLS between them", 
     await receiver.stop()
   })
 
+  it("hand on the largest post there may be, and one that is larger goes no way at all", async () => {
+    const { session } = await signUp(api.base)
+    const { handle } = await makeIdentity(api.base, session)
+    const filled = (room: number, make: (content_base64: string) => unknown) =>
+      make("A".repeat(room - JSON.stringify(make("")).length))
+    const post = (content_base64: string) => ({
+      text: "Look",
+      options: { mastodon: { media: [{ content_base64, content_type: "image/png", alt: null }] } },
+    })
+    const rest = async (bytes: number) => {
+      const path = `/api/identities/${handle}/connectors/mastodon/posts`
+      const { status, body } = await call(api.base, "POST", path, { token: session, body: filled(bytes, post) })
+      return [status, body.code]
+    }
+    const tool = async (bytes: number) => {
+      const input = filled(bytes, post) as object
+      const { status, body } = await call(api.base, "POST", "/api/mcp", {
+        token: session,
+        body: {
+          jsonrpc: "2.0",
+          id: 1,
+          method: "tools/call",
+          params: { name: "svc_connector_post", arguments: { handle, platform: "mastodon", ...input } },
+        },
+      })
+      return [status, body.result.isError, body.result.structuredContent.code]
+    }
+    const most = 8 * 1024 * 1024
+    // The actor, in its own process, is who knows that nothing is connected.
+    expect(await rest(most)).toEqual([409, "connector_not_connected"])
+    expect(await tool(most)).toEqual([200, true, "connector_not_connected"])
+    expect(await rest(most + 1)).toEqual([413, "payload_too_large"])
+    expect(await tool(most + 1)).toEqual([200, true, "payload_too_large"])
+  })
+
   it("let in nobody who cannot prove to be one of them", async () => {
     expect(await isLetIn(ours)).toBe(true)
     expect(await isLetIn(strangers)).toBe(false)

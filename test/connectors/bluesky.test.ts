@@ -11,6 +11,7 @@ import * as OAuth from "./bluesky/OAuth.ts"
 import * as Posting from "./bluesky/Posting.ts"
 import * as Reading from "./bluesky/Reading.ts"
 import * as Sessions from "./bluesky/Sessions.ts"
+import * as Fronted from "./bluesky/Fronted.ts"
 import { installed } from "./network/Installation.ts"
 import { openNetwork } from "./network/Network.ts"
 import { openRig } from "./network/Rig.ts"
@@ -42,4 +43,5 @@ describe.skipIf("missing" in there)("Bluesky", () => {
   OAuth.suite(context)
   Faults.suite(context)
   Actor.suite(context)
+  Fronted.suite(context)
 })

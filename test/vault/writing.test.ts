@@ -4,7 +4,7 @@ import { Reads } from "@svc/cluster/store/Database"
 import { Vault } from "@svc/cluster/vault/Vault"
 import { expect, layer } from "@effect/vitest"
 import { Context, Effect, Exit, Layer } from "effect"
-import { act } from "../audit/Acts.ts"
+import { act, noKey } from "../audit/Acts.ts"
 import { actors, makeOrg } from "../harness/Actors.ts"
 import { cutOff } from "../harness/CutOff.ts"
 
@@ -35,7 +35,7 @@ layer(Layer.provideMerge(Vault.layer, actors()))("secrets", (it) => {
     Effect.gen(function* () {
       const { org, put, read, sql } = yield* prepared
       const noted = (n: number) =>
-        Effect.map(Note.make(act(org, { requestId: `req_${n}` })), (note) => Note.textOf([note]))
+        Effect.map(Note.make(noKey, act(org, { requestId: `req_${n}` })), (note) => Note.textOf([note]))
       for (const round of [1, 2, 3]) {
         yield* Effect.forEach(
           range(40),
@@ -64,7 +64,7 @@ layer(Layer.provideMerge(Vault.layer, actors()))("secrets", (it) => {
     Effect.gen(function* () {
       const { org, put, own, vault, read, sql } = yield* prepared
       yield* put("kept", "first")
-      const note = Note.textOf([yield* Note.make(act(org, { requestId: "req_refused" }))])
+      const note = Note.textOf([yield* Note.make(noKey, act(org, { requestId: "req_refused" }))])
       const broken = vault.put(own, "broken", { value: "x", description: "\u0000" }, always)
       const [refused, absent, bad, ...good] = yield* Effect.forEach(
         [

@@ -30,8 +30,11 @@ export const overMcp = (source: Source, tool: string): Source => ({
   userAgent: source.userAgent,
 })
 
-/** What a request hands on to one that it makes within this process: the id, and where it came from. */
-export const HandedOn = Context.Reference<Pick<ExchangeState, "requestId" | "source"> | undefined>(
+/**
+ * What a request hands on to one that it makes within this process: the id, where it came from, and the headers of its own
+ * answer, which say what the other one used of the limits.
+ */
+export const HandedOn = Context.Reference<Pick<ExchangeState, "requestId" | "source" | "headers"> | undefined>(
   "@svc/api/HandedOn",
   { defaultValue: () => undefined },
 )

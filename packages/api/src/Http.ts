@@ -32,6 +32,7 @@ import * as Routing from "./http/Routing.ts"
 import * as Handles from "./identity/Handles.ts"
 import * as Identities from "./identity/Identities.ts"
 import { type Proxies, sourceOf, TrustedProxies } from "./limits/ClientAddress.ts"
+import { noteOf } from "./limits/RateLimitHeaders.ts"
 import * as Limits from "./usage/Limits.ts"
 import * as MailSettings from "./mail/MailSettings.ts"
 import * as Messages from "./mail/Messages.ts"
@@ -143,6 +144,7 @@ const everywhere = HttpRouter.middleware(
           if (exchange.settle !== undefined) yield* exchange.settle(answered)
           if (handed !== undefined) {
             // Nobody but who handed it on sees this answer: it goes into another one.
+            noteOf(exchange.headers, handed.headers)
             RequestMetrics.answered(request.method, exchange.route, answered.status, startedAt)
             if (log !== undefined) log(entryOf(request, exchange.route, answered.status, startedAt, requestId))
             return answered

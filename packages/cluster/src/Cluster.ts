@@ -110,8 +110,11 @@ const common = {
   simulateRemoteSerialization: false,
 } as const
 
-/** Bodies over 256 KiB never travel; this is room for one below that with everything parsed of it. */
-const frame = RpcSerialization.layerSchemaBinary({ maxFrameSize: 8 * 1024 * 1024 })
+/**
+ * A longer frame ends the connection that it came on, with all that is under way there: so there is room for the largest
+ * message (a post with pictures, whose request may be 8 MiB) and what goes around it. Mail over 256 KiB never travels.
+ */
+const frame = RpcSerialization.layerSchemaBinary({ maxFrameSize: 9 * 1024 * 1024 })
 
 const runnerStorage = SqlRunnerStorage.layer.pipe(
   Layer.provide(Layer.effect(SqlClient.SqlClient, Effect.service(ClusterSql))),

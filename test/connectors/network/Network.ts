@@ -3,7 +3,7 @@
  * stand-ins for what lies behind the server's own proxying.
  */
 import { mkdtemp, rm } from "node:fs/promises"
-import { createServer } from "node:http"
+import { createServer, type IncomingMessage, type RequestListener, type ServerResponse } from "node:http"
 import { tmpdir } from "node:os"
 import * as path from "node:path"
 import { type AppView, bypass, openAppView } from "./AppView.ts"
@@ -25,6 +25,25 @@ export interface Person {
   ) => Promise<{ uri: string; cid: string }>
 }
 
+/** What is done with a request by its method's name; `pass` has the server answer it. */
+export type Gate = (asked: {
+  readonly method: string
+  readonly request: IncomingMessage
+  readonly response: ServerResponse
+  readonly pass: () => void
+}) => void
+
+/** Nobody hears what is answered: the connection is cut where the answer would begin. */
+export const unheard = ({ response }: Parameters<Gate>[0]): void => {
+  const cut = () => {
+    response.socket?.destroy()
+    return response
+  }
+  response.writeHead = cut as never
+  response.write = (() => (cut(), true)) as never
+  response.end = cut as never
+}
+
 export interface Network {
   readonly plc: string
   readonly pds: string
@@ -34,6 +53,8 @@ export interface Network {
   /** The server of accounts goes away, its data stay. */
   readonly stop: () => Promise<void>
   readonly start: () => Promise<void>
+  /** What stands in front of the server, as a proxy would; undefined lets everything through. */
+  readonly front: { gate: Gate | undefined }
   /** The server's own context, for what no call of it can bring about. */
   readonly context: () => any
   readonly close: () => Promise<void>
@@ -50,6 +71,7 @@ export const openNetwork = async (module: string, config: object = {}): Promise<
   const appView = await openAppView(() => url)
   const chat = await openChat(async (did) => [...people.values()].find((one) => one.did === did)?.handle ?? did)
 
+  const front: Network["front"] = { gate: undefined }
   const begin = async () => {
     const server = await TestPds.create({
       didPlcUrl: plc.url,
@@ -64,6 +86,13 @@ export const openNetwork = async (module: string, config: object = {}): Promise<
       ...config,
     })
     mockNetworkUtilities(server)
+    const { server: listener } = server.server
+    const answers = listener.listeners("request") as ReadonlyArray<RequestListener>
+    listener.removeAllListeners("request").on("request", (request: IncomingMessage, response: ServerResponse) => {
+      const pass = () => answers.forEach((answer) => answer(request, response))
+      const method = new URL(request.url!, "http://localhost").pathname.replace("/xrpc/", "")
+      return front.gate === undefined ? pass() : front.gate({ method, request, response, pass })
+    })
     return server
   }
   let pds = await begin()
@@ -109,6 +138,7 @@ export const openNetwork = async (module: string, config: object = {}): Promise<
     appView,
     chat,
     person,
+    front,
     stop,
     start: async () => {
       pds = await begin()

@@ -49,7 +49,11 @@ export const openRig = async (
   const scope = Scope.makeUnsafe()
   const { privateKey } = generateKeyPairSync("ec", { namedCurve: "P-256" })
   const jwk = { ...createPublicKey(privateKey).export({ format: "jwk" }), kid: "connectors", use: "sig", alg: "ES256" }
-  const keys = Layer.succeed(ServiceKey, { key: Effect.succeed(privateKey), publicJwk: Effect.succeed(jwk) })
+  const keys = Layer.succeed(ServiceKey, {
+    key: Effect.succeed(privateKey),
+    publicJwk: Effect.succeed(jwk),
+    ofRecords: Effect.die("not asked for"),
+  })
   const client = await Effect.runPromise(
     Effect.provide(
       Effect.service(GuardedClient),

@@ -3,7 +3,7 @@
  * judging each costs more than the event loop may be held for, so large bodies are counted first: one pass over the text,
  * which parses nothing.
  */
-import { InvalidRequest } from "@svc/domain/problems/Problem"
+import { InvalidRequest, PayloadTooLarge } from "@svc/domain/problems/Problem"
 import { ByteSize, Effect } from "effect"
 import type { HttpServerRequest } from "effect/http"
 
@@ -28,6 +28,18 @@ export const largestOf = ({ headers, url }: HttpServerRequest.HttpServerRequest)
       : isPost.test(url)
         ? largestPost
         : largest
+
+const written = (size: number) => (size < 1024 * 1024 ? `${size / 1024} KiB` : `${size / 1024 / 1024} MiB`)
+
+/** A body that is over the limit, as its head says. */
+export const tooLarge = (request: HttpServerRequest.HttpServerRequest): PayloadTooLarge | undefined => {
+  const length = request.headers["content-length"]
+  if (length === undefined) return undefined
+  const most = Number(largestOf(request))
+  return Number(length) > most
+    ? new PayloadTooLarge({ detail: `The request body is over the limit, which is ${written(most)} here.` })
+    : undefined
+}
 
 /** Bodies up to this many bytes hold too few values to matter. */
 const uncountedBytes = 8 * 1024

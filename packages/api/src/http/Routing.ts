@@ -4,13 +4,7 @@
  */
 import { Addresses } from "@svc/domain/Addresses"
 import { Api } from "@svc/domain/Api"
-import {
-  MethodNotAllowed,
-  NotFound,
-  PayloadTooLarge,
-  type Problem,
-  UnsupportedMediaType,
-} from "@svc/domain/problems/Problem"
+import { MethodNotAllowed, NotFound, type Problem, UnsupportedMediaType } from "@svc/domain/problems/Problem"
 import { Effect } from "effect"
 import { HttpBody, HttpRouter, HttpServerError, type HttpServerRequest, HttpServerResponse } from "effect/http"
 import { render } from "../problems/Render.ts"
@@ -172,10 +166,8 @@ export const make = (nowhere: Nowhere) =>
           "accept-encoding": "identity",
         })
       }
-      const length = headers["content-length"]
-      return length !== undefined && Number(length) > Number(Bodies.largestOf(request))
-        ? refuse(book, new PayloadTooLarge({ detail: "The request body is over the limit." }), { connection: "close" })
-        : undefined
+      const tooLarge = Bodies.tooLarge(request)
+      return tooLarge && refuse(book, tooLarge, { connection: "close" })
     }
 
     /** The routes' answer, or what is answered in their place. */

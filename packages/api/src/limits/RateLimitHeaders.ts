@@ -6,11 +6,18 @@ const append = (headers: Record<string, string>, name: string, item: string) => 
   headers[name] = headers[name] === undefined ? item : `${headers[name]}, ${item}`
 }
 
-export const note = ({ headers }: ExchangeState, limit: LimitState): void => {
+export const note = ({ headers }: Pick<ExchangeState, "headers">, limit: LimitState): void => {
   append(
     headers,
     "ratelimit-policy",
     `"${limit.name}";q=${limit.quota}${limit.windowSeconds === undefined ? "" : `;w=${limit.windowSeconds}`}`,
   )
   append(headers, "ratelimit", `"${limit.name}";r=${limit.remaining};t=${limit.resetSeconds}`)
+}
+
+/** What another answer says of limits, for one that it goes into. */
+export const noteOf = (other: Readonly<Record<string, string>>, headers: Record<string, string>): void => {
+  for (const name of ["ratelimit-policy", "ratelimit"]) {
+    if (other[name] !== undefined) append(headers, name, other[name])
+  }
 }

@@ -1,22 +1,34 @@
 /**
  * `POST /api/mcp`: a tool call is the REST call it names, sent through the same router with the caller's credential, so
- * refusals are the same because they are the same.
+ * refusals are the same because they are the same. What is no tool's call (an opening, a list) is judged here, and counts
+ * as a call too.
  */
 import { Addresses } from "@svc/domain/Addresses"
+import { limitOf } from "@svc/domain/problems/Limit"
 import { InvalidRequest, type Problem, Unauthenticated, UnsupportedMediaType } from "@svc/domain/problems/Problem"
 import type { CallerInfo } from "@svc/domain/account/Authorization"
 import { judgeNetwork } from "@svc/domain/account/Judgement"
 import { CredentialLookup } from "@svc/cluster/account/CredentialLookup"
 import { Audit } from "@svc/cluster/audit/Audit"
 import { Strangers } from "@svc/cluster/audit/Strangers"
+import { OrgLimits } from "@svc/cluster/limits/OrgLimits"
 import * as Metrics from "@svc/cluster/observe/Metrics"
 import { Effect, Redacted } from "effect"
-import { HttpBody, HttpClientRequest, HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
+import {
+  HttpBody,
+  HttpClientRequest,
+  HttpRouter,
+  type HttpServerError,
+  HttpServerRequest,
+  HttpServerResponse,
+} from "effect/http"
 import { sourceOf } from "../audit/Acts.ts"
 import { actOfPage } from "../audit/OfPage.ts"
 import { Exchange, type ExchangeState, HandedOn, overMcp } from "../Exchange.ts"
 import { mayCompress } from "../http/Compression.ts"
+import { note } from "../limits/RateLimitHeaders.ts"
 import { challenge } from "../oauth/Metadata.ts"
+import { meaning } from "../problems/ProblemRendering.ts"
 import { render } from "../problems/Render.ts"
 import { RequestId } from "../RequestId.ts"
 import { bounded } from "./Bounded.ts"
@@ -72,6 +84,7 @@ export const layer = HttpRouter.use((router) =>
     const credentials = yield* CredentialLookup
     const strangers = yield* Strangers
     const audit = yield* Audit
+    const limits = yield* OrgLimits
     const rest = router.asHttpEffect()
     const { origin } = new URL(book.baseUrl)
 
@@ -113,6 +126,7 @@ export const layer = HttpRouter.use((router) =>
           // What is known of the caller's own request goes along here, where no header can say it.
           Effect.provideService(HandedOn, {
             requestId: outer.requestId,
+            headers: outer.headers,
             source: overMcp(outer.source, served.name),
           }),
         ),
@@ -147,6 +161,22 @@ export const layer = HttpRouter.use((router) =>
             }),
           )
 
+    /** What no endpoint judges is judged here: where the credential is used from, and the Org's calls of the minute. */
+    const admitted = Effect.fnUntraced(function* (caller: CallerInfo, { source, headers }: ExchangeState) {
+      const elsewhere = judgeNetwork(caller, source)
+      if (elsewhere !== undefined) return yield* elsewhere
+      const { quota, remaining, resetSeconds } = yield* limits.take(caller.org.id, "calls")
+      note({ headers }, { name: "calls", quota, windowSeconds: 60, remaining, resetSeconds })
+    })
+
+    /** It is on record, like the refusal of any call. */
+    const refused = Effect.fnUntraced(function* (caller: CallerInfo, state: ExchangeState, why: Problem) {
+      yield* audit.record({ ...actOfPage(caller, cameIn(state), exchanged), outcome: "refused", code: why.code })
+      const limit = limitOf(why)
+      if (limit !== undefined) note(state, limit)
+      return yield* problem(why)
+    })
+
     const exchange = Effect.gen(function* () {
       const request = yield* HttpServerRequest.HttpServerRequest
       const { headers } = request
@@ -171,15 +201,8 @@ export const layer = HttpRouter.use((router) =>
         credentials.resolve(Redacted.make(token), { address: source.address, via: "mcp" }),
         ({ code }) => turnedAway(token, code),
       )
-      const elsewhere = judgeNetwork(caller, source)
-      if (elsewhere !== undefined) {
-        yield* audit.record({
-          ...actOfPage(caller, cameIn(state), exchanged),
-          outcome: "refused",
-          code: elsewhere.code,
-        })
-        return yield* problem(elsewhere)
-      }
+      const why = yield* Effect.match(admitted(caller, state), { onFailure: (one) => one, onSuccess: () => undefined })
+      if (why !== undefined) return yield* refused(caller, state, why)
       audit.used({
         org: caller.org.id,
         kind: caller.kind,
@@ -210,7 +233,8 @@ export const layer = HttpRouter.use((router) =>
           grant_revoked: problem,
           account_deleting: problem,
           unavailable: problem,
-          HttpServerError: () => problem(new InvalidRequest({ detail: "The request body could not be read." })),
+          HttpServerError: (error: HttpServerError.HttpServerError) =>
+            problem(meaning(error) ?? new InvalidRequest({ detail: "The request body could not be read." })),
         }),
         Effect.flatMap(challenged),
       ),

@@ -10,6 +10,7 @@ import { Clock, Context, Effect, Layer } from "effect"
 import { raiseForOrg } from "../events/Raise.ts"
 import { networkOf } from "../net/ClientNetwork.ts"
 import * as Metrics from "../observe/Metrics.ts"
+import { ServiceKey } from "../sealing/ServiceKey.ts"
 import * as Batched from "../store/Batched.ts"
 import { orUnavailable, Writes } from "../store/Database.ts"
 import { Timing } from "../Timing.ts"
@@ -69,6 +70,7 @@ export const orClosed = <A, E extends { readonly _tag: string }, R>(
 const make = (settings: AuditSettings) =>
   Effect.gen(function* () {
     const sql = yield* Writes
+    const key = yield* Effect.orDie((yield* ServiceKey).ofRecords)
     const marks = yield* Marks.make(sql)
     const usage = yield* Usage.make(sql)
     const waiting: Array<Note.Note> = []
@@ -85,9 +87,9 @@ const make = (settings: AuditSettings) =>
           ? networkOf(address)
           : address
 
-    /** Time, id, and no more of the address than is kept. */
+    /** Time, id and proof, and no more of the address than is kept. */
     const note = (act: Note.Act, count?: number): Effect.Effect<Note.Note> =>
-      Note.make({ ...act, source: { ...act.source, address: shown(act.source.address) } }, count)
+      Note.make(key, { ...act, source: { ...act.source, address: shown(act.source.address) } }, count)
 
     const insert = (notes: ReadonlyArray<Note.Note>) =>
       orUnavailable(
@@ -210,5 +212,6 @@ const make = (settings: AuditSettings) =>
 export class Audit extends Context.Service<Audit, Effect.Success<ReturnType<typeof make>>>()(
   "@svc/cluster/audit/Audit",
 ) {
-  static readonly layer = (settings: AuditSettings) => Layer.effect(Audit, make(settings))
+  static readonly layer = (settings: AuditSettings) =>
+    Layer.effect(Audit, make(settings)).pipe(Layer.provide(ServiceKey.layer))
 }

@@ -13,6 +13,7 @@ import { ServiceKey } from "../sealing/ServiceKey.ts"
 import { orUnavailable, Reads } from "../store/Database.ts"
 import { settledOf } from "../store/Settled.ts"
 import * as Chain from "./Chain.ts"
+import * as Proof from "./Proof.ts"
 
 export interface Row {
   readonly org_id: string
@@ -48,6 +49,13 @@ interface SealedRow extends Row {
 export const columns = `a.org_id, a.id, a.at, a.class, a.action, a.actor_kind, a.actor_id, a.actor_name, a.actor_client, a.handle,
   a.target_type, a.target_id, a.target_name, a.outcome, a.code, a.scope, a.address, a.via, a.tool, a.user_agent, a.request_id, a.count`
 
+/** A row with what its proof is of beyond that. */
+export interface ProvableRow extends Row {
+  readonly identity_id: string | null
+  readonly proof: string | null
+}
+export const provableColumns = `${columns}, a.identity_id, a.proof`
+
 const hex = (bytes: Uint8Array) => Buffer.from(bytes).toString("hex")
 
 /** A record but for its seal, as the API shows it and the chain takes it. */
@@ -70,6 +78,25 @@ export const shown = (row: Row): Omit<AuditRecord, "sealed"> => ({
 const view = (row: SealedRow): AuditRecord => ({
   ...shown(row),
   sealed: row.seq === null || row.hash === null ? null : { seq: Number(row.seq), hash: hex(row.hash) },
+})
+
+interface SealedLine extends ProvableRow {
+  readonly seq: bigint
+  readonly hash: Uint8Array
+  readonly previous: Uint8Array
+  readonly unproven: boolean | null
+}
+
+/** The seal as a line of an export has it; `proof` says what is wrong with who wrote the record. */
+const sealOf = (key: Proof.ProofKey, row: SealedLine) => ({
+  seq: Number(row.seq),
+  hash: hex(row.hash),
+  previous: hex(row.previous),
+  ...(row.unproven === true
+    ? { proof: "none" as const }
+    : Proof.holds(key, row, row.at.getTime())
+      ? {}
+      : { proof: "lost" as const }),
 })
 
 /** A record as JSON text has it: what is hashed, and a line of an export. */
@@ -200,19 +227,19 @@ const make = Effect.gen(function* () {
       Stream.concat(
         Stream.paginate(0n, (after: bigint) =>
           Effect.map(
-            orUnavailable(sql<Row & { seq: bigint; hash: Uint8Array; previous: Uint8Array }>`
-            select ${sql.literal(columns)}, s.seq, s.hash, s.previous
+            Effect.all([
+              serviceKey.ofRecords,
+              orUnavailable(sql<SealedLine>`
+            select ${sql.literal(provableColumns)}, s.seq, s.hash, s.previous, s.unproven
             from audit_seal s join audit a on a.id = s.record_id and a.at = s.record_at
             where s.org_id = ${org}::uuid and s.seq > ${after}::bigint
               ${since === undefined ? sql`` : sql`and s.record_at >= ${since}::timestamptz`}
               ${until === undefined ? sql`` : sql`and s.record_at < ${until}::timestamptz`}
-            order by s.seq limit ${portion}`),
-            (rows) =>
+              order by s.seq limit ${portion}`),
+            ]),
+            ([key, rows]) =>
               [
-                rows.map(
-                  (row) =>
-                    `${JSON.stringify({ ...plainOf(row), sealed: { seq: Number(row.seq), hash: hex(row.hash), previous: hex(row.previous) } })}\n`,
-                ),
+                rows.map((row) => `${JSON.stringify({ ...plainOf(row), sealed: sealOf(key, row) })}\n`),
                 rows.length < portion ? Option.none() : Option.some(BigInt(rows.at(-1)!.seq)),
               ] as const,
           ),

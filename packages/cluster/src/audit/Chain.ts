@@ -1,6 +1,6 @@
 /**
  * The chain of hashes over an Org's records: `hash = SHA-256(previous ‖ record)`, the record as canonical JSON without its
- * seal. Pure, so that who has an export can walk it without us (`svc audit verify`).
+ * seal. Where the service did not write it (`Proof`), a line `unproven` follows it. Pure, so that who has an export can walk it without us (`svc audit verify`).
  */
 import { createHash, createPublicKey, type KeyObject, sign as signBytes, verify as verifyBytes } from "node:crypto"
 
@@ -20,10 +20,15 @@ export const canonical = (value: Json): string =>
 /** Before the first record of an Org. */
 export const origin = (org: string): Uint8Array => createHash("sha256").update(`svc-audit-1 ${org}`).digest()
 
-/** The hash of a record as the API shows it; its seal is no part of it. */
-export const hashOf = (previous: Uint8Array, record: { readonly [name: string]: Json }): Uint8Array => {
+/** The hash of a record as the API shows it; its seal is no part of it, but for what was found when it was made. */
+export const hashOf = (
+  previous: Uint8Array,
+  record: { readonly [name: string]: Json },
+  unproven = false,
+): Uint8Array => {
   const { sealed: _, ...rest } = record
-  return createHash("sha256").update(previous).update(canonical(rest)).digest()
+  const hash = createHash("sha256").update(previous).update(canonical(rest))
+  return (unproven ? hash.update("\nunproven") : hash).digest()
 }
 
 /** Where a chain ends. */

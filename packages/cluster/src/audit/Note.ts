@@ -8,6 +8,7 @@ import { makeUuidV7 } from "@svc/domain/Ids"
 import { Clock, Effect } from "effect"
 import type { Statement } from "effect/sql"
 import type { Sql } from "../store/Database.ts"
+import * as Proof from "./Proof.ts"
 
 /** An act, as whoever judged it knows it. */
 export interface Act {
@@ -33,11 +34,16 @@ export interface Note extends Act {
   readonly id: string
   readonly at: Date
   readonly count: number
+  /** That it is ours. */
+  readonly proof: string
 }
 
-/** Time and id of an act that is to be recorded. */
-export const make = (act: Act, count = 1): Effect.Effect<Note> =>
-  Effect.zipWith(makeUuidV7, Clock.currentTimeMillis, (id, now) => ({ ...act, id, at: new Date(now), count }))
+/** Time, id and proof of an act that is to be recorded. */
+export const make = (key: Proof.ProofKey, act: Act, count = 1): Effect.Effect<Note> =>
+  Effect.zipWith(makeUuidV7, Clock.currentTimeMillis, (id, now) => {
+    const note = { ...act, id, at: new Date(now), count }
+    return { ...note, proof: Proof.of(key, rowOf(note)) }
+  })
 
 /** What callers and strangers name may be long, or no text that the database takes. */
 const atMost = 300
@@ -50,7 +56,7 @@ const plain = (text: string | null): string | null =>
         .replace(/[\u0000-\u001f\u007f-\u009f]/g, "")
         .toWellFormed()
 
-const rowOf = (note: Note) => ({
+const rowOf = (note: Omit<Note, "proof">) => ({
   org_id: note.org,
   id: note.id,
   at: note.at.toISOString(),
@@ -77,13 +83,14 @@ const rowOf = (note: Note) => ({
 })
 
 const columns = `org_id, id, at, class, action, actor_kind, actor_id, actor_name, actor_client, identity_id, handle, target_type,
-  target_id, target_name, outcome, code, scope, address, via, tool, user_agent, request_id, count`
+  target_id, target_name, outcome, code, scope, address, via, tool, user_agent, request_id, count, proof`
 const typed = `org_id uuid, id uuid, at timestamptz, class text, action text, actor_kind text, actor_id text, actor_name text,
   actor_client text, identity_id uuid, handle text, target_type text, target_id text, target_name text, outcome text, code text,
-  scope text, address text, via text, tool text, user_agent text, request_id text, count integer`
+  scope text, address text, via text, tool text, user_agent text, request_id text, count integer, proof text`
 
 /** Notes as the one parameter that they are, and as a message to an actor carries them (`noteHeader`). */
-export const textOf = (notes: ReadonlyArray<Note>): string => JSON.stringify(notes.map(rowOf))
+export const textOf = (notes: ReadonlyArray<Note>): string =>
+  JSON.stringify(notes.map((note) => ({ ...rowOf(note), proof: note.proof })))
 
 /** The same with several acts that one statement does. */
 const gathered = (texts: ReadonlyArray<string>): string => `[${texts.map((text) => text.slice(1, -1)).join(",")}]`

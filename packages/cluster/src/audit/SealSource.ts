@@ -12,8 +12,9 @@ import { ServiceKey } from "../sealing/ServiceKey.ts"
 import { Reads } from "../store/Database.ts"
 import { Timing } from "../Timing.ts"
 import type { Source } from "../work/Source.ts"
-import { columns, plainOf, type Row } from "./AuditQueries.ts"
+import { plainOf, provableColumns, type ProvableRow } from "./AuditQueries.ts"
 import * as Chain from "./Chain.ts"
+import * as Proof from "./Proof.ts"
 
 /** Records of one statement: 4 microseconds each to hash. */
 const batch = 1_000
@@ -29,7 +30,7 @@ interface Head {
   readonly signed_at: Date
 }
 
-interface Found extends Row {
+interface Found extends ProvableRow {
   readonly xid: string
 }
 
@@ -72,21 +73,32 @@ export const source: Source<Logged, Reads | ServiceKey> = {
 
     /** The next records in the order of transactions that have ended. */
     const next = (org: string, xid: string) => sql<Found>`
-      select ${sql.literal(columns)}, a.xid::text as xid from audit a
+      select ${sql.literal(provableColumns)}, a.xid::text as xid from audit a
       where a.org_id = ${org}::uuid and a.xid >= ${xid}::xid8 and a.xid < pg_snapshot_xmin(pg_current_snapshot())
         and not exists (select from audit_seal s where s.org_id = a.org_id and s.record_id = a.id and s.record_at = a.at)
       order by a.xid, a.id limit ${batch}`
 
-    const seal = (org: string, head: Head, found: ReadonlyArray<Found>) => {
+    const seal = Effect.fnUntraced(function* (org: string, head: Head, found: ReadonlyArray<Found>) {
+      const key = yield* serviceKey.ofRecords
+      const now = yield* Clock.currentTimeMillis
       let previous = head.hash ?? Chain.origin(org)
       const hashes: Array<Uint8Array> = []
       const before: Array<Uint8Array> = []
+      const unproven: Array<boolean> = []
       for (const row of found) {
+        const isOurs = Proof.holds(key, row, now)
         before.push(previous)
-        previous = Chain.hashOf(previous, plainOf(row))
+        previous = Chain.hashOf(previous, plainOf(row), !isOurs)
         hashes.push(previous)
+        unproven.push(!isOurs)
       }
-      return ownership.write(system, (write) =>
+      const strange = unproven.filter((one) => one).length
+      if (strange > 0) {
+        yield* Effect.logError(
+          `${strange} records of the audit log of the Org ${org} were not written by the service: somebody else writes to its database`,
+        )
+      }
+      return yield* ownership.write(system, (write) =>
         commit(
           write,
           write.sql`
@@ -94,10 +106,10 @@ export const source: Source<Logged, Reads | ServiceKey> = {
             select seq from audit_head where org_id = ${org}::uuid and seq = ${head.seq}::bigint and exists (select from fence) for update
           ),
           sealed as (
-            insert into audit_seal (org_id, seq, record_id, record_at, previous, hash)
-            select ${org}::uuid, begun.seq + n.n, n.id, n.at, n.previous, n.hash
+            insert into audit_seal (org_id, seq, record_id, record_at, previous, hash, unproven)
+            select ${org}::uuid, begun.seq + n.n, n.id, n.at, n.previous, n.hash, nullif(n.unproven, false)
             from begun, unnest(${found.map(({ id }) => id)}::uuid[], ${found.map(({ at }) => at)}::timestamptz[],
-              ${before}::bytea[], ${hashes}::bytea[]) with ordinality as n (id, at, previous, hash, n)
+              ${before}::bytea[], ${hashes}::bytea[], ${unproven}::boolean[]) with ordinality as n (id, at, previous, hash, unproven, n)
           ),
           moved as (
             update audit_head h set seq = h.seq + ${found.length}::int, hash = ${previous}::bytea, sealed_at = ${write.at}::timestamptz,
@@ -107,7 +119,7 @@ export const source: Source<Logged, Reads | ServiceKey> = {
           )`,
         ),
       )
-    }
+    })
 
     /** Nothing waits: nobody looks again until somebody says that there is something. */
     const rest = (org: string, { marks }: Head) =>

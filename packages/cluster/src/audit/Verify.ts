@@ -23,7 +23,13 @@ const First = Schema.Struct({
 
 const Sealed = Schema.Struct({
   id: Schema.String,
-  sealed: Schema.Struct({ seq: Schema.Int, hash: Schema.String, previous: Schema.String }),
+  sealed: Schema.Struct({
+    seq: Schema.Int,
+    hash: Schema.String,
+    previous: Schema.String,
+    /** `none`: it was not the service's when it was sealed. `lost`: it is not what the service wrote. */
+    proof: Schema.optionalKey(Schema.Literals(["none", "lost"])),
+  }),
 })
 
 const readFirst = Schema.decodeUnknownOption(First)
@@ -93,8 +99,11 @@ export const make = (kept?: { readonly seq: number; readonly hash: string }) => 
         fault(`Between record ${last.seq} and record ${sealed.seq} something is missing.`)
       else if (sealed.previous !== last.hash) fault(`Record ${sealed.seq} (${id}) does not follow record ${last.seq}.`)
     }
-    const hash = Buffer.from(hashOf(Buffer.from(sealed.previous, "hex"), value)).toString("hex")
+    const hash = Buffer.from(hashOf(Buffer.from(sealed.previous, "hex"), value, sealed.proof === "none")).toString(
+      "hex",
+    )
     if (hash !== sealed.hash) fault(`Record ${sealed.seq} (${id}) is not what was sealed.`)
+    else if (sealed.proof !== undefined) fault(`Record ${sealed.seq} (${id}) was not written by the service.`)
     last = { seq: sealed.seq, hash: sealed.hash }
     if (kept?.seq === sealed.seq) {
       met = true

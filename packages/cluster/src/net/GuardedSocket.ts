@@ -78,15 +78,19 @@ export const listen = (
       if (!over && ++messages > windowMessages) end("too_large")
       return !over
     }
-    socket.on("upgrade", (answer) =>
-      answer.socket.on("data", (chunk: Buffer) => {
-        heardAt = performance.now()
-        bytes += chunk.length
-        if (bytes > windowBytes) end("too_large")
-      }),
-    )
+    let listening = () => {}
+    socket.on("upgrade", ({ socket: under }) => {
+      listening = () =>
+        under.on("data", (chunk: Buffer) => {
+          heardAt = performance.now()
+          bytes += chunk.length
+          if (bytes > windowBytes) end("too_large")
+        })
+    })
     socket.on("open", () => {
       heardAt = performance.now()
+      // Not before: who listens first gets what came with the answer, and the library would miss it.
+      listening()
       if (!over) opened()
     })
     socket.on("ping", () => {

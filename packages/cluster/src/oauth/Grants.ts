@@ -92,6 +92,7 @@ const make = Effect.gen(function* () {
         redirect_host: sql`redirect_host`,
         scopes: sql`to_jsonb(scopes)`,
         handles: sql`to_jsonb(${handlesOf(sql)})`,
+        networks: sql`to_jsonb(string_to_array(networks, ' '))`,
         expires_at: sql`to_char(expires_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`,
       },
       { as },

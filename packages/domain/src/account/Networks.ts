@@ -62,11 +62,22 @@ export const networksOf = (text: string | null): Networks | null => {
   return made
 }
 
-/** Whether a call from the address is within them. An address that is not known is within none. */
-export const isWithin = ({ ranges }: Networks, address: string): boolean => {
+const judged = ({ ranges }: Networks, address: string): boolean => {
   if (!ipaddr.isValid(address)) return false
   const from = ipaddr.process(address)
   return ranges.some((range) => within([from, from.kind() === "ipv6" ? 128 : 32], range))
+}
+
+/** What was found of the address that came last: a credential's calls mostly come from one place, and reading it is dear. */
+const last = new WeakMap<Networks, { readonly address: string; readonly isIn: boolean }>()
+
+/** Whether a call from the address is within them. An address that is not known is within none. */
+export const isWithin = (networks: Networks, address: string): boolean => {
+  const known = last.get(networks)
+  if (known?.address === address) return known.isIn
+  const isIn = judged(networks, address)
+  last.set(networks, { address, isIn })
+  return isIn
 }
 
 /** Whether each of the networks lies within one of the others; everywhere lies within everywhere only. */

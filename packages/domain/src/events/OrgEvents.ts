@@ -29,6 +29,8 @@ const Granted = Schema.Struct({
   scopes: Schema.Array(Schema.String),
   /** Null for the whole account. */
   handles: Schema.NullOr(Schema.Array(Schema.String)),
+  /** Where it may call from, null for everywhere; absent in Events from before they said it. */
+  networks: Schema.optionalKey(Schema.NullOr(Schema.Array(Schema.String))),
   expires_at: Instant,
 })
 /** A key and its end. */

@@ -1,0 +1,45 @@
+/** Identities that are connected to the network, on actors in memory. */
+import { ask, onBehalfOf } from "@svc/cluster/actor/Ask"
+import { Platforms } from "@svc/cluster/connectors/platforms/Platforms"
+import { ServiceKey } from "@svc/cluster/sealing/ServiceKey"
+import { Timing } from "@svc/cluster/Timing"
+import { Clock, Effect, Layer } from "effect"
+import { TestClock } from "effect/testing"
+import { makeIdentity, passing } from "../../harness/Actors.ts"
+import { holder, makeOrg } from "../../harness/Stores.ts"
+import { connectors, rowOf } from "../Connected.ts"
+import type { Context } from "./Context.ts"
+
+export const through = <A, E, R>(message: Effect.Effect<A, E, R>) => ask(message, Timing.askPlatform)
+
+export const connecting = (context: Context) => {
+  const platforms = Platforms.layer({
+    disclosure: "This account is automated.",
+    // Where things are is known once the network runs.
+    setting: (name) => {
+      const { plc, pds, chat } = context.network
+      return { SVC_BLUESKY_PLC_URL: plc, SVC_BLUESKY_HANDLE_RESOLVER: pds, SVC_BLUESKY_CHAT_DID: chat.did }[name]
+    },
+  }).pipe(Layer.provide(ServiceKey.layer))
+
+  const person = (handle: string) => Effect.promise(() => context.network.person(handle))
+  const connected = Effect.fnUntraced(function* (handle: string, options: { readonly disclose?: boolean } = {}) {
+    const org_id = yield* makeOrg
+    const { id } = yield* makeIdentity(org_id, handle)
+    const owner = yield* person(`${handle}.test`)
+    const actor = yield* connectors(handle, "bluesky")
+    const password = yield* Effect.promise(() => owner.appPassword({ dm: true }))
+    const login = { org_id, account: owner.handle, password, apply_disclosure: options.disclose ?? false }
+    yield* through(actor.Login(login, onBehalfOf(holder)))
+    return { org_id, id, owner, actor, password }
+  })
+
+  /** The clock goes on to when the next poll is due and no further, since a call has 20 seconds of it; the poll is made. */
+  const nextPoll = Effect.fnUntraced(function* (id: string) {
+    const { value: before } = yield* passing(rowOf(id), (row) => row?.poll_due_at != null, 0)
+    yield* TestClock.adjust(before!.poll_due_at!.getTime() - (yield* Clock.currentTimeMillis) + 1_000)
+    yield* passing(rowOf(id), (row) => row?.polled_at?.getTime() !== before!.polled_at?.getTime(), 0)
+  })
+
+  return { platforms, person, connected, nextPoll }
+}

@@ -1,0 +1,188 @@
+/**
+ * A Connector whose account's server is slow, refuses, limits and cuts connections while posts go on: each command is one
+ * post, each mention one Event, and nobody waits for what does not answer.
+ */
+import { layer } from "@effect/vitest"
+import { onBehalfOf } from "@svc/cluster/actor/Ask"
+import * as ConnectorWork from "@svc/cluster/connectors/ConnectorWork"
+import * as Overdue from "@svc/cluster/work/Overdue"
+import { Clock, Effect, Exit, Fiber, Layer } from "effect"
+import { TestClock } from "effect/testing"
+import { afterEach, expect } from "vitest"
+import { actors, passing } from "../../harness/Actors.ts"
+import { holder } from "../../harness/Stores.ts"
+import { eventsOf, publishing, rowOf } from "../Connected.ts"
+import { type Gate, type Person, unheard } from "../network/Network.ts"
+import { connecting, through } from "./Connectors.ts"
+import type { Context } from "./Context.ts"
+
+type Asked = Parameters<Gate>[0]
+
+const answering =
+  (status: number, error: string, headers: Record<string, string> = {}) =>
+  ({ response }: Asked) =>
+    void response
+      .writeHead(status, { "content-type": "application/json", ...headers })
+      .end(JSON.stringify({ error, message: `${error} of the test` }))
+
+/** Seconds that the server wants to be left alone for. */
+const quietSeconds = 120
+
+/** What a request meets; `now` in milliseconds. */
+const faults: Readonly<Record<string, (now: number) => (asked: Asked) => void>> = {
+  "cut before it is heard": () => (asked) => void asked.request.socket.destroy(),
+  "done, and its answer lost": () => (asked) => (unheard(asked), asked.pass()),
+  "503": () => answering(503, "ServiceUnavailable"),
+  "502 without words": () => (asked) => void asked.response.writeHead(502).end("bad gateway"),
+  "429": (now) =>
+    answering(429, "RateLimitExceeded", {
+      "ratelimit-limit": "3000",
+      "ratelimit-remaining": "0",
+      "ratelimit-reset": String(Math.floor(now / 1_000) + quietSeconds),
+    }),
+  slow: () => (asked) => void setTimeout(asked.pass, 100),
+}
+const kinds = Object.keys(faults)
+
+export const suite = (context: Context) => {
+  const { platforms, connected, nextPoll } = connecting(context)
+  afterEach(() => {
+    context.network.front.gate = undefined
+  })
+
+  /** Lets requests of one method through a fault each, and everything else as it is. */
+  const before = (method: string, meet: (asked: Asked) => void) => {
+    context.network.front.gate = (asked) => (asked.method === method ? meet(asked) : asked.pass())
+  }
+  const open = Effect.sync(() => {
+    context.network.front.gate = undefined
+  })
+  const textsOf = ({ agent, did }: Person) =>
+    Effect.promise((): Promise<ReadonlyArray<string>> =>
+      agent.com.atproto.repo
+        .listRecords({ repo: did, collection: "app.bsky.feed.post", limit: 100 })
+        .then(({ data }: any) => data.records.map(({ value }: any) => value.text)),
+    )
+
+  // An actor that has nothing to do for a while leaves, and is woken for its next poll.
+  const watched = Overdue.layer(ConnectorWork.watched).pipe(Layer.provideMerge(actors({ platforms })))
+  layer(watched, { timeout: "3 minutes" })("a server that does not do as it should", (it) => {
+    it.effect("has each command as one post, and each failure says what to do", () =>
+      Effect.gen(function* () {
+        const { org_id, owner, actor } = yield* connected("quin")
+        const texts = kinds.flatMap((kind) => [`first ${kind}`, `second ${kind}`])
+        const told = new Map<string, unknown>()
+        for (const [at, text] of texts.entries()) {
+          const kind = kinds[Math.floor(at / 2)]!
+          const post = { org_id, ...(yield* publishing({ text })) }
+          let met = 0
+          const now = yield* Clock.currentTimeMillis
+          // The first try meets it, and of every second text the second try too.
+          before("com.atproto.repo.createRecord", (asked) =>
+            met++ < 1 + (at % 2) ? faults[kind]!(now)(asked) : asked.pass(),
+          )
+          let made = yield* Effect.exit(through(actor.Publish(post)))
+          for (let tries = 1; Exit.isFailure(made) && tries < 5; tries++) {
+            told.set(kind, yield* Effect.flip(made))
+            made = yield* Effect.exit(through(actor.Publish(post)))
+          }
+          yield* open
+          expect(Exit.isSuccess(made) && made.value.text).toBe(text)
+          // Done, it is done: the command again asks nobody.
+          before("com.atproto.repo.createRecord", answering(500, "NotAgain"))
+          expect(yield* Effect.exit(through(actor.Publish(post)))).toEqual(made)
+          yield* open
+        }
+        expect((yield* textsOf(owner)).toSorted()).toEqual(texts.toSorted())
+        expect(Object.fromEntries(told)).toMatchObject({
+          "cut before it is heard": { code: "connector_platform_error", agent_hint: "wait", retry_after_seconds: 10 },
+          "done, and its answer lost": { code: "connector_platform_error", agent_hint: "wait" },
+          "503": { code: "connector_platform_error", agent_hint: "wait" },
+          "502 without words": { code: "connector_platform_error", agent_hint: "wait" },
+          "429": {
+            code: "connector_platform_rate_limited",
+            agent_hint: "wait",
+            detail: "Bluesky: RateLimitExceeded of the test",
+          },
+        })
+        const { retry_after_seconds } = told.get("429") as { retry_after_seconds: number }
+        expect(retry_after_seconds).toBeGreaterThan(quietSeconds - 2)
+        expect(retry_after_seconds).toBeLessThanOrEqual(quietSeconds)
+        expect(told.has("slow")).toBe(false)
+      }),
+    )
+
+    it.effect("is polled again after each failure, not before it wants to be, and every mention is told once", () =>
+      Effect.gen(function* () {
+        const { id } = yield* connected("rosa")
+        yield* passing(rowOf(id), (row) => row?.polled_at != null, 0)
+        const texts = kinds.map((kind) => `@rosa.test ${kind}`)
+        for (const [at, kind] of kinds.entries()) {
+          yield* Effect.promise(() => context.grace.post(texts[at]!))
+          const { value: standing } = yield* passing(rowOf(id), (row) => row?.poll_due_at != null, 0)
+          const due = standing!.poll_due_at!.getTime()
+          const now = due + 1_000
+          let asked = 0
+          before("app.bsky.notification.listNotifications", (one) => {
+            asked++
+            faults[kind]!(now)(one)
+          })
+          // No further than when it is due, since a call has 20 seconds of this clock.
+          yield* TestClock.adjust(now - (yield* Clock.currentTimeMillis))
+          const { value: row } = yield* passing(
+            rowOf(id),
+            (row) => row?.poll_due_at != null && row.poll_due_at.getTime() !== due,
+            "100 millis",
+          )
+          yield* open
+          expect(asked).toBeGreaterThan(0)
+          expect([kind, row!.last_error === null]).toEqual([kind, kind === "slow"])
+          if (kind === "429")
+            expect(row!.poll_due_at!.getTime()).toBeGreaterThanOrEqual(now + (quietSeconds - 1) * 1_000)
+          expect(row!.status).toBe("connected")
+        }
+        const { value } = yield* passing(
+          eventsOf(id, "connector.mention"),
+          (events) => events.length >= texts.length,
+          "100 millis",
+        )
+        expect(value.map(({ data }) => data.post.text)).toEqual(texts)
+        expect(yield* rowOf(id)).toMatchObject({ last_error: null })
+      }),
+    )
+
+    it.effect("that keeps a post waiting holds up neither another post, nor a poll, nor a pause", () =>
+      Effect.gen(function* () {
+        const { org_id, id, owner, actor } = yield* connected("sven")
+        yield* passing(rowOf(id), (row) => row?.polled_at != null, 0)
+        const held: Array<Asked> = []
+        before("com.atproto.repo.createRecord", (asked) => void held.push(asked))
+        const waiting = yield* Effect.forkChild(
+          Effect.exit(through(actor.Publish({ org_id, ...(yield* publishing({ text: "waits" })) }))),
+        )
+        yield* passing(
+          Effect.sync(() => held.length),
+          (count) => count === 1,
+          0,
+        )
+        yield* open
+        yield* through(actor.Publish({ org_id, ...(yield* publishing({ text: "goes on" })) }))
+        yield* Effect.promise(() => context.grace.post("@sven.test hello?"))
+        const paused = actor.Pause({ org_id, paused: true, everyone: false }, onBehalfOf(holder))
+        yield* through(paused)
+        expect(yield* textsOf(owner)).toEqual(["goes on"])
+        // What had left before the pause comes to its end.
+        for (const asked of held) asked.pass()
+        expect(Exit.isSuccess(yield* Fiber.join(waiting))).toBe(true)
+        expect(
+          yield* through(Effect.flip(actor.Publish({ org_id, ...(yield* publishing({ text: "too late" })) }))),
+        ).toMatchObject({ code: "connector_paused" })
+        yield* through(actor.Pause({ org_id, paused: false, everyone: false }, onBehalfOf(holder)))
+        expect((yield* textsOf(owner)).toSorted()).toEqual(["goes on", "waits"])
+        yield* nextPoll(id)
+        const { value } = yield* passing(eventsOf(id, "connector.mention"), (events) => events.length > 0, 0)
+        expect(value.map(({ data }) => data.post.text)).toEqual(["@sven.test hello?"])
+      }),
+    )
+  })
+}

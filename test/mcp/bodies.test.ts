@@ -1,0 +1,62 @@
+import { request as httpRequest } from "node:http"
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { call, signUp } from "../harness/Client.ts"
+import { startService, type TestService } from "../harness/Service.ts"
+
+let service: TestService
+let session: string
+beforeAll(async () => {
+  service = await startService()
+  session = (await signUp(service.base)).session
+})
+afterAll(() => service.stop())
+
+const headers = { "content-type": "application/json" }
+const post = (body: object | string) => call(service.base, "POST", "/api/mcp", { token: session, body, headers })
+const tool = async (name: string, input: object) =>
+  (await post({ jsonrpc: "2.0", id: 1, method: "tools/call", params: { name, arguments: input } })).body.result
+
+describe("a body", () => {
+  const chunked = (bytes: number) =>
+    new Promise<{ status: number; body: any }>((resolve, reject) => {
+      const { hostname, port } = new URL(service.base)
+      const headers = { authorization: `Bearer ${session}`, "content-type": "application/json" }
+      const request = httpRequest({ hostname, port, path: "/api/mcp", method: "POST", headers }, (answer) => {
+        const parts: Array<Buffer> = []
+        answer.on("data", (part: Buffer) => parts.push(part))
+        answer.on("end", () =>
+          resolve({ status: answer.statusCode ?? 0, body: JSON.parse(Buffer.concat(parts).toString()) }),
+        )
+      })
+      request.on("error", reject)
+      const input = { name: "x", value: "A".repeat(bytes) }
+      const text = JSON.stringify({
+        jsonrpc: "2.0",
+        id: 1,
+        method: "tools/call",
+        params: { name: "svc_vault_set", arguments: input },
+      })
+      // Written in parts, it says nothing of its length before it ends.
+      for (let at = 0; at < text.length; at += 65_536) request.write(text.slice(at, at + 65_536))
+      request.end()
+    })
+
+  it("over 10 MiB is too large, whether or not it says so before it is sent", async () => {
+    const refused = await chunked(10 * 1024 * 1024)
+    expect([refused.status, refused.body.code]).toEqual([413, "payload_too_large"])
+    const said = await post("A".repeat(10 * 1024 * 1024 + 1))
+    expect(said).toMatchObject({
+      status: 413,
+      body: { code: "payload_too_large", detail: "The request body is over the limit, which is 10 MiB here." },
+    })
+  })
+
+  it("of a tool's call is too large where it is for the tool's endpoint, as a result that says how much it takes", async () => {
+    const { structuredContent, isError } = await tool("svc_vault_set", { name: "x", value: "A".repeat(1024 * 1024) })
+    expect([isError, structuredContent]).toMatchObject([
+      true,
+      { code: "payload_too_large", detail: "The request body is over the limit, which is 1 MiB here." },
+    ])
+    expect((await chunked(1024 * 1024)).body.result.structuredContent.code).toBe("payload_too_large")
+  })
+})

@@ -1,0 +1,280 @@
+/** What is taken for something else: another host, another kind of token, another way in, another moment. */
+import { request as httpRequest } from "node:http"
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { call, makeIdentity, newHandle, signUp } from "../harness/Client.ts"
+import { startService, type TestService } from "../harness/Service.ts"
+import { askingUrl, browser, challengeOf, letIn, mcp, registered, tokenCall, verifierOf } from "./Consent.ts"
+
+let service: TestService
+let ada: Awaited<ReturnType<typeof person>>
+beforeAll(async () => {
+  service = await startService()
+  ada = await person()
+}, 120_000)
+afterAll(() => service.stop())
+
+const person = async () => {
+  const { session } = await signUp(service.base)
+  const { handle } = await makeIdentity(service.base, session, newHandle("ada"))
+  return { session, handle, browser: browser(service.base, session) }
+}
+const here = "http://localhost:4711/callback"
+const clientOf = async (redirect = here) =>
+  (await registered(service.base, [redirect], newHandle("client"))).body["client_id"] as string
+const allow = { decision: "allow", agents: "one", rights: "read" }
+const grants = async (token: string) =>
+  (await call(service.base, "GET", "/api/grants", { token })).body.grants as ReadonlyArray<{ id: string }>
+/** A code that nobody has used, and what it takes to use it. */
+const aCode = async () => {
+  const client = await clientOf()
+  const verifier = verifierOf()
+  const url = askingUrl(service.base, { client, redirect: here, challenge: challengeOf(verifier) })
+  const code = (await ada.browser.allow(url)).searchParams.get("code")!
+  const form = {
+    grant_type: "authorization_code",
+    client_id: client,
+    redirect_uri: here,
+    code,
+    code_verifier: verifier,
+  }
+  return { client, form }
+}
+
+/** A request whose headers `fetch` would not let one choose. */
+const raw = (path: string, headers: Record<string, string>, method = "GET") =>
+  new Promise<{ status: number; headers: Record<string, string | ReadonlyArray<string> | undefined>; text: string }>(
+    (resolve, reject) => {
+      const { hostname, port } = new URL(service.base)
+      httpRequest({ hostname, port, path, method, headers }, (answer) => {
+        const parts: Array<Buffer> = []
+        answer.on("data", (part: Buffer) => parts.push(part))
+        answer.on("end", () =>
+          resolve({ status: answer.statusCode ?? 0, headers: answer.headers, text: Buffer.concat(parts).toString() }),
+        )
+      })
+        .on("error", reject)
+        .end()
+    },
+  )
+
+describe("a host that somebody claims", () => {
+  it.each([
+    { host: "evil.example" },
+    { "x-forwarded-host": "evil.example", "x-forwarded-proto": "https" },
+    { forwarded: "host=evil.example;proto=https" },
+  ])("(%j) is in no metadata, no challenge and no link", async (headers) => {
+    for (const path of [
+      "/.well-known/oauth-protected-resource",
+      "/.well-known/oauth-protected-resource/api/mcp",
+      "/.well-known/oauth-authorization-server",
+      "/auth/authorize",
+    ]) {
+      const answer = await raw(path, headers)
+      expect(JSON.stringify([answer.headers, answer.text])).not.toContain("evil.example")
+    }
+    const challenged = await raw("/api/mcp", { ...headers, "content-type": "application/json" }, "POST")
+    expect(challenged.status).toBe(401)
+    expect(challenged.headers["www-authenticate"]).toContain(service.base)
+  })
+})
+
+describe("a token that is given as another", () => {
+  it("is none: a code, an access token and a refresh token are each good for one thing", async () => {
+    const client = await clientOf()
+    const { access, refresh } = await letIn(service.base, ada.browser, client, here)
+    const { form } = await aCode()
+    const refreshing = (refresh_token: string, client_id = client) =>
+      tokenCall(service.base, { grant_type: "refresh_token", client_id, refresh_token })
+    for (const token of [access, form.code]) {
+      expect((await refreshing(token)).body["error"]).toBe("invalid_grant")
+      expect((await refreshing(token, form.client_id)).body["error"]).toBe("invalid_grant")
+    }
+    for (const code of [access, refresh]) {
+      expect((await tokenCall(service.base, { ...form, code })).body["error"]).toBe("invalid_grant")
+    }
+    for (const token of [refresh, form.code]) expect((await mcp(service.base, token, "tools/list")).status).toBe(401)
+    // And nothing of that ended what was good.
+    expect((await mcp(service.base, access, "tools/list")).status).toBe(200)
+    expect((await refreshing(refresh)).status).toBe(200)
+    expect((await tokenCall(service.base, form)).status).toBe(200)
+  })
+
+  it("opens no other door, whatever the request says of itself", async () => {
+    const { access } = await letIn(service.base, ada.browser, await clientOf(), here)
+    const guises: ReadonlyArray<Record<string, string>> = [
+      { authorization: `Bearer ${access}` },
+      { authorization: `Bearer ${access}`, "mcp-protocol-version": "2025-11-25", "x-via": "mcp", origin: service.base },
+      { cookie: `svc_session=${access}`, "x-svc-console": "1" },
+      { cookie: `svc_session=${access}`, "svc-console": "1", origin: service.base },
+    ]
+    const paths = [
+      "/api/auth/whoami",
+      "/api/events/stream",
+      `/api/identities/${ada.handle}/messages/wait`,
+      "/api/grants",
+    ]
+    for (const headers of guises) {
+      for (const path of paths) expect([path, (await raw(path, headers)).status]).toEqual([path, 401])
+    }
+    const asApp = browser(service.base, access)
+    const url = askingUrl(service.base, {
+      client: await clientOf(),
+      redirect: here,
+      challenge: challengeOf(verifierOf()),
+    })
+    expect((await asApp.go(url)).text).not.toContain('name="seal"')
+  })
+})
+
+describe("the token endpoint", () => {
+  it("lets no page of another site read or send beyond a plain form", async () => {
+    const origin = "https://evil.example"
+    for (const path of [
+      "/api/oauth/token",
+      "/api/oauth/register",
+      "/api/oauth/revoke",
+      "/auth/authorize",
+      "/api/mcp",
+    ]) {
+      const asked = await raw(
+        path,
+        { origin, "access-control-request-method": "POST", "access-control-request-headers": "authorization" },
+        "OPTIONS",
+      )
+      const names = Object.keys(asked.headers).filter((name) => name.startsWith("access-control-"))
+      expect([path, names]).toEqual([path, []])
+    }
+    const { form } = await aCode()
+    const sent = await fetch(`${service.base}/api/oauth/token`, {
+      method: "POST",
+      headers: { origin },
+      body: new URLSearchParams(form),
+    })
+    expect(sent.headers.get("access-control-allow-origin")).toBeNull()
+    expect(sent.headers.get("cache-control")).toBe("no-store")
+  })
+
+  it("reads the body alone, each member once, and spends no code on what it refuses", async () => {
+    const { form } = await aCode()
+    const query = new URLSearchParams(form).toString()
+    expect((await raw(`/api/oauth/token?${query}`, {})).status).toBe(405)
+    const inQuery = await tokenCall(service.base, { grant_type: "authorization_code" }, `/api/oauth/token?${query}`)
+    expect(inQuery.body["error"]).toBe("invalid_client")
+    const twice = await fetch(`${service.base}/api/oauth/token`, {
+      method: "POST",
+      headers: { "content-type": "application/x-www-form-urlencoded" },
+      body: `${query}&code_verifier=${verifierOf()}`,
+    })
+    expect(twice.status).toBe(400)
+    const json = await fetch(`${service.base}/api/oauth/token`, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify(form),
+    })
+    expect(json.status).toBe(400)
+    const basic = await fetch(`${service.base}/api/oauth/token`, {
+      method: "POST",
+      headers: { authorization: `Basic ${Buffer.from(`${form.client_id}:x`).toString("base64")}` },
+      body: new URLSearchParams({ ...form, client_id: await clientOf() }),
+    })
+    // The body says who asks; the other app's name in the header makes it nobody's.
+    expect(((await basic.json()) as { error: string }).error).toBe("invalid_grant")
+    const { status } = await tokenCall(service.base, form)
+    expect(status).toBe(200)
+  })
+})
+
+describe("a decision", () => {
+  const shownTo = async (who: typeof ada) =>
+    who.browser.go(
+      askingUrl(service.base, { client: await clientOf(), redirect: here, challenge: challengeOf(verifierOf()) }),
+    )
+
+  it("that is sent several times at once is one", async () => {
+    const shown = await shownTo(ada)
+    const before = (await grants(ada.session)).length
+    const answers = await Promise.all(Array.from({ length: 6 }, () => ada.browser.decide(shown, allow)))
+    expect(answers.filter(({ text }) => text.includes("code=")).length).toBe(1)
+    expect((await grants(ada.session)).length).toBe(before + 1)
+  })
+
+  it("is nobody's once its session has ended, though the page still stands", async () => {
+    const eve = await person()
+    const shown = await shownTo(eve)
+    const { body: link } = await call(service.base, "POST", "/api/auth/magic-link", {
+      body: { email: (await call(service.base, "GET", "/api/auth/whoami", { token: eve.session })).body.org.email },
+    })
+    const token = new URL(link.dev_magic_link).searchParams.get("token")
+    const again = (await call(service.base, "POST", "/api/auth/magic-link/consume", { body: { token } })).body
+    expect((await call(service.base, "DELETE", "/api/auth/session", { token: eve.session })).status).toBe(204)
+    const answer = await eve.browser.decide(shown, allow)
+    expect(answer.text).not.toContain("code=")
+    // Nor is it that of another session of the same person.
+    eve.browser.jar.set("svc_session", again.session_token)
+    expect((await eve.browser.decide(shown, allow)).text).not.toContain("code=")
+    expect(await grants(again.session_token)).toEqual([])
+  })
+
+  it("is asked for by no link that is longer than any app's", async () => {
+    const url = askingUrl(service.base, {
+      client: await clientOf(),
+      redirect: here,
+      challenge: challengeOf(verifierOf()),
+      more: { state: "s".repeat(8_192) },
+    })
+    const answer = await ada.browser.go(url)
+    expect([answer.status, answer.text.includes("http-equiv"), answer.text.includes('name="seal"')]).toEqual([
+      400,
+      false,
+      false,
+    ])
+  })
+
+  it("on no Identity at all lets nothing in", async () => {
+    const shown = await shownTo(ada)
+    const answer = await ada.browser.decide(shown, { ...allow, agents: "some", some: [] })
+    expect(answer.text).not.toContain("code=")
+  })
+})
+
+describe("a registration", () => {
+  it.each([
+    ["no object", "[]"],
+    ["an object of the language", `{"__proto__": {"redirect_uris": ["${here}"]}}`],
+    ["redirects that are none", `{"redirect_uris": [{"toString": "${here}"}]}`],
+    ["nesting without end", `{"redirect_uris": ${"[".repeat(20_000)}${"]".repeat(20_000)}}`],
+    ["two names of one member", `{"redirect_uris": ["${here}"], "redirect_uris": ["javascript:alert(1)"]}`],
+  ])("of %s is refused", async (_, body) => {
+    const answer = await fetch(`${service.base}/api/oauth/register`, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body,
+    })
+    expect(answer.status).toBe(400)
+  })
+
+  it("of a megabyte is not read", async () => {
+    const { status } = await call(service.base, "POST", "/api/oauth/register", {
+      body: { redirect_uris: [here], client_name: "n".repeat(1_000_000) },
+    })
+    expect(status).toBe(413)
+  })
+})
+
+describe("what is told of a Grant", () => {
+  it("names where it may be used from, once its holder bound it", async () => {
+    const eve = await person()
+    await letIn(service.base, eve.browser, await clientOf(), here)
+    const [grant] = await grants(eve.session)
+    const networks = ["192.0.2.0/24", "2001:db8::/32"]
+    const changed = await call(service.base, "PATCH", `/api/grants/${grant!.id}`, {
+      token: eve.session,
+      body: { networks },
+    })
+    expect(changed.body.networks).toEqual(networks)
+    const told = async (type: string) =>
+      (await call(service.base, "GET", `/api/events?type=${type}`, { token: eve.session })).body.events
+    await expect.poll(() => told("grant.changed"), { timeout: 20_000 }).toMatchObject([{ data: { networks } }])
+    expect(await told("grant.created")).toMatchObject([{ data: { networks: null } }])
+  })
+})
