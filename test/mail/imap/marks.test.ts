@@ -32,8 +32,9 @@ it("answers what a folder has now, and reads it whole once", async () => {
   const change = () => {
     modseq++
     const pick = held[Math.floor(next() * held.length)]
-    if (next() < 0.5 || pick === undefined) held = [...held, { uid: uid++, modseq, flags: [] }]
-    else if (next() < 0.5) held = held.map((one) => (one === pick ? { ...one, modseq, flags: [`f${modseq}`] } : one))
+    const kind = next()
+    if (kind < 0.5 || pick === undefined) held = [...held, { uid: uid++, modseq, flags: [] }]
+    else if (kind < 0.75) held = held.map((one) => (one === pick ? { ...one, modseq, flags: [`f${modseq}`] } : one))
     else {
       held = held.filter((one) => one !== pick)
       gone.push({ uid: pick.uid, modseq })
