@@ -13,6 +13,18 @@ export default defineConfig({
     outDir: process.env["CONSOLE_OUT"] ?? "../../node_modules/.cache/console/dist",
     emptyOutDir: true,
     assetsInlineLimit: 0,
+    cssCodeSplit: false,
+    rolldownOptions: {
+      output: {
+        codeSplitting: {
+          groups: [
+            { name: "first", tags: ["$initial"], priority: 2 },
+            { name: "parts", test: /console\/src\/(?:ui|frame|texts|events\/EventList)/, priority: 1 },
+            { name: (id) => /console\/src\/(?!mail|compose)(\w+)\//.exec(id)?.[1] ?? null, minShareCount: 2 },
+          ],
+        },
+      },
+    },
     modulePreload: { polyfill: false },
     manifest: "manifest.json",
     sourcemap: false,

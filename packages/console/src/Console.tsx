@@ -7,10 +7,12 @@ import "./shell/shell.css"
 import { QueryClientProvider } from "@tanstack/preact-query"
 import { render } from "preact"
 import { client } from "./client/Queries.ts"
-import { look, state } from "./client/Session.ts"
-import { listen, page } from "./router/Router.ts"
+import { yielded } from "./client/Later.ts"
+import { isMarked, look, state } from "./client/Session.ts"
+import { everywhere, listen, page, path, routeOf } from "./router/Router.ts"
 import { routes } from "./Routes.ts"
 import "./shell/Look.ts"
+import { knowIdentities } from "./shell/Identities.ts"
 import { Outlet } from "./shell/Outlet.tsx"
 import { Shell } from "./shell/Shell.tsx"
 import { language } from "./texts/Texts.ts"
@@ -18,9 +20,9 @@ import { Skeleton } from "./ui/Loaded.tsx"
 import { ProblemNote } from "./ui/Problem.tsx"
 
 /** Who is not signed in sees this wherever they came to; signing in leads back there. */
-const wayIn = [page("/.*", () => import("./account/SignInPage.tsx"))]
+const wayIn = [page(everywhere, () => import("./account/SignInPage.tsx"))]
 /** Terms that came into force close the console, and only the console: agents go on. */
-const gate = [page("/.*", () => import("./account/TermsPage.tsx"))]
+const gate = [page(everywhere, () => import("./account/TermsPage.tsx"))]
 
 const Console = () => {
   const now = state.value
@@ -51,7 +53,6 @@ const Console = () => {
 }
 
 document.documentElement.lang = language.peek()
-listen(routes)
 void look()
 render(
   <QueryClientProvider client={client}>
@@ -59,3 +60,13 @@ render(
   </QueryClientProvider>,
   document.getElementById("app")!,
 )
+// In steps, so that no single one keeps the page from answering.
+void yielded().then(() => {
+  listen(routes)
+  if (!isMarked()) return
+  // While the service is asked who it is, what they will see is on its way.
+  void knowIdentities()
+  void routeOf(routes, path.peek())
+    ?.load()
+    .catch(() => undefined)
+})
