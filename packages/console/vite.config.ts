@@ -13,7 +13,9 @@ export default defineConfig({
     outDir: process.env["CONSOLE_OUT"] ?? "../../node_modules/.cache/console/dist",
     emptyOutDir: true,
     assetsInlineLimit: 0,
+    // All of it is 8 kB: a page waits for its script and for no style.
     cssCodeSplit: false,
+    // Few files: a browser asks for six at a time over HTTP/1.1, and each is a turn over the network.
     rolldownOptions: {
       output: {
         codeSplitting: {

@@ -7,7 +7,7 @@ import "./shell/shell.css"
 import { QueryClientProvider } from "@tanstack/preact-query"
 import { render } from "preact"
 import { client } from "./client/Queries.ts"
-import { yielded } from "./client/Later.ts"
+
 import { isMarked, look, state } from "./client/Session.ts"
 import { everywhere, listen, page, path, routeOf } from "./router/Router.ts"
 import { routes } from "./Routes.ts"
@@ -54,19 +54,23 @@ const Console = () => {
 
 document.documentElement.lang = language.peek()
 void look()
-render(
-  <QueryClientProvider client={client}>
-    <Console />
-  </QueryClientProvider>,
-  document.getElementById("app")!,
-)
-// In steps, so that no single one keeps the page from answering.
-void yielded().then(() => {
-  listen(routes)
+
+/** The document shows a skeleton until then. */
+const draw = () =>
+  render(
+    <QueryClientProvider client={client}>
+      <Console />
+    </QueryClientProvider>,
+    document.getElementById("app")!,
+  )
+/** While the service is asked who it is, what they will see is on its way. */
+const prepare = () => {
   if (!isMarked()) return
-  // While the service is asked who it is, what they will see is on its way.
   void knowIdentities()
-  void routeOf(routes, path.peek())
+  routeOf(routes, path.peek())
     ?.load()
     .catch(() => undefined)
-})
+}
+
+// Each as a task of its own, so that no single one keeps the page from answering.
+for (const step of [draw, prepare, () => listen(routes)]) setTimeout(step)

@@ -14,6 +14,3 @@ export const later = (run: () => void): (() => void) => {
   const id = setTimeout(run, soon)
   return () => clearTimeout(id)
 }
-
-/** Lets what was pressed or drawn be seen before the work goes on. */
-export const yielded = () => new Promise<void>((resolve) => setTimeout(resolve))

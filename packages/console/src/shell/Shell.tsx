@@ -15,7 +15,7 @@ import { look } from "./Look.ts"
 import { open as palette, Palette } from "./Palette.tsx"
 import { places } from "./places.ts"
 import { Shortcuts } from "./Shortcuts.tsx"
-import { StopButton, StoppedBar } from "./StopMail.tsx"
+import { StopButton, StoppedBar, StopWatch } from "./StopMail.tsx"
 import { say } from "./texts.ts"
 
 const isAt = (to: string) => (to === "/" ? path.value === "/" : path.value === to || path.value.startsWith(`${to}/`))
@@ -178,6 +178,7 @@ export const Shell = ({ children }: { readonly children: ComponentChildren }) =>
     <Toasts />
     <Palette />
     <Shortcuts />
+    <StopWatch />
     <Lost />
   </>
 )
