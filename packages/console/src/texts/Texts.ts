@@ -95,6 +95,12 @@ export const dateTime = (value: Date) => dates().format(value)
 export const day = (value: Date) => days().format(value)
 export const list = (values: ReadonlyArray<string>) => conjunctions().format(values)
 
+/**
+ * Makes what times are worded with, as a task of its own while a page's data is on its way: the first of `Intl` costs a phone
+ * tens of milliseconds. Pages that show exact times or a list of mail call it where they are loaded.
+ */
+export const readyTimes = () => void setTimeout(() => void (clocks(), dates()))
+
 /** As a mail list says when: the hour of today, the day of another. */
 export const moment = (value: Date, now: Date) =>
   value.toDateString() === now.toDateString() ? clocks().format(value) : shortDays().format(value)
