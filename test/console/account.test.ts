@@ -133,8 +133,8 @@ describe.skipIf(!hasBrowser)("in the console", { timeout: 120_000 }, () => {
     const token = new URL(link.body.dev_magic_link).searchParams.get("token")
     const other = (await call(service.base, "POST", "/api/auth/magic-link/consume", { body: { token } })).body
     await page.reload()
-    await page.getByRole("button", { name: "Beenden", exact: true }).click()
-    await page.getByRole("button", { name: "Beenden", exact: true }).waitFor({ state: "detached" })
+    await page.getByRole("button", { name: /^Beenden: / }).click()
+    await page.getByRole("button", { name: /^Beenden: / }).waitFor({ state: "detached" })
     await eventually(
       () => call(service.base, "GET", "/api/auth/session", { token: other.session_token }),
       ({ status }) => status === 401,

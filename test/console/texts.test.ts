@@ -1,14 +1,14 @@
 /** Texts of the console: what the compiler cannot see of the three languages. */
 import { globSync } from "node:fs"
 import * as path from "node:path"
-import { describe, expect, it } from "vitest"
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { root } from "../house/Imports.ts"
 
 type Text = string | Readonly<Record<string, string>>
 type InAll = readonly [Text, Text, Text]
 
 // A program of browsers: its types are checked by its own configuration.
-const { languages, speak, tables, texts } = await import(path.join(root, "packages/console/src/texts/Texts.ts"))
+const { ago, languages, speak, tables, texts } = await import(path.join(root, "packages/console/src/texts/Texts.ts"))
 const files = globSync("packages/console/src/**/{texts,events}.ts", { cwd: root })
 for (const file of files) await import(path.join(root, file))
 
@@ -19,6 +19,10 @@ const forms = (text: InAll[number]) => (typeof text === "string" ? [text] : Obje
 const names = (text: string) => [...text.matchAll(/\{(\w+)\}/g)].map(([, name]) => name).toSorted()
 
 describe("a text of the console", () => {
+  // What is spoken is noted in the document.
+  beforeAll(() => void Object.assign(globalThis, { document: { documentElement: {} } }))
+  afterAll(() => void Reflect.deleteProperty(globalThis, "document"))
+
   it("has the same places for arguments in every language and form", () => {
     expect(all.length).toBeGreaterThan(300)
     for (const [key, text] of all) {
@@ -36,6 +40,31 @@ describe("a text of the console", () => {
     }
   })
 
+  it("about a time says what Intl says", () => {
+    const now = Date.UTC(2026, 0, 15, 12)
+    const units = { second: 1, minute: 60, hour: 3600, day: 86_400 } as const
+    for (const language of languages as ReadonlyArray<string>) {
+      speak(language)
+      const intl = new Intl.RelativeTimeFormat(language, { numeric: "auto", style: "short" })
+      for (const [unit, count] of [
+        ["second", 0],
+        ["second", -1],
+        ["second", -59],
+        ["second", 20],
+        ["minute", -1],
+        ["minute", -42],
+        ["minute", 2],
+        ["hour", -1],
+        ["hour", -23],
+        ["day", -1],
+        ["day", -3],
+      ] as const) {
+        const then = new Date(now + count * units[unit] * 1000)
+        expect(ago(then, now), `${language}: ${count} ${unit}`).toBe(intl.format(count, unit))
+      }
+    }
+  })
+
   it("is chosen by the count and the language", () => {
     const say = texts({
       mails: [
@@ -44,7 +73,6 @@ describe("a text of the console", () => {
         { one: "{count} message", many: "{count} de messages", other: "{count} messages" },
       ],
     })
-    Object.assign(globalThis, { document: { documentElement: {} } })
     speak("en")
     expect([say("mails", { count: 1 }), say("mails", { count: 1200 })]).toEqual(["1 mail", "1,200 mails"])
     speak("de")

@@ -29,7 +29,7 @@ p { margin: 0 0 1rem } form p { margin-top: 1rem } .muted, dt { color: var(--mut
 code, pre { font: 13px/1.55 var(--mono) }
 pre { border: 1px solid var(--line); border-radius: 8px; background: var(--sunken); padding: .75rem 1rem; white-space: pre-wrap; overflow-wrap: anywhere; margin: 0 0 1rem }
 dl { display: grid; grid-template-columns: max-content minmax(0, 1fr); gap: .5rem 1.5rem; align-items: baseline; border: 1px solid var(--line); border-radius: 8px; background: var(--surface); padding: 1rem 1.15rem; margin: 0 0 1rem }
-dd { margin: 0; min-width: 0; overflow-wrap: anywhere }
+dd { margin: 0; min-width: 0; overflow-wrap: anywhere; overflow-x: clip }
 a { color: var(--accent); text-underline-offset: 2px } a:hover { color: var(--accent-strong) }
 :focus-visible { outline: 2px solid var(--accent); outline-offset: 2px; border-radius: 4px }
 input:not([type]), input[type=email] { font: inherit; color: inherit; min-height: 2.4rem; padding: .4rem .65rem; border: 1px solid var(--edge); border-radius: 6px; width: min(24rem, 100%); background: var(--surface); margin-top: .3rem }
@@ -39,7 +39,7 @@ button:hover, .button:hover { background: var(--accent-strong); color: var(--on-
 button.quiet, .button.quiet { background: var(--surface); color: var(--text); border-color: var(--edge) } :is(button, .button).quiet:hover { background: var(--sunken) }
 .told { border-left: 3px solid var(--accent); background: var(--accent-soft); border-radius: 6px; padding: .6rem .9rem }
 .lead { font-size: 1.05rem; color: var(--muted); text-wrap: pretty }
-.profile { display: flex; gap: 1rem; align-items: center; margin-bottom: 1.25rem } .profile div { min-width: 0 } .profile :is(h1, p) { margin: 0 }
+.profile { display: flex; gap: 1rem; align-items: center; margin-bottom: 1.25rem; overflow: clip } .profile div { min-width: 0 } .profile :is(h1, p) { margin: 0 }
 .avatar { flex: none; width: 3.5rem; height: 3.5rem; border-radius: 14px; background: var(--accent-soft); color: var(--accent); display: grid; place-items: center; font-size: 1.5rem; font-weight: 600 }
 .handle { color: var(--muted) } .badge, .tags span { border: 1px solid var(--line); border-radius: 5px; background: var(--sunken); color: var(--muted); padding: .05rem .5rem; font-size: 12px }
 .skills { list-style: none; padding: 0; margin: 0; border: 1px solid var(--line); border-radius: 8px; background: var(--surface) } .skills li { padding: .9rem 1.15rem; border-bottom: 1px solid var(--line) } .skills li:last-child { border: 0 } .skills p { margin: .25rem 0 }

@@ -1,5 +1,5 @@
 /** Whether what an Identity's own key sends waits for a person. */
-import { useAct } from "../client/Acts.ts"
+import { useChoice } from "../client/Acts.ts"
 import { call } from "../client/Client.ts"
 import { outdated, supposed, useCall } from "../client/Queries.ts"
 import { Loaded } from "../ui/Loaded.tsx"
@@ -11,7 +11,7 @@ const status = "GET /api/identities/:handle/mail"
 
 export const ApprovalRule = ({ handle }: { readonly handle: string }) => {
   const mail = useCall(status, { params: { handle } })
-  const change = useAct(async (_, approval: "none" | "required") => {
+  const change = useChoice(async (approval: "none" | "required") => {
     const undo = supposed(status, { params: { handle } }, (before) => ({ ...before, approval }))
     try {
       await call("PATCH /api/identities/:handle/mail", { params: { handle }, body: { approval } })

@@ -9,7 +9,12 @@ export interface Act<A extends ReadonlyArray<unknown>> {
   readonly forget: () => void
 }
 
-/** `work` gets the act's name first, for `call(…, { act })`. `run` answers whether it was done. */
+/**
+ * One control, one act: a second press while it runs does nothing, so that whoever shares one between two controls (the rows
+ * of a list, say) loses a press without a word, and repeats the act of one row in the name of another.
+ *
+ * `work` gets the act's name first, for `call(…, { act })`. `run` answers whether it was done.
+ */
 export const useAct = <A extends ReadonlyArray<unknown>>(
   work: (act: string, ...values: A) => Promise<unknown>,
 ): Act<A> => {
@@ -40,4 +45,28 @@ export const useAct = <A extends ReadonlyArray<unknown>>(
     }
   }, [])
   return { run, busy, failure, forget: useCallback(() => setFailure(undefined), []) }
+}
+
+/**
+ * Something that is chosen and chosen again, where the last word counts: what is chosen while one is being sent is sent after
+ * it. A failure that something newer was chosen over is none.
+ */
+export const useChoice = <V>(work: (value: V) => Promise<unknown>): Act<[value: V]> => {
+  const wanted = useRef<{ readonly value: V }>(undefined)
+  const { run, ...act } = useAct(async () => {
+    while (wanted.current !== undefined) {
+      const { value } = wanted.current
+      wanted.current = undefined
+      try {
+        await work(value)
+      } catch (cause) {
+        if (wanted.current === undefined) throw cause
+      }
+    }
+  })
+  const choose = (value: V) => {
+    wanted.current = { value }
+    return run()
+  }
+  return { ...act, run: choose }
 }

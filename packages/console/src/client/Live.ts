@@ -5,6 +5,7 @@
  */
 import { effect, signal } from "@preact/signals"
 import type { EventType } from "@svc/domain/events/Event"
+import { call } from "./Client.ts"
 import { client, outdated } from "./Queries.ts"
 
 export interface Happened {
@@ -67,8 +68,7 @@ const waiting = new Map<string, Happened>()
 let timer: ReturnType<typeof setTimeout> | undefined
 
 /** Readings of one kind are joined within 150 ms, so that a burst of Events is one look. */
-const heard = (event: Happened) => {
-  latest.value = event
+const reread = (event: Happened) => {
   waiting.set(`${event.type} ${event.handle}`, event)
   timer ??= setTimeout(() => {
     timer = undefined
@@ -80,6 +80,23 @@ const heard = (event: Happened) => {
       void outdated(readings[type] ?? [identities], handle)
     }
   }, 150)
+}
+
+const heard = (event: Happened) => {
+  latest.value = event
+  reread(event)
+}
+
+/** Milliseconds before now in which something may have happened that the page had read already and no stream told. */
+const gapMillis = 60_000
+
+/**
+ * The page is read first and the stream opened after it: what happened between is looked up once, and only makes old what
+ * it concerns.
+ */
+const catchUp = async () => {
+  const { events } = await call("GET /api/events", { query: { limit: 20 } })
+  for (const event of events) if (Date.now() - Date.parse(event.created_at) < gapMillis) reread(event)
 }
 
 type Word = { readonly event: Happened } | { readonly state: (typeof connection)["value"] } | { readonly ask: true }
@@ -96,9 +113,16 @@ export const follow = () => {
   let wait = 1000
   let again: ReturnType<typeof setTimeout> | undefined
   let lastAlive = Date.now()
+  let isCaughtUp = false
 
-  const become = (state: (typeof connection)["value"]) => {
+  const stands = (state: (typeof connection)["value"]) => {
     connection.value = state
+    if (state !== "live" || isCaughtUp) return
+    isCaughtUp = true
+    void catchUp().catch(() => undefined)
+  }
+  const become = (state: (typeof connection)["value"]) => {
+    stands(state)
     if (holds) channel.postMessage({ state } satisfies Word)
   }
 
@@ -138,7 +162,7 @@ export const follow = () => {
 
   channel.onmessage = ({ data }: MessageEvent<Word>) => {
     if ("event" in data) heard(data.event)
-    else if ("state" in data) connection.value = data.state
+    else if ("state" in data) stands(data.state)
     else if (holds) channel.postMessage({ state: connection.value } satisfies Word)
   }
   channel.postMessage({ ask: true } satisfies Word)

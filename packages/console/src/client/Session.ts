@@ -1,6 +1,7 @@
 /** Who is signed in in this browser. The credential is a cookie that no script can read; here is only what it opens. */
 import { effect, signal } from "@preact/signals"
 import { type Answer, call, Refused, signedOut } from "./Client.ts"
+import { later } from "./Later.ts"
 import { follow, unfollow } from "./Live.ts"
 import { client } from "./Queries.ts"
 import { takeReturn } from "./Return.ts"
@@ -24,7 +25,7 @@ others?.addEventListener("message", () => void look())
 
 /** Stands beside the session, which no script can read: without it nobody is signed in, and nobody need be asked. */
 const mark = "svc_signed_in"
-const isMarked = () => document.cookie.split(/; */).includes(`${mark}=1`)
+export const isMarked = () => document.cookie.split(/; */).includes(`${mark}=1`)
 const unmark = () => (document.cookie = `${mark}=; Path=/; Max-Age=0; SameSite=Lax`)
 
 /** Asks who is signed in. */
@@ -72,8 +73,12 @@ export const signOut = async () => {
   announce()
 }
 
+/** What happens from now on is heard of once the first page stands. */
+let following: (() => void) | undefined
 effect(() => {
-  if (state.value.is === "in") follow()
+  following?.()
+  following = undefined
+  if (state.value.is === "in") following = later(follow)
   else if (state.value.is !== "unknown") unfollow()
 })
 

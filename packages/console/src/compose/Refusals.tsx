@@ -14,20 +14,33 @@ interface RefusalsProps {
   readonly judged: ReadonlyArray<Judged>
 }
 
+/** What lets one of them be written to. */
+const Letting = ({ handle, of: { address, is } }: { readonly handle: string; readonly of: Judged }) => {
+  const isSuppressed = is === "suppressed"
+  const act = useAct(async (act) => {
+    await (isSuppressed
+      ? call("DELETE /api/identities/:handle/allowed-recipients/:address/suppression", { params: { handle, address } })
+      : call("POST /api/identities/:handle/allowed-recipients", { params: { handle }, body: { address } }, { act }))
+    tell(say("allowed_now", { address }))
+    await outdated(["/api/identities/:handle/allowed-recipients"], handle)
+  })
+  return (
+    <>
+      <Button
+        small
+        icon="check"
+        busy={act.busy}
+        aria-label={say(isSuppressed ? "lift_one" : "allow_one", { address })}
+        onClick={() => void act.run()}
+      >
+        {say(isSuppressed ? "lift" : "allow")}
+      </Button>
+      <ProblemNote failure={act.failure} />
+    </>
+  )
+}
+
 export const Refusals = ({ handle, judged }: RefusalsProps) => {
-  const renew = () => outdated(["/api/identities/:handle/allowed-recipients"], handle)
-  const allow = useAct(async (act, address: string) => {
-    await call("POST /api/identities/:handle/allowed-recipients", { params: { handle }, body: { address } }, { act })
-    tell(say("allowed_now", { address }))
-    await renew()
-  })
-  const lift = useAct(async (_, address: string) => {
-    await call("DELETE /api/identities/:handle/allowed-recipients/:address/suppression", {
-      params: { handle, address },
-    })
-    tell(say("allowed_now", { address }))
-    await renew()
-  })
   const refused = judged.filter(isRefused)
   return (
     <div role="status" class="stack refusals">
@@ -35,34 +48,23 @@ export const Refusals = ({ handle, judged }: RefusalsProps) => {
         <Note tone="warn">
           <strong>{say("refused_title")}</strong>
           <ul class="stack">
-            {refused.map(({ address, is, suppressed }) => (
-              <li key={address} class="bar spread">
+            {refused.map((one) => (
+              <li key={one.address} class="bar spread">
                 <span class="grow">
-                  <bdi class="mono">{address}</bdi> <span>{say(`is_${is}`)}</span>
-                  {suppressed == null || suppressed.reason === "" ? null : (
+                  <bdi class="mono">{one.address}</bdi> <span>{say(`is_${one.is}`)}</span>
+                  {one.suppressed == null || one.suppressed.reason === "" ? null : (
                     <>
                       {": "}
-                      <bdi class="muted">{suppressed.reason.slice(0, 300)}</bdi>
+                      <bdi class="muted">{one.suppressed.reason.slice(0, 300)}</bdi>
                     </>
                   )}
                 </span>
-                {is === "wrong" ? null : (
-                  <Button
-                    small
-                    icon="check"
-                    busy={is === "suppressed" ? lift.busy : allow.busy}
-                    aria-label={say(is === "suppressed" ? "lift_one" : "allow_one", { address })}
-                    onClick={() => void (is === "suppressed" ? lift : allow).run(address)}
-                  >
-                    {say(is === "suppressed" ? "lift" : "allow")}
-                  </Button>
-                )}
+                {one.is === "wrong" ? null : <Letting handle={handle} of={one} />}
               </li>
             ))}
           </ul>
         </Note>
       )}
-      <ProblemNote failure={allow.failure ?? lift.failure} />
     </div>
   )
 }

@@ -4,7 +4,7 @@ import { useAct } from "../client/Acts.ts"
 import { call } from "../client/Client.ts"
 import { outdated, useCall } from "../client/Queries.ts"
 import { go, query, refine } from "../router/Router.ts"
-import { list } from "../texts/Texts.ts"
+import { list, readyTimes } from "../texts/Texts.ts"
 import { Button, ButtonLink } from "../ui/Button.tsx"
 import { Confirm } from "../ui/Dialog.tsx"
 import { Form, TextArea, wrongAt } from "../ui/Field.tsx"
@@ -20,6 +20,8 @@ import { PlatformFrame } from "./PlatformFrame.tsx"
 import { aboutOf, titleOf } from "./PlatformWords.ts"
 import { say } from "./texts.ts"
 import "./connectors.css"
+
+readyTimes()
 
 interface OfConnector {
   readonly handle: string

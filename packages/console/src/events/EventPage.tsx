@@ -1,5 +1,6 @@
 /** One Event, where it was sent, and what came back: from "why did my Webhook not get it" to "send it again". */
 import { useCall } from "../client/Queries.ts"
+import { readyTimes } from "../texts/Texts.ts"
 import { ButtonLink } from "../ui/Button.tsx"
 import { Code, Copyable } from "../ui/Copy.tsx"
 import { Loaded } from "../ui/Loaded.tsx"
@@ -8,6 +9,8 @@ import { Time } from "../ui/Time.tsx"
 import { DeliveriesOfEvent } from "../webhooks/DeliveriesOfEvent.tsx"
 import { wordsOf } from "../texts/events.ts"
 import { say } from "./texts.ts"
+
+readyTimes()
 
 /** The message that it tells of, where it tells of one. */
 const MessageOf = ({ handle, data }: { readonly handle: string; readonly data: object }) => {

@@ -3,6 +3,7 @@ import type { Answer } from "../client/Client.ts"
 import { useCall } from "../client/Queries.ts"
 import { EventList } from "../events/EventList.tsx"
 import { MailRows } from "../mail/MailRows.tsx"
+import { readyTimes } from "../texts/Texts.ts"
 import { ButtonLink } from "../ui/Button.tsx"
 import { Copyable } from "../ui/Copy.tsx"
 import { Loaded, Skeleton } from "../ui/Loaded.tsx"
@@ -14,6 +15,8 @@ import { SagaSteps } from "./SagaSteps.tsx"
 import { ShowOnce, useSecrets } from "./ShowOnce.tsx"
 import { say } from "./texts.ts"
 import "./identity.css"
+
+readyTimes()
 
 interface OfParts {
   readonly identity: Identity

@@ -1,11 +1,14 @@
 /** Messages as lines. What senders wrote stands as text, each piece apart in its own direction of writing. */
 import type { Answer } from "../client/Client.ts"
+import { readyTimes } from "../texts/Texts.ts"
 import { Icon } from "../ui/Icon.tsx"
 import { Time } from "../ui/Time.tsx"
 import { mailOf } from "./paths.ts"
 import { say } from "./texts.ts"
 import { Verdict } from "./Verdict.tsx"
 import "./mail.css"
+
+readyTimes()
 
 export type Summary = Answer<"GET /api/identities/:handle/messages">["messages"][number]
 

@@ -3,7 +3,7 @@ import { useState } from "preact/hooks"
 import { useAct } from "../client/Acts.ts"
 import { type Answer, call } from "../client/Client.ts"
 import { outdated, useCall } from "../client/Queries.ts"
-import { bytes } from "../texts/Texts.ts"
+import { bytes, readyTimes } from "../texts/Texts.ts"
 import { Button, ButtonLink } from "../ui/Button.tsx"
 import { Confirm } from "../ui/Dialog.tsx"
 import { Icon } from "../ui/Icon.tsx"
@@ -18,6 +18,8 @@ import { Labels, useMarking } from "./Marks.tsx"
 import { mailOf } from "./paths.ts"
 import { say } from "./texts.ts"
 import { Verdict, VerdictNote } from "./Verdict.tsx"
+
+readyTimes()
 
 type Summary = Answer<"GET /api/identities/:handle/threads/:id">["messages"][number]
 type Address = Summary["to"][number]

@@ -76,23 +76,57 @@ const useRested = (typed: string) => {
   return rested
 }
 
+const Acts = ({ handle, of: one }: { readonly handle: string; readonly of: Recipient }) => {
+  const { address } = one
+  const drop = useAct(async () => {
+    await call("DELETE /api/identities/:handle/allowed-recipients/:address", { params: { handle, address } })
+    await renew(handle)
+  })
+  const lift = useAct(async () => {
+    await call("DELETE /api/identities/:handle/allowed-recipients/:address/suppression", {
+      params: { handle, address },
+    })
+    tell(say("lifted", { address }))
+    await renew(handle)
+  })
+  return (
+    <>
+      <span class="bar" style={{ justifyContent: "flex-end", flexWrap: "nowrap" }}>
+        {one.suppressed === null ? (
+          <ButtonLink
+            small
+            kind="plain"
+            icon="send"
+            aria-label={say("write_to", { address })}
+            href={`/console${mailOf(handle)}/compose?to=${encodeURIComponent(address)}`}
+          />
+        ) : (
+          <Button small busy={lift.busy} aria-label={say("lift_one", { address })} onClick={() => void lift.run()}>
+            {say("lift")}
+          </Button>
+        )}
+        {one.reason === "account_owner" ? null : (
+          <Button
+            small
+            kind="plain"
+            icon="trash"
+            busy={drop.busy}
+            aria-label={say("drop", { address })}
+            onClick={() => void drop.run()}
+          />
+        )}
+      </span>
+      <ProblemNote failure={drop.failure ?? lift.failure} />
+    </>
+  )
+}
+
 export const Recipients = ({ handle }: { readonly handle: string }) => {
   const [typed, setTyped] = useState("")
   const beginning = useRested(typed.trim())
   const recipients = useList("GET /api/identities/:handle/allowed-recipients", {
     params: { handle },
     ...(beginning !== "" && { query: { address: beginning } }),
-  })
-  const drop = useAct(async (_, address: string) => {
-    await call("DELETE /api/identities/:handle/allowed-recipients/:address", { params: { handle, address } })
-    await renew(handle)
-  })
-  const lift = useAct(async (_, address: string) => {
-    await call("DELETE /api/identities/:handle/allowed-recipients/:address/suppression", {
-      params: { handle, address },
-    })
-    tell(say("lifted", { address }))
-    await renew(handle)
   })
   return (
     <Section title={say("recipients")} lead={say("recipients_why")}>
@@ -106,7 +140,6 @@ export const Recipients = ({ handle }: { readonly handle: string }) => {
         value={typed}
         onInput={({ currentTarget }) => setTyped(currentTarget.value)}
       />
-      <ProblemNote failure={drop.failure ?? lift.failure} />
       <Loaded of={recipients}>
         {({ pages }) => {
           const all = pages.flatMap((page) => page.allowed_recipients)
@@ -123,34 +156,7 @@ export const Recipients = ({ handle }: { readonly handle: string }) => {
                       <Standing of={one} />
                     </td>
                     <td class="end">
-                      <span class="bar" style={{ justifyContent: "flex-end", flexWrap: "nowrap" }}>
-                        {one.suppressed === null ? (
-                          <ButtonLink
-                            small
-                            kind="plain"
-                            icon="send"
-                            aria-label={say("write_to", { address: one.address })}
-                            href={`/console${mailOf(handle)}/compose?to=${encodeURIComponent(one.address)}`}
-                          />
-                        ) : (
-                          <Button
-                            small
-                            aria-label={say("lift_one", { address: one.address })}
-                            onClick={() => void lift.run(one.address)}
-                          >
-                            {say("lift")}
-                          </Button>
-                        )}
-                        {one.reason === "account_owner" ? null : (
-                          <Button
-                            small
-                            kind="plain"
-                            icon="trash"
-                            aria-label={say("drop", { address: one.address })}
-                            onClick={() => void drop.run(one.address)}
-                          />
-                        )}
-                      </span>
+                      <Acts handle={handle} of={one} />
                     </td>
                   </tr>
                 ))}

@@ -52,21 +52,30 @@ export interface PageRoute {
   readonly load: () => Promise<ComponentType<Record<string, string>>>
 }
 
+/** The path of a page that stands for every other. */
+export const everywhere = "*"
+
 /** A page under its path; its component gets the members of the path, and comes when it is first gone to. */
 export const page = <Path extends string>(
   pattern: Path,
   load: () => Promise<{ readonly default: ComponentType<Props<Path>> }>,
 ): PageRoute => {
-  const names = [...pattern.matchAll(/:(\w+)/g)].map(([, name]) => name!)
-  const expression = new RegExp(`^${pattern.replace(/:\w+/g, "([^/]+)")}$`)
+  const parts = pattern.split("/")
   let loaded: Promise<ComponentType<Record<string, string>>> | undefined
   return {
     path: pattern,
     match: (at) => {
-      const found = expression.exec(at)
-      if (found === null) return undefined
+      if (pattern === everywhere) return {}
+      const given = at.split("/")
+      if (given.length !== parts.length) return undefined
+      const isOf = (part: string, index: number) => (part.startsWith(":") ? given[index] !== "" : part === given[index])
+      if (!parts.every(isOf)) return undefined
       try {
-        return Object.fromEntries(names.map((name, index) => [name, decodeURIComponent(found[index + 1]!)]))
+        return Object.fromEntries(
+          parts.flatMap((part, index) =>
+            part.startsWith(":") ? [[part.slice(1), decodeURIComponent(given[index]!)]] : [],
+          ),
+        )
       } catch {
         return undefined
       }
@@ -92,6 +101,10 @@ const ownLink = (target: EventTarget | null) => {
   return link.pathname === base || link.pathname.startsWith(`${base}/`) ? link : undefined
 }
 
+/** The route of a place; none where there is no such page. */
+export const routeOf = (routes: ReadonlyArray<PageRoute>, at: string) =>
+  routes.find(({ match }) => match(at) !== undefined)
+
 /** Links below `/console/` change the place, and what they lead to is fetched when somebody points at them. */
 export const listen = (routes: ReadonlyArray<PageRoute>) => {
   addEventListener("popstate", () => (place.value = read()))
@@ -105,8 +118,7 @@ export const listen = (routes: ReadonlyArray<PageRoute>) => {
     const link = ownLink(target)
     if (link === undefined) return
     const to = link.pathname.slice(base.length).replace(/\/+$/, "") || "/"
-    void routes
-      .find(({ match }) => match(to) !== undefined)
+    void routeOf(routes, to)
       ?.load()
       .catch(() => undefined)
   }

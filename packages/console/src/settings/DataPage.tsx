@@ -25,7 +25,7 @@ const isUnderWay = ({ status }: Export) => status === "queued" || status === "ru
 
 const ExportTable = ({ exports }: { readonly exports: ReadonlyArray<Export> }) => (
   <div class="table" tabIndex={0} role="region" aria-label={say("exports")}>
-    <table>
+    <table aria-label={say("exports")}>
       <thead>
         <tr>
           <th>{say("export_what")}</th>

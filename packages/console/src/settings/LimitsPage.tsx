@@ -101,7 +101,7 @@ const Identities = ({ uses }: { readonly uses: ReadonlyArray<Use> }) => {
   const of = (handle: string, name: OfIdentity) => uses.find((use) => use.identity === handle && use.name === name)
   return (
     <div class="table" tabIndex={0} role="region" aria-label={say("limits_identities")}>
-      <table>
+      <table aria-label={say("limits_identities")}>
         <thead>
           <tr>
             <th>{say("limits_identity")}</th>

@@ -1,11 +1,11 @@
 /** The account, the language, the look, and where it is signed in. */
 import { useState } from "preact/hooks"
-import { useAct } from "../client/Acts.ts"
+import { useAct, useChoice } from "../client/Acts.ts"
 import { call } from "../client/Client.ts"
 import { outdated, useList } from "../client/Queries.ts"
 import { account, look as askAgain, signOut } from "../client/Session.ts"
 import { look } from "../shell/Look.ts"
-import { language, type Language, languages, speak } from "../texts/Texts.ts"
+import { language, languages, readyTimes, speak, type Language } from "../texts/Texts.ts"
 import { Button } from "../ui/Button.tsx"
 import { Copyable } from "../ui/Copy.tsx"
 import { Confirm } from "../ui/Dialog.tsx"
@@ -18,11 +18,13 @@ import { Time } from "../ui/Time.tsx"
 import { Frame } from "./Frame.tsx"
 import { say } from "./texts.ts"
 
+readyTimes()
+
 /** In its own words, whatever is spoken at the moment. */
 const names: Readonly<Record<Language, string>> = { en: "English", de: "Deutsch", fr: "Français" }
 
 const LanguageField = () => {
-  const change = useAct(async (_, wanted: Language) => {
+  const change = useChoice(async (wanted: Language) => {
     const before = language.peek()
     speak(wanted)
     try {
@@ -60,14 +62,25 @@ const shortened = (agent: string) => {
   return called === undefined ? agent.slice(0, 60) : [called, system].filter(Boolean).join(" · ")
 }
 
+const EndSession = ({ id, of }: { readonly id: string; readonly of: string }) => {
+  const end = useAct(async () => {
+    await call("DELETE /api/auth/sessions/:id", { params: { id } })
+    await outdated(["/api/auth/sessions"])
+  })
+  return (
+    <>
+      <Button small busy={end.busy} aria-label={`${say("end")}: ${of}`} onClick={() => void end.run()}>
+        {say("end")}
+      </Button>
+      <ProblemNote failure={end.failure} />
+    </>
+  )
+}
+
 const Sessions = () => {
   const sessions = useList("GET /api/auth/sessions", { query: { limit: 50 } })
   const [leaving, setLeaving] = useState(false)
   const [endApps, setEndApps] = useState(true)
-  const end = useAct(async (_, id: string) => {
-    await call("DELETE /api/auth/sessions/:id", { params: { id } })
-    await outdated(["/api/auth/sessions"])
-  })
   const endAll = useAct(async () => {
     await call("DELETE /api/auth/sessions", { query: { apps: endApps ? "end" : "keep" } })
     await signOut()
@@ -108,9 +121,7 @@ const Sessions = () => {
                     {current ? (
                       <span class="tag">{say("this_one")}</span>
                     ) : (
-                      <Button small busy={end.busy} onClick={() => void end.run(id)}>
-                        {say("end")}
-                      </Button>
+                      <EndSession id={id} of={user_agent === null ? say("unknown_browser") : shortened(user_agent)} />
                     )}
                   </td>
                 </tr>
@@ -119,7 +130,6 @@ const Sessions = () => {
         )}
       </Loaded>
       <More of={sessions} />
-      <ProblemNote failure={end.failure} />
       {leaving ? (
         <Confirm title={say("end_all")} doing={say("end_all")} act={endAll} onClose={() => setLeaving(false)}>
           <p>{say("end_all_why")}</p>

@@ -71,7 +71,13 @@ const Opened = () => {
     .map(({ entry }) => entry)
   const chosen = Math.min(at, found.length - 1)
   useEffect(() => {
-    dialog.current?.showModal()
+    const before = document.activeElement
+    const element = dialog.current!
+    element.showModal()
+    return () => {
+      element.close()
+      if (before instanceof HTMLElement) before.focus()
+    }
   }, [])
   const run = (entry: Entry | undefined) => {
     open.value = false

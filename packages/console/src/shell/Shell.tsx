@@ -1,5 +1,7 @@
 /** What surrounds every page of who is signed in: the navigation, what is wrong everywhere, and the stop. */
-import type { ComponentChildren } from "preact"
+import type { ComponentChildren, FunctionComponent } from "preact"
+import { useEffect, useState } from "preact/hooks"
+import { later } from "../client/Later.ts"
 import { connection } from "../client/Live.ts"
 import { account, announce, look as lookForSession, signOut, state } from "../client/Session.ts"
 import { path } from "../router/Router.ts"
@@ -15,7 +17,7 @@ import { look } from "./Look.ts"
 import { open as palette, Palette } from "./Palette.tsx"
 import { places } from "./places.ts"
 import { Shortcuts } from "./Shortcuts.tsx"
-import { StopButton, StoppedBar } from "./StopMail.tsx"
+import { StopButton, StoppedBar, StopWatch } from "./StopMail.tsx"
 import { say } from "./texts.ts"
 
 const isAt = (to: string) => (to === "/" ? path.value === "/" : path.value === to || path.value.startsWith(`${to}/`))
@@ -153,6 +155,17 @@ const Lost = () =>
     </Dialog>
   )
 
+/** Waits until the page stands. */
+const Spoken = () => {
+  const [Heard, setHeard] = useState<FunctionComponent>()
+  useEffect(
+    () =>
+      later(() => void import("./Heard.tsx").then((module) => setHeard(() => module.default)).catch(() => undefined)),
+    [],
+  )
+  return Heard === undefined ? null : <Heard />
+}
+
 export const Shell = ({ children }: { readonly children: ComponentChildren }) => (
   <>
     <a class="skip button" href="#content">
@@ -178,6 +191,8 @@ export const Shell = ({ children }: { readonly children: ComponentChildren }) =>
     <Toasts />
     <Palette />
     <Shortcuts />
+    <StopWatch />
+    <Spoken />
     <Lost />
   </>
 )

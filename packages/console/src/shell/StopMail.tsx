@@ -2,10 +2,12 @@
  * Stopping everything: one press from anywhere, no question asked, and no agent sends mail any more. The bar says so until
  * it is over; starting again asks first.
  */
+import { signal } from "@preact/signals"
 import { useQueries } from "@tanstack/preact-query"
-import { useState } from "preact/hooks"
+import { useEffect, useState } from "preact/hooks"
 import { useAct } from "../client/Acts.ts"
 import { call } from "../client/Client.ts"
+import { later } from "../client/Later.ts"
 import { keyOf, outdated } from "../client/Queries.ts"
 import { list } from "../texts/Texts.ts"
 import { Button } from "../ui/Button.tsx"
@@ -17,19 +19,45 @@ import { say } from "./texts.ts"
 
 const route = "GET /api/identities/:handle/mail"
 
-/** The Handles whose mail can be stopped, and whose is. */
-const useStops = () => {
-  const handles = (useIdentities().data?.identities ?? [])
-    .filter(({ status }) => status === "ready")
+interface Stops {
+  /** The Handles whose mail can be stopped; undefined until the list is there. */
+  readonly handles: ReadonlyArray<string> | undefined
+  readonly stopped: ReadonlyArray<string>
+}
+
+const stops = signal<Stops>({ handles: undefined, stopped: [] })
+
+const isSame = (one: ReadonlyArray<string> = [], other: ReadonlyArray<string> = []) =>
+  one.length === other.length && one.every((handle, index) => handle === other[index])
+
+/** Looks after whose mail is stopped, once for everything that shows it, and after the page at hand was drawn. */
+const Watch = () => {
+  const handles = useIdentities()
+    .data?.identities.filter(({ status }) => status === "ready")
     .map(({ handle }) => handle)
   const statuses = useQueries({
-    queries: handles.map((handle) => ({
+    queries: (handles ?? []).map((handle) => ({
       queryKey: keyOf(route, { params: { handle } }),
       queryFn: () => call(route, { params: { handle } }),
       staleTime: 60_000,
     })),
   })
-  return { handles, stopped: handles.filter((_, index) => statuses[index]?.data?.outgoing === "stopped") }
+  const stopped = (handles ?? []).filter((_, index) => statuses[index]?.data?.outgoing === "stopped")
+  useEffect(() => {
+    const before = stops.peek()
+    const isKnown = (before.handles === undefined) === (handles === undefined)
+    if (!isKnown || !isSame(before.handles, handles) || !isSame(before.stopped, stopped))
+      stops.value = { handles, stopped }
+  })
+  return null
+}
+
+export const StopWatch = () => {
+  const [isTime, setTime] = useState(false)
+  useEffect(() => later(() => setTime(true)), [])
+  // Another account's stops are none of this one's.
+  useEffect(() => () => void (stops.value = { handles: undefined, stopped: [] }), [])
+  return isTime ? <Watch /> : null
 }
 
 /** All of them in one call, whatever this tab knows of. */
@@ -51,14 +79,14 @@ const start = async (handles: ReadonlyArray<string>) => {
 }
 
 export const StopButton = () => {
-  const { handles, stopped } = useStops()
-  const running = handles.filter((handle) => !stopped.includes(handle))
+  const { handles, stopped } = stops.value
+  const running = handles?.filter((handle) => !stopped.includes(handle)) ?? []
   const act = useAct(stopAll)
-  if (handles.length > 0 && running.length === 0) return null
+  if (stopped.length > 0 && running.length === 0) return null
   const press = async () => {
-    if (handles.length === 0) return tell(say("nobody_to_stop"))
+    if (handles?.length === 0) return tell(say("nobody_to_stop"))
     if (await act.run()) tell(say("all_stopped"))
-    else tell(say("not_stopped", { handles: list(running) }))
+    else tell(say("not_stopped", { handles: list(running.length === 0 ? [say("identities")] : running) }))
   }
   return (
     <Button kind="danger" icon="stop" title={say("stop_all_why")} busy={act.busy} onClick={() => void press()}>
@@ -69,7 +97,7 @@ export const StopButton = () => {
 }
 
 export const StoppedBar = () => {
-  const { handles, stopped } = useStops()
+  const { handles, stopped } = stops.value
   const [asking, setAsking] = useState(false)
   const again = useAct(() => start(stopped))
   if (stopped.length === 0) return null
@@ -77,7 +105,7 @@ export const StoppedBar = () => {
     <div class="shell-bar" data-tone="bad" role="status">
       <Icon name="stop" />
       <span class="grow">
-        {stopped.length === handles.length ? say("stopped_all") : say("stopped_some", { handles: list(stopped) })}
+        {stopped.length === handles?.length ? say("stopped_all") : say("stopped_some", { handles: list(stopped) })}
       </span>
       <Button small onClick={() => setAsking(true)}>
         {say("start_again")}

@@ -48,7 +48,18 @@ export type Say<T extends Record<string, InAll>> = <K extends keyof T>(
   ...[values]: [NamesOf<T[K][0]>] extends [never] ? [] : [Arguments<T[K]>]
 ) => string
 
-const rules = new Map(languages.map((one) => [one, new Intl.PluralRules(one)]))
+/** One for each language that was spoken: to make one of `Intl` costs milliseconds, and most pages need few. */
+const made = <F>(make: (language: Language) => F) => {
+  const known = new Map<Language, F>()
+  return () => {
+    const spoken = language.value
+    const found = known.get(spoken) ?? make(spoken)
+    known.set(spoken, found)
+    return found
+  }
+}
+
+const plurals = made((spoken) => new Intl.PluralRules(spoken))
 
 /** Every table of texts there is, for the test that compares the languages. */
 export const tables: Array<Record<string, InAll>> = []
@@ -59,22 +70,12 @@ export const texts = <const T extends Record<string, InAll>>(table: T): Say<T> =
     const spoken = language.value
     const given = (values ?? {}) as Record<string, string | number>
     const found: Text = table[key]![languages.indexOf(spoken)]!
-    const text =
-      typeof found === "string" ? found : (found[rules.get(spoken)!.select(Number(given["count"]))] ?? found.other)
+    const text = typeof found === "string" ? found : (found[plurals().select(Number(given["count"]))] ?? found.other)
+    if (values === undefined) return text
     return text.replace(/\{(\w+)\}/g, (_, name: string) => {
       const value = given[name]
       return typeof value === "number" ? number(value) : (value ?? "")
     })
-  }
-}
-
-const made = <F>(make: (language: Language) => F) => {
-  const known = new Map<Language, F>()
-  return () => {
-    const spoken = language.value
-    const found = known.get(spoken) ?? make(spoken)
-    known.set(spoken, found)
-    return found
   }
 }
 
@@ -86,10 +87,19 @@ const shortDays = made((spoken) => new Intl.DateTimeFormat(spoken, { day: "numer
 const relative = made((spoken) => new Intl.RelativeTimeFormat(spoken, { numeric: "auto", style: "short" }))
 const conjunctions = made((spoken) => new Intl.ListFormat(spoken))
 
-export const number = (value: number) => numbers().format(value)
+/** What has no thousands looks alike in all of them. */
+export const number = (value: number) =>
+  Number.isInteger(value) && value >= 0 && value < 1000 ? String(value) : numbers().format(value)
+
 export const dateTime = (value: Date) => dates().format(value)
 export const day = (value: Date) => days().format(value)
 export const list = (values: ReadonlyArray<string>) => conjunctions().format(values)
+
+/**
+ * Makes what times are worded with, as a task of its own while a page's data is on its way: the first of `Intl` costs a phone
+ * tens of milliseconds. Pages that show exact times or a list of mail call it where they are loaded.
+ */
+export const readyTimes = () => void setTimeout(() => void (clocks(), dates()))
 
 /** As a mail list says when: the hour of today, the day of another. */
 export const moment = (value: Date, now: Date) =>
@@ -104,32 +114,53 @@ const units = [
   ["year", Number.POSITIVE_INFINITY],
 ] as const
 
+/**
+ * What lists say most, in the words of `Intl.RelativeTimeFormat` (a test compares them): its first use costs a phone tens
+ * of milliseconds while the first page is drawn.
+ */
+const recent: { readonly [unit: string]: readonly [string, string, string] } = {
+  second: ["{n} sec. ago", "vor {n} Sek.", "il y a {n}\u00A0s"],
+  minute: ["{n} min. ago", "vor {n} Min.", "il y a {n}\u00A0min"],
+  hour: ["{n} hr. ago", "vor {n} Std.", "il y a {n}\u00A0h"],
+}
+const present = ["now", "jetzt", "maintenant"]
+
+const relatively = (amount: number, unit: (typeof units)[number][0]) => {
+  const at = languages.indexOf(language.value)
+  if (amount === 0 && unit === "second") return present[at]!
+  const words = recent[unit]?.[at]
+  return words === undefined || amount >= 0
+    ? relative().format(amount, unit)
+    : words.replace("{n}", String(Math.abs(amount)))
+}
+
 /** "3 min ago", "in 2 hr". */
 export const ago = (value: Date, now: number) => {
   let amount = (value.getTime() - now) / 1000
   for (const [unit, size] of units) {
-    if (Math.abs(amount) < size || unit === "year") return relative().format(Math.round(amount), unit)
+    if (Math.abs(amount) < size || unit === "year") return relatively(Math.round(amount), unit)
     amount /= size
   }
   return ""
+}
+
+const measures = new Map<string, Intl.NumberFormat>()
+const measured = (value: number, unit: string, unitDisplay: "long" | "short", maximumFractionDigits: number) => {
+  const key = `${language.value} ${unit}`
+  const found =
+    measures.get(key) ??
+    new Intl.NumberFormat(language.value, { style: "unit", unit, unitDisplay, maximumFractionDigits })
+  measures.set(key, found)
+  return found.format(value)
 }
 
 /** Bytes as people read them: `1.4 MB`. */
 export const bytes = (value: number) => {
   const step = value < 1000 ? 0 : Math.min(4, Math.floor(Math.log10(value) / 3))
   const unit = ["byte", "kilobyte", "megabyte", "gigabyte", "terabyte"][step]!
-  return new Intl.NumberFormat(language.value, {
-    style: "unit",
-    unit,
-    unitDisplay: step === 0 ? "long" : "short",
-    maximumFractionDigits: step === 0 ? 0 : 1,
-  }).format(value / 1000 ** step)
+  return measured(value / 1000 ** step, unit, step === 0 ? "long" : "short", step === 0 ? 0 : 1)
 }
 
 /** Milliseconds as people read them: `320 ms`, `4.2 s`. */
-export const duration = (millis: number) => {
-  const unit = millis < 1000 ? "millisecond" : "second"
-  return new Intl.NumberFormat(language.value, { style: "unit", unit, maximumFractionDigits: 1 }).format(
-    millis < 1000 ? millis : millis / 1000,
-  )
-}
+export const duration = (millis: number) =>
+  millis < 1000 ? measured(millis, "millisecond", "short", 1) : measured(millis / 1000, "second", "short", 1)

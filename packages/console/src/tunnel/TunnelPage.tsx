@@ -57,8 +57,8 @@ const State = ({ handle, tunnel }: OfTunnel) => (
       )}
     </div>
     {tunnel.links.length === 0 ? null : (
-      <div class="table">
-        <table>
+      <div class="table" tabIndex={0} role="region" aria-label={say("link")}>
+        <table aria-label={say("link")}>
           <thead>
             <tr>
               <th>{say("link")}</th>

@@ -18,7 +18,7 @@ interface Read<A> {
 export const Skeleton = ({ lines = 4 }: { readonly lines?: number }) => (
   <div class="skeleton" role="status" aria-label={say("loading")}>
     {Array.from({ length: lines }, (_, index) => (
-      <i key={index} style={{ width: `${[92, 64, 78, 50, 86, 70][index % 6]}%` }} />
+      <i key={index} />
     ))}
   </div>
 )

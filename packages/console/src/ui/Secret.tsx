@@ -15,7 +15,12 @@ export const Secret = ({ value, what }: { readonly value: string; readonly what:
       <span class="hidden-text" aria-live="polite">
         {what}: {open ? say("shown") : say("masked")}
       </span>
-      <Button small icon="eye" aria-pressed={open} onClick={() => setOpen(!open)}>
+      <Button
+        small
+        icon="eye"
+        aria-label={`${open ? say("hide") : say("show")}: ${what}`}
+        onClick={() => setOpen(!open)}
+      >
         {open ? say("hide") : say("show")}
       </Button>
       <CopyButton value={value} what={what} kind="normal">

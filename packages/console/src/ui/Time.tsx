@@ -1,14 +1,13 @@
 import { now } from "../client/Clock.ts"
 import { ago, dateTime, moment } from "../texts/Texts.ts"
 
-/** When something was, as people say it; the exact time stands behind it. */
+/** When something was, as people say it; the exact time is there for who points at it, and not worded before. */
 export const Time = ({ at, form = "ago" }: { readonly at: string; readonly form?: "ago" | "moment" | "full" }) => {
   const date = new Date(at)
-  const exact = dateTime(date)
   return (
-    <time dateTime={at} title={exact}>
+    <time dateTime={at} onPointerEnter={({ currentTarget }) => (currentTarget.title = dateTime(date))}>
       {form === "full"
-        ? exact
+        ? dateTime(date)
         : form === "moment"
           ? moment(date, new Date(now.value))
           : // What was this very moment is not in the future of a clock that ticks every ten seconds.

@@ -18,14 +18,30 @@ export type Stored = Answer<"GET /api/vault/secrets">["secrets"][number]
 
 export const reread = () => outdated(["/api/vault/secrets"])
 
-const Versions = ({ of, present }: { readonly of: Place; readonly present: number }) => {
-  const input = inputOf(of)
-  const versions = useList("GET /api/vault/secrets/:name/versions", { ...input, query: { ...input.query, limit: 50 } })
-  const restore = useAct(async (act, version: number) => {
-    await call("POST /api/vault/secrets/:name/restore", { ...input, body: { version } }, { act })
+const Restore = ({ of, version }: { readonly of: Place; readonly version: number }) => {
+  const restore = useAct(async (act) => {
+    await call("POST /api/vault/secrets/:name/restore", { ...inputOf(of), body: { version } }, { act })
     tell(say("restored", { version }))
     await reread()
   })
+  return (
+    <>
+      <Button
+        small
+        aria-label={`${say("restore")}: ${say("version")} ${version}`}
+        busy={restore.busy}
+        onClick={() => void restore.run()}
+      >
+        {say("restore")}
+      </Button>
+      <ProblemNote failure={restore.failure} />
+    </>
+  )
+}
+
+const Versions = ({ of, present }: { readonly of: Place; readonly present: number }) => {
+  const input = inputOf(of)
+  const versions = useList("GET /api/vault/secrets/:name/versions", { ...input, query: { ...input.query, limit: 50 } })
   return (
     <div class="stack">
       <h3>{say("versions")}</h3>
@@ -43,14 +59,7 @@ const Versions = ({ of, present }: { readonly of: Place; readonly present: numbe
                   {version === present ? (
                     <span class="tag">{say("present")}</span>
                   ) : (
-                    <Button
-                      small
-                      aria-label={`${say("restore")}: ${say("version")} ${version}`}
-                      busy={restore.busy}
-                      onClick={() => void restore.run(version)}
-                    >
-                      {say("restore")}
-                    </Button>
+                    <Restore of={of} version={version} />
                   )}
                 </li>
               ))}
@@ -58,7 +67,6 @@ const Versions = ({ of, present }: { readonly of: Place; readonly present: numbe
         )}
       </Loaded>
       <More of={versions} />
-      <ProblemNote failure={restore.failure} />
     </div>
   )
 }

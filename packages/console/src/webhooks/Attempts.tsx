@@ -1,9 +1,11 @@
 /** Every attempt of a delivery on the way of the schedule: when, how long, what came back, and what it means in words. */
 import type { Answer } from "../client/Client.ts"
-import { dateTime, duration } from "../texts/Texts.ts"
+import { dateTime, duration, readyTimes } from "../texts/Texts.ts"
 import { Status, type Tone } from "../ui/Page.tsx"
 import { Time } from "../ui/Time.tsx"
 import { say } from "./texts.ts"
+
+readyTimes()
 
 export type Delivery = Answer<"GET /api/identities/:handle/webhooks/:id/deliveries">["deliveries"][number]
 type Attempt = Delivery["attempts"][number]

@@ -1,0 +1,162 @@
+/** Names, letters and cards that mean harm, seen by a person in a real browser: nothing runs, nothing leaves, nothing breaks. */
+import { createServer } from "node:http"
+import type { Browser } from "playwright-core"
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { hasBrowser, openBrowser } from "../harness/Browser.ts"
+import { call, makeIdentity, signUp } from "../harness/Client.ts"
+import { buildConsole, expectNoSidewaysScroll, heading, openContext } from "../harness/Console.ts"
+import { send } from "../harness/Mail.ts"
+import { eventually, startService, type TestService } from "../harness/Service.ts"
+
+/** Each letter under a tower of marks that reaches far out of its line. */
+const zalgo = [..."mail"].map((letter) => letter + "\u0301\u0336\u0489\u0310".repeat(60)).join("")
+/** One picture of people for a reader, dozens of code points for a program that cuts. */
+const family = "👩‍👩‍👧‍👦".repeat(400)
+const backwards = "\u202E\u2066invoice\u202Efdp.exe"
+const unending = "x".repeat(90_000)
+const subjects = [
+  zalgo,
+  family,
+  backwards,
+  unending,
+  "{{constructor.constructor('heard(1)')()}} ${heard(1)} <img src=x onerror=heard(1)>",
+  "\u0000\u0007\u001b[31mred\u2028\u2029line",
+  "{count} {handle} %s __proto__",
+]
+
+describe.skipIf(!hasBrowser)("what strangers write", { timeout: 300_000 }, () => {
+  let service: TestService
+  let browser: Browser
+  const asked: Array<string> = []
+  const trap = createServer((request, response) => {
+    asked.push(request.url ?? "")
+    response.end()
+  })
+  let trapped: string
+  beforeAll(async () => {
+    buildConsole()
+    service = await startService()
+    browser = await openBrowser()
+    await new Promise<void>((resolve) => trap.listen(0, "127.0.0.1", resolve))
+    const address = trap.address()
+    trapped = `http://127.0.0.1:${typeof address === "object" && address !== null ? address.port : 0}`
+  })
+  afterAll(async () => {
+    await browser?.close()
+    await service?.stop()
+    trap.close()
+  })
+
+  it("stands in lists as text in one line, at 320 px too", async () => {
+    const { session } = await signUp(service.base)
+    const { handle } = await makeIdentity(service.base, session)
+    for (const subject of subjects) {
+      await send(service.smtpPort, {
+        from: { name: subject.slice(0, 4000), address: "stranger@example.org" },
+        to: `${handle}@mail.localhost`,
+        subject,
+        text: subject,
+      })
+    }
+    await eventually(
+      () => call(service.base, "GET", `/api/identities/${handle}/messages`, { token: session }),
+      ({ body }) => body.messages.length === subjects.length,
+    )
+    await call(service.base, "PATCH", `/api/identities/${handle}/card`, {
+      token: session,
+      body: {
+        name: zalgo.slice(0, 190),
+        description: family.slice(0, 900),
+        provider: { organization: backwards, url: "https://x.example/\u202Efdp" },
+      },
+    })
+    const { context, seen } = await openContext(browser, service.base, { width: 320 }, session)
+    const page = await context.newPage()
+    const heard: Array<unknown> = []
+    await page.exposeFunction("heard", (what: unknown) => heard.push(what))
+    for (const to of [
+      "/",
+      "/activity",
+      `/identities/${handle}`,
+      `/identities/${handle}/mail`,
+      `/identities/${handle}/profile`,
+    ]) {
+      await page.goto(`${service.base}/console${to}`)
+      await heading(page).first().waitFor()
+      await page.locator(".skeleton").first().waitFor({ state: "detached" })
+      await expectNoSidewaysScroll(page, to)
+      // What towers out of its line covers nothing else: each row of a list keeps its height.
+      const heights = await page
+        .locator("[data-list] > li")
+        .evaluateAll((all: ReadonlyArray<any>) => all.map((one) => one.getBoundingClientRect().height))
+      for (const height of heights) expect(height, to).toBeLessThan(140)
+    }
+    // A profile for everybody, in the same words.
+    await page.goto(`${service.base}/@${handle}`)
+    await expectNoSidewaysScroll(page, "the profile")
+    expect(heard).toEqual([])
+    expect(seen).toEqual({ errors: [], foreign: [] })
+    await context.close()
+  })
+
+  it("in HTML stays in its frame, whatever it covers, links to, or claims to be", async () => {
+    const { session } = await signUp(service.base)
+    const { handle } = await makeIdentity(service.base, session)
+    await send(service.smtpPort, {
+      from: "stranger@example.org",
+      to: `${handle}@mail.localhost`,
+      subject: "Covers",
+      html: `<style>
+          html, body { position: fixed; inset: 0; z-index: 2147483647; width: 300vw }
+          body::after { content: "Sign in again"; position: fixed; inset: 0; background: url(${trapped}/after) }
+          @font-face { font-family: f; src: url(${trapped}/font) } * { font-family: f }
+          a { position: fixed; inset: 0; display: block }
+          input[value^=a] { background: url(${trapped}/leak) }
+        </style>
+        <p id=seen>seen</p><a href="${trapped}/kept">kept</a>
+        <svg><foreignObject><body onload="parent.heard(1)"><script>parent.heard(1)</script></foreignObject><image href="${trapped}/svg" /><use href="data:image/svg+xml,<svg id=x onload=heard(1)>#x" /></svg>
+        <math><mtext><table><mglyph><style><!--</style><img title="--&gt;&lt;img src=x onerror=parent.heard(1)&gt;"></table></mtext></math>
+        <a id=data href="data:text/html,<script>opener.heard(1)</script>">data</a>
+        <a id=blob href="blob:${trapped}/x">blob</a><a id=view href="view-source:${trapped}/">source</a>
+        <a id=tab href="java&#9;script:heard(1)">tab</a><a id=vb href=" &#1; VBScript:x">vb</a>
+        <embed src="${trapped}/embed"><object type="text/html" data="data:text/html,<script>parent.heard(1)</script>"></object>
+        <input autofocus onfocus=parent.heard(1) value=a><select><option>x</select><dialog open>Your session ended</dialog>
+        <a href="${trapped}/ping" ping="${trapped}/pinged">p</a><img srcset="${trapped}/set 1x" lowsrc="${trapped}/low" dynsrc="${trapped}/dyn">
+        <body background="${trapped}/background"><table background="${trapped}/cell"><tr><td>x</table>
+        <template shadowrootmode=open><script>heard(1)</script></template><noscript><p title="</noscript><img src=x onerror=parent.heard(1)>"></noscript>`,
+    })
+    const listed = await eventually(
+      () => call(service.base, "GET", `/api/identities/${handle}/messages`, { token: session }),
+      ({ body }) => body.messages.length === 1,
+    )
+    const { context } = await openContext(browser, service.base, {}, session)
+    const page = await context.newPage()
+    const heard: Array<unknown> = []
+    await page.exposeFunction("heard", (what: unknown) => heard.push(what))
+    await page.goto(`${service.base}/console/identities/${handle}/mail/${listed.body.messages[0].id}`)
+    await page.getByRole("button", { name: "HTML" }).click()
+    const frame = page.frameLocator("iframe")
+    await frame.locator("#seen").waitFor()
+    const links = await frame
+      .locator("a[href]")
+      .evaluateAll((all: ReadonlyArray<any>) => all.map((one) => new URL(one.href).pathname))
+    expect([...new Set(links)]).toEqual(["/console/leave"])
+    expect(
+      await frame
+        .locator(
+          "input, select, button, dialog, object, embed, svg, math, script, form, base, meta[http-equiv=refresh]",
+        )
+        .count(),
+    ).toBe(0)
+    // The console is there to be pressed around it.
+    const box = (await page.locator("iframe").boundingBox())!
+    const main = (await page.getByRole("main").boundingBox())!
+    expect(box.width).toBeLessThanOrEqual(main.width)
+    await page.getByRole("button", { name: "Headers" }).click()
+    await page.getByText("Content-Type").first().waitFor()
+    await expectNoSidewaysScroll(page, "a message that covers")
+    expect(asked).toEqual([])
+    expect(heard).toEqual([])
+    await context.close()
+  })
+})

@@ -1,0 +1,271 @@
+/**
+ * What a screen reader is told: the browser's accessibility tree of every page, and what is spoken when something happens.
+ * One heading says where one is, landmarks lead through it, each control has a name of its own, tables have heads.
+ */
+import { readFileSync } from "node:fs"
+import * as path from "node:path"
+import type { Browser, CDPSession, Page } from "playwright-core"
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { hasBrowser, openBrowser } from "../harness/Browser.ts"
+import { call, makeIdentity, signUp } from "../harness/Client.ts"
+import { buildConsole, heading, openContext } from "../harness/Console.ts"
+import { send } from "../harness/Mail.ts"
+import { eventually, startService, type TestService } from "../harness/Service.ts"
+import { root } from "../house/Imports.ts"
+
+interface Node {
+  readonly id: string
+  readonly role: string
+  readonly name: string
+  readonly level: number | undefined
+  readonly path: ReadonlyArray<string>
+}
+
+interface Raw {
+  readonly nodeId: string
+  readonly parentId?: string
+  readonly ignored: boolean
+  readonly role?: { readonly value?: string }
+  readonly name?: { readonly value?: string }
+  readonly properties?: ReadonlyArray<{ readonly name: string; readonly value: { readonly value?: unknown } }>
+  readonly childIds?: ReadonlyArray<string>
+}
+
+/** What is spoken, in its order; `path` names the roles around a node. */
+const treeOf = async (cdp: CDPSession): Promise<ReadonlyArray<Node>> => {
+  const { nodes } = (await cdp.send("Accessibility.getFullAXTree")) as unknown as { nodes: ReadonlyArray<Raw> }
+  const byId = new Map(nodes.map((node) => [node.nodeId, node]))
+  const found: Array<Node> = []
+  const walk = (raw: Raw | undefined, around: ReadonlyArray<string>) => {
+    if (raw === undefined) return
+    const role = raw.role?.value ?? ""
+    const level = raw.properties?.find(({ name }) => name === "level")?.value.value
+    if (!raw.ignored)
+      found.push({
+        id: raw.nodeId,
+        role,
+        name: (raw.name?.value ?? "").trim(),
+        level: typeof level === "number" ? level : undefined,
+        path: around,
+      })
+    for (const child of raw.childIds ?? []) walk(byId.get(child), raw.ignored ? around : [...around, role])
+  }
+  walk(
+    nodes.find(({ parentId }) => parentId === undefined),
+    [],
+  )
+  return found
+}
+
+const controls = new Set(
+  "button link textbox searchbox combobox checkbox radio switch slider spinbutton menuitem tab option".split(" "),
+)
+
+describe.skipIf(!hasBrowser)("a screen reader", { timeout: 600_000 }, () => {
+  let service: TestService
+  let browser: Browser
+  let session: string
+  let handle: string
+  let message: string
+  beforeAll(async () => {
+    buildConsole()
+    service = await startService()
+    browser = await openBrowser()
+    session = (await signUp(service.base)).session
+    handle = (await makeIdentity(service.base, session)).handle
+    const put = (method: string, at: string, body: unknown) => call(service.base, method, at, { token: session, body })
+    for (const name of ["one", "two"]) {
+      await put("PUT", `/api/vault/secrets/${name}`, { value: "s3cret" })
+      await put("POST", "/api/keys", { name })
+      await put("POST", `/api/identities/${handle}/allowed-recipients`, { address: `${name}@example.org` })
+      await put("POST", `/api/identities/${handle}/drafts`, { to: [`${name}@example.org`], subject: name, text: name })
+      await put("POST", `/api/identities/${handle}/webhooks`, {
+        url: `https://${name}.example.com/`,
+        event_types: ["email.sent"],
+      })
+    }
+    await send(service.smtpPort, {
+      from: "Grace <grace@example.org>",
+      to: `${handle}@mail.localhost`,
+      subject: "Hello",
+      text: "Are you up?",
+      attachments: [{ filename: "a.txt", content: "x" }],
+    })
+    const listed = await eventually(
+      () => call(service.base, "GET", `/api/identities/${handle}/messages`, { token: session }),
+      ({ body }) => body.messages.length === 1,
+    )
+    message = listed.body.messages[0].id
+  })
+  afterAll(async () => {
+    await browser?.close()
+    await service?.stop()
+  })
+
+  const open = async () => {
+    const opened = await openContext(browser, service.base, {}, session)
+    const page = await opened.context.newPage()
+    const cdp = await opened.context.newCDPSession(page)
+    return { ...opened, page, cdp }
+  }
+  const settled = async (page: Page) => {
+    await heading(page).first().waitFor()
+    await page.locator(".skeleton").first().waitFor({ state: "detached" })
+  }
+
+  it("finds its way on every page", async () => {
+    const { context, page, cdp } = await open()
+    const paths = [
+      ...readFileSync(path.join(root, "packages/console/src/Routes.ts"), "utf8").matchAll(/page\("([^"]+)"/g),
+    ]
+      .map(([, pattern]) =>
+        pattern!
+          .replace(/\/mail\/:id$/, `/mail/${message}`)
+          .replace(":handle", handle)
+          .replace(":platform", "bluesky"),
+      )
+      .filter((to) => !to.includes(":") && to !== "/connectors/callback")
+    const wrong: Array<string> = []
+    for (const to of paths) {
+      await page.goto(`${service.base}/console${to}`)
+      await settled(page)
+      const tree = await treeOf(cdp)
+      const of = (role: string) => tree.filter((node) => node.role === role)
+
+      const expectNone = (what: string, found: ReadonlyArray<unknown>) => {
+        if (found.length > 0) wrong.push(`${to}: ${what}: ${JSON.stringify(found)}`)
+      }
+      const twice = (names: ReadonlyArray<string>) => names.filter((name, index) => names.indexOf(name) !== index)
+
+      const first = tree.filter(({ role, level }) => role === "heading" && level === 1)
+      expect(
+        first.map(({ path, name }) => path.includes("main") && name !== ""),
+        to,
+      ).toEqual([true])
+      // The heading comes before everything else of the content.
+      const content = tree.filter(({ path, role }) => path.includes("main") && !["none", "generic"].includes(role))
+      expect(content[0]?.role, to).toBe("heading")
+
+      expect([of("main").length, of("banner").length], to).toEqual([1, 1])
+      const navigations = of("navigation").map(({ name }) => name)
+      expect(navigations.length, to).toBeGreaterThan(0)
+      expectNone("navigations of one name", twice(navigations))
+      // What leads past the navigation comes first.
+      expect(tree.find(({ role }) => role === "link")?.name, to).toBe("Skip to the content")
+
+      const named = tree.filter(({ role }) => controls.has(role))
+      expectNone(
+        "without a name",
+        named.filter(({ name }) => name === ""),
+      )
+      // Read without what stands around it, each button still says which thing it is about.
+      expectNone(
+        "buttons of one name",
+        twice(named.filter(({ role, path }) => role === "button" && path.includes("main")).map(({ name }) => name)),
+      )
+      expectNone(
+        "tables without a name",
+        of("table").filter(({ name }) => name === ""),
+      )
+      if (of("table").length > 0) expect(of("columnheader").length, to).toBeGreaterThan(0)
+      expectNone(
+        "columns without a name",
+        of("columnheader").filter(({ name }) => name === ""),
+      )
+      expectNone(
+        "items without a list",
+        of("listitem").filter(({ path }) => !path.includes("list")),
+      )
+      expectNone("dialogs", of("dialog"))
+    }
+    expect(wrong).toEqual([])
+    await context.close()
+  })
+
+  it("hears of a mail that arrives, and of what was copied", async () => {
+    const { context, page, cdp } = await open()
+    await page.goto(`${service.base}/console/identities/${handle}`)
+    await settled(page)
+    await page.getByText("Live", { exact: true }).waitFor()
+    const said = () =>
+      page.getByRole("status").evaluateAll((all: ReadonlyArray<any>) => all.map(({ textContent }) => textContent))
+    // The region is there before it says something: only a change of it is spoken.
+    await eventually(said, (all) => all.length >= 2)
+    expect((await said()).join("")).not.toContain("received a mail")
+    await send(service.smtpPort, {
+      from: "grace@example.org",
+      to: `${handle}@mail.localhost`,
+      subject: "Again",
+      text: "?",
+    })
+    await eventually(said, (all) => all.includes(`${handle} received a mail`))
+    await page.getByRole("button", { name: /^Copy/ }).first().click()
+    await eventually(said, (all) => all.some((text) => text.includes("is in the clipboard")))
+    expect((await treeOf(cdp)).some(({ role }) => role === "status")).toBe(true)
+    await context.close()
+  })
+
+  it("is told the name of a dialog, stays in it, and comes back to where it was", async () => {
+    const { context, page, cdp } = await open()
+    await page.goto(`${service.base}/console/keys`)
+    await settled(page)
+    const focus = () =>
+      page.evaluate<string>("document.activeElement.textContent + (document.activeElement.ariaLabel ?? '')")
+    for (const [name, role] of [
+      ["Create a key", "button"],
+      ["Search or jump to", "button"],
+    ] as const) {
+      const trigger = page.getByRole(role, { name: new RegExp(name, "i") }).first()
+      await trigger.focus()
+      const before = await focus()
+      await page.keyboard.press("Enter")
+      await page.getByRole("dialog").waitFor()
+      const tree = await treeOf(cdp)
+      const dialogs = tree.filter(({ role }) => role === "dialog")
+      expect(dialogs.map(({ name }) => name !== "")).toEqual([true])
+      // Nothing behind it is read while it is open.
+      expect(tree.filter(({ role, path }) => controls.has(role) && !path.includes("dialog"))).toEqual([])
+      await page.keyboard.press("Escape")
+      await page.getByRole("dialog").waitFor({ state: "detached" })
+      expect(await focus()).toBe(before)
+    }
+    await context.close()
+  })
+
+  it("goes on at the heading of a page that was gone to", async () => {
+    const { context, page } = await open()
+    await page.goto(`${service.base}/console/`)
+    await settled(page)
+    await page.getByRole("navigation").getByRole("link", { name: "Vault" }).click()
+    await page.getByRole("heading", { level: 1, name: "Vault" }).waitFor()
+    await eventually(
+      () => page.evaluate<string>("document.activeElement.tagName + ' ' + document.activeElement.textContent"),
+      (at) => at === "H1 Vault",
+    )
+    await context.close()
+  })
+
+  it("loses no press: two rows of a list are two acts", async () => {
+    const { context, page } = await open()
+    await page.goto(`${service.base}/console/identities/${handle}/mail/settings`)
+    await settled(page)
+    // The first is still on its way while the second is pressed.
+    let release = () => {}
+    const gate = new Promise<void>((resolve) => (release = resolve))
+    await page.route("**/allowed-recipients/*", async (route) => {
+      if (route.request().method() === "DELETE") await gate
+      await route.continue()
+    })
+    for (const name of ["one", "two"])
+      await page
+        .getByRole("button", { name: new RegExp(`${name}@example\\.org`) })
+        .first()
+        .click()
+    release()
+    for (const name of ["one", "two"])
+      await page.getByRole("cell", { name: `${name}@example.org`, exact: true }).waitFor({ state: "detached" })
+    const { body } = await call(service.base, "GET", `/api/identities/${handle}/allowed-recipients`, { token: session })
+    expect(body.allowed_recipients.map(({ address }: { address: string }) => address)).not.toContain("two@example.org")
+    await context.close()
+  })
+})
