@@ -105,7 +105,7 @@ layer(Layer.provideMerge(Vault.layer, actors()))("secrets", (it) => {
     Effect.gen(function* () {
       const { org, own, put, read, vault, sql } = yield* prepared
       yield* put("kept", "first")
-      const note = Effect.map(Note.make(act(org, { requestId: "req_cut" })), (made) => Note.textOf([made]))
+      const note = Effect.map(Note.make(noKey, act(org, { requestId: "req_cut" })), (made) => Note.textOf([made]))
       const unavailable = { _tag: "Failure", failure: { code: "unavailable" } }
       const [next, fresh, restored] = [
         put("kept", "second", always, yield* note),

@@ -7,7 +7,6 @@ import "./shell/shell.css"
 import { QueryClientProvider } from "@tanstack/preact-query"
 import { render } from "preact"
 import { client } from "./client/Queries.ts"
-
 import { isMarked, look, state } from "./client/Session.ts"
 import { everywhere, listen, page, path, routeOf } from "./router/Router.ts"
 import { routes } from "./Routes.ts"
