@@ -114,9 +114,9 @@ export const suite = (context: Context) => {
 
     it.effect("is polled again after each failure, not before it wants to be, and every mention is told once", () =>
       Effect.gen(function* () {
-        const { id } = yield* connected("rosa")
+        const { id } = yield* connected("rhea")
         yield* passing(rowOf(id), (row) => row?.polled_at != null, 0)
-        const texts = kinds.map((kind) => `@rosa.test ${kind}`)
+        const texts = kinds.map((kind) => `@rhea.test ${kind}`)
         for (const [at, kind] of kinds.entries()) {
           yield* Effect.promise(() => context.grace.post(texts[at]!))
           const { value: standing } = yield* passing(rowOf(id), (row) => row?.poll_due_at != null, 0)

@@ -65,7 +65,7 @@ const answered = (question: Buffer, names: Names, isUdp: boolean): Buffer => {
 /** The port it answers at. */
 export const nameServer = (names: Names) =>
   Effect.acquireRelease(
-    Effect.callback<{ readonly port: number; readonly stop: () => void }>((resume) => {
+    Effect.callback<{ readonly port: number; readonly stop: () => void }, "taken">((resume) => {
       const overTcp = createServer((socket) => {
         socket.on("error", () => {})
         socket.on("data", (chunk: Buffer) => {
@@ -84,8 +84,13 @@ export const nameServer = (names: Names) =>
           overTcp.close()
           overUdp.close()
         }
+        // A port that is free over TCP may be somebody's over UDP.
+        overUdp.once("error", () => {
+          stop()
+          resume(Effect.fail("taken"))
+        })
         overUdp.bind(port, "127.0.0.1", () => resume(Effect.succeed({ port, stop })))
       })
-    }),
+    }).pipe(Effect.eventually),
     ({ stop }) => Effect.sync(stop),
   )

@@ -2,6 +2,7 @@
  * Telling an Org's actor that there are records to seal: a mark in the row where its chain ends, after the commit, now and
  * then. A mark that a dying process did not make is made by the look for records without one (`Months`).
  */
+import { lastingOf } from "@svc/domain/Lasting"
 import { Clock, Effect, FiberSet } from "effect"
 import { orUnavailable, type Sql } from "../store/Database.ts"
 import { Timing } from "../Timing.ts"
@@ -15,6 +16,7 @@ export const mark = (sql: Sql, orgs: ReadonlyArray<string>, now: Date) => sql`
 
 export const make = Effect.fnUntraced(function* (sql: Sql) {
   const run = yield* FiberSet.makeRuntime()
+  const clock = yield* Clock.Clock
   /** When an Org is to be marked again, at the earliest. */
   let marked = new Map<string, number>()
   let waiting = new Set<string>()
@@ -30,7 +32,7 @@ export const make = Effect.fnUntraced(function* (sql: Sql) {
 
   return {
     touch: (orgs: ReadonlyArray<string>): void => {
-      const now = performance.now()
+      const now = lastingOf(clock)
       if (marked.size > 50_000) marked = new Map()
       for (const org of orgs) {
         if ((marked.get(org) ?? 0) > now) continue

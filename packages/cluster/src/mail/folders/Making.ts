@@ -8,7 +8,10 @@ interface NewFolder {
   readonly use: FolderUse | null
 }
 
-/** Within a `commit`; returns `name`. Validities that stay unused are not given again. */
+/**
+ * Within a `commit`; returns `name`. Validities that stay unused are not given again. No use is an empty text: an array of
+ * nothing but nulls has no type for the driver.
+ */
 export const made = ({ sql, identity, at }: Write, folders: ReadonlyArray<NewFolder>): Statement.Fragment => sql`
   box as (
     update mailbox set uid_validity = uid_validity + ${folders.length}::int
@@ -16,8 +19,8 @@ export const made = ({ sql, identity, at }: Write, folders: ReadonlyArray<NewFol
   ),
   made as (
     insert into folder (id, identity_id, name, use, uid_validity, created_at)
-    select gen_random_uuid(), ${identity.id}::uuid, one.name, one.use, box.uid_validity - one.n::int + 1, ${at}::timestamptz
-    from box cross join unnest(${folders.map(({ name }) => name)}::text[], ${folders.map(({ use }) => use)}::text[])
+    select gen_random_uuid(), ${identity.id}::uuid, one.name, nullif(one.use, ''), box.uid_validity - one.n::int + 1, ${at}::timestamptz
+    from box cross join unnest(${folders.map(({ name }) => name)}::text[], ${folders.map(({ use }) => use ?? "")}::text[])
       with ordinality as one (name, use, n)
     on conflict do nothing
     returning name
