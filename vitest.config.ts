@@ -1,5 +1,6 @@
 import { availableParallelism } from "node:os"
 import { defineConfig } from "vitest/config"
+import Order from "./test/harness/Order.ts"
 
 export default defineConfig({
   test: {
@@ -7,6 +8,7 @@ export default defineConfig({
     globalSetup: "./test/harness/GlobalSetup.ts",
     testTimeout: 30_000,
     hookTimeout: 60_000,
+    sequence: { sequencer: Order },
     // A worker's next file finds the modules of the last one read and compiled.
     isolate: false,
     // Most of what tests do is waiting for processes of their own.

@@ -49,7 +49,7 @@ const prepare = Effect.fnUntraced(function* (worker: number) {
 })
 
 export default async function setup(project: TestProject) {
-  // A run of all tests comes to these packages last; the first time they take minutes, most of it waiting.
+  // A run of all tests comes to these packages late (`Order`); the first time they take minutes, most of it waiting.
   if (process.argv.slice(2).every((word) => word === "run" || word.startsWith("-"))) void installed()
   const scope = Scope.makeUnsafe()
   const workers = Array.from({ length: project.config.maxWorkers }, (_, n) => n + 1)
