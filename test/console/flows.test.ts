@@ -34,7 +34,7 @@ describe.skipIf(!hasBrowser)("in the console", { timeout: 120_000 }, () => {
     await page.getByRole("button", { name: "Sign in" }).click()
 
     const handle = newHandle("first")
-    expect(await heading(page).innerText()).toBe("Name your agent")
+    await heading(page).getByText("Name your agent").waitFor()
     await page.getByLabel("Name", { exact: true }).fill(handle)
     await page.getByText(`${handle} is free`).waitFor()
     await page.getByRole("button", { name: "Create Identity" }).click()

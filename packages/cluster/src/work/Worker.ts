@@ -4,6 +4,7 @@
  */
 import { Cause, Clock, Effect, Latch } from "effect"
 import type { SqlError } from "effect/sql"
+import { lastingMillis } from "@svc/domain/Lasting"
 import type { Moved } from "@svc/domain/actor/Moved"
 import type { Unavailable } from "@svc/domain/problems/Problem"
 import { orUnavailable } from "../store/Database.ts"
@@ -37,7 +38,7 @@ export const make = Effect.fnUntraced(function* <State>(parts: {
   /** When each source is to be looked at next (ms since 1970); what it said holds until then, for the state it was said of. */
   const nextLook = sources.map(() => anyTime)
   let known: State | undefined
-  /** When all are, whatever they said. */
+  /** When all are, whatever they said; by a clock that nobody sets. */
   let fullLook = 0
   const look = Effect.suspend(() => {
     asked = true
@@ -82,10 +83,11 @@ export const make = Effect.fnUntraced(function* <State>(parts: {
     const state = yield* parts.state
     if (state === undefined) return Infinity
     const began = yield* Clock.currentTimeMillis
-    if (state !== known || began >= fullLook) {
+    const lasting = yield* lastingMillis
+    if (state !== known || lasting >= fullLook) {
       nextLook.fill(anyTime)
       known = state
-      fullLook = began + Timing.residentWaitMillis
+      fullLook = lasting + Timing.residentWaitMillis
     }
     for (const [index, source] of sources.entries()) {
       const next = nextLook[index]!

@@ -3,6 +3,7 @@
  * the earliest, and a part that fails never blanks the page.
  */
 import type { ComponentChildren } from "preact"
+import { useEffect, useState } from "preact/hooks"
 import { Refused } from "../client/Client.ts"
 import { Button } from "./Button.tsx"
 import { ProblemNote } from "./Problem.tsx"
@@ -48,17 +49,34 @@ export const Loaded = <A,>({ of, lines, gone, children }: LoadedProps<A>) => {
 }
 
 interface Listed {
+  readonly data: { readonly pages: ReadonlyArray<unknown> } | undefined
+  readonly error: Error | null
   readonly hasNextPage: boolean
-  readonly isFetchingNextPage: boolean
+  readonly isFetching: boolean
   readonly fetchNextPage: () => unknown
 }
 
-/** Leads to the next page of a list; nothing at its end. */
-export const More = ({ of }: { readonly of: Listed }) =>
-  of.hasNextPage ? (
+/**
+ * Leads to the next page of a list; nothing at its end. What makes the list old while the page is read ends that reading, so
+ * the page is asked for until it is there.
+ */
+export const More = ({ of }: { readonly of: Listed }) => {
+  const pages = of.data?.pages.length ?? 0
+  /** How many pages there were when one more was wanted. */
+  const [wanted, setWanted] = useState<number>()
+  const isWanted = wanted === pages && of.hasNextPage && of.error === null
+  useEffect(() => {
+    if (isWanted && !of.isFetching) void of.fetchNextPage()
+  }, [isWanted, of.isFetching])
+  const press = () => {
+    setWanted(pages)
+    if (of.error !== null) void of.fetchNextPage()
+  }
+  return of.hasNextPage ? (
     <div class="bar">
-      <Button busy={of.isFetchingNextPage} onClick={() => void of.fetchNextPage()}>
+      <Button busy={isWanted} onClick={press}>
         {say("more")}
       </Button>
     </div>
   ) : null
+}
