@@ -132,7 +132,8 @@ export const suite = (context: Context) => {
           const { value: row } = yield* passing(
             rowOf(id),
             (row) => row?.poll_due_at != null && row.poll_due_at.getTime() !== due,
-            "100 millis",
+            // What is slow takes the machine's time, of which this clock would make its 20 seconds.
+            kind === "slow" ? 0 : "100 millis",
           )
           yield* open
           expect(asked).toBeGreaterThan(0)
