@@ -7,6 +7,6 @@ import { SqlClient } from "effect/sql"
  */
 export const auditProof = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
-  yield* sql`alter table audit add column proof text`
-  yield* sql`alter table audit_seal add column unproven boolean`
+  yield* sql`alter table audit add column if not exists proof text`
+  yield* sql`alter table audit_seal add column if not exists unproven boolean`
 })
