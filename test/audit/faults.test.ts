@@ -6,10 +6,11 @@ import * as Note from "@svc/cluster/audit/Note"
 import { Health } from "@svc/cluster/health/Health"
 import { Unhurried } from "@svc/cluster/store/Database"
 import { Vault } from "@svc/cluster/vault/Vault"
-import { Clock, Context, Deferred, Effect, Exit, Fiber, Layer, Scope } from "effect"
+import { Clock, Context, Effect, Exit, Fiber, Layer, Scope } from "effect"
 import { PrometheusMetrics } from "effect/observability"
 import { TestClock } from "effect/testing"
 import { passing } from "../harness/Actors.ts"
+import { whileHeld } from "../harness/CutOff.ts"
 import { makeOrg, rows, storesLayer } from "../harness/Stores.ts"
 import { act, noKey } from "./Acts.ts"
 
@@ -17,26 +18,7 @@ const recorder = Audit.layer({ addresses: "network" })
 const world = Layer.mergeAll(recorder, Health.layer).pipe(Layer.provideMerge(storesLayer))
 
 /** Nobody gets to write the log while it runs; everything else of the store answers. */
-const whileAway = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
-  Effect.gen(function* () {
-    const sql = yield* Unhurried
-    const held = yield* Deferred.make<void>()
-    const over = yield* Deferred.make<void>()
-    const holder = yield* Effect.forkChild(
-      sql.withTransaction(
-        Effect.gen(function* () {
-          yield* sql`lock table audit in exclusive mode`
-          yield* Deferred.succeed(held, undefined)
-          yield* Deferred.await(over)
-        }),
-      ),
-    )
-    yield* Deferred.await(held)
-    return yield* Effect.ensuring(
-      effect,
-      Effect.andThen(Deferred.succeed(over, undefined), Effect.exit(Fiber.join(holder))),
-    )
-  })
+const whileAway = <A, E, R>(effect: Effect.Effect<A, E, R>) => whileHeld("audit", effect)
 
 const recorded = (org: string) =>
   rows<{ request_id: string; count: number; address: string; outcome: string }>(

@@ -1,5 +1,4 @@
 /** Names, letters and cards that mean harm, seen by a person in a real browser: nothing runs, nothing leaves, nothing breaks. */
-import { createServer } from "node:http"
 import type { Browser } from "playwright-core"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { hasBrowser, openBrowser } from "../harness/Browser.ts"
@@ -7,6 +6,7 @@ import { call, makeIdentity, signUp } from "../harness/Client.ts"
 import { buildConsole, expectNoSidewaysScroll, heading, openContext } from "../harness/Console.ts"
 import { send } from "../harness/Mail.ts"
 import { eventually, startService, type TestService } from "../harness/Service.ts"
+import { startTrap } from "../harness/Trap.ts"
 
 /** Each letter under a tower of marks that reaches far out of its line. */
 const zalgo = [..."mail"].map((letter) => letter + "\u0301\u0336\u0489\u0310".repeat(60)).join("")
@@ -27,24 +27,17 @@ const subjects = [
 describe.skipIf(!hasBrowser)("what strangers write", { timeout: 300_000 }, () => {
   let service: TestService
   let browser: Browser
-  const asked: Array<string> = []
-  const trap = createServer((request, response) => {
-    asked.push(request.url ?? "")
-    response.end()
-  })
-  let trapped: string
+  let trap: Awaited<ReturnType<typeof startTrap>>
   beforeAll(async () => {
     buildConsole()
     service = await startService()
     browser = await openBrowser()
-    await new Promise<void>((resolve) => trap.listen(0, "127.0.0.1", resolve))
-    const address = trap.address()
-    trapped = `http://127.0.0.1:${typeof address === "object" && address !== null ? address.port : 0}`
+    trap = await startTrap()
   })
   afterAll(async () => {
     await browser?.close()
     await service?.stop()
-    trap.close()
+    trap?.stop()
   })
 
   it("stands in lists as text in one line, at 320 px too", async () => {
@@ -108,21 +101,21 @@ describe.skipIf(!hasBrowser)("what strangers write", { timeout: 300_000 }, () =>
       subject: "Covers",
       html: `<style>
           html, body { position: fixed; inset: 0; z-index: 2147483647; width: 300vw }
-          body::after { content: "Sign in again"; position: fixed; inset: 0; background: url(${trapped}/after) }
-          @font-face { font-family: f; src: url(${trapped}/font) } * { font-family: f }
+          body::after { content: "Sign in again"; position: fixed; inset: 0; background: url(${trap.base}/after) }
+          @font-face { font-family: f; src: url(${trap.base}/font) } * { font-family: f }
           a { position: fixed; inset: 0; display: block }
-          input[value^=a] { background: url(${trapped}/leak) }
+          input[value^=a] { background: url(${trap.base}/leak) }
         </style>
-        <p id=seen>seen</p><a href="${trapped}/kept">kept</a>
-        <svg><foreignObject><body onload="parent.heard(1)"><script>parent.heard(1)</script></foreignObject><image href="${trapped}/svg" /><use href="data:image/svg+xml,<svg id=x onload=heard(1)>#x" /></svg>
+        <p id=seen>seen</p><a href="${trap.base}/kept">kept</a>
+        <svg><foreignObject><body onload="parent.heard(1)"><script>parent.heard(1)</script></foreignObject><image href="${trap.base}/svg" /><use href="data:image/svg+xml,<svg id=x onload=heard(1)>#x" /></svg>
         <math><mtext><table><mglyph><style><!--</style><img title="--&gt;&lt;img src=x onerror=parent.heard(1)&gt;"></table></mtext></math>
         <a id=data href="data:text/html,<script>opener.heard(1)</script>">data</a>
-        <a id=blob href="blob:${trapped}/x">blob</a><a id=view href="view-source:${trapped}/">source</a>
+        <a id=blob href="blob:${trap.base}/x">blob</a><a id=view href="view-source:${trap.base}/">source</a>
         <a id=tab href="java&#9;script:heard(1)">tab</a><a id=vb href=" &#1; VBScript:x">vb</a>
-        <embed src="${trapped}/embed"><object type="text/html" data="data:text/html,<script>parent.heard(1)</script>"></object>
+        <embed src="${trap.base}/embed"><object type="text/html" data="data:text/html,<script>parent.heard(1)</script>"></object>
         <input autofocus onfocus=parent.heard(1) value=a><select><option>x</select><dialog open>Your session ended</dialog>
-        <a href="${trapped}/ping" ping="${trapped}/pinged">p</a><img srcset="${trapped}/set 1x" lowsrc="${trapped}/low" dynsrc="${trapped}/dyn">
-        <body background="${trapped}/background"><table background="${trapped}/cell"><tr><td>x</table>
+        <a href="${trap.base}/ping" ping="${trap.base}/pinged">p</a><img srcset="${trap.base}/set 1x" lowsrc="${trap.base}/low" dynsrc="${trap.base}/dyn">
+        <body background="${trap.base}/background"><table background="${trap.base}/cell"><tr><td>x</table>
         <template shadowrootmode=open><script>heard(1)</script></template><noscript><p title="</noscript><img src=x onerror=parent.heard(1)>"></noscript>`,
     })
     const listed = await eventually(
@@ -155,7 +148,7 @@ describe.skipIf(!hasBrowser)("what strangers write", { timeout: 300_000 }, () =>
     await page.getByRole("button", { name: "Headers" }).click()
     await page.getByText("Content-Type").first().waitFor()
     await expectNoSidewaysScroll(page, "a message that covers")
-    expect(asked).toEqual([])
+    expect(trap.asked).toEqual([])
     expect(heard).toEqual([])
     await context.close()
   })

@@ -1,5 +1,4 @@
 /** Mail that means harm, opened by somebody in a real browser: nothing runs, nothing is fetched, nothing is sent. */
-import { createServer } from "node:http"
 import type { Browser } from "playwright-core"
 import { mailDocument } from "@svc/api/console/MailDocument"
 import { Effect } from "effect"
@@ -9,6 +8,7 @@ import { call, makeIdentity, signUp } from "../harness/Client.ts"
 import { buildConsole, expectNoSidewaysScroll, openContext } from "../harness/Console.ts"
 import { send } from "../harness/Mail.ts"
 import { eventually, startService, type TestService } from "../harness/Service.ts"
+import { startTrap } from "../harness/Trap.ts"
 
 const pictures = new Map([["logo@x", "data:image/png;base64,AAAA"]])
 const written = (html: string, images = false) =>
@@ -70,24 +70,17 @@ describe("the HTML of a message", () => {
 describe.skipIf(!hasBrowser)("a message that means harm", { timeout: 120_000 }, () => {
   let service: TestService
   let browser: Browser
-  const asked: Array<string> = []
-  const trap = createServer((request, response) => {
-    asked.push(request.url ?? "")
-    response.end()
-  })
-  let trapped: string
+  let trap: Awaited<ReturnType<typeof startTrap>>
   beforeAll(async () => {
     buildConsole()
     service = await startService()
     browser = await openBrowser()
-    await new Promise<void>((resolve) => trap.listen(0, "127.0.0.1", resolve))
-    const address = trap.address()
-    trapped = `http://127.0.0.1:${typeof address === "object" && address !== null ? address.port : 0}`
+    trap = await startTrap()
   })
   afterAll(async () => {
     await browser?.close()
     await service?.stop()
-    trap.close()
+    trap?.stop()
   })
 
   it("is read in peace", async () => {
@@ -97,11 +90,11 @@ describe.skipIf(!hasBrowser)("a message that means harm", { timeout: 120_000 }, 
       from: `"Bank \u202Egnp.exe <script>" <no-reply@bank.example>`,
       to: `${handle}@mail.localhost`,
       subject: `${"W".repeat(300)} \u202Ereversed <img src=x onerror=alert(1)>`,
-      html: `<style>p{color:rgb(1,2,3)} @import url("${trapped}/import")</style><p style="background:url(${trapped}/style)">hello</p>
-<script>parent.postMessage("ran","*");fetch("${trapped}/fetch")</script><img src="${trapped}/pixel.gif"><img src=x onerror="parent.postMessage('ran','*')">
-<svg onload="parent.postMessage('ran','*')"></svg><iframe src="${trapped}/frame"></iframe><object data="${trapped}/object"></object>
-<meta http-equiv=refresh content="0;url=${trapped}/refresh"><link rel=stylesheet href="${trapped}/sheet"><video src="${trapped}/video"></video>
-<form action="${trapped}/form"><button id=b>go</button></form><base href="${trapped}/"><a href="https://xn--80ak6aa92e.example/pay">https://bank.example</a>
+      html: `<style>p{color:rgb(1,2,3)} @import url("${trap.base}/import")</style><p style="background:url(${trap.base}/style)">hello</p>
+<script>parent.postMessage("ran","*");fetch("${trap.base}/fetch")</script><img src="${trap.base}/pixel.gif"><img src=x onerror="parent.postMessage('ran','*')">
+<svg onload="parent.postMessage('ran','*')"></svg><iframe src="${trap.base}/frame"></iframe><object data="${trap.base}/object"></object>
+<meta http-equiv=refresh content="0;url=${trap.base}/refresh"><link rel=stylesheet href="${trap.base}/sheet"><video src="${trap.base}/video"></video>
+<form action="${trap.base}/form"><button id=b>go</button></form><base href="${trap.base}/"><a href="https://xn--80ak6aa92e.example/pay">https://bank.example</a>
 <div style="position:fixed;inset:0;z-index:9999">cover</div>`,
       attachments: [{ filename: "../../etc/pass\u202Egnp.exe", content: "x" }],
     })
@@ -146,7 +139,7 @@ describe.skipIf(!hasBrowser)("a message that means harm", { timeout: 120_000 }, 
     expect(await leaving.locator("main").innerText()).toContain("other alphabets")
 
     // The browser may name what its policy refuses; nothing left it.
-    expect(asked).toEqual([])
+    expect(trap.asked).toEqual([])
     expect(heard).toEqual([])
     await context.close()
   })
@@ -158,7 +151,7 @@ describe.skipIf(!hasBrowser)("a message that means harm", { timeout: 120_000 }, 
       "iVBORw0KGgoAAAANSUhEUgAAAAoAAAAKCAYAAACNMs+9AAAAFUlEQVR42mNk+M9Qz0AEYBxVSF+FABJADveWkH6oAAAAAElFTkSuQmCC",
       "base64",
     )
-    const script = `<svg xmlns="http://www.w3.org/2000/svg" onload="parent.postMessage('ran','*')"><image href="${trapped}/svg"/></svg>`
+    const script = `<svg xmlns="http://www.w3.org/2000/svg" onload="parent.postMessage('ran','*')"><image href="${trap.base}/svg"/></svg>`
     await send(service.smtpPort, {
       from: "news@shop.example",
       to: `${handle}@mail.localhost`,

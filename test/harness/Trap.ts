@@ -1,0 +1,14 @@
+/** A server that nothing which strangers write may reach: it keeps what was asked of it. */
+import { createServer } from "node:http"
+
+export const startTrap = async () => {
+  const asked: Array<string> = []
+  const server = createServer((request, response) => {
+    asked.push(request.url ?? "")
+    response.end()
+  })
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
+  const address = server.address()
+  const port = typeof address === "object" && address !== null ? address.port : 0
+  return { asked, base: `http://127.0.0.1:${port}`, stop: () => void server.close() }
+}
