@@ -1,44 +1,38 @@
 /** Who comes in and what was done, as the account holder sees it: apps that were let in, and the audit log. */
-import type { Browser } from "playwright-core"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { hasBrowser, openBrowser } from "../harness/Browser.ts"
+import { hasBrowser } from "../harness/Browser.ts"
 import { call, makeIdentity, newHandle, signUp } from "../harness/Client.ts"
-import { buildConsole, heading, openContext, violations } from "../harness/Console.ts"
-import { eventually, startService, type TestService } from "../harness/Service.ts"
+import { heading, openContext, startConsole, type TestConsole, violations } from "../harness/Console.ts"
+import { eventually } from "../harness/Service.ts"
 import { browser as consenting, letIn, mcp, registered } from "../oauth/Consent.ts"
 
 const here = "http://localhost:4711/callback"
 
 describe.skipIf(!hasBrowser)("in the console", { timeout: 120_000 }, () => {
-  let service: TestService
-  let browser: Browser
+  let site: TestConsole
   beforeAll(async () => {
-    buildConsole()
-    service = await startService()
-    browser = await openBrowser()
+    site = await startConsole()
   })
-  afterAll(async () => {
-    await browser?.close()
-    await service?.stop()
-  })
+  afterAll(() => site?.stop())
 
   const owner = async () => {
-    const { session } = await signUp(service.base)
-    const { handle } = await makeIdentity(service.base, session, newHandle("ada"))
-    const { context, seen } = await openContext(browser, service.base, {}, session)
+    const { session } = await signUp(site.service.base)
+    const { handle } = await makeIdentity(site.service.base, session, newHandle("ada"))
+    const { context, seen } = await openContext(site.browser, site.service.base, {}, session)
     return { session, handle, context, seen, page: await context.newPage() }
   }
 
   it("an app that was let in is shown, narrowed where its refusal led to, and ended", async () => {
     const { session, handle, context, seen, page } = await owner()
     // Its name is its own word, and stays a text.
-    const client = (await registered(service.base, [here], "<b>Claude</b>")).body["client_id"]
-    const { access } = await letIn(service.base, consenting(service.base, session), client, here)
+    const client = (await registered(site.service.base, [here], "<b>Claude</b>")).body["client_id"]
+    const { access } = await letIn(site.service.base, consenting(site.service.base, session), client, here)
     const use = async (name: string) =>
-      (await mcp(service.base, access, "tools/call", { name, arguments: { handle } })).body["result"].structuredContent
+      (await mcp(site.service.base, access, "tools/call", { name, arguments: { handle } })).body["result"]
+        .structuredContent
     await use("svc_whoami")
-    const { body } = await call(service.base, "GET", "/api/grants", { token: session })
-    await page.goto(`${service.base}/console/keys/${body.grants[0].id}`)
+    const { body } = await call(site.service.base, "GET", "/api/grants", { token: session })
+    await page.goto(`${site.service.base}/console/keys/${body.grants[0].id}`)
     const form = page.getByRole("dialog")
     await form.getByRole("checkbox", { name: "mail:read" }).uncheck()
     await form.getByRole("button", { name: "Change" }).click()
@@ -53,28 +47,28 @@ describe.skipIf(!hasBrowser)("in the console", { timeout: 120_000 }, () => {
     await apps.getByRole("button", { name: /^End / }).click()
     await page.getByRole("dialog").getByRole("button", { name: "End" }).click()
     await page.getByText("No app is connected").waitFor()
-    expect((await mcp(service.base, access, "tools/list")).status).toBe(401)
+    expect((await mcp(site.service.base, access, "tools/list")).status).toBe(401)
     expect(seen.errors).toEqual([])
     await context.close()
   })
 
   it("the audit log shows who did what, of which kind and with what outcome, names as text", async () => {
     const { session, handle, context, seen, page } = await owner()
-    const made = await call(service.base, "POST", "/api/keys", { token: session, body: { name: "<i>ci</i>" } })
-    await call(service.base, "PATCH", `/api/identities/${handle}/card`, {
+    const made = await call(site.service.base, "POST", "/api/keys", { token: session, body: { name: "<i>ci</i>" } })
+    await call(site.service.base, "PATCH", `/api/identities/${handle}/card`, {
       token: made.body.key,
       body: { description: "x" },
     })
-    await call(service.base, "PATCH", "/api/identities/nobody-here/card", {
+    await call(site.service.base, "PATCH", "/api/identities/nobody-here/card", {
       token: made.body.key,
       body: { description: "x" },
     })
     // A record is listed once no transaction from before still runs.
     await eventually(
-      () => call(service.base, "GET", "/api/audit", { token: session }),
+      () => call(site.service.base, "GET", "/api/audit", { token: session }),
       ({ body }) => body.records.some(({ action }: { action: string }) => action === "cards.patch"),
     )
-    await page.goto(`${service.base}/console/activity/audit`)
+    await page.goto(`${site.service.base}/console/activity/audit`)
     await heading(page).getByText("Audit log").waitFor()
     const lines = page.locator("[data-list] > li")
     await lines.filter({ hasText: "api_keys.create" }).first().waitFor()

@@ -1,31 +1,25 @@
 /** What the account holder does with the account: secrets, keys, devices, sessions, limits, exports, mail programs. */
-import type { Browser, Page } from "playwright-core"
+import type { Page } from "playwright-core"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { hasBrowser, openBrowser } from "../harness/Browser.ts"
+import { hasBrowser } from "../harness/Browser.ts"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
-import { buildConsole, openContext } from "../harness/Console.ts"
-import { eventually, startService, type TestService } from "../harness/Service.ts"
+import { openContext, startConsole, type TestConsole } from "../harness/Console.ts"
+import { eventually } from "../harness/Service.ts"
 
 describe.skipIf(!hasBrowser)("in the console", { timeout: 120_000 }, () => {
-  let service: TestService
-  let browser: Browser
+  let site: TestConsole
   beforeAll(async () => {
-    buildConsole()
-    service = await startService({ env: { SVC_IDENTITY_QUOTA: "1", SVC_LIMIT_CALLS: "6000" } })
-    browser = await openBrowser()
+    site = await startConsole({ env: { SVC_IDENTITY_QUOTA: "1", SVC_LIMIT_CALLS: "6000" } })
   })
-  afterAll(async () => {
-    await browser?.close()
-    await service?.stop()
-  })
+  afterAll(() => site?.stop())
 
   const open = async (path: string) => {
-    const owner = await signUp(service.base)
-    const { context, seen } = await openContext(browser, service.base, {}, owner.session)
+    const owner = await signUp(site.service.base)
+    const { context, seen } = await openContext(site.browser, site.service.base, {}, owner.session)
     const page = await context.newPage()
-    await page.goto(`${service.base}/console${path}`)
+    await page.goto(`${site.service.base}/console${path}`)
     const api = (method: string, at: string, body?: unknown) =>
-      call(service.base, method, at, { token: owner.session, ...(body === undefined ? {} : { body }) })
+      call(site.service.base, method, at, { token: owner.session, ...(body === undefined ? {} : { body }) })
     return { ...owner, page, context, seen, api }
   }
   const dialog = (page: Page) => page.getByRole("dialog")
@@ -79,12 +73,14 @@ describe.skipIf(!hasBrowser)("in the console", { timeout: 120_000 }, () => {
     expect(await page.content()).not.toContain(key)
     await page.keyboard.press("Escape")
     await dialog(page).getByRole("button", { name: "I have stored it" }).click()
-    expect((await call(service.base, "GET", "/api/auth/whoami", { token: key })).body.caller.key_name).toBe("laptop")
+    expect((await call(site.service.base, "GET", "/api/auth/whoami", { token: key })).body.caller.key_name).toBe(
+      "laptop",
+    )
     await page.getByRole("button", { name: "Revoke laptop" }).click()
     await dialog(page).getByRole("button", { name: "Revoke" }).click()
     await page.getByText("No Admin Key yet").waitFor()
     await eventually(
-      () => call(service.base, "GET", "/api/auth/whoami", { token: key }),
+      () => call(site.service.base, "GET", "/api/auth/whoami", { token: key }),
       ({ status }) => status === 401,
     )
     expect(seen.errors).toEqual([])
@@ -94,9 +90,10 @@ describe.skipIf(!hasBrowser)("in the console", { timeout: 120_000 }, () => {
   it("a terminal that asks is approved or denied by its code", async () => {
     const { page, context } = await open("/keys/devices")
     const ask = async () =>
-      (await call(service.base, "POST", "/api/auth/device", { body: { name: "<i>desk</i>", client: "svc" } })).body
+      (await call(site.service.base, "POST", "/api/auth/device", { body: { name: "<i>desk</i>", client: "svc" } })).body
     const answer = async (asked: { readonly device_code: string }) =>
-      (await call(service.base, "POST", "/api/auth/device/token", { body: { device_code: asked.device_code } })).body
+      (await call(site.service.base, "POST", "/api/auth/device/token", { body: { device_code: asked.device_code } }))
+        .body
     const wanted = await ask()
     await page.getByLabel("Code").fill(wanted.user_code)
     await page.getByRole("button", { name: "Continue" }).click()
@@ -111,7 +108,7 @@ describe.skipIf(!hasBrowser)("in the console", { timeout: 120_000 }, () => {
       ({ key }) => String(key).startsWith("svc_admin_"),
     )
     const unwanted = await ask()
-    await page.goto(`${service.base}/console/keys/devices?user_code=${unwanted.user_code}`)
+    await page.goto(`${site.service.base}/console/keys/devices?user_code=${unwanted.user_code}`)
     await page.getByRole("button", { name: "Deny" }).click()
     await page.getByRole("button", { name: "Deny" }).waitFor({ state: "detached" })
     expect((await answer(unwanted)).code).toBe("device_code_denied")
@@ -129,14 +126,14 @@ describe.skipIf(!hasBrowser)("in the console", { timeout: 120_000 }, () => {
     )
     await page.reload()
     await page.getByRole("heading", { level: 1, name: "Einstellungen" }).waitFor()
-    const link = await call(service.base, "POST", "/api/auth/magic-link", { body: { email } })
+    const link = await call(site.service.base, "POST", "/api/auth/magic-link", { body: { email } })
     const token = new URL(link.body.dev_magic_link).searchParams.get("token")
-    const other = (await call(service.base, "POST", "/api/auth/magic-link/consume", { body: { token } })).body
+    const other = (await call(site.service.base, "POST", "/api/auth/magic-link/consume", { body: { token } })).body
     await page.reload()
     await page.getByRole("button", { name: /^Beenden: / }).click()
     await page.getByRole("button", { name: /^Beenden: / }).waitFor({ state: "detached" })
     await eventually(
-      () => call(service.base, "GET", "/api/auth/session", { token: other.session_token }),
+      () => call(site.service.base, "GET", "/api/auth/session", { token: other.session_token }),
       ({ status }) => status === 401,
     )
     expect((await api("GET", "/api/auth/session")).status).toBe(200)
@@ -146,7 +143,7 @@ describe.skipIf(!hasBrowser)("in the console", { timeout: 120_000 }, () => {
   it("limits stand with what is used of them, and one that is used up says so in words", async () => {
     const { page, context, seen, session } = await open("/settings/limits")
     await page.getByText("0 of 1", { exact: true }).waitFor()
-    await makeIdentity(service.base, session)
+    await makeIdentity(site.service.base, session)
     await page.reload()
     await page.getByText("1 of 1", { exact: true }).waitFor()
     const line = page.getByRole("listitem").filter({ hasText: "Ever created" })
@@ -171,8 +168,8 @@ describe.skipIf(!hasBrowser)("in the console", { timeout: 120_000 }, () => {
 
   it("a mail program is told its servers, user name and password, which is shown once and can be replaced", async () => {
     const { page, context, seen, session, api } = await open("/")
-    const { handle, secrets } = await makeIdentity(service.base, session)
-    const at = `${service.base}/console/identities/${handle}/mail/programs`
+    const { handle, secrets } = await makeIdentity(site.service.base, session)
+    const at = `${site.service.base}/console/identities/${handle}/mail/programs`
     await page.goto(at)
     await page.getByText(`${handle}@mail.localhost`).first().waitFor()
     await page.getByText(String(secrets.imap.port), { exact: true }).waitFor()
@@ -210,10 +207,10 @@ describe.skipIf(!hasBrowser)("in the console", { timeout: 120_000 }, () => {
 
   it("a mail program is told of a server for sending where the service has one", async () => {
     const { page, context, session } = await open("/")
-    const { handle, secrets } = await makeIdentity(service.base, session)
+    const { handle, secrets } = await makeIdentity(site.service.base, session)
     const smtp = { ...secrets.imap, host: "submit.example", port: 1465, security: "tls" }
     await page.route("**/identity-key", (route) => route.fulfill({ json: { ...secrets, smtp } }))
-    await page.goto(`${service.base}/console/identities/${handle}/mail/programs`)
+    await page.goto(`${site.service.base}/console/identities/${handle}/mail/programs`)
     await page.getByText("submit.example").first().waitFor()
     await page.getByText("1465", { exact: true }).waitFor()
     await page.getByRole("button", { name: "mutt" }).click()

@@ -1,23 +1,21 @@
 /** Accounts at other platforms from the console, against a server that speaks Mastodon's API and asks in a browser. */
-import type { Browser, Page } from "playwright-core"
+import type { Page } from "playwright-core"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { type MastodonServer, startServer } from "../connectors/mastodon/Server.ts"
 import type { Account } from "../connectors/mastodon/World.ts"
-import { hasBrowser, openBrowser } from "../harness/Browser.ts"
+import { hasBrowser } from "../harness/Browser.ts"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
-import { buildConsole, heading, openContext } from "../harness/Console.ts"
-import { eventually, startService, type TestService } from "../harness/Service.ts"
+import { heading, openContext, startConsole, type TestConsole } from "../harness/Console.ts"
+import { eventually } from "../harness/Service.ts"
 
 describe.skipIf(!hasBrowser)("a connector in the console", { timeout: 120_000 }, () => {
-  let service: TestService
+  let site: TestConsole
   let server: MastodonServer
-  let browser: Browser
   let owner: Awaited<ReturnType<typeof signUp>>
   /** Who is asked at the server. */
   let account: Account
   beforeAll(async () => {
-    buildConsole()
-    service = await startService()
+    site = await startConsole()
     server = await startServer({
       // The page of the server that asks the account holder.
       instead: (request, response) => {
@@ -36,28 +34,26 @@ describe.skipIf(!hasBrowser)("a connector in the console", { timeout: 120_000 },
         return true
       },
     })
-    browser = await openBrowser()
-    owner = await signUp(service.base)
+    owner = await signUp(site.service.base)
   })
   afterAll(async () => {
-    await browser?.close()
     await server?.stop()
-    await service?.stop()
+    await site?.stop()
   })
 
   const api = (method: string, path: string, body?: unknown) =>
-    call(service.base, method, path, { token: owner.session, ...(body === undefined ? {} : { body }) })
+    call(site.service.base, method, path, { token: owner.session, ...(body === undefined ? {} : { body }) })
   const open = async () => {
-    const { handle } = await makeIdentity(service.base, owner.session)
+    const { handle } = await makeIdentity(site.service.base, owner.session)
     account = server.world.join(`bot${handle}`)
-    const { context, seen } = await openContext(browser, service.base, {}, owner.session)
+    const { context, seen } = await openContext(site.browser, site.service.base, {}, owner.session)
     const page = await context.newPage()
     const at = `/api/identities/${handle}/connectors`
     return { handle, page, context, seen, at }
   }
   /** As far as the server's own page. */
   const beginAt = async (page: Page, handle: string) => {
-    await page.goto(`${service.base}/console/identities/${handle}/connectors`)
+    await page.goto(`${site.service.base}/console/identities/${handle}/connectors`)
     await page.getByRole("link", { name: "Connect Mastodon" }).click()
     await page.getByLabel("Server or account").fill(server.base)
     await page.getByRole("button", { name: "Connect", exact: true }).click()
@@ -154,7 +150,7 @@ describe.skipIf(!hasBrowser)("a connector in the console", { timeout: 120_000 },
     await page.goto(back)
     expect(await page.getByRole("heading", { level: 1 }).innerText()).toBe("Connect this account?")
     // Nor where somebody leads straight into the console.
-    await page.goto(`${service.base}/console/connectors/callback${new URL(back).search}`)
+    await page.goto(`${site.service.base}/console/connectors/callback${new URL(back).search}`)
     await page.getByRole("heading", { name: "Connect this account?" }).waitFor()
     expect((await api("GET", at)).body.connectors).toEqual([])
     await page.getByRole("button", { name: "Connect" }).click()
@@ -164,7 +160,7 @@ describe.skipIf(!hasBrowser)("a connector in the console", { timeout: 120_000 },
 
   it("at Bluesky is asked for by an app password, and a refusal stands at its field", async () => {
     const { handle, page, context } = await open()
-    await page.goto(`${service.base}/console/identities/${handle}/connectors/bluesky/connect`)
+    await page.goto(`${site.service.base}/console/identities/${handle}/connectors/bluesky/connect`)
     await page.getByRole("button", { name: "With an app password" }).click()
     await page.getByRole("textbox", { name: "Account" }).fill("no account")
     await page.getByLabel("App password").fill("abcd-efgh-ijkl-mnop")
@@ -175,7 +171,7 @@ describe.skipIf(!hasBrowser)("a connector in the console", { timeout: 120_000 },
   })
 
   it("comes back to localhost from 127.0.0.1, where a loopback client is sent to", async () => {
-    const beside = service.base.replace("localhost", "127.0.0.1")
+    const beside = site.service.base.replace("localhost", "127.0.0.1")
     const go = async (host: string, cookie?: string) =>
       (
         await fetch(`${host}/connectors/callback?state=abc&code=1`, {
@@ -183,10 +179,10 @@ describe.skipIf(!hasBrowser)("a connector in the console", { timeout: 120_000 },
           ...(cookie === undefined ? {} : { headers: { cookie } }),
         })
       ).headers.get("location")
-    expect(await go(beside)).toBe(`${service.base}/connectors/callback?state=abc&code=1`)
-    expect(await go(service.base)).toBe("/auth/connectors/callback?state=abc&code=1")
-    expect(await go(service.base, "svc_connecting=abc")).toBe("/console/connectors/callback?state=abc&code=1")
-    expect(await go(service.base, "svc_connecting=other")).toBe("/auth/connectors/callback?state=abc&code=1")
+    expect(await go(beside)).toBe(`${site.service.base}/connectors/callback?state=abc&code=1`)
+    expect(await go(site.service.base)).toBe("/auth/connectors/callback?state=abc&code=1")
+    expect(await go(site.service.base, "svc_connecting=abc")).toBe("/console/connectors/callback?state=abc&code=1")
+    expect(await go(site.service.base, "svc_connecting=other")).toBe("/auth/connectors/callback?state=abc&code=1")
     expect(await go(beside, "svc_signed_in=1")).toBe("/auth/connectors/callback?state=abc&code=1")
   })
 })

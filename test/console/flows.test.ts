@@ -1,31 +1,24 @@
 /** The three ways that decide about the console, each walked in a real browser with real SMTP and a real receiver. */
-import type { Browser } from "playwright-core"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { hasBrowser, openBrowser } from "../harness/Browser.ts"
+import { hasBrowser } from "../harness/Browser.ts"
 import { call, makeIdentity, newHandle, signUp } from "../harness/Client.ts"
-import { buildConsole, heading, openContext } from "../harness/Console.ts"
+import { heading, openContext, startConsole, type TestConsole } from "../harness/Console.ts"
 import { send } from "../harness/Mail.ts"
 import { startReceiver } from "../harness/Receiver.ts"
-import { eventually, startService, type TestService } from "../harness/Service.ts"
+import { eventually } from "../harness/Service.ts"
 
 describe.skipIf(!hasBrowser)("in the console", { timeout: 120_000 }, () => {
-  let service: TestService
-  let browser: Browser
+  let site: TestConsole
   beforeAll(async () => {
-    buildConsole()
-    service = await startService()
-    browser = await openBrowser()
+    site = await startConsole()
   })
-  afterAll(async () => {
-    await browser?.close()
-    await service?.stop()
-  })
+  afterAll(() => site?.stop())
 
   it("somebody comes from nothing to a mail that arrives live and a Webhook that answered", async () => {
     const receiver = await startReceiver((response) => response.end("thanks"))
-    const { context, seen } = await openContext(browser, service.base)
+    const { context, seen } = await openContext(site.browser, site.service.base)
     const page = await context.newPage()
-    await page.goto(`${service.base}/console/`)
+    await page.goto(`${site.service.base}/console/`)
 
     await page.getByLabel("Your email address").fill("first@example.org")
     await page.getByRole("checkbox").check()
@@ -45,13 +38,13 @@ describe.skipIf(!hasBrowser)("in the console", { timeout: 120_000 }, () => {
     await page.getByRole("button", { name: "Copy .env" }).click()
     const env = await page.evaluate<string>("navigator.clipboard.readText()")
     const key = /^SVC_KEY=(svc_id_\S+)$/m.exec(env)![1]!
-    expect((await call(service.base, "GET", "/api/auth/whoami", { token: key })).body.caller.handle).toBe(handle)
+    expect((await call(site.service.base, "GET", "/api/auth/whoami", { token: key })).body.caller.handle).toBe(handle)
     await page.getByRole("button", { name: "I have stored them" }).click()
 
     // A mail slides in while somebody looks.
     await page.getByRole("link", { name: "Open mail" }).click()
     await page.getByText("No mail yet").waitFor()
-    await send(service.smtpPort, {
+    await send(site.service.smtpPort, {
       from: "grace@example.org",
       to: `${handle}@mail.localhost`,
       subject: "Hello there",
@@ -77,26 +70,26 @@ describe.skipIf(!hasBrowser)("in the console", { timeout: 120_000 }, () => {
   })
 
   it("one press from anywhere stops the mail of every agent, and nobody is asked first", async () => {
-    const { session, email } = await signUp(service.base)
+    const { session, email } = await signUp(site.service.base)
     const handles = [
-      (await makeIdentity(service.base, session)).handle,
-      (await makeIdentity(service.base, session)).handle,
+      (await makeIdentity(site.service.base, session)).handle,
+      (await makeIdentity(site.service.base, session)).handle,
     ]
     const states = () =>
       Promise.all(
         handles.map(async (handle) => {
-          const { body } = await call(service.base, "GET", `/api/identities/${handle}/mail`, { token: session })
+          const { body } = await call(site.service.base, "GET", `/api/identities/${handle}/mail`, { token: session })
           return body.outgoing
         }),
       )
-    const { context, seen } = await openContext(browser, service.base, {}, session)
+    const { context, seen } = await openContext(site.browser, site.service.base, {}, session)
     const page = await context.newPage()
-    await page.goto(`${service.base}/console/activity`)
+    await page.goto(`${site.service.base}/console/activity`)
     await page.getByRole("button", { name: "Stop all mail" }).click()
     await page.getByText("Outgoing mail is stopped.").waitFor()
     expect(await states()).toEqual(["stopped", "stopped"])
     for (const handle of handles) {
-      const sent = await call(service.base, "POST", `/api/identities/${handle}/messages/send`, {
+      const sent = await call(site.service.base, "POST", `/api/identities/${handle}/messages/send`, {
         token: session,
         body: { to: [email], subject: "s", text: "t" },
       })
@@ -105,7 +98,7 @@ describe.skipIf(!hasBrowser)("in the console", { timeout: 120_000 }, () => {
 
     // Another tab, which did nothing, says so too.
     const other = await context.newPage()
-    await other.goto(`${service.base}/console/`)
+    await other.goto(`${site.service.base}/console/`)
     await other.getByText("Outgoing mail is stopped.").waitFor()
 
     // Starting again asks first.
@@ -124,13 +117,13 @@ describe.skipIf(!hasBrowser)("in the console", { timeout: 120_000 }, () => {
       response.statusCode = well ? 200 : 500
       response.end(well ? "ok" : "database is locked")
     })
-    const { session } = await signUp(service.base)
-    const { handle } = await makeIdentity(service.base, session)
-    const made = await call(service.base, "POST", `/api/identities/${handle}/webhooks`, {
+    const { session } = await signUp(site.service.base)
+    const { handle } = await makeIdentity(site.service.base, session)
+    const made = await call(site.service.base, "POST", `/api/identities/${handle}/webhooks`, {
       token: session,
       body: { url: receiver.url, event_types: ["email.received"] },
     })
-    await send(service.smtpPort, {
+    await send(site.service.smtpPort, {
       from: "grace@example.org",
       to: `${handle}@mail.localhost`,
       subject: "Lost",
@@ -138,12 +131,14 @@ describe.skipIf(!hasBrowser)("in the console", { timeout: 120_000 }, () => {
     })
     await eventually(
       () =>
-        call(service.base, "GET", `/api/identities/${handle}/webhooks/${made.body.id}/deliveries`, { token: session }),
+        call(site.service.base, "GET", `/api/identities/${handle}/webhooks/${made.body.id}/deliveries`, {
+          token: session,
+        }),
       ({ body }) => body.deliveries[0]?.attempts.length === 1,
     )
-    const { context, seen } = await openContext(browser, service.base, {}, session)
+    const { context, seen } = await openContext(site.browser, site.service.base, {}, session)
     const page = await context.newPage()
-    await page.goto(`${service.base}/console/activity`)
+    await page.goto(`${site.service.base}/console/activity`)
     await page.getByRole("link", { name: `${handle} received a mail` }).click()
     await page.getByText("HTTP 500").waitFor()
     await page.getByText("database is locked").waitFor()

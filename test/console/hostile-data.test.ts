@@ -1,11 +1,10 @@
 /** Names, letters and cards that mean harm, seen by a person in a real browser: nothing runs, nothing leaves, nothing breaks. */
-import type { Browser } from "playwright-core"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { hasBrowser, openBrowser } from "../harness/Browser.ts"
+import { hasBrowser } from "../harness/Browser.ts"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
-import { buildConsole, expectNoSidewaysScroll, heading, openContext } from "../harness/Console.ts"
+import { expectNoSidewaysScroll, heading, openContext, startConsole, type TestConsole } from "../harness/Console.ts"
 import { send } from "../harness/Mail.ts"
-import { eventually, startService, type TestService } from "../harness/Service.ts"
+import { eventually } from "../harness/Service.ts"
 import { startTrap } from "../harness/Trap.ts"
 
 /** Each letter under a tower of marks that reaches far out of its line. */
@@ -25,26 +24,22 @@ const subjects = [
 ]
 
 describe.skipIf(!hasBrowser)("what strangers write", { timeout: 300_000 }, () => {
-  let service: TestService
-  let browser: Browser
+  let site: TestConsole
   let trap: Awaited<ReturnType<typeof startTrap>>
   beforeAll(async () => {
-    buildConsole()
-    service = await startService()
-    browser = await openBrowser()
+    site = await startConsole()
     trap = await startTrap()
   })
   afterAll(async () => {
-    await browser?.close()
-    await service?.stop()
+    await site?.stop()
     trap?.stop()
   })
 
   it("stands in lists as text in one line, at 320 px too", async () => {
-    const { session } = await signUp(service.base)
-    const { handle } = await makeIdentity(service.base, session)
+    const { session } = await signUp(site.service.base)
+    const { handle } = await makeIdentity(site.service.base, session)
     for (const subject of subjects) {
-      await send(service.smtpPort, {
+      await send(site.service.smtpPort, {
         from: { name: subject.slice(0, 4000), address: "stranger@example.org" },
         to: `${handle}@mail.localhost`,
         subject,
@@ -52,10 +47,10 @@ describe.skipIf(!hasBrowser)("what strangers write", { timeout: 300_000 }, () =>
       })
     }
     await eventually(
-      () => call(service.base, "GET", `/api/identities/${handle}/messages`, { token: session }),
+      () => call(site.service.base, "GET", `/api/identities/${handle}/messages`, { token: session }),
       ({ body }) => body.messages.length === subjects.length,
     )
-    await call(service.base, "PATCH", `/api/identities/${handle}/card`, {
+    await call(site.service.base, "PATCH", `/api/identities/${handle}/card`, {
       token: session,
       body: {
         name: zalgo.slice(0, 190),
@@ -63,7 +58,7 @@ describe.skipIf(!hasBrowser)("what strangers write", { timeout: 300_000 }, () =>
         provider: { organization: backwards, url: "https://x.example/\u202Efdp" },
       },
     })
-    const { context, seen } = await openContext(browser, service.base, { width: 320 }, session)
+    const { context, seen } = await openContext(site.browser, site.service.base, { width: 320 }, session)
     const page = await context.newPage()
     const heard: Array<unknown> = []
     await page.exposeFunction("heard", (what: unknown) => heard.push(what))
@@ -74,7 +69,7 @@ describe.skipIf(!hasBrowser)("what strangers write", { timeout: 300_000 }, () =>
       `/identities/${handle}/mail`,
       `/identities/${handle}/profile`,
     ]) {
-      await page.goto(`${service.base}/console${to}`)
+      await page.goto(`${site.service.base}/console${to}`)
       await heading(page).first().waitFor()
       await page.locator(".skeleton").first().waitFor({ state: "detached" })
       await expectNoSidewaysScroll(page, to)
@@ -85,7 +80,7 @@ describe.skipIf(!hasBrowser)("what strangers write", { timeout: 300_000 }, () =>
       for (const height of heights) expect(height, to).toBeLessThan(140)
     }
     // A profile for everybody, in the same words.
-    await page.goto(`${service.base}/@${handle}`)
+    await page.goto(`${site.service.base}/@${handle}`)
     await expectNoSidewaysScroll(page, "the profile")
     expect(heard).toEqual([])
     expect(seen).toEqual({ errors: [], foreign: [] })
@@ -93,9 +88,9 @@ describe.skipIf(!hasBrowser)("what strangers write", { timeout: 300_000 }, () =>
   })
 
   it("in HTML stays in its frame, whatever it covers, links to, or claims to be", async () => {
-    const { session } = await signUp(service.base)
-    const { handle } = await makeIdentity(service.base, session)
-    await send(service.smtpPort, {
+    const { session } = await signUp(site.service.base)
+    const { handle } = await makeIdentity(site.service.base, session)
+    await send(site.service.smtpPort, {
       from: "stranger@example.org",
       to: `${handle}@mail.localhost`,
       subject: "Covers",
@@ -119,14 +114,14 @@ describe.skipIf(!hasBrowser)("what strangers write", { timeout: 300_000 }, () =>
         <template shadowrootmode=open><script>heard(1)</script></template><noscript><p title="</noscript><img src=x onerror=parent.heard(1)>"></noscript>`,
     })
     const listed = await eventually(
-      () => call(service.base, "GET", `/api/identities/${handle}/messages`, { token: session }),
+      () => call(site.service.base, "GET", `/api/identities/${handle}/messages`, { token: session }),
       ({ body }) => body.messages.length === 1,
     )
-    const { context } = await openContext(browser, service.base, {}, session)
+    const { context } = await openContext(site.browser, site.service.base, {}, session)
     const page = await context.newPage()
     const heard: Array<unknown> = []
     await page.exposeFunction("heard", (what: unknown) => heard.push(what))
-    await page.goto(`${service.base}/console/identities/${handle}/mail/${listed.body.messages[0].id}`)
+    await page.goto(`${site.service.base}/console/identities/${handle}/mail/${listed.body.messages[0].id}`)
     await page.getByRole("button", { name: "HTML" }).click()
     const frame = page.frameLocator("iframe")
     await frame.locator("#seen").waitFor()

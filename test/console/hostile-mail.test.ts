@@ -1,13 +1,12 @@
 /** Mail that means harm, opened by somebody in a real browser: nothing runs, nothing is fetched, nothing is sent. */
-import type { Browser } from "playwright-core"
 import { mailDocument } from "@svc/api/console/MailDocument"
 import { Effect } from "effect"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { hasBrowser, openBrowser } from "../harness/Browser.ts"
+import { hasBrowser } from "../harness/Browser.ts"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
-import { buildConsole, expectNoSidewaysScroll, openContext } from "../harness/Console.ts"
+import { expectNoSidewaysScroll, openContext, startConsole, type TestConsole } from "../harness/Console.ts"
 import { send } from "../harness/Mail.ts"
-import { eventually, startService, type TestService } from "../harness/Service.ts"
+import { eventually } from "../harness/Service.ts"
 import { startTrap } from "../harness/Trap.ts"
 
 const pictures = new Map([["logo@x", "data:image/png;base64,AAAA"]])
@@ -68,25 +67,21 @@ describe("the HTML of a message", () => {
 })
 
 describe.skipIf(!hasBrowser)("a message that means harm", { timeout: 120_000 }, () => {
-  let service: TestService
-  let browser: Browser
+  let site: TestConsole
   let trap: Awaited<ReturnType<typeof startTrap>>
   beforeAll(async () => {
-    buildConsole()
-    service = await startService()
-    browser = await openBrowser()
+    site = await startConsole()
     trap = await startTrap()
   })
   afterAll(async () => {
-    await browser?.close()
-    await service?.stop()
+    await site?.stop()
     trap?.stop()
   })
 
   it("is read in peace", async () => {
-    const { session } = await signUp(service.base)
-    const { handle } = await makeIdentity(service.base, session)
-    await send(service.smtpPort, {
+    const { session } = await signUp(site.service.base)
+    const { handle } = await makeIdentity(site.service.base, session)
+    await send(site.service.smtpPort, {
       from: `"Bank \u202Egnp.exe <script>" <no-reply@bank.example>`,
       to: `${handle}@mail.localhost`,
       subject: `${"W".repeat(300)} \u202Ereversed <img src=x onerror=alert(1)>`,
@@ -99,15 +94,15 @@ describe.skipIf(!hasBrowser)("a message that means harm", { timeout: 120_000 }, 
       attachments: [{ filename: "../../etc/pass\u202Egnp.exe", content: "x" }],
     })
     const listed = await eventually(
-      () => call(service.base, "GET", `/api/identities/${handle}/messages`, { token: session }),
+      () => call(site.service.base, "GET", `/api/identities/${handle}/messages`, { token: session }),
       ({ body }) => body.messages.length === 1,
     )
-    const { context } = await openContext(browser, service.base, { width: 390 }, session)
+    const { context } = await openContext(site.browser, site.service.base, { width: 390 }, session)
     const page = await context.newPage()
     const heard: Array<string> = []
     await page.exposeFunction("heard", (what: string) => heard.push(what))
     await page.addInitScript(`addEventListener("message", ({ data }) => globalThis.heard(String(data)))`)
-    await page.goto(`${service.base}/console/identities/${handle}/mail/${listed.body.messages[0].id}`)
+    await page.goto(`${site.service.base}/console/identities/${handle}/mail/${listed.body.messages[0].id}`)
     await page.getByRole("button", { name: "HTML" }).click()
     const frame = page.frameLocator("iframe")
     await frame.getByText("hello").waitFor()
@@ -134,7 +129,7 @@ describe.skipIf(!hasBrowser)("a message that means harm", { timeout: 120_000 }, 
         .evaluate((link: any) => link.click()),
     ])
     await leaving.waitForLoadState()
-    expect(leaving.url()).toContain(`${service.base}/console/leave?to=`)
+    expect(leaving.url()).toContain(`${site.service.base}/console/leave?to=`)
     expect(await leaving.locator("pre").innerText()).toContain("xn--80ak6aa92e.example")
     expect(await leaving.locator("main").innerText()).toContain("other alphabets")
 
@@ -145,14 +140,14 @@ describe.skipIf(!hasBrowser)("a message that means harm", { timeout: 120_000 }, 
   })
 
   it("shows the pictures that came with it, which run nothing and are fetched from nobody", async () => {
-    const { session } = await signUp(service.base)
-    const { handle } = await makeIdentity(service.base, session)
+    const { session } = await signUp(site.service.base)
+    const { handle } = await makeIdentity(site.service.base, session)
     const picture = Buffer.from(
       "iVBORw0KGgoAAAANSUhEUgAAAAoAAAAKCAYAAACNMs+9AAAAFUlEQVR42mNk+M9Qz0AEYBxVSF+FABJADveWkH6oAAAAAElFTkSuQmCC",
       "base64",
     )
     const script = `<svg xmlns="http://www.w3.org/2000/svg" onload="parent.postMessage('ran','*')"><image href="${trap.base}/svg"/></svg>`
-    await send(service.smtpPort, {
+    await send(site.service.smtpPort, {
       from: "news@shop.example",
       to: `${handle}@mail.localhost`,
       subject: "A picture",
@@ -163,12 +158,12 @@ describe.skipIf(!hasBrowser)("a message that means harm", { timeout: 120_000 }, 
       ],
     })
     const { body } = await eventually(
-      () => call(service.base, "GET", `/api/identities/${handle}/messages`, { token: session }),
+      () => call(site.service.base, "GET", `/api/identities/${handle}/messages`, { token: session }),
       ({ body }) => body.messages.length === 1,
     )
-    const { context, seen } = await openContext(browser, service.base, {}, session)
+    const { context, seen } = await openContext(site.browser, site.service.base, {}, session)
     const page = await context.newPage()
-    await page.goto(`${service.base}/console/identities/${handle}/mail/${body.messages[0].id}`)
+    await page.goto(`${site.service.base}/console/identities/${handle}/mail/${body.messages[0].id}`)
     await page.getByRole("button", { name: "HTML" }).click()
     const frame = page.frameLocator("iframe")
     await frame.getByText("seen").waitFor()
@@ -181,31 +176,34 @@ describe.skipIf(!hasBrowser)("a message that means harm", { timeout: 120_000 }, 
   })
 
   it("is given to no page but the console's frame", async () => {
-    const { session } = await signUp(service.base)
-    const { handle } = await makeIdentity(service.base, session)
-    await send(service.smtpPort, {
+    const { session } = await signUp(site.service.base)
+    const { handle } = await makeIdentity(site.service.base, session)
+    await send(site.service.smtpPort, {
       from: "a@example.org",
       to: `${handle}@mail.localhost`,
       subject: "s",
       html: "<p>x</p>",
     })
     const listed = await eventually(
-      () => call(service.base, "GET", `/api/identities/${handle}/messages`, { token: session }),
+      () => call(site.service.base, "GET", `/api/identities/${handle}/messages`, { token: session }),
       ({ body }) => body.messages.length === 1,
     )
     const path = `/console/mail/${handle}/${listed.body.messages[0].id}/body`
     const own = { cookie: `svc_session=${session}`, "sec-fetch-site": "same-origin", "sec-fetch-dest": "iframe" }
     const status = async (headers: Record<string, string>) =>
-      (await fetch(`${service.base}${path}`, { headers })).status
-    const framed = await fetch(`${service.base}${path}`, { headers: own })
+      (await fetch(`${site.service.base}${path}`, { headers })).status
+    const framed = await fetch(`${site.service.base}${path}`, { headers: own })
     expect([framed.status, framed.headers.get("cache-control")]).toEqual([200, "no-store"])
     expect(framed.headers.get("content-security-policy")).toMatch(/default-src 'none'.*sandbox allow-popups/)
     expect(await status({ ...own, "sec-fetch-dest": "document" })).toBe(403)
     expect(await status({ ...own, "sec-fetch-site": "same-site" })).toBe(403)
-    expect(await status({ ...own, cookie: `svc_session=${(await signUp(service.base)).session}` })).toBe(404)
+    expect(await status({ ...own, cookie: `svc_session=${(await signUp(site.service.base)).session}` })).toBe(404)
     expect(
-      (await fetch(`${service.base}/console/leave?to=${Buffer.from("https://evil.example/").toString("base64url")}`))
-        .status,
+      (
+        await fetch(
+          `${site.service.base}/console/leave?to=${Buffer.from("https://evil.example/").toString("base64url")}`,
+        )
+      ).status,
     ).toBe(404)
   })
 })

@@ -1,21 +1,22 @@
 /** Every page of the console, empty and full, in its looks: nothing for axe to find, nothing wrong, nothing too wide. */
 import { globSync, readFileSync } from "node:fs"
 import * as path from "node:path"
-import type { Browser, Page } from "playwright-core"
+import type { Page } from "playwright-core"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { hasBrowser, openBrowser } from "../harness/Browser.ts"
+import { hasBrowser } from "../harness/Browser.ts"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
 import {
-  buildConsole,
   expectNoSidewaysScroll,
   heading,
   type Look,
   openContext,
+  startConsole,
+  type TestConsole,
   violations,
 } from "../harness/Console.ts"
 import { send } from "../harness/Mail.ts"
 import { startReceiver } from "../harness/Receiver.ts"
-import { eventually, startService, type TestService } from "../harness/Service.ts"
+import { eventually } from "../harness/Service.ts"
 import { root } from "../house/Imports.ts"
 
 /** The paths of `Routes.ts`, with what stands in their places. */
@@ -43,29 +44,30 @@ const looks: ReadonlyArray<Look> = [
 ]
 
 describe.skipIf(!hasBrowser)("every page", { timeout: 600_000 }, () => {
-  let service: TestService
-  let browser: Browser
+  let site: TestConsole
   let receiver: Awaited<ReturnType<typeof startReceiver>>
   let session: string
   let places: Record<string, string>
   beforeAll(async () => {
-    buildConsole()
-    service = await startService()
-    browser = await openBrowser()
+    site = await startConsole()
     receiver = await startReceiver((response) => {
       response.statusCode = 503
       response.end("out of order ".repeat(60))
     })
-    session = (await signUp(service.base)).session
-    const { handle, secrets } = await makeIdentity(service.base, session, "the-longest-name-that-an-agent-may-ever")
+    session = (await signUp(site.service.base)).session
+    const { handle, secrets } = await makeIdentity(
+      site.service.base,
+      session,
+      "the-longest-name-that-an-agent-may-ever",
+    )
     const at = `/api/identities/${handle}`
     const token = session
-    const webhook = await call(service.base, "POST", `${at}/webhooks`, {
+    const webhook = await call(site.service.base, "POST", `${at}/webhooks`, {
       token,
       body: { url: `${receiver.url}?${"q".repeat(200)}`, event_types: ["*"] },
     })
     const long = "Unbreakable".repeat(30)
-    await call(service.base, "PATCH", `${at}/card`, {
+    await call(site.service.base, "PATCH", `${at}/card`, {
       token,
       body: {
         name: long.slice(0, 200),
@@ -73,11 +75,11 @@ describe.skipIf(!hasBrowser)("every page", { timeout: 600_000 }, () => {
         skills: [{ id: "s", name: long.slice(0, 100), description: long }],
       },
     })
-    await call(service.base, "PUT", "/api/vault/secrets/token", {
+    await call(site.service.base, "PUT", "/api/vault/secrets/token", {
       token,
       body: { value: "s3cret", description: "A token" },
     })
-    await send(service.smtpPort, {
+    await send(site.service.smtpPort, {
       from: `${"Name".repeat(40)} <somebody@example.org>`,
       to: `${handle}+${"tag".repeat(15)}@mail.localhost`,
       subject: long,
@@ -85,32 +87,32 @@ describe.skipIf(!hasBrowser)("every page", { timeout: 600_000 }, () => {
       attachments: [{ filename: `${long}.txt`, content: "x" }],
     })
     const found = await eventually(
-      () => call(service.base, "GET", `${at}/messages`, { token }),
+      () => call(site.service.base, "GET", `${at}/messages`, { token }),
       ({ body }) => body.messages.length === 1,
     )
     // A draft, mail that waits for a person, and an address that nothing goes to any more.
-    await call(service.base, "POST", `${at}/drafts`, {
+    await call(site.service.base, "POST", `${at}/drafts`, {
       token,
       body: { to: [`${"a".repeat(60)}@example.org`], text: long },
     })
-    await call(service.base, "PATCH", `${at}/messages/${found.body.messages[0].id}`, {
+    await call(site.service.base, "PATCH", `${at}/messages/${found.body.messages[0].id}`, {
       token,
       body: { flagged: true, labels: ["l".repeat(100), "done"] },
     })
-    await call(service.base, "PATCH", `${at}/mail`, { token, body: { approval: "required" } })
-    await call(service.base, "POST", `${at}/allowed-recipients`, {
+    await call(site.service.base, "PATCH", `${at}/mail`, { token, body: { approval: "required" } })
+    await call(site.service.base, "POST", `${at}/allowed-recipients`, {
       token,
       body: { address: `${"b".repeat(60)}@example.org` },
     })
-    await call(service.base, "POST", `${at}/messages/send`, {
+    await call(site.service.base, "POST", `${at}/messages/send`, {
       token: secrets.identity_key,
       body: { to: [`${"b".repeat(60)}@example.org`], subject: long, text: long },
     })
-    await service.query(
+    await site.service.query(
       (sql) => sql`update allowed_recipient set suppressed_at = now(), suppression = ${long} where address like 'b%'`,
     )
     const events = await eventually(
-      () => call(service.base, "GET", "/api/events?type=email.received", { token }),
+      () => call(site.service.base, "GET", "/api/events?type=email.received", { token }),
       ({ body }) => body.events.length > 0,
     )
     places = {
@@ -122,8 +124,7 @@ describe.skipIf(!hasBrowser)("every page", { timeout: 600_000 }, () => {
     }
   })
   afterAll(async () => {
-    await browser?.close()
-    await service?.stop()
+    await site?.stop()
     await receiver?.stop()
   })
 
@@ -135,10 +136,10 @@ describe.skipIf(!hasBrowser)("every page", { timeout: 600_000 }, () => {
 
   it.each(looks)("full, in %j", async (look) => {
     await setLanguage(look)
-    const { context, seen } = await openContext(browser, service.base, look, session)
+    const { context, seen } = await openContext(site.browser, site.service.base, look, session)
     const page = await context.newPage()
     for (const to of paths(places)) {
-      await page.goto(`${service.base}/console${to}`)
+      await page.goto(`${site.service.base}/console${to}`)
       await settled(page)
       expect(await violations(page), to).toEqual([])
       await expectNoSidewaysScroll(page, to)
@@ -149,10 +150,15 @@ describe.skipIf(!hasBrowser)("every page", { timeout: 600_000 }, () => {
   })
 
   it.each(looks.slice(-1))("of an account that has nothing yet, in %j", async (look) => {
-    const { context, seen } = await openContext(browser, service.base, look, (await signUp(service.base)).session)
+    const { context, seen } = await openContext(
+      site.browser,
+      site.service.base,
+      look,
+      (await signUp(site.service.base)).session,
+    )
     const page = await context.newPage()
     for (const to of ["/", "/identities", "/identities/new", "/activity", "/nowhere"]) {
-      await page.goto(`${service.base}/console${to}`)
+      await page.goto(`${site.service.base}/console${to}`)
       await settled(page)
       expect(await violations(page), to).toEqual([])
       await expectNoSidewaysScroll(page, to)
@@ -162,9 +168,9 @@ describe.skipIf(!hasBrowser)("every page", { timeout: 600_000 }, () => {
   })
 
   it.each(looks)("before anybody signed in, in %j", async (look) => {
-    const { context, seen } = await openContext(browser, service.base, look)
+    const { context, seen } = await openContext(site.browser, site.service.base, look)
     const page = await context.newPage()
-    await page.goto(`${service.base}/console/activity`)
+    await page.goto(`${site.service.base}/console/activity`)
     await settled(page)
     expect(await page.evaluate("document.documentElement.lang")).toBe(look.locale)
     expect(await violations(page)).toEqual([])
@@ -175,9 +181,9 @@ describe.skipIf(!hasBrowser)("every page", { timeout: 600_000 }, () => {
 
   it("is reached by the keyboard alone", async () => {
     await setLanguage({})
-    const { context } = await openContext(browser, service.base, {}, session)
+    const { context } = await openContext(site.browser, site.service.base, {}, session)
     const page = await context.newPage()
-    await page.goto(`${service.base}/console/`)
+    await page.goto(`${site.service.base}/console/`)
     await settled(page)
     await page.keyboard.press("Control+k")
     await page.keyboard.type("webhooks of")
@@ -200,7 +206,7 @@ describe.skipIf(!hasBrowser)("every page", { timeout: 600_000 }, () => {
   })
 
   const setLanguage = async ({ locale }: Look) => {
-    await service.query((sql) => sql`update org set language = ${locale ?? "en"}`)
+    await site.service.query((sql) => sql`update org set language = ${locale ?? "en"}`)
   }
 })
 

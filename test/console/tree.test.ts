@@ -4,13 +4,13 @@
  */
 import { readFileSync } from "node:fs"
 import * as path from "node:path"
-import type { Browser, CDPSession, Page } from "playwright-core"
+import type { CDPSession, Page } from "playwright-core"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { hasBrowser, openBrowser } from "../harness/Browser.ts"
+import { hasBrowser } from "../harness/Browser.ts"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
-import { buildConsole, heading, openContext } from "../harness/Console.ts"
+import { heading, openContext, startConsole, type TestConsole } from "../harness/Console.ts"
 import { send } from "../harness/Mail.ts"
-import { eventually, startService, type TestService } from "../harness/Service.ts"
+import { eventually } from "../harness/Service.ts"
 import { root } from "../house/Imports.ts"
 
 interface Node {
@@ -62,18 +62,16 @@ const controls = new Set(
 )
 
 describe.skipIf(!hasBrowser)("a screen reader", { timeout: 600_000 }, () => {
-  let service: TestService
-  let browser: Browser
+  let site: TestConsole
   let session: string
   let handle: string
   let message: string
   beforeAll(async () => {
-    buildConsole()
-    service = await startService()
-    browser = await openBrowser()
-    session = (await signUp(service.base)).session
-    handle = (await makeIdentity(service.base, session)).handle
-    const put = (method: string, at: string, body: unknown) => call(service.base, method, at, { token: session, body })
+    site = await startConsole()
+    session = (await signUp(site.service.base)).session
+    handle = (await makeIdentity(site.service.base, session)).handle
+    const put = (method: string, at: string, body: unknown) =>
+      call(site.service.base, method, at, { token: session, body })
     for (const name of ["one", "two"]) {
       await put("PUT", `/api/vault/secrets/${name}`, { value: "s3cret" })
       await put("POST", "/api/keys", { name })
@@ -84,7 +82,7 @@ describe.skipIf(!hasBrowser)("a screen reader", { timeout: 600_000 }, () => {
         event_types: ["email.sent"],
       })
     }
-    await send(service.smtpPort, {
+    await send(site.service.smtpPort, {
       from: "Grace <grace@example.org>",
       to: `${handle}@mail.localhost`,
       subject: "Hello",
@@ -92,18 +90,15 @@ describe.skipIf(!hasBrowser)("a screen reader", { timeout: 600_000 }, () => {
       attachments: [{ filename: "a.txt", content: "x" }],
     })
     const listed = await eventually(
-      () => call(service.base, "GET", `/api/identities/${handle}/messages`, { token: session }),
+      () => call(site.service.base, "GET", `/api/identities/${handle}/messages`, { token: session }),
       ({ body }) => body.messages.length === 1,
     )
     message = listed.body.messages[0].id
   })
-  afterAll(async () => {
-    await browser?.close()
-    await service?.stop()
-  })
+  afterAll(() => site?.stop())
 
   const open = async () => {
-    const opened = await openContext(browser, service.base, {}, session)
+    const opened = await openContext(site.browser, site.service.base, {}, session)
     const page = await opened.context.newPage()
     const cdp = await opened.context.newCDPSession(page)
     return { ...opened, page, cdp }
@@ -127,7 +122,7 @@ describe.skipIf(!hasBrowser)("a screen reader", { timeout: 600_000 }, () => {
       .filter((to) => !to.includes(":") && to !== "/connectors/callback")
     const wrong: Array<string> = []
     for (const to of paths) {
-      await page.goto(`${service.base}/console${to}`)
+      await page.goto(`${site.service.base}/console${to}`)
       await settled(page)
       const tree = await treeOf(cdp)
       const of = (role: string) => tree.filter((node) => node.role === role)
@@ -184,7 +179,7 @@ describe.skipIf(!hasBrowser)("a screen reader", { timeout: 600_000 }, () => {
 
   it("hears of a mail that arrives, and of what was copied", async () => {
     const { context, page, cdp } = await open()
-    await page.goto(`${service.base}/console/identities/${handle}`)
+    await page.goto(`${site.service.base}/console/identities/${handle}`)
     await settled(page)
     await page.getByText("Live", { exact: true }).waitFor()
     const said = () =>
@@ -192,7 +187,7 @@ describe.skipIf(!hasBrowser)("a screen reader", { timeout: 600_000 }, () => {
     // The region is there before it says something: only a change of it is spoken.
     await eventually(said, (all) => all.length >= 2)
     expect((await said()).join("")).not.toContain("received a mail")
-    await send(service.smtpPort, {
+    await send(site.service.smtpPort, {
       from: "grace@example.org",
       to: `${handle}@mail.localhost`,
       subject: "Again",
@@ -207,7 +202,7 @@ describe.skipIf(!hasBrowser)("a screen reader", { timeout: 600_000 }, () => {
 
   it("is told the name of a dialog, stays in it, and comes back to where it was", async () => {
     const { context, page, cdp } = await open()
-    await page.goto(`${service.base}/console/keys`)
+    await page.goto(`${site.service.base}/console/keys`)
     await settled(page)
     const focus = () =>
       page.evaluate<string>("document.activeElement.textContent + (document.activeElement.ariaLabel ?? '')")
@@ -234,7 +229,7 @@ describe.skipIf(!hasBrowser)("a screen reader", { timeout: 600_000 }, () => {
 
   it("goes on at the heading of a page that was gone to", async () => {
     const { context, page } = await open()
-    await page.goto(`${service.base}/console/`)
+    await page.goto(`${site.service.base}/console/`)
     await settled(page)
     await page.getByRole("navigation").getByRole("link", { name: "Vault" }).click()
     await page.getByRole("heading", { level: 1, name: "Vault" }).waitFor()
@@ -247,7 +242,7 @@ describe.skipIf(!hasBrowser)("a screen reader", { timeout: 600_000 }, () => {
 
   it("loses no press: two rows of a list are two acts", async () => {
     const { context, page } = await open()
-    await page.goto(`${service.base}/console/identities/${handle}/mail/settings`)
+    await page.goto(`${site.service.base}/console/identities/${handle}/mail/settings`)
     await settled(page)
     // The first is still on its way while the second is pressed.
     let release = () => {}
@@ -264,7 +259,9 @@ describe.skipIf(!hasBrowser)("a screen reader", { timeout: 600_000 }, () => {
     release()
     for (const name of ["one", "two"])
       await page.getByRole("cell", { name: `${name}@example.org`, exact: true }).waitFor({ state: "detached" })
-    const { body } = await call(service.base, "GET", `/api/identities/${handle}/allowed-recipients`, { token: session })
+    const { body } = await call(site.service.base, "GET", `/api/identities/${handle}/allowed-recipients`, {
+      token: session,
+    })
     expect(body.allowed_recipients.map(({ address }: { address: string }) => address)).not.toContain("two@example.org")
     await context.close()
   })

@@ -4,12 +4,11 @@
  */
 import { readFileSync } from "node:fs"
 import * as path from "node:path"
-import type { Browser, Page } from "playwright-core"
+import type { Page } from "playwright-core"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { hasBrowser, openBrowser } from "../harness/Browser.ts"
+import { hasBrowser } from "../harness/Browser.ts"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
-import { buildConsole, expectNoSidewaysScroll, heading, openContext } from "../harness/Console.ts"
-import { startService, type TestService } from "../harness/Service.ts"
+import { expectNoSidewaysScroll, heading, openContext, startConsole, type TestConsole } from "../harness/Console.ts"
 import { root } from "../house/Imports.ts"
 
 /** Pages without a member in their path but the Identity and a platform; others are walked where their capability is. */
@@ -81,35 +80,29 @@ const shift = `new Promise((resolve) => {
 })`
 
 describe.skipIf(!hasBrowser)("every page of the console", { timeout: 600_000 }, () => {
-  let service: TestService
-  let browser: Browser
+  let site: TestConsole
   let session: string
   let handle: string
   beforeAll(async () => {
-    buildConsole()
-    service = await startService()
-    browser = await openBrowser()
-    session = (await signUp(service.base)).session
-    handle = (await makeIdentity(service.base, session, "the-longest-name-that-an-agent-may-ever")).handle
-    await call(service.base, "PUT", "/api/vault/secrets/token", { token: session, body: { value: "s3cret" } })
-    await call(service.base, "POST", "/api/keys", { token: session, body: { name: "laptop" } })
-    await call(service.base, "POST", "/api/exports", { token: session })
+    site = await startConsole()
+    session = (await signUp(site.service.base)).session
+    handle = (await makeIdentity(site.service.base, session, "the-longest-name-that-an-agent-may-ever")).handle
+    await call(site.service.base, "PUT", "/api/vault/secrets/token", { token: session, body: { value: "s3cret" } })
+    await call(site.service.base, "POST", "/api/keys", { token: session, body: { name: "laptop" } })
+    await call(site.service.base, "POST", "/api/exports", { token: session })
   })
-  afterAll(async () => {
-    await browser?.close()
-    await service?.stop()
-  })
+  afterAll(() => site?.stop())
 
   it.each([
     ["on a wide screen", 1280, 800],
     ["at 400 %", 320, 256],
   ] as const)("is walked by the keyboard alone %s", async (_, width, height) => {
-    const { context } = await openContext(browser, service.base, { width, locale: "de" }, session)
-    await service.query((sql) => sql`update org set language = 'de'`)
+    const { context } = await openContext(site.browser, site.service.base, { width, locale: "de" }, session)
+    await site.service.query((sql) => sql`update org set language = 'de'`)
     const page = await context.newPage()
     await page.setViewportSize({ width, height })
     for (const to of pathsOf(handle)) {
-      await page.goto(`${service.base}/console${to}`)
+      await page.goto(`${site.service.base}/console${to}`)
       await settled(page)
       await expectNoSidewaysScroll(page, to)
       await walk(page, to)
@@ -118,13 +111,13 @@ describe.skipIf(!hasBrowser)("every page of the console", { timeout: 600_000 }, 
   })
 
   it("moves nothing that was seen (CLS 0.02), asks nobody else, and says what it is", async () => {
-    const { context, seen } = await openContext(browser, service.base, {}, session)
-    await service.query((sql) => sql`update org set language = 'en'`)
+    const { context, seen } = await openContext(site.browser, site.service.base, {}, session)
+    await site.service.query((sql) => sql`update org set language = 'en'`)
     for (const to of pathsOf(handle)) {
       const page = await context.newPage()
       let requests = 0
       page.on("request", () => requests++)
-      await page.goto(`${service.base}/console${to}`)
+      await page.goto(`${site.service.base}/console${to}`)
       await settled(page)
       expect(await page.evaluate<number>(shift), to).toBeLessThanOrEqual(0.02)
       expect(requests, to).toBeLessThanOrEqual(40)

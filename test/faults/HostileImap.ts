@@ -16,6 +16,7 @@ import { makeIdentity, signUp } from "../harness/Client.ts"
 import { deploy, type Process } from "../harness/Deployment.ts"
 import { ImapClient } from "../harness/Imap.ts"
 import { percentile, round, type Row } from "../harness/Report.ts"
+import { waitsOf } from "./Waits.ts"
 
 /** Of each kind. */
 const seconds = 4
@@ -104,17 +105,6 @@ interface Waits {
   readonly held: number
   readonly imap: number
   readonly health: number
-}
-
-const waitsOf = async (work: () => Promise<unknown>, until: number) => {
-  const took: Array<number> = []
-  while (performance.now() < until) {
-    const start = performance.now()
-    await work()
-    took.push(performance.now() - start)
-    await sleep(5)
-  }
-  return took
 }
 
 const memoryOf = async ({ child }: Process): Promise<number> => {

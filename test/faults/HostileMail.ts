@@ -11,6 +11,7 @@ import { setTimeout as sleep } from "node:timers/promises"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
 import { deploy } from "../harness/Deployment.ts"
 import { percentile, round, type Row } from "../harness/Report.ts"
+import { waitsOf } from "./Waits.ts"
 
 const head = "From: Mallory <m@[127.0.0.1]>\r\nSubject: hostile\r\n"
 const mixed = `${head}Content-Type: multipart/mixed; boundary=b\r\n\r\n`
@@ -134,25 +135,15 @@ export const hostileMail = async (): Promise<Row> => {
     const honest = await session(service.smtpPort, "127.0.0.2")
     const letter = `From: a@[127.0.0.2]\r\nSubject: honest\r\n\r\n${"A line of text.\r\n".repeat(300)}`
 
-    const waits = async (work: () => Promise<unknown>, until: number) => {
-      const took: Array<number> = []
-      while (performance.now() < until) {
-        const start = performance.now()
-        await work()
-        took.push(performance.now() - start)
-        await sleep(5)
-      }
-      return took
-    }
     /** What honest mail and the health check wait over some seconds. */
     const phase = async (): Promise<Waits> => {
       const until = performance.now() + seconds * 1000
       const [mail, health] = await Promise.all([
-        waits(async () => {
+        waitsOf(async () => {
           const reply = await honest.send(`${other.handle}@mail.localhost`, letter)
           if (!reply.startsWith("250")) throw new Error(reply)
         }, until),
-        waits(async () => (await fetch(`${service.base}/api/healthz`)).arrayBuffer(), until),
+        waitsOf(async () => (await fetch(`${service.base}/api/healthz`)).arrayBuffer(), until),
       ])
       const worst = (all: ReadonlyArray<number>) => Math.max(...all)
       return {
@@ -175,7 +166,7 @@ export const hostileMail = async (): Promise<Row> => {
     }
 
     // What is slow once is not what is asked about.
-    await waits(() => honest.send(`${other.handle}@mail.localhost`, letter), performance.now() + 3_000)
+    await waitsOf(() => honest.send(`${other.handle}@mail.localhost`, letter), performance.now() + 3_000)
     const measured: { alone: Array<Waits>; plain: Array<Waits>; bombs: Array<Waits> } = {
       alone: [],
       plain: [],

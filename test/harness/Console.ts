@@ -5,11 +5,30 @@ import { createRequire } from "node:module"
 import { readFileSync } from "node:fs"
 import type { Browser, Page } from "playwright-core"
 import { expect } from "vitest"
+import { openBrowser } from "./Browser.ts"
+import { type ServiceOptions, startService } from "./Service.ts"
 
 const root = path.join(import.meta.dirname, "..", "..")
 
 /** Builds what changed; the service reads it at its start. */
 export const buildConsole = () => execFileSync(process.execPath, ["packages/console/build.ts"], { cwd: root })
+
+/** The whole service with the console as it is built now, and a browser in front of it. */
+export const startConsole = async (options: ServiceOptions = {}) => {
+  buildConsole()
+  const service = await startService(options)
+  const browser = await openBrowser()
+  return {
+    service,
+    browser,
+    stop: async () => {
+      await browser.close()
+      await service.stop()
+    },
+  }
+}
+
+export type TestConsole = Awaited<ReturnType<typeof startConsole>>
 
 export const built = path.join(root, "node_modules", ".cache", "console", "dist")
 

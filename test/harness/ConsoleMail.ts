@@ -1,24 +1,21 @@
 /** Mail in the console with real SMTP at both ends: who writes to an agent, and a relay that takes what it sends. */
 import type { Page } from "playwright-core"
-import { openBrowser } from "./Browser.ts"
 import { call, makeIdentity, signUp } from "./Client.ts"
-import { buildConsole, heading, openContext } from "./Console.ts"
+import { heading, openContext, startConsole } from "./Console.ts"
 import { send } from "./Mail.ts"
 import { freePort } from "./Ports.ts"
 import { startRelay } from "./Relay.ts"
-import { eventually, startService } from "./Service.ts"
+import { eventually } from "./Service.ts"
 
 export const startConsoleMail = async () => {
-  buildConsole()
   const port = await freePort()
   const relay = await startRelay(port)
-  const service = await startService({
+  const { service, browser, stop } = await startConsole({
     env: {
       SVC_SMTP_RELAY_URL: `smtp://user:secret@127.0.0.1:${port}`,
       SVC_SYSTEM_FROM: "no-reply@mail.localhost",
     },
   })
-  const browser = await openBrowser()
   const { session } = await signUp(service.base)
   const api = (method: string, path: string, body?: unknown, token = session) =>
     call(service.base, method, `/api/identities/${path}`, { token, ...(body === undefined ? {} : { body }) })
@@ -53,8 +50,7 @@ export const startConsoleMail = async () => {
       return { context, page, seen }
     },
     stop: async () => {
-      await browser.close()
-      await service.stop()
+      await stop()
       await relay.stop()
     },
   }

@@ -22,7 +22,7 @@ const openWriter = Effect.gen(function* () {
   const fiber = yield* sql
     .withTransaction(
       Effect.gen(function* () {
-        const [row] = yield* sql<{ pid: number }>`select pg_backend_pid() as pid, pg_current_xact_id()`
+        const [row] = yield* sql<{ pid: number }>`select pg_backend_pid() as pid, pg_current_xact_id()::text as xid`
         pid = row!.pid
         yield* written.open
         yield* end.await
@@ -31,7 +31,7 @@ const openWriter = Effect.gen(function* () {
     .pipe(Effect.forkScoped)
   yield* written.await
   // Something that comes after it, whoever writes it.
-  yield* (yield* nextDoor())`select pg_current_xact_id()`
+  yield* (yield* nextDoor())`select pg_current_xact_id()::text as xid`
   return { pid, end: Effect.andThen(end.open, Fiber.await(fiber)) }
 })
 

@@ -5,15 +5,14 @@ import { call } from "../client/Client.ts"
 import { useCall } from "../client/Queries.ts"
 import { account, look, signOut } from "../client/Session.ts"
 import { Button, ButtonLink } from "../ui/Button.tsx"
-import { Confirm } from "../ui/Dialog.tsx"
 import { Note, Page } from "../ui/Page.tsx"
 import { ProblemNote } from "../ui/Problem.tsx"
 import { say as common } from "../ui/texts.ts"
+import { Removal } from "./Removal.tsx"
 import { say } from "./texts.ts"
 
 const TermsPage = () => {
-  const { tos, org } = account()
-  const [removing, setRemoving] = useState(false)
+  const { tos } = account()
   const [wanted, setWanted] = useState<string>()
   const accept = useAct(async (act) => {
     await call("POST /api/auth/tos/acceptance", { body: { version: tos.current_version } }, { act })
@@ -27,10 +26,6 @@ const TermsPage = () => {
     { params: { id: wanted ?? "" } },
     { enabled: wanted !== undefined, every: (known) => (known?.status === "ready" ? false : 1500) },
   )
-  const remove = useAct(async (act) => {
-    await call("POST /api/account/deletion", { body: { confirm: org.email } }, { act })
-    await signOut()
-  })
   return (
     <main class="plain-page">
       <div class="way-in">
@@ -51,9 +46,9 @@ const TermsPage = () => {
             <Button busy={takeAlong.busy} onClick={() => void takeAlong.run()}>
               {say("take_along")}
             </Button>
-            <Button kind="danger" onClick={() => setRemoving(true)}>
-              {say("remove")}
-            </Button>
+            <Removal>
+              <p>{say("remove_why")}</p>
+            </Removal>
           </div>
           <ProblemNote failure={takeAlong.failure} />
           {wanted === undefined ? null : (
@@ -67,17 +62,6 @@ const TermsPage = () => {
               )}
             </Note>
           )}
-          {removing ? (
-            <Confirm
-              title={say("remove")}
-              doing={say("remove")}
-              typed={org.email}
-              act={remove}
-              onClose={() => setRemoving(false)}
-            >
-              <p>{say("remove_why")}</p>
-            </Confirm>
-          ) : null}
         </Page>
       </div>
     </main>

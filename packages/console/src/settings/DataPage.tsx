@@ -1,13 +1,12 @@
 /** Taking everything along, and leaving for good. */
 import { useState } from "preact/hooks"
+import { Removal } from "../account/Removal.tsx"
 import { useAct } from "../client/Acts.ts"
 import { type Answer, call } from "../client/Client.ts"
 import { outdated, useList } from "../client/Queries.ts"
-import { account, signOut } from "../client/Session.ts"
 import { useIdentities } from "../shell/Identities.ts"
 import { bytes } from "../texts/Texts.ts"
 import { Button, ButtonLink } from "../ui/Button.tsx"
-import { Confirm } from "../ui/Dialog.tsx"
 import { Form, Select } from "../ui/Field.tsx"
 import { Loaded, More } from "../ui/Loaded.tsx"
 import { Empty, Section, Status, type Tone } from "../ui/Page.tsx"
@@ -108,33 +107,16 @@ const watched = (pages: ReadonlyArray<Answer<"GET /api/exports">>) =>
   pages.some(({ exports }) => exports.some(isUnderWay)) ? 1500 : (false as const)
 
 const Deletion = () => {
-  const { org } = account()
   const identities = useIdentities()
-  const [removing, setRemoving] = useState(false)
-  const remove = useAct(async (act) => {
-    await call("POST /api/account/deletion", { body: { confirm: org.email } }, { act })
-    await signOut()
-  })
   return (
     <Section title={say("remove")} lead={say("remove_lead")}>
       <div class="bar">
-        <Button kind="danger" onClick={() => setRemoving(true)}>
-          {say("remove")}
-        </Button>
-      </div>
-      {removing ? (
-        <Confirm
-          title={say("remove")}
-          doing={say("remove")}
-          typed={org.email}
-          act={remove}
-          onClose={() => setRemoving(false)}
-        >
+        <Removal>
           <p>{say("remove_lead")}</p>
           <p>{say("remove_count", { count: identities.data?.identities.length ?? 0 })}</p>
           <p>{say("export_first")}</p>
-        </Confirm>
-      ) : null}
+        </Removal>
+      </div>
     </Section>
   )
 }

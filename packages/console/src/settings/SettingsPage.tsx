@@ -4,14 +4,14 @@ import { useAct, useChoice } from "../client/Acts.ts"
 import { call } from "../client/Client.ts"
 import { outdated, useList } from "../client/Queries.ts"
 import { account, look as askAgain, signOut } from "../client/Session.ts"
-import { look } from "../shell/Look.ts"
+import { LookChoice } from "../shell/LookChoice.tsx"
 import { language, languages, readyTimes, speak, type Language } from "../texts/Texts.ts"
 import { Button } from "../ui/Button.tsx"
 import { Copyable } from "../ui/Copy.tsx"
 import { Confirm } from "../ui/Dialog.tsx"
 import { Check, Select } from "../ui/Field.tsx"
 import { Loaded, More } from "../ui/Loaded.tsx"
-import { Facts, Section, Segments } from "../ui/Page.tsx"
+import { Facts, Section } from "../ui/Page.tsx"
 import { ProblemNote } from "../ui/Problem.tsx"
 import { Table } from "../ui/Table.tsx"
 import { Time } from "../ui/Time.tsx"
@@ -159,16 +159,7 @@ const SettingsPage = () => {
         <LanguageField />
       </Section>
       <Section title={say("look")}>
-        <Segments
-          label={say("look")}
-          value={look.value}
-          options={[
-            ["system", say("look_system")],
-            ["light", say("look_light")],
-            ["dark", say("look_dark")],
-          ]}
-          onValue={(wanted) => (look.value = wanted)}
-        />
+        <LookChoice />
       </Section>
       <Sessions />
     </Frame>

@@ -16,9 +16,6 @@ export const say = texts({
     "De la console et de ce que nous vous écrivons.",
   ],
   look: ["Appearance", "Darstellung", "Apparence"],
-  look_system: ["As the system", "Wie das System", "Comme le système"],
-  look_light: ["Light", "Hell", "Clair"],
-  look_dark: ["Dark", "Dunkel", "Sombre"],
   sessions: ["Where you are signed in", "Wo du angemeldet bist", "Où vous êtes connecté"],
   sessions_lead: [
     "A session ends 30 days after its last use. Ending one takes effect at once.",

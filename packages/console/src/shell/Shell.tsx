@@ -10,10 +10,10 @@ import { Button, ButtonLink } from "../ui/Button.tsx"
 import { Dialog } from "../ui/Dialog.tsx"
 import { Icon } from "../ui/Icon.tsx"
 import { Menu } from "../ui/Menu.tsx"
-import { Segments, Status } from "../ui/Page.tsx"
+import { Status } from "../ui/Page.tsx"
 import { Toasts } from "../ui/Toast.tsx"
 import { useIdentities } from "./Identities.ts"
-import { look } from "./Look.ts"
+import { LookChoice } from "./LookChoice.tsx"
 import { open as palette, Palette } from "./Palette.tsx"
 import { places } from "./places.ts"
 import { Shortcuts } from "./Shortcuts.tsx"
@@ -90,16 +90,7 @@ const AccountMenu = () => (
     </a>
     <hr />
     <div class="menu-head" data-stay>
-      <Segments
-        label={say("look")}
-        value={look.value}
-        options={[
-          ["system", say("look_system")],
-          ["light", say("look_light")],
-          ["dark", say("look_dark")],
-        ]}
-        onValue={(value) => (look.value = value)}
-      />
+      <LookChoice />
     </div>
     <hr />
     <button type="button" onClick={() => void signOut()}>
