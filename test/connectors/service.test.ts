@@ -1,6 +1,6 @@
 import type { Browser } from "playwright-core"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { hasBrowser, openBrowser } from "../harness/Browser.ts"
+import { closeContexts, hasBrowser, openBrowser } from "../harness/Browser.ts"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
 import { startReceiver } from "../harness/Receiver.ts"
 import { eventually, startService, type TestService } from "../harness/Service.ts"
@@ -189,7 +189,7 @@ describe.skipIf(!hasBrowser)("in a browser", () => {
   beforeAll(async () => {
     browser = await openBrowser()
   })
-  afterAll(() => browser.close())
+  afterAll(closeContexts)
 
   it("an account holder who is signed in comes back, connects with a click, and cannot do so twice", async () => {
     const { handle } = await makeIdentity(service.base, owner.session)

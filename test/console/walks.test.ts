@@ -52,9 +52,10 @@ interface Step {
   readonly ring: boolean
 }
 
-const walk = async (page: Page, where: string) => {
+/** Once round the page by the Tab key; answers what was not come by. */
+const round = async (page: Page, where: string) => {
   const all = await page.evaluate<number>(`${reachable}.length`)
-  await page.evaluate("document.activeElement?.blur?.()")
+  await page.evaluate("window.walked = undefined; document.activeElement?.blur?.()")
   for (let step = 0; step < 2 * all + 20; step++) {
     await page.keyboard.press("Tab")
     const at = await page.evaluate<Step | null>(focused)
@@ -64,9 +65,14 @@ const walk = async (page: Page, where: string) => {
     expect(at.seen, `${where}: ${at.what} has the focus and is hidden`).toBe(true)
     expect(at.ring, `${where}: ${at.what} has the focus and does not show it`).toBe(true)
   }
-  const missed = await page.evaluate<ReadonlyArray<string>>(
+  return page.evaluate<ReadonlyArray<string>>(
     `${reachable}.filter((one) => !(window.walked ?? new Set()).has(one) && !(one.type === "radio" && !one.checked)).map((one) => one.outerHTML.slice(0, 120))`,
   )
+}
+
+const walk = async (page: Page, where: string) => {
+  // What came after it was passed is met the second time.
+  const missed = (await round(page, where)).length === 0 ? [] : await round(page, where)
   expect(missed, `${where}: never reached`).toEqual([])
 }
 
@@ -94,42 +100,35 @@ describe.skipIf(!hasBrowser)("every page of the console", { timeout: 600_000 }, 
   afterAll(() => site?.stop())
 
   it.each([
-    ["on a wide screen", 1280, 800],
-    ["at 400 %", 320, 256],
-  ] as const)("is walked by the keyboard alone %s", async (_, width, height) => {
-    const { context } = await openContext(site.browser, site.service.base, { width, locale: "de" }, session)
-    await site.service.query((sql) => sql`update org set language = 'de'`)
-    const page = await context.newPage()
-    await page.setViewportSize({ width, height })
-    for (const to of pathsOf(handle)) {
-      await page.goto(`${site.service.base}/console${to}`)
-      await settled(page)
-      await expectNoSidewaysScroll(page, to)
-      await walk(page, to)
-    }
-    await context.close()
-  })
-
-  it("moves nothing that was seen (CLS 0.02), asks nobody else, and says what it is", async () => {
-    const { context, seen } = await openContext(site.browser, site.service.base, {}, session)
-    await site.service.query((sql) => sql`update org set language = 'en'`)
-    for (const to of pathsOf(handle)) {
+    ["on a wide screen", 1280, 800, 0.02],
+    // A window of a sixteenth: the same line that moves is a larger share of it.
+    ["at 400 %", 320, 256, 0.05],
+  ] as const)(
+    "moves nothing that was seen, asks nobody else, says what it is, and is walked by the keyboard alone %s",
+    async (_, width, height, cls) => {
+      const { context, seen } = await openContext(site.browser, site.service.base, { width, locale: "de" }, session)
+      await site.service.query((sql) => sql`update org set language = 'de'`)
       const page = await context.newPage()
       let requests = 0
       page.on("request", () => requests++)
-      await page.goto(`${site.service.base}/console${to}`)
-      await settled(page)
-      expect(await page.evaluate<number>(shift), to).toBeLessThanOrEqual(0.02)
-      expect(requests, to).toBeLessThanOrEqual(40)
-      expect(await page.title(), to).toMatch(/.+ · Agent Identity Service$/)
-      const [language, robots, description] = await page.evaluate<ReadonlyArray<string>>(
-        `[document.documentElement.lang, ...["robots", "description"].map((name) => document.querySelector(\`meta[name="\${name}"]\`).content)]`,
-      )
-      expect([language, robots], to).toEqual(["en", "noindex"])
-      expect(description, to).toMatch(/\w{3}/)
-      await page.close()
-    }
-    expect(seen).toEqual({ errors: [], foreign: [] })
-    await context.close()
-  })
+      await page.setViewportSize({ width, height })
+      for (const to of pathsOf(handle)) {
+        requests = 0
+        await page.goto(`${site.service.base}/console${to}`)
+        await settled(page)
+        expect(await page.evaluate<number>(shift), to).toBeLessThanOrEqual(cls)
+        expect(requests, to).toBeLessThanOrEqual(40)
+        expect(await page.title(), to).toMatch(/.+ · Agent Identity Service$/)
+        const [language, robots, description] = await page.evaluate<ReadonlyArray<string>>(
+          `[document.documentElement.lang, ...["robots", "description"].map((name) => document.querySelector(\`meta[name="\${name}"]\`).content)]`,
+        )
+        expect([language, robots], to).toEqual(["de", "noindex"])
+        expect(description, to).toMatch(/\w{3}/)
+        await expectNoSidewaysScroll(page, to)
+        await walk(page, to)
+      }
+      expect(seen).toEqual({ errors: [], foreign: [] })
+      await context.close()
+    },
+  )
 })

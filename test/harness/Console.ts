@@ -5,7 +5,7 @@ import { createRequire } from "node:module"
 import { readFileSync } from "node:fs"
 import type { Browser, Page } from "playwright-core"
 import { expect } from "vitest"
-import { openBrowser } from "./Browser.ts"
+import { closeContexts, openBrowser } from "./Browser.ts"
 import { type ServiceOptions, startService } from "./Service.ts"
 
 const root = path.join(import.meta.dirname, "..", "..")
@@ -22,7 +22,7 @@ export const startConsole = async (options: ServiceOptions = {}) => {
     service,
     browser,
     stop: async () => {
-      await browser.close()
+      await closeContexts()
       await service.stop()
     },
   }

@@ -3,7 +3,7 @@ import { createServer, type Server } from "node:http"
 import type { AddressInfo } from "node:net"
 import type { Browser, Page } from "playwright-core"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { hasBrowser, openBrowser } from "../harness/Browser.ts"
+import { closeContexts, hasBrowser, openBrowser } from "../harness/Browser.ts"
 import { makeIdentity, newHandle, signUp } from "../harness/Client.ts"
 import { startService, type TestService } from "../harness/Service.ts"
 import { askingUrl, challengeOf, registered, verifierOf } from "./Consent.ts"
@@ -27,7 +27,7 @@ describe.skipIf(!hasBrowser)("the consent page", { timeout: 120_000 }, () => {
     await listen(app)
   })
   afterAll(async () => {
-    await chromium?.close()
+    await closeContexts()
     await service?.stop()
     app?.close()
     other?.close()

@@ -86,7 +86,6 @@ describe.skipIf(!hasBrowser)("in a browser", { timeout: 240_000 }, () => {
   beforeAll(async () => {
     browser = await openBrowser()
   })
-  afterAll(() => browser?.close())
 
   it.each([
     { width: 1280, scheme: "light", locale: "en" },

@@ -235,6 +235,6 @@ describe.skipIf(!hasBrowser)("on a small phone", { timeout: 240_000 }, () => {
       await expectNoSidewaysScroll(page, `${path} in ${locale}`)
       expect(await brokenWords(page), `${path} in ${locale}`).toEqual([])
     }
-    await chromium.close()
+    await context.close()
   })
 })

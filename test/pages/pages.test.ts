@@ -130,7 +130,6 @@ describe.skipIf(!hasBrowser)("in a browser", () => {
   beforeAll(async () => {
     browser = await openBrowser()
   })
-  afterAll(() => browser.close())
 
   it("someone signs in, sees what asks, and approves it", { timeout: 60_000 }, async () => {
     const started = (

@@ -7,7 +7,7 @@ import fc from "fast-check"
 import type { Letter } from "@svc/cluster/mail/sending/Composer"
 import { write } from "@svc/mail-gateway/mail/composing/Writing"
 import type { Browser, Page } from "playwright-core"
-import { hasBrowser, openBrowser } from "../harness/Browser.ts"
+import { closeContexts, hasBrowser, openBrowser } from "../harness/Browser.ts"
 
 const disclosure = "This message was written and sent by an AI agent (ada), not by a person."
 
@@ -231,7 +231,7 @@ describe.skipIf(!hasBrowser)("the disclosure on a screen", () => {
     const context = await browser.newContext({ viewport: { width: 900, height: 700 }, offline: true })
     page = await context.newPage()
   }, 60_000)
-  afterAll(() => browser?.close())
+  afterAll(closeContexts)
 
   const seen = async (html: string) => {
     const { content } = await composed({ html })

@@ -89,9 +89,8 @@ export const suite = (context: Context) =>
       "leads a person through the server's own pages and back, in a browser",
       async () => {
         const begun = await begin(known, publicUrl, "ada.test")
-        const browser = await openBrowser()
+        const page = await (await openBrowser()).newPage()
         try {
-          const page = await browser.newPage()
           // Our own page, which this machine has under no public address.
           const arrived = new Promise<URL>((resolve) =>
             page.route(`${publicUrl}/**`, async (route) => {
@@ -107,7 +106,7 @@ export const suite = (context: Context) =>
           const connected = await known.run(known.platform.finish(known.visit, back(publicUrl, begun, searchParams)))
           expect(connected.account).toMatchObject({ name: "ada.test", id: context.ada.did })
         } finally {
-          await browser.close()
+          await page.close()
         }
       },
       120_000,
