@@ -139,6 +139,11 @@ layer(actors(), { timeout: 60_000 })("an account at a Mastodon server", (it) => 
       expect(
         yield* refusal([picture, { ...picture, content_base64: Buffer.alloc(17_000_000).toString("base64") }]),
       ).toMatchObject({ errors: [{ path: "/options/mastodon/media/1/content_base64" }] })
+      for (const content_base64 of ["", "=", "a b=", "aGk===", "aGk-"]) {
+        expect(yield* refusal([picture, { ...picture, content_base64 }]), content_base64).toMatchObject({
+          errors: [{ path: "/options/mastodon/media/1/content_base64" }],
+        })
+      }
       expect(yield* refusal([picture, { ...picture, alt: "x".repeat(1_501) }])).toMatchObject({
         errors: [{ path: "/options/mastodon/media/1/alt" }],
       })

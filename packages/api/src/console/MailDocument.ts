@@ -58,7 +58,9 @@ const enclosedOf = (src: string, pictures: ReadonlyMap<string, string>): string 
 const pictureOf = (src: string | undefined, { images, pictures }: Options): string | undefined => {
   if (src === undefined) return undefined
   if (/^cid:/i.test(src)) return enclosedOf(src, pictures)
-  if (/^data:image\/(?:png|jpeg|gif|webp);base64,[A-Za-z0-9+/=\s]*$/.test(src)) return src
+  const inline = /^data:image\/(?:png|jpeg|gif|webp);base64,/.exec(src)
+  // A pattern of the whole would go back over each of its characters, of which there may be millions.
+  if (inline !== null && !/[^A-Za-z0-9+/=\s]/.test(src.slice(inline[0].length))) return src
   return images && URL.parse(src)?.protocol === "https:" ? src : undefined
 }
 

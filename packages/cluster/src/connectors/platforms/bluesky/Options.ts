@@ -1,6 +1,7 @@
 /** `options.bluesky` of a post (decisions.md "Connector"): everything is judged before a call, what is unknown is refused. */
 import { Effect } from "effect"
 import { InputRefused } from "../Failure.ts"
+import { isBase64 } from "../Pictures.ts"
 
 export interface Image {
   readonly bytes: Uint8Array
@@ -94,8 +95,7 @@ const image = Effect.fnUntraced(function* (given: unknown, index: number): Effec
     return yield* refuse(`${path}/content_base64`, `At most ${imageBytes} bytes in base64 are expected.`)
   }
   // Node would skip what is not base64.
-  if (!/^[A-Za-z0-9+/]+={0,2}$/.test(content_base64))
-    return yield* refuse(`${path}/content_base64`, "This is not base64.")
+  if (!isBase64(content_base64)) return yield* refuse(`${path}/content_base64`, "This is not base64.")
   const bytes = Buffer.from(content_base64, "base64")
   if (!marks[content_type as keyof typeof marks](bytes)) {
     return yield* refuse(`${path}/content_base64`, `The bytes are no image of the type ${content_type}.`)
