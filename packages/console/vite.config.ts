@@ -22,6 +22,13 @@ export default defineConfig({
           groups: [
             { name: "first", tags: ["$initial"], priority: 2 },
             { name: "parts", test: /console\/src\/(?:ui|frame|texts|events\/EventList)/, priority: 1 },
+            // A page of mail is its list and what leads around it: seven small files otherwise.
+            {
+              name: "mail",
+              test: /console\/src\/(?:mail\/[\w]+\.|approvals\/(?:Waiting|texts))/,
+              minShareCount: 3,
+              priority: 1,
+            },
             { name: (id) => /console\/src\/(?!mail|compose)(\w+)\//.exec(id)?.[1] ?? null, minShareCount: 2 },
           ],
         },

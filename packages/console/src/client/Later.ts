@@ -1,4 +1,5 @@
 /** What no first look at a page needs: it waits until the browser has nothing better to do. */
+import { useEffect, useState } from "preact/hooks"
 
 /** Milliseconds after which it runs all the same, on a browser that is never idle. */
 const latest = 1500
@@ -13,4 +14,11 @@ export const later = (run: () => void): (() => void) => {
   }
   const id = setTimeout(run, soon)
   return () => clearTimeout(id)
+}
+
+/** Whether it is later. */
+export const useLater = (): boolean => {
+  const [isLater, setLater] = useState(false)
+  useEffect(() => later(() => setLater(true)), [])
+  return isLater
 }

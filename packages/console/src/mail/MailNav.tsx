@@ -1,4 +1,5 @@
 /** The parts of a Mailbox: conversations, single messages by their way, what is written and what waits for a person. */
+import { useLater } from "../client/Later.ts"
 import { useList } from "../client/Queries.ts"
 import { place, query } from "../router/Router.ts"
 import { number } from "../texts/Texts.ts"
@@ -24,7 +25,12 @@ const partAt = (own: string): (typeof parts)[number][0] => {
 }
 
 export const MailNav = ({ handle }: { readonly handle: string }) => {
-  const drafts = useList("GET /api/identities/:handle/drafts", { params: { handle }, query: { limit: 100 } })
+  // The list comes first; the counts beside it are read when that is drawn.
+  const drafts = useList(
+    "GET /api/identities/:handle/drafts",
+    { params: { handle }, query: { limit: 100 } },
+    { enabled: useLater() },
+  )
   const approvals = useList("GET /api/identities/:handle/approvals", { params: { handle }, query: { limit: 50 } })
   const counts: Readonly<Record<string, number>> = {
     drafts: drafts.data?.pages.flatMap((page) => page.drafts).length ?? 0,

@@ -1,6 +1,9 @@
-/** What else can be done, behind one button, in the browser's popover: it closes by itself, and Escape closes it. */
+/**
+ * What else can be done, behind one button, in the browser's popover: it closes by itself, and Escape closes it. What is in it
+ * is drawn when it opens for the first time.
+ */
 import type { ComponentChildren } from "preact"
-import { useId, useRef } from "preact/hooks"
+import { useId, useRef, useState } from "preact/hooks"
 import { Button, type Kind } from "./Button.tsx"
 import type { IconName } from "./Icon.tsx"
 
@@ -17,6 +20,7 @@ interface MenuProps {
 export const Menu = ({ label, icon, kind = "plain", text, children, onOpen }: MenuProps) => {
   const id = useId()
   const button = useRef<HTMLSpanElement>(null)
+  const [isDrawn, setDrawn] = useState(false)
   return (
     <span ref={button}>
       <Button kind={kind} icon={icon} aria-label={label} title={label} popovertarget={id}>
@@ -26,6 +30,7 @@ export const Menu = ({ label, icon, kind = "plain", text, children, onOpen }: Me
         id={id}
         popover="auto"
         class="menu"
+        onBeforeToggle={() => setDrawn(true)}
         onToggle={(event) => {
           const element = event.currentTarget
           if (!element.matches(":popover-open") || button.current === null) return
@@ -39,7 +44,7 @@ export const Menu = ({ label, icon, kind = "plain", text, children, onOpen }: Me
             if (event.target.closest("a, button") !== null) event.currentTarget.hidePopover()
         }}
       >
-        {children}
+        {isDrawn ? children : null}
       </div>
     </span>
   )
