@@ -25,7 +25,7 @@ export default defineConfig({
             // A page of mail is its list and what leads around it: seven small files otherwise.
             {
               name: "mail",
-              test: /console\/src\/(?:mail\/[\w]+\.|approvals\/(?:Waiting|texts))/,
+              test: /console\/src\/(?:mail\/\w+\.|approvals\/(?:Waiting|texts))/,
               minShareCount: 3,
               priority: 1,
             },
