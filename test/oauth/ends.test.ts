@@ -75,6 +75,24 @@ describe("a Grant", () => {
     expect(await status(access)).toBe(200)
   })
 
+  it("is for the tools: the same token opens nothing else", async () => {
+    const { handle, access } = await connected()
+    for (const path of ["/api/auth/whoami", `/api/identities/${handle}`]) {
+      const { status, body } = await call(service.base, "GET", path, { token: access })
+      expect([status, body.code], path).toEqual([401, "unauthenticated"])
+    }
+    expect(await status(access)).toBe(200)
+  })
+
+  it("of another account is none, and stays as it is", async () => {
+    const { session, grant } = await connected()
+    const path = `/api/grants/${grant.id}`
+    const other = await signUp(service.base)
+    const patch = { token: other.session, body: { scopes: ["vault:read"], networks: ["192.0.2.0/24"] } }
+    expect((await call(service.base, "PATCH", path, patch)).status).toBe(404)
+    expect((await call(service.base, "GET", path, { token: session })).body).toEqual(grant)
+  })
+
   it("is changed by a session alone, to what there is", async () => {
     const { session, grant } = await connected()
     const path = `/api/grants/${grant.id}`

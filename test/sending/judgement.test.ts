@@ -305,6 +305,19 @@ layer(actors({ transport: approving, limits: { mailHourly: 100 } }))("approval",
       expect(attempts("a@four.example")).toEqual([])
     }),
   )
+
+  it.effect("is over when its time is, whether or not anybody has looked since", () =>
+    Effect.gen(function* () {
+      const ada = yield* correspondent("approvefive", ["a@five.example"])
+      yield* ada.switchMail({ approval: "required" })
+      yield* ada.send({ to: ["a@five.example"], text: "Old." })
+      const message_id = yield* idOf(ada.id)
+      yield* TestClock.adjust("7 days")
+      const late = ask(ada.actor.DecideMail({ org_id: ada.org_id, message_id, approve: true, reason: null }))
+      expect(yield* Effect.flip(late)).toMatchObject({ code: "conflict" })
+      expect(attempts("a@five.example")).toEqual([])
+    }),
+  )
 })
 
 const idOf = (identityId: string) =>
