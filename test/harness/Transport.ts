@@ -5,6 +5,7 @@
 import { EnvelopeSender } from "@svc/cluster/mail/sending/EnvelopeSender"
 import { InsideDelivery } from "@svc/cluster/mail/sending/InsideDelivery"
 import { type Carriage, MailTransport, type Outcome, type Transmission } from "@svc/cluster/mail/sending/MailTransport"
+import { Outbox } from "@svc/cluster/mail/sending/Outbox"
 import { SendingGate } from "@svc/cluster/mail/sending/SendingGate"
 import { Effect, Layer } from "effect"
 
@@ -58,4 +59,5 @@ export const recording = (carries: Carriage = { by: "relay" }) => {
   }
 }
 
-export const outgoing = (transport: ReturnType<typeof recording>) => Layer.merge(transport.layer, SendingGate.layer)
+export const outgoing = (transport: ReturnType<typeof recording>) =>
+  Layer.mergeAll(transport.layer, Outbox.layer, SendingGate.layer)

@@ -2,7 +2,7 @@
 import { makeUuidV7 } from "@svc/domain/Ids"
 import { ask } from "@svc/cluster/actor/Ask"
 import { Identities } from "@svc/cluster/identity/Identities"
-import * as Outbox from "@svc/cluster/mail/sending/Outbox"
+import { Outbox } from "@svc/cluster/mail/sending/Outbox"
 import { Reads, Writes } from "@svc/cluster/store/Database"
 import { expect, layer } from "@effect/vitest"
 import { Clock, Effect } from "effect"
@@ -100,18 +100,24 @@ layer(shared, { timeout: "60 seconds" })("outgoing mail that was left behind", (
         select id, org_id as "orgId", handle from identity where canonical = 'ada'`
       const { message, outbox } = yield* accepted(owner!.id)
       const at = yield* now
-      const [leased] = yield* Outbox.lease(sql, owner!.id, at, 4)
+      const queue = yield* Outbox
+      const lease = (now: Date) => queue.lease({ identityId: owner!.id, now, atMost: 4 })
+      const {
+        leased: [leased],
+      } = yield* lease(at)
       expect(leased!.id).toBe(outbox)
-      expect(yield* Outbox.lease(sql, owner!.id, at, 4)).toEqual([])
+      expect(yield* lease(at)).toEqual({ leased: [], due: new Date(at.getTime() + 60_000) })
       const later = new Date(at.getTime() + 61_000)
-      const [other] = yield* Outbox.lease(sql, owner!.id, later, 4)
-      expect(yield* Outbox.renew(sql, leased!, later)).toBe(false)
+      const {
+        leased: [other],
+      } = yield* lease(later)
+      expect(yield* queue.renew(leased!, later)).toBe(false)
       const sent = [{ recipient: "b@x.example", state: "sent" as const, reply: null }]
-      yield* Outbox.record(sql, owner!, leased!, sent, later)
+      yield* queue.record(owner!, leased!, sent, later)
       expect(yield* look(message)).toEqual({ status: "queued", attempts: 2 })
-      yield* Outbox.record(sql, owner!, other!, sent, later)
+      yield* queue.record(owner!, other!, sent, later)
       expect(yield* look(message)).toEqual({ status: "sent", attempts: 2 })
-    }),
+    }).pipe(Effect.provide(Outbox.layer)),
   )
 
   it.effect("is due at once where its process left in order in the middle of an attempt", () =>

@@ -83,9 +83,14 @@ layer(shared, { timeout: "60 seconds" })("an attempt that was never recorded", (
       yield* sql`
         update delivery set status = 'queued', attempts = '[]', attempt_started_at = null, next_attempt_at = ${at}
         where id = ${id}`
-      const [leased] = yield* deliveries.lease({ identityId: identity_id, taken: new Map(), now: at })
+      const {
+        leased: [leased],
+      } = yield* deliveries.lease({ identityId: identity_id, taken: new Map(), now: at })
       expect(leased!.id).toBe(id)
-      expect(yield* deliveries.lease({ identityId: identity_id, taken: new Map(), now: at })).toEqual([])
+      expect(yield* deliveries.lease({ identityId: identity_id, taken: new Map(), now: at })).toEqual({
+        leased: [],
+        due: new Date(at.getTime() + 60_000),
+      })
       // The lease ran out meanwhile, and another process began an attempt of its own.
       const later = new Date(at.getTime() + 61_000)
       yield* sql`update delivery set attempt_started_at = ${later} where id = ${id}`
@@ -118,7 +123,7 @@ layer(shared, { timeout: "60 seconds" })("an attempt that was never recorded", (
           insert into delivery (id, webhook_id, identity_id, event_id, event_type, status, next_attempt_at, created_at)
           select ${yield* makeUuidV7}, webhook_id, identity_id, event_id, event_type, 'queued', ${at}, ${at} from delivery where id = ${id}`
       }
-      const leased = yield* deliveries.lease({ identityId: identity_id, taken: new Map(), now: at })
+      const { leased } = yield* deliveries.lease({ identityId: identity_id, taken: new Map(), now: at })
       expect(leased).toHaveLength(3)
       const owner = { id: identity_id, orgId: org_id, handle: "ada" }
       // No text of the store has a NUL. They end together, and so share a statement.

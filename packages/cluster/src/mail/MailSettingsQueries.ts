@@ -15,7 +15,8 @@ import { Context, Effect, Layer } from "effect"
 import type { Statement } from "effect/sql"
 import * as Cursors from "../sealing/Cursors.ts"
 import { Sealing } from "../sealing/Sealing.ts"
-import { orUnavailable, Reads } from "../store/Database.ts"
+import { inOrder } from "../store/Batched.ts"
+import { orUnavailable, Reads, together } from "../store/Database.ts"
 
 interface BoxRow {
   readonly handle: string
@@ -48,15 +49,25 @@ const make = Effect.gen(function* () {
   const sql = yield* Reads
   const sealing = yield* Sealing
 
+  /** Of those that are asked for at the same time at once: each message that is written asks. */
+  const boxes = yield* together((identityIds: ReadonlyArray<IdentityId>) =>
+    Effect.map(
+      sql<BoxRow & { readonly asked: number }>`
+        select asked.n::int as asked, i.handle, c.fields ->> 'name' as name, m.switch_version, m.stopped_at, m.stopped_by,
+               m.stop_reason, m.approval, m.tag_folders, o.language, m.disclosure_version, m.disclosure,
+               m.disclosure_updated_at
+        from unnest(${identityIds}::uuid[]) with ordinality as asked (id, n)
+        join identity i on i.id = asked.id join mailbox m on m.identity_id = i.id join org o on o.id = i.org_id
+        left join card c on c.identity_id = i.id`,
+      inOrder(identityIds),
+    ),
+  )
+
   const box = Effect.fnUntraced(function* (identityId: IdentityId) {
-    const [row] = yield* sql<BoxRow>`
-      select i.handle, c.fields ->> 'name' as name, m.switch_version, m.stopped_at, m.stopped_by, m.stop_reason,
-             m.approval, m.tag_folders, o.language, m.disclosure_version, m.disclosure, m.disclosure_updated_at
-      from identity i join mailbox m on m.identity_id = i.id join org o on o.id = i.org_id
-      left join card c on c.identity_id = i.id where i.id = ${identityId}`
+    const row = yield* boxes(identityId)
     if (row === undefined) return yield* new NotFound({ detail: "The Identity has no Mailbox." })
     return row
-  }, orUnavailable)
+  })
 
   /** The account holder's own verified address is allowed without being listed in the table. */
   const recipients = (

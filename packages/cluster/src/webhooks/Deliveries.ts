@@ -2,14 +2,14 @@
  * Deliveries as rows. A delivery carries its own next attempt, so a restart forgets nothing; starting an attempt takes
  * a lease on the row (`attempt_started_at`, with `next_attempt_at` a minute ahead), so none runs twice at once and a
  * record is only taken from the holder of the lease. That lease is also the fence, so the actors of a process lease and
- * record in statements they share.
+ * record in statements they share: what one delivery leaves and what its place gets next are one statement and one commit.
  */
 import { toPublic as publicId } from "@svc/domain/Ids"
 import { attemptsInAll, nextAttemptAt } from "@svc/domain/webhooks/RetrySchedule"
 import { Attempt } from "@svc/domain/deliveries/Delivery"
 import { Context, Effect, Exit, Layer, Schema } from "effect"
 import { system } from "@svc/domain/account/By"
-import type { Statement } from "effect/sql"
+import type { SqlError, Statement } from "effect/sql"
 import { raise } from "../events/Raise.ts"
 import { ChangeFeed } from "../feed/ChangeFeed.ts"
 import * as Batched from "../store/Batched.ts"
@@ -39,6 +39,19 @@ const Leased = Schema.Struct({
 })
 export type Leased = typeof Leased.Type
 const decodeLeased = Schema.decodeUnknownEffect(Schema.Array(Leased))
+
+/** What was leased, and where that is nothing, when the next is due: null when none waits. */
+export interface Lease {
+  readonly leased: ReadonlyArray<Leased>
+  readonly due: Date | null
+}
+
+interface LeaseRow {
+  readonly asked: number
+  readonly due: Date | null
+  /** Null where nothing was leased. */
+  readonly id: string | null
+}
 const encodeAttempt = Schema.encodeSync(Attempt)
 
 /** How an attempt ended; `error` is a short stable word where no status arrived. */
@@ -64,14 +77,20 @@ const currentSecret = (sql: Sql, identityId: Statement.Fragment) => sql`(
   select s.id from signing_secret s where s.identity_id = ${identityId} and s.retires_at is null
   order by s.created_at desc limit 1) as secret_id`
 
-/** Leases what is due and has a place: first attempts in the order of their Events, then retries by due time. */
-const lease = (sql: Sql) => (wanted: ReadonlyArray<Wanted>) => {
+/** Deliveries that wait for an attempt: those of a disabled Webhook get none, though one under way is still to be recorded. */
+const waiting = (sql: Sql) => sql`(d.attempt_started_at is not null or w.status = 'active')`
+
+/**
+ * CTEs `leased` and before: what is due and has a place, first attempts in the order of their Events, then retries by due
+ * time.
+ */
+const leasing = (sql: Sql, wanted: ReadonlyArray<Wanted>) => {
   const busy = wanted.flatMap(({ taken }) => [...taken])
   const due = sql`webhook_id = w.id and attempt_started_at is null and next_attempt_at <= asked.now`
   return sql`
-    with asked as (
+    asked as (
       select * from unnest(${wanted.map(({ identityId }) => identityId)}::uuid[], ${wanted.map(({ now }) => now.toISOString())}::timestamptz[])
-        as asked (identity_id, now)
+        with ordinality as asked (identity_id, now, n)
     ),
     busy as (
       select * from unnest(
@@ -79,7 +98,8 @@ const lease = (sql: Sql) => (wanted: ReadonlyArray<Wanted>) => {
       ) as busy (webhook_id, first, retry)
     ),
     due as materialized (
-      select d.id, d.first, asked.now from asked join webhook w on w.identity_id = asked.identity_id and w.status = 'active'
+      select d.id, d.first, asked.now, asked.n
+      from asked join webhook w on w.identity_id = asked.identity_id and w.status = 'active'
       left join busy on busy.webhook_id = w.id
       cross join lateral (
         (select id, true as first from delivery where ${due} and status = 'queued'
@@ -93,34 +113,38 @@ const lease = (sql: Sql) => (wanted: ReadonlyArray<Wanted>) => {
       update delivery d
       set attempt_started_at = due.now, next_attempt_at = due.now + make_interval(secs => ${Timing.leaseMillis / 1000})
       from due where d.id = due.id and d.attempt_started_at is null
-      returning d.id, d.webhook_id, d.identity_id, d.event_id, d.event_type, d.replay, d.attempts, due.first, due.now as started_at
-    )
-    select l.*, w.url, e.data as event_data, e.created_at as event_created_at, ${currentSecret(sql, sql`l.identity_id`)}
-    from leased l join webhook w on w.id = l.webhook_id join event e on e.id = l.event_id
-    order by l.id`.pipe(
-    Effect.flatMap((rows) => Effect.orDie(decodeLeased(rows))),
-    Effect.map((leased) => {
-      const byIdentity = Map.groupBy(leased, (delivery) => delivery.identity_id)
-      return wanted.map(({ identityId }): ReadonlyArray<Leased> => byIdentity.get(identityId) ?? [])
-    }),
-  )
+      returning d.id, d.webhook_id, d.identity_id, d.event_id, d.event_type, d.replay, d.attempts, due.first,
+                due.now as started_at, due.n
+    )`
 }
 
-/** Deliveries that wait for an attempt: those of a disabled Webhook get none, though one under way is still to be recorded. */
-const waiting = (sql: Sql) => sql`(d.attempt_started_at is not null or w.status = 'active')`
+/** The deliveries of `leased`, and when the next one is due of those who asked and got none. */
+const leases = (sql: Sql) => sql`
+  select asked.n::int as asked, l.id, l.webhook_id, l.identity_id, l.event_id, l.event_type, l.replay, l.attempts, l.first,
+         l.started_at, l.url, l.event_data, l.event_created_at, ${currentSecret(sql, sql`asked.identity_id`)},
+         case when l.id is null then ${nextDue(sql, sql`asked.identity_id`)} end as due
+  from asked left join (
+    select leased.*, w.url, e.data as event_data, e.created_at as event_created_at
+    from leased join webhook w on w.id = leased.webhook_id join event e on e.id = leased.event_id
+  ) l on l.n = asked.n
+  order by asked.n, l.id`
 
-/** When the next delivery of each Identity is due; null when none waits. Leased ones count by the end of their lease. */
-const nextDue = (sql: Sql) => (identityIds: ReadonlyArray<string>) =>
-  sql<{ asked: number; due: Date | null }>`
-    select n::int as asked, (
-      -- Not min(), which reads all that wait: the first in the order of the index that is not of a disabled Webhook.
-      select d.next_attempt_at from delivery d join webhook w on w.id = d.webhook_id
-      where d.identity_id = asked.identity_id and d.next_attempt_at is not null and ${waiting(sql)}
-      order by d.next_attempt_at limit 1) as due
-    from unnest(${identityIds}::uuid[]) with ordinality as asked (identity_id, n)`.pipe(
-    Effect.map(Batched.inOrder(identityIds)),
-    Effect.map((rows) => rows.map((row) => row?.due ?? null)),
-  )
+const leasesOf = Effect.fnUntraced(function* (wanted: ReadonlyArray<Wanted>, rows: ReadonlyArray<LeaseRow>) {
+  const leased = yield* Effect.orDie(decodeLeased(rows.filter(({ id }) => id !== null)))
+  const byIdentity = Map.groupBy(leased, (delivery) => delivery.identity_id)
+  const due = new Map(rows.map((row) => [row.asked, row.due]))
+  return wanted.map(({ identityId }, index): Lease => ({
+    leased: byIdentity.get(identityId) ?? [],
+    due: due.get(index + 1) ?? null,
+  }))
+})
+
+/** When the next delivery of an Identity is due; null when none waits. Leased ones count by the end of their lease. */
+const nextDue = (sql: Sql, identityId: Statement.Fragment) => sql`(
+  -- Not min(), which reads all that wait: the first in the order of the index that is not of a disabled Webhook.
+  select d.next_attempt_at from delivery d join webhook w on w.id = d.webhook_id
+  where d.identity_id = ${identityId} and d.next_attempt_at is not null and ${waiting(sql)}
+  order by d.next_attempt_at limit 1)`
 
 export const overdue: Backlog["overdue"] = (sql, late, atMost) =>
   Effect.map(
@@ -212,23 +236,47 @@ const abandoned = (sql: Sql, identityId: string, now: Date) =>
     where d.identity_id = ${identityId} and d.attempt_started_at is not null and d.next_attempt_at <= ${now}
     limit 100`.pipe(Effect.flatMap((rows) => Effect.orDie(decodeLeased(rows))))
 
+/** What attempts of one process want of the store at the same time. */
+type Wish = { readonly _tag: "Lease"; readonly wanted: Wanted } | { readonly _tag: "Record"; readonly ended: Ended }
+
+const none: Lease = { leased: [], due: null }
+
+/** Answers each wish with a lease; to a record that is none. */
+const grant =
+  (sql: Sql) =>
+  (wishes: ReadonlyArray<Wish>): Effect.Effect<ReadonlyArray<Granted>, SqlError.SqlError> => {
+    const wanted = wishes.flatMap((wish) => (wish._tag === "Lease" ? [wish.wanted] : []))
+    const ended = wishes.flatMap((wish) => (wish._tag === "Record" ? [wish.ended] : []))
+    const statement =
+      wanted.length === 0
+        ? Effect.as(sql`with ${recorded(sql, ended)} select 1`, [])
+        : Effect.flatMap(
+            ended.length === 0
+              ? sql<LeaseRow>`with ${leasing(sql, wanted)} ${leases(sql)}`
+              : sql<LeaseRow>`with ${recorded(sql, ended)}, ${leasing(sql, wanted)} ${leases(sql)}`,
+            (rows) => leasesOf(wanted, rows),
+          )
+    return statement.pipe(
+      Effect.map((found) => {
+        let n = 0
+        return wishes.map(({ _tag }): Granted => Exit.succeed(_tag === "Lease" ? found[n++]! : none))
+      }),
+      // What one of them holds up is no matter of the others.
+      Effect.catchIf(
+        (error) => wishes.length > 1 && !isTransient(error),
+        () =>
+          Effect.forEach(wishes, (wish) => Effect.exit(Effect.flatMap(grant(sql)([wish]), ([granted]) => granted!))),
+      ),
+    )
+  }
+type Granted = Exit.Exit<Lease, SqlError.SqlError>
+
 const make = Effect.gen(function* () {
   const sql = yield* Writes
   const feed = yield* ChangeFeed
-  const note = (ended: ReadonlyArray<Ended>) => sql`with ${recorded(sql, ended)} select 1`
-  const write = yield* Batched.make((ended: ReadonlyArray<Ended>) =>
-    note(ended).pipe(
-      Effect.as(ended.map(() => Exit.void)),
-      // What one of them holds up is no matter of the others.
-      Effect.catchIf(
-        (error) => ended.length > 1 && !isTransient(error),
-        () => Effect.forEach(ended, (one) => Effect.exit(Effect.asVoid(note([one])))),
-      ),
-    ),
-  )
+  const ask = yield* Batched.make(grant(sql))
   return {
-    lease: yield* Batched.make(lease(sql)),
-    nextDue: yield* Batched.make(nextDue(sql)),
+    lease: (wanted: Wanted) => Effect.flatten(ask({ _tag: "Lease", wanted })),
     abandoned: (identityId: string, now: Date) => abandoned(sql, identityId, now),
     /** Records how the attempt ended; nothing happens when its lease was lost. */
     record: (identity: Owner, delivery: Leased, outcome: Outcome, now: Date) => {
@@ -238,7 +286,7 @@ const make = Effect.gen(function* () {
         ? Effect.tap(recordFailure(sql, identity, ended, now), () =>
             Effect.sync(() => feed.announce({ org: identity.orgId, identity: identity.id })),
           )
-        : Effect.flatten(write(ended))
+        : Effect.asVoid(Effect.flatten(ask({ _tag: "Record", ended })))
     },
   }
 })

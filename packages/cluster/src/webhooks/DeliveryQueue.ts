@@ -51,8 +51,8 @@ export const source: Source<OwnIdentity, Needs, unknown> = {
     const traced = yield* TracesLeave
     const attempts = yield* FiberSet.make<void, unknown>()
     let underWay = 0
-    /** What the last dispatch was told when the next delivery is due, where it began none. */
-    let told: { readonly due: Date | null } | undefined
+    /** When the next delivery is due, as the last look said that leased none. */
+    let next: Date | null = null
     let known: { readonly current: string | null; readonly secrets: ReadonlyArray<SigningSecret> } | undefined
     const taken = new Map<string, { first: number; retry: number }>()
 
@@ -94,6 +94,7 @@ export const source: Source<OwnIdentity, Needs, unknown> = {
       delivery: Leased,
       secrets: ReadonlyArray<Redacted.Redacted<string>>,
       freed: Effect.Effect<void>,
+      changed: Effect.Effect<void>,
     ) =>
       (traced
         ? Effect.withSpan(post(identity, delivery, secrets), "Webhooks.deliver", spanOf(delivery))
@@ -118,7 +119,12 @@ export const source: Source<OwnIdentity, Needs, unknown> = {
             duration_ms: durationMs,
           }),
         ),
-        Effect.flatMap((outcome) => record(identity, delivery, outcome)),
+        Effect.flatMap((outcome) =>
+          // The look for what the place gets next may have been made before this was written.
+          Effect.tap(record(identity, delivery, outcome), () =>
+            outcomeOf(outcome) === "delivered" ? Effect.void : changed,
+          ),
+        ),
       )
 
     /** Records attempts whose process died: their leases have run out. Answers whether there were any. */
@@ -149,13 +155,11 @@ export const source: Source<OwnIdentity, Needs, unknown> = {
       changed: Effect.Effect<void>,
     ) {
       const at = yield* now
-      const leased = yield* deliveries.lease({ identityId: identity.id, taken: new Map(taken), now: at })
+      const { leased, due } = yield* deliveries.lease({ identityId: identity.id, taken: new Map(taken), now: at })
+      next = due
       if (leased.length === 0) {
-        const due = yield* deliveries.nextDue(identity.id)
         // Only what is due and was not leased may be somebody's that never ended.
-        if (due !== null && due <= at && (yield* reclaim(identity, at))) return true
-        told = { due }
-        return false
+        return due !== null && due <= at && (yield* reclaim(identity, at))
       }
       const secrets = yield* secretsOf(identity, leased[0]!.secret_id, at)
       for (const delivery of leased) {
@@ -165,7 +169,7 @@ export const source: Source<OwnIdentity, Needs, unknown> = {
           Effect.sync(() => occupy(delivery, -1)),
           changed,
         )
-        yield* attempt(identity, delivery, secrets, freed).pipe(
+        yield* attempt(identity, delivery, secrets, freed, changed).pipe(
           // What could not be recorded keeps its lease and is taken up again when that runs out.
           Effect.catchCause((cause) => Effect.logWarning("A delivery attempt was not recorded", cause)),
           Effect.ensuring(Effect.suspend(() => (--underWay === 0 ? changed : Effect.void))),
@@ -177,12 +181,7 @@ export const source: Source<OwnIdentity, Needs, unknown> = {
 
     return {
       dispatch,
-      nextDue: (identity) =>
-        Effect.suspend(() => {
-          const just = told
-          told = undefined
-          return just === undefined ? deliveries.nextDue(identity.id) : Effect.succeed(just.due)
-        }),
+      nextDue: () => Effect.sync(() => next),
       isBusy: () => underWay > 0,
       settle: Effect.asVoid(Effect.timeoutOption(FiberSet.awaitEmpty(attempts), Timing.settle)),
     }

@@ -10,6 +10,7 @@ import { Platforms } from "@svc/cluster/connectors/platforms/Platforms"
 import { Identities } from "@svc/cluster/identity/Identities"
 import * as IdentityActor from "@svc/cluster/identity/IdentityActor"
 import * as IdentityWork from "@svc/cluster/identity/IdentityWork"
+import { Outbox } from "@svc/cluster/mail/sending/Outbox"
 import { SendingGate } from "@svc/cluster/mail/sending/SendingGate"
 import * as Unheld from "@svc/cluster/mail/sending/Unheld"
 import * as SystemMailForwarding from "@svc/cluster/mail/SystemMailForwarding"
@@ -66,6 +67,7 @@ export const layer = (settings: Settings, parts: Parts, outgoing: Outgoing) =>
     Layer.provide([
       parts.provisioningSteps({ tunnelPorts: settings.tunnelPorts }),
       Deliveries.layer,
+      Outbox.layer,
       SendingGate.layer,
       inside(settings),
     ]),

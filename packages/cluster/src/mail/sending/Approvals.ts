@@ -14,7 +14,7 @@ import { commit, type OwnIdentity, type Write } from "../../actor/Write.ts"
 import { raise } from "../../events/Raise.ts"
 import { Writes } from "../../store/Database.ts"
 import type { Source } from "../../work/Source.ts"
-import { judgeRecipients, paused } from "./SendingJudgement.ts"
+import { judgeRecipients, paused, type Refused, refusedOf } from "./SendingJudgement.ts"
 
 type Decision = Rpc.Payload<typeof DecideMail>
 
@@ -53,12 +53,10 @@ const decide = Effect.fnUntraced(function* (write: Write, { message_id, approve,
     return
   }
   if (waiting.stopped) return yield* paused(waiting.stop_reason)
-  yield* judgeRecipients(
-    write,
-    waiting.subject,
-    waiting.addresses.map((address) => ({ address, path: "" })),
-  )
   const { sql, identity, at, by } = write
+  const recipients = waiting.addresses.map((address) => ({ address, path: "" }))
+  const [judged] = yield* sql<{ refused: ReadonlyArray<Refused> }>`select ${refusedOf(write, recipients)} as refused`
+  yield* judgeRecipients(write, waiting.subject, recipients, judged?.refused ?? [])
   yield* commit(
     write,
     sql`

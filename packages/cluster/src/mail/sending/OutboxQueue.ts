@@ -14,10 +14,10 @@ import { inSlices } from "../MessageContent.ts"
 import { EnvelopeSender } from "./EnvelopeSender.ts"
 import { InsideDelivery } from "./InsideDelivery.ts"
 import { MailTransport, type Outcome, type Transmission } from "./MailTransport.ts"
-import * as Outbox from "./Outbox.ts"
+import { type Leased, Outbox, overdue } from "./Outbox.ts"
 import { SendingGate } from "./SendingGate.ts"
 
-export type Needs = ChangeFeed | EnvelopeSender | InsideDelivery | MailTransport | SendingGate | Writes
+export type Needs = ChangeFeed | EnvelopeSender | InsideDelivery | MailTransport | Outbox | SendingGate | Writes
 
 /** Rows of one Identity under way at once. */
 const places = 4
@@ -26,9 +26,10 @@ const now = Effect.map(Clock.currentTimeMillis, (millis) => new Date(millis))
 
 export const source: Source<OwnIdentity, Needs, unknown> = {
   name: "outbox",
-  overdue: Outbox.overdue,
+  overdue,
   make: Effect.fnUntraced(function* () {
     const sql = yield* Writes
+    const outbox = yield* Outbox
     const feed = yield* ChangeFeed
     const gate = yield* SendingGate
     const transport = yield* MailTransport
@@ -36,9 +37,11 @@ export const source: Source<OwnIdentity, Needs, unknown> = {
     const sender = yield* EnvelopeSender
     const attempts = yield* FiberSet.make<void, unknown>()
     let underWay = 0
+    /** When the next row is due, as the last look said that leased none. */
+    let due: Date | null = null
 
     /** The bytes of the message, the same at every attempt. */
-    const contentOf = (leased: Outbox.Leased) =>
+    const contentOf = (leased: Leased) =>
       leased.raw !== null
         ? Effect.succeed(leased.raw)
         : inSlices(
@@ -48,19 +51,19 @@ export const source: Source<OwnIdentity, Needs, unknown> = {
               where message_id = ${leased.message_id}`,
           )
 
-    const record = (identity: OwnIdentity, leased: Outbox.Leased, outcomes: ReadonlyArray<Outcome>) =>
+    const record = (identity: OwnIdentity, leased: Leased, outcomes: ReadonlyArray<Outcome>) =>
       Effect.uninterruptible(
-        Effect.flatMap(now, (at) => Outbox.record(sql, identity, leased, outcomes, at)).pipe(
+        Effect.flatMap(now, (at) => outbox.record(identity, leased, outcomes, at)).pipe(
           Effect.tap(() => Effect.sync(() => feed.announce({ org: identity.orgId, identity: identity.id }))),
         ),
       )
 
-    const transmit = Effect.fnUntraced(function* (identity: OwnIdentity, leased: Outbox.Leased) {
+    const transmit = Effect.fnUntraced(function* (identity: OwnIdentity, leased: Leased) {
       if (leased.addresses.length === 0) return yield* record(identity, leased, [])
       const isInside = leased.domain === inside.domain
       if (!isInside && transport.carries.by === "none") {
         const next = new Date((yield* now).getTime() + Timing.outboxHeldMillis)
-        yield* Outbox.giveBack(sql, leased, next, transport.carries.reason)
+        yield* outbox.giveBack(leased, next, transport.carries.reason)
         return false
       }
       const content = yield* contentOf(leased)
@@ -84,35 +87,37 @@ export const source: Source<OwnIdentity, Needs, unknown> = {
       )
       if (outcomes.every(({ state }) => state === "held")) {
         // The switch was turned in between, which keeps the row from being due until it is turned back.
-        yield* Outbox.giveBack(sql, leased, new Date((yield* now).getTime() + Timing.busyLookMillis), null)
+        yield* outbox.giveBack(leased, new Date((yield* now).getTime() + Timing.busyLookMillis), null)
         return false
       }
       return yield* record(identity, leased, outcomes)
     })
 
     /** Ends when the lease is another's: then whatever comes of the attempt is no longer ours to say. */
-    const renewing = (leased: Outbox.Leased) =>
-      Effect.flatMap(now, (at) => Outbox.renew(sql, leased, at)).pipe(
+    const renewing = (leased: Leased) =>
+      Effect.flatMap(now, (at) => outbox.renew(leased, at)).pipe(
         Effect.orElseSucceed(() => true),
         Effect.delay(Timing.outboxRenew),
         Effect.repeat({ while: (ours) => ours, schedule: Schedule.forever }),
         Effect.asVoid,
       )
 
-    const attempt = (identity: OwnIdentity, leased: Outbox.Leased, raised: Effect.Effect<void>) =>
+    const attempt = (identity: OwnIdentity, leased: Leased, raised: Effect.Effect<void>) =>
       Effect.raceFirst(transmit(identity, leased), Effect.as(renewing(leased), false)).pipe(
         // Its Events queued deliveries.
         Effect.tap((queued) => (queued ? raised : Effect.void)),
         // Cut short by a shutdown: the row is due at once for whoever comes next, with the same bytes.
-        Effect.onInterrupt(() => Effect.ignore(Effect.flatMap(now, (at) => Outbox.giveBack(sql, leased, at, null)))),
+        Effect.onInterrupt(() => Effect.ignore(Effect.flatMap(now, (at) => outbox.giveBack(leased, at, null)))),
         Effect.asVoid,
       )
 
     return {
       dispatch: Effect.fnUntraced(function* (identity, raised, ended) {
         const free = places - underWay
+        // Whichever ends first wakes us.
         if (free <= 0) return false
-        const leased = yield* Outbox.lease(sql, identity.id, yield* now, free)
+        const { leased, due: next } = yield* outbox.lease({ identityId: identity.id, now: yield* now, atMost: free })
+        due = next
         for (const row of leased) {
           underWay++
           yield* attempt(identity, row, raised).pipe(
@@ -129,8 +134,7 @@ export const source: Source<OwnIdentity, Needs, unknown> = {
         }
         return leased.length > 0
       }),
-      isSeldomDue: true,
-      nextDue: (identity) => Outbox.nextDue(sql, identity.id),
+      nextDue: () => Effect.sync(() => due),
       isBusy: () => underWay > 0,
       settle: Effect.asVoid(Effect.timeoutOption(FiberSet.awaitEmpty(attempts), Timing.settle)),
     }

@@ -18,7 +18,16 @@ import { Timing } from "../../Timing.ts"
 import { summaryOf } from "../Summary.ts"
 import * as Threading from "../Threading.ts"
 import { placed } from "../folders/Placing.ts"
-import { judgeRecipients, nearAt, overHour, paused, type Use, useOf } from "./SendingJudgement.ts"
+import {
+  judgeRecipients,
+  nearAt,
+  overHour,
+  paused,
+  type Refused,
+  refusedOf,
+  type Use,
+  useOf,
+} from "./SendingJudgement.ts"
 
 export interface SendingLimits {
   /** Bytes a Mailbox holds. */
@@ -43,9 +52,12 @@ interface Standing extends Use {
   readonly known: string | null
   readonly known_id: string | null
   readonly draft: number | null
+  /** Recipients to whom nothing may go. */
+  readonly refused: ReadonlyArray<Refused>
 }
 
-const standingOf = (write: Write, id: string) => {
+/** All that a message is judged by, in one look. */
+const standingOf = (write: Write, id: string, recipients: ReadonlyArray<Recipient>) => {
   const { sql, identity, at } = write
   return Effect.map(
     sql<Standing>`
@@ -54,7 +66,8 @@ const standingOf = (write: Write, id: string) => {
              ${useOf(write)},
              (select o.status from outgoing o where o.message_id = ${id} and o.identity_id = m.identity_id) as known,
              (select k.message_id from message k where k.id = ${id} and k.identity_id = m.identity_id) as known_id,
-             (select d.version from draft d where d.id = ${id} and d.identity_id = m.identity_id) as draft
+             (select d.version from draft d where d.id = ${id} and d.identity_id = m.identity_id) as draft,
+             ${refusedOf(write, recipients)} as refused
       from mailbox m where m.identity_id = ${identity.id}`,
     ([row]) => row,
   )
@@ -84,7 +97,7 @@ const send = Effect.fnUntraced(function* (write: Write, command: Command, limits
   const { mail, recipients } = command
   const before = command.submission_key === undefined ? undefined : yield* submitted(write, command.submission_key)
   if (before !== undefined) return before
-  const standing = yield* standingOf(write, mail.message_id)
+  const standing = yield* standingOf(write, mail.message_id, recipients)
   if (standing === undefined) return yield* new NotFound({ detail: "The Identity has no Mailbox." })
   if (standing.known !== null) {
     const known: Acceptance = {
@@ -99,7 +112,7 @@ const send = Effect.fnUntraced(function* (write: Write, command: Command, limits
       : new Conflict({ detail: "The draft was changed meanwhile.", agent_hint: "wait" })
   }
   if (standing.stopped) return yield* paused(standing.stop_reason)
-  yield* judgeRecipients(write, mail.subject, recipients)
+  yield* judgeRecipients(write, mail.subject, recipients, standing.refused)
   if (standing.used >= limits.mailHourly) return yield* overHour(limits.mailHourly, standing, write.at)
   if (Number(standing.bytes_used) + mail.size > limits.mailboxBytes) {
     return yield* new Conflict({ detail: "The Mailbox is full: a copy of the message has no room. Remove messages." })

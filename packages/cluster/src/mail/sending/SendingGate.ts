@@ -4,6 +4,7 @@
  * that were let through and have not ended, and looks that are under way, which look again once a stop has come between.
  */
 import { Context, Deferred, Effect, Exit, Layer } from "effect"
+import * as Batched from "../../store/Batched.ts"
 import { Reads } from "../../store/Database.ts"
 import { Timing } from "../../Timing.ts"
 
@@ -15,20 +16,32 @@ export interface Passage {
   readonly end: () => void
 }
 
+/** A row of the outbox, and the Identity that it must be of. */
+interface Asked {
+  readonly identityId: string
+  readonly outboxId: string
+}
+
 const make = Effect.gen(function* () {
   const sql = yield* Reads
   /** Raised by each stop, of any Identity. */
   let stops = 0
   const passing = new Map<string, Map<object, Deferred.Deferred<void>>>()
 
-  const isOpen = (identityId: string, outboxId: string) =>
-    sql<{ open: boolean }>`
-      select m.stopped_at is null and i.status = 'ready' and o.attempt_started_at is not null as open
-      from outbox o join identity i on i.id = o.identity_id join mailbox m on m.identity_id = i.id
-      where o.id = ${outboxId} and o.identity_id = ${identityId}`.pipe(
-      Effect.map(([row]) => row?.open === true),
-      Effect.orElseSucceed(() => false),
-    )
+  /** Of those that ask at the same time at once. Each is answered by a statement that began after it had asked. */
+  const look = yield* Batched.make((asked: ReadonlyArray<Asked>) =>
+    sql<{ asked: number }>`
+      select asked.n::int as asked
+      from unnest(${asked.map(({ outboxId }) => outboxId)}::uuid[], ${asked.map(({ identityId }) => identityId)}::uuid[])
+        with ordinality as asked (id, identity_id, n)
+      join outbox o on o.id = asked.id and o.identity_id = asked.identity_id and o.attempt_started_at is not null
+      join identity i on i.id = o.identity_id and i.status = 'ready'
+      join mailbox m on m.identity_id = i.id and m.stopped_at is null`.pipe(
+      Effect.map(Batched.inOrder(asked)),
+      Effect.map((rows) => rows.map((row) => row !== undefined)),
+    ),
+  )
+  const isOpen = (asked: Asked) => Effect.orElseSucceed(look(asked), () => false)
 
   const enter = (identityId: string, outboxId: string): Passage => {
     const self = {}
@@ -42,7 +55,7 @@ const make = Effect.gen(function* () {
       mayLeave: Effect.gen(function* () {
         while (true) {
           const before = stops
-          const open = yield* isOpen(identityId, outboxId)
+          const open = yield* isOpen({ identityId, outboxId })
           if (!open) return false
           if (before !== stops) continue
           register()

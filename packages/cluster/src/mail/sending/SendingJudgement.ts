@@ -12,15 +12,18 @@ import { Timing } from "../../Timing.ts"
 
 type Reason = "not_allowed" | "expired" | "suppressed"
 
-interface Judged {
+/** A recipient to whom no mail may go. */
+export interface Refused {
   readonly address: string
-  /** Null where mail may go there. */
-  readonly reason: Reason | null
+  readonly reason: Reason
 }
 
-/** Of all recipients at once: those that are lapsed or suppressed count for nothing, whatever made them. */
-const judged = ({ sql, identity, at }: Write, recipients: ReadonlyArray<Recipient>) =>
-  sql<Judged>`
+/**
+ * Those of the recipients that are refused, as a value of a statement ({@link Refused}s): one that is lapsed or suppressed
+ * counts for nothing, whatever made it.
+ */
+export const refusedOf = ({ sql, identity, at }: Write, recipients: ReadonlyArray<Recipient>) => sql`(
+  select coalesce(jsonb_agg(jsonb_build_object('address', address, 'reason', reason)), '[]') from (
     select wanted.address,
       case
         when r.suppressed_at is not null then 'suppressed'
@@ -31,7 +34,8 @@ const judged = ({ sql, identity, at }: Write, recipients: ReadonlyArray<Recipien
       end as reason
     from unnest(${[...new Set(recipients.map(({ address }) => sameAs(address)))]}::text[]) as wanted (address)
     left join allowed_recipient r on r.identity_id = ${identity.id} and r.address = wanted.address
-    left join org owner on owner.id = ${identity.orgId} and owner.email = wanted.address and owner.email_verified_at is not null`
+    left join org owner on owner.id = ${identity.orgId} and owner.email = wanted.address and owner.email_verified_at is not null
+  ) judged where reason is not null)`
 
 const words: { readonly [R in Reason]: string } = {
   not_allowed: "is not an Allowed Recipient",
@@ -39,16 +43,15 @@ const words: { readonly [R in Reason]: string } = {
   suppressed: "is suppressed, since mail to it came back",
 }
 
-/** Fails when any recipient is refused, and tells the Identity of it; then nothing goes to anyone. */
+/** Fails when any recipient is refused ({@link refusedOf}), and tells the Identity of it; then nothing goes to anyone. */
 export const judgeRecipients = Effect.fnUntraced(function* (
   write: Write,
   subject: string,
   recipients: ReadonlyArray<Recipient>,
+  found: ReadonlyArray<Refused>,
 ) {
-  const refused = new Map(
-    (yield* judged(write, recipients)).flatMap(({ address, reason }) => (reason === null ? [] : [[address, reason]])),
-  )
-  if (refused.size === 0) return
+  if (found.length === 0) return
+  const refused = new Map(found.map(({ address, reason }) => [address, reason]))
   yield* commit(
     write,
     raise(write, "fence", "email.recipient_blocked", {

@@ -1,0 +1,207 @@
+/**
+ * What came of attempts, written down by whoever still holds their leases. Attempts of all Identities of a process that end
+ * at the same time are one statement; one that bounced is a statement of its own, since few do and it tells of more.
+ */
+import { system } from "@svc/domain/account/By"
+import { toPublic } from "@svc/domain/Ids"
+import { Effect, Exit } from "effect"
+import type { SqlError } from "effect/sql"
+import { raise } from "../../events/Raise.ts"
+import * as Batched from "../../store/Batched.ts"
+import { isTransient, type Sql } from "../../store/Database.ts"
+import { Timing } from "../../Timing.ts"
+import type { Outcome } from "./MailTransport.ts"
+import type { Leased, Owner } from "./Outbox.ts"
+import * as Replies from "./Replies.ts"
+import { suppressed } from "./Suppression.ts"
+
+/** An outcome as its recipient's row keeps it. */
+interface Settled {
+  readonly address: string
+  readonly status: "sent" | "deferred" | "bounced"
+  readonly hard: boolean
+  readonly reply: Outcome["reply"]
+}
+
+/** An attempt that ended. */
+interface Ended {
+  readonly owner: Owner
+  readonly leased: Leased
+  readonly settled: ReadonlyArray<Settled>
+  /** When the row is tried again; null once all its recipients are settled. */
+  readonly next: Date | null
+  readonly at: Date
+}
+
+const settledOf = (outcome: Outcome, isLast: boolean): Settled => {
+  const { recipient: address, reply } = outcome
+  if (outcome.state === "sent") return { address, status: "sent", hard: false, reply }
+  if (outcome.state === "refused") return { address, status: "bounced", hard: Replies.isHard(reply), reply }
+  return { address, status: isLast ? "bounced" : "deferred", hard: false, reply }
+}
+
+/** Those that were deferred are tried again after the wait that is theirs, all others are settled. */
+const judge = (owner: Owner, leased: Leased, outcomes: ReadonlyArray<Outcome>, at: Date): Ended => {
+  const wait = Timing.outboxWaitsMillis[leased.attempts]
+  const settled = outcomes.filter(({ state }) => state !== "held").map((one) => settledOf(one, wait === undefined))
+  const isOpen = outcomes.some(({ state }) => state === "held") || settled.some(({ status }) => status === "deferred")
+  const next = isOpen ? new Date(at.getTime() + (wait ?? Timing.outboxHeldMillis)) : null
+  return { owner, leased, settled, next, at }
+}
+
+const isBounce = ({ status }: Settled) => status === "bounced"
+
+/** The members of `email.sent` that its gate has as columns. */
+const told = (sql: Sql) => ({
+  subject: sql`summary -> 'subject'`,
+  snippet: sql`summary -> 'snippet'`,
+  size: sql`size`,
+  from: sql`summary -> 'from'`,
+  to: sql`summary -> 'to'`,
+  cc: sql`summary -> 'cc'`,
+  bcc: sql`summary -> 'bcc'`,
+})
+
+/**
+ * One attempt, whatever came of it. The last row to be settled says whether the message was handed over for everybody.
+ * What bounces is told one Event each. Answers whether its Events queued deliveries.
+ */
+const alone = (sql: Sql) =>
+  Effect.fnUntraced(function* ({ owner, leased, settled, next, at }: Ended) {
+    const isDone = next === null
+    const change = { sql, identity: owner, at, by: system }
+    const id = toPublic("msg_", leased.message_id)
+    const [row] = yield* sql<{ queued: number }>`
+    with held as (
+      update outbox set attempt_started_at = null, next_attempt_at = ${next}::timestamptz
+      where id = ${leased.id} and attempt_started_at = ${leased.started_at}
+      returning id
+    ),
+    told as (
+      update outgoing_recipient r set status = t.status, reply = t.reply, changed_at = ${at}::timestamptz
+      from held, jsonb_to_recordset(${JSON.stringify(settled)}::jsonb) as t (address text, status text, hard bool, reply jsonb)
+      where r.message_id = ${leased.message_id} and r.outbox_id = held.id and r.address = t.address
+        and r.status in ('queued', 'deferred')
+      returning r.address, r.status, r.reply, t.hard
+    ),
+    bounced as (
+      select address, reply ->> 'status' as status, reply ->> 'text' as diagnostic, hard from told where status = 'bounced'
+    ),
+    counted as (
+      update outgoing g
+      set rows_left = g.rows_left - ${isDone ? 1 : 0}::int, failed = g.failed + (select count(*)::int from bounced),
+          status = case when g.rows_left - ${isDone ? 1 : 0}::int <= 0 then 'done' else g.status end
+      where g.message_id = ${leased.message_id} and exists (select from held)
+      returning g.message_id, g.status, g.failed
+    ),
+    over as (
+      select counted.message_id, m.summary, m.size from counted join message m on m.id = counted.message_id
+      where counted.status = 'done' and counted.failed = 0 and ${isDone}::bool
+    ),
+    ${suppressed(change, sql`select address, diagnostic, hard from bounced`)},
+    ${raise(change, "over", "email.sent", { message_id: id, ...told(sql), sent_at: at.toISOString() })},
+    ${raise(
+      change,
+      "bounced",
+      "email.bounced",
+      {
+        message_id: id,
+        recipient: sql`address`,
+        kind: sql`case when hard then 'hard' else 'soft' end`,
+        status: sql`status`,
+        diagnostic: sql`diagnostic`,
+        bounced_at: at.toISOString(),
+      },
+      { as: "raised_bounced" },
+    )}
+    select (select count(*) from queued)::int + (select count(*) from queued_raised_bounced)::int as queued`
+    return (row?.queued ?? 0) > 0
+  })
+
+/**
+ * The same of several attempts of which none bounced, no two of one message: the counter of a message is changed once in a
+ * statement. An array has no nulls, since the driver could not tell the type of one that has nothing else.
+ */
+const together = (sql: Sql, ended: ReadonlyArray<Ended>) => {
+  const people = ended.flatMap(({ leased, settled }) => settled.map((one) => ({ ...one, row: leased.id })))
+  return Effect.map(
+    sql<{ n: number }>`
+    with ended as materialized (
+      select * from unnest(
+        ${ended.map(({ leased }) => leased.id)}::uuid[], ${ended.map(({ leased }) => leased.message_id)}::uuid[],
+        ${ended.map(({ leased }) => leased.started_at.toISOString())}::timestamptz[],
+        ${ended.map(({ next }) => next?.toISOString() ?? "")}::text[], ${ended.map(({ at }) => at.toISOString())}::timestamptz[],
+        ${ended.map(({ owner }) => owner.id)}::uuid[], ${ended.map(({ owner }) => owner.orgId)}::uuid[],
+        ${ended.map(({ owner }) => owner.handle)}::text[], ${ended.map(({ leased }) => toPublic("msg_", leased.message_id))}::text[]
+      ) with ordinality as e (id, message_id, started_at, next, at, owner_id, org_id, owner_handle, public_id, n)
+    ),
+    held as (
+      update outbox o set attempt_started_at = null, next_attempt_at = nullif(e.next, '')::timestamptz
+      from ended e where o.id = e.id and o.attempt_started_at = e.started_at
+      returning e.*
+    ),
+    told as (
+      update outgoing_recipient r set status = t.status, reply = nullif(t.reply, 'null')::jsonb, changed_at = held.at
+      from unnest(
+        ${people.map(({ row }) => row)}::uuid[], ${people.map(({ address }) => address)}::text[],
+        ${people.map(({ status }) => status)}::text[], ${people.map(({ reply }) => JSON.stringify(reply))}::text[]
+      ) as t (row, address, status, reply) join held on held.id = t.row
+      where r.message_id = held.message_id and r.outbox_id = held.id and r.address = t.address
+        and r.status in ('queued', 'deferred')
+    ),
+    counted as (
+      update outgoing g
+      set rows_left = g.rows_left - 1, status = case when g.rows_left - 1 <= 0 then 'done' else g.status end
+      from held where g.message_id = held.message_id and held.next = ''
+      returning held.*, g.status, g.failed
+    ),
+    over as (
+      select counted.*, m.summary, m.size from counted join message m on m.id = counted.message_id
+      where counted.status = 'done' and counted.failed = 0
+    ),
+    ${raise(
+      {
+        sql,
+        identity: { id: sql`owner_id`, handle: sql`owner_handle`, orgId: sql`org_id` },
+        at: sql`at`,
+        by: system,
+      },
+      "over",
+      "email.sent",
+      {
+        message_id: sql`public_id`,
+        ...told(sql),
+        sent_at: sql`to_char(at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`,
+      },
+    )}
+    select distinct ended.n::int as n from queued join ended on ended.owner_id = queued.identity_id`,
+    (rows) => {
+      const queued = new Set(rows.map(({ n }) => n - 1))
+      return ended.map((_, index) => queued.has(index))
+    },
+  )
+}
+
+type Recorded = Exit.Exit<boolean, SqlError.SqlError>
+
+export const make = Effect.fnUntraced(function* (sql: Sql) {
+  const one = alone(sql)
+  const apart = (ended: ReadonlyArray<Ended>) => Effect.forEach(ended, (each) => Effect.exit(one(each)))
+  const all = (ended: ReadonlyArray<Ended>): Effect.Effect<ReadonlyArray<Recorded>, SqlError.SqlError> =>
+    ended.length === 1
+      ? apart(ended)
+      : together(sql, ended).pipe(
+          Effect.map((queued) => queued.map((any): Recorded => Exit.succeed(any))),
+          // What one of them holds up is no matter of the others.
+          Effect.catchIf(
+            (error) => !isTransient(error),
+            () => apart(ended),
+          ),
+        )
+  // One at a time: two that change the same messages in different orders would wait for each other.
+  const share = yield* Batched.make(all, { atOnce: 1, most: 100, apart: ({ leased }) => leased.message_id })
+  return (owner: Owner, leased: Leased, outcomes: ReadonlyArray<Outcome>, at: Date) => {
+    const ended = judge(owner, leased, outcomes, at)
+    return ended.settled.some(isBounce) ? one(ended) : Effect.flatten(share(ended))
+  }
+})
