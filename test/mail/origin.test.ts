@@ -103,7 +103,7 @@ describe("the origin verdict", () => {
 /** What is kept of a message, without the fields we put on top. */
 const kept = async (message: Buffer) => {
   const { cuts } = await judge(message, arrivalOf({}), dns)
-  return stamp([], message, cuts).toString()
+  return Buffer.concat(stamp([], message, cuts)).toString()
 }
 
 describe("alignment", () => {

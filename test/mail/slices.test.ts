@@ -6,6 +6,7 @@ import { Effect } from "effect"
 import { storesLayer } from "../harness/Stores.ts"
 
 const [first, second] = ["0199d3c0-5e0f-7c4e-9b1a-3f2d6c8e4b01", "0199d3c0-5e0f-7c4e-9b1a-3f2d6c8e4b02"]
+const [third, fourth] = ["0199d3c0-5e0f-7c4e-9b1a-3f2d6c8e4b03", "0199d3c0-5e0f-7c4e-9b1a-3f2d6c8e4b04"]
 const raw = new Uint8Array(2_500_000).map((_, at) => (at * 7 + (at >>> 16)) % 251)
 const content = { raw, text: "text", html: null, headers: [{ name: "Subject", value: "s" }], search_text: "s" }
 
@@ -27,6 +28,35 @@ layer(storesLayer, { timeout: "60 seconds" })("a very large body", (it) => {
       expect(found).toHaveLength(1)
       expect(Buffer.compare(found[0]!.raw, raw)).toBe(0)
       expect(found[0]).toMatchObject({ text: "text", headers: content.headers })
+      expect(yield* slices).toEqual([])
+    }),
+  )
+
+  it.effect("goes with its texts in slices too, of which none is above a megabyte", () =>
+    Effect.gen(function* () {
+      const sql = yield* Writes
+      // Two bytes each: a slice parts one of them.
+      const text = `x${"ü".repeat(1_400_000)}`
+      const long = {
+        ...content,
+        text,
+        html: `<p>${text}`,
+        search_text: text.slice(0, 600_000),
+        structure: "s".repeat(70_000),
+      }
+      yield* sql`alter table message_slice add constraint small check (length(bytes) <= 1048576)`
+      yield* storeAhead(sql, third, long, new Date())
+      yield* storeAhead(sql, fourth, { ...long, raw: raw.subarray(0, 1_000), html: null }, new Date())
+      yield* sql`alter table message_slice drop constraint small`
+      const found = yield* Effect.flatMap(
+        Reads,
+        (reads) => reads<Record<string, unknown>>`
+          select message_id, length(raw) as raw, text, html, headers, search_text, structure from message_content
+          where message_id = any(${[third, fourth]}::uuid[]) order by message_id`,
+      )
+      const texts = { text, headers: content.headers, search_text: long.search_text, structure: long.structure }
+      expect(found[0]).toEqual({ message_id: third, raw: raw.length, ...texts, html: `<p>${text}` })
+      expect(found[1]).toEqual({ message_id: fourth, raw: 1_000, ...texts, html: null })
       expect(yield* slices).toEqual([])
     }),
   )

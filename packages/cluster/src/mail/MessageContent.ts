@@ -11,56 +11,90 @@ import type { Sql } from "../store/Database.ts"
 /** Raw messages above this size (bytes) are stored before the actor is asked. */
 export const carriedAtMost = 256 * 1024
 
-/** Bytes of a body in one statement: the driver copies what it sends, more than once, while everybody else waits. */
-const sentAtMost = 1024 * 1024
+/** Bytes in one statement: the driver copies what it sends, more than once, while everybody else waits. */
+export const sentAtMost = 1024 * 1024
+
+/** A part above this size goes in slices of its own, where not all of them fit in one statement. */
+const slicedAbove = 64 * 1024
 
 const columns = ["message_id", "raw", "text", "html", "headers", "search_text", "structure", "created_at"]
 
+/** The parts that may be large, in the order in which their slices are numbered. */
+const parts = ["raw", "text", "html", "search_text", "structure"] as const
+/** Slices of each part, of which one never has so many. */
+const numbers = 1_000_000
+
 const lost = new Unavailable({ detail: "The message could not be stored.", retry_after_seconds: 5 })
 
-/**
- * Stores a large body ahead of its message. A very large one goes in slices, which the store puts together; slices that
- * are not there any more (a store that was restarted forgets them) are told, and the message is brought again.
- */
-export const storeAhead = Effect.fnUntraced(function* (sql: Sql, messageId: string, content: Content, at: Date) {
-  const { raw } = content
-  const others = sql`${content.text}::text, ${content.html}::text, ${JSON.stringify(content.headers)}::jsonb,
-    ${content.search_text}::text, ${content.structure ?? null}::text, ${at}::timestamptz`
-  const into = sql.literal(`insert into message_content (${columns.join(", ")})`)
-  if (raw.length <= sentAtMost) {
-    yield* sql`${into} values (${messageId}::uuid, ${raw}::bytea, ${others}) on conflict (message_id) do nothing`
-    return
-  }
-  for (let n = 0; n * sentAtMost < raw.length; n++) {
-    const bytes = raw.subarray(n * sentAtMost, (n + 1) * sentAtMost)
+/** Puts the bytes of a part aside in slices, numbered from `from` on, under an id that nothing else has. */
+export const putAside = Effect.fnUntraced(function* (sql: Sql, id: string, from: number, bytes: Uint8Array, at: Date) {
+  for (let slice = 0; slice * sentAtMost < bytes.length; slice++) {
     yield* sql`
       insert into message_slice (message_id, n, bytes, created_at)
-      values (${messageId}::uuid, ${n}::int, ${bytes}::bytea, ${at}::timestamptz)`
+      values (${id}::uuid, ${from + slice}::int,
+              ${bytes.subarray(slice * sentAtMost, (slice + 1) * sentAtMost)}::bytea, ${at}::timestamptz)`
   }
-  const [row] = yield* sql<{ bytes: number }>`
-    with slices as (delete from message_slice where message_id = ${messageId}::uuid returning n, bytes),
-    whole as (select string_agg(bytes, ''::bytea order by n) as raw from slices),
-    stored as (
-      ${into} select ${messageId}::uuid, raw, ${others} from whole where length(raw) = ${raw.length}::int
-      on conflict (message_id) do nothing
-    )
-    select coalesce(length(raw), 0) as bytes from whole`
-  if (row?.bytes !== raw.length) return yield* lost
 })
 
-/** Read in slices: the driver gives up a connection on an answer over 16 MiB. */
-const sliceBytes = 8 * 1024 * 1024
+/**
+ * Stores a large body ahead of its message. A very large one goes in slices, its texts too, which the store puts together;
+ * slices that are not there any more (a store that was restarted forgets them) are told, and the message is brought again.
+ */
+export const storeAhead = Effect.fnUntraced(function* (sql: Sql, messageId: string, content: Content, at: Date) {
+  const { raw, text, html, search_text } = content
+  const structure = content.structure ?? null
+  const headers = JSON.stringify(content.headers)
+  const into = sql.literal(`insert into message_content (${columns.join(", ")})`)
+  const characters = [text, html, search_text, structure, headers].reduce((sum, one) => sum + (one?.length ?? 0), 0)
+  if (raw.length + characters <= sentAtMost) {
+    yield* sql`${into} values (${messageId}::uuid, ${raw}::bytea, ${text}::text, ${html}::text, ${headers}::jsonb,
+      ${search_text}::text, ${structure}::text, ${at}::timestamptz) on conflict (message_id) do nothing`
+    return
+  }
+  const sliced = new Map<(typeof parts)[number], number>()
+  for (const [n, part] of parts.entries()) {
+    const value = { raw, text, html, search_text, structure }[part]
+    if (value === null || (part !== "raw" && value.length <= slicedAbove)) continue
+    const bytes = typeof value === "string" ? Buffer.from(value) : value
+    sliced.set(part, bytes.length)
+    yield* putAside(sql, messageId, n * numbers, bytes, at)
+  }
+  const whole = (part: (typeof parts)[number]) =>
+    sql.literal(`string_agg(bytes, ''::bytea order by n) filter (where n / ${numbers} = ${parts.indexOf(part)})`)
+  const either = (part: Exclude<(typeof parts)[number], "raw">, value: string | null) =>
+    sliced.has(part) ? sql`convert_from(${sql.literal(`${part}_bytes`)}, 'UTF8')` : sql`${value}::text`
+  const total = sliced.values().reduce((sum, bytes) => sum + bytes, 0)
+  const [row] = yield* sql<{ bytes: number }>`
+    with slices as (delete from message_slice where message_id = ${messageId}::uuid returning n, bytes),
+    whole as (
+      select coalesce(sum(length(bytes)), 0)::int as bytes, ${whole("raw")} as raw, ${whole("text")} as text_bytes,
+        ${whole("html")} as html_bytes, ${whole("search_text")} as search_text_bytes,
+        ${whole("structure")} as structure_bytes
+      from slices
+    ),
+    stored as (
+      ${into} select ${messageId}::uuid, raw, ${either("text", text)}, ${either("html", html)}, ${headers}::jsonb,
+        ${either("search_text", search_text)}, ${either("structure", structure)}, ${at}::timestamptz
+      from whole where bytes = ${total}::int
+      on conflict (message_id) do nothing
+    )
+    select bytes from whole`
+  if (row?.bytes !== total) return yield* lost
+})
+
+/** Read in slices: what comes in one answer is copied more than once at once, and above 16 MiB the driver gives up. */
+const sliceBytes = 1024 * 1024
 
 /** A column of so many bytes, read by `slice(from, count)`, `from` being 1 for the first; undefined when it went meanwhile. */
 export const inSlices = Effect.fnUntraced(function* (
   bytes: number,
   slice: (from: number, count: number) => Effect.Effect<ReadonlyArray<{ slice: Uint8Array }>, SqlError.SqlError>,
 ) {
-  const slices: Array<Uint8Array> = []
+  const whole = new Uint8Array(bytes)
   for (let at = 0; at < bytes; at += sliceBytes) {
     const [row] = yield* slice(at + 1, sliceBytes)
     if (row === undefined) return undefined
-    slices.push(row.slice)
+    whole.set(row.slice, at)
   }
-  return new Uint8Array(Buffer.concat(slices))
+  return whole
 })

@@ -11,6 +11,7 @@ import { carriedAtMost, storeAhead } from "@svc/cluster/mail/MessageContent"
 import * as Batched from "@svc/cluster/store/Batched"
 import { Reads, Writes } from "@svc/cluster/store/Database"
 import { Timing } from "@svc/cluster/Timing"
+import { joined } from "./Slicewise.ts"
 import * as Gateway from "../Timing.ts"
 import { keyOf } from "./Transactions.ts"
 import { Clock, Context, Effect, Layer, Schema } from "effect"
@@ -51,13 +52,6 @@ const ownTrace = (mail: IncomingMail, recipient: Recipient): ReadonlyArray<Heade
   { name: "Delivered-To", value: recipient.address },
 ]
 
-const concat = (head: Uint8Array, tail: Uint8Array): Uint8Array => {
-  const whole = new Uint8Array(head.length + tail.length)
-  whole.set(head)
-  whole.set(tail, head.length)
-  return whole
-}
-
 const make = (options: { readonly mailboxBytes: number }) =>
   Effect.gen(function* () {
     const reads = yield* Reads
@@ -91,7 +85,7 @@ const make = (options: { readonly mailboxBytes: number }) =>
         const message_id = yield* makeUuidV7
         const trace = ownTrace(mail, recipient)
         const head = encoder.encode(trace.map(({ name, value }) => `${name}: ${value}\r\n`).join(""))
-        const raw = concat(head, mail.raw)
+        const raw = yield* joined([head, mail.raw])
         const { message_id: message_id_header, text, html, headers, search_text, structure, ...envelope } = mail.parsed
         const content = {
           raw,

@@ -11,6 +11,7 @@ import { selfSigned } from "@svc/cluster/net/SelfSigned"
 import { Cause, Clock, Context, Effect, FiberSet, Layer } from "effect"
 import type { SMTPServerDataStream, SMTPServerOptions, SMTPServerSession } from "smtp-server"
 import { listening, portOf } from "./Listening.ts"
+import { joined } from "./Slicewise.ts"
 import * as MailMetrics from "./MailMetrics.ts"
 import * as Judging from "./judging/Judging.ts"
 import { isModest } from "./mime/Header.ts"
@@ -118,7 +119,7 @@ const listen = Effect.fnUntraced(function* (settings: SmtpSettings) {
     const trace = Trace.received({ ...arrival, secure: session.secure, id: yield* makeUuidV7, at })
     const ours = [...(header === null ? [] : [header]), trace]
     const mail: IncomingMail = {
-      raw: Trace.stamp(ours, received.raw, cuts),
+      raw: yield* joined(Trace.stamp(ours, received.raw, cuts)),
       parsed: { ...parsed, headers: [...Trace.headers(ours), ...parsed.headers] },
       origin,
       envelopeFrom: arrival.mailFrom,

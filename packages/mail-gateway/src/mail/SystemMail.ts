@@ -1,10 +1,14 @@
 /** Mail for `postmaster@` and `abuse@`, which every domain must take: kept until the operator has it. */
 import { makeUuidV7 } from "@svc/domain/Ids"
 import { Writes } from "@svc/cluster/store/Database"
+import { putAside, sentAtMost } from "@svc/cluster/mail/MessageContent"
+import { Unavailable } from "@svc/domain/problems/Problem"
 import { Clock, Context, Effect, Layer } from "effect"
 import { Timing } from "../Timing.ts"
 import type { IncomingMail } from "./Reception.ts"
 import { keyOf, operator } from "./Transactions.ts"
+
+const lost = new Unavailable({ detail: "The message could not be stored.", retry_after_seconds: 5 })
 
 const make = Effect.gen(function* () {
   const sql = yield* Writes
@@ -13,18 +17,33 @@ const make = Effect.gen(function* () {
     store: Effect.fn("SystemMail.store")(function* (mail: IncomingMail) {
       const id = yield* makeUuidV7
       const now = new Date(yield* Clock.currentTimeMillis)
-      const store = sql`
-        with mark as (
-          insert into unanswered_mail (key, message_id, received_at)
-          values (${keyOf(mail, operator)}, ${id}, ${now}) on conflict (key) do nothing returning 1
-        )
-        insert into system_mail (id, envelope_from, sha256, subject, raw, received_at)
-        select ${id}::uuid, ${mail.envelopeFrom}::text, ${mail.sha256}::bytea, ${mail.parsed.subject}::text, ${mail.raw}::bytea,
-               ${now}::timestamptz
-        from mark returning 1`
-      const stored = yield* store
+      const inSlices = mail.raw.length > sentAtMost
+      if (inSlices) yield* putAside(sql, id, 0, mail.raw, now)
+      const whole = inSlices
+        ? sql`select string_agg(bytes, ''::bytea order by n) as raw from message_slice where message_id = ${id}::uuid`
+        : sql`select ${mail.raw}::bytea as raw`
+      const store = Effect.flatMap(
+        sql<{ bytes: number; stored: boolean }>`
+          with whole as (${whole}),
+          mark as (
+            insert into unanswered_mail (key, message_id, received_at)
+            select ${keyOf(mail, operator)}::bytea, ${id}::uuid, ${now}::timestamptz
+            from whole where length(raw) = ${mail.raw.length}::int
+            on conflict (key) do nothing returning 1
+          ),
+          kept as (
+            insert into system_mail (id, envelope_from, sha256, subject, raw, received_at)
+            select ${id}::uuid, ${mail.envelopeFrom}::text, ${mail.sha256}::bytea, ${mail.parsed.subject}::text, whole.raw,
+                   ${now}::timestamptz
+            from mark, whole returning 1
+          ),
+          gone as (delete from message_slice where message_id = ${id}::uuid and exists (select from kept))
+          select coalesce(length(raw), 0) as bytes, exists (select from kept) as stored from whole`,
+        // Slices that the store has lost are brought again with their message.
+        ([row]) => (row?.bytes === mail.raw.length ? Effect.succeed(row.stored) : Effect.fail(lost)),
+      )
       // Perhaps another process has answered the one before, and its mark is about to go.
-      if (stored.length === 0) yield* Effect.andThen(Effect.sleep(Timing.smtpRepeatPause), store)
+      if (!(yield* store)) yield* Effect.andThen(Effect.sleep(Timing.smtpRepeatPause), store)
     }),
   }
 })

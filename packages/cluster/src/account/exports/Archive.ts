@@ -1,6 +1,8 @@
 /** The zip of an export, made as it is downloaded: pieces are opened one by one. */
+import { once } from "node:events"
+import { createDeflateRaw } from "node:zlib"
 import { Effect, Stream } from "effect"
-import { Zip, ZipDeflate } from "fflate"
+import { Zip, ZipPassThrough } from "fflate"
 import { type DataKey, Sealing } from "../../sealing/Sealing.ts"
 import { orUnavailable, Reads } from "../../store/Database.ts"
 import { type ExportRef, place } from "./Pieces.ts"
@@ -11,10 +13,36 @@ export interface Extra {
   readonly bytes: Uint8Array
 }
 
+/** A member, deflated outside of the event loop: a piece takes longer than it may be held for. */
+class Member extends ZipPassThrough {
+  private readonly raw = createDeflateRaw()
+  constructor(name: string) {
+    super(name)
+    this.compression = 8
+    this.raw.on("data", (bytes: Uint8Array<ArrayBuffer>) => this.ondata(null, bytes, false))
+  }
+
+  /** The checksum and the size are its caller's; the bytes come later ({@link deflate}). */
+  protected override process(): void {}
+
+  async deflate(bytes: Uint8Array, last: boolean): Promise<void> {
+    this.push(bytes, last)
+    await new Promise<void>((resolve, reject) => {
+      this.raw.once("error", reject)
+      this.raw.write(bytes, (error) => (error ? reject(error) : resolve()))
+    })
+    if (!last) return
+    const ended = once(this.raw, "end")
+    this.raw.end()
+    await ended
+    this.ondata(null, new Uint8Array(0), true)
+  }
+}
+
 /** Feeds a zip and hands out what it has made so far. */
 const makeZip = () => {
   let out: Array<Uint8Array> = []
-  let entry: ZipDeflate | undefined
+  let entry: Member | undefined
   const zip = new Zip((error, chunk) => {
     if (error !== null) throw error
     out.push(chunk)
@@ -25,14 +53,15 @@ const makeZip = () => {
     return made
   }
   return {
-    add: (member: string, first: boolean, last: boolean, bytes: Uint8Array) => {
-      if (first || entry === undefined) {
-        entry = new ZipDeflate(member)
-        zip.add(entry)
-      }
-      entry.push(bytes, last)
-      return drain()
-    },
+    add: (member: string, first: boolean, last: boolean, bytes: Uint8Array) =>
+      Effect.promise(async () => {
+        if (first || entry === undefined) {
+          entry = new Member(member)
+          zip.add(entry)
+        }
+        await entry.deflate(bytes, last)
+        return drain()
+      }),
     end: () => {
       zip.end()
       return drain()
@@ -60,14 +89,16 @@ export const stream = Effect.fnUntraced(function* (
           select sealed from export_piece where export_id = ${ref.id} and member = ${member} and number = ${number}`
         if (piece === undefined) return yield* Effect.die(new Error("the export went while it was read"))
         const bytes = yield* sealing.open(dataKey, place(org, ref, member, number), piece.sealed)
-        return zip.add(member, number === 0, last, bytes)
+        return yield* zip.add(member, number === 0, last, bytes)
       }),
     ),
   )
-  const end = Stream.sync(() => [
-    ...(extra === undefined ? [] : zip.add(extra.member, true, true, extra.bytes)),
-    ...zip.end(),
-  ])
+  const end = Stream.fromEffect(
+    Effect.map(
+      extra === undefined ? Effect.succeed([]) : zip.add(extra.member, true, true, extra.bytes),
+      (chunks: ReadonlyArray<Uint8Array>) => [...chunks, ...zip.end()],
+    ),
+  )
   return Stream.concat(body, end).pipe(
     Stream.flatMap((chunks) => Stream.fromIterable(chunks)),
     Stream.orDie,

@@ -149,12 +149,13 @@ const mailbox = Effect.fnUntraced(function* (
       const raw = yield* messages.raw(identity.id, message.id)
       const from = `From ${message.from?.address ?? "MAILER-DAEMON"} ${asctime(message.received_at)}\n`
       yield* pieces.append(member, Buffer.from(from, "latin1"))
-      for (const lines of slices(raw)) {
-        const text = Buffer.from(lines)
+      for (const { slice, begins } of slices(raw)) {
+        const text = Buffer.from(slice.buffer, slice.byteOffset, slice.byteLength)
           .toString("latin1")
           .replace(/\r\n/g, "\n")
-          .replace(/^(>*From )/gm, ">$1")
+          .replace(begins ? /^(>*From )/gm : /(?<=\n)(>*From )/g, ">$1")
         yield* pieces.append(member, Buffer.from(text, "latin1"))
+        yield* Effect.yieldNow
       }
       yield* pieces.append(member, Buffer.from(raw.at(-1) === lineFeed ? "\n" : "\n\n"))
     }
@@ -164,15 +165,21 @@ const mailbox = Effect.fnUntraced(function* (
 })
 
 const lineFeed = 10
-const sliceBytes = 512 * 1024
+const carriageReturn = 13
+const sliceBytes = 128 * 1024
 
-/** Whole lines, a slice at a time, so that a large message holds nothing else up. */
-const slices = function* (raw: Uint8Array) {
+/** A slice at a time, so that a large message holds nothing else up; `begins` where one begins a line. */
+export const slices = function* (raw: Uint8Array) {
+  let begins = true
   for (let at = 0; at < raw.length;) {
-    const end = raw.indexOf(lineFeed, at + sliceBytes) + 1
-    const slice = raw.subarray(at, end === 0 ? raw.length : end)
-    yield slice
-    at += slice.length
+    let end = Math.min(raw.length, at + sliceBytes)
+    // A line break is not parted, and neither is the beginning of a line; a line as long as the slice is.
+    const line = end < raw.length ? raw.subarray(at, end).lastIndexOf(lineFeed) : -1
+    if (line >= 0) end = at + line + 1
+    else if (end < raw.length && raw[end - 1] === carriageReturn) end--
+    yield { slice: raw.subarray(at, end), begins }
+    begins = raw[end - 1] === lineFeed
+    at = end
   }
 }
 

@@ -21,8 +21,8 @@ export const bytes = (raw: Buffer, part: Part, limit = Infinity): Buffer => {
   return into.subarray(0, decoder(body, into))
 }
 
-/** Bytes of a body that are decoded at once: a millisecond or two. */
-const pieceBytes = 256 * 1024
+/** Bytes of a body that are decoded at once: less than a millisecond, and a few where the decoder is not compiled yet. */
+const pieceBytes = 64 * 1024
 
 /** Where a piece that begins at `from` may end: behind a line break, since quoted-printable is told line by line. */
 const pieceEnd = (raw: Buffer, from: number, end: number): number => {

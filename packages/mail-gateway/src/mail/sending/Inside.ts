@@ -3,7 +3,6 @@
  * without a judgement of where it is from, since we wrote it. Its bytes and its envelope leave the mark of a transaction,
  * so that a hand-over which was not recorded, and is made again, stores nothing twice.
  */
-import { createHash } from "node:crypto"
 import { InsideDelivery } from "@svc/cluster/mail/sending/InsideDelivery"
 import type { Outcome, SmtpReply, Transmission } from "@svc/cluster/mail/sending/MailTransport"
 import type { OriginVerdict } from "@svc/domain/mail/Message"
@@ -13,6 +12,7 @@ import { ComposingThread } from "../composing/ComposingThread.ts"
 import * as RecipientAddress from "../RecipientAddress.ts"
 import { type IncomingMail, Reception } from "../Reception.ts"
 import { isSystemPart } from "../Recipients.ts"
+import { joined, sha256 } from "../Slicewise.ts"
 import { SystemMail } from "../SystemMail.ts"
 
 const encoder = new TextEncoder()
@@ -24,7 +24,7 @@ const traceOf = (domain: string, id: string, at: Date) => [
 ]
 
 const withTrace = (trace: ReadonlyArray<{ name: string; value: string }>, content: Uint8Array) =>
-  Buffer.concat([encoder.encode(trace.map(({ name, value }) => `${name}: ${value}\r\n`).join("")), content])
+  joined([encoder.encode(trace.map(({ name, value }) => `${name}: ${value}\r\n`).join("")), content])
 
 export const layer = (options: { readonly mailDomain: string }) =>
   Layer.effect(
@@ -90,13 +90,13 @@ export const layer = (options: { readonly mailDomain: string }) =>
             domain,
           }
           const trace = traceOf(domain, id, new Date(yield* Clock.currentTimeMillis))
-          const raw = withTrace(trace, content)
+          const raw = yield* withTrace(trace, content)
           const mail: IncomingMail = {
             raw,
-            parsed: yield* read(raw),
+            parsed: yield* read(Buffer.from(raw.buffer)),
             origin,
             envelopeFrom,
-            sha256: new Uint8Array(createHash("sha256").update(content).digest()),
+            sha256: yield* sha256(content),
           }
           if (!(yield* mayLeave))
             return recipients.map((recipient): Outcome => ({ recipient, state: "held", reply: null }))

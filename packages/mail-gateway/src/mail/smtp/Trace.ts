@@ -19,19 +19,19 @@ export const received = (options: {
 /** RFC 5322 section 3.3. */
 export const date = (at: Date): string => at.toUTCString().replace("GMT", "+0000")
 
-/** Our fields on top of a message, and out of it what only we may write (RFC 8601 section 5). */
+/** Our fields on top of a message, and out of it what only we may write (RFC 8601 section 5): the pieces of what is left. */
 export const stamp = (
   ours: ReadonlyArray<string>,
   raw: Buffer,
   cuts: ReadonlyArray<readonly [start: number, end: number]>,
-): Buffer => {
+): ReadonlyArray<Uint8Array> => {
   const pieces: Array<Uint8Array> = [Buffer.from(ours.map((field) => `${field}\r\n`).join(""))]
   let at = 0
   for (const [start, end] of cuts) {
     pieces.push(raw.subarray(at, start))
     at = end
   }
-  return Buffer.concat([...pieces, raw.subarray(at)])
+  return [...pieces, raw.subarray(at)]
 }
 
 /** Our fields as the message's headers list them. */

@@ -7,6 +7,7 @@ import { Effect, Option, Stream } from "effect"
 import type { Judging } from "../../judging/Judging.ts"
 import * as Header from "../../mime/Header.ts"
 import * as Structure from "../../mime/Structure.ts"
+import { joined } from "../../Slicewise.ts"
 import type { Kept } from "./Rows.ts"
 
 /** Bytes in one answer of the store. */
@@ -62,7 +63,8 @@ export const make = Effect.fnUntraced(function* (judging: Judging, host: string)
 
     structure: Effect.fnUntraced(function* (message: Kept) {
       const pieces = yield* Stream.runCollect(bytes(message, 0, message.size))
-      const structure = yield* made(Buffer.concat([...pieces]))
+      const raw = yield* joined([...pieces])
+      const structure = yield* made(Buffer.from(raw.buffer))
       yield* Effect.ignore(
         orUnavailable(
           writes`update message_content set structure = ${JSON.stringify(structure)} where message_id = ${message.key}::uuid`,

@@ -2,7 +2,6 @@
  * A message that a program brings, or that we make for one, as its actor takes it: judged (it proves nothing), indexed, and
  * stored ahead where it is large.
  */
-import { createHash } from "node:crypto"
 import { carriedAtMost, storeAhead } from "@svc/cluster/mail/MessageContent"
 import { orUnavailable, Writes } from "@svc/cluster/store/Database"
 import { makeUuidV7 } from "@svc/domain/Ids"
@@ -10,21 +9,8 @@ import type { Content, ReceivedMail } from "@svc/domain/mail/MailboxProtocol"
 import { Unavailable } from "@svc/domain/problems/Problem"
 import { Clock, Effect } from "effect"
 import type { Judging } from "../../judging/Judging.ts"
-import { inTurns } from "../../sending/Turns.ts"
+import * as Slicewise from "../../Slicewise.ts"
 import * as Bodies from "./Bodies.ts"
-
-/** A large message takes longer than the event loop may be held for. */
-function* digest(raw: Buffer): Generator<void, Uint8Array, void> {
-  const hash = createHash("sha256")
-  for (let at = 0; at < raw.length; at += slice) {
-    hash.update(raw.subarray(at, at + slice))
-    yield
-  }
-  return new Uint8Array(hash.digest())
-}
-
-/** Bytes between two looks at the time. */
-const slice = 256 * 1024
 
 export const make = Effect.fnUntraced(function* (judging: Judging, host: string) {
   const writes = yield* Writes
@@ -45,7 +31,7 @@ export const make = Effect.fnUntraced(function* (judging: Judging, host: string)
       search_text,
       ...(structure === undefined ? {} : { structure }),
     }
-    const sha256 = yield* inTurns(() => digest(raw))
+    const sha256 = yield* Slicewise.sha256(raw)
     const large = raw.length > carriedAtMost
     if (large) {
       const now = new Date(yield* Clock.currentTimeMillis)
