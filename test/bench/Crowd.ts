@@ -3,6 +3,7 @@
  * that each is whole, with messages, Events and deliveries of their own.
  */
 import { inStore } from "../faults/Store.ts"
+import { toPublic } from "@svc/domain/Ids"
 import type { Deployment } from "../harness/Deployment.ts"
 
 /** Messages, Events and deliveries of each Identity. */
@@ -32,6 +33,26 @@ const copies = ([table, key, changed]: (typeof copied)[number]) => `
   join ${table} t on t.${key} = o.${key === "canonical" ? key : "id"}
   cross join lateral jsonb_populate_record(t, jsonb_build_object(${changed})) r`
 
+/**
+ * What the Events say: whole, as the service writes them. One that fits no schema goes out as it is, with an entry in the
+ * log, and would be measured in place of a list.
+ */
+const received = JSON.stringify({
+  message_id: toPublic("msg_", "01900000-0000-7000-8000-000000000000"),
+  subject: "Letter",
+  snippet: "A letter.",
+  size: 500,
+  from: { address: "bench@example.org", name: "Bench" },
+  to: [{ address: "bench@mail.localhost", name: null }],
+  tag: null,
+  origin: { verdict: "unverified", spf: "none", dkim: "none", dmarc: "none", domain: null },
+  received_at: "2026-11-22T00:00:00.000Z",
+})
+const refused = JSON.stringify({ reason: "full", from: "bench@example.org", count: 1 })
+
+/** Identities that have an Event of a type which nobody else has: as many as a page holds, however many Identities there are. */
+const seldom = 20
+
 const letters = [
   `insert into message (id, identity_id, uid, direction, thread_id, subject_key, tag, message_id, envelope_from,
                         recipient, sha256, size, summary, received_at, modseq)
@@ -54,8 +75,13 @@ const letters = [
    select f.id, m.uid, m.identity_id, m.id, false, m.modseq
    from message m join bench_batch b on b.id = m.identity_id join folder f on f.identity_id = b.id and f.use = 'inbox'`,
   `insert into event (id, org_id, identity_id, handle, type, data, created_at, caused_by)
-   select uuidv7(), o.org_id, b.id, b.canonical, case when u = 1 then 'email.refused' else 'email.received' end, '{}', now() - interval '1 day', '{}'
-   from bench_batch b, bench_template o, generate_series(1, ${each}) u`,
+   select uuidv7(), o.org_id, b.id, b.canonical, told.type, told.data, now() - interval '1 day', '{}'
+   from bench_batch b, bench_template o, generate_series(1, ${each}) u, lateral (
+     select * from (values
+       ('tunnel.connected', '{}'::jsonb, u = 1 and b.n < ${seldom}),
+       ('email.refused', '${refused}'::jsonb, u = 1 and b.n >= ${seldom}),
+       ('email.received', '${received}'::jsonb, u > 1)) of_type (type, data, holds) where holds) told
+   order by b.n, u`,
   `insert into vault_secret (id, org_id, identity_id, name, description, version, size, created_at, updated_at)
    select uuidv7(), o.org_id, b.id, 'crowd.secret', null, 1, 1, now(), now() from bench_batch b, bench_template o`,
   // Deliveries that ended, as most have, of a Webhook that each has.

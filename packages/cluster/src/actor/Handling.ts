@@ -54,8 +54,13 @@ export interface Handling {
     writer: Writer<ReadonlyArray<P>, ReadonlyArray<Exit.Exit<A, R>>, E>,
     refuse: (identity: Standing | undefined) => Effect.Effect<A, R>,
     limits: Omit<Batched.BatchLimits<P>, "atOnce">,
-  ) => Effect.Effect<(request: Request<P>) => Rpc.Wrapper<Effect.Effect<A, Refused<E> | R>>, never, Scope.Scope>
+  ) => (request: Request<P>) => Rpc.Wrapper<Effect.Effect<A, Refused<E> | R>>
 }
+
+/** Where handlers find what is made for each actor (`Residents`). */
+export type PartOf = <A>(part: {
+  readonly make: (_: unknown) => Effect.Effect<A, never, Scope.Scope>
+}) => Effect.Effect<A>
 
 /** The entries that a handler logs carry who asked, and in which request. */
 const annotated = (by: By) =>
@@ -106,7 +111,8 @@ export const onceElse =
     )
   }
 
-export const make = <S extends Standing>(ownership: Ownership<S | undefined>): Handling => {
+/** `ownership` is that of the actor whose handler runs, and so is a `part`. */
+export const make = <S extends Standing>(ownership: Ownership<S | undefined>, part: PartOf): Handling => {
   const write = <P, A, E>(identity: OwnIdentity, request: Request<P>, writer: Writer<P, A, E>) => {
     const by = byOf(request)
     return annotated(by)(
@@ -140,18 +146,21 @@ export const make = <S extends Standing>(ownership: Ownership<S | undefined>): H
       writer: Writer<ReadonlyArray<P>, ReadonlyArray<Exit.Exit<A, R>>, E>,
       refuse: (identity: Standing | undefined) => Effect.Effect<A, R>,
       limits: Omit<Batched.BatchLimits<P>, "atOnce">,
-    ) =>
-      Effect.map(
-        Batched.make(
-          (payloads: ReadonlyArray<P>) =>
-            Effect.flatMap(ownership.state, (identity): Effect.Effect<ReadonlyArray<Exit.Exit<A, R>>, Refused<E>> =>
-              identity?.status === "ready"
-                ? ownership.write(system, (fenced) => writer({ ...fenced, identity }, payloads))
-                : Effect.map(Effect.exit(refuse(identity)), (refused) => payloads.map(() => refused)),
-            ),
-          { ...limits, atOnce: 1 },
-        ),
-        (enqueue) => (request: Request<P>) => Rpc.fork(Effect.flatMap(enqueue(request.payload), (answer) => answer)),
-      ),
+    ) => {
+      const batch = {
+        make: () =>
+          Batched.make(
+            (payloads: ReadonlyArray<P>) =>
+              Effect.flatMap(ownership.state, (identity): Effect.Effect<ReadonlyArray<Exit.Exit<A, R>>, Refused<E>> =>
+                identity?.status === "ready"
+                  ? ownership.write(system, (fenced) => writer({ ...fenced, identity }, payloads))
+                  : Effect.map(Effect.exit(refuse(identity)), (refused) => payloads.map(() => refused)),
+              ),
+            { ...limits, atOnce: 1 },
+          ),
+      }
+      return (request: Request<P>) =>
+        Rpc.fork(Effect.flatMap(part(batch), (enqueue) => Effect.flatMap(enqueue(request.payload), (answer) => answer)))
+    },
   }
 }

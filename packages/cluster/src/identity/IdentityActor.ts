@@ -5,10 +5,10 @@
  */
 import { IdentityActor } from "@svc/domain/IdentityActor"
 import { Effect, Layer } from "effect"
-import { Entity } from "effect/cluster"
 import { Rpc } from "effect/rpc"
 import * as Handling from "../actor/Handling.ts"
 import * as Ownership from "../actor/Ownership.ts"
+import * as Residents from "../actor/Residents.ts"
 import * as Cards from "../card/Cards.ts"
 import * as IdentityKeys from "../credentials/IdentityKeys.ts"
 import { ChangeFeed } from "../feed/ChangeFeed.ts"
@@ -21,10 +21,12 @@ import * as Bounces from "../mail/sending/Bounces.ts"
 import * as Outgoing from "../mail/sending/Outgoing.ts"
 import { SendingGate } from "../mail/sending/SendingGate.ts"
 import { Sealing } from "../sealing/Sealing.ts"
+import type { Writes } from "../store/Database.ts"
 import { Timing } from "../Timing.ts"
 import type { PortRange } from "../tunnel/TunnelPorts.ts"
 import * as Tunnels from "../tunnel/Tunnels.ts"
 import * as Webhooks from "../webhooks/Webhooks.ts"
+import type { NeedsOf } from "../work/Source.ts"
 import * as Worker from "../work/Worker.ts"
 import { sources } from "./IdentityWork.ts"
 import * as Lifecycle from "./Lifecycle.ts"
@@ -42,44 +44,46 @@ export interface IdentityLimits {
   readonly tunnelPorts: PortRange
 }
 
+type Needs = NeedsOf<(typeof sources)[number]> | Writes
+
+/** What drives an actor's work: made with the first of it. */
+const workerOf = (start: (canonical: string) => Effect.Effect<void, unknown>) => ({
+  make: Effect.fnUntraced(function* ({ id, ownership }: Residents.Resident<State>) {
+    return yield* Worker.make({
+      state: ownership.state,
+      sources: yield* Effect.forEach(sources, (source) => source.make(ownership)),
+      start: start(id),
+    })
+  }),
+})
+
 export const layer = (limits: IdentityLimits) =>
-  IdentityActor.toLayer(
+  Layer.unwrap(
     Effect.gen(function* () {
-      const canonical = (yield* Entity.CurrentAddress).entityId as string
       const sealing = yield* Sealing
       const feed = yield* ChangeFeed
       const gate = yield* SendingGate
       const arrivals = yield* Arrivals.Arrivals
       const loadState = yield* load
       const clientFor = yield* IdentityActor.client
-      const ownership: Ownership.Ownership<State> = yield* Ownership.make({
-        kind: "Identity",
-        id: canonical,
-        load: loadState(canonical),
-        due: () => Effect.runFork(worker.wake),
-        committed: (before, after) => {
-          const about = after ?? before
-          if (about !== undefined) feed.announce({ org: about.orgId, identity: about.id })
-        },
-      })
-      const worker: Worker.Worker = yield* Worker.make({
-        state: ownership.state,
-        sources: yield* Effect.forEach(sources, (source) => source.make(ownership)),
-        start: Effect.asVoid(clientFor(canonical).Work(undefined, { discard: true })),
-      })
-      const handling = Handling.make(ownership)
-
-      return IdentityActor.of({
+      const residents = Residents.make<State, Needs>()
+      const worker = workerOf((canonical) => Effect.asVoid(clientFor(canonical).Work(undefined, { discard: true })))
+      const committed = (before: State, after: State) => {
+        const about = after ?? before
+        if (about !== undefined) feed.announce({ org: about.orgId, identity: about.id })
+      }
+      const handling = Handling.make(residents.ownership, residents.part)
+      const handlers = IdentityActor.of({
         ...Lifecycle.handlers({
-          canonical,
-          ownership,
+          canonical: Effect.map(residents.present, ({ id }) => id),
+          ownership: residents.ownership,
           sealing,
           identityQuota: limits.identityQuota,
-          wake: worker.wake,
+          wake: Effect.flatMap(residents.part(worker), ({ wake }) => wake),
         }),
         ...IdentityKeys.handlers(handling, sealing),
         ...Cards.handlers(handling),
-        ...(yield* Mailbox.handlers(handling, limits, arrivals)),
+        ...Mailbox.handlers(handling, limits, arrivals),
         ...Folders.handlers(handling, limits),
         ...MailSettings.handlers(handling, gate),
         ...Outgoing.handlers(handling, limits),
@@ -87,8 +91,23 @@ export const layer = (limits: IdentityLimits) =>
         ...Bounces.handlers(handling),
         ...Tunnels.handlers(handling, sealing, limits),
         ...Webhooks.handlers(handling, sealing),
-        Work: () => Rpc.fork(worker.run),
+        Work: () => Rpc.fork(Effect.flatMap(residents.part(worker), ({ run }) => run)),
       })
+
+      return IdentityActor.toLayer(
+        Effect.gen(function* () {
+          const resident = yield* residents.enter((canonical) =>
+            Ownership.make({
+              kind: "Identity",
+              id: canonical,
+              load: loadState(canonical),
+              due: () => Effect.runFork(Effect.flatMap(residents.partOf(resident, worker), ({ wake }) => wake)),
+              committed,
+            }),
+          )
+          return handlers
+        }),
+        { maxIdleTime: Timing.actorIdle, disableFatalDefects: true },
+      )
     }),
-    { maxIdleTime: Timing.actorIdle, disableFatalDefects: true },
   ).pipe(Layer.provide(Arrivals.layer))

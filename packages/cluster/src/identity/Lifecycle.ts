@@ -25,7 +25,8 @@ const commitSaga = (fenced: Fenced, next: Owned) =>
   )
 
 export const handlers = (actor: {
-  readonly canonical: string
+  /** The actor's id. */
+  readonly canonical: Effect.Effect<string>
   readonly ownership: Ownership<State>
   readonly sealing: Sealing["Service"]
   readonly identityQuota: number
@@ -43,7 +44,7 @@ export const handlers = (actor: {
       // The same command again, after a crash between commit and reply.
       if (present?.id === identity_id) return
       if (present !== undefined) return yield* Creation.taken
-      const wanted = { canonical: actor.canonical, handle, orgId: org_id, id: identity_id }
+      const wanted = { canonical: yield* actor.canonical, handle, orgId: org_id, id: identity_id }
       yield* ownership.change(byOf(request), (fenced) =>
         Creation.create(fenced, wanted, actor.identityQuota, actor.sealing),
       )

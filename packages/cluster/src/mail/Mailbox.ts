@@ -19,24 +19,20 @@ export const handlers = (
   /** Bytes a Mailbox holds. */
   limits: { readonly mailboxBytes: number },
   arrivals: Arrivals["Service"],
-) =>
-  Effect.map(
-    fromOutsideTogether(
-      (write, mails: ReadonlyArray<ReceivedMail>) => Acceptance.receive(write, mails, limits.mailboxBytes, arrivals),
-      (identity) =>
-        Effect.fail(
-          new MailRefused({ reason: identity === undefined || identity.status === "deleting" ? "gone" : "not_yet" }),
-        ),
-      Acceptance.together,
-    ),
-    (ReceiveMail) => ({
-      ReceiveMail,
-      RefuseMail: fromOutside(refuse, () => Effect.void),
-      RemoveMessage: onPresent(once("RemoveMessage", removeOne)),
-      RemoveMessages: onPresent(removeSeveral),
-      ChangeFlags: onPresent(Flags.change),
-    }),
-  )
+) => ({
+  ReceiveMail: fromOutsideTogether(
+    (write, mails: ReadonlyArray<ReceivedMail>) => Acceptance.receive(write, mails, limits.mailboxBytes, arrivals),
+    (identity) =>
+      Effect.fail(
+        new MailRefused({ reason: identity === undefined || identity.status === "deleting" ? "gone" : "not_yet" }),
+      ),
+    Acceptance.together,
+  ),
+  RefuseMail: fromOutside(refuse, () => Effect.void),
+  RemoveMessage: onPresent(once("RemoveMessage", removeOne)),
+  RemoveMessages: onPresent(removeSeveral),
+  ChangeFlags: onPresent(Flags.change),
+})
 
 /** Counts a message turned away; the first one in an hour raises `email.refused`. */
 const refuse = Effect.fnUntraced(function* (

@@ -1,0 +1,80 @@
+/**
+ * The actors of one kind that are in memory. What serves their messages is made once for all of them, and finds the actor
+ * that a message is to by the address under which the library runs each handler: a record of handlers for every actor was
+ * most of what one at rest took. What an actor needs only now and then is made when it is first wanted.
+ */
+import { Context, Effect, type Scope } from "effect"
+import { Entity, type EntityAddress } from "effect/cluster"
+import type { Ownership } from "./Ownership.ts"
+
+/** What is made for an actor when it is first wanted, under its scope, and kept as long as the actor. */
+export interface Part<Resident, A, R> {
+  readonly make: (resident: Resident) => Effect.Effect<A, never, R>
+}
+
+/** An actor in memory. */
+export interface Resident<State> {
+  readonly id: string
+  readonly ownership: Ownership<State>
+}
+
+export interface Residents<State, R> {
+  /** The actor whose handlers are being built is in memory from now on. */
+  readonly enter: (
+    own: (id: string) => Effect.Effect<Ownership<State>, never, R>,
+  ) => Effect.Effect<Resident<State>, never, R | Entity.CurrentAddress | Scope.Scope>
+  /** The actor that the running handler serves. */
+  readonly present: Effect.Effect<Resident<State>>
+  /** Its ownership. */
+  readonly ownership: Ownership<State>
+  /** A part of it. */
+  readonly part: <A>(part: Part<Resident<State>, A, R | Scope.Scope>) => Effect.Effect<A>
+  /** A part of an actor, asked for outside of its handlers. */
+  readonly partOf: <A>(resident: Resident<State>, part: Part<Resident<State>, A, R | Scope.Scope>) => Effect.Effect<A>
+}
+
+interface Entry<State, R> extends Resident<State> {
+  /** What the actor's handlers are built with. */
+  readonly context: Context.Context<R | Scope.Scope>
+  parts: Map<object, Effect.Effect<unknown>> | undefined
+}
+
+/** `R` is what ownerships and parts are made with. */
+export const make = <State, R>(): Residents<State, R> => {
+  const entries = new WeakMap<EntityAddress.EntityAddress, Entry<State, R>>()
+
+  const entry = Effect.withFiberSucceed(
+    (fiber) => entries.get(Context.getUnsafe(fiber.context, Entity.CurrentAddress)) as Entry<State, R>,
+  )
+
+  const of = <A>(resident: Entry<State, R>, part: Part<Resident<State>, A, R | Scope.Scope>): Effect.Effect<A> => {
+    const known = resident.parts?.get(part)
+    if (known !== undefined) return known as Effect.Effect<A>
+    const made = Effect.suspend(() => Effect.provideContext(part.make(resident), resident.context))
+    return Effect.flatMap(Effect.cached(Effect.uninterruptible(made)), (once) => {
+      const parts = (resident.parts ??= new Map())
+      // Whoever asked meanwhile has made it.
+      if (!parts.has(part)) parts.set(part, once)
+      return parts.get(part) as Effect.Effect<A>
+    })
+  }
+
+  return {
+    enter: Effect.fnUntraced(function* (own) {
+      const address = yield* Entity.CurrentAddress
+      const context = yield* Effect.context<R | Scope.Scope>()
+      const id: string = address.entityId
+      const made: Entry<State, R> = { id, ownership: yield* own(id), context, parts: undefined }
+      entries.set(address, made)
+      return made
+    }),
+    present: entry,
+    ownership: {
+      state: Effect.flatMap(entry, ({ ownership }) => ownership.state),
+      write: (by, run) => Effect.flatMap(entry, ({ ownership }) => ownership.write(by, run)),
+      change: (by, run) => Effect.flatMap(entry, ({ ownership }) => ownership.change(by, run)),
+    },
+    part: (wanted) => Effect.flatMap(entry, (resident) => of(resident, wanted)),
+    partOf: (resident, wanted) => of(resident as Entry<State, R>, wanted),
+  }
+}
