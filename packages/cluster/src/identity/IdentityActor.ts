@@ -78,7 +78,7 @@ export const layer = (limits: IdentityLimits) =>
           wake: worker.wake,
         }),
         ...IdentityKeys.handlers(handling, sealing),
-        ...Cards.handlers(handling),
+        ...(yield* Cards.handlers(handling)),
         ...(yield* Mailbox.handlers(handling, limits, arrivals)),
         ...Folders.handlers(handling, limits),
         ...MailSettings.handlers(handling, gate),
