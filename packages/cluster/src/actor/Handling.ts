@@ -7,7 +7,7 @@ import type { Moved } from "@svc/domain/actor/Moved"
 import { Uuid } from "@svc/domain/IdSchemas"
 import { IdentityNotReady, NotFound, type Unavailable } from "@svc/domain/problems/Problem"
 import type { IdentityStatus } from "@svc/domain/IdentityRef"
-import { Effect, type Exit, Schema, type Scope } from "effect"
+import { Effect, Exit, Schema, type Scope } from "effect"
 import { Rpc } from "effect/rpc"
 import type { SqlError } from "effect/sql"
 import * as Batched from "../store/Batched.ts"
@@ -30,6 +30,17 @@ export interface Standing extends OwnIdentity {
   readonly status: IdentityStatus
 }
 
+/** A message of several that one write does. */
+export interface Asked<P> {
+  readonly payload: P
+  /** Who asked for it. */
+  readonly by: By
+  /** The command that it is part of; undefined where it came from no request. */
+  readonly commandId: string | undefined
+  /** What the audit log is to say of it. */
+  readonly note: string | undefined
+}
+
 type Refused<E> = Exclude<E, SqlError.SqlError | FenceLost> | Moved | Unavailable
 type Writer<P, A, E> = (write: Write, payload: P) => Effect.Effect<A, E>
 type Handler<P, A, E> = (request: Request<P>) => Effect.Effect<A, E>
@@ -39,6 +50,14 @@ export interface Handling {
   readonly onReady: <P extends Tenant, A, E>(
     writer: Writer<P, A, E>,
   ) => Handler<P, A, Refused<E> | NotFound | IdentityNotReady>
+  /**
+   * {@link onReady} for writes of which those that wait at the same time become one, in the order in which they came. Each
+   * gets an answer of its own; two of one command are never in the same.
+   */
+  readonly onReadyTogether: <P extends Tenant, A, E, R>(
+    writer: Writer<ReadonlyArray<Asked<P>>, ReadonlyArray<Exit.Exit<A, R>>, E>,
+    limits: Pick<Batched.BatchLimits, "most">,
+  ) => (request: Request<P>) => Rpc.Wrapper<Effect.Effect<A, Refused<E> | R | NotFound | IdentityNotReady>>
   /** A write to an Identity of the asking Org, whatever its status. */
   readonly onPresent: <P extends Tenant, A, E>(writer: Writer<P, A, E>) => Handler<P, A, Refused<E> | NotFound>
   /** A write that comes from outside and names no Org; `refuse` answers where the Identity is not ready. */
@@ -66,21 +85,20 @@ export type PartOf = <A>(part: {
 const annotated = (by: By) =>
   Effect.annotateLogs({ request_id: by.requestId, caller: by.kind, credential_id: by.credentialId })
 
+const notMine = () => new NotFound({ detail: "There is no such Identity." })
+
 /** The Identity, if it exists and belongs to the asking Org; of another Org it does not exist. */
 export const mine = <S extends Standing>(identity: S | undefined, { org_id }: Tenant): Effect.Effect<S, NotFound> =>
-  identity !== undefined && identity.orgId === org_id
-    ? Effect.succeed(identity)
-    : Effect.fail(new NotFound({ detail: "There is no such Identity." }))
+  identity !== undefined && identity.orgId === org_id ? Effect.succeed(identity) : Effect.fail(notMine())
+
+const notReady = ({ status }: Standing) =>
+  new IdentityNotReady({
+    detail: `The Identity is ${status}.`,
+    agent_hint: status === "provisioning" ? "wait" : "stop",
+  })
 
 const ready = <S extends Standing>(identity: S): Effect.Effect<S, IdentityNotReady> =>
-  identity.status === "ready"
-    ? Effect.succeed(identity)
-    : Effect.fail(
-        new IdentityNotReady({
-          detail: `The Identity is ${identity.status}.`,
-          agent_hint: identity.status === "provisioning" ? "wait" : "stop",
-        }),
-      )
+  identity.status === "ready" ? Effect.succeed(identity) : Effect.fail(notReady(identity))
 
 export const byOf = ({ headers }: Pick<Request<unknown>, "headers">): By => decodeBy(headers[byHeader])
 
@@ -89,6 +107,13 @@ const commandOf = ({ headers }: Pick<Request<unknown>, "headers">): string | und
   const command = headers[commandHeader]
   return command !== undefined && isUuid(command) ? command : undefined
 }
+
+const askedOf = <P>(request: Request<P>): Asked<P> => ({
+  payload: request.payload,
+  by: byOf(request),
+  commandId: commandOf(request),
+  note: request.headers[noteHeader],
+})
 
 /**
  * A writer that does a command once: when the message comes again (its process died between commit and reply, or the
@@ -131,6 +156,35 @@ export const make = <S extends Standing>(ownership: Ownership<S | undefined>, pa
         Effect.flatMap(ready),
         Effect.flatMap((identity) => write(identity, request, writer)),
       ),
+    onReadyTogether: <P extends Tenant, A, E, R>(
+      writer: Writer<ReadonlyArray<Asked<P>>, ReadonlyArray<Exit.Exit<A, R>>, E>,
+      { most }: Pick<Batched.BatchLimits, "most">,
+    ) => {
+      type Answer = Exit.Exit<A, R | NotFound | IdentityNotReady>
+      const run = (all: ReadonlyArray<Asked<P>>) =>
+        Effect.flatMap(ownership.state, (identity): Effect.Effect<ReadonlyArray<Answer>, Refused<E>> => {
+          const asked = all.filter(({ payload }) => identity?.orgId === payload.org_id)
+          const answered = (answers: ReadonlyArray<Answer>) => {
+            if (asked.length === all.length) return answers
+            const of = new Map(asked.map((one, index) => [one, answers[index]!]))
+            return all.map((one): Answer => of.get(one) ?? Exit.fail(notMine()))
+          }
+          return identity?.status === "ready"
+            ? Effect.map(
+                ownership.write(system, (fenced) => writer({ ...fenced, identity }, asked)),
+                answered,
+              )
+            : Effect.succeed(answered(asked.map(() => Exit.fail(identity ? notReady(identity) : notMine()))))
+        })
+      let unnamed = 0
+      const batch = {
+        make: () => Batched.make(run, { most, atOnce: 1, apart: ({ commandId }) => commandId ?? `${++unnamed}` }),
+      }
+      return (request: Request<P>) =>
+        Rpc.fork(
+          Effect.flatMap(part(batch), (enqueue) => Effect.flatMap(enqueue(askedOf(request)), (answer) => answer)),
+        )
+    },
     onPresent: (writer) => (request) =>
       ownership.state.pipe(
         Effect.flatMap((identity) => mine(identity, request.payload)),

@@ -85,6 +85,25 @@ const noted = (sql: Sql, { id, message }: Command) => sql`
     on conflict do nothing
   )`
 
+/**
+ * CTE `repeated`: those of the commands that were done before. What a statement does for several commands it does where
+ * there is none, and notes them itself ({@link notedAll}); the others are then done without those.
+ */
+export const repeated = (sql: Sql, message: string, ids: ReadonlyArray<string>): Statement.Fragment =>
+  sql`repeated as (select id from actor_command where message = ${message}::text and id = any(${ids}::uuid[]))`
+
+/** CTE `noted` for the commands of such a statement, where `gate` has a row. */
+export const notedAll = (
+  sql: Sql,
+  message: string,
+  ids: ReadonlyArray<string>,
+  gate: string,
+): Statement.Fragment => sql`
+  noted as (
+    insert into actor_command (id, message, done_at)
+    select id, ${message}::text, now() from unnest(${ids}::uuid[]) as id where exists (select from ${sql(gate)})
+  )`
+
 interface Answer {
   readonly owned: boolean
   /** Deliveries that the Events of the statement queued. */

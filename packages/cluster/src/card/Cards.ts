@@ -1,53 +1,158 @@
-/** Changing the A2A Card: the write an Identity's actor makes for it. */
+/**
+ * Changing the A2A Card: the write an Identity's actor makes for it. Changes that wait at the same time are one statement
+ * and one commit, in the order in which they came, each with its own version, Event, record and answer.
+ */
 import { type CardPatch, type KeptCard, merge, StoredCard } from "@svc/domain/card/Card"
 import { type IfVersion, matches } from "@svc/domain/Precondition"
 import { NotFound, PreconditionFailed } from "@svc/domain/problems/Problem"
-import { Effect, Schema } from "effect"
-import { type Handling, onceElse } from "../actor/Handling.ts"
-import { commit, FenceLost, learned, recalled, type Write } from "../actor/Write.ts"
-import { alsoNoted } from "../audit/Note.ts"
-import { raise } from "../events/Raise.ts"
+import { Effect, Exit, Schema } from "effect"
+import type { Asked, Handling } from "../actor/Handling.ts"
+import { commit, FenceLost, learned, notedAll, recalled, repeated, type Write } from "../actor/Write.ts"
+import { notedEach } from "../audit/Note.ts"
+import { causedBy, raise } from "../events/Raise.ts"
 import { isLocked } from "../tunnel/Locked.ts"
 
 const decode = Schema.decodeUnknownEffect(StoredCard)
 
-export const handlers = ({ onReady }: Handling) => ({
-  PatchCard: onReady(onceElse("PatchCard", patch, (write) => read(write))),
+/** Far from what a statement takes: of the cards that a batch makes only the last is written. */
+const together = { most: 64 }
+
+export const handlers = ({ onReadyTogether }: Handling) => ({
+  PatchCard: onReadyTogether(patchAll, together),
 })
 
-/** Merges the patch, and answers the card as it is then; what changes nothing is no change. */
-const patch = Effect.fnUntraced(function* (
-  write: Write,
-  change: { readonly org_id: string; readonly patch: CardPatch; readonly if_version: IfVersion },
-) {
-  const { sql, identity, at } = write
+const message = "PatchCard"
+
+interface Change {
+  readonly org_id: string
+  readonly patch: CardPatch
+  readonly if_version: IfVersion
+}
+
+interface Answered extends KeptCard {
+  readonly noted?: boolean
+}
+
+/** What one of several changes comes to after those before it. */
+interface Planned {
+  readonly asked: Asked<Change>
+  /** It changed these fields of the card; undefined where it may not change this version. */
+  readonly changed: ReadonlyArray<keyof StoredCard> | undefined
+  /** The card after it. */
+  readonly card: KeptCard
+}
+
+const sameJson = (one: unknown, other: unknown) => one === other || JSON.stringify(one) === JSON.stringify(other)
+
+/** What the changes come to, one after the other; those that were done before are left out. */
+const plan = (present: KeptCard, changes: ReadonlyArray<Asked<Change>>, done: ReadonlySet<string>, at: Date) => {
+  let card = present
+  return changes.flatMap((asked): ReadonlyArray<Planned> => {
+    const { patch, if_version } = asked.payload
+    if (asked.commandId !== undefined && done.has(asked.commandId)) return []
+    if (!matches(if_version, card.version)) return [{ asked, changed: undefined, card }]
+    const before = card.fields
+    const after = merge(before, patch)
+    const changed = (Object.keys(patch) as ReadonlyArray<keyof CardPatch>).filter(
+      (field) => !sameJson(after[field], before[field]),
+    )
+    if (changed.length > 0) card = { ...card, fields: after, version: card.version + 1, updated_at: at }
+    return [{ asked, changed, card }]
+  })
+}
+
+const commandsOf = (plans: ReadonlyArray<Planned>) =>
+  plans.flatMap(({ asked: { commandId } }) => (commandId === undefined ? [] : [commandId]))
+
+/** Merges the patches, and answers the card as it is after each; what changes nothing is no change. */
+const patchAll = Effect.fnUntraced(function* (write: Write, changes: ReadonlyArray<Asked<Change>>) {
   const present = yield* recalled(write, part, read(write))
-  if (!matches(change.if_version, present.version)) {
-    return yield* new PreconditionFailed({ detail: `The card is at version ${present.version}.` })
+  const done = new Set<string>()
+  const looked = new Set<string>()
+  while (true) {
+    const planned = plan(present, changes, done, write.at)
+    const refused = commandsOf(planned.filter(({ changed }) => changed === undefined)).filter((id) => !looked.has(id))
+    // A repeat is refused by the version that its own first time made.
+    if (refused.length > 0) {
+      for (const id of yield* doneOf(write, refused)) done.add(id)
+      for (const id of refused) looked.add(id)
+    }
+    const changing = planned.filter(({ changed }) => changed !== undefined && changed.length > 0)
+    const stored = changing.length === 0 ? undefined : yield* store(write, present, changing)
+    for (const id of stored?.repeated ?? []) done.add(id)
+    if (stored !== undefined && stored.repeated.length > 0) continue
+    return yield* answers(write, changes, planned, done, stored?.locked)
   }
-  const before = present.fields
-  const after = merge(before, change.patch)
-  const changed = (Object.keys(after) as ReadonlyArray<keyof StoredCard>).filter(
-    (field) => JSON.stringify(after[field]) !== JSON.stringify(before[field]),
-  )
-  // What is in memory is proven by a commit only, and here is none.
-  if (changed.length === 0) return yield* read(write)
-  const written = yield* commit<{ changed: boolean; locked: boolean }>(
+})
+
+/** One statement for all that change something. It does nothing where one of them was done before, and says which. */
+const store = Effect.fnUntraced(function* (write: Write, present: KeptCard, changing: ReadonlyArray<Planned>) {
+  const { sql, identity, at } = write
+  const last = changing.at(-1)!.card
+  const notes = changing.flatMap(({ asked: { note } }) => (note === undefined ? [] : [note]))
+  let noted = 0
+  const commands = commandsOf(changing)
+  const written = yield* commit<{ changed: boolean; repeated: ReadonlyArray<string>; locked: boolean }>(
     write,
-    sql`changed as (
-      update card set fields = ${JSON.stringify(after)}::jsonb, version = version + 1, updated_at = ${at}
+    sql`${repeated(sql, message, commands)},
+    written as (
+      update card set fields = ${JSON.stringify(last.fields)}::jsonb, version = ${last.version}, updated_at = ${at}
       where identity_id = ${identity.id} and version = ${present.version} and exists (select from fence)
+        and not exists (select from repeated)
       returning identity_id
     ),
-    ${raise(write, "changed", "card.updated", { changed })} ${alsoNoted(sql, write.note, "changed")}`,
-    { columns: sql`exists (select from changed) as changed, ${isLocked(sql, identity.id)} as locked`, raises: true },
+    changed as (
+      select c.* from unnest(
+        ${changing.map(({ changed }) => JSON.stringify(changed))}::text[],
+        ${changing.map(({ asked }) => causedBy(asked.by))}::text[],
+        ${changing.map(({ asked }) => (asked.note === undefined ? 0 : ++noted))}::int[]) as c (fields, cause, note)
+      where exists (select from written)
+    ),
+    ${raise({ ...write, by: sql`changed.cause` }, "changed", "card.updated", { changed: sql`changed.fields::jsonb` })},
+    ${notedAll(sql, message, commands, "written")} ${notedEach(sql, notes, "changed")}`,
+    {
+      columns: sql`exists (select from changed) as changed, array(select id::text from repeated) as repeated,
+        ${isLocked(sql, identity.id)} as locked`,
+      raises: true,
+    },
   )
+  if (written.repeated.length > 0) return written
   // Only another owner can have written it between our look and our write.
   if (!written.changed) return yield* new FenceLost()
-  const card: KeptCard = { fields: after, version: present.version + 1, updated_at: at, locked: written.locked }
-  learned(write, part, card)
-  return write.note === undefined ? card : { ...card, noted: true }
+  learned(write, part, { ...last, locked: written.locked })
+  return written
 })
+
+/** What each is told, in their order; `locked` is undefined where nothing was written. */
+const answers = Effect.fnUntraced(function* (
+  write: Write,
+  changes: ReadonlyArray<Asked<Change>>,
+  planned: ReadonlyArray<Planned>,
+  done: ReadonlySet<string>,
+  locked: boolean | undefined,
+) {
+  const of = new Map(planned.map((one) => [one.asked, one]))
+  const isAgain = ({ commandId }: Asked<Change>) => commandId !== undefined && done.has(commandId)
+  // What is in memory is proven by a commit only, and where nothing changed there was none.
+  const isRead = changes.some(isAgain) || (locked === undefined && planned.some(({ changed }) => changed !== undefined))
+  const present = isRead ? yield* read(write) : undefined
+  return changes.map((asked): Exit.Exit<Answered, PreconditionFailed> => {
+    const { changed, card } = of.get(asked) ?? {}
+    if (card === undefined || isAgain(asked)) return Exit.succeed(present!)
+    if (changed === undefined) {
+      return Exit.fail(new PreconditionFailed({ detail: `The card is at version ${card.version}.` }))
+    }
+    if (locked === undefined) return Exit.succeed(present!)
+    return Exit.succeed({ ...card, locked, ...(changed.length > 0 && asked.note !== undefined ? { noted: true } : {}) })
+  })
+})
+
+const doneOf = ({ sql }: Write, ids: ReadonlyArray<string>) =>
+  Effect.map(
+    sql<{ id: string }>`
+      select id::text as id from actor_command where message = ${message}::text and id = any(${ids}::uuid[])`,
+    (rows) => rows.map(({ id }) => id),
+  )
 
 const part = "card"
 

@@ -25,7 +25,7 @@ export interface IdentityChange {
   readonly sql: Sql
   readonly identity: { readonly id: Told<string>; readonly handle: Told<string>; readonly orgId: Told<string> }
   readonly at: Told<Date>
-  readonly by: By
+  readonly by: Told<By>
 }
 
 /** A write that concerns the Org. */
@@ -39,8 +39,12 @@ export interface OrgChange {
 /** The type's own data; a member may be an expression over the columns of the gate. */
 export type Raised<T extends EventType> = { readonly [K in keyof DataOf<T>]: DataOf<T>[K] | Statement.Fragment }
 
-const causeOf = ({ sql, by }: { readonly sql: Sql; readonly by: By }) =>
-  sql`${JSON.stringify({ kind: by.kind, credential_id: by.credentialId, request_id: by.requestId })}::jsonb`
+/** Who caused it, as an Event keeps it and as a gate's column has it. */
+export const causedBy = (by: By): string =>
+  JSON.stringify({ kind: by.kind, credential_id: by.credentialId, request_id: by.requestId })
+
+const causeOf = ({ sql, by }: { readonly sql: Sql; readonly by: Told<By> }) =>
+  sql`${Statement.isFragment(by) ? by : causedBy(by)}::jsonb`
 
 /** Literal members are one parameter; expressions are added to it. */
 const dataOf = (sql: Sql, data: Readonly<Record<string, unknown>>): Statement.Fragment => {

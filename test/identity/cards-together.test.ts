@@ -1,0 +1,111 @@
+import type { By } from "@svc/domain/account/By"
+import { makeUuidV7 } from "@svc/domain/Ids"
+import { ask, onBehalfOf } from "@svc/cluster/actor/Ask"
+import { Identities } from "@svc/cluster/identity/Identities"
+import { Reads } from "@svc/cluster/store/Database"
+import { expect, layer } from "@effect/vitest"
+import { Effect, Exit } from "effect"
+import { actors, makeOrg, passing } from "../harness/Actors.ts"
+
+const ready = Effect.fnUntraced(function* (handle: string) {
+  const org_id = yield* makeOrg
+  const actor = (yield* Identities).of(handle)
+  yield* ask(actor.Create({ org_id, identity_id: yield* makeUuidV7, handle }))
+  yield* passing(
+    Effect.flatMap(Reads, (sql) => sql`select 1 from identity where canonical = ${handle} and status = 'ready'`),
+    (rows) => rows.length === 1,
+  )
+  return { org_id, actor }
+})
+
+interface Told {
+  readonly changed: ReadonlyArray<string>
+  readonly request_id: string
+  readonly commit: string
+}
+const eventsOf = (handle: string) =>
+  Effect.flatMap(
+    Reads,
+    (sql) => sql<Told>`
+      select data -> 'changed' as changed, caused_by ->> 'request_id' as request_id, xmin::text as commit
+      from event where handle = ${handle} and type = 'card.updated' order by seq`,
+  )
+
+const by = (n: number): By => ({ kind: "session", credentialId: null, requestId: `req_${n}` })
+
+layer(actors())("changes of a card that come together", (it) => {
+  it.effect("share commits, and each has its version, its Event in their order, and its own cause", () =>
+    Effect.gen(function* () {
+      const { org_id, actor } = yield* ready("crowd")
+      const all = yield* Effect.forEach(
+        Array.from({ length: 12 }, (_, n) => n),
+        (n) =>
+          ask(
+            actor.PatchCard(
+              { org_id, patch: n % 2 === 0 ? { name: `n${n}` } : { description: `d${n}` }, if_version: null },
+              onBehalfOf(by(n)),
+            ),
+          ),
+        { concurrency: "unbounded" },
+      )
+      expect(all.map(({ version }) => version)).toEqual(Array.from({ length: 12 }, (_, n) => n + 2))
+      expect(all.map(({ fields }) => [fields.name, fields.description]).slice(-2)).toEqual([
+        ["n10", "d9"],
+        ["n10", "d11"],
+      ])
+      const events = yield* eventsOf("crowd")
+      expect(events.map(({ request_id }) => request_id)).toEqual(all.map((_, n) => `req_${n}`))
+      expect(events.map(({ changed }) => changed)).toEqual(all.map((_, n) => [n % 2 === 0 ? "name" : "description"]))
+      expect(new Set(events.map(({ commit }) => commit)).size).toBeLessThan(events.length)
+    }),
+  )
+
+  it.effect("are refused, nothing, or done before by themselves, and are nothing to those beside them", () =>
+    Effect.gen(function* () {
+      const { org_id, actor } = yield* ready("mixed")
+      const other = yield* makeOrg
+      const done = yield* makeUuidV7
+      const patch = (n: number, name: string, versions: ReadonlyArray<number> | null, command?: string, org = org_id) =>
+        Effect.exit(
+          ask(actor.PatchCard({ org_id: org, patch: { name }, if_version: versions }, onBehalfOf(by(n), command))),
+        )
+      expect(yield* patch(0, "first", [1], done)).toMatchObject({ value: { version: 2 } })
+      const outcomes = yield* Effect.all(
+        [
+          // Something that is under way while the others gather.
+          patch(1, "second", null),
+          patch(2, "third", [3], yield* makeUuidV7),
+          patch(3, "too late", [3], yield* makeUuidV7),
+          // Two of a command that was done: as it was meant for a version that is past, and as it was for any.
+          patch(4, "first", [1], done),
+          patch(5, "first", null, done),
+          patch(6, "third", null),
+          patch(7, "of another", null, undefined, other),
+          patch(8, "fourth", [4], yield* makeUuidV7),
+        ],
+        { concurrency: "unbounded" },
+      )
+      const said = outcomes.map((exit) =>
+        Exit.isSuccess(exit) ? `${exit.value.fields.name} v${exit.value.version}` : "refused",
+      )
+      expect(said.filter((_, n) => ![3, 4].includes(n))).toEqual([
+        "second v3",
+        "third v4",
+        "refused",
+        "third v4",
+        "refused",
+        "fourth v5",
+      ])
+      expect(outcomes[2]).toMatchObject({ cause: { reasons: [{ error: { code: "precondition_failed" } }] } })
+      expect(outcomes[6]).toMatchObject({ cause: { reasons: [{ error: { code: "not_found" } }] } })
+      // Each finds the card as it was when it came again.
+      expect(outcomes.slice(3, 5).every(Exit.isSuccess)).toBe(true)
+      expect((yield* eventsOf("mixed")).map(({ request_id }) => request_id)).toEqual([
+        "req_0",
+        "req_1",
+        "req_2",
+        "req_8",
+      ])
+    }),
+  )
+})
