@@ -11,6 +11,7 @@ import { Identities } from "@svc/cluster/identity/Identities"
 import * as IdentityActor from "@svc/cluster/identity/IdentityActor"
 import * as IdentityWork from "@svc/cluster/identity/IdentityWork"
 import { SendingGate } from "@svc/cluster/mail/sending/SendingGate"
+import * as Segmenting from "@svc/cluster/mail/search/Segmenting"
 import * as Unheld from "@svc/cluster/mail/sending/Unheld"
 import * as SystemMailForwarding from "@svc/cluster/mail/SystemMailForwarding"
 import * as Housekeeping from "@svc/cluster/housekeeping/Housekeeping"
@@ -50,6 +51,7 @@ export const layer = (settings: Settings, parts: Parts, outgoing: Outgoing) =>
     Overdue.layer(OrgWork.watched),
     Overdue.layer(ConnectorWork.watched),
     Housekeeping.layer,
+    Segmenting.layer,
     GrantNotices.layer,
     Months.layer({ days: settings.auditDays }),
     Months.health,
