@@ -86,7 +86,7 @@ const measured = async (id: string, boxes: number, each: number): Promise<Row> =
     figures["threads ms"] = await medianOf(() => get("/threads", (body) => body.threads.length === Math.min(50, each)))
     const [size] = await inStore<{ index: number; rest: number }>(
       deployment,
-      `select (pg_relation_size('message_search') / 1048576)::int as index,
+      `select (pg_total_relation_size('search_segment') / 1048576)::int as index,
               ((pg_total_relation_size('message_content') + pg_total_relation_size('message')) / 1048576)::int as rest`,
     )
     figures["index MB"] = size!.index

@@ -1,16 +1,14 @@
 /** Finding messages: what a query says, what it finds, and that both ways to a message find the same. */
 import { ask } from "@svc/cluster/actor/Ask"
 import { MessageQueries } from "@svc/cluster/mail/MessageQueries"
-import * as SearchIndex from "@svc/cluster/store/SearchIndex"
-import { Unhurried, Writes } from "@svc/cluster/store/Database"
+import * as Segmenting from "@svc/cluster/mail/search/Segmenting"
+import { Writes } from "@svc/cluster/store/Database"
 import type { IdentityId } from "@svc/domain/IdentityRef"
-import { makeUuidV7 } from "@svc/domain/Ids"
 import { fold, searchText } from "@svc/domain/mail/SearchText"
 import type { ReceivedMail } from "@svc/domain/mail/MailboxProtocol"
 import { parse } from "@svc/domain/mail/SearchQuery"
 import { expect, it as plain, layer } from "@effect/vitest"
-import { Effect, Logger, Result } from "effect"
-import { TestClock } from "effect/testing"
+import { Effect, Result } from "effect"
 import { actors, makeIdentity, makeOrg } from "../harness/Actors.ts"
 import { receivedMail } from "../harness/Mail.ts"
 
@@ -170,47 +168,17 @@ layer(actors())("a search", (it) => {
             (yield* queries.list(id, { limit: 5, offset: 3, query: "seldom" })).messages.map(({ snippet }) => snippet),
           ).toEqual(["1470", "1460", "1450", "1440", "1430"])
         })
-        const sql = yield* Unhurried
-        expect((yield* SearchIndex.present(sql)).exists).toBe(true)
         yield* look
-        // The index is looked for again after a minute.
-        yield* sql.unsafe("drop index message_search")
-        yield* TestClock.adjust("1 minute")
+        // Five segments of the one, and one of the other.
+        expect(yield* Segmenting.run).toBe(6)
+        yield* look
+        // One that is not there is walked through.
+        yield* writes`delete from search_segment where identity_id = ${id} and segment = 0`
+        expect(yield* everything("hapax", 50)).toEqual([])
+        yield* writes`insert into search_due (identity_id, segment, due_at) values (${id}, 0, now() + interval '1 hour')`
         yield* look
       }),
     { timeout: 60_000 },
-  )
-})
-
-layer(actors())("a database that lets nobody make the extensions", (it) => {
-  it.effect("is searched without the index, and the log says what to do", () =>
-    Effect.gen(function* () {
-      const sql = yield* Unhurried
-      const each = (...statements: ReadonlyArray<string>) => Effect.forEach(statements, (one) => sql.unsafe(one))
-      yield* each("drop extension pg_trgm cascade", "drop extension btree_gin cascade")
-      // A name of its own: roles are those of all databases of the server.
-      const role = `weak_${(yield* makeUuidV7).replaceAll("-", "")}`
-      yield* each(
-        `create role ${role}`,
-        `grant create on schema public to ${role}`,
-        `alter table message_content owner to ${role}`,
-      )
-      const said: Array<string> = []
-      const log = Logger.layer([Logger.make(({ message }) => void said.push(String(message)))])
-      yield* Effect.provide(
-        sql.withTransaction(Effect.andThen(sql.unsafe(`set local role ${role}`), SearchIndex.ensure(sql))),
-        log,
-      )
-      expect(said).toEqual([expect.stringContaining("create extension pg_trgm; create extension btree_gin;")])
-      expect((yield* SearchIndex.present(sql)).exists).toBe(false)
-      const { receive, find } = yield* makeMailbox("ada")
-      yield* receive("one", "hapax")
-      expect(yield* find("hapax")).toEqual(["one"])
-      // An administrator made them, and the service starts again.
-      yield* each("create extension pg_trgm", "create extension btree_gin")
-      yield* SearchIndex.ensure(sql)
-      expect((yield* SearchIndex.present(sql)).exists).toBe(true)
-    }),
   )
 })
 

@@ -163,8 +163,8 @@ export const Timing = {
   mailRepeat: "5 days",
   /** A search that walks longer than this answers what it found; far below the time of a statement, several of which it is. */
   searchMillis: second,
-  /** How often it is looked whether there is an index to search by. */
-  searchIndexLook: "1 minute",
+  /** How often it is looked for messages to make searchable by segment; searches walk through them until then. */
+  segmenting: "1 second",
   /** A reply that refers to nothing we have joins a conversation of its subject that went on within this time. */
   threadRejoin: "30 days",
   /** An automatic Allowed Recipient lapses this long after the last verified message. */

@@ -25,6 +25,8 @@ const removals = (sql: Sql, id: string) => [
   sql`with gone as (delete from message where id in (select id from message where identity_id = ${id} limit ${batch}) returning id),
       contents as (delete from message_content c using gone where c.message_id = gone.id)
       select count(*)::int as n from gone`,
+  sql`with gone as (delete from search_segment where ctid in (select ctid from search_segment where identity_id = ${id} limit ${batch}) returning 1)
+      select count(*)::int as n from gone`,
   sql`with gone as (delete from draft_picture where draft_id in (
         select draft_id from draft_picture where identity_id = ${id} limit ${batch}) returning 1)
       select count(*)::int as n from gone`,

@@ -11,8 +11,6 @@ import { Context, Effect, Layer, Schema } from "effect"
 import type { SqlError } from "effect/sql"
 import { Sealing } from "../sealing/Sealing.ts"
 import { orUnavailable, Reads } from "../store/Database.ts"
-import * as SearchIndex from "../store/SearchIndex.ts"
-import { Timing } from "../Timing.ts"
 import { inSlices } from "./MessageContent.ts"
 import { all, type Conditions, type MessageFilter, of as conditionsOf, placeOf } from "./MessageFilters.ts"
 import { columns, type SummaryRow, summaryView } from "./MessageRows.ts"
@@ -41,9 +39,7 @@ const make = Effect.gen(function* () {
   const sql = yield* Reads
   const sealing = yield* Sealing
   const selected = columns(sql)
-  // Looked for again now and then: it may be made while we run, and this is built before the migrations are through.
-  const index = yield* Effect.cachedWithTTL(SearchIndex.present(sql), Timing.searchIndexLook)
-  const find = MessageSearch.make(sql, index)
+  const find = MessageSearch.make(sql)
   const missing = Effect.fail(new NotFound({ detail: "There is no such message." }))
 
   const cursors = (identityId: IdentityId) => `messages/${identityId}`

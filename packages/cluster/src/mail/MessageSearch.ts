@@ -1,21 +1,28 @@
 /**
- * Finding messages by their text, newest first. Two ways lead to them: walking from the newest one down, which is short
- * for what many messages have, and the index of trigrams, which is short for what few have. The first steps of the walk
- * say which of the two it will be: how often they found something. What has no trigram, or where there is no index, is
- * walked for; a walk that takes long ends with what it found, and the page after it goes on from there.
+ * Finding messages by their text, newest first. The newest ones are walked through, since they are in no segment yet;
+ * of all others the segments (`search/Segments`) say which may have what is looked for, and those are looked at, a few at
+ * a time until the page is full. What has no gram (a single character) is walked for all the way. A search that takes
+ * long ends with what it found, and the page after it goes on from there.
  */
 import type { IdentityId } from "@svc/domain/IdentityRef"
 import { lastingMillis } from "@svc/domain/Lasting"
 import { Effect } from "effect"
 import type { SqlError } from "effect/sql"
 import type { Sql } from "../store/Database.ts"
-import type { SearchIndex } from "../store/SearchIndex.ts"
 import { Timing } from "../Timing.ts"
 import { all, type Conditions } from "./MessageFilters.ts"
 import { columns, type SummaryRow } from "./MessageRows.ts"
+import * as Grams from "./search/Grams.ts"
+import * as Segments from "./search/Segments.ts"
 
-/** Messages in the first step of a walk, by which the rest of the way is chosen, and in each one after it. */
-const steps = { first: 200, further: 500 }
+/** Messages of one step of a walk. */
+const step = 500
+
+/** Segments that are asked at once: few first, since what is frequent is found in the newest of them. */
+const asked = { first: 8, most: 64 }
+
+/** Messages that may have it and are looked at together, beside as many as the page has room for. */
+const spare = 16
 
 export interface Found {
   readonly rows: ReadonlyArray<SummaryRow>
@@ -23,47 +30,43 @@ export interface Found {
   readonly lookedTo: number | undefined
 }
 
-/** Whether the index can tell where a text is: three letters or digits in a row make a trigram. */
-export const hasTrigram = ({ exists, knowsAllLetters }: SearchIndex, text: string) =>
-  exists && (knowsAllLetters ? /[\p{L}\p{N}]{3}/u : /[a-z0-9]{3}/).test(text)
-
-export const make = (sql: Sql, present: Effect.Effect<SearchIndex, SqlError.SqlError>) => {
+export const make = (sql: Sql) => {
   const selected = columns(sql)
+  const segments = Segments.make(sql)
 
   const walked = (
     identityId: IdentityId,
     { onMessage, onContent }: Conditions,
-    before: number,
-    to: number,
+    first: number,
+    last: number,
     atMost: number,
   ) => sql<SummaryRow>`
     select ${selected} from message m join message_content c on c.message_id = m.id
-    where m.identity_id = ${identityId} and not m.is_draft and m.uid < ${before}::int and m.uid >= ${to}::int
+    where m.identity_id = ${identityId} and not m.is_draft and m.uid <= ${last}::int and m.uid >= ${first}::int
       ${all(sql, onMessage)} ${all(sql, onContent)}
     order by m.uid desc limit ${atMost}`
 
-  const indexed = (
+  const among = (
     identityId: IdentityId,
     { onMessage, onContent }: Conditions,
-    low: number,
-    before: number,
+    uids: ReadonlyArray<number>,
     atMost: number,
   ) => sql<SummaryRow>`
-    with hits as materialized (
-      select c.message_id from message_content c where c.identity_id = ${identityId} ${all(sql, onContent)}
-    )
-    select ${selected} from hits join message m on m.id = hits.message_id
-    where m.identity_id = ${identityId} and not m.is_draft and m.uid < ${before}::int and m.uid > ${low}::int ${all(sql, onMessage)}
+    select ${selected} from message m join message_content c on c.message_id = m.id
+    where m.identity_id = ${identityId} and not m.is_draft and m.uid = any(${uids}::int[])
+      ${all(sql, onMessage)} ${all(sql, onContent)}
     order by m.uid desc limit ${atMost}`
 
-  /** The UID of the so many-th message from a place down; undefined where there are not so many. */
-  const stepTo = (identityId: IdentityId, low: number, before: number, size: number) =>
-    Effect.map(
-      sql<{ uid: number }>`
-        select uid from message where identity_id = ${identityId} and uid < ${before}::int and uid > ${low}::int
-        order by uid desc offset ${size - 1}::int limit 1`,
-      ([row]) => row?.uid,
-    )
+  /** The UID of the last message of a step down from a place; `first` where there are not so many. */
+  const stepTo = (identityId: IdentityId, first: number, last: number) =>
+    last - first < step
+      ? Effect.succeed(first)
+      : Effect.map(
+          sql<{ uid: number }>`
+            select uid from message where identity_id = ${identityId} and uid <= ${last}::int and uid >= ${first}::int
+            order by uid desc offset ${step - 1}::int limit 1`,
+          ([row]) => row?.uid ?? first,
+        )
 
   /** At most `atMost` messages between two UIDs. */
   return Effect.fn("MessageSearch.find")(function* (
@@ -73,28 +76,34 @@ export const make = (sql: Sql, present: Effect.Effect<SearchIndex, SqlError.SqlE
     atMost: number,
   ): Effect.fn.Return<Found, SqlError.SqlError> {
     const deadline = (yield* lastingMillis) + Timing.searchMillis
-    const index = yield* present
-    const byIndex = conditions.texts.some((text) => hasTrigram(index, text))
+    const wanted = Grams.wanted(conditions.texts)
+    const built = wanted.length === 0 ? { complete: 0, missing: new Set<number>() } : yield* segments.built(identityId)
     const rows: Array<SummaryRow> = []
-    let before = high
-    let looked = 0
-    while (true) {
-      const size = looked === 0 ? steps.first : steps.further
-      const to = yield* stepTo(identityId, low, before, size)
-      rows.push(...(yield* walked(identityId, conditions, before, to ?? low + 1, atMost - rows.length)))
-      if (rows.length >= atMost || to === undefined) return { rows, lookedTo: undefined }
-      before = to
-      looked += size
-      // By the rate so far: messages to walk past until the page is full, and messages that the index would give.
-      const rate = rows.length / looked
-      const left = Math.min(before - low, rate === 0 ? Infinity : (atMost - rows.length) / rate)
-      if (byIndex && rate * (before - low) < left) {
-        return {
-          rows: [...rows, ...(yield* indexed(identityId, conditions, low, before, atMost - rows.length))],
-          lookedTo: undefined,
+    let atOnce = asked.first
+    for (const { first, last, isBuilt } of Segments.spans(built, low, high)) {
+      let next = last
+      while (next >= first) {
+        if (isBuilt) {
+          const to = Math.max(first, Segments.firstUid(Segments.of(next) - atOnce + 1))
+          const uids = yield* segments.candidates(identityId, wanted, to, next)
+          next = to - 1
+          atOnce = Math.min(asked.most, atOnce * 2)
+          for (let at = 0; at < uids.length;) {
+            const few = uids.slice(at, at + atMost - rows.length + spare)
+            at += few.length
+            rows.push(...(yield* among(identityId, conditions, few, atMost - rows.length)))
+            if (rows.length >= atMost) return { rows, lookedTo: undefined }
+            if (at < uids.length && (yield* lastingMillis) > deadline) return { rows, lookedTo: few.at(-1)! }
+          }
+        } else {
+          const to = yield* stepTo(identityId, first, next)
+          rows.push(...(yield* walked(identityId, conditions, to, next, atMost - rows.length)))
+          next = to - 1
+          if (rows.length >= atMost) return { rows, lookedTo: undefined }
         }
+        if (next > low && (yield* lastingMillis) > deadline) return { rows, lookedTo: next + 1 }
       }
-      if ((yield* lastingMillis) > deadline) return { rows, lookedTo: before }
     }
+    return { rows, lookedTo: undefined }
   })
 }

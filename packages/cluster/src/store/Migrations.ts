@@ -6,8 +6,7 @@
 import { PgClient } from "@effect/sql-pg"
 import { Effect, Layer, Schedule } from "effect"
 import { Migrator, SqlClient, SqlError } from "effect/sql"
-import { type Sql, Unhurried } from "./Database.ts"
-import * as SearchIndex from "./SearchIndex.ts"
+import { Unhurried } from "./Database.ts"
 import { Timing } from "../Timing.ts"
 import { refuseOlder } from "./OldestProgram.ts"
 import { refusePooler, StoreUnfit } from "./Sessions.ts"
@@ -46,6 +45,7 @@ import { connectedIdentities } from "./migrations/0146_connected_identities.ts"
 import { transferReports } from "./migrations/0145_transfer_reports.ts"
 import { connectorRefresh } from "./migrations/0110_connector_refresh.ts"
 import { messageSlices } from "./migrations/0120_message_slices.ts"
+import { searchSegments } from "./migrations/0167_search_segments.ts"
 
 const migrations = {
   "0001_core": core,
@@ -83,6 +83,7 @@ const migrations = {
   "0120_message_slices": messageSlices,
   "0145_transfer_reports": transferReports,
   "0146_connected_identities": connectedIdentities,
+  "0167_search_segments": searchSegments,
 }
 
 /** Any constant that no other user of the database takes: "svc" in ASCII. */
@@ -100,14 +101,10 @@ const busy = new StoreUnfit({
     "The database cannot be migrated, since other statements hold its tables for longer than a migration may wait: see pg_stat_activity for transactions that stay open, and start again.",
 })
 
-/** Runs what was not run yet; `then` belongs to the same step. Answers what was run. */
-const run = Effect.fnUntraced(function* (
-  wanted: Partial<typeof migrations>,
-  then: (sql: Sql) => Effect.Effect<void, SqlError.SqlError> = () => Effect.void,
-) {
+/** Runs what was not run yet. Answers what was run. */
+const run = Effect.fnUntraced(function* (wanted: Partial<typeof migrations>) {
   const sql = yield* Unhurried
   const all = Migrator.make({})({ loader: Migrator.fromRecord(wanted), table: "svc_migrations" }).pipe(
-    Effect.tap(then(sql)),
     Effect.provideService(SqlClient.SqlClient, sql),
     Effect.provideService(PgClient.PgClient, sql),
   )
@@ -129,7 +126,7 @@ const run = Effect.fnUntraced(function* (
   )
 })
 
-export const migrate = run(migrations, SearchIndex.ensure)
+export const migrate = run(migrations)
 
 const numberOf = (name: string) => Number(name.slice(0, 4))
 

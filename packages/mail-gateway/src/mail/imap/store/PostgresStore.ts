@@ -8,13 +8,12 @@ import { Identities } from "@svc/cluster/identity/Identities"
 import { carriedAtMost } from "@svc/cluster/mail/MessageContent"
 import * as Folders from "@svc/cluster/mail/folders/Folders"
 import * as TagFolders from "@svc/cluster/mail/folders/TagFolders"
-import { hasTrigram } from "@svc/cluster/mail/MessageSearch"
 import { orUnavailable, Reads } from "@svc/cluster/store/Database"
-import * as SearchIndex from "@svc/cluster/store/SearchIndex"
 import { Timing as Cluster } from "@svc/cluster/Timing"
 import type { By } from "@svc/domain/account/By"
 import { makeUuidV7 } from "@svc/domain/Ids"
 import { FolderRefused, limits } from "@svc/domain/mail/FolderProtocol"
+import { fold } from "@svc/domain/mail/SearchText"
 import { Unavailable } from "@svc/domain/problems/Problem"
 import { Array as Arr, Clock, Effect, Semaphore, Stream } from "effect"
 import type { Judging } from "../../judging/Judging.ts"
@@ -33,6 +32,7 @@ import * as Bodies from "./Bodies.ts"
 import * as DraftsFolder from "./DraftsFolder.ts"
 import * as FolderMarks from "./FolderMarks.ts"
 import * as FolderReads from "./FolderReads.ts"
+import * as Candidates from "./Candidates.ts"
 import * as Incoming from "./Incoming.ts"
 import { hasStructure, Kept, KeptDetailed, type MessageRow } from "./Rows.ts"
 import * as SearchStatement from "./SearchStatement.ts"
@@ -113,6 +113,16 @@ const daysIn = (key: SearchKey) => {
   return days
 }
 
+/** Texts that are looked for in bodies, folded. */
+const bodiesIn = (key: SearchKey) => {
+  const texts: Array<string> = []
+  some(key, (one) => {
+    if (one._tag === "Text" && one.in === "body") texts.push(fold(one.text))
+    return false
+  })
+  return texts
+}
+
 export const make = Effect.fnUntraced(function* ({
   judging,
   host,
@@ -127,7 +137,7 @@ export const make = Effect.fnUntraced(function* ({
   const feed = yield* ChangeFeed
   const bodies = yield* Bodies.make(judging, host)
   const sorting = Sorting.make(reads)
-  const present = yield* Effect.cachedWithTTL(SearchIndex.present(reads), Cluster.searchIndexLook)
+  const candidates = Candidates.make(reads)
   const incoming = yield* Incoming.make(judging, host)
   const drafts = yield* DraftsFolder.make(incoming)
   const folderMarks = FolderMarks.make()
@@ -207,16 +217,15 @@ export const make = Effect.fnUntraced(function* ({
       search: Effect.fnUntraced(function* (folder, key, numbers) {
         const days = daysIn(key)
         const sent = days.length === 0 ? undefined : yield* orUnavailable(sorting.sent(folder, days))
-        const index = yield* orUnavailable(present)
-        const isIndexed = (text: string) => hasTrigram(index, text)
+        const mayHave = yield* orUnavailable(candidates(identityId, bodiesIn(key)))
         const condition = SearchStatement.condition(reads, key, {
           numbers,
           sent: (day) => sent?.get(day) ?? [],
           now: new Date(yield* Clock.currentTimeMillis),
           identityId,
-          isIndexed,
+          mayHave,
         })
-        const content = some(key, (one) => SearchStatement.needsContent(one, isIndexed))
+        const content = some(key, (one) => SearchStatement.needsContent(one, { mayHave }))
         const rows = yield* orUnavailable(
           reads<{ uid: number; modseq: number }>`
             select p.uid, greatest(m.modseq, p.modseq)::float8 as modseq

@@ -20,8 +20,8 @@ export interface Resolved {
   readonly sent: (day: Extract<SearchKey, { readonly _tag: "Day" }>) => Ranges
   readonly now: Date
   readonly identityId: string
-  /** Whether the index of trigrams can tell where a folded text is. */
-  readonly isIndexed: (text: string) => boolean
+  /** Of a folded text: which messages of the Mailbox (`m`) may have it, where that can be told. */
+  readonly mayHave: (text: string) => Statement.Fragment | undefined
 }
 
 /** A pattern of LIKE for a text anywhere. */
@@ -36,8 +36,8 @@ const marks: Readonly<Record<string, string>> = {
 }
 
 /** Whether the key is about the bodies or the header, which stand in a table of their own. */
-export const needsContent = (key: SearchKey, isIndexed: Resolved["isIndexed"]): boolean =>
-  key._tag === "Header" || (key._tag === "Text" && !(key.in === "body" && isIndexed(fold(key.text))))
+export const needsContent = (key: SearchKey, { mayHave }: Pick<Resolved, "mayHave">): boolean =>
+  key._tag === "Header" || (key._tag === "Text" && !(key.in === "body" && mayHave(fold(key.text)) !== undefined))
 
 export const condition = (sql: Sql, key: SearchKey, resolved: Resolved): Statement.Fragment => {
   const inside = (ranges: Ranges) =>
@@ -57,14 +57,16 @@ export const condition = (sql: Sql, key: SearchKey, resolved: Resolved): Stateme
       select from jsonb_array_elements(c.headers) as h (one) where lower(one ->> 'name') = ${name}::text
         and strpos(lower(one ->> 'value'), ${wanted.toLowerCase()}::text) > 0)`
 
-  /** By the index first, on its own: joined, it would be asked for each message. */
-  const inBodies = (text: string) =>
-    resolved.isIndexed(text)
-      ? sql`m.id in (
-          select b.message_id from message_content b
-          where b.identity_id = ${resolved.identityId}::uuid and b.search_text like ${anywhere(text)}::text
+  /** Of those that may have it first, on their own: joined, each message would be looked at. */
+  const inBodies = (text: string) => {
+    const mayHave = resolved.mayHave(text)
+    return mayHave === undefined
+      ? sql`strpos(split_part(c.search_text, ${separator}::text, ${bodies}::int), ${text}::text) > 0`
+      : sql`m.id in (
+          select b.message_id from message m join message_content b on b.message_id = m.id
+          where m.identity_id = ${resolved.identityId}::uuid and ${mayHave} and b.search_text like ${anywhere(text)}::text
             and strpos(split_part(b.search_text, ${separator}::text, ${bodies}::int), ${text}::text) > 0 offset 0)`
-      : sql`strpos(split_part(c.search_text, ${separator}::text, ${bodies}::int), ${text}::text) > 0`
+  }
 
   const of = (key: SearchKey): Statement.Fragment => {
     switch (key._tag) {

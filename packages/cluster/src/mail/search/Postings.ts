@@ -1,0 +1,118 @@
+/**
+ * Which of 256 messages have which gram. Of each bucket it is a run of entries: the gram in three bytes, how many
+ * messages have it in one, and the place of each in one; where many do, 0 in place of the count and a bit for each
+ * message. A bucket that would be too large is empty, and says that any message may have any of its grams: nothing that
+ * a stranger writes makes a search read much.
+ */
+import * as Grams from "./Grams.ts"
+
+export const places = 256
+const words = places / 32
+
+/** A set of messages: a bit for each. */
+export type Places = Uint32Array
+
+export const everywhere = (): Places => new Uint32Array(words).fill(0xffff_ffff)
+
+/** From how many messages on a bit for each is shorter. */
+const many = words * 4
+
+/** Bytes of a bucket at most; one of 256 letters of English prose of 4 kB has some 600. */
+const largest = 32 * 1024
+
+export interface Bucket {
+  readonly bucket: number
+  readonly entries: Uint8Array
+}
+
+/** Different grams that are told apart at most; 256 letters of prose have some 10,000. */
+const mostGrams = 1 << 18
+
+/** Gathers texts, one after the other; 8 MB, and 8 more at most. */
+export const make = () => {
+  const slots = new Int32Array(Grams.count)
+  const grams: Array<number> = []
+  let bits = new Uint32Array(words * 4096)
+  const full = new Set<number>()
+
+  const add = (place: number, text: string): void => {
+    const word = place >>> 5
+    const bit = 1 << (place & 31)
+    Grams.each(text, (gram) => {
+      let slot = slots[gram]!
+      if (slot === 0) {
+        if (grams.length === mostGrams) return void full.add(Grams.bucketOf(gram))
+        slot = grams.push(gram)
+        slots[gram] = slot
+        if (slot * words > bits.length) {
+          const larger = new Uint32Array(bits.length * 2)
+          larger.set(bits)
+          bits = larger
+        }
+      }
+      bits[(slot - 1) * words + word]! |= bit
+    })
+  }
+
+  const write = (into: Array<number>, gram: number, at: number): void => {
+    let count = 0
+    for (let n = 0; n < words; n++) for (let left = bits[at + n]!; left !== 0; left &= left - 1) count++
+    into.push(gram >>> 16, (gram >>> 8) & 255, gram & 255, count < many ? count : 0)
+    for (let n = 0; n < words; n++) {
+      const word = bits[at + n]!
+      if (count < many) {
+        for (let left = word; left !== 0; left &= left - 1) into.push(n * 32 + 31 - Math.clz32(left & -left))
+      } else into.push(word >>> 24, (word >>> 16) & 255, (word >>> 8) & 255, word & 255)
+    }
+  }
+
+  /** All buckets that have something; each step of it is short. */
+  function* buckets(): Generator<Bucket> {
+    const byBucket = Array.from({ length: Grams.buckets }, (): Array<number> => [])
+    for (const gram of grams) byBucket[Grams.bucketOf(gram)]!.push(gram)
+    for (const [bucket, own] of byBucket.entries()) {
+      if (own.length === 0 && !full.has(bucket)) continue
+      const entries: Array<number> = []
+      for (const gram of full.has(bucket) ? [] : own) {
+        if (entries.length > largest) break
+        write(entries, gram, (slots[gram]! - 1) * words)
+      }
+      yield { bucket, entries: Uint8Array.from(entries.length > largest ? [] : entries) }
+    }
+  }
+
+  return { add, buckets }
+}
+
+/** Leaves in `found` what also has what is wanted, by the entries of its bucket. */
+export const narrow = (found: Places, entries: Uint8Array, { first, last }: Grams.Wanted): void => {
+  if (entries.length === 0) return
+  const having = new Uint32Array(words)
+  let at = 0
+  while (at < entries.length) {
+    const gram = (entries[at]! << 16) | (entries[at + 1]! << 8) | entries[at + 2]!
+    const count = entries[at + 3]!
+    const from = at + 4
+    at = from + (count === 0 ? many : count)
+    if (gram < first || gram > last) continue
+    if (count > 0) {
+      for (let n = from; n < at; n++) having[entries[n]! >>> 5]! |= 1 << (entries[n]! & 31)
+    } else {
+      for (let n = 0; n < words; n++) {
+        const word = from + n * 4
+        having[n]! |=
+          (entries[word]! << 24) | (entries[word + 1]! << 16) | (entries[word + 2]! << 8) | entries[word + 3]!
+      }
+    }
+  }
+  for (let n = 0; n < words; n++) found[n]! &= having[n]!
+}
+
+/** The places of a set, the last one first. */
+export const placesOf = (found: Places): ReadonlyArray<number> => {
+  const list: Array<number> = []
+  for (let place = places - 1; place >= 0; place--) {
+    if ((found[place >>> 5]! >>> (place & 31)) & 1) list.push(place)
+  }
+  return list
+}

@@ -1,0 +1,123 @@
+/**
+ * Makes the segments that search asks, some time after their messages: of 256 messages at once, which costs a tenth of an
+ * index that each message is entered in. One process of the cluster does it, a segment a commit; what it did not come to
+ * is walked through by searches meanwhile, so nothing waits for it.
+ */
+import { Clock, Effect, Schedule } from "effect"
+import { Singleton } from "effect/cluster"
+import type { SqlError } from "effect/sql"
+import * as Singletons from "../../observe/Singletons.ts"
+import { type Sql, Unhurried } from "../../store/Database.ts"
+import { Timing } from "../../Timing.ts"
+import * as Postings from "./Postings.ts"
+import { firstUid } from "./Segments.ts"
+
+/** Segments that are looked for at once. */
+const batch = 64
+
+/** Characters that are read, and gone through, before others have their turn. */
+const portion = 512 * 1024
+
+interface Due {
+  readonly identity_id: string
+  readonly segment: number
+  readonly changes: number
+}
+
+/** Texts of a segment, a portion at a time; undefined where an older version stored one that housekeeping is to fold. */
+const gathered = Effect.fnUntraced(function* (sql: Sql, { identity_id, segment }: Due) {
+  const first = firstUid(segment)
+  const sizes = yield* sql<{ uid: number; bytes: number; unfolded: boolean }>`
+    select m.uid, octet_length(c.search_text) as bytes, c.identity_id is null as unfolded
+    from message m join message_content c on c.message_id = m.id
+    where m.identity_id = ${identity_id} and m.uid >= ${first}::int and m.uid < ${firstUid(segment + 1)}::int order by m.uid`
+  if (sizes.some(({ unfolded }) => unfolded)) return undefined
+  const postings = Postings.make()
+  for (let from = 0; from < sizes.length;) {
+    let to = from + 1
+    let bytes = sizes[from]!.bytes
+    while (to < sizes.length && bytes + sizes[to]!.bytes <= portion) bytes += sizes[to++]!.bytes
+    const texts = yield* sql<{ uid: number; text: string }>`
+      select m.uid, c.search_text as text from message m join message_content c on c.message_id = m.id
+      where m.identity_id = ${identity_id} and m.uid >= ${sizes[from]!.uid}::int and m.uid <= ${sizes[to - 1]!.uid}::int`
+    for (const { uid, text } of texts) postings.add(uid - first, text)
+    yield* Effect.yieldNow
+    from = to
+  }
+  const buckets: Array<Postings.Bucket> = []
+  for (const bucket of postings.buckets()) {
+    buckets.push(bucket)
+    if (buckets.length % 32 === 0) yield* Effect.yieldNow
+  }
+  return buckets
+})
+
+const postpone = (sql: Sql, { identity_id, segment }: Due) => sql`
+  update search_due set due_at = now() + interval '10 minutes' where identity_id = ${identity_id} and segment = ${segment}::int`
+
+/** What was noted of the segment while it was made stays noted. */
+const make = Effect.fnUntraced(function* (sql: Sql, due: Due) {
+  const { identity_id, segment, changes } = due
+  const buckets = yield* gathered(sql, due)
+  if (buckets === undefined) return yield* postpone(sql, due)
+  const numbers = buckets.map(({ bucket }) => bucket)
+  yield* sql`
+    with box as materialized (select identity_id from mailbox where identity_id = ${identity_id} for key share),
+    emptied as (
+      delete from search_segment s using box
+      where s.identity_id = box.identity_id and s.segment = ${segment}::int and s.bucket <> all (${numbers}::int[])
+    ),
+    stored as (
+      insert into search_segment (identity_id, bucket, segment, entries)
+      select box.identity_id, b.bucket, ${segment}::int, b.entries
+      from box, unnest(${numbers}::int[], ${buckets.map(({ entries }) => entries)}::bytea[]) as b (bucket, entries)
+      on conflict (identity_id, bucket, segment) do update set entries = excluded.entries
+    )
+    delete from search_due d using box
+    where d.identity_id = box.identity_id and d.segment = ${segment}::int and d.changes = ${changes}::int`
+})
+
+/** Of before there were segments: it is of no use once they are there, and each message would go on to pay for it. */
+const removeFormer = Effect.gen(function* () {
+  const sql = yield* Unhurried
+  const [row] = yield* sql<{ removable: boolean }>`
+    select to_regclass('message_search') is not null and not exists (select from search_due where not built) as removable`
+  if (!row!.removable) return
+  yield* sql.withTransaction(
+    Effect.gen(function* () {
+      yield* sql`select set_config('lock_timeout', ${String(Timing.migrationLockMillis)}, true)`
+      yield* sql`drop index if exists message_search`
+    }),
+  )
+})
+
+/** Makes what is due; answers how many segments that were. */
+export const run: Effect.Effect<number, SqlError.SqlError, Unhurried> = Effect.gen(function* () {
+  const sql = yield* Unhurried
+  let count = 0
+  while (true) {
+    const due = yield* sql<Due>`
+      select identity_id, segment, changes from search_due where due_at <= now() order by due_at, identity_id, segment
+      limit ${sql.literal(String(batch))}`
+    for (const one of due) {
+      yield* make(sql, one).pipe(
+        // One that cannot be made keeps none of the others.
+        Effect.catchCause((cause) =>
+          Effect.andThen(Effect.logWarning("Messages were not made searchable by segment", cause), postpone(sql, one)),
+        ),
+      )
+    }
+    count += due.length
+    if (due.length < batch) return count
+  }
+})
+
+export const layer = Singleton.make(
+  "Segmenting",
+  Effect.andThen(run, removeFormer).pipe(
+    Effect.tap(Effect.map(Clock.currentTimeMillis, (now) => Singletons.ran("Segmenting", now))),
+    Effect.catchCause((cause) => Effect.logWarning("Messages were not made searchable by segment", cause)),
+    Effect.repeat(Schedule.spaced(Timing.segmenting)),
+    Effect.asVoid,
+  ),
+)

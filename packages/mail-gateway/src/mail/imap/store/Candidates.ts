@@ -1,0 +1,45 @@
+/** Which messages of a Mailbox may have a text, as the segments of its search tell (`cluster/mail/search`). */
+import * as Grams from "@svc/cluster/mail/search/Grams"
+import * as Segments from "@svc/cluster/mail/search/Segments"
+import type { Reads } from "@svc/cluster/store/Database"
+import { Effect } from "effect"
+import type { SqlError, Statement } from "effect/sql"
+
+/** Segments that are asked at once. */
+const atOnce = 64
+
+/** Above every UID that is ever given. */
+const end = 0x7fffffff
+
+export const make = (sql: Reads["Service"]) => {
+  const segments = Segments.make(sql)
+
+  /** A condition on `message m` for each of the folded texts that has a gram. */
+  return Effect.fnUntraced(function* (
+    identityId: string,
+    texts: ReadonlyArray<string>,
+  ): Effect.fn.Return<(text: string) => Statement.Fragment | undefined, SqlError.SqlError> {
+    const conditions = new Map<string, Statement.Fragment>()
+    const told = texts.filter((text) => Grams.wanted([text]).length > 0)
+    if (told.length === 0) return () => undefined
+    const built = yield* segments.built(identityId)
+    for (const text of new Set(told)) {
+      const wanted = Grams.wanted([text])
+      const uids: Array<number> = []
+      const parts: Array<Statement.Fragment> = []
+      for (const { first, last, isBuilt } of Segments.spans(built, 0, end)) {
+        if (!isBuilt) {
+          parts.push(sql`(m.uid >= ${first}::int and m.uid <= ${last}::int)`)
+          continue
+        }
+        for (let next = last; next >= first;) {
+          const to = Math.max(first, Segments.firstUid(Segments.of(next) - atOnce + 1))
+          uids.push(...(yield* segments.candidates(identityId, wanted, to, next)))
+          next = to - 1
+        }
+      }
+      conditions.set(text, sql`(${sql.or([sql`m.uid = any(${uids}::int[])`, ...parts])})`)
+    }
+    return (text: string) => conditions.get(text)
+  })
+}
