@@ -1,14 +1,14 @@
 /** Messages of several Mailboxes in one statement: what befalls one Mailbox's is nothing to the others. */
 import type { OwnIdentity, Write } from "@svc/cluster/actor/Write"
 import * as Arrivals from "@svc/cluster/mail/Arrivals"
-import { Writes } from "@svc/cluster/store/Database"
+import { Reads, Writes } from "@svc/cluster/store/Database"
 import { system } from "@svc/domain/account/By"
 import { makeUuidV7 } from "@svc/domain/Ids"
 import type { ReceivedMail } from "@svc/domain/mail/MailboxProtocol"
 import { expect, layer } from "@effect/vitest"
-import { Effect, Exit, Layer, Redacted } from "effect"
+import { Effect, Exit, Fiber, Layer, Redacted } from "effect"
 import { createSecretKey } from "node:crypto"
-import { actors, makeIdentity, makeOrg } from "../harness/Actors.ts"
+import { actors, makeIdentity, makeOrg, passing } from "../harness/Actors.ts"
 import { receivedMail } from "../harness/Mail.ts"
 import { rows } from "../harness/Stores.ts"
 
@@ -102,6 +102,32 @@ layer(Layer.provideMerge(Arrivals.layer, actors()))("messages of several Mailbox
       expect(yield* former.inbox).toEqual([])
       expect(yield* former.told).toEqual([])
       expect(former.due()).toBe(0)
+    }),
+  )
+
+  it.effect("do not wait for one whose Mailbox is held by somebody else", () =>
+    Effect.gen(function* () {
+      const held = yield* makeBox("held")
+      const free = yield* makeBox("free")
+      const sql = yield* Writes
+      const reads = yield* Reads
+      const waiting = reads<{ n: number }>`
+        select count(*)::int as n from pg_stat_activity
+        where wait_event_type = 'Lock' and datname = current_database()`
+      const late = yield* sql.withTransaction(
+        Effect.gen(function* () {
+          yield* sql`select 1 from mailbox m join identity i on i.id = m.identity_id where i.handle = 'held' for update of m`
+          const waits = yield* Effect.forkDetach(arrive(held.group([yield* receivedMail({ subject: "late" })])))
+          yield* passing(waiting, ([row]) => row!.n > 0, 0)
+          const stored = yield* arrive(free.group([yield* receivedMail({ subject: "at once" })]))
+          expect(stored.every(Exit.isSuccess)).toBe(true)
+          // The other one still waits: it was not given up so that this one could go.
+          expect(yield* waiting).toEqual([{ n: 1 }])
+          return waits
+        }),
+      )
+      yield* Fiber.join(late)
+      expect(yield* free.inbox).toEqual(["at once"])
     }),
   )
 

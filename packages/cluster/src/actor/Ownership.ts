@@ -92,11 +92,12 @@ export const make = Effect.fnUntraced(function* <State>(entity: Entity<State>) {
     return activation
   })
 
-  const loaded = Effect.suspend(() =>
-    activation !== undefined
-      ? Effect.succeed(activation)
-      : loading.withPermits(1)(Effect.suspend(() => (activation !== undefined ? Effect.succeed(activation) : load))),
-  ).pipe(orUnavailable)
+  const loadedOnce = loading
+    .withPermits(1)(Effect.suspend(() => (activation !== undefined ? Effect.succeed(activation) : load)))
+    .pipe(orUnavailable)
+
+  /** What is in memory waits for nobody, so it has no deadline, which costs a fiber. */
+  const loaded = Effect.suspend(() => (activation !== undefined ? Effect.succeed(activation) : loadedOnce))
 
   /** Runs the statement under the loaded epoch; after an outcome that is not known, nothing in memory is believed. */
   const run = <A, E>(

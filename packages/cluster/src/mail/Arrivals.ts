@@ -12,7 +12,7 @@ import type { SqlError } from "effect/sql"
 import { commitTogether, FenceLost, type Write } from "../actor/Write.ts"
 import { raise } from "../events/Raise.ts"
 import * as Batched from "../store/Batched.ts"
-import { isTransient, type Sql } from "../store/Database.ts"
+import { Arriving, isTransient, type Sql } from "../store/Database.ts"
 import { Timing } from "../Timing.ts"
 import { placed } from "./folders/Placing.ts"
 import { summaryOf } from "./Summary.ts"
@@ -122,11 +122,10 @@ interface Row extends Stored {
   readonly queued: number
 }
 
-const store = (groups: ReadonlyArray<Group>) => {
-  const { sql } = groups[0]!.write
+const store = (sql: Sql, groups: ReadonlyArray<Group>) => {
   const identityId = sql`identity_id`
   return commitTogether<Row>(
-    groups.map(({ write }) => write),
+    groups.map(({ write }) => ({ ...write, sql })),
     sql`
     ${incoming(sql, groups)},
     marks as materialized (
@@ -224,14 +223,14 @@ const outcomeOf = ({ write }: Group, row: Row | undefined): Outcome => {
 }
 
 /** One by one where the statement fails by what is in it, so that what one sender wrote is in nobody else's way. */
-const storeAll = (groups: ReadonlyArray<Group>): Effect.Effect<ReadonlyArray<Outcome>> =>
-  Effect.matchEffect(store(groups), {
+const storeAll = (sql: Sql, groups: ReadonlyArray<Group>): Effect.Effect<ReadonlyArray<Outcome>> =>
+  Effect.matchEffect(store(sql, groups), {
     onSuccess: (rows) => Effect.succeed(groups.map((group, index) => outcomeOf(group, rows[index]))),
     onFailure: (error) =>
       groups.length === 1 || isTransient(error)
         ? Effect.succeed(groups.map(() => Exit.fail(error)))
         : Effect.map(
-            Effect.forEach(groups, (group) => storeAll([group])),
+            Effect.forEach(groups, (group) => storeAll(sql, [group])),
             (outcomes) => outcomes.flat(),
           ),
   })
@@ -243,7 +242,9 @@ export class Arrivals extends Context.Service<
 
 export const layer = Layer.effect(
   Arrivals,
-  Effect.map(Batched.make(storeAll, together), (store) => ({
-    store: (group: Group) => Effect.flatten(store(group)),
-  })),
+  Effect.gen(function* () {
+    const sql = yield* Arriving
+    const store = yield* Batched.make((groups: ReadonlyArray<Group>) => storeAll(sql, groups), together)
+    return { store: (group: Group) => Effect.flatten(store(group)) }
+  }),
 )

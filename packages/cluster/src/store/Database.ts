@@ -28,6 +28,11 @@ export interface ConnectionSettings {
 export class Reads extends Context.Service<Reads, PgClient.PgClient>()("@svc/cluster/store/Reads") {}
 /** Statements and transactions that change something. */
 export class Writes extends Context.Service<Writes, PgClient.PgClient>()("@svc/cluster/store/Writes") {}
+/**
+ * Messages that arrive, whose statements are long and wait for the disk: each has a connection to itself. Of those that
+ * share one, PostgreSQL runs one after the other, and they end no sooner than if they had been sent so.
+ */
+export class Arriving extends Context.Service<Arriving, PgClient.PgClient>()("@svc/cluster/store/Arriving") {}
 /** Work that may take longer than a request may wait: migrations, batches, exports. */
 export class Unhurried extends Context.Service<Unhurried, PgClient.PgClient>()("@svc/cluster/store/Unhurried") {}
 /** The cluster library's storage of runners and shard locks. */
@@ -35,6 +40,8 @@ export class ClusterSql extends Context.Service<ClusterSql, PgClient.PgClient>()
 
 /** What is read often is in memory, so a row by its index costs little more than one in turn. */
 const planned = { random_page_cost: "1.1" }
+/** What takes arrays, for whose unknown length the planner would make a plan anew at every run. */
+const plannedOnce = { plan_cache_mode: "force_generic_plan" }
 const timeout = { ...planned, statement_timeout: String(Timing.statementTimeoutMillis) }
 
 const client = <I>(
@@ -61,12 +68,12 @@ const client = <I>(
 
 export const layer = (
   settings: ConnectionSettings,
-): Layer.Layer<Reads | Writes | Unhurried | ClusterSql, SqlError.SqlError> =>
+): Layer.Layer<Reads | Writes | Arriving | Unhurried | ClusterSql, SqlError.SqlError> =>
   Layer.unwrap(
     Effect.gen(function* () {
       const lines = Line.make(settings)
       const prompt = (pool: string) => lines.opener(pool, Timing.lineSilenceMillis)
-      for (const pool of ["Reads", "Writes", "Unhurried", "ClusterSql"]) yield* lines.watched(pool)
+      for (const pool of ["Reads", "Writes", "Arriving", "Unhurried", "ClusterSql"]) yield* lines.watched(pool)
       return Layer.mergeAll(
         client(
           Reads,
@@ -84,11 +91,16 @@ export const layer = (
           {
             multiplex: true,
             multiplexConcurrency: 4,
-            maxConnections: 8,
-            // Many of them take arrays, for whose unknown length the planner would make a plan anew at every run.
-            startupParameters: { ...timeout, plan_cache_mode: "force_generic_plan" },
+            maxConnections: 6,
+            startupParameters: { ...timeout, ...plannedOnce },
           },
           prompt("Writes"),
+        ),
+        client(
+          Arriving,
+          settings,
+          { maxConnections: 2, startupParameters: { ...timeout, ...plannedOnce } },
+          prompt("Arriving"),
         ),
         // One of them is the feed's, which listens for word of changes.
         client(

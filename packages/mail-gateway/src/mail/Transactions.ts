@@ -18,7 +18,7 @@
  * and one that finds a mark of another process looks again after a pause, in which that process removes it. What is left is
  * a process that is killed in the milliseconds between a 250 and the removal, and an equal mail after that.
  */
-import { createHash } from "node:crypto"
+import { hash } from "node:crypto"
 import * as Batched from "@svc/cluster/store/Batched"
 import { Writes } from "@svc/cluster/store/Database"
 import { Context, Deferred, Effect, Exit, FiberSet, Layer, Schedule } from "effect"
@@ -30,10 +30,11 @@ export const keyOf = (
   recipient: { readonly mailbox: string; readonly tag: string | null },
 ): Uint8Array =>
   new Uint8Array(
-    createHash("sha256")
-      .update(JSON.stringify([recipient.mailbox, recipient.tag, mail.envelopeFrom]))
-      .update(mail.sha256)
-      .digest(),
+    hash(
+      "sha256",
+      Buffer.concat([Buffer.from(JSON.stringify([recipient.mailbox, recipient.tag, mail.envelopeFrom])), mail.sha256]),
+      "buffer",
+    ),
   )
 
 /** Of all the mail for the operator there is one key. */
@@ -59,6 +60,7 @@ const make = Effect.gen(function* () {
     { atOnce: 1, most: 500 },
   )
 
+  /** Both ways to begin: at once where no equal one is under way, and when those that are have ended. */
   const begin = (keys: ReadonlyArray<Uint8Array>) => {
     // In one order everywhere, so that no two transactions wait for one another.
     const names = [...new Set(keys.map((key) => Buffer.from(key).toString("hex")))].sort()
@@ -73,7 +75,12 @@ const make = Effect.gen(function* () {
         fork(Effect.ensuring(Effect.forEach(keys, forget, { concurrency: "unbounded" }), Effect.sync(release)))
       },
     }
-    return Effect.gen(function* () {
+    const atOnce = (): Transaction | undefined => {
+      if (names.some((name) => underWay.has(name))) return undefined
+      for (const name of names) underWay.set(name, ended)
+      return transaction
+    }
+    const later = Effect.gen(function* () {
       for (const name of names) {
         for (let other = underWay.get(name); other !== undefined; other = underWay.get(name))
           yield* Deferred.await(other)
@@ -81,10 +88,11 @@ const make = Effect.gen(function* () {
       }
       return transaction
     }).pipe(Effect.onInterrupt(() => Effect.sync(release)))
+    return { atOnce, later }
   }
 
-  const waiting = <E>(begun: Effect.Effect<Transaction>, busy: E) =>
-    Effect.timeoutOrElse(begun, { duration: Timing.smtpEqual, orElse: () => Effect.fail(busy) })
+  const waiting = <E>(later: Effect.Effect<Transaction>, busy: E) =>
+    Effect.timeoutOrElse(later, { duration: Timing.smtpEqual, orElse: () => Effect.fail(busy) })
 
   return {
     /**
@@ -97,12 +105,18 @@ const make = Effect.gen(function* () {
       busy: NoInfer<E>,
     ): Effect.Effect<Transaction, E, R> =>
       Effect.uninterruptibleMask((restore) =>
-        Effect.flatMap(restore(waiting(begin(keys), busy)), (transaction) =>
-          restore(work).pipe(
-            Effect.onExit((exit) => Effect.sync(() => Exit.isFailure(exit) && transaction.end(false))),
-            Effect.as(transaction),
-          ),
-        ),
+        Effect.suspend(() => {
+          const { atOnce, later } = begin(keys)
+          const begun = atOnce()
+          return Effect.flatMap(
+            begun === undefined ? restore(waiting(later, busy)) : Effect.succeed(begun),
+            (transaction) =>
+              restore(work).pipe(
+                Effect.onExit((exit) => Effect.sync(() => Exit.isFailure(exit) && transaction.end(false))),
+                Effect.as(transaction),
+              ),
+          )
+        }),
       ),
   }
 })

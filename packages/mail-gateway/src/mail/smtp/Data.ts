@@ -3,7 +3,7 @@
  * sends: bare CR or LF, by which servers are made to disagree on where a message ends (RFC 5321 section 2.3.8), NUL,
  * and floods of tiny lines. No I/O.
  */
-import { createHash } from "node:crypto"
+import { createHash, type Hash, hash } from "node:crypto"
 
 export type Flaw = "bare_line_break" | "nul" | "short_lines" | "too_large" | "loop"
 
@@ -22,7 +22,8 @@ export interface Received {
 }
 
 export const make = (maxBytes: number) => {
-  const hash = createHash("sha256")
+  /** Of the chunks so far, from the second one on: most messages are one, which is hashed at once for a fraction. */
+  let hashing: Hash | undefined
   let chunks: Array<Buffer> = []
   let size = 0
   let lines = 0
@@ -55,7 +56,8 @@ export const make = (maxBytes: number) => {
         chunks = []
         return
       }
-      hash.update(chunk)
+      if (chunks.length === 1) hashing = createHash("sha256").update(chunks[0]!)
+      hashing?.update(chunk)
       chunks.push(chunk)
     },
     size: () => size,
@@ -66,7 +68,7 @@ export const make = (maxBytes: number) => {
       if (afterCr) return "bare_line_break"
       const raw = chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks)
       if (receivedFields(raw) > maxReceived) return "loop"
-      return { raw, sha256: new Uint8Array(hash.digest()) }
+      return { raw, sha256: new Uint8Array(hashing === undefined ? hash("sha256", raw, "buffer") : hashing.digest()) }
     },
   }
 }
