@@ -5,43 +5,11 @@ import { Identities } from "@svc/cluster/identity/Identities"
 import { Outbox } from "@svc/cluster/mail/sending/Outbox"
 import { Reads, Writes } from "@svc/cluster/store/Database"
 import { expect, layer } from "@effect/vitest"
-import { Clock, Effect } from "effect"
+import { Effect } from "effect"
 import { makeOrg, passing } from "../harness/Actors.ts"
 import { process, shared } from "../harness/Processes.ts"
 import { recording, taken } from "../harness/Transport.ts"
-
-const now = Effect.map(Clock.currentTimeMillis, (millis) => new Date(millis))
-
-/** A message that was accepted and committed, as the actor's statement leaves it. */
-const accepted = Effect.fnUntraced(function* (identityId: string) {
-  const sql = yield* Writes
-  const at = yield* now
-  const [message, outbox] = [yield* makeUuidV7, yield* makeUuidV7]
-  const summary = {
-    from: { address: "ada@mail.localhost", name: null },
-    to: [],
-    cc: [],
-    bcc: [],
-    subject: "s",
-    snippet: "",
-  }
-  yield* sql`
-    insert into message (id, identity_id, uid, direction, thread_id, message_id, envelope_from, recipient, sha256, size, summary, received_at)
-    values (${message}, ${identityId}, (select coalesce(max(uid), 0) + 1 from message where identity_id = ${identityId}),
-            'outbound', ${message}, ${`<${message}@mail.localhost>`}, '', '', '', 3, ${JSON.stringify(summary)}::jsonb, ${at})`
-  yield* sql`
-    insert into message_content (message_id, raw, headers, search_text, created_at)
-    values (${message}, ${Buffer.from(`Message-ID: <${message}@mail.localhost>\r\n\r\nraw\r\n`)}, '[]', '', ${at})`
-  yield* sql`
-    insert into outgoing (message_id, identity_id, status, rows_left, created_at) values (${message}, ${identityId}, 'queued', 1, ${at})`
-  yield* sql`
-    insert into outbox (id, message_id, identity_id, domain, next_attempt_at, created_at)
-    values (${outbox}, ${message}, ${identityId}, 'x.example', ${at}, ${at})`
-  yield* sql`
-    insert into outgoing_recipient (message_id, address, outbox_id, status, changed_at)
-    values (${message}, 'b@x.example', ${outbox}, 'queued', ${at})`
-  return { message, outbox }
-})
+import { accepted, now } from "./Accepted.ts"
 
 const look = (message: string) =>
   Effect.flatMap(Reads, (sql) =>

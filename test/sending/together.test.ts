@@ -1,0 +1,197 @@
+/** Outgoing mail of several Identities of a process: leased, judged and recorded in statements that they share. */
+import { makeUuidV7, toPublic } from "@svc/domain/Ids"
+import { ask } from "@svc/cluster/actor/Ask"
+import { Identities } from "@svc/cluster/identity/Identities"
+import { Outbox } from "@svc/cluster/mail/sending/Outbox"
+import { SendingGate } from "@svc/cluster/mail/sending/SendingGate"
+import { Reads, Writes } from "@svc/cluster/store/Database"
+import { expect, layer } from "@effect/vitest"
+import { Effect, Exit, Layer } from "effect"
+import { makeOrg, passing } from "../harness/Actors.ts"
+import { process, shared } from "../harness/Processes.ts"
+import { accepted, now } from "./Accepted.ts"
+
+interface Owner {
+  readonly id: string
+  readonly orgId: string
+  readonly handle: string
+}
+
+/** Ready Identities of one Org; Grace has a Webhook that hears of what was sent. */
+const people = Effect.gen(function* () {
+  const org_id = yield* makeOrg
+  const identities = yield* Identities
+  for (const handle of ["ada", "grace"]) {
+    yield* ask(identities.of(handle).Create({ org_id, identity_id: yield* makeUuidV7, handle }))
+  }
+  const ready = Effect.flatMap(Reads, (sql) => sql`select from identity where org_id = ${org_id} and status = 'ready'`)
+  yield* passing(ready, (rows) => rows.length === 2)
+  const webhook = { org_id, webhook_id: yield* makeUuidV7, url: "http://127.0.0.1:9/", description: null }
+  yield* ask(identities.of("grace").RegisterWebhook({ ...webhook, event_types: ["email.sent"] }))
+}).pipe(Effect.provide(process()))
+
+const ownerOf = (handle: string) =>
+  Effect.flatMap(Writes, (sql) =>
+    Effect.map(
+      sql<Owner>`select id, org_id as "orgId", handle from identity where canonical = ${handle}`,
+      ([row]) => row!,
+    ),
+  )
+
+const statuses = Effect.fnUntraced(function* (messages: ReadonlyArray<string>) {
+  const sql = yield* Reads
+  const rows = yield* sql<{ id: string; status: string; rows_left: number; next: Date | null }>`
+    select g.message_id as id, r.status, g.rows_left, o.next_attempt_at as next
+    from outgoing g join outgoing_recipient r on r.message_id = g.message_id join outbox o on o.id = r.outbox_id`
+  return messages.map((message) => rows.find(({ id }) => id === message)!)
+})
+
+/** Whose Events say that these messages were sent. */
+const told = Effect.fnUntraced(function* (messages: ReadonlyArray<string>) {
+  const sql = yield* Reads
+  const rows = yield* sql<{ identity_id: string; handle: string; id: string; sent_at: string }>`
+    select identity_id, handle, data ->> 'message_id' as id, data ->> 'sent_at' as sent_at from event where type = 'email.sent'`
+  return messages.map((message) => rows.filter(({ id }) => id === toPublic("msg_", message)))
+})
+
+const reply = (text: string) => ({ code: 250, status: "2.0.0", text, host: "mx.x.example" })
+
+layer(Layer.mergeAll(Outbox.layer, SendingGate.layer).pipe(Layer.provideMerge(shared)), { timeout: "60 seconds" })(
+  "outgoing mail of several Identities",
+  (it) => {
+    it.effect("is recorded each for itself, where attempts end together", () =>
+      Effect.gen(function* () {
+        yield* people
+        const sql = yield* Writes
+        const queue = yield* Outbox
+        const [ada, grace] = [yield* ownerOf("ada"), yield* ownerOf("grace")]
+        // One that is sent, one whose lease is lost, one that is put off, one that is heard of.
+        const owners = [ada, ada, grace, grace]
+        const messages = yield* Effect.forEach(owners, (owner) => accepted(owner.id))
+        const at = yield* now
+        const lease = (owner: Owner) => queue.lease({ identityId: owner.id, now: at, atMost: 4 })
+        const leases = yield* Effect.all([lease(ada), lease(grace)], { concurrency: "unbounded" })
+        const all = leases.flatMap(({ leased }) => leased)
+        expect(leases.map(({ leased }) => leased.length)).toEqual([2, 2])
+        const leased = messages.map(({ message }) => all.find(({ message_id }) => message_id === message)!)
+        expect(leased.map(({ addresses }) => addresses)).toEqual(messages.map(() => ["b@x.example"]))
+        const later = new Date(at.getTime() + 61_000)
+        yield* sql`update outbox set attempt_started_at = ${later} where id = ${leased[1]!.id}`
+
+        const recorded = yield* Effect.forEach(
+          owners,
+          (owner, index) => {
+            const state = index === 2 ? ("deferred" as const) : ("sent" as const)
+            return queue.record(owner, leased[index]!, [{ recipient: "b@x.example", state, reply: reply("Ok") }], at)
+          },
+          { concurrency: "unbounded" },
+        )
+        // Only who has a Webhook has deliveries to look for.
+        expect([recorded[0], recorded[3]]).toEqual([false, true])
+        const ids = messages.map(({ message }) => message)
+        expect(yield* statuses(ids)).toMatchObject([
+          { status: "sent", rows_left: 0, next: null },
+          { status: "queued", rows_left: 1 },
+          { status: "deferred", rows_left: 1, next: new Date(at.getTime() + 300_000) },
+          { status: "sent", rows_left: 0, next: null },
+        ])
+        const sent = { sent_at: at.toISOString() }
+        expect(yield* told(ids)).toMatchObject([
+          [{ ...sent, identity_id: ada.id, handle: "ada" }],
+          [],
+          [],
+          [{ ...sent, identity_id: grace.id, handle: "grace" }],
+        ])
+        yield* sql`update outbox set next_attempt_at = null`
+      }),
+    )
+
+    it.effect("is recorded, also where the store takes no record of one that ended with it", () =>
+      Effect.gen(function* () {
+        const queue = yield* Outbox
+        const ada = yield* ownerOf("ada")
+        const messages = yield* Effect.forEach([1, 2], () => accepted(ada.id))
+        const at = yield* now
+        const { leased } = yield* queue.lease({ identityId: ada.id, now: at, atMost: 4 })
+        expect(leased).toHaveLength(2)
+        const ends = yield* Effect.forEach(
+          leased,
+          (row, index) => {
+            // No JSON of the store has a NUL.
+            const outcome = {
+              recipient: "b@x.example",
+              state: "sent" as const,
+              reply: reply(index === 0 ? "\0" : "Ok"),
+            }
+            return Effect.exit(queue.record(ada, row, [outcome], at))
+          },
+          { concurrency: "unbounded" },
+        )
+        expect(ends.map(Exit.isSuccess)).toEqual([false, true])
+        const found = yield* statuses(messages.map(({ message }) => message))
+        expect(found.map(({ status }) => status).toSorted()).toEqual(["queued", "sent"])
+      }),
+    )
+
+    it.effect("is told once, where the rows of one message end together", () =>
+      Effect.gen(function* () {
+        const queue = yield* Outbox
+        const ada = yield* ownerOf("ada")
+        const { message } = yield* accepted(ada.id, ["x.example", "y.example"])
+        const at = yield* now
+        const { leased } = yield* queue.lease({ identityId: ada.id, now: at, atMost: 4 })
+        expect(leased.map(({ domain }) => domain).toSorted()).toEqual(["x.example", "y.example"])
+        yield* Effect.forEach(
+          leased,
+          (row) => queue.record(ada, row, [{ recipient: row.addresses[0]!, state: "sent", reply: null }], at),
+          { concurrency: "unbounded" },
+        )
+        expect(yield* statuses([message])).toMatchObject([{ status: "sent", rows_left: 0 }])
+        expect((yield* told([message]))[0]).toHaveLength(1)
+      }),
+    )
+
+    it.effect("is neither leased nor let out of the Identity that is stopped, and goes on of the others", () =>
+      Effect.gen(function* () {
+        const sql = yield* Writes
+        const queue = yield* Outbox
+        const gate = yield* SendingGate
+        const owners = [yield* ownerOf("ada"), yield* ownerOf("grace")]
+        const rows = yield* Effect.forEach(owners, ({ id }) => accepted(id))
+        const at = yield* now
+        const lease = Effect.forEach(owners, ({ id }) => queue.lease({ identityId: id, now: at, atMost: 1 }), {
+          concurrency: "unbounded",
+        })
+        const stopped = (since: Date | null) =>
+          sql`update mailbox set stopped_at = ${since} where identity_id = ${owners[0]!.id}`
+        yield* stopped(at)
+        const some = yield* lease
+        expect(some[0]).toEqual({ leased: [], due: null })
+        expect(some[1]!.leased.map(({ id }) => id)).toEqual([rows[1]!.outbox])
+        yield* stopped(null)
+        expect((yield* lease)[0]!.leased.map(({ id }) => id)).toEqual([rows[0]!.outbox])
+
+        const looks = (asked: ReadonlyArray<readonly [number, number]>) =>
+          Effect.forEach(asked, ([owner, row]) => gate.enter(owners[owner]!.id, rows[row]!.outbox).mayLeave, {
+            concurrency: "unbounded",
+          })
+        // What is another's does not go under one's own name.
+        expect(
+          yield* looks([
+            [0, 0],
+            [1, 1],
+            [0, 1],
+          ]),
+        ).toEqual([true, true, false])
+        yield* stopped(at)
+        expect(
+          yield* looks([
+            [0, 0],
+            [1, 1],
+          ]),
+        ).toEqual([false, true])
+        yield* stopped(null)
+      }),
+    )
+  },
+)
