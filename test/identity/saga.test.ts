@@ -56,6 +56,25 @@ const events = (handle: string) =>
     ),
   )
 
+/** Transactions that wrote what an Identity is provisioned with, by what they wrote; and whether both secrets can be shown. */
+const made = (handle: string) =>
+  Effect.flatMap(Reads, (sql) =>
+    Effect.map(
+      sql<{ commits: number; parts: ReadonlyArray<string>; shown: boolean }>`
+        select count(distinct p.xmin)::int as commits, array_agg(p.part order by p.part) as parts,
+               coalesce(bool_or(p.shown), false) as shown
+        from identity i cross join lateral (
+          select 'mailbox' as part, xmin::text, null::bool as shown from mailbox where identity_id = i.id
+          union all select 'card', xmin::text, null from card where identity_id = i.id
+          union all select 'key', xmin::text, null from api_key where identity_id = i.id
+          union all select 'port', xmin::text, null from tunnel_port where identity_id = i.id
+          union all select 'shown', xmin::text, imap_password is not null and identity_key is not null and expires_at is not null
+            from show_once where identity_id = i.id
+        ) p where i.canonical = ${handle}`,
+      ([row]) => row!,
+    ),
+  )
+
 const create = Effect.fnUntraced(function* (handle: string) {
   const org_id = yield* makeOrg
   const actor = (yield* Identities).of(handle)
@@ -97,6 +116,8 @@ layer(actors({ steps: fragile }))("a saga whose step fails", (it) => {
         ["card", "pending", 0, null],
         ["identity_key", "pending", 0, null],
       ])
+      // What stands behind the step in the same statement was not done either.
+      expect((yield* made("dorothy")).parts).toEqual(["mailbox", "shown"])
       unwritten = "identity_key"
       const refused = yield* passing(look("dorothy"), (row) => row?.saga.steps[3]!.status === "retrying")
       expect(shown(refused.value!.saga.steps)).toEqual([
@@ -107,6 +128,20 @@ layer(actors({ steps: fragile }))("a saga whose step fails", (it) => {
       ])
       unwritten = undefined
       yield* passing(look("dorothy"), (row) => row?.status === "ready")
+      expect(yield* made("dorothy")).toMatchObject({ shown: true })
+    }),
+  )
+
+  it.effect("does all its steps in one commit where none fails, and both secrets can be shown", () =>
+    Effect.gen(function* () {
+      broken = false
+      yield* create("mary")
+      yield* passing(look("mary"), (row) => row?.status === "ready", 0)
+      expect(yield* made("mary")).toEqual({
+        commits: 1,
+        parts: ["card", "key", "mailbox", "port", "shown"],
+        shown: true,
+      })
     }),
   )
 

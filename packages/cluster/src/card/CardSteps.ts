@@ -17,11 +17,11 @@ const defaults = (handle: string) => ({
   skills: [],
 })
 
-export const provision: Step = ({ sql, identity, at }) =>
+export const provision: Step = ({ sql, identity, at, gate }) =>
   Effect.succeed({
     rows: sql`carded as (
       insert into card (identity_id, fields, version, updated_at)
-      select ${identity.id}::uuid, ${JSON.stringify(defaults(identity.handle))}::jsonb, 1, ${at}::timestamptz from fence
+      select ${identity.id}::uuid, ${JSON.stringify(defaults(identity.handle))}::jsonb, 1, ${at}::timestamptz from ${gate}
       on conflict (identity_id) do nothing
     )`,
   })

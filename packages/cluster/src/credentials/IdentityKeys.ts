@@ -9,28 +9,32 @@ import { Timing } from "../Timing.ts"
 import { mintKey, revokeKeys } from "./Minting.ts"
 import { newIdentityKey, newImapPassword } from "./ShowOnce.ts"
 
-const forOrg = ({ sql, identity, at, by }: StepSubject) => ({ sql, org: identity.orgId, at, by })
+type Subject = Pick<StepSubject, "sql" | "identity" | "at" | "by">
+
+const forOrg = ({ sql, identity, at, by }: Subject) => ({ sql, org: identity.orgId, at, by })
 const shownUntil = (at: Date) => new Date(at.getTime() + Timing.showOnceMillis)
 
 /** The last step: with its commit the Identity is ready, and both secrets can be fetched for a while. */
 export const provision = (sealing: Sealing["Service"]): Step =>
   Effect.fnUntraced(function* (subject) {
-    const { sql, identity, at } = subject
+    const { sql, identity, at, gate } = subject
     const { minted, sealed } = yield* newIdentityKey(sealing, identity)
     const key = { id: yield* makeUuidV7, name: identity.handle, minted, identity }
     return {
       rows: sql`
         absent as (
-          select 1 from fence
+          select 1 from ${gate}
           where not exists (select from api_key where identity_id = ${identity.id}::uuid and revoked_at is null)
         ),
-        ${mintKey(forOrg(subject), sql`absent`, key)},
-        shown as (
-          insert into show_once (identity_id, key_id, identity_key, expires_at)
-          select identity_id, id, ${sealed}::bytea, ${shownUntil(at)}::timestamptz from minted
-          on conflict (identity_id) do update
-          set key_id = excluded.key_id, identity_key = excluded.identity_key, expires_at = excluded.expires_at
-        )`,
+        ${mintKey(forOrg(subject), sql`absent`, key)}`,
+      shows: {
+        from: "minted",
+        columns: {
+          key_id: sql`id`,
+          identity_key: sql`${sealed}::bytea`,
+          expires_at: sql`${shownUntil(at)}::timestamptz`,
+        },
+      },
     }
   })
 
@@ -38,7 +42,7 @@ const allOf = (sql: StepSubject["sql"], identityId: string) =>
   sql`identity_id = ${identityId}::uuid and exists (select from fence)`
 
 /** CTEs by which every key of the Identity stops working. */
-export const revokeAll = (subject: StepSubject) => revokeKeys(forOrg(subject), allOf(subject.sql, subject.identity.id))
+export const revokeAll = (subject: Subject) => revokeKeys(forOrg(subject), allOf(subject.sql, subject.identity.id))
 
 /** Every key stops working, if one still did, and what was not received is forgotten. */
 export const teardown: Step = (subject) => {

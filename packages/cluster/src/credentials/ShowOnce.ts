@@ -4,8 +4,11 @@
  */
 import { createHash } from "node:crypto"
 import { Effect } from "effect"
+import { Statement } from "effect/sql"
 import type { OwnIdentity } from "../actor/Write.ts"
+import type { Shows } from "../saga/Step.ts"
 import type { Place, Sealing } from "../sealing/Sealing.ts"
+import type { Sql } from "../store/Database.ts"
 import { mint, mintPassword } from "./Minting.ts"
 
 type Owner = Pick<OwnIdentity, "id" | "orgId">
@@ -46,3 +49,18 @@ export const newIdentityKey = Effect.fnUntraced(function* (sealing: Sealing["Ser
   const minted = mint("identity_key")
   return { minted, sealed: yield* sealing.seal(identity.dataKey, identityKeyPlace(identity), encode(minted.token)) }
 }, Effect.orDie)
+
+/** CTE `shown`: what steps made is kept until it was received; what one of them did not make stays as it was. */
+export const shown = (sql: Sql, identityId: string, shows: ReadonlyArray<Shows>): Statement.Fragment => {
+  const columns = shows.flatMap(({ from, columns: of }) =>
+    Object.entries(of).map(([name, value]) => ({ name, value: sql`(select ${value} from ${sql(from)})` })),
+  )
+  const listed = Statement.join(", ", false)
+  return sql`shown as (
+    insert into show_once (identity_id, ${listed(columns.map(({ name }) => sql`${sql(name)}`))})
+    select ${identityId}::uuid, ${listed(columns.map(({ value }) => value))}
+    where ${Statement.join(" or ", false)(shows.map(({ from }) => sql`exists (select from ${sql(from)})`))}
+    on conflict (identity_id) do update
+    set ${listed(columns.map(({ name }) => sql`${sql(name)} = coalesce(excluded.${sql(name)}, show_once.${sql(name)})`))}
+  )`
+}

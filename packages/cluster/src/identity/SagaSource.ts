@@ -1,16 +1,18 @@
 /**
- * The Identity's saga as work of its actor. Each step's rows (or those of two), the next state of the checklist and the
+ * The Identity's saga as work of its actor. Each step's rows (or those of several), the next state of the checklist and the
  * Events of its end are one commit under the actor's fence.
  */
 import { system } from "@svc/domain/account/By"
 import type { Saga as SagaState, StepName } from "@svc/domain/identity/Identity"
 import { Clock, Effect, Exit, Random } from "effect"
+import { Statement } from "effect/sql"
 import type { Ownership } from "../actor/Ownership.ts"
 import { commit, type Fenced, type Write } from "../actor/Write.ts"
 import { raise } from "../events/Raise.ts"
 import * as Metrics from "../observe/Metrics.ts"
-import type { Step, StepRows, StepSubject } from "../saga/Step.ts"
-import { Writes } from "../store/Database.ts"
+import { shown } from "../credentials/ShowOnce.ts"
+import type { Shows, Step, StepRows, StepSubject } from "../saga/Step.ts"
+import { type Sql, Writes } from "../store/Database.ts"
 import { Timing } from "../Timing.ts"
 import type { Source } from "../work/Source.ts"
 import { ProvisioningSteps } from "./Provisioning.ts"
@@ -49,7 +51,7 @@ export const source: Source<Owned, Needs, Ownership<Owned | undefined>> = {
     /** Commits what came of the try of a step: its rows, or that it failed. */
     const settle = (identity: Owned, name: StepName, subject: StepSubject, tried: ReturnType<Step>) =>
       tried.pipe(
-        Effect.flatMap((rows) => succeed(identity, [name], rows, subject)),
+        Effect.flatMap((rows) => succeed(identity, [name], together(sql, [rows]), subject)),
         Effect.flatMap((otherwise) =>
           otherwise === undefined ? Effect.void : fail(identity, name, otherwise, subject),
         ),
@@ -67,49 +69,65 @@ export const source: Source<Owned, Needs, Ownership<Owned | undefined>> = {
       )
 
     /**
-     * Does the current step once, and where it cannot come to nothing the next one with it: both are one commit. What
-     * goes wrong with two is done one at a time, so that the checklist says of each how often it was tried.
+     * Does the steps that are left, each once: those of a provisioning that can be done now are one commit, and what one
+     * of them made only under a condition is the gate of those after it. What goes wrong together is done one at a time,
+     * so that the checklist says of each how often it was tried.
      */
-    const advance = Effect.fn("SagaSource.advance")(function* (
-      identity: Owned,
-      name: StepName,
-      then: StepName | undefined,
-    ) {
+    const advance = Effect.fn("SagaSource.advance")(function* (identity: Owned, names: ReadonlyArray<StepName>) {
       const { kind } = identity.saga
       const at = new Date(yield* Clock.currentTimeMillis)
-      const subject: StepSubject = { sql, identity, at, by: system }
-      const first = yield* Effect.exit(attempt(kind, name, subject))
-      if (kind !== "provisioning" || then === undefined || Exit.isFailure(first) || first.value.unless !== undefined) {
-        return yield* settle(identity, name, subject, first)
+      const subject: StepSubject = { sql, identity, at, by: system, gate: sql`fence` }
+      if (kind !== "provisioning") {
+        return yield* settle(identity, names[0]!, subject, yield* Effect.exit(attempt(kind, names[0]!, subject)))
       }
-      const second = yield* Effect.exit(attempt(kind, then, subject))
-      if (Exit.isSuccess(second)) {
-        const { rows, unless } = second.value
-        const both: StepRows = {
-          rows: sql`${first.value.rows}, ${rows}`,
-          ...(unless === undefined ? {} : { unless }),
-        }
-        const done = yield* succeed(identity, [name, then], both, subject).pipe(
+      const { run, failed } = yield* tried(names, subject)
+      if (run.length > 1) {
+        const done = yield* succeed(identity, names.slice(0, run.length), together(sql, run), subject).pipe(
           Effect.map((otherwise) => otherwise === undefined),
           Effect.catchDefect((defect) =>
-            Effect.as(Effect.logError(`The steps ${name} and ${then} ended in a defect`, defect), false),
+            Effect.as(
+              Effect.logError(`The steps from ${names[0]} to ${names[run.length - 1]} ended in a defect`, defect),
+              false,
+            ),
           ),
         )
-        if (done) return
+        if (done && failed === undefined) return
       }
-      yield* settle(identity, name, subject, first)
-      const present = yield* ownership.state
-      // Tried already, so it counts; what was to be seen of it only in the store is tried anew.
-      if (Exit.isFailure(second) && present !== undefined && Saga.currentStep(present.saga) === then) {
-        yield* settle(present, then, { ...subject, identity: present }, second)
+      for (const name of names.slice(0, run.length + 1)) {
+        const present = yield* ownership.state
+        if (present?.status !== identity.status) return
+        if (Saga.currentStep(present.saga) !== name) continue
+        const own = { ...subject, identity: present }
+        // What failed was tried already; what was to be seen of the others only in the store is tried anew.
+        const exit =
+          name === failed?.name
+            ? failed.exit
+            : run.length === 1
+              ? Exit.succeed(run[0]!)
+              : yield* Effect.exit(attempt(kind, name, own))
+        yield* settle(present, name, own, exit)
+        if (Saga.currentStep((yield* ownership.state)?.saga ?? present.saga) === name) return
       }
+    })
+
+    /** The rows of the steps up to the first that fails by itself, and its failure. */
+    const tried = Effect.fnUntraced(function* (names: ReadonlyArray<StepName>, subject: StepSubject) {
+      const run: Array<StepRows> = []
+      let { gate } = subject
+      for (const name of names) {
+        const exit = yield* Effect.exit(attempt("provisioning", name, { ...subject, gate }))
+        if (Exit.isFailure(exit)) return { run, failed: { name, exit } }
+        if (exit.value.unless !== undefined) gate = sql`${sql(`after_${run.length}`)}`
+        run.push(exit.value)
+      }
+      return { run, failed: undefined }
     })
 
     /** Answers why it came to nothing, where it did. */
     const succeed = Effect.fnUntraced(function* (
       identity: Owned,
       names: ReadonlyArray<StepName>,
-      { rows, unless }: StepRows,
+      { rows, unless, shows }: Made,
       subject: StepSubject,
     ) {
       const { at } = subject
@@ -125,12 +143,17 @@ export const source: Source<Owned, Needs, Ownership<Owned | undefined>> = {
                 update identity set saga = ${sagaJson(saga)}::jsonb, saga_due_at = ${next.sagaDueAt}::timestamptz, status = ${next.status}
                        ${next.status === "ready" ? sql`, ready_at = ${at}` : sql``}
                 where id = ${identity.id} and status = ${identity.status} and exists (select from fence) and (${made}) returning id)`
+        const kept = shows.length === 0 ? sql`` : sql`, ${shown(sql, identity.id, shows)}`
         const ready = next?.status === "ready"
         return Effect.map(
-          commit<{ moved: boolean }>(write, sql`${rows}, ${moved} ${ready ? sql`, ${readiness(write)}` : sql``}`, {
-            columns: sql`exists (select from moved) as moved`,
-            raises: ready,
-          }),
+          commit<{ moved: boolean }>(
+            write,
+            sql`${rows} ${kept}, ${moved} ${ready ? sql`, ${readiness(write)}` : sql``}`,
+            {
+              columns: sql`exists (select from moved) as moved`,
+              raises: ready,
+            },
+          ),
           (row) => (row.moved ? { value: true, state: next } : { value: false }),
         )
       })
@@ -177,9 +200,9 @@ export const source: Source<Owned, Needs, Ownership<Owned | undefined>> = {
 
     return {
       dispatch: Effect.fnUntraced(function* (identity) {
-        const [step, then] = Saga.stepsLeft(identity.saga)
-        if (step === undefined || (yield* sagaWait(identity)) > 0) return false
-        yield* advance(identity, step, then)
+        const steps = Saga.stepsLeft(identity.saga)
+        if (steps.length === 0 || (yield* sagaWait(identity)) > 0) return false
+        yield* advance(identity, steps)
         return true
       }),
       nextDue: (identity) => Effect.succeed(Saga.currentStep(identity.saga) === undefined ? null : identity.sagaDueAt),
@@ -187,6 +210,35 @@ export const source: Source<Owned, Needs, Ownership<Owned | undefined>> = {
       settle: Effect.void,
     }
   }),
+}
+
+/** What steps make in one statement. */
+interface Made extends Pick<StepRows, "rows" | "unless"> {
+  readonly shows: ReadonlyArray<Shows>
+}
+
+/** The gate of the steps after one that makes its rows under a condition only (`after_<its place>`) stands behind its rows. */
+const together = (sql: Sql, run: ReadonlyArray<StepRows>): Made => {
+  const conditions = run.flatMap(({ unless }) => (unless === undefined ? [] : [unless]))
+  let gate = sql`fence`
+  const rows = run.flatMap(({ rows: own, unless }, place) => {
+    if (unless === undefined || place === run.length - 1) return [own]
+    const before = gate
+    gate = sql`${sql(`after_${place}`)}`
+    return [own, sql`${gate} as (select 1 from ${before} where ${unless.made})`]
+  })
+  return {
+    rows: Statement.join(", ", false)(rows),
+    shows: run.flatMap(({ shows }) => (shows === undefined ? [] : [shows])),
+    ...(conditions.length === 0
+      ? {}
+      : {
+          unless: {
+            made: Statement.join(" and ", false)(conditions.map(({ made }) => sql`(${made})`)),
+            otherwise: conditions[0]!.otherwise,
+          },
+        }),
+  }
 }
 
 /** The Identity after a step succeeded; undefined when that was the last one of its teardown. */

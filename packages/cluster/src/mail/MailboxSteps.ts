@@ -6,21 +6,18 @@ import type { Sealing } from "../sealing/Sealing.ts"
 import { ownFolders, provisioned } from "./folders/Folders.ts"
 
 export const provision = (sealing: Sealing["Service"]): Step =>
-  Effect.fnUntraced(function* ({ sql, identity, at }) {
+  Effect.fnUntraced(function* ({ sql, identity, at, gate }) {
     const { verifier, password } = yield* newImapPassword(sealing, identity)
     return {
       rows: sql`
         box as (
           insert into mailbox (identity_id, uid_validity, imap_verifier, created_at)
           select ${identity.id}::uuid, ${Math.floor(at.getTime() / 1000) + ownFolders}::int, ${verifier}::bytea, ${at}::timestamptz
-          from fence
+          from ${gate}
           on conflict (identity_id) do nothing
           returning identity_id, uid_validity
         ),
-        ${provisioned(sql, at)},
-        shown as (
-          insert into show_once (identity_id, imap_password) select identity_id, ${password}::bytea from box
-          on conflict (identity_id) do update set imap_password = excluded.imap_password
-        )`,
+        ${provisioned(sql, at)}`,
+      shows: { from: "box", columns: { imap_password: sql`${password}::bytea` } },
     }
   })

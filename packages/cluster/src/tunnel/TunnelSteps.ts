@@ -5,13 +5,13 @@ import { freePort, type PortRange } from "./TunnelPorts.ts"
 
 export const provision =
   (ports: PortRange): Step =>
-  ({ sql, identity, at }) =>
+  ({ sql, identity, at, gate }) =>
     Effect.succeed({
       rows: sql`
         kept as (select port from tunnel_port where identity_id = ${identity.id}::uuid),
         free as (
           ${freePort(sql, ports, at)}
-            and exists (select from fence) and not exists (select from kept)
+            and exists (select from ${gate}) and not exists (select from kept)
           order by freed_at nulls first, port limit 1 for update skip locked
         ),
         allotted as (
