@@ -29,7 +29,10 @@ const ofMessage: Json = {
   },
 }
 
-export const extraArguments = (tool: string): Json => (tool === "svc_email_get" ? ofMessage : {})
+/** Whether anything may be left out of this tool's results. */
+export const isBounded = (tool: string): boolean => tool === "svc_email_get"
+
+export const extraArguments = (tool: string): Json => (isBounded(tool) ? ofMessage : {})
 
 const encoder = new TextEncoder()
 const decoder = new TextDecoder()
@@ -115,5 +118,4 @@ const message = (input: Json, body: Json): Json => {
 }
 
 /** The result of a tool, bounded where that is called for. */
-export const bounded = (tool: string, input: Json, body: Json): Json =>
-  tool === "svc_email_get" ? message(input, body) : body
+export const bounded = (tool: string, input: Json, body: Json): Json => (isBounded(tool) ? message(input, body) : body)

@@ -13,7 +13,7 @@ import { Audit } from "@svc/cluster/audit/Audit"
 import { Strangers } from "@svc/cluster/audit/Strangers"
 import { OrgLimits } from "@svc/cluster/limits/OrgLimits"
 import * as Metrics from "@svc/cluster/observe/Metrics"
-import { Effect, Redacted } from "effect"
+import { Context, Effect, Redacted, type Scope } from "effect"
 import {
   HttpBody,
   HttpClientRequest,
@@ -31,7 +31,7 @@ import { challenge } from "../oauth/Metadata.ts"
 import { meaning } from "../problems/ProblemRendering.ts"
 import { render } from "../problems/Render.ts"
 import { RequestId } from "../RequestId.ts"
-import { bounded } from "./Bounded.ts"
+import { bounded, isBounded } from "./Bounded.ts"
 import { type Answer, instructionsFor, interpret, type Served } from "./Protocol.ts"
 import { requestOf, type ToolRequest } from "./Requests.ts"
 import { byName, listFor } from "./Tools.ts"
@@ -61,6 +61,7 @@ type ToolCall = Served & { readonly _tag: "Call" }
 
 const calls = Metrics.counter("svc_mcp_calls_total", "Calls of tools over MCP", ["tool", "outcome"])
 
+/** An answer of REST that is a tool's result as it is, or bounded where that is called for. */
 const resultOf = (tool: string, input: Json, response: HttpServerResponse.HttpServerResponse): Json => {
   const text = textOf(response)
   const parsed: unknown = JSON.parse(text)
@@ -71,6 +72,19 @@ const resultOf = (tool: string, input: Json, response: HttpServerResponse.HttpSe
     structuredContent: body,
     ...(response.status >= 400 ? { isError: true } : {}),
   }
+}
+
+/**
+ * The same where nothing is left out of the answer: its text becomes the structured content as it is. The result is the
+ * last member of the reply, so what closes both is its end.
+ */
+const unbounded = (served: ToolCall, text: string, isError: boolean): HttpServerResponse.HttpServerResponse => {
+  const { status, body } = served.answer({ content: [{ type: "text", text }], ...(isError ? { isError } : {}) })
+  const reply = JSON.stringify(body)
+  return HttpServerResponse.text(`${reply.slice(0, -2)},"structuredContent":${text}}}`, {
+    status,
+    contentType: "application/json",
+  })
 }
 
 const jsonOf = (answer: Answer) =>
@@ -111,20 +125,24 @@ export const layer = HttpRouter.use((router) =>
     }
 
     const answered = (served: ToolCall, response: HttpServerResponse.HttpServerResponse) => {
-      calls.of(served.name, response.status >= 400 ? "refused" : "done").n++
+      const isError = response.status >= 400
+      calls.of(served.name, isError ? "refused" : "done").n++
+      const text = textOf(response)
+      if ((isError || !isBounded(served.name)) && text.startsWith("{")) return unbounded(served, text, isError)
       return jsonOf(served.answer(resultOf(served.name, served.input, response)))
     }
 
     const callTool = Effect.fnUntraced(function* (served: ToolCall, request: ToolRequest) {
       const outer = yield* Exchange
-      const response = yield* Effect.scoped(
-        Effect.provideService(
-          rest,
-          HttpServerRequest.HttpServerRequest,
-          HttpServerRequest.fromClientRequest(clientRequest(origin, request)),
-        ).pipe(
+      // What it opens is closed with the caller's own request, whose scope it runs in.
+      const response = yield* Effect.updateContext(rest, (context: Context.Context<Scope.Scope>) =>
+        context.pipe(
+          Context.add(
+            HttpServerRequest.HttpServerRequest,
+            HttpServerRequest.fromClientRequest(clientRequest(origin, request)),
+          ),
           // What is known of the caller's own request goes along here, where no header can say it.
-          Effect.provideService(HandedOn, {
+          Context.add(HandedOn, {
             requestId: outer.requestId,
             headers: outer.headers,
             source: overMcp(outer.source, served.name),

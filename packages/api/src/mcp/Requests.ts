@@ -35,17 +35,22 @@ export const requestOf = (tool: BoundTool, input: Json, authorization: string): 
   }
   const extra = judgeExtra(tool.listed.name, input)
   if (extra !== undefined) return extra
-  const path = tool.path.replace(/:(\w+)/g, (_, name: string) => encodeURIComponent(input[name]))
-  const query = new URLSearchParams()
+  const path =
+    tool.inPath.length === 0
+      ? tool.path
+      : tool.path.replace(/:(\w+)/g, (_, name: string) => encodeURIComponent(input[name]))
+  let query: URLSearchParams | undefined
   const body: Json = {}
   for (const [name, value] of Object.entries(input)) {
     if (tool.inPath.includes(name) || tool.extra.has(name)) continue
-    if (tool.inQuery.has(name)) query.append(name, typeof value === "string" ? value : JSON.stringify(value))
-    else body[name] = value
+    if (tool.inQuery.has(name)) {
+      query ??= new URLSearchParams()
+      query.append(name, typeof value === "string" ? value : JSON.stringify(value))
+    } else body[name] = value
   }
   return {
     method: tool.method,
-    target: query.size === 0 ? path : `${path}?${query.toString()}`,
+    target: query === undefined ? path : `${path}?${query.toString()}`,
     headers: { authorization, ...(tool.hasBody ? { "content-type": "application/json" } : {}) },
     body: tool.hasBody ? JSON.stringify(body) : undefined,
   }

@@ -8,12 +8,12 @@ import { Header, type Message, type MessageSummary } from "@svc/domain/mail/Mess
 import { textReply } from "@svc/domain/mail/TextReply"
 import { InvalidCursor, NotFound } from "@svc/domain/problems/Problem"
 import { Context, Effect, Layer, Schema } from "effect"
-import type { SqlError } from "effect/sql"
+import type { SqlError, Statement } from "effect/sql"
 import { Sealing } from "../sealing/Sealing.ts"
 import { orUnavailable, Reads } from "../store/Database.ts"
 import { inSlices } from "./MessageContent.ts"
 import { all, type Conditions, type MessageFilter, of as conditionsOf, placeOf } from "./MessageFilters.ts"
-import { columns, type SummaryRow, summaryView } from "./MessageRows.ts"
+import { columns, type SummaryRow, summaryText, summaryView, textColumns, type TextRow } from "./MessageRows.ts"
 import * as MessageSearch from "./MessageSearch.ts"
 import { outboundOf } from "./sending/SendingQueries.ts"
 
@@ -23,6 +23,12 @@ const decodeHeaders = Schema.decodeUnknownEffect(Schema.fromJsonString(Schema.Ar
 
 export interface MessagePage {
   readonly messages: ReadonlyArray<MessageSummary>
+  readonly next_cursor: string | null
+}
+
+/** A page as the JSON texts of its messages. */
+export interface TextPage {
+  readonly messages: ReadonlyArray<string>
   readonly next_cursor: string | null
 }
 
@@ -39,6 +45,7 @@ const make = Effect.gen(function* () {
   const sql = yield* Reads
   const sealing = yield* Sealing
   const selected = columns(sql)
+  const selectedText = textColumns(sql)
   const find = MessageSearch.make(sql)
   const missing = Effect.fail(new NotFound({ detail: "There is no such message." }))
 
@@ -52,15 +59,16 @@ const make = Effect.gen(function* () {
   }
 
   /** A limit is part of the statement's text: with one of unknown size the store would plan each call anew. */
-  const listed = (
+  const listed = <Row extends object>(
+    shown: Statement.Fragment,
     identityId: IdentityId,
     { onMessage }: Conditions,
     before: number | undefined,
     after: string | undefined,
     atMost: number,
   ) =>
-    sql<SummaryRow>`
-      select ${selected} from message m where m.identity_id = ${identityId} and not m.is_draft
+    sql<Row>`
+      select ${shown} from message m where m.identity_id = ${identityId} and not m.is_draft
         ${before === undefined ? sql`` : sql`and m.uid < ${before}::int`}
         ${after === undefined ? sql`` : sql`and m.uid > ${placeOf(sql, identityId, after)}`} ${all(sql, onMessage)}
       order by m.uid desc limit ${sql.literal(String(atMost))}`
@@ -83,6 +91,26 @@ const make = Effect.gen(function* () {
   ): Effect.fn.Return<MessageSearch.Found, SqlError.SqlError> {
     const { low, high } = yield* bounds(identityId, before, after)
     return low === null ? { rows: [], lookedTo: undefined } : yield* find(identityId, conditions, { low, high }, atMost)
+  })
+
+  /** What a page's filter comes to, and the page of the rows that were found. */
+  const askedFor = Effect.fnUntraced(function* (identityId: IdentityId, filter: MessageFilter) {
+    const before = yield* position(identityId, filter.cursor)
+    const conditions = yield* conditionsOf(sql, filter)
+    const atMost = filter.offset + filter.limit + 1
+    const page = <Row extends { readonly uid: number }, A>(
+      rows: ReadonlyArray<Row>,
+      view: (row: Row) => A,
+      lookedTo: number | undefined,
+    ) => {
+      const shown = rows.slice(filter.offset, filter.offset + filter.limit)
+      const last = rows.length === atMost ? shown.at(-1)!.uid : lookedTo
+      return {
+        messages: shown.map(view),
+        next_cursor: last === undefined ? null : sealing.stamp(cursors(identityId), String(last)),
+      }
+    }
+    return { before, conditions, atMost, page }
   })
 
   const body = Effect.fnUntraced(function* (
@@ -115,19 +143,30 @@ const make = Effect.gen(function* () {
   return {
     /** Newest first. An id that was not given here matches nothing. */
     list: Effect.fn("MessageQueries.list")(function* (identityId: IdentityId, filter: MessageFilter) {
-      const before = yield* position(identityId, filter.cursor)
-      const conditions = yield* conditionsOf(sql, filter)
-      const atMost = filter.offset + filter.limit + 1
+      const asked = yield* askedFor(identityId, filter)
+      const { conditions, before, atMost } = asked
       const { rows, lookedTo }: MessageSearch.Found =
         conditions.onContent.length === 0
-          ? { rows: yield* listed(identityId, conditions, before, filter.after, atMost), lookedTo: undefined }
+          ? {
+              rows: yield* listed<SummaryRow>(selected, identityId, conditions, before, filter.after, atMost),
+              lookedTo: undefined,
+            }
           : yield* searched(identityId, conditions, before, filter.after, atMost)
-      const shown = rows.slice(filter.offset, filter.offset + filter.limit)
-      const last = rows.length === atMost ? shown.at(-1)!.uid : lookedTo
-      const page: MessagePage = {
-        messages: shown.map(summaryView),
-        next_cursor: last === undefined ? null : sealing.stamp(cursors(identityId), String(last)),
+      const page: MessagePage = asked.page(rows, summaryView, lookedTo)
+      return page
+    }, orUnavailable),
+
+    /** The same as text. */
+    listText: Effect.fn("MessageQueries.listText")(function* (identityId: IdentityId, filter: MessageFilter) {
+      const asked = yield* askedFor(identityId, filter)
+      const { conditions, before, atMost } = asked
+      if (conditions.onContent.length === 0) {
+        const rows = yield* listed<TextRow>(selectedText, identityId, conditions, before, filter.after, atMost)
+        const page: TextPage = asked.page(rows, summaryText, undefined)
+        return page
       }
+      const { rows, lookedTo } = yield* searched(identityId, conditions, before, filter.after, atMost)
+      const page: TextPage = asked.page(rows, (row) => JSON.stringify(summaryView(row)), lookedTo)
       return page
     }, orUnavailable),
 

@@ -1,4 +1,7 @@
-/** What the store keeps of a message beside its columns, for lists of messages. */
+/**
+ * What the store keeps of a message beside its columns, for lists of messages. They show it as it stands, so it has members
+ * that a caller may see and no others (`MessageRows`).
+ */
 import type { StoredSummary } from "@svc/domain/mail/Message"
 
 export const summaryOf = (mail: Omit<StoredSummary, "origin">, origin: StoredSummary["origin"]): StoredSummary => ({
