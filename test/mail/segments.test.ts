@@ -5,11 +5,12 @@ import * as Grams from "@svc/cluster/mail/search/Grams"
 import * as Postings from "@svc/cluster/mail/search/Postings"
 import * as Segmenting from "@svc/cluster/mail/search/Segmenting"
 import * as Segments from "@svc/cluster/mail/search/Segments"
-import { Writes } from "@svc/cluster/store/Database"
+import { Reads, Writes } from "@svc/cluster/store/Database"
+import * as Candidates from "@svc/mail-gateway/mail/imap/store/Candidates"
 import type { IdentityId } from "@svc/domain/IdentityRef"
 import { fold } from "@svc/domain/mail/SearchText"
 import { describe, expect, it as plain, layer } from "@effect/vitest"
-import { Effect } from "effect"
+import { Effect, Fiber } from "effect"
 import { actors, makeIdentity, makeOrg } from "../harness/Actors.ts"
 
 /** The same numbers at every run. */
@@ -183,6 +184,19 @@ layer(actors(), { timeout: "60 seconds" })("a Mailbox of several segments", (it)
         yield* look
         expect(yield* Segmenting.run).toBe(2)
         yield* look
+        // As mail programs are told.
+        const searched = words.slice(0, 20).filter((text) => text.length > 1)
+        const mayHave = yield* Candidates.make(yield* Reads)(identity.id, searched)
+        for (const text of searched) {
+          const rows = yield* sql<{ uid: number }>`
+            select m.uid from message m join message_content c on c.message_id = m.id
+            where m.identity_id = ${identity.id} and ${mayHave(text)!} and strpos(c.search_text, ${text}::text) > 0 order by m.uid desc`
+          expect(
+            rows.map(({ uid }) => uid),
+            text,
+          ).toEqual(naive(text))
+        }
+        expect(mayHave("never asked")).toBeUndefined()
         // Again without one of them, and with messages that went.
         yield* sql`delete from search_segment where identity_id = ${identity.id} and segment = 1`
         yield* sql`insert into search_due (identity_id, segment, due_at) values (${identity.id}, 1, now() + interval '1 hour')`
@@ -228,6 +242,40 @@ layer(actors(), { timeout: "60 seconds" })("a Mailbox of several segments", (it)
       yield* Segmenting.run
       const [rows] = yield* sql<{ n: number }>`select count(*)::int as n from search_segment where identity_id = ${id}`
       expect(rows!.n).toBe(0)
+    }),
+  )
+
+  it.effect("is made again where a message went while it was made", () =>
+    Effect.gen(function* () {
+      const sql = yield* Writes
+      const { id } = yield* makeIdentity(yield* makeOrg, "barbara")
+      yield* letters(
+        id,
+        Array.from({ length: 256 }, () => "common"),
+      )
+      const waits = sql<{ n: number }>`
+        select count(*)::int as n from pg_stat_activity where wait_event_type = 'Lock' and query like '%search_segment%'
+          and datname = current_database()`
+      const making = yield* sql.withTransaction(
+        Effect.gen(function* () {
+          yield* sql`delete from message where identity_id = ${id} and uid = 7`
+          const fiber = yield* Effect.forkChild(Segmenting.run)
+          // It has read the messages that are there still, and waits for what was noted.
+          // In a transaction its first look would be kept.
+          yield* Effect.repeat(Effect.andThen(sql`select pg_stat_clear_snapshot()`, waits), {
+            until: ([row]) => row!.n === 1,
+          })
+          return fiber
+        }),
+      )
+      expect(yield* Fiber.join(making)).toBe(1)
+      const due = sql<{
+        changes: number
+        built: boolean
+      }>`select changes, built from search_due where identity_id = ${id}`
+      expect(yield* due).toEqual([{ changes: 1, built: false }])
+      expect(yield* Segmenting.run).toBe(1)
+      expect(yield* due).toEqual([])
     }),
   )
 })

@@ -37,8 +37,8 @@ export interface Conditions {
   readonly texts: ReadonlyArray<string>
 }
 
-/** A pattern of LIKE for a substring. */
-const containing = (text: string) => `%${text.replace(/[\\%_]/g, "\\$&")}%`
+/** Not by LIKE: that takes several times as long, and the planner thinks that nothing matches, and reads all there is. */
+const has = (sql: Sql, where: Statement.Fragment, text: string) => sql`strpos(${where}, ${text}::text) > 0`
 
 /** Where a message stands, or stood. Of one that nobody remembers: before all that may have come after it. */
 export const placeOf = (sql: Sql, identityId: IdentityId, publicId: string) => {
@@ -51,10 +51,8 @@ export const placeOf = (sql: Sql, identityId: IdentityId, publicId: string) => {
 
 const textOf = (sql: Sql, { in: where, text }: Extract<SearchTerm, { kind: "text" }>) =>
   where === "any"
-    ? sql`c.search_text like ${containing(text)}`
-    : // The whole text first: it is what the index knows.
-      sql`(c.search_text like ${containing(text)}
-           and split_part(c.search_text, chr(30), ${sql.literal(String(parts[where]))}) like ${containing(text)})`
+    ? has(sql, sql`c.search_text`, text)
+    : has(sql, sql`split_part(c.search_text, chr(30), ${sql.literal(String(parts[where]))})`, text)
 
 const onMessage = (sql: Sql, term: Exclude<SearchTerm, { kind: "text" }>): Statement.Fragment => {
   switch (term.kind) {
@@ -103,7 +101,7 @@ export const of = (sql: Sql, filter: MessageFilter): Effect.Effect<Conditions, I
         : sql`${address(sql)} = ${wanted}`,
     )
     const text = fold(wanted)
-    contents.push(sql`c.search_text like ${containing(text)}`)
+    contents.push(has(sql, sql`c.search_text`, text))
     texts.push(text)
   }
   for (const term of parsed.success) {

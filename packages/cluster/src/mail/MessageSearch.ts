@@ -18,8 +18,8 @@ import * as Segments from "./search/Segments.ts"
 /** Messages of one step of a walk. */
 const step = 500
 
-/** Segments that are asked at once: few first, since what is frequent is found in the newest of them. */
-const asked = { first: 8, most: 64 }
+/** Segments that are asked at once: fewer first, since what is frequent is found in the newest of them. */
+const asked = { first: 32, most: 64 }
 
 /** Messages that may have it and are looked at together, beside as many as the page has room for. */
 const spare = 16

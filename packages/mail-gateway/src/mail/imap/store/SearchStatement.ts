@@ -24,9 +24,6 @@ export interface Resolved {
   readonly mayHave: (text: string) => Statement.Fragment | undefined
 }
 
-/** A pattern of LIKE for a text anywhere. */
-const anywhere = (text: string) => `%${text.replace(/[\\%_]/g, "\\$&")}%`
-
 const marks: Readonly<Record<string, string>> = {
   "\\answered": "m.answered",
   "\\flagged": "m.flagged",
@@ -64,7 +61,7 @@ export const condition = (sql: Sql, key: SearchKey, resolved: Resolved): Stateme
       ? sql`strpos(split_part(c.search_text, ${separator}::text, ${bodies}::int), ${text}::text) > 0`
       : sql`m.id in (
           select b.message_id from message m join message_content b on b.message_id = m.id
-          where m.identity_id = ${resolved.identityId}::uuid and ${mayHave} and b.search_text like ${anywhere(text)}::text
+          where m.identity_id = ${resolved.identityId}::uuid and ${mayHave}
             and strpos(split_part(b.search_text, ${separator}::text, ${bodies}::int), ${text}::text) > 0 offset 0)`
   }
 
