@@ -4,11 +4,11 @@
  */
 import { readFileSync } from "node:fs"
 import * as path from "node:path"
-import type { CDPSession, Page } from "playwright-core"
+import type { CDPSession } from "playwright-core"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { hasBrowser } from "../harness/Browser.ts"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
-import { heading, openContext, startConsole, type TestConsole } from "../harness/Console.ts"
+import { goOn, openContext, settled, startConsole, type TestConsole } from "../harness/Console.ts"
 import { send } from "../harness/Mail.ts"
 import { eventually } from "../harness/Service.ts"
 import { root } from "../house/Imports.ts"
@@ -103,10 +103,6 @@ describe.skipIf(!hasBrowser)("a screen reader", { timeout: 600_000 }, () => {
     const cdp = await opened.context.newCDPSession(page)
     return { ...opened, page, cdp }
   }
-  const settled = async (page: Page) => {
-    await heading(page).first().waitFor()
-    await page.locator(".skeleton").first().waitFor({ state: "detached" })
-  }
 
   it("finds its way on every page", async () => {
     const { context, page, cdp } = await open()
@@ -121,9 +117,10 @@ describe.skipIf(!hasBrowser)("a screen reader", { timeout: 600_000 }, () => {
       )
       .filter((to) => !to.includes(":") && to !== "/connectors/callback")
     const wrong: Array<string> = []
+    await page.goto(`${site.service.base}/console${paths.at(-1)}`)
+    await settled(page)
     for (const to of paths) {
-      await page.goto(`${site.service.base}/console${to}`)
-      await settled(page)
+      await goOn(page, to)
       const tree = await treeOf(cdp)
       const of = (role: string) => tree.filter((node) => node.role === role)
 

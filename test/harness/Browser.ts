@@ -1,9 +1,11 @@
 /** Chromium, where the machine has it. Without one the tests that need eyes are skipped; what pages say is tested anyway. */
 import { existsSync } from "node:fs"
-import { type Browser, chromium } from "playwright-core"
+import { type Browser, type BrowserContext, type BrowserContextOptions, chromium } from "playwright-core"
 
 const candidates = [
   process.env["CHROMIUM"],
+  // Without windows, it does with half of the work.
+  "/usr/bin/chromium-headless-shell",
   "/usr/bin/chromium",
   "/usr/bin/chromium-browser",
   "/usr/bin/google-chrome",
@@ -22,7 +24,45 @@ export const openBrowser = () =>
     args: ["--no-sandbox", "--disable-gpu", "--renderer-process-limit=1"],
   }))
 
-/** Closes what a file opened in it and did not close. */
+interface Kept {
+  readonly browser: Browser
+  readonly options: string
+  readonly context: BrowserContext
+}
+
+/** Clean ones that nobody uses. */
+const free = new Set<Kept>()
+
+/**
+ * A context that was cleaned after its last use, or a new one. Each has a window of its own, a process of its own and
+ * nothing compiled: that is most of what a short test would wait for. So one tab stays in it and holds them.
+ */
+export const takeContext = async (browser: Browser, options: BrowserContextOptions) => {
+  const wanted = JSON.stringify(options)
+  let kept = [...free].find((one) => one.browser === browser && one.options === wanted)
+  if (kept === undefined) {
+    kept = { browser, options: wanted, context: await browser.newContext(options) }
+    await kept.context.newPage()
+  } else free.delete(kept)
+  const { context } = kept
+  const [tab] = context.pages()
+  return {
+    context,
+    /** Pages, cookies and what pages of this origin stored are gone; what was cached stays. */
+    giveBack: async (origin: string) => {
+      for (const page of context.pages()) if (page !== tab) await page.close()
+      await context.clearCookies()
+      const cdp = await context.newCDPSession(tab!)
+      await cdp.send("Storage.clearDataForOrigin", { origin, storageTypes: "local_storage,indexeddb,service_workers" })
+      await cdp.detach()
+      free.add(kept)
+    },
+  }
+}
+
+/** Closes what a file opened in it and did not close; one clean context stays for the next file. */
 export const closeContexts = async () => {
-  for (const context of (await open)?.contexts() ?? []) await context.close()
+  const [stays] = free
+  for (const one of free) if (one !== stays) free.delete(one)
+  for (const context of (await open)?.contexts() ?? []) if (context !== stays?.context) await context.close()
 }

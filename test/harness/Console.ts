@@ -3,9 +3,9 @@ import { execFileSync } from "node:child_process"
 import * as path from "node:path"
 import { createRequire } from "node:module"
 import { readFileSync } from "node:fs"
-import type { Browser, Page } from "playwright-core"
+import type { Browser, BrowserContext, ConsoleMessage, Page, Request, WebError } from "playwright-core"
 import { expect } from "vitest"
-import { closeContexts, openBrowser } from "./Browser.ts"
+import { closeContexts, openBrowser, takeContext } from "./Browser.ts"
 import { type ServiceOptions, startService } from "./Service.ts"
 
 const root = path.join(import.meta.dirname, "..", "..")
@@ -44,8 +44,12 @@ export interface Seen {
   readonly foreign: Array<string>
 }
 
+/** What a test does with a context: nothing that would outlive it. */
+export type Visit = Pick<BrowserContext, "newPage" | "newCDPSession" | "waitForEvent" | "close">
+
+/** A context as good as new: nobody's cookies, nothing stored, no page. */
 export const openContext = async (browser: Browser, base: string, look: Look = {}, session?: string) => {
-  const context = await browser.newContext({
+  const { context, giveBack } = await takeContext(browser, {
     viewport: { width: look.width ?? 1280, height: 800 },
     colorScheme: look.scheme ?? "light",
     locale: look.locale ?? "en",
@@ -58,18 +62,46 @@ export const openContext = async (browser: Browser, base: string, look: Look = {
     ])
   }
   const seen: Seen = { errors: [], foreign: [] }
-  context.on("console", (message) => {
+  const onMessage = (message: ConsoleMessage) => {
     if (message.type() === "error") seen.errors.push(message.text())
-  })
-  context.on("weberror", (error) => void seen.errors.push(error.error().message))
-  context.on("request", (request) => {
+  }
+  const onError = (error: WebError) => void seen.errors.push(error.error().message)
+  const onRequest = (request: Request) => {
     if (!request.url().startsWith(base) && !/^(?:data|blob|about):/.test(request.url()))
       seen.foreign.push(request.url())
-  })
-  return { context, seen }
+  }
+  context.on("console", onMessage).on("weberror", onError).on("request", onRequest)
+  const visit: Visit = {
+    newPage: context.newPage.bind(context),
+    newCDPSession: context.newCDPSession.bind(context),
+    waitForEvent: context.waitForEvent.bind(context),
+    close: async () => {
+      context.off("console", onMessage).off("weberror", onError).off("request", onRequest)
+      await giveBack(base)
+    },
+  }
+  return { context: visit, seen }
 }
 
 export const heading = (page: Page) => page.getByRole("heading", { level: 1 })
+
+/** The page has its heading, and nothing of it is on its way any more. */
+export const settled = async (page: Page) => {
+  await heading(page).first().waitFor()
+  await page.locator(".skeleton").first().waitFor({ state: "detached" })
+}
+
+/** To a page from one of the console, as by the buttons of the browser: a third of the work of loading it anew. */
+export const goOn = async (page: Page, to: string) => {
+  // The page before stays until the next one is there; each has a heading of its own.
+  await page.evaluate(
+    `for (const one of document.querySelectorAll("h1")) one.dataset.before = ""
+     history.pushState(null, "", ${JSON.stringify(`/console${to}`)})
+     dispatchEvent(new PopStateEvent("popstate"))`,
+  )
+  await page.locator("h1:not([data-before])").first().waitFor()
+  await settled(page)
+}
 
 const axeSource = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8")
 
@@ -80,7 +112,7 @@ interface Violation {
 
 /** What axe finds on the page as it stands, in words. */
 export const violations = async (page: Page): Promise<ReadonlyArray<string>> => {
-  await page.evaluate(axeSource)
+  if (!(await page.evaluate<boolean>("'axe' in globalThis"))) await page.evaluate(axeSource)
   const found = await page.evaluate<ReadonlyArray<Violation>>(
     "axe.run(document, { resultTypes: ['violations'], iframes: false }).then(({ violations }) => violations)",
   )
