@@ -1,0 +1,39 @@
+/** A page of messages as it goes out: the text that the store has of each, which says what its values say. */
+import { ask } from "@svc/cluster/actor/Ask"
+import { MessageQueries } from "@svc/cluster/mail/MessageQueries"
+import type { IdentityId } from "@svc/domain/IdentityRef"
+import { MessageSummary } from "@svc/domain/mail/Message"
+import { expect, layer } from "@effect/vitest"
+import { Effect, Schema } from "effect"
+import { actors } from "../harness/Actors.ts"
+import { receivedMail } from "../harness/Mail.ts"
+import { correspondent } from "../sending/Letters.ts"
+
+const awkward = 'Zwei "Wörter" \\ \u2028 \u0007 </script> 😀 \ud7ff'
+const encode = Schema.encodeSync(Schema.toCodecJson(MessageSummary))
+
+layer(actors())("a page of messages", (it) => {
+  it.effect("is the same as text and as values, whatever the messages are", () =>
+    Effect.gen(function* () {
+      const ada = yield* correspondent("adapages", ["grace@x.example"])
+      yield* ask(ada.actor.ReceiveMail(yield* receivedMail()))
+      const from = { name: awkward, address: "grace@x.example" }
+      const wordy = { from, subject: awkward, snippet: awkward, tag: "a.b", message_id_header: `<${awkward}@x>` }
+      yield* ask(ada.actor.ReceiveMail(yield* receivedMail(wordy)))
+      const marked = yield* receivedMail({ from: null, references: ["<a@x>", "<b@x>"], in_reply_to: "<b@x>" })
+      yield* ask(ada.actor.ReceiveMail(marked))
+      const change = { seen: true, flagged: true, labels: ["one", "two"] }
+      yield* ask(ada.actor.ChangeFlags({ org_id: ada.org_id, message_ids: [marked.message_id], change }))
+      yield* ada.send({ to: ["grace@x.example"], bcc: ["grace@x.example"], subject: awkward, text: awkward })
+      const queries = yield* MessageQueries
+      for (const filter of [{}, { query: "zwei" }]) {
+        const page = { limit: 20, offset: 0, ...filter }
+        const values = yield* queries.list(ada.id as IdentityId, page)
+        const text = yield* queries.listText(ada.id as IdentityId, page)
+        expect(values.messages.length).toBe("query" in filter ? 1 : 4)
+        expect(text.messages.map((message) => JSON.parse(message))).toEqual(values.messages.map((one) => encode(one)))
+        expect(text.next_cursor).toBe(values.next_cursor)
+      }
+    }),
+  )
+})
