@@ -80,6 +80,7 @@ describe("a Grant", () => {
     for (const path of ["/api/auth/whoami", `/api/identities/${handle}`]) {
       const { status, body } = await call(service.base, "GET", path, { token: access })
       expect([status, body.code], path).toEqual([401, "unauthenticated"])
+      expect(body.detail, path).toContain("for the MCP server only")
     }
     expect(await status(access)).toBe(200)
   })

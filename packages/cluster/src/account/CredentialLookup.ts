@@ -89,7 +89,7 @@ interface Asked {
 /** Where a call came from, and which way. */
 interface From {
   readonly address: string
-  /** The tokens of Grants are good for the tools, and are like none on any other way (RFC 8707). */
+  /** The tokens of Grants are good for the tools, which is what they were given for, and for nothing else (RFC 8707). */
   readonly via?: string
 }
 
@@ -107,6 +107,7 @@ const namedOf = (row: NamedColumns, canonical: string): IdentityRef | undefined 
 const refused = Effect.fail(
   new Unauthenticated({ detail: "The call carries no credential, or one that is unknown, revoked or expired." }),
 )
+const onlyForTools = Effect.fail(new Unauthenticated({ detail: "This credential is for the MCP server only." }))
 const ended = Effect.fail(new KeyExpired({ detail: "The key has ended." }))
 const revoked = Effect.fail(new GrantRevoked({ detail: "The access that this app was given has ended." }))
 const deleting = Effect.fail(new AccountDeleting({ detail: "The account is being deleted." }))
@@ -276,7 +277,7 @@ const make = Effect.gen(function* () {
     if (kind === undefined) return yield* refused
     const now = yield* Clock.currentTimeMillis
     if (kind === "grant") {
-      return yield* from?.via === "mcp" ? grant(token, canonical, now, from) : refused
+      return yield* from?.via === "mcp" ? grant(token, canonical, now, from) : onlyForTools
     }
     return yield* kind === "session" ? session(token, canonical, now) : key(token, canonical, kind, now, from)
   })
