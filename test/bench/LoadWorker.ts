@@ -75,8 +75,16 @@ const http = ({ port, call }: Order & { kind: "http" }, worker: number, tally: T
   return conversation
 }
 
-const smtp = ({ port, recipients }: Order & { kind: "smtp" }, worker: number, tally: Tally): Conversation => {
-  const to = recipients[worker % recipients.length]!
+/** Of Mailboxes that are more than the connections, which one is next: slice after slice goes on round them. */
+let turn = 0
+
+const smtp = (
+  { port, recipients, connections }: Order & { kind: "smtp" },
+  worker: number,
+  tally: Tally,
+): Conversation => {
+  const recipientOf = () => recipients[(recipients.length > connections ? turn++ : worker) % recipients.length]!
+  let to = ""
   let reply = ""
   let sent = 0
   let n = 0
@@ -84,7 +92,7 @@ const smtp = ({ port, recipients }: Order & { kind: "smtp" }, worker: number, ta
   const says = [
     () => "EHLO bench.example.org\r\n",
     () => "MAIL FROM:<bench@example.org>\r\n",
-    () => `RCPT TO:<${to}>\r\n`,
+    () => `RCPT TO:<${(to = recipientOf())}>\r\n`,
     () => "DATA\r\n",
     () => `${letter(to, `${worker}.${n++}`)}\r\n.\r\n`,
   ]

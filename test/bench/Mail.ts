@@ -65,6 +65,31 @@ export const mailIn = async (stage: Stage): Promise<Row> => {
 }
 export const mailInOne = mailInto("mail-in-1", 1)
 
+const crowd = 1_000
+
+/** Into so many Mailboxes that hardly two letters that wait are for the same one; all actors are woken first. */
+export const mailInCrowd = async (stage: Stage): Promise<Row> => {
+  const { service, key } = stage.ours
+  const made: Array<string> = [...stage.ours.handles]
+  while (made.length < crowd) {
+    const some = Array.from({ length: Math.min(20, crowd - made.length) }, () => makeIdentity(service.base, key))
+    made.push(...(await Promise.all(some)).map(({ handle }) => handle))
+  }
+  const recipients = made.map((handle) => `${handle}@mail.localhost`)
+  const drive = smtp(service.smtpPort, recipients, connections)
+  for (let woken = 0; woken < crowd;) woken += (await drive(2)).done
+  const few = smtp(service.smtpPort, recipients.slice(0, 10), connections)
+  const { ours, theirs } = await inTurn({ theirs: subjectOf(stage.ours, few), ours: subjectOf(stage.ours, drive) })
+  return {
+    id: "mail-in-1000",
+    ok: ours.wrong === 0 && theirs.wrong === 0,
+    what: `letters of 5 kB into ${crowd} Mailboxes, ${connections} connections, beside the same into ten of them`,
+    unreliable: drift({ rate: { "ten Mailboxes": theirs } }),
+    goals: [],
+    figures: { ...figuresOf("ours", ours), ...figuresOf("ten Mailboxes", theirs) },
+  }
+}
+
 export const mailWake = async (): Promise<Row> => {
   const deployment = await deploy()
   const arrivals: Array<number> = []
