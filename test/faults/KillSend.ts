@@ -6,9 +6,8 @@ import { type Death, startDyingRelay } from "./DyingRelay.ts"
 import { send, settings, writer } from "./Sending.ts"
 import { inStore } from "./Store.ts"
 
-/** A relay that dies at three moments of a transaction, and a service that is killed at any. */
-export const killSend = async (): Promise<Row> => {
-  const kills = 100
+/** A relay that dies at three moments of a transaction, and a service that is killed so many times at any. */
+export const killSend = async (kills = 100): Promise<Row> => {
   const each = 3
   // Not while the account is made.
   let isDying = false

@@ -2,6 +2,7 @@ import { it } from "@effect/vitest"
 import { Composer, type Letter } from "@svc/cluster/mail/sending/Composer"
 import { ComposingThread } from "@svc/mail-gateway/mail/composing/ComposingThread"
 import { layerWithout } from "@svc/mail-gateway/mail/composing/Composition"
+import { write } from "@svc/mail-gateway/mail/composing/Writing"
 import { Effect, Layer } from "effect"
 import { describe, expect } from "vitest"
 
@@ -42,4 +43,27 @@ describe("a composing thread", () => {
       }).pipe(Effect.provide(layerWithout.pipe(Layer.provide(stuck)))),
     180_000,
   )
+})
+
+describe("a message is found", () => {
+  const searched = async (given: Partial<Letter>) => {
+    const written = await write({ ...letter("Aardvarks are seldom mentioned."), ...given })
+    return written._tag === "Composed" ? written.composed.content.search_text : ""
+  }
+
+  it("by each word once, where its HTML is made of its text", async () => {
+    const found = await searched({ text: "Aardvarks are seldom mentioned." })
+    expect(found.split("aardvarks")).toHaveLength(2)
+    expect(found.split("not by a person")).toHaveLength(2)
+  })
+
+  it("by what its HTML says and its text does not", async () => {
+    const found = await searched({ html: "<p>Pangolins are, too.</p>" })
+    expect(found).toContain("aardvarks")
+    expect(found).toContain("pangolins are, too.")
+  })
+
+  it("by what its HTML says, where it has no text of its own", async () => {
+    expect(await searched({ text: undefined, html: "<p>Pangolins alone.</p>" })).toContain("pangolins alone.")
+  })
 })

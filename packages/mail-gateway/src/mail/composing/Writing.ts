@@ -15,6 +15,7 @@
 import { createHash } from "node:crypto"
 import type { Composed, Letter } from "@svc/cluster/mail/sending/Composer"
 import type { Address } from "@svc/domain/mail/Message"
+import { searchText } from "@svc/domain/mail/SearchText"
 import type { OutgoingAttachment } from "@svc/domain/mail/Sending"
 import MailComposer from "nodemailer/lib/mail-composer"
 import { parse } from "../ParsedMail.ts"
@@ -185,7 +186,8 @@ export const put = async (draft: Draft): Promise<Written> => {
       text: parsed.text,
       html: parsed.html,
       headers: parsed.headers,
-      search_text: parsed.search_text,
+      // HTML that was made of the text says nothing else: indexed once, the message costs half as much to store.
+      search_text: draft.htmls === undefined ? searchText(parsed, [parsed.text ?? ""]) : parsed.search_text,
     },
     sha256: new Uint8Array(createHash("sha256").update(raw).digest()),
     snippet: parsed.snippet,
