@@ -2,7 +2,13 @@
  * What mail programs put into folders and take out. A message that stands in no folder any more is removed, as over REST:
  * its UIDs are never given again, and where it stood is remembered.
  */
-import { type FolderFlagChange, FolderRefused, limits, type Placement, type UidRanges } from "@svc/domain/mail/FolderProtocol"
+import {
+  type FolderFlagChange,
+  FolderRefused,
+  limits,
+  type Placement,
+  type UidRanges,
+} from "@svc/domain/mail/FolderProtocol"
 import type { ReceivedMail } from "@svc/domain/mail/MailboxProtocol"
 import { Effect } from "effect"
 import type { Statement } from "effect/sql"
