@@ -171,7 +171,13 @@ const byImap = async (port: number, { username, password }: Credentials): Promis
     await client.say(`EXAMINE ${folder}`)
     for (const line of (await client.say("FETCH 1:* (EMAILID FLAGS)")).untagged) {
       const [id, flags] = [/EMAILID \(([^)]*)\)/.exec(line)?.[1], /FLAGS \(([^)]*)\)/.exec(line)?.[1]]
-      if (/^\* \d+ FETCH /.test(line)) all.add(spelled(id ?? "", (flags ?? "").split(" ").filter(Boolean)))
+      if (/^\* \d+ FETCH /.test(line))
+        all.add(
+          spelled(
+            id ?? "",
+            (flags ?? "").split(" ").filter((flag) => flag !== "" && flag !== "\\Recent"),
+          ),
+        )
     }
   }
   client.close()

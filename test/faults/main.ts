@@ -17,6 +17,7 @@ import { rolling } from "./Rolling.ts"
 import { silentStore } from "./SilentStore.ts"
 import { soak } from "./Soak.ts"
 import { storeFull } from "./StoreFull.ts"
+import { twoPrograms } from "./TwoPrograms.ts"
 import * as Surface from "./Surface.ts"
 import * as Tunnel from "./Tunnel.ts"
 import * as TunnelPeers from "./TunnelPeers.ts"
@@ -44,6 +45,7 @@ await run({
   "hostile-mail": hostileMail,
   "imap-many": imapMany,
   "hostile-imap": hostileImap,
+  "two-programs": twoPrograms,
   "kill-send": killSend,
   "stop-storm": Sending.stopStorm,
   "hostile-bounce": Sending.hostileBounce,

@@ -24,6 +24,7 @@ interface Message {
 interface Box {
   readonly folder: Folder
   uidNext: number
+  recentFrom: number
   messages: Array<Message>
   readonly vanished: Array<{ uid: number; modseq: number }>
 }
@@ -59,7 +60,13 @@ export const make = () => {
   const refuse = (code: Refused["code"]) => Effect.fail(new Refused({ code, message: code }))
   const add = (name: string, use: FolderUse | null) => {
     const id = `00000000-0000-7000-8000-${String(ids++).padStart(12, "0")}`
-    boxes.set(name, { folder: { id, name, use, uidValidity: ids, uidNext: 1 }, uidNext: 1, messages: [], vanished: [] })
+    boxes.set(name, {
+      folder: { id, name, use, uidValidity: ids, uidNext: 1 },
+      uidNext: 1,
+      recentFrom: 1,
+      messages: [],
+      vanished: [],
+    })
   }
   add("INBOX", "inbox")
   add("Sent", "sent")
@@ -80,6 +87,7 @@ export const make = () => {
     threadId: toPublic("thr_", "00000000-0000-7000-8000-000000000001"),
     size: message.raw.length,
     at: new Date(0),
+    zone: 0,
     snippet: "",
   })
   const chosen = (folder: Folder, uids: Sets.Ranges, since = 0) =>
@@ -94,6 +102,7 @@ export const make = () => {
         return !isPart(key.key, one, numbers)
       case "Numbers":
       case "Saved":
+      case "Recent":
         return Sets.has(numbers(key), one.uid)
       case "Flag":
         return Flags.shown(one.marks).some((flag) => flag.toLowerCase() === key.flag)
@@ -112,22 +121,33 @@ export const make = () => {
         const all = boxOf(folder)?.messages ?? []
         const size = all.reduce((sum, { raw }) => sum + raw.length, 0)
         const unseen = all.filter(({ marks }) => !marks.seen).length
-        return { uidNext: boxOf(folder)?.uidNext ?? 1, messages: all.length, unseen, deleted: 0, size, modseq }
+        const from = boxOf(folder)?.recentFrom ?? 1
+        const recent = all.filter(({ uid }) => uid >= from).length
+        return { uidNext: boxOf(folder)?.uidNext ?? 1, messages: all.length, recent, unseen, deleted: 0, size, modseq }
       }),
     open: (folder) =>
       Effect.sync(() => ({
         modseq,
         uidNext: boxOf(folder)?.uidNext ?? 1,
         uids: (boxOf(folder)?.messages ?? []).map(({ uid }) => uid),
+        recentFrom: boxOf(folder)?.recentFrom ?? 1,
         firstUnseen: undefined,
         keywords: [],
       })),
+    claim: (folder, upTo) =>
+      Effect.sync(() => {
+        const box = boxOf(folder)
+        const first = Math.min(box?.recentFrom ?? upTo, upTo)
+        if (box !== undefined) box.recentFrom = Math.max(box.recentFrom, upTo)
+        return first
+      }),
     changes: (folder, since) =>
       Effect.sync(() => {
         const box = boxOf(folder)
         return {
           modseq,
           uidNext: box?.uidNext ?? 1,
+          recentFrom: box?.recentFrom ?? 1,
           changed: (box?.messages ?? []).filter((one) => one.modseq > since).map(marked),
           vanished: (box?.vanished ?? []).filter((one) => one.modseq > since).map(({ uid }) => uid),
           isGone: box === undefined,
@@ -158,7 +178,7 @@ export const make = () => {
     search: (folder, key, numbers) =>
       Effect.sync(() => {
         const found = (boxOf(folder)?.messages ?? []).filter((one) => isPart(key, one, numbers))
-        return { uids: found.map(({ uid }) => uid), modseq }
+        return { uids: found.map(({ uid }) => uid), modseqs: found.map((one) => one.modseq) }
       }),
     sorted: (folder, uids) => Effect.sync(() => chosen(folder, uids).map(({ uid }) => uid)),
     threadable: (folder, uids) =>

@@ -38,7 +38,15 @@ export class Views {
       if (modseq < (this.#modseq.get(uid) ?? 0)) throw new Error(`MODSEQ of ${uid} fell: ${line}`)
       this.#modseq.set(uid, modseq)
     }
-    if (flags !== undefined) this.flags.set(uid, flags.split(" ").sort().join(" "))
+    if (flags !== undefined)
+      this.flags.set(
+        uid,
+        flags
+          .split(" ")
+          .filter((flag) => flag !== "\\Recent")
+          .sort()
+          .join(" "),
+      )
   }
 
   #know(number: number, uid: number, line: string) {

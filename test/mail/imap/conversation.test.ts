@@ -123,7 +123,7 @@ describe("a Mailbox in a mail program", () => {
     const client = await login()
     expect((await client.say("SELECT Sent")).untagged).toContain("* 1 EXISTS")
     const fetched = await client.say("FETCH 1 (FLAGS ENVELOPE BODYSTRUCTURE BODY.PEEK[])")
-    expect(fetched.untagged[0]).toMatch(/FLAGS \(\\Seen\) ENVELOPE .*"someone" "example.org"/)
+    expect(fetched.untagged[0]).toMatch(/FLAGS \(\\Seen \\Recent\) ENVELOPE .*"someone" "example.org"/)
     const literal = /BODY\[\] \{\d+\}\r\n/.exec(fetched.untagged[0]!)!
     const raw = fetched.untagged[0]!.slice(literal.index + literal[0].length, -1)
     expect((await client.append("Sent", raw)).tagged).toMatch(/^OK \[APPENDUID \d+ 1\]/)
@@ -189,7 +189,7 @@ describe("a Mailbox in a mail program", () => {
     expect(part.untagged[0]).toContain(content.toString("base64").slice(0, 16))
     const binary = await client.say("FETCH 1 BINARY.PEEK[2]<1000000.16>")
     expect(binary.untagged[0]).toContain("0123456789abcdef")
-    expect((await client.say("FETCH 1 FLAGS")).untagged).toEqual(["* 1 FETCH (FLAGS ())"])
+    expect((await client.say("FETCH 1 FLAGS")).untagged).toEqual(["* 1 FETCH (FLAGS (\\Recent))"])
     client.close()
   })
 

@@ -100,6 +100,28 @@ describe("a change", { timeout: 60_000 }, () => {
     client.close()
   })
 
+  it("that copies many messages copies all of them or none", async () => {
+    const { client, receive } = await makeMailbox()
+    await receive("many")
+    await client.say("SELECT INBOX")
+    for (let n = 0; n < 10; n++) await client.say("COPY 1:* INBOX")
+    const there = async () => (await client.say("STATUS Trash (MESSAGES UIDNEXT)")).untagged
+    const before = await there()
+    expect(before[0]).toContain("MESSAGES 0")
+    // It dies at a message that is behind the first portion of such changes as go in portions.
+    const cut = await whileDown("insert on placed", `new.uid > ${limits.messages}`, () => client.say("COPY 1:* Trash"))
+    expect(cut.tagged).toMatch(/^NO \[UNAVAILABLE\]/)
+    expect(await there()).toEqual(before)
+    await client.say("NOOP")
+    expect((await client.say("COPY 1:* Trash")).tagged).toMatch(/^OK \[COPYUID \d+ 1:1024 1:1024\]/)
+    expect((await there())[0]).toMatch(/MESSAGES 1024 UIDNEXT 1025/)
+    // Those that are named, and no others.
+    await client.say("STORE 3 +FLAGS.SILENT (\\Deleted)")
+    await client.say("EXPUNGE")
+    expect((await client.say("UID COPY 2,4:5,1000:1003 Junk")).tagged).toContain("2,4:5,1000:1003 1:7]")
+    client.close()
+  })
+
   it("of many messages that dies between two portions is done again, and nothing is moved twice", async () => {
     const { client, receive, handle } = await makeMailbox()
     await receive("many")

@@ -48,7 +48,7 @@ describe("the folder of drafts", { timeout: 120_000 }, () => {
     const client = await login()
     expect((await client.say("SELECT Drafts")).untagged).toContain("* 1 EXISTS")
     const [shown] = (await client.say("FETCH 1 (FLAGS ENVELOPE RFC822.SIZE BODY.PEEK[])")).untagged
-    expect(shown).toContain("FLAGS (\\Seen \\Draft)")
+    expect(shown).toContain("FLAGS (\\Seen \\Draft \\Recent)")
     expect(shown).toContain('"hidden" "example.org"')
     expect(shown).toMatch(/filename=a\.txt[^]*aGVsbG8=/)
     expect(shown).not.toContain("AI-Disclosure")

@@ -28,6 +28,7 @@ it("answers what a folder has now, and reads it whole once", async () => {
       changed: held.filter((one) => one.modseq > since),
       vanished: gone.filter((one) => one.modseq > since).map((one) => one.uid),
       isGone: false,
+      recentFrom: 1,
     }))
   const change = () => {
     modseq++
@@ -52,7 +53,7 @@ it("answers what a folder has now, and reads it whole once", async () => {
 it("keeps the later of two looks that ran at once, and nothing of a folder that is gone", async () => {
   const marks = FolderMarks.make()
   const message = (modseq: number): Marked => ({ uid: 1, modseq, flags: [`f${modseq}`] })
-  const nothing = { changed: [], vanished: [], uidNext: 2, isGone: false }
+  const nothing = { changed: [], vanished: [], uidNext: 2, isGone: false, recentFrom: 1 }
   const look = (modseq: number) =>
     marks.of(folder, Effect.succeed({ modseq, messages: [message(modseq)] }), (since) =>
       Effect.succeed({ ...nothing, modseq: since }),

@@ -40,6 +40,7 @@ import { keyRights } from "./migrations/0090_key_rights.ts"
 import { oauth } from "./migrations/0098_oauth.ts"
 import { grantNetworks } from "./migrations/0114_grant_networks.ts"
 import { auditProof } from "./migrations/0150_audit_proof.ts"
+import { firstSeen } from "./migrations/0155_first_seen.ts"
 import { auditLog } from "./migrations/0094_audit.ts"
 import { connectedIdentities } from "./migrations/0146_connected_identities.ts"
 import { transferReports } from "./migrations/0145_transfer_reports.ts"
@@ -78,6 +79,7 @@ const migrations = {
   "0098_oauth": oauth,
   "0114_grant_networks": grantNetworks,
   "0150_audit_proof": auditProof,
+  "0155_first_seen": firstSeen,
   "0094_audit": auditLog,
   "0110_connector_refresh": connectorRefresh,
   "0120_message_slices": messageSlices,

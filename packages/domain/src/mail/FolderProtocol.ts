@@ -77,7 +77,10 @@ const Placement = Schema.Struct({
   /** UIDs there and here, in order; none of here where the same message came before. */
   from: Schema.Array(Schema.Int),
   to: Schema.Array(Schema.Int),
+  /** In place of them, where all were asked for: those of there, and the first of here, null where nobody noted it. */
+  whole: Schema.optional(Schema.Struct({ from: Uids, first: Schema.NullOr(Schema.Int) })),
 })
+export type Placement = typeof Placement.Type
 
 /**
  * A message that a program brings; it raises no Event. Comes with its content, or after its content was stored. With
@@ -99,9 +102,16 @@ export const AppendMail = Rpc.make("AppendMail", {
   error: refusals,
 })
 
-/** Into another folder; `move` takes them out of this one. */
+/** Into another folder; `move` takes them out of this one. `whole`: all that are named, in one commit; a portion else. */
 export const CopyMessages = Rpc.make("CopyMessages", {
-  payload: { ...tenant, folder_id: Uuid, uids: Uids, to: Schema.String, move: Schema.Boolean },
+  payload: {
+    ...tenant,
+    folder_id: Uuid,
+    uids: Uids,
+    to: Schema.String,
+    move: Schema.Boolean,
+    whole: Schema.optional(Schema.Boolean),
+  },
   success: Placement,
   error: refusals,
 })

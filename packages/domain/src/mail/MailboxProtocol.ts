@@ -34,6 +34,8 @@ export const ReceivedMail = Schema.Struct({
   key: Schema.optional(Schema.Uint8Array),
   size: Schema.Int,
   received_at: Schema.Date,
+  /** In which a program gave the time: minutes east of UTC. */
+  received_zone: Schema.optional(Schema.Int),
   origin: OriginVerdict,
   from: Schema.NullOr(Address),
   to: Schema.Array(Address),

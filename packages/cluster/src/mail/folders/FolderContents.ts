@@ -2,7 +2,13 @@
  * What mail programs put into folders and take out. A message that stands in no folder any more is removed, as over REST:
  * its UIDs are never given again, and where it stood is remembered.
  */
-import { type FolderFlagChange, FolderRefused, limits, type UidRanges } from "@svc/domain/mail/FolderProtocol"
+import {
+  type FolderFlagChange,
+  FolderRefused,
+  limits,
+  type Placement,
+  type UidRanges,
+} from "@svc/domain/mail/FolderProtocol"
 import type { ReceivedMail } from "@svc/domain/mail/MailboxProtocol"
 import { Effect } from "effect"
 import type { Statement } from "effect/sql"
@@ -83,23 +89,30 @@ interface Copying extends InFolder {
   readonly uids: UidRanges
   readonly to: string
   readonly move: boolean
+  readonly whole?: boolean | undefined
 }
 
 /** What is answered where the same copying came before: it is done; where the messages are now nobody noted. */
-export const copied = ({ sql, identity }: Write, { uids, to }: Copying) =>
+export const copied = ({ sql, identity }: Write, { uids, to, whole }: Copying) =>
   Effect.map(
     sql<{ uid_validity: number }>`
       select uid_validity from folder where identity_id = ${identity.id}::uuid and name = ${to}::text`,
-    ([row]) => ({
-      uid_validity: row?.uid_validity ?? 0,
-      from: uids.flatMap(([first, last]) => Array.from({ length: last - first + 1 }, (_, n) => first + n)),
-      to: [],
-    }),
+    ([row]): Placement => {
+      const uid_validity = row?.uid_validity ?? 0
+      if (whole === true) return { uid_validity, from: [], to: [], whole: { from: uids, first: null } }
+      const from = uids.flatMap(([first, last]) => Array.from({ length: last - first + 1 }, (_, n) => first + n))
+      return { uid_validity, from, to: [] }
+    },
   )
 
-export const copy = Effect.fnUntraced(function* (write: Write, { folder_id, uids, to, move }: Copying) {
+export const copy = Effect.fnUntraced(function* (write: Write, { folder_id, uids, to, move, whole }: Copying) {
   const { sql, identity } = write
-  const row = yield* commit<{ uid_validity: number | null; first: number | null; uids: ReadonlyArray<number> }>(
+  const row = yield* commit<{
+    uid_validity: number | null
+    first: number | null
+    uids: ReadonlyArray<number>
+    ranges: string | null
+  }>(
     write,
     sql`
     target as materialized (
@@ -109,7 +122,7 @@ export const copy = Effect.fnUntraced(function* (write: Write, { folder_id, uids
       select p.uid, p.message_id, p.draft, p.deleted, row_number() over (order by p.uid)::int as n from placed p, target
       where p.folder_id = ${folder_id}::uuid and p.identity_id = ${identity.id}::uuid
         and p.uid <@ ${multirange(uids)}::int4multirange and exists (select from fence)
-      order by p.uid limit ${limits.messages}
+      order by p.uid limit ${whole === true ? null : limits.messages}::int
     ),
     box as (
       update mailbox set modseq = modseq + 1
@@ -135,11 +148,25 @@ export const copy = Effect.fnUntraced(function* (write: Write, { folder_id, uids
     {
       columns: sql`
         (select uid_validity from target) as uid_validity, (select first from raised) as first,
-        array(select uid from chosen order by uid) as uids`,
+        array(select uid from chosen where not ${whole === true}::boolean order by uid) as uids,
+        (select range_agg(int4range(uid, uid, '[]'))::text from chosen where ${whole === true}::boolean) as ranges`,
     },
   )
   if (row.uid_validity === null) return yield* new FolderRefused({ reason: "missing" })
-  return { uid_validity: row.uid_validity, from: row.uids, to: row.uids.map((_, n) => (row.first ?? 0) + n) }
+  if (whole === true) {
+    const from = [...(row.ranges ?? "").matchAll(/\[(\d+),(\d+)\)/g)].map(([, first, end]): [number, number] => [
+      Number(first),
+      Number(end) - 1,
+    ])
+    const placed: Placement = { uid_validity: row.uid_validity, from: [], to: [], whole: { from, first: row.first } }
+    return placed
+  }
+  const placed: Placement = {
+    uid_validity: row.uid_validity,
+    from: row.uids,
+    to: row.uids.map((_, n) => (row.first ?? 0) + n),
+  }
+  return placed
 })
 
 /** A repeat of the message finds what it stored. */
@@ -173,7 +200,7 @@ export const append = Effect.fnUntraced(function* (
     ),
     stored as (
       insert into message (id, identity_id, uid, direction, thread_id, subject_key, message_id, envelope_from, recipient, sha256, size,
-                           summary, received_at, seen, flagged, answered, labels, modseq, is_draft)
+                           summary, received_at, received_zone, seen, flagged, answered, labels, modseq, is_draft)
       select ${mail.message_id}::uuid, ${identity.id}::uuid, box.uid,
              case when target.use in ('sent', 'drafts') then 'outbound' else 'inbound' end,
              coalesce((
@@ -182,7 +209,7 @@ export const append = Effect.fnUntraced(function* (
                order by before.uid desc limit 1), ${mail.message_id}::uuid),
              ${subject_key}::text,
              ${mail.message_id_header}::text, ${mail.envelope_from}::text, ${mail.recipient}::text, ${mail.sha256}::bytea,
-             ${mail.size}::int, ${JSON.stringify(summaryOf(mail, mail.origin))}::jsonb, ${mail.received_at}::timestamptz,
+             ${mail.size}::int, ${JSON.stringify(summaryOf(mail, mail.origin))}::jsonb, ${mail.received_at}::timestamptz, ${mail.received_zone ?? null}::smallint,
              ${change.seen ?? false}::boolean, ${change.flagged ?? false}::boolean, ${change.answered ?? false}::boolean,
              ${labels}::text[], box.modseq, ${draft !== undefined}::boolean
       from box cross join target

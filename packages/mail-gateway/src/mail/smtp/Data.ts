@@ -16,6 +16,9 @@ const flood = { fromLines: 200_000, bytesPerLine: 4 }
 /** RFC 5321 section 6.3: a message with more Received fields goes in circles. */
 const maxReceived = 100
 
+/** Bytes above which a message is put together as it comes: to do it at the end would take too long at once. */
+const large = 1024 * 1024
+
 export interface Received {
   readonly raw: Buffer
   readonly sha256: Uint8Array
@@ -25,6 +28,9 @@ export const make = (maxBytes: number) => {
   /** Of the chunks so far, from the second one on: most messages are one, which is hashed at once for a fraction. */
   let hashing: Hash | undefined
   let chunks: Array<Buffer> = []
+  /** A large message as far as it came; it has room for more. */
+  let whole: Buffer | undefined
+  let held = 0
   let size = 0
   let lines = 0
   let afterCr = false
@@ -45,6 +51,19 @@ export const make = (maxBytes: number) => {
     if (lines > flood.fromLines && size < lines * flood.bytesPerLine) flaw = "short_lines"
   }
 
+  const gather = (chunk: Buffer) => {
+    if (whole === undefined && size <= large) return void chunks.push(chunk)
+    if (whole === undefined || whole.length < size) {
+      const before = whole === undefined ? chunks : [whole.subarray(0, held)]
+      // Room that is not used is not taken from the system.
+      whole = Buffer.allocUnsafeSlow(Math.max(size, Math.min(2 * size, maxBytes)))
+      held = 0
+      for (const piece of before) held += piece.copy(whole, held)
+      chunks = []
+    }
+    held += chunk.copy(whole, held)
+  }
+
   return {
     /** Takes the next bytes. After a flaw they are only counted. */
     push: (chunk: Buffer): void => {
@@ -54,11 +73,14 @@ export const make = (maxBytes: number) => {
       if (flaw === undefined) inspect(chunk)
       if (flaw !== undefined) {
         chunks = []
+        whole = undefined
         return
       }
-      if (chunks.length === 1) hashing = createHash("sha256").update(chunks[0]!)
-      hashing?.update(chunk)
-      chunks.push(chunk)
+      if (size > chunk.length) {
+        hashing ??= createHash("sha256").update(chunks[0] ?? whole!.subarray(0, held))
+        hashing.update(chunk)
+      }
+      gather(chunk)
     },
     size: () => size,
     flaw: () => flaw,
@@ -66,7 +88,7 @@ export const make = (maxBytes: number) => {
     finish: (): Received | Flaw => {
       if (flaw !== undefined) return flaw
       if (afterCr) return "bare_line_break"
-      const raw = chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks)
+      const raw = whole?.subarray(0, held) ?? (chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks))
       if (receivedFields(raw) > maxReceived) return "loop"
       return { raw, sha256: new Uint8Array(hashing === undefined ? hash("sha256", raw, "buffer") : hashing.digest()) }
     },

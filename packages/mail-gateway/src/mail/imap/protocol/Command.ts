@@ -1,4 +1,5 @@
 /** The commands we know, as a session gets them. `uid` says whether numbers are UIDs (RFC 9051 section 6.4.9). */
+import type { Zoned } from "./Dates.ts"
 import type { FetchItem } from "./FetchItems.ts"
 import type { SearchKey } from "./SearchKeys.ts"
 import type * as Sets from "./Sets.ts"
@@ -88,7 +89,7 @@ export type Action =
       readonly name: "APPEND"
       readonly mailbox: string
       readonly flags: ReadonlyArray<string>
-      readonly at: Date | undefined
+      readonly at: Zoned | undefined
       /** `aside`: it was given out as it came. */
       readonly message: Buffer | "aside"
     }

@@ -18,8 +18,14 @@ export const day = (text: string): string | undefined => {
   return at === undefined ? undefined : new Date(at).toISOString().slice(0, 10)
 }
 
-/** A point in time; undefined where it is none. */
-export const time = (text: string): Date | undefined => {
+/** A point in time, and the zone in which it was given: minutes east of UTC. */
+export interface Zoned {
+  readonly at: Date
+  readonly zone: number
+}
+
+/** Undefined where the text is no point in time. */
+export const time = (text: string): Zoned | undefined => {
   const match = /^([ \d]\d)-([A-Za-z]{3})-(\d{4}) (\d{2}):(\d{2}):(\d{2}) ([+-])(\d{2})(\d{2})$/.exec(text)
   if (match === null) return undefined
   const [, date, month, year, hour, minute, second, sign, zoneHours, zoneMinutes] = match
@@ -32,12 +38,16 @@ export const time = (text: string): Date | undefined => {
     number,
   ]
   if (start === undefined || h > 23 || m > 59 || s > 60 || zh > 23 || zm > 59) return undefined
-  const zone = (zh * 60 + zm) * 60_000 * (sign === "-" ? -1 : 1)
-  return new Date(start + ((h * 60 + m) * 60 + s) * 1000 - zone)
+  const zone = (zh * 60 + zm) * (sign === "-" ? -1 : 1)
+  return { at: new Date(start + ((h * 60 + m) * 60 + s) * 1000 - zone * 60_000), zone }
 }
 
 const two = (number: number) => String(number).padStart(2, "0")
 
-/** As INTERNALDATE gives it, in UTC. */
-export const write = (at: Date): string =>
-  `"${String(at.getUTCDate()).padStart(2, " ")}-${names[at.getUTCMonth()]}-${String(at.getUTCFullYear()).padStart(4, "0")} ${two(at.getUTCHours())}:${two(at.getUTCMinutes())}:${two(at.getUTCSeconds())} +0000"`
+/** As INTERNALDATE gives it: in the zone in which the time was given. */
+export const write = ({ at, zone }: Zoned): string => {
+  const there = new Date(at.getTime() + zone * 60_000)
+  const minutes = Math.abs(zone)
+  const offset = `${zone < 0 ? "-" : "+"}${two(Math.floor(minutes / 60))}${two(minutes % 60)}`
+  return `"${String(there.getUTCDate()).padStart(2, " ")}-${names[there.getUTCMonth()]}-${String(there.getUTCFullYear()).padStart(4, "0")} ${two(there.getUTCHours())}:${two(there.getUTCMinutes())}:${two(there.getUTCSeconds())} ${offset}"`
+}

@@ -225,7 +225,7 @@ const appending = ({ reader, mailbox }: Reading): Action => {
     flags = reader.list(() => flag(reader), 0)
     reader.space()
   }
-  let at: Date | undefined
+  let at: Dates.Zoned | undefined
   if (reader.peek === '"') {
     at = Dates.time(reader.string().toString("latin1"))
     if (at === undefined) throw new Malformed("Invalid date")

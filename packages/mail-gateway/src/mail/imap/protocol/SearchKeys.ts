@@ -13,6 +13,8 @@ export type SearchKey =
   | { readonly _tag: "Numbers"; readonly set: Sets.Written; readonly uid: boolean }
   /** `$`: what the last search saved. */
   | { readonly _tag: "Saved" }
+  /** Those that are recent for the session (RFC 3501 section 2.3.2). */
+  | { readonly _tag: "Recent" }
   | {
       readonly _tag: "Day"
       readonly of: "received" | "sent"
@@ -53,7 +55,8 @@ const days: Readonly<Record<string, readonly ["received" | "sent", "before" | "o
   SENTSINCE: ["sent", "since"],
 }
 
-const none: SearchKey = { _tag: "Not", key: { _tag: "All" } }
+/** Keys that stand for UIDs which the session knows. */
+export type NumbersKey = Extract<SearchKey, { readonly _tag: "Numbers" | "Saved" | "Recent" }>
 
 /** The keys up to the end of the command. */
 export const keys = (reader: Reader): SearchKey => {
@@ -102,12 +105,13 @@ export const keys = (reader: Reader): SearchKey => {
     }
     switch (name) {
       case "ALL":
-      case "OLD":
         return { _tag: "All" }
-      // No session is the only one that knows of a message: \Recent is not kept (RFC 9051 appendix E).
       case "RECENT":
+        return { _tag: "Recent" }
+      case "OLD":
+        return { _tag: "Not", key: { _tag: "Recent" } }
       case "NEW":
-        return none
+        return { _tag: "And", keys: [{ _tag: "Recent" }, { _tag: "Not", key: { _tag: "Flag", flag: flags["SEEN"]! } }] }
       case "FROM":
       case "TO":
       case "CC":

@@ -40,6 +40,8 @@ export interface Selected {
   /** The change counter up to which the client was told. */
   modseq: number
   uidNext: number
+  /** UIDs of messages of which this session was told as the first (RFC 3501 section 2.3.2); none for IMAP4rev2. */
+  readonly recent: Set<number>
   /** What the last SEARCH saved, as UIDs. */
   saved: Sets.Ranges
   /** Changes that the client was told with the answer to its own command: UID and change. */
@@ -79,6 +81,13 @@ export class Conversation {
     this.aside = aside
     this.#send = send
     this.appendLimit = appendLimit
+  }
+
+  /** RFC 7162 section 3.1: with a mailbox open its counter is told by the command that first asks for any. */
+  wantsChanges(): void {
+    if (this.condstore) return
+    this.condstore = true
+    if (this.selected !== undefined) this.write(`* OK [HIGHESTMODSEQ ${this.selected.modseq}] Highest\r\n`)
   }
 
   /** Keeps text until it is worth sending. */

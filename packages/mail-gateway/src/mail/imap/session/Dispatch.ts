@@ -14,9 +14,9 @@ const unselected = bad("Select a mailbox first.")
 const enable = (conversation: Conversation, wanted: ReadonlyArray<string>): Completion => {
   const enabled: Array<string> = []
   for (const name of wanted) {
-    if (name === "CONDSTORE") conversation.condstore = true
+    if (name === "CONDSTORE") conversation.wantsChanges()
     else if (name === "QRESYNC") {
-      conversation.condstore = true
+      conversation.wantsChanges()
       conversation.qresync = true
     } else if (name === "UTF8=ACCEPT") conversation.utf8 = true
     else if (name === "IMAP4REV2") {

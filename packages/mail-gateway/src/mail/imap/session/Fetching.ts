@@ -12,7 +12,7 @@ import * as Writing from "../protocol/Writing.ts"
 import { bad, type Conversation, no, ok, type Selected } from "./Conversation.ts"
 import * as Decoding from "./Decoding.ts"
 import { fieldsOf, nodeAt, type Span, spanOf } from "./Sections.ts"
-import { learn, named, sync } from "./Selecting.ts"
+import { flagsOf, learn, named, sync } from "./Selecting.ts"
 import type { Detailed, Marked, Store, StoreError, Stored } from "./Store.ts"
 
 /** A message went while its bytes were on their way: the literal cannot be ended, so the connection is. */
@@ -53,7 +53,7 @@ export const fetch = Effect.fnUntraced(function* (
     if (!names(name)) items.unshift({ _tag: "Known", name })
   }
   if (changedSince !== undefined || names("MODSEQ")) {
-    if (!conversation.condstore) conversation.condstore = true
+    conversation.wantsChanges()
     if (changedSince !== undefined) add("MODSEQ")
   }
   if (uid) add("UID")
@@ -86,7 +86,7 @@ export const fetch = Effect.fnUntraced(function* (
       for (const item of items) {
         if (!first) text += " "
         first = false
-        if (item._tag === "Known") text += known(item.name, message)
+        if (item._tag === "Known") text += known(item.name, message, selected)
         else if (isStored(message)) {
           conversation.write(text)
           text = ""
@@ -119,12 +119,13 @@ export const fetch = Effect.fnUntraced(function* (
 const known = (
   name: Extract<FetchItem, { readonly _tag: "Known" }>["name"],
   message: Marked | Stored | Detailed,
+  selected: Selected,
 ): string => {
   switch (name) {
     case "UID":
       return `UID ${message.uid}`
     case "FLAGS":
-      return `FLAGS (${message.flags.join(" ")})`
+      return `FLAGS (${flagsOf(selected, message).join(" ")})`
     case "MODSEQ":
       return `MODSEQ (${message.modseq})`
     default:
@@ -138,7 +139,7 @@ const ofStored = (
 ): string => {
   switch (name) {
     case "INTERNALDATE":
-      return `INTERNALDATE ${Dates.write(message.at)}`
+      return `INTERNALDATE ${Dates.write(message)}`
     case "RFC822.SIZE":
       return `RFC822.SIZE ${message.size}`
     case "EMAILID":

@@ -121,13 +121,13 @@ const writeStatus = Effect.fnUntraced(function* (
   items: ReadonlyArray<StatusItem>,
 ) {
   const counted = yield* store.status(folder)
-  if (items.includes("HIGHESTMODSEQ")) conversation.condstore = true
+  if (items.includes("HIGHESTMODSEQ")) conversation.wantsChanges()
   const values = items.map((item) => {
     switch (item) {
       case "MESSAGES":
         return `MESSAGES ${counted.messages}`
       case "RECENT":
-        return "RECENT 0"
+        return `RECENT ${counted.recent}`
       case "UIDNEXT":
         return `UIDNEXT ${counted.uidNext}`
       case "UIDVALIDITY":

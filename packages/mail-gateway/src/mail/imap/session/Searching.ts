@@ -19,13 +19,22 @@ const run = Effect.fnUntraced(function* (conversation: Conversation, store: Stor
   const { view } = selected
   const found = yield* store.search(selected.folder, key, (set) => {
     if (set._tag === "Saved") return selected.saved
+    if (set._tag === "Recent") return Sets.of([...selected.recent])
     if (set.uid) return Sets.resolve(set.set, view.last)
     return view.uidsAt(Sets.resolve(set.set, view.count))
   })
-  if (some(key, ({ _tag }) => _tag === "Modseq")) conversation.condstore = true
+  const isOfChanges = some(key, ({ _tag }) => _tag === "Modseq")
+  if (isOfChanges) conversation.wantsChanges()
   // The client knows nothing of what came since.
-  return { ...found, uids: found.uids.filter((uid) => view.numberOf(uid) > 0) }
+  const uids = found.uids.filter((uid) => view.numberOf(uid) > 0)
+  return { uids, changes: isOfChanges ? new Map(found.uids.map((uid, n) => [uid, found.modseqs[n]!])) : undefined }
 })
+
+/** Of each message its last change, where the search is of changes. */
+type Changes = ReadonlyMap<number, number>
+
+const highest = (changes: Changes, uids: ReadonlyArray<number>): number =>
+  uids.reduce((most, uid) => Math.max(most, changes.get(uid) ?? 0), 0)
 
 /** ESEARCH (RFC 4731 section 3.1), and what `$` stands for from now on. */
 const answer = (
@@ -35,17 +44,16 @@ const answer = (
   uid: boolean,
   returns: SearchReturn["returns"],
   uids: ReadonlyArray<number>,
-  modseq: number | undefined,
+  changes: Changes | undefined,
 ) => {
   const numbers = uid ? uids : selected.view.numbersOf(uids)
   const ascending = [...uids].sort((a, b) => a - b)
-  if (returns.has("SAVE")) {
-    const edges = !returns.has("ALL") && !returns.has("COUNT") && (returns.has("MIN") || returns.has("MAX"))
-    const kept = edges
-      ? [...(returns.has("MIN") ? ascending.slice(0, 1) : []), ...(returns.has("MAX") ? ascending.slice(-1) : [])]
-      : ascending
-    selected.saved = Sets.of(new Set(kept))
-  }
+  const edges = !returns.has("ALL") && !returns.has("COUNT") && (returns.has("MIN") || returns.has("MAX"))
+  /** What is answered: the least and the most alone, where nothing else is asked for. */
+  const meant = edges
+    ? [...(returns.has("MIN") ? ascending.slice(0, 1) : []), ...(returns.has("MAX") ? ascending.slice(-1) : [])]
+    : ascending
+  if (returns.has("SAVE")) selected.saved = Sets.of(new Set(meant))
   const parts: Array<string> = []
   const [least, most] = edge(numbers)
   if (returns.has("MIN") && numbers.length > 0) parts.push(`MIN ${least}`)
@@ -53,7 +61,7 @@ const answer = (
   if (returns.has("COUNT")) parts.push(`COUNT ${numbers.length}`)
   if (returns.has("ALL") && numbers.length > 0) parts.push(`ALL ${Sets.writeInOrder(numbers)}`)
   if (returns.size === 1 && returns.has("SAVE")) return
-  if (modseq !== undefined && numbers.length > 0) parts.push(`MODSEQ ${modseq}`)
+  if (changes !== undefined && numbers.length > 0) parts.push(`MODSEQ ${highest(changes, meant)}`)
   conversation.write(`* ESEARCH (TAG "${tag}")${uid ? " UID" : ""}${parts.map((part) => ` ${part}`).join("")}\r\n`)
 }
 
@@ -80,14 +88,12 @@ export const search = Effect.fnUntraced(function* (
     if (returns?.has("SAVE") === true) selected.saved = []
   })
   if (charset !== undefined && !charsets.has(charset)) return yield* Effect.as(failed, badCharset)
-  const modseqs = some(key, ({ _tag }) => _tag === "Modseq")
-  const { uids, modseq } = yield* Effect.onError(run(conversation, store, selected, key), () => failed)
-  const told = modseqs ? modseq : undefined
+  const { uids, changes } = yield* Effect.onError(run(conversation, store, selected, key), () => failed)
   if (returns !== undefined || conversation.rev2) {
-    answer(conversation, selected, tag, uid, returns ?? new Set(["ALL"]), uids, told)
+    answer(conversation, selected, tag, uid, returns ?? new Set(["ALL"]), uids, changes)
   } else {
     const numbers = uid ? uids : selected.view.numbersOf(uids)
-    const change = told === undefined || numbers.length === 0 ? "" : ` (MODSEQ ${told})`
+    const change = changes === undefined || numbers.length === 0 ? "" : ` (MODSEQ ${highest(changes, uids)})`
     conversation.write(`* SEARCH${numbers.map((number) => ` ${number}`).join("")}${change}\r\n`)
   }
   return ok("SEARCH completed.")
@@ -101,11 +107,10 @@ export const sort = Effect.fnUntraced(function* (
   { uid, key, keys, charset, returns }: Named<"SORT">,
 ) {
   if (charset !== undefined && !charsets.has(charset)) return badCharset
-  const { uids, modseq } = yield* run(conversation, store, selected, key)
+  const { uids, changes } = yield* run(conversation, store, selected, key)
   if (uids.length > orderedAtMost) return tooMany
   const sorted = uids.length === 0 ? [] : yield* store.sorted(selected.folder, Sets.of(uids), keys)
-  const told = some(key, ({ _tag }) => _tag === "Modseq") ? modseq : undefined
-  if (returns !== undefined) answer(conversation, selected, tag, uid, returns, sorted, told)
+  if (returns !== undefined) answer(conversation, selected, tag, uid, returns, sorted, changes)
   else {
     const numbers = uid ? sorted : selected.view.numbersOf(sorted)
     conversation.write(`* SORT${numbers.map((number) => ` ${number}`).join("")}\r\n`)

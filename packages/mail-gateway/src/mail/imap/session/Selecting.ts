@@ -45,7 +45,7 @@ export const select = Effect.fnUntraced(function* (
   const folder = yield* find(store, mailbox)
   conversation.dirty = false
   const opened = yield* store.open(folder)
-  if (condstore) conversation.condstore = true
+  if (condstore) conversation.wantsChanges()
   const readOnly = name === "EXAMINE"
   const selected: Selected = {
     folder,
@@ -53,16 +53,18 @@ export const select = Effect.fnUntraced(function* (
     view: new View(opened.uids),
     modseq: opened.modseq,
     uidNext: opened.uidNext,
+    recent: new Set(),
     saved: [],
     told: new Map(),
     silenced: new Set(),
     keywords: new Set(opened.keywords.map(Flags.keyword)),
   }
+  yield* meet(conversation, store, selected, opened.uids, opened)
   conversation.selected = selected
   conversation.write(writeFlags(selected))
   conversation.write(`* ${selected.view.count} EXISTS\r\n`)
   if (!conversation.rev2) {
-    conversation.write("* 0 RECENT\r\n")
+    conversation.write(`* ${selected.recent.size} RECENT\r\n`)
     const unseen = opened.firstUnseen === undefined ? 0 : selected.view.numberOf(opened.firstUnseen)
     if (unseen > 0) conversation.write(`* OK [UNSEEN ${unseen}] First unseen\r\n`)
   }
@@ -79,16 +81,34 @@ export const select = Effect.fnUntraced(function* (
     for (const message of changed) {
       const number = selected.view.numberOf(message.uid)
       if (number === 0 || (known !== undefined && !Sets.has(known, message.uid))) continue
-      conversation.write(writeMarked(conversation, number, message))
+      conversation.write(writeMarked(conversation, selected, number, message))
       if (conversation.isFull) yield* conversation.flush
     }
   }
   return ok(`${name} completed.`, readOnly ? "READ-ONLY" : "READ-WRITE")
 })
 
-const writeMarked = (conversation: Conversation, number: number, { uid, modseq, flags }: Marked): string => {
-  const change = conversation.condstore ? ` MODSEQ (${modseq})` : ""
-  return `* ${number} FETCH (UID ${uid} FLAGS (${flags.join(" ")})${change})\r\n`
+/** Which of the messages that the view has anew this session is the first to be told of; a read-only one takes none. */
+const meet = Effect.fnUntraced(function* (
+  conversation: Conversation,
+  store: Store,
+  selected: Selected,
+  uids: ReadonlyArray<number>,
+  { recentFrom, uidNext }: { readonly recentFrom: number; readonly uidNext: number },
+) {
+  // IMAP4rev2 has no such thing (RFC 9051 appendix E).
+  if (conversation.rev2 || uids.length === 0 || uids.at(-1)! < recentFrom) return
+  const first = selected.readOnly ? recentFrom : yield* store.claim(selected.folder, uidNext)
+  for (const uid of uids) if (uid >= first) selected.recent.add(uid)
+})
+
+/** A message's flags as this session is told them. */
+export const flagsOf = ({ recent }: Selected, { uid, flags }: Marked): ReadonlyArray<string> =>
+  recent.has(uid) ? [...flags, "\\Recent"] : flags
+
+const writeMarked = (conversation: Conversation, selected: Selected, number: number, message: Marked): string => {
+  const change = conversation.condstore ? ` MODSEQ (${message.modseq})` : ""
+  return `* ${number} FETCH (UID ${message.uid} FLAGS (${flagsOf(selected, message).join(" ")})${change})\r\n`
 }
 
 /** Tells keywords that the client does not know yet, before a message has them. */
@@ -110,7 +130,7 @@ export const sync = Effect.fnUntraced(function* (conversation: Conversation, sto
   const { selected } = conversation
   if (selected === undefined) return
   conversation.dirty = false
-  const { changed, vanished, modseq, uidNext, isGone } = yield* Effect.tapError(
+  const { changed, vanished, modseq, uidNext, isGone, recentFrom } = yield* Effect.tapError(
     store.changes(selected.folder, selected.modseq),
     // What was not seen is looked for again.
     () =>
@@ -124,8 +144,10 @@ export const sync = Effect.fnUntraced(function* (conversation: Conversation, sto
   if (removals) tellRemovals(conversation, selected)
   const known = view.last
   if (view.arrive(changed.map(({ uid }) => uid))) {
+    const arrived = changed.map(({ uid }) => uid).filter((uid) => uid > known)
+    yield* meet(conversation, store, selected, arrived, { recentFrom, uidNext })
     conversation.write(`* ${view.count} EXISTS\r\n`)
-    if (!conversation.rev2) conversation.write("* 0 RECENT\r\n")
+    if (!conversation.rev2) conversation.write(`* ${selected.recent.size} RECENT\r\n`)
   }
   for (const message of changed) {
     const told = selected.told.get(message.uid)
@@ -137,7 +159,7 @@ export const sync = Effect.fnUntraced(function* (conversation: Conversation, sto
     if (selected.silenced.has(message.uid)) {
       if (conversation.condstore)
         conversation.write(`* ${number} FETCH (UID ${message.uid} MODSEQ (${message.modseq}))\r\n`)
-    } else conversation.write(writeMarked(conversation, number, message))
+    } else conversation.write(writeMarked(conversation, selected, number, message))
     if (conversation.isFull) yield* conversation.flush
   }
   selected.told.clear()
@@ -149,6 +171,7 @@ export const sync = Effect.fnUntraced(function* (conversation: Conversation, sto
 export const tellRemovals = (conversation: Conversation, selected: Selected): void => {
   const { numbers, uids } = selected.view.tell()
   if (uids.length === 0) return
+  for (const uid of uids) selected.recent.delete(uid)
   selected.saved = Sets.without(selected.saved, Sets.of(uids))
   if (conversation.qresync) conversation.write(`* VANISHED ${Sets.write(Sets.of(uids))}\r\n`)
   else conversation.write(numbers.map((number) => `* ${number} EXPUNGE\r\n`).join(""))

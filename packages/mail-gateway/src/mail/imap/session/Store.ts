@@ -7,7 +7,8 @@ import type { Unavailable } from "@svc/domain/problems/Problem"
 import { type Effect, Schema, type Scope, type Stream } from "effect"
 import type { Structure } from "../../mime/Structure.ts"
 import type { SortKey } from "../protocol/Command.ts"
-import type { SearchKey } from "../protocol/SearchKeys.ts"
+import type { Zoned } from "../protocol/Dates.ts"
+import type { NumbersKey, SearchKey } from "../protocol/SearchKeys.ts"
 import type { Ranges } from "../protocol/Sets.ts"
 import type { Brought } from "./Spool.ts"
 
@@ -57,6 +58,8 @@ export interface Opened {
   /** In order. */
   readonly uids: ReadonlyArray<number>
   readonly firstUnseen: number | undefined
+  /** Of messages from this UID on no session was told yet. */
+  readonly recentFrom: number
   readonly keywords: ReadonlyArray<string>
 }
 
@@ -69,6 +72,8 @@ export interface Changes {
   readonly vanished: ReadonlyArray<number>
   /** The folder is no more. */
   readonly isGone: boolean
+  /** Of messages from this UID on no session was told yet. */
+  readonly recentFrom: number
 }
 
 export interface Stored extends Marked {
@@ -77,6 +82,8 @@ export interface Stored extends Marked {
   readonly threadId: string
   readonly size: number
   readonly at: Date
+  /** In which its time was given: minutes east of UTC. */
+  readonly zone: number
   /** Of a {@link Detailed} message; else empty. */
   readonly snippet: string
   /** All its bytes, where they were wanted and are few; others are read by `Store.bytes`. */
@@ -92,6 +99,8 @@ export interface Detailed extends Stored {
 export interface Status {
   readonly uidNext: number
   readonly messages: number
+  /** Those of which no session was told yet. */
+  readonly recent: number
   readonly unseen: number
   readonly deleted: number
   readonly size: number
@@ -135,10 +144,18 @@ export interface Wanted {
   readonly whole?: boolean
 }
 
+/** What a search found: UIDs in order, and of each its last change. */
+export interface Found {
+  readonly uids: ReadonlyArray<number>
+  readonly modseqs: ReadonlyArray<number>
+}
+
 export interface Store {
   readonly folders: Effect.Effect<Folders, StoreError>
   readonly status: (folder: Folder) => Effect.Effect<Status, StoreError>
   readonly open: (folder: Folder) => Effect.Effect<Opened, StoreError>
+  /** Takes it on itself to tell a client of the messages below a UID; answers from which one on nobody else did. */
+  readonly claim: (folder: Folder, upTo: number) => Effect.Effect<number, StoreError>
   readonly changes: (folder: Folder, since: number) => Effect.Effect<Changes, StoreError>
   /** In the order of UIDs. */
   readonly marked: (folder: Folder, uids: Ranges, wanted?: Wanted) => Stream.Stream<Marked, StoreError>
@@ -146,12 +163,12 @@ export interface Store {
   readonly detailed: (folder: Folder, uids: Ranges, wanted?: Wanted) => Stream.Stream<Detailed, StoreError>
   /** Bytes of a message as it is stored, in portions. Ends early where the message went meanwhile. */
   readonly bytes: (message: Stored, from: number, to: number) => Stream.Stream<Uint8Array, StoreError>
-  /** UIDs in order, and the highest change among them. `numbers` are UIDs that sets of the key stand for. */
+  /** `numbers` are UIDs that sets of the key stand for. */
   readonly search: (
     folder: Folder,
     key: SearchKey,
-    numbers: (set: Extract<SearchKey, { readonly _tag: "Numbers" | "Saved" }>) => Ranges,
-  ) => Effect.Effect<{ readonly uids: ReadonlyArray<number>; readonly modseq: number }, StoreError>
+    numbers: (set: NumbersKey) => Ranges,
+  ) => Effect.Effect<Found, StoreError>
   readonly sorted: (
     folder: Folder,
     uids: Ranges,
@@ -169,7 +186,7 @@ export interface Store {
     folder: string,
     message: Brought,
     flags: FlagChange,
-    at: Date | undefined,
+    at: Zoned | undefined,
   ) => Effect.Effect<{ readonly uidValidity: number; readonly uid: number }, StoreError>
   readonly copy: (folder: Folder, uids: Ranges, to: string, move: boolean) => Effect.Effect<Copied, StoreError>
   /** Removes what is marked deleted. */

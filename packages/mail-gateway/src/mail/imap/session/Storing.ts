@@ -4,7 +4,7 @@ import type { Named } from "../protocol/Command.ts"
 import * as Sets from "../protocol/Sets.ts"
 import { bad, type Conversation, no, ok, type Selected } from "./Conversation.ts"
 import * as Flags from "./Flags.ts"
-import { learn, named, readOnly, sync } from "./Selecting.ts"
+import { flagsOf, learn, named, readOnly, sync } from "./Selecting.ts"
 import type { Brought } from "./Spool.ts"
 import { Refused, type Store } from "./Store.ts"
 
@@ -19,7 +19,7 @@ export const store = Effect.fnUntraced(function* (
   if (uids === undefined) return bad("There is no message of that number.")
   const change = Flags.change(how, flags)
   if (change === undefined) return bad("One of the flags cannot be stored.")
-  if (unchangedSince !== undefined) conversation.condstore = true
+  if (unchangedSince !== undefined) conversation.wantsChanges()
   const modified = yield* store.change(selected.folder, uids, change, unchangedSince)
   const left = Sets.without(uids, Sets.of(modified))
   // What was stored is told, whether it changed anything or not; what was not, too, so that the client can decide anew.
@@ -35,7 +35,7 @@ export const store = Effect.fnUntraced(function* (
       const parts = [
         ...(uid || conversation.qresync ? [`UID ${message.uid}`] : []),
         ...(conversation.condstore ? [`MODSEQ (${message.modseq})`] : []),
-        ...(silent ? [] : [`FLAGS (${message.flags.join(" ")})`]),
+        ...(silent ? [] : [`FLAGS (${flagsOf(selected, message).join(" ")})`]),
       ]
       conversation.write(`* ${number} FETCH (${parts.join(" ")})\r\n`)
       return conversation.isFull ? conversation.flush : Effect.void

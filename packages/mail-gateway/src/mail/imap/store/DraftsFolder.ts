@@ -6,6 +6,7 @@ import * as DraftPictures from "@svc/cluster/mail/folders/DraftPictures"
 import { Drafts } from "@svc/cluster/mail/sending/Drafts"
 import { orUnavailable, Reads } from "@svc/cluster/store/Database"
 import { makeUuidV7 } from "@svc/domain/Ids"
+import type { Zoned } from "../protocol/Dates.ts"
 import type { FolderFlagChange } from "@svc/domain/mail/FolderProtocol"
 import type { ReceivedMail } from "@svc/domain/mail/MailboxProtocol"
 import { NewMail } from "@svc/domain/mail/Sending"
@@ -52,7 +53,12 @@ export const make = Effect.fnUntraced(function* (incoming: Incoming) {
         composing.picture({ mail, from: address, at: row.updated_at, messageId }),
         () => new Unavailable({ detail: "Too much is waiting.", retry_after_seconds: 5 }),
       )
-      yield* box.append(folder.name, yield* incoming(address, raw, row.updated_at), { seen: true, draft: true }, draft)
+      yield* box.append(
+        folder.name,
+        yield* incoming(address, raw, { at: row.updated_at, zone: 0 }),
+        { seen: true, draft: true },
+        draft,
+      )
     }
   })
 
@@ -66,7 +72,7 @@ export const make = Effect.fnUntraced(function* (incoming: Incoming) {
       folder: Folder,
       raw: Buffer,
       change: FlagChange,
-      at: Date | undefined,
+      at: Zoned | undefined,
     ) {
       const mail = yield* incoming(box.address, raw, at)
       const flags = { ...change, draft: true }

@@ -17,7 +17,7 @@ const small = 32 * 1024
 export const make = (sql: Sql, identityId: string) => {
   const marks = sql`p.uid, m.seen, m.flagged, m.answered, p.deleted, p.draft, m.labels, m.tag,
     greatest(m.modseq, p.modseq)::float8 as modseq`
-  const detail = sql`m.id, m.thread_id, m.size, m.received_at`
+  const detail = sql`m.id, m.thread_id, m.size, m.received_at, m.received_zone`
 
   /** The messages of a folder that are meant, behind a UID. */
   const meant = ({ id }: Folder, uids: Ranges, since: number | undefined, after: number) => sql`
@@ -51,9 +51,18 @@ export const make = (sql: Sql, identityId: string) => {
 
     status: ({ id }: Folder) =>
       Effect.map(
-        sql<{ messages: number; unseen: number; deleted: number; size: number; modseq: number; uid_next: number }>`
+        sql<{
+          messages: number
+          unseen: number
+          deleted: number
+          size: number
+          modseq: number
+          uid_next: number
+          recent: number
+        }>`
           select count(m.id)::int as messages, (count(m.id) filter (where not m.seen))::int as unseen,
-                 (count(m.id) filter (where p.deleted))::int as deleted, coalesce(sum(m.size), 0)::float8 as size,
+                 (count(m.id) filter (where p.deleted))::int as deleted,
+                 (count(m.id) filter (where p.uid >= (select recent_from from folder where id = ${id}::uuid)))::int as recent, coalesce(sum(m.size), 0)::float8 as size,
                  (select modseq::float8 from mailbox where identity_id = ${identityId}::uuid) as modseq,
                  (select uid_next from folder where id = ${id}::uuid) as uid_next
           from placed p join message m on m.id = p.message_id where p.folder_id = ${id}::uuid`,
@@ -65,11 +74,12 @@ export const make = (sql: Sql, identityId: string) => {
         sql<{
           modseq: number
           uid_next: number
+          recent_from: number
           uids: ReadonlyArray<number> | null
           first_unseen: number | null
           keywords: ReadonlyArray<string> | null
         }>`
-          select b.modseq::float8 as modseq, f.uid_next, held.*
+          select b.modseq::float8 as modseq, f.uid_next, f.recent_from, held.*
           from folder f join mailbox b on b.identity_id = f.identity_id
           cross join lateral (
             select array_agg(p.uid order by p.uid) as uids, min(p.uid) filter (where not m.seen) as first_unseen,
@@ -82,6 +92,7 @@ export const make = (sql: Sql, identityId: string) => {
           modseq: row?.modseq ?? 1,
           uidNext: row?.uid_next ?? 1,
           uids: row?.uids ?? [],
+          recentFrom: row?.recent_from ?? 1,
           firstUnseen: row?.first_unseen ?? undefined,
           keywords: row?.keywords ?? [],
         }),
@@ -89,16 +100,16 @@ export const make = (sql: Sql, identityId: string) => {
 
     changes: ({ id }: Folder, since: number) =>
       Effect.map(
-        sql<{ kind: "now" | "vanished" | "changed"; uid_next: number } & MarkRow>`
+        sql<{ kind: "now" | "vanished" | "changed"; uid_next: number; recent_from: number } & MarkRow>`
           select 'now' as kind, 0 as uid, false as seen, false as flagged, false as answered, false as deleted,
-                 false as draft, '{}'::text[] as labels, null::text as tag, b.modseq::float8 as modseq, f.uid_next
+                 false as draft, '{}'::text[] as labels, null::text as tag, b.modseq::float8 as modseq, f.uid_next, f.recent_from
           from folder f join mailbox b on b.identity_id = f.identity_id where f.id = ${id}::uuid
           union all
-          select 'vanished', v.uid, false, false, false, false, false, '{}', null, v.modseq::float8, 0
+          select 'vanished', v.uid, false, false, false, false, false, '{}', null, v.modseq::float8, 0, 0
           from vanished v where v.folder_id = ${id}::uuid and v.modseq > ${since}::bigint
           union all
           select 'changed', p.uid, m.seen, m.flagged, m.answered, p.deleted, p.draft, m.labels, m.tag,
-                 greatest(m.modseq, p.modseq)::float8, 0
+                 greatest(m.modseq, p.modseq)::float8, 0, 0
           from (
             select uid, message_id from placed where folder_id = ${id}::uuid and modseq > ${since}::bigint
             union
@@ -111,6 +122,7 @@ export const make = (sql: Sql, identityId: string) => {
           return {
             modseq: now?.modseq ?? since,
             uidNext: now?.uid_next ?? 1,
+            recentFrom: now?.recent_from ?? 1,
             changed: rows.filter(({ kind }) => kind === "changed").map(marked),
             vanished: rows.filter(({ kind }) => kind === "vanished").map(({ uid }) => uid),
             isGone: now === undefined,

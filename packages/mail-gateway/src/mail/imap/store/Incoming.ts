@@ -8,6 +8,7 @@ import { makeUuidV7 } from "@svc/domain/Ids"
 import type { Content, ReceivedMail } from "@svc/domain/mail/MailboxProtocol"
 import { Unavailable } from "@svc/domain/problems/Problem"
 import { Clock, Effect } from "effect"
+import type { Zoned } from "../protocol/Dates.ts"
 import type { Judging } from "../../judging/Judging.ts"
 import * as Slicewise from "../../Slicewise.ts"
 import * as Bodies from "./Bodies.ts"
@@ -15,9 +16,9 @@ import * as Bodies from "./Bodies.ts"
 export const make = Effect.fnUntraced(function* (judging: Judging, host: string) {
   const writes = yield* Writes
 
-  return Effect.fnUntraced(function* (address: string, raw: Buffer, at: Date | undefined) {
+  return Effect.fnUntraced(function* (address: string, raw: Buffer, given: Zoned | undefined) {
     const message_id = yield* makeUuidV7
-    const received_at = at ?? new Date(yield* Clock.currentTimeMillis)
+    const received_at = given?.at ?? new Date(yield* Clock.currentTimeMillis)
     const { parsed, origin } = yield* Effect.mapError(
       judging.judge(raw, Bodies.reading(host)),
       () => new Unavailable({ detail: "Too much is waiting.", retry_after_seconds: 5 }),
@@ -47,6 +48,7 @@ export const make = Effect.fnUntraced(function* (judging: Judging, host: string)
       sha256: sha256,
       size: raw.length,
       received_at,
+      ...(given === undefined || given.zone === 0 ? {} : { received_zone: given.zone }),
       origin: { ...origin, verdict: "unverified" },
       content: large ? null : content,
     }

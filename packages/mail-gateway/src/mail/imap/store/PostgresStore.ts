@@ -8,11 +8,11 @@ import { Identities } from "@svc/cluster/identity/Identities"
 import { carriedAtMost } from "@svc/cluster/mail/MessageContent"
 import * as Folders from "@svc/cluster/mail/folders/Folders"
 import * as TagFolders from "@svc/cluster/mail/folders/TagFolders"
-import { orUnavailable, Reads } from "@svc/cluster/store/Database"
+import { orUnavailable, Reads, Writes } from "@svc/cluster/store/Database"
 import { Timing as Cluster } from "@svc/cluster/Timing"
 import type { By } from "@svc/domain/account/By"
 import { makeUuidV7 } from "@svc/domain/Ids"
-import { FolderRefused, limits } from "@svc/domain/mail/FolderProtocol"
+import { FolderRefused } from "@svc/domain/mail/FolderProtocol"
 import { fold } from "@svc/domain/mail/SearchText"
 import { Unavailable } from "@svc/domain/problems/Problem"
 import { Array as Arr, Clock, Effect, Semaphore, Stream } from "effect"
@@ -29,7 +29,9 @@ import {
   type Wanted,
 } from "../session/Store.ts"
 import * as Bodies from "./Bodies.ts"
+import * as Copying from "./Copying.ts"
 import * as DraftsFolder from "./DraftsFolder.ts"
+import * as FirstSeen from "./FirstSeen.ts"
 import * as FolderMarks from "./FolderMarks.ts"
 import * as FolderReads from "./FolderReads.ts"
 import * as Candidates from "./Candidates.ts"
@@ -77,25 +79,6 @@ const answered = <A, E extends { readonly _tag: string }>(
     }),
   )
 
-/** Portions of a set that an actor takes at once. */
-const portions = (ranges: Sets.Ranges): ReadonlyArray<Sets.Ranges> => {
-  const out: Array<Array<Sets.Range>> = []
-  let room = 0
-  for (const [first, last] of ranges) {
-    for (let from = first; from <= last;) {
-      if (room === 0) {
-        out.push([])
-        room = limits.messages
-      }
-      const to = Math.min(last, from + room - 1)
-      out.at(-1)!.push([from, to])
-      room -= to - from + 1
-      from = to + 1
-    }
-  }
-  return out
-}
-
 /** Those that were changed after it. */
 const known =
   (since = 0) =>
@@ -133,6 +116,7 @@ export const make = Effect.fnUntraced(function* ({
   readonly mailboxBytes: number
 }) {
   const reads = yield* Reads
+  const writes = yield* Writes
   const actors = yield* Identities
   const feed = yield* ChangeFeed
   const bodies = yield* Bodies.make(judging, host)
@@ -192,6 +176,7 @@ export const make = Effect.fnUntraced(function* ({
       folders: Effect.andThen(filed, orUnavailable(sql.folders)),
       status: (folder) => settled(folder, orUnavailable(sql.status(folder))),
       open: (folder) => settled(folder, orUnavailable(sql.open(folder))),
+      claim: (folder, upTo) => FirstSeen.claim(writes, folder, upTo),
       changes: (folder, since) => settled(folder, orUnavailable(sql.changes(folder, since))),
       marked: (folder, uids, wanted = {}) => {
         if (uids.length === 0) return Stream.empty
@@ -235,7 +220,7 @@ export const make = Effect.fnUntraced(function* ({
         )
         return {
           uids: rows.map(({ uid }) => uid),
-          modseq: rows.reduce((most, { modseq }) => Math.max(most, modseq), 0),
+          modseqs: rows.map(({ modseq }) => modseq),
         }
       }),
       sorted: (folder, uids, keys) => orUnavailable(sorting.sorted(folder, uids, keys)),
@@ -243,7 +228,7 @@ export const make = Effect.fnUntraced(function* ({
 
       change: Effect.fnUntraced(function* (folder, uids, change, unchangedSince) {
         const modified: Array<number> = []
-        for (const portion of portions(uids)) {
+        for (const portion of Copying.portions(uids)) {
           const done = yield* answered(
             ask(
               actor.ChangeFolderFlags(
@@ -271,26 +256,20 @@ export const make = Effect.fnUntraced(function* ({
         return yield* size > carriedAtMost ? large.withPermits(1)(appended) : appended
       }),
 
-      copy: Effect.fnUntraced(function* (folder, uids, to, move) {
-        const from: Array<number> = []
-        const there: Array<number> = []
-        let uidValidity = 0
-        for (const portion of portions(uids)) {
-          // Asked again after a crash it is the same command, and not done twice.
-          const once = onBehalfOf(account.by, yield* makeUuidV7)
-          const done = yield* answered(
-            ask(actor.CopyMessages({ org_id, folder_id: folder.id, uids: portion, to, move }, once)),
-            "TRYCREATE",
-          )
-          uidValidity = done.uid_validity
-          from.push(...done.from)
-          there.push(...done.to)
-        }
-        return { uidValidity, from, to: there }
-      }),
+      copy: (folder, uids, to, move) =>
+        Copying.copy(
+          Effect.fnUntraced(function* (part, whole) {
+            // Asked again after a crash it is the same command, and not done twice.
+            const once = onBehalfOf(account.by, yield* makeUuidV7)
+            const asked = { org_id, folder_id: folder.id, uids: part, to, move, whole }
+            return yield* answered(ask(actor.CopyMessages(asked, once), Cluster.askSmtp), "TRYCREATE")
+          }),
+          uids,
+          move,
+        ),
 
       expunge: Effect.fnUntraced(function* (folder, uids) {
-        const wanted = uids === undefined ? [null] : portions(uids)
+        const wanted = uids === undefined ? [null] : Copying.portions(uids)
         for (const portion of wanted) {
           while ((yield* answered(ask(actor.ExpungeFolder({ org_id, folder_id: folder.id, uids: portion }, by)))).left);
         }

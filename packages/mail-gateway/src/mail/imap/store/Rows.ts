@@ -14,6 +14,7 @@ export interface MessageRow extends MarkRow {
   readonly thread_id: string
   readonly size: number
   readonly received_at: Date
+  readonly received_zone: number | null
   readonly snippet: string
   readonly structure?: string | null
   /** Of a small message whose bytes are wanted. */
@@ -31,6 +32,7 @@ export class Kept implements Stored {
   readonly raw: Uint8Array | undefined
   readonly size: number
   readonly at: Date
+  readonly zone: number
   readonly snippet: string
   readonly #thread: string
 
@@ -42,6 +44,7 @@ export class Kept implements Stored {
     this.raw = row.raw ?? undefined
     this.size = row.size
     this.at = row.received_at
+    this.zone = row.received_zone ?? 0
     this.snippet = row.snippet
     this.#thread = row.thread_id
   }

@@ -7,7 +7,7 @@ import { fold, separator } from "@svc/domain/mail/SearchText"
 import { multirange } from "@svc/cluster/mail/folders/Placing"
 import type { Reads } from "@svc/cluster/store/Database"
 import type { Statement } from "effect/sql"
-import type { SearchKey } from "../protocol/SearchKeys.ts"
+import type { NumbersKey, SearchKey } from "../protocol/SearchKeys.ts"
 import type { Ranges } from "../protocol/Sets.ts"
 
 type Sql = Reads["Service"]
@@ -16,7 +16,7 @@ type Sql = Reads["Service"]
 const bodies = 5
 
 export interface Resolved {
-  readonly numbers: (set: Extract<SearchKey, { readonly _tag: "Numbers" | "Saved" }>) => Ranges
+  readonly numbers: (set: NumbersKey) => Ranges
   readonly sent: (day: Extract<SearchKey, { readonly _tag: "Day" }>) => Ranges
   readonly now: Date
   readonly identityId: string
@@ -54,6 +54,8 @@ export const condition = (sql: Sql, key: SearchKey, resolved: Resolved): Stateme
       select from jsonb_array_elements(c.headers) as h (one) where lower(one ->> 'name') = ${name}::text
         and strpos(lower(one ->> 'value'), ${wanted.toLowerCase()}::text) > 0)`
 
+  /** As INTERNALDATE shows it. */
+  const day = sql`((m.received_at at time zone 'UTC') + coalesce(m.received_zone, 0) * interval '1 minute')::date`
   /** Of those that may have it first, on their own: joined, each message would be looked at. */
   const inBodies = (text: string) => {
     const mayHave = resolved.mayHave(text)
@@ -82,16 +84,17 @@ export const condition = (sql: Sql, key: SearchKey, resolved: Resolved): Stateme
       }
       case "Numbers":
       case "Saved":
+      case "Recent":
         return inside(resolved.numbers(key))
       case "Day":
         if (key.of === "sent") return inside(resolved.sent(key))
         switch (key.is) {
           case "before":
-            return sql`m.received_at < ${key.day}::date::timestamp at time zone 'UTC'`
+            return sql`${day} < ${key.day}::date`
           case "since":
-            return sql`m.received_at >= ${key.day}::date::timestamp at time zone 'UTC'`
+            return sql`${day} >= ${key.day}::date`
           case "on":
-            return sql`(m.received_at at time zone 'UTC')::date = ${key.day}::date`
+            return sql`${day} = ${key.day}::date`
         }
         break
       case "Age": {

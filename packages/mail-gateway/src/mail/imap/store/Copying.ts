@@ -1,0 +1,64 @@
+/**
+ * COPY and MOVE as their actor does them. Of a MOVE each message is moved or left (RFC 6851 section 3.3), so it goes in
+ * portions; a COPY is whole or none (RFC 9051 section 6.4.7), so it is one commit, however many messages it names.
+ */
+import { limits, type Placement } from "@svc/domain/mail/FolderProtocol"
+import { Effect } from "effect"
+import * as Sets from "../protocol/Sets.ts"
+import type { Copied } from "../session/Store.ts"
+
+/** Ranges with as many messages each as are changed by one commit. */
+export const portions = (ranges: Sets.Ranges): ReadonlyArray<Sets.Ranges> => {
+  const out: Array<Array<Sets.Range>> = []
+  let room = 0
+  for (const [first, last] of ranges) {
+    for (let from = first; from <= last;) {
+      if (room === 0) {
+        out.push([])
+        room = limits.messages
+      }
+      const to = Math.min(last, from + room - 1)
+      out.at(-1)!.push([from, to])
+      room -= to - from + 1
+      from = to + 1
+    }
+  }
+  return out
+}
+
+/** `ask` has the actor place messages; each asking is a command of its own. */
+export const copy = Effect.fnUntraced(function* <E>(
+  ask: (uids: Sets.Ranges, whole: boolean) => Effect.Effect<Placement, E>,
+  uids: Sets.Ranges,
+  move: boolean,
+) {
+  const from: Array<number> = []
+  const to: Array<number> = []
+  let uidValidity = 0
+  const take = (placed: Placement) => {
+    uidValidity = placed.uid_validity
+    for (const uid of placed.from) from.push(uid)
+    for (const uid of placed.to) to.push(uid)
+    if (placed.whole === undefined) return
+    let next = placed.whole.first
+    for (const [first, last] of placed.whole.from) {
+      for (let uid = first; uid <= last; uid++) {
+        from.push(uid)
+        if (next !== null) to.push(next++)
+      }
+    }
+  }
+  if (move) for (const portion of portions(uids)) take(yield* ask(portion, false))
+  else {
+    let left = uids
+    while (left.length > 0) {
+      const placed = yield* ask(left, true)
+      take(placed)
+      // A process of the version before copies a portion, and the next is asked for.
+      if (placed.whole !== undefined || placed.from.length < limits.messages) break
+      left = Sets.without(left, [[1, placed.from.at(-1)!]])
+    }
+  }
+  const copied: Copied = { uidValidity, from, to }
+  return copied
+})

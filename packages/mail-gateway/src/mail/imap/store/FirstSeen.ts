@@ -1,0 +1,22 @@
+/**
+ * Which session is the first to be told of a message (`\Recent`, RFC 3501 section 2.3.2). Nothing else depends on it, so it
+ * is noted by whoever tells, not by the Mailbox's actor.
+ */
+import { orUnavailable, type Writes } from "@svc/cluster/store/Database"
+import { Effect } from "effect"
+import type { Folder } from "../session/Store.ts"
+
+/** Takes the messages below `upTo`, and answers from which one on nobody was told; `upTo` where there is none. */
+export const claim = (sql: Writes["Service"], { id }: Folder, upTo: number) =>
+  orUnavailable(
+    Effect.map(
+      sql<{ first: number }>`
+        with before as (select recent_from from folder where id = ${id}::uuid for update),
+        told as (
+          update folder f set recent_from = ${upTo}::int from before
+          where f.id = ${id}::uuid and before.recent_from < ${upTo}::int
+        )
+        select least(recent_from, ${upTo}::int) as first from before`,
+      ([row]) => row?.first ?? upTo,
+    ),
+  )
