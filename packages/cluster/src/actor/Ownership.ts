@@ -17,12 +17,20 @@ import * as Metrics from "../observe/Metrics.ts"
 import { Timing } from "../Timing.ts"
 import type { Claim, Fenced, FenceLost } from "./Write.ts"
 
+/**
+ * How the store is read: after the claim, in a statement of its own, or in one that also makes the claim. What is read must
+ * have been committed after the claim had waited for a former owner's write, which one statement does not see by itself.
+ */
+export type Loading<State> =
+  | Effect.Effect<State, SqlError.SqlError>
+  | { readonly claimed: Effect.Effect<{ readonly epoch: number; readonly state: State }, SqlError.SqlError> }
+
 export interface Entity<State> {
   /** The entity type, as the cluster names it. */
   readonly kind: string
   readonly id: string
-  /** Reads what the actor keeps in memory; `undefined` in it where the store has no such entity. */
-  readonly load: Effect.Effect<State, SqlError.SqlError>
+  /** What the actor keeps in memory; `undefined` in it where the store has no such entity. */
+  readonly load: Loading<State>
   /** A write queued work that is due. */
   readonly due?: () => void
   /** Runs after each commit, with the state before it and after it. */
@@ -69,6 +77,15 @@ const writes = Metrics.counter(
 const fenceOf = (sql: Sql, { kind, id, epoch }: Claim): Statement.Fragment =>
   sql`fence as (select 1 from actor where kind = ${kind} and id = ${id} and epoch = ${epoch} for share)`
 
+const claimed = Effect.fnUntraced(function* <State>(sql: Sql, { kind, id, load }: Entity<State>) {
+  if (!Effect.isEffect(load)) return yield* load.claimed
+  const [actor] = yield* sql<{ epoch: number }>`
+    insert into actor (kind, id, epoch) values (${kind}, ${id}, 1)
+    on conflict (kind, id) do update set epoch = actor.epoch + 1
+    returning epoch`
+  return { epoch: actor!.epoch, state: yield* load }
+})
+
 export const make = Effect.fnUntraced(function* <State>(entity: Entity<State>) {
   const sql = yield* Writes
   const due = entity.due ?? (() => {})
@@ -82,12 +99,7 @@ export const make = Effect.fnUntraced(function* <State>(entity: Entity<State>) {
       const since = (yield* lastingMillis) - lostAt
       if (since < Duration.toMillis(Timing.shardLockExpiration)) return yield* new Moved()
     }
-    const [actor] = yield* sql<{ epoch: number }>`
-      insert into actor (kind, id, epoch) values (${entity.kind}, ${entity.id}, 1)
-      on conflict (kind, id) do update set epoch = actor.epoch + 1
-      returning epoch`
-    // A statement of its own: one that waited for a former owner's commit must see that commit.
-    activation = { epoch: actor!.epoch, state: yield* entity.load, memory: new Map() }
+    activation = { ...(yield* claimed(sql, entity)), memory: new Map() }
     lostAt = undefined
     return activation
   })

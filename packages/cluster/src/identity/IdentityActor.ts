@@ -30,7 +30,7 @@ import type { NeedsOf } from "../work/Source.ts"
 import * as Worker from "../work/Worker.ts"
 import { sources } from "./IdentityWork.ts"
 import * as Lifecycle from "./Lifecycle.ts"
-import { load, type State } from "./State.ts"
+import { claim, type State } from "./State.ts"
 
 /** Limits of the deployment (decisions.md "Limits"). */
 export interface IdentityLimits {
@@ -64,7 +64,7 @@ export const layer = (limits: IdentityLimits) =>
       const feed = yield* ChangeFeed
       const gate = yield* SendingGate
       const arrivals = yield* Arrivals.Arrivals
-      const loadState = yield* load
+      const claimed = yield* claim
       const clientFor = yield* IdentityActor.client
       const residents = Residents.make<State, Needs>()
       const worker = workerOf((canonical) => Effect.asVoid(clientFor(canonical).Work(undefined, { discard: true })))
@@ -100,7 +100,7 @@ export const layer = (limits: IdentityLimits) =>
             Ownership.make({
               kind: "Identity",
               id: canonical,
-              load: loadState(canonical),
+              load: { claimed: claimed(canonical) },
               due: () => Effect.runFork(Effect.flatMap(residents.partOf(resident, worker), ({ wake }) => wake)),
               committed,
             }),

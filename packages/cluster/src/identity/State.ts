@@ -3,7 +3,7 @@ import { type Identity, Saga } from "@svc/domain/identity/Identity"
 import { Clock, Effect, Schema } from "effect"
 import type { OwnIdentity } from "../actor/Write.ts"
 import { Sealing } from "../sealing/Sealing.ts"
-import { Reads } from "../store/Database.ts"
+import { Writes } from "../store/Database.ts"
 import { Timing } from "../Timing.ts"
 
 export interface Owned extends OwnIdentity {
@@ -25,32 +25,31 @@ const Row = Schema.Struct({
   saga_due_at: Schema.NullOr(Schema.Date),
   data_key: Schema.Uint8Array,
 })
-const decodeRows = Schema.decodeUnknownEffect(Schema.Array(Row))
+const decode = Schema.decodeUnknownEffect(Row)
 const encodeSaga = Schema.encodeSync(Saga)
 export const sagaJson = (saga: Saga) => JSON.stringify(encodeSaga(saga))
 
-/** Reads the Identity of a canonical Handle. */
-export const load = Effect.gen(function* () {
-  const sql = yield* Reads
+/** Claims the Identity of a canonical Handle, and reads it (migration 0171). */
+export const claim = Effect.gen(function* () {
+  const sql = yield* Writes
   const sealing = yield* Sealing
-  return (canonical: string) =>
-    Effect.gen(function* () {
-      const rows = yield* sql`
-        select i.id, i.handle, i.org_id, i.status, i.saga, i.saga_due_at, o.data_key
-        from identity i join org o on o.id = i.org_id where i.canonical = ${canonical}`
-      const [row] = yield* Effect.orDie(decodeRows(rows))
-      if (row === undefined) return undefined
-      const owned: Owned = {
-        id: row.id,
-        handle: row.handle,
-        orgId: row.org_id,
-        status: row.status,
-        saga: row.saga,
-        sagaDueAt: row.saga_due_at,
-        dataKey: yield* Effect.orDie(sealing.openDataKey(row.org_id, row.data_key)),
-      }
-      return owned
-    })
+  return Effect.fnUntraced(function* (canonical: string) {
+    const [found] = yield* sql<{ claimed: number; id: string | null }>`
+      select claimed, id, handle, org_id, status, saga, saga_due_at, data_key from claimed_identity(${canonical})`
+    const epoch = found!.claimed
+    if (found!.id === null) return { epoch, state: undefined }
+    const row = yield* Effect.orDie(decode(found))
+    const state: Owned = {
+      id: row.id,
+      handle: row.handle,
+      orgId: row.org_id,
+      status: row.status,
+      saga: row.saga,
+      sagaDueAt: row.saga_due_at,
+      dataKey: yield* Effect.orDie(sealing.openDataKey(row.org_id, row.data_key)),
+    }
+    return { epoch, state }
+  })
 })
 
 /** How long the saga's step still has to wait after a failed try, in milliseconds; a running one is always due. */

@@ -41,6 +41,7 @@ import { oauth } from "./migrations/0098_oauth.ts"
 import { grantNetworks } from "./migrations/0114_grant_networks.ts"
 import { auditProof } from "./migrations/0150_audit_proof.ts"
 import { firstSeen } from "./migrations/0155_first_seen.ts"
+import { claimedIdentity } from "./migrations/0171_claimed_identity.ts"
 import { auditLog } from "./migrations/0094_audit.ts"
 import { connectedIdentities } from "./migrations/0146_connected_identities.ts"
 import { transferReports } from "./migrations/0145_transfer_reports.ts"
@@ -86,6 +87,7 @@ const migrations = {
   "0145_transfer_reports": transferReports,
   "0146_connected_identities": connectedIdentities,
   "0167_search_segments": searchSegments,
+  "0171_claimed_identity": claimedIdentity,
 }
 
 /** Any constant that no other user of the database takes: "svc" in ASCII. */
