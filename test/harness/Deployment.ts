@@ -1,6 +1,6 @@
 /** The service as processes of their own over one embedded database in a temporary directory, as an operator runs it. */
 import { type ChildProcess, spawn } from "node:child_process"
-import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import * as os from "node:os"
 import * as path from "node:path"
 import * as EmbeddedPostgres from "@svc/cluster/store/EmbeddedPostgres"
@@ -60,7 +60,9 @@ export const isHealthy = async (base: string) => {
 }
 
 export const deploy = async (options: DeploymentOptions = {}): Promise<Deployment> => {
-  const main = path.join(options.checkout ?? here, "packages", "cli", "src", "main.ts")
+  const command = path.join(options.checkout ?? here, "packages", "cli", "src")
+  // Earlier commits, which a bench compares with, have the other.
+  const main = ["main.mjs", "main.ts"].map((name) => path.join(command, name)).find(existsSync)!
   const directory = options.directory ?? mkdtempSync(path.join(os.tmpdir(), "svc-rig-"))
   // Open to the account the database runs as, so that its data lies here even under root.
   chmodSync(directory, 0o755)

@@ -1,6 +1,6 @@
 /** An answer that is wanted whole, of at most so many bytes. */
 import { Effect } from "effect"
-import { type Dispatcher, errors } from "undici"
+import type { Dispatcher } from "undici"
 
 /** A request whose answer is wanted, all of it. */
 export interface Question {
@@ -18,6 +18,9 @@ export interface FullAnswer {
 }
 
 export class TooLarge extends Error {}
+
+/** Nobody wants more of the answer. */
+export class Enough extends Error {}
 
 /** Takes the whole of an answer that is not longer than that. */
 export const collecting = (atMost: number, resume: (exit: Effect.Effect<FullAnswer, Error>) => void) => {
@@ -43,7 +46,7 @@ export const collecting = (atMost: number, resume: (exit: Effect.Effect<FullAnsw
       read += chunk.length
       if (read <= atMost) return void chunks.push(chunk)
       resume(Effect.fail(new TooLarge()))
-      receiving.abort(new errors.RequestAbortedError())
+      receiving.abort(new Enough())
     },
     onResponseEnd: () => resume(Effect.succeed({ status, headers, body: Buffer.concat(chunks) })),
     onResponseError: (_: Dispatcher.DispatchController, error: Error) => resume(Effect.fail(error)),
@@ -57,11 +60,11 @@ export const abortable = () => {
   return {
     cancel: () => {
       cancelled = true
-      controller?.abort(new errors.RequestAbortedError())
+      controller?.abort(new Enough())
     },
     started: (started: Dispatcher.DispatchController) => {
       controller = started
-      if (cancelled) started.abort(new errors.RequestAbortedError())
+      if (cancelled) started.abort(new Enough())
     },
   }
 }

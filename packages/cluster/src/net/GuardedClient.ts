@@ -8,11 +8,11 @@ import { lookup, type LookupAddress } from "node:dns"
 import { Resolver } from "node:dns/promises"
 import { isIP, type LookupFunction } from "node:net"
 import { Clock, Context, Effect, Layer, Schema } from "effect"
-import { Agent, type Dispatcher, errors } from "undici"
+import type { Agent, Dispatcher } from "undici"
 import { Timing } from "../Timing.ts"
 import { isPublic } from "./AddressGuard.ts"
 import { shownAtMost, shownText } from "./AnswerText.ts"
-import { abortable, collecting, type FullAnswer, type Question, TooLarge } from "./FullAnswer.ts"
+import { abortable, collecting, Enough, type FullAnswer, type Question, TooLarge } from "./FullAnswer.ts"
 import * as GuardedSocket from "./GuardedSocket.ts"
 
 /** What a receiver's answer is worth reading: at most this many bytes of it. */
@@ -57,6 +57,7 @@ export interface GuardOptions {
   readonly timeoutMillis?: number
 }
 
+class TookTooLong extends Error {}
 class RefusedAddress extends Error {}
 class CannotResolve extends Error {}
 
@@ -79,23 +80,31 @@ const make = (options: GuardOptions) =>
         done(null, addresses[0]!.address, addresses[0]!.family)
       })
 
-    const agent = yield* Effect.acquireRelease(
-      Effect.sync(
-        () =>
-          new Agent({
-            connect: { lookup: guardedLookup, timeout: duration },
-            // As many as are wanted: those who share a host must not wait for one another's hanging paths, and how
-            // many attempts a Webhook has under way is its queue's to bound.
-            connections: null,
-            pipelining: 1,
-            // Nothing is gained by it, and Node can abort when HTTP/2 takes over a TLS socket.
-            allowH2: false,
-            keepAliveTimeout: 10_000,
-            clientTtl: 60_000,
-          }),
-      ),
-      (agent) => Effect.promise(() => agent.destroy()),
+    // With the first call: to load the library takes a tenth of a start and 18 MB, and many processes never call.
+    let agent: Agent | undefined
+    let opening: Promise<Agent> | undefined
+    const open = async () => {
+      const undici = await import("undici")
+      agent = new undici.Agent({
+        connect: { lookup: guardedLookup, timeout: duration },
+        // As many as are wanted: those who share a host must not wait for one another's hanging paths, and how
+        // many attempts a Webhook has under way is its queue's to bound.
+        connections: null,
+        pipelining: 1,
+        // Nothing is gained by it, and Node can abort when HTTP/2 takes over a TLS socket.
+        allowH2: false,
+        keepAliveTimeout: 10_000,
+        clientTtl: 60_000,
+      })
+      return agent
+    }
+    const opened = Effect.suspend(() =>
+      agent === undefined ? Effect.promise(() => (opening ??= open())) : Effect.succeed(agent),
     )
+    yield* Effect.addFinalizer(() => Effect.promise(async () => (await opening)?.destroy()))
+    /** No part of the deadline: that the library is loaded is no fault of who is asked. */
+    const begun = <A, E>(call: (agent: Agent, start: bigint) => Effect.Effect<A, E>) =>
+      Effect.flatMap(opened, (agent) => Effect.flatMap(Clock.currentTimeNanos, (start) => call(agent, start)))
 
     let sockets = 0
 
@@ -113,7 +122,7 @@ const make = (options: GuardOptions) =>
       )
     }
 
-    const exchange = (url: URL, message: Message) =>
+    const exchange = (agent: Agent, url: URL, message: Message) =>
       Effect.callback<Read, Error>((resume) => {
         const handler = answering(resume)
         agent.dispatch(
@@ -131,7 +140,7 @@ const make = (options: GuardOptions) =>
         return Effect.sync(handler.cancel)
       })
 
-    const wholeExchange = (url: URL, question: Question) =>
+    const wholeExchange = (agent: Agent, url: URL, question: Question) =>
       Effect.callback<FullAnswer, Error>((resume) => {
         const handler = collecting(question.atMost, resume)
         agent.dispatch(
@@ -160,7 +169,7 @@ const make = (options: GuardOptions) =>
         question: Question,
         leaving: Effect.Effect<void, E>,
       ): Effect.Effect<FullAnswer, E | RequestFailed> =>
-        Effect.flatMap(Clock.currentTimeNanos, (start) => {
+        begun((agent, start) => {
           const failed = (error: RequestFailed["error"]) =>
             Effect.flatMap(Clock.currentTimeNanos, (end) =>
               Effect.fail(new RequestFailed({ error, durationMs: Math.round(Number(end - start) / 1e6) })),
@@ -170,7 +179,7 @@ const make = (options: GuardOptions) =>
             Effect.catch((error) => failed(nameOf(error))),
             Effect.andThen(leaving),
             Effect.andThen(
-              Effect.catch(wholeExchange(url, question), (error) =>
+              Effect.catch(wholeExchange(agent, url, question), (error) =>
                 failed(error instanceof TooLarge ? "too_large" : nameOf(error)),
               ),
             ),
@@ -209,14 +218,14 @@ const make = (options: GuardOptions) =>
         }),
 
       post: (url: string, message: Message): Effect.Effect<Answer, RequestFailed> =>
-        Effect.flatMap(Clock.currentTimeNanos, (start) => {
+        begun((agent, start) => {
           const ended = <A, E>(outcome: (durationMs: number) => Effect.Effect<A, E>) =>
             Effect.flatMap(Clock.currentTimeNanos, (end) => outcome(Math.round(Number(end - start) / 1e6)))
           const failed = (error: RequestFailed["error"]) =>
             ended((durationMs) => Effect.fail(new RequestFailed({ error, durationMs })))
           const target = new URL(url)
-          return Effect.andThen(judgeHost(target.hostname), exchange(target, message)).pipe(
-            Effect.timeoutOrElse({ duration, orElse: () => Effect.fail(new errors.HeadersTimeoutError()) }),
+          return Effect.andThen(judgeHost(target.hostname), exchange(agent, target, message)).pipe(
+            Effect.timeoutOrElse({ duration, orElse: () => Effect.fail(new TookTooLong()) }),
             Effect.matchEffect({
               onSuccess: (read) => ended((durationMs) => Effect.succeed({ ...read, durationMs })),
               onFailure: (error) => failed(nameOf(error)),
@@ -266,7 +275,7 @@ const answering = (resume: (exit: Effect.Effect<Read, Error>) => void) => {
       if (read <= readAtMost) return
       // The status is all that counts, and it is known.
       end()
-      receiving.abort(new errors.RequestAbortedError())
+      receiving.abort(new Enough())
     },
     onResponseEnd: end,
     onResponseError: (_: Dispatcher.DispatchController, error: Error) => resume(Effect.fail(error)),
@@ -292,22 +301,19 @@ const nameServers = (): Resolve => {
 }
 
 const nameOf = (error: Error): RequestFailed["error"] => {
-  if (
-    error instanceof errors.HeadersTimeoutError ||
-    error instanceof errors.BodyTimeoutError ||
-    error instanceof errors.ConnectTimeoutError
-  ) {
-    return "timeout"
-  }
+  if (error instanceof TookTooLong) return "timeout"
   for (let cause: unknown = error; cause instanceof Error; cause = cause.cause) {
     if (cause instanceof RefusedAddress) return "refused_address"
     if (cause instanceof CannotResolve) return "dns"
     const code = "code" in cause ? String(cause.code) : ""
-    if (code === "ETIMEDOUT") return "timeout"
+    if (timeouts.has(code)) return "timeout"
     if (ofCertificates.test(code)) return "tls"
   }
   return "connection"
 }
+
+/** Node's code of a connection, and those of the library's errors. */
+const timeouts = new Set(["ETIMEDOUT", "UND_ERR_HEADERS_TIMEOUT", "UND_ERR_BODY_TIMEOUT", "UND_ERR_CONNECT_TIMEOUT"])
 
 /** Node's codes of a handshake or a certificate that failed; those of certificates are OpenSSL's (`X509_V_ERR_…`). */
 const ofCertificates = /CERT|SSL|TLS|CRL|^EPROTO$|^UNABLE_TO_|^HOSTNAME_MISMATCH$|^INVALID_(CA|PURPOSE)$|^PATH_LENGTH_/
