@@ -78,7 +78,7 @@ const make = Effect.fnUntraced(function* (sql: Sql, due: Due) {
 })
 
 /** Of before there were segments: it is of no use once they are there, and each message would go on to pay for it. */
-const removeFormer = Effect.gen(function* () {
+export const removeFormer = Effect.gen(function* () {
   const sql = yield* Unhurried
   const [row] = yield* sql<{ removable: boolean }>`
     select to_regclass('message_search') is not null and not exists (select from search_due where not built) as removable`
