@@ -19,10 +19,14 @@ describe("the OpenAPI document", () => {
     })
     expect(redocly.map(({ ruleId, message }) => `${ruleId}: ${message}`)).toEqual([])
     const spectral = new spectralCore.Spectral()
-    // Tags stand in the order in which they come to be used.
     spectral.setRuleset({
       extends: [[spectralRulesets.oas, "all"]],
-      rules: { "openapi-tags-alphabetical": "off" },
+      rules: {
+        // Tags stand in the order in which they come to be used.
+        "openapi-tags-alphabetical": "off",
+        // Redocly has judged every example of the 1,100 bodies, in a quarter of the time.
+        "oas3-valid-media-example": "off",
+      },
     } as never)
     const remarks = await spectral.run(JSON.parse(source))
     expect(remarks.map(({ code, message, path }) => `${code}: ${message} at ${path.join("/")}`)).toEqual([])

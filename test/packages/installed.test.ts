@@ -1,17 +1,20 @@
 /**
  * The packages that npm would publish, installed into an empty folder of somebody else's and used by an ordinary user: the
- * client on the oldest Node there is here, the service on the Node that its package brings along.
+ * client on the oldest Node there is here, the service on the Node that its package brings along, the tunnel's library in
+ * programs. One file, since making and installing them is most of the work.
  */
+import { execFileSync, spawn } from "node:child_process"
 import { once } from "node:events"
-import { existsSync, readdirSync, readFileSync } from "node:fs"
+import { existsSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs"
 import * as path from "node:path"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { call, signUp } from "../harness/Client.ts"
+import { call, makeIdentity, signUp } from "../harness/Client.ts"
 import { isHealthy, until } from "../harness/Deployment.ts"
 import { type Installed, install, oldNode } from "../harness/Packages.ts"
 import { send } from "../harness/Mail.ts"
 import { freePort, portRange } from "../harness/Ports.ts"
-import { eventually } from "../harness/Service.ts"
+import { ask } from "../harness/Public.ts"
+import { eventually, startService, type TestService } from "../harness/Service.ts"
 import { unlimited } from "../harness/Unlimited.ts"
 
 let packages: Installed
@@ -20,6 +23,7 @@ beforeAll(() => {
 }, 180_000)
 afterAll(() => packages.remove())
 
+const root = path.join(import.meta.dirname, "..", "..")
 const within = (name: string) => path.join(packages.folder, "node_modules", name)
 
 describe.skipIf(process.platform === "win32")("the package svc", () => {
@@ -33,7 +37,6 @@ describe.skipIf(process.platform === "win32")("the package svc", () => {
     for (const name of ["LICENSE", "README.md", "dist/console/index.html"])
       expect(existsSync(within(`svc/${name}`))).toBe(true)
     expect(readFileSync(within("svc/THIRD-PARTY-LICENSES.txt"), "utf8")).toMatch(/^effect \S+ \(MIT\)$/m)
-    const root = path.join(import.meta.dirname, "..", "..")
     for (const name of readdirSync(within("svc/dist")).filter((one) => one.endsWith(".mjs"))) {
       const text = readFileSync(within(`svc/dist/${name}`), "utf8")
       // Every module that a thread or a lazy command is to load is there.
@@ -135,5 +138,60 @@ describe.skipIf(process.platform === "win32")("the service of the package svc-se
     // Told to end, and ended by itself.
     expect((await gone)[0], said).toBe(130)
     expect(said).not.toMatch(/a thread could not be started/)
+  })
+})
+
+describe("the package @svc/tunnel", () => {
+  let service: TestService
+  beforeAll(async () => {
+    service = await startService()
+  })
+  afterAll(() => service.stop())
+
+  it("gives a program a public address", { timeout: 60_000 }, async () => {
+    const { session } = await signUp(service.base)
+    const { handle, secrets } = await makeIdentity(service.base, session)
+    const program = path.join(packages.folder, "program.mjs")
+    writeFileSync(
+      program,
+      `import { connectTunnel } from "@svc/tunnel"
+       const tunnel = connectTunnel({
+         key: process.env.SVC_KEY,
+         edge: "http://connect.tunnel.localhost:${service.edgePort}",
+         handler: (request, response) => response.end("packed " + request.url),
+       })
+       console.log((await tunnel.ready).url)`,
+    )
+    const child = spawn(oldNode ?? process.execPath, [program], {
+      env: { PATH: process.env["PATH"], SVC_KEY: secrets.identity_key },
+      stdio: ["ignore", "pipe", "inherit"],
+    })
+    try {
+      const [url] = (await once(child.stdout, "data")) as [Buffer]
+      expect(url.toString().trim()).toBe(`http://${handle}.tunnel.localhost:${service.edgePort}`)
+      expect((await ask(service.edgePort, handle, "/well")).body).toBe("packed /well")
+    } finally {
+      child.kill()
+    }
+  })
+
+  it("has whole declarations: a strict program compiles against them, and a wrong one does not", () => {
+    symlinkSync(path.join(root, "node_modules", "@types"), path.join(packages.folder, "node_modules", "@types"))
+    const compile = (options: string) => {
+      const program = path.join(packages.folder, "program.ts")
+      writeFileSync(
+        program,
+        `import { connectTunnel, type Tunnel } from "@svc/tunnel"
+         export const tunnel: Tunnel = connectTunnel({ key: "k", edge: "http://localhost", ${options} })`,
+      )
+      const flags = ["--strict", "--noEmit", "--module", "nodenext", "--types", "node", "--skipLibCheck", "false"]
+      return execFileSync(
+        process.execPath,
+        [path.join(root, "node_modules", "typescript", "bin", "tsc"), ...flags, program],
+        { cwd: packages.folder, stdio: "pipe" },
+      )
+    }
+    expect(() => compile("port: 3000")).not.toThrow()
+    expect(() => compile('port: "3000"')).toThrow()
   })
 })
