@@ -3,7 +3,7 @@
  * that a message is to by the address under which the library runs each handler: a record of handlers for every actor was
  * most of what one at rest took. What an actor needs only now and then is made when it is first wanted.
  */
-import { Context, Effect, type Scope } from "effect"
+import { Context, Effect, Scope } from "effect"
 import { Entity, type EntityAddress } from "effect/cluster"
 import type { Ownership } from "./Ownership.ts"
 
@@ -36,6 +36,8 @@ export interface Residents<State, R> {
 interface Entry<State, R> extends Resident<State> {
   /** What the actor's handlers are built with. */
   readonly context: Context.Context<R | Scope.Scope>
+  /** What parts are made under: it ends after the actor's messages have, however late a part was made. */
+  readonly scope: Scope.Scope
   parts: Map<object, Effect.Effect<unknown>> | undefined
 }
 
@@ -50,7 +52,9 @@ export const make = <State, R>(): Residents<State, R> => {
   const of = <A>(resident: Entry<State, R>, part: Part<Resident<State>, A, R | Scope.Scope>): Effect.Effect<A> => {
     const known = resident.parts?.get(part)
     if (known !== undefined) return known as Effect.Effect<A>
-    const made = Effect.suspend(() => Effect.provideContext(part.make(resident), resident.context))
+    const made = Effect.suspend(() =>
+      Effect.provideContext(part.make(resident), Context.add(resident.context, Scope.Scope, resident.scope)),
+    )
     return Effect.flatMap(Effect.cached(Effect.uninterruptible(made)), (once) => {
       const parts = (resident.parts ??= new Map())
       // Whoever asked meanwhile has made it.
@@ -64,7 +68,9 @@ export const make = <State, R>(): Residents<State, R> => {
       const address = yield* Entity.CurrentAddress
       const context = yield* Effect.context<R | Scope.Scope>()
       const id: string = address.entityId
-      const made: Entry<State, R> = { id, ownership: yield* own(id), context, parts: undefined }
+      // The handlers are not served yet: what was registered with the actor's scope first ends last.
+      const scope = yield* Scope.fork(yield* Effect.scope)
+      const made: Entry<State, R> = { id, ownership: yield* own(id), context, scope, parts: undefined }
       entries.set(address, made)
       return made
     }),
