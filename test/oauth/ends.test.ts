@@ -75,16 +75,6 @@ describe("a Grant", () => {
     expect(await status(access)).toBe(200)
   })
 
-  it("is for the tools: the same token opens nothing else", async () => {
-    const { handle, access } = await connected()
-    for (const path of ["/api/auth/whoami", `/api/identities/${handle}`]) {
-      const { status, body } = await call(service.base, "GET", path, { token: access })
-      expect([status, body.code], path).toEqual([401, "unauthenticated"])
-      expect(body.detail, path).toContain("for the MCP server only")
-    }
-    expect(await status(access)).toBe(200)
-  })
-
   it("of another account is none, and stays as it is", async () => {
     const { session, grant } = await connected()
     const path = `/api/grants/${grant.id}`

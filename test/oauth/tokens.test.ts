@@ -191,7 +191,8 @@ describe("an access token", () => {
       `/api/identities/${ada.handle}/messages`,
       "/api/events/stream",
     ]) {
-      expect((await call(service.base, "GET", path, { token: access })).status).toBe(401)
+      const { status, body } = await call(service.base, "GET", path, { token: access })
+      expect([status, body.detail], path).toEqual([401, "This credential is for the MCP server only."])
     }
     const cookie = browser(service.base, access)
     expect((await cookie.go("/auth/device")).text).toContain("Sign in")

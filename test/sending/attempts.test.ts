@@ -1,0 +1,98 @@
+/** What an attempt of outgoing mail touches, and what not: who is tried again, whose row it is, whom a bounce lists. */
+import { ask } from "@svc/cluster/actor/Ask"
+import { Reads, Writes } from "@svc/cluster/store/Database"
+import { Timing } from "@svc/cluster/Timing"
+import { expect, layer } from "@effect/vitest"
+import { Deferred, Effect } from "effect"
+import { TestClock } from "effect/testing"
+import { actors, passing } from "../harness/Actors.ts"
+import { later, recording, refused, reply, taken } from "../harness/Transport.ts"
+import { correspondent } from "./Letters.ts"
+
+const transport = recording()
+
+layer(actors({ transport }))("an attempt", (it) => {
+  it.effect("tries only those again who were put off: nobody gets it twice, and who refused it is left alone", () =>
+    Effect.gen(function* () {
+      const fates = {
+        has: { state: "sent", reply: reply(250, "2.0.0", "Ok") },
+        not: { state: "refused", reply: reply(554, "5.7.1", "Not wanted") },
+        later: { state: "deferred", reply: reply(451, "4.7.1", "Greylisted") },
+      } as const
+      transport.answering.outside = ({ recipients, mayLeave }) =>
+        Effect.as(
+          mayLeave,
+          recipients.map((recipient) => ({ recipient, ...fates[recipient.split("@")[0] as keyof typeof fates] })),
+        )
+      const people = ["has@three.example", "later@three.example", "not@three.example"]
+      const ada = yield* correspondent("adathrice", people)
+      yield* ada.send({ to: people, text: "Hello." })
+      yield* passing(ada.rows, ([row]) => row?.attempts === 1 && !row.leased, 0)
+      transport.answering.outside = taken
+      yield* TestClock.adjust(Timing.outboxWaitsMillis[0]!)
+      yield* ask(ada.actor.Work(undefined, { discard: true }))
+      yield* passing(ada.rows, ([row]) => row?.next === null)
+      const attempts = transport.transmissions.filter(({ domain }) => domain === "three.example")
+      expect(attempts.map(({ recipients }) => recipients)).toEqual([people, ["later@three.example"]])
+      expect((yield* ada.deliveries).map(({ status }) => status)).toEqual(["sent", "sent", "bounced"])
+    }),
+  )
+
+  it.effect("lists nobody by a bounce: who was taken off the list meanwhile stays off it", () =>
+    Effect.gen(function* () {
+      transport.answering.outside = later
+      const ada = yield* correspondent("adaoff", ["off@list.example"])
+      yield* ada.send({ to: ["off@list.example"], text: "Hello." })
+      yield* passing(ada.rows, ([row]) => row?.attempts === 1 && !row.leased, 0)
+      yield* ask(ada.actor.DisallowRecipient({ org_id: ada.org_id, address: "off@list.example" }))
+      transport.answering.outside = refused
+      yield* TestClock.adjust(Timing.outboxWaitsMillis[0]!)
+      yield* ask(ada.actor.Work(undefined, { discard: true }))
+      yield* passing(ada.events, (found) => found.some(({ type }) => type === "email.bounced"))
+      const listed = yield* Effect.flatMap(
+        Reads,
+        (sql) => sql`select address from allowed_recipient where identity_id = ${ada.id}`,
+      )
+      expect(listed).toEqual([])
+    }),
+  )
+
+  it.effect("says nothing of an attempt whose row somebody else has leased since", () =>
+    Effect.gen(function* () {
+      const final = yield* Deferred.make<void>()
+      const over = yield* Deferred.make<void>()
+      transport.answering.outside = ({ recipients }) =>
+        Deferred.await(final).pipe(
+          Effect.as(recipients.map((recipient) => ({ recipient, state: "sent" as const, reply: null }))),
+          Effect.tap(() => Deferred.succeed(over, undefined)),
+        )
+      const ada = yield* correspondent("adaother", ["slow@lease.example"])
+      yield* ada.send({ to: ["slow@lease.example"], text: "Hello." })
+      yield* passing(ada.rows, ([row]) => row?.leased === true)
+      // What another process does that finds the lease run out while this one is frozen.
+      const stolen = yield* Effect.flatMap(
+        Writes,
+        (
+          sql,
+        ) => sql`update outbox set attempts = attempts + 1, attempt_started_at = attempt_started_at + interval '1 hour',
+          next_attempt_at = next_attempt_at + interval '1 hour' where identity_id = ${ada.id} returning 1`,
+      )
+      expect(stolen.length).toBe(1)
+      const before = yield* ada.rows
+      yield* Deferred.succeed(final, undefined)
+      yield* Deferred.await(over)
+      // The actor has room again when it has recorded: the next message leaves after that.
+      transport.answering.outside = ({ recipients }) =>
+        Effect.succeed(recipients.map((recipient) => ({ recipient, state: "sent" as const, reply: null })))
+      yield* ask(ada.actor.AllowRecipient({ org_id: ada.org_id, address: "next@after.example" }))
+      yield* ada.send({ to: ["next@after.example"], text: "Hello." })
+      yield* passing(ada.deliveries, (all) =>
+        all.some(({ address, status }) => address === "next@after.example" && status === "sent"),
+      )
+      expect((yield* ada.rows).filter(({ domain }) => domain === "lease.example")).toEqual(before)
+      expect((yield* ada.deliveries).find(({ address }) => address === "slow@lease.example")).toMatchObject({
+        status: "queued",
+      })
+    }),
+  )
+})
