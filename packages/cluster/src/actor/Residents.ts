@@ -1,10 +1,11 @@
 /**
  * The actors of one kind that are in memory. What serves their messages is made once for all of them, and finds the actor
- * that a message is to by the address under which the library runs each handler: a record of handlers for every actor was
- * most of what one at rest took. What an actor needs only now and then is made when it is first wanted.
+ * by the address that each message has: a record of handlers for every actor was most of what one at rest took. What an
+ * actor needs only now and then is made when it is first wanted.
  */
 import { Context, Effect, Scope } from "effect"
 import { Entity, type EntityAddress } from "effect/cluster"
+import { Rpc } from "effect/rpc"
 import type { Ownership } from "./Ownership.ts"
 
 /** What is made for an actor when it is first wanted, under its scope, and kept as long as the actor. */
@@ -23,6 +24,11 @@ export interface Residents<State, R> {
   readonly enter: (
     own: (id: string) => Effect.Effect<Ownership<State>, never, R>,
   ) => Effect.Effect<Resident<State>, never, R | Entity.CurrentAddress | Scope.Scope>
+  /**
+   * The handlers, each of which runs under the address of its message. Not under what the library runs it with: where one
+   * actor asks another of its process, the asking one's address is in that, too, and comes before the asked one's.
+   */
+  readonly serving: <H extends Handlers>(handlers: H) => H
   /** The actor that the running handler serves. */
   readonly present: Effect.Effect<Resident<State>>
   /** Its ownership. */
@@ -32,6 +38,9 @@ export interface Residents<State, R> {
   /** A part of an actor, asked for outside of its handlers. */
   readonly partOf: <A>(resident: Resident<State>, part: Part<Resident<State>, A, R | Scope.Scope>) => Effect.Effect<A>
 }
+
+/** As the library takes them: what is done for each message. */
+type Handlers = Readonly<Record<string, (request: never) => Rpc.WrapperOr<Effect.Effect<unknown, unknown, never>>>>
 
 interface Entry<State, R> extends Resident<State> {
   /** What the actor's handlers are built with. */
@@ -43,10 +52,10 @@ interface Entry<State, R> extends Resident<State> {
 
 /** `R` is what ownerships and parts are made with. */
 export const make = <State, R>(): Residents<State, R> => {
-  const entries = new WeakMap<EntityAddress.EntityAddress, Entry<State, R>>()
+  const entries = new Map<string, Entry<State, R>>()
 
   const entry = Effect.withFiberSucceed(
-    (fiber) => entries.get(Context.getUnsafe(fiber.context, Entity.CurrentAddress)) as Entry<State, R>,
+    (fiber) => entries.get(Context.getUnsafe(fiber.context, Entity.CurrentAddress).entityId) as Entry<State, R>,
   )
 
   const of = <A>(resident: Entry<State, R>, part: Part<Resident<State>, A, R | Scope.Scope>): Effect.Effect<A> => {
@@ -71,9 +80,20 @@ export const make = <State, R>(): Residents<State, R> => {
       // The handlers are not served yet: what was registered with the actor's scope first ends last.
       const scope = yield* Scope.fork(yield* Effect.scope)
       const made: Entry<State, R> = { id, ownership: yield* own(id), context, scope, parts: undefined }
-      entries.set(address, made)
+      yield* Effect.acquireRelease(
+        Effect.sync(() => entries.set(id, made)),
+        () => Effect.sync(() => entries.get(id) === made && entries.delete(id)),
+      )
       return made
     }),
+    serving: <H extends Handlers>(handlers: H) => {
+      const served = Object.entries(handlers).map(([tag, handler]) => [
+        tag,
+        (request: { readonly address: EntityAddress.EntityAddress }) =>
+          Rpc.wrapMap(handler(request as never), Effect.provideService(Entity.CurrentAddress, request.address)),
+      ])
+      return Object.fromEntries(served) as H
+    },
     present: entry,
     ownership: {
       state: Effect.flatMap(entry, ({ ownership }) => ownership.state),

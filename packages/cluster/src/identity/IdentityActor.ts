@@ -94,6 +94,7 @@ export const layer = (limits: IdentityLimits) =>
         Work: () => Rpc.fork(Effect.flatMap(residents.part(worker), ({ run }) => run)),
       })
 
+      const served = residents.serving(handlers)
       return IdentityActor.toLayer(
         Effect.gen(function* () {
           const resident = yield* residents.enter((canonical) =>
@@ -105,7 +106,7 @@ export const layer = (limits: IdentityLimits) =>
               committed,
             }),
           )
-          return handlers
+          return served
         }),
         { maxIdleTime: Timing.actorIdle, disableFatalDefects: true },
       )

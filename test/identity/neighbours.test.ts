@@ -1,0 +1,34 @@
+/** Actors of one process that ask one another: each message is served by the one it is to. */
+import { ask } from "@svc/cluster/actor/Ask"
+import { expect, layer } from "@effect/vitest"
+import { Effect } from "effect"
+import { Entity, EntityAddress, EntityId, EntityType, ShardId } from "effect/cluster"
+import { actors, makeIdentity, makeOrg } from "../harness/Actors.ts"
+import { receivedMail } from "../harness/Mail.ts"
+import { rows } from "../harness/Stores.ts"
+
+layer(actors())("an actor", (it) => {
+  it.effect("that another one asks, from within its own work, is the one that acts", () =>
+    Effect.gen(function* () {
+      const org_id = yield* makeOrg
+      const ada = yield* makeIdentity(org_id, "adanext")
+      const grace = yield* makeIdentity(org_id, "gracenext")
+      // The library hands the asking fiber's context, its address within it, to whoever serves the message.
+      const address = new EntityAddress.EntityAddress({
+        entityType: EntityType.make("Identity"),
+        entityId: EntityId.make("adanext"),
+        shardId: ShardId.make("default", 1),
+      })
+      const fromAda = Effect.provideService(Entity.CurrentAddress, address)
+      yield* ask(grace.actor.ReceiveMail(yield* receivedMail())).pipe(fromAda)
+      yield* ask(grace.actor.PatchCard({ org_id, patch: { name: "Grace" }, if_version: null })).pipe(fromAda)
+      const of = (id: string) =>
+        rows(
+          (sql) => sql`select (select count(*)::int from message where identity_id = ${id}) as letters,
+            (select fields ->> 'name' from card where identity_id = ${id}) as name`,
+        )
+      expect(yield* of(grace.id)).toEqual([{ letters: 1, name: "Grace" }])
+      expect(yield* of(ada.id)).toEqual([{ letters: 0, name: "adanext" }])
+    }),
+  )
+})
