@@ -4,7 +4,7 @@ import * as Ownership from "@svc/cluster/actor/Ownership"
 import { commit, type Fenced } from "@svc/cluster/actor/Write"
 import * as Stores from "@svc/cluster/store/Database"
 import { expect, layer } from "@effect/vitest"
-import { Clock, Effect, Layer } from "effect"
+import { Clock, Deferred, Effect, Fiber, Layer } from "effect"
 import { TestClock } from "effect/testing"
 import { databaseLayer } from "../harness/Database.ts"
 
@@ -73,6 +73,35 @@ layer(Layer.provideMerge(Layer.empty, databaseLayer))("an actor of any kind", (i
       // The same id of another kind is another entity.
       expect(yield* other.state).toBe(0)
     }),
+  )
+
+  it.effect(
+    "says what it will be, to who asks for that, while others may see a change that it has yet to hear of",
+    () =>
+      Effect.gen(function* () {
+        const actor = yield* activate("Identity", "unheard")
+        const seen = yield* Deferred.make<void>()
+        const heard = yield* Deferred.make<void>()
+        const change = yield* Effect.forkChild(
+          actor.change(system, (write) =>
+            insert(write, "Identity/unheard").pipe(
+              Effect.andThen(Deferred.succeed(seen, undefined)),
+              Effect.andThen(Deferred.await(heard)),
+              Effect.as({ value: undefined, state: 42 }),
+            ),
+          ),
+        )
+        yield* Deferred.await(seen)
+        expect(yield* actor.state).toBe(0)
+        const settled = yield* Effect.forkChild(actor.settled, { startImmediately: true })
+        expect(settled.pollUnsafe()).toBeUndefined()
+        yield* Deferred.succeed(heard, undefined)
+        expect(yield* Fiber.join(settled)).toBe(42)
+        yield* Fiber.join(change)
+        // And waits for nothing that failed.
+        yield* Effect.flip(actor.change(system, () => Effect.fail(new NotFound({ detail: "no" }))))
+        expect(yield* actor.settled).toBe(42)
+      }),
   )
 
   it.effect("believes nothing in memory after an outcome that is not known", () =>

@@ -29,6 +29,7 @@ import {
 } from "@svc/domain/account/Policy"
 import { scopeOf } from "@svc/domain/account/ScopeOf"
 import type { IdentityRef } from "@svc/domain/IdentityRef"
+import { Unauthenticated } from "@svc/domain/problems/Problem"
 import { CredentialLookup, type Resolved } from "@svc/cluster/account/CredentialLookup"
 import { OrgLimits } from "@svc/cluster/limits/OrgLimits"
 import { PublicLimits } from "@svc/cluster/limits/PublicLimits"
@@ -55,6 +56,9 @@ for (const { endpoints } of Object.values(Api.groups)) {
     scopeOf(endpoint)
   }
 }
+
+/** An app's token is good for the tools, which is what it was given for (RFC 8707); looking one up says so already. */
+const onlyForTools = new Unauthenticated({ detail: "This credential is for the MCP server only." })
 
 const make = Effect.gen(function* () {
   const book = yield* Addresses
@@ -112,8 +116,10 @@ const make = Effect.gen(function* () {
     query: Naming.Members,
     exchange: ExchangeState,
   ) {
+    const { source } = exchange
     const { org } = known.caller
-    const elsewhere = judgeNetwork(known.caller, exchange.source)
+    if (known.caller.kind === "grant" && source.via !== "mcp") return yield* onlyForTools
+    const elsewhere = judgeNetwork(known.caller, source)
     if (elsewhere !== undefined) return yield* elsewhere
     yield* take(exchange, org.id, "calls")
     const budget = Context.getOrUndefined(endpoint.annotations, CallPolicy)

@@ -138,6 +138,10 @@ export const onceElse =
 
 /** `ownership` is that of the actor whose handler runs, and so is a `part`. */
 export const make = <S extends Standing>(ownership: Ownership<S | undefined>, part: PartOf): Handling => {
+  /** Who read in the store that the Identity is ready is not told that it is not, since its actor has yet to hear of it. */
+  const standing = Effect.flatMap(ownership.state, (identity) =>
+    identity?.status === "provisioning" ? ownership.settled : Effect.succeed(identity),
+  )
   const write = <P, A, E>(identity: OwnIdentity, request: Request<P>, writer: Writer<P, A, E>) => {
     const by = byOf(request)
     return annotated(by)(
@@ -151,7 +155,7 @@ export const make = <S extends Standing>(ownership: Ownership<S | undefined>, pa
   }
   return {
     onReady: (writer) => (request) =>
-      ownership.state.pipe(
+      standing.pipe(
         Effect.flatMap((identity) => mine(identity, request.payload)),
         Effect.flatMap(ready),
         Effect.flatMap((identity) => write(identity, request, writer)),
@@ -162,7 +166,7 @@ export const make = <S extends Standing>(ownership: Ownership<S | undefined>, pa
     ) => {
       type Answer = Exit.Exit<A, R | NotFound | IdentityNotReady>
       const run = (all: ReadonlyArray<Asked<P>>) =>
-        Effect.flatMap(ownership.state, (identity): Effect.Effect<ReadonlyArray<Answer>, Refused<E>> => {
+        Effect.flatMap(standing, (identity): Effect.Effect<ReadonlyArray<Answer>, Refused<E>> => {
           const asked = all.filter(({ payload }) => identity?.orgId === payload.org_id)
           const answered = (answers: ReadonlyArray<Answer>) => {
             if (asked.length === all.length) return answers
@@ -186,14 +190,14 @@ export const make = <S extends Standing>(ownership: Ownership<S | undefined>, pa
         )
     },
     onPresent: (writer) => (request) =>
-      ownership.state.pipe(
+      standing.pipe(
         Effect.flatMap((identity) => mine(identity, request.payload)),
         Effect.flatMap((identity) => write(identity, request, writer)),
       ),
     fromOutside:
       <P, A, E, R>(writer: Writer<P, A, E>, refuse: (identity: Standing | undefined) => Effect.Effect<A, R>) =>
       (request: Request<P>) =>
-        Effect.flatMap(ownership.state, (identity): Effect.Effect<A, Refused<E> | R> =>
+        Effect.flatMap(standing, (identity): Effect.Effect<A, Refused<E> | R> =>
           identity?.status === "ready" ? write(identity, request, writer) : refuse(identity),
         ),
     fromOutsideTogether: <P, A, E, R>(
@@ -205,7 +209,7 @@ export const make = <S extends Standing>(ownership: Ownership<S | undefined>, pa
         make: () =>
           Batched.make(
             (payloads: ReadonlyArray<P>) =>
-              Effect.flatMap(ownership.state, (identity): Effect.Effect<ReadonlyArray<Exit.Exit<A, R>>, Refused<E>> =>
+              Effect.flatMap(standing, (identity): Effect.Effect<ReadonlyArray<Exit.Exit<A, R>>, Refused<E>> =>
                 identity?.status === "ready"
                   ? ownership.write(system, (fenced) => writer({ ...fenced, identity }, payloads))
                   : Effect.map(Effect.exit(refuse(identity)), (refused) => payloads.map(() => refused)),

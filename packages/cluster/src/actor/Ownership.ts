@@ -10,7 +10,7 @@ import type { By } from "@svc/domain/account/By"
 import { Moved } from "@svc/domain/actor/Moved"
 import { lastingMillis } from "@svc/domain/Lasting"
 import type { Unavailable } from "@svc/domain/problems/Problem"
-import { Cause, Clock, Duration, Effect, Exit, Semaphore } from "effect"
+import { Cause, Clock, Deferred, Duration, Effect, Exit, Semaphore } from "effect"
 import type { SqlError, Statement } from "effect/sql"
 import { orUnavailable, type Sql, Writes } from "../store/Database.ts"
 import * as Metrics from "../observe/Metrics.ts"
@@ -42,6 +42,11 @@ type Outcome<E> = Exclude<E, SqlError.SqlError | FenceLost> | Moved | Unavailabl
 export interface Ownership<State> {
   /** The loaded state; the first use after an activation or a doubt reads the store. */
   readonly state: Effect.Effect<State, Moved | Unavailable>
+  /**
+   * The state after the changes that are under way: others may see in the store what such a one has committed, before the
+   * actor has heard of it.
+   */
+  readonly settled: Effect.Effect<State, Moved | Unavailable>
   /** Runs a write that leaves the state as it is. */
   readonly write: <A, E>(
     by: By,
@@ -91,6 +96,7 @@ export const make = Effect.fnUntraced(function* <State>(entity: Entity<State>) {
   const due = entity.due ?? (() => {})
   let activation: Activation<State> | undefined
   let lostAt: number | undefined
+  const changing = new Set<Deferred.Deferred<void>>()
   const loading = yield* Semaphore.make(1)
 
   const load = Effect.gen(function* () {
@@ -151,18 +157,40 @@ export const make = Effect.fnUntraced(function* <State>(entity: Entity<State>) {
   const change: Ownership<State>["change"] = (by, statement) =>
     Effect.uninterruptible(
       Effect.flatMap(loaded, (before) =>
-        Effect.map(run(by, before, statement), (changed) => {
-          // Writes that leave the state alone run beside this one; only a later activation may have replaced it.
-          if ("state" in changed && activation?.epoch === before.epoch) {
-            activation = { ...before, state: changed.state as State }
-          }
-          entity.committed?.(before.state, "state" in changed ? (changed.state as State) : before.state)
-          return changed.value
-        }),
+        underWay(
+          Effect.map(run(by, before, statement), (changed) => {
+            // Writes that leave the state alone run beside this one; only a later activation may have replaced it.
+            if ("state" in changed && activation?.epoch === before.epoch) {
+              activation = { ...before, state: changed.state as State }
+            }
+            entity.committed?.(before.state, "state" in changed ? (changed.state as State) : before.state)
+            return changed.value
+          }),
+        ),
       ),
     )
 
-  return { state: Effect.map(loaded, ({ state }) => state), write, change } satisfies Ownership<State>
+  const underWay = <A, E>(work: Effect.Effect<A, E>) =>
+    Effect.suspend(() => {
+      const ended = Deferred.makeUnsafe<void>()
+      changing.add(ended)
+      return Effect.ensuring(
+        work,
+        Effect.sync(() => {
+          changing.delete(ended)
+          Deferred.doneUnsafe(ended, Effect.void)
+        }),
+      )
+    })
+
+  const state = Effect.map(loaded, ({ state }) => state)
+  const settled = Effect.suspend(() =>
+    Effect.andThen(
+      Effect.forEach([...changing], (ended) => Deferred.await(ended), { discard: true }),
+      state,
+    ),
+  )
+  return { state, settled, write, change } satisfies Ownership<State>
 })
 
 const hasTag = (error: unknown, tag: string) =>

@@ -97,6 +97,7 @@ export const make = <State, R>(): Residents<State, R> => {
     present: entry,
     ownership: {
       state: Effect.flatMap(entry, ({ ownership }) => ownership.state),
+      settled: Effect.flatMap(entry, ({ ownership }) => ownership.settled),
       write: (by, run) => Effect.flatMap(entry, ({ ownership }) => ownership.write(by, run)),
       change: (by, run) => Effect.flatMap(entry, ({ ownership }) => ownership.change(by, run)),
     },

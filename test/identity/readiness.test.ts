@@ -1,0 +1,40 @@
+/** An Identity that others have seen ready in the store, before its actor has heard of the commit. */
+import { createSecretKey } from "node:crypto"
+import type { Standing } from "@svc/cluster/actor/Handling"
+import * as Handling from "@svc/cluster/actor/Handling"
+import type { Ownership } from "@svc/cluster/actor/Ownership"
+import { expect, it } from "@effect/vitest"
+import { Effect, Redacted } from "effect"
+
+const org_id = "0199d3c0-5e0f-7c4e-9b1a-3f2d6c8e4a99"
+const identity = (status: Standing["status"]): Standing => ({
+  id: "0199d3c0-5e0f-7c4e-9b1a-3f2d6c8e4a98",
+  orgId: org_id,
+  handle: "ada",
+  dataKey: Redacted.make(createSecretKey(new Uint8Array(32))),
+  status,
+})
+
+/** An actor in whose memory the Identity is `known`, with a change under way that makes it `next`. */
+const changing = (known: Standing, next: Standing): Ownership<Standing | undefined> => ({
+  state: Effect.succeed(known),
+  settled: Effect.succeed(next),
+  write: (_, run) => run({} as never, next) as never,
+  change: () => Effect.die("nothing is changed"),
+})
+
+const asked = (known: Standing, next: Standing) =>
+  Handling.make(changing(known, next), () => Effect.die("no part is needed")).onReady(() => Effect.succeed("done"))({
+    payload: { org_id },
+    headers: {},
+  })
+
+it.effect("an Identity whose provisioning ends in these moments takes what it is asked for, and no other does", () =>
+  Effect.gen(function* () {
+    expect(yield* asked(identity("provisioning"), identity("ready"))).toBe("done")
+    const waiting = yield* Effect.flip(asked(identity("provisioning"), identity("provisioning")))
+    expect(waiting).toMatchObject({ code: "identity_not_ready", agent_hint: "wait" })
+    const going = yield* Effect.flip(asked(identity("deleting"), identity("ready")))
+    expect(going).toMatchObject({ code: "identity_not_ready", agent_hint: "stop" })
+  }),
+)
