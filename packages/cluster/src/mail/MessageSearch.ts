@@ -18,8 +18,12 @@ import * as Segments from "./search/Segments.ts"
 /** Messages of one step of a walk. */
 const step = 500
 
-/** Segments that are asked at once: fewer first, since what is frequent is found in the newest of them. */
-const asked = { first: 32, most: 64 }
+/** Segments that are asked at once at most. */
+const mostAsked = 64
+
+/** Segments that fill a page, and half as many more, where messages have it as often as those that were walked through. */
+const enough = (missing: number, found: number, walked: number): number =>
+  found === 0 ? mostAsked : Math.min(mostAsked, Math.ceil((1.5 * missing * walked) / (found * Segments.size)))
 
 /** Messages that may have it and are looked at together, beside as many as the page has room for. */
 const spare = 16
@@ -79,15 +83,17 @@ export const make = (sql: Sql) => {
     const wanted = Grams.wanted(conditions.texts)
     const built = wanted.length === 0 ? { complete: 0, missing: new Set<number>() } : yield* segments.built(identityId)
     const rows: Array<SummaryRow> = []
-    let atOnce = asked.first
+    let walkedThrough = 0
+    let atOnce = 0
     for (const { first, last, isBuilt } of Segments.spans(built, low, high)) {
       let next = last
       while (next >= first) {
         if (isBuilt) {
+          atOnce =
+            atOnce === 0 ? enough(atMost - rows.length, rows.length, walkedThrough) : Math.min(mostAsked, atOnce * 2)
           const to = Math.max(first, Segments.firstUid(Segments.of(next) - atOnce + 1))
           const uids = yield* segments.candidates(identityId, wanted, to, next)
           next = to - 1
-          atOnce = Math.min(asked.most, atOnce * 2)
           for (let at = 0; at < uids.length;) {
             const few = uids.slice(at, at + atMost - rows.length + spare)
             at += few.length
@@ -98,6 +104,7 @@ export const make = (sql: Sql) => {
         } else {
           const to = yield* stepTo(identityId, first, next)
           rows.push(...(yield* walked(identityId, conditions, to, next, atMost - rows.length)))
+          walkedThrough += next - to + 1
           next = to - 1
           if (rows.length >= atMost) return { rows, lookedTo: undefined }
         }

@@ -15,6 +15,9 @@ export interface Built {
   readonly missing: ReadonlySet<number>
 }
 
+/** UIDs of a segment. */
+export const size = Postings.places
+
 export const of = (uid: number): number => Math.floor((uid - 1) / Postings.places)
 export const firstUid = (segment: number): number => segment * Postings.places + 1
 
