@@ -67,6 +67,17 @@ describe("a segment", () => {
     }
   })
 
+  plain("of a text that goes in piece by piece is the same", () => {
+    const text = written(drawn(5), 1_000)
+    const bucketsOf = (pieces: number) => {
+      const postings = Postings.make()
+      for (let at = 0; at < text.length; at += pieces) postings.add(7, text, at, at + pieces)
+      return [...postings.buckets()].map(({ bucket, entries }) => [bucket, [...entries].toSorted()])
+    }
+    const whole = bucketsOf(text.length)
+    for (const pieces of [1, 2, 3, 64, 999]) expect(bucketsOf(pieces), `${pieces}`).toEqual(whole)
+  })
+
   plain("tells exactly who has two or three characters of ASCII", () => {
     const draw = drawn(2)
     const texts = Array.from({ length: Postings.places }, () =>

@@ -16,12 +16,13 @@ export const bucketOf = (gram: number): number => Math.imul(gram >>> 7, 0x9e3779
 /** Stands behind the text, so that its last two characters begin a gram too. No query has it (`domain/mail/SearchText`). */
 const end = 0x1e
 
-/** Every gram of a stored text, as often as it has it. */
-export const each = (text: string, visit: (gram: number) => void): void => {
-  if (text.length < 2) return
-  let pair = (code(text.charCodeAt(0)) << 7) | code(text.charCodeAt(1))
-  for (let at = 2; at <= text.length; at++) {
-    const gram = (pair << 7) | (at === text.length ? end : code(text.charCodeAt(at)))
+/** Every gram of a stored text, as often as it has it; of those that begin from one place of it to another, if given. */
+export const each = (text: string, visit: (gram: number) => void, from = 0, to = text.length): void => {
+  const last = Math.min(to, text.length - 1)
+  if (from >= last) return
+  let pair = (code(text.charCodeAt(from)) << 7) | code(text.charCodeAt(from + 1))
+  for (let begin = from; begin < last; begin++) {
+    const gram = (pair << 7) | (begin + 2 === text.length ? end : code(text.charCodeAt(begin + 2)))
     visit(gram)
     pair = gram & 0x3fff
   }

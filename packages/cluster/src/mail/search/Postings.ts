@@ -18,7 +18,7 @@ export const everywhere = (): Places => new Uint32Array(words).fill(0xffff_ffff)
 const many = words * 4
 
 /** Bytes of a bucket at most; one of 256 letters of English prose of 4 kB has some 600. */
-const largest = 32 * 1024
+const largest = 16 * 1024
 
 export interface Bucket {
   readonly bucket: number
@@ -35,10 +35,11 @@ export const make = () => {
   let bits = new Uint32Array(words * 4096)
   const full = new Set<number>()
 
-  const add = (place: number, text: string): void => {
+  /** The grams of a text that begin from one place of it to another: a large one goes in several times. */
+  const add = (place: number, text: string, from?: number, to?: number): void => {
     const word = place >>> 5
     const bit = 1 << (place & 31)
-    Grams.each(text, (gram) => {
+    const visit = (gram: number): void => {
       let slot = slots[gram]!
       if (slot === 0) {
         if (grams.length === mostGrams) return void full.add(Grams.bucketOf(gram))
@@ -51,7 +52,8 @@ export const make = () => {
         }
       }
       bits[(slot - 1) * words + word]! |= bit
-    })
+    }
+    Grams.each(text, visit, from, to)
   }
 
   const write = (into: Array<number>, gram: number, at: number): void => {

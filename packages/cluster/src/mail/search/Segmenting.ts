@@ -15,8 +15,11 @@ import { firstUid } from "./Segments.ts"
 /** Segments that are looked for at once. */
 const batch = 64
 
-/** Characters that are read, and gone through, before others have their turn. */
+/** Characters that are read at once. */
 const portion = 512 * 1024
+
+/** Characters that are gone through, and buckets that are put together, before others have their turn. */
+const turn = { characters: 64 * 1024, buckets: 8 }
 
 interface Due {
   readonly identity_id: string
@@ -40,14 +43,22 @@ const gathered = Effect.fnUntraced(function* (sql: Sql, { identity_id, segment }
     const texts = yield* sql<{ uid: number; text: string }>`
       select m.uid, c.search_text as text from message m join message_content c on c.message_id = m.id
       where m.identity_id = ${identity_id} and m.uid >= ${sizes[from]!.uid}::int and m.uid <= ${sizes[to - 1]!.uid}::int`
-    for (const { uid, text } of texts) postings.add(uid - first, text)
-    yield* Effect.yieldNow
+    let since = 0
+    for (const { uid, text } of texts) {
+      for (let at = 0; at < text.length; at += turn.characters) {
+        postings.add(uid - first, text, at, at + turn.characters)
+        since += Math.min(text.length - at, turn.characters)
+        if (since < turn.characters) continue
+        since = 0
+        yield* Effect.yieldNow
+      }
+    }
     from = to
   }
   const buckets: Array<Postings.Bucket> = []
   for (const bucket of postings.buckets()) {
     buckets.push(bucket)
-    if (buckets.length % 32 === 0) yield* Effect.yieldNow
+    if (buckets.length % turn.buckets === 0) yield* Effect.yieldNow
   }
   return buckets
 })
