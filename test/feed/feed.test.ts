@@ -11,7 +11,8 @@ import { rows } from "../harness/Stores.ts"
 
 /**
  * Waits for what the feed says next; meanwhile the time goes on that its re-checks and pauses take. A look asks the store,
- * so that time goes no faster than the store answers.
+ * so that time goes no faster than the store answers; it goes slowly enough that a word told over a connection which has
+ * yet to be opened is told before an ask's time is over, since nothing would tell it again.
  */
 const next = Effect.fnUntraced(function* <A>(changes: { readonly await: Effect.Effect<A> }) {
   const fiber = yield* Effect.forkChild(changes.await, { startImmediately: true })
@@ -21,6 +22,7 @@ const next = Effect.fnUntraced(function* <A>(changes: { readonly await: Effect.E
       () => fiber.pollUnsafe(),
     ),
     (exit) => exit !== undefined,
+    "1 millis",
   )
   return yield* Fiber.join(fiber)
 })
