@@ -32,6 +32,8 @@ export const weightOf = (mail: ReceivedMail) => (mail.content === null ? 0 : mai
 /** Of messages that wait, so many bytes and so many Mailboxes are one statement. */
 const together = {
   atOnce: 2,
+  // Beginning one costs as much as several letters do.
+  beside: { least: 16, millis: Timing.arrivalsBesideMillis },
   most: 32,
   heaviest: {
     weight: 8 * 1024 * 1024,
