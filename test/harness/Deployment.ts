@@ -44,10 +44,12 @@ export interface Deployment {
 }
 
 export const until = async (what: string, holds: () => Promise<boolean> | boolean, seconds = 20): Promise<void> => {
-  const deadline = Date.now() + seconds * 1000
+  const began = Date.now()
   while (!(await holds())) {
-    if (Date.now() > deadline) throw new Error(`${what}: not within ${seconds} s`)
-    await new Promise((resolve) => setTimeout(resolve, 10))
+    const gone = Date.now() - began
+    if (gone > seconds * 1000) throw new Error(`${what}: not within ${seconds} s`)
+    // Ever less often, so that who waits leaves the machine to what it waits for.
+    await new Promise((resolve) => setTimeout(resolve, Math.min(Math.max(gone / 20, 10), 200)))
   }
 }
 

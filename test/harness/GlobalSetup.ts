@@ -31,7 +31,14 @@ const cache = path.join(import.meta.dirname, "..", "..", "node_modules", ".cache
 const prepare = Effect.fnUntraced(function* (worker: number) {
   const { connection } = yield* EmbeddedPostgres.open({
     directory: path.join(cache, `test-postgres-${worker}`),
-    settings: { fsync: "off", synchronous_commit: "off", full_page_writes: "off", max_connections: "400" },
+    settings: {
+      fsync: "off",
+      synchronous_commit: "off",
+      full_page_writes: "off",
+      max_connections: "400",
+      // A copy of the template is 800 files: by the kernel, it takes a sixth of what reading and writing them does.
+      ...(process.platform === "linux" ? { file_copy_method: "clone" } : {}),
+    },
   })
   yield* Effect.gen(function* () {
     const sql = yield* Database.Unhurried

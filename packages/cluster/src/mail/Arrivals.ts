@@ -12,7 +12,7 @@ import type { SqlError } from "effect/sql"
 import { commitTogether, FenceLost, type Write } from "../actor/Write.ts"
 import { raise } from "../events/Raise.ts"
 import * as Batched from "../store/Batched.ts"
-import { Arriving, isTransient, type Sql } from "../store/Database.ts"
+import { isTransient, type Sql, Writes } from "../store/Database.ts"
 import { Timing } from "../Timing.ts"
 import { placed } from "./folders/Placing.ts"
 import { summaryOf } from "./Summary.ts"
@@ -265,7 +265,7 @@ export class Arrivals extends Context.Service<
 export const layer = Layer.effect(
   Arrivals,
   Effect.gen(function* () {
-    const sql = yield* Arriving
+    const sql = yield* Writes
     const store = yield* Batched.make((groups: ReadonlyArray<Group>) => storeAll(sql, groups), together)
     return { store: (group: Group) => Effect.flatten(store(group)) }
   }),
