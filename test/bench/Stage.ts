@@ -61,7 +61,7 @@ export const subjectOf = ({ deployment, service }: Played, drive: Drive): Subjec
 const root = path.join(import.meta.dirname, "..", "..")
 
 /** An earlier commit in a folder of its own, standing on the packages that are installed here. */
-const checkout = (commit: string) => {
+export const checkout = (commit: string) => {
   const tree = mkdtempSync(path.join(os.tmpdir(), "svc-bench-tree-"))
   execFileSync("git", ["worktree", "add", "--detach", "--force", tree, commit], { cwd: root, stdio: "ignore" })
   mkdirSync(path.join(tree, "node_modules", "@svc"), { recursive: true })

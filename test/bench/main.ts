@@ -58,7 +58,7 @@ const ok = await perform(
     imap: alone(imap),
     scale: alone(scale("scale", 10_000)),
     ...(positionals.includes("scale-million") ? { "scale-million": alone(scale("scale-million", 100_000)) } : {}),
-    send: alone(Sending.send),
+    send: alone(Sending.send(values.against)),
     deliveries: alone(Webhooks.webhook),
     ask: alone(Asks.ask),
     authorize: alone(authorize),

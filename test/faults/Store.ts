@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs"
 import * as path from "node:path"
 import * as Stores from "@svc/cluster/store/Database"
-import { Effect, Layer, Redacted } from "effect"
+import { Effect, Exit, Layer, Redacted, Scope } from "effect"
 import type { Deployment } from "../harness/Deployment.ts"
 
 export const settingsOf = (deployment: Deployment): Stores.ConnectionSettings => {
@@ -27,3 +27,17 @@ export const inStore = <A extends object = object>(
       ),
     ),
   )
+
+/** The same for who looks often: over one connection that stays, so that looking costs next to nothing. */
+export const lookout = async (deployment: Deployment) => {
+  const scope = Scope.makeUnsafe()
+  const context = await Effect.runPromise(
+    Layer.buildWithScope(Layer.fresh(Stores.layer(settingsOf(deployment))), scope),
+  )
+  const run = Effect.runPromiseWith(context)
+  const sql = await run(Effect.service(Stores.Unhurried))
+  return {
+    look: <A extends object>(statement: string): Promise<ReadonlyArray<A>> => run(sql.unsafe<A>(statement)),
+    close: (): Promise<void> => Effect.runPromise(Scope.close(scope, Exit.void)),
+  }
+}

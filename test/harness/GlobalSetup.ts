@@ -34,8 +34,8 @@ const settings = {
   max_connections: "400",
   max_wal_size: "256MB",
   min_wal_size: "32MB",
-  // Files are copied by the kernel.
-  ...(process.platform === "win32" ? {} : { file_copy_method: "clone" }),
+  // By the kernel, where every file system does it: a sixth of the work of reading and writing them.
+  ...(process.platform === "linux" ? { file_copy_method: "clone" } : {}),
 }
 
 const serve = Effect.fnUntraced(function* (prepared: string, directory: string) {

@@ -56,3 +56,49 @@ it.effect("a call waits no longer than its deadline, under way or not, and is no
     expect(batches).toEqual([[1], [3]])
   }).pipe(Effect.scoped),
 )
+
+/** A batch of one under way, and what leaves beside it once `others` have come; both end with the gate. */
+const beside = (others: ReadonlyArray<number>, limits: { readonly least: number; readonly millis: number }) =>
+  Effect.gen(function* () {
+    const gate = yield* Latch.make()
+    const second = yield* Latch.make()
+    const batches: Array<ReadonlyArray<number>> = []
+    const call = yield* Batched.make(
+      (items: ReadonlyArray<number>) => {
+        batches.push(items)
+        return Effect.andThen(batches.length > 1 ? second.open : Effect.void, Effect.as(gate.await, items))
+      },
+      { atOnce: 2, most: 10, beside: limits },
+    )
+    const first = yield* Effect.forkChild(call(0))
+    yield* Effect.yieldNow
+    const rest = yield* Effect.forkChild(Effect.forEach(others, (item) => call(item), { concurrency: "unbounded" }))
+    yield* Effect.yieldNow
+    const ended = Effect.andThen(Effect.andThen(gate.open, Fiber.join(first)), Fiber.join(rest))
+    return { batches, second: second.await, ended }
+  })
+
+it.effect(
+  "beside one that is under way a batch leaves only with enough calls, the others with the end of that one",
+  () =>
+    Effect.gen(function* () {
+      const few = yield* beside([1, 2], { least: 3, millis: 60_000 })
+      expect(few.batches).toEqual([[0]])
+      yield* few.ended
+      expect(few.batches).toEqual([[0], [1, 2]])
+
+      const enough = yield* beside([1, 2, 3], { least: 3, millis: 60_000 })
+      yield* enough.second
+      expect(enough.batches).toEqual([[0], [1, 2, 3]])
+      yield* enough.ended
+    }).pipe(Effect.scoped),
+)
+
+it.effect("beside one that hangs a batch leaves with what has come when its first call has waited long enough", () =>
+  Effect.gen(function* () {
+    const { batches, second, ended } = yield* beside([1, 2], { least: 10, millis: 20 })
+    yield* second
+    expect(batches).toEqual([[0], [1, 2]])
+    yield* ended
+  }).pipe(Effect.scoped),
+)

@@ -32,8 +32,8 @@ export interface IdentityChange {
 export interface OrgChange {
   readonly sql: Sql
   readonly org: Told<string>
-  readonly at: Date
-  readonly by: By
+  readonly at: Told<Date>
+  readonly by: Told<By>
 }
 
 /** The type's own data; a member may be an expression over the columns of the gate. */

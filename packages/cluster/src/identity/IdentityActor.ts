@@ -18,6 +18,7 @@ import * as Mailbox from "../mail/Mailbox.ts"
 import * as MailSettings from "../mail/MailSettings.ts"
 import * as Approvals from "../mail/sending/Approvals.ts"
 import * as Bounces from "../mail/sending/Bounces.ts"
+import * as Departures from "../mail/sending/Departures.ts"
 import * as Outgoing from "../mail/sending/Outgoing.ts"
 import { SendingGate } from "../mail/sending/SendingGate.ts"
 import { Sealing } from "../sealing/Sealing.ts"
@@ -64,6 +65,7 @@ export const layer = (limits: IdentityLimits) =>
       const feed = yield* ChangeFeed
       const gate = yield* SendingGate
       const arrivals = yield* Arrivals.Arrivals
+      const departures = yield* Departures.Departures
       const claimed = yield* claim
       const clientFor = yield* IdentityActor.client
       const residents = Residents.make<State, Needs>()
@@ -86,7 +88,7 @@ export const layer = (limits: IdentityLimits) =>
         ...Mailbox.handlers(handling, limits, arrivals),
         ...Folders.handlers(handling, limits),
         ...MailSettings.handlers(handling, gate),
-        ...Outgoing.handlers(handling, limits),
+        ...Outgoing.handlers(handling, limits, departures),
         ...Approvals.handlers(handling),
         ...Bounces.handlers(handling),
         ...Tunnels.handlers(handling, sealing, limits),
@@ -111,4 +113,4 @@ export const layer = (limits: IdentityLimits) =>
         { maxIdleTime: Timing.actorIdle, disableFatalDefects: true },
       )
     }),
-  ).pipe(Layer.provide(Arrivals.layer))
+  ).pipe(Layer.provide([Arrivals.layer, Departures.layer]))

@@ -12,7 +12,7 @@ import type { SqlError } from "effect/sql"
 import { commitTogether, FenceLost, type Write } from "../actor/Write.ts"
 import { raise } from "../events/Raise.ts"
 import * as Batched from "../store/Batched.ts"
-import { Arriving, isTransient, type Sql } from "../store/Database.ts"
+import { isTransient, type Sql, Writes } from "../store/Database.ts"
 import { Timing } from "../Timing.ts"
 import { placed } from "./folders/Placing.ts"
 import { summaryOf } from "./Summary.ts"
@@ -32,6 +32,8 @@ export const weightOf = (mail: ReceivedMail) => (mail.content === null ? 0 : mai
 /** Of messages that wait, so many bytes and so many Mailboxes are one statement. */
 const together = {
   atOnce: 2,
+  // Beginning one costs as much as several letters do.
+  beside: { least: 16, millis: Timing.arrivalsBesideMillis },
   most: 32,
   heaviest: {
     weight: 8 * 1024 * 1024,
@@ -243,7 +245,7 @@ export class Arrivals extends Context.Service<
 export const layer = Layer.effect(
   Arrivals,
   Effect.gen(function* () {
-    const sql = yield* Arriving
+    const sql = yield* Writes
     const store = yield* Batched.make((groups: ReadonlyArray<Group>) => storeAll(sql, groups), together)
     return { store: (group: Group) => Effect.flatten(store(group)) }
   }),

@@ -6,6 +6,7 @@
 import { toPublic } from "@svc/domain/Ids"
 import { system } from "@svc/domain/account/By"
 import type { DecideMail } from "@svc/domain/mail/SendingProtocol"
+import * as AddrSpec from "@svc/domain/mail/AddrSpec"
 import { Conflict, NotFound } from "@svc/domain/problems/Problem"
 import { Clock, Effect } from "effect"
 import type { Rpc } from "effect/rpc"
@@ -55,7 +56,8 @@ const decide = Effect.fnUntraced(function* (write: Write, { message_id, approve,
   if (waiting.stopped) return yield* paused(waiting.stop_reason)
   const { sql, identity, at, by } = write
   const recipients = waiting.addresses.map((address) => ({ address, path: "" }))
-  const [judged] = yield* sql<{ refused: ReadonlyArray<Refused> }>`select ${refusedOf(write, recipients)} as refused`
+  const [judged] = yield* sql<{ refused: ReadonlyArray<Refused> }>`
+    select ${refusedOf(sql, { ...identity, at }, sql`unnest(${waiting.addresses.map(AddrSpec.sameAs)}::text[])`)} as refused`
   yield* judgeRecipients(write, waiting.subject, recipients, judged?.refused ?? [])
   yield* commit(
     write,

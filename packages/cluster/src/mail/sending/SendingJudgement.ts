@@ -6,8 +6,10 @@ import { sameAs } from "@svc/domain/mail/AddrSpec"
 import type { Recipient } from "@svc/domain/mail/SendingProtocol"
 import { MailPaused, RateLimited, RecipientNotAllowed } from "@svc/domain/problems/Problem"
 import { Effect } from "effect"
+import type { Statement } from "effect/sql"
 import { commit, type Write } from "../../actor/Write.ts"
 import { raise } from "../../events/Raise.ts"
+import type { Sql } from "../../store/Database.ts"
 import { Timing } from "../../Timing.ts"
 
 type Reason = "not_allowed" | "expired" | "suppressed"
@@ -18,23 +20,30 @@ export interface Refused {
   readonly reason: Reason
 }
 
+/** Whose mail is judged, and when: values, or columns of a statement. */
+interface Asked {
+  readonly id: string | Statement.Fragment
+  readonly orgId: string | Statement.Fragment
+  readonly at: Date | Statement.Fragment
+}
+
 /**
- * Those of the recipients that are refused, as a value of a statement ({@link Refused}s): one that is lapsed or suppressed
- * counts for nothing, whatever made it.
+ * Those of the `addresses` (a relation of one column, lower case) that are refused, as a value of a statement
+ * ({@link Refused}s): one that is lapsed or suppressed counts for nothing, whatever made it.
  */
-export const refusedOf = ({ sql, identity, at }: Write, recipients: ReadonlyArray<Recipient>) => sql`(
+export const refusedOf = (sql: Sql, { id, orgId, at }: Asked, addresses: Statement.Fragment) => sql`(
   select coalesce(jsonb_agg(jsonb_build_object('address', address, 'reason', reason)), '[]') from (
-    select wanted.address,
+    select given.address,
       case
         when r.suppressed_at is not null then 'suppressed'
         when owner.id is not null or (r.address is not null and r.reason <> 'account_owner'
-             and (r.expires_at is null or r.expires_at > ${at})) then null
+             and (r.expires_at is null or r.expires_at > ${at}::timestamptz)) then null
         when r.address is not null and r.reason <> 'account_owner' then 'expired'
         else 'not_allowed'
       end as reason
-    from unnest(${[...new Set(recipients.map(({ address }) => sameAs(address)))]}::text[]) as wanted (address)
-    left join allowed_recipient r on r.identity_id = ${identity.id} and r.address = wanted.address
-    left join org owner on owner.id = ${identity.orgId} and owner.email = wanted.address and owner.email_verified_at is not null
+    from ${addresses} as given (address)
+    left join allowed_recipient r on r.identity_id = ${id}::uuid and r.address = given.address
+    left join org owner on owner.id = ${orgId}::uuid and owner.email = given.address and owner.email_verified_at is not null
   ) judged where reason is not null)`
 
 const words: { readonly [R in Reason]: string } = {
@@ -83,11 +92,10 @@ export interface Use {
 }
 
 /** What counts against the hourly limit now. */
-export const useOf = ({ sql, identity, at }: Write) => {
-  const since = new Date(at.getTime() - Timing.mailHourMillis)
-  return sql`
-    (select count(*)::int from mail_use where identity_id = ${identity.id} and at > ${since}) as used,
-    (select min(at) from mail_use where identity_id = ${identity.id} and at > ${since}) as oldest`
+export const useOf = (sql: Sql, { id, at }: Pick<Asked, "id" | "at">) => {
+  const counting = sql`from mail_use where identity_id = ${id}::uuid
+    and at > ${at}::timestamptz - make_interval(secs => ${Timing.mailHourMillis / 1000})`
+  return sql`(select count(*)::int ${counting}) as used, (select min(at) ${counting}) as oldest`
 }
 
 export const overHour = (quota: number, { oldest }: Use, at: Date) => {

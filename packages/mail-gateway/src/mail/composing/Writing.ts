@@ -22,6 +22,7 @@ import { parse } from "../ParsedMail.ts"
 import { fromHtml } from "@svc/cluster/html/PlainText"
 import * as Blank from "./Blank.ts"
 import { escaped, fragments } from "./Fragment.ts"
+import { render } from "./Rendering.ts"
 
 /** What keeps a letter from being written; `path` is a JSON Pointer into the request. */
 export type Fault =
@@ -177,7 +178,7 @@ export const put = async (draft: Draft): Promise<Written> => {
     disableFileAccess: true,
     disableUrlAccess: true,
   })
-  const raw = await composer.compile().build()
+  const raw = render(composer.compile())
   if (raw.length > largest) return { _tag: "TooLarge", bytes: raw.length }
   const parsed = parse(raw)
   const composed: Composed = {

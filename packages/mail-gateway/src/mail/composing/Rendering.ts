@@ -1,0 +1,47 @@
+/**
+ * The bytes of a message that the library has put together: its headers and its encodings, written one part behind the
+ * other. What the library writes is the same ({@link MimeNode.build}), but it takes seven streams and a dozen turns of the
+ * event loop for it, whatever the message is. No I/O: content is text or bytes.
+ */
+import * as base64 from "nodemailer/lib/base64"
+import type MimeNode from "nodemailer/lib/mime-node"
+import * as qp from "nodemailer/lib/qp"
+
+/** Characters of a line. */
+const width = 76
+/** Bytes of whole lines of base64: a large file is encoded a piece at a time. */
+const piece = (width / 4) * 3 * 1024
+
+const breaks = (text: string) => text.replaceAll(/(?<!\r)\n/g, "\r\n")
+
+function* encoded(content: Buffer | string, encoding: string | false): Generator<Buffer> {
+  if (encoding === "quoted-printable") yield Buffer.from(breaks(qp.wrap(qp.encode(content), width)), "latin1")
+  else if (encoding === "base64") {
+    const bytes = typeof content === "string" ? Buffer.from(content) : content
+    for (let at = 0; at < bytes.length; at += piece) {
+      const lines = base64.wrap(base64.encode(bytes.subarray(at, at + piece)), width)
+      yield Buffer.from(at + piece < bytes.length ? `${lines}\r\n` : lines, "latin1")
+    }
+  } else yield Buffer.from(breaks(content.toString()))
+}
+
+function* partOf(node: MimeNode): Generator<Buffer> {
+  yield Buffer.from(`${node.buildHeaders()}\r\n\r\n`)
+  const { content, childNodes, multipart, boundary } = node
+  if (typeof content === "string" || Buffer.isBuffer(content)) yield* encoded(content, node.getTransferEncoding())
+  else if (content !== undefined) throw new TypeError("Content is text or bytes")
+  if (multipart === false || multipart === undefined || boundary === false) return
+  for (const [index, child] of childNodes.entries()) {
+    yield Buffer.from(`${index === 0 ? "" : "\r\n"}--${boundary}\r\n`)
+    yield* partOf(child)
+  }
+  yield Buffer.from(`\r\n--${boundary}--\r\n`)
+}
+
+/** The whole message; its lines end with CR LF, the last one too. */
+export const render = (root: MimeNode): Buffer => {
+  const pieces = [...partOf(root)]
+  const last = pieces.findLast(({ length }) => length > 0)
+  if (last?.at(-1) !== 10) pieces.push(Buffer.from("\r\n"))
+  return Buffer.concat(pieces)
+}

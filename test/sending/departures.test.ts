@@ -1,0 +1,233 @@
+/** Messages of several Identities that go out in one statement: what befalls one Identity's is nothing to the others. */
+import { createSecretKey } from "node:crypto"
+import type { OwnIdentity, Write } from "@svc/cluster/actor/Write"
+import * as Departures from "@svc/cluster/mail/sending/Departures"
+import { Reads, Writes } from "@svc/cluster/store/Database"
+import type { By } from "@svc/domain/account/By"
+import { makeUuidV7, toPublic } from "@svc/domain/Ids"
+import { expect, layer } from "@effect/vitest"
+import { Effect, Exit, Fiber, Layer, Redacted } from "effect"
+import { actors, makeIdentity, makeOrg, passing } from "../harness/Actors.ts"
+import { holder, rows } from "../harness/Stores.ts"
+
+const dataKey = Redacted.make(createSecretKey(new Uint8Array(32)))
+const key: By = { ...holder, kind: "identity_key" }
+
+/** An Identity as its actor would send for it, with a Webhook that hears of what waits for a person. */
+const makeSender = Effect.fnUntraced(function* (handle: string) {
+  const sql = yield* Writes
+  const orgId = yield* makeOrg
+  const { id } = yield* makeIdentity(orgId, handle)
+  yield* sql`
+    insert into webhook (id, identity_id, url, event_types, status, created_at, version)
+    values (${yield* makeUuidV7}::uuid, ${id}::uuid, 'https://receiver.example/', '{*}', 'active', now(), 1)`
+  const [actor] = yield* sql<{ epoch: number }>`select epoch from actor where kind = 'Identity' and id = ${handle}`
+  const identity: OwnIdentity = { id, handle, orgId, dataKey }
+  let due = 0
+  const write = (epochs: number): Write => ({
+    sql,
+    claim: { kind: "Identity", id: handle, epoch: actor!.epoch + epochs },
+    fence: sql``,
+    at: new Date(),
+    by: key,
+    due: () => due++,
+    memory: new Map(),
+    identity,
+  })
+  const departure = Effect.fnUntraced(function* (
+    subject: string,
+    change: Partial<Departures.Departure> & { readonly epochs?: number } = {},
+  ) {
+    const { epochs = 0, ...other } = change
+    const message_id = yield* makeUuidV7
+    const raw = Buffer.from(`Subject: ${subject}\r\n\r\n${handle} says ${subject}\r\n`)
+    const person = (address: string) => ({ address, name: null })
+    const departure: Departures.Departure = {
+      write: write(epochs),
+      mail: {
+        message_id,
+        message_id_header: `<${message_id}@mail.localhost>`,
+        from: person(`${handle}@mail.localhost`),
+        to: [person("grace@one.example"), person("alan@two.example")],
+        cc: [],
+        bcc: [],
+        reply_to: [],
+        subject,
+        snippet: subject,
+        in_reply_to: null,
+        references: [],
+        attachments: [],
+        size: raw.length,
+        sha256: new Uint8Array(32),
+        content: { raw, text: subject, html: null, headers: [], search_text: subject },
+      },
+      recipient: "grace@one.example",
+      rows: [
+        { id: yield* makeUuidV7, domain: "one.example", addresses: ["grace@one.example"] },
+        { id: yield* makeUuidV7, domain: "two.example", addresses: ["alan@two.example"] },
+      ],
+      answers: null,
+      isDraft: false,
+      submissionKey: undefined,
+      waits: false,
+      near: null,
+      ...other,
+    }
+    return departure
+  })
+  const stored = rows(
+    (sql) => sql<{ subject: string; uid: number; raw: string; status: string; people: string; due: number }>`
+      select m.summary ->> 'subject' as subject, p.uid, convert_from(c.raw, 'UTF8') as raw, g.status,
+             (select string_agg(r.address, ' ' order by r.address) from outgoing_recipient r join outbox o on o.id = r.outbox_id
+              where r.message_id = m.id and o.message_id = m.id) as people,
+             (select count(*)::int from outbox o where o.message_id = m.id and o.next_attempt_at = g.created_at) as due
+      from message m join placed p on p.message_id = m.id join folder f on f.id = p.folder_id and f.use = 'sent'
+      join message_content c on c.message_id = m.id and c.identity_id = m.identity_id
+      join outgoing g on g.message_id = m.id and g.identity_id = m.identity_id
+      where m.identity_id = ${id} and m.direction = 'outbound' order by m.uid`,
+  )
+  const told = rows(
+    (sql) => sql<{ type: string; data: Record<string, unknown>; by: string; deliveries: number }>`
+      select type, data, caused_by ->> 'kind' as by,
+             (select count(*)::int from delivery d where d.event_id = e.id and d.identity_id = ${id}) as deliveries
+      from event e where org_id = ${orgId}::uuid and (type like 'email.%' or type like 'limit.%') order by seq`,
+  )
+  return { id, handle, departure, stored, told, due: () => due }
+})
+
+type Sender = Effect.Success<ReturnType<typeof makeSender>>
+
+/** Messages that go in the same turn, and so in one statement. */
+const depart = (...departures: ReadonlyArray<Departures.Departure>) =>
+  Effect.flatMap(Departures.Departures, ({ store }) =>
+    Effect.all(
+      departures.map((departure) => Effect.exit(store(departure))),
+      { concurrency: "unbounded" },
+    ),
+  )
+
+const subjects = ({ stored }: Sender) => Effect.map(stored, (found) => found.map(({ subject }) => subject))
+
+layer(Layer.provideMerge(Departures.layer, actors()))("messages of several Identities at the same time", (it) => {
+  it.effect("go out each as its own, with its bytes, its rows of the outbox and its place", () =>
+    Effect.gen(function* () {
+      const [ada, grace] = [yield* makeSender("ada"), yield* makeSender("grace")]
+      for (const round of ["one", "two"]) {
+        const ended = yield* depart(yield* ada.departure(round), yield* grace.departure(round))
+        expect(ended).toEqual([Exit.succeed(true), Exit.succeed(true)])
+      }
+      for (const { handle, stored } of [ada, grace]) {
+        expect(yield* stored).toEqual(
+          ["one", "two"].map((subject, index) => ({
+            subject,
+            uid: index + 1,
+            raw: `Subject: ${subject}\r\n\r\n${handle} says ${subject}\r\n`,
+            status: "queued",
+            people: "alan@two.example grace@one.example",
+            due: 2,
+          })),
+        )
+      }
+    }),
+  )
+
+  it.effect("wait for a person, are drafts, or near the limit, each for itself", () =>
+    Effect.gen(function* () {
+      const sql = yield* Writes
+      const [plain, waiting, last] = [
+        yield* makeSender("plain"),
+        yield* makeSender("waiting"),
+        yield* makeSender("last"),
+      ]
+      const draft = yield* last.departure("last", { isDraft: true, near: { used: 80, quota: 100 } })
+      yield* sql`
+        insert into draft (id, identity_id, version, summary, content, created_at, updated_at)
+        values (${draft.mail.message_id}::uuid, ${last.id}::uuid, 1, '{}', '', now(), now())`
+      const asking = yield* waiting.departure("waiting", { waits: true })
+      const ended = yield* depart(yield* plain.departure("plain"), asking, draft)
+      expect(ended).toEqual([Exit.succeed(true), Exit.succeed(true), Exit.succeed(true)])
+      expect(yield* plain.stored).toMatchObject([{ subject: "plain", status: "queued", due: 2 }])
+      expect(yield* waiting.stored).toMatchObject([{ subject: "waiting", status: "awaiting_approval", due: 0 }])
+      expect(yield* last.stored).toMatchObject([{ subject: "last", status: "queued", due: 2 }])
+      expect(yield* plain.told).toEqual([])
+      expect(yield* waiting.told).toMatchObject([
+        {
+          type: "email.approval_requested",
+          data: { message_id: toPublic("msg_", asking.mail.message_id), subject: "waiting", to: asking.mail.to },
+          by: "identity_key",
+          deliveries: 1,
+        },
+      ])
+      expect(yield* last.told).toMatchObject([
+        { type: "limit.near", data: { limit: "mail_hourly", used: 80, quota: 100, window: "hour" }, deliveries: 0 },
+      ])
+      // Only whose Event queued a delivery has some to look for.
+      expect([plain.due(), waiting.due(), last.due()]).toEqual([0, 1, 0])
+      const boxes = yield* sql<{ near: boolean }>`
+        select mail_near_at is not null as near from mailbox
+        where identity_id = any(${[plain.id, waiting.id, last.id]}::uuid[])
+        order by array_position(${[plain.id, waiting.id, last.id]}::uuid[], identity_id)`
+      expect(boxes.map(({ near }) => near)).toEqual([false, false, true])
+      expect(yield* sql`select id from draft`).toEqual([])
+    }),
+  )
+
+  it.effect("are stored where the actor owns its Mailbox, and not where another has taken it over", () =>
+    Effect.gen(function* () {
+      const [owner, former] = [yield* makeSender("owner"), yield* makeSender("former")]
+      const [lost, kept] = yield* depart(
+        yield* former.departure("lost", { epochs: -1 }),
+        yield* owner.departure("kept"),
+      )
+      expect(kept).toEqual(Exit.succeed(true))
+      expect(lost).toMatchObject({ cause: { reasons: [{ error: { _tag: "FenceLost" } }] } })
+      expect(yield* subjects(owner)).toEqual(["kept"])
+      expect(yield* subjects(former)).toEqual([])
+    }),
+  )
+
+  it.effect("do not wait for one whose Mailbox is held by somebody else, which goes once it is free", () =>
+    Effect.gen(function* () {
+      const [held, free] = [yield* makeSender("held"), yield* makeSender("free")]
+      const sql = yield* Writes
+      const reads = yield* Reads
+      const waits = reads<{ n: number }>`
+        select count(*)::int as n from pg_stat_activity
+        where wait_event_type = 'Lock' and datname = current_database()`
+      const both = yield* sql.withTransaction(
+        Effect.gen(function* () {
+          yield* sql`update mailbox set modseq = modseq + 1 where identity_id = ${held.id}`
+          const both = yield* Effect.forkDetach(depart(yield* held.departure("late"), yield* free.departure("at once")))
+          yield* passing(waits, ([row]) => row!.n > 0, 0)
+          // Of one statement, and stored already.
+          expect(yield* subjects(free)).toEqual(["at once"])
+          return both
+        }),
+      )
+      expect(yield* Fiber.join(both)).toEqual([Exit.succeed(true), Exit.succeed(true)])
+      expect(yield* subjects(held)).toEqual(["late"])
+    }),
+  )
+
+  it.effect("are stored though the store cannot take one of them", () =>
+    Effect.gen(function* () {
+      const [good, bad] = [yield* makeSender("good"), yield* makeSender("bad")]
+      const [refused, stored] = yield* depart(yield* bad.departure("\u0000"), yield* good.departure("one"))
+      expect(Exit.isFailure(refused!)).toBe(true)
+      expect(stored).toEqual(Exit.succeed(true))
+      expect(yield* subjects(good)).toEqual(["one"])
+      expect(yield* subjects(bad)).toEqual([])
+    }),
+  )
+
+  it.effect("answer that there is no Mailbox where it went meanwhile", () =>
+    Effect.gen(function* () {
+      const [here, gone] = [yield* makeSender("here"), yield* makeSender("gone")]
+      const sql = yield* Writes
+      yield* sql`delete from mailbox where identity_id = ${gone.id}`
+      const ended = yield* depart(yield* gone.departure("lost"), yield* here.departure("one"))
+      expect(ended).toEqual([Exit.succeed(false), Exit.succeed(true)])
+      expect(yield* subjects(here)).toEqual(["one"])
+    }),
+  )
+})

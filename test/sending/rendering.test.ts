@@ -1,0 +1,108 @@
+/** The bytes of a letter are those that the library writes by its streams, whatever is in it. */
+import { render } from "@svc/mail-gateway/mail/composing/Rendering"
+import fc from "fast-check"
+import MailComposer from "nodemailer/lib/mail-composer"
+import { describe, expect, it } from "vitest"
+
+type Mail = NonNullable<ConstructorParameters<typeof MailComposer>[0]>
+
+/** As `composing/Writing` asks for one; the boundaries, which are drawn, are the same for both. */
+const composed = (mail: Mail) =>
+  new MailComposer({
+    from: { address: "ada@mail.localhost", name: "Ada" },
+    to: [{ address: "grace@example.org", name: "Grace Ü" }],
+    date: new Date("2026-11-20T12:00:00.000Z"),
+    messageId: "<1@mail.localhost>",
+    textEncoding: "quoted-printable",
+    newline: "windows",
+    baseBoundary: "drawn",
+    disableFileAccess: true,
+    disableUrlAccess: true,
+    ...mail,
+  }).compile()
+
+/** Where it goes on in the next line: not always the same, since streams end a piece before the white space at its end. */
+const unwrapped = (text: string) => text.replaceAll("=\r\n", "")
+
+const same = async (mail: () => Mail) => {
+  const ours = render(composed(mail())).toString("latin1")
+  const theirs = await composed(mail()).build()
+  expect(unwrapped(ours)).toBe(unwrapped(theirs.toString("latin1")))
+  expect(/(?:^|[^\r])\n|\r(?!\n)/.test(ours)).toBe(false)
+  const [, ...bodies] = ours.split("\r\n\r\n")
+  expect(bodies.flatMap((body) => body.split("\r\n")).filter((line) => line.length > 76)).toEqual([])
+}
+
+const words = fc
+  .array(
+    fc.oneof(
+      fc.constantFrom(
+        "\n",
+        "\r\n",
+        "\n\n",
+        " ",
+        "  \n",
+        "\t",
+        "=",
+        ".",
+        "--",
+        "é",
+        "日本",
+        "😀",
+        "long ".repeat(30),
+        "x".repeat(200),
+      ),
+      fc.string({ unit: "grapheme", maxLength: 30 }),
+    ),
+    { maxLength: 30 },
+  )
+  .map((parts) => parts.join("").replaceAll(/\r(?!\n)/g, ""))
+
+const file = fc.record({
+  filename: fc.constantFrom<string | false>("report.pdf", "Übersicht.txt", false),
+  content: fc.uint8Array({ maxLength: 400 }).map((bytes) => Buffer.from(bytes)),
+  contentType: fc.constantFrom("application/pdf", "image/png", "application/octet-stream"),
+  cid: fc.constantFrom(undefined, "picture"),
+})
+
+describe("a letter is rendered", () => {
+  it("as the library does it, of text, HTML and files", async () => {
+    await fc.assert(
+      fc.asyncProperty(words, words, fc.array(file, { maxLength: 3 }), words, async (text, html, files, subject) => {
+        await same(() => ({
+          subject: subject.slice(0, 200),
+          text,
+          html,
+          attachments: files.map(({ cid, ...one }) => ({
+            ...one,
+            contentDisposition: cid === undefined ? ("attachment" as const) : ("inline" as const),
+            ...(cid === undefined ? {} : { cid }),
+          })),
+        }))
+      }),
+      { numRuns: 200 },
+    )
+  })
+
+  it("with files of text, and with lines that end in whatever they do", async () => {
+    for (const end of ["", "\n", "\r\n", " ", "\t\n", "é", "="]) {
+      const content = Buffer.from(`first line\nsecond${end}`)
+      await same(() => ({
+        text: `words${end}`,
+        attachments: [{ filename: "a.csv", contentType: "text/csv", content }],
+      }))
+      await same(() => ({ text: `words${end}` }))
+      await same(() => ({ html: `<p>words</p>${end}` }))
+    }
+  })
+
+  it("whatever its size, about where base64 goes in pieces too", async () => {
+    const piece = 57 * 1024
+    for (const size of [0, 1, 56, 57, 58, piece - 1, piece, piece + 1, 2 * piece, 3 * piece + 5]) {
+      const content = Buffer.alloc(size, "picture")
+      await same(() => ({ text: "See it.", attachments: [{ filename: "a.png", contentType: "image/png", content }] }))
+    }
+    const long = "Ein langer Brief, über vieles, mit vielen Wörtern.\n".repeat(4_000)
+    await same(() => ({ text: long, html: `<p>${long}</p>` }))
+  })
+})
