@@ -16,7 +16,7 @@ const all = <A>(work: Pieces.Pieces<A>): A => {
 describe("work in pieces", () => {
   it("puts in order as a whole would, and leaves what is equal as it stood", () => {
     const next = random(11)
-    for (const length of [0, 1, 249, 250, 251, 999, 4_321]) {
+    for (const length of [0, 1, 99, 100, 101, 999, 4_321]) {
       const list = Array.from({ length }, (_, at) => ({ at, of: Math.floor(next() * 50) }))
       const byOf = (a: (typeof list)[number], b: (typeof list)[number]) => a.of - b.of
       expect(all(Pieces.sorted(list, byOf))).toEqual(list.toSorted(byOf))

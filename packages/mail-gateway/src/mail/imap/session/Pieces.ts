@@ -11,8 +11,8 @@ const pieceMillis = 4
 /** Messages with which work is large. */
 const many = 1_000
 
-/** Messages to look at between two words of a generator. */
-export const step = 250
+/** Messages to look at between two words of a generator: the worst subject costs 0.2 ms. */
+export const step = 100
 
 export type Pieces<A> = Generator<void, A>
 
