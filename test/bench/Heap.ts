@@ -51,4 +51,3 @@ export const of = async (service: Process) => {
     close: () => socket.close(),
   }
 }
-
