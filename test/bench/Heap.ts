@@ -34,19 +34,28 @@ export const of = async (service: Process) => {
       answers.set(++asked, resolve)
       socket.send(JSON.stringify({ id: asked, method, params }))
     })
-  const ops = place(service, /"?(?:probes and metrics|ops)[^\n]*?(127\.0\.0\.1:\d+)/i)
+  const ops = place(service, /Operators +http:\/\/([\d.:]+)\//)
   const residents = async () => {
     const text = await (await fetch(`http://${ops}/metrics`)).text()
     return Number(/^effect_cluster_entities\{[^}]*type="Identity"[^}]*\} (\d+)/m.exec(text)?.[1] ?? Number.NaN)
   }
+  const collected = async () => {
+    await new Promise((resolve) => setTimeout(resolve, 300))
+    await ask("HeapProfiler.collectGarbage")
+    const { result } = await ask("Runtime.evaluate", {
+      expression: "(({ heapUsed, external }) => heapUsed + external)(process.memoryUsage())",
+    })
+    return result.value as number
+  }
   return {
-    /** Twice, since what finalizers let go of is found the second time. */
+    /** Collected until a collection finds nothing more: what is let go of by turns of the loop comes late. */
     look: async (): Promise<Kept> => {
-      for (let n = 0; n < 2; n++) await ask("HeapProfiler.collectGarbage")
-      const { result } = await ask("Runtime.evaluate", {
-        expression: "(({ heapUsed, external }) => heapUsed + external)(process.memoryUsage())",
-      })
-      return { bytes: result.value, actors: await residents() }
+      let bytes = await collected()
+      for (let before = Number.POSITIVE_INFINITY; before - bytes > 0.002 * bytes;) {
+        before = bytes
+        bytes = await collected()
+      }
+      return { bytes, actors: await residents() }
     },
     close: () => socket.close(),
   }

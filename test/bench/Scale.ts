@@ -48,7 +48,7 @@ const play = async (count: number) => {
 }
 
 /** Actors that are woken one after the other, in a crowd, and in all; memory is that of those between the first and the last. */
-const woken = { alone: 1_000, crowd: 2_000, last: 5_000 }
+const woken = { alone: 500, crowd: 1_000, last: 3_000 }
 /** As many are asked for at once in a crowd. */
 const atOnce = 64
 
@@ -87,7 +87,7 @@ const wake = async (played: Played) => {
     const before = await memory.look()
     const crowd = await patched(played, [woken.alone, woken.crowd], atOnce)
     const crowdAgain = await patched(played, [woken.alone, woken.crowd], atOnce)
-    const rest = await patched(played, [woken.crowd, woken.last], atOnce)
+    const rest = await patched(played, [woken.crowd, woken.last], 8)
     const after = await memory.look()
     const actors = after.actors - before.actors
     return {
