@@ -29,7 +29,7 @@ export class Reads extends Context.Service<Reads, PgClient.PgClient>()("@svc/clu
 /** Statements and transactions that change something. */
 export class Writes extends Context.Service<Writes, PgClient.PgClient>()("@svc/cluster/store/Writes") {}
 /**
- * Messages that arrive, whose statements are long and wait for the disk: each has a connection to itself. Of those that
+ * Messages that arrive or go out, whose statements are long and wait for the disk: each has a connection to itself. Of those that
  * share one, PostgreSQL runs one after the other, and they end no sooner than if they had been sent so.
  */
 export class Arriving extends Context.Service<Arriving, PgClient.PgClient>()("@svc/cluster/store/Arriving") {}
