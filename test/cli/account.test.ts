@@ -8,7 +8,7 @@ import { call, makeIdentity, newHandle, signUp } from "../harness/Client.ts"
 import { eventually, startService, type TestService } from "../harness/Service.ts"
 import { browser, letIn, mcp, registered } from "../oauth/Consent.ts"
 
-const main = path.join(import.meta.dirname, "..", "..", "packages", "cli", "src", "main.ts")
+const main = path.join(import.meta.dirname, "..", "..", "packages", "cli", "src", "main.mjs")
 const here = "http://localhost:4711/callback"
 let service: TestService
 let session: string

@@ -5,7 +5,7 @@ import { areShared, type Ask } from "@svc/cluster/store/Sessions"
 import { Cause, Effect } from "effect"
 import { describe, expect, it } from "vitest"
 
-const main = path.join(import.meta.dirname, "..", "..", "packages", "cli", "src", "main.ts")
+const main = path.join(import.meta.dirname, "..", "..", "packages", "cli", "src", "main.mjs")
 const serve = (env: Record<string, string>) =>
   new Promise<{ code: unknown; text: string }>((resolve) => {
     execFile(

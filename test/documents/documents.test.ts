@@ -98,7 +98,7 @@ describe("the documents", () => {
   })
 
   it("name commands that there are", async () => {
-    const help = spawnSync(process.execPath, [path.join(root, "packages", "cli", "src", "main.ts"), "--help"], {
+    const help = spawnSync(process.execPath, [path.join(root, "packages", "cli", "src", "main.mjs"), "--help"], {
       encoding: "utf8",
     })
     const commands = new Set([...help.stdout.matchAll(/^ {2}([a-z-]+) {2,}/gm)].map(([, name]) => name!))

@@ -36,7 +36,7 @@ describe.skipIf(process.platform === "win32")("the README", () => {
       "set -eo pipefail",
       "trap 'kill $(jobs -p)' EXIT",
       // What npm would run, without its set-up.
-      `npm() { [ "$1 $2 $3 $4" = "run -s svc --" ] || return 1; shift 4; "${process.execPath}" "${path.join(root, "packages", "cli", "src", "main.ts")}" "$@"; }`,
+      `npm() { [ "$1 $2 $3 $4" = "run -s svc --" ] || return 1; shift 4; "${process.execPath}" "${path.join(root, "packages", "cli", "src", "main.mjs")}" "$@"; }`,
       ...steps,
     ]
       .join("\n")

@@ -89,14 +89,18 @@ export const startService = async (options: ServiceOptions = {}) => {
 
 export type TestService = Awaited<ReturnType<typeof startService>>
 
-/** Waits for a condition; a test that needs time waits for what it needs, never for a time. */
+/**
+ * Waits for a condition; a test that needs time waits for what it needs, never for a time. Looks come ever less often, a
+ * seventh of the time that went by apart: one that waits for long leaves the machine to those that do something.
+ */
 export const eventually = async <A>(look: () => Promise<A>, holds: (value: A) => boolean, seconds = 15): Promise<A> => {
-  const deadline = Date.now() + seconds * 1000
+  const began = Date.now()
   while (true) {
     const value = await look()
     if (holds(value)) return value
-    if (Date.now() > deadline)
+    const gone = Date.now() - began
+    if (gone > seconds * 1000)
       throw new Error(`did not come about in ${seconds} s; last seen: ${JSON.stringify(value)}`)
-    await new Promise((resolve) => setTimeout(resolve, 20))
+    await new Promise((resolve) => setTimeout(resolve, Math.min(Math.max(gone / 7, 10), 200)))
   }
 }

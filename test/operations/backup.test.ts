@@ -14,7 +14,7 @@ import { ConfigProvider, Effect, Option } from "effect"
 import { afterAll, expect, it } from "vitest"
 import { eventually } from "../harness/Service.ts"
 
-const program = path.join(import.meta.dirname, "..", "..", "packages", "cli", "src", "main.ts")
+const program = path.join(import.meta.dirname, "..", "..", "packages", "cli", "src", "main.mjs")
 const root = mkdtempSync(path.join(os.tmpdir(), "svc-backup-"))
 const [directory, folder] = [path.join(root, "data"), path.join(root, "backups")]
 for (const one of [root, directory, folder]) {

@@ -9,7 +9,7 @@ import { ask, hostOf, talk } from "../harness/Public.ts"
 import { freePort } from "../harness/Ports.ts"
 import { eventually, startService, type TestService } from "../harness/Service.ts"
 
-const main = path.join(import.meta.dirname, "..", "..", "packages", "cli", "src", "main.ts")
+const main = path.join(import.meta.dirname, "..", "..", "packages", "cli", "src", "main.mjs")
 let service: TestService
 let session: string
 let origin: Server

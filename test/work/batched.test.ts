@@ -56,3 +56,61 @@ it.effect("a call waits no longer than its deadline, under way or not, and is no
     expect(batches).toEqual([[1], [3]])
   }).pipe(Effect.scoped),
 )
+
+/** What was begun in this turn of the event loop has begun. */
+const turn = Effect.promise(() => new Promise((resolve) => setImmediate(resolve)))
+
+/** A batch of one under way, and those that come after it, each list in a turn of its own; all end with the gate. */
+const beside = (
+  others: ReadonlyArray<ReadonlyArray<number>>,
+  limits: { readonly least: number; readonly millis: number },
+) =>
+  Effect.gen(function* () {
+    const gate = yield* Latch.make()
+    const second = yield* Latch.make()
+    const batches: Array<ReadonlyArray<number>> = []
+    const call = yield* Batched.make(
+      (items: ReadonlyArray<number>) => {
+        batches.push(items)
+        return Effect.andThen(batches.length > 1 ? second.open : Effect.void, Effect.as(gate.await, items))
+      },
+      { atOnce: 2, most: 10, beside: limits },
+    )
+    const calls = yield* Effect.forEach([[0], ...others], (items) =>
+      Effect.tap(
+        Effect.forkChild(
+          Effect.forEach(items, (item) => call(item), { concurrency: "unbounded" }),
+          {
+            startImmediately: true,
+          },
+        ),
+        turn,
+      ),
+    )
+    const ended = Effect.andThen(gate.open, Effect.forEach(calls, Fiber.join))
+    return { batches, second: second.await, ended }
+  })
+
+it.effect(
+  "beside one that is under way a batch leaves only with enough calls, the others with the end of that one",
+  () =>
+    Effect.gen(function* () {
+      const few = yield* beside([[1], [2]], { least: 3, millis: 60_000 })
+      expect(few.batches).toEqual([[0]])
+      yield* few.ended
+      expect(few.batches).toEqual([[0], [1, 2]])
+
+      const enough = yield* beside([[1], [2], [3]], { least: 3, millis: 60_000 })
+      expect(enough.batches).toEqual([[0], [1, 2, 3]])
+      yield* enough.ended
+    }).pipe(Effect.scoped),
+)
+
+it.effect("beside one that hangs a batch leaves with what has come when its first call has waited long enough", () =>
+  Effect.gen(function* () {
+    const { batches, second, ended } = yield* beside([[1, 2]], { least: 10, millis: 20 })
+    yield* second
+    expect(batches).toEqual([[0], [1, 2]])
+    yield* ended
+  }).pipe(Effect.scoped),
+)

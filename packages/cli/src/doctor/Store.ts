@@ -16,8 +16,7 @@ import * as Finding from "./Finding.ts"
 
 const found = Finding.of("store")
 
-/** What one process may open, and what is kept for people. */
-const perProcess = 17
+/** Connections that are left for what else asks the server. */
 const reserve = 10
 
 const server = Effect.fnUntraced(function* (sql: Sql, isEmbedded: boolean) {
@@ -26,7 +25,7 @@ const server = Effect.fnUntraced(function* (sql: Sql, isEmbedded: boolean) {
            current_setting('fsync') as fsync, extract(epoch from clock_timestamp())::float8 as now`
   const { version, connections, fsync, now } = row!
   const apart = Math.abs(now - Date.now() / 1000)
-  const processes = Math.floor((connections - reserve) / perProcess)
+  const processes = Math.floor((connections - reserve) / Database.connectionsPerProcess)
   return [
     version < 180_000
       ? found(
@@ -41,7 +40,7 @@ const server = Effect.fnUntraced(function* (sql: Sql, isEmbedded: boolean) {
           "connections",
           "fail",
           `max_connections is ${connections}`,
-          `Set it to ${perProcess} for each process and ${reserve} more.`,
+          `Set it to ${Database.connectionsPerProcess} for each process and ${reserve} more.`,
         )
       : found("connections", "ok", `${connections}, which carry ${processes} process${processes === 1 ? "" : "es"}`),
     fsync === "on"

@@ -11,6 +11,9 @@ export class Identities extends Context.Service<Identities, { readonly of: Clien
 ) {
   static readonly layer = Layer.effect(
     Identities,
-    Effect.map(IdentityActor.client, (of) => ({ of: named("Identity", of) })),
+    Effect.map(
+      Effect.flatMap(IdentityActor.client, (of) => named("Identity", of)),
+      (of) => ({ of }),
+    ),
   )
 }

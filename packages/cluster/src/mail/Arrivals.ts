@@ -12,7 +12,7 @@ import type { SqlError } from "effect/sql"
 import { commitTogether, FenceLost, type Write } from "../actor/Write.ts"
 import { raise } from "../events/Raise.ts"
 import * as Batched from "../store/Batched.ts"
-import { Arriving, isTransient, type Sql } from "../store/Database.ts"
+import { isTransient, type Sql, Writes } from "../store/Database.ts"
 import { Timing } from "../Timing.ts"
 import { placed } from "./folders/Placing.ts"
 import { summaryOf } from "./Summary.ts"
@@ -32,6 +32,8 @@ export const weightOf = (mail: ReceivedMail) => (mail.content === null ? 0 : mai
 /** Of messages that wait, so many bytes and so many Mailboxes are one statement. */
 const together = {
   atOnce: 2,
+  // Beginning one costs as much as several letters do.
+  beside: { least: 16, millis: Timing.arrivalsBesideMillis },
   most: 32,
   heaviest: {
     weight: 8 * 1024 * 1024,
@@ -122,8 +124,38 @@ interface Row extends Stored {
   readonly queued: number
 }
 
+/**
+ * Writes that only some messages need. Each takes its time to begin, rows or none, so where no message needs one it is left
+ * out; each way is planned once.
+ */
+const asNeeded = (sql: Sql, mails: ReadonlyArray<ReceivedMail>) => ({
+  references: mails.some(Threading.refers) ? sql`${Threading.noted(sql, sql`identity_id`, "threaded")},` : sql``,
+  // What was stored ahead is searched from now on.
+  claimed: mails.some(({ content }) => content === null)
+    ? sql`
+    claimed as (
+      update message_content c set identity_id = arrived.identity_id
+      from arrived where arrived.headers is null and c.message_id = arrived.id
+    ),`
+    : sql``,
+  renewed: mails.some((mail) => renewedBy(mail) !== null)
+    ? sql`
+    renewed as (
+      insert into allowed_recipient (identity_id, address, reason, created_at, expires_at)
+      select identity_id, renews, 'inbound', max(received_at), max(received_at) + ${Timing.inboundLapse}::interval
+      from arrived where renews is not null group by identity_id, renews
+      on conflict (identity_id, address) do update set expires_at = excluded.expires_at
+      where allowed_recipient.reason = 'inbound'
+    ),`
+    : sql``,
+})
+
 const store = (sql: Sql, groups: ReadonlyArray<Group>) => {
   const identityId = sql`identity_id`
+  const { references, claimed, renewed } = asNeeded(
+    sql,
+    groups.flatMap(({ mails }) => mails),
+  )
   return commitTogether<Row>(
     groups.map(({ write }) => ({ ...write, sql })),
     sql`
@@ -161,7 +193,7 @@ const store = (sql: Sql, groups: ReadonlyArray<Group>) => {
              recipient, sha256, size, summary, received_at, modseq
       from threaded
     ),
-    ${Threading.noted(sql, identityId, "threaded")},
+    ${references}
     ${placed(sql, identityId, sql`arrived`, "inbox")},
     marked as (
       insert into unanswered_mail (key, message_id, received_at)
@@ -175,18 +207,8 @@ const store = (sql: Sql, groups: ReadonlyArray<Group>) => {
       from arrived where headers is not null
       on conflict (message_id) do nothing
     ),
-    -- What was stored ahead is searched from now on.
-    claimed as (
-      update message_content c set identity_id = arrived.identity_id
-      from arrived where arrived.headers is null and c.message_id = arrived.id
-    ),
-    renewed as (
-      insert into allowed_recipient (identity_id, address, reason, created_at, expires_at)
-      select identity_id, renews, 'inbound', max(received_at), max(received_at) + ${Timing.inboundLapse}::interval
-      from arrived where renews is not null group by identity_id, renews
-      on conflict (identity_id, address) do update set expires_at = excluded.expires_at
-      where allowed_recipient.reason = 'inbound'
-    ),
+    ${claimed}
+    ${renewed}
     ${raise(
       // Mail comes from outside: nobody of ours asked for it.
       { sql, identity: { id: identityId, handle: sql`handle`, orgId: sql`org_id` }, at: sql`written_at`, by: system },
@@ -243,7 +265,7 @@ export class Arrivals extends Context.Service<
 export const layer = Layer.effect(
   Arrivals,
   Effect.gen(function* () {
-    const sql = yield* Arriving
+    const sql = yield* Writes
     const store = yield* Batched.make((groups: ReadonlyArray<Group>) => storeAll(sql, groups), together)
     return { store: (group: Group) => Effect.flatten(store(group)) }
   }),

@@ -12,6 +12,11 @@ export interface BatchLimits<Item = unknown, E = never> {
   readonly most: number
   /** What the calls of one statement may weigh together; one that weighs more goes alone. */
   readonly heaviest?: { readonly weight: number; readonly of: (item: Item) => number }
+  /**
+   * A statement leaves beside another only with so many calls, or when the first of them has waited so long: two of half the
+   * calls cost more than one of all, and one that hangs must not hold up the others.
+   */
+  readonly beside?: { readonly least: number; readonly millis: number }
   /** Calls of the same name are never in one statement. */
   readonly apart?: (item: Item) => string
   /**
@@ -30,6 +35,16 @@ export const make = <Item, Result, E, E2 = never>(
     const fork = yield* FiberSet.makeRuntime()
     const waiting: Array<{ readonly item: Item; readonly resume: (result: Effect.Effect<Result, E | E2>) => void }> = []
     let underWay = 0
+    /** Runs while calls wait for more of them. */
+    let patience: NodeJS.Timeout | undefined
+
+    /** Whether what waits stays for now, beside a statement that is under way. */
+    const stays = () => {
+      const { beside } = limits
+      if (beside === undefined || underWay === 0 || waiting.length >= beside.least) return false
+      patience ??= setTimeout(leave, beside.millis)
+      return true
+    }
 
     /** How many of those that wait go along, at least one. */
     const next = () => {
@@ -45,18 +60,23 @@ export const make = <Item, Result, E, E2 = never>(
       return Math.min(most, end < 0 ? waiting.length : end)
     }
 
+    const leave = () => {
+      clearTimeout(patience)
+      patience = undefined
+      if (waiting.length === 0) return
+      const batch = waiting.splice(0, next())
+      underWay++
+      fork(
+        Effect.map(Effect.exit(Effect.suspend(() => run(batch.map(({ item }) => item)))), (exit) => {
+          underWay--
+          batch.forEach(({ resume }, index) => resume(Exit.map(exit, (results) => results[index]!)))
+          pump()
+        }),
+      )
+    }
+
     const pump = () => {
-      while (underWay < limits.atOnce && waiting.length > 0) {
-        const batch = waiting.splice(0, next())
-        underWay++
-        fork(
-          Effect.map(Effect.exit(Effect.suspend(() => run(batch.map(({ item }) => item)))), (exit) => {
-            underWay--
-            batch.forEach(({ resume }, index) => resume(Exit.map(exit, (results) => results[index]!)))
-            pump()
-          }),
-        )
-      }
+      while (underWay < limits.atOnce && waiting.length > 0 && !stays()) leave()
     }
 
     return (item) =>
@@ -69,7 +89,7 @@ export const make = <Item, Result, E, E2 = never>(
             resume(result)
           },
         }
-        const leave = () => {
+        const withdraw = () => {
           clearTimeout(timer)
           const index = waiting.indexOf(entry)
           if (index >= 0) waiting.splice(index, 1)
@@ -78,13 +98,13 @@ export const make = <Item, Result, E, E2 = never>(
           deadline === undefined
             ? undefined
             : setTimeout(() => {
-                leave()
+                withdraw()
                 resume(deadline.late())
               }, deadline.millis)
         waiting.push(entry)
         // What the same turn of the event loop still adds goes along.
-        if (waiting.length === 1) queueMicrotask(pump)
-        return Effect.sync(leave)
+        if (waiting.length === 1 || waiting.length === limits.beside?.least) queueMicrotask(pump)
+        return Effect.sync(withdraw)
       })
   })
 

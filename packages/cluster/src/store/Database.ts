@@ -1,7 +1,11 @@
 /**
- * The PostgreSQL clients, each with its own connections because they want different things of them:
- * reads share connections freely; a write waits for the disk, so only a few may share one; migrations and exports may
- * run long; the cluster's own storage must not queue behind any of them (its lock session proves shard ownership).
+ * The PostgreSQL clients, each with its own connections because they want different things of them: reads change nothing;
+ * a write waits for the disk; migrations and exports may run long; the cluster's own storage must not queue behind any of
+ * them (its lock session proves shard ownership).
+ *
+ * Nothing shares a connection with another statement that is under way. PostgreSQL runs those of one connection one after the
+ * other, and the pool gives the connection that was used last until it is full: of statements that may share one, all would
+ * wait for the slowest, a look-up for somebody's search, a write for the commits before it.
  */
 import type { Socket } from "node:net"
 import { PgClient } from "@effect/sql-pg"
@@ -28,11 +32,6 @@ export interface ConnectionSettings {
 export class Reads extends Context.Service<Reads, PgClient.PgClient>()("@svc/cluster/store/Reads") {}
 /** Statements and transactions that change something. */
 export class Writes extends Context.Service<Writes, PgClient.PgClient>()("@svc/cluster/store/Writes") {}
-/**
- * Messages that arrive or go out, whose statements are long and wait for the disk: each has a connection to itself. Of those that
- * share one, PostgreSQL runs one after the other, and they end no sooner than if they had been sent so.
- */
-export class Arriving extends Context.Service<Arriving, PgClient.PgClient>()("@svc/cluster/store/Arriving") {}
 /** Work that may take longer than a request may wait: migrations, batches, exports. */
 export class Unhurried extends Context.Service<Unhurried, PgClient.PgClient>()("@svc/cluster/store/Unhurried") {}
 /** The cluster library's storage of runners and shard locks. */
@@ -42,7 +41,14 @@ export class ClusterSql extends Context.Service<ClusterSql, PgClient.PgClient>()
 const planned = { random_page_cost: "1.1" }
 /** What takes arrays, for whose unknown length the planner would make a plan anew at every run. */
 const plannedOnce = { plan_cache_mode: "force_generic_plan" }
+/** A statement is not cancelled when its caller goes: what became of a write would not be known. */
+const alone = { multiplex: true, multiplexConcurrency: 1 }
 const timeout = { ...planned, statement_timeout: String(Timing.statementTimeoutMillis) }
+
+/** What each may open; most of them are opened only under load. One of the unhurried is the feed's, which listens. */
+const sizes = { Reads: 6, Writes: 8, Unhurried: 3, ClusterSql: 2 }
+/** Connections that a process opens at most. */
+export const connectionsPerProcess = Object.values(sizes).reduce((sum, size) => sum + size, 0)
 
 const client = <I>(
   tag: Context.Key<I, PgClient.PgClient>,
@@ -68,19 +74,19 @@ const client = <I>(
 
 export const layer = (
   settings: ConnectionSettings,
-): Layer.Layer<Reads | Writes | Arriving | Unhurried | ClusterSql, SqlError.SqlError> =>
+): Layer.Layer<Reads | Writes | Unhurried | ClusterSql, SqlError.SqlError> =>
   Layer.unwrap(
     Effect.gen(function* () {
       const lines = Line.make(settings)
       const prompt = (pool: string) => lines.opener(pool, Timing.lineSilenceMillis)
-      for (const pool of ["Reads", "Writes", "Arriving", "Unhurried", "ClusterSql"]) yield* lines.watched(pool)
+      for (const pool of Object.keys(sizes)) yield* lines.watched(pool)
       return Layer.mergeAll(
         client(
           Reads,
           settings,
           {
-            multiplex: true,
-            maxConnections: 4,
+            ...alone,
+            maxConnections: sizes.Reads,
             startupParameters: { ...timeout, default_transaction_read_only: "on" },
           },
           prompt("Reads"),
@@ -89,27 +95,24 @@ export const layer = (
           Writes,
           settings,
           {
-            multiplex: true,
-            multiplexConcurrency: 4,
-            maxConnections: 6,
+            ...alone,
+            maxConnections: sizes.Writes,
             startupParameters: { ...timeout, ...plannedOnce },
           },
           prompt("Writes"),
         ),
         client(
-          Arriving,
-          settings,
-          { maxConnections: 2, startupParameters: { ...timeout, ...plannedOnce } },
-          prompt("Arriving"),
-        ),
-        // One of them is the feed's, which listens for word of changes.
-        client(
           Unhurried,
           settings,
-          { maxConnections: 3, startupParameters: planned },
+          { maxConnections: sizes.Unhurried, startupParameters: planned },
           lines.opener("Unhurried", Timing.lineSilenceUnhurriedMillis),
         ),
-        client(ClusterSql, settings, { maxConnections: 2, startupParameters: timeout }, prompt("ClusterSql")),
+        client(
+          ClusterSql,
+          settings,
+          { maxConnections: sizes.ClusterSql, startupParameters: timeout },
+          prompt("ClusterSql"),
+        ),
       )
     }),
   )

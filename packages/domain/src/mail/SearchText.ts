@@ -30,6 +30,11 @@ const ascii = /^[\x00-\x7f]*$/
 /** Accents of Latin, Greek and Cyrillic, and the vowel marks of Hebrew and Arabic. */
 const marks = /[\u0300-\u036f\u0591-\u05c7\u064b-\u0652]/g
 
+/** Runs of what separates words, control characters among it; not a lone space, which stays as it is. */
+const gaps =
+  // oxlint-disable-next-line no-control-regex -- control characters separate words, like white space
+  /(?:[^\S ]|[\x00-\x1f\x7f\u200b\ufeff\u00ad])[\s\x00-\x1f\x7f\u200b\ufeff\u00ad]*| [\s\x00-\x1f\x7f\u200b\ufeff\u00ad]+/g
+
 /** Lower case without accents, each run of white space one space. */
 export const fold = (text: string): string => {
   const lower = text.toLowerCase()
@@ -40,8 +45,7 @@ export const fold = (text: string): string => {
         .replace(marks, "")
         .normalize("NFC")
         .replace(/[ßæœøđðłıþ]/g, (letter) => letters[letter]!)
-  // oxlint-disable-next-line no-control-regex -- control characters separate words, like white space
-  return plain.replace(/[\s\x00-\x1f\x7f\u200b\ufeff\u00ad]+/g, " ").trim()
+  return plain.replace(gaps, " ").trim()
 }
 
 interface Searched {

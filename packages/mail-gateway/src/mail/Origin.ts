@@ -10,6 +10,7 @@ import { evaluateDmarc } from "mailauth/lib/dmarc/index.js"
 import { spf } from "mailauth/lib/spf/index.js"
 import { formatAuthHeaderRow } from "mailauth/lib/tools.js"
 import { aligned, author, type Author } from "./Author.ts"
+import type { Recent } from "./judging/Recent.ts"
 import * as Results from "./judging/Results.ts"
 import * as Signatures from "./judging/Signatures.ts"
 import { header } from "./mime/Header.ts"
@@ -85,16 +86,44 @@ const verdictOf = (dmarc: string, { domains, inDoubt }: Evidence): OriginVerdict
   return dmarc === "none" ? "unverified" : "failed"
 }
 
-export const judge = async (raw: Buffer, root: Part, arrival: Arrival, lookup: Signatures.Lookup): Promise<Verdict> => {
+/** What SPF says of the sender of the session. */
+const spfOf = async (arrival: Arrival, lookup: Signatures.Lookup) => {
+  const { ip, helo, mailFrom, host } = arrival
+  const { domain, status } = await spf({ ip, helo, sender: mailFrom, mta: host, resolver: lookup })
+  const result = status.result === "temperr" ? "temperror" : status.result
+  return { domain, result, row: formatAuthHeaderRow("spf", status) }
+}
+
+/** What DMARC says of an author for whom these domains speak; no row where it could not be asked. */
+const dmarcOf = async (author: string, { domains }: Evidence, lookup: Signatures.Lookup) => {
+  const { response } = await evaluateDmarc({
+    headerFrom: [author],
+    spfDomains: [...domains.spf],
+    dkimDomains: domains.dkim.map((domain) => ({ id: domain, domain, aligned: false })),
+    resolver: lookup,
+  })
+  return response === false
+    ? { result: "permerror", rows: [] }
+    : { result: response.status.result, rows: [formatAuthHeaderRow("dmarc", response.status)] }
+}
+
+/** `recent` has what was said a moment ago of the same sender. */
+export const judge = async (
+  raw: Buffer,
+  root: Part,
+  arrival: Arrival,
+  lookup: Signatures.Lookup,
+  recent?: Recent,
+): Promise<Verdict> => {
   const writer =
     root.rows.filter(({ key }) => key === "from").length === 1 ? author(header(raw, root.rows, "from")) : undefined
-  const [signed, sent] = await Promise.all([
+  const sending = () => spfOf(arrival, lookup)
+  const [signed, sender] = await Promise.all([
     Signatures.verify(raw, root, lookup),
-    spf({ ip: arrival.ip, helo: arrival.helo, sender: arrival.mailFrom, mta: arrival.host, resolver: lookup }),
+    recent === undefined ? sending() : recent.said(["spf", arrival.ip, arrival.helo, arrival.mailFrom], sending),
   ])
-  const sender = { domain: sent.domain, result: sent.status.result === "temperr" ? "temperror" : sent.status.result }
   const words = { spf: sender.result, dkim: dkimWord(signed.signatures) }
-  const info = [...signed.info, formatAuthHeaderRow("spf", sent.status)]
+  const info = [...signed.info, sender.row]
   if (writer === undefined) {
     // No author, or several: nobody can vouch for that, so it is never merely unknown.
     return {
@@ -103,18 +132,12 @@ export const judge = async (raw: Buffer, root: Part, arrival: Arrival, lookup: S
     }
   }
   const found = Signatures.repeats(root.rows) ? nothing : evidence(writer, sender, signed.signatures)
-  const { response } = await evaluateDmarc({
-    headerFrom: [writer.address.address],
-    spfDomains: [...found.domains.spf],
-    dkimDomains: found.domains.dkim.map((domain) => ({ id: domain, domain, aligned: false })),
-    resolver: lookup,
-  })
-  const dmarc = response === false ? "permerror" : response.status.result
+  const asking = () => dmarcOf(writer.address.address, found, lookup)
+  const { result: dmarc, rows } = await (recent === undefined
+    ? asking()
+    : recent.said(["dmarc", writer.address.address, found.domains], asking))
   return {
     origin: { verdict: verdictOf(dmarc, found), ...words, dmarc, domain: writer.domain },
-    header: Results.field(
-      arrival.host,
-      response === false ? info : [...info, formatAuthHeaderRow("dmarc", response.status)],
-    ),
+    header: Results.field(arrival.host, [...info, ...rows]),
   }
 }

@@ -98,7 +98,8 @@ const bodiesOf = (raw: Buffer, root: Part) => {
 const messageIds = (value: string | undefined): ReadonlyArray<string> =>
   Array.from((value ?? "").slice(0, 32 * 1024).matchAll(/<[^<>\s]{1,500}>/g), ([id]) => Decode.clean(id)).slice(0, 100)
 
-const fold = (text: string) => text.replace(/\s+/g, " ").trim()
+/** Each run of white space one space; a lone space stays as it is. */
+const fold = (text: string) => text.replace(/[^\S ]\s*| \s+/g, " ").trim()
 
 const headersOf = (raw: Buffer, rows: ReadonlyArray<Row>): ReadonlyArray<Header> =>
   rows

@@ -13,7 +13,7 @@ import type { SqlError } from "effect/sql"
 import { commitTogether, FenceLost, type Write } from "../../actor/Write.ts"
 import { causedBy, raise, raiseForOrg } from "../../events/Raise.ts"
 import * as Batched from "../../store/Batched.ts"
-import { Arriving, isTransient, Reads, type Sql } from "../../store/Database.ts"
+import { isTransient, Reads, type Sql, Writes } from "../../store/Database.ts"
 import { Timing } from "../../Timing.ts"
 import { placed } from "../folders/Placing.ts"
 import { summaryOf } from "../Summary.ts"
@@ -320,13 +320,13 @@ export class Departures extends Context.Service<
 export const layer = Layer.effect(
   Departures,
   Effect.gen(function* () {
-    const sql = yield* Arriving
+    const sql = yield* Writes
     const share = yield* Batched.make(
       (departures: ReadonlyArray<Departure>) => storeAll(sql, departures, "skips"),
       together,
     )
     const alone = yield* Batched.make((departures: ReadonlyArray<Departure>) => storeAll(sql, departures, "waits"), {
-      atOnce: 1,
+      atOnce: 2,
       most: 1,
     })
     return {

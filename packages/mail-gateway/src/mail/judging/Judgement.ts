@@ -8,6 +8,7 @@ import { headOnly, parse } from "../ParsedMail.ts"
 import { read, type Row } from "../mime/Header.ts"
 import { index } from "../mime/Part.ts"
 import { type Failure, read as readReport } from "../sending/BounceReport.ts"
+import type { Recent } from "./Recent.ts"
 import * as Results from "./Results.ts"
 import type { Lookup } from "./Signatures.ts"
 
@@ -25,7 +26,7 @@ const unverified: Verdict = {
   header: null,
 }
 
-export const judge = async (raw: Buffer, arrival: Arrival, lookup: Lookup): Promise<Judgement> => {
+export const judge = async (raw: Buffer, arrival: Arrival, lookup: Lookup, recent?: Recent): Promise<Judgement> => {
   const root = index(raw)
   const forged = Results.forged(raw, root.rows, arrival.host)
   const parsed = parse(raw, { ...root, rows: root.rows.filter((row) => !forged.includes(row)) })
@@ -34,7 +35,9 @@ export const judge = async (raw: Buffer, arrival: Arrival, lookup: Lookup): Prom
   }
   // A verdict that cannot be had is no reason to lose what was read.
   const verdict =
-    arrival.isOnlyRead === true ? unverified : await judgeOrigin(raw, root, arrival, lookup).catch(() => unjudged)
+    arrival.isOnlyRead === true
+      ? unverified
+      : await judgeOrigin(raw, root, arrival, lookup, recent).catch(() => unjudged)
   return { ...verdict, parsed, cuts: cutsOf(forged), failures: [] }
 }
 

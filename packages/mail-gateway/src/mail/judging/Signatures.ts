@@ -162,12 +162,19 @@ const judged = (raw: Buffer, root: Part, result: DkimResult): Signature => {
   }
 }
 
-export const verify = async (raw: Buffer, root: Part, lookup: Lookup): Promise<Signatures> => {
-  const verifier = new Verifier(raw.subarray(root.bodyStart), lookup)
+/** What is said of any message without signatures and seals. */
+let unsigned: Promise<Signatures> | undefined
+
+export const verify = (raw: Buffer, root: Part, lookup: Lookup): Promise<Signatures> => {
   const chosen = root.rows.filter(({ key }) => key === "dkim-signature").filter((row) => isReasonable(raw, row))
   const links = root.rows.filter(({ key }) => key.startsWith("arc-"))
   const isChain = links.length <= limits.arcFields && links.every((row) => row.end - row.start <= limits.bytes)
   const given = [...chosen.slice(0, limits.signatures), ...(isChain ? links : [])]
+  return given.length === 0 ? (unsigned ??= checked(raw, root, given, lookup)) : checked(raw, root, given, lookup)
+}
+
+const checked = async (raw: Buffer, root: Part, given: ReadonlyArray<Row>, lookup: Lookup): Promise<Signatures> => {
+  const verifier = new Verifier(raw.subarray(root.bodyStart), lookup)
   await verifier.messageHeaders({ parsed: given.map((row) => lineOf(raw, row)) })
   // The fields that signatures cover are looked up in all of them.
   verifier.headers = { parsed: root.rows.map((row) => lineOf(raw, row)) }

@@ -4,6 +4,7 @@ import { setPriority } from "node:os"
 import { parentPort, workerData } from "node:worker_threads"
 import { Timing } from "../../Timing.ts"
 import { judge } from "./Judgement.ts"
+import * as Recent from "./Recent.ts"
 import type { FromThread, Records, ToThread } from "./Protocol.ts"
 
 const port = parentPort
@@ -57,6 +58,8 @@ const asked = (key: string, ask: () => Promise<Records>): Promise<Records> => {
   return records
 }
 
+const senders = Recent.make()
+
 const begin = (job: number, bytes: Uint8Array, arrival: Parameters<typeof judge>[1]) => {
   const raw = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
   const lookup = (name: string, type: string) =>
@@ -69,7 +72,7 @@ const begin = (job: number, bytes: Uint8Array, arrival: Parameters<typeof judge>
           say({ _tag: "Lookup", job, lookup: lookups, name, type })
         }),
     )
-  judge(raw, arrival, lookup).then(
+  judge(raw, arrival, lookup, senders).then(
     (judgement) => say({ _tag: "Judged", job, judgement }),
     (error: unknown) => say({ _tag: "Threw", job, message: error instanceof Error ? error.message : String(error) }),
   )

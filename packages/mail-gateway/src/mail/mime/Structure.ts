@@ -3,7 +3,7 @@
  * says of them and where their bytes are (RFC 9051 section 7.5.2). Made of the one MIME index, and kept beside the message.
  * Offsets count from where the message's body begins, so that trace fields that are put on top change nothing.
  */
-import addressparser from "nodemailer/lib/addressparser"
+import * as AddressList from "./AddressList.ts"
 import * as Header from "./Header.ts"
 import * as Parameters from "./Parameters.ts"
 import { index, type Part } from "./Part.ts"
@@ -66,25 +66,41 @@ const fieldOf = (
   return value.replaceAll("\0", "").toWellFormed()
 }
 
-type Entry = ReturnType<typeof addressparser>[number]
+/** Of addresses with a source route, which nobody goes by anymore (RFC 5322 section 4.4): `<@route:user@domain>`. */
+const routesOf = (value: string): ReadonlyMap<string, string> => {
+  const routes = new Map<string, string>()
+  for (let at = value.indexOf("<@"); at >= 0;) {
+    const end = value.indexOf(">", at)
+    if (end < 0) break
+    const colon = value.lastIndexOf(":", end)
+    if (colon > at) routes.set(value.slice(colon + 1, end).trim(), value.slice(at + 1, colon).trim())
+    at = value.indexOf("<@", end)
+  }
+  return routes
+}
 
-const address = (name: string | undefined, spec: string): string => {
+const address = (name: string | undefined, route: string | undefined, spec: string): string => {
   const at = spec.lastIndexOf("@")
   const [local, host] = at < 0 ? [spec, ""] : [spec.slice(0, at), spec.slice(at + 1)]
-  return `(${nstring(name === undefined || name === "" ? null : name)} NIL ${string(local)} ${string(host)})`
+  return `(${nstring(name === "" ? undefined : name)} ${nstring(route)} ${string(local)} ${string(host)})`
 }
 
 /** A group is what stands between an address without a host and one without anything (section 7.5.2). */
-const listed = (entry: Entry): ReadonlyArray<string> => {
+const listed = (entry: AddressList.Entry, routes: ReadonlyMap<string, string>): ReadonlyArray<string> => {
   if (entry.group !== undefined) {
-    return [`(NIL NIL ${string(entry.name ?? "")} NIL)`, ...entry.group.flatMap(listed), "(NIL NIL NIL NIL)"]
+    const members = entry.group.flatMap((one) => listed(one, routes))
+    return [`(NIL NIL ${string(entry.name ?? "")} NIL)`, ...members, "(NIL NIL NIL NIL)"]
   }
-  return entry.address === undefined || entry.address === "" ? [] : [address(entry.name, entry.address)]
+  const { name, address: spec } = entry
+  return spec === undefined || spec === "" ? [] : [address(name, routes.get(spec), spec)]
 }
 
 const addresses = (value: string | undefined): string | undefined => {
   if (value === undefined) return undefined
-  const all = addressparser(value).flatMap(listed).slice(0, limits.addressCount)
+  const routes = routesOf(value)
+  const all = AddressList.grouped(value)
+    .flatMap((one) => listed(one, routes))
+    .slice(0, limits.addressCount)
   return all.length === 0 ? undefined : `(${all.join("")})`
 }
 

@@ -9,6 +9,7 @@ export interface Section {
   readonly fields: ReadonlyArray<string>
 }
 
+/** Programs ask for `<4096>` too, which has no count: all that follows. */
 export interface Partial {
   readonly from: number
   readonly count: number
@@ -107,8 +108,7 @@ const section = (reader: Reader): Section => {
 const partial = (reader: Reader): Partial | undefined => {
   if (!reader.takes("<")) return undefined
   const from = reader.number()
-  reader.expect(".")
-  const count = reader.number()
+  const count = reader.takes(".") ? reader.number() : Number.MAX_SAFE_INTEGER
   reader.expect(">")
   if (count === 0) throw new Malformed("A partial fetch asks for one byte at least")
   return { from, count }

@@ -8,10 +8,10 @@ export interface State {
   readonly messageBytes: number
 }
 
-const always = ["IMAP4rev1", "IMAP4rev2", "SASL-IR", "LITERAL+", "ENABLE", "ID"]
+// Programs that ask only before they log in (Python's imaplib) learn of IDLE here.
+const always = ["IMAP4rev1", "IMAP4rev2", "SASL-IR", "LITERAL+", "ENABLE", "ID", "IDLE"]
 
 const inside = [
-  "IDLE",
   "NAMESPACE",
   "UIDPLUS",
   "UNSELECT",

@@ -57,6 +57,9 @@ export const fetch = Effect.fnUntraced(function* (
     if (changedSince !== undefined) add("MODSEQ")
   }
   if (uid) add("UID")
+  if (changedSince === undefined && items.every((item) => item._tag === "Known" && item.name === "UID")) {
+    return yield* fetchUids(conversation, selected, uids)
+  }
   if (vanished && changedSince !== undefined) {
     if (!conversation.qresync) return bad("QRESYNC is not enabled.")
     const { vanished: gone } = yield* store.changes(selected.folder, changedSince)
@@ -113,6 +116,22 @@ export const fetch = Effect.fnUntraced(function* (
   if (unknownEncoding) return no("The encoding of a part is not known.", "UNKNOWN-CTE")
   const gone = changedSince === undefined && found < Sets.count(uids)
   if (gone) conversation.dirty = true
+  return gone ? ok("Some messages are there no more.", "EXPUNGEISSUED") : ok("FETCH completed.")
+})
+
+/** Which UID a number stands for the session knows, also of what is gone and still has its number (RFC 2180 section 4.1). */
+const fetchUids = Effect.fnUntraced(function* (conversation: Conversation, { view }: Selected, uids: Sets.Ranges) {
+  let gone = false
+  for (const [first, last] of uids) {
+    let number = view.numberOf(first)
+    for (let one = first; one <= last; one++) {
+      conversation.write(`* ${number++} FETCH (UID ${one})\r\n`)
+      gone ||= view.isGhost(one)
+      if (!conversation.isFull) continue
+      yield* conversation.flush
+      yield* Effect.yieldNow
+    }
+  }
   return gone ? ok("Some messages are there no more.", "EXPUNGEISSUED") : ok("FETCH completed.")
 })
 

@@ -74,7 +74,8 @@ export const list = Effect.fnUntraced(function* (conversation: Conversation, sto
     if (folder === undefined && !select.has("SUBSCRIBED") && !withChildren.has(name)) continue
     const attributes = [
       ...(folder === undefined ? ["\\NonExistent"] : []),
-      ...(folder === undefined && !conversation.rev2 ? ["\\Noselect"] : []),
+      // What one says with the other (RFC 5258 section 3), a client of before does not know.
+      ...(folder === undefined && !conversation.rev2 && !returns.has("EXTENDED") ? ["\\Noselect"] : []),
       withChildren.has(name) ? "\\HasChildren" : "\\HasNoChildren",
       ...(returns.has("SUBSCRIBED") && all.subscribed.has(name) ? ["\\Subscribed"] : []),
       ...[useOf(folder)].filter((use) => use !== undefined),

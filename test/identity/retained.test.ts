@@ -1,0 +1,38 @@
+import { layer } from "@effect/vitest"
+import { setFlagsFromString } from "node:v8"
+import { runInNewContext } from "node:vm"
+import { ask } from "@svc/cluster/actor/Ask"
+import { Identities } from "@svc/cluster/identity/Identities"
+import { makeUuidV7 } from "@svc/domain/Ids"
+import { Effect } from "effect"
+import { HttpServerRequest } from "effect/http"
+import { actors, identityOf, makeOrg, passing } from "../harness/Actors.ts"
+
+setFlagsFromString("--expose-gc")
+const collect: () => void = runInNewContext("gc")
+
+layer(actors())("an actor in memory", (it) => {
+  it.effect("keeps nothing of the request that woke it", () =>
+    Effect.gen(function* () {
+      const org_id = yield* makeOrg
+      const identity_id = yield* makeUuidV7
+      const asked = (request: HttpServerRequest.HttpServerRequest) =>
+        Effect.gen(function* () {
+          const actor = (yield* Identities).of("ada")
+          yield* ask(actor.Create({ org_id, identity_id, handle: "ada" }))
+          return new WeakRef(request)
+        }).pipe(Effect.provideService(HttpServerRequest.HttpServerRequest, request))
+      const request = yield* Effect.suspend(() =>
+        asked(HttpServerRequest.fromWeb(new Request("http://localhost/api/identities"))),
+      )
+      yield* passing(identityOf("ada"), (row) => row?.status === "ready", 0)
+      // What a turn of the loop still has is let go of with it.
+      const look = Effect.promise(async () => {
+        await new Promise((resolve) => setTimeout(resolve, 20))
+        collect()
+        return request.deref() === undefined
+      })
+      yield* passing(look, (isGone) => isGone, 0)
+    }),
+  )
+})

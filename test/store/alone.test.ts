@@ -1,0 +1,38 @@
+/** Each statement has a connection to itself: one that waits, or takes long, holds up nobody. */
+import { expect, layer } from "@effect/vitest"
+import { Reads, Unhurried, Writes } from "@svc/cluster/store/Database"
+import { Effect, Fiber } from "effect"
+import { passing } from "../harness/Actors.ts"
+import { databaseLayer } from "../harness/Database.ts"
+
+layer(databaseLayer)("a statement that waits", (it) => {
+  it.effect.each([
+    ["read", Effect.service(Reads)],
+    ["write", Effect.service(Writes)],
+  ] as const)("holds up no other %s", ([, client]) =>
+    Effect.gen(function* () {
+      const sql = yield* client
+      const holder = yield* Unhurried
+      yield* sql`select 1`
+      yield* holder
+        .withTransaction(
+          Effect.gen(function* () {
+            yield* holder`select pg_advisory_xact_lock(4711)`
+            const waits = yield* Effect.forkChild(sql`select pg_advisory_xact_lock(4711)`)
+            // Asked by the same client: it would hear nothing before the lock is free.
+            const others = yield* passing(
+              sql<{
+                waiting: boolean
+              }>`select count(*) > 0 as waiting from pg_locks where locktype = 'advisory' and not granted`,
+              ([row]) => row?.waiting === true,
+              0,
+            )
+            expect(others.value).toEqual([{ waiting: true }])
+            expect(waits.pollUnsafe()).toBe(undefined)
+            return waits
+          }),
+        )
+        .pipe(Effect.flatMap(Fiber.join))
+    }),
+  )
+})
