@@ -201,6 +201,9 @@ layer(Layer.provideMerge(Departures.layer, actors()))("messages of several Ident
           yield* passing(waits, ([row]) => row!.n > 0, 0)
           // Of one statement, and stored already.
           expect(yield* subjects(free)).toEqual(["at once"])
+          // And while the other one waits.
+          expect(yield* depart(yield* free.departure("again"))).toEqual([Exit.succeed(true)])
+          expect(yield* waits).toEqual([{ n: 1 }])
           return both
         }),
       )

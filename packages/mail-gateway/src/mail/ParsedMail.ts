@@ -41,8 +41,8 @@ export const attachmentsOf = (root: Part): ReadonlyArray<Part> => {
 const bodiesOf = (raw: Buffer, root: Part) => {
   const left = { plain: bodyLimit, html: bodyLimit }
   const html: Array<string> = []
-  /** What HTML says in words, also where its plain alternative is what is read: search finds it. */
-  const spoken: Array<string> = []
+  /** What HTML says in words, also where its plain alternative is what is read: search finds it. Made where it is asked for. */
+  const spoken: Array<() => string> = []
 
   const plain = (part: Part): string => {
     const text = Decode.text(raw, part, left.plain)
@@ -51,20 +51,21 @@ const bodiesOf = (raw: Buffer, root: Part) => {
       ? unwrap(text, part.parameters["delsp"]?.toLowerCase() === "yes")
       : text
   }
-  const fromMarkup = (part: Part): string => {
+  const fromMarkup = (part: Part): (() => string) => {
     const markup = Decode.text(raw, part, left.html)
     left.html -= Math.min(left.html, part.end - part.bodyStart)
     html.push(markup)
-    const text = fromHtml(markup)
-    spoken.push(text)
-    return text
+    let text: string | undefined
+    const words = () => (text ??= fromHtml(markup))
+    spoken.push(words)
+    return words
   }
 
   /**
    * The texts below a part in their order, and whether any of them was written as plain text; with `named` also those that
    * have a file's name and are to be shown.
    */
-  const read = (part: Part, named: boolean): { texts: ReadonlyArray<string>; isPlain: boolean } => {
+  const read = (part: Part, named: boolean): { texts: ReadonlyArray<() => string>; isPlain: boolean } => {
     const is = (type: string) =>
       isBody(part, type) || (named && part.type === type && part.disposition !== "attachment")
     if (isMultipart(part)) {
@@ -73,21 +74,24 @@ const bodiesOf = (raw: Buffer, root: Part) => {
         return { texts: children.flatMap(({ texts }) => texts), isPlain: children.some(({ isPlain }) => isPlain) }
       }
       // Alternatives say the same: the one in plain text, unless it is empty, else the best, which stands last.
-      const written = children.find(({ texts, isPlain }) => isPlain && texts.some((text) => text.trim() !== ""))
+      const written = children.find(({ texts, isPlain }) => isPlain && texts.some((text) => text().trim() !== ""))
       return written ?? children.at(-1) ?? { texts: [], isPlain: false }
     }
-    if (is("text/plain")) return { texts: [plain(part)], isPlain: true }
+    if (is("text/plain")) {
+      const text = plain(part)
+      return { texts: [() => text], isPlain: true }
+    }
     if (is("text/html")) return { texts: [fromMarkup(part)], isPlain: false }
     return { texts: [], isPlain: false }
   }
 
-  const bodies = isUndivided(root) ? [plain(root)] : read(root, false).texts
+  const bodies = isUndivided(root) ? [() => plain(root)] : read(root, false).texts
   // Some programs name the one text they send as if it were a file.
   const texts = bodies.length > 0 ? bodies : read(root, true).texts
   return {
-    text: texts.length === 0 ? null : texts.join("\n"),
+    text: texts.length === 0 ? null : texts.map((text) => text()).join("\n"),
     html: html.length === 0 ? null : html.join("\n"),
-    spoken,
+    spoken: () => spoken.map((words) => words()),
   }
 }
 
@@ -128,9 +132,8 @@ const scanned = (raw: Buffer, rows: ReadonlyArray<Row>) => {
   }
 }
 
-/** `root` where the message was indexed already. */
-export const parse = (raw: Buffer, root: Part = index(raw)): ParsedMail => {
-  const head = scanned(raw, root.rows)
+/** What a message shows; and what it says in HTML, which not everybody asks for. */
+export const read = (raw: Buffer, root: Part = index(raw)) => {
   const { text, html, spoken } = bodiesOf(raw, root)
   const attachments = attachmentsOf(root).map((part, at): Attachment => ({
     index: at,
@@ -138,15 +141,20 @@ export const parse = (raw: Buffer, root: Part = index(raw)): ParsedMail => {
     content_type: part.type,
     size: Decode.size(raw, part),
   }))
-  return {
-    ...head,
-    snippet: Decode.clean(fold((text ?? "").slice(0, 2_000)).slice(0, snippetLength)),
-    attachments,
-    text,
-    html,
-    search_text: searchText({ ...head, attachments }, [text ?? "", ...spoken.filter((one) => one !== text)]),
-    structure: JSON.stringify(Structure.make(raw, root)),
-  }
+  const snippet = Decode.clean(fold((text ?? "").slice(0, 2_000)).slice(0, snippetLength))
+  return { shown: { ...scanned(raw, root.rows), snippet, attachments, text, html }, spoken }
+}
+
+type Shown = ReturnType<typeof read>["shown"]
+
+/** The text that a message is found by: what it shows, and what its HTML says besides. */
+export const found = (shown: Shown, spoken: ReadonlyArray<string>): string =>
+  searchText(shown, [shown.text ?? "", ...spoken.filter((one) => one !== shown.text)])
+
+/** `root` where the message was indexed already. */
+export const parse = (raw: Buffer, root: Part = index(raw)): ParsedMail => {
+  const { shown, spoken } = read(raw, root)
+  return { ...shown, search_text: found(shown, spoken()), structure: JSON.stringify(Structure.make(raw, root)) }
 }
 
 /** What is kept of a message that could not be read: its subject and whom it is from; the raw bytes have the rest. */

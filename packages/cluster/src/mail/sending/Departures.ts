@@ -45,9 +45,12 @@ export interface Departure {
   readonly near: { readonly used: number; readonly quota: number } | null
 }
 
-/** Of messages that wait, so many bytes and so many Identities are one statement; no two of one Identity. */
+/**
+ * Of messages that wait, so many bytes and so many Identities are one statement; no two of one Identity. One statement at a
+ * time: two of half the messages cost more than one of all, and it waits for nobody.
+ */
 const together = {
-  atOnce: 2,
+  atOnce: 1,
   most: 32,
   apart: ({ write }: Departure) => write.identity.id,
   heaviest: {
@@ -133,11 +136,10 @@ interface Row {
   readonly queued: number
 }
 
-/**
- * What waits for nobody goes together: a Mailbox that another statement holds is left out, so that no two statements wait
- * for what the other has, and what holds up one Identity holds up no other. Alone it waits.
- */
-const store = (sql: Sql, departures: ReadonlyArray<Departure>) => {
+/** A Mailbox that another statement holds: it is waited for, or its message is left out (`held`). */
+type Patience = "waits" | "skips"
+
+const store = (sql: Sql, departures: ReadonlyArray<Departure>, patience: Patience) => {
   const identityId = sql`identity_id`
   const some = (is: (departure: Departure) => boolean) => departures.some(is)
   const outboxes = departures.flatMap(({ rows }, index) => rows.map((row) => ({ ...row, n: index + 1 })))
@@ -149,7 +151,7 @@ const store = (sql: Sql, departures: ReadonlyArray<Departure>) => {
     ${asked(sql, departures)},
     free as materialized (
       select m.identity_id from asked join mailbox m on m.identity_id = asked.identity_id
-      for no key update of m ${departures.length === 1 ? sql`` : sql`skip locked`}
+      for no key update of m ${patience === "waits" ? sql`` : sql`skip locked`}
     ),
     box as (
       update mailbox m
@@ -275,26 +277,31 @@ const store = (sql: Sql, departures: ReadonlyArray<Departure>) => {
   )
 }
 
-type Stored = Exit.Exit<boolean, SqlError.SqlError | FenceLost>
+/** Whether it was stored; undefined where its Mailbox is held. */
+type Stored = Exit.Exit<boolean | undefined, SqlError.SqlError | FenceLost>
 
-/** One by one where the statement fails by what is in it, and those whose Mailbox was held. */
-const storeAll = (sql: Sql, departures: ReadonlyArray<Departure>): Effect.Effect<ReadonlyArray<Stored>> => {
-  const alone = (departure: Departure) => Effect.map(storeAll(sql, [departure]), ([stored]) => stored!)
-  return Effect.matchEffect(store(sql, departures), {
-    onSuccess: (rows) =>
-      Effect.forEach(departures, (departure, index): Effect.Effect<Stored> => {
-        const row = rows[index]
-        if (row === undefined) return Effect.succeed(Exit.fail(new FenceLost()))
-        if (!row.stored && departures.length > 1) return alone(departure)
-        if (row.queued > 0) departure.write.due()
-        return Effect.succeed(Exit.succeed(row.stored))
-      }),
+const ended = ({ write }: Departure, row: Row | undefined, patience: Patience): Stored => {
+  if (row === undefined) return Exit.fail(new FenceLost())
+  if (row.queued > 0) write.due()
+  return Exit.succeed(row.stored || patience === "waits" ? row.stored : undefined)
+}
+
+/** One by one where the statement fails by what is in it. */
+const storeAll = (
+  sql: Sql,
+  departures: ReadonlyArray<Departure>,
+  patience: Patience,
+): Effect.Effect<ReadonlyArray<Stored>> =>
+  Effect.matchEffect(store(sql, departures, patience), {
+    onSuccess: (rows) => Effect.succeed(departures.map((departure, index) => ended(departure, rows[index], patience))),
     onFailure: (error) =>
       departures.length === 1 || isTransient(error)
         ? Effect.succeed(departures.map(() => Exit.fail(error)))
-        : Effect.forEach(departures, alone),
+        : Effect.map(
+            Effect.forEach(departures, (departure) => storeAll(sql, [departure], patience)),
+            (stored) => stored.flat(),
+          ),
   })
-}
 
 export class Departures extends Context.Service<
   Departures,
@@ -306,14 +313,30 @@ export class Departures extends Context.Service<
   }
 >()("@svc/cluster/mail/sending/Departures") {}
 
+/**
+ * What waits for nobody goes together: a Mailbox that another statement holds is left out, so that no two statements wait
+ * for what the other has, and what holds up one Identity holds up no other. Its message is then waited for by itself.
+ */
 export const layer = Layer.effect(
   Departures,
   Effect.gen(function* () {
     const sql = yield* Writes
-    const store = yield* Batched.make((departures: ReadonlyArray<Departure>) => storeAll(sql, departures), together)
+    const share = yield* Batched.make(
+      (departures: ReadonlyArray<Departure>) => storeAll(sql, departures, "skips"),
+      together,
+    )
+    const alone = yield* Batched.make((departures: ReadonlyArray<Departure>) => storeAll(sql, departures, "waits"), {
+      atOnce: 2,
+      most: 1,
+    })
     return {
       judge: yield* Batched.make(standings(yield* Reads)),
-      store: (departure: Departure) => Effect.flatten(store(departure)),
+      store: (departure: Departure) =>
+        Effect.flatMap(Effect.flatten(share(departure)), (stored) =>
+          stored === undefined
+            ? Effect.map(Effect.flatten(alone(departure)), (stored) => stored === true)
+            : Effect.succeed(stored),
+        ),
     }
   }),
 )

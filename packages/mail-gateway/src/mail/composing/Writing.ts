@@ -15,10 +15,9 @@
 import { createHash } from "node:crypto"
 import type { Composed, Letter } from "@svc/cluster/mail/sending/Composer"
 import type { Address } from "@svc/domain/mail/Message"
-import { searchText } from "@svc/domain/mail/SearchText"
 import type { OutgoingAttachment } from "@svc/domain/mail/Sending"
 import MailComposer from "nodemailer/lib/mail-composer"
-import { parse } from "../ParsedMail.ts"
+import { found, read } from "../ParsedMail.ts"
 import { fromHtml } from "@svc/cluster/html/PlainText"
 import * as Blank from "./Blank.ts"
 import { escaped, fragments } from "./Fragment.ts"
@@ -180,19 +179,19 @@ export const put = async (draft: Draft): Promise<Written> => {
   })
   const raw = render(composer.compile())
   if (raw.length > largest) return { _tag: "TooLarge", bytes: raw.length }
-  const parsed = parse(raw)
+  const { shown: seen, spoken } = read(raw)
   const composed: Composed = {
     content: {
       raw: new Uint8Array(raw.buffer, raw.byteOffset, raw.byteLength),
-      text: parsed.text,
-      html: parsed.html,
-      headers: parsed.headers,
+      text: seen.text,
+      html: seen.html,
+      headers: seen.headers,
       // HTML that was made of the text says nothing else: indexed once, the message costs half as much to store.
-      search_text: draft.htmls === undefined ? searchText(parsed, [parsed.text ?? ""]) : parsed.search_text,
+      search_text: found(seen, draft.htmls === undefined ? [] : spoken()),
     },
     sha256: new Uint8Array(createHash("sha256").update(raw).digest()),
-    snippet: parsed.snippet,
-    attachments: parsed.attachments,
+    snippet: seen.snippet,
+    attachments: seen.attachments,
   }
   return { _tag: "Composed", composed }
 }
