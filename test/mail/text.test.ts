@@ -34,6 +34,13 @@ describe("bodies side by side", () => {
     all.map(([one, body]) => `--b${type}\r\nContent-Type: ${one}\r\n\r\n${body}\r\n`).join("") +
     `--b${type}--\r\n`
 
+  it("have no control characters but tabs, line breaks and form feeds, and the HTML has none", () => {
+    const controls = String.fromCharCode(...Array.from({ length: 31 }, (_, n) => n + 1), 127)
+    const written = controls.replace(/[\r\n]/g, "")
+    expect(mail(`Content-Type: text/plain\r\n\r\na${written}[31mb\r\nc`).text).toBe("a\t\f[31mb\nc")
+    expect(mail(`Content-Type: text/html\r\n\r\n<p>a${written}[31mb`).html).toBe("<p>a\t\f[31mb")
+  })
+
   it("are all read, in their order", () => {
     const text = mail(parts("mixed", ["text/plain", "one"], ["text/html", "<p>two"], ["text/plain", "three"])).text
     expect(text).toBe("one\ntwo\nthree")

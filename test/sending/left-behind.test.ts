@@ -79,7 +79,7 @@ layer(shared, { timeout: "60 seconds" })("outgoing mail that was left behind", (
       const {
         leased: [other],
       } = yield* lease(later)
-      expect(yield* queue.renew(leased!, later)).toBe(false)
+      expect(yield* queue.renew([leased!], later)).toEqual([leased])
       const sent = [{ recipient: "b@x.example", state: "sent" as const, reply: null }]
       yield* queue.record(owner!, leased!, sent, later)
       expect(yield* look(message)).toEqual({ status: "queued", attempts: 2 })

@@ -57,8 +57,14 @@ it.effect("a call waits no longer than its deadline, under way or not, and is no
   }).pipe(Effect.scoped),
 )
 
-/** A batch of one under way, and what leaves beside it once `others` have come; both end with the gate. */
-const beside = (others: ReadonlyArray<number>, limits: { readonly least: number; readonly millis: number }) =>
+/** What was begun in this turn of the event loop has begun. */
+const turn = Effect.promise(() => new Promise((resolve) => setImmediate(resolve)))
+
+/** A batch of one under way, and those that come after it, each list in a turn of its own; all end with the gate. */
+const beside = (
+  others: ReadonlyArray<ReadonlyArray<number>>,
+  limits: { readonly least: number; readonly millis: number },
+) =>
   Effect.gen(function* () {
     const gate = yield* Latch.make()
     const second = yield* Latch.make()
@@ -70,11 +76,18 @@ const beside = (others: ReadonlyArray<number>, limits: { readonly least: number;
       },
       { atOnce: 2, most: 10, beside: limits },
     )
-    const first = yield* Effect.forkChild(call(0))
-    yield* Effect.yieldNow
-    const rest = yield* Effect.forkChild(Effect.forEach(others, (item) => call(item), { concurrency: "unbounded" }))
-    yield* Effect.yieldNow
-    const ended = Effect.andThen(Effect.andThen(gate.open, Fiber.join(first)), Fiber.join(rest))
+    const calls = yield* Effect.forEach([[0], ...others], (items) =>
+      Effect.tap(
+        Effect.forkChild(
+          Effect.forEach(items, (item) => call(item), { concurrency: "unbounded" }),
+          {
+            startImmediately: true,
+          },
+        ),
+        turn,
+      ),
+    )
+    const ended = Effect.andThen(gate.open, Effect.forEach(calls, Fiber.join))
     return { batches, second: second.await, ended }
   })
 
@@ -82,13 +95,12 @@ it.effect(
   "beside one that is under way a batch leaves only with enough calls, the others with the end of that one",
   () =>
     Effect.gen(function* () {
-      const few = yield* beside([1, 2], { least: 3, millis: 60_000 })
+      const few = yield* beside([[1], [2]], { least: 3, millis: 60_000 })
       expect(few.batches).toEqual([[0]])
       yield* few.ended
       expect(few.batches).toEqual([[0], [1, 2]])
 
-      const enough = yield* beside([1, 2, 3], { least: 3, millis: 60_000 })
-      yield* enough.second
+      const enough = yield* beside([[1], [2], [3]], { least: 3, millis: 60_000 })
       expect(enough.batches).toEqual([[0], [1, 2, 3]])
       yield* enough.ended
     }).pipe(Effect.scoped),
@@ -96,7 +108,7 @@ it.effect(
 
 it.effect("beside one that hangs a batch leaves with what has come when its first call has waited long enough", () =>
   Effect.gen(function* () {
-    const { batches, second, ended } = yield* beside([1, 2], { least: 10, millis: 20 })
+    const { batches, second, ended } = yield* beside([[1, 2]], { least: 10, millis: 20 })
     yield* second
     expect(batches).toEqual([[0], [1, 2]])
     yield* ended

@@ -74,6 +74,8 @@ declare module "mailauth/lib/dkim/header/index.js" {
   ) => { readonly canonicalizedHeader: Buffer; readonly dkimHeaderOpts: Readonly<Record<string, string | number>> }
 }
 declare module "mailauth/lib/tools.js" {
+  /** A field in relaxed canonical form (RFC 6376 section 3.4.2), and what is to stand behind it. */
+  export const formatRelaxedLine: (line: Buffer, suffix: string) => Buffer
   /** A signature field in folded lines, without the line break at its end. */
   export const formatSignatureHeaderLine: (
     type: "DKIM",

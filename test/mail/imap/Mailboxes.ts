@@ -47,7 +47,7 @@ export const makeMailbox = async (service: TestService, token: string, letters: 
     secrets,
     list,
     /** The messages that the API lists, once they are as they should be. */
-    listed: (holds: (messages: ReadonlyArray<Shown>) => boolean) => eventually(list, holds),
+    listed: (holds: (messages: ReadonlyArray<Shown>) => boolean) => eventually(list, holds, 60),
     patch: (id: string, body: object) => call(service.base, "PATCH", `${at}/messages/${id}`, { token, body }),
     remove: (id: string) => call(service.base, "DELETE", `${at}/messages/${id}`, { token }),
     allow: (address: string) => call(service.base, "POST", `${at}/allowed-recipients`, { token, body: { address } }),

@@ -64,7 +64,7 @@ const makePlace = ({ user, pass }: { readonly user: string; readonly pass: strin
     const child = spawn("offlineimap", ["-o", "-c", config], { env: { ...process.env, HOME: home } })
     let said = ""
     for (const stream of [child.stdout, child.stderr]) stream.on("data", (bytes) => (said += bytes))
-    const late = setTimeout(() => child.kill("SIGKILL"), 60_000)
+    const late = setTimeout(() => child.kill("SIGKILL"), 150_000)
     const ended = once(child, "close").then(([code]) => {
       clearTimeout(late)
       return { code: code as number | null, said }
@@ -110,7 +110,7 @@ describe.skipIf(!has("offlineimap"))("offlineimap", () => {
   })
   afterAll(() => service.stop())
 
-  it("gets everything once, also where it was killed on the way", { timeout: 180_000 }, async () => {
+  it("gets everything once, also where it was killed on the way", { timeout: 400_000 }, async () => {
     const box = await makeMailbox(service, token, 60)
     const place = makePlace(box)
     const { child, ended } = place.start()
@@ -129,7 +129,7 @@ describe.skipIf(!has("offlineimap"))("offlineimap", () => {
     place.remove()
   })
 
-  it("brings marks, removals and messages both ways, and then rests", { timeout: 180_000 }, async () => {
+  it("brings marks, removals and messages both ways, and then rests", { timeout: 400_000 }, async () => {
     const box = await makeMailbox(service, token, 8)
     const place = makePlace(box)
     await place.sync()
@@ -160,7 +160,7 @@ describe.skipIf(!has("offlineimap"))("offlineimap", () => {
     place.remove()
   })
 
-  it("brings what it has once, also where the connection broke within a message", { timeout: 180_000 }, async () => {
+  it("brings what it has once, also where the connection broke within a message", { timeout: 400_000 }, async () => {
     const box = await makeMailbox(service, token, 1)
     const place = makePlace(box)
     await place.sync()

@@ -23,7 +23,7 @@ describe.skipIf(!has("python3"))("python", () => {
   })
   afterAll(() => service.stop())
 
-  it("reads, looks for, marks, files and moves by imaplib", async () => {
+  it("reads, looks for, marks, files and moves by imaplib", { timeout: 120_000 }, async () => {
     const box = await makeMailbox(service, token, 3)
     const said = await python(
       `
@@ -108,10 +108,13 @@ print(json.dumps(out))
     expect(left.find(({ subject }) => subject === "Letter 1")).toMatchObject({ labels: ["later"], seen: false })
   })
 
-  it("logs in by STARTTLS and AUTHENTICATE, names mailboxes in UTF-8, and is told what was wrong", async () => {
-    const box = await makeMailbox(service, token, 1)
-    const said = await python(
-      `
+  it(
+    "logs in by STARTTLS and AUTHENTICATE, names mailboxes in UTF-8, and is told what was wrong",
+    { timeout: 120_000 },
+    async () => {
+      const box = await makeMailbox(service, token, 1)
+      const said = await python(
+        `
 import imaplib
 out = {}
 m = imaplib.IMAP4("127.0.0.1", a["port"])
@@ -136,20 +139,21 @@ out["delete"] = m.delete("Size")[0]
 m.logout()
 print(json.dumps(out))
 `,
-      { port: service.imapPort, user: box.user, pass: box.pass },
-    )
-    expect(said).toEqual({
-      wrong: expect.stringMatching(/AUTHENTICATIONFAILED/),
-      create: "OK",
-      list: '(\\HasNoChildren) "/" "Größe"',
-      copy: "OK",
-      found: "1",
-      readonly: "NO",
-      delete: "OK",
-    })
-  })
+        { port: service.imapPort, user: box.user, pass: box.pass },
+      )
+      expect(said).toEqual({
+        wrong: expect.stringMatching(/AUTHENTICATIONFAILED/),
+        create: "OK",
+        list: '(\\HasNoChildren) "/" "Größe"',
+        copy: "OK",
+        found: "1",
+        readonly: "NO",
+        delete: "OK",
+      })
+    },
+  )
 
-  it("sends by smtplib, and its exceptions say what was refused", async () => {
+  it("sends by smtplib, and its exceptions say what was refused", { timeout: 120_000 }, async () => {
     const [ada, bob] = [await makeMailbox(service, token, 0), await makeMailbox(service, token, 0)]
     await ada.allow(bob.address)
     const said = await python(

@@ -98,7 +98,7 @@ describe.skipIf(!has("neomutt") || !has("tmux"))("neomutt", () => {
       } finally {
         await terminal.close()
       }
-    }, 120_000)
+    }, 240_000)
 
   it("sends, and its copy in Sent is the message that was sent", async () => {
     const [box, other] = [await makeMailbox(service, token, 0), await makeMailbox(service, token, 0)]
@@ -118,7 +118,7 @@ describe.skipIf(!has("neomutt") || !has("tmux"))("neomutt", () => {
     } finally {
       await terminal.close()
     }
-  }, 120_000)
+  }, 240_000)
 })
 
 describe.skipIf(!has("aerc") || !has("tmux"))("aerc", () => {
@@ -174,5 +174,5 @@ describe.skipIf(!has("aerc") || !has("tmux"))("aerc", () => {
     } finally {
       await terminal.close()
     }
-  }, 180_000)
+  }, 240_000)
 })

@@ -17,7 +17,8 @@ const batch = 2_000
 
 /** Rows of the Identity that may be many; each statement is a commit of its own, repeated until nothing is left. */
 const removals = (sql: Sql, id: string) => [
-  sql`with gone as (delete from placed where ctid in (select ctid from placed where identity_id = ${id} limit ${batch}) returning 1)
+  sql`with gone as (delete from placed where ctid in (
+        select p.ctid from folder f join placed p on p.folder_id = f.id where f.identity_id = ${id} limit ${batch}) returning 1)
       select count(*)::int as n from gone`,
   sql`with gone as (delete from vanished where ctid in (
         select v.ctid from folder f join vanished v on v.folder_id = f.id where f.identity_id = ${id} limit ${batch}) returning 1)

@@ -124,8 +124,38 @@ interface Row extends Stored {
   readonly queued: number
 }
 
+/**
+ * Writes that only some messages need. Each takes its time to begin, rows or none, so where no message needs one it is left
+ * out; each way is planned once.
+ */
+const asNeeded = (sql: Sql, mails: ReadonlyArray<ReceivedMail>) => ({
+  references: mails.some(Threading.refers) ? sql`${Threading.noted(sql, sql`identity_id`, "threaded")},` : sql``,
+  // What was stored ahead is searched from now on.
+  claimed: mails.some(({ content }) => content === null)
+    ? sql`
+    claimed as (
+      update message_content c set identity_id = arrived.identity_id
+      from arrived where arrived.headers is null and c.message_id = arrived.id
+    ),`
+    : sql``,
+  renewed: mails.some((mail) => renewedBy(mail) !== null)
+    ? sql`
+    renewed as (
+      insert into allowed_recipient (identity_id, address, reason, created_at, expires_at)
+      select identity_id, renews, 'inbound', max(received_at), max(received_at) + ${Timing.inboundLapse}::interval
+      from arrived where renews is not null group by identity_id, renews
+      on conflict (identity_id, address) do update set expires_at = excluded.expires_at
+      where allowed_recipient.reason = 'inbound'
+    ),`
+    : sql``,
+})
+
 const store = (sql: Sql, groups: ReadonlyArray<Group>) => {
   const identityId = sql`identity_id`
+  const { references, claimed, renewed } = asNeeded(
+    sql,
+    groups.flatMap(({ mails }) => mails),
+  )
   return commitTogether<Row>(
     groups.map(({ write }) => ({ ...write, sql })),
     sql`
@@ -163,7 +193,7 @@ const store = (sql: Sql, groups: ReadonlyArray<Group>) => {
              recipient, sha256, size, summary, received_at, modseq
       from threaded
     ),
-    ${Threading.noted(sql, identityId, "threaded")},
+    ${references}
     ${placed(sql, identityId, sql`arrived`, "inbox")},
     marked as (
       insert into unanswered_mail (key, message_id, received_at)
@@ -177,18 +207,8 @@ const store = (sql: Sql, groups: ReadonlyArray<Group>) => {
       from arrived where headers is not null
       on conflict (message_id) do nothing
     ),
-    -- What was stored ahead is searched from now on.
-    claimed as (
-      update message_content c set identity_id = arrived.identity_id
-      from arrived where arrived.headers is null and c.message_id = arrived.id
-    ),
-    renewed as (
-      insert into allowed_recipient (identity_id, address, reason, created_at, expires_at)
-      select identity_id, renews, 'inbound', max(received_at), max(received_at) + ${Timing.inboundLapse}::interval
-      from arrived where renews is not null group by identity_id, renews
-      on conflict (identity_id, address) do update set expires_at = excluded.expires_at
-      where allowed_recipient.reason = 'inbound'
-    ),
+    ${claimed}
+    ${renewed}
     ${raise(
       // Mail comes from outside: nobody of ours asked for it.
       { sql, identity: { id: identityId, handle: sql`handle`, orgId: sql`org_id` }, at: sql`written_at`, by: system },

@@ -22,6 +22,9 @@ type Spoken = Pick<ReceivedMail, "references" | "in_reply_to" | "subject" | "fro
 
 const relatedOf = (mail: Spoken) => [...mail.references, ...(mail.in_reply_to === null ? [] : [mail.in_reply_to])]
 
+/** Whether a message refers to others. */
+export const refers = (mail: Spoken): boolean => relatedOf(mail).length > 0
+
 /** Columns of a message that its conversation is found by. */
 export const namesOf = (mail: Spoken) => {
   const { key, continues } = Subject.read(mail.subject)

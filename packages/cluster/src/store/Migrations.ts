@@ -48,6 +48,7 @@ import { transferReports } from "./migrations/0145_transfer_reports.ts"
 import { connectorRefresh } from "./migrations/0110_connector_refresh.ts"
 import { messageSlices } from "./migrations/0120_message_slices.ts"
 import { searchSegments } from "./migrations/0167_search_segments.ts"
+import { fewerIndexes } from "./migrations/0180_fewer_indexes.ts"
 
 const migrations = {
   "0001_core": core,
@@ -88,6 +89,7 @@ const migrations = {
   "0146_connected_identities": connectedIdentities,
   "0167_search_segments": searchSegments,
   "0171_claimed_identity": claimedIdentity,
+  "0180_fewer_indexes": fewerIndexes,
 }
 
 /** Any constant that no other user of the database takes: "svc" in ASCII. */

@@ -3,9 +3,9 @@
  * readers differ: another address beside it, in any spelling, leaves no author (RFC 5322 section 3.6.2, RFC 6854).
  */
 import type { Address } from "@svc/domain/mail/Message"
-import addressparser from "nodemailer/lib/addressparser"
 import { domainToASCII } from "node:url"
 import { getDomain } from "tldts"
+import * as AddressList from "./mime/AddressList.ts"
 import * as Decode from "./mime/Decode.ts"
 
 /** Characters that are read of an author, and of the address fields of a message together: hundreds of recipients. */
@@ -14,7 +14,7 @@ export const limits = { author: 4 * 1024, fields: 32 * 1024, addresses: 500 }
 /** The addresses of a field, groups flattened. */
 export const addresses = (value: string | undefined, characters: number = limits.author): ReadonlyArray<Address> => {
   if (value === undefined || value === "" || characters <= 0) return []
-  return addressparser(value.slice(0, characters), { flatten: true })
+  return AddressList.flat(value.slice(0, characters))
     .filter((entry) => "address" in entry && typeof entry.address === "string" && entry.address !== "")
     .slice(0, limits.addresses)
     .map((entry) => ({

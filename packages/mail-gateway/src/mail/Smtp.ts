@@ -58,9 +58,9 @@ const listen = Effect.fnUntraced(function* (settings: SmtpSettings) {
   const bounces = yield* Bounces
   const transactions = yield* Transactions
   const judging = yield* Judging.make()
-  const run = yield* FiberSet.makeRuntimePromise<Resolver>()
+  const run = yield* FiberSet.makeRuntime<Resolver>()
   const clients = Clients.make()
-  const log = SessionLog.make((line) => void run(line).catch(() => {}))
+  const log = SessionLog.make((line) => void run(line))
   const admitted = new Set<string>()
   yield* MailMetrics.sessions.scoped([], () => admitted.size)
   const timers = new Map<string, NodeJS.Timeout>()
@@ -127,10 +127,12 @@ const listen = Effect.fnUntraced(function* (settings: SmtpSettings) {
     }
 
     const forSystem = session.envelope.rcptTo.filter(isForSystem)
+    const recipients = recipientsOf(session)
     const outcomes = yield* Effect.forEach(
-      recipientsOf(session),
+      recipients,
       (recipient) => Effect.result(reception.deliver(mail, recipient)),
-      { concurrency: 10 },
+      // One has no need of a fiber of its own.
+      { concurrency: Math.min(recipients.length, 10) },
     )
     if (forSystem.length > 0) yield* Effect.mapError(system.store(mail), () => replies.later)
     // One reply for all: a repeat stores nothing twice where it was stored already.

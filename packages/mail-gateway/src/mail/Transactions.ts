@@ -72,7 +72,7 @@ const make = Effect.gen(function* () {
     const transaction: Transaction = {
       end: (answered) => {
         if (!answered) return release()
-        fork(Effect.ensuring(Effect.forEach(keys, forget, { concurrency: "unbounded" }), Effect.sync(release)))
+        fork(Effect.ensuring(Effect.forEach(keys, forget, { concurrency: keys.length }), Effect.sync(release)))
       },
     }
     const atOnce = (): Transaction | undefined => {

@@ -106,12 +106,19 @@ const lease = (sql: Sql) => (wanted: ReadonlyArray<Wanted>) =>
     },
   )
 
-/** The lease goes on; answers whether it is still ours. */
-const renew = (sql: Sql, { id, started_at }: Leased, now: Date) =>
+/** The leases go on; answers those that are not ours any more. */
+const renew = (sql: Sql, leased: ReadonlyArray<Leased>, now: Date) =>
   Effect.map(
-    sql`update outbox set next_attempt_at = ${new Date(now.getTime() + Timing.outboxLeaseMillis)}
-        where id = ${id} and attempt_started_at = ${started_at} returning 1`,
-    (rows) => rows.length > 0,
+    sql<{ id: string }>`
+      update outbox o set next_attempt_at = ${new Date(now.getTime() + Timing.outboxLeaseMillis)}::timestamptz
+      from unnest(
+        ${leased.map(({ id }) => id)}::uuid[], ${leased.map(({ started_at }) => started_at.toISOString())}::timestamptz[]
+      ) as ours (id, started_at)
+      where o.id = ours.id and o.attempt_started_at = ours.started_at returning o.id`,
+    (rows) => {
+      const ours = new Set(rows.map(({ id }) => id))
+      return leased.filter(({ id }) => !ours.has(id))
+    },
   )
 
 export const overdue: Backlog["overdue"] = (sql, late, atMost) =>
@@ -138,7 +145,7 @@ const make = Effect.gen(function* () {
      * queued deliveries.
      */
     record: yield* OutboxRecords.make(sql),
-    renew: (leased: Leased, now: Date) => renew(sql, leased, now),
+    renew: (leased: ReadonlyArray<Leased>, now: Date) => renew(sql, leased, now),
     giveBack: (leased: Leased, next: Date, held: string | null) => giveBack(sql, leased, next, held),
   }
 })

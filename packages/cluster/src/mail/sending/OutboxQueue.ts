@@ -3,7 +3,7 @@
  * the lease meanwhile, records what came of it. The switch is judged when a row is leased, and again right before DATA.
  */
 import { toPublic } from "@svc/domain/Ids"
-import { Clock, Effect, FiberSet, Schedule } from "effect"
+import { Clock, Effect, type Fiber, FiberSet } from "effect"
 import type { OwnIdentity } from "../../actor/Write.ts"
 import { ChangeFeed } from "../../feed/ChangeFeed.ts"
 import { canonical } from "@svc/domain/handles/Handle"
@@ -22,6 +22,8 @@ export type Needs = ChangeFeed | EnvelopeSender | InsideDelivery | MailTransport
 /** Rows of one Identity under way at once. */
 const places = 4
 
+const pause = Effect.sleep(Timing.outboxRenew)
+
 const now = Effect.map(Clock.currentTimeMillis, (millis) => new Date(millis))
 
 export const source: Source<OwnIdentity, Needs, unknown> = {
@@ -36,9 +38,13 @@ export const source: Source<OwnIdentity, Needs, unknown> = {
     const inside = yield* InsideDelivery
     const sender = yield* EnvelopeSender
     const attempts = yield* FiberSet.make<void, unknown>()
-    let underWay = 0
+    const underWay = new Map<Leased, Fiber.Fiber<void, unknown> | undefined>()
+    const scope = yield* Effect.scope
+    let isRenewing = false
     /** When the next row is due, as the last look said that leased none. */
     let due: Date | null = null
+    /** More may be due than there was a place for. */
+    let isMore = false
 
     /** The bytes of the message, the same at every attempt. */
     const contentOf = (leased: Leased) =>
@@ -93,49 +99,57 @@ export const source: Source<OwnIdentity, Needs, unknown> = {
       return yield* record(identity, leased, outcomes)
     })
 
-    /** Ends when the lease is another's: then whatever comes of the attempt is no longer ours to say. */
-    const renewing = (leased: Leased) =>
-      Effect.flatMap(now, (at) => outbox.renew(leased, at)).pipe(
-        Effect.orElseSucceed(() => true),
-        Effect.delay(Timing.outboxRenew),
-        Effect.repeat({ while: (ours) => ours, schedule: Schedule.forever }),
-        Effect.asVoid,
-      )
+    /** While attempts are under way. One whose lease is another's ends: what comes of it is no longer ours to say. */
+    const renewing = Effect.gen(function* () {
+      for (yield* pause; underWay.size > 0; yield* pause) {
+        const lost = yield* Effect.orElseSucceed(outbox.renew([...underWay.keys()], yield* now), () => [])
+        for (const row of lost) underWay.get(row)?.interruptUnsafe()
+      }
+    }).pipe(Effect.ensuring(Effect.sync(() => (isRenewing = false))))
 
     const attempt = (identity: OwnIdentity, leased: Leased, raised: Effect.Effect<void>) =>
-      Effect.raceFirst(transmit(identity, leased), Effect.as(renewing(leased), false)).pipe(
+      transmit(identity, leased).pipe(
         // Its Events queued deliveries.
-        Effect.tap((queued) => (queued ? raised : Effect.void)),
+        Effect.flatMap((queued) => (queued ? raised : Effect.void)),
         // Cut short by a shutdown: the row is due at once for whoever comes next, with the same bytes.
         Effect.onInterrupt(() => Effect.ignore(Effect.flatMap(now, (at) => outbox.giveBack(leased, at, null)))),
-        Effect.asVoid,
       )
 
     return {
       dispatch: Effect.fnUntraced(function* (identity, raised, ended) {
-        const free = places - underWay
+        const free = places - underWay.size
         // Whichever ends first wakes us.
-        if (free <= 0) return false
+        if (free <= 0) {
+          isMore = true
+          return false
+        }
         const { leased, due: next } = yield* outbox.lease({ identityId: identity.id, now: yield* now, atMost: free })
         due = next
+        isMore = leased.length === free
         for (const row of leased) {
-          underWay++
-          yield* attempt(identity, row, raised).pipe(
+          underWay.set(row, undefined)
+          const fiber = yield* attempt(identity, row, raised).pipe(
             // What could not be recorded keeps its lease and is tried again when that runs out.
             Effect.catchCause((cause) => Effect.logWarning("An attempt of outgoing mail was not recorded", cause)),
             Effect.ensuring(
               Effect.suspend(() => {
-                underWay--
-                return ended
+                underWay.delete(row)
+                // Else all that was due was leased, and whoever makes more of it due wakes us.
+                return isMore ? ended : Effect.void
               }),
             ),
             FiberSet.run(attempts),
           )
+          if (underWay.has(row)) underWay.set(row, fiber)
+        }
+        if (leased.length > 0 && !isRenewing) {
+          isRenewing = true
+          yield* Effect.forkIn(renewing, scope)
         }
         return leased.length > 0
       }),
       nextDue: () => Effect.sync(() => due),
-      isBusy: () => underWay > 0,
+      isBusy: () => underWay.size > 0,
       settle: Effect.asVoid(Effect.timeoutOption(FiberSet.awaitEmpty(attempts), Timing.settle)),
     }
   }),

@@ -67,9 +67,21 @@ function* simple(body: Buffer): Generator<Buffer> {
   yield Buffer.from("\r\n")
 }
 
+/** Whether both forms are the same: no white space is folded or dropped, and something is said. Most of what we write is. */
+const isRelaxed = (body: Buffer): boolean => {
+  const last = body.at(-1)
+  return (
+    last !== 32 &&
+    !body.includes("  ") &&
+    !body.includes(" \r") &&
+    !body.includes("\t") &&
+    withoutLastBreaks(body).length > 0
+  )
+}
+
 /** The canonical form of a body. A slice is good until the next one is asked for. */
 const slices = (body: Buffer, canonicalization: string): Generator<Buffer> =>
-  canonicalization === "relaxed" ? relaxed(body) : simple(body)
+  canonicalization === "relaxed" && !isRelaxed(body) ? relaxed(body) : simple(body)
 
 export interface Hashed {
   /** Base64. */

@@ -211,7 +211,7 @@ export const make = Effect.fnUntraced(function* (options: Partial<JudgingSetting
     }),
   )
 
-  const judge = Effect.fn("Judging.judge")((raw: Buffer, arrival: Arrival) =>
+  const judge = (raw: Buffer, arrival: Arrival) =>
     Effect.callback<Judgement, JudgingOverloaded>((resume) => {
       if (small.length + large.length >= limits.waiting || waitingBytes + raw.length > limits.waitingBytes) {
         return resume(Effect.fail(new JudgingOverloaded()))
@@ -224,8 +224,7 @@ export const make = Effect.fnUntraced(function* (options: Partial<JudgingSetting
       queue.push(job)
       dispatch()
       return Effect.sync(() => void pending.delete(job.id))
-    }),
-  )
+    })
 
   return { judge }
 })

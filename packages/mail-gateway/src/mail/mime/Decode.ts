@@ -59,6 +59,12 @@ export const clean = (text: string): string => text.replaceAll("\0", "").toWellF
 /** RFC 2047 encoded words, then {@link clean}. */
 export const words = (value: string): string => clean(Words.decode(value))
 
-/** The text of a leaf part, of at most `limit` bytes of it. */
+/** What a text has no use for: it moves the cursor of a terminal that shows it, and each is six characters of JSON. */
+// oxlint-disable-next-line no-control-regex -- these are what goes; tabs, line breaks and form feeds stay
+const controls = /[\x01-\x08\x0b\x0e-\x1f\x7f]+/g
+
+/** The text of a leaf part, of at most `limit` bytes of it, without control characters. */
 export const text = (raw: Buffer, part: Part, limit: number): string =>
-  clean(charset(bytes(raw, part, limit), part.parameters["charset"] ?? "")).replaceAll("\r\n", "\n")
+  clean(charset(bytes(raw, part, limit), part.parameters["charset"] ?? ""))
+    .replace(controls, "")
+    .replaceAll("\r\n", "\n")

@@ -3,7 +3,7 @@
  * says of them and where their bytes are (RFC 9051 section 7.5.2). Made of the one MIME index, and kept beside the message.
  * Offsets count from where the message's body begins, so that trace fields that are put on top change nothing.
  */
-import addressparser from "nodemailer/lib/addressparser"
+import * as AddressList from "./AddressList.ts"
 import * as Header from "./Header.ts"
 import * as Parameters from "./Parameters.ts"
 import { index, type Part } from "./Part.ts"
@@ -66,8 +66,6 @@ const fieldOf = (
   return value.replaceAll("\0", "").toWellFormed()
 }
 
-type Entry = ReturnType<typeof addressparser>[number]
-
 /** Of addresses with a source route, which nobody goes by anymore (RFC 5322 section 4.4): `<@route:user@domain>`. */
 const routesOf = (value: string): ReadonlyMap<string, string> => {
   const routes = new Map<string, string>()
@@ -88,7 +86,7 @@ const address = (name: string | undefined, route: string | undefined, spec: stri
 }
 
 /** A group is what stands between an address without a host and one without anything (section 7.5.2). */
-const listed = (entry: Entry, routes: ReadonlyMap<string, string>): ReadonlyArray<string> => {
+const listed = (entry: AddressList.Entry, routes: ReadonlyMap<string, string>): ReadonlyArray<string> => {
   if (entry.group !== undefined) {
     const members = entry.group.flatMap((one) => listed(one, routes))
     return [`(NIL NIL ${string(entry.name ?? "")} NIL)`, ...members, "(NIL NIL NIL NIL)"]
@@ -100,7 +98,7 @@ const listed = (entry: Entry, routes: ReadonlyMap<string, string>): ReadonlyArra
 const addresses = (value: string | undefined): string | undefined => {
   if (value === undefined) return undefined
   const routes = routesOf(value)
-  const all = addressparser(value)
+  const all = AddressList.grouped(value)
     .flatMap((one) => listed(one, routes))
     .slice(0, limits.addressCount)
   return all.length === 0 ? undefined : `(${all.join("")})`

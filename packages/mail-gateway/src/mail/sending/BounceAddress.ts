@@ -48,9 +48,12 @@ const stamp = (key: Uint8Array, id: Uint8Array): Buffer =>
 const uuidOf = (bytes: Buffer): string =>
   bytes.toString("hex").replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, "$1-$2-$3-$4-$5")
 
+const keyOf = (sealing: Sealing["Service"]) => sealing.derived(purpose).get(sealing.masterKeyIds[0]!)!
+
 /** The local part for a row of the outbox. */
-export const localPart = (sealing: Sealing["Service"], outboxId: string): string => {
-  const key = sealing.derived(purpose).get(sealing.masterKeyIds[0]!)!
+export const localPart = (sealing: Sealing["Service"], outboxId: string): string => written(keyOf(sealing), outboxId)
+
+const written = (key: Uint8Array, outboxId: string): string => {
   const id = Buffer.from(outboxId.replaceAll("-", ""), "hex")
   return `${prefix}${base32(Buffer.concat([id, stamp(key, id)]))}`
 }
@@ -74,7 +77,8 @@ export const read = (sealing: Sealing["Service"], local: string): string | undef
 export const layer = (settings: { readonly mailDomain: string }) =>
   Layer.effect(
     EnvelopeSender,
-    Effect.map(Sealing, (sealing) => ({
-      of: ({ outboxId }) => `${localPart(sealing, outboxId)}@${settings.mailDomain}`,
-    })),
+    Effect.map(Sealing, (sealing) => {
+      const key = keyOf(sealing)
+      return { of: ({ outboxId }) => `${written(key, outboxId)}@${settings.mailDomain}` }
+    }),
   )

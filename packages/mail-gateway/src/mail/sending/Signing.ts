@@ -5,7 +5,7 @@
  */
 import { createHash, type KeyObject, sign as signBytes } from "node:crypto"
 import { generateCanonicalizedHeader } from "mailauth/lib/dkim/header/index.js"
-import { formatSignatureHeaderLine } from "mailauth/lib/tools.js"
+import { formatRelaxedLine, formatSignatureHeaderLine } from "mailauth/lib/tools.js"
 import { Effect } from "effect"
 import { hashing } from "../judging/BodyHash.ts"
 import * as Header from "../mime/Header.ts"
@@ -77,10 +77,13 @@ export const sign = Effect.fn("Signing.sign")(function* (
   const raw = Buffer.from(message.buffer, message.byteOffset, message.byteLength)
   const { rows, bodyStart } = Header.read(raw, 0, raw.length)
   const { hash } = yield* inTurns(() => hashing(raw.subarray(bodyStart), "relaxed", "sha256"))
-  const cover = coverOf(raw, rows)
+  const { headers, keys: covered } = coverOf(raw, rows)
+  // The same for every key; its own field comes behind.
+  const canonical = Buffer.concat(headers.map(({ line }) => formatRelaxedLine(line, "\r\n")))
+  const own = { headers: [], keys: covered }
   const fields = yield* Effect.forEach(keys, (key) =>
     Effect.gen(function* () {
-      const { canonicalizedHeader, dkimHeaderOpts } = generateCanonicalizedHeader("DKIM", cover, {
+      const { canonicalizedHeader, dkimHeaderOpts } = generateCanonicalizedHeader("DKIM", own, {
         signingDomain: key.domain,
         selector: key.selector,
         algorithm: key.algorithm,
@@ -89,7 +92,7 @@ export const sign = Effect.fn("Signing.sign")(function* (
         timestamp: Math.floor(at.getTime() / 1000),
         expiration: false,
       })
-      const b = yield* signatureOf(key, canonicalizedHeader)
+      const b = yield* signatureOf(key, Buffer.concat([canonical, canonicalizedHeader]))
       return `${formatSignatureHeaderLine("DKIM", { ...dkimHeaderOpts, b }, true)}\r\n`
     }),
   )

@@ -4,6 +4,7 @@ import type { Named, SearchReturn } from "../protocol/Command.ts"
 import { type SearchKey, some } from "../protocol/SearchKeys.ts"
 import * as Sets from "../protocol/Sets.ts"
 import { type Conversation, no, ok, type Selected } from "./Conversation.ts"
+import * as Pieces from "./Pieces.ts"
 import type { Store } from "./Store.ts"
 import * as Threads from "./Threads.ts"
 
@@ -109,10 +110,11 @@ export const sort = Effect.fnUntraced(function* (
   if (charset !== undefined && !charsets.has(charset)) return badCharset
   const { uids, changes } = yield* run(conversation, store, selected, key)
   if (uids.length > orderedAtMost) return tooMany
-  const sorted = uids.length === 0 ? [] : yield* store.sorted(selected.folder, Sets.of(uids), keys)
+  const sorted =
+    uids.length === 0 ? [] : yield* Pieces.alone(uids.length, store.sorted(selected.folder, Sets.of(uids), keys))
   if (returns !== undefined) answer(conversation, selected, tag, uid, returns, sorted, changes)
   else {
-    const numbers = uid ? sorted : selected.view.numbersOf(sorted)
+    const numbers = uid ? sorted : yield* Pieces.done(() => Pieces.each(sorted, (one) => selected.view.numberOf(one)))
     conversation.write(`* SORT${numbers.map((number) => ` ${number}`).join("")}\r\n`)
   }
   return ok("SORT completed.")
@@ -134,8 +136,13 @@ export const thread = Effect.fnUntraced(function* (
   if (threads === undefined) return no("That way of threading is not known.")
   const { uids } = yield* run(conversation, store, selected, key)
   if (uids.length > orderedAtMost) return tooMany
-  const messages = uids.length === 0 ? [] : yield* store.threadable(selected.folder, Sets.of(uids))
-  const text = threads(messages, (one) => (uid ? one : selected.view.numberOf(one)))
+  const text = yield* Pieces.alone(
+    uids.length,
+    Effect.gen(function* () {
+      const messages = uids.length === 0 ? [] : yield* store.threadable(selected.folder, Sets.of(uids))
+      return yield* Pieces.done(() => threads(messages, (one) => (uid ? one : selected.view.numberOf(one))))
+    }),
+  )
   conversation.write(`* THREAD${text === "" ? "" : ` ${text}`}\r\n`)
   return ok("THREAD completed.")
 })

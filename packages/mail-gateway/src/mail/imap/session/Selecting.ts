@@ -149,7 +149,10 @@ export const sync = Effect.fnUntraced(function* (conversation: Conversation, sto
     conversation.write(`* ${view.count} EXISTS\r\n`)
     if (!conversation.rev2) conversation.write(`* ${selected.recent.size} RECENT\r\n`)
   }
+  let looked = 0
   for (const message of changed) {
+    // Others go on in between, also where nothing is said of any.
+    if (++looked % 1_000 === 0) yield* Effect.yieldNow
     const told = selected.told.get(message.uid)
     const number = view.numberOf(message.uid)
     if (number === 0 || (told !== undefined && told >= message.modseq)) continue

@@ -1,5 +1,9 @@
-/** Threads of messages, by what they refer to or by subject (RFC 5256). Costs what there are messages and references. */
+/**
+ * Threads of messages, by what they refer to or by subject (RFC 5256). Costs what there are messages and references, a
+ * piece at a time.
+ */
 import * as BaseSubject from "./BaseSubject.ts"
+import * as Pieces from "./Pieces.ts"
 import type { Threadable } from "./Store.ts"
 
 interface Container {
@@ -20,7 +24,8 @@ const firstOf = (container: Container): Threadable => {
   return at!.message!
 }
 
-const order = (containers: Array<Container>) => containers.sort((a, b) => byDate(firstOf(a), firstOf(b)))
+const order = (containers: ReadonlyArray<Container>) =>
+  Pieces.sorted(containers, (a, b) => byDate(firstOf(a), firstOf(b)))
 
 /** Ancestors that are looked at: who stands deeper is not looked for, and begins a thread of his own. */
 const farthest = 200
@@ -37,7 +42,7 @@ const adopt = (parent: Container, child: Container) => {
 }
 
 /** Step 1: who answers whom. */
-const linked = (messages: ReadonlyArray<Threadable>): ReadonlyArray<Container> => {
+function* linked(messages: ReadonlyArray<Threadable>): Pieces.Pieces<ReadonlyArray<Container>> {
   const byId = new Map<string, Container>()
   const all: Array<Container> = []
   const make = (message: Threadable | undefined): Container => {
@@ -52,7 +57,14 @@ const linked = (messages: ReadonlyArray<Threadable>): ReadonlyArray<Container> =
     byId.set(id, made)
     return made
   }
+  let looked = 0
   for (const message of messages) {
+    // Those that refer to much take as long as many.
+    looked += 1 + message.references.length
+    if (looked >= Pieces.step) {
+      looked = 0
+      yield
+    }
     const known = message.messageId === null ? undefined : named(message.messageId)
     // A second message of one id stands for itself.
     const own = known === undefined || known.message !== undefined ? make(message) : known
@@ -72,16 +84,18 @@ const linked = (messages: ReadonlyArray<Threadable>): ReadonlyArray<Container> =
 }
 
 /** Step 3: what stands for no message goes, and its children take its place; at the top it may hold several together. */
-const pruned = (containers: ReadonlyArray<Container>): Array<Container> => {
+function* pruned(containers: ReadonlyArray<Container>): Pieces.Pieces<ReadonlyArray<Container>> {
   // From the leaves up, without recursion: references nest as deep as a sender likes.
   const stack = [...containers]
   const upwards: Array<Container> = []
   while (stack.length > 0) {
     const container = stack.pop()!
-    upwards.push(container)
-    stack.push(...container.children)
+    for (const child of container.children) stack.push(child)
+    if (upwards.push(container) % Pieces.step === 0) yield
   }
-  for (const container of upwards.reverse()) {
+  for (let at = upwards.length - 1; at >= 0; at--) {
+    if (at % Pieces.step === 0) yield
+    const container = upwards[at]!
     container.children = [...new Set(container.children)]
       .filter((child) => child.parent === container)
       .flatMap((child) => (child.message === undefined ? child.children : [child]))
@@ -95,10 +109,14 @@ const pruned = (containers: ReadonlyArray<Container>): Array<Container> => {
 }
 
 /** Step 5: roots of one subject are one thread. */
-const gathered = (roots: ReadonlyArray<Container>): Array<Container> => {
+function* gathered(roots: ReadonlyArray<Container>): Pieces.Pieces<ReadonlyArray<Container>> {
   const bySubject = new Map<string, Container>()
-  const subjectOf = (root: Container) => BaseSubject.of(firstOf(root).subject)
+  const subjects = new Map(yield* Pieces.each(roots, (root) => [root, BaseSubject.of(firstOf(root).subject)] as const))
+  // What holds others together is no root, and has the subject of its first.
+  const subjectOf = (root: Container) => subjects.get(root) ?? BaseSubject.of(firstOf(root).subject)
+  let looked = 0
   for (const root of roots) {
+    if (++looked % Pieces.step === 0) yield
     const { text, isReply } = subjectOf(root)
     if (text === "") continue
     const held = bySubject.get(text)
@@ -107,6 +125,7 @@ const gathered = (roots: ReadonlyArray<Container>): Array<Container> => {
   }
   const out = new Set<Container>()
   for (const root of roots) {
+    if (++looked % Pieces.step === 0) yield
     const { text, isReply } = subjectOf(root)
     const held = text === "" ? undefined : bySubject.get(text)
     if (held === undefined || held === root) {
@@ -127,11 +146,20 @@ const gathered = (roots: ReadonlyArray<Container>): Array<Container> => {
   return [...out].filter((root) => root.parent === undefined)
 }
 
-const sortAll = (roots: Array<Container>) => {
-  const stack: Array<Array<Container>> = [roots]
+function* sortAll(roots: ReadonlyArray<Container>): Pieces.Pieces<ReadonlyArray<Container>> {
+  const inOrder = yield* order(roots)
+  const stack = inOrder.filter(({ children }) => children.length > 0)
+  let looked = 0
   while (stack.length > 0) {
-    for (const container of order(stack.pop()!)) if (container.children.length > 0) stack.push(container.children)
+    const container = stack.pop()!
+    container.children = yield* order(container.children)
+    for (const child of container.children) if (child.children.length > 0) stack.push(child)
+    looked += container.children.length
+    if (looked < Pieces.step) continue
+    looked = 0
+    yield
   }
+  return inOrder
 }
 
 const write = (container: Container, numberOf: (uid: number) => number, depth: number): string => {
@@ -150,34 +178,39 @@ const flat = (containers: ReadonlyArray<Container>): ReadonlyArray<number> => {
   while (stack.length > 0) {
     const { message, children } = stack.pop()!
     if (message !== undefined) uids.push(message.uid)
-    stack.push(...children)
+    for (const child of children) stack.push(child)
   }
   return uids
 }
 
-const writeAll = (roots: ReadonlyArray<Container>, numberOf: (uid: number) => number) =>
-  roots.map((root) => `(${write(root, numberOf, 0)})`).join("")
-
-/** As THREAD answers them; numbers are what `numberOf` gives for a UID. */
-export const references = (messages: ReadonlyArray<Threadable>, numberOf: (uid: number) => number): string => {
-  const roots = order(pruned(linked(messages)))
-  const threads = gathered(roots)
-  sortAll(threads)
-  return writeAll(threads, numberOf)
+function* writeAll(roots: ReadonlyArray<Container>, numberOf: (uid: number) => number): Pieces.Pieces<string> {
+  return (yield* Pieces.each(roots, (root) => `(${write(root, numberOf, 0)})`)).join("")
 }
 
-export const orderedSubject = (messages: ReadonlyArray<Threadable>, numberOf: (uid: number) => number): string => {
+/** As THREAD answers them; numbers are what `numberOf` gives for a UID. */
+export function* references(
+  messages: ReadonlyArray<Threadable>,
+  numberOf: (uid: number) => number,
+): Pieces.Pieces<string> {
+  const roots = yield* order(yield* pruned(yield* linked(messages)))
+  return yield* writeAll(yield* sortAll(yield* gathered(roots)), numberOf)
+}
+
+export function* orderedSubject(
+  messages: ReadonlyArray<Threadable>,
+  numberOf: (uid: number) => number,
+): Pieces.Pieces<string> {
   const bySubject = new Map<string, Array<Threadable>>()
-  for (const message of [...messages].sort(byDate)) {
+  yield* Pieces.each(yield* Pieces.sorted(messages, byDate), (message) => {
     const { text } = BaseSubject.of(message.subject)
     const thread = bySubject.get(text)
     if (thread === undefined) bySubject.set(text, [message])
     else thread.push(message)
-  }
-  const threads = [...bySubject.values()].map(([first, ...rest]): Container => ({
+  })
+  const threads = yield* Pieces.each(bySubject.values(), ([first, ...rest]): Container => ({
     message: first,
     parent: undefined,
     children: rest.map((message) => ({ message, parent: undefined, children: [] })),
   }))
-  return writeAll(threads, numberOf)
+  return yield* writeAll(threads, numberOf)
 }

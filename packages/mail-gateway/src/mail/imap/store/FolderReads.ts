@@ -4,7 +4,7 @@ import { multirange } from "@svc/cluster/mail/folders/Placing"
 import { orUnavailable, type Reads } from "@svc/cluster/store/Database"
 import { Effect, Option, Stream } from "effect"
 import type { Ranges } from "../protocol/Sets.ts"
-import type { Changes, Folder, Folders, Opened, Status, Wanted } from "../session/Store.ts"
+import type { Changes, Folder, Folders, Marked, Opened, Status, Wanted } from "../session/Store.ts"
 import { type MarkRow, marked, type MessageRow, type PackedMarks, unpacked } from "./Rows.ts"
 
 type Sql = Reads["Service"]
@@ -118,13 +118,20 @@ export const make = (sql: Sql, identityId: string) => {
           ) c join placed p on p.folder_id = ${id}::uuid and p.uid = c.uid join message m on m.id = p.message_id
           order by uid`,
         (rows): Changes => {
-          const now = rows.find(({ kind }) => kind === "now")
+          let now: (typeof rows)[number] | undefined
+          const changed: Array<Marked> = []
+          const vanished: Array<number> = []
+          for (const row of rows) {
+            if (row.kind === "changed") changed.push(marked(row))
+            else if (row.kind === "vanished") vanished.push(row.uid)
+            else now = row
+          }
           return {
             modseq: now?.modseq ?? since,
             uidNext: now?.uid_next ?? 1,
             recentFrom: now?.recent_from ?? 1,
-            changed: rows.filter(({ kind }) => kind === "changed").map(marked),
-            vanished: rows.filter(({ kind }) => kind === "vanished").map(({ uid }) => uid),
+            changed,
+            vanished,
             isGone: now === undefined,
           }
         },

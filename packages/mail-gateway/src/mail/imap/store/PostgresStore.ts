@@ -201,7 +201,7 @@ export const make = Effect.fnUntraced(function* ({
 
       search: Effect.fnUntraced(function* (folder, key, numbers) {
         const days = daysIn(key)
-        const sent = days.length === 0 ? undefined : yield* orUnavailable(sorting.sent(folder, days))
+        const sent = days.length === 0 ? undefined : yield* sorting.sent(folder, days)
         const mayHave = yield* orUnavailable(candidates(identityId, bodiesIn(key)))
         const condition = SearchStatement.condition(reads, key, {
           numbers,
@@ -223,8 +223,8 @@ export const make = Effect.fnUntraced(function* ({
           modseqs: rows.map(({ modseq }) => modseq),
         }
       }),
-      sorted: (folder, uids, keys) => orUnavailable(sorting.sorted(folder, uids, keys)),
-      threadable: (folder, uids) => orUnavailable(sorting.threadable(folder, uids)),
+      sorted: (folder, uids, keys) => sorting.sorted(folder, uids, keys),
+      threadable: (folder, uids) => sorting.threadable(folder, uids),
 
       change: Effect.fnUntraced(function* (folder, uids, change, unchangedSince) {
         const modified: Array<number> = []

@@ -1,11 +1,12 @@
 /** What SORT and THREAD order messages by (RFC 5256 section 2 and 3). */
 import { Effect } from "effect"
 import { multirange } from "@svc/cluster/mail/folders/Placing"
-import type { Reads } from "@svc/cluster/store/Database"
+import { orUnavailable, type Reads } from "@svc/cluster/store/Database"
 import type { SortKey } from "../protocol/Command.ts"
 import type { SearchKey } from "../protocol/SearchKeys.ts"
 import * as Sets from "../protocol/Sets.ts"
 import * as BaseSubject from "../session/BaseSubject.ts"
+import * as Pieces from "../session/Pieces.ts"
 import type { Folder, Threadable } from "../session/Store.ts"
 
 type Sql = Reads["Service"]
@@ -47,56 +48,66 @@ const dayOf = (date: string | null, received: Date): string => {
 
 const local = (person: Person | null) => (person?.address.split("@", 1)[0] ?? "").toUpperCase()
 const display = (person: Person | null) => (person === null ? "" : (person.name ?? person.address)).toUpperCase()
-const compareText = (a: string, b: string) => (a < b ? -1 : a > b ? 1 : 0)
-
-type Compare = (a: Keyed, b: Keyed) => number
-
-interface Keyed {
-  readonly row: Row
-  readonly sent: number
-  readonly subject: string
+/** What each key compares. */
+const values: Readonly<Record<SortKey["by"], (row: Row) => string | number>> = {
+  ARRIVAL: ({ received_at }) => received_at.getTime(),
+  DATE: ({ date, received_at }) => sentAt(date, received_at),
+  SIZE: ({ size }) => size,
+  SUBJECT: ({ subject }) => BaseSubject.of(subject).text,
+  FROM: ({ from }) => local(from),
+  TO: ({ to }) => local(to),
+  CC: ({ cc }) => local(cc),
+  DISPLAYFROM: ({ from }) => display(from),
+  DISPLAYTO: ({ to }) => display(to),
 }
 
-const comparisons: Readonly<Record<SortKey["by"], Compare>> = {
-  ARRIVAL: (a, b) => a.row.received_at.getTime() - b.row.received_at.getTime(),
-  DATE: (a, b) => a.sent - b.sent,
-  SIZE: (a, b) => a.row.size - b.row.size,
-  SUBJECT: (a, b) => compareText(a.subject, b.subject),
-  FROM: (a, b) => compareText(local(a.row.from), local(b.row.from)),
-  TO: (a, b) => compareText(local(a.row.to), local(b.row.to)),
-  CC: (a, b) => compareText(local(a.row.cc), local(b.row.cc)),
-  DISPLAYFROM: (a, b) => compareText(display(a.row.from), display(b.row.from)),
-  DISPLAYTO: (a, b) => compareText(display(a.row.to), display(b.row.to)),
+/** UIDs of rows, which are in their order, in that of the keys. */
+function* ordered(rows: ReadonlyArray<Row>, keys: ReadonlyArray<SortKey>): Pieces.Pieces<ReadonlyArray<number>> {
+  const keyed = yield* Pieces.each(rows, (row) => ({ uid: row.uid, of: keys.map(({ by }) => values[by](row)) }))
+  const inOrder = yield* Pieces.sorted(keyed, (a, b) => {
+    for (let n = 0; n < keys.length; n++) {
+      const [one, other] = [a.of[n]!, b.of[n]!]
+      if (one !== other) return one < other === keys[n]!.reverse ? 1 : -1
+    }
+    return a.uid - b.uid
+  })
+  return yield* Pieces.each(inOrder, ({ uid }) => uid)
+}
+
+type Day = Extract<SearchKey, { readonly _tag: "Day" }>
+
+interface Sent {
+  readonly uid: number
+  readonly received_at: Date
+  readonly date: string | null
+}
+
+/** Of each key the UIDs of those it holds for. */
+function* onDays(rows: ReadonlyArray<Sent>, keys: ReadonlyArray<Day>): Pieces.Pieces<ReadonlyMap<Day, Sets.Ranges>> {
+  const found = keys.map((key) => ({ key, uids: new Array<number>() }))
+  yield* Pieces.each(rows, ({ uid, date, received_at }) => {
+    const day = dayOf(date, received_at)
+    for (const { key, uids } of found) {
+      if (key.is === "before" ? day < key.day : key.is === "since" ? day >= key.day : day === key.day) uids.push(uid)
+    }
+  })
+  return new Map(found.map(({ key, uids }) => [key, Sets.of(uids)]))
 }
 
 export const make = (sql: Sql) => ({
   sorted: ({ id }: Folder, uids: Sets.Ranges, keys: ReadonlyArray<SortKey>) =>
-    Effect.map(
-      sql<Row>`
+    Effect.flatMap(
+      orUnavailable(sql<Row>`
         select p.uid, m.size, m.received_at, m.summary ->> 'subject' as subject, m.summary -> 'from' as from,
                m.summary -> 'to' -> 0 as to, m.summary -> 'cc' -> 0 as cc, ${dateField(sql)} as date
         from placed p join message m on m.id = p.message_id left join message_content c on c.message_id = m.id
-        where p.folder_id = ${id}::uuid and p.uid <@ ${multirange(uids)}::int4multirange order by p.uid`,
-      (rows) =>
-        rows
-          .map((row): Keyed => ({
-            row,
-            sent: sentAt(row.date, row.received_at),
-            subject: BaseSubject.of(row.subject).text,
-          }))
-          .sort((a, b) => {
-            for (const { by, reverse } of keys) {
-              const order = comparisons[by](a, b)
-              if (order !== 0) return reverse ? -order : order
-            }
-            return a.row.uid - b.row.uid
-          })
-          .map(({ row }) => row.uid),
+        where p.folder_id = ${id}::uuid and p.uid <@ ${multirange(uids)}::int4multirange order by p.uid`),
+      (rows) => Pieces.done(() => ordered(rows, keys)),
     ),
 
   threadable: ({ id }: Folder, uids: Sets.Ranges) =>
-    Effect.map(
-      sql<{
+    Effect.flatMap(
+      orUnavailable(sql<{
         uid: number
         message_id: string | null
         references: ReadonlyArray<string> | null
@@ -108,36 +119,33 @@ export const make = (sql: Sql) => ({
         select p.uid, m.message_id, m.summary -> 'references' as references, m.summary ->> 'in_reply_to' as in_reply_to,
                m.summary ->> 'subject' as subject, m.received_at, ${dateField(sql)} as date
         from placed p join message m on m.id = p.message_id left join message_content c on c.message_id = m.id
-        where p.folder_id = ${id}::uuid and p.uid <@ ${multirange(uids)}::int4multirange order by p.uid`,
+        where p.folder_id = ${id}::uuid and p.uid <@ ${multirange(uids)}::int4multirange order by p.uid`),
       (rows) =>
-        rows.map((row): Threadable => {
-          const references = row.references ?? []
-          return {
-            uid: row.uid,
-            messageId: row.message_id,
-            references: references.length > 0 || row.in_reply_to === null ? references : [row.in_reply_to],
-            subject: row.subject,
-            sent: sentAt(row.date, row.received_at),
-          }
-        }),
+        Pieces.done(() =>
+          Pieces.each(rows, (row): Threadable => {
+            const references = row.references ?? []
+            return {
+              uid: row.uid,
+              messageId: row.message_id,
+              references: references.length > 0 || row.in_reply_to === null ? references : [row.in_reply_to],
+              subject: row.subject,
+              sent: sentAt(row.date, row.received_at),
+            }
+          }),
+        ),
     ),
 
   /** Messages that say they were sent before, on or since a day. */
-  sent: ({ id }: Folder, days: ReadonlyArray<Extract<SearchKey, { readonly _tag: "Day" }>>) =>
-    Effect.map(
-      sql<{ uid: number; received_at: Date; date: string | null }>`
+  sent: ({ id }: Folder, days: ReadonlyArray<Day>) =>
+    Effect.flatMap(
+      orUnavailable(sql<Sent>`
         select p.uid, m.received_at, ${dateField(sql)} as date
         from placed p join message m on m.id = p.message_id left join message_content c on c.message_id = m.id
-        where p.folder_id = ${id}::uuid order by p.uid`,
+        where p.folder_id = ${id}::uuid order by p.uid`),
       (rows) =>
-        new Map(
-          days.map((key) => {
-            const holds = rows.filter(({ date, received_at }) => {
-              const day = dayOf(date, received_at)
-              return key.is === "before" ? day < key.day : key.is === "since" ? day >= key.day : day === key.day
-            })
-            return [key, Sets.of(holds.map(({ uid }) => uid))] as const
-          }),
+        Pieces.alone(
+          rows.length,
+          Pieces.done(() => onDays(rows, days)),
         ),
     ),
 })

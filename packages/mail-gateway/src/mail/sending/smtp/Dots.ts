@@ -6,25 +6,34 @@ const LF = 10
 const DOT = 46
 const piece = 64 * 1024
 
+/** Pieces of about this many bytes; what is smaller is one, since each is a call of the system. */
 export function* stuffed(parts: ReadonlyArray<Uint8Array>): Generator<Buffer> {
+  let pieces: Array<Buffer> = []
+  let size = 0
   let atStart = true
   let last: number | undefined
+  const put = (bytes: Buffer) => {
+    pieces.push(bytes)
+    size += bytes.length
+  }
   for (const part of parts) {
     for (let from = 0; from < part.length; from += piece) {
       const bytes = Buffer.from(part.buffer, part.byteOffset + from, Math.min(piece, part.length - from))
-      const pieces: Array<Buffer> = []
       let start = 0
       for (let at = bytes.indexOf(DOT); at >= 0; at = bytes.indexOf(DOT, at + 1)) {
         if (at === 0 ? !atStart : bytes[at - 1] !== LF) continue
         // Up to the dot and with it; the next piece begins with it once more.
-        pieces.push(bytes.subarray(start, at + 1))
+        put(bytes.subarray(start, at + 1))
         start = at
       }
-      pieces.push(bytes.subarray(start))
-      yield pieces.length === 1 ? pieces[0]! : Buffer.concat(pieces)
+      put(bytes.subarray(start))
       last = bytes[bytes.length - 1]
       atStart = last === LF
+      if (size < piece) continue
+      yield Buffer.concat(pieces)
+      pieces = []
+      size = 0
     }
   }
-  yield Buffer.from(last === undefined || last === LF ? ".\r\n" : "\r\n.\r\n")
+  yield Buffer.concat([...pieces, Buffer.from(last === undefined || last === LF ? ".\r\n" : "\r\n.\r\n")])
 }
