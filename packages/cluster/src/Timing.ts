@@ -161,6 +161,8 @@ export const Timing = {
 
   /** A transaction that was not answered with 250 can be repeated for this long; senders give up by then. */
   mailRepeat: "5 days",
+  /** Few calls of a kind wait this long for the statement under way; then they have one of their own beside it. */
+  besideMillis: 20,
   /** Few messages that arrive wait this long for the statement under way; then they have one of their own beside it. */
   arrivalsBesideMillis: 50,
   /** A search that walks longer than this answers what it found; far below the time of a statement, several of which it is. */

@@ -24,8 +24,6 @@ export const Timing = {
   greylistMillis: minute,
   /** A mark that another process left is looked at again after this: longer than it takes to remove one after its 250. */
   smtpRepeatPause: "2 seconds",
-  /** Recipients that are asked for wait this long for the look-up under way; then they have one of their own beside it. */
-  smtpLookupBesideMillis: 20,
   /** How long a transaction waits for an equal one that is under way. */
   smtpEqual: "1 minute",
   /** Between two tries to remove the marks of what was answered. */

@@ -101,7 +101,7 @@ const make = (settings: AuditSettings) =>
           insert(notes),
           notes.map(() => undefined),
         ),
-      { atOnce: 2, most: batch },
+      { ...Batched.usual, most: batch },
     )
 
     const forget = (note: Note.Note) => {

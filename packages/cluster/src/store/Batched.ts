@@ -1,9 +1,10 @@
 /**
- * One statement for what many fibers want at the same time. A batch leaves as soon as fewer than `atOnce` are under
- * way and takes all that has gathered meanwhile, so a lone call waits for nothing and a crowd shares its round trips.
+ * One statement for what many fibers want at the same time. A batch leaves as soon as none is under way, or few enough
+ * ({@link BatchLimits}), and takes all that has gathered meanwhile, so a lone call waits for nothing and a crowd shares its round trips.
  * (`RequestResolver` gathers for a fixed delay or a tick; neither follows the load.)
  */
 import { Effect, Exit, FiberSet, type Scope } from "effect"
+import { Timing } from "../Timing.ts"
 
 export interface BatchLimits<Item = unknown, E = never> {
   /** Statements under way. */
@@ -26,10 +27,13 @@ export interface BatchLimits<Item = unknown, E = never> {
   readonly deadline?: { readonly millis: number; readonly late: () => Effect.Effect<never, E> }
 }
 
+/** What most want: a crowd has a second statement, and so has whoever would wait behind one that hangs. */
+export const usual = { atOnce: 2, beside: { least: 16, millis: Timing.besideMillis }, most: 200 }
+
 /** `run` answers one result per item, in their order; when it fails, all its callers fail. */
 export const make = <Item, Result, E, E2 = never>(
   run: (items: ReadonlyArray<Item>) => Effect.Effect<ReadonlyArray<Result>, E>,
-  limits: BatchLimits<Item, E2> = { atOnce: 2, most: 200 },
+  limits: BatchLimits<Item, E2> = usual,
 ): Effect.Effect<(item: Item) => Effect.Effect<Result, E | E2>, never, Scope.Scope> =>
   Effect.gen(function* () {
     const fork = yield* FiberSet.makeRuntime()

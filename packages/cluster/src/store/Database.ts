@@ -183,7 +183,7 @@ export const orUnavailable = <A, E, R>(
 /** {@link Batched.make} of a statement, each call of it as {@link orUnavailable} would have it. */
 export const together = <Item, Result, E>(
   run: (items: ReadonlyArray<Item>) => Effect.Effect<ReadonlyArray<Result>, E | SqlError.SqlError>,
-  limits: Pick<Batched.BatchLimits<Item>, "atOnce" | "most" | "heaviest"> = { atOnce: 2, most: 200 },
+  limits: Pick<Batched.BatchLimits<Item>, "atOnce" | "beside" | "most" | "heaviest"> = Batched.usual,
 ) => Batched.make((items: ReadonlyArray<Item>) => transientOnly(run(items)), { ...limits, deadline })
 
 export type Sql = SqlClient.SqlClient

@@ -69,7 +69,7 @@ const nameOf = ({ namespace, name }: Pick<NewVersion, "namespace" | "name">) =>
 
 /** What a statement takes; two versions of one secret are never in the same. */
 const limits = {
-  atOnce: 2,
+  ...Batched.usual,
   most: 50,
   heaviest: { weight: 1024 * 1024, of: ({ bytes }: Stored) => bytes.length },
   apart: nameOf,

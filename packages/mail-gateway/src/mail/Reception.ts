@@ -59,15 +59,13 @@ const make = (options: { readonly mailboxBytes: number }) =>
     const actors = yield* Identities
     const unavailable = () => new ReceptionUnavailable()
 
-    const lookUp = yield* Batched.make(
-      (mailboxes: ReadonlyArray<string>) =>
-        reads<{ asked: number; status: string; full: boolean | null }>`
+    const lookUp = yield* Batched.make((mailboxes: ReadonlyArray<string>) =>
+      reads<{ asked: number; status: string; full: boolean | null }>`
         select asked.n::int as asked, i.status, m.bytes_used >= ${options.mailboxBytes}::bigint as full
         from unnest(${mailboxes}::text[]) with ordinality as asked (canonical, n)
         join identity i on i.canonical = asked.canonical left join mailbox m on m.identity_id = i.id`.pipe(
-          Effect.map(Batched.inOrder(mailboxes)),
-        ),
-      { atOnce: 2, beside: { least: 16, millis: Gateway.Timing.smtpLookupBesideMillis }, most: 200 },
+        Effect.map(Batched.inOrder(mailboxes)),
+      ),
     )
 
     return {

@@ -139,7 +139,7 @@ const giveBack = (sql: Sql, { id, started_at }: Leased, next: Date, held: string
 const make = Effect.gen(function* () {
   const sql = yield* Writes
   return {
-    lease: yield* Batched.make(lease(sql), { atOnce: 2, most: 32 }),
+    lease: yield* Batched.make(lease(sql), { ...Batched.usual, most: 32 }),
     /**
      * Records what came of an attempt, for each recipient; nothing where the lease was lost. Answers whether its Events
      * queued deliveries.
