@@ -2,7 +2,7 @@ import { expect, layer } from "@effect/vitest"
 import { ask } from "@svc/cluster/actor/Ask"
 import { Timing } from "@svc/cluster/Timing"
 import { Effect, Fiber } from "effect"
-import { actors, makeIdentity, makeOrg, passing } from "../harness/Actors.ts"
+import { actors, ending, makeIdentity, makeOrg } from "../harness/Actors.ts"
 import { aServer, connected, connectors, eventsOf, publishing, rowOf } from "./Connected.ts"
 
 const through = <A, E, R>(message: Effect.Effect<A, E, R>) => ask(message, Timing.askPlatform)
@@ -110,11 +110,7 @@ layer(actors(), { timeout: 60_000 })("an account at a Mastodon server", (it) => 
       const media = ["One", "Two", "Three"].map((alt) => ({ content_base64, content_type: "image/png", alt }))
       const post = yield* publishing({ text: "Look", options: { mastodon: { media } } })
       const fiber = yield* Effect.forkChild(through(actor.Publish({ org_id, ...post })))
-      yield* passing(
-        Effect.sync(() => fiber.pollUnsafe()),
-        (exit) => exit !== undefined,
-        "100 millis",
-      )
+      yield* ending(fiber, "20 millis")
       yield* Fiber.join(fiber)
       const made = [...server.world.statuses.values()]
       expect(made.map(({ media: pictures }) => pictures)).toMatchObject([

@@ -5,7 +5,7 @@ import { Identities } from "@svc/cluster/identity/Identities"
 import { Timing } from "@svc/cluster/Timing"
 import { makeUuidV7 } from "@svc/domain/Ids"
 import { Context, Effect, Exit, Fiber, Layer } from "effect"
-import { identityOf, makeOrg, passing } from "../harness/Actors.ts"
+import { ending, identityOf, makeOrg, passing } from "../harness/Actors.ts"
 import { process, shared } from "../harness/Processes.ts"
 import { rows } from "../harness/Stores.ts"
 import { aServer, connect, eventsOf, publishing, rowOf } from "./Connected.ts"
@@ -19,15 +19,7 @@ const through = <A, E, R>(message: Effect.Effect<A, E, R>) => ask(message, Timin
 const meanwhile = <A, E, R>(asked: Effect.Effect<A, E, R>) =>
   Effect.gen(function* () {
     const fiber = yield* Effect.forkChild(Effect.exit(asked))
-    const { value } = yield* passing(
-      Effect.andThen(
-        rows((sql) => sql`select 1`),
-        Effect.sync(() => fiber.pollUnsafe()),
-      ),
-      (exit) => exit !== undefined,
-      "20 millis",
-    )
-    return yield* value!
+    return yield* yield* ending(fiber, "20 millis")
   }).pipe(Effect.flatten)
 
 layer(shared, { timeout: 60_000 })("two processes that both believe they own a Connector", (it) => {

@@ -17,10 +17,10 @@ import { ServiceKey } from "@svc/cluster/sealing/ServiceKey"
 import { Reads, Writes } from "@svc/cluster/store/Database"
 import { Deliveries } from "@svc/cluster/webhooks/Deliveries"
 import * as Composition from "@svc/mail-gateway/mail/composing/Composition"
-import { Clock, type Duration, Effect, Layer } from "effect"
+import { Clock, type Duration, Effect, type Fiber, Layer } from "effect"
 import { MessageStorage, RunnerHealth, Runners, RunnerStorage, Sharding, ShardingConfig } from "effect/cluster"
 import { TestClock } from "effect/testing"
-import { foundation, inProcess, makeOrg } from "./Stores.ts"
+import { foundation, inProcess, makeOrg, rows } from "./Stores.ts"
 import { outgoing, recording } from "./Transport.ts"
 
 export { makeOrg }
@@ -130,6 +130,23 @@ export const passing = <A, R>(
       yield* TestClock.adjust(step)
     }
   })
+
+/**
+ * Waits for the end of a fiber while the time goes on, no faster than the store answers: what it asks of actors has an ask's
+ * time, and often nothing tells it again.
+ */
+export const ending = <A, E>(fiber: Fiber.Fiber<A, E>, step: Duration.Input = "5 millis") =>
+  Effect.map(
+    passing(
+      Effect.map(
+        rows((sql) => sql`select 1`),
+        () => fiber.pollUnsafe(),
+      ),
+      (exit) => exit !== undefined,
+      step,
+    ),
+    ({ value }) => value!,
+  )
 
 /** The Identity's row, undefined once it is gone. */
 export const identityOf = (handle: string) =>

@@ -16,7 +16,7 @@ import { connectTunnel } from "@svc/tunnel-edge/agent/Agent"
 import * as Edge from "@svc/tunnel-edge/edge/Edge"
 import { expect, layer } from "@effect/vitest"
 import { Context, Effect, Exit, Layer, Scope } from "effect"
-import { actors, identityOf, makeIdentity, makeOrg, passing } from "../harness/Actors.ts"
+import { actors, ending, identityOf, makeIdentity, makeOrg, passing } from "../harness/Actors.ts"
 import { cutOff } from "../harness/CutOff.ts"
 import { portRange } from "../harness/Ports.ts"
 import * as Public from "../harness/Public.ts"
@@ -45,10 +45,7 @@ const withEdge = <A, E, R>(work: (port: number) => Effect.Effect<A, E, R>) =>
     const { port } = Context.get(yield* Layer.buildWithScope(Layer.fresh(Edge.layer(settings)), scope), Edge.Edge)
     const leaves = Effect.gen(function* () {
       const closing = yield* Effect.forkChild(Scope.close(scope, Exit.void))
-      yield* passing(
-        Effect.sync(() => closing.pollUnsafe()),
-        (exit) => exit !== undefined,
-      )
+      yield* ending(closing)
     })
     return yield* Effect.ensuring(work(port), leaves)
   })

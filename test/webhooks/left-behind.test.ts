@@ -6,7 +6,7 @@ import { Reads, Writes } from "@svc/cluster/store/Database"
 import { Deliveries } from "@svc/cluster/webhooks/Deliveries"
 import { expect, layer } from "@effect/vitest"
 import { Clock, Effect, Exit, Layer, Scope } from "effect"
-import { makeOrg, passing } from "../harness/Actors.ts"
+import { ending, makeOrg, passing } from "../harness/Actors.ts"
 import { process, shared } from "../harness/Processes.ts"
 import { startReceiver } from "../harness/Receiver.ts"
 import { quietFeed } from "../harness/Stores.ts"
@@ -166,10 +166,7 @@ layer(shared, { timeout: "60 seconds" })("an attempt that was never recorded", (
       const leaving = yield* Effect.forkChild(Scope.close(scope, Exit.void))
       const recorded = yield* passing(look(delivery_id), (row) => row?.status === "retrying")
       expect(recorded.value!.attempts).toMatchObject([{ number: 1, status_code: null, error: "interrupted" }])
-      yield* passing(
-        Effect.sync(() => leaving.pollUnsafe()),
-        (exit) => exit !== undefined,
-      )
+      yield* ending(leaving)
 
       silent = false
       const again = yield* passing(look(delivery_id), delivered, "1 second").pipe(Effect.provide(process()))
