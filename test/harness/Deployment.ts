@@ -5,7 +5,7 @@ import * as os from "node:os"
 import * as path from "node:path"
 import * as EmbeddedPostgres from "@svc/cluster/store/EmbeddedPostgres"
 import { Effect, Exit, Scope } from "effect"
-import { copy, preparedName } from "./TestServers.ts"
+import { copy, preparedName, refuseDeadlocks } from "./TestServers.ts"
 import { unlimited } from "./Unlimited.ts"
 import { freePort, portRange } from "./Ports.ts"
 
@@ -141,12 +141,15 @@ export const deploy = async (options: DeploymentOptions = {}): Promise<Deploymen
         ),
       )
       await Effect.runPromise(Scope.close(server, Exit.void))
-      if (options.directory !== undefined) await until("the database's end", () => !alive(directory), 15)
-      else if (options.keep !== true) {
-        await until("the database's end", () => !alive(directory), 15).catch(() => {})
-        rmSync(directory, { recursive: true, force: true })
-      } else {
-        writeFileSync(path.join(directory, "output.log"), processes.map(({ output }) => output()).join("\n---\n"))
+      const ended = until("the database's end", () => !alive(directory), 15)
+      await (options.directory === undefined ? ended.catch(() => {}) : ended)
+      try {
+        // What an earlier commit does is not this one's.
+        if (options.checkout === undefined) refuseDeadlocks(directory)
+      } finally {
+        if (options.keep === true) {
+          writeFileSync(path.join(directory, "output.log"), processes.map(({ output }) => output()).join("\n---\n"))
+        } else if (options.directory === undefined) rmSync(directory, { recursive: true, force: true })
       }
     },
   }

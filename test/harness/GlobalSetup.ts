@@ -52,15 +52,19 @@ export default async function setup(project: TestProject) {
   // A run of all tests comes to these packages late (`Order`); the first time they take minutes, most of it waiting.
   if (process.argv.slice(2).every((word) => word === "run" || word.startsWith("-"))) void installed()
   const home = TestServers.folder()
+  const workers = Array.from({ length: project.config.maxWorkers }, (_, n) => path.join(home, `${n + 1}`))
   const scope = Scope.makeUnsafe()
   const end = async () => {
     await Effect.runPromise(Scope.close(scope, Exit.void))
-    rmSync(home, { recursive: true, force: true })
+    try {
+      for (const directory of workers) TestServers.refuseDeadlocks(directory)
+    } finally {
+      rmSync(home, { recursive: true, force: true })
+    }
   }
   try {
     const prepared = path.join(home, "prepared")
     await Effect.runPromise(TestServers.prepare(prepared))
-    const workers = Array.from({ length: project.config.maxWorkers }, (_, n) => path.join(home, `${n + 1}`))
     // For the workers, which are yet to be started.
     process.env[TestServers.preparedName] = prepared
     const temporary = TestServers.temporary(home)

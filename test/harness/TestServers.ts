@@ -11,6 +11,7 @@ import {
   mkdirSync,
   mkdtempSync,
   readdirSync,
+  readFileSync,
   rmSync,
   statfsSync,
   writeFileSync,
@@ -77,6 +78,16 @@ export const prepare = (directory: string) =>
     Effect.flatMap(({ connection }) => Effect.provide(migrate, Layer.fresh(Database.layer(connection)))),
     Effect.scoped,
   )
+
+/** What a server says where statements wait for one another; it ends one of them, which then seems to be out of reach. */
+const deadlock = /ERROR: {2}deadlock detected[^]*?(?=\n\S* \S* UTC \[\d+\] (?!DETAIL|HINT|CONTEXT|STATEMENT))/g
+
+/** Fails where statements of the server of this data directory waited for one another: their locks have no order. */
+export const refuseDeadlocks = (directory: string): void => {
+  const log = path.join(directory, "pg18", "postgres.log")
+  const found = existsSync(log) ? (readFileSync(log, "utf8").match(deadlock) ?? []) : []
+  if (found.length > 0) throw new Error(`${found.length} times statements waited for one another:\n${found[0]}`)
+}
 
 /** Where services of a run of the tests find the database that they begin with (`Deployment`). */
 export const preparedName = "SVC_TEST_PREPARED"

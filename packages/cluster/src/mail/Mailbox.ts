@@ -75,11 +75,10 @@ const removeAll = (write: Write, { message_ids }: Removal) => {
   return commit<{ removed: ReadonlyArray<string>; modseq: number }>(
     write,
     sql`
-    gone as (
-      delete from message
+    gone as materialized (
+      select id, uid, size from message
       where id = any(${message_ids}::uuid[]) and identity_id = ${identity.id}::uuid and not is_draft
         and exists (select from fence)
-      returning id, uid, size
     ),
     box as (
       update mailbox set modseq = modseq + 1, bytes_used = bytes_used - all_gone.bytes
@@ -87,6 +86,7 @@ const removeAll = (write: Write, { message_ids }: Removal) => {
       where identity_id = ${identity.id}::uuid and all_gone.bytes is not null
       returning modseq
     ),
+    removed as (delete from message m using gone, box where m.id = gone.id),
     ${unplaced(sql)},
     place as (
       insert into removed_message (id, identity_id, uid, removed_at, modseq)

@@ -27,10 +27,10 @@ export const pictured = (sql: Sql, identityId: string, messageId: string, draft:
       where ${draft !== undefined}::boolean
     )`
 
-/** CTE `spent`: what was taken out of the folder of drafts is no draft any more, unless it was changed meanwhile. */
+/** CTE `spent`, after CTE `box`: what was taken out of the folder of drafts is no draft any more, unless it was changed meanwhile. */
 export const spent = (sql: Sql, taken: Statement.Fragment, folderId: string, when: Statement.Fragment) => sql`
     unpictured as (
-      delete from draft_picture shown using ${taken} t
+      delete from draft_picture shown using box, ${taken} t
       where shown.message_id = t.message_id and ${when}
         and exists (select from folder where id = ${folderId}::uuid and use = 'drafts')
       returning shown.draft_id, shown.version

@@ -60,7 +60,7 @@ export const takeOut = (write: Write, folderId: string, which: Statement.Fragmen
       vanished_all as (
         insert into vanished (folder_id, uid, modseq) select ${folderId}::uuid, t.uid, box.modseq from taken t cross join box
       ),
-      removed as (delete from message m using homeless h where m.id = h.id),
+      removed as (delete from message m using homeless h, box where m.id = h.id),
       place as (
         insert into removed_message (id, identity_id, uid, removed_at, modseq)
         select h.id, ${identity.id}::uuid, h.uid, ${at}::timestamptz, box.modseq from homeless h cross join box
@@ -129,8 +129,8 @@ export const copy = Effect.fnUntraced(function* (write: Write, { folder_id, uids
       where identity_id = ${identity.id}::uuid and exists (select from chosen) returning modseq
     ),
     raised as (
-      update folder f set uid_next = f.uid_next + c.count from target, (select count(*)::int as count from chosen) c
-      where f.id = target.id and c.count > 0 returning f.id, f.uid_next - c.count as first
+      update folder f set uid_next = f.uid_next + c.count from target, box, (select count(*)::int as count from chosen) c
+      where f.id = target.id returning f.id, f.uid_next - c.count as first
     ),
     put as (
       insert into placed (folder_id, uid, identity_id, message_id, draft, deleted, modseq)

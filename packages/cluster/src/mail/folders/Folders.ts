@@ -170,7 +170,7 @@ const rename = Effect.fnUntraced(function* (
       update folder f
       set name = ${to}::text || substr(f.name, length(${from}::text) + 1),
           use = case when f.use = 'inbox' then null else f.use end
-      where f.identity_id = ${identity.id}::uuid and exists (select from fence)
+      where f.identity_id = ${identity.id}::uuid and exists (select from box)
         and (f.name = ${from}::text or (${!isInbox}::boolean and starts_with(f.name, ${from}::text || '/')))
       returning f.id
     ),

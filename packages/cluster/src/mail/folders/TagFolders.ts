@@ -85,7 +85,7 @@ export const file = Effect.fnUntraced(function* (write: Write) {
     ),
     raised as (
       update folder f set uid_next = f.uid_next + c.count
-      from (select folder_id, count(*)::int as count from chosen group by folder_id) c where f.id = c.folder_id
+      from box, (select folder_id, count(*)::int as count from chosen group by folder_id) c where f.id = c.folder_id
       returning f.id, f.uid_next - c.count as first
     ),
     put as (
