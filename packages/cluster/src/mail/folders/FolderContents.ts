@@ -16,7 +16,7 @@ import { commit, type Write } from "../../actor/Write.ts"
 import { summaryOf } from "../Summary.ts"
 import * as Threading from "../Threading.ts"
 import * as DraftPictures from "./DraftPictures.ts"
-import { multirange } from "./Placing.ts"
+import { among } from "./Placing.ts"
 
 interface InFolder {
   readonly org_id: string
@@ -74,7 +74,7 @@ export const takeOut = (write: Write, folderId: string, which: Statement.Fragmen
 
 export const expunge = (write: Write, { folder_id, uids }: InFolder & { readonly uids: UidRanges | null }) => {
   const { sql } = write
-  const named = uids === null ? sql`true` : sql`p.uid <@ ${multirange(uids)}::int4multirange`
+  const named = uids === null ? sql`true` : among(sql, uids)
   return Effect.map(takeOut(write, folder_id, sql`p.deleted and ${named}`), (left) => ({ left }))
 }
 
@@ -121,7 +121,7 @@ export const copy = Effect.fnUntraced(function* (write: Write, { folder_id, uids
     chosen as materialized (
       select p.uid, p.message_id, p.draft, p.deleted, row_number() over (order by p.uid)::int as n from placed p, target
       where p.folder_id = ${folder_id}::uuid and p.identity_id = ${identity.id}::uuid
-        and p.uid <@ ${multirange(uids)}::int4multirange and exists (select from fence)
+        and ${among(sql, uids)} and exists (select from fence)
       order by p.uid limit ${whole === true ? null : limits.messages}::int
     ),
     box as (

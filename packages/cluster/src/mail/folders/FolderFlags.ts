@@ -7,7 +7,7 @@ import { limits } from "@svc/domain/mail/Flags"
 import { Effect } from "effect"
 import { commit, type Write } from "../../actor/Write.ts"
 import { labelsAfter } from "../Flags.ts"
-import { multirange } from "./Placing.ts"
+import { among } from "./Placing.ts"
 
 interface Change {
   readonly org_id: string
@@ -42,7 +42,7 @@ export const change = Effect.fnUntraced(function* (write: Write, { folder_id, ui
                coalesce(${deleted}::boolean, p.deleted) as deleted, coalesce(${draft}::boolean, p.draft) as draft
       ) after
       where p.folder_id = ${folder_id}::uuid and p.identity_id = ${identity.id}::uuid
-        and p.uid <@ ${multirange(uids)}::int4multirange and exists (select from fence)
+        and ${among(sql, uids)} and exists (select from fence)
     ),
     differing as materialized (
       select * from asked where (message_differs or place_differs) and not modified and not overfull

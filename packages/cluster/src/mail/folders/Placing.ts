@@ -1,5 +1,5 @@
 /** Where messages stand: common table expressions that place them in a folder, and that take them out of all. */
-import type { FolderUse } from "@svc/domain/mail/FolderProtocol"
+import type { FolderUse, UidRanges } from "@svc/domain/mail/FolderProtocol"
 import type { Statement } from "effect/sql"
 import type { Sql } from "../../store/Database.ts"
 
@@ -38,8 +38,15 @@ export const unplaced = (sql: Sql): Statement.Fragment => sql`
 const highest = 0x7ffffffe
 
 /** Ranges as a parameter of type `int4multirange`. */
-export const multirange = (ranges: ReadonlyArray<readonly [number, number]>): string =>
+const multirange = (ranges: UidRanges): string =>
   `{${ranges
     .filter(([first]) => first <= highest)
     .map(([first, last]) => `[${first},${Math.min(last, highest)}]`)
     .join(",")}}`
+
+/** Whether `placed p` has a UID of the ranges. The ends are said too: by these the store finds the rows in its index. */
+export const among = (sql: Sql, ranges: UidRanges): Statement.Fragment => {
+  const first = ranges.reduce((least, [first]) => Math.min(least, first), highest)
+  const last = ranges.reduce((most, [, last]) => Math.max(most, last), 0)
+  return sql`p.uid between ${first}::int and ${Math.min(last, highest)}::int and p.uid <@ ${multirange(ranges)}::int4multirange`
+}

@@ -1,6 +1,6 @@
 /** What sessions read of a Mailbox's folders. Each answer is one statement, so that it is of one moment. */
 import type { FolderUse } from "@svc/domain/mail/FolderProtocol"
-import { multirange } from "@svc/cluster/mail/folders/Placing"
+import { among } from "@svc/cluster/mail/folders/Placing"
 import { orUnavailable, type Reads } from "@svc/cluster/store/Database"
 import { Effect, Option, Stream } from "effect"
 import type { Ranges } from "../protocol/Sets.ts"
@@ -22,8 +22,7 @@ export const make = (sql: Sql, identityId: string) => {
   /** The messages of a folder that are meant, behind a UID. */
   const meant = ({ id }: Folder, uids: Ranges, since: number | undefined, after: number) => sql`
     p.folder_id = ${id}::uuid and p.uid > ${after}::int
-      ${uids.length === 1 ? sql`` : sql`and p.uid <@ ${multirange(uids)}::int4multirange`}
-      and p.uid between ${uids[0]?.[0] ?? 0}::int and ${Math.min(uids.at(-1)?.[1] ?? 0, 0x7ffffffe)}::int
+      and ${among(sql, uids)}
       ${since === undefined ? sql`` : sql`and greatest(m.modseq, p.modseq) > ${since}::bigint`}`
 
   return {

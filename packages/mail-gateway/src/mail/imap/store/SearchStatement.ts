@@ -4,7 +4,7 @@
  */
 import { fromPublic } from "@svc/domain/Ids"
 import { fold, separator } from "@svc/domain/mail/SearchText"
-import { multirange } from "@svc/cluster/mail/folders/Placing"
+import { among } from "@svc/cluster/mail/folders/Placing"
 import type { Reads } from "@svc/cluster/store/Database"
 import type { Statement } from "effect/sql"
 import type { NumbersKey, SearchKey } from "../protocol/SearchKeys.ts"
@@ -37,8 +37,7 @@ export const needsContent = (key: SearchKey, { mayHave }: Pick<Resolved, "mayHav
   key._tag === "Header" || (key._tag === "Text" && !(key.in === "body" && mayHave(fold(key.text)) !== undefined))
 
 export const condition = (sql: Sql, key: SearchKey, resolved: Resolved): Statement.Fragment => {
-  const inside = (ranges: Ranges) =>
-    ranges.length === 0 ? sql`false` : sql`p.uid <@ ${multirange(ranges)}::int4multirange`
+  const inside = (ranges: Ranges) => (ranges.length === 0 ? sql`false` : sql`(${among(sql, ranges)})`)
   const has = (text: Statement.Fragment, wanted: string) =>
     sql`strpos(lower(${text}), ${wanted.toLowerCase()}::text) > 0`
   /** Names and addresses, as they are decoded. */

@@ -1,6 +1,6 @@
 /** What SORT and THREAD order messages by (RFC 5256 section 2 and 3). */
 import { Effect } from "effect"
-import { multirange } from "@svc/cluster/mail/folders/Placing"
+import { among } from "@svc/cluster/mail/folders/Placing"
 import { orUnavailable, type Reads } from "@svc/cluster/store/Database"
 import type { SortKey } from "../protocol/Command.ts"
 import type { SearchKey } from "../protocol/SearchKeys.ts"
@@ -101,7 +101,7 @@ export const make = (sql: Sql) => ({
         select p.uid, m.size, m.received_at, m.summary ->> 'subject' as subject, m.summary -> 'from' as from,
                m.summary -> 'to' -> 0 as to, m.summary -> 'cc' -> 0 as cc, ${dateField(sql)} as date
         from placed p join message m on m.id = p.message_id left join message_content c on c.message_id = m.id
-        where p.folder_id = ${id}::uuid and p.uid <@ ${multirange(uids)}::int4multirange order by p.uid`),
+        where p.folder_id = ${id}::uuid and ${among(sql, uids)} order by p.uid`),
       (rows) => Pieces.done(() => ordered(rows, keys)),
     ),
 
@@ -119,7 +119,7 @@ export const make = (sql: Sql) => ({
         select p.uid, m.message_id, m.summary -> 'references' as references, m.summary ->> 'in_reply_to' as in_reply_to,
                m.summary ->> 'subject' as subject, m.received_at, ${dateField(sql)} as date
         from placed p join message m on m.id = p.message_id left join message_content c on c.message_id = m.id
-        where p.folder_id = ${id}::uuid and p.uid <@ ${multirange(uids)}::int4multirange order by p.uid`),
+        where p.folder_id = ${id}::uuid and ${among(sql, uids)} order by p.uid`),
       (rows) =>
         Pieces.done(() =>
           Pieces.each(rows, (row): Threadable => {
