@@ -49,6 +49,7 @@ import { connectorRefresh } from "./migrations/0110_connector_refresh.ts"
 import { messageSlices } from "./migrations/0120_message_slices.ts"
 import { searchSegments } from "./migrations/0167_search_segments.ts"
 import { fewerIndexes } from "./migrations/0180_fewer_indexes.ts"
+import { withoutScans } from "./migrations/0195_without_scans.ts"
 
 const migrations = {
   "0001_core": core,
@@ -90,6 +91,7 @@ const migrations = {
   "0167_search_segments": searchSegments,
   "0171_claimed_identity": claimedIdentity,
   "0180_fewer_indexes": fewerIndexes,
+  "0195_without_scans": withoutScans,
 }
 
 /** Any constant that no other user of the database takes: "svc" in ASCII. */
