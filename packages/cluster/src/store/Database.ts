@@ -12,6 +12,7 @@ import { PgClient } from "@effect/sql-pg"
 import { Unavailable } from "@svc/domain/problems/Problem"
 import { Cause, Context, Effect, Layer, type Redacted } from "effect"
 import { type SqlClient, SqlError } from "effect/sql"
+import * as Metrics from "../observe/Metrics.ts"
 import { Timing } from "../Timing.ts"
 import * as Batched from "./Batched.ts"
 import { within } from "./Deadline.ts"
@@ -117,14 +118,14 @@ export const layer = (
     }),
   )
 
-/** What the store being out of reach, slow or restarted looks like; anything else is a defect of ours. */
-const transient = new Set([
-  "ConnectionError",
-  "AuthenticationError",
-  "StatementTimeoutError",
-  "LockTimeoutError",
-  "DeadlockError",
-  "SerializationError",
+/** What the store being out of reach, slow or restarted looks like, as metrics say it; anything else is a defect of ours. */
+const transient = new Map([
+  ["ConnectionError", "connection"],
+  ["AuthenticationError", "authentication"],
+  ["StatementTimeoutError", "statement_timeout"],
+  ["LockTimeoutError", "lock_timeout"],
+  ["DeadlockError", "deadlock"],
+  ["SerializationError", "serialization"],
 ])
 
 /**
@@ -146,7 +147,16 @@ export const isTransient = ({ reason }: SqlError.SqlError): boolean =>
 export const unavailable = () =>
   new Unavailable({ detail: "The database did not answer in time.", retry_after_seconds: 1 })
 
-const late = () => Effect.fail(unavailable())
+const failures = Metrics.counter("svc_db_failures_total", "Work that the database did not do, for now", ["reason"])
+
+const failedBy = (reason: string) =>
+  Effect.suspend(() => {
+    failures.of(reason).n++
+    return Effect.fail(unavailable())
+  })
+
+const late = () => failedBy("deadline")
+const passing = ({ reason }: SqlError.SqlError) => failedBy(transient.get(reason._tag) ?? "server")
 
 /** How long a call of a batch waits for the store, and what it gets then (`Batched.BatchLimits`). */
 export const deadline = { millis: Timing.statementTimeoutMillis, late }
@@ -163,12 +173,11 @@ export const transientOnly = <A, E, R>(
     const failed = cause.reasons.find(Cause.isFailReason)?.error
     if (failed !== undefined) {
       if (!SqlError.isSqlError(failed)) return Effect.failCause(cause as Cause.Cause<E>)
-      return isTransient(failed) ? late() : Effect.die(failed)
+      return isTransient(failed) ? passing(failed) : Effect.die(failed)
     }
-    const wentAway = ({ defect }: Cause.Die) => SqlError.isSqlError(defect) && isTransient(defect)
-    return !Cause.hasInterrupts(cause) && cause.reasons.filter(Cause.isDieReason).some(wentAway)
-      ? late()
-      : Effect.failCause(cause as Cause.Cause<E>)
+    const defects = cause.reasons.filter(Cause.isDieReason).map(({ defect }) => defect)
+    const gone = defects.filter(SqlError.isSqlError).find(isTransient)
+    return gone !== undefined && !Cause.hasInterrupts(cause) ? passing(gone) : Effect.failCause(cause as Cause.Cause<E>)
   }) as Effect.Effect<A, Exclude<E, SqlError.SqlError> | Unavailable, R>
 
 /**
