@@ -1,5 +1,6 @@
 /** Which failures of the database are told as "come again", and which are a defect. */
-import { isTransient } from "@svc/cluster/store/Database"
+import { isTransient, orUnavailable } from "@svc/cluster/store/Database"
+import { Context, Effect, Metric } from "effect"
 import { SqlError } from "effect/sql"
 import { describe, expect, it } from "vitest"
 
@@ -21,4 +22,19 @@ describe("a failure of the database", () => {
     ["22P02", "invalid input syntax for type uuid"],
     ["XX000", "cache lookup failed"],
   ])("%s does not: %s", (code, text) => expect(isTransient(failed(code, text))).toBe(false))
+
+  it("is counted by what it was, and nothing else is", async () => {
+    const counted = () =>
+      Object.fromEntries(
+        Metric.snapshotUnsafe(Context.empty())
+          .filter(({ id }) => id === "svc_db_failures_total")
+          .map(({ attributes, state }) => [attributes?.["reason"], (state as { count: number }).count]),
+      )
+    const because = (reason: SqlError.SqlError["reason"]) =>
+      Effect.runPromiseExit(orUnavailable(Effect.fail(new SqlError.SqlError({ reason }))))
+    await because(new SqlError.DeadlockError({ cause: new Error("deadlock detected") }))
+    await because(failed("53100", "could not extend file").reason)
+    await because(failed("22P02", "invalid input syntax").reason)
+    expect(counted()).toEqual({ deadlock: 1, server: 1 })
+  })
 })
