@@ -127,8 +127,12 @@ describe.skipIf(!hasBrowser)("a connector in the console", { timeout: 120_000 },
   it("that stopped says why and how it goes on, and is connected again from there", async () => {
     const { handle, page, context } = await open()
     await connect(page, handle)
-    account.disabled = true
     await page.getByLabel("Post something").fill("Hello")
+    // Not before it is clicked: the service looks at the account by itself as well, and the button would be gone.
+    await page.route("**/posts", (route) => {
+      account.disabled = true
+      return route.continue()
+    })
     await page.getByRole("button", { name: "Post", exact: true }).click()
     await page.getByText("The platform refuses its credential").waitFor()
     await page.getByText("Your login is currently disabled").first().waitFor()
