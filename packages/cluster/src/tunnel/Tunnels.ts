@@ -1,7 +1,7 @@
 /** The settings of a Tunnel, and whether it is connected: the writes an Identity's actor makes for it. */
 import { createHash } from "node:crypto"
 import { canonical } from "@svc/domain/handles/Handle"
-import { InvalidRequest } from "@svc/domain/problems/Problem"
+import { InvalidRequest, PreconditionFailed } from "@svc/domain/problems/Problem"
 import { defaultSettings, type TunnelPatch, TunnelSettings } from "@svc/domain/tunnel/Tunnel"
 import { Effect, Schema } from "effect"
 import type { Handling } from "../actor/Handling.ts"
@@ -11,13 +11,19 @@ import type { Place, Sealing } from "../sealing/Sealing.ts"
 import { told } from "./TunnelLinks.ts"
 import { freePort, type PortRange } from "./TunnelPorts.ts"
 
+interface Change {
+  readonly org_id: string
+  readonly patch: TunnelPatch
+  readonly if_settings?: TunnelSettings
+}
+
 export const handlers = (
   { onReady, fromOutside }: Handling,
   sealing: Sealing["Service"],
   { tunnelPorts }: { readonly tunnelPorts: PortRange },
 ) => ({
-  PatchTunnel: onReady((write: Write, { patch }: { readonly org_id: string; readonly patch: TunnelPatch }) =>
-    change(write, patch, sealing),
+  PatchTunnel: onReady(
+    (write: Write, { patch, if_settings }: Change) => change(write, patch, if_settings, sealing),
   ),
   TunnelChanged: fromOutside(noteConnection, () => Effect.void),
   MoveTunnelPort: fromOutside(
@@ -26,6 +32,7 @@ export const handlers = (
   ),
 })
 
+const isSame = Schema.toEquivalence(TunnelSettings)
 const decode = Schema.decodeUnknownEffect(TunnelSettings)
 
 export const passwordPlace = (identity: Pick<OwnIdentity, "id" | "orgId">): Place => ({
@@ -42,6 +49,7 @@ export const passwordHash = (username: string, password: string): Uint8Array =>
 const change = Effect.fnUntraced(function* (
   write: Write,
   { basic_auth, ...patch }: TunnelPatch,
+  ifSettings: TunnelSettings | undefined,
   sealing: Sealing["Service"],
 ) {
   const { sql, identity, at } = write
@@ -63,6 +71,9 @@ const change = Effect.fnUntraced(function* (
       settings: unknown
     }>`select settings from tunnel_setting where identity_id = ${identity.id}`
     const before = row === undefined ? defaultSettings : yield* Effect.orDie(decode(row.settings))
+    if (ifSettings !== undefined && !isSame(before, ifSettings)) {
+      return yield* new PreconditionFailed({ detail: "The Tunnel has other settings than `If-Match` names." })
+    }
     const after: TunnelSettings = { ...before, ...patch, ...username }
     yield* judge(after)
     const { changed } = yield* commit<{ changed: boolean }>(

@@ -1,12 +1,13 @@
 import { Schema } from "effect"
 import { Rpc, RpcGroup } from "effect/rpc"
 import { failures, tenant } from "../actor/Protocol.ts"
-import { IdentityNotReady, InvalidRequest, NotFound } from "../problems/Problem.ts"
-import { TunnelPatch } from "./Tunnel.ts"
+import { IdentityNotReady, InvalidRequest, NotFound, PreconditionFailed } from "../problems/Problem.ts"
+import { TunnelPatch, TunnelSettings } from "./Tunnel.ts"
 
 export const PatchTunnel = Rpc.make("PatchTunnel", {
-  payload: { ...tenant, patch: TunnelPatch },
-  error: failures(NotFound, IdentityNotReady, InvalidRequest),
+  /** `if_settings`: what the caller saw; other settings by now are left as they are. */
+  payload: { ...tenant, patch: TunnelPatch, if_settings: Schema.optionalKey(TunnelSettings) },
+  error: failures(NotFound, IdentityNotReady, InvalidRequest, PreconditionFailed),
 })
 
 /** A link came or went: whether the Identity is connected is looked up, and a change raises its Event. */
