@@ -22,9 +22,7 @@ export const handlers = (
   sealing: Sealing["Service"],
   { tunnelPorts }: { readonly tunnelPorts: PortRange },
 ) => ({
-  PatchTunnel: onReady(
-    (write: Write, { patch, if_settings }: Change) => change(write, patch, if_settings, sealing),
-  ),
+  PatchTunnel: onReady((write: Write, { patch, if_settings }: Change) => change(write, patch, if_settings, sealing)),
   TunnelChanged: fromOutside(noteConnection, () => Effect.void),
   MoveTunnelPort: fromOutside(
     (write: Write, { port }: { readonly port: number }) => movePort(write, port, tunnelPorts),

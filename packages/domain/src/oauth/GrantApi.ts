@@ -5,7 +5,14 @@ import { About } from "../account/ScopeOf.ts"
 import { Uuid } from "../IdSchemas.ts"
 import { pageOf, paging } from "../Paging.ts"
 import { conditional } from "../Precondition.ts"
-import { InvalidCursor, InvalidRequest, NotFound, PreconditionFailed, ScopeUnknown, Unavailable } from "../problems/Problem.ts"
+import {
+  InvalidCursor,
+  InvalidRequest,
+  NotFound,
+  PreconditionFailed,
+  ScopeUnknown,
+  Unavailable,
+} from "../problems/Problem.ts"
 import { Grant, GrantPatch } from "./Grant.ts"
 
 const params = { id: Uuid.annotate({ description: "The id of the resource." }) }
