@@ -3,6 +3,7 @@ import { Subject, type SubjectInfo } from "@svc/domain/account/Authorization"
 import { IdentityQueries } from "@svc/cluster/identity/IdentityQueries"
 import { TunnelQueries } from "@svc/cluster/tunnel/TunnelQueries"
 import { TunnelSettings } from "@svc/domain/tunnel/Tunnel"
+import { isOtherSettings } from "@svc/domain/tunnel/TunnelProtocol"
 import { Effect } from "effect"
 import { HttpApiSchema } from "effect/http-api"
 import { isMatched, notAsSeen, tagOfValue } from "../EntityTags.ts"
@@ -40,6 +41,10 @@ export const layer = Serving.group(
         }
         yield* askIdentity(subject, (actor, by) =>
           actor.PatchTunnel({ org_id: subject.orgId, patch: payload, ...seen }, by),
+        ).pipe(
+          Effect.catchTag("invalid_request", (refused) =>
+            Effect.fail(isOtherSettings(refused) ? notAsSeen() : refused),
+          ),
         )
         return yield* read(subject)
       }),

@@ -1,8 +1,9 @@
 /** The settings of a Tunnel, and whether it is connected: the writes an Identity's actor makes for it. */
 import { createHash } from "node:crypto"
 import { canonical } from "@svc/domain/handles/Handle"
-import { InvalidRequest, PreconditionFailed } from "@svc/domain/problems/Problem"
+import { InvalidRequest } from "@svc/domain/problems/Problem"
 import { defaultSettings, type TunnelPatch, TunnelSettings } from "@svc/domain/tunnel/Tunnel"
+import { otherSettings } from "@svc/domain/tunnel/TunnelProtocol"
 import { Effect, Schema } from "effect"
 import type { Handling } from "../actor/Handling.ts"
 import { commit, type OwnIdentity, type Write } from "../actor/Write.ts"
@@ -70,7 +71,7 @@ const change = Effect.fnUntraced(function* (
     }>`select settings from tunnel_setting where identity_id = ${identity.id}`
     const before = row === undefined ? defaultSettings : yield* Effect.orDie(decode(row.settings))
     if (ifSettings !== undefined && !isSame(before, ifSettings)) {
-      return yield* new PreconditionFailed({ detail: "The Tunnel has other settings than `If-Match` names." })
+      return yield* otherSettings()
     }
     const after: TunnelSettings = { ...before, ...patch, ...username }
     yield* judge(after)
