@@ -80,6 +80,9 @@ layer(actors())("an account that is deleted", (it) => {
       const first = yield* ask(actor.Delete())
       expect(first.identities).toBe(2)
       expect(yield* Effect.flip(use)).toMatchObject({ code: "account_deleting" })
+      // As those of an Identity are once its teardown has begun.
+      yield* sql`update api_key set revoked_at = now() where org_id = ${org}`
+      expect(yield* Effect.flip(use)).toMatchObject({ code: "account_deleting" })
       expect(yield* Effect.flip(keys.create(org, yield* newKey("late"), holder))).toMatchObject({
         code: "account_deleting",
       })

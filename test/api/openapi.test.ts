@@ -10,6 +10,21 @@ import { describe, expect, it } from "vitest"
 const operations = Object.values<any>(document["paths"]).flatMap((path) => Object.values<any>(path))
 
 describe("the OpenAPI document", () => {
+  it("of what has an entity tag knows the answer to who has it already", () => {
+    const read = (path: string) => document["paths"][path].get
+    for (const path of [
+      "/api/identities/{handle}",
+      "/api/identities/{handle}/card",
+      "/api/identities/{handle}/tunnel",
+    ]) {
+      expect(Object.keys(read(path).responses), path).toContain("304")
+      expect(
+        read(path).parameters.map(({ name }: { name: string }) => name),
+        path,
+      ).toContain("If-None-Match")
+    }
+  })
+
   it("is accepted by Redocly, Spectral and the schema validator without a remark", { timeout: 180_000 }, async () => {
     const source = JSON.stringify(document)
     const redocly = await lintFromString({

@@ -1,3 +1,4 @@
+import { document } from "@svc/api/openapi/Document"
 import { Schema } from "effect"
 import * as fc from "fast-check"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
@@ -15,11 +16,11 @@ beforeAll(async () => {
 })
 afterAll(() => service.stop())
 
-const send = (operation: Operation, body: unknown, path = pathOf(operation, handle)) =>
+const send = (operation: Operation, body: unknown, path = pathOf(operation, handle), headers = {}) =>
   call(service.base, operation.method, path, {
     ...(operation.access === undefined ? {} : { token: session }),
     ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-    headers: { "content-type": "application/json" },
+    headers: { "content-type": "application/json", ...headers },
   })
 
 const expectDocumented = (operation: Operation, status: number, body: unknown) => {
@@ -140,6 +141,43 @@ describe("a path or query of", () => {
     for (const one of values) {
       const answer = await call(service.base, "GET", `${path}${one}`, { token: session })
       expect([answer.status, answer.body.code], `${path}${one}`).toEqual([400, expect.stringMatching(/^invalid_/)])
+    }
+  })
+
+  it("with an entity tag is changed and removed only as `If-Match` has it", async () => {
+    const described = (path: string) => document["paths"][path.replace(/:(\w+)/g, "{$1}")]
+    const hasTag = (path: string) => described(path)["get"]?.responses["200"]?.headers?.etag !== undefined
+    const changing = operations.filter(
+      ({ method, path }) => ["PATCH", "PUT", "DELETE"].includes(method) && (hasTag(path) || path.endsWith("/tunnel")),
+    )
+    expect(changing.map(({ id }) => id)).toEqual(
+      expect.arrayContaining(["tunnels.patch", "grants.update", "grants.revoke", "connectors.disconnect"]),
+    )
+    for (const operation of changing) {
+      const answer = await send(operation, operation.body, pathOf(operation, handle), { "if-match": '"never"' })
+      expect([answer.status, answer.body.code], operation.id).toEqual([412, "precondition_failed"])
+    }
+  })
+
+  it("holds for an id whose digits are of no uuid", async () => {
+    const ids = ["msg_", "thr_", "wh_", "evt_", "exp_", "aud_"].map((prefix) => `${prefix}01jd0000000000000000000000`)
+    for (const operation of operations.filter(({ path }) => /:(id|delivery_id)\b/.test(path))) {
+      for (const id of ids) {
+        const path = operation.path.replace(":handle", handle).replace(/:(id|delivery_id)\b/g, id)
+        const answer = await send(operation, operation.body, path)
+        expectDocumented(operation, answer.status, answer.body)
+      }
+    }
+  })
+
+  it("with nothing in a segment is none, and no other route's parameter", async () => {
+    for (const operation of operations) {
+      const at = pathOf(operation, handle).split("?")[0]!
+      for (const path of [`${at}/`, at.replace("/api/", "/api//"), at.replace(handle, "")]) {
+        if (path === at) continue
+        const answer = await send(operation, operation.body, path)
+        expect([answer.status, answer.body.code], path).toEqual([404, "not_found"])
+      }
     }
   })
 

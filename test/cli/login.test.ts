@@ -57,6 +57,28 @@ describe("svc", () => {
     },
   )
 
+  it("says in a sentence what no address and no key is, whichever command gets it", { timeout: 60_000 }, async () => {
+    const commands = [["whoami"], ["identity", "list"], ["grants", "list"], ["audit"], ["tunnel", "3000"], ["mcp"]]
+    const asked = [
+      ...[...commands, ["login"], ["doctor"]].map((words) => ({
+        words,
+        ran: svc.in({ SVC_KEY: "x", SVC_API_URL: "localhost:8080" }, ...words),
+      })),
+      ...[...commands, ["keys", "list"]].map((words) => ({
+        words,
+        ran: svc.in({ SVC_KEY: "svc_id_…", SVC_API_URL: service.base }, ...words),
+      })),
+    ]
+    for (const { words, ran } of asked) {
+      expect([words, await ran.ended, ran.out(), ran.errors()]).toEqual([
+        words,
+        2,
+        "",
+        expect.stringMatching(/^svc: (localhost:8080 is no address of an API|The key has a blank).*\n$/),
+      ])
+    }
+  })
+
   it("logs in by device, keeps the key for its owner only, and uses it", { timeout: 60_000 }, async () => {
     const login = svc("login", "--api", `${service.base}/`, "--name", "my laptop")
     const code = await eventually(

@@ -36,6 +36,9 @@ describe("ids", () => {
     expect(fromPublic("evt_", id.toUpperCase())).toBeUndefined()
     expect(fromPublic("evt_", `evt_z${id.slice(5)}`)).toBeUndefined()
     expect(fromPublic("evt_", id.replace(/.$/, "u"))).toBeUndefined()
+    // Digits that no uuid has: version 0, and a variant that nobody gives out.
+    expect(fromPublic("evt_", toPublic("evt_", "01935f5e-0000-0000-8000-000000000000"))).toBeUndefined()
+    expect(fromPublic("evt_", toPublic("evt_", "01935f5e-0000-7000-0000-000000000000"))).toBeUndefined()
   })
 })
 

@@ -254,7 +254,10 @@ describe("an answer", () => {
     expect(await wrong({ name: "a", colour: "red" })).toEqual([{ path: "/colour", message: "unknown member" }])
     expect(await wrong({})).toEqual([{ path: "/name", message: "missing" }])
     expect((await wrong({ name: 7 }))[0].message).toBe("expected text")
-    expect((await wrong({ name: "" }))[0].message).toBe("expected at least 1 character")
+    expect((await wrong({ name: "" }))[0].message).toBe("expected a length of at least 1")
+    expect((await wrong({ name: "a", scopes: [] }))[0].message).toBe("expected a length of at least 1")
+    const query = await call(service.base, "GET", "/api/keys?limit=many", { token: session })
+    expect(query.body.errors).toEqual([{ path: "/limit", message: "expected a number" }])
   })
 })
 

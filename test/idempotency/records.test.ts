@@ -1,10 +1,24 @@
 /** What is kept for an `Idempotency-Key`, by the test's clock. */
 import { IdempotencyRecords, type Scope, type StoredAnswer } from "@svc/cluster/idempotency/IdempotencyRecords"
+import { sha256 } from "@svc/cluster/credentials/Minting"
+import { Writes } from "@svc/cluster/store/Database"
 import { makeUuidV7 } from "@svc/domain/Ids"
 import { expect, layer } from "@effect/vitest"
-import { Effect } from "effect"
+import { Clock, Deferred, Effect, Fiber } from "effect"
 import { TestClock } from "effect/testing"
+import { eventually } from "../harness/Service.ts"
 import { present, storesLayer } from "../harness/Stores.ts"
+
+const dayMillis = 24 * 60 * 60 * 1000
+
+/** Statements that wait for a lock of another. */
+const waits = (sql: Writes["Service"]) =>
+  Effect.map(
+    sql<{ many: number }>`
+      select count(*)::int as many from pg_stat_activity
+      where wait_event_type = 'Lock' and query like '%idempotency_record%' and datname = current_database()`,
+    ([row]) => row!.many,
+  )
 
 const answer: StoredAnswer = { status: 202, headers: { location: "/here" }, body: "{}" }
 
@@ -19,7 +33,7 @@ const fresh = Effect.gen(function* () {
     if (found._tag !== "Fresh") throw new Error(`was answered: ${JSON.stringify(found)}`)
     return found.commandId
   })
-  return { claim, commandOf, settle: records.settle(scope, answer), release: records.release(scope) }
+  return { scope, claim, commandOf, settle: records.settle(scope, answer), release: records.release(scope) }
 })
 
 layer(storesLayer)("an Idempotency-Key", (it) => {
@@ -57,6 +71,41 @@ layer(storesLayer)("an Idempotency-Key", (it) => {
       })
       const codes = claims.map((one) => (one._tag === "Success" ? one.success._tag : one.failure.code))
       expect(codes.toSorted()).toEqual(["Fresh", ...Array<string>(19).fill("idempotency_key_in_progress")])
+    }),
+  )
+
+  it.effect("is not taken by who waited for the commit of another that took it", () =>
+    Effect.gen(function* () {
+      const { claim, commandOf, settle, scope } = yield* fresh
+      const sql = yield* Writes
+      const ours = sql`credential_id = ${scope.credentialId}::uuid`
+      /** Claims while a transaction has made the record, or begun it anew, and commits once the claim waits for it. */
+      const waiting = Effect.fnUntraced(function* (took: Effect.Effect<unknown, unknown>) {
+        const taken = yield* Deferred.make<void>()
+        const awaited = Effect.promise(() =>
+          eventually(
+            () => Effect.runPromise(Effect.orDie(waits(sql))),
+            (many) => many > 0,
+          ),
+        )
+        const other = yield* Effect.forkChild(
+          sql.withTransaction(took.pipe(Effect.andThen(Deferred.succeed(taken, undefined)), Effect.andThen(awaited))),
+        )
+        yield* Deferred.await(taken)
+        const refused = yield* Effect.flip(claim())
+        yield* Fiber.join(other)
+        return refused
+      })
+      const started = new Date(yield* Clock.currentTimeMillis)
+      const made = sql`insert into idempotency_record (credential_id, operation, key, fingerprint, command_id, started_at)
+        values (${scope.credentialId}, ${scope.operation}, ${scope.key}, ${sha256("one")}, ${yield* makeUuidV7}, ${started})`
+      expect(yield* waiting(made)).toMatchObject({ code: "idempotency_key_in_progress" })
+      yield* settle
+      yield* sql`update idempotency_record set started_at = ${new Date(started.getTime() - 2 * dayMillis)} where ${ours}`
+      // What is begun anew after a day does not answer as it did.
+      const anew = sql`update idempotency_record set started_at = ${started}, status = null where ${ours}`
+      expect(yield* waiting(anew)).toMatchObject({ code: "idempotency_key_in_progress" })
+      expect(yield* Effect.flip(commandOf(claim()))).toMatchObject({ code: "idempotency_key_in_progress" })
     }),
   )
 

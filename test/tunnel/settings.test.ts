@@ -70,6 +70,22 @@ describe("settings of a tunnel", () => {
     expect(await raw(service.edgePort, get)).toMatch(/^HTTP\/1\.1 200 /)
   })
 
+  it("are changed only as `If-Match` has them, whatever goes through the Tunnel", async () => {
+    const { handle } = await withTunnel(port)
+    const path = `/api/identities/${handle}/tunnel`
+    const changed = (tag: string, body: unknown) =>
+      call(service.base, "PATCH", path, { token: session, body, headers: { "if-match": tag } })
+    const tag = (await call(service.base, "GET", path, { token: session })).headers.get("etag")!
+    await ask(service.edgePort, handle, "/")
+    const answers = await Promise.all(
+      Array.from({ length: 8 }, (_, n) => changed(tag, { allowed_networks: [`127.0.0.${n}/8`] })),
+    )
+    expect(answers.map(({ status }) => status).toSorted()).toEqual([200, ...Array.from({ length: 7 }, () => 412)])
+    const next = answers.find(({ status }) => status === 200)!.headers.get("etag")!
+    expect((await changed(next, { proxy_protocol: true })).status).toBe(200)
+    expect((await changed("*", { proxy_protocol: false })).status).toBe(200)
+  })
+
   it("say which Host the application sees", async () => {
     const { handle } = await withTunnel(port)
     const seen = async () => JSON.parse((await ask(service.edgePort, handle, "/")).body)

@@ -1,6 +1,6 @@
 /** Entity tags of answers, and the answer 304 where the caller has the representation already (RFC 9110 section 13.1.2). */
 import { hash } from "node:crypto"
-import { PreconditionFailed } from "@svc/domain/problems/Problem"
+import { NotFound, PreconditionFailed } from "@svc/domain/problems/Problem"
 import { Effect, Schema } from "effect"
 import { type HttpBody, HttpServerResponse } from "effect/http"
 import type { ExchangeState } from "./Exchange.ts"
@@ -22,20 +22,31 @@ const tagOfBody = (body: HttpBody.Uint8Array) => tagOf(body.text ?? decoder.deco
 const isKnown = (header: string, tag: string) =>
   header.trim() === "*" || header.split(",").some((one) => one.trim().replace(/^W\//, "") === tag)
 
+/** The entity tag of a value without a version: of how it is answered. */
+export const tagOfValue = <S extends Schema.Constraint>(schema: S) => {
+  const encode = Schema.encodeUnknownSync(Schema.toCodecJson(schema as unknown as Schema.Codec<unknown>))
+  return (value: S["Type"]) => tagOf(JSON.stringify(encode(value)))
+}
+
+/** Whether `If-Match` lists the tag; weak tags never match (section 13.1.1). */
+export const isMatched = (header: string, tag: string) => header.split(",").some((one) => one.trim() === tag)
+
+export const notAsSeen = () => new PreconditionFailed({ detail: "The resource is not as `If-Match` has it." })
+
+const isMissing = (failure: unknown) => failure instanceof NotFound
+
 /**
- * `If-Match` on what has no version: whether it is still as the caller saw it (section 13.1.1). It is looked at only
- * where the caller asks for that.
+ * `If-Match` on what has no version: whether it is still as the caller saw it (section 13.1.1), which something missing
+ * is not. It is looked at only where the caller asks for that.
  */
 export const unchanged = <S extends Schema.Constraint>(schema: S) => {
-  const encode = Schema.encodeUnknownSync(Schema.toCodecJson(schema as unknown as Schema.Codec<unknown>))
-  const tagOfValue = (value: S["Type"]) => tagOf(JSON.stringify(encode(value)))
+  const tag = tagOfValue(schema)
   return <E, R>(ifMatch: string | undefined, read: Effect.Effect<S["Type"], E, R>) =>
     ifMatch === undefined || ifMatch.trim() === "*"
       ? Effect.void
-      : Effect.flatMap(read, (value) =>
-          ifMatch.split(",").some((tag) => tag.trim() === tagOfValue(value))
-            ? Effect.void
-            : Effect.fail(new PreconditionFailed({ detail: "The resource is not as `If-Match` has it." })),
+      : read.pipe(
+          Effect.catchIf(isMissing, () => Effect.fail(notAsSeen())),
+          Effect.flatMap((value) => (isMatched(ifMatch, tag(value)) ? Effect.void : Effect.fail(notAsSeen()))),
         )
 }
 

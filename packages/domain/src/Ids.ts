@@ -34,7 +34,10 @@ export const toPublic = (prefix: Prefix, uuid: string): string => {
   return prefix + out
 }
 
-/** The uuid of a public id; undefined when it is not one of this prefix. */
+/** The versions and the variant that RFC 9562 gives out: others are in no schema of a uuid. */
+const isRegular = (hex: string) => /^.{12}[1-8].{3}[89ab]|^0{32}$/.test(hex)
+
+/** The uuid of a public id; undefined when it is not one of this prefix, or when no uuid has those digits. */
 export const fromPublic = (prefix: Prefix, id: string): string | undefined => {
   if (!id.startsWith(prefix) || id.length !== prefix.length + 26) return undefined
   let hex = ""
@@ -53,6 +56,7 @@ export const fromPublic = (prefix: Prefix, id: string): string | undefined => {
       buffer &= (1 << bits) - 1
     }
   }
+  if (!isRegular(hex)) return undefined
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`
 }
 

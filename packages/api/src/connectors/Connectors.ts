@@ -118,8 +118,9 @@ export const layer = Serving.group(
         )
         return yield* read
       }),
-      disconnect: Effect.fnUntraced(function* ({ params }) {
+      disconnect: Effect.fnUntraced(function* ({ params, headers }) {
         const subject = yield* Subject
+        yield* asRead(headers["if-match"], connectors.read(subject.id, params.platform))
         yield* askConnector(of(subject, params.platform), (actor, by) =>
           actor.Disconnect({ org_id: subject.orgId }, by),
         )

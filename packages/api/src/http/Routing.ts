@@ -175,6 +175,7 @@ export const make = (nowhere: Nowhere) =>
       if (request.method === "OPTIONS") return options(request)
       const refused = refusedBody(request)
       if (refused !== undefined) return refused
+      if (hasEmptySegment(pathOf(request.url)) && allowedAt(request).length === 0) return answer(request)
       const answered = Effect.catchIf(routes, isUnrouted, () => answer(request)) as Handled<E, R>
       return request.method === "HEAD" ? Effect.map(answered, bodiless) : answered
     }
@@ -182,6 +183,9 @@ export const make = (nowhere: Nowhere) =>
 
 const isUnrouted = (failure: unknown): boolean =>
   HttpServerError.isHttpServerError(failure) && failure.reason._tag === "RouteNotFound"
+
+/** A segment with nothing in it, as a slash at the end makes one, which the router takes for a parameter. */
+const hasEmptySegment = (path: string) => path.length > 1 && (path.endsWith("/") || path.includes("//"))
 
 /** A stream would go on for a client that takes no body of it. */
 const bodiless = (response: HttpServerResponse.HttpServerResponse) =>

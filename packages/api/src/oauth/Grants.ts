@@ -1,12 +1,15 @@
 /** The Grants of the caller's account. */
 import { Api } from "@svc/domain/Api"
 import { Caller } from "@svc/domain/account/Authorization"
+import { Grant } from "@svc/domain/oauth/Grant"
 import { InvalidRequest, ScopeUnknown } from "@svc/domain/problems/Problem"
 import { Grants } from "@svc/cluster/oauth/Grants"
 import { Clock, Effect } from "effect"
+import { unchanged } from "../EntityTags.ts"
 import * as Serving from "../http/Serving.ts"
 import { grantable } from "./OfferedScopes.ts"
 
+const asRead = unchanged(Grant)
 const yearMillis = 366 * 24 * 60 * 60 * 1000
 
 export const layer = Serving.group(
@@ -21,8 +24,9 @@ export const layer = Serving.group(
         return { grants: entries, next_cursor }
       }),
       read: ({ params }) => Effect.flatMap(Caller, ({ org }) => grants.read(org.id, params.id)),
-      update: Effect.fnUntraced(function* ({ params, payload }) {
+      update: Effect.fnUntraced(function* ({ params, headers, payload }) {
         const { org, by } = yield* Caller
+        yield* asRead(headers["if-match"], grants.read(org.id, params.id))
         const unknown = payload.scopes?.filter((name) => !grantable.has(name)) ?? []
         if (unknown.length > 0) {
           return yield* new ScopeUnknown({ detail: `An app cannot be given ${unknown.slice(0, 5).join(", ")}.` })
@@ -37,8 +41,9 @@ export const layer = Serving.group(
         const patch = payload.scopes === undefined ? payload : { ...payload, scopes: [...new Set(payload.scopes)] }
         return yield* grants.change(org.id, params.id, patch, by)
       }),
-      revoke: Effect.fnUntraced(function* ({ params }) {
+      revoke: Effect.fnUntraced(function* ({ params, headers }) {
         const { org, by } = yield* Caller
+        yield* asRead(headers["if-match"], grants.read(org.id, params.id))
         yield* grants.revoke(org.id, params.id, by)
       }),
     })

@@ -64,7 +64,10 @@ const describeOperation = (operation: Json, method: string, resolve: (ref: strin
   const endpoint = endpoints.get(operation["operationId"])!
   const { scope } = policyOf(endpoint)
   const needed = scopeOf(endpoint)
-  const tagged = Context.get(endpoint.annotations, Tagged)
+  // What has a version gives its tag itself, and is as much answered by a 304.
+  const tagged =
+    Context.get(endpoint.annotations, Tagged) ||
+    (method === "get" && operation["responses"]["200"]?.headers?.etag !== undefined)
   operation["description"] = [
     `${operation["summary"]}.`,
     who[scope],

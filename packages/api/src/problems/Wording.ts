@@ -28,10 +28,10 @@ export const reworded = (message: string): string => {
   const expected = /^Expected (.*?)(?:, got .*)?$/s.exec(message)?.[1]
   if (expected === undefined) return message
   return `expected ${expected
-    .replace(
-      /^a value with a length of at (least|most) (\d+)$/,
-      (_, bound: string, n: string) => `at ${bound} ${n} character${n === "1" ? "" : "s"}`,
-    )
+    // Of a list as of a text, and which of the two it is the issue does not say.
+    .replace(/^a value with a length of at /, "a length of at ")
+    // Of a query: every number there is written as text.
+    .replace("a string representing a finite number", "a number")
     .replaceAll(" | ", " or ")
     .replace(/^(?:an? )?(string|number|boolean|null|array|object)$/, (_, word: string) => kind(word))}`
 }

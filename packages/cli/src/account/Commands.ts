@@ -118,7 +118,7 @@ const whoami = Command.make(
       const as = caller.handle === null ? (caller.key_name ?? caller.kind) : `@${caller.handle}`
       yield* say(`${org.email} as ${as} (${caller.kind}) at ${api}`)
     },
-    Effect.catchTags({ Refused: explain, OutOfReach: explain, NotLoggedIn: explain }),
+    Effect.catchTags({ Refused: explain, OutOfReach: explain, NotLoggedIn: explain, Misused: explain }),
   ),
 ).pipe(Command.withDescription("Tell whose credential is used."))
 

@@ -31,16 +31,22 @@ export interface Connection {
 const environment = (name: string) => Option.fromNullishOr(process.env[name] === "" ? undefined : process.env[name])
 const withoutSlash = (url: string) => url.replace(/\/+$/, "")
 
-export const apiOf = (flag: Option.Option<string>): Effect.Effect<string> =>
-  Effect.map(Login.load, (login) =>
-    withoutSlash(
-      flag.pipe(
-        Option.orElse(() => environment("SVC_API_URL")),
-        Option.orElse(() => Option.map(login, ({ api }) => api)),
-        Option.getOrElse(() => defaultApi),
-      ),
-    ),
+const isHttp = (text: string) => /^https?:\/\/[^/]/i.test(text) && URL.canParse(text)
+
+export const apiOf = Effect.fnUntraced(function* (flag: Option.Option<string>) {
+  const login = yield* Login.load
+  const api = flag.pipe(
+    Option.orElse(() => environment("SVC_API_URL")),
+    Option.orElse(() => Option.map(login, (stored) => stored.api)),
+    Option.getOrElse(() => defaultApi),
   )
+  return isHttp(api)
+    ? withoutSlash(api)
+    : yield* new Misused({ message: `${api} is no address of an API: say --api https://… or set SVC_API_URL.` })
+})
+
+/** What a header can carry: a key that was cut short where it was copied from often ends in an ellipsis. */
+const isSendable = (key: string) => /^[\x21-\x7e]+$/.test(key)
 
 export const connect = Effect.fnUntraced(function* (flag: Option.Option<string>) {
   const api = yield* apiOf(flag)
@@ -54,6 +60,11 @@ export const connect = Effect.fnUntraced(function* (flag: Option.Option<string>)
   )
   if (Option.isNone(key)) {
     return yield* new NotLoggedIn({ message: `There is no credential for ${api}: run \`svc login\` or set SVC_KEY.` })
+  }
+  if (!isSendable(Redacted.value(key.value))) {
+    return yield* new Misused({
+      message: "The key has a blank, a line break or a letter that no key has: copy the whole key into SVC_KEY.",
+    })
   }
   const connection: Connection = { api, key: key.value }
   return connection

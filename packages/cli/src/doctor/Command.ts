@@ -1,6 +1,7 @@
 /** `svc doctor`: looks at what the service stands on, and says what to do. */
 import { Effect, Option } from "effect"
 import { Command, Flag } from "effect/cli"
+import { explain } from "../client/Connection.ts"
 import { apiFlag } from "../client/Flags.ts"
 import { type Finding, groups } from "./Finding.ts"
 
@@ -34,20 +35,23 @@ export const command = Command.make(
       Flag.withDefault(false),
     ),
   },
-  Effect.fnUntraced(function* ({ api, json, all: verbose, only, resolver, outside }) {
-    // Loaded when it is wanted: it knows every setting of the service.
-    const { findings } = yield* Effect.promise(() => import("./Checks.ts"))
-    const all = yield* findings({
-      api,
-      only: new Set(only),
-      resolver: Option.getOrUndefined(resolver),
-      fromOutside: outside,
-    })
-    yield* Effect.sync(() => {
-      process.stdout.write(json ? `${JSON.stringify({ findings: all })}\n` : text(all, verbose))
-      if (all.some(({ status }) => status === "fail")) process.exitCode = 1
-    })
-  }),
+  Effect.fnUntraced(
+    function* ({ api, json, all: verbose, only, resolver, outside }) {
+      // Loaded when it is wanted: it knows every setting of the service.
+      const { findings } = yield* Effect.promise(() => import("./Checks.ts"))
+      const all = yield* findings({
+        api,
+        only: new Set(only),
+        resolver: Option.getOrUndefined(resolver),
+        fromOutside: outside,
+      })
+      yield* Effect.sync(() => {
+        process.stdout.write(json ? `${JSON.stringify({ findings: all })}\n` : text(all, verbose))
+        if (all.some(({ status }) => status === "fail")) process.exitCode = 1
+      })
+    },
+    Effect.catchTag("Misused", explain),
+  ),
 ).pipe(
   Command.withDescription(
     "Check this machine, the settings, the database, certificates, DNS and the service, and say what to do.",

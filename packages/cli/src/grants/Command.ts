@@ -32,7 +32,7 @@ const list = Command.make(
         }),
       )
     },
-    Effect.catchTags({ Refused: explain, OutOfReach: explain, NotLoggedIn: explain }),
+    Effect.catchTags({ Refused: explain, OutOfReach: explain, NotLoggedIn: explain, Misused: explain }),
   ),
 ).pipe(Command.withDescription("List the apps that were let in."))
 
@@ -45,7 +45,7 @@ const revoke = Command.make(
       yield* call(api, "DELETE", `/api/grants/${encodeURIComponent(flags.id)}`, { key })
       yield* say("The access has ended.")
     },
-    Effect.catchTags({ Refused: explain, OutOfReach: explain, NotLoggedIn: explain }),
+    Effect.catchTags({ Refused: explain, OutOfReach: explain, NotLoggedIn: explain, Misused: explain }),
   ),
 ).pipe(Command.withDescription("End the access of an app."))
 

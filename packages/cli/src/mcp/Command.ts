@@ -94,6 +94,6 @@ export const command = Command.make(
     function* (flags) {
       yield* Effect.scoped(serve(yield* connect(flags.api)))
     },
-    Effect.catchTags({ NotLoggedIn: explain }),
+    Effect.catchTags({ NotLoggedIn: explain, Misused: explain }),
   ),
 ).pipe(Command.withDescription("Serve MCP over standard input and output, for clients that start their servers."))

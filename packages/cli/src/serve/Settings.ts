@@ -168,7 +168,8 @@ const networks = (name: string, list: string): Effect.Effect<Networks, SettingsI
 /** The library's report on one setting, as a sentence. */
 const wordsOf = (report: string): string => {
   const [, expected, name] = /^(?:SchemaError\()?(.*?)\s+at \["([^"]+)"\]\)?$/s.exec(report) ?? []
-  return name === undefined ? report : `${name} is not valid: ${expected!.replace(/^E/, "e")}.`
+  const words = expected?.replace(/^E/, "e").replace("a string representing a finite number", "a number")
+  return name === undefined ? report : `${name} is not valid: ${words}.`
 }
 
 const isDatabaseUrl = (text: string): boolean => URL.canParse(text) && /^postgres(ql)?:$/.test(new URL(text).protocol)

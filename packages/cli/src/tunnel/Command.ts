@@ -123,6 +123,6 @@ export const command = Command.make(
         leave,
       )
     },
-    Effect.catchTags({ Refused: explain, OutOfReach: explain, NotLoggedIn: explain }),
+    Effect.catchTags({ Refused: explain, OutOfReach: explain, NotLoggedIn: explain, Misused: explain }),
   ),
 ).pipe(Command.withDescription("Give a local port a public address."))

@@ -141,7 +141,8 @@ const make = Effect.gen(function* () {
                ${namedColumns}, ${orgColumns}
         from asked join api_key k on k.token_hash = asked.token_hash
         join org o on o.id = k.org_id left join identity i on i.id = k.identity_id ${named}
-        where k.revoked_at is null`,
+        -- The teardown of an account revokes keys one Identity after the other: until it ends, each is told why.
+        where k.revoked_at is null or o.status = 'deleting'`,
       Batched.inOrder(calls),
     ),
   )

@@ -50,7 +50,7 @@ const make = Effect.gen(function* () {
       const fingerprint = sha256(request)
       const commandId = yield* makeUuidV7
       // Expired records begin anew; one that was cut short goes on under its own command.
-      const [row] = yield* sql<Row>`
+      const look = sql<Row>`
         with mine as (
           insert into idempotency_record as r (credential_id, operation, key, fingerprint, command_id, started_at)
           values (${scope.credentialId}, ${scope.operation}, ${scope.key}, ${fingerprint}, ${commandId}, ${at})
@@ -64,8 +64,13 @@ const make = Effect.gen(function* () {
         select true as mine, true as same, command_id, null::int as status, null::jsonb as headers, null::text as body from mine
         union all
         select false, fingerprint = ${fingerprint}, command_id, status, headers, body
-        from idempotency_record where ${where(scope)} and not exists (select from mine)`
-      if (row === undefined || row.mine) return { _tag: "Fresh", commandId: row?.command_id ?? commandId } as Claim
+        from idempotency_record
+        where ${where(scope)} and started_at > ${new Date(now - Timing.idempotencyMillis)} and not exists (select from mine)`
+      // One that another transaction commits while ours waits for it keeps ours from being made, and is not in what our
+      // statement sees: the next one sees it.
+      let row: Row | undefined
+      while (row === undefined) [row] = yield* look
+      if (row.mine) return { _tag: "Fresh", commandId: row.command_id } as Claim
       if (!row.same) return yield* new IdempotencyKeyReused({ detail: "The key came with another request before." })
       if (row.status === null) {
         return yield* new IdempotencyKeyInProgress({

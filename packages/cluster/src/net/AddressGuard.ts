@@ -8,6 +8,8 @@ import ipaddr from "ipaddr.js"
 const refusedRanges = [
   "0.0.0.0/8",
   "100.64.0.0/10",
+  // Looks public, and is the host's own control service on every virtual machine of Azure.
+  "168.63.129.16/32",
   "192.0.0.0/24",
   "192.0.2.0/24",
   "192.88.99.0/24",

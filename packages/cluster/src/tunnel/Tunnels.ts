@@ -3,6 +3,7 @@ import { createHash } from "node:crypto"
 import { canonical } from "@svc/domain/handles/Handle"
 import { InvalidRequest } from "@svc/domain/problems/Problem"
 import { defaultSettings, type TunnelPatch, TunnelSettings } from "@svc/domain/tunnel/Tunnel"
+import { otherSettings } from "@svc/domain/tunnel/TunnelProtocol"
 import { Effect, Schema } from "effect"
 import type { Handling } from "../actor/Handling.ts"
 import { commit, type OwnIdentity, type Write } from "../actor/Write.ts"
@@ -11,14 +12,18 @@ import type { Place, Sealing } from "../sealing/Sealing.ts"
 import { told } from "./TunnelLinks.ts"
 import { freePort, type PortRange } from "./TunnelPorts.ts"
 
+interface Change {
+  readonly org_id: string
+  readonly patch: TunnelPatch
+  readonly if_settings?: TunnelSettings
+}
+
 export const handlers = (
   { onReady, fromOutside }: Handling,
   sealing: Sealing["Service"],
   { tunnelPorts }: { readonly tunnelPorts: PortRange },
 ) => ({
-  PatchTunnel: onReady((write: Write, { patch }: { readonly org_id: string; readonly patch: TunnelPatch }) =>
-    change(write, patch, sealing),
-  ),
+  PatchTunnel: onReady((write: Write, { patch, if_settings }: Change) => change(write, patch, if_settings, sealing)),
   TunnelChanged: fromOutside(noteConnection, () => Effect.void),
   MoveTunnelPort: fromOutside(
     (write: Write, { port }: { readonly port: number }) => movePort(write, port, tunnelPorts),
@@ -26,6 +31,7 @@ export const handlers = (
   ),
 })
 
+const isSame = Schema.toEquivalence(TunnelSettings)
 const decode = Schema.decodeUnknownEffect(TunnelSettings)
 
 export const passwordPlace = (identity: Pick<OwnIdentity, "id" | "orgId">): Place => ({
@@ -42,6 +48,7 @@ export const passwordHash = (username: string, password: string): Uint8Array =>
 const change = Effect.fnUntraced(function* (
   write: Write,
   { basic_auth, ...patch }: TunnelPatch,
+  ifSettings: TunnelSettings | undefined,
   sealing: Sealing["Service"],
 ) {
   const { sql, identity, at } = write
@@ -63,6 +70,9 @@ const change = Effect.fnUntraced(function* (
       settings: unknown
     }>`select settings from tunnel_setting where identity_id = ${identity.id}`
     const before = row === undefined ? defaultSettings : yield* Effect.orDie(decode(row.settings))
+    if (ifSettings !== undefined && !isSame(before, ifSettings)) {
+      return yield* otherSettings()
+    }
     const after: TunnelSettings = { ...before, ...patch, ...username }
     yield* judge(after)
     const { changed } = yield* commit<{ changed: boolean }>(

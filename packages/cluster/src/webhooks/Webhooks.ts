@@ -131,7 +131,11 @@ const patch = Effect.fnUntraced(function* (
   const [before] = yield* sql<Changeable>`
     select url, event_types, description, status, version from webhook
     where id = ${change.webhook_id} and identity_id = ${identity.id}`
-  if (before === undefined) return yield* new NotFound({ detail: "There is no such Webhook." })
+  if (before === undefined) {
+    return yield* change.if_version === null
+      ? new NotFound({ detail: "There is no such Webhook." })
+      : new PreconditionFailed({ detail: "There is no such Webhook." })
+  }
   if (!matches(change.if_version, before.version)) {
     return yield* new PreconditionFailed({ detail: `The Webhook is at version ${before.version}.` })
   }

@@ -162,8 +162,9 @@ export class ConnectorApi extends HttpApiGroup.make("connectors")
       .annotate(OpenApi.Summary, "Connect an account by its app password"),
     HttpApiEndpoint.delete("disconnect", "/api/identities/:handle/connectors/:platform", {
       params: one,
+      headers: conditional,
       success: HttpApiSchema.NoContent,
-      error: [NotFound, Unavailable],
+      error: [NotFound, PreconditionFailed, Unavailable],
     })
       .pipe(onIdentity("any"))
       .annotate(OpenApi.Summary, "Remove a Connector and revoke its credential at the platform"),

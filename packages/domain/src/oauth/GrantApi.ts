@@ -4,7 +4,15 @@ import { callers, Tagged } from "../account/Policy.ts"
 import { About } from "../account/ScopeOf.ts"
 import { Uuid } from "../IdSchemas.ts"
 import { pageOf, paging } from "../Paging.ts"
-import { InvalidCursor, InvalidRequest, NotFound, ScopeUnknown, Unavailable } from "../problems/Problem.ts"
+import { conditional } from "../Precondition.ts"
+import {
+  InvalidCursor,
+  InvalidRequest,
+  NotFound,
+  PreconditionFailed,
+  ScopeUnknown,
+  Unavailable,
+} from "../problems/Problem.ts"
 import { Grant, GrantPatch } from "./Grant.ts"
 
 const params = { id: Uuid.annotate({ description: "The id of the resource." }) }
@@ -28,16 +36,18 @@ export class GrantApi extends HttpApiGroup.make("grants")
       .annotate(Tagged, true),
     HttpApiEndpoint.patch("update", "/api/grants/:id", {
       params,
+      headers: conditional,
       payload: [GrantPatch, GrantPatch.pipe(HttpApiSchema.asJson({ contentType: "application/merge-patch+json" }))],
       success: Grant,
-      error: [NotFound, ScopeUnknown, InvalidRequest, Unavailable],
+      error: [NotFound, ScopeUnknown, InvalidRequest, PreconditionFailed, Unavailable],
     })
       .pipe(callers("session"))
       .annotate(OpenApi.Summary, "Change what an app may do, on which Identities, and until when"),
     HttpApiEndpoint.delete("revoke", "/api/grants/:id", {
       params,
+      headers: conditional,
       success: HttpApiSchema.NoContent,
-      error: [NotFound, Unavailable],
+      error: [NotFound, PreconditionFailed, Unavailable],
     })
       .pipe(callers("org"))
       .annotate(OpenApi.Summary, "End the access of an app"),

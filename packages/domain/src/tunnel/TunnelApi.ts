@@ -1,25 +1,38 @@
 /** Reading and setting the Tunnel of an Identity. */
+import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { onIdentity, onIdentityExcept } from "../account/Policy.ts"
 import { HandleParam } from "../handles/HandleParam.ts"
-import { AdminRequired, IdentityNotReady, InvalidRequest, NotFound, Unavailable } from "../problems/Problem.ts"
+import { conditional } from "../Precondition.ts"
+import {
+  AdminRequired,
+  IdentityNotReady,
+  InvalidRequest,
+  NotFound,
+  PreconditionFailed,
+  Unavailable,
+} from "../problems/Problem.ts"
 import { Tunnel, TunnelPatch } from "./Tunnel.ts"
 import { About } from "../account/ScopeOf.ts"
+
+/** The tag is of what can be changed: links and traffic come and go without anyone changing the Tunnel. */
+const tagged = HttpApiSchema.WithHeaders(Tunnel, { etag: Schema.String })
 
 export class TunnelApi extends HttpApiGroup.make("tunnels")
   .add(
     HttpApiEndpoint.get("read", "/api/identities/:handle/tunnel", {
       params: { handle: HandleParam },
-      success: Tunnel,
+      success: tagged,
       error: [NotFound, Unavailable],
     })
       .pipe(onIdentity("any"))
       .annotate(OpenApi.Summary, "Read the Tunnel: its address, links, usage and settings"),
     HttpApiEndpoint.patch("patch", "/api/identities/:handle/tunnel", {
       params: { handle: HandleParam },
+      headers: conditional,
       payload: [TunnelPatch, TunnelPatch.pipe(HttpApiSchema.asJson({ contentType: "application/merge-patch+json" }))],
-      success: Tunnel,
-      error: [InvalidRequest, NotFound, IdentityNotReady, AdminRequired, Unavailable],
+      success: tagged,
+      error: [InvalidRequest, NotFound, IdentityNotReady, AdminRequired, PreconditionFailed, Unavailable],
     })
       .pipe(
         onIdentityExcept(
