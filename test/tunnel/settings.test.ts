@@ -71,12 +71,19 @@ describe("settings of a tunnel", () => {
   })
 
   it("are changed only as `If-Match` has them, whatever goes through the Tunnel", async () => {
-    const { handle } = await withTunnel(port)
+    const { handle, secrets } = await withTunnel(port)
+    const key = secrets.identity_key
     const path = `/api/identities/${handle}/tunnel`
     const changed = (tag: string, body: unknown) =>
       call(service.base, "PATCH", path, { token: session, body, headers: { "if-match": tag } })
-    const tag = (await call(service.base, "GET", path, { token: session })).headers.get("etag")!
-    await ask(service.edgePort, handle, "/")
+    const seen = (headers = {}) => call(service.base, "GET", path, { token: session, headers })
+    const tag = (await seen()).headers.get("etag")!
+    expect((await seen({ "if-none-match": tag })).status).toBe(304)
+    // Another link is nobody's change of the Tunnel, and not the answer that was read.
+    const second = connectTunnel({ key, edge: `http://connect.tunnel.localhost:${service.edgePort}`, port })
+    tunnels.push(second)
+    await second.ready
+    expect((await seen({ "if-none-match": tag })).status).toBe(200)
     const answers = await Promise.all(
       Array.from({ length: 8 }, (_, n) => changed(tag, { allowed_networks: [`127.0.0.${n}/8`] })),
     )

@@ -29,7 +29,7 @@ export const tagOfValue = <S extends Schema.Constraint>(schema: S) => {
 }
 
 /** Whether `If-Match` lists the tag; weak tags never match (section 13.1.1). */
-export const isMatched = (header: string, tag: string) => header.split(",").some((one) => one.trim() === tag)
+const isMatched = (header: string, tag: string) => header.split(",").some((one) => one.trim() === tag)
 
 export const notAsSeen = () => new PreconditionFailed({ detail: "The resource is not as `If-Match` has it." })
 

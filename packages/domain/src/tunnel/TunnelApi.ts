@@ -15,7 +15,6 @@ import {
 import { Tunnel, TunnelPatch } from "./Tunnel.ts"
 import { About } from "../account/ScopeOf.ts"
 
-/** The tag is of what can be changed: links and traffic come and go without anyone changing the Tunnel. */
 const tagged = HttpApiSchema.WithHeaders(Tunnel, { etag: Schema.String })
 
 export class TunnelApi extends HttpApiGroup.make("tunnels")
