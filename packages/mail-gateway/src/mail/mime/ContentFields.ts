@@ -10,7 +10,7 @@ import * as Words from "./Words.ts"
  * Characters that are read of one field; of all fields of a message, and of each where that is used up; and that are
  * decoded of all, each value counting for `least` at least, since to find its character set costs as much.
  */
-export const limits = { field: 2_048, all: 128 * 1024, beyond: 200, decoded: 64 * 1024, least: 64 }
+export const limits = { field: 2_048, all: 128 * 1024, beyond: 120, decoded: 64 * 1024, least: 64 }
 
 /** The library, that leaves encoded values as they stand once the message has had its share. */
 class Bounded extends libmime.Libmime {
