@@ -41,6 +41,13 @@ const hostile = (): ReadonlyArray<string> => [
   of(head, `X: ${"y".repeat(70)}\r\n`, size),
   of(mixed, "--b\r\n", size),
   of(mixed, `--b\r\nContent-Type: text/x; ${"a*0=b;".repeat(300)}\r\n\r\nx\r\n`, size),
+  of(
+    mixed,
+    `--b\r\nContent-Type: text/x; ${Array.from({ length: 200 }, (_, at) => `n${at}*=u''a;`).join("")}\r\n\r\nx\r\n`,
+    size,
+  ),
+  of(mixed, `--b\r\nContent-Type: text/x; name="${"=?cp437?q?A?= =?utf-7?q?A?= ".repeat(70)}"\r\n\r\nx\r\n`, size),
+  `${head}${`DKIM-Signature: d${" ".repeat(8_000)}x\r\n`.repeat(10)}\r\nx\r\n`,
   of(`${head}Content-Transfer-Encoding: quoted-printable\r\n\r\n`, "=41=\t", size),
   of(`${head}Content-Transfer-Encoding: quoted-printable\r\n\r\n`, " ", size),
   of(`${head}Content-Type: text/html\r\n\r\n`, "<b>", size),

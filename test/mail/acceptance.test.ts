@@ -131,6 +131,25 @@ layer(MessageQueries.layer.pipe(Layer.provideMerge(actors({ limits: { mailboxByt
       }),
     )
 
+    it.effect("make Allowed Recipients as mail is sent to them, and of nobody else", () =>
+      Effect.gen(function* () {
+        const box = yield* ready("letters")
+        const written = [
+          "Ada@b\u00fccher.example",
+          "ada@\uff45xample.org",
+          // A letter of its own that is a k when it is made small.
+          "\u212aarl@example.org",
+          "a b@example.org",
+        ]
+        const mails = yield* Effect.forEach(written, (address) => mail({ subject: "x", from: { address, name: null } }))
+        expect((yield* together(box, mails)).every(Result.isSuccess)).toBe(true)
+        const sql = yield* Reads
+        const found = yield* sql<{ address: string }>`
+          select address from allowed_recipient where identity_id = ${box.id} and reason = 'inbound' order by address`
+        expect(found.map(({ address }) => address)).toEqual(["ada@example.org", "ada@xn--bcher-kva.example"])
+      }),
+    )
+
     it.effect("each are told their own: full, repeated, stored", () =>
       Effect.gen(function* () {
         const box = yield* ready("mixed")

@@ -77,6 +77,37 @@ describe("a composed message", () => {
   })
 })
 
+describe("a thousand parts", () => {
+  const parts = (fields: (at: number) => string) => {
+    const pieces = Array.from({ length: 990 }, (_, at) => `--b\r\n${fields(at)}\r\n\r\nx\r\n`)
+    return Buffer.from(
+      `From: a@example.org\r\nContent-Type: multipart/mixed; boundary=b\r\n\r\n${pieces.join("")}--b--\r\n`,
+    )
+  }
+  const names = (raw: Buffer) => parse(raw).attachments.map(({ filename }) => filename)
+
+  it("have each its name, as people write them", () => {
+    const raw = parts(
+      (at) => `Content-Type: image/png\r\nContent-Disposition: attachment; filename*=utf-8''B%C3%A4r${at}.png`,
+    )
+    expect(names(raw)).toEqual(Array.from({ length: 990 }, (_, at) => `Bär${at}.png`))
+  })
+
+  it.each([
+    ["in encoded words", `image/png; name="${"=?cp437?q?=84?= =?utf-7?q?=41?=\r\n ".repeat(50)}"`, "=?cp437"],
+    [
+      "in parameters",
+      `image/png; name*=cp437''%84;\r\n ${Array.from({ length: 60 }, (_, n) => `n${n}*=u''a`).join(";\r\n ")}`,
+      "=84",
+    ],
+  ])("have no more decoded %s than a message may ask for", (_, type, undecoded) => {
+    const found = names(parts(() => `Content-Type: ${type}`))
+    expect(found).toHaveLength(990)
+    expect(found[0]).toMatch(/^ä/)
+    expect(found.at(-1)).toContain(undecoded)
+  })
+})
+
 describe("any bytes at all", () => {
   const word = fc.constantFrom(
     "Content-Type: multipart/mixed; boundary=b\r\n",

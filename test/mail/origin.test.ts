@@ -119,11 +119,33 @@ describe("alignment", () => {
       "verified",
     )
   })
+  // Full width, another full stop, what shows nothing, a letter that becomes another when it is made small, the root.
+  it.each([
+    "\uff53trict.example",
+    "strict\u3002example",
+    "str\u00adict.example",
+    "stric\u200bt.example",
+    "\u017ftrict.example",
+    "STRICT.example.",
+  ])("is asked of the domain that %j is", async (spelling) => {
+    const {
+      verdict: said,
+      dmarc,
+      domain,
+    } = await verdict(await signed(raw(`From: a@${spelling}\r\n`), "other.example"))
+    expect({ said, dmarc, domain }).toEqual({ said: "failed", dmarc: "fail", domain: "strict.example" })
+  })
 })
 
 describe("a signature", () => {
   const message = raw("From: a@strict.example\r\nReply-To: b@strict.example\r\n")
 
+  it("of endless white space is not looked at", async () => {
+    for (const gap of [" ".repeat(7_000), " \t\r\n".repeat(200), "\r\n ".repeat(200)]) {
+      const field = `DKIM-Signature: v=1; a=rsa-sha256; d${gap}x; s=s1; h=from; bh=A; b=A\r\n`
+      expect(await verdict(Buffer.concat([Buffer.from(field), message]))).toMatchObject({ dkim: "none" })
+    }
+  })
   it("that leaves out part of the body counts for nothing", async () => {
     const partly = await signed(message, "strict.example", { length: 3 })
     expect(await verdict(partly)).toMatchObject({ verdict: "failed", dkim: "policy", dmarc: "fail" })

@@ -107,6 +107,10 @@ const hostile: ReadonlyArray<string> = [
   "\u0000<p",
   "<div class='gmail_quote'><blockquote>",
   "<x-foo style='display:none'>",
+  "<span style='display:none'>a</span><br>".repeat(3000),
+  "<p style='color:#fff'>words</p>".repeat(3000),
+  "<div style='background:#000;color:#010101'>words<br></div>".repeat(3000),
+  "<div style='font-size:0;padding:64px'>words</div>".repeat(3000),
   '<DIV STYLE="display:none"',
   "<div style=display:none",
   "<a title='",
@@ -153,9 +157,37 @@ describe("the disclosure in words", () => {
       const { content } = await composed({ text: `Hello.${empty.repeat(20_000)}` })
       expect(content.text!.split(/\n|\u2028/).length).toBeLessThan(30)
     }
+    // Marks that pile up from the last line reach over what stands below it.
+    const piled = await composed({
+      text: `Hello.${"\u0316\u0489".repeat(500)}`,
+      html: `<b>Hello.${"\u0320".repeat(500)}</b>`,
+    })
+    expect(`${piled.content.text}${piled.content.html}`).not.toMatch(/\p{M}{9}/u)
     const folded = await composed({ text: "Hello.\n-- \nAda\n\u001b[8m" })
     expect(folded.content.text).not.toMatch(/^-- $/m)
     expect(folded.content.text).not.toContain("\u001b")
+  })
+
+  it("is not behind pages of words that nobody sees", async () => {
+    const unseen = [
+      "<span style='display:none'>a</span><br>",
+      "<span style='font-size:0'>words</span><br>",
+      "<span style='font-size:1px'>words</span><br>",
+      "<p style='color:#fff'>words</p>",
+      "<p style='color:rgba(0,0,0,0.01)'>words</p>",
+      "<p style='color:transparent'>words</p>",
+      "<p><font color=white>words</font></p>",
+      "<div style='background:#000;color:#010101'>words<br></div>",
+      "<table bgcolor='#000000'><tr><td><b style='color:black'>words</b></td></tr></table>",
+      `${"<small>".repeat(20)}words<br>${"</small>".repeat(20)}`,
+    ]
+    for (const one of unseen) {
+      const { content } = await composed({ html: one.repeat(3_000) })
+      const lines = content.html!.match(/<br>|words/g) ?? []
+      expect([one, lines.length < 450]).toEqual([one, true])
+    }
+    const seen = "<p style='color:#666'>words</p>".repeat(3_000)
+    expect((await composed({ html: seen })).content.html!.match(/<p\b/g)).toHaveLength(3_000)
   })
 
   it("is in the header fields, which are ours, and the message is 7 bit with lines that every server takes", async () => {

@@ -202,7 +202,16 @@ layer(actors({ transport, limits: { mailHourly: 10 } }))("sending", (it) => {
     Effect.gen(function* () {
       const ada = yield* correspondent("judgeeight", ["b@c.example"])
       const names = ["From", "AI-Disclosure", "Auto-Submitted", "Bcc", "Content-Type", "X-A:B", "x y", "Received", ""]
-      for (const name of names) {
+      // Of these some relays take more recipients, or another content.
+      const orders = [
+        "X-SMTPAPI",
+        "x-smtpapi",
+        "X-MC-BccAddress",
+        "X-MSYS-API",
+        "X-Mailgun-Template-Name",
+        "X-MJ-TemplateID",
+      ]
+      for (const name of [...names, ...orders]) {
         const refused = yield* Effect.flip(
           ada.send({ to: ["b@c.example"], text: "Hello.", headers: { [name]: "value" } }),
         )

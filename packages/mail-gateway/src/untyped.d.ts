@@ -1,7 +1,13 @@
 declare module "libmime" {
-  const libmime: {
+  class Libmime {
     /** A structured header field: its value and its parameters, RFC 2231 continuations joined. */
-    readonly parseHeaderValue: (value: string) => { value: string; params: Record<string, string> }
+    parseHeaderValue(value: string): { value: string; params: Record<string, string> }
+    /** What the parameters of such a field are decoded by, once for each name. */
+    decodeWord(charset: string, encoding: string, text: string): string
+    decodeWords(text: string): string
+  }
+  const libmime: {
+    readonly Libmime: typeof Libmime
     /** Folds a field at white space, to lines of about so many characters. */
     readonly foldLines: (text: string, length: number) => string
   }

@@ -6,6 +6,7 @@
  */
 import { system } from "@svc/domain/account/By"
 import { toPublic } from "@svc/domain/Ids"
+import * as AddrSpec from "@svc/domain/mail/AddrSpec"
 import type { ReceivedMail } from "@svc/domain/mail/MailboxProtocol"
 import { Context, Effect, Exit, Layer } from "effect"
 import type { SqlError } from "effect/sql"
@@ -41,11 +42,16 @@ const together = {
   },
 }
 
-/** Whom a message renews as an Allowed Recipient: only who proved to have sent it, and never for a bounce. */
-const renewedBy = (mail: ReceivedMail) =>
-  mail.origin.verdict === "verified" && mail.from !== null && mail.envelope_from !== ""
-    ? mail.from.address.toLowerCase()
-    : null
+/**
+ * Whom a message renews as an Allowed Recipient: only who proved to have sent it, and never for a bounce; written as
+ * recipients are compared. An address that mail cannot be sent to is none: some letters of other alphabets become
+ * another's when they are made small.
+ */
+const renewedBy = (mail: ReceivedMail) => {
+  if (mail.origin.verdict !== "verified" || mail.from === null || mail.envelope_from === "") return null
+  const parsed = AddrSpec.parse(mail.from.address)
+  return parsed._tag === "Address" ? AddrSpec.sameAs(parsed.address) : null
+}
 
 const noBytes = new Uint8Array(0)
 

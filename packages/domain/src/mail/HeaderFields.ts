@@ -8,6 +8,13 @@ import type { Violation } from "../problems/Problem.ts"
 const atMost = 20
 
 const ownName = /^X-[A-Za-z0-9-]{1,60}$/i
+/**
+ * Names that a relay may take for orders: to send to others as well, to put a template in the place of what is written, to
+ * leave a signature out. (SendGrid, Mandrill, SparkPost, Mailgun, Mailjet, SES, Postmark, Brevo, SMTP2GO, Elastic Email,
+ * Mailtrap, MailerSend, PowerMTA, Exchange.)
+ */
+const order =
+  /^X-(?:SMTPAPI|SG|SendGrid|MC|Mandrill|MSYS|SparkPost|Mailgun|MG|MJ|Mailjet|SES|PM|Postmark|SIB|Mailin|Brevo|SMTP2GO|ElasticEmail|MT|MailerSend|Virtual-MTA|DKIM-Options|MS-Exchange|Bcc|Rcpt-To|Envelope-To)(?:-|$)/i
 const places = /^<(?:https:\/\/|mailto:)[^<>\s,]{1,500}>(?:\s*,\s*<(?:https:\/\/|mailto:)[^<>\s,]{1,500}>){0,4}$/i
 const oneClick = "List-Unsubscribe=One-Click"
 
@@ -21,6 +28,7 @@ const judge = (name: string, value: string, all: ReadonlyMap<string, string>): s
         ? undefined
         : "Expected a List-Unsubscribe with an https address beside it"
     default:
+      if (order.test(name)) return "Expected no field that mail servers take orders from"
       return ownName.test(name) ? undefined : "Expected List-Unsubscribe, List-Unsubscribe-Post or a name with X-"
   }
 }

@@ -67,7 +67,8 @@ export const NewMail = Schema.Struct({
   attachments: Schema.optionalKey(Schema.Array(OutgoingAttachment).check(Schema.isMaxLength(50))),
   headers: Schema.optionalKey(
     Schema.Record(Schema.String, Line(900)).annotate({
-      description: "Further header fields: `List-Unsubscribe`, `List-Unsubscribe-Post` and names with `X-`.",
+      description:
+        "Further header fields: `List-Unsubscribe`, `List-Unsubscribe-Post` and names with `X-`, but for those that relays take orders from (`X-SMTPAPI`, `X-MC-…`).",
     }),
   ),
 }).annotate({ identifier: "NewMail" })

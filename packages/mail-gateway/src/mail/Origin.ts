@@ -94,7 +94,10 @@ const spfOf = async (arrival: Arrival, lookup: Signatures.Lookup) => {
   return { domain, result, row: formatAuthHeaderRow("spf", status) }
 }
 
-/** What DMARC says of an author for whom these domains speak; no row where it could not be asked. */
+/**
+ * What DMARC says of an author's domain ({@link Author}, since the library takes letters for others that DNS takes for the
+ * same) where these domains speak for it; no row where it could not be asked.
+ */
 const dmarcOf = async (author: string, { domains }: Evidence, lookup: Signatures.Lookup) => {
   const { response } = await evaluateDmarc({
     headerFrom: [author],
@@ -132,10 +135,10 @@ export const judge = async (
     }
   }
   const found = Signatures.repeats(root.rows) ? nothing : evidence(writer, sender, signed.signatures)
-  const asking = () => dmarcOf(writer.address.address, found, lookup)
+  const asking = () => dmarcOf(writer.domain, found, lookup)
   const { result: dmarc, rows } = await (recent === undefined
     ? asking()
-    : recent.said(["dmarc", writer.address.address, found.domains], asking))
+    : recent.said(["dmarc", writer.domain, found.domains], asking))
   return {
     origin: { verdict: verdictOf(dmarc, found), ...words, dmarc, domain: writer.domain },
     header: Results.field(arrival.host, [...info, ...rows]),

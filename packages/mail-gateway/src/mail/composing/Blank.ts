@@ -11,12 +11,15 @@ const invisible =
 // oxlint-disable-next-line no-control-regex -- they are what is removed
 const controls = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f]/g
 
+/** Marks over and under one letter; more than any script needs reach into the lines around. */
+const piled = /([\p{M}\u200c\u200d]{8})[\p{M}\u200c\u200d]+/gu
+
 /** Line breaks in one run, and characters of it. */
 const runOfText = { breaks: 10, characters: 200 }
 const runOfMarkup = { breaks: 3, characters: 40 }
 
 const cut = (text: string, most: typeof runOfText): string =>
-  text.replace(invisible, (run) => {
+  text.replace(piled, "$1").replace(invisible, (run) => {
     if (run.length <= most.breaks) return run
     let breaks = 0
     let characters = 0
@@ -57,10 +60,10 @@ export class Blanks {
     return true
   }
 
-  /** The text, or nothing where it is blank and there was enough of that. */
-  text(text: string): string {
+  /** The text, or nothing where it is blank, or cannot be seen, and there was enough of that. */
+  text(text: string, isSeen: boolean): string {
     const shown = text.replace(invisible, "")
-    if (/[\p{L}\p{N}\p{So}]/u.test(shown)) {
+    if (isSeen && /[\p{L}\p{N}\p{So}]/u.test(shown)) {
       this.lines = 0
       return text
     }

@@ -11,6 +11,7 @@
 import { Parser } from "htmlparser2"
 import { Blanks, ofMarkup } from "./Blank.ts"
 import * as InlineStyle from "./InlineStyle.ts"
+import * as Sight from "./Sight.ts"
 
 const words = (text: string) => new Set(text.split(" "))
 
@@ -115,10 +116,14 @@ class Writer {
   /** Elements that are open in what is written; undefined for one that was left out. */
   private readonly stack: Array<string | undefined> = []
   private readonly open: Array<string> = []
+  /** What is seen in each of the open ones. */
+  private readonly sights: Array<Sight.Sight> = []
   private readonly blanks: Blanks
   private readonly images: Images
   /** The element whose content is left out, and how often it is open within itself. */
   private skipping = 0
+  /** Of the element that was written last. */
+  private style = ""
 
   constructor(blanks: Blanks, images: Images) {
     this.blanks = blanks
@@ -134,13 +139,19 @@ class Writer {
     return !(notNested.has(name) && this.open.includes(name))
   }
 
+  private sight(): Sight.Sight {
+    return this.sights.at(-1) ?? Sight.open
+  }
+
   private attributesOf(name: string, given: Readonly<Record<string, string>>): string {
     let text = ""
+    this.style = ""
     for (const [attribute, value] of Object.entries(given)) {
       const key = attribute.toLowerCase()
       if (key === "style") {
         const { style, spaced } = InlineStyle.filter(value, true)
         const fitting = spaced && !this.blanks.take(4) ? InlineStyle.filter(value, false).style : style
+        this.style = fitting
         if (fitting !== "") text += ` style="${quoted(fitting)}"`
       } else if (key === "src" && name === "img" && imageOf(value.trim(), this.images) !== undefined) {
         const image = imageOf(value.trim(), this.images)!
@@ -167,6 +178,9 @@ class Writer {
     else {
       this.stack.push(name)
       this.open.push(name)
+      this.sights.push(
+        Sight.within(this.sight(), name, this.style, { color: given["color"], bgcolor: given["bgcolor"] }),
+      )
     }
   }
 
@@ -178,12 +192,13 @@ class Writer {
     const name = this.stack.pop()
     if (name === undefined) return
     this.open.pop()
+    this.sights.pop()
     this.pieces.push(`</${name}>`)
   }
 
   text(raw: string): void {
     if (this.skipping > 0) return
-    const text = this.blanks.text(ofMarkup(raw))
+    const text = this.blanks.text(ofMarkup(raw), Sight.isSeen(this.sight()))
     if (text !== "") this.pieces.push(escaped(text))
   }
 

@@ -14,6 +14,8 @@ export type Lookup = (name: string, type: string) => Promise<Array<string> | Arr
 
 /** Honest messages have one to three signatures of under 1 KB. */
 const limits = { signatures: 10, bytes: 8 * 1024, names: 200, domain: 255, arcFields: 30 }
+/** The library looks for the end of each run of white space from each of its characters. No fold is so long. */
+const gap = /\s{200}/
 
 /**
  * Fields a message has at most once (RFC 5322 section 3.6, RFC 2045). Of two, one reader shows the first and another
@@ -87,8 +89,11 @@ const covers = (raw: Buffer, root: Part, signed: ReadonlySet<string>): boolean =
 const tag = (value: string, name: string): string =>
   new RegExp(`(?:^|;)\\s*${name}\\s*=([^;]*)`, "i").exec(value)?.[1]?.trim() ?? ""
 
+const isShort = (raw: Buffer, { start, end }: Row): boolean =>
+  end - start <= limits.bytes && !gap.test(raw.toString("latin1", start, end))
+
 const isReasonable = (raw: Buffer, row: Row): boolean => {
-  if (row.end - row.start > limits.bytes) return false
+  if (!isShort(raw, row)) return false
   const value = header(raw, [row], row.key) ?? ""
   return (
     tag(value, "d").length <= limits.domain &&
@@ -168,7 +173,7 @@ let unsigned: Promise<Signatures> | undefined
 export const verify = (raw: Buffer, root: Part, lookup: Lookup): Promise<Signatures> => {
   const chosen = root.rows.filter(({ key }) => key === "dkim-signature").filter((row) => isReasonable(raw, row))
   const links = root.rows.filter(({ key }) => key.startsWith("arc-"))
-  const isChain = links.length <= limits.arcFields && links.every((row) => row.end - row.start <= limits.bytes)
+  const isChain = links.length <= limits.arcFields && links.every((row) => isShort(raw, row))
   const given = [...chosen.slice(0, limits.signatures), ...(isChain ? links : [])]
   return given.length === 0 ? (unsigned ??= checked(raw, root, given, lookup)) : checked(raw, root, given, lookup)
 }

@@ -3,15 +3,14 @@
  * for any bytes: what cannot be split further, or would pass a limit, is one opaque part. No I/O, no exceptions. One
  * pass over the lines with a stack of open boundaries: nesting costs nothing, and a budget bounds what lines can cost.
  */
-import libmime from "libmime"
+import * as ContentFields from "./ContentFields.ts"
 import * as Header from "./Header.ts"
-import * as Words from "./Words.ts"
 
 /**
  * Hostile messages nest and split without end; past these a part is left whole. `lines` are those looked at one by one:
  * of the headers of parts, and in bodies those that begin with `--`.
  */
-export const limits = { depth: 20, parts: 1_000, lines: 100_000, parameters: 2_048, boundary: 200 }
+export const limits = { depth: 20, parts: 1_000, lines: 100_000, boundary: 200 }
 
 export interface Part {
   /** Offsets: the header from `start`, the body from `bodyStart` to before `end`. */
@@ -34,15 +33,6 @@ export interface Part {
 const CR = 13
 const LF = 10
 
-const structured = (value: string | undefined): { value: string; params: Record<string, string> } => {
-  if (value === undefined) return { value: "", params: {} }
-  try {
-    return libmime.parseHeaderValue(value.slice(0, limits.parameters))
-  } catch {
-    return { value: "", params: {} }
-  }
-}
-
 interface Open {
   start: number
   bodyStart: number
@@ -64,10 +54,16 @@ const encodingOf = (value: string): string => {
   return /^"?([\w-]+)"?(?:\s*[;(].*)?$/.exec(text)?.[1] ?? text
 }
 
-const described = (raw: Buffer, block: Header.Block, start: number, defaultType: string): Open => {
+const described = (
+  raw: Buffer,
+  block: Header.Block,
+  start: number,
+  defaultType: string,
+  fields: ContentFields.ContentFields,
+): Open => {
   const find = (name: string) => Header.header(raw, block.rows, name)
-  const content = structured(find("content-type"))
-  const disposition = structured(find("content-disposition"))
+  const content = fields.structured(find("content-type"))
+  const disposition = fields.structured(find("content-disposition"))
   const filename = disposition.params["filename"] ?? content.params["name"]
   return {
     start,
@@ -78,7 +74,7 @@ const described = (raw: Buffer, block: Header.Block, start: number, defaultType:
     parameters: content.params,
     encoding: encodingOf(find("content-transfer-encoding") ?? "7bit"),
     disposition: disposition.value.toLowerCase(),
-    filename: filename === undefined ? null : Words.decode(filename),
+    filename: filename === undefined ? null : fields.filename(filename),
     parts: [],
   }
 }
@@ -89,6 +85,7 @@ const isIdentity = (encoding: string) => encoding === "7bit" || encoding === "8b
 export const index = (raw: Buffer): Part => {
   let partsLeft = limits.parts
   let linesLeft = limits.lines
+  const fields = ContentFields.make()
   /** From the message down to the part that the lines belong to now. */
   const stack: Array<Open> = []
 
@@ -126,7 +123,7 @@ export const index = (raw: Buffer): Part => {
       raw.length,
       inside ? (at, next) => linesLeft-- <= 0 || delimiter(at, next) !== undefined : undefined,
     )
-    const part = described(raw, block, start, defaultType)
+    const part = described(raw, block, start, defaultType, fields)
     stack.at(-1)?.parts.push(part)
     stack.push(part)
     if (stack.length > limits.depth || partsLeft <= 0) return block.bodyStart

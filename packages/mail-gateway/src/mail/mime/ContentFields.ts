@@ -1,0 +1,60 @@
+/**
+ * `Content-Type` and `Content-Disposition` of the parts of one message, and the names of its files, decoded. What a part
+ * may say is little; a thousand parts may say it, so what is read and what is decoded of all of them is bounded as well:
+ * whoever takes one attachment out of a message reads the fields of every part.
+ */
+import libmime from "libmime"
+import * as Words from "./Words.ts"
+
+/**
+ * Characters that are read of one field; of all fields of a message, and of each where that is used up; and that are
+ * decoded of all, each value counting for `least` at least, since to find its character set costs as much.
+ */
+export const limits = { field: 2_048, all: 128 * 1024, beyond: 120, decoded: 64 * 1024, least: 64 }
+
+/** The library, that leaves encoded values as they stand once the message has had its share. */
+class Bounded extends libmime.Libmime {
+  #left = limits.decoded
+
+  isWithin(text: string): boolean {
+    this.#left -= Math.max(text.length, limits.least)
+    return this.#left >= 0
+  }
+
+  override decodeWord(charset: string, encoding: string, text: string): string {
+    return this.isWithin(text) ? super.decodeWord(charset, encoding, text) : text
+  }
+
+  override decodeWords(text: string): string {
+    return this.isWithin(text) ? super.decodeWords(text) : text
+  }
+}
+
+export interface Structured {
+  readonly value: string
+  readonly params: Readonly<Record<string, string>>
+}
+
+const nothing: Structured = { value: "", params: {} }
+
+/** For one message. */
+export const make = () => {
+  const bounded = new Bounded()
+  let left = limits.all
+  return {
+    structured: (value: string | undefined): Structured => {
+      if (value === undefined) return nothing
+      const read = value.slice(0, left > 0 ? limits.field : limits.beyond)
+      left -= read.length
+      try {
+        return bounded.parseHeaderValue(read)
+      } catch {
+        return nothing
+      }
+    },
+    /** Some programs write encoded words into a parameter, where they have no place. */
+    filename: (name: string): string => (name.includes("=?") && bounded.isWithin(name) ? Words.decode(name) : name),
+  }
+}
+
+export type ContentFields = ReturnType<typeof make>
