@@ -2,6 +2,7 @@
  * A Bluesky network for a test: the real directory and the real server of accounts (`@atproto/dev-env`), in process, with
  * stand-ins for what lies behind the server's own proxying.
  */
+import crypto from "node:crypto"
 import { mkdtemp, rm } from "node:fs/promises"
 import { createServer, type IncomingMessage, type RequestListener, type ServerResponse } from "node:http"
 import { tmpdir } from "node:os"
@@ -60,9 +61,23 @@ export interface Network {
   readonly close: () => Promise<void>
 }
 
+/**
+ * Passwords are hashed by the server as they are, but cheaply: a third of the work of these tests was making it dear to
+ * guess them. Answers what sets it right again. Only who leaves the price to Node is meant, as the server does.
+ */
+const cheapPasswords = () => {
+  const { scrypt } = crypto
+  crypto.scrypt = ((password: string, salt: string, length: number, ...rest: ReadonlyArray<any>) =>
+    scrypt(password, salt, length, rest.length > 1 ? rest[0] : { N: 2 }, rest.at(-1))) as typeof scrypt
+  return () => {
+    crypto.scrypt = scrypt
+  }
+}
+
 export const openNetwork = async (module: string, config: object = {}): Promise<Network> => {
   // Its types are not installed where these are checked.
   const { TestPlc, TestPds, mockNetworkUtilities }: any = await import(module)
+  const dearPasswords = cheapPasswords()
   const data = await mkdtemp(path.join(tmpdir(), "bluesky-"))
   const plc = await TestPlc.create({})
   const port = await freePort()
@@ -151,6 +166,7 @@ export const openNetwork = async (module: string, config: object = {}): Promise<
       await appView.close()
       await chat.close()
       await rm(data, { recursive: true, force: true })
+      dearPasswords()
     },
   }
 }
