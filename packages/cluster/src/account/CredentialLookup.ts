@@ -130,7 +130,9 @@ const make = Effect.gen(function* () {
     reads`asked as (select decode(hash, 'hex') as token_hash, name, n::int as asked
       from unnest(${calls.map(({ hash }) => hash)}::text[], ${calls.map(({ canonical }) => canonical)}::text[])
         with ordinality as a (hash, name, n))`
-  const named = reads`left join identity t on t.canonical = asked.name and t.org_id = o.id`
+  // By its name and by nothing else (`offset 0`): a plan of when the Org had few Identities would read all of them.
+  const named = reads`left join lateral (
+      select id, handle, status, org_id from identity where canonical = asked.name offset 0) t on t.org_id = o.id`
   const namedColumns = reads`t.id as named_id, t.handle as named_handle, t.status as named_status`
 
   const keyRow = yield* together((calls: ReadonlyArray<Asked>) =>

@@ -21,10 +21,12 @@ export const provision = (sealing: Sealing["Service"]): Step =>
     const { minted, sealed } = yield* newIdentityKey(sealing, identity)
     const key = { id: yield* makeUuidV7, name: identity.handle, minted, identity }
     return {
+      // Apart from one another (`offset 0`): a plan of when there were few keys would read all that are in use, of every Org.
       rows: sql`
         absent as (
-          select 1 from ${gate}
-          where not exists (select from api_key where identity_id = ${identity.id}::uuid and revoked_at is null)
+          select 1 from ${gate} where not exists (
+            select from (select revoked_at from api_key where identity_id = ${identity.id}::uuid offset 0) own
+            where own.revoked_at is null)
         ),
         ${mintKey(forOrg(subject), sql`absent`, key)}`,
       shows: {

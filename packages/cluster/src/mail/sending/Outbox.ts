@@ -71,8 +71,9 @@ const lease = (sql: Sql) => (wanted: ReadonlyArray<Wanted>) =>
       select asked.* from unnest(
         ${wanted.map(({ identityId }) => identityId)}::uuid[], ${wanted.map(({ now }) => now.toISOString())}::timestamptz[],
         ${wanted.map(({ atMost }) => atMost)}::int[]) with ordinality as asked (identity_id, now, at_most, n)
-      join mailbox m on m.identity_id = asked.identity_id and m.stopped_at is null
-      join identity i on i.id = asked.identity_id and i.status = 'ready'
+      cross join lateral (select stopped_at from mailbox where identity_id = asked.identity_id offset 0) m
+      cross join lateral (select status from identity where id = asked.identity_id offset 0) i
+      where m.stopped_at is null and i.status = 'ready'
     ),
     due as materialized (
       select o.id, asked.n, asked.now from asked cross join lateral (

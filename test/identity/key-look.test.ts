@@ -1,0 +1,24 @@
+import { makeUuidV7 } from "@svc/domain/Ids"
+import { system } from "@svc/domain/account/By"
+import { provision } from "@svc/cluster/credentials/IdentityKeys"
+import { Sealing } from "@svc/cluster/sealing/Sealing"
+import { Reads } from "@svc/cluster/store/Database"
+import { expect, layer } from "@effect/vitest"
+import { Effect } from "effect"
+import { actors, makeOrg } from "../harness/Actors.ts"
+
+layer(actors())("the key of a new Identity", (it) => {
+  // The plan is kept as it was made with few keys, and those in use are the keys of every Org.
+  it.effect("is looked for among the Identity's own, however the plan was made", () =>
+    Effect.gen(function* () {
+      const [sql, sealing] = [yield* Reads, yield* Sealing]
+      const [org, id] = [yield* makeOrg, yield* makeUuidV7]
+      const identity = { id, handle: "ada", orgId: org, dataKey: (yield* sealing.makeDataKey(org)).dataKey }
+      const { rows } = yield* provision(sealing)({ sql, identity, at: new Date(0), by: system, gate: sql`fence` })
+      const plan = yield* sql<{ "QUERY PLAN": string }>`explain with fence as (select 1), ${rows} select from minted`
+      const lines = plan.map((row) => row["QUERY PLAN"]).join("\n")
+      expect(lines).toContain("api_key_identity_id_idx")
+      expect(lines).not.toContain("api_key_in_use")
+    }),
+  )
+})
