@@ -175,6 +175,8 @@ describe("the disclosure in words", () => {
       "<span style='font-size:1px'>words</span><br>",
       "<p style='color:#fff'>words</p>",
       "<p style='color:rgba(0,0,0,0.01)'>words</p>",
+      "<p style='background:navy;color:#000081'>words</p>",
+      "<p style='color:rgb(100% 100% 98% / 90%)'>words</p>",
       "<p style='color:transparent'>words</p>",
       "<p><font color=white>words</font></p>",
       "<div style='background:#000;color:#010101'>words<br></div>",
@@ -186,8 +188,13 @@ describe("the disclosure in words", () => {
       const lines = content.html!.match(/<br>|words/g) ?? []
       expect([one, lines.length < 450]).toEqual([one, true])
     }
-    const seen = "<p style='color:#666'>words</p>".repeat(3_000)
-    expect((await composed({ html: seen })).content.html!.match(/<p\b/g)).toHaveLength(3_000)
+    for (const style of ["color:#666", "background:navy;color:white", "color:rgb(200 0 0 / 80%)"]) {
+      const { content } = await composed({ html: `<p style='${style}'>words</p>`.repeat(3_000) })
+      expect([style, content.html!.match(/words/g)?.length]).toEqual([style, 3_000])
+    }
+    // A colour that is written in a way we do not tell apart stays out.
+    const { content } = await composed({ html: "<p style='color:hsl(0 0% 100%);background:lab(0 0 0)'>words</p>" })
+    expect(content.html).not.toMatch(/hsl|lab/)
   })
 
   it("is in the header fields, which are ours, and the message is 7 bit with lines that every server takes", async () => {

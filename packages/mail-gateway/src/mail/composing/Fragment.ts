@@ -10,6 +10,7 @@
  */
 import { Parser } from "htmlparser2"
 import { Blanks, ofMarkup } from "./Blank.ts"
+import * as Colors from "./Colors.ts"
 import * as InlineStyle from "./InlineStyle.ts"
 import * as Sight from "./Sight.ts"
 
@@ -55,6 +56,9 @@ const tall: ReadonlyMap<string, number> = new Map([
 const depthAtMost = 100
 const listed = (most: number) => new RegExp(`^\\d{1,${most}}$`)
 const keyword = /^[a-z]{1,20}$/i
+/** As attributes write it: browsers make something of anything else. */
+const isColor = (value: string) =>
+  /^(?:#[0-9a-f]{3}|#[0-9a-f]{6}|[a-z]+)$/i.test(value) && Colors.parse(value.toLowerCase()) !== undefined
 
 const attributes: Readonly<Record<string, (value: string, name: string) => boolean>> = {
   align: (value) => keyword.test(value),
@@ -63,8 +67,8 @@ const attributes: Readonly<Record<string, (value: string, name: string) => boole
   lang: (value) => /^[A-Za-z0-9-]{1,35}$/.test(value),
   title: (value) => value.length <= 500,
   alt: (value) => value.length <= 500,
-  bgcolor: (value) => /^(?:#[0-9a-f]{3,6}|[a-z]{3,25})$/i.test(value),
-  color: (value) => /^(?:#[0-9a-f]{3,6}|[a-z]{3,25})$/i.test(value),
+  bgcolor: isColor,
+  color: isColor,
   face: (value) => /^[\w\s,'"-]{1,200}$/.test(value),
   size: (value, name) => name === "font" && /^[+-]?[1-7]$/.test(value),
   border: (value) => listed(2).test(value) && Number(value) <= 20,

@@ -3,8 +3,8 @@
  * make it grow beyond what is written in it, is left out: position, transforms, negative or enormous lengths, heights,
  * shadows, outlines, images, and whatever is not a plain value.
  */
+import * as Colors from "./Colors.ts"
 
-const color = /^(?:#[0-9a-f]{3,8}|[a-z]{3,25}|(?:rgb|hsl)a?\([\d.,%\s/deg]{1,40}\))$/
 const word = /^[a-z-]{1,30}$/
 const family = /^[\w\s,'"-]{1,200}$/
 
@@ -45,7 +45,7 @@ const matching =
   (value) =>
     pattern.test(value)
 
-const isColor = matching(color)
+const isColor: Judge = (value) => Colors.parse(value) !== undefined
 const styles = oneOf("none", "solid", "dashed", "dotted", "double")
 const line = length(20, 0)
 const space = length(64, 20)

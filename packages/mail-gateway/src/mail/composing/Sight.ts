@@ -1,10 +1,10 @@
 /**
  * Whether a reader sees the words of an element, as far as its own styles and those around it say: words that are not
- * shown, of no size, or of the colour of what they stand on are no words. Rough, and on the reader's side: what cannot be
- * told is taken for seen.
+ * shown, of no size, or of the colour of what they stand on are no words.
  */
+import { type Color, parse } from "./Colors.ts"
 
-type Rgb = readonly [number, number, number]
+type Rgb = Color["rgb"]
 
 export interface Sight {
   readonly isShown: boolean
@@ -14,38 +14,15 @@ export interface Sight {
   readonly ground: Rgb
 }
 
-const white: Rgb = [255, 255, 255]
-export const open: Sight = { isShown: true, size: 16, color: [0, 0, 0], ground: white }
+export const open: Sight = { isShown: true, size: 16, color: [0, 0, 0], ground: [255, 255, 255] }
 
 /** Below it letters are specks; and how far colours must be apart, each of three parts added. */
 const least = { size: 5, contrast: 90 }
 
-/** Names of what is nearly white, and of black. Others are taken for seen on anything. */
-const names = new Map<string, Rgb>([
-  ..."white snow ivory ghostwhite floralwhite mintcream azure aliceblue seashell honeydew whitesmoke transparent lavenderblush oldlace"
-    .split(" ")
-    .map((name) => [name, white] as const),
-  ["black", [0, 0, 0]],
-])
-
-/** Undefined where it is not told from its name; what can be seen through is the ground. */
-const colorOf = (text: string, ground: Rgb): Rgb | undefined => {
-  if (text === "transparent") return ground
-  const [, hex] = /^#([0-9a-f]{3,8})$/.exec(text) ?? []
-  if (hex !== undefined) {
-    const long = hex.length < 6 ? hex.replace(/./g, "$&$&") : hex
-    if (long.length === 8 && parseInt(long.slice(6), 16) < 80) return ground
-    return [0, 2, 4].map((at) => parseInt(long.slice(at, at + 2), 16)) as unknown as Rgb
-  }
-  const [, given] = /^rgba?\(([^)]*)\)$/.exec(text) ?? []
-  if (given !== undefined) {
-    const [red = 0, green = 0, blue = 0, alpha = 1] = given
-      .split(/[\s,/]+/)
-      .filter((one) => one !== "")
-      .map((one, at) => (one.endsWith("%") ? (parseFloat(one) / 100) * (at < 3 ? 255 : 1) : parseFloat(one)))
-    return alpha < 0.3 ? ground : [red, green, blue]
-  }
-  return names.get(text)
+/** What it looks like on this ground, or undefined where no colour is said; what is nearly transparent is the ground. */
+const colorOn = (ground: Rgb, text: string | undefined): Rgb | undefined => {
+  const color = text === undefined ? undefined : parse(text)
+  return color === undefined ? undefined : color.alpha < 0.3 ? ground : color.rgb
 }
 
 const units: Readonly<Record<string, number>> = { px: 1, pt: 4 / 3, rem: 16 }
@@ -80,13 +57,13 @@ export const within = (
   )
   const lower = (text: string | undefined) => text?.trim().toLowerCase()
   const ground = said.get("background-color") ?? said.get("background") ?? lower(given.bgcolor)
-  const on = ground === undefined ? around.ground : (colorOf(ground, around.ground) ?? around.ground)
+  const on = colorOn(around.ground, ground) ?? around.ground
   const color = said.get("color") ?? lower(given.color)
   const size = said.get("font-size")
   return {
     isShown: around.isShown && said.get("display") !== "none",
     size: size === undefined ? around.size * (small.has(name) ? 0.83 : 1) : sizeOf(size, around.size),
-    color: color === undefined ? around.color : (colorOf(color, on) ?? [0, 0, 0]),
+    color: colorOn(on, color) ?? around.color,
     ground: on,
   }
 }
