@@ -27,9 +27,13 @@ describe.skipIf(!hasBrowser)("mail in the console", { timeout: 120_000 }, () => 
     await page.getByLabel("Name", { exact: true }).fill(handle)
     await page.getByText(`${handle} is free`).waitFor()
     await page.getByRole("button", { name: "Create Identity" }).click()
+    // Who has said so is not asked again on leaving, however long it takes to be heard.
+    const left = Promise.withResolvers<void>()
+    await page.route("**/identity-key/ack", (route) => left.promise.then(() => route.continue()))
     await page.getByRole("button", { name: "I have stored them" }).click()
     await page.getByRole("link", { name: "Open mail" }).click()
     await page.getByText("No mail yet").waitFor()
+    left.resolve()
 
     await send(mail.service.smtpPort, {
       from: "Grace <grace@example.org>",

@@ -44,8 +44,10 @@ export const ShowOnce = ({ identity, secrets, forget }: ShowOnceProps) => {
     await call("POST /api/identities/:handle/identity-key/ack", { params: { handle } }, { act })
     forget()
   })
+  // Who has said that they are stored is not asked again while that is on its way.
+  const asks = waits && !act.busy
   useEffect(() => {
-    if (!waits) return undefined
+    if (!asks) return undefined
     const leaving = (event: BeforeUnloadEvent) => event.preventDefault()
     addEventListener("beforeunload", leaving)
     const free = guarded(() => confirm(say("leave")))
@@ -53,7 +55,7 @@ export const ShowOnce = ({ identity, secrets, forget }: ShowOnceProps) => {
       free()
       removeEventListener("beforeunload", leaving)
     }
-  }, [waits])
+  }, [asks])
   return waits ? (
     <Section
       title={say("secrets")}
