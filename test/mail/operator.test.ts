@@ -84,6 +84,14 @@ describe("commands", () => {
     expect(await replyTo(mail, `RCPT TO:<${to}> NOTIFY=SUCCESS\r\n`)).toMatch(/^555 5\.5\.4 \D/)
     expect(await replyTo("MAIL FROM:<a@example.org> SIZE=100 BODY=8BITMIME SMTPUTF8\r\n")).toMatch(/^250 2\.1\.0 /)
   })
+  it("have letters beyond ASCII only with SMTPUTF8, and DATA has nothing behind it", async () => {
+    expect(await replyTo("MAIL FROM:<bücher@example.org>\r\n")).toMatch(/^553 5\.6\.7 \D/)
+    expect(await replyTo("MAIL FROM:<a@bücher.example> BODY=8BITMIME\r\n")).toMatch(/^553 5\.6\.7 \D/)
+    expect(await replyTo("MAIL FROM:<bücher@bücher.example> smtputf8\r\n")).toMatch(/^250 /)
+    expect(await replyTo("MAIL FROM:<a@xn--bcher-kva.example>\r\n")).toMatch(/^250 /)
+    expect(await replyTo(mail, `RCPT TO:<${to}>\r\n`, "DATA x\r\n")).toMatch(/^501 5\.5\.4 \D/)
+    expect(await replyTo(mail, `RCPT TO:<${to}>\r\n`, "DATA \r\n.\r\n")).toMatch(/^250 /)
+  })
   it("reach postmaster without a domain", async () => {
     expect(await replyTo(mail, "RCPT TO:<Postmaster>\r\n")).toMatch(/^250 /)
     const before = await service.query((sql) => sql`select 1 from system_mail`)

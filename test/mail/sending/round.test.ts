@@ -15,7 +15,7 @@ const later = "later@example.org"
 
 beforeAll(async () => {
   service = await startOutbound()
-  ada = await writer(service.base, [...recipients, later])
+  ada = await writer(service.base, [...recipients, later, "shared@example.org", "beside@example.org"])
 })
 afterAll(() => service.stop())
 
@@ -109,7 +109,7 @@ describe("what an Identity sends", () => {
 
 describe("a bounce", () => {
   it("of one recipient is told once, suppresses that address, and is in no Mailbox", async () => {
-    const { arrived } = await sent(["grace@example.org", "bob@example.org"], "bouncing")
+    const { arrived } = await sent(["bob@example.org"], "bouncing")
     const before = (await ada.list()).body.messages.length
     for (const _ of [1, 2]) expect((await says(arrived[0]!.from, report("bob@example.org"))).at(-2)).toMatch(/^250 /)
     const found = await eventually(bounced, (events) => events.length > 0)
@@ -119,6 +119,24 @@ describe("a bounce", () => {
     const { allowed_recipients } = (await ada.allowed()).body
     const states = allowed_recipients.map((one: any) => [one.address, one.suppressed !== null])
     expect(Object.fromEntries(states)).toMatchObject({ "bob@example.org": true, "grace@example.org": false })
+  })
+
+  // Every recipient sees the bounce address, which those at one domain share.
+  it("suppresses nobody where another recipient could have written it", async () => {
+    const people = ["grace@example.org", "shared@example.org"]
+    const { id, arrived } = await sent(people, "shared")
+    expect((await says(arrived[0]!.from, report("shared@example.org"))).at(-2)).toMatch(/^250 /)
+    const found = await eventually(bounced, (events) => events.some(({ data }) => data.message_id === id))
+    expect(found.filter(({ data }) => data.message_id === id)).toMatchObject([
+      { data: { recipient: "shared@example.org", kind: "hard" } },
+    ])
+    const nameless = "From: MAILER-DAEMON@x.example\r\nSubject: failure notice\r\n\r\nUser unknown. 5.1.1\r\n"
+    const all = await sent(["shared@example.org", "beside@example.org"], "nameless")
+    expect((await says(all.arrived[0]!.from, nameless)).at(-2)).toMatch(/^250 /)
+    await eventually(bounced, (events) => events.filter(({ data }) => data.message_id === all.id).length === 2)
+    const { allowed_recipients } = (await ada.allowed()).body
+    const suppressed = allowed_recipients.filter((one: any) => one.suppressed !== null)
+    expect(suppressed.map((one: any) => one.address)).toEqual(["bob@example.org"])
   })
 
   it("is taken from servers only, at addresses that we made only, and not without an end", async () => {

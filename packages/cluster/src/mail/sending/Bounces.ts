@@ -17,6 +17,10 @@ export const handlers = ({ fromOutside }: Handling) => ({
 /**
  * A delivery bounces once, also where the word of it is faster than our record of the hand-over. What was not sent to the
  * address by this Identity changes nothing.
+ *
+ * Each recipient sees the address that reports come to, and recipients at one domain have the same: any of them can write a
+ * report of the others. Where there are others it is told, but it suppresses nobody, and ends no delivery that is to be
+ * tried again.
  */
 const record = (write: Write, bounce: Bounce) => {
   const { sql, identity, at } = write
@@ -24,6 +28,9 @@ const record = (write: Write, bounce: Bounce) => {
     bounce.recipient === null
       ? sql`r.outbox_id = ${bounce.outbox_id}::uuid`
       : sql`lower(r.address) = ${bounce.recipient.toLowerCase()}::text`
+  const shared = sql`exists (
+    select from outgoing_recipient other
+    where other.message_id = r.message_id and other.outbox_id = r.outbox_id and other.address <> r.address)`
   const reply = { code: null, status: bounce.status, text: bounce.diagnostic ?? "", host: null }
   return Effect.asVoid(
     commit(
@@ -35,14 +42,14 @@ const record = (write: Write, bounce: Bounce) => {
         from outgoing o
         where r.message_id = ${bounce.message_id}::uuid and o.message_id = r.message_id
           and o.identity_id = ${identity.id}::uuid and o.status in ('queued', 'done') and r.status <> 'bounced'
-          and ${which} and exists (select from fence)
-        returning r.address, r.message_id
+          and ${which} and (r.status <> 'deferred' or not ${shared}) and exists (select from fence)
+        returning r.address, r.message_id, ${shared} as shared
       ),
       counted as (
         update outgoing set failed = failed + found.n from (select count(*)::int as n from bounced) found
         where message_id = ${bounce.message_id}::uuid and found.n > 0
       ),
-      ${suppressed(write, sql`select address, ${bounce.diagnostic}::text as diagnostic, ${bounce.hard}::bool as hard from bounced`)},
+      ${suppressed(write, sql`select address, ${bounce.diagnostic}::text as diagnostic, ${bounce.hard}::bool and not shared as hard from bounced`)},
       ${raise(write, "bounced", "email.bounced", {
         message_id: toPublic("msg_", bounce.message_id),
         recipient: sql`address`,

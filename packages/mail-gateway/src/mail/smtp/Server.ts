@@ -43,6 +43,20 @@ export class Connection extends ChunkingConnection {
     super.send(code, data, typeof data === "string" && enhancedCode.test(data) ? false : context)
   }
 
+  // RFC 6531 section 3.1: letters beyond ASCII come to who announces them, or an answer would go nobody knows where.
+  override handler_MAIL(command: Buffer, callback: () => void): void {
+    const text = command.toString("latin1")
+    if (!/[\x80-\xff]/.test(text) || /\sSMTPUTF8(?:\s|$)/i.test(text)) return super.handler_MAIL(command, callback)
+    this.send(553, "5.6.7 An address beyond ASCII needs SMTPUTF8")
+    callback()
+  }
+
+  override handler_DATA(command: Buffer, callback: () => void): void {
+    if (!/\s\S/.test(command.toString("latin1").trim())) return super.handler_DATA(command, callback)
+    this.send(501, "5.5.4 DATA has no parameters")
+    callback()
+  }
+
   override _validateMailParams(parsed: Exclude<Command, false>): ReturnType<SMTPConnection["_validateMailParams"]> {
     const unknown = Object.keys(parsed.args || {}).find((name) => !mailParameters.has(name))
     return unknown === undefined
