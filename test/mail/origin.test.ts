@@ -14,6 +14,7 @@ const zone: Record<string, string> = {
   "TXT s1._domainkey.strict.example": `v=DKIM1; k=rsa; p=${key}`,
   "TXT lenient.example": "v=spf1 ip4:192.0.2.1 -all",
   "TXT s1._domainkey.signed.example": `v=DKIM1; k=rsa; p=${key}`,
+  "TXT s1._domainkey.trying.example": `v=DKIM1; k=rsa; t=s : y; p=${key}`,
   "TXT other.example": "v=spf1 ip4:192.0.2.1 -all",
   "TXT policy.example": "v=spf1 ip4:192.0.2.1 include:silent.example -all",
   "TXT _dmarc.policy.example": "v=DMARC1; p=reject",
@@ -145,6 +146,10 @@ describe("a signature", () => {
       const field = `DKIM-Signature: v=1; a=rsa-sha256; d${gap}x; s=s1; h=from; bh=A; b=A\r\n`
       expect(await verdict(Buffer.concat([Buffer.from(field), message]))).toMatchObject({ dkim: "none" })
     }
+  })
+  it("of a domain that is only trying to sign counts for nothing", async () => {
+    const tried = await signed(raw("From: a@trying.example\r\n"), "trying.example")
+    expect(await verdict(tried)).toMatchObject({ verdict: "unverified", dkim: "policy" })
   })
   it("that leaves out part of the body counts for nothing", async () => {
     const partly = await signed(message, "strict.example", { length: 3 })

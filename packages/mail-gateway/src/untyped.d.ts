@@ -30,6 +30,8 @@ declare module "mailauth/lib/dkim/dkim-verifier.js" {
     readonly id?: string
     readonly signingDomain?: string
     readonly status: DkimStatus
+    /** The key's record. */
+    readonly rr?: string
     /** Names of the fields that were covered, joined by colons. */
     readonly signingHeaders?: { readonly keys: string }
     readonly canonBodyLength?: number

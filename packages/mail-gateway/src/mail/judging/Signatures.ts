@@ -132,7 +132,7 @@ export interface Signature {
   /** The domain that signed; empty where it could not be read. */
   readonly domain: string
   readonly result: string
-  /** Whether it covers what is seen; one that does not counts for nothing. */
+  /** Whether it covers what is seen, and is meant; one that does not counts for nothing. */
   readonly coversAll: boolean
 }
 
@@ -152,8 +152,15 @@ const judged = (raw: Buffer, root: Part, result: DkimResult): Signature => {
   const isPartial =
     result.canonBodyLengthLimited === true && (result.canonBodyLengthTotal ?? 0) > (result.canonBodyLength ?? 0)
   const signed = new Set((result.signingHeaders?.keys ?? "").split(":").map((name) => name.trim().toLowerCase()))
-  const coversAll = !isPartial && covers(raw, root, signed)
-  if (isPartial) {
+  const isTried = tag(result.rr ?? "", "t")
+    .split(":")
+    .some((flag) => flag.trim() === "y")
+  const coversAll = !isPartial && !isTried && covers(raw, root, signed)
+  if (isTried && status.result === "pass") {
+    // Such mail is to be treated as if nobody had signed it (RFC 6376 section 3.6.1).
+    status.result = "policy"
+    status.comment = "its domain is only trying to sign"
+  } else if (isPartial) {
     status.result = "policy"
     status.comment = "covers only part of the body"
   } else if (status.result === "pass" && !coversAll) {
