@@ -41,4 +41,4 @@ export const tunnelUrl = (book: AddressBook, handle: string) =>
 export const callbackUrl = (book: AddressBook) => `${book.baseUrl}/connectors/callback`
 /** Where the account holder sees what a key or a grant may do, and changes it. */
 export const keyUrl = (book: Pick<AddressBook, "baseUrl">, id: string) => `${book.baseUrl}/console/keys/${id}`
-export const problemUrl = (book: AddressBook, code: string) => `${book.baseUrl}/problems/${code}`
+export const problemUrl = (book: Pick<AddressBook, "baseUrl">, code: string) => `${book.baseUrl}/problems/${code}`

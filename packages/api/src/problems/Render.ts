@@ -28,7 +28,7 @@ const problems = Metrics.counter(
 )
 
 export const render = (
-  book: AddressBook,
+  book: Pick<AddressBook, "baseUrl">,
   requestId: string,
   problem: Problem,
 ): HttpServerResponse.HttpServerResponse => {

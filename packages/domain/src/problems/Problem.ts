@@ -105,6 +105,8 @@ export class TunnelTransferBlocked extends problem<TunnelTransferBlocked>()("tun
 export class TunnelDuplicateEdge extends problem<TunnelDuplicateEdge>()("tunnel_duplicate_edge") {}
 export class TunnelClientOutdated extends problem<TunnelClientOutdated>()("tunnel_client_outdated") {}
 export class PayloadTooLarge extends problem<PayloadTooLarge>()("payload_too_large") {}
+export class HeadersTooLarge extends problem<HeadersTooLarge>()("headers_too_large") {}
+export class RequestTimeout extends problem<RequestTimeout>()("request_timeout") {}
 export class RangeNotSatisfiable extends problem<RangeNotSatisfiable>()("range_not_satisfiable") {}
 export class UnsupportedMediaType extends problem<UnsupportedMediaType>()("unsupported_media_type") {}
 export class RateLimited extends problem<RateLimited>()("rate_limited") {}
@@ -186,6 +188,8 @@ export const byCode = {
   tunnel_duplicate_edge: TunnelDuplicateEdge,
   tunnel_client_outdated: TunnelClientOutdated,
   payload_too_large: PayloadTooLarge,
+  headers_too_large: HeadersTooLarge,
+  request_timeout: RequestTimeout,
   range_not_satisfiable: RangeNotSatisfiable,
   unsupported_media_type: UnsupportedMediaType,
   rate_limited: RateLimited,

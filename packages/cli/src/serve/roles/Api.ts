@@ -5,6 +5,7 @@ import { announced, Departure } from "@svc/api/Departure"
 import { StreamLimits } from "@svc/api/events/StreamLimits"
 import * as Http from "@svc/api/Http"
 import * as RequestMetrics from "@svc/api/RequestMetrics"
+import * as Unreadable from "@svc/api/http/Unreadable"
 import { Accounts } from "@svc/cluster/account/Accounts"
 import { Connectors } from "@svc/cluster/connectors/Connectors"
 import { AuditQueries } from "@svc/cluster/audit/AuditQueries"
@@ -54,7 +55,7 @@ export const layer = (settings: Settings, outgoing: Outgoing) =>
         NodeHttpServer.layerServer(
           () =>
             Tracing.guarded(
-              RequestMetrics.watched(createServer()),
+              Unreadable.answered(RequestMetrics.watched(createServer()), settings),
               settings.trustedProxies.networks,
               settings.tracedShare,
             ),

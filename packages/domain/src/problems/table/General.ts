@@ -58,6 +58,20 @@ export const general = {
     "The request body is over the limit of this endpoint.",
     "Send a smaller body.",
   ),
+  headers_too_large: row(
+    431,
+    "fix_call",
+    "The header of the request is too large",
+    "The header of a request has at most 16 KiB, its address among them.",
+    "Send fewer or shorter fields.",
+  ),
+  request_timeout: row(
+    408,
+    "fix_call",
+    "The request took too long to arrive",
+    "A header has a minute to arrive, a whole request five.",
+    "Send it again on another connection.",
+  ),
   conflict: row(
     409,
     "fix_call",
