@@ -219,7 +219,7 @@ describe.skipIf(!hasBrowser)("a screen reader", { timeout: 600_000 }, () => {
       expect(tree.filter(({ role, path }) => controls.has(role) && !path.includes("dialog"))).toEqual([])
       await page.keyboard.press("Escape")
       await page.getByRole("dialog").waitFor({ state: "detached" })
-      expect(await focus()).toBe(before)
+      await eventually(focus, (now) => now === before)
     }
     await context.close()
   })
