@@ -1,14 +1,15 @@
 /** Versions of secrets that are written at the same time: they share statements, and none is in another's way. */
 import * as Note from "@svc/cluster/audit/Note"
-import { Reads } from "@svc/cluster/store/Database"
+import { Reads, Unhurried } from "@svc/cluster/store/Database"
 import { Vault } from "@svc/cluster/vault/Vault"
+import type { WriteCondition } from "@svc/cluster/vault/Writing"
 import { expect, layer } from "@effect/vitest"
 import { Context, Effect, Exit, Layer } from "effect"
 import { act, noKey } from "../audit/Acts.ts"
 import { actors, makeOrg } from "../harness/Actors.ts"
 import { cutOff } from "../harness/CutOff.ts"
 
-const always = { ifVersion: null, ifAbsent: false, ifPresent: false }
+const always: WriteCondition = { ifVersion: null, ifAbsent: false, ifPresent: false }
 const all = { concurrency: "unbounded" } as const
 const range = (count: number) => Array.from({ length: count }, (_, n) => n)
 /** The Vault of another process. */
@@ -68,7 +69,7 @@ layer(Layer.provideMerge(Vault.layer, actors()))("secrets", (it) => {
       const broken = vault.put(own, "broken", { value: "x", description: "\u0000" }, always)
       const [refused, absent, bad, ...good] = yield* Effect.forEach(
         [
-          put("kept", "second", { ifVersion: new Set([7]) as never, ifAbsent: false, ifPresent: true }, note),
+          put("kept", "second", { ifVersion: [7], ifAbsent: false, ifPresent: true }, note),
           put("kept", "third", { ...always, ifAbsent: true }, note),
           broken,
           ...range(10).map((n) => put(`good.${n}`, "fine")),
@@ -101,6 +102,29 @@ layer(Layer.provideMerge(Vault.layer, actors()))("secrets", (it) => {
     }).pipe(Effect.scoped),
   )
 
+  it.effect("that came and went between the look at them and their write are written all the same", () =>
+    Effect.gen(function* () {
+      const { put, read } = yield* prepared
+      const sql = yield* Unhurried
+      // As if another's insertion was in the way, and had been removed by the next look.
+      yield* sql`create sequence raced`
+      yield* sql`create function gone_again() returns trigger language plpgsql as
+        'begin if new.name = ''raced'' and nextval(''raced'') <= 7 then return null; end if; return new; end'`
+      yield* sql`create trigger raced before insert on vault_secret for each row execute function gone_again()`
+      expect((yield* put("raced", "at last", { ...always, ifAbsent: true })).created).toBe(true)
+      expect(yield* read("raced")).toBe("at last")
+      expect(yield* sql`select last_value::int as tries from raced`).toEqual([{ tries: 8 }])
+    }).pipe(
+      Effect.ensuring(
+        Effect.flatMap(Unhurried, (sql) =>
+          Effect.orDie(
+            Effect.andThen(sql`drop function if exists gone_again cascade`, sql`drop sequence if exists raced`),
+          ),
+        ),
+      ),
+    ),
+  )
+
   it.effect("that die before their commit are as they were, on no record, and are written by the next try", () =>
     Effect.gen(function* () {
       const { org, own, put, read, vault, sql } = yield* prepared
@@ -128,7 +152,7 @@ layer(Layer.provideMerge(Vault.layer, actors()))("secrets", (it) => {
     Effect.gen(function* () {
       const { put, read, vault, own } = yield* prepared
       yield* put("token", "first")
-      const guarded = put("token", "second", { ...always, ifVersion: new Set([1]) as never, ifPresent: true })
+      const guarded = put("token", "second", { ...always, ifVersion: [1], ifPresent: true })
       yield* guarded
       expect(yield* Effect.flip(guarded)).toMatchObject({
         code: "precondition_failed",

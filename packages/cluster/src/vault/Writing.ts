@@ -4,8 +4,14 @@
  * statement writes to no other, and what was wrong is looked up and sealed anew.
  */
 import { makeUuidV7 } from "@svc/domain/Ids"
-import { AccountDeleting, IdentityNotReady, NotFound, PreconditionFailed } from "@svc/domain/problems/Problem"
-import type { IfVersion } from "@svc/domain/Precondition"
+import { type IfVersion, matches } from "@svc/domain/Precondition"
+import {
+  AccountDeleting,
+  IdentityNotReady,
+  NotFound,
+  PreconditionFailed,
+  Unavailable,
+} from "@svc/domain/problems/Problem"
 import { versionsKept } from "@svc/domain/vault/Vault"
 import { Clock, Effect, Exit } from "effect"
 import type { SqlError } from "effect/sql"
@@ -59,8 +65,8 @@ interface Stored extends NewVersion {
   readonly at: Date
 }
 
-/** A secret that came, or went and came again, between the look at it and its write: the write is made again. */
-const racesAtMost = 5
+/** A secret that came or went, however often, between the look at it and its write: the write is made again. */
+const racesAtMost = 50
 /** Secrets whose ids are remembered between writes. */
 const rememberedAtMost = 10_000
 
@@ -198,8 +204,8 @@ export const make = Effect.gen(function* () {
     return found
   })
 
-  /** Why a write found nothing that it may write. */
-  const refusal = Effect.fnUntraced(function* (namespace: Namespace, name: string) {
+  /** Fails where a write that found nothing to write is never to be made; else others were only faster. */
+  const refusal = Effect.fnUntraced(function* (namespace: Namespace, name: string, condition: WriteCondition) {
     if (namespace.identity !== null) {
       const [identity] = yield* orUnavailable(reads<{ status: string }>`
         select status from identity where id = ${namespace.identity} and org_id = ${namespace.org}`)
@@ -213,6 +219,11 @@ export const make = Effect.gen(function* () {
     }
     const [present] = yield* orUnavailable(reads<{ version: number }>`
       select s.version from vault_secret s where ${inside(reads, namespace)} and s.name = ${name}`)
+    const met =
+      present === undefined
+        ? !condition.ifPresent
+        : !condition.ifAbsent && matches(condition.ifVersion, present.version)
+    if (met) return
     return yield* new PreconditionFailed({
       detail: present === undefined ? "The secret does not exist." : `The secret is at version ${present.version}.`,
     })
@@ -226,7 +237,10 @@ export const make = Effect.gen(function* () {
     for (let races = 0; races < racesAtMost; races++) {
       const found = guess ?? (yield* look(namespace, name))
       const isThere = found.secretId !== undefined
-      if (isThere ? condition.ifAbsent : condition.ifPresent) break
+      if (isThere ? condition.ifAbsent : condition.ifPresent) {
+        yield* refusal(namespace, name, condition)
+        continue
+      }
       const secretId = found.secretId ?? (yield* makeUuidV7)
       const versionId = yield* makeUuidV7
       const dataKey = yield* Effect.orDie(sealing.openDataKey(namespace.org, found.dataKey))
@@ -239,9 +253,12 @@ export const make = Effect.gen(function* () {
         return row
       }
       remembered.delete(key)
-      if (guess === undefined && (yield* look(namespace, name)).secretId === found.secretId) break
+      if (guess === undefined) yield* refusal(namespace, name, condition)
       guess = undefined
     }
-    return yield* refusal(namespace, name)
+    return yield* new Unavailable({
+      detail: "Others write and remove the secret all the time.",
+      retry_after_seconds: 1,
+    })
   })
 })
