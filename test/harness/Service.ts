@@ -56,11 +56,11 @@ export const startService = async (options: ServiceOptions = {}) => {
   const settings = await Effect.runPromise(
     load.pipe(Effect.provide(ConfigProvider.layer(ConfigProvider.fromUnknown(env)))),
   )
-  const scope = Scope.makeUnsafe()
+  const [serving, scope] = [Scope.makeUnsafe(), Scope.makeUnsafe()]
   const store = { connection: database.settings, place: "test", embeddedHome: undefined }
   const layer = Serve.layer(settings, store, new Set(roles), { ...Serve.realParts, ...options.parts })
   await Effect.runPromise(
-    Layer.buildWithScope(layer, scope).pipe(Effect.provideService(References.MinimumLogLevel, "Error")),
+    Layer.buildWithScope(layer, serving).pipe(Effect.provideService(References.MinimumLogLevel, "Error")),
   )
   const stores = await Effect.runPromise(Layer.buildWithScope(Layer.fresh(Stores.layer(database.settings)), scope))
   return {
@@ -80,7 +80,10 @@ export const startService = async (options: ServiceOptions = {}) => {
           Effect.orDie,
         ),
       ),
+    /** Ends it as SIGTERM does; its store can still be looked at. */
+    leave: () => closeScope(serving),
     stop: async () => {
+      await closeScope(serving)
       await closeScope(scope)
       await database.drop()
     },

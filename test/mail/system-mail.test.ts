@@ -70,16 +70,15 @@ layer(actors())("mail for postmaster@", (it) => {
       yield* Layer.build(SystemMailForwarding.layer({ to: "operator@example.org" }).pipe(Layer.provide(mailer)))
       yield* passing(
         Effect.sync(() => relay.taken.length),
-        (count) => count > 0,
+        (count) => count > 1,
       )
       expect(yield* waiting).toBe(1)
-      const before = relay.taken.length
       yield* sql`alter table system_mail drop constraint unnoted`
       yield* passing(waiting, (count) => count === 0)
-      expect(relay.taken.length).toBe(before + 1)
+      const noted = relay.taken.length
       expect(new Set(relay.taken.map(({ raw }) => raw)).size).toBe(1)
       yield* TestClock.adjust("10 minutes")
-      expect(relay.taken.length).toBe(before + 1)
+      expect(relay.taken.length).toBe(noted)
     }),
   )
   it.effect(

@@ -24,7 +24,7 @@ const letter = (words: string): Letter => ({
   language: "en",
 })
 
-const stuck = ComposingThread.layerWith({ entry: new URL("./StuckComposer.ts", import.meta.url), taskMillis: 20_000 })
+const stuck = ComposingThread.layerWith({ entry: new URL("./StuckComposer.ts", import.meta.url), taskMillis: 8_000 })
 
 describe("a composing thread", () => {
   it.live(
