@@ -64,9 +64,9 @@ const byLink = async (key: string) => {
   return failure === undefined
 }
 
-describe("a key with one scope", () => {
-  // First, while failures are answered at once.
-  it("opens none of them from another network", { timeout: 60_000 }, async () => {
+// First, while failures are answered at once.
+describe("a key for another network", () => {
+  it("opens none of the ways in from another network", { timeout: 60_000 }, async () => {
     const key = await keyWith({ networks: ["192.0.2.0/24"] })
     const linked = byLink(key).then(
       () => "linked",
@@ -75,7 +75,9 @@ describe("a key with one scope", () => {
     expect([await byImap(key), await bySubmission(key)]).toEqual([false, false])
     expect(await linked).toContain("network_refused")
   })
+})
 
+describe.concurrent("a key with one scope", () => {
   it(
     "opens the Mailbox to a mail program with what writes mail, and what includes it",
     { timeout: 120_000 },

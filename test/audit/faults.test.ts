@@ -10,7 +10,7 @@ import { Clock, Context, Effect, Exit, Fiber, Layer, Scope } from "effect"
 import { PrometheusMetrics } from "effect/observability"
 import { TestClock } from "effect/testing"
 import { passing } from "../harness/Actors.ts"
-import { whileHeld } from "../harness/CutOff.ts"
+import { cutOff, whileHeld } from "../harness/CutOff.ts"
 import { makeOrg, rows, storesLayer } from "../harness/Stores.ts"
 import { act, noKey } from "./Acts.ts"
 
@@ -34,8 +34,8 @@ layer(world, { timeout: "60 seconds" })("the audit log", (it) => {
       const own = { org, identity: null }
       yield* vault.put(own, "token", { value: "hunter2" }, { ifVersion: null, ifAbsent: false, ifPresent: false })
       const note = yield* audit.note(act(org, { class: "secret", action: "vault.value" }))
-      const refused = yield* whileAway(Effect.flip(vault.value(own, "token", undefined, Note.textOf([note]))))
-      expect(refused).toMatchObject({ code: "audit_unavailable", status: 503 })
+      const refused = yield* cutOff(vault.value(own, "token", undefined, Note.textOf([note])), "audit")
+      expect(refused).toMatchObject({ failure: { code: "audit_unavailable", status: 503 } })
       expect(JSON.stringify(refused)).not.toContain("hunter2")
       // It may be on record all the same: nobody knows what became of the statement. The other way round may not be.
       const before = (yield* recorded(org)).length
@@ -57,10 +57,11 @@ layer(world, { timeout: "60 seconds" })("the audit log", (it) => {
       const audit = yield* Audit
       yield* whileAway(
         Effect.gen(function* () {
+          const later = yield* Effect.forkChild(audit.record(act(org, { requestId: "req_late" })))
           expect(yield* Effect.flip(audit.secret(act(org, { class: "secret" })))).toMatchObject({
             code: "audit_unavailable",
           })
-          yield* audit.record(act(org, { requestId: "req_late" }))
+          yield* Fiber.join(later)
         }),
       )
       const late = Effect.map(recorded(org), (found) => found.filter(({ request_id }) => request_id === "req_late"))
