@@ -60,7 +60,9 @@ export const ReceiptOfMail = Schema.Struct({ repeated: Schema.Boolean })
 export type ReceiptOfMail = typeof ReceiptOfMail.Type
 
 /** As whoever asks made it: it is judged where it comes from another process, and not once more in its own. */
-const handedOver = ReceivedMail.pipe(Schema.decodeTo(Schema.declare((_): _ is ReceivedMail => true)))
+const handedOver = ReceivedMail.pipe(
+  Schema.decodeTo(Schema.declare((mail): mail is ReceivedMail => typeof mail === "object" && mail !== null)),
+)
 
 export const ReceiveMail = Rpc.make("ReceiveMail", {
   payload: handedOver,
