@@ -1,5 +1,5 @@
 /** A trace is taken or left at its root, carries no secret, and a stranger's is carried on without being obeyed. */
-import { sampling, takenOver } from "@svc/cli/serve/ops/Tracing"
+import { layer, sampling, takenOver } from "@svc/cli/serve/ops/Tracing"
 import * as Redaction from "@svc/cluster/observe/Redaction"
 import { Effect, Option, Tracer } from "effect"
 import { describe, expect, it } from "vitest"
@@ -50,6 +50,12 @@ describe("a trace", () => {
       [true, "a".repeat(32)],
       [false, "a".repeat(32)],
     ])
+  })
+
+  it("is not made at all where none leaves", async () => {
+    const { spans, tracer } = recorder()
+    await Effect.runPromise(nested.pipe(Effect.withTracer(tracer), Effect.provide(layer(["api"], 1))))
+    expect(spans).toEqual([])
   })
 
   it("of a stranger keeps its id, and is taken as we decide", () => {

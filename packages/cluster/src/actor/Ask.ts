@@ -5,7 +5,7 @@
 import { type By, byHeader, commandHeader, encodeBy } from "@svc/domain/account/By"
 import type { Moved } from "@svc/domain/actor/Moved"
 import { Unavailable } from "@svc/domain/problems/Problem"
-import { type Duration, Effect, Exit, Schedule } from "effect"
+import { Duration, Effect, Exit, Schedule } from "effect"
 import type { ClusterError } from "effect/cluster"
 import * as Metrics from "../observe/Metrics.ts"
 import { nameOf } from "./Named.ts"
@@ -32,7 +32,7 @@ const duration = Metrics.histogram("svc_ask_duration_seconds", "How long an ask 
 
 export const ask = <A, E, R>(
   message: Effect.Effect<A, E, R>,
-  deadline: Duration.Input = Timing.ask,
+  deadline: Duration.Input = usual,
 ): Effect.Effect<A, Asked<E>, R> =>
   Effect.suspend(() => {
     const since = performance.now()
@@ -47,11 +47,15 @@ export const ask = <A, E, R>(
     })
   })
 
+/** Made once: each ask has them. */
+const retrying = Schedule.spaced(Timing.askRetry)
+const usual = Duration.fromInputUnsafe(Timing.ask)
+
 const told = <A, E, R>(message: Effect.Effect<A, E, R>, deadline: Duration.Input): Effect.Effect<A, Asked<E>, R> =>
   message.pipe(
     Effect.retry({
       while: (error) => hasTag(error, "Moved") || hasTag(error, "EntityNotAssignedToRunner"),
-      schedule: Schedule.spaced(Timing.askRetry),
+      schedule: retrying,
     }),
     Effect.timeoutOrElse({ duration: deadline, orElse: () => Effect.fail(outOfReach()) }),
     Effect.catchIf(isUndelivered, () => Effect.fail(outOfReach())),

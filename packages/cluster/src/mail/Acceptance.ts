@@ -52,6 +52,7 @@ const keyOf = (mail: ReceivedMail) => (mail.key === undefined ? mail.message_id 
 
 /** How many of the messages, from the first one on, say nothing of one another: a statement does not see its own rows. */
 const independent = (mails: ReadonlyArray<ReceivedMail>): number => {
+  if (mails.length === 1) return 1
   const keys = new Set<string>()
   const depends = Threading.dependence()
   const end = mails.findIndex((mail) => {

@@ -59,8 +59,13 @@ export type ReceivedMail = typeof ReceivedMail.Type
 export const ReceiptOfMail = Schema.Struct({ repeated: Schema.Boolean })
 export type ReceiptOfMail = typeof ReceiptOfMail.Type
 
+/** As whoever asks made it: it is judged where it comes from another process, and not once more in its own. */
+const handedOver = ReceivedMail.pipe(
+  Schema.decodeTo(Schema.declare((mail): mail is ReceivedMail => typeof mail === "object" && mail !== null)),
+)
+
 export const ReceiveMail = Rpc.make("ReceiveMail", {
-  payload: ReceivedMail,
+  payload: handedOver,
   // An older process says nothing of what became of it: then it was stored.
   success: Schema.Union([ReceiptOfMail, Schema.Void]),
   error: failures(MailRefused),

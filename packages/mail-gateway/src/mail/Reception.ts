@@ -14,7 +14,7 @@ import { Timing } from "@svc/cluster/Timing"
 import { joined } from "./Slicewise.ts"
 import * as Gateway from "../Timing.ts"
 import { keyOf } from "./Transactions.ts"
-import { Clock, Context, Effect, Layer, Schema } from "effect"
+import { Clock, Context, Duration, Effect, Layer, Schema } from "effect"
 
 /** Nothing is decided; the sender tries again later. */
 export class ReceptionUnavailable extends Schema.TaggedError<ReceptionUnavailable>()("ReceptionUnavailable", {}) {}
@@ -32,11 +32,13 @@ export interface Recipient {
   /** As given in RCPT. */
   readonly address: string
   readonly tag: string | null
+  /** {@link keyOf} the mail for it, where somebody has asked for it before. */
+  readonly key?: Uint8Array
 }
 
 export interface IncomingMail {
-  /** Complete, with our trace fields on top, but without those of a recipient. */
-  readonly raw: Uint8Array
+  /** The pieces of the message, with our trace fields on top, but without those of a recipient. */
+  readonly raw: ReadonlyArray<Uint8Array>
   readonly parsed: ParsedMail
   readonly origin: OriginVerdict
   readonly envelopeFrom: string
@@ -45,6 +47,7 @@ export interface IncomingMail {
 }
 
 const encoder = new TextEncoder()
+const patience = Duration.fromInputUnsafe(Timing.askSmtp)
 
 /** RFC 5321 section 4.4, and where the message was delivered: what differs from recipient to recipient. */
 const ownTrace = (mail: IncomingMail, recipient: Recipient): ReadonlyArray<Header> => [
@@ -85,7 +88,7 @@ const make = (options: { readonly mailboxBytes: number }) =>
         const message_id = yield* makeUuidV7
         const trace = ownTrace(mail, recipient)
         const head = encoder.encode(trace.map(({ name, value }) => `${name}: ${value}\r\n`).join(""))
-        const raw = yield* joined([head, mail.raw])
+        const raw = yield* joined([head, ...mail.raw])
         const { parsed } = mail
         const content = {
           raw,
@@ -115,13 +118,13 @@ const make = (options: { readonly mailboxBytes: number }) =>
           recipient: recipient.address,
           tag: recipient.tag,
           sha256: mail.sha256,
-          key: keyOf(mail, recipient),
+          key: recipient.key ?? keyOf(mail, recipient),
           size: raw.length,
           received_at,
           origin: mail.origin,
           content: large ? null : content,
         }
-        const receive = ask(actors.of(recipient.mailbox).ReceiveMail(message), Timing.askSmtp).pipe(
+        const receive = ask(actors.of(recipient.mailbox).ReceiveMail(message), patience).pipe(
           Effect.catchTags({
             MailRefused: ({ reason }) => new MailboxRefused({ reason }),
             unavailable: () => new ReceptionUnavailable(),

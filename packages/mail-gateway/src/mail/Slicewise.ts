@@ -1,13 +1,25 @@
 /** What is done with all bytes of a message, a slice at a time: a large one takes longer than the event loop may be held for. */
 import { createHash } from "node:crypto"
-import type { Effect } from "effect"
+import { Effect } from "effect"
 import { inTurns } from "./sending/Turns.ts"
 
 /** Bytes between two looks at the time. */
 const slice = 256 * 1024
 
+const lengthOf = (pieces: ReadonlyArray<Uint8Array>) => pieces.reduce((sum, { length }) => sum + length, 0)
+
+const atOnce = (pieces: ReadonlyArray<Uint8Array>): Uint8Array => {
+  const whole = new Uint8Array(lengthOf(pieces))
+  let end = 0
+  for (const piece of pieces) {
+    whole.set(piece, end)
+    end += piece.length
+  }
+  return whole
+}
+
 function* copied(pieces: ReadonlyArray<Uint8Array>): Generator<void, Uint8Array, void> {
-  const whole = new Uint8Array(pieces.reduce((sum, { length }) => sum + length, 0))
+  const whole = new Uint8Array(lengthOf(pieces))
   let end = 0
   for (const piece of pieces) {
     for (let at = 0; at < piece.length; at += slice) {
@@ -28,7 +40,9 @@ function* digest(bytes: Uint8Array): Generator<void, Uint8Array, void> {
   return new Uint8Array(hash.digest())
 }
 
-/** The pieces as one. */
-export const joined = (pieces: ReadonlyArray<Uint8Array>): Effect.Effect<Uint8Array> => inTurns(() => copied(pieces))
+/** The pieces as one, in a buffer of its own. */
+export const joined = (pieces: ReadonlyArray<Uint8Array>): Effect.Effect<Uint8Array> =>
+  // What is small is copied at once: taking turns costs more than that.
+  lengthOf(pieces) <= slice ? Effect.sync(() => atOnce(pieces)) : inTurns(() => copied(pieces))
 
 export const sha256 = (bytes: Uint8Array): Effect.Effect<Uint8Array> => inTurns(() => digest(bytes))

@@ -11,12 +11,11 @@ import { selfSigned } from "@svc/cluster/net/SelfSigned"
 import { Cause, Clock, Context, Effect, FiberSet, Layer } from "effect"
 import type { SMTPServerDataStream, SMTPServerOptions, SMTPServerSession } from "smtp-server"
 import { listening, portOf } from "./Listening.ts"
-import { joined } from "./Slicewise.ts"
 import * as MailMetrics from "./MailMetrics.ts"
 import * as Judging from "./judging/Judging.ts"
 import { isModest } from "./mime/Header.ts"
 import type { Arrival } from "./Origin.ts"
-import { type IncomingMail, Reception } from "./Reception.ts"
+import { type IncomingMail, type Recipient, Reception } from "./Reception.ts"
 import * as Recipients from "./Recipients.ts"
 import { isForBounces, isForSystem, recipientsOf, senderOf } from "./Recipients.ts"
 import type { Resolver } from "./Resolver.ts"
@@ -95,7 +94,11 @@ const listen = Effect.fnUntraced(function* (settings: SmtpSettings) {
     )
 
   /** Judged, parsed, and stored for every recipient; then and only then is it accepted. */
-  const accept = Effect.fnUntraced(function* (session: SMTPServerSession, received: Data.Received) {
+  const accept = Effect.fnUntraced(function* (
+    session: SMTPServerSession,
+    received: Data.Received,
+    recipients: ReadonlyArray<Recipient>,
+  ) {
     const arrival = {
       ip: session.remoteAddress,
       helo: session.hostNameAppearsAs || "unknown",
@@ -119,7 +122,7 @@ const listen = Effect.fnUntraced(function* (settings: SmtpSettings) {
     const trace = Trace.received({ ...arrival, secure: session.secure, id: yield* makeUuidV7, at })
     const ours = [...(header === null ? [] : [header]), trace]
     const mail: IncomingMail = {
-      raw: yield* joined(Trace.stamp(ours, received.raw, cuts)),
+      raw: Trace.stamp(ours, received.raw, cuts),
       parsed: { ...parsed, headers: [...Trace.headers(ours), ...parsed.headers] },
       origin,
       envelopeFrom: arrival.mailFrom,
@@ -127,7 +130,6 @@ const listen = Effect.fnUntraced(function* (settings: SmtpSettings) {
     }
 
     const forSystem = session.envelope.rcptTo.filter(isForSystem)
-    const recipients = recipientsOf(session)
     const outcomes = yield* Effect.forEach(
       recipients,
       (recipient) => Effect.result(reception.deliver(mail, recipient)),
@@ -147,11 +149,13 @@ const listen = Effect.fnUntraced(function* (settings: SmtpSettings) {
     // Some Mailboxes have it, others never will: a repeat would change nothing for either.
   })
 
-  /** What a repeat of this transaction would have in common with it. */
-  const keysOf = (session: SMTPServerSession, { sha256 }: Data.Received) => {
-    const mail = { sha256, envelopeFrom: senderOf(session) }
-    const keys = recipientsOf(session).map((recipient) => keyOf(mail, recipient))
-    return session.envelope.rcptTo.some(isForSystem) ? [...keys, keyOf(mail, operator)] : keys
+  /** Begins where no equal transaction is under way: one with a key of this one's. */
+  const transact = (session: SMTPServerSession, received: Data.Received) => {
+    const mail = { sha256: received.sha256, envelopeFrom: senderOf(session) }
+    const recipients = recipientsOf(session).map((one) => ({ ...one, key: keyOf(mail, one) }))
+    const keys = recipients.map(({ key }) => key)
+    if (session.envelope.rcptTo.some(isForSystem)) keys.push(keyOf(mail, operator))
+    return transactions.within(keys, accept(session, received, recipients), replies.later)
   }
 
   const tellOversized = (session: SMTPServerSession) =>
@@ -186,9 +190,8 @@ const listen = Effect.fnUntraced(function* (settings: SmtpSettings) {
       const received = data.finish()
       if (typeof received !== "string" && !isModest(received.raw)) done(replies.header)
       else if (typeof received !== "string") {
-        const work = transactions.within(keysOf(session, received), accept(session, received), replies.later)
         const since = performance.now()
-        answer(work, (error, transaction) => {
+        answer(transact(session, received), (error, transaction) => {
           MailMetrics.message(error, received.raw.length, since)
           log.message(session, error)
           const heard = openConnection(session) !== undefined

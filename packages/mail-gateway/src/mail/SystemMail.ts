@@ -6,6 +6,7 @@ import { Unavailable } from "@svc/domain/problems/Problem"
 import { Clock, Context, Effect, Layer } from "effect"
 import { Timing } from "../Timing.ts"
 import type { IncomingMail } from "./Reception.ts"
+import { joined } from "./Slicewise.ts"
 import { keyOf, operator } from "./Transactions.ts"
 
 const lost = new Unavailable({ detail: "The message could not be stored.", retry_after_seconds: 5 })
@@ -17,18 +18,19 @@ const make = Effect.gen(function* () {
     store: Effect.fn("SystemMail.store")(function* (mail: IncomingMail) {
       const id = yield* makeUuidV7
       const now = new Date(yield* Clock.currentTimeMillis)
-      const inSlices = mail.raw.length > sentAtMost
-      if (inSlices) yield* putAside(sql, id, 0, mail.raw, now)
+      const raw = yield* joined(mail.raw)
+      const inSlices = raw.length > sentAtMost
+      if (inSlices) yield* putAside(sql, id, 0, raw, now)
       const whole = inSlices
         ? sql`select string_agg(bytes, ''::bytea order by n) as raw from message_slice where message_id = ${id}::uuid`
-        : sql`select ${mail.raw}::bytea as raw`
+        : sql`select ${raw}::bytea as raw`
       const store = Effect.flatMap(
         sql<{ bytes: number; stored: boolean }>`
           with whole as (${whole}),
           mark as (
             insert into unanswered_mail (key, message_id, received_at)
             select ${keyOf(mail, operator)}::bytea, ${id}::uuid, ${now}::timestamptz
-            from whole where length(raw) = ${mail.raw.length}::int
+            from whole where length(raw) = ${raw.length}::int
             on conflict (key) do nothing returning 1
           ),
           kept as (
@@ -40,7 +42,7 @@ const make = Effect.gen(function* () {
           gone as (delete from message_slice where message_id = ${id}::uuid and exists (select from kept))
           select coalesce(length(raw), 0) as bytes, exists (select from kept) as stored from whole`,
         // Slices that the store has lost are brought again with their message.
-        ([row]) => (row?.bytes === mail.raw.length ? Effect.succeed(row.stored) : Effect.fail(lost)),
+        ([row]) => (row?.bytes === raw.length ? Effect.succeed(row.stored) : Effect.fail(lost)),
       )
       // Perhaps another process has answered the one before, and its mark is about to go.
       if (!(yield* store)) yield* Effect.andThen(Effect.sleep(Timing.smtpRepeatPause), store)

@@ -45,6 +45,8 @@ export interface Transaction {
   readonly end: (answered: boolean) => void
 }
 
+const again = Schedule.spaced(Timing.smtpForgetRetry)
+
 const make = Effect.gen(function* () {
   const sql = yield* Writes
   const fork = yield* FiberSet.makeRuntime()
@@ -56,7 +58,7 @@ const make = Effect.gen(function* () {
       sql`
         with unhurried as materialized (select set_config('synchronous_commit', 'off', true)),
         gone as (delete from unanswered_mail using unhurried where key = any(${keys}::bytea[]))
-        select 1`.pipe(Effect.retry(Schedule.spaced(Timing.smtpForgetRetry)), Effect.as(keys.map(() => undefined))),
+        select 1`.pipe(Effect.retry(again), Effect.as(keys.map(() => undefined))),
     { atOnce: 1, most: 500 },
   )
 

@@ -9,7 +9,7 @@ import { isWithin, type Networks } from "@svc/cluster/net/ClientNetwork"
 import * as Redaction from "@svc/cluster/observe/Redaction"
 import { TracesLeave } from "@svc/cluster/observe/Traceparent"
 import { apiVersion } from "@svc/domain/Version"
-import { ConfigProvider, Effect, Layer, Option, Tracer } from "effect"
+import { ConfigProvider, Effect, Layer, Option, References, Tracer } from "effect"
 import { FetchHttpClient } from "effect/http"
 import { OtlpSerialization, OtlpTracer } from "effect/observability"
 
@@ -54,7 +54,7 @@ export const sampling = (inner: Tracer.Tracer, rate: number, random: () => numbe
 
 const isWanted = (process.env["OTEL_EXPORTER_OTLP_ENDPOINT"] ?? "") !== ""
 
-/** The tracer of the process; the library's own, which goes nowhere, where none is wanted. */
+/** The tracer of the process. Where none is wanted no span is made: the library's own would make all of them, for nobody. */
 export const layer = (roles: ReadonlyArray<string>, rate: number) =>
   isWanted
     ? Layer.merge(
@@ -84,7 +84,7 @@ export const layer = (roles: ReadonlyArray<string>, rate: number) =>
           ),
         ),
       )
-    : Layer.empty
+    : Layer.succeed(References.TracerEnabled, false)
 
 const traceparent = /^00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/
 /** Other ways to say the same (B3), which would say it past us. */

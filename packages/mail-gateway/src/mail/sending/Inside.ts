@@ -92,7 +92,7 @@ export const layer = (options: { readonly mailDomain: string }) =>
           const trace = traceOf(domain, id, new Date(yield* Clock.currentTimeMillis))
           const raw = yield* withTrace(trace, content)
           const mail: IncomingMail = {
-            raw,
+            raw: [raw],
             parsed: yield* read(Buffer.from(raw.buffer)),
             origin,
             envelopeFrom,

@@ -1,0 +1,43 @@
+/** A message on its way to its Mailbox's actor: believed within a process, judged between two. */
+import { ReceivedMail, ReceiveMail } from "@svc/domain/mail/MailboxProtocol"
+import { Exit, Schema } from "effect"
+import { describe, expect, it } from "vitest"
+
+const mail: ReceivedMail = {
+  message_id: "0199d3c0-5e0f-7c4e-9b1a-3f2d6c8e4b01",
+  envelope_from: "ann@example.org",
+  recipient: "box@mail.localhost",
+  tag: null,
+  sha256: new Uint8Array(32),
+  size: 3,
+  received_at: new Date(0),
+  origin: { verdict: "unverified", spf: "none", dkim: "none", dmarc: "none", domain: null },
+  from: null,
+  to: [],
+  cc: [],
+  bcc: [],
+  reply_to: [],
+  subject: "",
+  snippet: "",
+  message_id_header: null,
+  in_reply_to: null,
+  references: [],
+  attachments: [],
+  content: null,
+}
+
+const payload = Schema.toCodecJson(ReceiveMail.payloadSchema)
+
+describe("a message that is handed to an actor", () => {
+  it("of this process is the very one", () => {
+    expect(ReceiveMail.payloadSchema.make(mail)).toBe(mail)
+  })
+
+  it("of another process goes as it is written down, and is judged there", () => {
+    const written = Schema.encodeSync(payload)(mail)
+    expect(written).toEqual(Schema.encodeSync(Schema.toCodecJson(ReceivedMail))(mail))
+    expect(Schema.decodeUnknownSync(payload)(written)).toEqual(mail)
+    const decoded = Schema.decodeUnknownExit(payload)({ ...(written as object), size: "three" })
+    expect(Exit.isFailure(decoded)).toBe(true)
+  })
+})
