@@ -4,3 +4,9 @@ import { Schema, SchemaTransformation } from "effect"
 export const Timestamp = Schema.String.annotate({ format: "date-time" }).pipe(
   Schema.decodeTo(Schema.Date, SchemaTransformation.dateFromString),
 )
+
+/**
+ * Null comes first: the members are tried in turn where their kinds do not tell them apart, and what a Date says to a null
+ * cost as much as four Dates.
+ */
+export const TimestampOrNull = Schema.Union([Schema.Null, Timestamp])
