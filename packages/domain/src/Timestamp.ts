@@ -1,8 +1,9 @@
 /** Timestamps: a `Date` inside, RFC 3339 in UTC with milliseconds on the wire (decisions.md "General conventions"). */
-import { Schema, SchemaTransformation } from "effect"
+import { Schema, SchemaGetter } from "effect"
+import { rfc3339 } from "./Rfc3339.ts"
 
 export const Timestamp = Schema.String.annotate({ format: "date-time" }).pipe(
-  Schema.decodeTo(Schema.Date, SchemaTransformation.dateFromString),
+  Schema.decodeTo(Schema.Date, { decode: SchemaGetter.Date(), encode: SchemaGetter.transform(rfc3339) }),
 )
 
 /**
