@@ -1,6 +1,6 @@
 /**
  * Pages of Mailboxes that nothing narrows, newest first: those that are asked for at the same time are one statement, since
- * the way of a statement to the store and back is a fifth of what such a page costs. What is narrowed has a statement of its
+ * the way of a statement to the store and back is a quarter of what such a page costs. What is narrowed has a statement of its
  * own: nobody knows how long it takes.
  */
 import { maxLimit } from "@svc/domain/Paging"
