@@ -55,7 +55,6 @@ const make = Effect.gen(function* () {
   const selected = columns(sql)
   const selectedText = textColumns(sql)
   const find = MessageSearch.make(sql)
-  const newest = yield* MessagePages.make(sql)
   const missing = Effect.fail(new NotFound({ detail: "There is no such message." }))
 
   const cursors = (identityId: IdentityId) => `messages/${identityId}`
@@ -81,6 +80,11 @@ const make = Effect.gen(function* () {
         ${before === undefined ? sql`` : sql`and m.uid < ${before}::int`}
         ${after === undefined ? sql`` : sql`and m.uid > ${placeOf(sql, identityId, after)}`} ${all(sql, onMessage)}
       order by m.uid desc limit ${sql.literal(String(atMost))}`
+
+  const unnarrowed: Conditions = { onMessage: [], onContent: [], texts: [] }
+  const newest = yield* MessagePages.make(sql, ({ identityId, before, atMost }) =>
+    listed<TextRow>(selectedText, identityId, unnarrowed, before, undefined, atMost),
+  )
 
   /** Between which UIDs is searched, both left out; `low` is null where nothing is newer than what nobody knows. */
   const bounds = (identityId: IdentityId, before: number | undefined, after: string | undefined) =>
