@@ -36,4 +36,44 @@ layer(actors())("a page of messages", (it) => {
       }
     }),
   )
+
+  it.effect("is its own where many are asked for at the same time, wherever they begin and however long they are", () =>
+    Effect.gen(function* () {
+      const [bea, cleo] = [yield* correspondent("beapages", []), yield* correspondent("cleopages", [])]
+      for (let n = 0; n < 5; n++) yield* ask(bea.actor.ReceiveMail(yield* receivedMail({ subject: `bea ${n}` })))
+      for (let n = 0; n < 3; n++) yield* ask(cleo.actor.ReceiveMail(yield* receivedMail({ subject: `cleo ${n}` })))
+      const queries = yield* MessageQueries
+      const page = (id: string, limit: number, cursor?: string | null) =>
+        Effect.map(
+          queries.listText(id as IdentityId, { limit, offset: 0, ...(cursor == null ? {} : { cursor }) }),
+          ({ messages, next_cursor }) => ({
+            subjects: messages.map((message): unknown => JSON.parse(message).subject),
+            next_cursor,
+          }),
+        )
+      const first = yield* page(bea.id, 2)
+      expect(first.subjects).toEqual(["bea 4", "bea 3"])
+      const nobody = "00000000-0000-7000-8000-000000000000"
+      const found = yield* Effect.all(
+        [
+          page(cleo.id, 20),
+          page(bea.id, 200, first.next_cursor),
+          page(nobody, 20),
+          page(bea.id, 1),
+          page(bea.id, 2, first.next_cursor),
+          page(cleo.id, 200),
+        ],
+        { concurrency: "unbounded" },
+      )
+      expect(found.map(({ subjects }) => subjects)).toEqual([
+        ["cleo 2", "cleo 1", "cleo 0"],
+        ["bea 2", "bea 1", "bea 0"],
+        [],
+        ["bea 4"],
+        ["bea 2", "bea 1"],
+        ["cleo 2", "cleo 1", "cleo 0"],
+      ])
+      expect(found.map(({ next_cursor }) => next_cursor !== null)).toEqual([false, false, false, true, true, false])
+    }),
+  )
 })

@@ -82,7 +82,7 @@ export const compressed = (
   response: HttpServerResponse.HttpServerResponse,
 ): Effect.Effect<HttpServerResponse.HttpServerResponse> | undefined => {
   const { body } = response
-  if (body._tag !== "Uint8Array" || body.body.length < worthwhile) return undefined
+  if (body._tag !== "Uint8Array" || body.contentLength < worthwhile) return undefined
   // The console's files were compressed when they were built.
   if (response.headers["content-encoding"] !== undefined) return undefined
   if (!compressible.test(body.contentType)) return undefined

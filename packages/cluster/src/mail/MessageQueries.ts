@@ -6,7 +6,7 @@ import type { IdentityId } from "@svc/domain/IdentityRef"
 import { fromPublic, toPublic } from "@svc/domain/Ids"
 import { Header, type Message, type MessageSummary } from "@svc/domain/mail/Message"
 import { textReply } from "@svc/domain/mail/TextReply"
-import { InvalidCursor, NotFound } from "@svc/domain/problems/Problem"
+import { InvalidCursor, type InvalidRequest, NotFound } from "@svc/domain/problems/Problem"
 import { Context, Effect, Layer, Schema } from "effect"
 import type { SqlError, Statement } from "effect/sql"
 import { Sealing } from "../sealing/Sealing.ts"
@@ -14,6 +14,7 @@ import { orUnavailable, Reads } from "../store/Database.ts"
 import { inSlices } from "./MessageContent.ts"
 import { all, type Conditions, type MessageFilter, of as conditionsOf, placeOf } from "./MessageFilters.ts"
 import { columns, type SummaryRow, summaryText, summaryView, textColumns, type TextRow } from "./MessageRows.ts"
+import * as MessagePages from "./MessagePages.ts"
 import * as MessageSearch from "./MessageSearch.ts"
 import { outboundOf } from "./sending/SendingQueries.ts"
 
@@ -37,6 +38,13 @@ export interface ReadMessage {
   readonly message: Message
   readonly modseq: number
 }
+
+/** Whether it is the newest messages, or those before a place: what is read takes no longer than the page is long. */
+const isPlain = (filter: MessageFilter) =>
+  Object.entries(filter).every(
+    ([name, value]) =>
+      value === undefined || name === "limit" || name === "cursor" || (name === "offset" && value === 0),
+  )
 
 /** Bodies that are read in one answer; what is larger is read in slices. */
 const inOneAnswer = 4 * 1024 * 1024
@@ -73,6 +81,11 @@ const make = Effect.gen(function* () {
         ${after === undefined ? sql`` : sql`and m.uid > ${placeOf(sql, identityId, after)}`} ${all(sql, onMessage)}
       order by m.uid desc limit ${sql.literal(String(atMost))}`
 
+  const unnarrowed: Conditions = { onMessage: [], onContent: [], texts: [] }
+  const newest = yield* MessagePages.make(sql, ({ identityId, before, atMost }) =>
+    listed<TextRow>(selectedText, identityId, unnarrowed, before, undefined, atMost),
+  )
+
   /** Between which UIDs is searched, both left out; `low` is null where nothing is newer than what nobody knows. */
   const bounds = (identityId: IdentityId, before: number | undefined, after: string | undefined) =>
     Effect.map(
@@ -93,10 +106,9 @@ const make = Effect.gen(function* () {
     return low === null ? { rows: [], lookedTo: undefined } : yield* find(identityId, conditions, { low, high }, atMost)
   })
 
-  /** What a page's filter comes to, and the page of the rows that were found. */
+  /** Where a page begins, how many rows it takes, and the page of the rows that were found. */
   const askedFor = Effect.fnUntraced(function* (identityId: IdentityId, filter: MessageFilter) {
     const before = yield* position(identityId, filter.cursor)
-    const conditions = yield* conditionsOf(sql, filter)
     const atMost = filter.offset + filter.limit + 1
     const page = <Row extends { readonly uid: number }, A>(
       rows: ReadonlyArray<Row>,
@@ -110,8 +122,10 @@ const make = Effect.gen(function* () {
         next_cursor: last === undefined ? null : sealing.stamp(cursors(identityId), String(last)),
       }
     }
-    return { before, conditions, atMost, page }
+    return { before, atMost, page }
   })
+
+  type AskedFor = Effect.Success<ReturnType<typeof askedFor>>
 
   const body = Effect.fnUntraced(function* (
     id: string,
@@ -140,11 +154,26 @@ const make = Effect.gen(function* () {
     readonly is_whole: boolean
   }
 
+  const narrowed = Effect.fn("MessageQueries.listText")(function* (
+    identityId: IdentityId,
+    filter: MessageFilter,
+    { before, atMost, page }: AskedFor,
+  ): Effect.fn.Return<TextPage, SqlError.SqlError | InvalidRequest> {
+    const conditions = yield* conditionsOf(sql, filter)
+    if (conditions.onContent.length === 0) {
+      const rows = yield* listed<TextRow>(selectedText, identityId, conditions, before, filter.after, atMost)
+      return page(rows, summaryText, undefined)
+    }
+    const { rows, lookedTo } = yield* searched(identityId, conditions, before, filter.after, atMost)
+    return page(rows, (row) => JSON.stringify(summaryView(row)), lookedTo)
+  }, orUnavailable)
+
   return {
     /** Newest first. An id that was not given here matches nothing. */
     list: Effect.fn("MessageQueries.list")(function* (identityId: IdentityId, filter: MessageFilter) {
       const asked = yield* askedFor(identityId, filter)
-      const { conditions, before, atMost } = asked
+      const { before, atMost } = asked
+      const conditions = yield* conditionsOf(sql, filter)
       const { rows, lookedTo }: MessageSearch.Found =
         conditions.onContent.length === 0
           ? {
@@ -156,19 +185,13 @@ const make = Effect.gen(function* () {
       return page
     }, orUnavailable),
 
-    /** The same as text. */
-    listText: Effect.fn("MessageQueries.listText")(function* (identityId: IdentityId, filter: MessageFilter) {
+    /** The same as text. A page that nothing narrows has its own deadline, and shares a statement with others. */
+    listText: Effect.fnUntraced(function* (identityId: IdentityId, filter: MessageFilter) {
       const asked = yield* askedFor(identityId, filter)
-      const { conditions, before, atMost } = asked
-      if (conditions.onContent.length === 0) {
-        const rows = yield* listed<TextRow>(selectedText, identityId, conditions, before, filter.after, atMost)
-        const page: TextPage = asked.page(rows, summaryText, undefined)
-        return page
-      }
-      const { rows, lookedTo } = yield* searched(identityId, conditions, before, filter.after, atMost)
-      const page: TextPage = asked.page(rows, (row) => JSON.stringify(summaryView(row)), lookedTo)
-      return page
-    }, orUnavailable),
+      const { before, atMost } = asked
+      if (isPlain(filter)) return asked.page(yield* newest({ identityId, before, atMost }), summaryText, undefined)
+      return yield* narrowed(identityId, filter, asked)
+    }),
 
     /** Oldest first, from behind a UID; `last` is the UID to go on from. */
     oldest: Effect.fn("MessageQueries.oldest")(function* (identityId: IdentityId, after: number, limit: number) {

@@ -4,6 +4,7 @@
  * was an eighth of what a page costs.
  */
 import { toPublic } from "@svc/domain/Ids"
+import { rfc3339 } from "@svc/domain/Rfc3339"
 import type { MessageSummary, StoredSummary } from "@svc/domain/mail/Message"
 import type { Statement } from "effect/sql"
 import type { Sql } from "../store/Database.ts"
@@ -71,8 +72,14 @@ const textOf = (value: string | null) => (value === null ? "null" : JSON.stringi
  * The JSON text of {@link summaryView}, in another order: what is kept of a message (`Summary`) has the members that lists
  * show and no others, so it stands there as it is.
  */
-export const summaryText = (row: TextRow): string =>
-  `{"id":"${toPublic("msg_", row.id)}","direction":"${row.direction}","thread_id":"${toPublic("thr_", row.thread_id)}",` +
-  `"message_id":${textOf(row.message_id)},"tag":${textOf(row.tag)},"size":${row.size},` +
-  `"received_at":"${row.received_at.toISOString()}","seen":${row.seen},"flagged":${row.flagged},` +
-  `"labels":${row.labels.length === 0 ? "[]" : JSON.stringify(row.labels)},${row.summary.slice(1)}`
+export const summaryText = (row: TextRow): string => {
+  const id = toPublic("msg_", row.id)
+  // Of most messages the thread has the message's own id.
+  const thread = row.thread_id === row.id ? `thr_${id.slice(4)}` : toPublic("thr_", row.thread_id)
+  return (
+    `{"id":"${id}","direction":"${row.direction}","thread_id":"${thread}",` +
+    `"message_id":${textOf(row.message_id)},"tag":${textOf(row.tag)},"size":${row.size},` +
+    `"received_at":"${rfc3339(row.received_at)}","seen":${row.seen},"flagged":${row.flagged},` +
+    `"labels":${row.labels.length === 0 ? "[]" : JSON.stringify(row.labels)},${row.summary.slice(1)}`
+  )
+}

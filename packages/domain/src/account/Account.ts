@@ -2,7 +2,7 @@
 import { Schema } from "effect"
 import { Uuid } from "../IdSchemas.ts"
 import { ShownEmail, ShownUrl, Text } from "../Text.ts"
-import { Timestamp } from "../Timestamp.ts"
+import { Timestamp, TimestampOrNull } from "../Timestamp.ts"
 
 export const languages = ["en", "de", "fr"] as const
 export const Language = Schema.Literals(languages)
@@ -25,7 +25,7 @@ export const Org = Schema.Struct({
   language: Language,
   tos_version: Schema.String,
   tos_accepted_at: Timestamp,
-  email_verified_at: Schema.NullOr(Timestamp),
+  email_verified_at: TimestampOrNull,
   created_at: Timestamp,
 }).annotate({ identifier: "Org" })
 export type Org = typeof Org.Type
@@ -51,7 +51,7 @@ export const TermsStatus = Schema.Struct({
   current_version: Schema.String,
   accepted_version: Schema.String,
   accepted_at: Timestamp,
-  effective_at: Schema.NullOr(Timestamp),
+  effective_at: TimestampOrNull,
   gated: Schema.Boolean,
 }).annotate({ identifier: "TermsStatus" })
 export type TermsStatus = typeof TermsStatus.Type
@@ -73,7 +73,7 @@ export const CallerView = Schema.Struct({
   /** The addresses and CIDR ranges it may be used from; null for everywhere. */
   networks: Schema.NullOr(Schema.Array(Schema.String)),
   /** When a key or a grant ends by itself; null for never, and for a session. */
-  expires_at: Schema.NullOr(Timestamp),
+  expires_at: TimestampOrNull,
   /** Of a grant: which, and the app that the account holder let in. */
   grant_id: Schema.NullOr(Schema.String),
   client: Schema.NullOr(Schema.String),
@@ -92,12 +92,12 @@ export const ApiKey = Schema.Struct({
   networks: Schema.NullOr(Schema.Array(Schema.String)),
   created_at: Timestamp,
   /** Null for never. */
-  expires_at: Schema.NullOr(Timestamp),
-  last_used_at: Schema.NullOr(Timestamp),
+  expires_at: TimestampOrNull,
+  last_used_at: TimestampOrNull,
   last_used_address: Schema.NullOr(Schema.String),
   /** The key that took its place; it still works until it ends. */
   replaced_by: Schema.NullOr(Uuid),
-  revoked_at: Schema.NullOr(Timestamp),
+  revoked_at: TimestampOrNull,
 }).annotate({ identifier: "ApiKey" })
 export type ApiKey = typeof ApiKey.Type
 

@@ -1,7 +1,7 @@
 /** A Connector: one Identity's account at one platform (interface.md "Connector", decisions.md "Additions"). */
 import { Schema } from "effect"
 import { ShownUrl } from "../Text.ts"
-import { Timestamp } from "../Timestamp.ts"
+import { Timestamp, TimestampOrNull } from "../Timestamp.ts"
 import { PlatformName } from "./PlatformName.ts"
 
 /** What the platform lets the connected account do. */
@@ -28,7 +28,7 @@ export const Connector = Schema.Struct({
     description: "Whether the account's profile says that it is automated; looked at every day.",
   }),
   paused: Schema.Boolean,
-  polled_at: Schema.NullOr(Timestamp),
+  polled_at: TimestampOrNull,
   last_error: Schema.NullOr(Schema.String),
   created_at: Timestamp,
   updated_at: Timestamp,

@@ -2,7 +2,7 @@
 import { Effect, Schema } from "effect"
 import { DeliveryId, EventId } from "../IdSchemas.ts"
 import { ShownUrl } from "../Text.ts"
-import { Timestamp } from "../Timestamp.ts"
+import { Timestamp, TimestampOrNull } from "../Timestamp.ts"
 
 /** One request to the target; `error` is a short stable word when no status arrived. */
 export const Attempt = Schema.Struct({
@@ -26,7 +26,7 @@ export const Delivery = Schema.Struct({
   status: DeliveryStatus,
   replay: Schema.Boolean,
   attempts: Schema.Array(Attempt),
-  next_attempt_at: Schema.NullOr(Timestamp),
+  next_attempt_at: TimestampOrNull,
   created_at: Timestamp,
 }).annotate({ identifier: "Delivery" })
 export type Delivery = typeof Delivery.Type

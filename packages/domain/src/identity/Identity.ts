@@ -4,7 +4,7 @@ import { ApiKey } from "../account/Account.ts"
 import { IdentityStatus } from "../IdentityRef.ts"
 import { Uuid } from "../IdSchemas.ts"
 import { ShownEmail, ShownUrl } from "../Text.ts"
-import { Timestamp } from "../Timestamp.ts"
+import { Timestamp, TimestampOrNull } from "../Timestamp.ts"
 
 export const SagaKind = Schema.Literals(["provisioning", "teardown"])
 export type SagaKind = typeof SagaKind.Type
@@ -25,7 +25,7 @@ export const SagaStep = Schema.Struct({
   status: StepStatus,
   attempts: Schema.Int,
   error: Schema.NullOr(Schema.String),
-  finished_at: Schema.NullOr(Timestamp),
+  finished_at: TimestampOrNull,
 })
 export type SagaStep = typeof SagaStep.Type
 
@@ -34,7 +34,7 @@ export const Saga = Schema.Struct({
   status: Schema.Literals(["running", "completed", "failed"]),
   steps: Schema.Array(SagaStep),
   started_at: Timestamp,
-  finished_at: Schema.NullOr(Timestamp),
+  finished_at: TimestampOrNull,
 }).annotate({ identifier: "Saga" })
 export type Saga = typeof Saga.Type
 

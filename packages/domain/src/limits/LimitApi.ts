@@ -6,7 +6,7 @@ import { About } from "../account/ScopeOf.ts"
 import { HandleText } from "../handles/HandleParam.ts"
 import { Tool } from "../mcp/Tool.ts"
 import { NotFound, Unavailable } from "../problems/Problem.ts"
-import { Timestamp } from "../Timestamp.ts"
+import { TimestampOrNull } from "../Timestamp.ts"
 
 /** As `limit.near` and the fields `RateLimit` name them. */
 export const limitNames = [
@@ -38,7 +38,7 @@ export const LimitUse = Schema.Struct({
   window: Schema.NullOr(Schema.Literals(["minute", "hour", "day"])).annotate({
     description: "The time it is counted over; null for what time does not give back.",
   }),
-  resets_at: Schema.NullOr(Timestamp).annotate({
+  resets_at: TimestampOrNull.annotate({
     description:
       "When its window ends. `mail_hourly` counts the last 60 minutes: when the oldest message no longer counts. Null where time gives nothing back.",
   }),

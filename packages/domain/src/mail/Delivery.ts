@@ -1,7 +1,7 @@
 /** What became of a message that goes out: for each recipient, and where a person had to decide. */
 import { Schema } from "effect"
 import { CredentialKind } from "../account/Account.ts"
-import { Timestamp } from "../Timestamp.ts"
+import { Timestamp, TimestampOrNull } from "../Timestamp.ts"
 
 /** What a mail server said last; `status` is the enhanced code (RFC 3463). */
 export const Reply = Schema.Struct({
@@ -17,7 +17,7 @@ export const Delivery = Schema.Struct({
   reply: Schema.NullOr(Reply),
   /** Why it is kept, where nothing was tried. */
   reason: Schema.NullOr(Schema.String),
-  next_attempt_at: Schema.NullOr(Timestamp),
+  next_attempt_at: TimestampOrNull,
   updated_at: Timestamp,
 }).annotate({ identifier: "RecipientDelivery" })
 export type Delivery = typeof Delivery.Type
@@ -27,7 +27,7 @@ export const Approval = Schema.Struct({
   requested_at: Timestamp,
   requested_by: Schema.NullOr(Schema.String),
   expires_at: Timestamp,
-  decided_at: Schema.NullOr(Timestamp),
+  decided_at: TimestampOrNull,
   decided_by: Schema.NullOr(Schema.Union([CredentialKind, Schema.Literal("system")])),
   reason: Schema.NullOr(Schema.String),
 }).annotate({ identifier: "Approval" })

@@ -2,7 +2,7 @@
 import { Schema } from "effect"
 import { CredentialKind, type Language } from "../account/Account.ts"
 import { ShownEmail, Text } from "../Text.ts"
-import { Timestamp } from "../Timestamp.ts"
+import { Timestamp, TimestampOrNull } from "../Timestamp.ts"
 
 export const AllowedRecipient = Schema.Struct({
   address: ShownEmail,
@@ -10,7 +10,7 @@ export const AllowedRecipient = Schema.Struct({
   reason: Schema.Literals(["manual", "account_owner", "inbound"]),
   expired: Schema.Boolean,
   created_at: Timestamp,
-  expires_at: Schema.NullOr(Timestamp),
+  expires_at: TimestampOrNull,
   /** Nothing is sent to it since mail to it came back; somebody can lift that. */
   suppressed: Schema.NullOr(Schema.Struct({ since: Timestamp, reason: Schema.String })),
 }).annotate({ identifier: "AllowedRecipient" })
@@ -20,7 +20,7 @@ export const AiDisclosure = Schema.Struct({
   text: Schema.String,
   html: Schema.String,
   overridden: Schema.Boolean,
-  updated_at: Schema.NullOr(Timestamp),
+  updated_at: TimestampOrNull,
 }).annotate({ identifier: "AiDisclosure" })
 export type AiDisclosure = typeof AiDisclosure.Type
 
@@ -52,7 +52,7 @@ const TagFolders = Schema.Boolean.annotate({
 
 export const MailStatus = Schema.Struct({
   outgoing: Schema.Literals(["active", "stopped"]),
-  stopped_at: Schema.NullOr(Timestamp),
+  stopped_at: TimestampOrNull,
   stopped_by: Schema.NullOr(Schema.Union([CredentialKind, Schema.Literal("system")])),
   reason: Schema.NullOr(Schema.String),
   /** `required`: what the Identity's own key sends waits for a person. */
@@ -77,7 +77,7 @@ export type OrgMailPatch = typeof OrgMailPatch.Type
 
 export const OrgMailStatus = Schema.Struct({
   outgoing: Schema.Literals(["active", "stopped"]),
-  stopped_at: Schema.NullOr(Timestamp),
+  stopped_at: TimestampOrNull,
   stopped_by: Schema.NullOr(CredentialKind),
   reason: Schema.NullOr(Schema.String),
   /** How many Identities it holds for now. */

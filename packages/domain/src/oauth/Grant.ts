@@ -4,7 +4,7 @@ import { AskedNetworks } from "../account/KeyRights.ts"
 import { HandleText } from "../handles/HandleParam.ts"
 import { Uuid } from "../IdSchemas.ts"
 import { Text } from "../Text.ts"
-import { Timestamp } from "../Timestamp.ts"
+import { Timestamp, TimestampOrNull } from "../Timestamp.ts"
 
 /** Why a Grant ended: by its holder, its client, a token or code used twice, its time, or with what it was for. */
 export const GrantEnd = Schema.Literals(["holder", "client", "refresh_reuse", "code_reuse", "expired", "account"])
@@ -25,7 +25,7 @@ export const Grant = Schema.Struct({
   created_at: Timestamp,
   expires_at: Timestamp,
   /** Written at most once a minute. */
-  last_used_at: Schema.NullOr(Timestamp),
+  last_used_at: TimestampOrNull,
   last_used_address: Schema.NullOr(Schema.String),
 }).annotate({ identifier: "Grant" })
 export type Grant = typeof Grant.Type

@@ -17,7 +17,7 @@ import {
   Unavailable,
   WebhookTargetRefused,
 } from "../problems/Problem.ts"
-import { Timestamp } from "../Timestamp.ts"
+import { Timestamp, TimestampOrNull } from "../Timestamp.ts"
 import { NewWebhook, Webhook, WebhookPatch } from "./Webhook.ts"
 import { About } from "../account/ScopeOf.ts"
 
@@ -26,7 +26,7 @@ const tagged = HttpApiSchema.WithHeaders(Webhook, { etag: Schema.String })
 /** Both secrets sign until the former one retires. */
 export const RotatedSecret = Schema.Struct({
   signing_secret: Schema.String,
-  previous_valid_until: Schema.NullOr(Timestamp),
+  previous_valid_until: TimestampOrNull,
 }).annotate({ identifier: "RotatedSecret" })
 
 const params = { handle: HandleParam }

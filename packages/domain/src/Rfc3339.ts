@@ -1,0 +1,33 @@
+/**
+ * Times as answers have them: RFC 3339 in UTC with milliseconds, the text of `Date.prototype.toISOString` at a third of its
+ * price. A page has twenty of them, of few days.
+ */
+const dayMillis = 86_400_000
+
+const numerals = (count: number, length: number): ReadonlyArray<string> =>
+  Array.from({ length: count }, (_, value) => String(value).padStart(length, "0"))
+const two = numerals(60, 2)
+const three = numerals(1000, 3)
+
+/** What the times of a day begin with, of some days: each has its place, and takes it from the one before. */
+const days = Array.from({ length: 256 }, () => ({ day: Number.NaN, text: "" }))
+
+/** `Invalid Date` where it is none. */
+export const rfc3339 = (date: Date): string => {
+  const time = date.getTime()
+  if (Number.isNaN(time)) return String(date)
+  const day = Math.floor(time / dayMillis)
+  const beginning = days[day & 255]!
+  if (beginning.day !== day) {
+    const whole = date.toISOString()
+    beginning.text = whole.slice(0, whole.indexOf("T") + 1)
+    beginning.day = day
+  }
+  const ofDay = time - day * dayMillis
+  const millis = ofDay % 1000
+  const seconds = (ofDay - millis) / 1000
+  const second = seconds % 60
+  const minutes = (seconds - second) / 60
+  const minute = minutes % 60
+  return `${beginning.text}${two[(minutes - minute) / 60]!}:${two[minute]!}:${two[second]!}.${three[millis]!}Z`
+}
