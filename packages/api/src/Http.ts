@@ -4,7 +4,7 @@
  */
 import { Addresses } from "@svc/domain/Addresses"
 import { Api } from "@svc/domain/Api"
-import { Context, Effect, Layer, type Option, References } from "effect"
+import { Cause, Context, Effect, Layer, type Option, References } from "effect"
 import { HttpIncomingMessage, HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import * as Account from "./account/Account.ts"
@@ -115,7 +115,7 @@ export interface HttpSettings {
 }
 
 /** Every answer carries its request id, and nothing that took a credential is kept by a cache. */
-const everywhere = HttpRouter.middleware(
+export const everywhere = HttpRouter.middleware(
   Effect.map(
     Effect.all([Addresses, Routing.make(Nowhere.shown), RequestLog]),
     ([book, guarded, log]) =>
@@ -133,7 +133,13 @@ const everywhere = HttpRouter.middleware(
           const counted = Effect.flatMap(Bodies.counted(request), (refused) =>
             refused === undefined ? answer : Effect.succeed(render(book, requestId, refused)),
           )
-          const answered = yield* Effect.updateContext(guarded(request, counted), (context: Context.Context<never>) =>
+          // Endpoints render their own; what has none (pages, OAuth, MCP) ends here. An interruption is its client's.
+          const rendered = Effect.catchCause(guarded(request, counted), (cause) =>
+            Cause.hasInterruptsOnly(cause)
+              ? Effect.failCause(cause)
+              : Effect.map(ProblemRendering.problemOf(cause), (problem) => render(book, requestId, problem)),
+          )
+          const answered = yield* Effect.updateContext(rendered, (context: Context.Context<never>) =>
             context.pipe(
               Context.add(HttpServerRequest.HttpServerRequest, request),
               Context.add(Exchange, exchange),

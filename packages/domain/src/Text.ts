@@ -1,7 +1,10 @@
 /** Text that every part of the service can hold: no NUL and no half of a surrogate pair, which PostgreSQL refuses. */
 import { Schema } from "effect"
 
-const storable = Schema.makeFilter((text: string) => !text.includes("\0") && text.isWellFormed(), {
+/** For text that no schema judges. */
+export const isStorable = (text: string): boolean => !text.includes("\0") && text.isWellFormed()
+
+const storable = Schema.makeFilter(isStorable, {
   expected: "text without NUL and lone surrogates",
 })
 

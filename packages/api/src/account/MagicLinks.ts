@@ -1,16 +1,36 @@
 /** Asking for a sign-in link, over the API or a page: the account, the letter. */
-import { Addresses } from "@svc/domain/Addresses"
+import { isIP } from "node:net"
+import { type AddressBook, Addresses } from "@svc/domain/Addresses"
 import { type Language, languages, type MagicLinkRequest } from "@svc/domain/account/Account"
 import { Unavailable } from "@svc/domain/problems/Problem"
 import { Accounts } from "@svc/cluster/account/Accounts"
 import { SystemMailer } from "@svc/cluster/mail/SystemMailer"
 import { Effect } from "effect"
+import { HttpServerRequest } from "effect/http"
 import { magicLinkLetter } from "./MagicLinkLetter.ts"
 
 /** The first of `Accept-Language` that we have, else English. */
 export const spoken = (header: string | undefined): Language => {
   const wanted = (header ?? "").split(",").map((range) => range.trim().slice(0, 2).toLowerCase())
   return wanted.flatMap((tag) => languages.filter((language) => language === tag))[0] ?? "en"
+}
+
+/**
+ * Whether a client may be shown the link in place of a letter: in Development, where the name that it reached us by is in
+ * nobody else's hands. A site can give its own name the address of this machine, and its pages then read our answers as
+ * theirs (DNS rebinding); an address has no such owner, nor has a name without a dot.
+ */
+const isShown = ({ baseUrl, environment, profileBase }: AddressBook, host: string | undefined): boolean => {
+  if (environment !== "development") return false
+  if (host === undefined) return true
+  const name = URL.parse(`http://${host}`)?.hostname
+  return (
+    name !== undefined &&
+    (!name.includes(".") ||
+      name.endsWith(".localhost") ||
+      isIP(name) !== 0 ||
+      [baseUrl, profileBase].some((ours) => new URL(ours).hostname === name))
+  )
 }
 
 export const make = Effect.gen(function* () {
@@ -35,10 +55,11 @@ export const make = Effect.gen(function* () {
         () => new Unavailable({ detail: "The link could not be mailed just now.", retry_after_seconds: 30 }),
       )
     }
+    const { headers } = yield* HttpServerRequest.HttpServerRequest
     return {
       status: "sent" as const,
       expires_at: issued.expiresAt,
-      dev_magic_link: book.environment === "development" ? link : null,
+      dev_magic_link: isShown(book, headers["host"]) ? link : null,
     }
   })
 })

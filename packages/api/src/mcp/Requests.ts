@@ -18,8 +18,8 @@ export interface ToolRequest {
 /** The REST request of a tool call; a path argument that is no text cannot make one. */
 export const requestOf = (tool: BoundTool, input: Json, authorization: string): ToolRequest | InvalidRequest => {
   const errors = tool.inPath
-    // A segment of dots would be another path.
-    .filter((name) => typeof input[name] !== "string" || /^\.{0,2}$/.test(input[name]))
+    // A segment of dots would be another path, and half a surrogate pair is in none.
+    .filter((name) => typeof input[name] !== "string" || /^\.{0,2}$/.test(input[name]) || !input[name].isWellFormed())
     .map((name) => ({ path: `/${name}`, message: "expected text that is a name" }))
   if (errors.length > 0) {
     return new InvalidRequest({ detail: `The argument ${errors[0]!.path.slice(1)} is missing or no name.`, errors })

@@ -1,5 +1,6 @@
 /** Forms and answers of the endpoints that OAuth clients call, which are those of the standard and no problems of ours. */
 import type { Unavailable } from "@svc/domain/problems/Problem"
+import { isStorable } from "@svc/domain/Text"
 import { Effect, Result } from "effect"
 import { HttpServerRequest, HttpServerResponse } from "effect/http"
 
@@ -45,6 +46,7 @@ export const form: Effect.Effect<
     if (members.has(name)) {
       return Result.fail(refusal("invalid_request", "A member of the body is there more than once."))
     }
+    if (!isStorable(value)) return Result.fail(refusal("invalid_request", "A member of the body holds a NUL."))
     members.set(name, value)
   }
   return Result.succeed(members)

@@ -6,6 +6,7 @@
 import type { AddressBook } from "@svc/domain/Addresses"
 import { answering, isAcceptable, matches } from "@svc/domain/oauth/Redirect"
 import { isOurs, resourceOf } from "@svc/domain/oauth/Resource"
+import { isStorable } from "@svc/domain/Text"
 import type { AskedGrant } from "@svc/cluster/oauth/Grants"
 import type { OAuthClient } from "@svc/cluster/oauth/OAuthClients"
 import { baseline, grantable } from "./OfferedScopes.ts"
@@ -36,7 +37,8 @@ export type Judged =
 /** The client's id, if the query names one. */
 export const clientIdOf = (query: URLSearchParams): string | undefined => {
   const named = query.getAll("client_id")
-  return named.length === 1 && named[0] !== "" ? named[0] : undefined
+  const [id] = named
+  return named.length === 1 && id !== undefined && id !== "" && isStorable(id) ? id : undefined
 }
 
 const single = [

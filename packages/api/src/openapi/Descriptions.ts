@@ -65,7 +65,8 @@ const texts: Readonly<Record<string, string>> = {
   api_keys: "Keys that are not revoked, newest first.",
   session_token: "The session's token: shown in this answer and in no other.",
   token: "The token of the link.",
-  dev_magic_link: "The link itself, in Development only; null otherwise.",
+  dev_magic_link:
+    "The link itself, in Development only, and under an address or a name that no other site can have; null otherwise.",
   confirm: "The account's own email address, as a confirmation.",
   requested_at: "When it was asked for.",
   identities: "The Identities.",

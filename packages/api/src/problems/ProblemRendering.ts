@@ -55,6 +55,23 @@ export const meaning = (failure: unknown): Problem | undefined => {
   return undefined
 }
 
+const endOf = (cause: Cause.Cause<unknown>) => ({
+  failure: cause.reasons.find((reason) => Cause.isFailReason(reason))?.error,
+  defect: cause.reasons.find((reason) => Cause.isDieReason(reason))?.defect,
+})
+
+/** What is answered to a request that ended so; a defect is in the log. */
+export const problemOf = (cause: Cause.Cause<unknown>): Effect.Effect<Problem> => {
+  const { failure, defect } = endOf(cause)
+  const known = meaning(failure) ?? meaning(defect)
+  return known !== undefined
+    ? Effect.succeed(known)
+    : Effect.as(
+        Effect.logError("A request ended in a defect", cause),
+        new Internal({ detail: "The service failed to answer this request." }),
+      )
+}
+
 export const layer = Layer.effect(
   ProblemRendering,
   Effect.gen(function* () {
@@ -62,18 +79,12 @@ export const layer = Layer.effect(
 
     const explain = Effect.fnUntraced(function* (cause: Cause.Cause<unknown>, endpoint: HttpApiEndpoint.Top) {
       const requestId = yield* RequestId
-      const failure = cause.reasons.find((reason) => Cause.isFailReason(reason))?.error
-      const defect = cause.reasons.find((reason) => Cause.isDieReason(reason))?.defect
+      const { failure, defect } = endOf(cause)
       const ofRequest = [failure, defect].find(isOfRequest)
-      const problem =
-        ofRequest === undefined ? (meaning(failure) ?? meaning(defect)) : yield* invalid(ofRequest, endpoint)
-      if (problem !== undefined) {
-        const limit = limitOf(problem)
-        if (limit !== undefined) note(yield* Exchange, limit)
-        return render(book, requestId, problem)
-      }
-      yield* Effect.logError("A request ended in a defect", cause)
-      return render(book, requestId, new Internal({ detail: "The service failed to answer this request." }))
+      const problem = yield* ofRequest === undefined ? problemOf(cause) : invalid(ofRequest, endpoint)
+      const limit = limitOf(problem)
+      if (limit !== undefined) note(yield* Exchange, limit)
+      return render(book, requestId, problem)
     })
 
     return (handler, { endpoint }) =>

@@ -3,7 +3,7 @@ import * as os from "node:os"
 import { DeviceStarted } from "@svc/domain/account/Device"
 import { Effect, Option, Redacted, Schema } from "effect"
 import { Command, Flag } from "effect/cli"
-import { apiOf, call, connect, explain } from "../client/Connection.ts"
+import { apiOf, call, connect, explain, understood } from "../client/Connection.ts"
 import * as Login from "../client/Login.ts"
 import { apiFlag } from "../client/Flags.ts"
 import * as Keys from "./Keys.ts"
@@ -30,7 +30,7 @@ const collect = Effect.fnUntraced(function* (api: string, deviceCode: string, in
     const polled = yield* Effect.result(
       call(api, "POST", "/api/auth/device/token", { body: { device_code: deviceCode } }),
     )
-    if (polled._tag === "Success") return (yield* Effect.orDie(decodeKey(polled.success))).key
+    if (polled._tag === "Success") return (yield* understood(api, decodeKey(polled.success))).key
     const failure = polled.failure
     if (failure._tag === "Refused" && failure.code === "slow_down") interval = failure.retryAfterSeconds ?? interval + 5
     else if (failure._tag !== "Refused" || failure.code !== "authorization_pending") {
@@ -55,7 +55,8 @@ const login = Command.make(
   Effect.fnUntraced(
     function* (flags) {
       const api = yield* apiOf(flags.api)
-      const started = yield* Effect.orDie(
+      const started = yield* understood(
+        api,
         decodeStarted(
           yield* call(api, "POST", "/api/auth/device", {
             body: { name: flags.name.slice(0, 100), client: "svc command line", ...(yield* Keys.askedOf(flags)) },
@@ -78,7 +79,7 @@ const decodeKeyId = Schema.decodeUnknownEffect(
 /** Revokes the key; one that the service does not know any more is as good as revoked. */
 const revoke = Effect.fnUntraced(
   function* ({ api, key }: Login.Login) {
-    const { caller } = yield* Effect.orDie(decodeKeyId(yield* call(api, "GET", "/api/auth/whoami", { key })))
+    const { caller } = yield* understood(api, decodeKeyId(yield* call(api, "GET", "/api/auth/whoami", { key })))
     if (caller.key_id !== null) yield* call(api, "DELETE", `/api/keys/${caller.key_id}`, { key })
   },
   Effect.catchTag("Refused", (refused) =>
@@ -114,7 +115,7 @@ const whoami = Command.make(
       const { api, key } = yield* connect(flags.api)
       const body = yield* call(api, "GET", "/api/auth/whoami", { key })
       if (flags.json) return yield* say(JSON.stringify(body))
-      const { org, caller } = yield* Effect.orDie(decodeWho(body))
+      const { org, caller } = yield* understood(api, decodeWho(body))
       const as = caller.handle === null ? (caller.key_name ?? caller.kind) : `@${caller.handle}`
       yield* say(`${org.email} as ${as} (${caller.kind}) at ${api}`)
     },

@@ -1,7 +1,7 @@
 /** `svc keys create|list|rotate|revoke`: keys for others, with what they may do, until when and from where. */
 import { Effect, Option, Schema } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
-import { call, connect, explain, Misused } from "../client/Connection.ts"
+import { call, connect, explain, Misused, understood } from "../client/Connection.ts"
 import { pretty } from "../tools/Print.ts"
 import { apiFlag } from "../client/Flags.ts"
 
@@ -53,8 +53,8 @@ const decodeKey = Schema.decodeUnknownEffect(
 )
 
 /** The key goes to standard output alone, so that a pipe has it and nothing else. */
-const show = Effect.fnUntraced(function* (body: unknown) {
-  const { key, api_key } = yield* Effect.orDie(decodeKey(body))
+const show = Effect.fnUntraced(function* (api: string, body: unknown) {
+  const { key, api_key } = yield* understood(api, decodeKey(body))
   yield* tell(
     `${api_key.name} (${api_key.id}) may ${api_key.scopes.join(", ")}; it ends ${api_key.expires_at ?? "when it is revoked"}.`,
   )
@@ -92,7 +92,7 @@ const create = Command.make(
         onNone: () => "/api/keys",
         onSome: (handle) => `/api/identities/${encodeURIComponent(handle)}/keys`,
       })
-      yield* show(yield* call(api, "POST", path, { key, body }))
+      yield* show(api, yield* call(api, "POST", path, { key, body }))
     }).pipe(withExplained),
 ).pipe(Command.withDescription("Make a key. It is written to standard output, and shown this once."))
 
@@ -161,7 +161,7 @@ const rotate = Command.make(
     Effect.gen(function* () {
       const { api, key } = yield* connect(flags.api)
       const body = { overlap_seconds: yield* secondsOf(flags.overlap) }
-      yield* show(yield* call(api, "POST", `/api/keys/${encodeURIComponent(flags.id)}/rotate`, { key, body }))
+      yield* show(api, yield* call(api, "POST", `/api/keys/${encodeURIComponent(flags.id)}/rotate`, { key, body }))
     }).pipe(withExplained),
 ).pipe(Command.withDescription("Replace a key by one with the same rights, which is written to standard output."))
 

@@ -5,7 +5,7 @@ import { AuditRecord } from "@svc/domain/audit/AuditRecord"
 import { Clock, Effect, Option, Schema } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { apiFlag } from "../client/Flags.ts"
-import { call, connect, explain, Misused } from "../client/Connection.ts"
+import { call, connect, explain, Misused, understood } from "../client/Connection.ts"
 
 const Page = Schema.Struct({ records: Schema.Array(AuditRecord), next_cursor: Schema.NullOr(Schema.String) })
 const readPage = Schema.decodeUnknownEffect(Page)
@@ -47,7 +47,7 @@ const list = Effect.fnUntraced(
         ...(cursor === null ? {} : { cursor }),
       })
       const body: unknown = yield* call(api, "GET", `/api/audit?${query}`, { key })
-      const page: typeof Page.Type = yield* Effect.orDie(readPage(body))
+      const page: typeof Page.Type = yield* understood(api, readPage(body))
       for (const record of page.records) {
         yield* say(flags.json ? JSON.stringify(record) : lineOf(record))
       }

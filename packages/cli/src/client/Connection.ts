@@ -3,6 +3,7 @@
  * credential from `SVC_KEY`, then the stored login.
  */
 import { Effect, Option, Redacted, Schema } from "effect"
+import { harmless } from "./Harmless.ts"
 import * as Login from "./Login.ts"
 
 export const defaultApi = "http://localhost:8080"
@@ -40,9 +41,16 @@ export const apiOf = Effect.fnUntraced(function* (flag: Option.Option<string>) {
     Option.orElse(() => Option.map(login, (stored) => stored.api)),
     Option.getOrElse(() => defaultApi),
   )
-  return isHttp(api)
+  if (!isHttp(api)) {
+    return yield* new Misused({ message: `${api} is no address of an API: say --api https://… or set SVC_API_URL.` })
+  }
+  const { hash, password, search, username } = new URL(api)
+  return username + password + search + hash === ""
     ? withoutSlash(api)
-    : yield* new Misused({ message: `${api} is no address of an API: say --api https://… or set SVC_API_URL.` })
+    : // What it holds may be a secret: it is not repeated.
+      yield* new Misused({
+        message: "The API's address has a user, a password, ? or #: give it without; a credential goes into SVC_KEY.",
+      })
 })
 
 /** What a header can carry: a key that was cut short where it was copied from often ends in an ellipsis. */
@@ -102,22 +110,28 @@ export const call = (
     (request) => send(api, request),
   )
 
-/** A request that is made already; answers the body. */
+const isObject = (value: unknown) => typeof value === "object" && value !== null && !Array.isArray(value)
+
+/**
+ * A request that is made already; answers the body, which is an object. Whatever else answers at the address (the page of
+ * a network, a proxy's, a redirect, which the service has none of) did nothing of what was asked for.
+ */
 export const send = Effect.fnUntraced(function* (api: string, request: Request) {
   const response = yield* Effect.tryPromise({
-    try: (signal) => fetch(request, { signal }),
+    try: (signal) => fetch(request, { signal, redirect: "manual" }),
     catch: (error) => new OutOfReach({ message: `${api} does not answer: ${reasonOf(error)}` }),
   })
-  const text = yield* Effect.orElseSucceed(
-    Effect.tryPromise(() => response.text()),
-    () => "",
-  )
+  const text = yield* Effect.tryPromise({
+    try: () => response.text(),
+    catch: () => new OutOfReach({ message: `${api} broke off its answer; what was asked for may have been done.` }),
+  })
+  if (response.status === 204) return {}
   const body: unknown = yield* Effect.orElseSucceed(
     Effect.try((): unknown => JSON.parse(text)),
-    () => ({}),
+    () => undefined,
   )
-  if (response.ok) return body
-  const problem = Option.getOrUndefined(readProblem(body))
+  if (response.ok && isObject(body)) return body
+  const problem = response.ok ? undefined : Option.getOrUndefined(readProblem(body))
   return yield* problem === undefined
     ? new OutOfReach({ message: `${api} answered ${response.status}, not as the service does.` })
     : new Refused({
@@ -127,6 +141,10 @@ export const send = Effect.fnUntraced(function* (api: string, request: Request) 
       })
 })
 
+/** What was read of an answer; one that could not be read is not the service's. */
+export const understood = <A, E>(api: string, read: Effect.Effect<A, E>): Effect.Effect<A, OutOfReach> =>
+  Effect.mapError(read, () => new OutOfReach({ message: `${api} answered, not as the service does.` }))
+
 const reasonOf = (error: unknown) => {
   const cause = error instanceof Error ? (error.cause ?? error) : error
   return cause instanceof Error ? cause.message || String(Reflect.get(cause, "code")) : String(cause)
@@ -134,9 +152,9 @@ const reasonOf = (error: unknown) => {
 
 const exitCodes: Readonly<Record<string, number>> = { Refused: 1, NotLoggedIn: 2, Misused: 2, OutOfReach: 3 }
 
-/** Says what went wrong and sets the exit code. */
+/** Says what went wrong, in a line, and sets the exit code. */
 export const explain = (error: Refused | NotLoggedIn | Misused | OutOfReach): Effect.Effect<void> =>
   Effect.sync(() => {
-    process.stderr.write(`svc: ${error.message}\n`)
+    process.stderr.write(`svc: ${harmless(error.message).replace(/\s+/g, " ")}\n`)
     process.exitCode = exitCodes[error._tag] ?? 1
   })

@@ -3,7 +3,7 @@ import { Grant } from "@svc/domain/oauth/Grant"
 import { Effect, Schema } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { apiFlag } from "../client/Flags.ts"
-import { call, connect, explain } from "../client/Connection.ts"
+import { call, connect, explain, understood } from "../client/Connection.ts"
 import { pretty } from "../tools/Print.ts"
 
 const say = (text: string) => Effect.sync(() => void process.stdout.write(`${text}\n`))
@@ -17,7 +17,7 @@ const list = Command.make(
       const { api, key } = yield* connect(flags.api)
       const body = yield* call(api, "GET", "/api/grants?limit=200", { key })
       if (flags.json) return yield* say(JSON.stringify(body))
-      const { grants } = yield* Effect.orDie(decodeGrants(body))
+      const { grants } = yield* understood(api, decodeGrants(body))
       yield* say(
         pretty({
           grants: grants.map((grant) => ({

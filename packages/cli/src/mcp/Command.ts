@@ -44,6 +44,7 @@ const relay = (connection: Connection) => {
     const answer = yield* Effect.tryPromise(async (signal) => {
       const response = await fetch(`${connection.api}/api/mcp`, {
         method: "POST",
+        redirect: "manual",
         signal,
         headers: {
           authorization: `Bearer ${Redacted.value(connection.key)}`,

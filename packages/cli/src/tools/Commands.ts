@@ -140,7 +140,7 @@ const commandOf = (tool: BoundTool) => {
         const { method, target, headers, body: text } = request
         const body = yield* send(
           api,
-          new Request(new URL(target, api), { method, headers, ...(text === undefined ? {} : { body: text }) }),
+          new Request(api + target, { method, headers, ...(text === undefined ? {} : { body: text }) }),
         )
         yield* say(given.json ? JSON.stringify(body) : pretty(body))
       },

@@ -1,4 +1,5 @@
 /** An answer for people: a list as a table of its plain members, anything else as names and values. */
+import { harmless } from "../client/Harmless.ts"
 
 const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === "object" && value !== null && !Array.isArray(value)
@@ -7,10 +8,6 @@ const isPlain = (value: unknown) => typeof value !== "object" || value === null
 
 const word = (value: unknown): string =>
   value === null || value === undefined ? "-" : typeof value === "string" ? value : JSON.stringify(value)
-
-/** Text of others is shown, not obeyed: a terminal would take control characters for orders. */
-// oxlint-disable-next-line no-control-regex -- they are what is taken out
-const harmless = (text: string) => text.replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g, "\ufffd")
 
 const oneLine = (value: unknown) => {
   const text = harmless(word(value)).replace(/\s+/g, " ")

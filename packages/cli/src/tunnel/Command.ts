@@ -3,7 +3,7 @@ import { connectTunnel, type Tunnel } from "@svc/tunnel-edge/agent/Agent"
 import { Effect, Option, Redacted, Schema } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { apiFlag } from "../client/Flags.ts"
-import { call, connect, explain, NotLoggedIn, Refused } from "../client/Connection.ts"
+import { call, connect, explain, NotLoggedIn, Refused, understood } from "../client/Connection.ts"
 
 const say = (text: string) => void process.stdout.write(`${text}\n`)
 const warn = (text: string) => void process.stderr.write(`svc: ${text}\n`)
@@ -63,14 +63,16 @@ export const command = Command.make(
   Effect.fnUntraced(
     function* (flags) {
       const { api, key } = yield* connect(flags.api)
-      const who = yield* Effect.orDie(
+      const who = yield* understood(
+        api,
         Schema.decodeUnknownEffect(Who)(yield* call(api, "GET", "/api/auth/whoami", { key })),
       )
       const handle = Option.getOrUndefined(flags.handle)?.replace(/^@/, "") ?? who.caller.handle
       if (handle === null) {
         return yield* new NotLoggedIn({ message: "Say whose tunnel it is: --handle <handle>." })
       }
-      const identity = yield* Effect.orDie(
+      const identity = yield* understood(
+        api,
         Schema.decodeUnknownEffect(Named)(
           yield* call(api, "GET", `/api/identities/${encodeURIComponent(handle)}`, { key }),
         ),

@@ -3,6 +3,7 @@ import { type AddressBook, Addresses, cardUrl, email, profileUrl } from "@svc/do
 import { cardOf, documentOf, fieldsOf, type Profile, StoredCard } from "@svc/domain/card/Card"
 import type { IdentityId } from "@svc/domain/IdentityRef"
 import { NotFound } from "@svc/domain/problems/Problem"
+import { isStorable } from "@svc/domain/Text"
 import { Context, Effect, Layer, Schema } from "effect"
 import { isLocked } from "../tunnel/Locked.ts"
 import { orUnavailable, Reads } from "../store/Database.ts"
@@ -51,7 +52,9 @@ const make = Effect.gen(function* () {
 
     /** What anyone may see; an Identity that is not ready yet, is going or never was, looks the same. */
     profile: Effect.fn("CardQueries.profile")(function* (canonical: string) {
-      const [row] = yield* sql<Row>`${columns} where i.canonical = ${canonical} and i.status = 'ready'`
+      const [row] = isStorable(canonical)
+        ? yield* sql<Row>`${columns} where i.canonical = ${canonical} and i.status = 'ready'`
+        : []
       if (row === undefined) return yield* new NotFound({ detail: "There is no such profile." })
       return { profile: profileOf(book, row, yield* Effect.orDie(decode(row.fields))), version: row.version }
     }, orUnavailable),

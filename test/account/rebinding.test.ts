@@ -1,0 +1,50 @@
+/** A site that gives its name the address of this machine reads answers of a service in Development as its own. */
+import { request } from "node:http"
+import { afterAll, beforeAll, expect, it } from "vitest"
+import { startService, type TestService } from "../harness/Service.ts"
+
+let service: TestService
+beforeAll(async () => {
+  service = await startService()
+})
+afterAll(() => service.stop())
+
+const asked = (host: string, path: string, type: string, body: string) =>
+  new Promise<string>((resolve, reject) => {
+    const headers = { host, origin: `http://${host}`, "content-type": type }
+    const outgoing = request(`${service.base}${path}`, { method: "POST", headers }, (answer) => {
+      const parts: Array<Buffer> = []
+      answer.on("data", (part: Buffer) => parts.push(part))
+      answer.on("end", () => resolve(`${answer.statusCode} ${Buffer.concat(parts).toString()}`))
+    })
+    outgoing.on("error", reject)
+    outgoing.end(body)
+  })
+/** Letters to one address are limited. */
+let people = 0
+const overApi = (host: string) =>
+  asked(
+    host,
+    "/api/auth/magic-link",
+    "application/json",
+    JSON.stringify({ email: `a${people++}@example.org`, tos_accepted: true }),
+  )
+const byPage = (host: string) =>
+  asked(host, "/auth/sign-in", "application/x-www-form-urlencoded", `email=a${people++}%40example.org&terms=yes`)
+
+it.each(["rebound.example", "rebound.example:8080", "127.0.0.1.rebound.example", "localhost.rebound.example"])(
+  "%s is given no sign-in link, by the API or the page",
+  async (host) => {
+    for (const answer of [await overApi(host), await byPage(host)]) {
+      expect(answer).toMatch(/^20[02] /)
+      expect(answer).not.toContain("token=")
+    }
+  },
+)
+
+it.each(["localhost:8080", "LOCALHOST", "127.0.0.1:8080", "[::1]:8080", "api:8080", "console.localhost"])(
+  "%s, which is in nobody else's hands, is",
+  async (host) => {
+    for (const answer of [await overApi(host), await byPage(host)]) expect(answer).toContain("token=")
+  },
+)

@@ -1,0 +1,117 @@
+/** What `svc` says where something else answers at the API's address: a portal, a proxy, a server of another kind. */
+import { spawn } from "node:child_process"
+import { mkdtempSync, rmSync } from "node:fs"
+import { createServer, type ServerResponse } from "node:http"
+import type { AddressInfo } from "node:net"
+import * as os from "node:os"
+import * as path from "node:path"
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+
+const main = path.join(import.meta.dirname, "..", "..", "packages", "cli", "src", "main.mjs")
+const answers: Readonly<Record<string, (response: ServerResponse) => unknown>> = {
+  page: (response) =>
+    response.writeHead(200, { "content-type": "text/html" }).end("<html>Sign in to the network</html>"),
+  nothing: (response) => response.writeHead(200).end(),
+  null: (response) => response.writeHead(200, { "content-type": "application/json" }).end("null"),
+  list: (response) => response.writeHead(200, { "content-type": "application/json" }).end("[]"),
+  "an answer that breaks off": (response) => {
+    response.writeHead(200, { "content-type": "application/json", "content-length": "1000" })
+    response.write('{"identities":[]', () => response.destroy())
+  },
+  "a redirect": (response) => response.writeHead(302, { location: "/welcome" }).end(),
+}
+let asked = 0
+const server = createServer((request, response) => {
+  asked++
+  const [, kind = "", ...rest] = decodeURIComponent(request.url ?? "").split("/")
+  if (rest[0] === undefined) return void response.writeHead(200, { "content-type": "application/json" }).end("{}")
+  if (kind === "other") return void response.writeHead(200, { "content-type": "application/json" }).end('{"a":1}')
+  if (kind === "orders") {
+    const problem = {
+      title: "\u001b]0;owned\u0007No",
+      detail: "Not\u001b[2J\n\nso",
+      code: "conflict",
+      agent_hint: "stop",
+    }
+    return void response.writeHead(409, { "content-type": "application/problem+json" }).end(JSON.stringify(problem))
+  }
+  answers[kind]!(response)
+})
+let base: string
+let home: string
+beforeAll(async () => {
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
+  base = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  home = mkdtempSync(path.join(os.tmpdir(), "svc-home-"))
+})
+afterAll(() => {
+  server.closeAllConnections()
+  server.close()
+  rmSync(home, { recursive: true, force: true })
+})
+
+const svc = async (api: string, ...args: ReadonlyArray<string>) => {
+  const env = {
+    PATH: process.env["PATH"] ?? "",
+    HOME: home,
+    XDG_CONFIG_HOME: home,
+    SVC_KEY: "svc_admin_x",
+    SVC_API_URL: api,
+  }
+  const child = spawn(process.execPath, [main, ...args], { env, stdio: ["ignore", "pipe", "pipe"] })
+  let [out, errors] = ["", ""]
+  child.stdout.on("data", (chunk: Buffer) => (out += chunk.toString()))
+  child.stderr.on("data", (chunk: Buffer) => (errors += chunk.toString()))
+  const code = await new Promise<number | null>((resolve) => child.once("close", resolve))
+  return { code, out, errors }
+}
+
+describe("an answer that is not the service's", { timeout: 120_000 }, () => {
+  it.each(Object.keys(answers))("%s: nothing was done, in one sentence", async (kind) => {
+    const api = `${base}/${encodeURIComponent(kind)}`
+    const commands = [
+      ["identity", "delete", "ada"],
+      ["grants", "revoke", "x"],
+    ]
+    for (const told of await Promise.all(commands.map((command) => svc(api, ...command)))) {
+      expect(told).toMatchObject({ code: 3, out: "" })
+      expect(told.errors).toMatch(/^svc: http:\/\/127\.0\.0\.1:\d+\/\S+ \S[^\n]*\n$/)
+    }
+  })
+
+  it("an object of another kind is not taken for an answer either", async () => {
+    for (const command of [
+      ["whoami"],
+      ["login"],
+      ["keys", "create", "ci"],
+      ["grants", "list"],
+      ["tunnel", "3000"],
+      ["audit"],
+    ]) {
+      const told = await svc(`${base}/other`, ...command)
+      expect([command, told.code, told.out]).toEqual([command, 3, ""])
+      expect(told.errors).toMatch(/^svc: \S+ answered, not as the service does\.\n$/)
+    }
+  })
+
+  it("orders to the terminal in a refusal are shown, not obeyed, in one line", async () => {
+    const told = await svc(`${base}/orders`, "identity", "list")
+    expect(told).toMatchObject({ code: 1, out: "" })
+    expect(told.errors).toBe("svc: \ufffd]0;owned\ufffdNo: Not\ufffd[2J so (conflict, stop)\n")
+  })
+})
+
+it(
+  "an address with a name and password is refused, asks nobody, and is not repeated",
+  { timeout: 60_000 },
+  async () => {
+    const before = asked
+    for (const command of [["whoami"], ["identity", "list"], ["login"]]) {
+      const told = await svc(base.replace("//", "//ada:countess@"), ...command)
+      expect(told).toMatchObject({ code: 2, out: "" })
+      expect(told.errors).toMatch(/^svc: [^\n]+\n$/)
+      expect(told.errors).not.toContain("countess")
+    }
+    expect(asked).toBe(before)
+  },
+)
