@@ -10,7 +10,10 @@ import type { Socket } from "node:net"
 /** Requests of a connection that wait for the one before; a client that sends more is not worth an answer. */
 export const waitingAtMost = 100
 
-/** Neither a byte read nor one taken: longer than any call may wait for what comes (60 s), so no answer is cut. */
+/**
+ * Neither a byte read nor one taken: longer than any call may wait for what comes (60 s), so no answer is cut. With an
+ * answer half taken Node looks twice, so such a connection ends after twice as long.
+ */
 const stillMillis = 120_000
 
 type Serve = () => void
