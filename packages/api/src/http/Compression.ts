@@ -27,7 +27,7 @@ const confidential = new Set(
 const elsewhere: ReadonlyArray<RegExp> = [
   /^\/auth\//,
   /^\/api\/mcp$/,
-  ...[...confidential].map((path) => new RegExp(`^${path.replace(/:[A-Za-z]+/g, "[^/]+")}$`)),
+  ...[...confidential].map((path) => new RegExp(`^${path.replace(/:\w+/g, "[^/]+")}$`)),
 ]
 
 const isConfidential = ({ route }: ExchangeState, { url }: HttpServerRequest.HttpServerRequest): boolean => {

@@ -48,7 +48,7 @@ interface Known {
 
 /** A segment with a parameter matches any other text in its place. */
 const segmentOf = (segment: string) =>
-  segment.includes(":") ? new RegExp(`^${segment.replaceAll(".", "\\.").replace(/:[A-Za-z]+/g, "[^/]+")}$`) : segment
+  segment.includes(":") ? new RegExp(`^${segment.replaceAll(".", "\\.").replace(/:\w+/g, "[^/]+")}$`) : segment
 
 /** By how many segments they have, so that a path is compared with few. */
 const known = Map.groupBy(

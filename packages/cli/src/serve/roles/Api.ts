@@ -5,6 +5,7 @@ import { announced, Departure } from "@svc/api/Departure"
 import { StreamLimits } from "@svc/api/events/StreamLimits"
 import * as Http from "@svc/api/Http"
 import * as RequestMetrics from "@svc/api/RequestMetrics"
+import * as Connections from "@svc/api/http/Connections"
 import * as Unreadable from "@svc/api/http/Unreadable"
 import { Accounts } from "@svc/cluster/account/Accounts"
 import { Connectors } from "@svc/cluster/connectors/Connectors"
@@ -55,7 +56,7 @@ export const layer = (settings: Settings, outgoing: Outgoing) =>
         NodeHttpServer.layerServer(
           () =>
             Tracing.guarded(
-              Unreadable.answered(RequestMetrics.watched(createServer()), settings),
+              Unreadable.answered(RequestMetrics.watched(Connections.bounded(createServer())), settings),
               settings.trustedProxies.networks,
               settings.tracedShare,
             ),

@@ -1,0 +1,51 @@
+/** Requests that are sent without waiting for the answers to those before. */
+import { createServer, type RequestListener } from "node:http"
+import { type AddressInfo, connect } from "node:net"
+import * as Connections from "@svc/api/http/Connections"
+import { afterEach, describe, expect, it } from "vitest"
+
+const servers: Array<ReturnType<typeof createServer>> = []
+afterEach(() => {
+  for (const server of servers.splice(0)) {
+    server.closeAllConnections()
+    server.close()
+  }
+})
+
+/** Sends so many requests at once; answers all that came back until the connection ended. */
+const sent = async (count: number, serve: RequestListener) => {
+  const server = Connections.bounded(createServer(serve))
+  servers.push(server)
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
+  const socket = connect((server.address() as AddressInfo).port, "127.0.0.1")
+  const request = (at: number) =>
+    `GET /${at} HTTP/1.1\r\nhost: a\r\n${at === count - 1 ? "connection: close\r\n" : ""}\r\n`
+  socket.write(Array.from({ length: count }, (_, at) => request(at)).join(""))
+  let text = ""
+  socket.on("data", (chunk: Buffer) => (text += chunk.toString())).on("error", () => undefined)
+  await new Promise((resolve) => socket.once("close", resolve))
+  return text
+}
+
+describe("requests of one connection", () => {
+  it("are served one at a time, in their order", async () => {
+    let [under, most] = [0, 0]
+    const text = await sent(50, (request, response) => {
+      most = Math.max(most, ++under)
+      setImmediate(() => {
+        under--
+        response.end(`[${request.url}]`)
+      })
+    })
+    expect(most).toBe(1)
+    expect([...text.matchAll(/\[\/(\d+)\]/g)].map(([, at]) => Number(at))).toEqual(
+      Array.from({ length: 50 }, (_, at) => at),
+    )
+  })
+
+  it("are as many as may wait, behind an answer that does not come; more end the connection", async () => {
+    let served = 0
+    const text = await sent(Connections.waitingAtMost + 2, () => void served++)
+    expect([served, text]).toEqual([1, ""])
+  })
+})

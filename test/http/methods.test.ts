@@ -1,0 +1,27 @@
+/** Every path knows what it may be asked, whatever its parameters are called. */
+import { Api } from "@svc/domain/Api"
+import { afterAll, beforeAll, expect, it } from "vitest"
+import { startService, type TestService } from "../harness/Service.ts"
+
+let service: TestService
+beforeAll(async () => {
+  service = await startService()
+})
+afterAll(() => service.stop())
+
+const endpoints = Object.values(Api.groups).flatMap((group) =>
+  Object.values(group.endpoints).map(({ method, path }): readonly [string, string] => [method, path]),
+)
+
+it("OPTIONS names the method of each endpoint, and what it has not is a 405", async () => {
+  for (const [method, path] of endpoints) {
+    const url = `${service.base}${path.replace(/:\w+/g, "x")}`
+    const options = await fetch(url, { method: "OPTIONS" })
+    expect([path, options.status]).toEqual([path, 204])
+    expect(options.headers.get("allow")?.split(", ")).toContain(method)
+    const allowed = options.headers.get("allow")!
+    const other = ["GET", "POST", "PUT", "PATCH", "DELETE"].find((one) => !allowed.split(", ").includes(one))!
+    const refused = await fetch(url, { method: other })
+    expect([path, other, refused.status, refused.headers.get("allow")]).toEqual([path, other, 405, allowed])
+  }
+})
