@@ -6,7 +6,7 @@ import { Unavailable } from "@svc/domain/problems/Problem"
 import { Accounts } from "@svc/cluster/account/Accounts"
 import { SystemMailer } from "@svc/cluster/mail/SystemMailer"
 import { Effect } from "effect"
-import { HttpServerRequest } from "effect/http"
+import { type Headers, HttpServerRequest } from "effect/http"
 import { magicLinkLetter } from "./MagicLinkLetter.ts"
 
 /** The first of `Accept-Language` that we have, else English. */
@@ -15,21 +15,21 @@ export const spoken = (header: string | undefined): Language => {
   return wanted.flatMap((tag) => languages.filter((language) => language === tag))[0] ?? "en"
 }
 
+/** Names that nobody can own (RFC 6761, RFC 6762, RFC 8375, and ICANN's for private use), and those without a dot. */
+const nobodys = /^[^.]+$|\.(?:localhost|local|internal|test|home\.arpa)$/
+
 /**
- * Whether a client may be shown the link in place of a letter: in Development, where the name that it reached us by is in
- * nobody else's hands. A site can give its own name the address of this machine, and its pages then read our answers as
- * theirs (DNS rebinding); an address has no such owner, nor has a name without a dot.
+ * Whether a client may be shown the link in place of a letter: in Development, but for a page of a browser whose site has
+ * a name that somebody may own. A site can give its own name the address of this machine, and its pages then read our
+ * answers as theirs (DNS rebinding). What such a page posts has an origin, which no script of a page can leave out.
  */
-const isShown = ({ baseUrl, environment, profileBase }: AddressBook, host: string | undefined): boolean => {
+const isShown = ({ baseUrl, environment, profileBase }: AddressBook, { host, origin }: Headers.Headers): boolean => {
   if (environment !== "development") return false
-  if (host === undefined) return true
+  if (host === undefined || origin === undefined) return true
   const name = URL.parse(`http://${host}`)?.hostname
   return (
     name !== undefined &&
-    (!name.includes(".") ||
-      name.endsWith(".localhost") ||
-      isIP(name) !== 0 ||
-      [baseUrl, profileBase].some((ours) => new URL(ours).hostname === name))
+    (nobodys.test(name) || isIP(name) !== 0 || [baseUrl, profileBase].some((ours) => new URL(ours).hostname === name))
   )
 }
 
@@ -59,7 +59,7 @@ export const make = Effect.gen(function* () {
     return {
       status: "sent" as const,
       expires_at: issued.expiresAt,
-      dev_magic_link: isShown(book, headers["host"]) ? link : null,
+      dev_magic_link: isShown(book, headers) ? link : null,
     }
   })
 })

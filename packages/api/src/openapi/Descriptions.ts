@@ -66,7 +66,7 @@ const texts: Readonly<Record<string, string>> = {
   session_token: "The session's token: shown in this answer and in no other.",
   token: "The token of the link.",
   dev_magic_link:
-    "The link itself, in Development only, and under an address or a name that no other site can have; null otherwise.",
+    "The link itself, in Development only, and to no page of a site that may be somebody else's; null otherwise.",
   confirm: "The account's own email address, as a confirmation.",
   requested_at: "When it was asked for.",
   identities: "The Identities.",
