@@ -59,6 +59,34 @@ describe("an edge with a wildcard certificate", () => {
     await tunnel.close()
   })
 
+  it("resets a connection whose answer was broken off, so that nobody takes it for the whole", async () => {
+    const { handle, secrets } = await makeIdentity(service.base, session)
+    const begun: Array<() => void> = []
+    const tunnel = connectTunnel({
+      key: secrets.identity_key,
+      edge: `https://connect.tunnel.localhost:${service.edgePort}`,
+      ca: wildcard.cert,
+      handler: (_, outgoing) => {
+        // Without a length it ends with its connection, as HTTP/1.0 has it.
+        outgoing.removeHeader("transfer-encoding")
+        outgoing.write("half")
+        begun.push(() => outgoing.socket!.resetAndDestroy())
+      },
+    })
+    await tunnel.ready
+    const servername = `${handle}.tunnel.localhost`
+    const ended = new Promise<string>((resolve) => {
+      const client = connect({ port: service.edgePort, host: "127.0.0.1", servername, ca: wildcard.cert }, () =>
+        client.write(`GET / HTTP/1.1\r\nHost: ${servername}\r\n\r\n`),
+      )
+      client.on("data", (chunk: Buffer) => chunk.includes("half") && begun.shift()!())
+      client.on("error", (error: NodeJS.ErrnoException) => resolve(String(error.code)))
+      client.on("end", () => resolve("end"))
+    })
+    expect(await ended).toBe("ECONNRESET")
+    await tunnel.close()
+  })
+
   it("takes agents behind proxies, over WebSocket and through CONNECT", async () => {
     const { handle, secrets } = await makeIdentity(service.base, session)
     let through = 0

@@ -9,6 +9,7 @@ import { readHeader } from "@svc/cluster/net/ProxiedSocket"
 import { Effect, Schema } from "effect"
 import { getExtensionData, readTlsClientHello } from "read-tls-client-hello"
 import { refusal } from "./Answers.ts"
+import * as Resets from "./Resets.ts"
 import { Timing } from "./Timing.ts"
 
 export interface Certificate {
@@ -50,7 +51,10 @@ export const make = (certificate: Certificate | undefined, clear: boolean, event
       ? undefined
       : createSecureServer(
           { ...certificate, ALPNProtocols: ["http/1.1"], allowHalfOpen: true, handshakeTimeout: Timing.helloMillis },
-          (socket) => events.http(socket, "https"),
+          (socket) => {
+            Resets.opened(socket)
+            events.http(socket, "https")
+          },
         )
   secure?.on("tlsClientError", () => {})
 
@@ -61,6 +65,7 @@ export const make = (certificate: Certificate | undefined, clear: boolean, event
     if (name !== undefined && (await events.passesThrough(name))) return events.passthrough(socket, name)
     if (secure === undefined) return void socket.destroy()
     socket.setTimeout(0)
+    Resets.open(socket)
     secure.emit("connection", socket)
   }
 

@@ -9,6 +9,7 @@ import { clientOf } from "./Connections.ts"
 import type { Client, Line, Rules } from "./Line.ts"
 import type { Passage } from "./Metering.ts"
 import { PublicConnection } from "./PublicConnection.ts"
+import { reset } from "./Resets.ts"
 import type { Route, StreamRoute } from "./Route.ts"
 
 export interface Front extends Rules {
@@ -112,7 +113,7 @@ class SocketLine implements Line {
   }
 
   abort(): void {
-    this.socket.resetAndDestroy()
+    reset(this.socket)
   }
 
   deadline(millis: number | undefined): void {
