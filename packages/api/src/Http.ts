@@ -123,7 +123,7 @@ export const everywhere = HttpRouter.middleware(
         Effect.gen(function* () {
           const startedAt = performance.now()
           const given = yield* HttpServerRequest.HttpServerRequest
-          const request = withSession(book, given)
+          const request = Bodies.inUtf8(withSession(book, given))
           const handed = yield* HandedOn
           const requestId = handed?.requestId ?? (yield* makeRequestId)
           const exchange = makeExchange(

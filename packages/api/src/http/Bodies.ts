@@ -3,9 +3,10 @@
  * judging each costs more than the event loop may be held for, so large bodies are counted first: one pass over the text,
  * which parses nothing.
  */
+import { isUtf8 } from "node:buffer"
 import { InvalidRequest, PayloadTooLarge } from "@svc/domain/problems/Problem"
 import { ByteSize, Effect } from "effect"
-import type { HttpServerRequest } from "effect/http"
+import { HttpServerError, type HttpServerRequest } from "effect/http"
 
 /** Bodies over this are refused (decisions.md "General conventions"). */
 const largest = ByteSize.mebibytes(1)
@@ -29,6 +30,9 @@ export const largestOf = ({ headers, url }: HttpServerRequest.HttpServerRequest)
         ? largestPost
         : largest
 
+const isWithoutBody = ({ headers }: HttpServerRequest.HttpServerRequest): boolean =>
+  headers["transfer-encoding"] === undefined && (headers["content-length"] ?? "0") === "0"
+
 const written = (size: number) => (size < 1024 * 1024 ? `${size / 1024} KiB` : `${size / 1024 / 1024} MiB`)
 
 /** A body that is over the limit, as its head says. */
@@ -40,6 +44,33 @@ export const tooLarge = (request: HttpServerRequest.HttpServerRequest): PayloadT
     ? new PayloadTooLarge({ detail: `The request body is over the limit, which is ${written(most)} here.` })
     : undefined
 }
+
+const decoder = new TextDecoder()
+
+/**
+ * The request, whose text is UTF-8 or cannot be read (RFC 8259 section 8.1): decoded as if it were, a secret or a card would
+ * be kept with other letters than were sent, and nobody told.
+ */
+export const inUtf8 = (request: HttpServerRequest.HttpServerRequest): HttpServerRequest.HttpServerRequest => {
+  if (isWithoutBody(request)) return request
+  let text: Effect.Effect<string, HttpServerError.HttpServerError> | undefined
+  return Object.defineProperty(request, "text", {
+    get: () => (text ??= Effect.flatMap(request.arrayBuffer, (bytes) => decoded(request, bytes))),
+  })
+}
+
+const decoded = (request: HttpServerRequest.HttpServerRequest, bytes: ArrayBuffer) =>
+  isUtf8(bytes)
+    ? Effect.succeed(decoder.decode(bytes))
+    : Effect.fail(
+        new HttpServerError.HttpServerError({
+          reason: new HttpServerError.RequestParseError({
+            request,
+            reason: "Parse",
+            description: "The request body is not UTF-8.",
+          }),
+        }),
+      )
 
 /** Bodies up to this many bytes hold too few values to matter. */
 const uncountedBytes = 8 * 1024
@@ -64,10 +95,9 @@ export const hasMoreValues = (text: string, most = valuesAtMost): boolean => {
 
 /** Refuses a body that would take too long to judge; one that cannot be read is its reader's to refuse. */
 export const counted = (request: HttpServerRequest.HttpServerRequest): Effect.Effect<InvalidRequest | undefined> => {
-  const length = request.headers["content-length"]
-  const small =
-    length === undefined ? request.headers["transfer-encoding"] === undefined : Number(length) <= uncountedBytes
-  if (small) return Effect.succeed(undefined)
+  if (isWithoutBody(request) || Number(request.headers["content-length"]) <= uncountedBytes) {
+    return Effect.succeed(undefined)
+  }
   return Effect.match(request.text, {
     onFailure: () => undefined,
     onSuccess: (text) =>

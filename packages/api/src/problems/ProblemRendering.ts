@@ -50,7 +50,7 @@ export const meaning = (failure: unknown): Problem | undefined => {
   if (HttpServerError.isHttpServerError(failure) && failure.reason._tag === "RequestParseError") {
     return /too large|maxBytes|exceed/i.test(Cause.pretty(Cause.die(failure)))
       ? new PayloadTooLarge({ detail: "The request body is over the limit." })
-      : new InvalidRequest({ detail: "The request body could not be read." })
+      : new InvalidRequest({ detail: failure.reason.description ?? "The request body could not be read." })
   }
   return undefined
 }

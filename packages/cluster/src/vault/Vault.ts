@@ -17,6 +17,8 @@ import { columns, type Row, type Sealed, view } from "./Rows.ts"
 import * as Writing from "./Writing.ts"
 
 const missing = new NotFound({ detail: "There is no such secret." })
+/** A value may begin with what a text begins with as a mark of its order of bytes. */
+const decoder = new TextDecoder("utf-8", { ignoreBOM: true })
 const checkName = (name: string) =>
   namePattern.test(name)
     ? Effect.void
@@ -68,7 +70,7 @@ const make = Effect.gen(function* () {
   ) {
     yield* checkName(name)
     const { row, bytes } = yield* open(namespace, name, version, note)
-    const text = new TextDecoder().decode(bytes)
+    const text = decoder.decode(bytes)
     return { name: row.name, value: text, version: row.shown, updated_at: row.at } satisfies SecretValue
   }, orUnavailable)
 
