@@ -61,6 +61,13 @@ describe("an answer", () => {
     expect(subject.isWellFormed()).toBe(true)
   })
 
+  it("stands in the thread of the message", () => {
+    expect(answer({ references: ["<zero@example.org>"] })).toMatchObject({
+      in_reply_to: "<one@example.org>",
+      references: ["<zero@example.org>", "<one@example.org>"],
+    })
+  })
+
   it("stands in the thread of a message whose id has no @, and of none where it has what no field can carry", () => {
     expect(answer({ message_id: "<20261122.A1>", references: ["<first>"] })).toMatchObject({
       in_reply_to: "<20261122.A1>",

@@ -5,7 +5,7 @@ import type { MessageSummary } from "@svc/domain/mail/Message"
 import type { NewMail } from "@svc/domain/mail/Sending"
 
 /** Ids that a header field of ours can carry; a sender may have written anything, also one without the @ that belongs in it. */
-const isMessageId = (id: string) => /^<[!-;=?A-~]{1,500}>$/.test(id)
+const isMessageId = (id: string) => /^<[!-;=?-~]{1,500}>$/.test(id)
 
 /** Characters of a subject, as whoever sends may write one. */
 const subjectAtMost = 900
@@ -22,14 +22,11 @@ export interface Answer {
   readonly references: ReadonlyArray<string>
 }
 
+// oxlint-disable-next-line no-control-regex -- they are what is replaced
+const breaking = /[\u0000-\u001f\u007f-\u009f\u2028\u2029]+/g
+
 /** One line of a length that can be sent; whoever wrote it may have put anything into its encoded words. */
-const lineOf = (subject: string) =>
-  // oxlint-disable-next-line no-control-regex -- they are what is replaced
-  subject
-    .replace(/[\u0000-\u001f\u007f-\u009f\u2028\u2029]+/g, " ")
-    .slice(0, subjectAtMost)
-    .toWellFormed()
-    .trimEnd()
+const lineOf = (subject: string) => subject.replace(breaking, " ").slice(0, subjectAtMost).toWellFormed().trimEnd()
 
 /** What all addresses of one Mailbox of ours have in common: any tag, any spelling of the Handle. */
 const mailboxOf = (address: string) => {

@@ -34,7 +34,7 @@ const waitedMillis = { before: 30 * 24 * 60 * 60_000, after: 24 * 60 * 60_000 }
 
 const messageId = /^<[!-;=?A-~]{1,250}@[!-;=?A-~]{1,250}>$/
 /** What is answered may have one without the @ that belongs in it; without it the answer would stand in no thread. */
-const answeredId = /^<[!-;=?A-~]{1,500}>$/
+const answeredId = /^<[!-;=?-~]{1,500}>$/
 
 /** Fields that mail programs write and readers look at, besides those of {@link HeaderFields}. */
 const known = new Set(
