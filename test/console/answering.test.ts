@@ -48,6 +48,14 @@ describe("an answer goes to whom the service would send it", () => {
       "one of its own",
       { direction: "outbound", from: person(own), to: [person("bob@example.org")], cc: [person("carl@example.org")] },
     ],
+    [
+      "one that wants its answers at a list and at the agent, in another spelling",
+      {
+        reply_to: [person("list@example.org"), person("a-DA+list@mail.localhost")],
+        to: [person("A-da@mail.localhost")],
+      },
+    ],
+    ["one that the agent wrote to itself", { from: person(own), reply_to: [person("ada+notes@mail.localhost")] }],
     ["one from nobody", { from: null, subject: "AW: Re: x" }],
   ])("%s", (_, part) => {
     const original = message(part) as Parameters<typeof derive>[0] & Parameters<typeof recipientsOf>[0]

@@ -41,6 +41,24 @@ describe("bodies side by side", () => {
     expect(mail(`Content-Type: text/html\r\n\r\n<p>a${written}[31mb`).html).toBe("<p>a\t\f[31mb")
   })
 
+  it("stand under a subject, names and file names of one line each, which nothing in them turns into orders", () => {
+    const hidden = "=0D=0ABcc:_x=1B[2J=07=C2=9B=E2=80=A8z"
+    const read = mail(
+      [
+        `From: "=?utf-8?q?a${hidden}?=" <a@example.org>`,
+        "To: =?utf-8?q?=1B=0D?= <b@example.org>",
+        `Subject: =?utf-8?q?a${hidden}?=`,
+        `Content-Type: application/pdf; name="=?utf-8?q?a${hidden}?="`,
+        "",
+        "x",
+      ].join("\r\n"),
+    )
+    expect(read.subject).toBe("a Bcc: x [2J z")
+    expect(read.from).toEqual({ address: "a@example.org", name: "a Bcc: x [2J z" })
+    expect(read.to).toEqual([{ address: "b@example.org", name: null }])
+    expect(read.attachments).toMatchObject([{ filename: "a Bcc: x [2J z" }])
+  })
+
   it("are all read, in their order", () => {
     const text = mail(parts("mixed", ["text/plain", "one"], ["text/html", "<p>two"], ["text/plain", "three"])).text
     expect(text).toBe("one\ntwo\nthree")

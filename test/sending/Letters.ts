@@ -31,12 +31,15 @@ export const correspondent = Effect.fnUntraced(function* (handle: string, allowe
     org_id,
     actor,
     by,
-    send: Effect.fnUntraced(function* (mail: NewMail, options: { readonly by?: By; readonly id?: string } = {}) {
+    send: Effect.fnUntraced(function* (
+      mail: NewMail,
+      options: { readonly by?: By; readonly id?: string; readonly draftVersion?: number } = {},
+    ) {
       return yield* sending.accept({
         subject: { ...subject, by: options.by ?? by },
         id: options.id ?? (yield* makeUuidV7),
         mail,
-        draftVersion: null,
+        draftVersion: options.draftVersion ?? null,
       })
     }),
     switchMail: (

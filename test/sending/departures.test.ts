@@ -1,6 +1,7 @@
 /** Messages of several Identities that go out in one statement: what befalls one Identity's is nothing to the others. */
 import { createSecretKey } from "node:crypto"
 import type { OwnIdentity, Write } from "@svc/cluster/actor/Write"
+import type { Departure } from "@svc/cluster/mail/sending/Departure"
 import * as Departures from "@svc/cluster/mail/sending/Departures"
 import { Reads, Writes } from "@svc/cluster/store/Database"
 import type { By } from "@svc/domain/account/By"
@@ -36,13 +37,13 @@ const makeSender = Effect.fnUntraced(function* (handle: string) {
   })
   const departure = Effect.fnUntraced(function* (
     subject: string,
-    change: Partial<Departures.Departure> & { readonly epochs?: number } = {},
+    change: Partial<Departure> & { readonly epochs?: number } = {},
   ) {
     const { epochs = 0, ...other } = change
     const message_id = yield* makeUuidV7
     const raw = Buffer.from(`Subject: ${subject}\r\n\r\n${handle} says ${subject}\r\n`)
     const person = (address: string) => ({ address, name: null })
-    const departure: Departures.Departure = {
+    const departure: Departure = {
       write: write(epochs),
       mail: {
         message_id,
@@ -67,7 +68,7 @@ const makeSender = Effect.fnUntraced(function* (handle: string) {
         { id: yield* makeUuidV7, domain: "two.example", addresses: ["alan@two.example"] },
       ],
       answers: null,
-      isDraft: false,
+      draftVersion: null,
       submissionKey: undefined,
       waits: false,
       near: null,
@@ -98,7 +99,7 @@ const makeSender = Effect.fnUntraced(function* (handle: string) {
 type Sender = Effect.Success<ReturnType<typeof makeSender>>
 
 /** Messages that go in the same turn, and so in one statement. */
-const depart = (...departures: ReadonlyArray<Departures.Departure>) =>
+const depart = (...departures: ReadonlyArray<Departure>) =>
   Effect.flatMap(Departures.Departures, ({ store }) =>
     Effect.all(
       departures.map((departure) => Effect.exit(store(departure))),
@@ -139,7 +140,7 @@ layer(Layer.provideMerge(Departures.layer, actors()))("messages of several Ident
         yield* makeSender("waiting"),
         yield* makeSender("last"),
       ]
-      const draft = yield* last.departure("last", { isDraft: true, near: { used: 80, quota: 100 } })
+      const draft = yield* last.departure("last", { draftVersion: 1, near: { used: 80, quota: 100 } })
       yield* sql`
         insert into draft (id, identity_id, version, summary, content, created_at, updated_at)
         values (${draft.mail.message_id}::uuid, ${last.id}::uuid, 1, '{}', '', now(), now())`

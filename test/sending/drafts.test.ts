@@ -3,7 +3,8 @@ import { makeUuidV7, toPublic } from "@svc/domain/Ids"
 import { Drafts } from "@svc/cluster/mail/sending/Drafts"
 import { expect, layer } from "@effect/vitest"
 import { Effect, Result } from "effect"
-import { actors } from "../harness/Actors.ts"
+import { Unhurried } from "@svc/cluster/store/Database"
+import { actors, ending, passing } from "../harness/Actors.ts"
 import { correspondent } from "./Letters.ts"
 
 layer(actors())("a draft", (it) => {
@@ -24,6 +25,68 @@ layer(actors())("a draft", (it) => {
       expect(refused.map((error) => "code" in error && error.code)).toEqual(Array(7).fill("precondition_failed"))
       const gone = yield* Effect.flip(drafts.remove(ada.id, id, [1]))
       expect(gone).toMatchObject({ code: "precondition_failed" })
+    }),
+  )
+
+  it.effect.each([
+    ["changed", "conflict", "Second."],
+    ["removed", "not_found", undefined],
+  ] as const)("that was %s while it was being sent stays as its writer was told", ([what, code, left]) =>
+    Effect.gen(function* () {
+      const ada = yield* correspondent(`draft${what}`, ["grace@example.org"])
+      const drafts = yield* Drafts
+      const sql = yield* Unhurried
+      const uuid = yield* makeUuidV7
+      const id = toPublic("msg_", uuid)
+      const mail = { to: ["grace@example.org"], text: "First." }
+      yield* drafts.create(ada.id, uuid, mail)
+      const sends = yield* sql.withTransaction(
+        Effect.gen(function* () {
+          const [{ pid } = { pid: 0 }] = yield* sql<{ pid: number }>`
+            select pg_backend_pid() as pid from mailbox where identity_id = ${ada.id} for update`
+          const sends = yield* Effect.forkChild(Effect.flip(ada.send(mail, { id: uuid, draftVersion: 1 })))
+          yield* passing(
+            sql<{ waiting: boolean }>`
+              select exists (select from pg_stat_activity where ${pid}::int = any(pg_blocking_pids(pid))) as waiting`,
+            ([row]) => row?.waiting === true,
+            0,
+          )
+          yield* left === undefined
+            ? drafts.remove(ada.id, id, null)
+            : drafts.replace(ada.id, id, { ...mail, text: left }, null)
+          return sends
+        }),
+      )
+      expect(yield* ending(sends)).toMatchObject({ _tag: "Success", value: { code } })
+      const found = yield* Effect.result(drafts.read(ada.id, id))
+      expect(Result.isSuccess(found) ? found.success.draft.text : undefined).toBe(left)
+      expect(yield* ada.deliveries).toEqual([])
+      if (left !== undefined) {
+        yield* ada.send({ ...mail, text: left }, { id: uuid, draftVersion: 2 })
+        expect(yield* ada.deliveries).toMatchObject([{ address: "grace@example.org" }])
+        expect(yield* Effect.flip(drafts.read(ada.id, id))).toMatchObject({ code: "not_found" })
+      }
+    }),
+  )
+
+  it.effect("that others change and remove at once is missing, not another version, for who made no condition", () =>
+    Effect.gen(function* () {
+      const ada = yield* correspondent("draftgone", [])
+      const drafts = yield* Drafts
+      for (let round = 0; round < 10; round++) {
+        const uuid = yield* makeUuidV7
+        const id = toPublic("msg_", uuid)
+        yield* drafts.create(ada.id, uuid, { text: "First." })
+        const answers = yield* Effect.all(
+          [
+            ...Array.from({ length: 4 }, (_, n) => Effect.result(drafts.replace(ada.id, id, { text: `${n}` }, null))),
+            Effect.result(drafts.remove(ada.id, id, null)),
+            ...Array.from({ length: 4 }, (_, n) => Effect.result(drafts.replace(ada.id, id, { text: `${n}` }, null))),
+          ],
+          { concurrency: "unbounded" },
+        )
+        for (const { failure } of answers.filter(Result.isFailure)) expect(failure).toMatchObject({ code: "not_found" })
+      }
     }),
   )
 })

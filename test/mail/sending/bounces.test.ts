@@ -135,7 +135,7 @@ describe("a bounce without a report", () => {
         ],
         "X-Failed-Recipients: grace@example.org",
         "Auto-Submitted: auto-replied",
-      ).replace("Auto-Submitted: auto-replied\r\n", ""),
+      ),
       { status: null, hard: true, diagnostic: "550 No such user" },
     ],
     [
@@ -183,6 +183,135 @@ describe("a bounce without a report", () => {
   ])("is not %s", (_, letter) => expect(reported(letter)).toEqual([]))
 })
 
+describe("a bounce that names several", () => {
+  const two = ["grace@example.org", "bob@example.org", "carl@example.org"]
+  const told = (letter: string) =>
+    reported(letter).map((failure) => ({
+      about: recipientOf(failure, two),
+      status: failure.status,
+      hard: failure.hard,
+    }))
+
+  it("of qmail says of each what befell it, and nothing of those it only quotes", () => {
+    const letter = plainly("failure notice", [
+      "Hi. This is the qmail-send program at example.org.",
+      "I'm afraid I wasn't able to deliver your message to the following addresses.",
+      "This is a permanent error; I've given up. Sorry it didn't work out.",
+      "",
+      "<bob@example.org>:",
+      "Sorry, no mailbox here by that name. (#5.1.1)",
+      "",
+      "<carl@example.org>:",
+      "The user is over quota; I'm not going to try again. (#4.2.2)",
+      "",
+      "--- Below this line is a copy of the message.",
+      "",
+      "To: grace@example.org, bob@example.org, carl@example.org",
+    ])
+    expect(told(letter)).toEqual([
+      { about: "bob@example.org", status: "5.1.1", hard: true },
+      { about: "carl@example.org", status: "4.2.2", hard: false },
+    ])
+  })
+
+  it("of Exim says it of all that failed", () => {
+    const letter = plainly(
+      "Mail delivery failed: returning message to sender",
+      [
+        "A message that you sent could not be delivered to one or more of its",
+        "recipients. This is a permanent error. The following address(es) failed:",
+        "",
+        "  bob@example.org",
+        "    Unrouteable address",
+        "  list@example.org",
+        "    (generated from carl@example.org)",
+        "    SMTP error from remote mail server after RCPT TO:<list@example.org>:",
+        "    host mx.example.org [192.0.2.1]: 550 5.7.1 not for you",
+        "",
+        "------ This is a copy of the message, including all the headers. ------",
+        "",
+        "To: grace@example.org",
+      ],
+      "X-Failed-Recipients: bob@example.org,",
+      "\tlist@example.org",
+      "Auto-Submitted: auto-replied",
+    )
+    expect(told(letter)).toMatchObject([
+      { about: "bob@example.org", hard: true },
+      { about: "carl@example.org", status: "5.7.1", hard: true },
+    ])
+  })
+
+  it("of sendmail ends where the message that comes back begins, also behind spaces", () => {
+    const letter = plainly("Returned mail: see transcript for details", [
+      "The original message was received at Mon, 23 Nov 2026 01:00:00 +0000",
+      "",
+      "   ----- The following addresses had permanent fatal errors -----",
+      "<bob@example.org>",
+      "    (reason: 550 5.1.1 <bob@example.org>... User unknown)",
+      "",
+      "   ----- Original message follows -----",
+      "",
+      "From: ada@mail.example",
+      "To:",
+      " grace@example.org,",
+      " carl@example.org",
+    ])
+    expect(told(letter)).toEqual([{ about: "bob@example.org", status: "5.1.1", hard: true }])
+  })
+})
+
+describe("a report that is not as it should be", () => {
+  const text = ["Your message was not delivered to", "", "<grace@example.org>:", "550 5.1.1 No such user"]
+  const headed = (type: string, ...parts: ReadonlyArray<string>) =>
+    lines(
+      "From: MAILER-DAEMON@example.org",
+      "Subject: Undeliverable",
+      "Auto-Submitted: auto-replied",
+      `Content-Type: ${type}`,
+      "",
+      "--b",
+      "",
+      ...text,
+      ...parts,
+      "--b--",
+    )
+
+  it.each([
+    ["lacks its report", headed("multipart/report; report-type=delivery-status; boundary=b")],
+    ["does not say of what it is one", headed("multipart/report; boundary=b")],
+    [
+      "names nobody in its report",
+      headed(
+        "multipart/report; report-type=delivery-status; boundary=b",
+        "--b",
+        "Content-Type: message/delivery-status",
+        "",
+        "Reporting-MTA: dns; mx.example.org",
+        "",
+      ),
+    ],
+  ])("and %s is read by its text", (_, letter) => {
+    expect(reported(letter)).toMatchObject([{ addresses: ["grace@example.org"], status: "5.1.1", hard: true }])
+  })
+
+  it.each([
+    ["failed (no such user)", 1],
+    ["delayed (will retry)", 0],
+    ["Relayed; to elsewhere", 0],
+  ])("may have more than a word for its action: %s", (action, found) => {
+    const block = ["Final-Recipient: rfc822;grace@example.org", `Action: ${action}`, "Status: 4.4.7"]
+    expect(reported(report(block))).toHaveLength(found)
+  })
+
+  it("is none where a person's own program says that it was not read, nor where a report is of something else", () => {
+    const away = plainly("Auto: hello", text, "Auto-Submitted: auto-replied").replace("MAILER-DAEMON@", "grace@")
+    expect(reported(away)).toEqual([])
+    expect(reported(headed("multipart/report; report-type=disposition-notification; boundary=b"))).toEqual([])
+    expect(reported(headed("multipart/report; report-type=feedback-report; boundary=b"))).toEqual([])
+  })
+})
+
 describe("whom a bounce is about", () => {
   const ours = ["grace@example.org", "Bob@example.org"]
   const about = (...addresses: ReadonlyArray<string>) => ({ addresses, status: null, diagnostic: null, hard: true })
@@ -190,6 +319,8 @@ describe("whom a bounce is about", () => {
     expect(recipientOf(about("bob@example.org"), ours)).toBe("Bob@example.org")
     expect(recipientOf(about("stranger@example.org"), ours)).toBeUndefined()
     expect(recipientOf(about(), ours)).toBeNull()
+    // Whom it was for comes before whom it was passed on to, though both are recipients.
+    expect(recipientOf(about("bob@example.org", "grace@example.org"), ours)).toBe("Bob@example.org")
     expect(recipientOf(about("forwarded@elsewhere.example"), ["grace@example.org"])).toBe("grace@example.org")
   })
 })

@@ -111,7 +111,7 @@ describe("what was written", () => {
   it("keeps who, when, what it answers, and the fields that are a sender's to say", async () => {
     const out = await done(
       message(
-        "Date: Sun, 1 Mar 2026 10:00:00 +0100\nMessage-ID: <own@laptop>\nIn-Reply-To: <q@x.example>\nReferences: <p@x.example> <q@x.example>\n" +
+        "Date: Sun, 1 Mar 2026 10:00:00 +0100\nMessage-ID: <own@laptop>\nIn-Reply-To: <q@x.example>\nReferences: <p.without.at> <p@x.example> <q@x.example>\n" +
           "Cc: =?utf-8?q?J=C3=B6rg?= <joerg@example.org>\nBcc: hidden@example.org\nReply-To: ada+news@mail.example\nX-Mailer: Pine\n" +
           "Received: from laptop (10.0.0.7)\nList-Unsubscribe: <javascript:x>\nSender: eve@evil.example\nDKIM-Signature: v=1\n" +
           "Auto-Submitted: no\nContent-Language: xx\nDisposition-Notification-To: eve@evil.example\n" +
@@ -126,7 +126,7 @@ describe("what was written", () => {
         "Date: Sun, 1 Mar 2026 10:00:00 +0100",
         "Message-ID: <own@laptop>",
         "In-Reply-To: <q@x.example>",
-        "References: <p@x.example> <q@x.example>",
+        "References: <p.without.at> <p@x.example> <q@x.example>",
         "Reply-To: ada+news@mail.example",
         "X-Mailer: Pine",
         "Auto-Submitted: auto-replied",

@@ -85,7 +85,8 @@ const peopleOf = (given: Readonly<Record<Field, ReadonlyArray<string>>>, derived
   }
   if (known.size === 0 && errors.length === 0) errors.push({ path: "/to", message: "Expected a recipient" })
   if (known.size > recipientsAtMost) {
-    errors.push({ path: "/to", message: `Expected at most ${recipientsAtMost} recipients in all` })
+    const path = derived ? "/reply_to_message" : "/to"
+    errors.push({ path, message: `Expected at most ${recipientsAtMost} recipients in all` })
   }
   const people: People = { shown, recipients: [...known.values()] }
   return errors.length > 0 ? Effect.fail(invalid(errors)) : Effect.succeed(people)

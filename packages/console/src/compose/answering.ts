@@ -23,7 +23,12 @@ export interface Original {
 /** Letters of another's text that are quoted. */
 const quotedAtMost = 20_000
 
-const withoutTag = (address: string) => address.toLowerCase().replace(/\+[^@]*(?=@)/, "")
+/** What all addresses of one Mailbox have in common: any tag, any spelling of the Handle. */
+const mailboxOf = (address: string) => {
+  const at = Math.max(0, address.lastIndexOf("@"))
+  const handle = address.slice(0, at).replace(/\+.*$/s, "").replaceAll("-", "")
+  return `${handle}${address.slice(at)}`.toLowerCase()
+}
 
 const distinct = (addresses: ReadonlyArray<string>, but: ReadonlyArray<string> = []) => {
   const seen = new Set(but.map((address) => address.toLowerCase()))
@@ -34,14 +39,16 @@ const distinct = (addresses: ReadonlyArray<string>, but: ReadonlyArray<string> =
   })
 }
 
-/** `own`: the Identity's address, which an answer to all leaves out under any of its tags. */
+/** `own`: the Identity's address, which an answer leaves out under any of its tags and spellings, but where there is nobody else. */
 export const recipientsOf = (original: Original, all: boolean, own: string) => {
   const { direction, from, reply_to } = original
   const author = from === null ? [] : [from]
   const writers = direction === "outbound" ? original.to : reply_to.length > 0 ? reply_to : author
   const others = direction === "outbound" ? original.cc : [...author, ...original.to, ...original.cc]
-  const to = distinct(writers.map(({ address }) => address))
-  const cc = others.map(({ address }) => address).filter((address) => withoutTag(address) !== withoutTag(own))
+  const addressed = writers.map(({ address }) => address)
+  const strangers = addressed.filter((address) => mailboxOf(address) !== mailboxOf(own))
+  const to = distinct(strangers.length > 0 ? strangers : addressed)
+  const cc = others.map(({ address }) => address).filter((address) => mailboxOf(address) !== mailboxOf(own))
   return { to, cc: all ? distinct(cc, to) : [] }
 }
 

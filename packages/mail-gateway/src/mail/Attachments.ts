@@ -49,7 +49,7 @@ export const layer = Layer.succeed(AttachmentReader, {
       yield* Effect.yieldNow
     }
     return {
-      filename: part.filename === null ? null : Decode.clean(part.filename),
+      filename: part.filename === null ? null : Decode.line(part.filename),
       content_type: part.type,
       size,
       content: (start: number, end: number) => between(Decode.pieces(raw, part), start, end),

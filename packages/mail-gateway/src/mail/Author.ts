@@ -19,7 +19,7 @@ export const addresses = (value: string | undefined, characters: number = limits
     .slice(0, limits.addresses)
     .map((entry) => ({
       address: Decode.clean(entry.address ?? ""),
-      name: entry.name === undefined || entry.name === "" ? null : Decode.words(entry.name),
+      name: Decode.words(entry.name ?? "") || null,
     }))
 }
 

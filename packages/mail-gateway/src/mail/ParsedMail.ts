@@ -137,7 +137,7 @@ export const read = (raw: Buffer, root: Part = index(raw)) => {
   const { text, html, spoken } = bodiesOf(raw, root)
   const attachments = attachmentsOf(root).map((part, at): Attachment => ({
     index: at,
-    filename: part.filename === null ? null : Decode.clean(part.filename),
+    filename: part.filename === null ? null : Decode.line(part.filename),
     content_type: part.type,
     size: Decode.size(raw, part),
   }))

@@ -1,11 +1,14 @@
 /** What follows from the message that is answered: to whom, under which subject, in which thread (RFC 5322 section 3.6.4). */
-import { sameAs } from "@svc/domain/mail/AddrSpec"
+import { canonical } from "@svc/domain/handles/Handle"
+import { domainOf, sameAs } from "@svc/domain/mail/AddrSpec"
 import type { MessageSummary } from "@svc/domain/mail/Message"
 import type { NewMail } from "@svc/domain/mail/Sending"
 
-/** Ids that a header field of ours can carry; a sender may have written anything. */
-const isMessageId = (id: string) => /^<[!-;=?A-~]{1,250}@[!-;=?A-~]{1,250}>$/.test(id)
+/** Ids that a header field of ours can carry; a sender may have written anything, also one without the @ that belongs in it. */
+const isMessageId = (id: string) => /^<[!-;=?-~]{1,500}>$/.test(id)
 
+/** Characters of a subject, as whoever sends may write one. */
+const subjectAtMost = 900
 /** Ids in `References`: the first, which names the thread, and the newest. */
 const referencesAtMost = 40
 
@@ -19,7 +22,18 @@ export interface Answer {
   readonly references: ReadonlyArray<string>
 }
 
-const withoutTag = (address: string) => sameAs(address).replace(/\+[^@]*(?=@)/, "")
+// oxlint-disable-next-line no-control-regex -- they are what is replaced
+const breaking = /[\u0000-\u001f\u007f-\u009f\u2028\u2029]+/g
+
+/** One line of a length that can be sent; whoever wrote it may have put anything into its encoded words. */
+const lineOf = (subject: string) => subject.replace(breaking, " ").slice(0, subjectAtMost).toWellFormed().trimEnd()
+
+/** What all addresses of one Mailbox of ours have in common: any tag, any spelling of the Handle. */
+const mailboxOf = (address: string) => {
+  const domain = domainOf(address)
+  const local = address.slice(0, Math.max(0, address.lastIndexOf("@"))).replace(/\+.*$/s, "")
+  return `${canonical(local)}@${domain}`
+}
 
 const distinct = (addresses: ReadonlyArray<string>, but: ReadonlySet<string>): ReadonlyArray<string> => {
   const seen = new Set<string>()
@@ -31,10 +45,13 @@ const distinct = (addresses: ReadonlyArray<string>, but: ReadonlySet<string>): R
   })
 }
 
-/** `own`: the Identity's address, which an answer to all leaves out under any of its tags. */
+/**
+ * `own`: the Identity's address, which an answer leaves out under any of its tags and spellings, but where there is nobody
+ * else: programs put who they wrote to into `Reply-To` beside themselves.
+ */
 export const derive = (original: MessageSummary, mail: NewMail, own: string): Answer => {
   const addressesOf = (people: ReadonlyArray<{ readonly address: string }>) => people.map(({ address }) => address)
-  const isOwn = (address: string) => withoutTag(address) === withoutTag(own)
+  const isOwn = (address: string) => mailboxOf(address) === mailboxOf(own)
   const author = original.from === null ? [] : [original.from.address]
   const writers =
     original.direction === "outbound"
@@ -42,7 +59,11 @@ export const derive = (original: MessageSummary, mail: NewMail, own: string): An
       : original.reply_to.length > 0
         ? addressesOf(original.reply_to)
         : author
-  const to = mail.to !== undefined && mail.to.length > 0 ? mail.to : distinct(writers, new Set())
+  const strangers = writers.filter((address) => !isOwn(address))
+  const to =
+    mail.to !== undefined && mail.to.length > 0
+      ? mail.to
+      : distinct(strangers.length > 0 ? strangers : writers, new Set())
   const others =
     original.direction === "outbound"
       ? addressesOf(original.cc)
@@ -61,7 +82,7 @@ export const derive = (original: MessageSummary, mail: NewMail, own: string): An
   return {
     to,
     cc,
-    subject: answered.test(original.subject) ? original.subject : `Re: ${original.subject}`,
+    subject: lineOf(answered.test(original.subject) ? original.subject : `Re: ${original.subject}`),
     in_reply_to: id,
     references: chain.length <= referencesAtMost ? chain : [chain[0]!, ...chain.slice(1 - referencesAtMost)],
   }

@@ -7,10 +7,10 @@
 import { toPublic } from "@svc/domain/Ids"
 import { domainOf } from "@svc/domain/mail/AddrSpec"
 import type { OriginVerdict } from "@svc/domain/mail/Message"
-import type { ComposedMail, Recipient } from "@svc/domain/mail/SendingProtocol"
+import type { ComposedMail } from "@svc/domain/mail/SendingProtocol"
 import { Context, Effect, Exit, Layer } from "effect"
 import type { SqlError } from "effect/sql"
-import { commitTogether, FenceLost, type Write } from "../../actor/Write.ts"
+import { commitTogether, FenceLost } from "../../actor/Write.ts"
 import { causedBy, raise, raiseForOrg } from "../../events/Raise.ts"
 import * as Batched from "../../store/Batched.ts"
 import { isTransient, Reads, type Sql, Writes } from "../../store/Database.ts"
@@ -18,32 +18,8 @@ import { Timing } from "../../Timing.ts"
 import { placed } from "../folders/Placing.ts"
 import { summaryOf } from "../Summary.ts"
 import * as Threading from "../Threading.ts"
+import type { Departure } from "./Departure.ts"
 import { type Judged, type Standing, standings } from "./Standing.ts"
-
-/** A row of the outbox: the message for the recipients of one domain. */
-export interface OutboxRow {
-  readonly id: string
-  readonly domain: string
-  readonly addresses: ReadonlyArray<Recipient["address"]>
-}
-
-/** A message that goes out, or waits for a person. */
-export interface Departure {
-  readonly write: Write
-  readonly mail: ComposedMail
-  /** The first of those it is for. */
-  readonly recipient: string
-  readonly rows: ReadonlyArray<OutboxRow>
-  /** The message it answers. */
-  readonly answers: string | null
-  /** It was the draft of its id, which goes. */
-  readonly isDraft: boolean
-  readonly submissionKey: Uint8Array | undefined
-  /** A person has to approve it. */
-  readonly waits: boolean
-  /** It is the one of the hour with which the limit is near. */
-  readonly near: { readonly used: number; readonly quota: number } | null
-}
 
 /**
  * Of messages that wait, so many bytes and so many Identities are one statement; no two of one Identity. One statement at a
@@ -76,7 +52,7 @@ const noBytes = new Uint8Array(0)
  */
 const asked = (sql: Sql, departures: ReadonlyArray<Departure>) => {
   const rows = departures.map(
-    ({ write: { identity, at, by }, mail, recipient, rows, answers, isDraft, submissionKey, waits, near }) => {
+    ({ write: { identity, at, by }, mail, recipient, rows, answers, draftVersion, submissionKey, waits, near }) => {
       const { related, subject_key } = Threading.namesOf(mail)
       return {
         identity_id: identity.id,
@@ -93,7 +69,7 @@ const asked = (sql: Sql, departures: ReadonlyArray<Departure>) => {
         related,
         subject_key,
         answers,
-        is_draft: isDraft,
+        draft_version: draftVersion,
         waits,
         lapses_at: waits ? new Date(at.getTime() + Timing.approvalMillis).toISOString() : null,
         asked_by: by.kind,
@@ -113,7 +89,7 @@ const asked = (sql: Sql, departures: ReadonlyArray<Departure>) => {
       select i.* from rows from (
         jsonb_to_recordset(${JSON.stringify(rows)}::jsonb) as (
           identity_id uuid, org_id uuid, handle text, at timestamptz, id uuid, public_id text, message_id text, sender text,
-          recipient text, size int, summary jsonb, related text[], subject_key text, answers uuid, is_draft bool, waits bool,
+          recipient text, size int, summary jsonb, related text[], subject_key text, answers uuid, draft_version int, waits bool,
           lapses_at timestamptz, asked_by text, caused_by text, used int, quota int, rows_left int, headers jsonb,
           has_text bool, has_html bool, has_key bool),
         unnest(${departures.map(({ submissionKey }) => submissionKey ?? noBytes)}::bytea[]),
@@ -124,7 +100,7 @@ const asked = (sql: Sql, departures: ReadonlyArray<Departure>) => {
         unnest(${departures.map(({ mail }) => mail.content?.search_text ?? "")}::text[])
       ) with ordinality as i (
         identity_id, org_id, handle, at, id, public_id, message_id, sender, recipient, size, summary, related, subject_key,
-        answers, is_draft, waits, lapses_at, asked_by, caused_by, used, quota, rows_left, headers, has_text, has_html,
+        answers, draft_version, waits, lapses_at, asked_by, caused_by, used, quota, rows_left, headers, has_text, has_html,
         has_key, key, sha256, raw, text, html, search_text, n)
       join fence on fence.n = i.n
     )`
@@ -145,6 +121,7 @@ const store = (sql: Sql, departures: ReadonlyArray<Departure>, patience: Patienc
   const outboxes = departures.flatMap(({ rows }, index) => rows.map((row) => ({ ...row, n: index + 1 })))
   const people = outboxes.flatMap(({ n, id, addresses }) => addresses.map((address) => ({ n, id, address })))
   const change = { sql, at: sql`at`, by: sql`caused_by` }
+  const hasDrafts = some(({ draftVersion }) => draftVersion !== null)
   return commitTogether<Row>(
     departures.map(({ write }) => ({ ...write, sql })),
     sql`
@@ -153,12 +130,23 @@ const store = (sql: Sql, departures: ReadonlyArray<Departure>, patience: Patienc
       select m.identity_id from asked join mailbox m on m.identity_id = asked.identity_id
       for no key update of m ${patience === "waits" ? sql`` : sql`skip locked`}
     ),
+    ${
+      hasDrafts
+        ? // Drafts are written beside the actor: one that was changed or removed since it was judged does not go.
+          sql`
+    written as materialized (
+      select d.id from free join asked on asked.identity_id = free.identity_id
+      join draft d on d.id = asked.id and d.version = asked.draft_version for update of d
+    ),`
+        : sql``
+    }
     box as (
       update mailbox m
       set uid_next = uid_next + 1, bytes_used = bytes_used + asked.size, modseq = modseq + 1
         ${some(({ near }) => near !== null) ? sql`, mail_near_at = case when asked.used is null then mail_near_at else asked.at end` : sql``}
       from asked join free on free.identity_id = asked.identity_id
       where m.identity_id = free.identity_id
+        ${hasDrafts ? sql`and (asked.draft_version is null or asked.id in (select id from written))` : sql``}
       returning m.identity_id, m.uid_next - 1 as uid, m.modseq
     ),
     departed as materialized (
@@ -233,7 +221,7 @@ const store = (sql: Sql, departures: ReadonlyArray<Departure>, patience: Patienc
       delete from mail_use u using departed d
       where u.identity_id = d.identity_id and u.at <= d.at - make_interval(secs => ${Timing.mailHourMillis / 1000})
     )
-    ${some(({ isDraft }) => isDraft) ? sql`, spent as (delete from draft using departed d where draft.id = d.id and d.is_draft)` : sql``}
+    ${hasDrafts ? sql`, spent as (delete from draft using departed d where draft.id = d.id and d.draft_version is not null)` : sql``}
     ${
       some(({ near }) => near !== null)
         ? sql`,
@@ -308,7 +296,7 @@ export class Departures extends Context.Service<
   {
     /** Where the Identity stands; undefined where it has no Mailbox. */
     readonly judge: (judged: Judged) => Effect.Effect<Standing | undefined, SqlError.SqlError>
-    /** Answers whether it was stored: not where the Mailbox is gone. */
+    /** Answers whether it was stored: not where the Mailbox is gone, or the draft is another. */
     readonly store: (departure: Departure) => Effect.Effect<boolean, SqlError.SqlError | FenceLost>
   }
 >()("@svc/cluster/mail/sending/Departures") {}

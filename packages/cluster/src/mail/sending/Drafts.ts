@@ -86,6 +86,10 @@ const make = Effect.gen(function* () {
     return row.version
   })
 
+  /** Others changed it, or took it away, since it was looked at: who made no condition can only have missed it. */
+  const overtaken = (condition: IfVersion) =>
+    condition === null ? missing() : new PreconditionFailed({ detail: "The draft was changed meanwhile." })
+
   return {
     /** Oldest first. */
     list: (identityId: IdentityId, request: PageRequest) =>
@@ -168,7 +172,7 @@ const make = Effect.gen(function* () {
         where d.id = ${uuid} and d.identity_id = ${identityId} and i.id = d.identity_id
           ${condition === null ? writes`` : writes`and version = ${version}`}
         returning i.org_id`
-      if (changed === undefined) return yield* new PreconditionFailed({ detail: "The draft was changed meanwhile." })
+      if (changed === undefined) return yield* overtaken(condition)
       yield* announce(changed.org_id, identityId)
     }, orUnavailable),
 
@@ -178,7 +182,7 @@ const make = Effect.gen(function* () {
       const [gone] = yield* writes<{ org_id: string }>`
         delete from draft d using identity i where d.id = ${uuid} and d.identity_id = ${identityId} and i.id = d.identity_id
           ${condition === null ? writes`` : writes`and version = ${version}`} returning i.org_id`
-      if (gone === undefined) return yield* missing()
+      if (gone === undefined) return yield* overtaken(condition)
       yield* announce(gone.org_id, identityId)
     }, orUnavailable),
   }

@@ -12,7 +12,9 @@ import { Effect } from "effect"
 import type { Rpc } from "effect/rpc"
 import type { Handling } from "../../actor/Handling.ts"
 import type { Write } from "../../actor/Write.ts"
-import type { Departures, OutboxRow } from "./Departures.ts"
+import type { OutboxRow } from "./Departure.ts"
+import type { Departures } from "./Departures.ts"
+import type { Standing } from "./Standing.ts"
 import { judgeRecipients, nearAt, overHour, paused } from "./SendingJudgement.ts"
 
 export interface SendingLimits {
@@ -51,6 +53,14 @@ const submitted = Effect.fnUntraced(function* ({ sql, identity }: Write, key: Ui
   return known
 })
 
+/** What is sent was a draft that is not there as it was read. */
+const isAnother = ({ draft_version }: Command, { draft }: Standing) => draft_version !== null && draft !== draft_version
+
+const otherDraft = ({ draft }: Standing) =>
+  draft === null
+    ? new NotFound({ detail: "There is no such draft." })
+    : new Conflict({ detail: "The draft was changed meanwhile.", agent_hint: "wait" })
+
 const noMailbox = () => new NotFound({ detail: "The Identity has no Mailbox." })
 
 const send = Effect.fnUntraced(function* (
@@ -71,11 +81,7 @@ const send = Effect.fnUntraced(function* (
     }
     return known
   }
-  if (command.draft_version !== null && standing.draft !== command.draft_version) {
-    return yield* standing.draft === null
-      ? new NotFound({ detail: "There is no such draft." })
-      : new Conflict({ detail: "The draft was changed meanwhile.", agent_hint: "wait" })
-  }
+  if (isAnother(command, standing)) return yield* otherDraft(standing)
   if (standing.stopped) return yield* paused(standing.stop_reason)
   yield* judgeRecipients(write, mail.subject, recipients, standing.refused)
   if (standing.used >= limits.mailHourly) return yield* overHour(limits.mailHourly, standing, write.at)
@@ -92,12 +98,16 @@ const send = Effect.fnUntraced(function* (
     recipient: recipients[0]?.address ?? "",
     rows: yield* rowsOf(recipients),
     answers: command.answers,
-    isDraft: command.draft_version !== null,
+    draftVersion: command.draft_version,
     submissionKey: command.submission_key,
     waits,
     near: isNear ? { used, quota: limits.mailHourly } : null,
   })
-  if (!stored) return yield* noMailbox()
+  if (!stored) {
+    // Drafts are written beside the actor, so this one may have become another in between.
+    const since = yield* departures.judge({ write, id: mail.message_id, recipients })
+    return yield* since !== undefined && isAnother(command, since) ? otherDraft(since) : noMailbox()
+  }
   if (!waits) write.due()
   const acceptance: Acceptance = {
     status: waits ? "awaiting_approval" : "queued",

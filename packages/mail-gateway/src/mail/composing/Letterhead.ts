@@ -33,6 +33,8 @@ const dated =
 const waitedMillis = { before: 30 * 24 * 60 * 60_000, after: 24 * 60 * 60_000 }
 
 const messageId = /^<[!-;=?A-~]{1,250}@[!-;=?A-~]{1,250}>$/
+/** What is answered may have one without the @ that belongs in it; without it the answer would stand in no thread. */
+const answeredId = /^<[!-;=?-~]{1,500}>$/
 
 /** Fields that mail programs write and readers look at, besides those of {@link HeaderFields}. */
 const known = new Set(
@@ -77,15 +79,15 @@ export const read = (raw: Buffer, rows: ReadonlyArray<Row>, manuscript: Manuscri
   if (subject.length > limits.subject) fault ??= faulty("/subject", `Expected at most ${limits.subject} characters`)
   if (fault !== undefined) return fault
 
-  const ids = (name: string) =>
+  const ids = (name: string, pattern: RegExp) =>
     Array.from((field(name) ?? "").slice(0, 32 * 1024).matchAll(/<[^<>\s]{1,510}>/g), ([id]) => id).filter((id) =>
-      messageId.test(id),
+      pattern.test(id),
     )
-  const [inReplyTo = null] = ids("in-reply-to")
-  const references = ids("references").slice(-limits.ids)
+  const [inReplyTo = null] = ids("in-reply-to", answeredId)
+  const references = ids("references", answeredId).slice(-limits.ids)
   return {
     _tag: "Letterhead",
-    messageId: ids("message-id")[0],
+    messageId: ids("message-id", messageId)[0],
     from: { address: from, name: PersonName.shown(wrote.address.name) },
     to,
     cc,

@@ -56,8 +56,15 @@ export const size = (raw: Buffer, part: Part): number => {
 /** Neither NUL nor half a surrogate pair, which no store takes. */
 export const clean = (text: string): string => text.replaceAll("\0", "").toWellFormed()
 
-/** RFC 2047 encoded words, then {@link clean}. */
-export const words = (value: string): string => clean(Words.decode(value))
+/**
+ * {@link clean}, in one line: an encoded word may hold anything, also a line break and what moves the cursor of a terminal,
+ * which would be taken for more than a subject or a name.
+ */
+// oxlint-disable-next-line no-control-regex -- they are what is replaced
+export const line = (text: string): string => clean(text).replace(/[\u0001-\u001f\u007f-\u009f\u2028\u2029]+/g, " ")
+
+/** RFC 2047 encoded words, then {@link line}. */
+export const words = (value: string): string => line(Words.decode(value)).trim()
 
 /** What a text has no use for: it moves the cursor of a terminal that shows it, and each is six characters of JSON. */
 // oxlint-disable-next-line no-control-regex -- these are what goes; tabs, line breaks and form feeds stay

@@ -10,7 +10,10 @@ import { plain } from "./smtp/Reply.ts"
 
 /** One recipient that mail did not reach. */
 export interface Failure {
-  /** Every address that the report names for the recipient, lower case; empty where it names none. */
+  /**
+   * Every address that the report names for the recipient, lower case, whom it was for before whom it was passed on to;
+   * empty where it names none.
+   */
   readonly addresses: ReadonlyArray<string>
   /** The enhanced status code. */
   readonly status: string | null
@@ -60,11 +63,17 @@ const partOf = (root: Part, types: ReadonlySet<string>): Part | undefined => {
 }
 
 const reportTypes = new Set(["message/delivery-status", "message/global-delivery-status"])
+/** Reports of something else: of reading, of abuse. */
+const otherTypes = new Set(["message/disposition-notification", "message/feedback-report"])
 
-/** RFC 3464 section 2.3: a block of fields for each recipient, behind one for the message. */
-const fromReport = (raw: Buffer, part: Part): ReadonlyArray<Failure> => {
+/**
+ * RFC 3464 section 2.3: a block of fields for each recipient, behind one for the message. Undefined where there is none for
+ * any recipient.
+ */
+const fromReport = (raw: Buffer, part: Part): ReadonlyArray<Failure> | undefined => {
   const bytes = Buffer.from(Decode.bytes(raw, part, limits.report))
   const found: Array<Failure> = []
+  let isNamed = false
   let at = 0
   while (at < bytes.length && found.length < limits.recipients) {
     const block = Header.read(bytes, at, bytes.length)
@@ -74,7 +83,9 @@ const fromReport = (raw: Buffer, part: Part): ReadonlyArray<Failure> => {
     const final = field("final-recipient")
     const original = field("original-recipient")
     if (final === undefined && original === undefined) continue
-    const action = field("action")?.trim().toLowerCase() ?? ""
+    isNamed = true
+    // Some servers say more than the word.
+    const action = /^\s*([\w-]{1,40})/.exec(field("action") ?? "")?.[1]?.toLowerCase() ?? ""
     const status = statusIn(field("status") ?? "")
     if (action === "delayed" || action === "delivered" || action === "relayed" || action === "expanded") continue
     if (status?.startsWith("2") === true) continue
@@ -85,7 +96,7 @@ const fromReport = (raw: Buffer, part: Part): ReadonlyArray<Failure> => {
       hard: action === "failed" || status?.startsWith("5") === true,
     })
   }
-  return found
+  return isNamed ? found : undefined
 }
 
 /** Words of servers that give up, and of those that only tell of a delay. */
@@ -96,10 +107,12 @@ const goesOn =
 const forGood =
   /permanent|does not exist|unknown (?:user|address|recipient)|user unknown|no such|invalid recipient|mailbox unavailable|disabled|not found|nicht gefunden/i
 
+const address = /[A-Za-z0-9!#$%&'*+/=?^_`{|}~.-]{1,64}@[A-Za-z0-9.-]{1,253}/g
+
 const addressesIn = (text: string): ReadonlyArray<string> => {
   const found = new Set<string>()
-  for (const [address] of text.matchAll(/[A-Za-z0-9!#$%&'*+/=?^_`{|}~.-]{1,64}@[A-Za-z0-9.-]{1,253}/g)) {
-    found.add(address.toLowerCase().replace(/\.$/, ""))
+  for (const [one] of text.matchAll(address)) {
+    found.add(one.toLowerCase().replace(/\.$/, ""))
     if (found.size >= limits.addresses) break
   }
   return [...found]
@@ -111,9 +124,37 @@ const quoting = /original message|copy of the message|returned message|below thi
 const ownWords = (text: string): ReadonlyArray<string> => {
   const lines = text.slice(0, limits.text).split("\n")
   const end = lines.findIndex(
-    (line) => line.startsWith("Received: ") || (line.startsWith("--") && quoting.test(line.slice(0, 200))),
+    (line) => line.startsWith("Received: ") || (/^\s{0,8}--/.test(line) && quoting.test(line.slice(0, 200))),
   )
   return end < 0 ? lines : lines.slice(0, end)
+}
+
+/** A line that an address begins, by itself or before what is said of it: `<ada@example.org>:`. */
+const heading = /^\s{0,8}<?[A-Za-z0-9!#$%&'*+/=?^_`{|}~.-]{1,64}@[A-Za-z0-9.-]{1,253}>?\s{0,8}(?::|$)/
+
+/** The lines under each such line, itself among them. */
+const sectionsOf = (lines: ReadonlyArray<string>): ReadonlyArray<ReadonlyArray<string>> => {
+  const sections: Array<Array<string>> = []
+  for (const line of lines) {
+    if (sections.length < limits.recipients && heading.test(line)) sections.push([line])
+    else sections.at(-1)?.push(line)
+  }
+  return sections
+}
+
+interface Said {
+  readonly status: string | null
+  readonly line: string | undefined
+  /** `4` or `5`, by its codes. */
+  readonly kind: string | undefined
+}
+
+const saidIn = (lines: ReadonlyArray<string>): Said => {
+  const status = statusIn(lines.join("\n"))
+  const line =
+    lines.find((one) => /\b[45]\d\d[ -]|\b[45]\.\d{1,3}\.\d{1,3}\b/.test(one)) ?? lines.find((one) => forGood.test(one))
+  const code = /(?:^|\D)([45])\d\d[ -]/.exec(line ?? "")?.[1]
+  return { status, line, kind: status?.[0] ?? code }
 }
 
 const fromText = (subject: string, text: string, failed: string | undefined): ReadonlyArray<Failure> => {
@@ -121,27 +162,45 @@ const fromText = (subject: string, text: string, failed: string | undefined): Re
   const words = own.join("\n")
   const whole = `${subject}\n${words}`
   if (goesOn.test(whole) || !(gaveUp.test(whole) || failed !== undefined)) return []
-  const status = statusIn(words)
-  const line =
-    own.find((one) => /\b[45]\d\d[ -]|\b[45]\.\d{1,3}\.\d{1,3}\b/.test(one)) ?? own.find((one) => forGood.test(one))
-  const code = /(?:^|\D)([45])\d\d[ -]/.exec(line ?? "")?.[1]
-  const kind = status?.[0] ?? code
-  return [
-    {
-      addresses: failed === undefined ? addressesIn(words) : addressesIn(failed.slice(0, 4_000)),
+  const all = saidIn(own)
+  const sections = sectionsOf(own).map((lines) => ({ addresses: addressesIn(lines.join("\n")), said: saidIn(lines) }))
+  const failure = (addresses: ReadonlyArray<string>, said: Said): Failure => {
+    const { status, line, kind } = said.kind === undefined ? all : said
+    return {
+      addresses,
       status,
-      diagnostic: short(line),
+      diagnostic: short(said.line ?? line),
       hard: kind === undefined ? forGood.test(words) : kind === "5",
-    },
-  ]
+    }
+  }
+  const named = addressesIn(failed ?? "")
+  if (named.length > 0) {
+    return named.map((one) => {
+      const section = sections.find(({ addresses }) => addresses[0] === one)
+      return failure(section?.addresses ?? [one], section?.said ?? all)
+    })
+  }
+  return sections.length > 0
+    ? sections.map(({ addresses, said }) => failure(addresses, said))
+    : [failure(addressesIn(words), all)]
 }
+
+/** Who writes for a server, whatever program of a person's answers in its own name. */
+const daemon = /mailer-daemon|mail delivery (?:sub)?system/i
 
 /** Nothing where the message is no bounce. `text` is the body in words. */
 export const read = (raw: Buffer, root: Part, subject: string, text: string | null): ReadonlyArray<Failure> => {
   const report = partOf(root, reportTypes)
-  if (report !== undefined) return fromReport(raw, report)
-  const field = (name: string) => Header.header(raw, root.rows, name)
-  // A report of another kind (of reading, of abuse), and what a person's own program answers (RFC 3834).
-  if (root.type === "multipart/report" || /auto-replied/i.test(field("auto-submitted") ?? "")) return []
-  return fromText(subject.slice(0, 500), text ?? "", field("x-failed-recipients"))
+  const found = report === undefined ? undefined : fromReport(raw, report)
+  if (found !== undefined) return found
+  const field = (name: string) => Header.header(raw, root.rows, name)?.slice(0, 4_000)
+  if (root.type === "multipart/report") {
+    const kind = root.parameters["report-type"]?.toLowerCase() ?? "delivery-status"
+    if (kind !== "delivery-status" || partOf(root, otherTypes) !== undefined) return []
+  }
+  const failed = field("x-failed-recipients")
+  // What a person's own program answers (RFC 3834), which servers' bounces are marked as too.
+  const isAnswer = /auto-replied/i.test(field("auto-submitted") ?? "")
+  if (isAnswer && failed === undefined && !daemon.test(field("from") ?? "")) return []
+  return fromText(subject.slice(0, 500), text ?? "", failed)
 }

@@ -31,8 +31,10 @@ interface Row {
 
 /** The recipient of ours that a failure is about: null for all of them, undefined for none. */
 export const recipientOf = (failure: Failure, ours: ReadonlyArray<string>): string | null | undefined => {
-  const named = ours.find((address) => failure.addresses.includes(address.toLowerCase()))
-  if (named !== undefined) return named
+  for (const address of failure.addresses) {
+    const named = ours.find((one) => one.toLowerCase() === address)
+    if (named !== undefined) return named
+  }
   // A server beyond it forwarded the mail and names an address that we do not know; where there is but one it is that.
   if (ours.length === 1) return ours[0]
   return failure.addresses.length === 0 ? null : undefined
@@ -80,9 +82,11 @@ const make = Effect.gen(function* () {
           where o.id = ${outbox_id} group by o.message_id, i.canonical`
         // The message, or who sent it, has gone meanwhile.
         if (row === undefined) return
+        const told = new Set<string | null>()
         for (const failure of failures) {
           const recipient = recipientOf(failure, row.addresses)
-          if (recipient === undefined) continue
+          if (recipient === undefined || told.has(recipient)) continue
+          told.add(recipient)
           const { status, diagnostic, hard } = failure
           yield* ask(
             actors.of(row.canonical).RecordBounce({

@@ -1,0 +1,80 @@
+/** To whom an answer goes, and under which subject, whatever stands in the message that is answered. */
+import { derive } from "@svc/cluster/mail/sending/Answering"
+import type { MessageSummary } from "@svc/domain/mail/Message"
+import { describe, expect, it } from "vitest"
+
+const own = "research-bot@mail.example"
+const person = (address: string) => ({ address, name: null })
+
+const message = (given: Partial<MessageSummary>) =>
+  ({
+    direction: "inbound",
+    from: person("grace@example.org"),
+    to: [person(own)],
+    cc: [],
+    reply_to: [],
+    subject: "Numbers",
+    message_id: "<one@example.org>",
+    in_reply_to: null,
+    references: [],
+    ...given,
+  }) as unknown as MessageSummary
+
+const answer = (given: Partial<MessageSummary>, all = false) =>
+  derive(message(given), { text: "Yes.", ...(all ? { reply_all: true } : {}) }, own)
+
+describe("an answer", () => {
+  it.each([
+    ["its address", own],
+    ["its address under a tag", "research-bot+invoices@mail.example"],
+    ["another spelling of its Handle", "ResearchBot@MAIL.example"],
+    ["another spelling under a tag", "re-search-bot+a+b@mail.example"],
+  ])("leaves out the Identity itself: %s", (_, address) => {
+    const list = { reply_to: [person("list@example.org"), person(address)] }
+    expect(answer(list).to).toEqual(["list@example.org"])
+    expect(answer(list, true)).toMatchObject({ to: ["list@example.org"], cc: ["grace@example.org"] })
+    expect(answer({ to: [person(address)], cc: [person("bob@example.org"), person(address)] }, true)).toMatchObject({
+      to: ["grace@example.org"],
+      cc: ["bob@example.org"],
+    })
+    expect(answer({ direction: "outbound", to: [person(address), person("bob@example.org")] }).to).toEqual([
+      "bob@example.org",
+    ])
+  })
+
+  it("goes to the Identity itself where there is nobody else, and to its namesakes elsewhere", () => {
+    expect(answer({ from: person(own) }).to).toEqual([own])
+    expect(answer({ reply_to: [person("researchbot@example.org")] }).to).toEqual(["researchbot@example.org"])
+  })
+
+  it.each([
+    ["line breaks", "a\r\nBcc: evil@example.org\r\n\r\nbody", "Re: a Bcc: evil@example.org body"],
+    ["what moves a cursor", "a\u001b[31m\u0001\u0085\u2028b", "Re: a [31m b"],
+    ["nothing else", "\r\n", "Re:"],
+  ])("has a subject of one line, where that of the message holds %s", (_, subject, expected) => {
+    expect(answer({ subject }).subject).toBe(expected)
+  })
+
+  it("has a subject no longer than one may be that is sent, with no character cut in half", () => {
+    const { subject } = answer({ subject: `${"a".repeat(895)}${"\u{1f600}".repeat(50)}` })
+    expect(subject.length).toBeLessThanOrEqual(900)
+    expect(subject.isWellFormed()).toBe(true)
+  })
+
+  it("stands in the thread of the message", () => {
+    expect(answer({ references: ["<zero@example.org>"] })).toMatchObject({
+      in_reply_to: "<one@example.org>",
+      references: ["<zero@example.org>", "<one@example.org>"],
+    })
+  })
+
+  it("stands in the thread of a message whose id has no @, and of none where it has what no field can carry", () => {
+    expect(answer({ message_id: "<20261122.A1>", references: ["<first>"] })).toMatchObject({
+      in_reply_to: "<20261122.A1>",
+      references: ["<first>", "<20261122.A1>"],
+    })
+    for (const message_id of ["<\u00e9@example.org>", "<a\r\nBcc: evil@example.org>", `<${"a".repeat(600)}@b>`, null]) {
+      expect(answer({ message_id }).in_reply_to).toBeUndefined()
+    }
+  })
+})
