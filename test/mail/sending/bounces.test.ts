@@ -1,14 +1,9 @@
 /** Where bounces come back to, and what they say: as they should be, as they are, and as somebody would like them to be. */
-import { it as effect } from "@effect/vitest"
-import { Sealing } from "@svc/cluster/sealing/Sealing"
 import { index } from "@svc/mail-gateway/mail/mime/Part"
 import { parse } from "@svc/mail-gateway/mail/ParsedMail"
-import { localPart, read as readAddress } from "@svc/mail-gateway/mail/sending/BounceAddress"
 import { read } from "@svc/mail-gateway/mail/sending/BounceReport"
 import { recipientOf } from "@svc/mail-gateway/mail/sending/Bounces"
-import { Effect } from "effect"
 import { describe, expect, it } from "vitest"
-import { sealingLayer } from "../../harness/Stores.ts"
 
 const lines = (...all: ReadonlyArray<string>) => all.join("\r\n") + "\r\n"
 
@@ -348,39 +343,4 @@ describe("what is hostile", () => {
     const found = read(raw, root, subject, text)
     expect(found.length).toBeLessThanOrEqual(100)
   })
-})
-
-const outboxId = "0199d3c0-5e0f-7c4e-9b1a-3f2d6c8e4a99"
-
-describe("a bounce address", () => {
-  effect.effect("leads back to its row, in any case of its letters, and fits a local part", () =>
-    Effect.gen(function* () {
-      const sealing = yield* Sealing
-      const local = localPart(sealing, outboxId)
-      expect(local.length).toBeLessThanOrEqual(64)
-      expect(readAddress(sealing, local)).toBe(outboxId)
-      expect(readAddress(sealing, local.toUpperCase())).toBe(outboxId)
-    }).pipe(Effect.provide(sealingLayer)),
-  )
-
-  effect.effect("that we did not make, or that was changed anywhere, is none", () =>
-    Effect.gen(function* () {
-      const sealing = yield* Sealing
-      const local = localPart(sealing, outboxId)
-      for (let at = 7; at < local.length; at++) {
-        const other = local[at] === "a" ? "b" : "a"
-        expect(readAddress(sealing, local.slice(0, at) + other + local.slice(at + 1)), String(at)).toBeUndefined()
-      }
-      for (const text of [
-        "bounce",
-        "bounce+",
-        "bounce+a",
-        `${local}a`,
-        local.slice(0, -1),
-        local.replace("bounce", "ada"),
-      ]) {
-        expect(readAddress(sealing, text)).toBeUndefined()
-      }
-    }).pipe(Effect.provide(sealingLayer)),
-  )
 })
