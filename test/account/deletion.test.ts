@@ -112,7 +112,7 @@ layer(Overdue.layer(OrgWork.watched).pipe(Layer.provideMerge(actors())))("a dele
       yield* makeIdentity(other, "grace")
       const sql = yield* Writes
       yield* sql`update org set status = 'deleting', deletion_requested_at = now() where id = ${org}`
-      yield* passing(holdings(org), ({ orgs }) => orgs === 0)
+      yield* passing(holdings(org), ({ orgs }) => orgs === 0, "20 millis")
       expect(yield* holdings(org)).toEqual(nothing)
       expect(yield* holdings(other)).toMatchObject({ orgs: 1, identities: 1 })
     }),
