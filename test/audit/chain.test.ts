@@ -74,6 +74,9 @@ layer(world, { timeout: "60 seconds" })("the chain of the audit log", (it) => {
       expect(new Set(lines.slice(1).map((line) => JSON.parse(line).request_id)).size).toBe(121)
       const head = JSON.parse(lines[0]!).head
       expect(walked(lines, { seq: 121, hash: head.hash }).faults).toEqual([])
+      // Sealed while it was read, where nothing had been sealed before.
+      const unsigned = [JSON.stringify({ head: null, since: null, until: null }), ...lines.slice(1)]
+      expect(walked(unsigned)).toEqual({ ...verdict, head: { seq: 121, hash: head.hash } })
       // Nobody looks on when nothing waits.
       expect(
         (yield* passing(

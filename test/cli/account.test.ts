@@ -1,14 +1,13 @@
 /** What account holders do with `svc` about who comes in: the audit log, its verification, and the apps that were let in. */
-import { spawn } from "node:child_process"
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import * as os from "node:os"
 import * as path from "node:path"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { call, makeIdentity, newHandle, signUp } from "../harness/Client.ts"
 import { eventually, startService, type TestService } from "../harness/Service.ts"
+import { told } from "../harness/Svc.ts"
 import { browser, letIn, mcp, registered } from "../oauth/Consent.ts"
 
-const main = path.join(import.meta.dirname, "..", "..", "packages", "cli", "src", "main.mjs")
 const here = "http://localhost:4711/callback"
 let service: TestService
 let session: string
@@ -25,15 +24,7 @@ afterAll(async () => {
   rmSync(home, { recursive: true, force: true })
 })
 
-const svc = async (...args: ReadonlyArray<string>) => {
-  const env = { PATH: process.env["PATH"] ?? "", HOME: home, XDG_CONFIG_HOME: home, SVC_KEY: key }
-  const child = spawn(process.execPath, [main, ...args], { env, stdio: ["ignore", "pipe", "pipe"] })
-  let [out, errors] = ["", ""]
-  child.stdout.on("data", (chunk: Buffer) => (out += chunk.toString()))
-  child.stderr.on("data", (chunk: Buffer) => (errors += chunk.toString()))
-  const code = await new Promise<number | null>((resolve) => child.once("close", resolve))
-  return { code, out, errors }
-}
+const svc = (...args: ReadonlyArray<string>) => told({ home, env: { SVC_KEY: key } }, ...args)
 
 describe("svc audit", { timeout: 120_000 }, () => {
   it("shows what was done, for people and as lines", async () => {
@@ -68,7 +59,7 @@ describe("svc audit", { timeout: 120_000 }, () => {
     const file = path.join(home, "audit.jsonl")
     writeFileSync(file, text)
     const whole = await svc("audit", "verify", file)
-    expect(whole.code).toBe(0)
+    expect(whole).toMatchObject({ code: 0, errors: "" })
     const head = /The end is (\d+:[0-9a-f]{64});/.exec(whole.out)![1]!
     expect((await svc("audit", "verify", file, "--head", head)).code).toBe(0)
     const other = head.replace(/.$/, (last) => (last === "0" ? "1" : "0"))

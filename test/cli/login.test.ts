@@ -1,5 +1,4 @@
 import { tools as bound } from "@svc/api/mcp/Tools"
-import { spawn } from "node:child_process"
 import { mkdtempSync, readFileSync, rmSync, statSync } from "node:fs"
 import { createServer } from "node:http"
 import type { AddressInfo } from "node:net"
@@ -11,8 +10,8 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { call, makeIdentity, newHandle, signUp } from "../harness/Client.ts"
 import { ask } from "../harness/Public.ts"
 import { eventually, startService, type TestService } from "../harness/Service.ts"
+import { environment, program, run } from "../harness/Svc.ts"
 
-const main = path.join(import.meta.dirname, "..", "..", "packages", "cli", "src", "main.mjs")
 let service: TestService
 let session: string
 let home: string
@@ -26,22 +25,9 @@ afterAll(async () => {
   rmSync(home, { recursive: true, force: true })
 })
 
-const environment = () => ({ PATH: process.env["PATH"] ?? "", XDG_CONFIG_HOME: home, HOME: home })
-
-const run = (input: string, env: Readonly<Record<string, string>>, args: ReadonlyArray<string>) => {
-  const child = spawn(process.execPath, [main, ...args], { env: { ...environment(), ...env }, stdio: "pipe" })
-  child.stdin.end(input)
-  let out = ""
-  let errors = ""
-  child.stdout.on("data", (chunk: Buffer) => (out += chunk.toString()))
-  child.stderr.on("data", (chunk: Buffer) => (errors += chunk.toString()))
-  const ended = new Promise<number | null>((resolve) => child.once("close", resolve))
-  return { out: () => out, errors: () => errors, ended, stop: () => child.kill() }
-}
-
-const svc = Object.assign((...args: ReadonlyArray<string>) => run("", {}, args), {
-  with: (input: string, ...args: ReadonlyArray<string>) => run(input, {}, args),
-  in: (env: Readonly<Record<string, string>>, ...args: ReadonlyArray<string>) => run("", env, args),
+const svc = Object.assign((...args: ReadonlyArray<string>) => run({ home }, ...args), {
+  with: (input: string, ...args: ReadonlyArray<string>) => run({ home, input }, ...args),
+  in: (env: Readonly<Record<string, string>>, ...args: ReadonlyArray<string>) => run({ home, env }, ...args),
 })
 
 describe("svc", () => {
@@ -98,7 +84,7 @@ describe("svc", () => {
     const { handle } = await makeIdentity(service.base, session)
     const client = new Client({ name: "test", version: "1" })
     await client.connect(
-      new StdioClientTransport({ command: process.execPath, args: [main, "mcp"], env: environment() }) as never,
+      new StdioClientTransport({ command: process.execPath, args: [program, "mcp"], env: environment(home) }) as never,
     )
     const { tools } = await client.listTools()
     expect(tools).toHaveLength(bound.length)

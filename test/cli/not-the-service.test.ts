@@ -1,13 +1,12 @@
 /** What `svc` says where something else answers at the API's address: a portal, a proxy, a server of another kind. */
-import { spawn } from "node:child_process"
 import { mkdtempSync, rmSync } from "node:fs"
 import { createServer, type ServerResponse } from "node:http"
 import type { AddressInfo } from "node:net"
 import * as os from "node:os"
 import * as path from "node:path"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { told } from "../harness/Svc.ts"
 
-const main = path.join(import.meta.dirname, "..", "..", "packages", "cli", "src", "main.mjs")
 const answers: Readonly<Record<string, (response: ServerResponse) => unknown>> = {
   page: (response) =>
     response.writeHead(200, { "content-type": "text/html" }).end("<html>Sign in to the network</html>"),
@@ -50,21 +49,8 @@ afterAll(() => {
   rmSync(home, { recursive: true, force: true })
 })
 
-const svc = async (api: string, ...args: ReadonlyArray<string>) => {
-  const env = {
-    PATH: process.env["PATH"] ?? "",
-    HOME: home,
-    XDG_CONFIG_HOME: home,
-    SVC_KEY: "svc_admin_x",
-    SVC_API_URL: api,
-  }
-  const child = spawn(process.execPath, [main, ...args], { env, stdio: ["ignore", "pipe", "pipe"] })
-  let [out, errors] = ["", ""]
-  child.stdout.on("data", (chunk: Buffer) => (out += chunk.toString()))
-  child.stderr.on("data", (chunk: Buffer) => (errors += chunk.toString()))
-  const code = await new Promise<number | null>((resolve) => child.once("close", resolve))
-  return { code, out, errors }
-}
+const svc = (api: string, ...args: ReadonlyArray<string>) =>
+  told({ home, env: { SVC_KEY: "svc_admin_x", SVC_API_URL: api } }, ...args)
 
 describe("an answer that is not the service's", { timeout: 120_000 }, () => {
   it.each(Object.keys(answers))("%s: nothing was done, in one sentence", async (kind) => {

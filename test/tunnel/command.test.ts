@@ -1,15 +1,12 @@
-import { spawn } from "node:child_process"
-import { once } from "node:events"
 import { createServer, type Server } from "node:http"
 import type { AddressInfo } from "node:net"
-import * as path from "node:path"
 import { afterAll, beforeAll, expect, it } from "vitest"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
 import { ask, hostOf, talk } from "../harness/Public.ts"
 import { freePort } from "../harness/Ports.ts"
 import { eventually, startService, type TestService } from "../harness/Service.ts"
+import { run } from "../harness/Svc.ts"
 
-const main = path.join(import.meta.dirname, "..", "..", "packages", "cli", "src", "main.mjs")
 let service: TestService
 let session: string
 let origin: Server
@@ -35,21 +32,13 @@ afterAll(async () => {
 })
 
 const svc = (key: string, ...args: ReadonlyArray<string>) => {
-  const child = spawn(process.execPath, [main, "tunnel", ...args], {
-    env: { PATH: process.env["PATH"], HOME: "/nonexistent", SVC_KEY: key, SVC_API_URL: service.base },
-    stdio: ["ignore", "pipe", "pipe"],
-  })
-  let out = ""
-  let errors = ""
-  child.stdout.on("data", (chunk: Buffer) => (out += chunk.toString()))
-  child.stderr.on("data", (chunk: Buffer) => (errors += chunk.toString()))
-  const ended = once(child, "close").then(([code]) => code as number | null)
+  const ran = run({ home: "/nonexistent", env: { SVC_KEY: key, SVC_API_URL: service.base } }, "tunnel", ...args)
   const until = (holds: () => boolean) =>
     eventually(
-      async () => holds() || `${out}\n${errors}`,
+      async () => holds() || `${ran.out()}\n${ran.errors()}`,
       (is) => is === true,
     )
-  return { out: () => out, errors: () => errors, ended, until, signal: (name: NodeJS.Signals) => child.kill(name) }
+  return { ...ran, until }
 }
 
 it("takes no port that is none", { timeout: 60_000 }, async () => {
@@ -78,7 +67,7 @@ it("tells that nothing answers at the local port, and that something does", { ti
   await new Promise<void>((resolve) => late.listen(dead, "127.0.0.1", resolve))
   expect((await ask(service.edgePort, handle, "/")).body).toBe("late")
   await tunnel.until(() => tunnel.out().includes("answers again"))
-  tunnel.signal("SIGTERM")
+  tunnel.stop()
   await tunnel.ended
   late.closeAllConnections()
   late.close()
@@ -99,7 +88,7 @@ it("lets what is under way end when it is told to, and takes nothing new", { tim
     async () => waiting.length,
     (count) => count === 3,
   )
-  tunnel.signal("SIGTERM")
+  tunnel.stop()
   await tunnel.until(() => tunnel.out().includes("Waiting for"))
   // A connection that asks once more is answered, and told that this was the last.
   expect(await kept.say(get("/last"), /localhost$/)).toMatch(/^HTTP\/1\.1 200 [^]*\r\nConnection: close\r\n/)

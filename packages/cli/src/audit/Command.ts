@@ -94,7 +94,7 @@ const verify = Command.make(
       yield* say(
         records === 0
           ? "There is no sealed record in it."
-          : `${records} records, ${from} to ${to}, are as they were sealed. The end is ${end?.seq ?? to}:${end?.hash ?? "-"}; compare it with one that was kept elsewhere (--head).`,
+          : `${records} records, ${from} to ${to}, are as they were sealed. The end is ${end?.seq}:${end?.hash}; compare it with one that was kept elsewhere (--head).`,
       )
     },
     Effect.catchTag("Misused", explain),

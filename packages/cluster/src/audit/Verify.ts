@@ -44,7 +44,7 @@ export interface Verdict {
   readonly to: number | null
   /** What does not hold, the first ones; empty for a log that is as it was sealed. */
   readonly faults: ReadonlyArray<string>
-  /** The end that the service signed, as it says. */
+  /** The end that the service signed, as it says; where it had signed none when the export began, the last record. */
   readonly head: { readonly seq: number; readonly hash: string } | null
 }
 
@@ -127,7 +127,8 @@ export const make = (kept?: { readonly seq: number; readonly hash: string }) => 
         fault(`The log ends at record ${last?.seq ?? 0}, and ${head.seq} were sealed.`)
       }
       if (kept !== undefined && !met) fault(`Record ${kept.seq}, of which a head was kept, is not in it.`)
-      return { records, from, to: last?.seq ?? null, faults, head: head && { seq: head.seq, hash: head.hash } }
+      const end = head ?? last
+      return { records, from, to: last?.seq ?? null, faults, head: end === undefined ? null : { seq: end.seq, hash: end.hash } }
     },
   }
 }

@@ -1,0 +1,31 @@
+/** `svc` as somebody runs it in a terminal: a process with a home of its own and nothing of ours around it. */
+import { spawn } from "node:child_process"
+import { once } from "node:events"
+import * as path from "node:path"
+
+export const program = path.join(import.meta.dirname, "..", "..", "packages", "cli", "src", "main.mjs")
+
+export interface Around {
+  readonly home: string
+  readonly env?: Readonly<Record<string, string>>
+  /** What stands on standard input. */
+  readonly input?: string
+}
+
+export const environment = (home: string) => ({ PATH: process.env["PATH"] ?? "", HOME: home, XDG_CONFIG_HOME: home })
+
+export const run = ({ home, env, input = "" }: Around, ...args: ReadonlyArray<string>) => {
+  const child = spawn(process.execPath, [program, ...args], { env: { ...environment(home), ...env }, stdio: "pipe" })
+  child.stdin.end(input)
+  let [out, errors] = ["", ""]
+  child.stdout.on("data", (chunk: Buffer) => (out += chunk.toString()))
+  child.stderr.on("data", (chunk: Buffer) => (errors += chunk.toString()))
+  const ended = once(child, "close").then(([code]) => code as number | null)
+  return { out: () => out, errors: () => errors, ended, stop: (signal?: NodeJS.Signals) => child.kill(signal) }
+}
+
+/** Its exit code and all that it said. */
+export const told = async (around: Around, ...args: ReadonlyArray<string>) => {
+  const ran = run(around, ...args)
+  return { code: await ran.ended, out: ran.out(), errors: ran.errors() }
+}
