@@ -45,6 +45,9 @@ export const bundle = async ({ entries, folder, target, minify = false }: Bundli
     format: "esm",
     entryFileNames: "[name].mjs",
     chunkFileNames: "[name]-[hash].mjs",
+    // The process keeps the text of what it runs, with two bytes for each character where one of a file needs them.
+    charset: "ascii",
+    comments: { legal: true, jsdoc: false, annotation: false },
     minify,
   })
   await made.close()

@@ -115,6 +115,8 @@ describe("the documentation", () => {
       expect([script.status, script.headers.get("cache-control")]).toEqual([200, "public, max-age=31536000, immutable"])
       expect((await script.arrayBuffer()).byteLength).toBeGreaterThan(100)
     }
+    const former = scripts[0]!.replace(/[^-]+\.js$/, "of-another-release.js")
+    expect(await call(service.base, "GET", former)).toMatchObject({ status: 404, body: { code: "not_found" } })
   })
 
   it("is served with the document it shows", async () => {

@@ -20,7 +20,8 @@ const open = (key: string, more: object) =>
 const ask = (handle: string, target: string) => Public.ask(service.edgePort, handle, target)
 const answering = (text: string) => ({ handler: (_: unknown, outgoing: any) => outgoing.end(text) })
 
-describe("the link", () => {
+/** All at once: each waits for what an edge does now and then. */
+describe.concurrent("the link", () => {
   const connected = async (handle: string) =>
     (await call(service.base, "GET", `/api/identities/${handle}`, { token: session })).body.tunnel.connected
   const eventsOf = async (handle: string) =>

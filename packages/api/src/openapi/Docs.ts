@@ -6,6 +6,7 @@ import { hash } from "node:crypto"
 import { Effect } from "effect"
 import { HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApi, HttpApiScalar } from "effect/http-api"
+import { NotFound } from "@svc/domain/problems/Problem"
 import { product } from "../pages/Page.ts"
 
 const assets = "/api/docs/assets"
@@ -57,15 +58,20 @@ const policy = [
   "frame-ancestors 'none'",
 ].join("; ")
 
-export const layer = HttpRouter.use((router) =>
-  Effect.gen(function* () {
-    // In a runtime of its own: in this one there is one router, and it is ours.
-    const reader = yield* Effect.promise(() => Effect.runPromise(readerScript))
+interface Reader {
+  readonly page: HttpServerResponse.HttpServerResponse
+  /** The scripts, by path. */
+  readonly scripts: ReadonlyMap<string, HttpServerResponse.HttpServerResponse>
+}
+
+/** In a runtime of its own: in the service's there is one router, and it is ours. */
+const made = Effect.map(
+  Effect.promise(() => Effect.runPromise(readerScript)),
+  (reader): Reader => {
     const files = [
       [`${assets}/reader-${fingerprint(reader)}.js`, reader],
       [`${assets}/start-${fingerprint(start)}.js`, start],
     ] as const
-    for (const [path, text] of files) yield* router.add("GET", path as `/${string}`, Effect.succeed(script(text)))
     const text = html(files.map(([path]) => path))
     const page = HttpServerResponse.text(text, {
       contentType: "text/html; charset=utf-8",
@@ -76,6 +82,26 @@ export const layer = HttpRouter.use((router) =>
         "referrer-policy": "same-origin",
       },
     })
-    yield* router.add("GET", "/api/docs", Effect.succeed(page))
+    return { page, scripts: new Map(files.map(([path, code]) => [path, script(code)])) }
+  },
+)
+
+export const layer = HttpRouter.use((router) =>
+  Effect.gen(function* () {
+    // With the first reader: the library's script is 3 MB, which a process that nobody reads the documentation of spares.
+    const reader = yield* Effect.cached(made)
+    yield* router.add(
+      "GET",
+      "/api/docs",
+      Effect.map(reader, ({ page }) => page),
+    )
+    yield* router.add("GET", `${assets}/:file`, (request) =>
+      Effect.flatMap(reader, ({ scripts }) => {
+        const found = scripts.get(request.url.split("?", 1)[0]!)
+        return found === undefined
+          ? Effect.fail(new NotFound({ detail: "There is no such file." }))
+          : Effect.succeed(found)
+      }),
+    )
   }),
 )
