@@ -43,6 +43,11 @@ const otherwise: Readonly<Record<string, ReadonlyArray<keyof Reading>>> = {
   "an encoding with a comment": ["text"],
   "an encoding in quotation marks": ["text"],
   "format=flowed with quotes": ["text"],
+  "Korean that Windows added": ["subject"],
+  "a file name in Korean that Windows added": ["attachments"],
+  "a file name with a remark": ["attachments"],
+  "comments before an encoding and within a type": ["text"],
+  "a footer of a list behind base64": ["text"],
   "a line in the header that is no field": ["subject", "text"],
 }
 

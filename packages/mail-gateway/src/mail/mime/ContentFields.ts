@@ -4,6 +4,7 @@
  * whoever takes one attachment out of a message reads the fields of every part.
  */
 import libmime from "libmime"
+import { withoutRemarks } from "./Parameters.ts"
 import * as Words from "./Words.ts"
 
 /**
@@ -21,12 +22,13 @@ class Bounded extends libmime.Libmime {
     return this.#left >= 0
   }
 
+  /** By the sets that the rest of a message is read by. */
   override decodeWord(charset: string, encoding: string, text: string): string {
-    return this.isWithin(text) ? super.decodeWord(charset, encoding, text) : text
+    return this.isWithin(text) ? Words.word(charset, encoding, text) : text
   }
 
   override decodeWords(text: string): string {
-    return this.isWithin(text) ? super.decodeWords(text) : text
+    return this.isWithin(text) ? Words.decode(text) : text
   }
 }
 
@@ -47,7 +49,7 @@ export const make = () => {
       const read = value.slice(0, left > 0 ? limits.field : limits.beyond)
       left -= read.length
       try {
-        return bounded.parseHeaderValue(read)
+        return bounded.parseHeaderValue(read.includes("(") ? withoutRemarks(read) : read)
       } catch {
         return nothing
       }

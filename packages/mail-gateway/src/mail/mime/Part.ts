@@ -5,6 +5,7 @@
  */
 import * as ContentFields from "./ContentFields.ts"
 import * as Header from "./Header.ts"
+import { withoutComments } from "./Parameters.ts"
 
 /**
  * Hostile messages nest and split without end; past these a part is left whole. `lines` are those looked at one by one:
@@ -48,9 +49,9 @@ interface Open {
   boundary?: string
 }
 
-/** Some senders write a comment behind it, or put it in quotation marks. */
+/** Some senders write a comment beside it, or put it in quotation marks. */
 const encodingOf = (value: string): string => {
-  const text = value.slice(0, 40).trim().toLowerCase()
+  const text = withoutComments(value.slice(0, 400)).slice(0, 40).trim().toLowerCase()
   return /^"?([\w-]+)"?(?:\s*[;(].*)?$/.exec(text)?.[1] ?? text
 }
 
