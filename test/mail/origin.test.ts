@@ -201,6 +201,9 @@ describe("a message that says two things at once", () => {
     "<@other.example:a@strict.example>",
     "a@other.example@strict.example",
     "a@strict.example (",
+    "=?utf-8?b?Y2VvQG90aGVyLmV4YW1wbGU=?=@strict.example",
+    "=?utf-8?q?ceo=40other.example=2C?=a@strict.example",
+    "a@=?utf-8?q?strict.example?=",
   ])("in From: %s is failed", async (value) => {
     const session = { ip: "192.0.2.1", mailFrom: "a@strict.example" }
     expect((await verdict(raw(`From: ${value}\r\n`), session)).verdict).toBe("failed")
@@ -240,6 +243,9 @@ describe("Authentication-Results in our name", () => {
     "Authentication-Results\r\n : mail.localhost; dmarc=pass",
     "Authentication-Results: mail.localhost/1; dmarc=pass",
     "Authentication-Results: =?utf-8?q?mail=2Elocalhost?=; dmarc=pass",
+    "Authentication-Results: mail . (x) localhost; dmarc=pass",
+    'Authentication-Results: "mail"."localhost" 1; dmarc=pass',
+    "Authentication-Results: mail\u0001.localhost; dmarc=pass",
     "Authentication-Results: (never closed mail.localhost; dmarc=pass",
   ])("are taken out as %j", async (field) => {
     const rest = "Subject: x\r\n\r\nbody\r\n"

@@ -6,49 +6,42 @@
  */
 import iconv from "iconv-lite"
 
-/** Bytes of a set begin at `!`; there are 94 of them in a row and 94 rows. */
+/** Bytes of a set begin at `!`; there are 94 of them in a row, and 94 rows. */
 const first = 0x21
-const rowLength = 94
-const unknown = "\ufffd"
+const last = 0x7e
+const rowLength = last - first + 1
+const unknown = 0xfffd
 
-interface TwoBytes {
-  readonly name: "jisx0208" | "jisx0212" | "gb2312" | "ksx1001"
+type TwoBytes = "jisx0208" | "jisx0212" | "gb2312" | "ksx1001"
+type Set = "ascii" | "roman" | "kana" | TwoBytes
+
+/** The decoder that knows a set, and what stands before each of its characters there. */
+const decoders: Readonly<Record<TwoBytes, { decode: (bytes: Buffer) => string; shift?: number }>> = {
+  jisx0208: { decode: (bytes) => new TextDecoder("euc-jp").decode(bytes) },
+  jisx0212: { decode: (bytes) => new TextDecoder("euc-jp").decode(bytes), shift: 0x8f },
+  gb2312: { decode: (bytes) => new TextDecoder("gbk").decode(bytes) },
+  ksx1001: { decode: (bytes) => iconv.decode(bytes, "cp949") },
 }
 
-const decoders: Readonly<Record<TwoBytes["name"], (bytes: Buffer) => string>> = {
-  jisx0208: (bytes) => new TextDecoder("euc-jp").decode(bytes),
-  jisx0212: (bytes) => new TextDecoder("euc-jp").decode(bytes),
-  gb2312: (bytes) => new TextDecoder("gbk").decode(bytes),
-  ksx1001: (bytes) => iconv.decode(bytes, "cp949"),
-}
+const tables = new Map<TwoBytes, Uint16Array>()
 
-/** What stands before each character of a set in the encoding that its decoder reads. */
-const shifts: Partial<Record<TwoBytes["name"], number>> = { jisx0212: 0x8f }
-
-const tables = new Map<TwoBytes["name"], ReadonlyArray<string>>()
-
-const tableOf = (name: TwoBytes["name"]): ReadonlyArray<string> => {
+/** The characters of a set, row by row. */
+const tableOf = (name: TwoBytes): Uint16Array => {
   const known = tables.get(name)
   if (known !== undefined) return known
-  const shift = shifts[name]
+  const { decode, shift } = decoders[name]
   const bytes: Array<number> = []
-  for (let row = 0; row < rowLength; row++) {
-    for (let cell = 0; cell < rowLength; cell++) {
+  for (let row = first; row <= last; row++) {
+    for (let cell = first; cell <= last; cell++) {
       if (shift !== undefined) bytes.push(shift)
-      bytes.push(0x80 | (first + row), 0x80 | (first + cell), 10)
+      bytes.push(0x80 | row, 0x80 | cell, 10)
     }
   }
-  const table = decoders[name](Buffer.from(bytes))
-    .split("\n")
-    .map((character) => (character.includes(unknown) ? unknown : character))
+  const characters = decode(Buffer.from(bytes)).split("\n").slice(0, -1)
+  const table = Uint16Array.from(characters, (text) => (text.length === 1 ? text.charCodeAt(0) : unknown))
   tables.set(name, table)
   return table
 }
-
-/** One byte a character: what differs from ASCII. */
-const roman: Readonly<Record<string, string>> = { "\\": "¥", "~": "‾" }
-
-type Set = "ascii" | "roman" | "kana" | TwoBytes["name"]
 
 /** What follows ESC, and the set it switches to. JIS X 0213 begins with the characters of JIS X 0208. */
 const switches: Readonly<Record<string, Set>> = {
@@ -67,81 +60,135 @@ const switches: Readonly<Record<string, Set>> = {
   "$(C": "ksx1001",
 }
 
-/** Sets that are not switched to at once, but by the bytes SO and SI after it. */
+/** Sets that are not switched to at once, but by the byte SO after it. */
 const shifted: Readonly<Record<string, Set>> = { "$)C": "ksx1001", "$)A": "gb2312" }
 
-const ESC = 0x1b
+const LF = 0x0a
+const CR = 0x0d
 const SO = 0x0e
 const SI = 0x0f
+const ESC = 0x1b
+const dollar = 0x24
+const opening = 0x28
+const tilde = 0x7e
 
-/** What follows ESC at `at`, where it is one of those that are known. */
-const sequence = (text: string, at: number): { readonly length: number; readonly to?: Set; readonly aside?: Set } => {
+interface Sequence {
+  /** Of bytes, ESC with them. */
+  readonly length: number
+  readonly to?: Set
+  readonly aside?: Set
+}
+const none: Sequence = { length: 1 }
+
+/** What ESC at `at` begins, where it is one of those that are known. */
+const sequence = (bytes: Buffer, at: number): Sequence => {
+  if (bytes[at + 1] !== dollar && bytes[at + 1] !== opening) return none
   for (const length of [2, 3]) {
-    const key = text.slice(at + 1, at + 1 + length)
+    const key = bytes.toString("latin1", at + 1, at + 1 + length)
     if (Object.hasOwn(switches, key)) return { length: length + 1, to: switches[key]! }
     if (Object.hasOwn(shifted, key)) return { length: length + 1, aside: shifted[key]! }
   }
-  return { length: 1 }
+  return none
 }
 
-/** The character of `set` that begins at `at`, and how many bytes it has. */
-const character = (text: string, at: number, set: Set): readonly [text: string, bytes: number] => {
-  const one = text[at]!
-  const code = text.charCodeAt(at)
-  if (set === "ascii" || code < first || code > 0x7e) return [code < 0x80 ? one : unknown, 1]
-  if (set === "roman") return [roman[one] ?? one, 1]
-  if (set === "kana") return [code < 0x60 ? String.fromCharCode(0xff40 + code) : unknown, 1]
-  const next = at + 1 < text.length ? text.charCodeAt(at + 1) : 0
-  if (next < first || next > 0x7e) return [unknown, 1]
-  return [tableOf(set)[(code - first) * rowLength + next - first] ?? unknown, 2]
+/** Characters as they are found: never more than there are bytes. */
+class Written {
+  readonly #units: Uint16Array
+  #size = 0
+  #set: Set = "ascii"
+  #table: Uint16Array | undefined
+
+  constructor(bytes: number) {
+    this.#units = new Uint16Array(bytes)
+  }
+
+  switch(set: Set): void {
+    this.#set = set
+    this.#table = set === "ascii" || set === "roman" || set === "kana" ? undefined : tableOf(set)
+  }
+
+  get isAscii(): boolean {
+    return this.#set === "ascii"
+  }
+
+  put(unit: number): void {
+    this.#units[this.#size++] = unit
+  }
+
+  /** The character at `at`; how many bytes it has. */
+  character(bytes: Buffer, at: number): number {
+    const code = bytes[at]!
+    if (this.#set === "ascii" || code < first || code > last) {
+      this.put(code < 0x80 ? code : unknown)
+      return 1
+    }
+    if (this.#table === undefined) {
+      this.put(this.#set === "kana" ? kanaOf(code) : romanOf(code))
+      return 1
+    }
+    const next = bytes[at + 1] ?? 0
+    if (next < first || next > last) {
+      this.put(unknown)
+      return 1
+    }
+    this.put(this.#table[(code - first) * rowLength + next - first]!)
+    return 2
+  }
+
+  text(): string {
+    return new TextDecoder("utf-16le", { ignoreBOM: true }).decode(this.#units.subarray(0, this.#size))
+  }
 }
+
+const kanaOf = (code: number) => (code < 0x60 ? 0xff40 + code : unknown)
+/** It has the yen where ASCII has the backslash, and an overline for the tilde. */
+const romanOf = (code: number) => (code === 0x5c ? 0xa5 : code === tilde ? 0x203e : code)
 
 /** A line begins in ASCII, whatever the one before ended in. */
-export const iso2022 = (bytes: Uint8Array): string => {
-  const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("latin1")
-  let out = ""
-  let set: Set = "ascii"
+export const iso2022 = (bytes: Buffer): string => {
+  const written = new Written(bytes.length)
   let aside: Set = "ksx1001"
-  for (let at = 0; at < text.length;) {
-    const code = text.charCodeAt(at)
+  for (let at = 0; at < bytes.length;) {
+    const code = bytes[at]!
     if (code === ESC) {
-      const found = sequence(text, at)
-      set = found.to ?? set
+      const found = sequence(bytes, at)
+      if (found.to !== undefined) written.switch(found.to)
       aside = found.aside ?? aside
       at += found.length
     } else if (code === SO || code === SI) {
-      set = code === SO ? aside : "ascii"
+      written.switch(code === SO ? aside : "ascii")
       at++
     } else {
-      if (code === 10) set = "ascii"
-      const [read, size] = character(text, at, set)
-      out += read
-      at += size
+      if (code === LF) written.switch("ascii")
+      at += written.character(bytes, at)
     }
   }
-  return out
+  return written.text()
 }
 
+const isBreak = (bytes: Buffer, at: number) => bytes[at] === LF || (bytes[at] === CR && bytes[at + 1] === LF)
+
 /** `~{` and `~}` switch, `~~` is a tilde, and one before a line break joins the lines. */
-export const hz = (bytes: Uint8Array): string => {
-  const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("latin1")
-  let out = ""
-  let set: Set = "ascii"
-  for (let at = 0; at < text.length;) {
-    const pair = text.slice(at, at + 2)
-    if (set === "ascii" && (pair === "~{" || pair === "~~" || pair === "~\n" || pair === "~\r")) {
-      if (pair === "~{") set = "gb2312"
-      else if (pair === "~~") out += "~"
-      at += text.startsWith("~\r\n", at) ? 3 : 2
-    } else if (pair === "~}") {
-      set = "ascii"
+export const hz = (bytes: Buffer): string => {
+  const written = new Written(bytes.length)
+  for (let at = 0; at < bytes.length;) {
+    const code = bytes[at]!
+    const next = code === tilde ? bytes[at + 1] : undefined
+    if (next === 0x7d) {
+      written.switch("ascii")
       at += 2
+    } else if (next === 0x7b && written.isAscii) {
+      written.switch("gb2312")
+      at += 2
+    } else if (next === tilde && written.isAscii) {
+      written.put(tilde)
+      at += 2
+    } else if (code === tilde && written.isAscii && isBreak(bytes, at + 1)) {
+      at += bytes[at + 1] === LF ? 2 : 3
     } else {
-      if (pair[0] === "\n") set = "ascii"
-      const [read, size] = character(text, at, set)
-      out += read
-      at += size
+      if (code === LF) written.switch("ascii")
+      at += written.character(bytes, at)
     }
   }
-  return out
+  return written.text()
 }
