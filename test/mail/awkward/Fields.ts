@@ -48,6 +48,15 @@ export const fields: Readonly<Record<string, Awkward>> = {
       "Content-Transfer-Encoding: base64",
     ),
   ),
+  "a file name in two pairs of quotation marks": letter(
+    { attachments: file("one two.pdf") },
+    attached(
+      "Content-Type: application/pdf",
+      'Content-Disposition: attachment; filename="=?utf-8?q?one_?="',
+      ' "=?utf-8?q?two.pdf?="',
+      "Content-Transfer-Encoding: base64",
+    ),
+  ),
   "a file name with a remark": letter(
     { attachments: file("report (1).pdf") },
     attached(

@@ -49,7 +49,7 @@ export const make = () => {
       const read = value.slice(0, left > 0 ? limits.field : limits.beyond)
       left -= read.length
       try {
-        return bounded.parseHeaderValue(read.includes("(") ? withoutRemarks(read) : read)
+        return bounded.parseHeaderValue(/[("]/.test(read) ? withoutRemarks(read) : read)
       } catch {
         return nothing
       }

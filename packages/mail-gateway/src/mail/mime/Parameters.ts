@@ -34,7 +34,8 @@ export const withoutComments = (value: string): string => {
 
 /**
  * Without comments, but for parentheses that are meant to be read: within a file name that somebody wrote without quotation
- * marks, right behind another character of a parameter, and where one of them has no end. Linear.
+ * marks, right behind another character of a parameter, and where one of them has no end. And without what stands behind a
+ * parameter in quotation marks, where a semicolon or the end should; of a file name it may be the rest. Linear.
  */
 export const withoutRemarks = (field: string): string => {
   let out = ""
@@ -46,7 +47,9 @@ export const withoutRemarks = (field: string): string => {
   let begin = 0
   let begun = false
   let adjoins = false
-  const isMeant = () => begun && (adjoins || /^(?:file)?name\b/.test(name ?? ""))
+  let ended = false
+  const isOfFile = () => /^(?:file)?name\b/.test(name ?? "")
+  const isMeant = () => begun && (adjoins || isOfFile())
   for (let at = 0; at < field.length; at++) {
     const char = field[at]!
     if (char === "\\" && (quoted || depth > 0)) {
@@ -54,9 +57,12 @@ export const withoutRemarks = (field: string): string => {
       at++
     } else if (depth > 0) depth += char === "(" ? 1 : char === ")" ? -1 : 0
     else if (char === "(" && !quoted && !isMeant()) depth++
-    else {
+    else if (!ended || char === ";") {
       out += char
-      if (char === '"') quoted = !quoted
+      if (char === '"') {
+        ended = quoted && name !== undefined && name !== "" && !isOfFile()
+        quoted = !quoted
+      } else if (char === ";" && !quoted) ended = false
       if (!quoted && char === ";") {
         name = ""
         begin = out.length

@@ -80,6 +80,16 @@ const described = (
   }
 }
 
+/** A boundary as its lines are compared, byte for byte: one beyond ASCII was read as UTF-8 where the field is that. */
+const asWritten = (raw: Buffer, block: Header.Block, boundary: string): string => {
+  // oxlint-disable-next-line no-control-regex -- ASCII
+  if (/^[\x00-\x7f]*$/.test(boundary)) return boundary
+  const utf8 = Buffer.from(boundary, "utf8")
+  const row = block.rows.findLast(({ key }) => key === "content-type")
+  const isUtf8 = row !== undefined && raw.subarray(row.value, row.end).includes(utf8)
+  return (isUtf8 ? utf8 : Buffer.from(boundary, "latin1")).toString("latin1")
+}
+
 const isIdentity = (encoding: string) => encoding === "7bit" || encoding === "8bit" || encoding === "binary"
 
 /** The tree of a whole message. */
@@ -131,7 +141,7 @@ export const index = (raw: Buffer): Part => {
     const boundary = part.parameters["boundary"]
     if (part.type.startsWith("multipart/")) {
       if (boundary !== undefined && boundary !== "" && boundary.length <= limits.boundary) {
-        part.boundary = Buffer.from(boundary, "latin1").toString("latin1").trimEnd()
+        part.boundary = asWritten(raw, block, boundary).trimEnd()
       }
     } else if (part.type === "message/rfc822" && isIdentity(part.encoding)) {
       partsLeft--
