@@ -46,6 +46,7 @@ const otherwise: Readonly<Record<string, ReadonlyArray<keyof Reading>>> = {
   "Korean that Windows added": ["subject"],
   "a file name in Korean that Windows added": ["attachments"],
   "a file name in two pairs of quotation marks": ["attachments"],
+  "parts without the blank line before their text": ["text", "attachments"],
   "a boundary of UTF-8": ["text", "attachments"],
   "a boundary of latin1": ["text", "attachments"],
   "a file name with a remark": ["attachments"],

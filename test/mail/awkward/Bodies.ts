@@ -144,6 +144,27 @@ export const bodies: Readonly<Record<string, Awkward>> = {
     "two",
     "--x--",
   ),
+  "parts without the blank line before their text": letter(
+    { text: "one\ntwo: is\n\nthe end\nthree", attachments: [["a.pdf", "application/pdf", 3]] },
+    "From: a@example.org",
+    "Content-Type: multipart/mixed; boundary=x",
+    "",
+    "--x",
+    "one",
+    "two: is",
+    "",
+    "the end",
+    "--x",
+    "Content-Type: text/plain",
+    "three",
+    "--x",
+    "Content-Type: application/pdf;",
+    " name=a.pdf",
+    "Content-Transfer-Encoding:",
+    "\tbase64",
+    "QUJD",
+    "--x--",
+  ),
   "a digest": letter(
     {
       attachments: [

@@ -132,7 +132,10 @@ export const index = (raw: Buffer): Part => {
       raw,
       start,
       raw.length,
-      inside ? (at, next) => linesLeft-- <= 0 || delimiter(at, next) !== undefined : undefined,
+      // What is no field in a part's header is the beginning of its body, with no blank line before it.
+      inside
+        ? (at, next) => linesLeft-- <= 0 || delimiter(at, next) !== undefined || !Header.belongs(raw, at, next)
+        : undefined,
     )
     const part = described(raw, block, start, defaultType, fields)
     stack.at(-1)?.parts.push(part)
