@@ -47,6 +47,8 @@ const otherwise: Readonly<Record<string, ReadonlyArray<keyof Reading>>> = {
   "a file name in Korean that Windows added": ["attachments"],
   "a file name in two pairs of quotation marks": ["attachments"],
   "parts without the blank line before their text": ["text", "attachments"],
+  "a percent sign that encodes nothing in an extended file name": ["attachments"],
+  "a text with an empty file name": ["attachments"],
   "a boundary of UTF-8": ["text", "attachments"],
   "a boundary of latin1": ["text", "attachments"],
   "a file name with a remark": ["attachments"],

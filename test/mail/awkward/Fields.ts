@@ -48,6 +48,22 @@ export const fields: Readonly<Record<string, Awkward>> = {
       "Content-Transfer-Encoding: base64",
     ),
   ),
+  "a percent sign that encodes nothing in an extended file name": letter(
+    { attachments: file("50% off=ä%.pdf") },
+    attached(
+      "Content-Type: application/pdf",
+      "Content-Disposition: attachment; filename*=utf-8''50%%20off=%C3%A4%.pdf",
+      "Content-Transfer-Encoding: base64",
+    ),
+  ),
+  "a text with an empty file name": letter(
+    { text: "x", attachments: [] },
+    "From: a@example.org",
+    'Content-Type: text/plain; name=""',
+    'Content-Disposition: inline; filename=""',
+    "",
+    "x",
+  ),
   "a file name in two pairs of quotation marks": letter(
     { attachments: file("one two.pdf") },
     attached(

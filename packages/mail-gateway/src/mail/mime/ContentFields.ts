@@ -22,9 +22,12 @@ class Bounded extends libmime.Libmime {
     return this.#left >= 0
   }
 
-  /** By the sets that the rest of a message is read by. */
+  /**
+   * An extended parameter, whose percent signs the library made to equals signs, by the sets that the rest of a message is
+   * read by. One that encodes nothing stands for itself.
+   */
   override decodeWord(charset: string, encoding: string, text: string): string {
-    return this.isWithin(text) ? Words.word(charset, encoding, text) : text
+    return this.isWithin(text) ? Words.word(charset, encoding, text.replace(/=(?![\da-f]{2})/gi, "=25")) : text
   }
 
   override decodeWords(text: string): string {

@@ -65,7 +65,8 @@ const described = (
   const find = (name: string) => Header.header(raw, block.rows, name)
   const content = fields.structured(find("content-type"))
   const disposition = fields.structured(find("content-disposition"))
-  const filename = disposition.params["filename"] ?? content.params["name"]
+  // An empty name is none: what has no other is no file for it.
+  const filename = disposition.params["filename"] || content.params["name"] || undefined
   return {
     start,
     bodyStart: block.bodyStart,
