@@ -120,7 +120,14 @@ const listen = Effect.fnUntraced(function* (settings: SmtpSettings) {
     )
     MailMetrics.verdict(origin.verdict)
     const at = new Date(yield* Clock.currentTimeMillis)
-    const trace = Trace.received({ ...arrival, secure: session.secure, id: yield* makeUuidV7, at })
+    const trace = Trace.received({
+      ...arrival,
+      secure: session.secure,
+      isExtended: session.openingCommand === "EHLO",
+      isUtf8: session.envelope.smtpUtf8 === true,
+      id: yield* makeUuidV7,
+      at,
+    })
     const ours = [...(header === null ? [] : [header]), trace]
     const mail: IncomingMail = {
       raw: Trace.stamp(ours, received.raw, cuts),
