@@ -2,11 +2,12 @@ import { parse } from "@svc/mail-gateway/mail/ParsedMail"
 import { describe, expect, it } from "vitest"
 import { attachments } from "./awkward/Attachments.ts"
 import { bodies } from "./awkward/Bodies.ts"
+import { boundaries } from "./awkward/Boundaries.ts"
 import { fields } from "./awkward/Fields.ts"
 import type { Reading } from "./awkward/Letter.ts"
 import { hasPython, readings } from "./awkward/PythonEmail.ts"
 
-const awkward = { ...fields, ...bodies, ...attachments }
+const awkward = { ...fields, ...bodies, ...boundaries, ...attachments }
 
 const spaces = (text: string) => text.replace(/\s+/g, " ").trim()
 const tidy = (text: string) => text.replace(/[ \t\r]+$/gm, "").trimEnd()

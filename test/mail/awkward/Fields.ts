@@ -48,6 +48,14 @@ export const fields: Readonly<Record<string, Awkward>> = {
       "Content-Transfer-Encoding: base64",
     ),
   ),
+  "a file name in pieces of both kinds": letter(
+    { attachments: file("ä 50%20;off.pdf") },
+    attached(
+      "Content-Type: application/pdf",
+      `Content-Disposition: attachment; filename*0*=utf-8''%C3%A4%20; filename*1="50%20;"; filename*2*=o%66f; filename*3=.pdf`,
+      "Content-Transfer-Encoding: base64",
+    ),
+  ),
   "a percent sign that encodes nothing in an extended file name": letter(
     { attachments: file("50% off=ä%.pdf") },
     attached(

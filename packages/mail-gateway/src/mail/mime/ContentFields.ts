@@ -35,6 +35,15 @@ class Bounded extends libmime.Libmime {
   }
 }
 
+/** A value in pieces, the first of which is encoded; and those that are not, whose names end with a number. */
+const pieces = { encoded: /\*0\*\s*=/, plain: /\*\d+\s*=\s*(?:"(?:[^"\\]|\\.)*"|[^";]*)/g }
+
+/** The library decodes every piece of such a value; in a plain one a percent sign is one (RFC 2231 section 4.1). */
+const asMeant = (field: string): string => {
+  const tidy = /[("]/.test(field) ? withoutRemarks(field) : field
+  return pieces.encoded.test(tidy) ? tidy.replace(pieces.plain, (piece) => piece.replaceAll("%", "%25")) : tidy
+}
+
 export interface Structured {
   readonly value: string
   readonly params: Readonly<Record<string, string>>
@@ -52,7 +61,7 @@ export const make = () => {
       const read = value.slice(0, left > 0 ? limits.field : limits.beyond)
       left -= read.length
       try {
-        return bounded.parseHeaderValue(/[("]/.test(read) ? withoutRemarks(read) : read)
+        return bounded.parseHeaderValue(asMeant(read))
       } catch {
         return nothing
       }
