@@ -175,6 +175,15 @@ describe("a signature", () => {
       ["Content-Type: multipart/alternative; boundary=b", `before\r\n${alternative}`, "failed"],
       ["Content-Type: text/html", "text\r\n", "failed"],
       ["Content-Type: text/plain; charset=utf-7", "text\r\n", "failed"],
+      ["Content-Type: text/plain (; charset=utf-7)", "text\r\n", "failed"],
+      ["Content-Type: (text/html;) text/plain", "text\r\n", "failed"],
+      ['Content-Type: text/plain; charset="utf-8" x; charset=utf-8', "text\r\n", "failed"],
+      ["Content-Type: text/plain; charset=utf-7; charset=utf-8", "text\r\n", "failed"],
+      ["Content-Type: text/plain; charset*=''utf-8", "text\r\n", "failed"],
+      ["Content-Type: multipart/alternative; boundary=a; boundary=b", alternative, "failed"],
+      ['Content-Type: multipart/alternative;\r\n boundary="b"; type="text/html"', alternative, "verified"],
+      ["Content-Type:TEXT/PLAIN;charset=us-ascii;\r\nContent-Transfer-Encoding: 7BIT", "text\r\n", "verified"],
+      ["Content-Transfer-Encoding: (base64) 7bit", "dGV4dA==\r\n", "failed"],
       ["Content-Transfer-Encoding: base64", "dGV4dA==\r\n", "failed"],
     ] as const) {
       expect((await verdict(await signed(of(type, body), "strict.example", fields))).verdict).toBe(expected)
