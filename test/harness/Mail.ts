@@ -19,10 +19,11 @@ export const converse = (
   port: number,
   says: ReadonlyArray<string | Buffer>,
   first?: string | Buffer,
+  from = "127.0.0.1",
 ): Promise<ReadonlyArray<string>> =>
   new Promise((resolve, reject) => {
     const replies: Array<string> = []
-    const socket = connect(port, "127.0.0.1")
+    const socket = connect({ port, host: "127.0.0.1", localAddress: from })
     let text = ""
     let next = 0
     if (first !== undefined) socket.write(first)

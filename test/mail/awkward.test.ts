@@ -2,11 +2,12 @@ import { parse } from "@svc/mail-gateway/mail/ParsedMail"
 import { describe, expect, it } from "vitest"
 import { attachments } from "./awkward/Attachments.ts"
 import { bodies } from "./awkward/Bodies.ts"
+import { boundaries } from "./awkward/Boundaries.ts"
 import { fields } from "./awkward/Fields.ts"
 import type { Reading } from "./awkward/Letter.ts"
 import { hasPython, readings } from "./awkward/PythonEmail.ts"
 
-const awkward = { ...fields, ...bodies, ...attachments }
+const awkward = { ...fields, ...bodies, ...boundaries, ...attachments }
 
 const spaces = (text: string) => text.replace(/\s+/g, " ").trim()
 const tidy = (text: string) => text.replace(/[ \t\r]+$/gm, "").trimEnd()
@@ -43,6 +44,17 @@ const otherwise: Readonly<Record<string, ReadonlyArray<keyof Reading>>> = {
   "an encoding with a comment": ["text"],
   "an encoding in quotation marks": ["text"],
   "format=flowed with quotes": ["text"],
+  "Korean that Windows added": ["subject"],
+  "a file name in Korean that Windows added": ["attachments"],
+  "a file name in two pairs of quotation marks": ["attachments"],
+  "parts without the blank line before their text": ["text", "attachments"],
+  "a percent sign that encodes nothing in an extended file name": ["attachments"],
+  "a text with an empty file name": ["attachments"],
+  "a boundary of UTF-8": ["text", "attachments"],
+  "a boundary of latin1": ["text", "attachments"],
+  "a file name with a remark": ["attachments"],
+  "comments before an encoding and within a type": ["text"],
+  "a footer of a list behind base64": ["text"],
   "a line in the header that is no field": ["subject", "text"],
 }
 

@@ -64,6 +64,45 @@ describe("a composed message", () => {
     expect(mail.search_text).toContain(fold(text))
   })
 
+  it.each([
+    ["euc-kr", "cp949", "똠방각하 펲시콜라"],
+    ["KSC5601", "cp949", "똠방각하"],
+    ["cseuckr", "cp949", "똠방각하"],
+    ["Korean", "cp949", "똠방각하"],
+    ["windows-949", "cp949", "똠방각하"],
+    ["uhc", "cp949", "똠방각하"],
+    ["big5", "big5hkscs", "碁銹恒裏墻粧嫺 〇"],
+    ["x-big5", "big5hkscs", "正體中文"],
+    ["Big5-HKSCS", "big5hkscs", "啲嘢喺度"],
+    ["cp950", "big5hkscs", "正體中文"],
+    ["x-mac-ce", "maccenteuro", "Příliš žluťoučký"],
+  ])("in %s has the characters that %s adds", (name, encoding, text) => {
+    const head = `Content-Type: text/plain; charset=${name}\r\nContent-Transfer-Encoding: 8bit\r\n\r\n`
+    expect(parse(Buffer.concat([Buffer.from(head), iconv.encode(text, encoding)])).text).toBe(text)
+  })
+
+  it.each([
+    ["iso-2022-kr", "\x1b$)C\r\n\x0e>H3g\x0f!\r\n\x0e>H", "\n안녕!\n안"],
+    ["iso-2022-jp-2", "\x1b$A<:Ky\x1b$(C>H\x1b$BF|K\\\x1b(B x \x1b$(D0!\x1b(J\\", "己所안日本 x 丂¥"],
+    ["iso-2022-jp-3", "\x1b$(QF|K\\\x1b(B", "日本"],
+    ["cp50221", "\x1b(I12\x1b(B", "ｱｲ"],
+    ["iso-2022-cn", "\x1b$)A\x0e<:Ky\x0f", "己所"],
+    ["hz-gb-2312", "This ~{<:Ky2;S{~}~\r\n ~~", "This 己所不欲 ~"],
+    ["hz", "~{<", "\ufffd"],
+    ["iso-2022-kr", "\x1b\x1b$\x0e\x7f>", "$\x7f\ufffd".replace("\x7f", "")],
+  ])("in %s, which switches between sets, is decoded: %j", (name, bytes, text) => {
+    const head = `Content-Type: text/plain; charset=${name}\r\n\r\n`
+    expect(parse(Buffer.from(head + bytes, "latin1")).text).toBe(text)
+  })
+
+  it("in a set that is none of text is read as it stands", () => {
+    for (const name of ["hex", "base64", "binary", "hz\u0000"]) {
+      expect(parse(Buffer.from(`Content-Type: text/plain; charset=${name}\r\n\r\nas it stands`)).text).toBe(
+        "as it stands",
+      )
+    }
+  })
+
   it("with encoded words in its subject is decoded, however they are split", () => {
     const subject = "Ünïcödé ".repeat(20).trim()
     const bytes = Buffer.from(subject)

@@ -175,6 +175,15 @@ describe("a signature", () => {
       ["Content-Type: multipart/alternative; boundary=b", `before\r\n${alternative}`, "failed"],
       ["Content-Type: text/html", "text\r\n", "failed"],
       ["Content-Type: text/plain; charset=utf-7", "text\r\n", "failed"],
+      ["Content-Type: text/plain (; charset=utf-7)", "text\r\n", "failed"],
+      ["Content-Type: (text/html;) text/plain", "text\r\n", "failed"],
+      ['Content-Type: text/plain; charset="utf-8" x; charset=utf-8', "text\r\n", "failed"],
+      ["Content-Type: text/plain; charset=utf-7; charset=utf-8", "text\r\n", "failed"],
+      ["Content-Type: text/plain; charset*=''utf-8", "text\r\n", "failed"],
+      ["Content-Type: multipart/alternative; boundary=a; boundary=b", alternative, "failed"],
+      ['Content-Type: multipart/alternative;\r\n boundary="b"; type="text/html"', alternative, "verified"],
+      ["Content-Type:TEXT/PLAIN;charset=us-ascii;\r\nContent-Transfer-Encoding: 7BIT", "text\r\n", "verified"],
+      ["Content-Transfer-Encoding: (base64) 7bit", "dGV4dA==\r\n", "failed"],
       ["Content-Transfer-Encoding: base64", "dGV4dA==\r\n", "failed"],
     ] as const) {
       expect((await verdict(await signed(of(type, body), "strict.example", fields))).verdict).toBe(expected)
@@ -201,6 +210,9 @@ describe("a message that says two things at once", () => {
     "<@other.example:a@strict.example>",
     "a@other.example@strict.example",
     "a@strict.example (",
+    "=?utf-8?b?Y2VvQG90aGVyLmV4YW1wbGU=?=@strict.example",
+    "=?utf-8?q?ceo=40other.example=2C?=a@strict.example",
+    "a@=?utf-8?q?strict.example?=",
   ])("in From: %s is failed", async (value) => {
     const session = { ip: "192.0.2.1", mailFrom: "a@strict.example" }
     expect((await verdict(raw(`From: ${value}\r\n`), session)).verdict).toBe("failed")
@@ -240,6 +252,9 @@ describe("Authentication-Results in our name", () => {
     "Authentication-Results\r\n : mail.localhost; dmarc=pass",
     "Authentication-Results: mail.localhost/1; dmarc=pass",
     "Authentication-Results: =?utf-8?q?mail=2Elocalhost?=; dmarc=pass",
+    "Authentication-Results: mail . (x) localhost; dmarc=pass",
+    'Authentication-Results: "mail"."localhost" 1; dmarc=pass',
+    "Authentication-Results: mail\u0001.localhost; dmarc=pass",
     "Authentication-Results: (never closed mail.localhost; dmarc=pass",
   ])("are taken out as %j", async (field) => {
     const rest = "Subject: x\r\n\r\nbody\r\n"

@@ -23,6 +23,15 @@ describe("the text of HTML", () => {
     ["<head><title>no</title></head><body>yes</body>", "yes"],
     ["a<b>b</b>c <i>d</i> e", "abc d e"],
     ["un<closed", "un"],
+    [
+      "Donau&shy;dampf<wbr>schiff\u00c2\u00adfahrt&#8203;s&#xfeff;gesellschaft &shy; x",
+      "Donaudampfschifffahrtsgesellschaft x",
+    ],
+    [
+      "see <pre>\nif (a &lt; b) {\r\n\t&nbsp;x  =  1\n\n  }\n</pre> and  \n on<pre>a\n b</pre>",
+      "see\n\nif (a < b) {\n\t x  =  1\n\n  }\n\nand on\n\na\n b",
+    ],
+    ["</pre>a  b <pre>c  d<style>e\n</style> f</pre>", "a b\n\nc  d f"],
   ])("%j", (markup, text) => {
     expect(html(markup)).toBe(text)
   })

@@ -61,6 +61,19 @@ describe("an answer", () => {
     expect(subject.isWellFormed()).toBe(true)
   })
 
+  it("goes to an address in quotation marks that needs none, and cannot be taken for another where it does", () => {
+    const to = (address: string) => answer({ reply_to: [person(address)] }).to
+    expect(to('"ada.l"@example.org')).toEqual(["ada.l@example.org"])
+    expect(to('"a\\d\\a"@example.org')).toEqual(["ada@example.org"])
+    for (const kept of ['"a b"@example.org', '"evil@x.example"@example.org', '"a"b@example.org', '""@example.org']) {
+      expect(to(kept)).toEqual([kept])
+    }
+    expect(answer({ from: person('"grace"@example.org'), cc: [person("grace@example.org")] }, true)).toMatchObject({
+      to: ["grace@example.org"],
+      cc: [],
+    })
+  })
+
   it("stands in the thread of the message", () => {
     expect(answer({ references: ["<zero@example.org>"] })).toMatchObject({
       in_reply_to: "<one@example.org>",

@@ -38,6 +38,58 @@ export const fields: Readonly<Record<string, Awkward>> = {
   "GB2312 that is GBK": letter({ subject: "你好朱镕基" }, plain("=?gb2312?B?xOO6w9bs6Ua7+Q==?=")),
   "an encoded word without padding": letter({ subject: "hello" }, plain("=?utf-8?B?aGVsbG8?=")),
 
+  "Korean that Windows added": letter({ subject: "똠방각하" }, plain("=?ks_c_5601-1987?B?jGO55rCix88=?=")),
+  "HZ in a subject": letter({ subject: "己所不欲 ~ now" }, plain("=?HZ-GB-2312?Q?~{<:Ky2;S{~}_~~_now?=")),
+  "a file name in Korean that Windows added": letter(
+    { attachments: file("똠.pdf") },
+    attached(
+      "Content-Type: application/pdf",
+      "Content-Disposition: attachment; filename*=euc-kr''%8C%63.pdf",
+      "Content-Transfer-Encoding: base64",
+    ),
+  ),
+  "a file name in pieces of both kinds": letter(
+    { attachments: file("ä 50%20;off.pdf") },
+    attached(
+      "Content-Type: application/pdf",
+      `Content-Disposition: attachment; filename*0*=utf-8''%C3%A4%20; filename*1="50%20;"; filename*2*=o%66f; filename*3=.pdf`,
+      "Content-Transfer-Encoding: base64",
+    ),
+  ),
+  "a percent sign that encodes nothing in an extended file name": letter(
+    { attachments: file("50% off=ä%.pdf") },
+    attached(
+      "Content-Type: application/pdf",
+      "Content-Disposition: attachment; filename*=utf-8''50%%20off=%C3%A4%.pdf",
+      "Content-Transfer-Encoding: base64",
+    ),
+  ),
+  "a text with an empty file name": letter(
+    { text: "x", attachments: [] },
+    "From: a@example.org",
+    'Content-Type: text/plain; name=""',
+    'Content-Disposition: inline; filename=""',
+    "",
+    "x",
+  ),
+  "a file name in two pairs of quotation marks": letter(
+    { attachments: file("one two.pdf") },
+    attached(
+      "Content-Type: application/pdf",
+      'Content-Disposition: attachment; filename="=?utf-8?q?one_?="',
+      ' "=?utf-8?q?two.pdf?="',
+      "Content-Transfer-Encoding: base64",
+    ),
+  ),
+  "a file name with a remark": letter(
+    { attachments: file("report (1).pdf") },
+    attached(
+      "Content-Type: application/pdf (of sorts)",
+      "Content-Disposition: attachment (not; inline) ; filename=report (1).pdf",
+      "Content-Transfer-Encoding: base64",
+    ),
+  ),
+
   // 8-bit header fields.
   "a subject of raw UTF-8": letter({ subject: "Grüße" }, plain(utf8("Grüße"))),
   "a subject of raw latin1": letter({ subject: "Grüße" }, plain("Grüße")),

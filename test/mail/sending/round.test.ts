@@ -53,17 +53,25 @@ const report = (recipient: string, action = "failed", status = "5.1.1") =>
   ].join("\r\n")
 
 /** A server says this to an address of ours; its last reply but that to QUIT. */
-const says = async (to: string, letter: string, sender = "") => {
-  const replies = await converse(service.smtpPort, [
+const says = async (to: string, letter: string, sender = "", client?: string) => {
+  const says = [
     "EHLO mx.example.org\r\n",
     `MAIL FROM:<${sender}>\r\n`,
     `RCPT TO:<${to}>\r\n`,
     "DATA\r\n",
     `${letter}.\r\n`,
     "QUIT\r\n",
-  ])
-  return replies.slice(3)
+  ]
+  return (await converse(service.smtpPort, says, undefined, client)).slice(3)
 }
+
+/** A server names an address of ours time and again, and never says anything to it. */
+const names = (to: string, times: number) =>
+  converse(service.smtpPort, [
+    "EHLO mx.example.org\r\n",
+    ...Array.from({ length: times }, () => ["MAIL FROM:<>\r\n", `RCPT TO:<${to}>\r\n`, "RSET\r\n"]).flat(),
+    "QUIT\r\n",
+  ])
 
 const bounced = () => ada.events("email.bounced")
 
@@ -151,6 +159,19 @@ describe("a bounce", () => {
     expect(replies.filter((one) => one.startsWith("250")).length).toBe(20)
     expect(replies.at(-1)).toMatch(/^550 5\.7\.1 /)
     expect((await bounced()).some(({ data }) => data.recipient === "grace@example.org")).toBe(false)
+  })
+
+  it("is heard, whatever somebody else who knows its address has done with it", async () => {
+    const people = ["shared@example.org", "beside@example.org"]
+    const { id, arrived } = await sent(people, "used up")
+    const { from } = arrived[0]!
+    const about = async () => (await bounced()).filter(({ data }) => data.message_id === id).length
+    const named = await names(from, 30)
+    expect(named.filter((one) => one.startsWith("550"))).toEqual([])
+    for (let i = 0; i < 25; i++) await says(from, report("nobody@example.org", "delayed"))
+    expect((await says(from, report("shared@example.org")))[0]).toMatch(/^550 5\.7\.1 /)
+    expect((await says(from, report("shared@example.org"), "", "127.0.0.2")).at(-2)).toMatch(/^250 /)
+    await eventually(about, (count) => count === 1)
   })
 
   it("comes again where it could not be told, and is told then", async () => {

@@ -22,6 +22,14 @@ export const fromHtml = (html: string): string => {
   /** The hidden element we are in, and how often it is open. */
   let within: string | undefined
   let depth = 0
+  /** How many elements we are in whose white space is meant. */
+  let preformatted = 0
+
+  const write = (text: string) => {
+    if (within !== undefined) return
+    if (preformatted > 0) out.verbatim(text)
+    else out.text(text)
+  }
 
   const mark = (tag: string, closes: boolean) => {
     if (within !== undefined) {
@@ -33,8 +41,10 @@ export const fromHtml = (html: string): string => {
         within = tag
         depth = 1
       }
-    } else if (paragraphs.has(tag)) out.paragraph()
-    else if (tag === "br") out.line(true)
+    } else if (paragraphs.has(tag)) {
+      out.paragraph()
+      if (tag === "pre") preformatted = Math.max(0, preformatted + (closes ? -1 : 1))
+    } else if (tag === "br") out.line(true)
     else if (lines.has(tag)) {
       out.line(false)
       if (tag === "li" && !closes) out.text("- ")
@@ -44,12 +54,8 @@ export const fromHtml = (html: string): string => {
   const tokenizer = new Tokenizer(
     { xmlMode: false, decodeEntities: true },
     {
-      ontext: (start, end) => {
-        if (within === undefined) out.text(html.slice(start, end))
-      },
-      ontextentity: (code) => {
-        if (within === undefined) out.text(String.fromCodePoint(code))
-      },
+      ontext: (start, end) => write(html.slice(start, end)),
+      ontextentity: (code) => write(String.fromCodePoint(code)),
       onopentagname: (start, end) => {
         name = html.slice(start, Math.min(end, start + 20)).toLowerCase()
         closing = false
@@ -80,6 +86,9 @@ export const fromHtml = (html: string): string => {
   return out.finish()
 }
 
+/** Where a word may be broken, which nobody sees and no word is divided by. */
+const unseen = /[\u00ad\u200b\ufeff]+/g
+
 /** Folds white space and keeps at most one empty line, as text goes by. */
 class Writer {
   private readonly pieces: Array<string> = []
@@ -88,16 +97,27 @@ class Writer {
   private atStart = true
 
   text(raw: string): void {
-    const text = raw.replace(/[\s\u00a0\u200b\ufeff\u00ad]+/g, " ")
+    const text = raw.replace(unseen, "").replace(/[\s\u00a0]+/g, " ")
     if (text === "") return
     if (text === " ") return this.space()
     if (text.startsWith(" ")) this.pendingSpace = true
+    this.put(text.trim())
+    this.pendingSpace = text.endsWith(" ")
+  }
+  /** With its spaces and line breaks. */
+  verbatim(raw: string): void {
+    for (const [at, line] of raw.replace(unseen, "").replaceAll("\u00a0", " ").split(/\r?\n/).entries()) {
+      if (at > 0) this.line(true)
+      if (line !== "") this.put(line)
+    }
+  }
+  private put(text: string): void {
     if (!this.atStart && this.breaks > 0) this.pieces.push(this.breaks > 1 ? "\n\n" : "\n")
     else if (this.pendingSpace && !this.atStart) this.pieces.push(" ")
     this.breaks = 0
     this.atStart = false
-    this.pieces.push(text.trim())
-    this.pendingSpace = text.endsWith(" ")
+    this.pendingSpace = false
+    this.pieces.push(text)
   }
   space(): void {
     this.pendingSpace = true

@@ -13,6 +13,9 @@ const hostname = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]
 /** What a domain in its own letters may hold besides ASCII's letters, digits and hyphens. */
 const ownLetters = /^[\p{L}\p{M}\p{N}.\u3002-]+$/u
 
+/** Whether it can stand before the @ as it is. */
+export const isLocalPart = (text: string): boolean => localPart.test(text) && text.length <= 64
+
 const invalid = (message: string): Parsed => ({ _tag: "Invalid", message })
 
 const ascii = (domain: string): string | undefined => {
@@ -28,7 +31,7 @@ export const parse = (text: string): Parsed => {
   if (at < 0) return invalid("Expected one address, as in ada@example.org")
   const local = trimmed.slice(0, at)
   const written = trimmed.slice(at + 1)
-  if (!localPart.test(local) || local.length > 64 || written.includes("@")) {
+  if (!isLocalPart(local) || written.includes("@")) {
     return invalid("Expected exactly one address, without a name, brackets, quotes or a list")
   }
   const domain = ascii(written)

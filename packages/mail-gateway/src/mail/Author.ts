@@ -78,7 +78,9 @@ export const author = (value: string | undefined): Author | undefined => {
   if (one === undefined || others.length > 0) return undefined
   const at = one.address.lastIndexOf("@")
   const domain = normal(one.address.slice(at + 1))
-  if (at <= 0 || domain === "" || /[\s<>(),;:\\"[\]@]/.test(one.address.slice(0, at))) return undefined
+  const local = one.address.slice(0, at)
+  // An encoded word has no place in an address (RFC 2047 section 5); programs that decode it find another address there.
+  if (at <= 0 || domain === "" || /[\s<>(),;:\\"[\]@]|=\?/.test(local)) return undefined
   // Some readers show the first thing with an @, some the last, some split at commas: there must be nothing to choose.
   const domains = plain.split("@").slice(1)
   const agree = domains.every((rest) => normal(/^[^\s<>,;]*/.exec(rest)?.[0] ?? "") === domain)

@@ -63,7 +63,7 @@ export const make = Effect.fnUntraced(function* (settings: { readonly mailDomain
     if (systemParts.has(local.toLowerCase())) return
     if (yield* screening.isListed(session.remoteAddress)) return yield* Effect.fail(replies.listed)
     if (isForBounces(to)) {
-      const bounce = yield* bounces.judge(to.address, senderOf(session))
+      const bounce = yield* bounces.judge(to.address, senderOf(session), session.remoteAddress)
       if (bounce === "take") return
       if (bounce === "not_a_server") return yield* Effect.fail(replies.bouncesOnly)
       if (bounce === "too_many") return yield* Effect.fail(replies.tooManyBounces)

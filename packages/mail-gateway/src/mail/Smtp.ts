@@ -105,13 +105,14 @@ const listen = Effect.fnUntraced(function* (settings: SmtpSettings) {
       mailFrom: senderOf(session),
       host: settings.mailDomain,
     }
-    const reported = session.envelope.rcptTo.filter(isForBounces)
-    if (reported.length > 0) {
+    const reported = new Set(session.envelope.rcptTo.filter(isForBounces).map(({ address }) => address.toLowerCase()))
+    if (reported.size > 0) {
       const failures = yield* judgeBounce(received, arrival)
-      yield* Effect.forEach(reported, ({ address }) => bounces.record(address, failures), { discard: true }).pipe(
+      yield* Effect.forEach(reported, (address) => bounces.record(address, failures), { discard: true }).pipe(
         Effect.mapError(() => replies.later),
       )
-      if (reported.length === session.envelope.rcptTo.length) return
+      yield* bounces.taken([...reported], session.remoteAddress)
+      if (session.envelope.rcptTo.every(isForBounces)) return
     }
     const { origin, header, parsed, cuts } = yield* Effect.mapError(
       judging.judge(received.raw, arrival),
@@ -119,7 +120,14 @@ const listen = Effect.fnUntraced(function* (settings: SmtpSettings) {
     )
     MailMetrics.verdict(origin.verdict)
     const at = new Date(yield* Clock.currentTimeMillis)
-    const trace = Trace.received({ ...arrival, secure: session.secure, id: yield* makeUuidV7, at })
+    const trace = Trace.received({
+      ...arrival,
+      secure: session.secure,
+      isExtended: session.openingCommand === "EHLO",
+      isUtf8: session.envelope.smtpUtf8 === true,
+      id: yield* makeUuidV7,
+      at,
+    })
     const ours = [...(header === null ? [] : [header]), trace]
     const mail: IncomingMail = {
       raw: Trace.stamp(ours, received.raw, cuts),

@@ -1,6 +1,6 @@
 /** What follows from the message that is answered: to whom, under which subject, in which thread (RFC 5322 section 3.6.4). */
 import { canonical } from "@svc/domain/handles/Handle"
-import { domainOf, sameAs } from "@svc/domain/mail/AddrSpec"
+import { domainOf, isLocalPart, sameAs } from "@svc/domain/mail/AddrSpec"
 import type { MessageSummary } from "@svc/domain/mail/Message"
 import type { NewMail } from "@svc/domain/mail/Sending"
 
@@ -35,6 +35,13 @@ const mailboxOf = (address: string) => {
   return `${canonical(local)}@${domain}`
 }
 
+/** `"ada.l"@x` is ada.l@x (RFC 5321 section 4.1.2), which can be written to. What needs its quotation marks keeps them. */
+const plainly = (address: string) =>
+  address.replace(/^"((?:[^"\\]|\\.)*)"(?=@[^@]*$)/s, (quoted, content: string) => {
+    const local = content.replace(/\\(.)/gs, "$1")
+    return isLocalPart(local) ? local : quoted
+  })
+
 const distinct = (addresses: ReadonlyArray<string>, but: ReadonlySet<string>): ReadonlyArray<string> => {
   const seen = new Set<string>()
   return addresses.filter((address) => {
@@ -50,9 +57,10 @@ const distinct = (addresses: ReadonlyArray<string>, but: ReadonlySet<string>): R
  * else: programs put who they wrote to into `Reply-To` beside themselves.
  */
 export const derive = (original: MessageSummary, mail: NewMail, own: string): Answer => {
-  const addressesOf = (people: ReadonlyArray<{ readonly address: string }>) => people.map(({ address }) => address)
+  const addressesOf = (people: ReadonlyArray<{ readonly address: string }>) =>
+    people.map(({ address }) => plainly(address))
   const isOwn = (address: string) => mailboxOf(address) === mailboxOf(own)
-  const author = original.from === null ? [] : [original.from.address]
+  const author = original.from === null ? [] : addressesOf([original.from])
   const writers =
     original.direction === "outbound"
       ? addressesOf(original.to)

@@ -5,6 +5,7 @@
 import { domainToASCII } from "node:url"
 import libmime from "libmime"
 import { type Row, valueOf } from "../mime/Header.ts"
+import { withoutComments } from "../mime/Parameters.ts"
 import * as Words from "../mime/Words.ts"
 
 /** Without its last line break. */
@@ -44,10 +45,18 @@ const same = (name: string, host: string): boolean => {
   return plain === host || domainToASCII(plain) === host
 }
 
+/** What a careless reader makes of the name: comments, quotation marks, white space and the version left out. */
+const carelessly = (value: string): string =>
+  withoutComments(value.split(";", 1)[0]!.slice(0, 1_000))
+    .replace(/\s\d+\s*$/, "")
+    .replace(/[\s"\\\p{C}]+/gu, "")
+
 /** Whether the field claims to be ours; one whose name cannot be read is, where ours stands in it. */
 const claims = (value: string, host: string): boolean => {
   const service = serviceOf(value)
-  return service === undefined ? value.toLowerCase().includes(host) : same(service, host)
+  return service === undefined
+    ? value.toLowerCase().includes(host)
+    : same(service, host) || same(carelessly(value), host)
 }
 
 /** The rows that only we may have written, and did not (section 5). */

@@ -44,7 +44,17 @@ export const repeats = (rows: ReadonlyArray<Row>): boolean => {
  */
 const telling = ["from", "sender", "reply-to", "subject", "content-disposition"] as const
 
-const identity = /^(?:7bit|8bit|binary)?$/
+const identity = /^(?:7bit|8bit|binary)?$/i
+
+/** A type and its parameters as every reader reads them: no comments, nothing in pieces, nothing behind a quoted string. */
+const plainType = /^[\w.+-]+\/[\w.+-]+(?:\s*;\s*[\w-]+=(?:"[^"\\]*"|[^\s"();*]+))*\s*;?$/
+
+/** Whether the field is written so, and says nothing twice: of two, one reader takes the first and another the last. */
+const isPlainType = (value: string): boolean => {
+  if (value.length > 1_000 || !plainType.test(value)) return false
+  const names = Array.from(value.replace(/"[^"]*"/g, "").matchAll(/;\s*([\w-]+)=/g), ([, name]) => name!.toLowerCase())
+  return new Set(names).size === names.length
+}
 
 /**
  * Whether the body can be read in one way only, though the fields that describe it are not signed: some of the largest
@@ -52,7 +62,10 @@ const identity = /^(?:7bit|8bit|binary)?$/
  * line and the alternatives are those of one text.
  */
 const speaksForItself = (raw: Buffer, root: Part): boolean => {
-  if (!identity.test(root.encoding)) return false
+  const field = (name: string) => header(raw, root.rows, name)
+  if (!identity.test(field("content-transfer-encoding") ?? "") || !isPlainType(field("content-type") ?? "text/plain")) {
+    return false
+  }
   if (root.type === "text/plain") {
     const { charset, ...others } = root.parameters
     return /^(?:utf-8|us-ascii)?$/i.test(charset ?? "") && Object.keys(others).length === 0

@@ -4,6 +4,7 @@
  * whoever takes one attachment out of a message reads the fields of every part.
  */
 import libmime from "libmime"
+import { withoutRemarks } from "./Parameters.ts"
 import * as Words from "./Words.ts"
 
 /**
@@ -21,13 +22,26 @@ class Bounded extends libmime.Libmime {
     return this.#left >= 0
   }
 
+  /**
+   * An extended parameter, whose percent signs the library made to equals signs, by the sets that the rest of a message is
+   * read by. One that encodes nothing stands for itself.
+   */
   override decodeWord(charset: string, encoding: string, text: string): string {
-    return this.isWithin(text) ? super.decodeWord(charset, encoding, text) : text
+    return this.isWithin(text) ? Words.word(charset, encoding, text.replace(/=(?![\da-f]{2})/gi, "=25")) : text
   }
 
   override decodeWords(text: string): string {
-    return this.isWithin(text) ? super.decodeWords(text) : text
+    return this.isWithin(text) ? Words.decode(text) : text
   }
+}
+
+/** A value in pieces, the first of which is encoded; and those that are not, whose names end with a number. */
+const pieces = { encoded: /\*0\*\s*=/, plain: /\*\d+\s*=\s*(?:"(?:[^"\\]|\\.)*"|[^";]*)/g }
+
+/** The library decodes every piece of such a value; in a plain one a percent sign is one (RFC 2231 section 4.1). */
+const asMeant = (field: string): string => {
+  const tidy = /[("]/.test(field) ? withoutRemarks(field) : field
+  return pieces.encoded.test(tidy) ? tidy.replace(pieces.plain, (piece) => piece.replaceAll("%", "%25")) : tidy
 }
 
 export interface Structured {
@@ -47,7 +61,7 @@ export const make = () => {
       const read = value.slice(0, left > 0 ? limits.field : limits.beyond)
       left -= read.length
       try {
-        return bounded.parseHeaderValue(read)
+        return bounded.parseHeaderValue(asMeant(read))
       } catch {
         return nothing
       }

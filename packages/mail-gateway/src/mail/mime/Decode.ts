@@ -1,5 +1,6 @@
 /** A part's content: transfer encoding and character set undone. Anything undecodable is given as it stands. */
 import { charset } from "./Charset.ts"
+import { footerAt } from "./Footer.ts"
 import type { Part } from "./Part.ts"
 import * as Transfer from "./Transfer.ts"
 import * as Words from "./Words.ts"
@@ -70,8 +71,18 @@ export const words = (value: string): string => line(Words.decode(value)).trim()
 // oxlint-disable-next-line no-control-regex -- these are what goes; tabs, line breaks and form feeds stay
 const controls = /[\x01-\x08\x0b\x0e-\x1f\x7f]+/g
 
+/** What stands in the part: of base64 in two pieces where plain lines are behind it. */
+const written = (raw: Buffer, part: Part, limit: number): string => {
+  const name = part.parameters["charset"] ?? ""
+  if (part.encoding !== "base64") return charset(bytes(raw, part, limit), name)
+  const footer = part.bodyStart + footerAt(raw.subarray(part.bodyStart, part.end))
+  const text = charset(bytes(raw, { ...part, end: footer }, limit), name)
+  if (footer === part.end) return text
+  return `${text.replace(/\r?\n$/, "")}\n${charset(raw.subarray(footer, part.end), "")}`
+}
+
 /** The text of a leaf part, of at most `limit` bytes of it, without control characters. */
 export const text = (raw: Buffer, part: Part, limit: number): string =>
-  clean(charset(bytes(raw, part, limit), part.parameters["charset"] ?? ""))
+  clean(written(raw, part, limit))
     .replace(controls, "")
     .replaceAll("\r\n", "\n")

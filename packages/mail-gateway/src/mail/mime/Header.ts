@@ -58,6 +58,13 @@ const colonOf = (raw: Buffer, from: number, to: number, end: number): number => 
   return next < end && raw[next] === COLON ? next : -1
 }
 
+/** Whether the line from `at` can stand in a header: it opens a field, goes on with one, or is what mbox puts above them. */
+export const belongs = (raw: Buffer, at: number, next: number): boolean =>
+  raw[at] === SPACE ||
+  raw[at] === TAB ||
+  colonOf(raw, at, next, raw.length) >= 0 ||
+  /^>?From /.test(raw.toString("latin1", at, Math.min(next, at + 6)))
+
 /** Reads rows up to the blank line; past the limits rows are left out, and the blank line is still found. */
 export const read = (
   raw: Buffer,

@@ -5,6 +5,7 @@
  */
 import * as ContentFields from "./ContentFields.ts"
 import * as Header from "./Header.ts"
+import { withoutComments } from "./Parameters.ts"
 
 /**
  * Hostile messages nest and split without end; past these a part is left whole. `lines` are those looked at one by one:
@@ -48,9 +49,9 @@ interface Open {
   boundary?: string
 }
 
-/** Some senders write a comment behind it, or put it in quotation marks. */
+/** Some senders write a comment beside it, or put it in quotation marks. */
 const encodingOf = (value: string): string => {
-  const text = value.slice(0, 40).trim().toLowerCase()
+  const text = withoutComments(value.slice(0, 400)).slice(0, 40).trim().toLowerCase()
   return /^"?([\w-]+)"?(?:\s*[;(].*)?$/.exec(text)?.[1] ?? text
 }
 
@@ -64,7 +65,8 @@ const described = (
   const find = (name: string) => Header.header(raw, block.rows, name)
   const content = fields.structured(find("content-type"))
   const disposition = fields.structured(find("content-disposition"))
-  const filename = disposition.params["filename"] ?? content.params["name"]
+  // An empty name is none: what has no other is no file for it.
+  const filename = disposition.params["filename"] || content.params["name"] || undefined
   return {
     start,
     bodyStart: block.bodyStart,
@@ -77,6 +79,16 @@ const described = (
     filename: filename === undefined ? null : fields.filename(filename),
     parts: [],
   }
+}
+
+/** A boundary as its lines are compared, byte for byte: one beyond ASCII was read as UTF-8 where the field is that. */
+const asWritten = (raw: Buffer, block: Header.Block, boundary: string): string => {
+  // oxlint-disable-next-line no-control-regex -- ASCII
+  if (/^[\x00-\x7f]*$/.test(boundary)) return boundary
+  const utf8 = Buffer.from(boundary, "utf8")
+  const row = block.rows.findLast(({ key }) => key === "content-type")
+  const isUtf8 = row !== undefined && raw.subarray(row.value, row.end).includes(utf8)
+  return (isUtf8 ? utf8 : Buffer.from(boundary, "latin1")).toString("latin1")
 }
 
 const isIdentity = (encoding: string) => encoding === "7bit" || encoding === "8bit" || encoding === "binary"
@@ -121,7 +133,10 @@ export const index = (raw: Buffer): Part => {
       raw,
       start,
       raw.length,
-      inside ? (at, next) => linesLeft-- <= 0 || delimiter(at, next) !== undefined : undefined,
+      // What is no field in a part's header is the beginning of its body, with no blank line before it.
+      inside
+        ? (at, next) => linesLeft-- <= 0 || delimiter(at, next) !== undefined || !Header.belongs(raw, at, next)
+        : undefined,
     )
     const part = described(raw, block, start, defaultType, fields)
     stack.at(-1)?.parts.push(part)
@@ -130,7 +145,7 @@ export const index = (raw: Buffer): Part => {
     const boundary = part.parameters["boundary"]
     if (part.type.startsWith("multipart/")) {
       if (boundary !== undefined && boundary !== "" && boundary.length <= limits.boundary) {
-        part.boundary = Buffer.from(boundary, "latin1").toString("latin1").trimEnd()
+        part.boundary = asWritten(raw, block, boundary).trimEnd()
       }
     } else if (part.type === "message/rfc822" && isIdentity(part.encoding)) {
       partsLeft--

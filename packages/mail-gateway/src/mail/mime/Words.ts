@@ -32,6 +32,10 @@ const joined = (pieces: ReadonlyArray<Buffer>): Buffer => {
   )
 }
 
+/** One word on its own. */
+export const word = (charsetName: string, encoding: string, text: string): string =>
+  charset(bytesOf(encoding, charsetName, text), charsetName)
+
 export const decode = (value: string): string => {
   if (!value.includes("=?")) return value
   let out = ""

@@ -4,6 +4,7 @@
  * believed beyond that.
  */
 import { ask } from "@svc/cluster/actor/Ask"
+import { customerOf } from "@svc/cluster/net/ClientNetwork"
 import { Identities } from "@svc/cluster/identity/Identities"
 import { Sealing } from "@svc/cluster/sealing/Sealing"
 import { Reads } from "@svc/cluster/store/Database"
@@ -17,7 +18,11 @@ import type { Failure } from "./BounceReport.ts"
 /** Nothing is decided; the sender tries again later. */
 export class BouncesUnavailable extends Schema.TaggedError<BouncesUnavailable>()("BouncesUnavailable", {}) {}
 
-/** Bounces of one message to one domain within the window; more say nothing new. And addresses that are counted. */
+/**
+ * Bounces of one message to one domain that a client hands in within the window; more say nothing new. Each client has its
+ * own, since every recipient sees the address: nobody can use up what a server beside him has to say. And how many are
+ * counted.
+ */
 const limits = { each: 20, counted: 50_000 }
 
 /** RFC 5321 section 4.5.5: reports have no sender. Some servers sign theirs. */
@@ -46,28 +51,43 @@ const make = Effect.gen(function* () {
   const actors = yield* Identities
   const counts = new Map<string, { count: number; until: number }>()
 
-  const isTooMany = (outboxId: string, now: number): boolean => {
-    const known = counts.get(outboxId)
-    if (known === undefined || known.until <= now) {
-      counts.delete(outboxId)
-      if (counts.size >= limits.counted) counts.delete(counts.keys().next().value!)
-      counts.set(outboxId, { count: 1, until: now + Gateway.Timing.bounceWindowMillis })
-      return false
-    }
-    known.count++
-    return known.count > limits.each
+  const keyOf = (outboxId: string, client: string) => `${outboxId} ${customerOf(client)}`
+
+  const isTooMany = (outboxId: string, client: string, now: number): boolean => {
+    const known = counts.get(keyOf(outboxId, client))
+    return known !== undefined && known.until > now && known.count >= limits.each
+  }
+
+  const count = (outboxId: string, client: string, now: number): void => {
+    const key = keyOf(outboxId, client)
+    const known = counts.get(key)
+    if (known !== undefined && known.until > now) return void known.count++
+    counts.delete(key)
+    if (counts.size >= limits.counted) counts.delete(counts.keys().next().value!)
+    counts.set(key, { count: 1, until: now + Gateway.Timing.bounceWindowMillis })
   }
 
   const idOf = (address: string) => read(sealing, RecipientAddress.split(address).local)
 
   return {
-    /** Whether the address is a bounce address that we made, and whether this sender may use it. */
-    judge: (address: string, sender: string): Effect.Effect<"not_ours" | "take" | "not_a_server" | "too_many"> =>
+    /** Whether the address is a bounce address that we made, and whether this sender may use it from there. */
+    judge: (
+      address: string,
+      sender: string,
+      client: string,
+    ): Effect.Effect<"not_ours" | "take" | "not_a_server" | "too_many"> =>
       Effect.map(Clock.currentTimeMillis, (now) => {
         const id = idOf(address)
         if (id === undefined) return "not_ours"
         if (!isServer(sender)) return "not_a_server"
-        return isTooMany(id, now) ? "too_many" : "take"
+        return isTooMany(id, client, now) ? "too_many" : "take"
+      }),
+
+    /** Counts a message that was taken: one to each address, however often it was named. */
+    taken: (addresses: ReadonlyArray<string>, client: string): Effect.Effect<void> =>
+      Effect.map(Clock.currentTimeMillis, (now) => {
+        const ids = new Set(addresses.map(idOf).filter((id) => id !== undefined))
+        for (const id of ids) count(id, client, now)
       }),
 
     /** Tells the Identity what did not arrive. Telling it again changes nothing. */

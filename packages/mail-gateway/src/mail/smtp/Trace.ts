@@ -4,16 +4,26 @@ import type { Header } from "@svc/domain/mail/Message"
 /** Nothing a client says may break out of the line it is quoted in. */
 const quoted = (text: string) => text.replace(/[^\x21-\x7e]/g, "").slice(0, 255)
 
+/** What a client may call itself: a domain, or an address in brackets. Nothing in it may look like what we add. */
+const named = (helo: string) => quoted(helo).replace(/[^\w.:[\]-]/g, "") || "unknown"
+
+/** RFC 3848, RFC 6531 section 4.3. */
+const protocolOf = (session: { readonly isExtended: boolean; readonly isUtf8: boolean; readonly secure: boolean }) =>
+  `${session.isUtf8 ? "UTF8" : session.isExtended ? "E" : ""}SMTP${session.secure ? "S" : ""}`
+
 export const received = (options: {
   readonly helo: string
   readonly ip: string
   readonly host: string
   readonly secure: boolean
+  /** It began with EHLO; and the message was announced as one with addresses beyond ASCII. */
+  readonly isExtended: boolean
+  readonly isUtf8: boolean
   readonly id: string
   readonly at: Date
 }): string =>
-  `Received: from ${quoted(options.helo) || "unknown"} ([${quoted(options.ip)}])\r\n` +
-  `\tby ${options.host} with ${options.secure ? "ESMTPS" : "ESMTP"} id ${quoted(options.id)};\r\n` +
+  `Received: from ${named(options.helo)} ([${quoted(options.ip)}])\r\n` +
+  `\tby ${options.host} with ${protocolOf(options)} id ${quoted(options.id)};\r\n` +
   `\t${date(options.at)}`
 
 /** RFC 5322 section 3.3. */
