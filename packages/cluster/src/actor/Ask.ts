@@ -8,6 +8,7 @@ import { Unavailable } from "@svc/domain/problems/Problem"
 import { Duration, Effect, Exit } from "effect"
 import type { ClusterError } from "effect/cluster"
 import * as Metrics from "../observe/Metrics.ts"
+import { within } from "../store/Deadline.ts"
 import { nameOf } from "./Named.ts"
 import { Timing } from "../Timing.ts"
 
@@ -51,8 +52,7 @@ export const ask = <A, E, R>(
 const usual = Duration.fromInputUnsafe(Timing.ask)
 
 const told = <A, E, R>(message: Effect.Effect<A, E, R>, deadline: Duration.Input): Effect.Effect<A, Asked<E>, R> =>
-  found(message).pipe(
-    Effect.timeoutOrElse({ duration: deadline, orElse: () => Effect.fail(outOfReach()) }),
+  within(found(message), Duration.toMillis(deadline), () => Effect.fail(outOfReach())).pipe(
     Effect.catchIf(isUndelivered, () => Effect.fail(outOfReach())),
   ) as Effect.Effect<A, Asked<E>, R>
 
