@@ -5,7 +5,7 @@
  */
 import { type ConnectionOptions, createSecureContext, type TlsOptions } from "node:tls"
 import * as NodeSocket from "@effect/platform-node/NodeSocket"
-import { Effect, Layer, Option } from "effect"
+import { Context, Effect, Layer, Option } from "effect"
 import {
   MessageStorage,
   RunnerAddress,
@@ -191,7 +191,7 @@ export const runner = (settings: RunnerSettings) => {
     Layer.provide(listener(settings)),
     Layer.provide(frame),
   )
-  return apart(whole, Sealing, ClusterSql, Health)
+  return apart(whole, Context.pick(Sealing, ClusterSql, Health))
 }
 
 /** A process that only asks. */

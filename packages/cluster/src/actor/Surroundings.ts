@@ -43,13 +43,16 @@ const ambient = [
 /** Of all that there is, what the runtime reads of every fiber. */
 export const ambientOf = (around: Context.Context<never>): Context.Context<never> => Context.pick(...ambient)(around)
 
-/** The layer, made with nothing around it but what it needs, which is said by name. */
-export const apart = <Needs extends ReadonlyArray<Context.Key<any, any>>, A, E>(
-  layer: Layer.Layer<A, E, Context.Service.Identifier<Needs[number]>>,
-  ...needs: Needs
-): Layer.Layer<A, E, Context.Service.Identifier<Needs[number]>> =>
+/** The layer, made with nothing around it but what it needs: `Context.pick` of all of that. */
+export const apart = <A, E, R>(
+  layer: Layer.Layer<A, E, R>,
+  needs: (around: Context.Context<R>) => Context.Context<NoInfer<R>>,
+): Layer.Layer<A, E, R> =>
   Layer.fromBuild((memoMap, scope) =>
-    Effect.contextWith((around: Context.Context<Context.Service.Identifier<Needs[number]>>) =>
-      Effect.setContext(Layer.buildWithMemoMap(layer, memoMap, scope), Context.pick(...ambient, ...needs)(around)),
+    Effect.contextWith((around: Context.Context<R>) =>
+      Effect.setContext(
+        Layer.buildWithMemoMap(layer, memoMap, scope),
+        Context.merge(needs(around), ambientOf(around as Context.Context<never>)),
+      ),
     ),
   )

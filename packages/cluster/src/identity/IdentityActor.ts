@@ -4,7 +4,7 @@
  * does for each message stands in the folder of the message's capability.
  */
 import { IdentityActor } from "@svc/domain/IdentityActor"
-import { Effect, Layer } from "effect"
+import { Context, Effect, Layer } from "effect"
 import { Sharding } from "effect/cluster"
 import { Rpc } from "effect/rpc"
 import * as Handling from "../actor/Handling.ts"
@@ -114,6 +114,6 @@ export const layer = (limits: IdentityLimits) =>
         }),
         { maxIdleTime: Timing.actorIdle, disableFatalDefects: true },
       )
-      return apart(actors, Sharding.Sharding)
+      return apart(actors, Context.pick(Sharding.Sharding))
     }),
   ).pipe(Layer.provide([Arrivals.layer, Departures.layer]))
