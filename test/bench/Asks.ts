@@ -74,6 +74,7 @@ const inProcess = (deployment: Deployment) => {
     Layer.provide(here),
     Layer.provide(sealing),
     Layer.provide(Layer.fresh(Stores.layer(settingsOf(deployment)))),
+    Layer.provide(BareEntity.untraced),
   )
 }
 
@@ -82,6 +83,7 @@ export const gateway = (settings: Stores.ConnectionSettings) =>
     Layer.provide(sealing),
     Layer.provide(Layer.fresh(Stores.layer(settings))),
     Layer.provide(Health.layer),
+    Layer.provide(BareEntity.untraced),
     Layer.fresh,
   )
 
@@ -124,7 +126,9 @@ export const ask = async (): Promise<Row> => {
     const built = <A, E>(layer: Layer.Layer<A, E>) =>
       Effect.runPromise(Layer.buildWithScope(layer, scope)).then((context) => Effect.runPromiseWith(context))
     const payload = { org_id: org.id as string }
-    const theirs = await built(Identities.layer.pipe(Layer.provide(gateway(settingsOf(deployment)))))
+    const theirs = await built(
+      Identities.layer.pipe(Layer.provide(gateway(settingsOf(deployment))), Layer.provide(BareEntity.untraced)),
+    )
     const bares = await built(Bare.layer.pipe(Layer.provide(gateway(bare.settings))))
     const ours = await built(inProcess(deployment))
     const echoes = await built(echoClient(echo.port))

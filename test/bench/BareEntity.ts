@@ -7,14 +7,17 @@ import * as Cluster from "@svc/cluster/Cluster"
 import { Health } from "@svc/cluster/health/Health"
 import { parseMasterKeys, Sealing } from "@svc/cluster/sealing/Sealing"
 import * as Stores from "@svc/cluster/store/Database"
-import { Effect, Layer, Redacted, Schema } from "effect"
+import { Effect, Layer, Redacted, References, Schema } from "effect"
 import { ClusterSchema, Entity, Sharding } from "effect/cluster"
 import { Rpc } from "effect/rpc"
 
-export const BareEntity = Entity.make("Bare", [Rpc.make("Ask", { payload: { org_id: Schema.String } })]).annotateRpcs(
+export const BareEntity = Entity.make("Bare", [Rpc.make("Ask", { payload: { org_id: Schema.String } })]).annotate(
   ClusterSchema.ClientTracingEnabled,
   false,
 )
+
+/** As in a service whose traces go nowhere. */
+export const untraced = Layer.succeed(References.TracerEnabled, false)
 
 export const layer = BareEntity.toLayer({ Ask: () => Effect.void }, { disableFatalDefects: true })
 
@@ -42,6 +45,7 @@ if (import.meta.main) {
     Layer.provide(Layer.unwrap(Effect.map(parseMasterKeys(masterKey), Sealing.layer))),
     Layer.provide(Stores.layer({ ...place, password: Redacted.make(password) })),
     Layer.provide(Health.layer),
+    Layer.provide(untraced),
     Layer.launch,
     NodeRuntime.runMain,
   )

@@ -5,7 +5,7 @@
  */
 import { type ConnectionOptions, createSecureContext, type TlsOptions } from "node:tls"
 import * as NodeSocket from "@effect/platform-node/NodeSocket"
-import { Effect, Layer, Option } from "effect"
+import { Context, Effect, Layer, Option } from "effect"
 import {
   MessageStorage,
   RunnerAddress,
@@ -19,7 +19,8 @@ import {
 import { RpcClient, RpcSerialization } from "effect/rpc"
 import { Socket, SocketServer } from "effect/socket"
 import { SqlClient } from "effect/sql"
-import { check, pass } from "./health/Health.ts"
+import { apart } from "./actor/Surroundings.ts"
+import { check, Health, pass } from "./health/Health.ts"
 import * as Certificates from "./net/Certificates.ts"
 import * as TlsListener from "./net/TlsListener.ts"
 import * as Metrics from "./observe/Metrics.ts"
@@ -181,7 +182,7 @@ const health = check(
 /** A process that carries actors. */
 export const runner = (settings: RunnerSettings) => {
   const protocol = clientProtocol(settings.tls)
-  return health.pipe(
+  const whole = health.pipe(
     Layer.provideMerge(SocketRunner.layer),
     Layer.provide(RunnerHealth.layerPing.pipe(Layer.provide(Runners.layerRpc), Layer.provide(protocol))),
     Layer.provide(protocol),
@@ -190,6 +191,7 @@ export const runner = (settings: RunnerSettings) => {
     Layer.provide(listener(settings)),
     Layer.provide(frame),
   )
+  return apart(whole, Context.pick(Sealing, ClusterSql, Health))
 }
 
 /** A process that only asks. */

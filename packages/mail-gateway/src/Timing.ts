@@ -40,6 +40,8 @@ export const Timing = {
   judgingRetryMillis: minute,
   /** How long a thread keeps an answer of DNS to itself. */
   judgingAnswersMillis: 5 * second,
+  /** A message that a judging thread works on for longer is not one that others should stand behind. */
+  judgingBriskMillis: 10,
   /** How long one message may be written, and how long a thread stays for the next. */
   composingMillis: 30 * second,
   composingIdleMillis: 5 * minute,

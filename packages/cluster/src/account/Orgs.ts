@@ -9,9 +9,6 @@ type Client = Effect.Success<typeof OrgActor.client>
 export class Orgs extends Context.Service<Orgs, { readonly of: Client }>()("@svc/cluster/account/Orgs") {
   static readonly layer = Layer.effect(
     Orgs,
-    Effect.map(
-      Effect.flatMap(OrgActor.client, (of) => named("Org", of)),
-      (of) => ({ of }),
-    ),
+    Effect.map(named("Org", OrgActor), (of) => ({ of })),
   )
 }

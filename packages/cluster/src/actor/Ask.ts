@@ -5,9 +5,10 @@
 import { type By, byHeader, commandHeader, encodeBy } from "@svc/domain/account/By"
 import type { Moved } from "@svc/domain/actor/Moved"
 import { Unavailable } from "@svc/domain/problems/Problem"
-import { Duration, Effect, Exit, Schedule } from "effect"
+import { Duration, Effect, Exit } from "effect"
 import type { ClusterError } from "effect/cluster"
 import * as Metrics from "../observe/Metrics.ts"
+import { within } from "../store/Deadline.ts"
 import { nameOf } from "./Named.ts"
 import { Timing } from "../Timing.ts"
 
@@ -47,22 +48,21 @@ export const ask = <A, E, R>(
     })
   })
 
-/** Made once: each ask has them. */
-const retrying = Schedule.spaced(Timing.askRetry)
+/** Made once: each ask has it. */
 const usual = Duration.fromInputUnsafe(Timing.ask)
 
 const told = <A, E, R>(message: Effect.Effect<A, E, R>, deadline: Duration.Input): Effect.Effect<A, Asked<E>, R> =>
-  message.pipe(
-    Effect.retry({
-      while: (error) => hasTag(error, "Moved") || hasTag(error, "EntityNotAssignedToRunner"),
-      schedule: retrying,
-    }),
-    Effect.timeoutOrElse({ duration: deadline, orElse: () => Effect.fail(outOfReach()) }),
+  within(found(message), Duration.toMillis(deadline), () => Effect.fail(outOfReach())).pipe(
     Effect.catchIf(isUndelivered, () => Effect.fail(outOfReach())),
   ) as Effect.Effect<A, Asked<E>, R>
 
+/** Asked again until its actor is where it is asked for. A schedule would be made for each ask, and nearly none needs it. */
+const found = <A, E, R>(message: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+  Effect.catchIf(message, isElsewhere, () => Effect.andThen(Effect.sleep(Timing.askRetry), found(message)))
+
 const hasTag = (error: unknown, tag: string) =>
   typeof error === "object" && error !== null && "_tag" in error && error._tag === tag
+const isElsewhere = (error: unknown) => hasTag(error, "Moved") || hasTag(error, "EntityNotAssignedToRunner")
 const undelivered = [
   "Moved",
   "MailboxFull",

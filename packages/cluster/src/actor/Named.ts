@@ -5,28 +5,39 @@
  * are those of the protocols, so there are few.
  *
  * The library makes an actor in the context of whoever asked it first, and keeps that as long as the actor: of a caller over
- * HTTP that is the request with its sockets' answer and its body, half of what an actor took. So a message of such a caller
- * is sent in the context of the process, with no more of the caller than its trace.
+ * HTTP that is the request with its sockets' answer and its body, half of what an actor took. So a message is sent with
+ * nothing of whoever asks but its trace ({@link Surroundings}).
  */
-import { Context, Effect, Tracer } from "effect"
-import { HttpServerRequest } from "effect/http"
+import { Context, Effect, References, Tracer } from "effect"
+import { ClusterSchema, type Sharding } from "effect/cluster"
+import { ambientOf } from "./Surroundings.ts"
 
 const names = new WeakMap<object, string>()
+
+/** What the library's `Entity` has of this. */
+interface Kind<Client> {
+  readonly client: Effect.Effect<(id: string) => Client, never, Sharding.Sharding>
+  readonly annotate: (key: typeof ClusterSchema.ClientTracingEnabled, value: boolean) => Kind<Client>
+}
 
 /** A client whose messages can be told apart: `Identity.ReceiveMail`. */
 export const named = <Client extends object>(
   kind: string,
-  of: (id: string) => Client,
-): Effect.Effect<(id: string) => Client> =>
-  Effect.map(Effect.context<never>(), (process) => {
+  entity: Kind<Client>,
+): Effect.Effect<(id: string) => Client, never, Sharding.Sharding> =>
+  Effect.gen(function* () {
+    const process = yield* Effect.context<never>()
+    // Where no trace leaves, no message makes a span.
+    const isTraced = yield* References.TracerEnabled
+    const of = yield* (isTraced ? entity : entity.annotate(ClusterSchema.ClientTracingEnabled, false)).client
     const labels = new Map<string, string>()
     const labelOf = (tag: string) => {
       let label = labels.get(tag)
       if (label === undefined) labels.set(tag, (label = `${kind}.${tag}`))
       return label
     }
-    const apart = apartFrom(process)
-    return (id) =>
+    const sent = apartFrom(process, isTraced)
+    return (id: string) =>
       new Proxy(of(id), {
         get: (client, tag) => {
           const method: unknown = Reflect.get(client, tag)
@@ -35,22 +46,24 @@ export const named = <Client extends object>(
             const message: unknown = Reflect.apply(method, client, args)
             if (!Effect.isEffect(message)) return message
             // Its client is whole: a message wants nothing more of whoever asks.
-            const sent = apart(message as Effect.Effect<unknown, unknown>)
-            names.set(sent, labelOf(tag))
-            return sent
+            const apart = sent(message as Effect.Effect<unknown, unknown>)
+            names.set(apart, labelOf(tag))
+            return apart
           }
         },
       })
   })
 
-const apartFrom =
-  (process: Context.Context<never>) =>
-  (message: Effect.Effect<unknown, unknown>): Effect.Effect<unknown, unknown> =>
-    Effect.withFiber((fiber) => {
-      if (Context.getOrUndefined(fiber.context, HttpServerRequest.HttpServerRequest) === undefined) return message
+const apartFrom = (process: Context.Context<never>, isTraced: boolean) => {
+  const around = ambientOf(process)
+  return (message: Effect.Effect<unknown, unknown>): Effect.Effect<unknown, unknown> => {
+    if (!isTraced) return Effect.setContext(message, around)
+    return Effect.withFiber((fiber) => {
       const span = Context.getOrUndefined(fiber.context, Tracer.ParentSpan)
-      return Effect.setContext(message, span === undefined ? process : Context.add(process, Tracer.ParentSpan, span))
+      return Effect.setContext(message, span === undefined ? around : Context.add(around, Tracer.ParentSpan, span))
     })
+  }
+}
 
 /** What a message of such a client is called; `other` for any other effect. */
 export const nameOf = (message: object): string => names.get(message) ?? "other"

@@ -23,7 +23,7 @@ export interface Residents<State, R> {
   /** The actor whose handlers are being built is in memory from now on. */
   readonly enter: (
     own: (id: string) => Effect.Effect<Ownership<State>, never, R>,
-  ) => Effect.Effect<Resident<State>, never, R | Entity.CurrentAddress | Scope.Scope>
+  ) => Effect.Effect<Resident<State>, never, Entity.CurrentAddress | Scope.Scope>
   /**
    * The handlers, each of which runs under the address of its message. Not under what the library runs it with: where one
    * actor asks another of its process, the asking one's address is in that, too, and comes before the asked one's.
@@ -42,27 +42,25 @@ export interface Residents<State, R> {
 /** As the library takes them: what is done for each message. */
 type Handlers = Readonly<Record<string, (request: never) => Rpc.WrapperOr<Effect.Effect<unknown, unknown, never>>>>
 
-interface Entry<State, R> extends Resident<State> {
-  /** What the actor's handlers are built with. */
-  readonly context: Context.Context<R | Scope.Scope>
+interface Entry<State> extends Resident<State> {
   /** What parts are made under: it ends after the actor's messages have, however late a part was made. */
   readonly scope: Scope.Scope
   parts: Map<object, Effect.Effect<unknown>> | undefined
 }
 
-/** `R` is what ownerships and parts are made with. */
-export const make = <State, R>(): Residents<State, R> => {
-  const entries = new Map<string, Entry<State, R>>()
+/** `services` is what ownerships and parts are made with. */
+export const make = <State, R>(services: Context.Context<R>): Residents<State, R> => {
+  const entries = new Map<string, Entry<State>>()
 
   const entry = Effect.withFiberSucceed(
-    (fiber) => entries.get(Context.getUnsafe(fiber.context, Entity.CurrentAddress).entityId) as Entry<State, R>,
+    (fiber) => entries.get(Context.getUnsafe(fiber.context, Entity.CurrentAddress).entityId) as Entry<State>,
   )
 
-  const of = <A>(resident: Entry<State, R>, part: Part<Resident<State>, A, R | Scope.Scope>): Effect.Effect<A> => {
+  const of = <A>(resident: Entry<State>, part: Part<Resident<State>, A, R | Scope.Scope>): Effect.Effect<A> => {
     const known = resident.parts?.get(part)
     if (known !== undefined) return known as Effect.Effect<A>
     const made = Effect.suspend(() =>
-      Effect.provideContext(part.make(resident), Context.add(resident.context, Scope.Scope, resident.scope)),
+      Effect.provideContext(part.make(resident), Context.add(services, Scope.Scope, resident.scope)),
     )
     return Effect.flatMap(Effect.cached(Effect.uninterruptible(made)), (once) => {
       const parts = (resident.parts ??= new Map())
@@ -75,11 +73,11 @@ export const make = <State, R>(): Residents<State, R> => {
   return {
     enter: Effect.fnUntraced(function* (own) {
       const address = yield* Entity.CurrentAddress
-      const context = yield* Effect.context<R | Scope.Scope>()
       const id: string = address.entityId
       // The handlers are not served yet: what was registered with the actor's scope first ends last.
       const scope = yield* Scope.fork(yield* Effect.scope)
-      const made: Entry<State, R> = { id, ownership: yield* own(id), context, scope, parts: undefined }
+      const ownership = yield* Effect.provideContext(own(id), services)
+      const made: Entry<State> = { id, ownership, scope, parts: undefined }
       yield* Effect.acquireRelease(
         Effect.sync(() => entries.set(id, made)),
         () => Effect.sync(() => entries.get(id) === made && entries.delete(id)),
@@ -102,6 +100,6 @@ export const make = <State, R>(): Residents<State, R> => {
       change: (by, run) => Effect.flatMap(entry, ({ ownership }) => ownership.change(by, run)),
     },
     part: (wanted) => Effect.flatMap(entry, (resident) => of(resident, wanted)),
-    partOf: (resident, wanted) => of(resident as Entry<State, R>, wanted),
+    partOf: (resident, wanted) => of(resident as Entry<State>, wanted),
   }
 }

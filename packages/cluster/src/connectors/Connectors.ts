@@ -12,9 +12,8 @@ export class Connectors extends Context.Service<
 >()("@svc/cluster/connectors/Connectors") {
   static readonly layer = Layer.effect(
     Connectors,
-    Effect.map(
-      Effect.flatMap(ConnectorActor.client, (of) => named("Connector", of)),
-      (of) => ({ of: (canonical: string, platform: string) => of(entityId(canonical, platform)) }),
-    ),
+    Effect.map(named("Connector", ConnectorActor), (of) => ({
+      of: (canonical: string, platform: string) => of(entityId(canonical, platform)),
+    })),
   )
 }

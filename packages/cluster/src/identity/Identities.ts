@@ -11,9 +11,6 @@ export class Identities extends Context.Service<Identities, { readonly of: Clien
 ) {
   static readonly layer = Layer.effect(
     Identities,
-    Effect.map(
-      Effect.flatMap(IdentityActor.client, (of) => named("Identity", of)),
-      (of) => ({ of }),
-    ),
+    Effect.map(named("Identity", IdentityActor), (of) => ({ of })),
   )
 }

@@ -4,11 +4,13 @@
  * does for each message stands in the folder of the message's capability.
  */
 import { IdentityActor } from "@svc/domain/IdentityActor"
-import { Effect, Layer } from "effect"
+import { Context, Effect, Layer } from "effect"
+import { Sharding } from "effect/cluster"
 import { Rpc } from "effect/rpc"
 import * as Handling from "../actor/Handling.ts"
 import * as Ownership from "../actor/Ownership.ts"
 import * as Residents from "../actor/Residents.ts"
+import { apart } from "../actor/Surroundings.ts"
 import * as Cards from "../card/Cards.ts"
 import * as IdentityKeys from "../credentials/IdentityKeys.ts"
 import { ChangeFeed } from "../feed/ChangeFeed.ts"
@@ -68,7 +70,7 @@ export const layer = (limits: IdentityLimits) =>
       const departures = yield* Departures.Departures
       const claimed = yield* claim
       const clientFor = yield* IdentityActor.client
-      const residents = Residents.make<State, Needs>()
+      const residents = Residents.make<State, Needs>(yield* Effect.context<Needs>())
       const worker = workerOf((canonical) => Effect.asVoid(clientFor(canonical).Work(undefined, { discard: true })))
       const committed = (before: State, after: State) => {
         const about = after ?? before
@@ -97,7 +99,7 @@ export const layer = (limits: IdentityLimits) =>
       })
 
       const served = residents.serving(handlers)
-      return IdentityActor.toLayer(
+      const actors = IdentityActor.toLayer(
         Effect.gen(function* () {
           const resident = yield* residents.enter((canonical) =>
             Ownership.make({
@@ -112,5 +114,6 @@ export const layer = (limits: IdentityLimits) =>
         }),
         { maxIdleTime: Timing.actorIdle, disableFatalDefects: true },
       )
+      return apart(actors, Context.pick(Sharding.Sharding))
     }),
   ).pipe(Layer.provide([Arrivals.layer, Departures.layer]))

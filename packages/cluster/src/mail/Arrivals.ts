@@ -58,7 +58,7 @@ const noBytes = new Uint8Array(0)
 /**
  * CTE `incoming`: a row for each message of an actor that owns its Mailbox, `n` its place and `box` that of its Mailbox.
  * Bodies travel as arrays of their own types; an array has no nulls, since the driver could not tell the type of one that
- * has nothing else, so which are missing is said beside them.
+ * has nothing else, so which are missing is said beside them. They are in no other CTE: each would have a copy.
  */
 const incoming = (sql: Sql, groups: ReadonlyArray<Group>) => {
   const boxes = groups.map(({ write, quotaBytes }, index) => ({
@@ -141,7 +141,7 @@ const asNeeded = (sql: Sql, mails: ReadonlyArray<ReceivedMail>) => ({
     ? sql`
     claimed as (
       update message_content c set identity_id = arrived.identity_id
-      from arrived where arrived.headers is null and c.message_id = arrived.id
+      from arrived where not arrived.has_content and c.message_id = arrived.id
     ),`
     : sql``,
   renewed: mails.some((mail) => renewedBy(mail) !== null)
@@ -185,7 +185,9 @@ const store = (sql: Sql, groups: ReadonlyArray<Group>) => {
       returning m.identity_id, m.uid_next - added.count as first, m.modseq
     ),
     arrived as materialized (
-      select i.*, box.first + fitting.place::int as uid, box.modseq
+      select i.n, i.box, i.id, i.public_id, i.identity_id, i.org_id, i.handle, i.written_at, i.tag, i.message_id, i.envelope_from,
+             i.recipient, i.size, i.summary, i.received_at, i.related, i.subject_key, i.rejoins, i.renews, i.has_key, i.key,
+             i.sha256, i.headers is not null as has_content, box.first + fitting.place::int as uid, box.modseq
       from fitting join incoming i on i.n = fitting.n join box on box.identity_id = i.identity_id
       order by i.n
     ),
@@ -208,9 +210,9 @@ const store = (sql: Sql, groups: ReadonlyArray<Group>) => {
     ),
     contents as (
       insert into message_content (message_id, identity_id, raw, text, html, headers, search_text, structure, created_at)
-      select id, identity_id, raw, case when has_text then text end, case when has_html then html end, headers,
-             search_text, nullif(structure, ''), received_at
-      from arrived where headers is not null
+      select i.id, i.identity_id, i.raw, case when i.has_text then i.text end, case when i.has_html then i.html end, i.headers,
+             i.search_text, nullif(i.structure, ''), i.received_at
+      from arrived join incoming i on i.n = arrived.n where arrived.has_content
       on conflict (message_id) do nothing
     ),
     ${claimed}

@@ -19,7 +19,6 @@
  * a process that is killed in the milliseconds between a 250 and the removal, and an equal mail after that.
  */
 import { hash } from "node:crypto"
-import * as Batched from "@svc/cluster/store/Batched"
 import { Writes } from "@svc/cluster/store/Database"
 import { Context, Deferred, Effect, Exit, FiberSet, Layer, Schedule } from "effect"
 import { Timing } from "../Timing.ts"
@@ -47,20 +46,35 @@ export interface Transaction {
 
 const again = Schedule.spaced(Timing.smtpForgetRetry)
 
+/** Transactions whose marks go in one statement. */
+const together = 500
+
 const make = Effect.gen(function* () {
   const sql = yield* Writes
   const fork = yield* FiberSet.makeRuntime()
   const underWay = new Map<string, Deferred.Deferred<void>>()
 
-  /** A mark that comes back after a power cut costs a look, so the disk is not waited for. */
-  const forget = yield* Batched.make(
-    (keys: ReadonlyArray<Uint8Array>) =>
-      sql`
-        with unhurried as materialized (select set_config('synchronous_commit', 'off', true)),
-        gone as (delete from unanswered_mail using unhurried where key = any(${keys}::bytea[]))
-        select 1`.pipe(Effect.retry(again), Effect.as(keys.map(() => undefined))),
-    { atOnce: 1, most: 500 },
-  )
+  /** Transactions that were answered, whose marks are to go. */
+  const answered: Array<{ readonly keys: ReadonlyArray<Uint8Array>; readonly release: () => void }> = []
+  let isForgetting = false
+
+  /** One statement at a time for all of them. A mark that comes back after a power cut costs a look, so the disk is not waited for. */
+  const forget = () => {
+    if (isForgetting || answered.length === 0) return
+    isForgetting = true
+    const ended = answered.splice(0, together)
+    const keys = ended.flatMap((one) => one.keys)
+    const gone = sql`
+      with unhurried as materialized (select set_config('synchronous_commit', 'off', true)),
+      gone as (delete from unanswered_mail using unhurried where key = any(${keys}::bytea[]))
+      select 1`
+    const release = Effect.sync(() => {
+      isForgetting = false
+      for (const one of ended) one.release()
+      forget()
+    })
+    fork(Effect.ensuring(Effect.retry(gone, again), release))
+  }
 
   /** Both ways to begin: at once where no equal one is under way, and when those that are have ended. */
   const begin = (keys: ReadonlyArray<Uint8Array>) => {
@@ -72,9 +86,11 @@ const make = Effect.gen(function* () {
       Deferred.doneUnsafe(ended, Exit.void)
     }
     const transaction: Transaction = {
-      end: (answered) => {
-        if (!answered) return release()
-        fork(Effect.ensuring(Effect.forEach(keys, forget, { concurrency: keys.length }), Effect.sync(release)))
+      end: (wasAnswered) => {
+        if (!wasAnswered) return release()
+        answered.push({ keys, release })
+        // What the same turn of the event loop still ends goes along.
+        if (answered.length === 1) queueMicrotask(forget)
       },
     }
     const atOnce = (): Transaction | undefined => {

@@ -179,7 +179,8 @@ export const make = Effect.fnUntraced(function* (options: Partial<JudgingSetting
     while (small.length > 0) {
       const free = threads.filter(isFree)
       const quiet = free.filter((one) => !hasLarge(one))
-      const thread = (quiet.length > 0 ? quiet : free).sort((a, b) => a.jobs.size - b.jobs.size)[0]
+      const open = quiet.length > 0 ? quiet : free
+      const thread = open.find((one) => one.isBrisk(now())) ?? open.sort((a, b) => a.jobs.size - b.jobs.size)[0]
       if (thread === undefined) break
       give(thread, take(small)!)
     }

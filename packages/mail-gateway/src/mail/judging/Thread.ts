@@ -3,6 +3,7 @@
  * long, which is all that can be done about a loop. Whoever had messages in it is told that it died.
  */
 import { Worker } from "node:worker_threads"
+import { Timing } from "../../Timing.ts"
 import type { Arrival } from "../Origin.ts"
 import type { Judgement } from "./Judgement.ts"
 import type { FromThread, Records, ToThread } from "./Protocol.ts"
@@ -30,6 +31,9 @@ export interface Owner {
 /** A thread needs little beside the message; one that takes more is treated as one that does not answer. */
 const resourceLimits = { maxOldGenerationSizeMb: 256, maxYoungGenerationSizeMb: 32 }
 
+/** So many messages are soon judged, unless the first of them has been there for so long. */
+const brisk = { jobs: 3, millis: Timing.judgingBriskMillis }
+
 /** Bytes that are copied at once. */
 const slice = 1024 * 1024
 
@@ -54,6 +58,20 @@ export class Thread {
     let count = 0
     for (const job of this.jobs.values()) if (job.lookups === 0) count++
     return count
+  }
+
+  /**
+   * Whether what it works on is little and has just come, so that it will soon have done one more. That costs less than
+   * waking another thread, which each letter of a burst would.
+   */
+  isBrisk(now: number): boolean {
+    let running = 0
+    for (const { lookups, since } of this.jobs.values()) {
+      if (lookups > 0) continue
+      if (now - since > brisk.millis) return false
+      running++
+    }
+    return running < brisk.jobs
   }
 
   get isStarted(): boolean {

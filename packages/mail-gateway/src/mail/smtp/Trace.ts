@@ -26,8 +26,15 @@ export const received = (options: {
   `\tby ${options.host} with ${protocolOf(options)} id ${quoted(options.id)};\r\n` +
   `\t${date(options.at)}`
 
+/** The date that was written last: letters of one second have the same, and the platform takes long to write one. */
+let last = { second: Number.NaN, date: "" }
+
 /** RFC 5322 section 3.3. */
-export const date = (at: Date): string => at.toUTCString().replace("GMT", "+0000")
+export const date = (at: Date): string => {
+  const second = Math.floor(at.getTime() / 1000)
+  if (second !== last.second) last = { second, date: at.toUTCString().replace("GMT", "+0000") }
+  return last.date
+}
 
 /** Our fields on top of a message, and out of it what only we may write (RFC 8601 section 5): the pieces of what is left. */
 export const stamp = (

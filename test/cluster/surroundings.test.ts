@@ -1,0 +1,93 @@
+/** What is around a message: few services, whoever asks, since the library copies them for every message. */
+import { ambientOf, apart } from "@svc/cluster/actor/Surroundings"
+import { named } from "@svc/cluster/actor/Named"
+import { Clock, Context, Effect, Layer, References } from "effect"
+import { Entity, MessageStorage, RunnerHealth, Runners, RunnerStorage, Sharding, ShardingConfig } from "effect/cluster"
+import { Rpc } from "effect/rpc"
+import { TestClock } from "effect/testing"
+import { expect, it } from "vitest"
+
+class Needed extends Context.Service<Needed, string>()("test/Needed") {}
+class Around extends Context.Service<Around, string>()("test/Around") {}
+
+const around = Layer.mergeAll(Layer.succeed(Needed, "needed"), Layer.succeed(Around, "around"))
+
+const keysOf = (context: Context.Context<never>) => [...context.mapUnsafe.keys()]
+
+const alone = Sharding.layer.pipe(
+  Layer.provide([Runners.layerNoop, RunnerStorage.layerMemory, RunnerHealth.layerNoop]),
+  Layer.provide(MessageStorage.layerNoop),
+  Layer.provide(ShardingConfig.layer()),
+)
+
+/** An entity that tells what its handler runs with; `seen` has what that was. */
+const telling = () => {
+  const seen: Array<ReadonlyArray<string>> = []
+  const entity = Entity.make("Telling", [Rpc.make("Tell")])
+  const handler = Effect.contextWith((context: Context.Context<never>) =>
+    Effect.sync(() => void seen.push(keysOf(context))),
+  )
+  return { seen, entity, actors: entity.toLayer({ Tell: () => handler }) }
+}
+
+it("makes a layer with what it needs and what the runtime reads, and nothing else", async () => {
+  let keys: ReadonlyArray<string> = []
+  const layer = Layer.effectDiscard(
+    Effect.gen(function* () {
+      expect(yield* Needed).toBe("needed")
+      keys = keysOf(yield* Effect.context<never>())
+    }),
+  )
+  await Effect.runPromise(
+    Effect.scoped(
+      Layer.build(apart(layer, Context.pick(Needed))).pipe(Effect.provide(around), Effect.provide(TestClock.layer())),
+    ),
+  )
+  expect(keys).toContain(Clock.Clock.key)
+  expect(keys).not.toContain(Around.key)
+})
+
+it("keeps of a context what the runtime reads of every fiber", () => {
+  const context = Context.make(Around, "around").pipe(Context.add(References.MinimumLogLevel, "None"))
+  expect(keysOf(ambientOf(context as Context.Context<never>))).toEqual([References.MinimumLogLevel.key])
+})
+
+it("sends a message with nothing of whoever asks", async () => {
+  const { seen, entity, actors } = telling()
+  await Effect.runPromise(
+    Effect.gen(function* () {
+      const of = yield* named("Telling", entity)
+      yield* Effect.provideService(of("one").Tell(), Around, "around")
+    }).pipe(Effect.provide(apart(actors, Context.pick(Sharding.Sharding))), Effect.provide(alone)),
+  )
+  expect(seen[0]).not.toContain(Around.key)
+})
+
+it("carries the trace of whoever asks where traces are taken", async () => {
+  const { seen, entity, actors } = telling()
+  let trace: string | undefined
+  const asked = Effect.gen(function* () {
+    const of = yield* named("Telling", entity)
+    yield* of("one").Tell()
+    trace = (yield* Effect.currentSpan).traceId
+  })
+  const spans: Array<{ readonly name: string; readonly traceId: string }> = []
+  const told = Effect.tracer.pipe(
+    Effect.flatMap((tracer) =>
+      Effect.withTracer(Effect.withSpan(asked, "asking"), {
+        ...tracer,
+        span: (options) => {
+          const span = tracer.span(options)
+          spans.push(span)
+          return span
+        },
+      }),
+    ),
+  )
+  await Effect.runPromise(
+    told.pipe(Effect.provide(apart(actors, Context.pick(Sharding.Sharding))), Effect.provide(alone)),
+  )
+  expect(spans.map(({ name }) => name)).toEqual(["asking", "Telling.client.Tell", "Telling.Tell"])
+  expect(new Set(spans.map(({ traceId }) => traceId))).toEqual(new Set([trace]))
+  expect(seen).toHaveLength(1)
+})
