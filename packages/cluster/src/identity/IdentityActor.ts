@@ -29,6 +29,7 @@ import * as Tunnels from "../tunnel/Tunnels.ts"
 import * as Webhooks from "../webhooks/Webhooks.ts"
 import type { NeedsOf } from "../work/Source.ts"
 import * as Worker from "../work/Worker.ts"
+import * as Creations from "./Creations.ts"
 import { sources } from "./IdentityWork.ts"
 import * as Lifecycle from "./Lifecycle.ts"
 import { claim, type State } from "./State.ts"
@@ -66,6 +67,7 @@ export const layer = (limits: IdentityLimits) =>
       const gate = yield* SendingGate
       const arrivals = yield* Arrivals.Arrivals
       const departures = yield* Departures.Departures
+      const creations = yield* Creations.Creations
       const claimed = yield* claim
       const clientFor = yield* IdentityActor.client
       const residents = Residents.make<State, Needs>()
@@ -81,6 +83,7 @@ export const layer = (limits: IdentityLimits) =>
           ownership: residents.ownership,
           sealing,
           identityQuota: limits.identityQuota,
+          creations,
           wake: Effect.flatMap(residents.part(worker), ({ wake }) => wake),
         }),
         ...IdentityKeys.handlers(handling, sealing),
@@ -113,4 +116,4 @@ export const layer = (limits: IdentityLimits) =>
         { maxIdleTime: Timing.actorIdle, disableFatalDefects: true },
       )
     }),
-  ).pipe(Layer.provide([Arrivals.layer, Departures.layer]))
+  ).pipe(Layer.provide([Arrivals.layer, Creations.layer, Departures.layer]))
