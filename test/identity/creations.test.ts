@@ -99,6 +99,11 @@ layer(actors({ limits: { identityQuota: 10 } }), { timeout: "60 seconds" })("the
         ([row]) => row!.n === 20,
         0,
       )
+      // Made in the same commits, they were provisioned beside one another.
+      const [{ n: commits }] = (yield* rows(
+        (sql) => sql<{ n: number }>`select count(distinct xmin::text)::int as n from identity`,
+      )) as [{ n: number }]
+      expect(commits).toBeLessThan(20)
     }),
   )
 })

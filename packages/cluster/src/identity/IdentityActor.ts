@@ -32,6 +32,7 @@ import * as Worker from "../work/Worker.ts"
 import * as Creations from "./Creations.ts"
 import { sources } from "./IdentityWork.ts"
 import * as Lifecycle from "./Lifecycle.ts"
+import * as Provisionings from "./Provisionings.ts"
 import { claim, type State } from "./State.ts"
 
 /** Limits of the deployment (decisions.md "Limits"). */
@@ -116,4 +117,4 @@ export const layer = (limits: IdentityLimits) =>
         { maxIdleTime: Timing.actorIdle, disableFatalDefects: true },
       )
     }),
-  ).pipe(Layer.provide([Arrivals.layer, Creations.layer, Departures.layer]))
+  ).pipe(Layer.provide([Arrivals.layer, Creations.layer, Departures.layer, Provisionings.layer]))
