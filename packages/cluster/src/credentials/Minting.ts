@@ -51,6 +51,13 @@ export interface NewKey {
 
 const boundless: KeyRights = { scopes: unlimited, expiresAt: null, networks: null }
 
+/** When a key's end is told of next; one that ends is made at a time that is known. */
+const toldOf = (expiresAt: Date | null, at: Told<Date>): Date | null => {
+  if (expiresAt === null) return null
+  if (Statement.isFragment(at)) throw new Error("a key that ends is made at a time that is known")
+  return nextTold(expiresAt, at.getTime())
+}
+
 /** CTEs `minted` (the key's row, where CTE `gate` has one) and its `api_key.created`. */
 export const mintKey = (
   write: { readonly sql: Sql; readonly org: Told<string>; readonly at: Told<Date>; readonly by: By },
@@ -65,7 +72,7 @@ export const mintKey = (
                            scopes, expires_at, networks, end_told_at)
       select ${id}::uuid, ${org}::uuid, ${identity?.id ?? null}::uuid, ${name}::text, ${minted.prefix}::text,
              ${minted.hash}::bytea, ${at}::timestamptz, ${scopes.text}::text, ${expiresAt}::timestamptz,
-             ${networks?.text ?? null}::text, ${Statement.isFragment(at) ? null : nextTold(expiresAt, at.getTime())}::timestamptz
+             ${networks?.text ?? null}::text, ${toldOf(expiresAt, at)}::timestamptz
       from ${gate}
       returning *
     ),

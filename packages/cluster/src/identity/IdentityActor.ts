@@ -117,4 +117,6 @@ export const layer = (limits: IdentityLimits) =>
         { maxIdleTime: Timing.actorIdle, disableFatalDefects: true },
       )
     }),
-  ).pipe(Layer.provide([Arrivals.layer, Creations.layer, Departures.layer, Provisionings.layer]))
+  ).pipe(
+    Layer.provide([Arrivals.layer, Creations.layer, Departures.layer, Provisionings.layer, Approvals.Lapses.layer]),
+  )
