@@ -63,7 +63,7 @@ const ok = await perform(
     ask: alone(Asks.ask),
     authorize: alone(authorize),
     spread: alone(spread),
-    provision: alone(Identities.provision),
+    provision: alone(Identities.provision(values.against)),
     event: alone(Events.event),
     start: alone(Process.start),
     memory: alone(Process.memory),

@@ -1,8 +1,9 @@
 /** What may be sent: to whom, how much, in what form, and who is told when it may not. */
 import { ask, onBehalfOf } from "@svc/cluster/actor/Ask"
+import * as Approvals from "@svc/cluster/mail/sending/Approvals"
 import { Reads } from "@svc/cluster/store/Database"
 import { expect, layer } from "@effect/vitest"
-import { Effect, Fiber } from "effect"
+import { Effect, Fiber, Layer } from "effect"
 import { TestClock } from "effect/testing"
 import { makeUuidV7 } from "@svc/domain/Ids"
 import { actors, passing } from "../harness/Actors.ts"
@@ -233,7 +234,11 @@ layer(actors({ transport, limits: { mailHourly: 10 } }))("sending", (it) => {
 
 const approving = recording()
 
-layer(actors({ transport: approving, limits: { mailHourly: 100 } }))("approval", (it) => {
+const approvals = Approvals.Lapses.layer.pipe(
+  Layer.provideMerge(actors({ transport: approving, limits: { mailHourly: 100 } })),
+)
+
+layer(approvals)("approval", (it) => {
   const attempts = (address: string) => approving.transmissions.filter(({ recipients }) => recipients.includes(address))
 
   it.effect("keeps what the Identity's key sends until a person approves it, and judges it again then", () =>
@@ -297,6 +302,11 @@ layer(actors({ transport: approving, limits: { mailHourly: 100 } }))("approval",
       const ada = yield* correspondent("approvefour", ["a@four.example"])
       yield* ada.switchMail({ approval: "required" })
       yield* ada.send({ to: ["a@four.example"], text: "Old." })
+      // Asked for beside others, each has its own answer.
+      const { next } = yield* Approvals.Lapses
+      const others = [yield* makeUuidV7, yield* makeUuidV7]
+      const due = yield* Effect.forEach([others[0]!, ada.id, others[1]!], next, { concurrency: "unbounded" })
+      expect(due).toEqual([null, expect.any(Date), null])
       yield* TestClock.adjust("6 days")
       yield* ask(ada.actor.Work(undefined, { discard: true }))
       yield* TestClock.adjust("23 hours")

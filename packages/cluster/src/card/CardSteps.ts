@@ -1,10 +1,9 @@
 /** The A2A Card in an Identity's sagas. */
 import { Effect } from "effect"
-import type { Step } from "../saga/Step.ts"
+import { partOf, type Shared, type Step } from "../saga/Step.ts"
 
-/** Editable fields at birth; `interfaces` null stands for the Identity's own Tunnel (interface.md "A2A Card"). */
-const defaults = (handle: string) => ({
-  name: handle,
+/** Editable fields at birth but the name; `interfaces` null stands for the Identity's own Tunnel (interface.md "A2A Card"). */
+const defaults = JSON.stringify({
   description: "",
   version: "1.0.0",
   documentation_url: null,
@@ -17,14 +16,15 @@ const defaults = (handle: string) => ({
   skills: [],
 })
 
-export const provision: Step = ({ sql, identity, at, gate }) =>
-  Effect.succeed({
-    rows: sql`carded as (
-      insert into card (identity_id, fields, version, updated_at)
-      select ${identity.id}::uuid, ${JSON.stringify(defaults(identity.handle))}::jsonb, 1, ${at}::timestamptz from ${gate}
-      on conflict (identity_id) do nothing
-    )`,
-  })
+const card: Shared<null> = {
+  rows: (sql, gate) => sql`carded as (
+    insert into card (identity_id, fields, version, updated_at)
+    select identity_id, ${defaults}::jsonb || jsonb_build_object('name', handle), 1, at from ${gate}
+    on conflict (identity_id) do nothing
+  )`,
+}
+
+export const provision: Step = (subject) => Effect.succeed(partOf(subject, card, null))
 
 export const teardown: Step = ({ sql, identity }) =>
   Effect.succeed({

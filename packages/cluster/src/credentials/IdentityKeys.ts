@@ -1,12 +1,13 @@
 /** The Identity Keys of an Identity: its first one, minted by the saga; new ones in place of it; their end. */
+import { system } from "@svc/domain/account/By"
 import { makeUuidV7 } from "@svc/domain/Ids"
 import { Effect } from "effect"
 import { type Handling, once } from "../actor/Handling.ts"
 import { commit, type Write } from "../actor/Write.ts"
-import type { Step, StepSubject } from "../saga/Step.ts"
+import { partOf, type Shared, type Step, type StepSubject } from "../saga/Step.ts"
 import type { Sealing } from "../sealing/Sealing.ts"
 import { Timing } from "../Timing.ts"
-import { mintKey, revokeKeys } from "./Minting.ts"
+import { type Minted, mintKey, revokeKeys } from "./Minting.ts"
 import { newIdentityKey, newImapPassword } from "./ShowOnce.ts"
 
 type Subject = Pick<StepSubject, "sql" | "identity" | "at" | "by">
@@ -14,30 +15,45 @@ type Subject = Pick<StepSubject, "sql" | "identity" | "at" | "by">
 const forOrg = ({ sql, identity, at, by }: Subject) => ({ sql, org: identity.orgId, at, by })
 const shownUntil = (at: Date) => new Date(at.getTime() + Timing.showOnceMillis)
 
+interface FirstKey {
+  readonly id: string
+  readonly minted: Minted
+  readonly sealed: Uint8Array
+}
+
+const key: Shared<FirstKey> = {
+  // Apart from one another (`offset 0`): a plan of when there were few keys would read all that are in use, of every Org.
+  rows: (sql, gate, values) => sql`
+    keyed as materialized (
+      select g.identity_id, g.org_id, g.handle, g.at, v.* from ${gate} g join unnest(
+        ${values.map(({ id }) => id)}::uuid[], ${values.map(({ minted }) => minted.prefix)}::text[],
+        ${values.map(({ minted }) => minted.hash)}::bytea[], ${values.map(({ sealed }) => sealed)}::bytea[]
+      ) with ordinality as v (key_id, prefix, hash, sealed, n) on v.n = g.n
+      where not exists (
+        select from (select revoked_at from api_key where identity_id = g.identity_id offset 0) own
+        where own.revoked_at is null)
+    ),
+    ${mintKey({ sql, org: sql`org_id`, at: sql`at`, by: system }, sql`keyed`, {
+      id: sql`key_id`,
+      name: sql`handle`,
+      minted: { prefix: sql`prefix`, hash: sql`hash` },
+      identity: { id: sql`identity_id`, handle: sql`name` },
+    })}`,
+  shows: (sql) => ({
+    from: sql`minted join keyed using (identity_id)`,
+    columns: {
+      key_id: sql`key_id`,
+      identity_key: sql`sealed`,
+      expires_at: sql`at + ${Timing.showOnceMillis}::int * interval '1 millisecond'`,
+    },
+  }),
+}
+
 /** The last step: with its commit the Identity is ready, and both secrets can be fetched for a while. */
 export const provision = (sealing: Sealing["Service"]): Step =>
   Effect.fnUntraced(function* (subject) {
-    const { sql, identity, at, gate } = subject
-    const { minted, sealed } = yield* newIdentityKey(sealing, identity)
-    const key = { id: yield* makeUuidV7, name: identity.handle, minted, identity }
-    return {
-      // Apart from one another (`offset 0`): a plan of when there were few keys would read all that are in use, of every Org.
-      rows: sql`
-        absent as (
-          select 1 from ${gate} where not exists (
-            select from (select revoked_at from api_key where identity_id = ${identity.id}::uuid offset 0) own
-            where own.revoked_at is null)
-        ),
-        ${mintKey(forOrg(subject), sql`absent`, key)}`,
-      shows: {
-        from: "minted",
-        columns: {
-          key_id: sql`id`,
-          identity_key: sql`${sealed}::bytea`,
-          expires_at: sql`${shownUntil(at)}::timestamptz`,
-        },
-      },
-    }
+    const { minted, sealed } = yield* newIdentityKey(sealing, subject.identity)
+    return partOf(subject, key, { id: yield* makeUuidV7, minted, sealed })
   })
 
 const allOf = (sql: StepSubject["sql"], identityId: string) =>

@@ -8,7 +8,7 @@ import { type KeyRights, nextTold } from "@svc/domain/account/KeyRights"
 import { unlimited } from "@svc/domain/account/Scope"
 import type { By } from "@svc/domain/account/By"
 import { displayPrefix, make } from "@svc/domain/account/Token"
-import type { Statement } from "effect/sql"
+import { Statement } from "effect/sql"
 import { raiseForOrg } from "../events/Raise.ts"
 import type { Sql } from "../store/Database.ts"
 
@@ -36,21 +36,31 @@ export const mintPassword = (): string => {
   return letters.match(/.{8}/g)!.join("-")
 }
 
+/** A value, or the column of the gate that has it. */
+type Told<A> = A | Statement.Fragment
+
 export interface NewKey {
-  readonly id: string
-  readonly name: string
-  readonly minted: Minted
-  /** The Identity that the key is bound to; null for an Admin Key. */
-  readonly identity: { readonly id: string; readonly handle: string } | null
+  readonly id: Told<string>
+  readonly name: Told<string>
+  readonly minted: { readonly prefix: Told<string>; readonly hash: Told<Uint8Array> }
+  /** The Identity that the key is bound to, the handle as the key's row has it; null for an Admin Key. */
+  readonly identity: { readonly id: Told<string>; readonly handle: Told<string> } | null
   /** Everything, for ever and from everywhere where they are left out. */
   readonly rights?: KeyRights
 }
 
 const boundless: KeyRights = { scopes: unlimited, expiresAt: null, networks: null }
 
+/** When a key's end is told of next; one that ends is made at a time that is known. */
+const toldOf = (expiresAt: Date | null, at: Told<Date>): Date | null => {
+  if (expiresAt === null) return null
+  if (Statement.isFragment(at)) throw new Error("a key that ends is made at a time that is known")
+  return nextTold(expiresAt, at.getTime())
+}
+
 /** CTEs `minted` (the key's row, where CTE `gate` has one) and its `api_key.created`. */
 export const mintKey = (
-  write: { readonly sql: Sql; readonly org: string; readonly at: Date; readonly by: By },
+  write: { readonly sql: Sql; readonly org: Told<string>; readonly at: Told<Date>; readonly by: By },
   gate: Statement.Fragment,
   { id, name, minted, identity, rights = boundless }: NewKey,
 ): Statement.Fragment => {
@@ -62,15 +72,15 @@ export const mintKey = (
                            scopes, expires_at, networks, end_told_at)
       select ${id}::uuid, ${org}::uuid, ${identity?.id ?? null}::uuid, ${name}::text, ${minted.prefix}::text,
              ${minted.hash}::bytea, ${at}::timestamptz, ${scopes.text}::text, ${expiresAt}::timestamptz,
-             ${networks?.text ?? null}::text, ${nextTold(expiresAt, at.getTime())}::timestamptz
+             ${networks?.text ?? null}::text, ${toldOf(expiresAt, at)}::timestamptz
       from ${gate}
       returning *
     ),
-    ${raiseForOrg(write, "minted", "api_key.created", {
-      key_id: id,
-      name,
+    ${raiseForOrg({ ...write, org: sql`org_id`, at: sql`created_at` }, "minted", "api_key.created", {
+      key_id: sql`id`,
+      name: sql`name`,
       scope: identity === null ? "org" : "identity",
-      identity_id: identity?.id ?? null,
+      identity_id: identity === null ? null : sql`identity_id`,
       handle: identity?.handle ?? null,
     })}`
 }

@@ -50,16 +50,20 @@ export const newIdentityKey = Effect.fnUntraced(function* (sealing: Sealing["Ser
   return { minted, sealed: yield* sealing.seal(identity.dataKey, identityKeyPlace(identity), encode(minted.token)) }
 }, Effect.orDie)
 
-/** CTE `shown`: what steps made is kept until it was received; what one of them did not make stays as it was. */
-export const shown = (sql: Sql, identityId: string, shows: ReadonlyArray<Shows>): Statement.Fragment => {
+/** CTE `shown`: what steps made for those of `gate` is kept until it was received; what one of them did not make stays as it was. */
+export const shown = (sql: Sql, gate: Statement.Fragment, shows: ReadonlyArray<Shows>): Statement.Fragment => {
   const columns = shows.flatMap(({ from, columns: of }) =>
-    Object.entries(of).map(([name, value]) => ({ name, value: sql`(select ${value} from ${sql(from)})` })),
+    Object.entries(of).map(([name, value]) => ({
+      name,
+      value: sql`(select ${value} from ${from} where identity_id = g.identity_id)`,
+    })),
   )
+  const made = shows.map(({ from }) => sql`exists (select from ${from} where identity_id = g.identity_id)`)
   const listed = Statement.join(", ", false)
   return sql`shown as (
     insert into show_once (identity_id, ${listed(columns.map(({ name }) => sql`${sql(name)}`))})
-    select ${identityId}::uuid, ${listed(columns.map(({ value }) => value))}
-    where ${Statement.join(" or ", false)(shows.map(({ from }) => sql`exists (select from ${sql(from)})`))}
+    select g.identity_id, ${listed(columns.map(({ value }) => value))}
+    from ${gate} g where ${Statement.join(" or ", false)(made)}
     on conflict (identity_id) do update
     set ${listed(columns.map(({ name }) => sql`${sql(name)} = coalesce(excluded.${sql(name)}, show_once.${sql(name)})`))}
   )`

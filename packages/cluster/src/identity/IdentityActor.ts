@@ -31,8 +31,10 @@ import * as Tunnels from "../tunnel/Tunnels.ts"
 import * as Webhooks from "../webhooks/Webhooks.ts"
 import type { NeedsOf } from "../work/Source.ts"
 import * as Worker from "../work/Worker.ts"
+import * as Creations from "./Creations.ts"
 import { sources } from "./IdentityWork.ts"
 import * as Lifecycle from "./Lifecycle.ts"
+import * as Provisionings from "./Provisionings.ts"
 import { claim, type State } from "./State.ts"
 
 /** Limits of the deployment (decisions.md "Limits"). */
@@ -68,6 +70,7 @@ export const layer = (limits: IdentityLimits) =>
       const gate = yield* SendingGate
       const arrivals = yield* Arrivals.Arrivals
       const departures = yield* Departures.Departures
+      const creations = yield* Creations.Creations
       const claimed = yield* claim
       const clientFor = yield* IdentityActor.client
       const residents = Residents.make<State, Needs>(yield* Effect.context<Needs>())
@@ -83,6 +86,7 @@ export const layer = (limits: IdentityLimits) =>
           ownership: residents.ownership,
           sealing,
           identityQuota: limits.identityQuota,
+          creations,
           wake: Effect.flatMap(residents.part(worker), ({ wake }) => wake),
         }),
         ...IdentityKeys.handlers(handling, sealing),
@@ -116,4 +120,6 @@ export const layer = (limits: IdentityLimits) =>
       )
       return apart(actors, Context.pick(Sharding.Sharding))
     }),
-  ).pipe(Layer.provide([Arrivals.layer, Departures.layer]))
+  ).pipe(
+    Layer.provide([Arrivals.layer, Creations.layer, Departures.layer, Provisionings.layer, Approvals.Lapses.layer]),
+  )

@@ -110,6 +110,17 @@ const make = Effect.gen(function* () {
 
   const text = (bytes: Uint8Array) => new TextDecoder().decode(bytes)
 
+  const isTaken = yield* together((names: ReadonlyArray<string>) =>
+    Effect.map(
+      sql<{ canonical: string }>`
+        select canonical from unnest(${names}::text[]) as asked (canonical) join handle using (canonical)`,
+      (rows) => {
+        const held = new Set(rows.map(({ canonical }) => canonical))
+        return names.map((name) => held.has(name))
+      },
+    ),
+  )
+
   return {
     /** Identities of the Org that exist, oldest first; only those of `within`, where it is given. */
     list: (org: string, request: PageRequest, within: ReadonlyArray<IdentityRef> | null = null) =>
@@ -140,8 +151,7 @@ const make = Effect.gen(function* () {
         ),
       ),
     /** Whether the name was ever given to anyone. */
-    isTaken: (canonical: string) =>
-      orUnavailable(Effect.map(sql`select 1 from handle where canonical = ${canonical}`, (rows) => rows.length > 0)),
+    isTaken,
     /** The secrets that are still waiting to be received; no member once neither is (interface.md "Show-once secrets"). */
     secrets: Effect.fn("IdentityQueries.secrets")(
       function* (org: string, canonical: string) {

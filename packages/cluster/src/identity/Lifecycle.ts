@@ -7,6 +7,7 @@ import { commit, type Fenced } from "../actor/Write.ts"
 import * as IdentityKeys from "../credentials/IdentityKeys.ts"
 import type { Sealing } from "../sealing/Sealing.ts"
 import * as Creation from "./Creation.ts"
+import type { Creations } from "./Creations.ts"
 import * as Saga from "./Saga.ts"
 import { type Owned, sagaJson, type State, withRunning } from "./State.ts"
 
@@ -30,6 +31,7 @@ export const handlers = (actor: {
   readonly ownership: Ownership<State>
   readonly sealing: Sealing["Service"]
   readonly identityQuota: number
+  readonly creations: Creations["Service"]
   /** The saga has work. */
   readonly wake: Effect.Effect<void>
 }) => {
@@ -46,7 +48,7 @@ export const handlers = (actor: {
       if (present !== undefined) return yield* Creation.taken
       const wanted = { canonical: yield* actor.canonical, handle, orgId: org_id, id: identity_id }
       yield* ownership.change(byOf(request), (fenced) =>
-        Creation.create(fenced, wanted, actor.identityQuota, actor.sealing),
+        Creation.create(fenced, wanted, actor.identityQuota, actor.sealing, actor.creations),
       )
       yield* actor.wake
     }),

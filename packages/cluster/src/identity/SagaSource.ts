@@ -11,18 +11,19 @@ import { commit, type Fenced, type Write } from "../actor/Write.ts"
 import { raise } from "../events/Raise.ts"
 import * as Metrics from "../observe/Metrics.ts"
 import { shown } from "../credentials/ShowOnce.ts"
-import type { Shows, Step, StepRows, StepSubject } from "../saga/Step.ts"
+import type { Part, Shows, Step, StepRows, StepSubject } from "../saga/Step.ts"
 import { type Sql, Writes } from "../store/Database.ts"
 import { Timing } from "../Timing.ts"
 import type { Source } from "../work/Source.ts"
 import { ProvisioningSteps } from "./Provisioning.ts"
+import { Provisionings } from "./Provisionings.ts"
 import * as Saga from "./Saga.ts"
 import { type Owned, sagaJson, sagaWait } from "./State.ts"
 import * as Teardown from "./Teardown.ts"
 
 const steps = Metrics.counter("svc_saga_steps_total", "Tries of the steps of sagas", ["step", "outcome"])
 
-export type Needs = Effect.Services<typeof Teardown.make> | ProvisioningSteps | Writes
+export type Needs = Effect.Services<typeof Teardown.make> | ProvisioningSteps | Provisionings | Writes
 
 export const source: Source<Owned, Needs, Ownership<Owned | undefined>> = {
   name: "saga",
@@ -36,6 +37,7 @@ export const source: Source<Owned, Needs, Ownership<Owned | undefined>> = {
 
   make: Effect.fnUntraced(function* (ownership) {
     const sql = yield* Writes
+    const provisionings = yield* Provisionings
     const stepsOf: Readonly<Record<SagaState["kind"], Readonly<Partial<Record<StepName, Step>>>>> = {
       provisioning: yield* ProvisioningSteps,
       teardown: yield* Teardown.make,
@@ -74,13 +76,17 @@ export const source: Source<Owned, Needs, Ownership<Owned | undefined>> = {
      * so that the checklist says of each how often it was tried.
      */
     const advance = Effect.fn("SagaSource.advance")(function* (identity: Owned, names: ReadonlyArray<StepName>) {
-      const { kind } = identity.saga
+      const { saga } = identity
+      const { kind } = saga
       const at = new Date(yield* Clock.currentTimeMillis)
-      const subject: StepSubject = { sql, identity, at, by: system, gate: sql`fence` }
+      const gate = kind === "provisioning" ? sql`todo` : sql`fence`
+      const subject: StepSubject = { sql, identity, at, by: system, gate }
       if (kind !== "provisioning") {
         return yield* settle(identity, names[0]!, subject, yield* Effect.exit(attempt(kind, names[0]!, subject)))
       }
       const { run, failed } = yield* tried(names, subject)
+      const parts = run.flatMap(({ part }) => (part === undefined ? [] : [part]))
+      if (parts.length === saga.steps.length && (yield* finish(identity, names, parts, subject))) return
       if (run.length > 1) {
         const done = yield* succeed(identity, names.slice(0, run.length), together(sql, run), subject).pipe(
           Effect.map((otherwise) => otherwise === undefined),
@@ -123,6 +129,23 @@ export const source: Source<Owned, Needs, Ownership<Owned | undefined>> = {
       return { run, failed: undefined }
     })
 
+    /** Does all the steps of a provisioning beside those of other Identities; answers whether that came about. */
+    const finish = Effect.fnUntraced(
+      function* (identity: Owned, names: ReadonlyArray<StepName>, parts: ReadonlyArray<Part>, subject: StepSubject) {
+        const saga = names.reduce((before, name) => Saga.succeed(before, name, subject.at), identity.saga)
+        const state: Owned = { ...identity, saga, sagaDueAt: null, status: "ready" }
+        const done = yield* ownership.change(system, (fenced) =>
+          Effect.map(provisionings.finish({ write: writeOf(fenced, subject), parts, saga: sagaJson(saga) }), (moved) =>
+            moved ? { value: true, state } : { value: false },
+          ),
+        )
+        if (done) for (const name of names) steps.of(name, "done").n++
+        return done
+      },
+      // What is wrong is said by the steps themselves, which are tried one at a time then.
+      Effect.catchDefect((defect) => Effect.as(Effect.logDebug("Steps ended in a defect together", defect), false)),
+    )
+
     /** Answers why it came to nothing, where it did. */
     const succeed = Effect.fnUntraced(function* (
       identity: Owned,
@@ -133,6 +156,7 @@ export const source: Source<Owned, Needs, Ownership<Owned | undefined>> = {
       const { at } = subject
       const saga = names.reduce((before, name) => Saga.succeed(before, name, at), identity.saga)
       const next = advanced(identity, saga, at)
+      const isProvisioning = saga.kind === "provisioning"
       const done = yield* ownership.change(system, (fenced) => {
         const write = writeOf(fenced, subject)
         const made = unless?.made ?? sql`true`
@@ -143,12 +167,12 @@ export const source: Source<Owned, Needs, Ownership<Owned | undefined>> = {
                 update identity set saga = ${sagaJson(saga)}::jsonb, saga_due_at = ${next.sagaDueAt}::timestamptz, status = ${next.status}
                        ${next.status === "ready" ? sql`, ready_at = ${at}` : sql``}
                 where id = ${identity.id} and status = ${identity.status} and exists (select from fence) and (${made}) returning id)`
-        const kept = shows.length === 0 ? sql`` : sql`, ${shown(sql, identity.id, shows)}`
+        const kept = shows.length === 0 ? sql`` : sql`, ${shown(sql, sql`todo`, shows)}`
         const ready = next?.status === "ready"
         return Effect.map(
           commit<{ moved: boolean }>(
             write,
-            sql`${rows} ${kept}, ${moved} ${ready ? sql`, ${readiness(write)}` : sql``}`,
+            sql`${isProvisioning ? sql`${todo(subject)},` : sql``} ${rows} ${kept}, ${moved} ${ready ? sql`, ${readiness(write)}` : sql``}`,
             {
               columns: sql`exists (select from moved) as moved`,
               raises: ready,
@@ -212,6 +236,14 @@ export const source: Source<Owned, Needs, Ownership<Owned | undefined>> = {
   }),
 }
 
+/** CTE `todo`: the Identity whose steps are done by themselves, as the steps of several want it. */
+const todo = ({ sql, identity, at }: StepSubject) => sql`
+  todo as materialized (
+    select 1 as n, ${identity.id}::uuid as identity_id, ${identity.orgId}::uuid as org_id, ${identity.handle}::text as handle,
+           ${at}::timestamptz as at
+    from fence
+  )`
+
 /** What steps make in one statement. */
 interface Made extends Pick<StepRows, "rows" | "unless"> {
   readonly shows: ReadonlyArray<Shows>
@@ -220,12 +252,12 @@ interface Made extends Pick<StepRows, "rows" | "unless"> {
 /** The gate of the steps after one that makes its rows under a condition only (`after_<its place>`) stands behind its rows. */
 const together = (sql: Sql, run: ReadonlyArray<StepRows>): Made => {
   const conditions = run.flatMap(({ unless }) => (unless === undefined ? [] : [unless]))
-  let gate = sql`fence`
+  let gate = sql`todo`
   const rows = run.flatMap(({ rows: own, unless }, place) => {
     if (unless === undefined || place === run.length - 1) return [own]
     const before = gate
     gate = sql`${sql(`after_${place}`)}`
-    return [own, sql`${gate} as (select 1 from ${before} where ${unless.made})`]
+    return [own, sql`${gate} as (select g.* from ${before} g where ${unless.made})`]
   })
   return {
     rows: Statement.join(", ", false)(rows),

@@ -13,7 +13,11 @@ export interface PortRange {
 }
 
 /** A port that may be given out: free, of the range that is configured now, and rested. More conditions may follow. */
-export const freePort = (sql: Sql, { first, last }: PortRange, at: Date): Statement.Fragment => sql`
+export const freePort = (
+  sql: Sql,
+  { first, last }: PortRange,
+  at: Date | Statement.Fragment,
+): Statement.Fragment => sql`
   select port from tunnel_port
   where identity_id is null and port between ${first} and ${last}
     and (freed_at is null or freed_at <= ${at}::timestamptz - ${Timing.portRest}::interval)`

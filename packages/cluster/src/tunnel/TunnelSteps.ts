@@ -1,27 +1,34 @@
 /** The Tunnel's TCP port in an Identity's sagas. */
 import { Effect } from "effect"
-import type { Step } from "../saga/Step.ts"
+import { partOf, type Shared, type Step } from "../saga/Step.ts"
 import { freePort, type PortRange } from "./TunnelPorts.ts"
 
-export const provision =
-  (ports: PortRange): Step =>
-  ({ sql, identity, at, gate }) =>
-    Effect.succeed({
-      rows: sql`
-        kept as (select port from tunnel_port where identity_id = ${identity.id}::uuid),
-        free as (
-          ${freePort(sql, ports, at)}
-            and exists (select from ${gate}) and not exists (select from kept)
-          order by freed_at nulls first, port limit 1 for update skip locked
-        ),
-        allotted as (
-          update tunnel_port t set identity_id = ${identity.id}::uuid from free where t.port = free.port returning t.port
-        )`,
-      unless: {
-        made: sql`exists (select from kept) or exists (select from allotted)`,
-        otherwise: "tunnel_ports_exhausted: no TCP port is free",
-      },
-    })
+/** Ports that others are taking are left out, so that nobody waits for one. */
+const port = (ports: PortRange): Shared<null> => ({
+  rows: (sql, gate) => sql`
+    kept as (select g.n from ${gate} g join tunnel_port p on p.identity_id = g.identity_id),
+    wanting as materialized (
+      select g.n, g.identity_id, g.at, row_number() over (order by g.n) as place from ${gate} g
+      where not exists (select from kept where kept.n = g.n)
+    ),
+    free as materialized (
+      ${freePort(sql, ports, sql`(select min(at) from wanting)`)} and exists (select from wanting)
+      order by freed_at nulls first, port limit (select count(*) from wanting) for update skip locked
+    ),
+    allotted as (
+      update tunnel_port t set identity_id = w.identity_id
+      from (select port, row_number() over () as place from free) f join wanting w on w.place = f.place
+      where t.port = f.port
+      returning w.n
+    ),
+    ported as (select n from kept union all select n from allotted)`,
+  unless: { made: "ported", otherwise: "tunnel_ports_exhausted: no TCP port is free" },
+})
+
+export const provision = (ports: PortRange): Step => {
+  const shared = port(ports)
+  return (subject) => Effect.succeed(partOf(subject, shared, null))
+}
 
 export const teardown: Step = ({ sql, identity, at }) =>
   Effect.succeed({

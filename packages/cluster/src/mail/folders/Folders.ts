@@ -44,7 +44,7 @@ const own: ReadonlyArray<readonly [name: string, use: FolderUse]> = [
 ]
 
 /** CTEs that give a Mailbox of CTE `box` (`identity_id`, `uid_validity`) its own folders, subscribed. */
-export const provisioned = (sql: Sql, at: Date): Statement.Fragment => sql`
+export const provisioned = (sql: Sql, at: Date | Statement.Fragment): Statement.Fragment => sql`
   folders as (
     insert into folder (id, identity_id, name, use, uid_validity, created_at)
     select gen_random_uuid(), box.identity_id, own.name, own.use, box.uid_validity - ${own.length}::int + own.n::int, ${at}::timestamptz

@@ -8,11 +8,13 @@ import { system } from "@svc/domain/account/By"
 import type { DecideMail } from "@svc/domain/mail/SendingProtocol"
 import * as AddrSpec from "@svc/domain/mail/AddrSpec"
 import { Conflict, NotFound } from "@svc/domain/problems/Problem"
-import { Clock, Effect } from "effect"
+import { Clock, Context, Effect, Layer } from "effect"
 import type { Rpc } from "effect/rpc"
+import type { SqlError } from "effect/sql"
 import { type Handling, once } from "../../actor/Handling.ts"
 import { commit, type OwnIdentity, type Write } from "../../actor/Write.ts"
 import { raise } from "../../events/Raise.ts"
+import * as Batched from "../../store/Batched.ts"
 import { Writes } from "../../store/Database.ts"
 import type { Source } from "../../work/Source.ts"
 import { judgeRecipients, paused, type Refused, refusedOf } from "./SendingJudgement.ts"
@@ -102,8 +104,32 @@ const refuse = (write: Write, ids: ReadonlyArray<string>, reason: string | null)
 const expired = "expired"
 const batch = 100
 
+/** When an Identity's next message lapses, asked for those of all actors of this process that want to know it at the same time. */
+export class Lapses extends Context.Service<
+  Lapses,
+  { readonly next: (identityId: string) => Effect.Effect<Date | null, SqlError.SqlError> }
+>()("@svc/cluster/mail/sending/Lapses") {
+  static readonly layer = Layer.effect(
+    Lapses,
+    Effect.gen(function* () {
+      const sql = yield* Writes
+      const next = yield* Batched.make((identities: ReadonlyArray<string>) =>
+        Effect.map(
+          sql<{ asked: number; due: Date | null }>`
+            select asked.n::int as asked, (
+              select min(o.lapses_at) from outgoing o join identity i on i.id = o.identity_id
+              where o.identity_id = asked.id and o.status = 'awaiting_approval' and i.status = 'ready') as due
+            from unnest(${identities}::uuid[]) with ordinality as asked (id, n)`,
+          (rows) => Batched.inOrder(identities)(rows).map((row) => row?.due ?? null),
+        ),
+      )
+      return { next }
+    }),
+  )
+}
+
 /** Lapses what nobody decided on. */
-export const source: Source<OwnIdentity, Writes> = {
+export const source: Source<OwnIdentity, Lapses | Writes> = {
   name: "approvals",
 
   overdue: (sql, late, atMost) =>
@@ -119,6 +145,7 @@ export const source: Source<OwnIdentity, Writes> = {
 
   make: Effect.fnUntraced(function* (ownership) {
     const sql = yield* Writes
+    const lapses = yield* Lapses
     return {
       dispatch: Effect.fnUntraced(function* (identity) {
         const at = new Date(yield* Clock.currentTimeMillis)
@@ -137,13 +164,7 @@ export const source: Source<OwnIdentity, Writes> = {
         return true
       }),
       isSeldomDue: true,
-      nextDue: (identity) =>
-        Effect.map(
-          sql<{ due: Date | null }>`
-            select min(o.lapses_at) as due from outgoing o join identity i on i.id = o.identity_id
-            where o.identity_id = ${identity.id} and o.status = 'awaiting_approval' and i.status = 'ready'`,
-          ([row]) => row?.due ?? null,
-        ),
+      nextDue: (identity) => lapses.next(identity.id),
       isBusy: () => false,
       settle: Effect.void,
     }

@@ -1,0 +1,192 @@
+/** Identities that are created at the same time, in one statement: what befalls one is nothing to the others. */
+import { ask } from "@svc/cluster/actor/Ask"
+import * as Creations from "@svc/cluster/identity/Creations"
+import { Identities } from "@svc/cluster/identity/Identities"
+import { Reads, Writes } from "@svc/cluster/store/Database"
+import { makeUuidV7 } from "@svc/domain/Ids"
+import { expect, layer } from "@effect/vitest"
+import { Effect, Exit, Fiber, Layer } from "effect"
+import { actors, makeOrg, passing } from "../harness/Actors.ts"
+import { holder, rows } from "../harness/Stores.ts"
+
+const saga = JSON.stringify({ kind: "provisioning", status: "completed", steps: [], started_at: 0, finished_at: null })
+
+/** A creation as the name's actor would ask for it, `epochs` after the last claim. */
+const creation = Effect.fnUntraced(function* (orgId: string, handle: string, quota = 10, epochs = 0) {
+  const sql = yield* Writes
+  yield* sql`insert into actor (kind, id, epoch) values ('Identity', ${handle}, 1) on conflict do nothing`
+  const at = new Date()
+  const made: Creations.Creation = {
+    fenced: {
+      sql,
+      claim: { kind: "Identity", id: handle, epoch: 1 + epochs },
+      fence: sql``,
+      at,
+      by: holder,
+      due: () => {},
+      memory: new Map(),
+    },
+    id: yield* makeUuidV7,
+    canonical: handle,
+    handle,
+    orgId,
+    quota,
+    saga,
+    sagaDueAt: at,
+  }
+  return made
+})
+
+/** Asked for in one turn of the event loop, so that they share a statement. */
+const together = (...creations: ReadonlyArray<Creations.Creation>) =>
+  Effect.flatMap(Effect.service(Creations.Creations), ({ make }) =>
+    Effect.forEach(creations, (one) => Effect.exit(make(one)), { concurrency: "unbounded" }),
+  )
+
+const outcome = (exit: Exit.Exit<Creations.Created, { readonly _tag: string }>) =>
+  Exit.match(exit, {
+    onSuccess: ({ made }) => (made ? "made" : "refused"),
+    onFailure: (cause) => {
+      const [reason] = cause.reasons
+      return reason?._tag === "Fail" ? reason.error._tag : "defect"
+    },
+  })
+
+/** Names of the Org, with the transactions that made them, and how many it has ever created. */
+const made = (orgId: string) =>
+  Effect.flatMap(Reads, (sql) =>
+    Effect.map(
+      sql<{ names: ReadonlyArray<string> | null; commits: number; count: number }>`
+        select array_agg(i.canonical order by i.canonical) as names, count(distinct i.xmin::text)::int as commits,
+               (select identities_created from org where id = ${orgId}) as count
+        from identity i join handle h on h.canonical = i.canonical where i.org_id = ${orgId}`,
+      ([row]) => row!,
+    ),
+  )
+
+layer(actors({ limits: { identityQuota: 10 } }), { timeout: "60 seconds" })("the quota of Identities", (it) => {
+  it.effect("is exact where 40 are created at once for two Orgs", () =>
+    Effect.gen(function* () {
+      const orgs = [yield* makeOrg, yield* makeOrg]
+      const of = (yield* Identities).of
+      const exits = yield* Effect.forEach(
+        Array.from({ length: 40 }, (_, index) => index),
+        (index) =>
+          Effect.gen(function* () {
+            const org_id = orgs[index % 2]!
+            return yield* Effect.exit(
+              ask(of(`racer${index}`).Create({ org_id, identity_id: yield* makeUuidV7, handle: `racer${index}` })),
+            )
+          }),
+        { concurrency: "unbounded" },
+      )
+      const refused = exits.filter(Exit.isFailure)
+      expect(refused).toHaveLength(20)
+      for (const { cause } of refused) {
+        expect(cause.reasons[0]).toMatchObject({ error: { code: "identity_quota_exhausted" } })
+      }
+      for (const org of orgs) {
+        const { names, count } = yield* made(org)
+        expect([names?.length, count]).toEqual([10, 10])
+      }
+      // A name that was refused is free.
+      const [{ n }] = (yield* rows((sql) => sql<{ n: number }>`select count(*)::int as n from handle`)) as [
+        { n: number },
+      ]
+      expect(n).toBe(20)
+      yield* passing(
+        rows((sql) => sql<{ n: number }>`select count(*)::int as n from identity where status = 'ready'`),
+        ([row]) => row!.n === 20,
+        0,
+      )
+      // Made in the same commits, they were provisioned beside one another.
+      const [{ n: commits }] = (yield* rows(
+        (sql) => sql<{ n: number }>`select count(distinct xmin::text)::int as n from identity`,
+      )) as [{ n: number }]
+      expect(commits).toBeLessThan(20)
+    }),
+  )
+})
+
+layer(Layer.provideMerge(Creations.layer, actors()), { timeout: "60 seconds" })(
+  "Identities that are created at the same time",
+  (it) => {
+    it.effect("are one commit, each Org's up to its quota in the order in which they came", () =>
+      Effect.gen(function* () {
+        const [one, other] = [yield* makeOrg, yield* makeOrg]
+        const exits = yield* together(
+          yield* creation(one, "a1", 2),
+          yield* creation(other, "b1", 2),
+          yield* creation(one, "a2", 2),
+          yield* creation(one, "a3", 2),
+        )
+        expect(exits.map(outcome)).toEqual(["made", "made", "made", "refused"])
+        expect(yield* made(one)).toEqual({ names: ["a1", "a2"], commits: 1, count: 2 })
+        expect(yield* made(other)).toEqual({ names: ["b1"], commits: 1, count: 1 })
+        const commits = yield* rows(
+          (sql) =>
+            sql<{
+              n: number
+            }>`select count(distinct xmin::text)::int as n from identity where canonical in ('a1', 'b1')`,
+        )
+        expect(commits).toEqual([{ n: 1 }])
+      }),
+    )
+
+    it.effect("are made one by one where a name is taken, which costs nobody else anything", () =>
+      Effect.gen(function* () {
+        const org = yield* makeOrg
+        const former = yield* makeOrg
+        yield* together(yield* creation(former, "taken"))
+        const exits = yield* together(
+          yield* creation(org, "c1"),
+          yield* creation(org, "taken"),
+          yield* creation(org, "c2"),
+        )
+        expect(exits.map(outcome)).toEqual(["made", "SqlError", "made"])
+        expect(yield* made(org)).toMatchObject({ names: ["c1", "c2"], count: 2 })
+      }),
+    )
+
+    it.effect("are not made where the actor is another's by now, or the Org is going or gone", () =>
+      Effect.gen(function* () {
+        const [org, going] = [yield* makeOrg, yield* makeOrg]
+        yield* Effect.flatMap(Writes, (sql) => sql`update org set status = 'deleting' where id = ${going}`)
+        const exits = yield* together(
+          yield* creation(org, "d1", 10, -1),
+          yield* creation(org, "d2"),
+          yield* creation(going, "d3"),
+          yield* creation(yield* makeUuidV7, "d4"),
+        )
+        expect(exits.map(outcome)).toEqual(["FenceLost", "made", "refused", "refused"])
+        expect(exits.slice(2).map((exit) => Exit.isSuccess(exit) && exit.value.status)).toEqual(["deleting", null])
+        expect(yield* made(org)).toMatchObject({ names: ["d2"], count: 1 })
+        expect(yield* made(going)).toMatchObject({ names: null, count: 0 })
+      }),
+    )
+
+    it.effect(
+      "do not wait for those whose Org is held by somebody else, which are made once that is free, up to its quota as it is then",
+      () =>
+        Effect.gen(function* () {
+          const sql = yield* Writes
+          const [held, free] = [yield* makeOrg, yield* makeOrg]
+          const late = [yield* creation(held, "e1"), yield* creation(held, "e3")]
+          const others = yield* creation(free, "e2")
+          const both = yield* sql.withTransaction(
+            Effect.gen(function* () {
+              yield* sql`update org set identities_created = 9 where id = ${held}`
+              const both = yield* Effect.forkDetach(together(...late, others))
+              yield* passing(made(free), ({ count }) => count === 1, 0)
+              expect(yield* made(held)).toMatchObject({ names: null, count: 0 })
+              return both
+            }),
+          )
+          const exits = (yield* Fiber.join(both)).map(outcome)
+          expect(exits[2]).toBe("made")
+          expect(exits.slice(0, 2).sort()).toEqual(["made", "refused"])
+          expect(yield* made(held)).toMatchObject({ names: [expect.stringMatching(/^e[13]$/)], count: 10 })
+        }),
+    )
+  },
+)
