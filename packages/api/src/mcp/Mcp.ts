@@ -5,7 +5,13 @@
  */
 import { Addresses } from "@svc/domain/Addresses"
 import { limitOf } from "@svc/domain/problems/Limit"
-import { InvalidRequest, type Problem, Unauthenticated, UnsupportedMediaType } from "@svc/domain/problems/Problem"
+import {
+  InvalidRequest,
+  OriginRefused,
+  type Problem,
+  Unauthenticated,
+  UnsupportedMediaType,
+} from "@svc/domain/problems/Problem"
 import type { CallerInfo } from "@svc/domain/account/Authorization"
 import { judgeNetwork } from "@svc/domain/account/Judgement"
 import { CredentialLookup } from "@svc/cluster/account/CredentialLookup"
@@ -198,8 +204,9 @@ export const layer = HttpRouter.use((router) =>
     const exchange = Effect.gen(function* () {
       const request = yield* HttpServerRequest.HttpServerRequest
       const { headers } = request
-      if (headers["origin"] !== undefined && !isOurs(headers["origin"]))
-        return HttpServerResponse.empty({ status: 403 })
+      if (headers["origin"] !== undefined && !isOurs(headers["origin"])) {
+        return yield* problem(new OriginRefused({ detail: "Pages of other sites may not call the MCP server." }))
+      }
       const token = bearer(headers["authorization"])
       if (token === undefined) {
         return yield* problem(new Unauthenticated({ detail: "The call carries no credential." }))
