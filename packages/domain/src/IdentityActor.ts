@@ -27,6 +27,5 @@ export const IdentityActor = Entity.fromRpcGroup(
   )
     // A write's handler runs to its end even when its caller has gone, so that memory and store stay one.
     .annotateRpcs(ClusterSchema.Uninterruptible, "server")
-    .add(Work)
-    .annotateRpcs(ClusterSchema.ClientTracingEnabled, false),
+    .add(Work),
 )

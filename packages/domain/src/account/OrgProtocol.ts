@@ -56,7 +56,4 @@ export const Export = Rpc.make("Export", {
 /** Goes on with what is due: the deletion, exports. */
 export const Work = Rpc.make("Work", { error: failures() }).annotate(ClusterSchema.InterruptOnTermination, true)
 
-export const OrgActor = Entity.fromRpcGroup(
-  "Org",
-  RpcGroup.make(Lease, LeaseTransfer, Delete, Export, Work).annotateRpcs(ClusterSchema.ClientTracingEnabled, false),
-)
+export const OrgActor = Entity.fromRpcGroup("Org", RpcGroup.make(Lease, LeaseTransfer, Delete, Export, Work))

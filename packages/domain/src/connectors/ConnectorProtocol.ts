@@ -126,8 +126,7 @@ export const ConnectorActor = Entity.fromRpcGroup(
   RpcGroup.make(Login, Authorize, Finish, Pause, Disconnect, Leave, Publish)
     // What was written to a platform is written down, even when its caller has gone.
     .annotateRpcs(ClusterSchema.Uninterruptible, "server")
-    .add(ReadPosts, ReadThread, ReadNotifications, Work)
-    .annotateRpcs(ClusterSchema.ClientTracingEnabled, false),
+    .add(ReadPosts, ReadThread, ReadNotifications, Work),
 )
 
 export const entityId = (canonical: string, platform: string): string => `${canonical}/${platform}`
