@@ -24,7 +24,7 @@ interface Raw {
 /** Without what `fetch` does by itself: it unpacks, and refuses some methods. */
 const raw = (method: string, path: string, headers: Record<string, string> = {}, body?: string) =>
   new Promise<Raw>((resolve, reject) => {
-    const outgoing = httpRequest(`${service.base}${path}`, { method, headers, path }, (incoming) => {
+    const outgoing = httpRequest(service.base, { method, headers, path }, (incoming) => {
       const chunks: Array<Buffer> = []
       incoming.on("data", (chunk: Buffer) => chunks.push(chunk))
       incoming.on("end", () =>
@@ -54,6 +54,9 @@ describe("a path", () => {
     ["with a trailing slash", "/api/identities/"],
     ["with an empty segment", "/api//identities"],
     ["malformed", "/api/identities/%zz"],
+    ["with parameters of its own", "/api/auth/whoami;v=1"],
+    ["with a fragment", "/api/auth/whoami#me"],
+    ["of no resource", "*"],
     ["malformed UTF-8", "/api/identities/%ff%fe"],
   ])("%s is a 404 problem", async (_, path) => {
     const answer = await raw("GET", path, bearer())
@@ -307,6 +310,14 @@ describe("what is no request", () => {
     ["a line that is none", "HELLO\r\n\r\n", 400, "invalid_request"],
     ["a field without a name", `${get}: x\r\n\r\n`, 400, "invalid_request"],
     ["two lengths", `${get}Content-Length: 1\r\nContent-Length: 2\r\n\r\n`, 400, "invalid_request"],
+    ["no host", "GET /api/healthz HTTP/1.1\r\n\r\n", 400, "invalid_request"],
+    ["two hosts", `${get}Host: example.org\r\n\r\n`, 400, "invalid_request"],
+    [
+      "what is meant for a proxy",
+      "CONNECT example.org:443 HTTP/1.1\r\nHost: example.org\r\n\r\n",
+      400,
+      "invalid_request",
+    ],
     ["a header of 17 KiB", `${get}X-Much: ${"a".repeat(17 * 1024)}\r\n\r\n`, 431, "headers_too_large"],
   ])("is refused like anything else: %s", async (_, request, status, code) => {
     const answer = await said(request)

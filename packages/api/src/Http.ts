@@ -123,12 +123,13 @@ export const everywhere = HttpRouter.middleware(
         Effect.gen(function* () {
           const startedAt = performance.now()
           const given = yield* HttpServerRequest.HttpServerRequest
-          const request = Bodies.inUtf8(withSession(book, given))
+          const named = Routing.spelled(given)
+          const request = Bodies.inUtf8(withSession(book, named))
           const handed = yield* HandedOn
           const requestId = handed?.requestId ?? (yield* makeRequestId)
           const exchange = makeExchange(
             requestId,
-            handed?.source ?? sourceOf(yield* TrustedProxies, request, request !== given),
+            handed?.source ?? sourceOf(yield* TrustedProxies, request, request !== named),
           )
           const counted = Effect.flatMap(Bodies.counted(request), (refused) =>
             refused === undefined ? answer : Effect.succeed(render(book, requestId, refused)),

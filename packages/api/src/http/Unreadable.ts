@@ -45,14 +45,18 @@ const isUnderWay = ({ headersSent, req, writableFinished }: ServerResponse) =>
 export const answered = (server: Server, book: Pick<AddressBook, "baseUrl">): Server => {
   /** What is being answered on a connection: what comes behind its request is not answered in the midst of it. */
   const underWay = new WeakMap<object, ServerResponse>()
-  return server
-    .on("request", (request, response) => underWay.set(request.socket, response))
-    .on("checkExpectation", (request, response) => server.emit("request", request, response))
-    .on("clientError", (error: NodeJS.ErrnoException, stream) => {
-      const socket = stream as Socket
-      const before = underWay.get(socket)
-      if (!socket.writable || (before !== undefined && isUnderWay(before))) return void socket.destroy()
-      socket.write(written(book, (refusals[error.code ?? ""] ?? unreadable)()))
-      socket.destroySoon()
-    })
+  return (
+    server
+      .on("request", (request, response) => underWay.set(request.socket, response))
+      // Whoever asks for a tunnel through us takes us for a proxy.
+      .on("connect", (_, socket) => void socket.end(written(book, unreadable())))
+      .on("checkExpectation", (request, response) => server.emit("request", request, response))
+      .on("clientError", (error: NodeJS.ErrnoException, stream) => {
+        const socket = stream as Socket
+        const before = underWay.get(socket)
+        if (!socket.writable || (before !== undefined && isUnderWay(before))) return void socket.destroy()
+        socket.write(written(book, (refusals[error.code ?? ""] ?? unreadable)()))
+        socket.destroySoon()
+      })
+  )
 }

@@ -56,7 +56,10 @@ export const layer = (settings: Settings, outgoing: Outgoing) =>
         NodeHttpServer.layerServer(
           () =>
             Tracing.guarded(
-              Unreadable.answered(RequestMetrics.watched(Connections.bounded(createServer())), settings),
+              Unreadable.answered(
+                RequestMetrics.watched(Connections.bounded(createServer({ requireHostHeader: false }))),
+                settings,
+              ),
               settings.trustedProxies.networks,
               settings.tracedShare,
             ),
