@@ -5,7 +5,7 @@
 import { Result, Schema } from "effect"
 import { InvalidRequest, ScopeExceeds, ScopeUnknown } from "../problems/Problem.ts"
 import { Text } from "../Text.ts"
-import { Timestamp } from "../Timestamp.ts"
+import { NamedTime } from "../Timestamp.ts"
 import type { CallerInfo } from "./Authorization.ts"
 import { canonicalNetwork, coversNetworks, type Networks, networksOf } from "./Networks.ts"
 import { everything, includes, type Scopes, scopesOf } from "./Scope.ts"
@@ -35,7 +35,7 @@ export const ExpiresInDays = Schema.Int.check(Schema.isBetween({ minimum: 1, max
 export const asked = {
   scopes: Schema.optionalKey(AskedScopes),
   /** The end; or `expires_in_days`, from now. */
-  expires_at: Schema.optionalKey(Timestamp),
+  expires_at: Schema.optionalKey(NamedTime),
   expires_in_days: Schema.optionalKey(ExpiresInDays),
   networks: Schema.optionalKey(AskedNetworks),
 }
