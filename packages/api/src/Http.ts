@@ -124,16 +124,20 @@ export const everywhere = HttpRouter.middleware(
           const startedAt = performance.now()
           const given = yield* HttpServerRequest.HttpServerRequest
           const named = Routing.spelled(given)
-          const request = Bodies.inUtf8(withSession(book, named))
           const handed = yield* HandedOn
+          // What a tool's call makes was text already, and was counted in the message that it came in.
+          const request = handed === undefined ? Bodies.inUtf8(withSession(book, named)) : named
           const requestId = handed?.requestId ?? (yield* makeRequestId)
           const exchange = makeExchange(
             requestId,
             handed?.source ?? sourceOf(yield* TrustedProxies, request, request !== named),
           )
-          const counted = Effect.flatMap(Bodies.counted(request), (refused) =>
-            refused === undefined ? answer : Effect.succeed(render(book, requestId, refused)),
-          )
+          const counted =
+            handed === undefined
+              ? Effect.flatMap(Bodies.counted(request), (refused) =>
+                  refused === undefined ? answer : Effect.succeed(render(book, requestId, refused)),
+                )
+              : answer
           // Endpoints render their own; what has none (pages, OAuth, MCP) ends here. An interruption is its client's.
           const rendered = Effect.catchCause(guarded(request, counted), (cause) =>
             Cause.hasInterruptsOnly(cause)

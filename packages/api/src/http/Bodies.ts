@@ -21,8 +21,11 @@ const isMessage = /^\/api\/(?:identities\/[^/?]+\/(?:messages\/send|drafts(?:\/[
 const largestPost = ByteSize.mebibytes(8)
 const isPost = /^\/api\/identities\/[^/?]+\/connectors\/[^/?]+\/(?:posts|dms)\/?(?:\?|$)/
 
+/** What takes no credential of a header, whatever it carries: pages, and what apps are let in by. */
+const isOpen = /^\/(?:auth|api\/oauth)\//
+
 export const largestOf = ({ headers, url }: HttpServerRequest.HttpServerRequest): ByteSize.ByteSize =>
-  headers["authorization"] === undefined
+  headers["authorization"] === undefined || isOpen.test(url)
     ? largestPublic
     : isMessage.test(url)
       ? largestMessage

@@ -4,6 +4,7 @@
  */
 import { Result, Schema } from "effect"
 import { InvalidRequest, ScopeExceeds, ScopeUnknown } from "../problems/Problem.ts"
+import { listOf } from "../Lists.ts"
 import { Text } from "../Text.ts"
 import { NamedTime } from "../Timestamp.ts"
 import type { CallerInfo } from "./Authorization.ts"
@@ -16,19 +17,19 @@ const dayMillis = 86_400_000
 export const keysAtMost = 200
 
 /** An address or a CIDR range, IPv4 or IPv6. */
-const Network = Text.check(
-  Schema.isMaxLength(64),
-  Schema.makeFilter((text: string) => canonicalNetwork(text) !== undefined, {
-    expected: "an address or a CIDR range",
-  }),
-)
+const Network = Text.check(Schema.isMaxLength(64))
 
 /** Judged by the operation, which has a code of its own for one that is unknown. */
 export const AskedScopes = Schema.Array(Text.check(Schema.isMaxLength(64))).check(
   Schema.isMinLength(1),
   Schema.isMaxLength(100),
 )
-export const AskedNetworks = Schema.Array(Network).check(Schema.isMinLength(1), Schema.isMaxLength(20))
+export const AskedNetworks = listOf(
+  Network,
+  20,
+  (text) => canonicalNetwork(text) !== undefined,
+  "an address or a CIDR range",
+).check(Schema.isMinLength(1))
 export const ExpiresInDays = Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 365 }))
 
 /** Members of a request for a key. */
