@@ -284,6 +284,8 @@ describe("DELETE with If-Match", () => {
     ] as const) {
       const { headers } = await call(service.base, "GET", read ?? path, { token: session })
       expect((await remove(path, '"v999"')).body.code, path).toBe("precondition_failed")
+      // Weak ones never match (RFC 9110 section 13.1.1).
+      expect((await remove(path, `W/${headers.get("etag")}`)).body.code, path).toBe("precondition_failed")
       expect((await remove(path, headers.get("etag")!)).status, path).toBe(204)
     }
   })
