@@ -192,6 +192,25 @@ describe("a request's body", () => {
     expect(received.join("")).toContain('"payload_too_large"')
   })
 
+  it("that is large is not read of a stranger, who is told that it is one", async () => {
+    const json = { "content-type": "application/json", authorization: `Bearer svc_admin_${"x".repeat(49)}` }
+    const large = (size: number) => JSON.stringify({ name: "x".repeat(size) })
+    for (const path of ["/api/keys", "/api/mcp", `/api/identities/${handle}/messages/send`]) {
+      // No more comes than what the connection holds: nobody reads it.
+      const socket = connect(service.httpPort, "127.0.0.1")
+      const said = new Promise<string>((resolve) => socket.once("data", (chunk: Buffer) => resolve(chunk.toString())))
+      socket.on("error", () => {})
+      const fields = Object.entries(json).map(([name, value]) => `${name}: ${value}\r\n`)
+      socket.write(`POST ${path} HTTP/1.1\r\nHost: localhost\r\n${fields.join("")}Content-Length: 1000000\r\n\r\n{`)
+      expect(await said, path).toMatch(/^HTTP\/1\.1 401 [^]*"code":"unauthenticated"/)
+      socket.destroy()
+    }
+    const open = await raw("POST", "/api/contact", json, large(100_000))
+    expect([open.status, codeOf(open)]).toEqual([413, "payload_too_large"])
+    const known = await raw("POST", "/api/keys", { ...json, ...bearer() }, large(100_000))
+    expect([known.status, codeOf(known)]).toEqual([400, "invalid_request"])
+  })
+
   it("is asked for where it is wanted", async () => {
     const socket = connect(service.httpPort, "127.0.0.1")
     const first = new Promise<string>((resolve) => socket.once("data", (chunk: Buffer) => resolve(chunk.toString())))

@@ -45,18 +45,21 @@ const isUnderWay = ({ headersSent, req, writableFinished }: ServerResponse) =>
 export const answered = (server: Server, book: Pick<AddressBook, "baseUrl">): Server => {
   /** What is being answered on a connection: what comes behind its request is not answered in the midst of it. */
   const underWay = new WeakMap<object, ServerResponse>()
-  return (
-    server
-      .on("request", (request, response) => underWay.set(request.socket, response))
-      // Whoever asks for a tunnel through us takes us for a proxy.
-      .on("connect", (_, socket) => void socket.end(written(book, unreadable())))
-      .on("checkExpectation", (request, response) => server.emit("request", request, response))
-      .on("clientError", (error: NodeJS.ErrnoException, stream) => {
-        const socket = stream as Socket
-        const before = underWay.get(socket)
-        if (!socket.writable || (before !== undefined && isUnderWay(before))) return void socket.destroy()
-        socket.write(written(book, (refusals[error.code ?? ""] ?? unreadable)()))
-        socket.destroySoon()
-      })
-  )
+  const refuse = (socket: Socket, code: string | undefined): void => {
+    const before = underWay.get(socket)
+    if (!socket.writable || (before !== undefined && isUnderWay(before))) return void socket.destroy()
+    socket.write(written(book, (refusals[code ?? ""] ?? unreadable)()))
+    socket.destroySoon()
+  }
+  // Whoever asks for a tunnel through us takes us for a proxy.
+  server.on("connect", (_, socket) => void socket.end(written(book, unreadable())))
+  // Where nothing moves, Node would end a request that waits for its body like a connection on which there is none.
+  server.on("timeout", (socket) => {
+    if (underWay.get(socket)?.req.complete === false) refuse(socket, "ERR_HTTP_REQUEST_TIMEOUT")
+    else socket.destroy()
+  })
+  return server
+    .on("request", (request, response) => underWay.set(request.socket, response))
+    .on("checkExpectation", (request, response) => server.emit("request", request, response))
+    .on("clientError", (error: NodeJS.ErrnoException, stream) => refuse(stream as Socket, error.code))
 }

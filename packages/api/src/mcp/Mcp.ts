@@ -31,6 +31,7 @@ import {
 import { sourceOf } from "../audit/Acts.ts"
 import { actOfPage } from "../audit/OfPage.ts"
 import { Exchange, type ExchangeState, HandedOn, overMcp } from "../Exchange.ts"
+import { isLarge } from "../http/Bodies.ts"
 import { mayCompress } from "../http/Compression.ts"
 import { note } from "../limits/RateLimitHeaders.ts"
 import { challenge } from "../oauth/Metadata.ts"
@@ -214,18 +215,20 @@ export const layer = HttpRouter.use((router) =>
       if (!/^application\/json\b/i.test(headers["content-type"] ?? "")) {
         return yield* problem(new UnsupportedMediaType({ detail: "The endpoint takes application/json." }))
       }
+      const state = yield* Exchange
+      const callerOf = Effect.tapError(
+        credentials.resolve(Redacted.make(token), { address: state.source.address, via: "mcp" }),
+        ({ code }) => turnedAway(token, code),
+      )
+      // Of a stranger nothing large is read, who is told that it is a stranger.
+      if (isLarge(request)) yield* callerOf
       const asked = interpret(yield* request.text, headers)
       const made = asked._tag === "Call" ? requested(asked, token) : undefined
       // A call is judged by the endpoint that it names; one that comes to no request is judged here.
       if (asked._tag === "Call" && made !== undefined && !(made instanceof InvalidRequest)) {
         return yield* callTool(asked, made)
       }
-      const state = yield* Exchange
-      const { source } = state
-      const caller = yield* Effect.tapError(
-        credentials.resolve(Redacted.make(token), { address: source.address, via: "mcp" }),
-        ({ code }) => turnedAway(token, code),
-      )
+      const caller = yield* callerOf
       const why = yield* Effect.match(admitted(caller, state), { onFailure: (one) => one, onSuccess: () => undefined })
       if (why !== undefined) return yield* refused(caller, state, why)
       audit.used({
