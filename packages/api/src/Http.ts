@@ -154,7 +154,8 @@ export const everywhere = HttpRouter.middleware(
           const counted =
             handed !== undefined || (isStranger && Bodies.hasLength(request))
               ? answer
-              : Effect.flatMap(Bodies.counted(request), (refused) =>
+              : // Nothing here is interruptible by itself, and a body may never come: a process that leaves would wait for it.
+                Effect.flatMap(Effect.interruptible(Bodies.counted(request)), (refused) =>
                   refused === undefined ? answer : Effect.succeed(render(book, requestId, refused)),
                 )
           // Endpoints render their own; what has none (pages, OAuth, MCP) ends here. An interruption is its client's.
