@@ -72,6 +72,32 @@ describe("a list", () => {
     expect(walked).toEqual(all)
   })
 
+  it.each(lists.filter(([name]) => name !== "deliveries"))(
+    "of %s takes no cursor of another account's",
+    async (_, path) => {
+      const first = await call(service.base, "GET", `${path()}?limit=1`, { token })
+      const other = (await signUp(service.base)).session
+      const own = await makeIdentity(service.base, other)
+      await call(service.base, "PUT", "/api/vault/secrets/name0", { token: other, body: { value: "v" } })
+      const there = `${path().replace(handle, own.handle)}?cursor=${first.body.next_cursor}`
+      expect((await call(service.base, "GET", there, { token: other })).body.code).toBe("invalid_cursor")
+    },
+  )
+
+  it("takes no cursor of the same list of something else", async () => {
+    const one = "/api/vault/secrets/name0/versions"
+    const versions = await call(service.base, "GET", `${one}?limit=1`, { token })
+    const secrets = await call(service.base, "GET", "/api/vault/secrets?limit=1", { token })
+    const identity = `identity=${handle}`
+    await call(service.base, "PUT", `/api/vault/secrets/name0?${identity}`, { token, body: { value: "v" } })
+    for (const path of [
+      `/api/vault/secrets/name1/versions?cursor=${versions.body.next_cursor}`,
+      `${one}?${identity}&cursor=${versions.body.next_cursor}`,
+      `/api/vault/secrets?${identity}&cursor=${secrets.body.next_cursor}`,
+    ])
+      expect((await call(service.base, "GET", path, { token })).body.code, path).toBe("invalid_cursor")
+  })
+
   it("takes a cursor of its own only", async () => {
     const { body } = await call(service.base, "GET", "/api/identities?limit=2", { token })
     const answers = await Promise.all(

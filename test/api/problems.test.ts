@@ -63,6 +63,12 @@ describe("every refusal is a problem", () => {
       400,
       "invalid_request",
     ],
+    [
+      "a time that no store has",
+      () => call(service.base, "GET", "/api/audit?since=-271821-04-20", { token: session }),
+      400,
+      "invalid_request",
+    ],
     ["a malformed id", () => call(service.base, "GET", "/api/keys/12", { token: session }), 400, "invalid_request"],
     [
       "a cursor of our own making",

@@ -25,6 +25,27 @@ const server = createServer((request, response) => {
   const [, kind = "", ...rest] = decodeURIComponent(request.url ?? "").split("/")
   if (rest[0] === undefined) return void response.writeHead(200, { "content-type": "application/json" }).end("{}")
   if (kind === "other") return void response.writeHead(200, { "content-type": "application/json" }).end('{"a":1}')
+  if (kind === "device") {
+    const device = {
+      device_code: "code",
+      user_code: "\u001b[2JCODE",
+      verification_uri: "http://a/\u009b2J",
+      verification_uri_complete: "http://a/\u001b]0;owned\u0007",
+      expires_at: "2026-11-23T00:00:00.000Z",
+      interval_seconds: 1,
+    }
+    const polled = { title: "No", detail: "no", code: "device_code_denied", agent_hint: "stop" }
+    const isPoll = request.url!.endsWith("/token")
+    const type = isPoll ? "application/problem+json" : "application/json"
+    return void response
+      .writeHead(isPoll ? 400 : 201, { "content-type": type })
+      .end(JSON.stringify(isPoll ? polled : device))
+  }
+  if (kind === "names") {
+    return void response
+      .writeHead(200, { "content-type": "application/json" })
+      .end(JSON.stringify({ identities: [{ "\u001b[2Jhandle": "\u009b2Jada" }], next_cursor: "\u001b[2J" }))
+  }
   if (kind === "orders") {
     const problem = {
       title: "\u001b]0;owned\u0007No",
@@ -49,8 +70,11 @@ afterAll(() => {
   rmSync(home, { recursive: true, force: true })
 })
 
-const svc = (api: string, ...args: ReadonlyArray<string>) =>
-  told({ home, env: { SVC_KEY: "svc_admin_x", SVC_API_URL: api } }, ...args)
+const within =
+  (env: Readonly<Record<string, string>>) =>
+  (api: string, ...args: ReadonlyArray<string>) =>
+    told({ home, env: { SVC_KEY: "svc_admin_x", SVC_API_URL: api, ...env } }, ...args)
+const svc = within({})
 
 describe("an answer that is not the service's", { timeout: 120_000 }, () => {
   it.each(Object.keys(answers))("%s: nothing was done, in one sentence", async (kind) => {
@@ -78,6 +102,31 @@ describe("an answer that is not the service's", { timeout: 120_000 }, () => {
       expect([command, told.code, told.out]).toEqual([command, 3, ""])
       expect(told.errors).toMatch(/^svc: \S+ answered, not as the service does\.\n$/)
     }
+  })
+
+  // oxlint-disable-next-line no-control-regex -- they are what is looked for
+  const orders = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/
+
+  it("orders to the terminal in what is answered are shown, not obeyed", async () => {
+    const [login, table, json] = await Promise.all([
+      svc(`${base}/device`, "login"),
+      svc(`${base}/names`, "identity", "list"),
+      svc(`${base}/names`, "identity", "list", "--json"),
+    ])
+    expect(login.out).toContain("CODE")
+    expect(table.out).toContain("2Jada")
+    expect(JSON.parse(json.out).identities).toEqual([{ "\u001b[2Jhandle": "\u009b2Jada" }])
+    for (const { out, errors } of [login, table, json]) expect(out + errors).not.toMatch(orders)
+  })
+
+  it("nobody is asked for a key that could not be kept", async () => {
+    const before = asked
+    const told = await within({ XDG_CONFIG_HOME: "/dev/null" })(`${base}/device`, "login")
+    expect(told).toMatchObject({ code: 1, out: "" })
+    expect(told.errors).toMatch(
+      /^svc: The login cannot be kept in \/dev\/null\/svc\/login\.json \([^\n]+\): make [^\n]+\n$/,
+    )
+    expect(asked).toBe(before)
   })
 
   it("orders to the terminal in a refusal are shown, not obeyed, in one line", async () => {

@@ -97,6 +97,18 @@ describe("master keys", () => {
     }
   })
 
+  it("recognise no stamp of which one byte is another", async () => {
+    const sealing = await sealingOf(keyText())
+    const stamped = Buffer.from(sealing.stamp("cursor", "place"), "base64url")
+    for (let at = 0; at < stamped.length; at++) {
+      const other = Buffer.from(stamped)
+      other[at]! ^= 1
+      expect(sealing.unstamp("cursor", other.toString("base64url")), `byte ${at}`).toBeUndefined()
+    }
+    for (let length = 0; length < stamped.length; length++)
+      expect(sealing.unstamp("cursor", stamped.subarray(0, length).toString("base64url"))).toBeUndefined()
+  })
+
   it("stamp what they recognise again, for one purpose", async () => {
     const sealing = await sealingOf(keyText())
     const other = await sealingOf(keyText())

@@ -1,6 +1,6 @@
 /** Times as text: what the platform's own says of them, for every time that a Date can be. */
 import { rfc3339 } from "@svc/domain/Rfc3339"
-import { Timestamp, TimestampOrNull } from "@svc/domain/Timestamp"
+import { NamedTime, Timestamp, TimestampOrNull } from "@svc/domain/Timestamp"
 import { Schema } from "effect"
 import * as fc from "fast-check"
 import { describe, expect, it } from "vitest"
@@ -19,6 +19,14 @@ describe("times as text", () => {
     // A day and those whose place it shares.
     const neighbours = [0, 1, 255, 256, 512, -256].flatMap((days) => [days * day, days * day + day - 1])
     for (const time of [...edges, ...neighbours]) expect(rfc3339(new Date(time))).toBe(new Date(time).toISOString())
+  })
+  it("are none outside of the years that a store can have", () => {
+    const decode = Schema.decodeUnknownOption(Schema.toCodecJson(NamedTime))
+    const isTime = (text: string) => decode(text)._tag === "Some"
+    for (const text of ["0001-01-01", "9999-12-31T23:59:59.999Z", "2026-11-23T03:00:00+14:00"])
+      expect(isTime(text), text).toBe(true)
+    for (const text of ["-271821-04-20", "-005000-01-01T00:00:00Z", "0000-12-31", "+010000-01-01T00:00:00Z", "never"])
+      expect(isTime(text), text).toBe(false)
   })
   it("are answered, and read back", () => {
     const codec = Schema.toCodecJson(Schema.Struct({ at: Timestamp, ended_at: TimestampOrNull }))

@@ -10,11 +10,12 @@ import { makeOrg } from "../harness/Events.ts"
 
 const services = StandingCredentials.layer.pipe(Layer.provideMerge(databaseLayer))
 
-const makeKey = Effect.fnUntraced(function* (org: string) {
+/** `hours` to its end; null: none. */
+const makeKey = Effect.fnUntraced(function* (org: string, hours: number | null = null) {
   const sql = yield* Stores.Writes
   const id = yield* makeUuidV7
-  yield* sql`insert into api_key (id, org_id, name, token_prefix, token_hash, created_at)
-    values (${id}, ${org}, 'key', 'svc_', ${new TextEncoder().encode(id)}, now())`
+  yield* sql`insert into api_key (id, org_id, name, token_prefix, token_hash, created_at, expires_at)
+    values (${id}, ${org}, 'key', 'svc_', ${new TextEncoder().encode(id)}, now(), now() + ${hours}::int * interval '1 hour')`
   return { kind: "admin_key" as const, credentialId: id }
 })
 const makeSession = Effect.fnUntraced(function* (org: string, hours = 1) {
@@ -43,10 +44,21 @@ layer(services, { excludeTestServices: true, timeout: "60 seconds" })("a credent
       const [org, leaving] = [yield* makeOrg, yield* makeOrg]
       const [revoked, ended] = [yield* makeKey(org), yield* makeSession(org)]
       const watched = yield* Effect.forEach(
-        [revoked, revoked, ended, yield* makeSession(org, -1), yield* makeKey(leaving), yield* makeSession(leaving)],
+        [
+          revoked,
+          revoked,
+          ended,
+          yield* makeSession(org, -1),
+          yield* makeKey(org, -1),
+          yield* makeKey(leaving),
+          yield* makeSession(leaving),
+        ],
         (one) => standing.watch(one),
       )
-      const others = yield* Effect.forEach([yield* makeKey(org), yield* makeSession(org)], (one) => standing.watch(one))
+      const others = yield* Effect.forEach(
+        [yield* makeKey(org), yield* makeKey(org, 1), yield* makeSession(org)],
+        (one) => standing.watch(one),
+      )
       const standingStill = yield* Effect.forkChild(Effect.raceAllFirst(others))
       yield* sql`update api_key set revoked_at = now() where id = ${revoked.credentialId}`
       yield* sql`delete from session where id = ${ended.credentialId}`

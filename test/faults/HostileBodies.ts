@@ -25,6 +25,10 @@ const bombs = (operation: Operation): ReadonlyArray<readonly [what: string, body
   const worst = [
     ["an array of ones", `[${filled(values * 2, "1,").slice(0, -1)}]`],
     ["an array of long texts", `[${Array.from({ length: values }, () => `"${name}"`).join(",")}]`],
+    [
+      "an array of networks",
+      `[${Array.from({ length: values }, (_, at) => `"2001:db8:${at.toString(16)}::/48"`).join(",")}]`,
+    ],
     ["an object of unknown members", `{${Array.from({ length: values }, (_, at) => `"${name}${at}":1`).join(",")}}`],
     ["a long text", `"${filled(size - 2048, "a")}"`],
     ["a text of separators", `"${filled(size - 2048, "a-")}"`],

@@ -1,4 +1,4 @@
-import { hasMoreValues } from "@svc/api/http/Bodies"
+import { hasMoreValues, largestOf } from "@svc/api/http/Bodies"
 import { expect, it } from "vitest"
 
 it("counts the values of a JSON text by the commas and the opening brackets outside its strings", () => {
@@ -7,4 +7,13 @@ it("counts the values of a JSON text by the commas and the opening brackets outs
   expect(hasMoreValues(JSON.stringify(["a,b,c,d", 'x",",",",y', "[{[\\"]), 4)).toBe(false)
   expect(hasMoreValues("[".repeat(4), 4)).toBe(true)
   expect(hasMoreValues(JSON.stringify({ a: { b: [1, 2] }, c: ["\\", 3] }), 3)).toBe(true)
+})
+
+it("of a page or of an app that asks for tokens is small, whatever credential it carries", () => {
+  const largest = (url: string, headers: Record<string, string>) => Number(largestOf({ url, headers } as never))
+  const bearer = { authorization: "Bearer x" }
+  for (const url of ["/auth/sign-in", "/auth/authorize", "/api/oauth/token", "/api/oauth/register?x"]) {
+    expect([largest(url, {}), largest(url, bearer)], url).toEqual([64 * 1024, 64 * 1024])
+  }
+  expect([largest("/api/keys", {}), largest("/api/keys", bearer)]).toEqual([64 * 1024, 1024 * 1024])
 })

@@ -1,4 +1,5 @@
 /** What is kept for an `Idempotency-Key`, by the test's clock. */
+import { randomBytes } from "node:crypto"
 import { IdempotencyRecords, type Scope, type StoredAnswer } from "@svc/cluster/idempotency/IdempotencyRecords"
 import { sha256 } from "@svc/cluster/credentials/Minting"
 import { Writes } from "@svc/cluster/store/Database"
@@ -37,6 +38,19 @@ const fresh = Effect.gen(function* () {
 })
 
 layer(storesLayer)("an Idempotency-Key", (it) => {
+  it.effect("is kept for an address of any length, and for that alone", () =>
+    Effect.gen(function* () {
+      const { claim, commandOf } = yield* fresh
+      // What does not compress: an index has room for less than three thousand bytes.
+      const long = randomBytes(6000).toString("hex")
+      const first = yield* commandOf(claim("one", { operation: `POST /api/a?x=${long}`, key: "k".repeat(255) }))
+      const other = yield* commandOf(claim("one", { operation: `POST /api/b?x=${long}`, key: "k".repeat(255) }))
+      expect(other).not.toBe(first)
+      const again = yield* Effect.flip(claim("two", { operation: `POST /api/a?x=${long}`, key: "k".repeat(255) }))
+      expect(again._tag).toBe("idempotency_key_reused")
+    }),
+  )
+
   it.effect("answers for a day, and then begins anew", () =>
     Effect.gen(function* () {
       const { claim, commandOf, settle } = yield* fresh

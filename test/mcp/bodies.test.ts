@@ -60,3 +60,33 @@ describe("a body", () => {
     expect((await chunked(1024 * 1024)).body.result.structuredContent.code).toBe("payload_too_large")
   })
 })
+
+describe("a message", () => {
+  it("tells back no more than a word of what it does not know", async () => {
+    const long = "x".repeat(100_000)
+    const call = (params: object) => ({ jsonrpc: "2.0", id: 1, method: "tools/call", params })
+    for (const [message, status] of [
+      [{ jsonrpc: "2.0", id: 1, method: long }, 200],
+      [{ jsonrpc: "2.0", id: long, method: "ping" }, 400],
+      [call({ name: long }), 200],
+      [call({ name: "svc_whoami", arguments: { [long]: 1 } }), 200],
+    ] as const) {
+      const answer = await post(message)
+      expect(answer.status).toBe(status)
+      expect(JSON.stringify(answer.body).length).toBeLessThan(2000)
+    }
+    expect((await post({ jsonrpc: "2.0", id: "y".repeat(1000), method: "ping" })).body.id).toHaveLength(1000)
+  })
+
+  it("puts no more into an address than fits into one", async () => {
+    for (const [name, input] of [
+      ["svc_identity_get", { handle: "é".repeat(9000) }],
+      ["svc_email_list", { handle: "nobody", query: "é".repeat(9000) }],
+    ] as const) {
+      expect((await tool(name, input)).structuredContent).toMatchObject({
+        code: "invalid_request",
+        errors: [{ message: "expected a length of at most 8192" }],
+      })
+    }
+  })
+})

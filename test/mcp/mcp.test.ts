@@ -335,7 +335,11 @@ describe("the protocol", () => {
       expect.stringMatching(/^Bearer resource_metadata="[^"]+", scope="[^"]+"$/),
     ])
     expect((await post("{}", { "content-type": "text/plain" })).status).toBe(415)
-    expect((await post({ jsonrpc: "2.0", id: 1, method: "ping" }, { origin: "https://evil.example" })).status).toBe(403)
+    for (const origin of ["https://evil.example", "null", "http://localhost.evil.example"]) {
+      const foreign = await post({ jsonrpc: "2.0", id: 1, method: "ping" }, { origin })
+      expect([foreign.status, foreign.headers.get("content-type")]).toEqual([403, "application/problem+json"])
+      expect(foreign.body).toMatchObject({ code: "origin_refused", agent_hint: "stop" })
+    }
     expect((await post({ jsonrpc: "2.0", method: "notifications/initialized" })).status).toBe(202)
     expect((await rpc("initialize", { protocolVersion: "2024-01-01" })).body.result.protocolVersion).toBe("2025-11-25")
     expect((await rpc("initialize", { protocolVersion: "2025-03-26" })).body.result.protocolVersion).toBe("2025-03-26")

@@ -95,6 +95,8 @@ describe("a Grant", () => {
     expect((await patch(session, { scopes: ["identity:secret"] })).body.code).toBe("scope_unknown")
     expect((await patch(session, { scopes: [] })).body.code).toBe("invalid_request")
     expect((await patch(session, { handles: ["nobody-here"] })).body.code).toBe("not_found")
+    const other = await makeIdentity(service.base, (await signUp(service.base)).session)
+    expect((await patch(session, { handles: [other.handle] })).body.code).toBe("not_found")
     expect((await patch(session, { expires_at: "2020-01-01T00:00:00.000Z" })).body.code).toBe("invalid_request")
   })
 

@@ -1,3 +1,4 @@
+import { sha256 } from "@svc/cluster/credentials/Minting"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { call, makeIdentity, newHandle } from "../harness/Client.ts"
 import { startService, type TestService } from "../harness/Service.ts"
@@ -149,6 +150,38 @@ describe("a refresh token", () => {
     await later()
     expect((await refreshing(client, refresh)).body["error"]).toBe("invalid_grant")
     expect(await works(next.body["access_token"])).toBe(false)
+  })
+
+  it.each([
+    [
+      "that has expired",
+      (refresh: string) =>
+        service.query((sql) => sql`update oauth_token set expires_at = now() where hash = ${sha256(refresh)}`),
+    ],
+    [
+      "of a Grant whose time is over",
+      (refresh: string) =>
+        service.query(
+          (sql) => sql`update client_grant set expires_at = now()
+            where id = (select grant_id from oauth_token where hash = ${sha256(refresh)})`,
+        ),
+    ],
+    [
+      "of an account that is being deleted",
+      (refresh: string) =>
+        service.query(
+          (sql) => sql`update org set status = 'deleting' where id = (
+            select g.org_id from oauth_token t join client_grant g on g.id = t.grant_id where t.hash = ${sha256(refresh)})`,
+        ),
+    ],
+  ])("%s is none", async (_, end) => {
+    const bob = await person(service.base)
+    const client = await clientOf(service.base, here)
+    const { refresh } = await letIn(service.base, bob.browser, client, here)
+    const next = await refreshing(client, refresh)
+    expect(next.status).toBe(200)
+    await end(next.body["refresh_token"])
+    expect((await refreshing(client, next.body["refresh_token"])).body["error"]).toBe("invalid_grant")
   })
 
   it("is given five pairs at most", async () => {

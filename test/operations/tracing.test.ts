@@ -1,5 +1,7 @@
 /** A trace is taken or left at its root, carries no secret, and a stranger's is carried on without being obeyed. */
 import { layer, sampling, takenOver } from "@svc/cli/serve/ops/Tracing"
+import * as Token from "@svc/domain/account/Token"
+import * as OAuthToken from "@svc/domain/oauth/OAuthToken"
 import * as Redaction from "@svc/cluster/observe/Redaction"
 import { Effect, Option, Tracer } from "effect"
 import { describe, expect, it } from "vitest"
@@ -91,6 +93,23 @@ describe("a trace", () => {
 })
 
 describe("what leaves the process beside its answers", () => {
+  it("has none of the tokens that we give out", () => {
+    const random = new Uint8Array(32).fill(7)
+    const tokens = [
+      ...(["session", "admin_key", "identity_key", "grant"] as const).map((kind) => Token.make(kind, random)),
+      ...(["access", "refresh", "code"] as const).map((kind) => OAuthToken.make(kind, random)),
+    ]
+    for (const token of tokens) expect(Redaction.ofText(`told ${token} aloud`)).toMatch(/^told \w+_<redacted> aloud$/)
+  })
+
+  it("tells an error by what it says, not by the members that it does not have", () => {
+    const told = Redaction.of("", [
+      "A command ended",
+      new Error("at postgres://svc:s3cret@db", { cause: new Error("why") }),
+    ])
+    expect(JSON.stringify(told)).toMatch(/A command ended.*at postgres:\/\/svc:<redacted>@db.*why/)
+  })
+
   it("has credentials, passwords of addresses and private keys struck out", () => {
     const told = Redaction.of("", {
       url: "postgres://svc:s3cret@db/svc",

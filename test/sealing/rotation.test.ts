@@ -100,6 +100,24 @@ layer(Layer.provideMerge(Vault.layer, Layer.provideMerge(keys(former), databaseL
       }),
     )
 
+    it.effect("opens neither for whom its secret is given to, nor under another name", () =>
+      Effect.gen(function* () {
+        const { ada, bob, put, read, sql } = yield* prepared
+        yield* put(ada, "given", "ada's")
+        yield* put(ada, "named", "ada's")
+        yield* put(ada, "the.org", "ada's")
+        yield* sql`update vault_secret set identity_id = ${bob} where identity_id = ${ada} and name = 'given'`
+        yield* sql`update vault_secret set name = 'renamed' where identity_id = ${ada} and name = 'named'`
+        yield* sql`update vault_secret set identity_id = null where identity_id = ${ada} and name = 'the.org'`
+        for (const [whose, name] of [
+          [bob, "given"],
+          [ada, "renamed"],
+          [null, "the.org"],
+        ] as const)
+          expect(yield* read(whose, name), name).toMatchObject({ _tag: "Failure" })
+      }),
+    )
+
     it.effect("of the first form still opens, and a start seals it anew", () =>
       Effect.gen(function* () {
         const { org, sql, ada, bob, put, read, move } = yield* prepared

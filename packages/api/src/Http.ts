@@ -2,9 +2,10 @@
  * The HTTP edge as a whole: the API's endpoints, the plain pages, and what holds for every answer (request id, no
  * sniffing, no caching of credentialed answers, problems for paths and methods that do not exist).
  */
+import { CredentialLookup } from "@svc/cluster/account/CredentialLookup"
 import { Addresses } from "@svc/domain/Addresses"
 import { Api } from "@svc/domain/Api"
-import { Cause, Context, Effect, Layer, type Option, References } from "effect"
+import { Cause, Context, Effect, Layer, type Option, Redacted, References } from "effect"
 import { HttpIncomingMessage, HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import * as Account from "./account/Account.ts"
@@ -23,7 +24,7 @@ import * as MailBody from "./console/MailBody.ts"
 import * as Profiles from "./card/Profiles.ts"
 import { applyTag } from "./EntityTags.ts"
 import * as Events from "./events/Events.ts"
-import { Exchange, HandedOn, makeExchange } from "./Exchange.ts"
+import { Exchange, type ExchangeState, HandedOn, makeExchange } from "./Exchange.ts"
 import * as Bodies from "./http/Bodies.ts"
 import * as Serving from "./http/Serving.ts"
 import * as Health from "./health/Health.ts"
@@ -114,25 +115,49 @@ export interface HttpSettings {
   readonly mailPolicy: MailPolicyPage.MailPolicySettings
 }
 
+/**
+ * Whether a request has a credential that is good. Whoever sends a large body must be known before it is read: a body stands
+ * in memory before any endpoint judges who sent it, and a hundred strangers would fill a gigabyte.
+ */
+const isKnown = (
+  credentials: CredentialLookup["Service"],
+  { headers }: HttpServerRequest.HttpServerRequest,
+  { source }: ExchangeState,
+): Effect.Effect<boolean> => {
+  const token = /^Bearer\s+(\S+)\s*$/i.exec(headers["authorization"] ?? "")?.[1]
+  return token === undefined
+    ? Effect.succeed(false)
+    : Effect.isSuccess(credentials.resolve(Redacted.make(token), { address: source.address, via: "mcp" }))
+}
+
 /** Every answer carries its request id, and nothing that took a credential is kept by a cache. */
 export const everywhere = HttpRouter.middleware(
   Effect.map(
-    Effect.all([Addresses, Routing.make(Nowhere.shown), RequestLog]),
-    ([book, guarded, log]) =>
+    Effect.all([Addresses, Routing.make(Nowhere.shown), RequestLog, CredentialLookup]),
+    ([book, guarded, log, credentials]) =>
       (answer) =>
         Effect.gen(function* () {
           const startedAt = performance.now()
           const given = yield* HttpServerRequest.HttpServerRequest
-          const request = Bodies.inUtf8(withSession(book, given))
+          const named = Routing.spelled(given)
           const handed = yield* HandedOn
+          // What a tool's call makes was text already, and was counted in the message that it came in.
+          const request = handed === undefined ? Bodies.inUtf8(withSession(book, named)) : named
           const requestId = handed?.requestId ?? (yield* makeRequestId)
           const exchange = makeExchange(
             requestId,
-            handed?.source ?? sourceOf(yield* TrustedProxies, request, request !== given),
+            handed?.source ?? sourceOf(yield* TrustedProxies, request, request !== named),
           )
-          const counted = Effect.flatMap(Bodies.counted(request), (refused) =>
-            refused === undefined ? answer : Effect.succeed(render(book, requestId, refused)),
-          )
+          const isStranger =
+            handed === undefined && Bodies.isLarge(request) && !(yield* isKnown(credentials, request, exchange))
+          // What is refused by its length is not waited for.
+          const counted =
+            handed !== undefined || (isStranger && Bodies.hasLength(request))
+              ? answer
+              : // Nothing here is interruptible by itself, and a body may never come: a process that leaves would wait for it.
+                Effect.flatMap(Effect.interruptible(Bodies.counted(request)), (refused) =>
+                  refused === undefined ? answer : Effect.succeed(render(book, requestId, refused)),
+                )
           // Endpoints render their own; what has none (pages, OAuth, MCP) ends here. An interruption is its client's.
           const rendered = Effect.catchCause(guarded(request, counted), (cause) =>
             Cause.hasInterruptsOnly(cause)
@@ -144,7 +169,10 @@ export const everywhere = HttpRouter.middleware(
               Context.add(HttpServerRequest.HttpServerRequest, request),
               Context.add(Exchange, exchange),
               Context.add(References.CurrentLogAnnotations, { request_id: requestId }),
-              Context.add(HttpIncomingMessage.MaxBodySize, Bodies.largestOf(request)),
+              Context.add(
+                HttpIncomingMessage.MaxBodySize,
+                isStranger ? Bodies.largestPublic : Bodies.largestOf(request),
+              ),
             ),
           )
           if (exchange.settle !== undefined) yield* exchange.settle(answered)

@@ -15,7 +15,18 @@ let timer: NodeJS.Timeout | undefined
 const flush = () => {
   if (timer !== undefined) clearTimeout(timer)
   timer = undefined
-  if (waiting.length > 0) process.stdout.write(waiting.splice(0).join(""))
+  if (waiting.length === 0) return
+  if (process.stdout.destroyed) flushAnyway()
+  else process.stdout.write(waiting.splice(0).join(""))
+}
+
+/** A stream that failed once takes nothing more; what it leads to may: a disk has room again. */
+const flushAnyway = () => {
+  try {
+    writeSync(1, waiting.splice(0).join(""))
+  } catch {
+    // Nobody reads any more.
+  }
 }
 
 const write = (line: string): void => {
@@ -25,11 +36,7 @@ const write = (line: string): void => {
 
 /** At the very end nothing is written later any more. */
 process.on("exit", () => {
-  try {
-    if (waiting.length > 0) writeSync(1, waiting.splice(0).join(""))
-  } catch {
-    // Nobody reads any more.
-  }
+  if (waiting.length > 0) flushAnyway()
 })
 
 const formats = ["auto", "json", "pretty"]
@@ -42,7 +49,12 @@ const writer = { role: "cli", instance: hostname() }
 /** From here on entries say that these roles write them. */
 export const writesAs = (roles: ReadonlyArray<string>): void => {
   writer.role = roles.join(",")
+  serving = true
 }
+
+/** Whether what is written is the log of a service, and not the answer of a command. */
+let serving = false
+export const isServing = (): boolean => serving
 
 /** What the cluster library says of every start, before the first runner has its place. */
 const expected = new Set(["No healthy runners available"])

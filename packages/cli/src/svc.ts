@@ -14,6 +14,7 @@ import * as Doctor from "./doctor/Command.ts"
 import * as Grants from "./grants/Command.ts"
 import * as Logging from "./Logging.ts"
 import * as Mcp from "./mcp/Command.ts"
+import { guardOutput } from "./Output.ts"
 import { endWithParent } from "./Parent.ts"
 import * as Migrate from "./migrate/Command.ts"
 import * as Serve from "./serve/Command.ts"
@@ -48,6 +49,7 @@ const svc = Command.make("svc").pipe(
 )
 
 endWithParent()
+guardOutput()
 svc.pipe(
   Command.run({ version: apiVersion }),
   Effect.catchTags({

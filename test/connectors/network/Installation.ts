@@ -23,16 +23,25 @@ const wanted = async () => {
   return `bluesky-network-${hash.digest("hex").slice(0, 16)}`
 }
 
+/**
+ * What an npm around us was told (its prefix, its workspace) is not meant for another folder; the way to its registry is, and
+ * the authority that vouches for it.
+ */
+export const environmentOf = (around: NodeJS.ProcessEnv): NodeJS.ProcessEnv => {
+  const way = /^npm_config_(?:registry|cache|ca|cafile|cert|key|strict_ssl|userconfig|.*proxy)$/i
+  return Object.fromEntries(Object.entries(around).filter(([name]) => !/^npm_/i.test(name) || way.test(name)))
+}
+
 /** npm itself, as whoever runs the tests has it. No install script runs: nothing here needs one. */
 const npm = (folder: string) =>
   new Promise<string | undefined>((resolve) => {
     const own = process.env["npm_execpath"]
     const told = ["ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error", "--prefix", folder]
-    // What an npm around us was told (its prefix, its workspace) is not meant for this folder.
-    const env = Object.fromEntries(
-      Object.entries(process.env).filter(([name]) => !/^npm_(?!config_(registry|cache|.*proxy))/i.test(name)),
-    )
-    const options = { cwd: folder, env, stdio: ["ignore", "ignore", "pipe"] as ["ignore", "ignore", "pipe"] }
+    const options = {
+      cwd: folder,
+      env: environmentOf(process.env),
+      stdio: ["ignore", "ignore", "pipe"] as ["ignore", "ignore", "pipe"],
+    }
     const child =
       own === undefined
         ? spawn("npm", told, { ...options, shell: process.platform === "win32" })

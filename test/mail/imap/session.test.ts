@@ -45,6 +45,24 @@ describe("a session", () => {
     expect(session.said()).toMatch(/^d NO \[TOOBIG\] .*\r\ne NO \[TOOBIG\] .*\r\nf OK/)
   })
 
+  it("refuses more keywords than a message can have, each counted once", async () => {
+    const { text } = await converse(`${login}b APPEND INBOX {1+}\r\nx\r\nc SELECT INBOX\r\n`)
+    expect(text).toContain("c OK")
+    const keywords = (count: number) => Array.from({ length: count }, (_, n) => `k${n}`).join(" ")
+    const said = async (command: string) => {
+      const session = await open()
+      await session.feed(Buffer.from(`${login}b APPEND INBOX {1+}\r\nx\r\nc SELECT INBOX\r\n`))
+      session.forget()
+      await session.feed(Buffer.from(command))
+      return session.said()
+    }
+    for (const how of ["FLAGS", "+FLAGS", "-FLAGS"]) {
+      expect(await said(`d STORE 1 ${how} (${keywords(65)})\r\n`)).toMatch(/^d NO \[LIMIT\] /)
+      expect(await said(`d STORE 1 ${how} (${keywords(64)} ${keywords(64)})\r\n`)).toMatch(/d OK /)
+    }
+    expect(await said(`d APPEND INBOX (${keywords(65)}) {1+}\r\nx\r\n`)).toMatch(/^d NO \[LIMIT\] /)
+  })
+
   it("ends where a command that is too large does not end", async () => {
     const megabyte = Buffer.alloc(1024 * 1024, "x")
     const [line, literal, early] = [await open(), await open(), await open()]

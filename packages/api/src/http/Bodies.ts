@@ -11,7 +11,7 @@ import { HttpServerError, type HttpServerRequest } from "effect/http"
 /** Bodies over this are refused (decisions.md "General conventions"). */
 const largest = ByteSize.mebibytes(1)
 /** The same of requests without a credential; the contact form takes 10,000 characters. */
-const largestPublic = ByteSize.kibibytes(64)
+export const largestPublic = ByteSize.kibibytes(64)
 
 /** The same where a message with its attachments is sent or kept as a draft, also by a tool. */
 const largestMessage = ByteSize.mebibytes(10)
@@ -21,8 +21,11 @@ const isMessage = /^\/api\/(?:identities\/[^/?]+\/(?:messages\/send|drafts(?:\/[
 const largestPost = ByteSize.mebibytes(8)
 const isPost = /^\/api\/identities\/[^/?]+\/connectors\/[^/?]+\/(?:posts|dms)\/?(?:\?|$)/
 
+/** What takes no credential of a header, whatever it carries: pages, and what apps are let in by. */
+const isOpen = /^\/(?:auth|api\/oauth)\//
+
 export const largestOf = ({ headers, url }: HttpServerRequest.HttpServerRequest): ByteSize.ByteSize =>
-  headers["authorization"] === undefined
+  headers["authorization"] === undefined || isOpen.test(url)
     ? largestPublic
     : isMessage.test(url)
       ? largestMessage
@@ -32,6 +35,14 @@ export const largestOf = ({ headers, url }: HttpServerRequest.HttpServerRequest)
 
 const isWithoutBody = ({ headers }: HttpServerRequest.HttpServerRequest): boolean =>
   headers["transfer-encoding"] === undefined && (headers["content-length"] ?? "0") === "0"
+
+/** Whether the head says how long the body is. */
+export const hasLength = ({ headers }: HttpServerRequest.HttpServerRequest): boolean =>
+  headers["content-length"] !== undefined
+
+/** Whether a body may be larger than those without a credential, as its head says. */
+export const isLarge = (request: HttpServerRequest.HttpServerRequest): boolean =>
+  !isWithoutBody(request) && !(Number(request.headers["content-length"]) <= Number(largestPublic))
 
 const written = (size: number) => (size < 1024 * 1024 ? `${size / 1024} KiB` : `${size / 1024 / 1024} MiB`)
 

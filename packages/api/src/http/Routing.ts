@@ -2,9 +2,16 @@
  * What holds of a request before and behind the routes: a path that does not exist, a method it does not have, HEAD,
  * OPTIONS, and bodies that no route would take. The paths that exist are the API's and the {@link pages}.
  */
+import type { IncomingMessage } from "node:http"
 import { Addresses } from "@svc/domain/Addresses"
 import { Api } from "@svc/domain/Api"
-import { MethodNotAllowed, NotFound, type Problem, UnsupportedMediaType } from "@svc/domain/problems/Problem"
+import {
+  InvalidRequest,
+  MethodNotAllowed,
+  NotFound,
+  type Problem,
+  UnsupportedMediaType,
+} from "@svc/domain/problems/Problem"
 import { Effect } from "effect"
 import { HttpBody, HttpRouter, HttpServerError, type HttpServerRequest, HttpServerResponse } from "effect/http"
 import { render } from "../problems/Render.ts"
@@ -82,6 +89,19 @@ const methodsOf = (path: string): ReadonlyArray<string> => {
 
 const longest = Math.max(...known.keys())
 
+/**
+ * The request with its path spelled so that the router reads what we do: it takes `;` and `#` for the beginning of the
+ * query, so `/api/identities/ada;x` was `ada` to it, and to no rule of ours that goes by the path. A path that begins with
+ * no slash (`GET *`) was the first page.
+ */
+export const spelled = (request: HttpServerRequest.HttpServerRequest): HttpServerRequest.HttpServerRequest => {
+  const { url } = request
+  const path = pathOf(url)
+  if (path.startsWith("/") && !path.includes(";") && !path.includes("#")) return request
+  const whole = path.replaceAll(";", "%3B").replaceAll("#", "%23")
+  return request.modify({ url: `${path.startsWith("/") ? "" : "/"}${whole}${url.slice(path.length)}` })
+}
+
 const pathOf = (url: string) => url.split("?", 1)[0]!
 
 const isReadable = (path: string) => {
@@ -102,6 +122,8 @@ const refuse = (book: Addresses["Service"], problem: Problem, headers: Record<st
   Effect.map(RequestId, (id) => HttpServerResponse.setHeaders(render(book, id, problem), headers))
 
 const noSuchPath = new NotFound({ detail: "There is no such path." })
+
+const noOneHost = new InvalidRequest({ detail: "The request names its host not at all, or more than once." })
 
 const allowedAt = (request: HttpServerRequest.HttpServerRequest) => {
   const path = pathOf(request.url)
@@ -172,6 +194,7 @@ export const make = (nowhere: Nowhere) =>
 
     /** The routes' answer, or what is answered in their place. */
     return <E, R>(request: HttpServerRequest.HttpServerRequest, routes: Handled<E, R>): Handled<E, R> => {
+      if (!namesHost(request)) return refuse(book, noOneHost, { connection: "close" })
       if (request.method === "OPTIONS") return options(request)
       const refused = refusedBody(request)
       if (refused !== undefined) return refused
@@ -183,6 +206,21 @@ export const make = (nowhere: Nowhere) =>
 
 const isUnrouted = (failure: unknown): boolean =>
   HttpServerError.isHttpServerError(failure) && failure.reason._tag === "RouteNotFound"
+
+/**
+ * Whether a request names its host once, as one of HTTP/1.1 must (RFC 9112 section 3.2): of two, a proxy goes by one and we
+ * by the other. One that a tool's call makes comes over no connection.
+ */
+const namesHost = ({ source }: HttpServerRequest.HttpServerRequest): boolean => {
+  const { httpVersion, rawHeaders } = source as Partial<IncomingMessage>
+  if (rawHeaders === undefined) return true
+  let hosts = 0
+  for (let at = 0; at < rawHeaders.length; at += 2) {
+    const name = rawHeaders[at]!
+    if (name.length === 4 && name.toLowerCase() === "host") hosts++
+  }
+  return hosts === 1 || (hosts === 0 && httpVersion !== "1.1")
+}
 
 /** A segment with nothing in it, as a slash at the end makes one, which the router takes for a parameter. */
 const hasEmptySegment = (path: string) => path.length > 1 && (path.endsWith("/") || path.includes("//"))

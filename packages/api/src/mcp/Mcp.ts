@@ -5,7 +5,13 @@
  */
 import { Addresses } from "@svc/domain/Addresses"
 import { limitOf } from "@svc/domain/problems/Limit"
-import { InvalidRequest, type Problem, Unauthenticated, UnsupportedMediaType } from "@svc/domain/problems/Problem"
+import {
+  InvalidRequest,
+  OriginRefused,
+  type Problem,
+  Unauthenticated,
+  UnsupportedMediaType,
+} from "@svc/domain/problems/Problem"
 import type { CallerInfo } from "@svc/domain/account/Authorization"
 import { judgeNetwork } from "@svc/domain/account/Judgement"
 import { CredentialLookup } from "@svc/cluster/account/CredentialLookup"
@@ -25,6 +31,7 @@ import {
 import { sourceOf } from "../audit/Acts.ts"
 import { actOfPage } from "../audit/OfPage.ts"
 import { Exchange, type ExchangeState, HandedOn, overMcp } from "../Exchange.ts"
+import { isLarge } from "../http/Bodies.ts"
 import { mayCompress } from "../http/Compression.ts"
 import { note } from "../limits/RateLimitHeaders.ts"
 import { challenge } from "../oauth/Metadata.ts"
@@ -198,8 +205,9 @@ export const layer = HttpRouter.use((router) =>
     const exchange = Effect.gen(function* () {
       const request = yield* HttpServerRequest.HttpServerRequest
       const { headers } = request
-      if (headers["origin"] !== undefined && !isOurs(headers["origin"]))
-        return HttpServerResponse.empty({ status: 403 })
+      if (headers["origin"] !== undefined && !isOurs(headers["origin"])) {
+        return yield* problem(new OriginRefused({ detail: "Pages of other sites may not call the MCP server." }))
+      }
       const token = bearer(headers["authorization"])
       if (token === undefined) {
         return yield* problem(new Unauthenticated({ detail: "The call carries no credential." }))
@@ -207,18 +215,20 @@ export const layer = HttpRouter.use((router) =>
       if (!/^application\/json\b/i.test(headers["content-type"] ?? "")) {
         return yield* problem(new UnsupportedMediaType({ detail: "The endpoint takes application/json." }))
       }
+      const state = yield* Exchange
+      const callerOf = Effect.tapError(
+        credentials.resolve(Redacted.make(token), { address: state.source.address, via: "mcp" }),
+        ({ code }) => turnedAway(token, code),
+      )
+      // Of a stranger nothing large is read, who is told that it is a stranger.
+      if (isLarge(request)) yield* callerOf
       const asked = interpret(yield* request.text, headers)
       const made = asked._tag === "Call" ? requested(asked, token) : undefined
       // A call is judged by the endpoint that it names; one that comes to no request is judged here.
       if (asked._tag === "Call" && made !== undefined && !(made instanceof InvalidRequest)) {
         return yield* callTool(asked, made)
       }
-      const state = yield* Exchange
-      const { source } = state
-      const caller = yield* Effect.tapError(
-        credentials.resolve(Redacted.make(token), { address: source.address, via: "mcp" }),
-        ({ code }) => turnedAway(token, code),
-      )
+      const caller = yield* callerOf
       const why = yield* Effect.match(admitted(caller, state), { onFailure: (one) => one, onSuccess: () => undefined })
       if (why !== undefined) return yield* refused(caller, state, why)
       audit.used({

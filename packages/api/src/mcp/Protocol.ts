@@ -79,6 +79,12 @@ const accepted: Answer = { _tag: "Answer", status: 202 }
 
 const isObject = (value: unknown): value is Json => typeof value === "object" && value !== null && !Array.isArray(value)
 
+/** What a client sent, as it is told back: a word of it. */
+const told = (text: string): string => text.slice(0, 100)
+
+/** Characters of an id at most: it is told back whole. */
+const longestId = 1000
+
 /** A header value that may be `=?base64?…?=` of UTF-8; undefined where that is broken. */
 const decodeHeader = (value: string | undefined): string | undefined => {
   const encoded = /^=\?base64\?(.*)\?=$/.exec(value?.trim() ?? "")?.[1]
@@ -106,7 +112,7 @@ const call = (id: Id, params: Json, dress: (result: Json) => Json): Answer | Ser
     name,
     input: input ?? {},
     answer: (result) => reply(id, dress(result)),
-    unknown: refuse(200, id, -32602, `Unknown tool: ${name}`),
+    unknown: refuse(200, id, -32602, `Unknown tool: ${told(name)}`),
   }
 }
 
@@ -131,7 +137,7 @@ const legacyRequest = (id: Id, message: Json, version: string | undefined): Answ
     default:
       return version !== undefined && !versions.includes(version)
         ? unsupported(id, version)
-        : refuse(200, id, -32601, `Method not found: ${message["method"]}`)
+        : refuse(200, id, -32601, `Method not found: ${told(message["method"])}`)
   }
 }
 
@@ -181,7 +187,7 @@ const modernRequest = (
     case "tools/call":
       return call(id, params, dress)
     default:
-      return refuse(404, id, -32601, `Method not found: ${method}`)
+      return refuse(404, id, -32601, `Method not found: ${told(method)}`)
   }
 }
 
@@ -196,7 +202,8 @@ export const interpret = (text: string, headers: Readonly<Record<string, string 
   if (Array.isArray(message)) return refuse(400, null, -32600, "Send one message per request, no batch")
   if (!isObject(message) || message["jsonrpc"] !== "2.0") return refuse(400, null, -32600, "Invalid request")
   const given = message["id"]
-  const id: Id = typeof given === "string" || Number.isInteger(given) ? given : null
+  const isId = typeof given === "string" ? given.length <= longestId : Number.isInteger(given)
+  const id: Id = isId ? given : null
   if (typeof message["method"] !== "string") {
     return "result" in message || "error" in message ? accepted : refuse(400, id, -32600, "Invalid request")
   }

@@ -15,6 +15,17 @@ export interface ToolRequest {
   readonly body: string | undefined
 }
 
+/** Characters of what goes into an address: over HTTP one has no room for more. */
+const longestInAddress = 8192
+/** Characters of a stranger's text that are told back. */
+const toldAtMost = 100
+
+const tooLong = (name: string) =>
+  new InvalidRequest({
+    detail: `The argument ${name} is too long.`,
+    errors: [{ path: `/${name}`, message: `expected a length of at most ${longestInAddress}` }],
+  })
+
 /** The REST request of a tool call; a path argument that is no text cannot make one. */
 export const requestOf = (tool: BoundTool, input: Json, authorization: string): ToolRequest | InvalidRequest => {
   const errors = tool.inPath
@@ -28,13 +39,16 @@ export const requestOf = (tool: BoundTool, input: Json, authorization: string): 
   const nowhere = Object.keys(input).filter((name) => !Object.hasOwn(declared, name))
   if (nowhere.length > 0) {
     const all = Object.keys(declared)
+    const told = nowhere.slice(0, 20).map((name) => name.slice(0, toldAtMost))
     return new InvalidRequest({
-      detail: `The tool has no argument ${nowhere[0]}; it has ${all.length === 0 ? "none" : all.join(", ")}.`,
-      errors: nowhere.slice(0, 20).map((name) => ({ path: `/${name}`, message: "unknown member" })),
+      detail: `The tool has no argument ${told[0]}; it has ${all.length === 0 ? "none" : all.join(", ")}.`,
+      errors: told.map((name) => ({ path: `/${name}`, message: "unknown member" })),
     })
   }
   const extra = judgeExtra(tool.listed.name, input)
   if (extra !== undefined) return extra
+  const long = tool.inPath.find((name) => input[name].length > longestInAddress)
+  if (long !== undefined) return tooLong(long)
   const path =
     tool.inPath.length === 0
       ? tool.path
@@ -44,8 +58,10 @@ export const requestOf = (tool: BoundTool, input: Json, authorization: string): 
   for (const [name, value] of Object.entries(input)) {
     if (tool.inPath.includes(name) || tool.extra.has(name)) continue
     if (tool.inQuery.has(name)) {
+      const text = typeof value === "string" ? value : JSON.stringify(value)
+      if (text.length > longestInAddress) return tooLong(name)
       query ??= new URLSearchParams()
-      query.append(name, typeof value === "string" ? value : JSON.stringify(value))
+      query.append(name, text)
     } else body[name] = value
   }
   return {

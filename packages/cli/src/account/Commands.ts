@@ -7,8 +7,8 @@ import { apiOf, call, connect, explain, understood } from "../client/Connection.
 import * as Login from "../client/Login.ts"
 import { apiFlag } from "../client/Flags.ts"
 import * as Keys from "./Keys.ts"
+import { say, sayJson } from "../client/Say.ts"
 
-const say = (text: string) => Effect.sync(() => void process.stdout.write(`${text}\n`))
 const decodeStarted = Schema.decodeUnknownEffect(DeviceStarted)
 const decodeKey = Schema.decodeUnknownEffect(Schema.Struct({ key: Schema.String }))
 const decodeWho = Schema.decodeUnknownEffect(
@@ -55,6 +55,7 @@ const login = Command.make(
   Effect.fnUntraced(
     function* (flags) {
       const api = yield* apiOf(flags.api)
+      yield* Login.prepare
       const started = yield* understood(
         api,
         decodeStarted(
@@ -68,7 +69,7 @@ const login = Command.make(
       yield* Login.save({ api, key: Redacted.make(key) })
       yield* say(`Logged in. The key is kept in ${Login.file()}.`)
     },
-    Effect.catchTags({ Refused: explain, OutOfReach: explain, Misused: explain }),
+    Effect.catchTags({ Refused: explain, OutOfReach: explain, Misused: explain, NotKept: explain }),
   ),
 ).pipe(Command.withDescription("Log in: the account holder approves a code, this machine gets an Admin Key."))
 
@@ -114,7 +115,7 @@ const whoami = Command.make(
     function* (flags) {
       const { api, key } = yield* connect(flags.api)
       const body = yield* call(api, "GET", "/api/auth/whoami", { key })
-      if (flags.json) return yield* say(JSON.stringify(body))
+      if (flags.json) return yield* sayJson(body)
       const { org, caller } = yield* understood(api, decodeWho(body))
       const as = caller.handle === null ? (caller.key_name ?? caller.kind) : `@${caller.handle}`
       yield* say(`${org.email} as ${as} (${caller.kind}) at ${api}`)

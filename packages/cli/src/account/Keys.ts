@@ -4,8 +4,8 @@ import { Argument, Command, Flag } from "effect/cli"
 import { call, connect, explain, Misused, understood } from "../client/Connection.ts"
 import { pretty } from "../tools/Print.ts"
 import { apiFlag } from "../client/Flags.ts"
+import { say, sayJson } from "../client/Say.ts"
 
-const say = (text: string) => Effect.sync(() => void process.stdout.write(`${text}\n`))
 /** Beside a key, which goes to standard output alone. */
 const tell = (text: string) => Effect.sync(() => void process.stderr.write(`${text}\n`))
 
@@ -100,7 +100,7 @@ const list = Command.make("list", { json: Flag.Boolean("json").pipe(Flag.withDef
   Effect.gen(function* () {
     const { api, key } = yield* connect(flags.api)
     const body = yield* call(api, "GET", "/api/keys?limit=200", { key })
-    yield* say(flags.json ? JSON.stringify(body) : pretty(inLines(body)))
+    yield* flags.json ? sayJson(body) : say(pretty(inLines(body)))
   }).pipe(withExplained),
 ).pipe(Command.withDescription("List the keys that are not revoked, newest first."))
 

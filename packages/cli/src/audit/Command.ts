@@ -6,12 +6,12 @@ import { Clock, Effect, Option, Schema } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { apiFlag } from "../client/Flags.ts"
 import { call, connect, explain, Misused, understood } from "../client/Connection.ts"
+import { say, sayJson } from "../client/Say.ts"
 
 const Page = Schema.Struct({ records: Schema.Array(AuditRecord), next_cursor: Schema.NullOr(Schema.String) })
 const readPage = Schema.decodeUnknownEffect(Page)
 
 const units: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000 }
-const say = (text: string) => Effect.sync(() => void process.stdout.write(`${text}\n`))
 
 /** Records that are shown; an export has all. */
 const shownAtMost = 1_000
@@ -49,7 +49,7 @@ const list = Effect.fnUntraced(
       const body: unknown = yield* call(api, "GET", `/api/audit?${query}`, { key })
       const page: typeof Page.Type = yield* understood(api, readPage(body))
       for (const record of page.records) {
-        yield* say(flags.json ? JSON.stringify(record) : lineOf(record))
+        yield* flags.json ? sayJson(record) : say(lineOf(record))
       }
       shown += page.records.length
       cursor = page.next_cursor

@@ -153,7 +153,7 @@ const reasonOf = (error: unknown) => {
 const exitCodes: Readonly<Record<string, number>> = { Refused: 1, NotLoggedIn: 2, Misused: 2, OutOfReach: 3 }
 
 /** Says what went wrong, in a line, and sets the exit code. */
-export const explain = (error: Refused | NotLoggedIn | Misused | OutOfReach): Effect.Effect<void> =>
+export const explain = (error: Refused | NotLoggedIn | Misused | OutOfReach | Login.NotKept): Effect.Effect<void> =>
   Effect.sync(() => {
     process.stderr.write(`svc: ${harmless(error.message).replace(/\s+/g, " ")}\n`)
     process.exitCode = exitCodes[error._tag] ?? 1

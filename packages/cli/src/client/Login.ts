@@ -1,5 +1,5 @@
 /** The stored login: one file in the user's configuration directory that only its owner may read. */
-import { chmodSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs"
+import { accessSync, chmodSync, constants, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs"
 import * as os from "node:os"
 import * as path from "node:path"
 import { Effect, type Option, Redacted, Schema } from "effect"
@@ -28,11 +28,29 @@ export const load: Effect.Effect<Option.Option<Login>> = Effect.try(() => readFi
   Effect.option,
 )
 
+/** The login cannot be kept where it belongs. */
+export class NotKept extends Schema.TaggedError<NotKept>()("NotKept", { message: Schema.String }) {}
+
+const orNotKept = <A>(keep: () => A) =>
+  Effect.try({
+    try: keep,
+    catch: (error) =>
+      new NotKept({
+        message: `The login cannot be kept in ${file()} (${error instanceof Error ? error.message : String(error)}): make its folder writable, or use a key in SVC_KEY.`,
+      }),
+  })
+
+/** Makes room for the login, before anybody makes a key that could not be kept. */
+export const prepare = orNotKept(() => {
+  const folder = path.dirname(file())
+  mkdirSync(folder, { recursive: true, mode: 0o700 })
+  accessSync(folder, constants.W_OK)
+})
+
 /** Mode 0600 from the start: the file is complete before it has its name. */
-export const save = (login: Login): Effect.Effect<void> =>
-  Effect.sync(() => {
+export const save = (login: Login): Effect.Effect<void, NotKept> =>
+  orNotKept(() => {
     const target = file()
-    mkdirSync(path.dirname(target), { recursive: true, mode: 0o700 })
     const draft = `${target}.${process.pid}`
     writeFileSync(draft, `${JSON.stringify({ api: login.api, key: Redacted.value(login.key) })}\n`, { mode: 0o600 })
     chmodSync(draft, 0o600)

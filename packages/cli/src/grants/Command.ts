@@ -5,8 +5,8 @@ import { Argument, Command, Flag } from "effect/cli"
 import { apiFlag } from "../client/Flags.ts"
 import { call, connect, explain, understood } from "../client/Connection.ts"
 import { pretty } from "../tools/Print.ts"
+import { say, sayJson } from "../client/Say.ts"
 
-const say = (text: string) => Effect.sync(() => void process.stdout.write(`${text}\n`))
 const decodeGrants = Schema.decodeUnknownEffect(Schema.Struct({ grants: Schema.Array(Grant) }))
 
 const list = Command.make(
@@ -16,7 +16,7 @@ const list = Command.make(
     function* (flags) {
       const { api, key } = yield* connect(flags.api)
       const body = yield* call(api, "GET", "/api/grants?limit=200", { key })
-      if (flags.json) return yield* say(JSON.stringify(body))
+      if (flags.json) return yield* sayJson(body)
       const { grants } = yield* understood(api, decodeGrants(body))
       yield* say(
         pretty({

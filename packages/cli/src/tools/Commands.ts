@@ -10,6 +10,7 @@ import { Argument, Command, Flag } from "effect/cli"
 import { apiFlag } from "../client/Flags.ts"
 import { connect, explain, Misused, send } from "../client/Connection.ts"
 import { pretty } from "./Print.ts"
+import { say, sayJson } from "../client/Say.ts"
 
 /** JSON Schema of one argument, as far as a command line asks. */
 interface Shape {
@@ -78,8 +79,6 @@ const flagOf = (name: string, shape: Shape): Flag.Flag<Given> => {
   }
 }
 
-const say = (text: string) => Effect.sync(() => void process.stdout.write(`${text}\n`))
-
 /** All of standard input, without the line break that a terminal or `echo` adds. */
 const standardInput = Effect.promise(async () => {
   const chunks: Array<Uint8Array> = []
@@ -142,7 +141,7 @@ const commandOf = (tool: BoundTool) => {
           api,
           new Request(api + target, { method, headers, ...(text === undefined ? {} : { body: text }) }),
         )
-        yield* say(given.json ? JSON.stringify(body) : pretty(body))
+        yield* given.json ? sayJson(body) : say(pretty(body))
       },
       Effect.catchTags({ Refused: explain, OutOfReach: explain, NotLoggedIn: explain, Misused: explain }),
     ),

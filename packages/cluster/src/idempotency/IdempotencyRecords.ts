@@ -38,10 +38,14 @@ interface Row {
   readonly body: string | null
 }
 
+/** An address may be longer than what an index can hold (2,704 bytes, with the key). */
+const named = (operation: string): string =>
+  operation.length <= 1000 ? operation : `sha-256 ${Buffer.from(sha256(operation)).toString("base64url")}`
+
 const make = Effect.gen(function* () {
   const sql = yield* Writes
   const where = ({ credentialId, operation, key }: Scope) =>
-    sql`credential_id = ${credentialId}::uuid and operation = ${operation} and key = ${key}`
+    sql`credential_id = ${credentialId}::uuid and operation = ${named(operation)} and key = ${key}`
 
   return {
     claim: Effect.fn("IdempotencyRecords.claim")(function* (scope: Scope, request: string) {
@@ -53,7 +57,7 @@ const make = Effect.gen(function* () {
       const look = sql<Row>`
         with mine as (
           insert into idempotency_record as r (credential_id, operation, key, fingerprint, command_id, started_at)
-          values (${scope.credentialId}, ${scope.operation}, ${scope.key}, ${fingerprint}, ${commandId}, ${at})
+          values (${scope.credentialId}, ${named(scope.operation)}, ${scope.key}, ${fingerprint}, ${commandId}, ${at})
           on conflict (credential_id, operation, key) do update
           set started_at = excluded.started_at, fingerprint = excluded.fingerprint, status = null, headers = null, body = null,
               command_id = case when r.started_at <= ${new Date(now - Timing.idempotencyMillis)} then excluded.command_id else r.command_id end

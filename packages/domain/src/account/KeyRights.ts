@@ -4,8 +4,9 @@
  */
 import { Result, Schema } from "effect"
 import { InvalidRequest, ScopeExceeds, ScopeUnknown } from "../problems/Problem.ts"
+import { listOf } from "../Lists.ts"
 import { Text } from "../Text.ts"
-import { Timestamp } from "../Timestamp.ts"
+import { NamedTime } from "../Timestamp.ts"
 import type { CallerInfo } from "./Authorization.ts"
 import { canonicalNetwork, coversNetworks, type Networks, networksOf } from "./Networks.ts"
 import { everything, includes, type Scopes, scopesOf } from "./Scope.ts"
@@ -16,26 +17,26 @@ const dayMillis = 86_400_000
 export const keysAtMost = 200
 
 /** An address or a CIDR range, IPv4 or IPv6. */
-const Network = Text.check(
-  Schema.isMaxLength(64),
-  Schema.makeFilter((text: string) => canonicalNetwork(text) !== undefined, {
-    expected: "an address or a CIDR range",
-  }),
-)
+const Network = Text.check(Schema.isMaxLength(64))
 
 /** Judged by the operation, which has a code of its own for one that is unknown. */
 export const AskedScopes = Schema.Array(Text.check(Schema.isMaxLength(64))).check(
   Schema.isMinLength(1),
   Schema.isMaxLength(100),
 )
-export const AskedNetworks = Schema.Array(Network).check(Schema.isMinLength(1), Schema.isMaxLength(20))
+export const AskedNetworks = listOf(
+  Network,
+  20,
+  (text) => canonicalNetwork(text) !== undefined,
+  "an address or a CIDR range",
+).check(Schema.isMinLength(1))
 export const ExpiresInDays = Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 365 }))
 
 /** Members of a request for a key. */
 export const asked = {
   scopes: Schema.optionalKey(AskedScopes),
   /** The end; or `expires_in_days`, from now. */
-  expires_at: Schema.optionalKey(Timestamp),
+  expires_at: Schema.optionalKey(NamedTime),
   expires_in_days: Schema.optionalKey(ExpiresInDays),
   networks: Schema.optionalKey(AskedNetworks),
 }

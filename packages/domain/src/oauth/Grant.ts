@@ -4,7 +4,7 @@ import { AskedNetworks } from "../account/KeyRights.ts"
 import { HandleText } from "../handles/HandleParam.ts"
 import { Uuid } from "../IdSchemas.ts"
 import { Text } from "../Text.ts"
-import { Timestamp, TimestampOrNull } from "../Timestamp.ts"
+import { NamedTime, Timestamp, TimestampOrNull } from "../Timestamp.ts"
 
 /** Why a Grant ended: by its holder, its client, a token or code used twice, its time, or with what it was for. */
 export const GrantEnd = Schema.Literals(["holder", "client", "refresh_reuse", "code_reuse", "expired", "account"])
@@ -36,6 +36,6 @@ export const GrantPatch = Schema.Struct({
     Schema.NullOr(Schema.Array(HandleText).check(Schema.isMinLength(1), Schema.isMaxLength(200))),
   ),
   networks: Schema.optionalKey(Schema.NullOr(AskedNetworks)),
-  expires_at: Schema.optionalKey(Timestamp),
+  expires_at: Schema.optionalKey(NamedTime),
 })
 export type GrantPatch = typeof GrantPatch.Type

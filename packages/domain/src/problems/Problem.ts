@@ -57,6 +57,7 @@ export class KeyExpired extends problem<KeyExpired>()("key_expired") {}
 export class ScopeMissing extends aboutScopes<ScopeMissing>()("scope_missing") {}
 export class IdentityNotGranted extends problem<IdentityNotGranted>()("identity_not_granted") {}
 export class NetworkRefused extends problem<NetworkRefused>()("network_refused") {}
+export class OriginRefused extends problem<OriginRefused>()("origin_refused") {}
 export class ScopeUnknown extends aboutScopes<ScopeUnknown>()("scope_unknown") {}
 export class ScopeExceeds extends aboutScopes<ScopeExceeds>()("scope_exceeds") {}
 export class KeyQuotaExhausted extends problem<KeyQuotaExhausted>()("key_quota_exhausted") {}
@@ -140,6 +141,7 @@ export const byCode = {
   scope_missing: ScopeMissing,
   identity_not_granted: IdentityNotGranted,
   network_refused: NetworkRefused,
+  origin_refused: OriginRefused,
   scope_unknown: ScopeUnknown,
   scope_exceeds: ScopeExceeds,
   key_quota_exhausted: KeyQuotaExhausted,

@@ -1,14 +1,12 @@
 /** The Tunnel of an Identity: its address, the links that agents hold, what went through it, and its settings. */
 import ipaddr from "ipaddr.js"
 import { Schema } from "effect"
+import { listOf } from "../Lists.ts"
 import { Line, ShownUrl } from "../Text.ts"
 import { Timestamp } from "../Timestamp.ts"
 
 /** A range of addresses: `192.0.2.0/24`, `2001:db8::/32`, or one address. */
-export const Network = Schema.String.check(
-  Schema.isMaxLength(64),
-  Schema.makeFilter((text: string) => parseNetwork(text) !== undefined, { expected: "an address or a CIDR range" }),
-)
+const Network = Schema.String.check(Schema.isMaxLength(64))
 
 /** The range as address and prefix length in bits; undefined for what is none. */
 export const parseNetwork = (
@@ -29,7 +27,7 @@ const HostHeader = Line(255).check(
   }),
 )
 
-const Networks = Schema.Array(Network).check(Schema.isMaxLength(100))
+const Networks = listOf(Network, 100, (text) => parseNetwork(text) !== undefined, "an address or a CIDR range")
 /** A user name has no colon (RFC 7617 section 2). */
 const Username = Line(128).check(Schema.isPattern(/^[^:]*$/u, { expected: "a user name without a colon" }))
 

@@ -17,7 +17,7 @@ import {
   Unavailable,
   WebhookTargetRefused,
 } from "../problems/Problem.ts"
-import { Timestamp, TimestampOrNull } from "../Timestamp.ts"
+import { NamedTime, TimestampOrNull } from "../Timestamp.ts"
 import { NewWebhook, Webhook, WebhookPatch } from "./Webhook.ts"
 import { About } from "../account/ScopeOf.ts"
 
@@ -119,7 +119,7 @@ export class WebhookApi extends HttpApiGroup.make("webhooks")
       .annotate(OpenApi.Summary, "Read what a delivery sends"),
     HttpApiEndpoint.post("recover", "/api/identities/:handle/webhooks/:id/recover", {
       params: one,
-      payload: Schema.Struct({ since: Timestamp }),
+      payload: Schema.Struct({ since: NamedTime }),
       success: HttpApiSchema.WithHeaders(
         Schema.Struct({
           recovered: Schema.Int.annotate({

@@ -31,6 +31,7 @@ import { OAuthRequests } from "@svc/cluster/oauth/OAuthRequests"
 import { PageViews } from "@svc/cluster/public/PageViews"
 import { Sending } from "@svc/cluster/sending/Sending"
 import { ServiceKey } from "@svc/cluster/sealing/ServiceKey"
+import { Timing } from "@svc/cluster/Timing"
 import * as Attachments from "@svc/mail-gateway/mail/Attachments"
 import * as Composition from "@svc/mail-gateway/mail/composing/Composition"
 import { Layer, Option } from "effect"
@@ -56,11 +57,14 @@ export const layer = (settings: Settings, outgoing: Outgoing) =>
         NodeHttpServer.layerServer(
           () =>
             Tracing.guarded(
-              Unreadable.answered(RequestMetrics.watched(Connections.bounded(createServer())), settings),
+              Unreadable.answered(
+                RequestMetrics.watched(Connections.bounded(createServer({ requireHostHeader: false }))),
+                settings,
+              ),
               settings.trustedProxies.networks,
               settings.tracedShare,
             ),
-          { host: settings.host, port: settings.httpPort },
+          { host: settings.host, port: settings.httpPort, gracefulShutdownTimeout: Timing.drain },
         ),
       ),
     ),

@@ -51,6 +51,13 @@ export const access = {
     "The key, or the access of an app, is bound to networks, and the call came from an address outside of them.",
     "Call from one of the key's networks, or use another key.",
   ),
+  origin_refused: row(
+    403,
+    "stop",
+    "The call came from a page of another site",
+    "`Origin` names a site that is not the service's own. A browser sends it for the page it shows; other programs send none.",
+    "Call from a program, or from a page of the service.",
+  ),
   scope_unknown: row(
     400,
     "fix_call",

@@ -69,7 +69,7 @@ export const general = {
     408,
     "fix_call",
     "The request took too long to arrive",
-    "A header has a minute to arrive, a whole request five.",
+    "A header has a minute to arrive, a whole request five, and something of it comes every two.",
     "Send it again on another connection.",
   ),
   conflict: row(

@@ -1,5 +1,5 @@
 /** Flags of IMAP and the marks of messages (RFC 9051 section 2.3.2): a label is a keyword. */
-import { Label } from "@svc/domain/mail/Flags"
+import { Label, limits } from "@svc/domain/mail/Flags"
 import { Schema } from "effect"
 import type { FlagChange } from "./Store.ts"
 
@@ -59,11 +59,15 @@ export const shown = ({ seen, flagged, answered, deleted, draft, labels, tag }: 
   return flags
 }
 
+/** More keywords than any message can have. */
+export const areTooMany = ({ add_labels, labels, remove_labels }: FlagChange): boolean =>
+  [add_labels, labels, remove_labels].some((some) => some !== undefined && some.length > limits.labels)
+
 /** What the flags of a STORE or APPEND change; undefined where one is none that a message can have. */
 export const change = (how: "set" | "add" | "remove", flags: ReadonlyArray<string>): FlagChange | undefined => {
   const wanted = flags.map((flag) => flag.toLowerCase())
   const named = wanted.filter(isMark)
-  const labels = wanted.filter((flag) => !flag.startsWith("\\"))
+  const labels = [...new Set(wanted.filter((flag) => !flag.startsWith("\\")))]
   // \Recent is the server's; the rest are unknown to us.
   if (wanted.some((flag) => flag.startsWith("\\") && !isMark(flag) && flag !== "\\recent")) return undefined
   if (!labels.every((label) => isLabel(label))) return undefined

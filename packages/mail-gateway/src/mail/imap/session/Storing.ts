@@ -8,6 +8,8 @@ import { flagsOf, learn, named, readOnly, sync } from "./Selecting.ts"
 import type { Brought } from "./Spool.ts"
 import { Refused, type Store } from "./Store.ts"
 
+const tooMany = no("No message has as many keywords.", "LIMIT")
+
 export const store = Effect.fnUntraced(function* (
   conversation: Conversation,
   store: Store,
@@ -19,6 +21,7 @@ export const store = Effect.fnUntraced(function* (
   if (uids === undefined) return bad("There is no message of that number.")
   const change = Flags.change(how, flags)
   if (change === undefined) return bad("One of the flags cannot be stored.")
+  if (Flags.areTooMany(change)) return tooMany
   if (unchangedSince !== undefined) conversation.wantsChanges()
   const modified = yield* store.change(selected.folder, uids, change, unchangedSince)
   const left = Sets.without(uids, Sets.of(modified))
@@ -97,6 +100,7 @@ export const append = Effect.fnUntraced(function* (
 ) {
   const change = Flags.change("set", flags)
   if (change === undefined) return bad("One of the flags cannot be stored.")
+  if (Flags.areTooMany(change)) return tooMany
   const brought: Brought =
     message === "aside" ? conversation.aside.brought() : { size: message.length, read: Effect.succeed(message) }
   if (brought.size === 0) return no("The message is empty.")

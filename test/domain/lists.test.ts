@@ -1,0 +1,24 @@
+/** Lists whose elements are dear to judge. */
+import { listOf } from "@svc/domain/Lists"
+import { Result, Schema, SchemaIssue } from "effect"
+import { expect, it } from "vitest"
+
+const issuesOf = (schema: Schema.Codec<any, any>, input: unknown) => {
+  const decoded = Schema.decodeUnknownResult(schema)(input, { errors: "all" })
+  return Result.isFailure(decoded)
+    ? SchemaIssue.makeFormatterStandardSchemaV1()(decoded.failure.issue as never).issues.map(({ path, message }) => [
+        path,
+        message,
+      ])
+    : []
+}
+
+it("of a list that is too long nothing is looked at", () => {
+  let looked = 0
+  const list = listOf(Schema.String, 3, (text) => (looked++, text !== "no"), "a word")
+  expect(issuesOf(list, ["a", "b", "c", "no"])).toHaveLength(1)
+  expect(looked).toBe(0)
+  expect(issuesOf(list, ["a", "b", "c"])).toEqual([])
+  expect(issuesOf(list, ["a", "no"])).toEqual([[[1], "Expected a word"]])
+  expect(looked).toBe(5)
+})

@@ -1,0 +1,76 @@
+/** A request whose head is read and whose body does not come to an end. */
+import { createServer, type RequestListener, type Server } from "node:http"
+import { type AddressInfo, connect } from "node:net"
+import * as Connections from "@svc/api/http/Connections"
+import * as Unreadable from "@svc/api/http/Unreadable"
+import { afterEach, describe, expect, it } from "vitest"
+
+const servers: Array<ReturnType<typeof createServer>> = []
+afterEach(() => {
+  for (const server of servers.splice(0)) {
+    server.closeAllConnections()
+    server.close()
+  }
+})
+
+/** What comes back until the connection ends; the server waits a fifth of a second for a request. */
+const said = async (serve: RequestListener, request: string, set: (server: Server) => void = () => undefined) => {
+  const options = { requestTimeout: 200, headersTimeout: 200, connectionsCheckingInterval: 20 }
+  const server = Unreadable.answered(Connections.bounded(createServer(options, serve)), {
+    baseUrl: "http://localhost",
+  })
+  set(server)
+  servers.push(server)
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
+  const socket = connect((server.address() as AddressInfo).port, "127.0.0.1")
+  let text = ""
+  socket.on("data", (chunk: Buffer) => (text += chunk.toString())).on("error", () => undefined)
+  socket.write(request)
+  await new Promise((resolve) => socket.once("close", resolve))
+  return text
+}
+
+/** Answers when it has the body, as what decodes one does. */
+const whenRead: RequestListener = (request, response) => {
+  request.on("error", () => undefined).resume()
+  request.once("end", () => response.end("read"))
+}
+
+const half = "POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 10\r\n\r\nhalf"
+
+describe("a body that does not arrive", () => {
+  it("is a 408 problem, and the end of the connection", async () => {
+    const answer = await said(whenRead, half)
+    const [head = "", body = ""] = answer.split("\r\n\r\n")
+    expect(head).toMatch(/^HTTP\/1\.1 408 [^]*^connection: close$/m)
+    expect(JSON.parse(body)).toMatchObject({ status: 408, code: "request_timeout" })
+  })
+
+  it("is a 408 problem as well where nothing comes any more", async () => {
+    const still = (server: Server) => {
+      server.requestTimeout = 0
+      server.setTimeout(100)
+    }
+    expect(await said(whenRead, half, still)).toMatch(/^HTTP\/1\.1 408 [^]*"code":"request_timeout"/)
+    // A connection on which nobody waits for anything just ends.
+    const idle = await said(whenRead, "GET / HTTP/1.1\r\nhost: a\r\n\r\n", still)
+    expect(idle.match(/HTTP\/1\.1 \d+/g)).toEqual(["HTTP/1.1 200"])
+  })
+
+  it("is a 400 problem where it breaks the rules of its coding", async () => {
+    const answer = await said(whenRead, "POST / HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\nnone\r\n")
+    expect(answer).toMatch(/^HTTP\/1\.1 400 [^]*"code":"invalid_request"/)
+  })
+
+  it("is answered behind the answer to the request before it", async () => {
+    const answer = await said(whenRead, `GET / HTTP/1.1\r\nhost: a\r\n\r\n${half}`)
+    expect(answer.match(/HTTP\/1\.1 \d+/g)).toEqual(["HTTP/1.1 200", "HTTP/1.1 408"])
+  })
+
+  it("is not answered in the place of a request before it, nor in the midst of its own answer", async () => {
+    const never = await said((request) => void request.resume(), `GET / HTTP/1.1\r\nhost: a\r\n\r\n${half}`)
+    expect(never).toBe("")
+    const begun = await said((_, response) => void response.write("begun"), half)
+    expect(begun.match(/HTTP\/1\.1 \d+/g)).toEqual(["HTTP/1.1 200"])
+  })
+})

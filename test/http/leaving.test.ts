@@ -1,0 +1,26 @@
+/** A process that leaves while somebody has begun a request and does not end it. */
+import { connect } from "node:net"
+import { expect, it } from "vitest"
+import { startService } from "../harness/Service.ts"
+
+it("waits for no body that does not come", { timeout: 45_000 }, async () => {
+  const service = await startService()
+  const ended = ["/api/contact", "/api/keys", "/api/mcp", "/auth/sign-in", "/api/oauth/token"].flatMap((path) =>
+    ["", "Authorization: Bearer x\r\n"].flatMap((credential) =>
+      [50, 50_000].map((length) => {
+        const socket = connect(service.httpPort, "127.0.0.1")
+        const fields = `Host: localhost\r\n${credential}Content-Type: application/json\r\nContent-Length: ${length}\r\n`
+        socket.on("error", () => undefined).resume()
+        return new Promise<void>((resolve) => {
+          socket.once("close", () => resolve())
+          socket.write(`POST ${path} HTTP/1.1\r\n${fields}\r\n{`)
+        })
+      }),
+    ),
+  )
+  // Answered behind those.
+  expect((await fetch(`${service.base}/api/healthz`)).status).toBe(200)
+  await service.leave()
+  await Promise.all(ended)
+  await service.stop()
+})
