@@ -128,7 +128,13 @@ export const make = (kept?: { readonly seq: number; readonly hash: string }) => 
       }
       if (kept !== undefined && !met) fault(`Record ${kept.seq}, of which a head was kept, is not in it.`)
       const end = head ?? last
-      return { records, from, to: last?.seq ?? null, faults, head: end === undefined ? null : { seq: end.seq, hash: end.hash } }
+      return {
+        records,
+        from,
+        to: last?.seq ?? null,
+        faults,
+        head: end === undefined ? null : { seq: end.seq, hash: end.hash },
+      }
     },
   }
 }
