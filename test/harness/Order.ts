@@ -8,6 +8,8 @@ const waiting = [
   "access/doors",
   "audit/faults",
   "cluster/proof",
+  "http/late-bodies",
+  "http/leaving",
   "mail/kill",
   "net/certificates",
   "operations/metrics",
