@@ -15,12 +15,16 @@ const isFree = (port: number) =>
     server.listen(port, "127.0.0.1", () => server.close(() => resolve(true)))
   })
 
+/** Workers of the tests that run side by side, so many of which have ranges of their own. */
+const apart = 3
+
 /**
- * The range of a deployment's Tunnels, above the one that outgoing connections take theirs from. Ports are allotted from
- * its beginning on, so deployments side by side hardly meet.
+ * The range of a deployment's Tunnels, above the one that outgoing connections take theirs from. Each worker's lie apart, and
+ * ports are allotted from the beginning of a range on: an edge takes up a port of its own as soon as another lets go of it.
  */
 export const portRange = (): string => {
-  const begin = 61_000 + Math.floor(Math.random() * 170) * 20
+  const worker = Number(process.env["VITEST_POOL_ID"] ?? 0) % apart
+  const begin = 61_000 + worker * 1_500 + Math.floor(Math.random() * 25) * 20
   return `${begin}-${begin + 999}`
 }
 
