@@ -185,7 +185,12 @@ describe.skipIf(!hasBrowser)("every page", { timeout: 600_000 }, () => {
     const page = await context.newPage()
     await page.goto(`${site.service.base}/console/`)
     await settled(page)
-    await page.keyboard.press("Control+k")
+    // No frame passes between the key and the palette's focus: the next letter is typed into it.
+    const focused = await page.evaluate(
+      `dispatchEvent(new KeyboardEvent("keydown", { key: "k", ctrlKey: true }))
+       Promise.resolve().then(() => {}).then(() => document.activeElement.role)`,
+    )
+    expect(focused).toBe("combobox")
     await page.keyboard.type("webhooks of")
     await page.keyboard.press("Enter")
     await page.waitForURL("**/webhooks")

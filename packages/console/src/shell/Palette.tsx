@@ -1,6 +1,6 @@
 /** Everything by its name: pages, Identities and what can be done, found in what is in memory. */
 import { signal } from "@preact/signals"
-import { useEffect, useRef, useState } from "preact/hooks"
+import { useLayoutEffect, useRef, useState } from "preact/hooks"
 import { signOut } from "../client/Session.ts"
 import { go } from "../router/Router.ts"
 import { Icon, type IconName } from "../ui/Icon.tsx"
@@ -70,7 +70,8 @@ const Opened = () => {
     .slice(0, 12)
     .map(({ entry }) => entry)
   const chosen = Math.min(at, found.length - 1)
-  useEffect(() => {
+  // Before anything else is pressed: what is typed after Ctrl K is no letter of the page's.
+  useLayoutEffect(() => {
     const before = document.activeElement
     const element = dialog.current!
     element.showModal()

@@ -1,6 +1,6 @@
 /** One letter in place of a way with the mouse. Off while somebody types, and altogether where it was switched off. */
 import { signal } from "@preact/signals"
-import { useEffect } from "preact/hooks"
+import { useLayoutEffect } from "preact/hooks"
 import { go } from "../router/Router.ts"
 import { Dialog } from "../ui/Dialog.tsx"
 import { Check } from "../ui/Field.tsx"
@@ -67,7 +67,8 @@ const Keys = ({ of, keys }: { readonly of: string; readonly keys: ReadonlyArray<
 )
 
 export const Shortcuts = () => {
-  useEffect(() => {
+  // As soon as the page is there: a key that is pressed at once is not lost.
+  useLayoutEffect(() => {
     addEventListener("keydown", press)
     return () => removeEventListener("keydown", press)
   }, [])

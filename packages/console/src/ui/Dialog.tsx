@@ -1,6 +1,6 @@
 /** A question of its own, in the browser's dialog: it keeps the focus, and Escape closes it. */
 import type { ComponentChildren } from "preact"
-import { useEffect, useId, useRef, useState } from "preact/hooks"
+import { useId, useLayoutEffect, useRef, useState } from "preact/hooks"
 import type { Act } from "../client/Acts.ts"
 import { Button } from "./Button.tsx"
 import { Form, TextField } from "./Field.tsx"
@@ -20,7 +20,7 @@ interface DialogProps {
 export const Dialog = ({ title, onClose, wide, firm, children }: DialogProps) => {
   const element = useRef<HTMLDialogElement>(null)
   const id = useId()
-  useEffect(() => {
+  useLayoutEffect(() => {
     const dialog = element.current!
     const before = document.activeElement
     dialog.showModal()
