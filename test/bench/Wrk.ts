@@ -12,13 +12,16 @@ export const program = programs("wrk")
 /** A text as Lua reads it literally; it drops a line break right after the bracket. */
 const quoted = (text: string) => `[==[\n${text}]==]`
 
+/** It adds a `Host` of its own where none is spelled so, and a second one is a 400. */
+const named = (name: string) => (name.toLowerCase() === "host" ? "Host" : name)
+
 const varies = ({ path: target, body = "" }: Call) => /\{(worker|n)\}/.test(target + body)
 
 const script = ({ call, connections }: Order & { kind: "http" }) => `
 wrk.method = ${quoted(call.method)}
 wrk.path = ${quoted(call.path)}
 ${Object.entries(call.headers ?? {})
-  .map(([name, value]) => `wrk.headers[ ${quoted(name)} ] = ${quoted(value)}`)
+  .map(([name, value]) => `wrk.headers[ ${quoted(named(name))} ] = ${quoted(value)}`)
   .join("\n")}
 ${call.body === undefined ? "" : `wrk.body = ${quoted(call.body)}`}
 ${
