@@ -51,7 +51,8 @@ const slice = async ({ drive, prepare, pid, postmaster }: Subject, seconds: numb
   const service = measurable && pid !== undefined ? meter(() => [pid]) : undefined
   const store = measurable && postmaster !== undefined ? meter(() => family(postmaster)) : undefined
   const load = await drive(seconds)
-  if (load.wrong > load.done / 2) throw new Error(`${load.wrong} of ${load.done} answers were wrong: nothing is measured`)
+  if (load.wrong > load.done / 2)
+    throw new Error(`${load.wrong} of ${load.done} answers were wrong: nothing is measured`)
   const each = (nanos: number | undefined) => (nanos ?? Number.NaN) / 1000 / Math.max(1, load.done)
   return {
     perSecond: load.done / load.seconds,

@@ -5,6 +5,7 @@ import { afterEach, describe, expect, it } from "vitest"
 import { letter, type Order } from "./LoadOrder.ts"
 import { drive } from "./LoadWorker.ts"
 import { costOf, drift, type Figure, inTurn, type Measured, shareOf } from "./Turns.ts"
+import * as Wrk from "./Wrk.ts"
 
 const servers: Array<Server> = []
 const listening = (server: Server): Promise<number> =>
@@ -90,6 +91,21 @@ describe("raw sockets", () => {
   })
 })
 
+describe.skipIf(Wrk.program === undefined)("wrk", () => {
+  it("sends the one Host that it is told, however it is spelled", async () => {
+    const hosts: Array<ReadonlyArray<string>> = []
+    const port = await listening(
+      createServer((request, answer) => {
+        hosts.push(request.headersDistinct["host"] ?? [])
+        answer.end("an answer")
+      }),
+    )
+    const call = { method: "GET", path: "/", headers: { host: "ada.example.org" } }
+    await Wrk.drive(Wrk.program!, { kind: "http", port, connections: 1, call }, 1)
+    expect(new Set(hosts.flat())).toEqual(new Set(["ada.example.org"]))
+  })
+})
+
 describe("slices in turn", () => {
   it("drive each subject once a round, after each was warm", async () => {
     const order: Array<string> = []
@@ -108,6 +124,11 @@ describe("slices in turn", () => {
     expect(got.reference.perSecond).toEqual({ least: 100, median: 100, spread: 0 })
     expect(shareOf(got.ours, got.reference)).toBe(0.5)
     expect(got.ours.cpu).toBeUndefined()
+  })
+
+  it("measure nothing where most answers are wrong", async () => {
+    const refusing = { drive: async () => ({ done: 10, wrong: 6, seconds: 1, p50: 1, p99: 1 }) }
+    await expect(inTurn({ refusing })).rejects.toThrow("6 of 10 answers were wrong")
   })
 
   const figure = (least: number, most: number): Figure => ({ least, median: most, spread: most / least - 1 })
