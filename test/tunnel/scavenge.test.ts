@@ -1,4 +1,4 @@
-import { everyBytes, make, withinMillis, youngBytes } from "@svc/tunnel-edge/protocol/Scavenge"
+import { everyBytes, make, outsideOf, withinMillis, youngBytes } from "@svc/tunnel-edge/protocol/Scavenge"
 import { expect, it } from "vitest"
 
 it("collects the young for bulk alone: not for bytes that trickle, nor where much of it is alive", () => {
@@ -20,4 +20,10 @@ it("collects the young for bulk alone: not for bytes that trickle, nor where muc
   expect(flow(10, 1)).toBe(10)
   young++
   expect(flow(10, 1)).toBe(0)
+})
+
+it("counts the buffer that a read began, whoever shares it, and not what was read", () => {
+  const slab = Buffer.allocUnsafeSlow(64 * 1024)
+  expect(outsideOf(slab.subarray(0, 100))).toBe(64 * 1024)
+  expect(outsideOf(slab.subarray(100, 200))).toBe(0)
 })

@@ -7,7 +7,7 @@
 import { FrameReader, FrameWriter, ProtocolError } from "./Frames.ts"
 import { firstIgnorable, frame, limits, type ResetCode, reset } from "./Manifest.ts"
 import { type Carrying, MuxStream } from "./MuxStream.ts"
-import { passed } from "./Scavenge.ts"
+import { outsideOf, passed } from "./Scavenge.ts"
 
 export { ProtocolError } from "./Frames.ts"
 export type { MuxStream } from "./MuxStream.ts"
@@ -129,7 +129,7 @@ export class Mux implements Carrying {
   /** Takes bytes as they arrive, in pieces of any size. Throws {@link ProtocolError}. */
   receive(chunk: Buffer): void {
     this.heard = true
-    passed(chunk.length)
+    passed(outsideOf(chunk))
     this.reader.feed(chunk)
   }
 

@@ -16,13 +16,19 @@ export const withinMillis = 250
 /** Young objects of more than this are left to V8, which collects them soon. */
 export const youngBytes = 8 * 1024 * 1024
 
+/**
+ * What a chunk that a socket brought took outside of the heap, in bytes. Reads of TLS share a buffer of 64 KB, which the
+ * first of them begins; where a read in the clear comes between them, the next one has another.
+ */
+export const outsideOf = ({ byteOffset, buffer }: Buffer): number => (byteOffset === 0 ? buffer.byteLength : 0)
+
 interface Heap {
   /** What the young objects take, in bytes. */
   readonly young: () => number
   readonly collect: () => void
 }
 
-/** Answers what counts bytes that came from a socket. */
+/** Answers what counts bytes outside of the heap. */
 export const make = ({ young, collect }: Heap, now: () => number) => {
   let since = 0
   let from = now()
