@@ -143,6 +143,7 @@ export const tunnel = async (): Promise<Row> => {
       if (program === undefined) absent[name] = "is not installed"
       else beside.set(name, await start(program, origin.port))
     }
+    beside.set("bare Node", await References.bareNode(origin.port))
     const subject = (port: number, pid?: number) => ({
       drive: requests(port, "x", wide),
       ...(pid === undefined ? {} : { pid }),

@@ -137,6 +137,21 @@ export const sshRemote = async (program: string, origin: number): Promise<Refere
   return { port, stop: ended(home, client, daemon) }
 }
 
+/** Two processes that only pass bytes on, see `BareTunnel`. */
+export const bareNode = async (origin: number): Promise<Reference> => {
+  const home = directory()
+  const begin = async (role: "agent" | "edge", to: number) => {
+    const child = spawn(process.execPath, [path.join(import.meta.dirname, "BareTunnel.ts"), role, String(to)], {
+      stdio: ["ignore", "pipe", "inherit"],
+    })
+    const [port] = (await once(child.stdout, "data")) as [Buffer]
+    return { child, port: Number(port.toString()) }
+  }
+  const agent = await begin("agent", origin)
+  const edge = await begin("edge", agent.port)
+  return { port: edge.port, stop: ended(home, edge.child, agent.child) }
+}
+
 export const chisel = async (program: string, origin: number): Promise<Reference> => {
   const home = directory()
   const [server, port] = [await freePort(), await freePort()]
