@@ -37,12 +37,17 @@ it("a message over 16 MiB is read as it came, and does not break an export", asy
     ({ body: found }) => (found.export ?? found).status === "ready",
     30,
   )
+  const warnings: Array<Error> = []
+  const warned = (warning: Error) => void warnings.push(warning)
+  process.on("warning", warned)
   const { download_url } = ready.body.export ?? ready.body
   const archive = await fetch(`${service.base}${download_url}`, { headers: { authorization: `Bearer ${session}` } })
   expect(archive.status).toBe(200)
   const members = unzipSync(new Uint8Array(await archive.arrayBuffer()))
   const mbox = Buffer.from(members[`${handle}.mbox`]!).toString()
   expect(mbox.length).toBeGreaterThan(19_000_000)
+  process.off("warning", warned)
+  expect(warnings).toEqual([])
   expect(mbox.match(/^Subject: (?:large|small)$/gm)).toEqual(["Subject: large", "Subject: small"])
   const pieces = await service.query(
     (sql) => sql<{ largest: number }>`select max(length(sealed)) as largest from export_piece`,

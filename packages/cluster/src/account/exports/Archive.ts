@@ -27,9 +27,15 @@ class Member extends ZipPassThrough {
 
   async deflate(bytes: Uint8Array, last: boolean): Promise<void> {
     this.push(bytes, last)
+    const { raw } = this
     await new Promise<void>((resolve, reject) => {
-      this.raw.once("error", reject)
-      this.raw.write(bytes, (error) => (error ? reject(error) : resolve()))
+      raw.once("error", reject)
+      raw.write(bytes, (error) => {
+        // A member has any number of pieces.
+        raw.off("error", reject)
+        if (error) reject(error)
+        else resolve()
+      })
     })
     if (!last) return
     const ended = once(this.raw, "end")
