@@ -7,7 +7,7 @@ import { authenticate } from "mailauth"
 import { describe } from "vitest"
 
 const body = "From: a@example.org\r\nTo: postmaster@mail.example\r\nSubject: s\r\n\r\nhello\r\n"
-const results = "Authentication-Results: mail.example;\r\n spf=pass smtp.mailfrom=a@example.org;\r\n dmarc=none\r\n"
+const results = "Authentication-Results: mail.example;\r\n dmarc=none;\r\n spf=pass smtp.mailfrom=a@example.org\r\n"
 const raw = (text: string) => new Uint8Array(Buffer.from(text))
 
 describe.each(["rsa", "ed25519"])("with a key of kind %s", (kind) => {
@@ -41,12 +41,24 @@ describe.each(["rsa", "ed25519"])("with a key of kind %s", (kind) => {
       const text = Buffer.from(once).toString()
       expect(text.endsWith(results + body)).toBe(true)
       expect(text).toMatch(/^ARC-Seal: i=1;[^]*cv=none/i)
-      expect(text).toMatch(/ARC-Authentication-Results: i=1; mail\.example;\s+spf=pass/i)
+      expect(text).toMatch(/ARC-Authentication-Results: i=1; mail\.example;\s+dmarc=none;\s+spf=pass/i)
       const next = yield* found(once)
       expect(next.arc && next.arc.status.result).toBe("pass")
-      const judged = results.replace("dmarc=none", "arc=pass")
+      const judged = results.replace("dmarc=none", "dmarc=none;\r\n arc=pass")
       const twice = yield* found(yield* seal(Buffer.concat([Buffer.from(judged), once]), settings))
       expect(twice.arc && [twice.arc.status.result, twice.arc.i]).toEqual(["pass", 2])
+    }),
+  )
+
+  it.effect("a sender who writes that the seals before ours are good is not believed", () =>
+    Effect.gen(function* () {
+      const once = yield* seal(raw(results + body), settings)
+      const broken = Buffer.from(Buffer.from(once).toString().replace("hello", "HELLO"))
+      for (const words of ['"a; arc=pass"@example.org', '"a;\r\n arc=pass"@example.org', "a (arc=pass)"]) {
+        const judged = results.replace("a@example.org", words)
+        const twice = Buffer.from(yield* seal(Buffer.concat([Buffer.from(judged), broken]), settings)).toString()
+        expect(twice).not.toMatch(/^ARC-Seal: i=2;[^:]*cv=pass/i)
+      }
     }),
   )
 

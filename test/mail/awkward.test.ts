@@ -56,7 +56,27 @@ const otherwise: Readonly<Record<string, ReadonlyArray<keyof Reading>>> = {
   "comments before an encoding and within a type": ["text"],
   "a footer of a list behind base64": ["text"],
   "a line in the header that is no field": ["subject", "text"],
+  "a type without the semicolon behind it": ["attachments"],
+  "a type with a comma behind it, and a disposition without its semicolon": ["attachments"],
+  "a parameter on a line of its own that is not folded": ["attachments"],
 }
+
+describe("the ids of a letter", () => {
+  it.each([
+    ["Message-ID: <a@b>", "<a@b>", null],
+    // Some programs write no brackets, or one of them, and others answer all the same.
+    ["Message-ID: a@b", "<a@b>", null],
+    ["Message-ID: <a@b", "<a@b>", null],
+    ["Message-ID: a@b (of today)", null, null],
+    ["Message-ID: <>", null, null],
+    ["In-Reply-To: c@d", null, "<c@d>"],
+    ["In-Reply-To: Your letter of Monday", null, null],
+    ["In-Reply-To: Your letter <c@d> of Monday", null, "<c@d>"],
+  ])("of %s are found", (field, id, inReplyTo) => {
+    const { message_id, in_reply_to } = parse(Buffer.from(`${field}\r\n\r\nx`))
+    expect({ message_id, in_reply_to }).toEqual({ message_id: id, in_reply_to: inReplyTo })
+  })
+})
 
 describe("a letter as programs write them", () => {
   it.each(Object.entries(awkward))("with %s is read as it was meant", (_, { raw, reading }) => {

@@ -18,6 +18,27 @@ describe("the bytes of a message", () => {
     })
   }
 
+  it.each(["a\r\n", `${"a".repeat(200)}\r\n`])(
+    "have a flaw where a CR or a LF stands alone, in lines like %j",
+    (line) => {
+      const flawOf = (text: string, each: number) => {
+        const data = Data.make(100_000)
+        const raw = Buffer.from(text)
+        for (let at = 0; at < raw.length; at += each) data.push(raw.subarray(at, at + each))
+        const received = data.finish()
+        return typeof received === "string" ? received : undefined
+      }
+      const before = line.repeat(20)
+      for (let each = 1; each < 12; each++) {
+        expect(flawOf(`${before}x\r\n\r\ny\r\n${before}`, each)).toBe(undefined)
+        for (const alone of ["\n", "\r", "\r\r\n", "\n\r\n", "\r\n\n", "\r\n\r"]) {
+          expect(flawOf(`${before}x${alone}y\r\n${before}`, each)).toBe("bare_line_break")
+          expect(flawOf(`${before}x${alone}`, each)).toBe("bare_line_break")
+        }
+      }
+    },
+  )
+
   it("are hashed where there are none", () => {
     expect(Data.make(1024).finish()).toMatchObject({ sha256: new Uint8Array(createHash("sha256").digest()) })
   })

@@ -14,7 +14,7 @@ const zone: Record<string, string> = {
   "TXT s1._domainkey.strict.example": `v=DKIM1; k=rsa; p=${key}`,
   "TXT lenient.example": "v=spf1 ip4:192.0.2.1 -all",
   "TXT s1._domainkey.signed.example": `v=DKIM1; k=rsa; p=${key}`,
-  "TXT s1._domainkey.trying.example": `v=DKIM1; k=rsa; t=s : y; p=${key}`,
+  "TXT s1._domainkey.trying.example": `v=DKIM1; k=rsa; t=s : Y; p=${key}`,
   "TXT other.example": "v=spf1 ip4:192.0.2.1 -all",
   "TXT policy.example": "v=spf1 ip4:192.0.2.1 include:silent.example -all",
   "TXT _dmarc.policy.example": "v=DMARC1; p=reject",
@@ -213,17 +213,33 @@ describe("a message that says two things at once", () => {
     "=?utf-8?b?Y2VvQG90aGVyLmV4YW1wbGU=?=@strict.example",
     "=?utf-8?q?ceo=40other.example=2C?=a@strict.example",
     "a@=?utf-8?q?strict.example?=",
+    // What goes on behind the domain belongs to it for readers that allow white space and comments there (RFC 5322 section 4.4).
+    "a@strict.example .other.example",
+    "a@strict.example other",
+    "a@strict.example(x).other.example",
+    'a@other.example"".strict.example',
+    "a@strict.example other <",
+    "a@strict.example .other.example <a@strict.example>",
+    'a@strict.example"b@other.example"',
+    "a@strict.example\u00a0.other.example",
+    "a@strict.example\v.other.example",
+    "a@.strict.example",
+    "a@strict\uff0e.example",
   ])("in From: %s is failed", async (value) => {
     const session = { ip: "192.0.2.1", mailFrom: "a@strict.example" }
     expect((await verdict(raw(`From: ${value}\r\n`), session)).verdict).toBe("failed")
   })
-  it.each(['"b@other.example" <a@strict.example>', "a@strict.example (b@other.example)", "Staff: a@strict.example;"])(
-    "is none by From: %s",
-    async (value) => {
-      const session = { ip: "192.0.2.1", mailFrom: "a@strict.example" }
-      expect((await verdict(raw(`From: ${value}\r\n`), session)).verdict).toBe("verified")
-    },
-  )
+  it.each([
+    '"b@other.example" <a@strict.example>',
+    "a@strict.example (b@other.example)",
+    "Staff: a@strict.example;",
+    "a@strict.example <a@strict.example>",
+    "a@strict.example,",
+    "<a@strict.example> Ada",
+  ])("is none by From: %s", async (value) => {
+    const session = { ip: "192.0.2.1", mailFrom: "a@strict.example" }
+    expect((await verdict(raw(`From: ${value}\r\n`), session)).verdict).toBe("verified")
+  })
 })
 
 describe("DNS that does not answer", () => {
@@ -236,6 +252,18 @@ describe("DNS that does not answer", () => {
     expect((await verdict(await signed(mute, "mute.policy.example"))).verdict).toBe("error")
     const open = await signed(mute, "mute.policy.example", { fields: "From:Subject" })
     expect((await verdict(open)).verdict).toBe("failed")
+  })
+})
+
+describe("our Authentication-Results", () => {
+  it.each([
+    ['"x dmarc=pass (y"@lenient.example', "From: a@strict.example\r\n", "dmarc=fail"],
+    ['"; dmarc=pass"@other.example', "From: a@strict.example, b@strict.example\r\n", "dmarc=none"],
+    ['"\tdmarc=pass"@other.example', "", "dmarc=none"],
+  ])("say what DMARC came to before any word of the sender's: %s", async (mailFrom, from, first) => {
+    const { header } = await judge(raw(from), arrivalOf({ ip: "192.0.2.1", mailFrom }), dns)
+    expect(header).toMatch(/^Authentication-Results: mail\.localhost;\r\n dmarc=/)
+    expect(/dmarc=\w+/.exec(header ?? "")?.[0]).toBe(first)
   })
 })
 

@@ -61,6 +61,7 @@ it("gives out attachments to be saved, whole or a range of them", async () => {
     attachments: [
       { filename: "Über\u202egpj.exe", content, contentType: "application/octet-stream" },
       { filename: "../../page.html", content: "<script>alert(1)</script>", contentType: "text/html" },
+      { filename: "empty.csv", content: "", contentType: "text/csv" },
     ],
   })
   const { id, attachments } = (await get("/messages?query=has:attachment")).body.messages[0]
@@ -92,10 +93,13 @@ it("gives out attachments to be saved, whole or a range of them", async () => {
   expect((await download(0, { "if-none-match": etag })).status).toBe(304)
   const head = await download(0, {}, "HEAD")
   expect([head.status, head.headers.get("content-length")]).toEqual([200, String(content.length)])
+  expect(head.headers.get("content-type")).toBe("application/octet-stream")
+  const empty = await download(2)
+  expect([empty.status, empty.headers.get("content-type"), await empty.text()]).toEqual([200, "text/csv", ""])
   const page = await download(1)
   expect(page.headers.get("content-type")).toBe("application/octet-stream")
   expect(page.headers.get("content-disposition")).toBe(`attachment; filename="_.._page.html"`)
-  expect((await download(2)).status).toBe(404)
+  expect((await download(3)).status).toBe(404)
 })
 
 it("shows conversations, and waits for what comes into them", async () => {

@@ -2,7 +2,7 @@ import * as Attachments from "@svc/mail-gateway/mail/Attachments"
 import { AttachmentReader } from "@svc/cluster/mail/AttachmentReader"
 import * as Decode from "@svc/mail-gateway/mail/mime/Decode"
 import { isModest } from "@svc/mail-gateway/mail/mime/Header"
-import { index, limits } from "@svc/mail-gateway/mail/mime/Part"
+import { index, indexing, limits } from "@svc/mail-gateway/mail/mime/Part"
 import { parse } from "@svc/mail-gateway/mail/ParsedMail"
 import { Effect, Stream } from "effect"
 import * as fc from "fast-check"
@@ -183,6 +183,18 @@ describe("what costs much to read", () => {
     const inner = "Content-Type: multipart/mixed; boundary=bb\r\n\r\n--bb\r\n\r\none\r\n--bb--\r\n"
     const two = mail(`Content-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\n${inner}--b\r\n\r\ntwo\r\n--b--\r\n`)
     expect(two.text).toBe("one\ntwo")
+  })
+  it("is searched in steps, and no delimiter is lost between two", () => {
+    const head = "Content-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\n\r\n"
+    for (let shift = -6; shift <= 6; shift++) {
+      const filler = "-\n".repeat(1024 * 1024).slice(0, 1024 * 1024 + shift)
+      const { parts } = index(Buffer.from(`${head}${filler}\r\n--b\r\n\r\ntwo\r\n--b--\r\n`))
+      expect(parts).toHaveLength(2)
+    }
+    const steps = (raw: Buffer) => [...indexing(raw)].length
+    expect(steps(of(head, "-\r\n", 20 * million))).toBeGreaterThan(15)
+    expect(steps(of(head, "--\r\n", 20 * million))).toBeGreaterThan(40)
+    expect(steps(of(head, "--b\r\nX: y\r\n\r\n", 20 * million))).toBeGreaterThan(40)
   })
   it("has more parts, lines, addresses or ids than are read", () => {
     const parts = index(of("Content-Type: multipart/mixed; boundary=b\r\n\r\n", "--b\r\n\r\nx\r\n", 20 * million))

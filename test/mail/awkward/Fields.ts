@@ -210,6 +210,27 @@ export const fields: Readonly<Record<string, Awkward>> = {
   ),
   "an address twice": letter({ from: "<a@example.org>" }, 'From: "a@example.org" <a@example.org>', "", "x"),
   "undisclosed recipients": letter({ to: [] }, "From: a@example.org", "To: undisclosed-recipients:;", "", "x"),
+  "a type without the semicolon behind it": letter(
+    { attachments: file("a b.pdf") },
+    attached('Content-Type: application/pdf name="a b.pdf"', "Content-Transfer-Encoding: base64"),
+  ),
+  "a type with a comma behind it, and a disposition without its semicolon": letter(
+    { text: "see file", attachments: file("a.pdf") },
+    attached(
+      "Content-Type: application/pdf, x-mode=0600",
+      "Content-Disposition: attachment filename=a.pdf",
+      "Content-Transfer-Encoding: base64",
+    ),
+  ),
+  "a parameter on a line of its own that is not folded": letter(
+    { text: "see file", attachments: file("a b.pdf") },
+    attached(
+      "Content-Transfer-Encoding: base64",
+      "Content-Type: application/pdf; x-mode=0600; ",
+      'name="a b.pdf"',
+      "Content-Disposition: attachment",
+    ),
+  ),
   "a header in capitals without spaces": letter(
     { subject: "loud", text: "ä" },
     "FROM:a@example.org",

@@ -63,6 +63,37 @@ describe("threads", () => {
     expect(bySubject([of(1, "b"), of(2, "a"), of(3, "Re: b"), of(4, "[l] a (fwd)")])).toBe("(1 3)(2 4)")
   })
 
+  it("have each message once, whatever refers to whatever", () => {
+    const next = random(7)
+    /** No more than a few steps for each message: a message that is met again and again would take more. */
+    const bounded = (messages: ReadonlyArray<Threadable>) => {
+      const work = Threads.references(messages, (uid) => uid)
+      for (let steps = 0; steps < 1_000; steps++) {
+        const piece = work.next()
+        if (piece.done === true) return piece.value
+      }
+      throw new Error("Endless")
+    }
+    const uids = (threads: string) => Array.from(threads.matchAll(/\d+/g), ([uid]) => Number(uid)).sort((a, b) => a - b)
+    for (let round = 0; round < 5_000; round++) {
+      const count = 2 + Math.floor(next() * 8)
+      const any = () => `<${1 + Math.floor(next() * count)}>`
+      const messages = Array.from({ length: count }, (_, at) =>
+        message(at + 1, Array.from({ length: Math.floor(next() * 4) }, any), next() < 0.2 ? { messageId: any() } : {}),
+      )
+      expect(uids(bounded(messages))).toEqual(messages.map(({ uid }) => uid))
+    }
+    // The last came first: each of the others is told twice whose answer it is.
+    const late = Array.from({ length: 60 }, (_, at) => {
+      const number = 60 - at
+      return message(
+        number,
+        Array.from({ length: number - 1 }, (__, before) => `<${before + 1}>`),
+      )
+    })
+    expect(uids(bounded(late))).toHaveLength(60)
+  })
+
   it("of many messages are the same, whatever stands under one of them", () => {
     const pairs = Array.from({ length: 2_000 }, (_, n) => [
       message(2 * n + 1, [], { sent: -n }),

@@ -141,8 +141,9 @@ export const layer = Serving.group(
         const { method } = yield* HttpServerRequest.HttpServerRequest
         const answer = {
           status: range === undefined ? 200 : 206,
-          contentType: Download.safeType(found.content_type),
           headers: {
+            // Among the fields, since of an answer without a body the type is otherwise not said.
+            "content-type": Download.safeType(found.content_type),
             etag,
             "accept-ranges": "bytes",
             "content-length": String(end - start),
@@ -154,7 +155,10 @@ export const layer = Serving.group(
         }
         return method === "HEAD" || start === end
           ? HttpServerResponse.empty(answer)
-          : HttpServerResponse.stream(found.content(start, end), answer)
+          : HttpServerResponse.stream(found.content(start, end), {
+              ...answer,
+              contentType: answer.headers["content-type"],
+            })
       }),
     })
   }),

@@ -23,11 +23,14 @@ const ownResults = (raw: Uint8Array, domain: string): string | undefined => {
   return field?.toLowerCase().startsWith(`${domain.toLowerCase()};`) === true ? field : undefined
 }
 
+/** That the seals there are stand: said right behind what DMARC came to, before anything that quotes the sender. */
+const passed = /^[^;]*;\s+dmarc=[^;]*;\s+arc=pass\b/i
+
 /** The message with a set on top; as it is where we have found nothing, or a set cannot be made. */
 export const seal = Effect.fn("ArcSeal.seal")(function* (raw: Uint8Array, settings: ArcSettings) {
   const results = ownResults(raw, settings.domain)
   if (results === undefined) return raw
-  const cv = /[;\s]arc=(pass|fail)\b/i.exec(results)?.[1]?.toLowerCase() === "pass" ? "pass" : undefined
+  const cv = passed.test(results) ? "pass" : undefined
   return yield* Effect.tryPromise(async () => {
     // Loaded with the first message that is sealed: it is much, and most processes seal none.
     const { sealMessage } = await import("mailauth")

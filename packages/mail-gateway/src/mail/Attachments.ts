@@ -6,8 +6,19 @@ import { AttachmentReader } from "@svc/cluster/mail/AttachmentReader"
 import { Effect, Layer, Stream } from "effect"
 import * as Decode from "./mime/Decode.ts"
 import * as Header from "./mime/Header.ts"
-import { index, type Part } from "./mime/Part.ts"
+import { indexing, type Part } from "./mime/Part.ts"
 import { attachmentsOf } from "./ParsedMail.ts"
+
+/** The attachments of a message; between the steps others have their turn. */
+const attachmentsIn = Effect.fnUntraced(function* (raw: Buffer) {
+  const work = indexing(raw)
+  let next = work.next()
+  while (next.done !== true) {
+    yield* Effect.yieldNow
+    next = work.next()
+  }
+  return attachmentsOf(next.value)
+})
 
 /** The pieces of the content between two offsets of it. */
 const between = (pieces: Iterable<Uint8Array>, start: number, end: number) =>
@@ -41,7 +52,7 @@ const contentId = (raw: Buffer, { rows }: Part) =>
 export const layer = Layer.succeed(AttachmentReader, {
   read: Effect.fnUntraced(function* (bytes, at) {
     const raw = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
-    const part = attachmentsOf(index(raw))[at]
+    const part = (yield* attachmentsIn(raw))[at]
     if (part === undefined) return undefined
     let size = 0
     for (const piece of Decode.pieces(raw, part)) {
@@ -59,7 +70,7 @@ export const layer = Layer.succeed(AttachmentReader, {
     const raw = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
     const found = new Map<string, string>()
     let left = picturesAtMost.all
-    for (const part of attachmentsOf(index(raw)).slice(0, picturesAtMost.parts)) {
+    for (const part of (yield* attachmentsIn(raw)).slice(0, picturesAtMost.parts)) {
       const id = picture.test(part.type) ? contentId(raw, part) : undefined
       if (id === undefined || found.has(id)) continue
       yield* Effect.yieldNow

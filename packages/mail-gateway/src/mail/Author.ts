@@ -23,11 +23,15 @@ export const addresses = (value: string | undefined, characters: number = limits
     }))
 }
 
+/** None of which is empty. */
+const labels = /^[a-z0-9_-]+(?:\.[a-z0-9_-]+)*$/
+
 /** A domain as it is compared: A-labels, lower case, without the root's dot. Empty for what is no domain name. */
 export const normal = (domain: string): string => {
-  const name = domain.trim().toLowerCase().replace(/\.$/, "")
+  const name = domain.trim().toLowerCase()
   if (name === "" || name.length > 255 || /[\s"<>(),;:\\@[\]/%?#*]/.test(name)) return ""
-  return /^[a-z0-9._-]+$/.test(name) ? name : domainToASCII(name)
+  const ascii = (/^[a-z0-9._-]+$/.test(name) ? name : domainToASCII(name)).replace(/\.$/, "")
+  return labels.test(ascii) ? ascii : ""
 }
 
 /** Public suffixes of registries and of those who give out names below their own, as `github.io`. */
@@ -48,7 +52,10 @@ export interface Author {
   readonly domain: string
 }
 
-/** What stands outside quoted strings and comments; undefined where one does not end. Linear. */
+/**
+ * What stands outside quoted strings and comments, each of which leaves a mark where it stood: readers differ in whether what
+ * is around it goes together. Undefined where one does not end. Linear.
+ */
 const bare = (value: string): string | undefined => {
   let out = ""
   let depth = 0
@@ -57,16 +64,25 @@ const bare = (value: string): string | undefined => {
     const char = value[at]!
     if (char === "\\" && (quoted || depth > 0)) at++
     else if (quoted) quoted = char !== '"'
-    else if (char === "(") depth++
     else if (char === ")") {
       if (depth === 0) return undefined
       depth--
-    } else if (depth === 0) {
-      if (char === '"') quoted = true
-      else out += char
-    }
+    } else if (char === "(" || (char === '"' && depth === 0)) {
+      out += char === "(" ? " " : char
+      if (char === "(") depth++
+      else quoted = true
+    } else if (depth === 0) out += char
   }
   return quoted || depth > 0 ? undefined : out
+}
+
+/**
+ * The domain that stands behind an `@`; empty where it could go on: a domain may have white space and comments within it
+ * (RFC 5322 section 4.4), which some readers close up, and others take for its end.
+ */
+const domainAt = (rest: string): string => {
+  const [name] = /^[^\s<>,;]*/.exec(rest)!
+  return /^[ \t]*(?:$|[<>,;])/.test(rest.slice(name.length)) ? normal(name) : ""
 }
 
 /** The author that a `From` names; undefined for none, several, or what could be read as another. */
@@ -83,6 +99,6 @@ export const author = (value: string | undefined): Author | undefined => {
   if (at <= 0 || domain === "" || /[\s<>(),;:\\"[\]@]|=\?/.test(local)) return undefined
   // Some readers show the first thing with an @, some the last, some split at commas: there must be nothing to choose.
   const domains = plain.split("@").slice(1)
-  const agree = domains.every((rest) => normal(/^[^\s<>,;]*/.exec(rest)?.[0] ?? "") === domain)
+  const agree = domains.every((rest) => domainAt(rest) === domain)
   return domains.length > 0 && agree ? { address: one, domain } : undefined
 }

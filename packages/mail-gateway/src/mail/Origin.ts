@@ -96,7 +96,7 @@ const spfOf = async (arrival: Arrival, lookup: Signatures.Lookup) => {
 
 /**
  * What DMARC says of an author's domain ({@link Author}, since the library takes letters for others that DNS takes for the
- * same) where these domains speak for it; no row where it could not be asked.
+ * same) where these domains speak for it.
  */
 const dmarcOf = async (author: string, { domains }: Evidence, lookup: Signatures.Lookup) => {
   const { response } = await evaluateDmarc({
@@ -106,8 +106,8 @@ const dmarcOf = async (author: string, { domains }: Evidence, lookup: Signatures
     resolver: lookup,
   })
   return response === false
-    ? { result: "permerror", rows: [] }
-    : { result: response.status.result, rows: [formatAuthHeaderRow("dmarc", response.status)] }
+    ? { result: "permerror", row: "dmarc=permerror" }
+    : { result: response.status.result, row: formatAuthHeaderRow("dmarc", response.status) }
 }
 
 /** `recent` has what was said a moment ago of the same sender. */
@@ -126,21 +126,22 @@ export const judge = async (
     recent === undefined ? sending() : recent.said(["spf", arrival.ip, arrival.helo, arrival.mailFrom], sending),
   ])
   const words = { spf: sender.result, dkim: dkimWord(signed.signatures) }
-  const info = [...signed.info, sender.row]
+  // What readers look for first stands first: those behind it quote the sender, who may have written what looks like it.
+  const results = (dmarc: string) => Results.field(arrival.host, [dmarc, ...signed.chain, ...signed.info, sender.row])
   if (writer === undefined) {
     // No author, or several: nobody can vouch for that, so it is never merely unknown.
     return {
       origin: { verdict: "failed", ...words, dmarc: "none", domain: null },
-      header: Results.field(arrival.host, info),
+      header: results("dmarc=none"),
     }
   }
   const found = Signatures.repeats(root.rows) ? nothing : evidence(writer, sender, signed.signatures)
   const asking = () => dmarcOf(writer.domain, found, lookup)
-  const { result: dmarc, rows } = await (recent === undefined
+  const { result: dmarc, row } = await (recent === undefined
     ? asking()
     : recent.said(["dmarc", writer.domain, found.domains], asking))
   return {
     origin: { verdict: verdictOf(dmarc, found), ...words, dmarc, domain: writer.domain },
-    header: Results.field(arrival.host, [...info, ...rows]),
+    header: results(row),
   }
 }

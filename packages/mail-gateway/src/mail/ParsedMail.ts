@@ -95,8 +95,13 @@ const bodiesOf = (raw: Buffer, root: Part) => {
   }
 }
 
-const messageIds = (value: string | undefined): ReadonlyArray<string> =>
-  Array.from((value ?? "").slice(0, 32 * 1024).matchAll(/<[^<>\s]{1,500}>/g), ([id]) => Decode.clean(id)).slice(0, 100)
+/** The ids of a field; of one that is a single word, that, since some programs leave out brackets that others write. */
+const messageIds = (value: string | undefined): ReadonlyArray<string> => {
+  const text = (value ?? "").slice(0, 32 * 1024)
+  const ids = Array.from(text.matchAll(/<[^<>\s]{1,500}>/g), ([id]) => Decode.clean(id)).slice(0, 100)
+  const word = ids.length === 0 ? /^\s*<?([^<>\s]{1,498})>?\s*$/.exec(text)?.[1] : undefined
+  return word === undefined ? ids : [`<${Decode.clean(word)}>`]
+}
 
 /** Each run of white space one space; a lone space stays as it is. */
 const fold = (text: string) => text.replace(/[^\S ]\s*| \s+/g, " ").trim()

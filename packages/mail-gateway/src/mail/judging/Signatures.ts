@@ -151,8 +151,9 @@ export interface Signature {
 
 export interface Signatures {
   readonly signatures: ReadonlyArray<Signature>
-  /** For `Authentication-Results`, one for each method and signature. */
+  /** For `Authentication-Results`: one for each signature; and one of the chain of ARC seals, where there is one. */
   readonly info: ReadonlyArray<string>
+  readonly chain: ReadonlyArray<string>
 }
 
 const lineOf = (raw: Buffer, row: Row): HeaderLine => {
@@ -167,7 +168,7 @@ const judged = (raw: Buffer, root: Part, result: DkimResult): Signature => {
   const signed = new Set((result.signingHeaders?.keys ?? "").split(":").map((name) => name.trim().toLowerCase()))
   const isTried = tag(result.rr ?? "", "t")
     .split(":")
-    .some((flag) => flag.trim() === "y")
+    .some((flag) => flag.trim().toLowerCase() === "y")
   const coversAll = !isPartial && !isTried && covers(raw, root, signed)
   if (isTried && status.result === "pass") {
     // Such mail is to be treated as if nobody had signed it (RFC 6376 section 3.6.1).
@@ -207,5 +208,5 @@ const checked = async (raw: Buffer, root: Part, given: ReadonlyArray<Row>, looku
   const signatures = verifier.results.map((result) => judged(raw, root, result))
   const info = verifier.results.map(({ status }) => formatAuthHeaderRow("dkim", status, { strict: true }))
   const chain = await arc(verifier.arc, { resolver: lookup })
-  return { signatures, info: [...info, ...(chain.info === undefined ? [] : [chain.info])] }
+  return { signatures, info, chain: chain.info === undefined ? [] : [chain.info] }
 }

@@ -38,9 +38,12 @@ class Bounded extends libmime.Libmime {
 /** A value in pieces, the first of which is encoded; and those that are not, whose names end with a number. */
 const pieces = { encoded: /\*0\*\s*=/, plain: /\*\d+\s*=\s*(?:"(?:[^"\\]|\\.)*"|[^";]*)/g }
 
+/** A value with a parameter right behind it, or a comma between: some programs leave out the semicolon. */
+const undivided = /^(\s*[\w.+/-]+)(?:\s*,\s*|\s+)(?=[\w*-]+\s*=)/
+
 /** The library decodes every piece of such a value; in a plain one a percent sign is one (RFC 2231 section 4.1). */
 const asMeant = (field: string): string => {
-  const tidy = /[("]/.test(field) ? withoutRemarks(field) : field
+  const tidy = (/[("]/.test(field) ? withoutRemarks(field) : field).replace(undivided, "$1; ")
   return pieces.encoded.test(tidy) ? tidy.replace(pieces.plain, (piece) => piece.replaceAll("%", "%25")) : tidy
 }
 

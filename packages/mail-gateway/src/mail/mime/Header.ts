@@ -58,11 +58,24 @@ const colonOf = (raw: Buffer, from: number, to: number, end: number): number => 
   return next < end && raw[next] === COLON ? next : -1
 }
 
-/** Whether the line from `at` can stand in a header: it opens a field, goes on with one, or is what mbox puts above them. */
+const SEMICOLON = 59
+
+/** Whether the line from `at` is a parameter that somebody did not fold: behind a semicolon, and named. */
+const isParameter = (raw: Buffer, at: number, next: number): boolean => {
+  let before = at - 1
+  while (before > 0 && raw[before]! <= SPACE) before--
+  return raw[before] === SEMICOLON && /^[\w*-]{1,30}=\S/.test(raw.toString("latin1", at, Math.min(next, at + 40)))
+}
+
+/**
+ * Whether the line from `at` can stand in a header: it opens a field, goes on with one, folded or not, or is what mbox puts
+ * above them.
+ */
 export const belongs = (raw: Buffer, at: number, next: number): boolean =>
   raw[at] === SPACE ||
   raw[at] === TAB ||
   colonOf(raw, at, next, raw.length) >= 0 ||
+  isParameter(raw, at, next) ||
   /^>?From /.test(raw.toString("latin1", at, Math.min(next, at + 6)))
 
 /** Reads rows up to the blank line; past the limits rows are left out, and the blank line is still found. */

@@ -93,8 +93,11 @@ const asWritten = (raw: Buffer, block: Header.Block, boundary: string): string =
 
 const isIdentity = (encoding: string) => encoding === "7bit" || encoding === "8bit" || encoding === "binary"
 
-/** The tree of a whole message. */
-export const index = (raw: Buffer): Part => {
+/** Of one step of {@link indexing}, a few milliseconds: bytes searched; lines looked at, and how many of those a part costs. */
+const step = { bytes: 1024 * 1024, lines: 2_000, part: 100 }
+
+/** The tree of a whole message, in steps: whoever shares its thread with others can let them go first in between. */
+export function* indexing(raw: Buffer): Generator<void, Part, void> {
   let partsLeft = limits.parts
   let linesLeft = limits.lines
   const fields = ContentFields.make()
@@ -156,7 +159,17 @@ export const index = (raw: Buffer): Part => {
 
   let at = open(0, "text/plain")
   const root = stack[0]!
+  /** What was left when this step began, and the parts it has opened. */
+  let turnAt = linesLeft
+  let parts = 0
+  /** As far as is searched at once. */
+  let reach = raw.subarray(0, Math.min(raw.length, at + step.bytes))
   while (linesLeft-- > 0 && at < raw.length && stack.some(({ boundary }) => boundary !== undefined)) {
+    if (turnAt - linesLeft + step.part * parts > step.lines) {
+      yield
+      turnAt = linesLeft
+      parts = 0
+    }
     const next = Header.lineEnd(raw, at, raw.length)
     const found = delimiter(at, next)
     if (found !== undefined) {
@@ -170,13 +183,30 @@ export const index = (raw: Buffer): Part => {
         at = next
       } else if (next < raw.length) {
         at = open(next, parent.type === "multipart/digest" ? "message/rfc822" : "text/plain")
+        parts++
         continue
       } else break
     }
     // Only a line that begins with `--` can be a delimiter.
-    const dashes = raw[next] === 45 && raw[next + 1] === 45 ? next : raw.indexOf("\n--", Math.max(next - 1, 0)) + 1
+    let from = Math.max(next - 1, 0)
+    let dashes = raw[next] === 45 && raw[next + 1] === 45 ? next : reach.indexOf("\n--", from) + 1
+    while (dashes <= 0 && reach.length < raw.length) {
+      yield
+      // Of what is searched for, two bytes may stand before the end.
+      from = Math.max(from, reach.length - 2)
+      reach = raw.subarray(0, Math.min(raw.length, from + step.bytes))
+      dashes = reach.indexOf("\n--", from) + 1
+    }
     if (dashes <= 0) break
     at = dashes
   }
   return root
+}
+
+/** The tree of a whole message. */
+export const index = (raw: Buffer): Part => {
+  const work = indexing(raw)
+  let next = work.next()
+  while (next.done !== true) next = work.next()
+  return next.value
 }

@@ -19,6 +19,9 @@ const maxReceived = 100
 /** Bytes above which a message is put together as it comes: to do it at the end would take too long at once. */
 const large = 1024 * 1024
 
+/** Bytes of a line from which on its end is faster looked for than waited for. */
+const longLine = 40
+
 export interface Received {
   readonly raw: Buffer
   readonly sha256: Uint8Array
@@ -36,8 +39,16 @@ export const make = (maxBytes: number) => {
   let afterCr = false
   let flaw: Flaw | undefined
 
-  const inspect = (chunk: Buffer) => {
-    if (chunk.includes(0)) flaw = "nul"
+  const byBytes = (chunk: Buffer) => {
+    for (let at = 0; at < chunk.length; at++) {
+      const byte = chunk[at]!
+      if (afterCr !== (byte === LF)) flaw = "bare_line_break"
+      if (byte === LF) lines++
+      afterCr = byte === CR
+    }
+  }
+
+  const byBreaks = (chunk: Buffer) => {
     // A CR at the end of the chunk before this one must be followed by our first byte.
     if (afterCr && chunk[0] !== LF) flaw = "bare_line_break"
     for (let at = chunk.indexOf(CR); at >= 0 && at < chunk.length - 1; at = chunk.indexOf(CR, at + 1)) {
@@ -48,6 +59,13 @@ export const make = (maxBytes: number) => {
       if (at === 0 ? !afterCr : chunk[at - 1] !== CR) flaw = "bare_line_break"
     }
     afterCr = chunk[chunk.length - 1] === CR
+  }
+
+  const inspect = (chunk: Buffer) => {
+    if (chunk.includes(0)) flaw = "nul"
+    // To have each line break looked for costs less where lines are long, and many times more where they are short.
+    if (size < lines * longLine) byBytes(chunk)
+    else byBreaks(chunk)
     if (lines > flood.fromLines && size < lines * flood.bytesPerLine) flaw = "short_lines"
   }
 

@@ -77,7 +77,7 @@ function* linked(messages: ReadonlyArray<Threadable>): Pieces.Pieces<ReadonlyArr
       parent = next
     }
     if (parent === undefined || parent === own || isAbove(own, parent)) continue
-    // The parent before still lists it; whose child it is, it says itself.
+    // A parent from before still lists it, and this one may do so twice: whose child it is, it says itself.
     adopt(parent, own)
   }
   return all.filter(({ parent }) => parent === undefined)
@@ -90,15 +90,15 @@ function* pruned(containers: ReadonlyArray<Container>): Pieces.Pieces<ReadonlyAr
   const upwards: Array<Container> = []
   while (stack.length > 0) {
     const container = stack.pop()!
+    // Only its own, and each once: others lead round in circles, or to the same again and again.
+    container.children = [...new Set(container.children)].filter((child) => child.parent === container)
     for (const child of container.children) stack.push(child)
     if (upwards.push(container) % Pieces.step === 0) yield
   }
   for (let at = upwards.length - 1; at >= 0; at--) {
     if (at % Pieces.step === 0) yield
     const container = upwards[at]!
-    container.children = [...new Set(container.children)]
-      .filter((child) => child.parent === container)
-      .flatMap((child) => (child.message === undefined ? child.children : [child]))
+    container.children = container.children.flatMap((child) => (child.message === undefined ? child.children : [child]))
     for (const child of container.children) child.parent = container
   }
   return containers.flatMap((root) =>
