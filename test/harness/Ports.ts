@@ -16,7 +16,7 @@ const isFree = (port: number) =>
   })
 
 /** Workers of the tests that run side by side, so many of which have ranges of their own. */
-const apart = 3
+const apart = 4
 
 /**
  * The range of a deployment's Tunnels, above the one that outgoing connections take theirs from. Each worker's lie apart, and
@@ -24,8 +24,8 @@ const apart = 3
  */
 export const portRange = (): string => {
   const worker = Number(process.env["VITEST_POOL_ID"] ?? 0) % apart
-  const begin = 61_000 + worker * 1_500 + Math.floor(Math.random() * 25) * 20
-  return `${begin}-${begin + 999}`
+  const begin = 61_000 + worker * 1_100 + Math.floor(Math.random() * 25) * 20
+  return `${begin}-${begin + 599}`
 }
 
 export const freePort = async (): Promise<number> => {
