@@ -76,7 +76,12 @@ describe("the limits of an Org", () => {
       (limits) => (of(limits, "mailbox_bytes", ada.handle)?.used ?? 0) > 5_000,
     )
     expect(of(used, "identity_quota")!.used).toBe(1)
-    expect(of(used, "calls")!.used).toBeGreaterThan(3)
+    // All of them again where a minute ended among them.
+    const calls = async () => {
+      for (let made = 0; made < 3; made++) await read(session)
+      return of(await read(session), "calls")!.used
+    }
+    expect(await eventually(calls, (made) => made > 3)).toBeGreaterThan(3)
     expect(of(used, "tunnel_transfer")).toMatchObject({ used: 123_456, limit: 10 * 1024 ** 3, window: "day" })
     within(of(used, "tunnel_transfer")!.resets_at, 24 * 3600)
     expect(of(used, "mail_hourly", ada.handle)).toMatchObject({ used: 1, limit: 7, window: "hour" })
