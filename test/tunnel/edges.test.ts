@@ -118,9 +118,11 @@ describe("three edges", () => {
       () => linksOf(other.handle),
       (links) => links.length === 0,
     )
+    // The edge may end it before it answers the other.
+    const closed = once(first, "close")
     // The same link dialled again is one whose end the edge has not noticed yet.
     expect(await raw(edges[1]!.edgePort, upgrade("idt/1", 0), /101/)).toMatch(/^HTTP\/1\.1 101 /)
-    await once(first, "close")
+    await closed
   })
 
   it("go on without one that is killed, on the TCP port too", { timeout: 60_000 }, async () => {
