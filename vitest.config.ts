@@ -16,6 +16,6 @@ export default defineConfig({
     // A worker's next file finds the modules of the last one read and compiled.
     isolate: false,
     // Most of what tests do is waiting for processes of their own.
-    maxWorkers: availableParallelism() + 2,
+    maxWorkers: availableParallelism() + 1,
   },
 })

@@ -15,7 +15,7 @@ const isFree = (port: number) =>
     server.listen(port, "127.0.0.1", () => server.close(() => resolve(true)))
   })
 
-/** Workers of the tests that run side by side, so many of which have ranges of their own. */
+/** Workers of the tests that run side by side, and who is none, so many of which have ranges of their own. */
 const apart = 4
 
 /**
