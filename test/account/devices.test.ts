@@ -126,7 +126,7 @@ layer(storesLayer)("a device login", (it) => {
       expect(yield* keys).toEqual([])
       yield* login.approve(org)
       // Cut off when it is noted as collected already, and the key is looked at for the answer.
-      expect(yield* cutOff(login.poll, "api_key", "access exclusive")).toMatchObject(unavailable)
+      expect(yield* cutOff(login.poll, "api_key", { lock: "access exclusive" })).toMatchObject(unavailable)
       expect((yield* login.view).status).toBe("approved")
       const { key, api_key } = yield* login.poll
       expect(yield* (yield* CredentialLookup).resolve(Redacted.make(key))).toMatchObject({ credentialId: api_key.id })

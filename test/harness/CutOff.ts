@@ -3,7 +3,7 @@
  * closed under it, as the end of a process or of the store closes it. Everything else of the store answers.
  */
 import { Unhurried } from "@svc/cluster/store/Database"
-import { Deferred, Effect, Fiber } from "effect"
+import { Deferred, type Duration, Effect, Fiber } from "effect"
 import { TestClock } from "effect/testing"
 
 type Lock = "exclusive" | "access exclusive"
@@ -30,10 +30,15 @@ export const whileHeld = <A, E, R>(table: string, effect: Effect.Effect<A, E, R>
     )
   })
 
-/** Closes what waits for the table, once something does; answers how many connections that were. */
-const closeWaiting = Effect.fnUntraced(function* (table: string) {
+/**
+ * Closes what waits for the table, once something does; answers how many connections that were. What comes to it by itself
+ * does so every `step` of the test's time. Where it was still at work when that went by, it lies down only then: so the
+ * time goes on again after a second of the machine's.
+ */
+const closeWaiting = Effect.fnUntraced(function* (table: string, step: Duration.Input | undefined) {
   const sql = yield* Unhurried
   const deadline = Date.now() + 20_000
+  let next = Date.now()
   while (true) {
     const closed = yield* sql`
       select pg_terminate_backend(pid) from pg_locks
@@ -41,18 +46,24 @@ const closeWaiting = Effect.fnUntraced(function* (table: string) {
         and database = (select oid from pg_database where datname = current_database())`
     if (closed.length > 0) return closed.length
     if (Date.now() > deadline) return yield* Effect.die(new Error(`nothing waits for ${table}`))
+    const goesOn = step !== undefined && Date.now() >= next
+    if (goesOn) next = Date.now() + 1_000
     // What is to wait may have to be woken by the test's clock.
-    yield* TestClock.adjust(0)
+    yield* TestClock.adjust(goesOn ? step : 0)
   }
 })
 
 /** What is asked for dies within its statement, at the table it comes to; answers what the asker is told. */
-export const cutOff = <A, E, R>(asking: Effect.Effect<A, E, R>, table = "event", lock?: Lock) =>
+export const cutOff = <A, E, R>(
+  asking: Effect.Effect<A, E, R>,
+  table = "event",
+  { lock, step }: { readonly lock?: Lock; readonly step?: Duration.Input } = {},
+) =>
   whileHeld(
     table,
     Effect.gen(function* () {
       const asked = yield* Effect.forkChild(Effect.result(asking), { startImmediately: true })
-      yield* closeWaiting(table)
+      yield* closeWaiting(table, step)
       return yield* Fiber.join(asked)
     }),
     lock,
