@@ -22,7 +22,7 @@ describe.skipIf("missing" in there)("Bluesky", () => {
   const context = {} as Context
 
   beforeAll(async () => {
-    context.network = await openNetwork("module" in there ? there.module : "", { rateLimitsEnabled: true })
+    context.network = await openNetwork("packages" in there ? there.packages : "", { rateLimitsEnabled: true })
     context.rig = await openRig(context.network)
     context.ada = await context.network.person("ada.test")
     context.grace = await context.network.person("grace.test")

@@ -49,10 +49,10 @@ export const suite = (context: Context) => {
           context.grace.agent.com.atproto.repo.getRecord({
             repo: own.author_id,
             collection: "app.bsky.feed.post",
-            rkey: own.uri.split("/").at(-1),
+            rkey: own.uri.split("/").at(-1)!,
           }),
         )
-        const answered = { uri: own.uri, cid: (parent as any).data.cid }
+        const answered = { uri: own.uri, cid: parent.data.cid! }
         yield* Effect.promise(() => context.grace.post("This.", { reply: { root: answered, parent: answered } }))
         const grace = yield* connected("graceful")
         yield* through(

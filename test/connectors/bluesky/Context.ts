@@ -21,8 +21,9 @@ export const recordAt = async (
   { ada }: Context,
   uri: string,
 ): Promise<{ readonly cid: string; readonly value: any }> => {
-  const [repo, collection, rkey] = uri.slice("at://".length).split("/")
-  return (await ada.agent.com.atproto.repo.getRecord({ repo, collection, rkey })).data
+  const [repo, collection, rkey] = uri.slice("at://".length).split("/") as [string, string, string]
+  const { cid, value } = (await ada.agent.com.atproto.repo.getRecord({ repo, collection, rkey })).data
+  return { cid: cid!, value }
 }
 
 /** A version 7 uuid of now. */

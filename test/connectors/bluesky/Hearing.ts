@@ -68,7 +68,7 @@ export const suite = (context: Context) =>
         await context.grace.agent.com.atproto.repo.deleteRecord({
           repo: context.grace.did,
           collection: "app.bsky.feed.post",
-          rkey: uri.split("/").at(-1),
+          rkey: uri.split("/").at(-1)!,
         })
       }
       expect((await context.rig.run(context.rig.platform.poll(session, begun.mark))).heard).toEqual([])

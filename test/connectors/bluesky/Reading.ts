@@ -29,9 +29,9 @@ export const suite = (context: Context) =>
           await context.grace.agent.com.atproto.repo.getRecord({
             repo: context.ada.did,
             collection: "app.bsky.feed.post",
-            rkey: asked.uri.split("/").at(-1),
+            rkey: asked.uri.split("/").at(-1)!,
           })
-        ).data.cid,
+        ).data.cid!,
       }
       await context.alan.post("answered", { reply: { root, parent } })
       const { entries } = await context.rig.run(context.rig.platform.thread(session, asked.uri))

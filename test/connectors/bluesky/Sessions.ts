@@ -4,10 +4,8 @@ import { Redacted } from "effect"
 import { describe, expect, it } from "vitest"
 import type { Session } from "@svc/cluster/connectors/platforms/Platform"
 import type { Rows } from "../network/Rig.ts"
+import { tokenSecret } from "../network/Servers.ts"
 import { connect, post, type Context } from "./Context.ts"
-
-/** What `@atproto/dev-env` signs its tokens with. */
-const secret = "jwt-secret"
 
 /** The row's access token as it is two hours later. */
 const expire = (rows: Rows) => {
@@ -15,7 +13,7 @@ const expire = (rows: Rows) => {
   const [head, claims] = tokens.accessJwt.split(".")
   const ended = { ...JSON.parse(Buffer.from(claims, "base64url").toString()), exp: Math.floor(Date.now() / 1_000) - 60 }
   const signed = `${head}.${Buffer.from(JSON.stringify(ended)).toString("base64url")}`
-  const mark = createHmac("sha256", secret).update(signed).digest("base64url")
+  const mark = createHmac("sha256", tokenSecret).update(signed).digest("base64url")
   rows.credential = Redacted.make(JSON.stringify({ ...tokens, accessJwt: `${signed}.${mark}` }))
 }
 

@@ -1,7 +1,7 @@
 /**
- * Brings `@atproto/dev-env` to this machine: several hundred packages that only these tests want, so they are no part of
+ * Brings the network's servers to this machine: three hundred packages that only these tests want, so they are no part of
  * the workspace. They are installed on first use, as the lock file in `packages/` has them, into a folder of the
- * cache that is named after what is in it.
+ * cache that is named after what is in it. Large ones that the servers never come to are left out (`packages/unused`).
  */
 import { spawn } from "node:child_process"
 import { createHash } from "node:crypto"
@@ -10,12 +10,18 @@ import { existsSync } from "node:fs"
 import * as path from "node:path"
 import { pathToFileURL } from "node:url"
 
-const files = ["package.json", "package-lock.json", ".npmrc", "better-sqlite3/package.json", "better-sqlite3/index.cjs"]
+const files = [
+  "package.json",
+  "package-lock.json",
+  ".npmrc",
+  ...["better-sqlite3", "unused"].flatMap((name) => [`${name}/package.json`, `${name}/index.cjs`]),
+  "unused/nothing.cjs",
+]
 const packages = path.join(import.meta.dirname, "packages")
 const cache = path.join(import.meta.dirname, "..", "..", "..", "node_modules", ".cache")
 
-/** Where the network's packages are, or why they are not. */
-export type Installed = { readonly module: string } | { readonly missing: string }
+/** The URL of the folder that the network's packages are in, or why they are not. */
+export type Installed = { readonly packages: string } | { readonly missing: string }
 
 const wanted = async () => {
   const hash = createHash("sha256")
@@ -109,5 +115,5 @@ export const installed = async (): Promise<Installed> => {
     console.warn(missing)
     return { missing }
   }
-  return { module: pathToFileURL(path.join(folder, "node_modules", "@atproto", "dev-env", "dist", "index.js")).href }
+  return { packages: pathToFileURL(path.join(folder, "node_modules")).href }
 }

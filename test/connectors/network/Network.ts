@@ -1,14 +1,16 @@
 /**
- * A Bluesky network for a test: the real directory and the real server of accounts (`@atproto/dev-env`), in process, with
- * stand-ins for what lies behind the server's own proxying.
+ * A Bluesky network for a test: the real directory and the real server of accounts ({@link serversOf}), in process,
+ * with stand-ins for what lies behind the server's own proxying.
  */
 import crypto from "node:crypto"
 import { mkdtemp, rm } from "node:fs/promises"
 import { createServer, type IncomingMessage, type RequestListener, type ServerResponse } from "node:http"
 import { tmpdir } from "node:os"
 import * as path from "node:path"
+import { AtpAgent } from "@atproto/api"
 import { type AppView, bypass, openAppView } from "./AppView.ts"
 import { type Chat, openChat } from "./Chat.ts"
+import { serversOf } from "./Servers.ts"
 import { listening } from "./Service.ts"
 
 /** An account with a session of its own, by which a test does what its owner does. */
@@ -17,7 +19,7 @@ export interface Person {
   readonly handle: string
   readonly password: string
   /** `@atproto/api`, signed in. */
-  readonly agent: any
+  readonly agent: AtpAgent
   readonly appPassword: (options?: { readonly dm?: boolean }) => Promise<string>
   /** Posts as its owner's app would, mentions looked up. */
   readonly post: (
@@ -74,12 +76,11 @@ const cheapPasswords = () => {
   }
 }
 
-export const openNetwork = async (module: string, config: object = {}): Promise<Network> => {
-  // Its types are not installed where these are checked.
-  const { TestPlc, TestPds, mockNetworkUtilities }: any = await import(module)
+export const openNetwork = async (packages: string, config: object = {}): Promise<Network> => {
+  const servers = await serversOf(packages)
   const dearPasswords = cheapPasswords()
   const data = await mkdtemp(path.join(tmpdir(), "bluesky-"))
-  const plc = await TestPlc.create({})
+  const plc = await servers.directory(await freePort())
   const port = await freePort()
   const url = `http://localhost:${port}`
   const people = new Map<string, Person>()
@@ -88,20 +89,15 @@ export const openNetwork = async (module: string, config: object = {}): Promise<
 
   const front: Network["front"] = { gate: undefined }
   const begin = async () => {
-    const server = await TestPds.create({
+    const server = await servers.accounts(data, {
       didPlcUrl: plc.url,
       port,
-      dataDirectory: data,
-      blobstoreDiskLocation: path.join(data, "blobs"),
-      // It is made anew at every start else.
-      plcRotationKeyK256PrivateKeyHex: "8b12f5a1c3d4e5f60718293a4b5c6d7e8f90a1b2c3d4e5f60718293a4b5c6d7e",
       rateLimitBypassKey: bypass,
       bskyAppViewUrl: appView.url,
       bskyAppViewDid: appView.did,
       ...config,
     })
-    mockNetworkUtilities(server)
-    const { server: listener } = server.server
+    const { listener } = server
     const answers = listener.listeners("request") as ReadonlyArray<RequestListener>
     listener.removeAllListeners("request").on("request", (request: IncomingMessage, response: ServerResponse) => {
       const pass = () => answers.forEach((answer) => answer(request, response))
@@ -114,11 +110,11 @@ export const openNetwork = async (module: string, config: object = {}): Promise<
   let running = true
 
   const person = async (handle: string): Promise<Person> => {
-    const agent = pds.getAgent()
+    const agent = new AtpAgent({ service: url })
     const password = `password of ${handle}`
     await agent.createAccount({ email: `${handle.replace(/\W/g, "")}@example.com`, handle, password })
     const made: Person = {
-      did: agent.did,
+      did: agent.assertDid,
       handle,
       password,
       agent,
@@ -134,7 +130,7 @@ export const openNetwork = async (module: string, config: object = {}): Promise<
         }))
         const record = { text, createdAt: at.toISOString(), facets, ...(reply === undefined ? {} : { reply }) }
         const collection = "app.bsky.feed.post"
-        const { data } = await agent.com.atproto.repo.createRecord({ repo: agent.did, collection, record })
+        const { data } = await agent.com.atproto.repo.createRecord({ repo: agent.assertDid, collection, record })
         return data
       },
     }

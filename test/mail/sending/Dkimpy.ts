@@ -1,4 +1,4 @@
-/** A second implementation of DKIM, Debian's `python3-dkim`: what it says of each signature of a message. */
+/** A second implementation of DKIM, Debian's `python3-dkim`: what it says of each signature of messages. */
 import { spawnSync } from "node:child_process"
 
 const python = "/usr/bin/python3"
@@ -9,22 +9,21 @@ const program = `
 import sys, json, base64, dkim
 given = json.load(sys.stdin)
 zone = given["zone"]
-raw = base64.b64decode(given["raw"])
 def txt(name, timeout=5):
     key = (name.decode() if isinstance(name, bytes) else name).rstrip(".")
     return zone[key].encode() if key in zone else None
-message = dkim.DKIM(raw)
-print(json.dumps([message.verify(idx=i, dnsfunc=txt) for i in range(given["count"])]))
+messages = [dkim.DKIM(base64.b64decode(raw)) for raw in given["raws"]]
+print(json.dumps([[one.verify(idx=i, dnsfunc=txt) for i in range(given["count"])] for one in messages]))
 `
 
-/** Whether each of the message's first signatures holds. `zone` has TXT records by their names. */
+/** Of each message, whether each of its first signatures holds. `zone` has TXT records by their names. */
 export const verify = (
-  raw: Uint8Array,
+  messages: ReadonlyArray<Uint8Array>,
   zone: Readonly<Record<string, string>>,
   count: number,
-): ReadonlyArray<boolean> => {
-  const input = JSON.stringify({ raw: Buffer.from(raw).toString("base64"), zone, count })
+): ReadonlyArray<ReadonlyArray<boolean>> => {
+  const input = JSON.stringify({ raws: messages.map((raw) => Buffer.from(raw).toString("base64")), zone, count })
   const { status, stdout, stderr } = spawnSync(python, ["-c", program], { input, encoding: "utf8" })
   if (status !== 0) throw new Error(stderr)
-  return JSON.parse(stdout) as ReadonlyArray<boolean>
+  return JSON.parse(stdout) as ReadonlyArray<ReadonlyArray<boolean>>
 }

@@ -63,7 +63,7 @@ layer(keysLayer)("what we send", (it) => {
     Effect.gen(function* () {
       const { message, zone } = yield* signed(letter(body))
       expect(yield* judged(message, zone)).toEqual(["pass", "pass"])
-      if (hasDkimpy) expect(verify(message, zone, 2)).toEqual([true, true])
+      if (hasDkimpy) expect(verify([message], zone, 2)).toEqual([[true, true]])
     }),
   )
 
@@ -80,11 +80,12 @@ layer(keysLayer)("what we send", (it) => {
       const without = ["Auto-Submitted", "AI-Disclosure"].map((name) =>
         text.replace(new RegExp(`^${name}: .*\r\n`, "m"), ""),
       )
-      for (const forgery of [...forged, ...without, text.replace("hello\r\n\r\n", "other\r\n\r\n")]) {
-        if (forgery === text) continue
-        expect(yield* judged(Buffer.from(forgery, "latin1"), zone), forgery.slice(0, 40)).not.toContain("pass")
-        if (hasDkimpy) expect(verify(Buffer.from(forgery, "latin1"), zone, 2)).toEqual([false, false])
-      }
+      const forgeries = [...forged, ...without, text.replace("hello\r\n\r\n", "other\r\n\r\n")]
+        .filter((forgery) => forgery !== text)
+        .map((forgery) => Buffer.from(forgery, "latin1"))
+      for (const forgery of forgeries)
+        expect(yield* judged(forgery, zone), forgery.toString("latin1", 0, 40)).not.toContain("pass")
+      if (hasDkimpy) expect(verify(forgeries, zone, 2)).toEqual(forgeries.map(() => [false, false]))
     }),
   )
 })

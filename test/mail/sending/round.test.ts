@@ -101,7 +101,7 @@ describe("what an Identity sends", () => {
       ["pass", "mail.localhost"],
       ["pass", "mail.localhost"],
     ])
-    if (hasDkimpy) expect(verify(Buffer.from(one!.raw, "latin1"), zone, 2)).toEqual([true, true])
+    if (hasDkimpy) expect(verify([Buffer.from(one!.raw, "latin1")], zone, 2)).toEqual([[true, true]])
   })
 
   it("goes out once for each domain", async () => {

@@ -1,0 +1,4 @@
+"use strict"
+/** `@atproto/aws`. */
+exports.KmsKeypair = class {}
+exports.S3BlobStore = class {}
