@@ -1,32 +1,44 @@
-/** Which file runs when: as Vitest has it (large ones first), but for those that take longer than their size says. */
+/** Which file runs when: as Vitest has it (large ones first), but for those that do little else than wait. */
 import { BaseSequencer, type TestSpecification } from "vitest/node"
 
-/** It takes a minute, and waits for packages of its own, which the first run fetches meanwhile. */
-const long = "connectors/bluesky.test.ts"
-/** They wait for what has its time in the product: a worker that comes to one last would keep the run from its end. */
+/** Its packages are fetched meanwhile by the first run there is. */
+const long = "/connectors/bluesky.test.ts"
+/** They wait for what has its time in the product: where all workers do at once, nothing is done. The longest first. */
 const waiting = [
-  "access/doors",
-  "audit/faults",
-  "cluster/proof",
-  "http/late-bodies",
-  "http/leaving",
-  "mail/kill",
-  "net/certificates",
-  "operations/metrics",
-  "sending/composing",
+  "tunnel/edges",
+  "mail/submission/submission",
+  "cli/account",
+  "mail/imap/conversation",
   "store/silence",
-  "tunnel/hiccup",
+  "mail/gateways",
+  "audit/faults",
+  "mail/imap/offlineimap",
+  "sending/composing",
+  "access/doors",
+  "mail/sending/round",
+  "http/leaving",
+  "mail/imap/terminals",
+  "mail/judging",
+  "http/late-bodies",
   "tunnel/tls",
+  "net/certificates",
+  "tunnel/link",
+  "cluster/proof",
+  "mail/kill",
+  "tunnel/hiccup",
+  "operations/metrics",
 ].map((name) => `/${name}.test.ts`)
+
+/** How many others begin between two that wait: those that come later take less time. */
+const between = (at: number) => 4 + Math.floor(at / 2)
 
 export default class Order extends BaseSequencer {
   override async sort(files: Array<TestSpecification>) {
     const sorted = await super.sort(files)
-    const [longest, early] = [[long], waiting].map((names) =>
-      sorted.filter(({ moduleId }) => names.some((name) => moduleId.endsWith(name))),
-    ) as [typeof sorted, typeof sorted]
-    const others = sorted.filter((file) => !longest.includes(file) && !early.includes(file))
-    const spread = early.flatMap((file, at) => [...others.slice(at * 3, at * 3 + 3), file])
-    return [...spread, ...others.slice(early.length * 3)].toSpliced(sorted.length / 4, 0, ...longest)
+    const named = (name: string) => sorted.filter(({ moduleId }) => moduleId.endsWith(name))
+    const apart = new Set([long, ...waiting].flatMap(named))
+    const others = sorted.filter((file) => !apart.has(file))
+    const spread = waiting.flatMap(named).flatMap((file, at) => [...others.splice(0, between(at)), file])
+    return [...spread, ...others].toSpliced(sorted.length / 4, 0, ...named(long))
   }
 }

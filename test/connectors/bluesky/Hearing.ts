@@ -80,7 +80,8 @@ export const suite = (context: Context) =>
       const other = await connect(context, context.grace)
       for (let n = 0; n < 3; n++) await context.grace.post(`@emmy.test ${n}`)
       await context.rig.run(context.rig.platform.sendDm(other.session, post("psst", { to: "emmy.test" })))
-      await context.grace.post("@emmy.test 3")
+      // The message may have been sent within this very millisecond.
+      await context.grace.post("@emmy.test 3", { at: new Date(Date.now() + 1) })
       const pages: Array<Array<string>> = []
       let cursor: string | undefined
       do {
