@@ -58,7 +58,11 @@ export const make = Effect.fnUntraced(function* (options: {
       const standing = yield* tunnels.standing(name)
       if (standing === undefined || standing.port === null) return
       const { port } = standing
-      if (yield* Effect.promise(() => ports.open(name, port))) return
+      if (yield* Effect.promise(() => ports.open(name, port))) {
+        // The last link may have gone since it was asked for.
+        if (registry.of(name).length === 0) ports.close(name)
+        return
+      }
       if (yield* isOurs(standing, name, port)) return
       if (tries < triesAtMost) yield* Effect.sleep(Timing.portAgain)
       else if (yield* move(name, port)) tries = 0

@@ -93,6 +93,8 @@ export const make = (
           if (listeners.get(name) === one) listeners.delete(name)
           resolve(false)
         })
+        // Closed before it listened, it never says that it does.
+        server.on("close", () => resolve(true))
         server.listen(port, host, () => resolve(true))
       })
     },
