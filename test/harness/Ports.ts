@@ -1,12 +1,16 @@
 /**
  * Ports that nothing listens on. They lie below the range from which systems give outgoing connections theirs, so that
- * none is taken between our look and its use; each process begins elsewhere.
+ * none is taken between our look and its use; each process begins elsewhere, and each worker has every eighth.
  */
 import { createServer } from "node:net"
 
+const worker = Number(process.env["VITEST_POOL_ID"] ?? 0)
+
+/** Workers of the tests that run side by side, and who is none, so many of which have ports of their own. */
+const lanes = 8
 const first = 10_000
-const count = 20_000
-let next = (process.pid * 97) % count
+const each = 20_000 / lanes
+let next = (process.pid * 97) % each
 
 const isFree = (port: number) =>
   new Promise<boolean>((resolve) => {
@@ -15,7 +19,7 @@ const isFree = (port: number) =>
     server.listen(port, "127.0.0.1", () => server.close(() => resolve(true)))
   })
 
-/** Workers of the tests that run side by side, and who is none, so many of which have ranges of their own. */
+/** So many workers have ranges of their own. */
 const apart = 4
 
 /**
@@ -23,14 +27,13 @@ const apart = 4
  * ports are allotted from the beginning of a range on: an edge takes up a port of its own as soon as another lets go of it.
  */
 export const portRange = (): string => {
-  const worker = Number(process.env["VITEST_POOL_ID"] ?? 0) % apart
-  const begin = 61_000 + worker * 1_100 + Math.floor(Math.random() * 25) * 20
+  const begin = 61_000 + (worker % apart) * 1_100 + Math.floor(Math.random() * 25) * 20
   return `${begin}-${begin + 599}`
 }
 
 export const freePort = async (): Promise<number> => {
   while (true) {
-    const port = first + (next++ % count)
+    const port = first + (next++ % each) * lanes + (worker % lanes)
     if (await isFree(port)) return port
   }
 }
