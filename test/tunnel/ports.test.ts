@@ -27,8 +27,10 @@ const refusal = (port: number) =>
   new Promise<string | undefined>((resolve) => {
     const socket = connect(port, "127.0.0.1")
     socket.once("error", (error: NodeJS.ErrnoException) => resolve(error.code))
-    socket.once("connect", () => resolve(undefined))
-    socket.once("close", () => socket.destroy())
+    socket.once("connect", () => {
+      socket.destroy()
+      resolve(undefined)
+    })
   })
 
 it.each(["127.0.0.1", "localhost"])("is closed before it listens (%s)", async (host) => {
