@@ -1,6 +1,7 @@
 /** Messages of several Mailboxes in one statement: what befalls one Mailbox's is nothing to the others. */
 import type { OwnIdentity, Write } from "@svc/cluster/actor/Write"
 import * as Arrivals from "@svc/cluster/mail/Arrivals"
+import { FreshTexts } from "@svc/cluster/mail/search/FreshTexts"
 import { Reads, Writes } from "@svc/cluster/store/Database"
 import { system } from "@svc/domain/account/By"
 import { makeUuidV7 } from "@svc/domain/Ids"
@@ -92,16 +93,19 @@ layer(Layer.provideMerge(Arrivals.layer, actors()))("messages of several Mailbox
     Effect.gen(function* () {
       const owner = yield* makeBox("owner")
       const former = yield* makeBox("former")
-      const [lost, kept] = yield* arrive(
-        former.group([yield* receivedMail({ subject: "lost" })], -1),
-        owner.group([yield* receivedMail({ subject: "kept" })]),
-      )
+      const [toFormer, toOwner] = [yield* receivedMail({ subject: "lost" }), yield* receivedMail({ subject: "kept" })]
+      const [lost, kept] = yield* arrive(former.group([toFormer], -1), owner.group([toOwner]))
       expect(Exit.isSuccess(kept!)).toBe(true)
       expect(lost).toMatchObject({ cause: { reasons: [{ error: { _tag: "FenceLost" } }] } })
       expect(yield* owner.inbox).toEqual(["kept"])
       expect(yield* former.inbox).toEqual([])
       expect(yield* former.told).toEqual([])
       expect(former.due()).toBe(0)
+      const { take } = yield* FreshTexts
+      expect([toFormer, toOwner].map((mail) => take(mail.message_id))).toEqual([
+        undefined,
+        toOwner.content!.search_text,
+      ])
     }),
   )
 

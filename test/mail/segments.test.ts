@@ -1,6 +1,7 @@
 /** Segments of a Mailbox's search: they find what looking at each message finds, and keep nothing of what is gone. */
 import { ask } from "@svc/cluster/actor/Ask"
 import { MessageQueries } from "@svc/cluster/mail/MessageQueries"
+import * as FreshTexts from "@svc/cluster/mail/search/FreshTexts"
 import * as Grams from "@svc/cluster/mail/search/Grams"
 import * as Postings from "@svc/cluster/mail/search/Postings"
 import * as Segmenting from "@svc/cluster/mail/search/Segmenting"
@@ -78,6 +79,20 @@ describe("a segment", () => {
     for (const pieces of [1, 2, 3, 64, 999]) expect(bucketsOf(pieces), `${pieces}`).toEqual(whole)
   })
 
+  plain("has nothing of the one that was made before it", () => {
+    const draw = drawn(6)
+    const [one, other] = [written(draw, 400), written(draw, 400)]
+    const postings = Postings.make()
+    const bucketsOf = (place: number, text: string) => {
+      postings.clear()
+      postings.add(place, text)
+      return [...postings.buckets()]
+    }
+    const first = bucketsOf(3, one)
+    expect(bucketsOf(9, other)).not.toEqual(first)
+    expect(bucketsOf(3, one)).toEqual(first)
+  })
+
   plain("tells exactly who has two or three characters of ASCII", () => {
     const draw = drawn(2)
     const texts = Array.from({ length: Postings.places }, () =>
@@ -99,6 +114,18 @@ describe("a segment", () => {
     for (const [place, text] of texts.entries()) {
       expect(told(text.slice(149_000, 149_008))).toContain(place)
     }
+  })
+})
+
+describe("texts of messages that were just stored", () => {
+  plain("are kept up to so many characters, the newest of them, and none that is large", () => {
+    const fresh = FreshTexts.make({ inAll: 10, inOne: 6 })
+    for (const [id, text] of Object.entries({ a: "1234", b: "1234567", c: "12\ud8004", d: "123" })) fresh.keep(id, text)
+    expect(["a", "b", "c", "d"].map(fresh.take)).toEqual([undefined, undefined, "12\ufffd4", "123"])
+    expect(fresh.take("d")).toBeUndefined()
+    for (const text of ["123456", "1234"]) fresh.keep("e", text)
+    fresh.keep("f", "123456")
+    expect(["e", "f"].map(fresh.take)).toEqual(["1234", "123456"])
   })
 })
 
@@ -253,6 +280,27 @@ layer(actors(), { timeout: "60 seconds" })("a Mailbox of several segments", (it)
       yield* Segmenting.run
       const [rows] = yield* sql<{ n: number }>`select count(*)::int as n from search_segment where identity_id = ${id}`
       expect(rows!.n).toBe(0)
+    }),
+  )
+
+  it.effect("is made of what is kept in memory, and of what is read where that is not there", () =>
+    Effect.gen(function* () {
+      const sql = yield* Writes
+      const { id } = yield* makeIdentity(yield* makeOrg, "edsger")
+      yield* letters(
+        id,
+        Array.from({ length: 256 }, (_, n) => (n === 10 ? "legomenon" : "common")),
+      )
+      const [kept] = yield* sql<{ id: string }>`select id from message where identity_id = ${id} and uid = 10`
+      const fresh = yield* FreshTexts.FreshTexts
+      fresh.keep(kept!.id, "hapax")
+      expect(yield* Segmenting.run).toBe(1)
+      const { candidates } = Segments.make(sql)
+      const holding = (text: string) => candidates(id, Grams.wanted([text]), 1, 256)
+      expect(yield* holding("hapax")).toEqual([10])
+      expect(yield* holding("legomenon")).toEqual([11])
+      expect(yield* holding("common")).toHaveLength(254)
+      expect(fresh.take(kept!.id)).toBeUndefined()
     }),
   )
 

@@ -13,6 +13,8 @@ export const Timing = {
   smtpCloseMillis: 5 * second,
   /** A balancer says at once whose connection it hands on. */
   smtpProxyHeaderMillis: 5 * second,
+  /** How long a Mailbox with room to spare is known to take mail. */
+  recipientKnownMillis: second,
   /** The windows that connections of a client, and recipients it named that do not exist, are counted in. */
   smtpClientWindowMillis: minute,
   smtpUnknownWindowMillis: 10 * minute,

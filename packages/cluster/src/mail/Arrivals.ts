@@ -16,6 +16,7 @@ import * as Batched from "../store/Batched.ts"
 import { isTransient, type Sql, Writes } from "../store/Database.ts"
 import { Timing } from "../Timing.ts"
 import { placed } from "./folders/Placing.ts"
+import { FreshTexts } from "./search/FreshTexts.ts"
 import { summaryOf } from "./Summary.ts"
 import * as Threading from "./Threading.ts"
 
@@ -274,7 +275,16 @@ export const layer = Layer.effect(
   Arrivals,
   Effect.gen(function* () {
     const sql = yield* Writes
+    const fresh = yield* FreshTexts
     const store = yield* Batched.make((groups: ReadonlyArray<Group>) => storeAll(sql, groups), together)
-    return { store: (group: Group) => Effect.flatten(store(group)) }
+    return {
+      store: (group: Group) =>
+        Effect.map(Effect.flatten(store(group)), (outcome) => {
+          for (const { message_id, content } of group.mails) {
+            if (content !== null) fresh.keep(message_id, content.search_text)
+          }
+          return outcome
+        }),
+    }
   }),
 )

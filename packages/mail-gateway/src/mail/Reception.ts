@@ -12,6 +12,7 @@ import * as Batched from "@svc/cluster/store/Batched"
 import { Reads, Writes } from "@svc/cluster/store/Database"
 import { Timing } from "@svc/cluster/Timing"
 import { joined } from "./Slicewise.ts"
+import * as Takers from "./Takers.ts"
 import * as Gateway from "../Timing.ts"
 import { keyOf } from "./Transactions.ts"
 import { Clock, Context, Duration, Effect, Layer, Schema } from "effect"
@@ -23,8 +24,6 @@ export class ReceptionUnavailable extends Schema.TaggedError<ReceptionUnavailabl
 export class MailboxRefused extends Schema.TaggedError<MailboxRefused>()("MailboxRefused", {
   reason: Schema.Literals(["full", "gone", "not_yet"]),
 }) {}
-
-export type RecipientStatus = "accept" | "unknown" | "not_yet" | "full"
 
 export interface Recipient {
   /** Canonical Handle. */
@@ -63,8 +62,11 @@ const make = (options: { readonly mailboxBytes: number }) =>
     const unavailable = () => new ReceptionUnavailable()
 
     const lookUp = yield* Batched.make((mailboxes: ReadonlyArray<string>) =>
-      reads<{ asked: number; status: string; full: boolean | null }>`
-        select asked.n::int as asked, i.status, m.bytes_used >= ${options.mailboxBytes}::bigint as full
+      reads<{ asked: number } & NonNullable<Takers.Standing>>`
+        select asked.n::int as asked, i.status,
+               case when m.bytes_used >= ${options.mailboxBytes}::bigint then 'all'
+                    when m.bytes_used > ${options.mailboxBytes}::bigint / 2 then 'much'
+                    when m.bytes_used is not null then 'little' end as used
         from unnest(${mailboxes}::text[]) with ordinality as asked (canonical, n)
         join identity i on i.canonical = asked.canonical left join mailbox m on m.identity_id = i.id`.pipe(
         Effect.map(Batched.inOrder(mailboxes)),
@@ -72,15 +74,7 @@ const make = (options: { readonly mailboxBytes: number }) =>
     )
 
     return {
-      status: (mailbox: string): Effect.Effect<RecipientStatus, ReceptionUnavailable> =>
-        lookUp(mailbox).pipe(
-          Effect.mapError(unavailable),
-          Effect.map((row) => {
-            if (row === undefined || row.status === "deleting") return "unknown"
-            if (row.status !== "ready") return "not_yet"
-            return row.full === true ? "full" : "accept"
-          }),
-        ),
+      status: yield* Takers.make((mailbox) => Effect.mapError(lookUp(mailbox), unavailable)),
 
       /** Durable when it answers; what repeats a transaction that was not answered with 250 is not stored again. */
       deliver: Effect.fnUntraced(function* (mail: IncomingMail, recipient: Recipient) {

@@ -28,12 +28,19 @@ export interface Bucket {
 /** Different grams that are told apart at most; 256 letters of prose have some 10,000. */
 const mostGrams = 1 << 18
 
-/** Gathers texts, one after the other; 8 MB, and 8 more at most. */
+/** Gathers texts, one after the other; 8 MB, and 8 more at most, which serve for one segment after the other. */
 export const make = () => {
   const slots = new Int32Array(Grams.count)
-  const grams: Array<number> = []
+  let grams: Array<number> = []
   let bits = new Uint32Array(words * 4096)
   const full = new Set<number>()
+
+  const clear = (): void => {
+    for (const gram of grams) slots[gram] = 0
+    bits.fill(0, 0, grams.length * words)
+    grams = []
+    full.clear()
+  }
 
   /** The grams of a text that begin from one place of it to another: a large one goes in several times. */
   const add = (place: number, text: string, from?: number, to?: number): void => {
@@ -83,8 +90,10 @@ export const make = () => {
     }
   }
 
-  return { add, buckets }
+  return { add, buckets, clear }
 }
+
+export type Postings = ReturnType<typeof make>
 
 /** Leaves in `found` what also has what is wanted, by the entries of its bucket. */
 export const narrow = (found: Places, entries: Uint8Array, { first, last }: Grams.Wanted): void => {

@@ -9,6 +9,7 @@ import type { SqlError } from "effect/sql"
 import * as Singletons from "../../observe/Singletons.ts"
 import { type Sql, Unhurried } from "../../store/Database.ts"
 import { Timing } from "../../Timing.ts"
+import { FreshTexts } from "./FreshTexts.ts"
 import * as Postings from "./Postings.ts"
 import { firstUid } from "./Segments.ts"
 
@@ -27,33 +28,59 @@ interface Due {
   readonly changes: number
 }
 
-/** Texts of a segment, a portion at a time; undefined where an older version stored one that housekeeping is to fold. */
-const gathered = Effect.fnUntraced(function* (sql: Sql, { identity_id, segment }: Due) {
+interface Message {
+  readonly uid: number
+  readonly id: string
+  /** What its text takes. */
+  readonly bytes: number
+}
+
+/** Messages whose texts are read by one statement, of those whose texts are to be read. */
+const portions = (messages: ReadonlyArray<Message>): ReadonlyArray<ReadonlyArray<number>> => {
+  const all: Array<Array<number>> = []
+  let room = 0
+  for (const { uid, bytes } of messages) {
+    room -= bytes
+    if (room < 0 || all.length === 0) {
+      all.push([])
+      room = portion - bytes
+    }
+    all.at(-1)!.push(uid)
+  }
+  return all
+}
+
+/** What a segment finds its messages by; undefined where an older version stored one that housekeeping is to fold. */
+const gathered = Effect.fnUntraced(function* (sql: Sql, { identity_id, segment }: Due, postings: Postings.Postings) {
   const first = firstUid(segment)
-  const sizes = yield* sql<{ uid: number; bytes: number; unfolded: boolean }>`
-    select m.uid, octet_length(c.search_text) as bytes, c.identity_id is null as unfolded
+  const messages = yield* sql<Message & { readonly unfolded: boolean }>`
+    select m.uid, m.id, octet_length(c.search_text) as bytes, c.identity_id is null as unfolded
     from message m join message_content c on c.message_id = m.id
     where m.identity_id = ${identity_id} and m.uid >= ${first}::int and m.uid < ${firstUid(segment + 1)}::int order by m.uid`
-  if (sizes.some(({ unfolded }) => unfolded)) return undefined
-  const postings = Postings.make()
-  for (let from = 0; from < sizes.length;) {
-    let to = from + 1
-    let bytes = sizes[from]!.bytes
-    while (to < sizes.length && bytes + sizes[to]!.bytes <= portion) bytes += sizes[to++]!.bytes
+  if (messages.some(({ unfolded }) => unfolded)) return undefined
+  const fresh = yield* FreshTexts
+  postings.clear()
+  let since = 0
+  const add = Effect.fnUntraced(function* (uid: number, text: string) {
+    for (let at = 0; at < text.length; at += turn.characters) {
+      postings.add(uid - first, text, at, at + turn.characters)
+      since += Math.min(text.length - at, turn.characters)
+      if (since < turn.characters) continue
+      since = 0
+      yield* Effect.yieldNow
+    }
+  })
+  const unread: Array<Message> = []
+  for (const message of messages) {
+    const text = fresh.take(message.id)
+    if (text === undefined) unread.push(message)
+    else yield* add(message.uid, text)
+  }
+  for (const uids of portions(unread)) {
     const texts = yield* sql<{ uid: number; text: string }>`
       select m.uid, c.search_text as text from message m join message_content c on c.message_id = m.id
-      where m.identity_id = ${identity_id} and m.uid >= ${sizes[from]!.uid}::int and m.uid <= ${sizes[to - 1]!.uid}::int`
-    let since = 0
-    for (const { uid, text } of texts) {
-      for (let at = 0; at < text.length; at += turn.characters) {
-        postings.add(uid - first, text, at, at + turn.characters)
-        since += Math.min(text.length - at, turn.characters)
-        if (since < turn.characters) continue
-        since = 0
-        yield* Effect.yieldNow
-      }
-    }
-    from = to
+      where m.identity_id = ${identity_id} and m.uid = any(${uids}::int[])`
+    for (const { uid, text } of texts) yield* add(uid, text)
   }
   const buckets: Array<Postings.Bucket> = []
   for (const bucket of postings.buckets()) {
@@ -67,9 +94,9 @@ const postpone = (sql: Sql, { identity_id, segment }: Due) => sql`
   update search_due set due_at = now() + interval '10 minutes' where identity_id = ${identity_id} and segment = ${segment}::int`
 
 /** What was noted of the segment while it was made stays noted. */
-const make = Effect.fnUntraced(function* (sql: Sql, due: Due) {
+const make = Effect.fnUntraced(function* (sql: Sql, due: Due, postings: Postings.Postings) {
   const { identity_id, segment, changes } = due
-  const buckets = yield* gathered(sql, due)
+  const buckets = yield* gathered(sql, due, postings)
   if (buckets === undefined) return yield* postpone(sql, due)
   const numbers = buckets.map(({ bucket }) => bucket)
   yield* sql`
@@ -106,12 +133,14 @@ export const removeFormer = Effect.gen(function* () {
 export const run: Effect.Effect<number, SqlError.SqlError, Unhurried> = Effect.gen(function* () {
   const sql = yield* Unhurried
   let count = 0
+  let postings: Postings.Postings | undefined
   while (true) {
     const due = yield* sql<Due>`
       select identity_id, segment, changes from search_due where due_at <= now() order by due_at, identity_id, segment
       limit ${sql.literal(String(batch))}`
     for (const one of due) {
-      yield* make(sql, one).pipe(
+      postings ??= Postings.make()
+      yield* make(sql, one, postings).pipe(
         // One that cannot be made keeps none of the others.
         Effect.catchCause((cause) =>
           Effect.andThen(Effect.logWarning("Messages were not made searchable by segment", cause), postpone(sql, one)),

@@ -1,0 +1,43 @@
+/** Which Mailboxes are known to take mail, and for how long. */
+import * as Takers from "@svc/mail-gateway/mail/Takers"
+import { Timing } from "@svc/mail-gateway/Timing"
+import { expect, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { TestClock } from "effect/testing"
+
+/** A store that answers what is said, one look-up after the other. */
+const storeOf = (...standings: ReadonlyArray<Takers.Standing>) => {
+  const left = [...standings]
+  return { lookUp: () => Effect.sync(() => left.shift()), left }
+}
+
+const ready = (used: "little" | "much" | "all") => ({ status: "ready", used })
+
+it.effect("one with room to spare is asked for once in a second", () =>
+  Effect.gen(function* () {
+    const store = storeOf(ready("little"), ready("all"), undefined)
+    const status = yield* Takers.make(store.lookUp)
+    expect(yield* status("a")).toBe("accept")
+    yield* TestClock.adjust(Timing.recipientKnownMillis - 1)
+    expect(yield* status("a")).toBe("accept")
+    expect(store.left).toHaveLength(2)
+    expect(yield* status("b")).toBe("full")
+    yield* TestClock.adjust(1)
+    expect(yield* status("a")).toBe("unknown")
+  }),
+)
+
+it.effect("of any other it is asked each time", () =>
+  Effect.gen(function* () {
+    const ask = Effect.fnUntraced(function* (before: Takers.Standing) {
+      const status = yield* Takers.make(storeOf(before, ready("little")).lookUp)
+      return [yield* status("a"), yield* status("a")]
+    })
+    expect(yield* ask(undefined)).toEqual(["unknown", "accept"])
+    expect(yield* ask({ status: "deleting", used: "little" })).toEqual(["unknown", "accept"])
+    expect(yield* ask({ status: "provisioning", used: null })).toEqual(["not_yet", "accept"])
+    expect(yield* ask(ready("all"))).toEqual(["full", "accept"])
+    const status = yield* Takers.make(storeOf(ready("much"), ready("all")).lookUp)
+    expect([yield* status("a"), yield* status("a")]).toEqual(["accept", "full"])
+  }),
+)
