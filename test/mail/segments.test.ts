@@ -1,157 +1,17 @@
 /** Segments of a Mailbox's search: they find what looking at each message finds, and keep nothing of what is gone. */
 import { ask } from "@svc/cluster/actor/Ask"
 import { MessageQueries } from "@svc/cluster/mail/MessageQueries"
-import * as FreshTexts from "@svc/cluster/mail/search/FreshTexts"
+import { FreshTexts } from "@svc/cluster/mail/search/FreshTexts"
 import * as Grams from "@svc/cluster/mail/search/Grams"
-import * as Postings from "@svc/cluster/mail/search/Postings"
 import * as Segmenting from "@svc/cluster/mail/search/Segmenting"
 import * as Segments from "@svc/cluster/mail/search/Segments"
 import { Reads, Writes } from "@svc/cluster/store/Database"
 import * as Candidates from "@svc/mail-gateway/mail/imap/store/Candidates"
 import type { IdentityId } from "@svc/domain/IdentityRef"
-import { fold } from "@svc/domain/mail/SearchText"
-import { describe, expect, it as plain, layer } from "@effect/vitest"
+import { expect, layer } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
 import { actors, makeIdentity, makeOrg } from "../harness/Actors.ts"
-
-/** The same numbers at every run. */
-const drawn = (seed: number) => {
-  let state = seed
-  return (below: number) => {
-    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0
-    return Math.floor((state / 2 ** 32) * below)
-  }
-}
-
-const alphabet = [..."abcd .жук日本é", "😀", "\u{10ffff}"]
-const written = (draw: (below: number) => number, length: number) =>
-  fold(Array.from({ length }, () => alphabet[draw(alphabet.length)]).join(""))
-
-/** Places that may have what is wanted, as one segment of these texts tells, and how large its buckets are. */
-const segment = (texts: ReadonlyArray<string>) => {
-  const postings = Postings.make()
-  for (const [place, text] of texts.entries()) postings.add(place, text)
-  const buckets = new Map([...postings.buckets()].map(({ bucket, entries }) => [bucket, entries]))
-  const told = (part: string) => {
-    const found = Postings.everywhere()
-    for (const one of Grams.wanted([part])) {
-      const entries = buckets.get(one.bucket)
-      if (entries === undefined) return []
-      Postings.narrow(found, entries, one)
-    }
-    return Postings.placesOf(found).filter((place) => place < texts.length)
-  }
-  return { told, sizes: [...buckets.values()].map(({ length }) => length) }
-}
-
-const having = (texts: ReadonlyArray<string>, part: string) =>
-  texts.flatMap((text, place) => (text.includes(part) ? [place] : [])).toReversed()
-
-describe("a segment", () => {
-  plain("leaves out no text that has what is looked for, from two characters on, at its end too", () => {
-    const draw = drawn(1)
-    for (let round = 0; round < 3; round++) {
-      const texts = Array.from({ length: Postings.places }, () => written(draw, 2 + draw(120)))
-      const { told } = segment(texts)
-      for (let n = 0; n < 40; n++) {
-        const text = [...texts[draw(texts.length)]!]
-        const length = 2 + draw(8)
-        const from = n % 3 === 0 ? Math.max(0, text.length - length) : draw(text.length)
-        const part = text.slice(from, from + length).join("")
-        expect(Grams.wanted([part]).length > 0, JSON.stringify(part)).toBe(part.length > 1)
-        const found = new Set(told(part))
-        expect(
-          having(texts, part).filter((place) => !found.has(place)),
-          JSON.stringify(part),
-        ).toEqual([])
-      }
-    }
-  })
-
-  plain("of a text that goes in piece by piece is the same", () => {
-    const text = written(drawn(5), 1_000)
-    const bucketsOf = (pieces: number) => {
-      const postings = Postings.make()
-      for (let at = 0; at < text.length; at += pieces) postings.add(7, text, at, at + pieces)
-      return [...postings.buckets()].map(({ bucket, entries }) => [bucket, [...entries].toSorted()])
-    }
-    const whole = bucketsOf(text.length)
-    for (const pieces of [1, 2, 3, 64, 999]) expect(bucketsOf(pieces), `${pieces}`).toEqual(whole)
-  })
-
-  plain("has nothing of the one that was made before it", () => {
-    const draw = drawn(6)
-    const [one, other] = [written(draw, 400), written(draw, 400)]
-    const postings = Postings.make()
-    const bucketsOf = (place: number, text: string) => {
-      postings.clear()
-      postings.add(place, text)
-      return [...postings.buckets()]
-    }
-    const first = bucketsOf(3, one)
-    expect(bucketsOf(9, other)).not.toEqual(first)
-    expect(bucketsOf(3, one)).toEqual(first)
-  })
-
-  plain("tells exactly who has two or three characters of ASCII", () => {
-    const draw = drawn(2)
-    const texts = Array.from({ length: Postings.places }, () =>
-      Array.from({ length: draw(60) }, () => String.fromCharCode(97 + draw(20))).join(""),
-    )
-    for (const part of ["ab", "qr", "xyz", "abc", "kml", "tss", "gh"]) {
-      expect(segment(texts).told(part), part).toEqual(having(texts, part))
-    }
-  })
-
-  plain("of texts that have too many grams says less, and never too little", () => {
-    const draw = drawn(3)
-    const texts = Array.from({ length: 3 }, () =>
-      Array.from({ length: 150_000 }, () => String.fromCharCode(32 + draw(0xa000))).join(""),
-    )
-    const { told, sizes } = segment(texts)
-    expect(Math.max(...sizes)).toBeLessThanOrEqual(32 * 1024)
-    expect(sizes).toContain(0)
-    for (const [place, text] of texts.entries()) {
-      expect(told(text.slice(149_000, 149_008))).toContain(place)
-    }
-  })
-})
-
-describe("texts of messages that were just stored", () => {
-  plain("are kept up to so many characters, the newest of them, and none that is large", () => {
-    const fresh = FreshTexts.make({ inAll: 10, inOne: 6 })
-    for (const [id, text] of Object.entries({ a: "1234", b: "1234567", c: "12\ud8004", d: "123" })) fresh.keep(id, text)
-    expect(["a", "b", "c", "d"].map(fresh.take)).toEqual([undefined, undefined, "12\ufffd4", "123"])
-    expect(fresh.take("d")).toBeUndefined()
-    for (const text of ["123456", "1234"]) fresh.keep("e", text)
-    fresh.keep("f", "123456")
-    expect(["e", "f"].map(fresh.take)).toEqual(["1234", "123456"])
-  })
-})
-
-describe("the spans of a Mailbox", () => {
-  plain("are what has segments and what has none, newest first, without a gap", () => {
-    const spans = (low: number, high: number) =>
-      [...Segments.spans({ complete: 4, missing: new Set([2]) }, low, high)].map(({ first, last, isBuilt }) => [
-        first,
-        last,
-        isBuilt,
-      ])
-    expect(spans(0, 1_100)).toEqual([
-      [1_025, 1_099, false],
-      [769, 1_024, true],
-      [513, 768, false],
-      [1, 512, true],
-    ])
-    expect(spans(0, 0x7fffffff)[0]).toEqual([1_025, 0x7ffffffe, false])
-    expect(spans(300, 310)).toEqual([[301, 309, true]])
-    expect(spans(511, 514)).toEqual([
-      [513, 513, false],
-      [512, 512, true],
-    ])
-    expect(spans(7, 8)).toEqual([])
-  })
-})
+import { drawn, having, written } from "./Drawn.ts"
 
 layer(actors(), { timeout: "60 seconds" })("a Mailbox of several segments", (it) => {
   const letters = Effect.fnUntraced(function* (identity: string, texts: ReadonlyArray<string>) {
@@ -292,7 +152,7 @@ layer(actors(), { timeout: "60 seconds" })("a Mailbox of several segments", (it)
         Array.from({ length: 256 }, (_, n) => (n === 10 ? "legomenon" : "common")),
       )
       const [kept] = yield* sql<{ id: string }>`select id from message where identity_id = ${id} and uid = 10`
-      const fresh = yield* FreshTexts.FreshTexts
+      const fresh = yield* FreshTexts
       fresh.keep(kept!.id, "hapax")
       expect(yield* Segmenting.run).toBe(1)
       const { candidates } = Segments.make(sql)

@@ -1,0 +1,19 @@
+/** Texts that are drawn by chance, and which of them have what is looked for. */
+import { fold } from "@svc/domain/mail/SearchText"
+
+/** The same numbers at every run. */
+export const drawn = (seed: number) => {
+  let state = seed
+  return (below: number) => {
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0
+    return Math.floor((state / 2 ** 32) * below)
+  }
+}
+
+const alphabet = [..."abcd .жук日本é", "😀", "\u{10ffff}"]
+export const written = (draw: (below: number) => number, length: number) =>
+  fold(Array.from({ length }, () => alphabet[draw(alphabet.length)]).join(""))
+
+/** Places of texts that have it, the last one first. */
+export const having = (texts: ReadonlyArray<string>, part: string) =>
+  texts.flatMap((text, place) => (text.includes(part) ? [place] : [])).toReversed()
