@@ -135,3 +135,48 @@ describe("a transaction sent again", () => {
     expect(await messages(handle)).toHaveLength(2)
   })
 })
+
+describe("the marks of answered transactions", () => {
+  // The service is gone after it: the last one.
+  it("leave with the process, whatever stands in their way until then", async () => {
+    const { handle } = await makeIdentity(service.base, session)
+    await service.query(
+      (sql) => sql`
+      create function held() returns trigger language plpgsql as $$
+      begin perform pg_advisory_xact_lock(4711); return null; end $$`,
+    )
+    await service.query(
+      (sql) => sql`
+      create trigger held before delete on unanswered_mail for each statement execute function held()`,
+    )
+    const held = (count: number) =>
+      eventually(
+        () =>
+          service.query(
+            (sql) =>
+              sql<{
+                n: number
+              }>`select count(*)::int as n from pg_locks where locktype = 'advisory' and objid = 4711 and not granted`,
+          ),
+        ([row]) => row!.n === count,
+      )
+    let left: Promise<void> | undefined
+    await service.query((sql) =>
+      sql.withTransaction(
+        Effect.gen(function* () {
+          yield* sql`select pg_advisory_xact_lock(4711)`
+          yield* Effect.promise(async () => {
+            expect(await deliver(`${handle}@mail.localhost`, "first")).toMatch(/^250 /)
+            await held(1)
+            expect(await deliver(`${handle}@mail.localhost`, "second")).toMatch(/^250 /)
+            left = service.leave()
+            await held(2)
+          })
+          return []
+        }),
+      ),
+    )
+    await left
+    expect(await marks()).toEqual([{ n: 0 }])
+  })
+})

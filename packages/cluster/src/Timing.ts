@@ -92,7 +92,7 @@ export const Timing = {
   // --- The feed of changes
 
   /** Announcements of changes are gathered for this long. */
-  feedGather: "5 millis",
+  feedGather: "20 millis",
   feedReconnect: "1 second",
   /** How late a change is known whose announcement was lost. */
   feedRecheck: "2 seconds",

@@ -28,8 +28,9 @@ export const Timing = {
   smtpRepeatPause: "2 seconds",
   /** How long a transaction waits for an equal one that is under way. */
   smtpEqual: "1 minute",
-  /** Between two tries to remove the marks of what was answered. */
+  /** Between two tries to remove the marks of what was answered, and what the last try of a process may take. */
   smtpForgetRetry: "1 second",
+  smtpForgetLast: "5 seconds",
   /** All look-ups of one message together; a sender's slow DNS makes the verdict `error`. */
   verdictMillis: 10 * second,
   /**

@@ -44,6 +44,11 @@ export interface Transaction {
   readonly end: (answered: boolean) => void
 }
 
+interface Answered {
+  readonly keys: ReadonlyArray<Uint8Array>
+  readonly release: () => void
+}
+
 const again = Schedule.spaced(Timing.smtpForgetRetry)
 
 /** Transactions whose marks go in one statement. */
@@ -54,27 +59,36 @@ const make = Effect.gen(function* () {
   const fork = yield* FiberSet.makeRuntime()
   const underWay = new Map<string, Deferred.Deferred<void>>()
 
-  /** Transactions that were answered, whose marks are to go. */
-  const answered: Array<{ readonly keys: ReadonlyArray<Uint8Array>; readonly release: () => void }> = []
-  let isForgetting = false
+  /** Transactions that were answered, whose marks are to go, and those whose marks are going. */
+  const answered: Array<Answered> = []
+  let going: ReadonlyArray<Answered> = []
 
-  /** One statement at a time for all of them. A mark that comes back after a power cut costs a look, so the disk is not waited for. */
+  /** A mark that comes back after a power cut costs a look, so the disk is not waited for. */
+  const removed = (ended: ReadonlyArray<Answered>) => sql`
+    with unhurried as materialized (select set_config('synchronous_commit', 'off', true)),
+    gone as (delete from unanswered_mail using unhurried where key = any(${ended.flatMap((one) => one.keys)}::bytea[]))
+    select 1`
+
+  /** One statement at a time for all of them. */
   const forget = () => {
-    if (isForgetting || answered.length === 0) return
-    isForgetting = true
+    if (going.length > 0 || answered.length === 0) return
     const ended = answered.splice(0, together)
-    const keys = ended.flatMap((one) => one.keys)
-    const gone = sql`
-      with unhurried as materialized (select set_config('synchronous_commit', 'off', true)),
-      gone as (delete from unanswered_mail using unhurried where key = any(${keys}::bytea[]))
-      select 1`
+    going = ended
     const release = Effect.sync(() => {
-      isForgetting = false
+      going = []
       for (const one of ended) one.release()
       forget()
     })
-    fork(Effect.ensuring(Effect.retry(gone, again), release))
+    fork(Effect.ensuring(Effect.retry(removed(ended), again), release))
   }
+
+  // A process that is told to leave takes the last marks along.
+  yield* Effect.addFinalizer(() =>
+    Effect.suspend(() => {
+      const left = [...going, ...answered.splice(0)]
+      return left.length === 0 ? Effect.void : Effect.ignore(Effect.timeout(removed(left), Timing.smtpForgetLast))
+    }),
+  )
 
   /** Both ways to begin: at once where no equal one is under way, and when those that are have ended. */
   const begin = (keys: ReadonlyArray<Uint8Array>) => {
