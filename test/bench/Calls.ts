@@ -13,6 +13,8 @@ export interface Comparison {
   /** CPU, in multiples of the floor. */
   readonly atMost: number
   readonly reference: { readonly name: string; readonly subject: Subject; readonly atLeast?: number }
+  /** Slices of each, where the usual ones lie too far apart. */
+  readonly rounds?: number
 }
 
 /** Reference, floor, ours and, where it was asked for, an earlier commit's, in turn. */
@@ -20,10 +22,11 @@ export const compared = async (stage: Stage, row: Comparison): Promise<Row> => {
   const { ours, earlier } = stage
   const drive = row.drive(ours)
   const subjects = { reference: row.reference.subject, floor: stage.floor, ours: subjectOf(ours, drive) }
+  const timing = row.rounds === undefined ? {} : { rounds: row.rounds }
   const got =
     earlier === undefined
-      ? { ...(await inTurn(subjects)), earlier: undefined }
-      : await inTurn({ ...subjects, earlier: subjectOf(earlier, row.drive(earlier)) })
+      ? { ...(await inTurn(subjects, timing)), earlier: undefined }
+      : await inTurn({ ...subjects, earlier: subjectOf(earlier, row.drive(earlier)) }, timing)
   const share: Goal = {
     what: `calls/s to ${row.reference.name}`,
     value: shareOf(got.ours, got.reference, 3),

@@ -57,6 +57,30 @@ it.effect("a call waits no longer than its deadline, under way or not, and is no
   }).pipe(Effect.scoped),
 )
 
+/** Whose caller of the first item asks for one more as soon as it is answered, while another waits. */
+const withOneMore = (nextFirst: boolean) =>
+  Effect.gen(function* () {
+    const batches: Array<ReadonlyArray<string>> = []
+    const call = yield* Batched.make(
+      (items: ReadonlyArray<string>) =>
+        Effect.andThen(
+          Effect.yieldNow,
+          Effect.sync(() => (batches.push(items), items)),
+        ),
+      { atOnce: 1, most: 2, nextFirst, apart: (item) => item.slice(0, 1) },
+    )
+    const asker = Effect.andThen(call("a1"), call("b2"))
+    yield* Effect.forEach([asker, call("a2")], (effect) => effect, { concurrency: "unbounded" })
+    return batches
+  }).pipe(Effect.scoped)
+
+it.effect("what callers ask for at once goes with what waits, unless the next one leaves first", () =>
+  Effect.gen(function* () {
+    expect(yield* withOneMore(false)).toEqual([["a1"], ["a2", "b2"]])
+    expect(yield* withOneMore(true)).toEqual([["a1"], ["a2"], ["b2"]])
+  }),
+)
+
 /** What was begun in this turn of the event loop has begun. */
 const turn = Effect.promise(() => new Promise((resolve) => setImmediate(resolve)))
 

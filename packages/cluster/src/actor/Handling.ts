@@ -182,7 +182,13 @@ export const make = <S extends Standing>(ownership: Ownership<S | undefined>, pa
         })
       let unnamed = 0
       const batch = {
-        make: () => Batched.make(run, { most, atOnce: 1, apart: ({ commandId }) => commandId ?? `${++unnamed}` }),
+        make: () =>
+          Batched.make(run, {
+            most,
+            atOnce: 1,
+            nextFirst: true,
+            apart: ({ commandId }) => commandId ?? `${++unnamed}`,
+          }),
       }
       return (request: Request<P>) =>
         Rpc.fork(
@@ -214,7 +220,7 @@ export const make = <S extends Standing>(ownership: Ownership<S | undefined>, pa
                   ? ownership.write(system, (fenced) => writer({ ...fenced, identity }, payloads))
                   : Effect.map(Effect.exit(refuse(identity)), (refused) => payloads.map(() => refused)),
               ),
-            { ...limits, atOnce: 1 },
+            { ...limits, atOnce: 1, nextFirst: true },
           ),
       }
       return (request: Request<P>) =>

@@ -18,6 +18,12 @@ export interface BatchLimits<Item = unknown, E = never> {
    * calls cost more than one of all, and one that hangs must not hold up the others.
    */
   readonly beside?: { readonly least: number; readonly millis: number }
+  /**
+   * Whether the next statement leaves before the callers of the last one go on, which they do in a microtask: the server then
+   * works meanwhile, and where it is several actors' statement, what waits for them all is handed on first. Otherwise they
+   * go on first, and what they ask for at once goes along.
+   */
+  readonly nextFirst?: boolean
   /** Calls of the same name are never in one statement. */
   readonly apart?: (item: Item) => string
   /**
@@ -73,7 +79,10 @@ export const make = <Item, Result, E, E2 = never>(
       fork(
         Effect.map(Effect.exit(Effect.suspend(() => run(batch.map(({ item }) => item)))), (exit) => {
           underWay--
-          batch.forEach(({ resume }, index) => resume(Exit.map(exit, (results) => results[index]!)))
+          const answer = () =>
+            batch.forEach(({ resume }, index) => resume(Exit.map(exit, (results) => results[index]!)))
+          if (limits.nextFirst === true) queueMicrotask(answer)
+          else answer()
           pump()
         }),
       )
