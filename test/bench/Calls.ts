@@ -13,7 +13,7 @@ export interface Comparison {
   /** CPU, in multiples of the floor. */
   readonly atMost: number
   readonly reference: { readonly name: string; readonly subject: Subject; readonly atLeast?: number }
-  /** Slices of each, where the usual ones lie too far apart. */
+  /** Slices of each, where the usual number of them says too little. */
   readonly rounds?: number
 }
 
@@ -22,11 +22,10 @@ export const compared = async (stage: Stage, row: Comparison): Promise<Row> => {
   const { ours, earlier } = stage
   const drive = row.drive(ours)
   const subjects = { reference: row.reference.subject, floor: stage.floor, ours: subjectOf(ours, drive) }
-  const timing = row.rounds === undefined ? {} : { rounds: row.rounds }
   const got =
     earlier === undefined
-      ? { ...(await inTurn(subjects, timing)), earlier: undefined }
-      : await inTurn({ ...subjects, earlier: subjectOf(earlier, row.drive(earlier)) }, timing)
+      ? { ...(await inTurn(subjects, row)), earlier: undefined }
+      : await inTurn({ ...subjects, earlier: subjectOf(earlier, row.drive(earlier)) }, row)
   const share: Goal = {
     what: `calls/s to ${row.reference.name}`,
     value: shareOf(got.ours, got.reference, 3),

@@ -13,6 +13,8 @@ import { drift, figuresOf, inTurn, shareOf } from "./Turns.ts"
 
 const connections = 20
 
+const addressesOf = ({ handles }: Played) => handles.map((handle) => `${handle}@mail.localhost`)
+
 /**
  * A letter's way is long and V8 compiles what it meets often, so over so many letters CPU a letter halves. A service that
  * runs for days is measured, and not its first half minute.
@@ -30,8 +32,6 @@ const warm = async (played: Played | undefined): Promise<void> => {
   }
   compiled.add(played)
 }
-
-const addressesOf = ({ handles }: Played) => handles.map((handle) => `${handle}@mail.localhost`)
 
 /** Into so many Mailboxes at most: letters that wait for one Mailbox are taken together. */
 const mailInto =

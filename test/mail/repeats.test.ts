@@ -140,26 +140,16 @@ describe("the marks of answered transactions", () => {
   // The service is gone after it: the last one.
   it("leave with the process, whatever stands in their way until then", async () => {
     const { handle } = await makeIdentity(service.base, session)
-    await service.query(
-      (sql) => sql`
-      create function held() returns trigger language plpgsql as $$
-      begin perform pg_advisory_xact_lock(4711); return null; end $$`,
-    )
-    await service.query(
-      (sql) => sql`
-      create trigger held before delete on unanswered_mail for each statement execute function held()`,
-    )
-    const held = (count: number) =>
-      eventually(
-        () =>
-          service.query(
-            (sql) =>
-              sql<{
-                n: number
-              }>`select count(*)::int as n from pg_locks where locktype = 'advisory' and objid = 4711 and not granted`,
-          ),
-        ([row]) => row!.n === count,
+    const held = `create function held() returns trigger language plpgsql as $$
+      begin perform pg_advisory_xact_lock(4711); return null; end $$`
+    const trigger = "create trigger held before delete on unanswered_mail for each statement execute function held()"
+    for (const one of [held, trigger]) await service.query((sql) => sql.unsafe(one))
+    const waiting = () =>
+      service.query(
+        (sql) => sql<{ n: number }>`
+        select count(*)::int as n from pg_locks where locktype = 'advisory' and objid = 4711 and not granted`,
       )
+    const areWaiting = (removals: number) => eventually(waiting, ([row]) => row!.n === removals)
     let left: Promise<void> | undefined
     await service.query((sql) =>
       sql.withTransaction(
@@ -167,10 +157,10 @@ describe("the marks of answered transactions", () => {
           yield* sql`select pg_advisory_xact_lock(4711)`
           yield* Effect.promise(async () => {
             expect(await deliver(`${handle}@mail.localhost`, "first")).toMatch(/^250 /)
-            await held(1)
+            await areWaiting(1)
             expect(await deliver(`${handle}@mail.localhost`, "second")).toMatch(/^250 /)
             left = service.leave()
-            await held(2)
+            await areWaiting(2)
           })
           return []
         }),

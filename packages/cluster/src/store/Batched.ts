@@ -19,9 +19,9 @@ export interface BatchLimits<Item = unknown, E = never> {
    */
   readonly beside?: { readonly least: number; readonly millis: number }
   /**
-   * Whether the next statement leaves before the callers of the last one go on, which they do in a microtask: the server then
-   * works meanwhile, and where it is several actors' statement, what waits for them all is handed on first. Otherwise they
-   * go on first, and what they ask for at once goes along.
+   * Whether what waits leaves before the callers of the last batch go on. For an actor, whose statement may be one of many
+   * actors': all of them hand on what waits, and only then, in a microtask, is what was stored answered, so that the server
+   * has work meanwhile. Otherwise callers go on first, and what they ask for at once goes along.
    */
   readonly nextFirst?: boolean
   /** Calls of the same name are never in one statement. */

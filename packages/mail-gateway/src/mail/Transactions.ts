@@ -83,12 +83,10 @@ const make = Effect.gen(function* () {
   }
 
   // A process that is told to leave takes the last marks along.
-  yield* Effect.addFinalizer(() =>
-    Effect.suspend(() => {
-      const left = [...going, ...answered.splice(0)]
-      return left.length === 0 ? Effect.void : Effect.ignore(Effect.timeout(removed(left), Timing.smtpForgetLast))
-    }),
-  )
+  yield* Effect.addFinalizer(() => {
+    const left = [...going, ...answered.splice(0)]
+    return left.length === 0 ? Effect.void : Effect.ignore(Effect.timeout(removed(left), Timing.smtpForgetLast))
+  })
 
   /** Both ways to begin: at once where no equal one is under way, and when those that are have ended. */
   const begin = (keys: ReadonlyArray<Uint8Array>) => {
