@@ -39,6 +39,18 @@ describe("the bytes of a message", () => {
     },
   )
 
+  it("are accepted up to the largest size, and not a byte above it", () => {
+    const fill = (size: number, each: number) => {
+      const data = Data.make(1024)
+      for (let left = size; left > 0; left -= each) data.push(Buffer.alloc(Math.min(each, left), "x"))
+      return data.finish()
+    }
+    for (const each of [1, 100, 4096]) {
+      expect(fill(1024, each)).toMatchObject({ raw: Buffer.alloc(1024, "x") })
+      expect(fill(1025, each)).toBe("too_large")
+    }
+  })
+
   it("are hashed where there are none", () => {
     expect(Data.make(1024).finish()).toMatchObject({ sha256: new Uint8Array(createHash("sha256").digest()) })
   })

@@ -2,8 +2,9 @@
 import { expect, layer } from "@effect/vitest"
 import { MailTransport, type Transmission } from "@svc/cluster/mail/sending/MailTransport"
 import { Effect } from "effect"
+import { TestClock } from "effect/testing"
 import { foundation } from "../../harness/Stores.ts"
-import { reply, scripted, sink, type Straight, straight, strange, transmission } from "./Sinks.ts"
+import { reply, scripted, sink, type Straight, straight, strange, transmission, type Zone } from "./Sinks.ts"
 
 const mx = (...servers: ReadonlyArray<readonly [string, number]>) =>
   servers.map(([exchange, priority]) => ({ exchange, priority }))
@@ -212,6 +213,27 @@ layer(foundation)("a domain with an MTA-STS policy", (it) => {
       const [outcome] = yield* sent({ port: good.port, zone: announced, policies: elsewhere })
       expect(outcome).toMatchObject({ state: "deferred", reply: { status: "4.7.1" } })
       expect(good.taken).toHaveLength(1)
+    }),
+  )
+
+  it.effect("is held to the policy for max_age seconds after the policy can no longer be fetched, and no longer", () =>
+    Effect.gen(function* () {
+      const policies: Record<string, string> = { "example.org": policy("enforce", "*.example.org") }
+      const { port, taken } = yield* sink()
+      const zone: Record<string, Zone[string]> = { ...announced, "A mx.attacker.example": ["127.0.0.1"] }
+      yield* Effect.gen(function* () {
+        const { send } = yield* MailTransport
+        expect(yield* send(transmission())).toMatchObject([{ state: "sent" }])
+        // An attacker withdraws the policy and names a server of their own.
+        delete policies["example.org"]
+        zone["TXT _mta-sts.example.org"] = [["v=STSv1; id=2;"]]
+        zone["MX example.org"] = mx(["mx.attacker.example", 10])
+        yield* TestClock.adjust("86399 seconds")
+        expect(yield* send(transmission())).toMatchObject([{ state: "deferred", reply: { status: "4.7.1" } }])
+        yield* TestClock.adjust("1 hour")
+        expect(yield* send(transmission())).toMatchObject([{ state: "sent" }])
+      }).pipe(Effect.provide(straight({ port, zone, policies })))
+      expect(taken).toHaveLength(2)
     }),
   )
 

@@ -206,6 +206,23 @@ layer(foundation)("a relay", (it) => {
     }),
   )
 
+  it.effect.each([
+    [421, "deferred"],
+    [451, "deferred"],
+    [552, "refused"],
+  ] as const)(
+    "that answers %i in the middle of the content and closes leaves the mail %s with that reply",
+    ([code, state]) =>
+      Effect.gen(function* () {
+        const { port } = yield* scripted((line, socket) => {
+          if (line === "DATA") socket.once("data", () => socket.end(`${code} no more\r\n`))
+          return line === "" ? "220 hi" : line === "DATA" ? "354 go" : line === "." ? null : "250 ok"
+        })
+        const large = Buffer.concat([content, Buffer.from(`${"0123456789".repeat(7)}\r\n`.repeat(400_000))])
+        expect(yield* via(`smtp://127.0.0.1:${port}`)({ content: large })).toMatchObject([{ state, reply: { code } }])
+      }),
+  )
+
   it.effect("gets nothing unsigned: while the keys cannot be read nothing is tried", () =>
     Effect.gen(function* () {
       const { port, taken } = yield* sink()

@@ -1,0 +1,184 @@
+/**
+ * Conditional changes and resynchronization (RFC 7162). In every test the first message is gone before the client looks,
+ * so that no UID equals its sequence number, and messages are missing below UIDNEXT.
+ */
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { makeIdentity, signUp } from "../../harness/Client.ts"
+import { ImapClient } from "../../harness/Imap.ts"
+import { startService, type TestService } from "../../harness/Service.ts"
+
+let service: TestService
+let token: string
+beforeAll(async () => {
+  service = await startService()
+  token = (await signUp(service.base)).session
+})
+afterAll(() => service.stop())
+
+const letter = (n: number) => `Subject: letter ${n}\r\n\r\ntext\r\n`
+
+/** A client in INBOX with the messages of UID 2, 3 and 5 as numbers 1, 2 and 3, and a second client for other changes. */
+const open = async () => {
+  const { secrets } = await makeIdentity(service.base, token)
+  const { username, password } = secrets.imap
+  const login = () => ImapClient.login(service.imapPort, username, password)
+  const [client, other] = [await login(), await login()]
+  for (let n = 1; n <= 6; n++) await other.append("INBOX", letter(n))
+  await other.say("SELECT INBOX (CONDSTORE)")
+  await other.say("UID STORE 1,4,6 +FLAGS.SILENT (\\Deleted)")
+  await other.say("EXPUNGE")
+  await client.say("SELECT INBOX (CONDSTORE)")
+  const modseqs = async () =>
+    Object.fromEntries(
+      (await client.say("UID FETCH 1:* (MODSEQ)")).untagged.map((line) => {
+        const [, uid, modseq] = /UID (\d+) MODSEQ \((\d+)\)/.exec(line)!
+        return [uid, Number(modseq)]
+      }),
+    )
+  const highest = async () => {
+    const { untagged } = await client.say("STATUS INBOX (HIGHESTMODSEQ)")
+    return Number(/HIGHESTMODSEQ (\d+)/.exec(untagged[0]!)![1])
+  }
+  const close = () => {
+    client.close()
+    other.close()
+  }
+  return { client, other, login, modseqs, highest, close }
+}
+
+describe("STORE with UNCHANGEDSINCE", () => {
+  it("names the messages that changed since by sequence number, and leaves them as they are", async () => {
+    const { client, other, highest, close } = await open()
+    const before = await highest()
+    await other.say("UID STORE 3 +FLAGS (\\Flagged)")
+    const stored = await client.say(`STORE 1:3 (UNCHANGEDSINCE ${before}) +FLAGS (\\Answered)`)
+    expect(stored.tagged).toMatch(/^OK \[MODIFIED 2\] /)
+    const flags = (await client.say("UID FETCH 2:5 (FLAGS)")).untagged
+    expect(flags.map((line) => /UID (\d+)/.exec(line)![1] + (line.includes("\\Answered") ? " answered" : ""))).toEqual([
+      "2 answered",
+      "3",
+      "5 answered",
+    ])
+    close()
+  })
+
+  it("names them by UID in UID STORE", async () => {
+    const { client, other, highest, close } = await open()
+    const before = await highest()
+    await other.say("UID STORE 3,5 +FLAGS (\\Flagged)")
+    const stored = await client.say(`UID STORE 2:5 (UNCHANGEDSINCE ${before}) +FLAGS (\\Answered)`)
+    expect(stored.tagged).toMatch(/^OK \[MODIFIED 3,5\] /)
+    close()
+  })
+
+  it("stores on a message whose MODSEQ equals the given one, and not on one that is newer by one change", async () => {
+    const { client, modseqs, close } = await open()
+    const at = (await modseqs())["5"]!
+    expect((await client.say(`UID STORE 5 (UNCHANGEDSINCE ${at}) +FLAGS (\\Seen)`)).tagged).toMatch(/^OK STORE/)
+    expect((await client.say(`UID STORE 5 (UNCHANGEDSINCE ${at}) +FLAGS (\\Flagged)`)).tagged).toMatch(
+      /^OK \[MODIFIED 5\] /,
+    )
+    close()
+  })
+})
+
+describe("FETCH with CHANGEDSINCE", () => {
+  it("answers the messages changed after the given MODSEQ, and not those at it", async () => {
+    const { client, other, highest, close } = await open()
+    const before = await highest()
+    await other.say("UID STORE 3 +FLAGS (\\Flagged)")
+    const changed = (await client.say(`UID FETCH 1:* (FLAGS) (CHANGEDSINCE ${before})`)).untagged
+    expect(changed).toEqual([expect.stringMatching(/^\* 2 FETCH \(UID 3 .*\\Flagged/)])
+    const since = await highest()
+    expect((await client.say(`UID FETCH 1:* (FLAGS) (CHANGEDSINCE ${since})`)).untagged).toEqual([])
+    close()
+  })
+
+  it("answers a message of which only the placement in this folder changed: \\Deleted, and copies", async () => {
+    const { client, other, highest, close } = await open()
+    const before = await highest()
+    await other.say("UID STORE 5 +FLAGS (\\Deleted)")
+    await client.say("NOOP")
+    expect((await client.say(`UID FETCH 1:* (FLAGS) (CHANGEDSINCE ${before})`)).untagged).toEqual([
+      expect.stringMatching(/^\* 3 FETCH \(UID 5 .*\\Deleted/),
+    ])
+    await other.say("UID COPY 2 Trash")
+    await client.say("SELECT Trash (CONDSTORE)")
+    expect((await client.say(`FETCH 1:* (UID) (CHANGEDSINCE ${before})`)).untagged).toEqual([
+      expect.stringMatching(/^\* 1 FETCH \(.*UID 1\)/),
+    ])
+    close()
+  })
+
+  it("reports with VANISHED what was removed since, by UID", async () => {
+    const { client, other, highest, close } = await open()
+    const before = await highest()
+    await client.say("ENABLE QRESYNC")
+    await other.say("UID STORE 3 +FLAGS.SILENT (\\Deleted)")
+    await other.say("EXPUNGE")
+    const { untagged } = await client.say(`UID FETCH 1:* (FLAGS) (CHANGEDSINCE ${before} VANISHED)`)
+    expect(untagged.filter((line) => line.includes("VANISHED (EARLIER)"))).toEqual(["* VANISHED (EARLIER) 3"])
+    close()
+  })
+})
+
+describe("SELECT with QRESYNC", () => {
+  it("reports what changed and what vanished since the client's MODSEQ, and nothing else", async () => {
+    const { client, other, login, highest, close } = await open()
+    const before = await highest()
+    const [validity] = (await client.say("STATUS INBOX (UIDVALIDITY)")).untagged.map(
+      (line) => /UIDVALIDITY (\d+)/.exec(line)![1],
+    )
+    await other.say("UID STORE 3 +FLAGS.SILENT (\\Deleted)")
+    await other.say("EXPUNGE")
+    await other.say("UID STORE 5 +FLAGS (\\Flagged)")
+    const again = await login()
+    await again.say("ENABLE QRESYNC")
+    const { untagged, tagged } = await again.say(`SELECT INBOX (QRESYNC (${validity} ${before}))`)
+    expect(tagged).toMatch(/^OK/)
+    expect(untagged.filter((line) => line.includes("VANISHED"))).toEqual(["* VANISHED (EARLIER) 3"])
+    expect(untagged.filter((line) => line.includes("FETCH"))).toEqual([
+      expect.stringMatching(/^\* 2 FETCH \(UID 5 .*\\Flagged/),
+    ])
+    again.close()
+    close()
+  })
+
+  it("reports nothing of the past under another UIDVALIDITY", async () => {
+    const { login, close } = await open()
+    const again = await login()
+    await again.say("ENABLE QRESYNC")
+    const { untagged } = await again.say("SELECT INBOX (QRESYNC (1 1))")
+    expect(untagged.filter((line) => /VANISHED|FETCH/.test(line))).toEqual([])
+    again.close()
+    close()
+  })
+})
+
+describe("commands that take sequence numbers", () => {
+  it("use the numbers, and their UID forms the UIDs", async () => {
+    const { client, close } = await open()
+    expect((await client.say("FETCH 2 (UID)")).untagged).toEqual(["* 2 FETCH (UID 3)"])
+    expect((await client.say("UID FETCH 2 (UID)")).untagged).toEqual(["* 1 FETCH (UID 2)"])
+    expect((await client.say("SEARCH UID 5")).untagged).toEqual(["* SEARCH 3"])
+    expect((await client.say("UID SEARCH 3")).untagged).toEqual(["* SEARCH 5"])
+    expect((await client.say("SORT (SUBJECT) UTF-8 ALL")).untagged).toEqual(["* SORT 1 2 3"])
+    expect((await client.say("UID SORT (SUBJECT) UTF-8 ALL")).untagged).toEqual(["* SORT 2 3 5"])
+    expect((await client.say("UID THREAD REFERENCES UTF-8 ALL")).untagged).toEqual(["* THREAD (2)(3)(5)"])
+    expect((await client.say("COPY 2:3 Trash")).tagged).toMatch(/^OK \[COPYUID \d+ 3,5 1:2\]/)
+    expect((await client.say("UID EXPUNGE 2:5")).untagged).toEqual([])
+    expect((await client.say("MOVE 1 Junk")).untagged).toEqual([
+      expect.stringMatching(/^\* OK \[COPYUID \d+ 2 1\]/),
+      "* 1 EXPUNGE",
+    ])
+    close()
+  })
+
+  it("UID EXPUNGE removes only the named messages that are marked", async () => {
+    const { client, close } = await open()
+    await client.say("UID STORE 2,5 +FLAGS.SILENT (\\Deleted)")
+    expect((await client.say("UID EXPUNGE 3:5")).untagged).toEqual(["* 3 EXPUNGE"])
+    expect((await client.say("UID SEARCH ALL")).untagged).toEqual(["* SEARCH 2 3"])
+    close()
+  })
+})

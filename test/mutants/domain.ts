@@ -1,0 +1,33 @@
+/** Planted bugs in `packages/domain`. */
+import type { Mutants } from "./Mutant.ts"
+
+export const domain: Mutants = {
+  "network-widened": {
+    file: "domain/src/account/KeyRights.ts",
+    from: "return coversNetworks(maker.networks, rights.networks)",
+    to: "return coversNetworks(rights.networks, maker.networks)",
+    bug: "a key bound to a network makes one for a wider network (arguments swapped)",
+    tests: ["api/credentials", "api/scopes", "account/key-ends", "api/account", "api/policy"],
+  },
+  "star-from-narrow": {
+    file: "domain/src/account/Scope.ts",
+    from: "scopes.all || (!others.all && [...others.held].every((one) => scopes.held.has(one)))",
+    to: "scopes.all || [...others.held].every((one) => scopes.held.has(one))",
+    bug: "any key that may make keys makes one with `*` (empty set is included in all)",
+    tests: ["api/scopes", "api/credentials", "account/devices", "oauth/consent", "api/account"],
+  },
+  "redirect-to-tunnel": {
+    file: "domain/src/oauth/Redirect.ts",
+    from: "    name === tunnels ||\n    name.endsWith(`.${tunnels}`)\n",
+    to: "    name === tunnels\n",
+    bug: "an agent's Tunnel host may be the redirect of an app (collects codes)",
+    tests: ["oauth/redirects", "oauth/hostile-clients", "oauth/hostile", "oauth/confusion"],
+  },
+  "key-ends-in-exactly": {
+    file: "domain/src/account/KeyRights.ts",
+    from: ".find((at) => at > now)",
+    to: ".find((at) => at >= now)",
+    bug: "a key made for exactly 7 days (or 1 day) is told to end at once (off by one)",
+    tests: ["account/key-ends", "api/credentials", "api/account", "cli/account"],
+  },
+}
