@@ -173,4 +173,33 @@ layer(world, { timeout: "90 seconds" })("a link", (it) => {
         expect((yield* identityOf(handle))!.status).toBe("ready")
       }),
   )
+
+  it.effect("keeps its lease when two renewals restore it at the same time", () =>
+    Effect.gen(function* () {
+      const { id, handle } = yield* prepared("edith")
+      const links = yield* TunnelLinks
+      const link = {
+        id: yield* makeUuidV7,
+        identityId: id,
+        canonical: handle,
+        edgeId: yield* makeUuidV7,
+        edgeAddress: "127.0.0.1:9",
+        instance: yield* makeUuidV7,
+        client: "test",
+        localHost: null,
+      }
+      const both = Effect.all([links.restore(link), links.restore(link)], { concurrency: 2 })
+      expect(yield* both).toEqual(["restored", "restored"])
+      expect(yield* linksOf(handle)).toHaveLength(1)
+      // Only a link of another process takes the name, and only a removed Identity ends the link.
+      yield* links.detach([link.id])
+      yield* leased(id, handle)
+      expect(yield* links.restore(link)).toBe("replaced")
+      const sql = yield* Writes
+      yield* sql`delete from tunnel_link where canonical = ${handle}`
+      yield* sql`update identity set status = 'deleting' where id = ${id}`
+      expect(yield* links.restore(link)).toBe("gone")
+      yield* sql`update identity set status = 'ready' where id = ${id}`
+    }),
+  )
 })

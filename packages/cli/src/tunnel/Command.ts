@@ -19,13 +19,15 @@ const edgeOf = (tunnel: { readonly hostname: string; readonly url: string }) => 
   return url.origin
 }
 
-/** What is under way ends first, unless the signal comes once more. */
+/** Stops taking requests and waits for those in flight, unless the signal comes a second time. */
 const leave = (tunnel: Tunnel) =>
   Effect.promise(async () => {
     for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => process.exit(130))
     const underWay = tunnel.underWay()
-    if (underWay > 0) say(`Waiting for ${underWay} requests to end; again to stop at once.`)
-    await tunnel.drain()
+    // The announcement comes after the drain began, so that whoever reads it can rely on it.
+    const drained = tunnel.drain()
+    if (underWay > 0) say(`Waiting for ${underWay} requests to finish. Press Ctrl+C again to stop now.`)
+    await drained
   })
 
 export const command = Command.make(

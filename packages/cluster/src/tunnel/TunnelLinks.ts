@@ -51,21 +51,26 @@ const make = Effect.gen(function* () {
     }, orUnavailable),
 
     /**
-     * Takes again the lease of a link that still stands, after a crash of the database took the row. False: another
-     * process of the agent holds the name now, or its Identity went.
+     * Writes the lease of a standing link again after its row was lost, as in a crash of PostgreSQL. Returns `replaced` if
+     * another process of the agent holds the name, and `gone` if the Identity takes no links any more. A lease that an
+     * overlapping renewal restored first counts as restored.
      */
     restore: Effect.fn("TunnelLinks.restore")(function* (link: NewLink) {
       const now = yield* Clock.currentTimeMillis
-      const rows = yield* writes`
-        insert into tunnel_link (id, identity_id, canonical, edge_id, edge_address, instance, client, local_host, since, lease_until)
-        select ${link.id}, i.id, i.canonical, ${link.edgeId}, ${link.edgeAddress}, ${link.instance}, ${link.client},
-               ${link.localHost}, ${new Date(now)}, ${until}
-        from identity i
-        where i.id = ${link.identityId} and i.status = 'ready'
-          and not exists (select from tunnel_link l where l.canonical = i.canonical and l.instance <> ${link.instance})
-        on conflict (id) do nothing
-        returning ${told(writes, name)}`
-      return rows.length > 0
+      const [row] = yield* writes<{ restored: boolean; replaced: boolean }>`
+        with successor as (
+          select from tunnel_link where canonical = ${link.canonical} and instance <> ${link.instance}
+        ),
+        kept as (
+          insert into tunnel_link (id, identity_id, canonical, edge_id, edge_address, instance, client, local_host, since, lease_until)
+          select ${link.id}, i.id, i.canonical, ${link.edgeId}, ${link.edgeAddress}, ${link.instance}, ${link.client},
+                 ${link.localHost}, ${new Date(now)}, ${until}
+          from identity i where i.id = ${link.identityId} and i.status = 'ready' and not exists (select from successor)
+          on conflict (id) do update set lease_until = excluded.lease_until
+          returning ${told(writes, name)}
+        )
+        select exists (select from kept) as restored, exists (select from successor) as replaced`
+      return row!.restored ? "restored" : row!.replaced ? "replaced" : "gone"
     }, orUnavailable),
 
     detach: (ids: ReadonlyArray<string>) =>

@@ -9,7 +9,7 @@ import { ask } from "@svc/cluster/actor/Ask"
 import { Identities } from "@svc/cluster/identity/Identities"
 import { sessionEnded } from "@svc/cluster/observe/SessionLog"
 import { TunnelLinks } from "@svc/cluster/tunnel/TunnelLinks"
-import { Effect, Redacted } from "effect"
+import { Effect, Redacted, Semaphore } from "effect"
 import { goaway } from "../protocol/Manifest.ts"
 import type { Head } from "../protocol/RequestHead.ts"
 import type { AllottedPorts } from "./AllottedPorts.ts"
@@ -33,6 +33,8 @@ export const make = Effect.fnUntraced(function* (options: {
 
   /** Names that had no link at the last look, though their status says connected. */
   let unlinked: ReadonlySet<string> = new Set()
+
+  const renewing = Semaphore.makeUnsafe(1)
 
   const changed = (name: string) => Effect.ignore(ask(actors.of(name).TunnelChanged()))
 
@@ -81,7 +83,10 @@ export const make = Effect.fnUntraced(function* (options: {
       ),
     ).pipe(Effect.ignore),
 
-    /** A lease that is gone was taken over by a newer process of the agent, or its Identity or the table's rows went. */
+    /**
+     * Renews the leases of all links here, one renewal at a time. A link whose lease is missing gets it back, unless a newer
+     * process of the agent has taken over the name or the Identity is gone.
+     */
     renew: Effect.gen(function* () {
       const before = registry.all()
       const ours = yield* links.renew(before.map(({ id }) => id))
@@ -90,11 +95,11 @@ export const make = Effect.fnUntraced(function* (options: {
         // Its actor was out of reach when the link came to stand.
         if (known === false) running.launch(changed(attached.canonical))
         if (known !== undefined || attached.draining) continue
-        const restored = yield* links.restore({ ...attached, edgeId: self.id, edgeAddress: self.address })
-        if (restored) yield* changed(attached.canonical)
-        else attach.part(attached, "replaced")
+        const outcome = yield* links.restore({ ...attached, edgeId: self.id, edgeAddress: self.address })
+        if (outcome === "restored") yield* changed(attached.canonical)
+        else attach.part(attached, outcome === "replaced" ? "replaced" : "revoked")
       }
-    }).pipe(Effect.ignore),
+    }).pipe(Effect.ignore, renewing.withPermits(1)),
 
     /** Removes what others let run out, and tells of it. */
     sweep: Effect.gen(function* () {
