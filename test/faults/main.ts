@@ -6,6 +6,7 @@ import * as Connectors from "./Connectors.ts"
 import { hostileBodies } from "./HostileBodies.ts"
 import { hostileImap } from "./HostileImap.ts"
 import { hostileMail } from "./HostileMail.ts"
+import { hostilePipeline } from "./HostilePipeline.ts"
 import { imapMany } from "./Imap.ts"
 import { killSend } from "./KillSend.ts"
 import * as Mail from "./Mail.ts"
@@ -56,6 +57,7 @@ await run({
   canary: Surface.canary,
   "hostile-http": Surface.hostileHttp,
   "hostile-bodies": hostileBodies,
+  "hostile-pipeline": hostilePipeline,
   "kill-delete": Surface.killDelete,
   limits: Surface.limits,
   "kill-edge": Tunnel.killEdge,

@@ -30,7 +30,7 @@ const sent = async (count: number, serve: RequestListener) => {
 describe("requests of one connection", () => {
   it("are served one at a time, in their order", async () => {
     let [under, most] = [0, 0]
-    const text = await sent(50, (request, response) => {
+    const text = await sent(16, (request, response) => {
       most = Math.max(most, ++under)
       setImmediate(() => {
         under--
@@ -39,8 +39,24 @@ describe("requests of one connection", () => {
     })
     expect(most).toBe(1)
     expect([...text.matchAll(/\[\/(\d+)\]/g)].map(([, at]) => Number(at))).toEqual(
-      Array.from({ length: 50 }, (_, at) => at),
+      Array.from({ length: 16 }, (_, at) => at),
     )
+  })
+
+  it("are started in different turns of the event loop, even when each is answered at once", async () => {
+    let turn = 0
+    const count = () => {
+      turn++
+      counting = setImmediate(count)
+    }
+    let counting = setImmediate(count)
+    const turns: Array<number> = []
+    await sent(16, (_, response) => {
+      turns.push(turn)
+      response.end()
+    })
+    clearImmediate(counting)
+    expect(new Set(turns).size).toBe(16)
   })
 
   it("are as many as may wait, behind an answer that does not come; more end the connection", async () => {

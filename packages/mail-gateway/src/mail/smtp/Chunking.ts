@@ -17,6 +17,7 @@ import { PassThrough } from "node:stream"
 import type { SMTPServerDataStream } from "smtp-server"
 import { SMTPConnection } from "smtp-server/lib/smtp-connection.js"
 import type { SMTPStream } from "smtp-server/lib/smtp-stream.js"
+import * as TurnBudget from "@svc/cluster/net/TurnBudget"
 import * as ChunkStream from "./ChunkStream.ts"
 import { Reply, replies } from "./Replies.ts"
 
@@ -40,7 +41,9 @@ export class ChunkingConnection extends SMTPConnection {
   // As the library's, but for its class.
   override _createParser(): SMTPStream {
     const parser = new ChunkStream.ChunkStream({ maxCommandLength: this._server.options.maxCommandLength })
-    parser.oncommand = (command, callback) => this._onCommand(command, callback)
+    // The library yields after 100 pipelined commands of one connection; a hundred connections add up.
+    parser.oncommand = (command, callback) =>
+      this._onCommand(command, () => (TurnBudget.isSpent() ? setImmediate(callback) : callback()))
     parser.on("error", (error) => this.send(421, `Error: ${error.message}`))
     return parser
   }
