@@ -43,7 +43,10 @@ export class ChunkingConnection extends SMTPConnection {
     const parser = new ChunkStream.ChunkStream({ maxCommandLength: this._server.options.maxCommandLength })
     // The library yields after 100 pipelined commands of one connection; a hundred connections add up.
     parser.oncommand = (command, callback) =>
-      this._onCommand(command, () => (TurnBudget.isSpent() ? setImmediate(callback) : callback()))
+      this._onCommand(command, () => {
+        if (TurnBudget.isSpent()) setImmediate(() => callback?.())
+        else callback?.()
+      })
     parser.on("error", (error) => this.send(421, `Error: ${error.message}`))
     return parser
   }
