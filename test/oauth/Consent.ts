@@ -1,4 +1,5 @@
 /** A person with a browser, as far as the pages need one: cookies, forms, and the address that a page leads on to. */
+import { grantable } from "@svc/api/oauth/OfferedScopes"
 import { createHash, randomBytes } from "node:crypto"
 import { makeIdentity, newHandle, signUp } from "../harness/Client.ts"
 
@@ -138,16 +139,18 @@ export const tokenCall = async (base: string, form: Record<string, string>, path
   }
 }
 
-/** From consent to a pair. */
+/** From consent to a pair of tokens, for an app that asks for these scopes, or for all. */
 export const letIn = async (
   base: string,
   person: Browser,
   client: string,
   redirect: string,
   choice: Record<string, string | ReadonlyArray<string>> = {},
+  scopes: ReadonlyArray<string> = [...grantable],
 ) => {
   const verifier = verifierOf()
-  const back = await person.allow(askingUrl(base, { client, redirect, challenge: challengeOf(verifier) }), choice)
+  const more = { scope: scopes.join(" ") }
+  const back = await person.allow(askingUrl(base, { client, redirect, challenge: challengeOf(verifier), more }), choice)
   const code = back.searchParams.get("code")!
   const exchange = {
     grant_type: "authorization_code",

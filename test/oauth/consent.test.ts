@@ -74,7 +74,7 @@ describe("the consent", () => {
     const checked = [...text.matchAll(/name="([a-z]+)" value="([^"]*)" checked/g)].map(
       ([, name, value]) => `${name} ${value}`,
     )
-    expect(checked).toEqual(["agents one", "rights read", "days 90"])
+    expect(checked).toEqual(["agents one", "rights choose", "days 90"])
   })
 
   it("shows a name as text, without what turns or hides it", async () => {
@@ -97,5 +97,34 @@ describe("the consent", () => {
     expect(second.answer.body["scope"]).toContain("mail:send")
     const { body } = await call(service.base, "GET", "/api/grants", { token: bob.session })
     expect(body.grants.length).toBe(1)
+  })
+
+  it.each([
+    ["read", ["identity:read", "mail:read"], ["identity:read", "mail:read"]],
+    ["read", ["identity:read", "mail:send", "account:read"], ["identity:read"]],
+    ["act", ["identity:read", "mail:send", "vault:secret"], ["identity:read", "mail:send"]],
+  ])("grants by the preset %j of %j no more than %j", async (rights, asked, granted) => {
+    const { answer } = await letIn(
+      service.base,
+      ada.browser,
+      await clientOf(service.base, here),
+      here,
+      { rights },
+      asked,
+    )
+    expect(answer.body["scope"].split(" ").sort()).toEqual(granted)
+  })
+
+  it("offers no preset that would grant nothing", async () => {
+    const client = await clientOf(service.base, here)
+    const offers = async (scope: string) => {
+      const { text } = await ada.browser.go(
+        askingUrl(service.base, { client, redirect: here, challenge, more: { scope } }),
+      )
+      return [...text.matchAll(/name="rights" value="([a-z]+)"/g)].map(([, value]) => value)
+    }
+    expect(await offers("mail:read")).toEqual(["read", "choose"])
+    expect(await offers("mail:send")).toEqual(["act", "choose"])
+    expect(await offers("vault:secret")).toEqual(["choose"])
   })
 })

@@ -184,10 +184,24 @@ describe("a refresh token", () => {
     expect((await refreshing(client, next.body["refresh_token"])).body["error"]).toBe("invalid_grant")
   })
 
-  it("is given five pairs at most", async () => {
+  it("gives five pairs within a minute, refuses more, and the Grant goes on", async () => {
     const { client, refresh } = await pair()
-    for (let n = 0; n < 5; n++) expect((await refreshing(client, refresh)).status).toBe(200)
+    const answers = await Promise.all(Array.from({ length: 8 }, () => refreshing(client, refresh)))
+    const given = answers.filter(({ status }) => status === 200)
+    const refused = answers.filter(({ status }) => status !== 200)
+    expect([given.length, refused.length]).toEqual([5, 3])
+    for (const { body } of refused) expect(body["error"]).toBe("invalid_grant")
+    for (const { body } of given) expect(await works(body["access_token"])).toBe(true)
+    expect((await refreshing(client, given[0]!.body["refresh_token"])).status).toBe(200)
+  })
+
+  it("that is used a sixth time after the minute ends the Grant", async () => {
+    const { client, refresh } = await pair()
+    const first = await refreshing(client, refresh)
+    for (let n = 1; n < 5; n++) await refreshing(client, refresh)
+    await later()
     expect((await refreshing(client, refresh)).body["error"]).toBe("invalid_grant")
+    expect(await works(first.body["access_token"])).toBe(false)
   })
 
   it("is not taken from another client", async () => {

@@ -202,7 +202,7 @@ export const layer = HttpRouter.use((router) =>
           })
         return leave(say, wanted.back({ error: "access_denied", error_description: "The account holder said no." }))
       }
-      const choice = choiceOf(decision)
+      const choice = choiceOf(decision, wanted)
       if (choice === undefined) return yield* consentPage(caller, request, wanted, say.pick)
       const by = { kind: caller.kind, credentialId: caller.credentialId, requestId: yield* RequestId }
       return yield* grants

@@ -47,16 +47,20 @@ export type Decision = typeof Decision.Type
 const several = (value: string | ReadonlyArray<string> | undefined): ReadonlyArray<string> =>
   value === undefined ? [] : typeof value === "string" ? [value] : value
 
-/** What its holder allows; undefined where the form names no Identity or no right. */
-export const choiceOf = (decision: Decision): Choice | undefined => {
+/** The scopes of each preset. A preset grants nothing that the app did not ask for. */
+const presetsOf = ({ scopes }: Wanted) => {
+  const asked = (names: ReadonlyArray<string>) => names.filter((name) => scopes.includes(name))
+  return { read: asked(readOnly), act: asked(readAndAct) }
+}
+
+/** Returns what the account holder allows, or undefined if the form names no Identity or no scope. */
+export const choiceOf = (decision: Decision, wanted: Wanted): Choice | undefined => {
   const identities =
     decision.agents === "all" ? null : decision.agents === "these" ? several(decision.identity) : several(decision.one)
   const chosen =
     decision.rights === "choose"
       ? several(decision.scope).filter((name) => grantable.has(name) && name !== vaultValues)
-      : decision.rights === "act"
-        ? readAndAct
-        : readOnly
+      : presetsOf(wanted)[decision.rights ?? "read"]
   const scopes = [...new Set([...chosen, ...(decision.vault === "yes" ? [vaultValues] : [])])]
   return scopes.length === 0 || identities?.length === 0
     ? undefined
@@ -106,9 +110,17 @@ const agentChoice = (say: ConsentWords, { identities, present }: Shown): string 
   return `<fieldset><legend>${escape(say.agents)}</legend>${one}${these}<label>${input("radio", "agents", "all", false)} ${escape(say.whole)}</label></fieldset>`
 }
 
-const rightChoice = (say: ConsentWords, { present }: Shown): string => {
+const rightChoice = (say: ConsentWords, { present, wanted }: Shown): string => {
   const old = present?.scopes.filter((name) => name !== vaultValues && !name.endsWith(":admin"))
-  const preset = old === undefined || same(old, readOnly) ? "read" : same(old, readAndAct) ? "act" : "choose"
+  const { read, act } = presetsOf(wanted)
+  const offersRead = read.length > 0
+  const offersAct = act.length > read.length
+  const preset =
+    offersRead && (old === undefined || same(old, read))
+      ? "read"
+      : offersAct && old !== undefined && same(old, act)
+        ? "act"
+        : "choose"
   const rows = offered
     .map(({ capability, actions }) => {
       const boxes = actions
@@ -122,7 +134,7 @@ const rightChoice = (say: ConsentWords, { present }: Shown): string => {
     .join("")
   const right = (value: "read" | "act" | "choose", text: string) =>
     `<label>${input("radio", "rights", value, preset === value)} ${escape(text)}</label>`
-  return `<fieldset><legend>${escape(say.rights)}</legend>${right("read", say.read)}${right("act", say.act)}${right("choose", say.choose)}<div class="within">${rows}</div>
+  return `<fieldset><legend>${escape(say.rights)}</legend>${offersRead ? right("read", say.read) : ""}${offersAct ? right("act", say.act) : ""}${right("choose", say.choose)}<div class="within">${rows}</div>
 <label>${input("checkbox", "vault", "yes", false)} ${escape(say.vault)}</label></fieldset>`
 }
 

@@ -198,7 +198,12 @@ const make = Effect.gen(function* () {
           if (row === undefined) return refused("The refresh token is unknown or has expired.")
           if (row.client_id !== clientId) return refused("The refresh token was given to another client.", row)
           if (!row.live || !row.fresh) return refused("The access has ended or expired.", row)
-          if (row.used && ((row.succeeded && !row.recent) || row.pairs >= pairsAtMost)) {
+          const exhausted = row.pairs >= pairsAtMost
+          // Programs that share a token refresh it at the same time. Only a use after that minute looks like theft.
+          if (exhausted && row.recent) {
+            return refused("The refresh token was used too often within a minute. Use the newest one.", row)
+          }
+          if (row.used && (row.succeeded || exhausted) && !row.recent) {
             const ended = yield* end(row, "refresh_reuse")
             return refused("The refresh token was used before; the access has ended.", row, ended)
           }
