@@ -20,14 +20,61 @@ describe("times as text", () => {
     const neighbours = [0, 1, 255, 256, 512, -256].flatMap((days) => [days * day, days * day + day - 1])
     for (const time of [...edges, ...neighbours]) expect(rfc3339(new Date(time))).toBe(new Date(time).toISOString())
   })
-  it("are none outside of the years that a store can have", () => {
-    const decode = Schema.decodeUnknownOption(Schema.toCodecJson(NamedTime))
-    const isTime = (text: string) => decode(text)._tag === "Some"
-    for (const text of ["0001-01-01", "9999-12-31T23:59:59.999Z", "2026-11-23T03:00:00+14:00"])
+  const decode = Schema.decodeUnknownOption(Schema.toCodecJson(NamedTime))
+  const isTime = (text: string) => decode(text)._tag === "Some"
+
+  it("are accepted with a zone, between the years 1 and 9999", () => {
+    for (const text of ["0001-01-01T00:00:00Z", "9999-12-31T23:59:59.999Z", "2026-11-23T03:00:00+14:00"])
       expect(isTime(text), text).toBe(true)
-    for (const text of ["-271821-04-20", "-005000-01-01T00:00:00Z", "0000-12-31", "+010000-01-01T00:00:00Z", "never"])
+    for (const text of ["2024-02-29t12:00:00.123456789z", "2026-11-23T23:59:59-23:59"])
+      expect(isTime(text), text).toBe(true)
+    for (const text of ["-005000-01-01T00:00:00Z", "0000-12-31T00:00:00Z", "+010000-01-01T00:00:00Z", "never"])
       expect(isTime(text), text).toBe(false)
   })
+
+  it("are refused if they are no date and time of RFC 3339, or name a day that does not exist", () => {
+    const wrong = [
+      "foo 2030",
+      "1 Jan 2030",
+      "2030",
+      "2030-01",
+      "2030-01-01",
+      "2030-01-01T00:00:00",
+      "2030-01-01T00:00Z",
+      "2030-01-01 00:00:00Z",
+      "2030-02-31T00:00:00Z",
+      "2023-02-29T00:00:00Z",
+      "2030-13-01T00:00:00Z",
+      "2030-04-31T00:00:00+01:00",
+      "2030-01-01T24:00:00Z",
+      "2030-01-01T00:60:00Z",
+      "2016-12-31T23:59:60Z",
+      "2030-01-01T00:00:00+24:00",
+      "2030-01-01T00:00:00+0100",
+      " 2030-01-01T00:00:00Z",
+      "2030-01-01T00:00:00Z.",
+      "1893456000",
+      "",
+    ]
+    expect(wrong.filter(isTime)).toEqual([])
+  })
+
+  it("are the moment that they name, in whatever zone they are written", () => {
+    const minutes = fc.integer({ min: -23 * 60 - 59, max: 23 * 60 + 59 })
+    const date = fc.date({ min: new Date(Date.UTC(1, 1)), max: new Date(Date.UTC(9990, 0)), noInvalidDate: true })
+    const inZone = (at: Date, offset: number) => {
+      const local = new Date(at.getTime() + offset * 60_000).toISOString().slice(0, -1)
+      const [hours, rest] = [Math.floor(Math.abs(offset) / 60), Math.abs(offset) % 60]
+      return `${local}${offset < 0 ? "-" : "+"}${String(hours).padStart(2, "0")}:${String(rest).padStart(2, "0")}`
+    }
+    const isSame = (at: Date, offset: number) => {
+      const read = decode(inZone(at, offset))
+      expect(read._tag === "Some" && read.value.getTime()).toBe(at.getTime())
+    }
+    const early = date.filter((at) => at.getTime() > Date.UTC(1900, 0))
+    fc.assert(fc.property(early, minutes, isSame), { numRuns: 2_000 })
+  })
+
   it("are answered, and read back", () => {
     const codec = Schema.toCodecJson(Schema.Struct({ at: Timestamp, ended_at: TimestampOrNull }))
     const at = new Date(1_790_000_000_123)

@@ -31,3 +31,22 @@ export const rfc3339 = (date: Date): string => {
   const minute = minutes % 60
   return `${beginning.text}${two[(minutes - minute) / 60]!}:${two[minute]!}:${two[second]!}.${three[millis]!}Z`
 }
+
+const dateTime =
+  /^(\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01]))T(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d{1,9})?(?:Z|[+-](?:[01]\d|2[0-3]):[0-5]\d)$/i
+
+/** Returns whether a text such as `2026-11-20` is a day of the calendar. `Date` takes February 31 for March 3. */
+export const isCalendarDay = (text: string): boolean => {
+  const at = Date.parse(`${text}T00:00:00Z`)
+  return !Number.isNaN(at) && new Date(at).toISOString().startsWith(text)
+}
+
+/**
+ * Returns milliseconds since 1970, or undefined if the text is not a date and time of RFC 3339 section 5.6 with a zone and
+ * a real calendar day. Leap seconds (`:60`) are refused, since neither `Date` nor the store has them; digits beyond
+ * milliseconds are dropped.
+ */
+export const parseRfc3339 = (text: string): number | undefined => {
+  const day = dateTime.exec(text)?.[1]
+  return day === undefined || !isCalendarDay(day) ? undefined : Date.parse(text.toUpperCase())
+}

@@ -1,23 +1,23 @@
 /** Timestamps: a `Date` inside, RFC 3339 in UTC with milliseconds on the wire (decisions.md "General conventions"). */
 import { Schema, SchemaGetter } from "effect"
-import { rfc3339 } from "./Rfc3339.ts"
+import { parseRfc3339, rfc3339 } from "./Rfc3339.ts"
 
 const text = Schema.String.annotate({ format: "date-time" })
 const encode = SchemaGetter.transform(rfc3339)
 
 export const Timestamp = text.pipe(Schema.decodeTo(Schema.Date, { decode: SchemaGetter.Date(), encode }))
 
-/** The years that RFC 3339 can write, but for the one before the first: no store has what lies far outside of them. */
-const [first, last] = [Date.parse("0001-01-01T00:00:00Z"), Date.parse("9999-12-31T23:59:59.999Z")]
+/** The first moment that PostgreSQL and RFC 3339 both have. */
+const first = Date.parse("0001-01-01T00:00:00Z")
 
-/** No time, where it is one that nobody means. */
-const meant = (given: string): Date => {
-  const time = Date.parse(given)
-  return new Date(time >= first && time <= last ? time : Number.NaN)
-}
+const named = text.check(
+  Schema.makeFilter((given: string) => (parseRfc3339(given) ?? -Infinity) >= first, {
+    expected: "a date and time with a zone, such as 2026-11-20T12:00:00Z (RFC 3339)",
+  }),
+)
 
-/** A time that a caller names. */
-export const NamedTime = text.pipe(Schema.decodeTo(Schema.Date, { decode: SchemaGetter.transform(meant), encode }))
+/** A time that a caller names: RFC 3339 with a zone and a real calendar day. */
+export const NamedTime = named.pipe(Schema.decodeTo(Schema.Date, { decode: SchemaGetter.Date(), encode }))
 
 /**
  * Null comes first: the members are tried in turn where their kinds do not tell them apart, and what a Date says to a null

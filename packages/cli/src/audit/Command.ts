@@ -2,6 +2,7 @@
 import { createReadStream } from "node:fs"
 import { createInterface } from "node:readline"
 import { AuditRecord } from "@svc/domain/audit/AuditRecord"
+import { dateOf } from "@svc/domain/mail/SearchQuery"
 import { Clock, Effect, Option, Schema } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { apiFlag } from "../client/Flags.ts"
@@ -16,10 +17,10 @@ const units: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_
 /** Records that are shown; an export has all. */
 const shownAtMost = 1_000
 
-/** A time, or how long ago: `90m`, `1d`, `2026-11-22T00:00:00Z`. */
+/** A day, a time or how long ago: `90m`, `1d`, `2026-11-22`, `2026-11-22T00:00:00Z`. Undefined for anything else. */
 const timeOf = (text: string, now: number): Date | undefined => {
   const [, count, unit] = /^(\d{1,6})([smhdw])$/.exec(text) ?? []
-  const millis = unit === undefined ? Date.parse(text) : now - Number(count) * units[unit]!
+  const millis = unit === undefined ? dateOf(text) : now - Number(count) * units[unit]!
   return Number.isNaN(millis) ? undefined : new Date(millis)
 }
 
@@ -36,7 +37,10 @@ const lineOf = ({ at, outcome, code, actor, action, target, identity, source, co
 const list = Effect.fnUntraced(
   function* (flags: { readonly api: Option.Option<string>; readonly since: string; readonly json: boolean }) {
     const since = timeOf(flags.since, yield* Clock.currentTimeMillis)
-    if (since === undefined) return yield* misused(`--since takes a time or a while, as in 1d or 90m: ${flags.since}`)
+    if (since === undefined)
+      return yield* misused(
+        `--since takes a day (2026-11-22), a time (2026-11-22T00:00:00Z) or a duration (1d, 90m), not ${flags.since}`,
+      )
     const { api, key } = yield* connect(flags.api)
     let cursor: string | null = null
     let shown = 0

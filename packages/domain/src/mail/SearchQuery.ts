@@ -3,6 +3,7 @@
  * `label:`; `has:attachment`; `before:`, `after:`; `is:unread` and its like; and `-` before any of them for what must not
  * be so. A value may stand in quotes. A word with a colon that is none of these (a time, a URL) is a word.
  */
+import { isCalendarDay, parseRfc3339 } from "../Rfc3339.ts"
 import { Result } from "effect"
 import { fold } from "./SearchText.ts"
 
@@ -29,19 +30,13 @@ const states: Readonly<Record<string, Term>> = {
   unanswered: { kind: "answered", value: false },
 }
 
-/** Days are in UTC; what is not a date is NaN. */
+/** Returns milliseconds since 1970 of a day, which begins in UTC, or of an RFC 3339 time; NaN for anything else. */
 export const dateOf = (text: string): number =>
-  /^\d{4}-\d{2}-\d{2}(?:T\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?(?:Z|[+-]\d{2}:\d{2}))?$/i.test(text)
-    ? validDay(text.slice(0, 10))
-      ? Date.parse(text)
+  /^\d{4}-\d{2}-\d{2}$/.test(text)
+    ? isCalendarDay(text)
+      ? Date.parse(`${text}T00:00:00Z`)
       : NaN
-    : NaN
-
-/** The 31st of a month that has 30 is no day, though `Date` takes it for the next. */
-const validDay = (day: string) => {
-  const at = Date.parse(`${day}T00:00:00Z`)
-  return !Number.isNaN(at) && new Date(at).toISOString().startsWith(day)
-}
+    : (parseRfc3339(text) ?? NaN)
 
 /** Why a query cannot be read, in words for who wrote it. */
 type Refusal = string
