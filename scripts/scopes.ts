@@ -12,8 +12,13 @@ const spelled = (method: string, route: string) => `\`${method} ${route.replace(
 /** One line per scope, with the calls that need it. */
 export const table = (): string => {
   const rows = scopeNames.map((name) => {
-    const calls = endpoints.filter(({ scope }) => scope === name)
-    return `| \`${name}\` | ${calls.map(({ endpoint }) => spelled(endpoint.method, endpoint.path)).join("<br>")} |`
+    const calls = endpoints.flatMap(({ endpoint, scope, reserved }) => {
+      const call = spelled(endpoint.method, endpoint.path)
+      const members =
+        reserved?.scope === name ? reserved.members.map((member) => `\`${member}\``).join(", ") : undefined
+      return [...(scope === name ? [call] : []), ...(members === undefined ? [] : [`${members} of ${call}`])]
+    })
+    return `| \`${name}\` | ${calls.join("<br>")} |`
   })
   return ["| Scope | Calls that need it |", "|---|---|", ...rows].join("\n")
 }

@@ -154,7 +154,15 @@ layer(judgement)("the policy of", (it) => {
           }),
         )
         expect(seen.asked.map(([to, by]) => [to, decodeBy(by)])).toEqual(
-          ["ada", org.id].map((to) => [to, { kind, credentialId: `id-of-${kind}`, requestId: "req_1" }]),
+          ["ada", org.id].map((to) => [
+            to,
+            {
+              kind,
+              credentialId: `id-of-${kind}`,
+              requestId: "req_1",
+              ...(kind === "admin_key" ? { approves: true } : {}),
+            },
+          ]),
         )
       }
     }),

@@ -25,7 +25,7 @@ const text = readFileSync(page, "utf8")
 /** The promise, as the page has it: the scope of each call. */
 const promised = new Map(
   [...text.matchAll(/^\| `([a-z]+:[a-z]+)`\s*\| (.*?)\s*\|$/gm)].flatMap(([, scope, calls]) =>
-    [...calls!.matchAll(/`([A-Z]+ [^`\s]+)`/g)].map(([, one]) => [one!, scope!] as const),
+    [...calls!.matchAll(/(?<! of )`([A-Z]+ [^`\s]+)`/g)].map(([, one]) => [one!, scope!] as const),
   ),
 )
 const scopes = [...new Set(promised.values())]

@@ -267,15 +267,17 @@ layer(approvals)("approval", (it) => {
     }),
   )
 
-  it.effect("lets what the account holder or an Admin Key sends go at once", () =>
+  it.effect("is not needed for what the account holder sends, nor for a key that may approve", () =>
     Effect.gen(function* () {
       const ada = yield* correspondent("approvetwo", ["a@two.example"])
       yield* ada.switchMail({ approval: "required" })
       expect((yield* ada.send({ to: ["a@two.example"], text: "Mine." }, { by: keyOf("session") })).status).toBe(
         "queued",
       )
+      const approver = { ...keyOf("admin_key"), approves: true }
+      expect((yield* ada.send({ to: ["a@two.example"], text: "Mine." }, { by: approver })).status).toBe("queued")
       expect((yield* ada.send({ to: ["a@two.example"], text: "Mine." }, { by: keyOf("admin_key") })).status).toBe(
-        "queued",
+        "awaiting_approval",
       )
     }),
   )

@@ -2,7 +2,8 @@
 import type { HttpApiEndpoint } from "effect/http-api"
 import { Api } from "./Api.ts"
 import { actions, capabilities, type ScopeName } from "./account/Scope.ts"
-import { scopeOf } from "./account/ScopeOf.ts"
+import { policyOf } from "./account/Policy.ts"
+import { reservedScopeOf, scopeOf } from "./account/ScopeOf.ts"
 
 export interface ScopedEndpoint {
   /** `messages.list`: group and endpoint. */
@@ -10,6 +11,13 @@ export interface ScopedEndpoint {
   readonly endpoint: HttpApiEndpoint.Top
   /** Null where none is needed. */
   readonly scope: ScopeName | null
+  /** Members of the body that need a further scope. */
+  readonly reserved: { readonly scope: ScopeName; readonly members: ReadonlyArray<string> } | null
+}
+
+const reservedOf = (endpoint: HttpApiEndpoint.Top): ScopedEndpoint["reserved"] => {
+  const { reserved } = policyOf(endpoint)
+  return reserved === undefined ? null : { scope: reservedScopeOf(endpoint), members: Object.keys(reserved.members) }
 }
 
 export const endpoints: ReadonlyArray<ScopedEndpoint> = Object.entries(Api.groups).flatMap(([group, of]) =>
@@ -17,10 +25,11 @@ export const endpoints: ReadonlyArray<ScopedEndpoint> = Object.entries(Api.group
     id: `${group}.${name}`,
     endpoint,
     scope: scopeOf(endpoint),
+    reserved: reservedOf(endpoint),
   })),
 )
 
-const needed = new Set(endpoints.map(({ scope }) => scope))
+const needed = new Set(endpoints.flatMap(({ scope, reserved }) => [scope, reserved?.scope ?? null]))
 
 /** In the order of the capabilities, each from `read` on. */
 export const scopeNames: ReadonlyArray<ScopeName> = capabilities.flatMap((capability) =>

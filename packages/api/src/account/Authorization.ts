@@ -27,7 +27,9 @@ import {
   ShowsSecret,
   Tagged,
 } from "@svc/domain/account/Policy"
-import { scopeOf } from "@svc/domain/account/ScopeOf"
+import type { By } from "@svc/domain/account/By"
+import { allows } from "@svc/domain/account/Scope"
+import { reservedScopeOf, scopeOf } from "@svc/domain/account/ScopeOf"
 import type { IdentityRef } from "@svc/domain/IdentityRef"
 import { Unauthenticated } from "@svc/domain/problems/Problem"
 import { CredentialLookup, type Resolved } from "@svc/cluster/account/CredentialLookup"
@@ -75,7 +77,13 @@ const make = Effect.gen(function* () {
     )
 
   const callerOf = (caller: CallerInfo, requestId: string): CallerOfRequest => {
-    const by = { kind: caller.kind, credentialId: caller.credentialId, requestId }
+    const by: By = {
+      kind: caller.kind,
+      credentialId: caller.credentialId,
+      requestId,
+      // Whoever may decide about waiting messages needs no approval for their own.
+      ...(caller.kind === "admin_key" && allows(caller.scopes, "mail:admin") ? { approves: true } : {}),
+    }
     return { ...caller, by }
   }
 
@@ -132,10 +140,13 @@ const make = Effect.gen(function* () {
     if (Result.isFailure(judged)) return yield* judged.failure
     const narrow = judgeScope(scopeOf(endpoint), known.caller, book)
     if (narrow !== undefined) return yield* narrow
-    if (looksAtBody(policy, known.caller)) {
-      const body = yield* Naming.bodyOf(endpoint)
-      const refused = Option.isSome(body) ? judgeBody(policy, body.value) : undefined
-      if (refused !== undefined) return yield* refused
+    if (policy.reserved !== undefined) {
+      const needed = reservedScopeOf(endpoint)
+      if (looksAtBody(policy, needed, known.caller)) {
+        const body = yield* Naming.bodyOf(endpoint)
+        const refused = Option.isSome(body) ? judgeBody(policy, needed, known.caller, body.value, book) : undefined
+        if (refused !== undefined) return yield* refused
+      }
     }
     return judged.success
   })

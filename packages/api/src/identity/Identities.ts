@@ -1,6 +1,7 @@
 /** Identities: reads come from the store, writes are asked of the Identity's actor. */
 import { Api } from "@svc/domain/Api"
 import { Caller, Subject, type SubjectInfo } from "@svc/domain/account/Authorization"
+import { fallsShort } from "@svc/domain/account/KeyRights"
 import { Identity } from "@svc/domain/identity/Identity"
 import { canonical } from "@svc/domain/handles/Handle"
 import { ask, onBehalfOf } from "@svc/cluster/actor/Ask"
@@ -18,6 +19,12 @@ const sameIdentity = unchanged(Identity)
 
 const accepted = (body: Identity) =>
   HttpApiSchema.withHeaders({ body, headers: { location: `/api/identities/${body.handle}` } })
+
+/** Fails for callers whose rights are narrower than those of the Identity Key. */
+const ofFullRights = Effect.flatMap(Caller, (caller) => {
+  const refused = fallsShort(caller)
+  return refused === undefined ? Effect.void : Effect.fail(refused)
+})
 
 export const layer = Serving.group(
   Api,
@@ -66,12 +73,17 @@ export const layer = Serving.group(
         yield* askIdentity(subject, (actor, by) => actor.Retry({ org_id: subject.orgId }, by))
         return accepted(yield* view(subject))
       }),
-      secrets: () => Effect.flatMap(Subject, (subject) => identities.secrets(subject.orgId, subject.canonical)),
+      secrets: Effect.fnUntraced(function* () {
+        yield* ofFullRights
+        const { orgId, canonical } = yield* Subject
+        return yield* identities.secrets(orgId, canonical)
+      }),
       acknowledge: Effect.fnUntraced(function* () {
         const subject = yield* Subject
         yield* askIdentity(subject, (actor, by) => actor.Acknowledge({ org_id: subject.orgId }, by))
       }),
       rotate: Effect.fnUntraced(function* () {
+        yield* ofFullRights
         const subject = yield* Subject
         yield* askIdentity(subject, (actor, by) => actor.RotateKey({ org_id: subject.orgId }, by))
       }),

@@ -1,9 +1,11 @@
 import { Api } from "@svc/domain/Api"
-import { Subject } from "@svc/domain/account/Authorization"
+import { Caller, Subject } from "@svc/domain/account/Authorization"
+import { Addresses, keyUrl } from "@svc/domain/Addresses"
+import { lacksToReceive } from "@svc/domain/events/Event"
 import type { IdentityId } from "@svc/domain/IdentityRef"
 import { fromPublic, toPublic } from "@svc/domain/Ids"
 import { ifMatch, tagOf } from "@svc/domain/Precondition"
-import { NotFound, WebhookTargetRefused } from "@svc/domain/problems/Problem"
+import { NotFound, ScopeMissing, WebhookTargetRefused } from "@svc/domain/problems/Problem"
 import { GuardedClient } from "@svc/cluster/net/GuardedClient"
 import { WebhookQueries } from "@svc/cluster/webhooks/WebhookQueries"
 import { Effect } from "effect"
@@ -19,6 +21,7 @@ export const layer = Serving.group(
     const askIdentity = yield* Asking.ofIdentity
     const webhooks = yield* WebhookQueries
     const client = yield* GuardedClient
+    const book = yield* Addresses
 
     const judgeTarget = (url: string) =>
       Effect.mapError(
@@ -26,6 +29,18 @@ export const layer = Serving.group(
         (refusal) =>
           new WebhookTargetRefused({ detail: refusal.message, errors: [{ path: "/url", message: refusal.message }] }),
       )
+    /** Fails if the caller may not read all that Events of the types carry. */
+    const judgeTypes = Effect.fnUntraced(function* (types: ReadonlyArray<string>) {
+      const { scopes, credentialId } = yield* Caller
+      const lacking = lacksToReceive(scopes, types)
+      if (lacking.length === 0) return
+      const widen_url = keyUrl(book, credentialId)
+      return yield* new ScopeMissing({
+        detail: `A Webhook carries no more than the credential may read: ${types.join(", ")} need ${lacking.join(", ")}, or event:read. Leave types out, or use a key with these scopes (${widen_url}).`,
+        scopes: lacking,
+        widen_url,
+      })
+    })
     const uuidOf = (id: string) => {
       const uuid = fromPublic("wh_", id)
       return uuid === undefined
@@ -48,6 +63,7 @@ export const layer = Serving.group(
       create: Effect.fnUntraced(function* ({ params, payload }) {
         const subject = yield* Subject
         const { orgId } = subject
+        yield* judgeTypes(payload.event_types)
         yield* judgeTarget(payload.url)
         const webhook_id = yield* commandId
         const event_types = [...new Set(payload.event_types)]
@@ -76,6 +92,10 @@ export const layer = Serving.group(
         const subject = yield* Subject
         const { id, orgId } = subject
         const webhook_id = yield* uuidOf(params.id)
+        // Whoever changes where a Webhook leads, or starts it again, receives what it carries.
+        if (payload.url !== undefined || payload.event_types !== undefined || payload.status === "active") {
+          yield* judgeTypes(payload.event_types ?? (yield* webhooks.read(id, webhook_id)).webhook.event_types)
+        }
         if (payload.url !== undefined) yield* judgeTarget(payload.url)
         const if_version = ifMatch(headers["if-match"])
         yield* askIdentity(subject, (actor, by) =>
@@ -121,7 +141,9 @@ export const layer = Serving.group(
         const { id, handle } = yield* Subject
         const delivery = fromPublic("dlv_", params.delivery_id)
         if (delivery === undefined) return yield* new NotFound({ detail: "There is no such delivery." })
-        return yield* webhooks.request(id, handle, yield* uuidOf(params.id), delivery)
+        const webhookId = yield* uuidOf(params.id)
+        yield* judgeTypes((yield* webhooks.read(id, webhookId)).webhook.event_types)
+        return yield* webhooks.request(id, handle, webhookId, delivery)
       }),
       recover: Effect.fnUntraced(function* ({ params, payload }) {
         const subject = yield* Subject

@@ -11,6 +11,8 @@ export interface By {
   readonly credentialId: string | null
   /** `req_…`; null where no request led to it. */
   readonly requestId: string | null
+  /** The key may approve outgoing mail, so what it sends needs no approval. A session always may. */
+  readonly approves?: boolean
 }
 
 export const system: By = { kind: "system", credentialId: null, requestId: null }
@@ -20,20 +22,26 @@ export const byHeader = "svc-by"
 
 const kinds: ReadonlySet<string> = new Set<By["kind"]>(["session", "admin_key", "identity_key", "grant", "system"])
 
-/** `admin_key 0199d3c0-… req_01kj…`, with `-` for what is not known. */
 /** The header that names the command a message is; a message that comes twice, or a request made again, has the same. */
 export const commandHeader = "svc-command"
 
 /** The header that carries what the audit log is to say of the change, for writes that put it on record themselves. */
 export const noteHeader = "svc-note"
 
-export const encodeBy = (by: By): string => `${by.kind} ${by.credentialId ?? "-"} ${by.requestId ?? "-"}`
+/** `admin_key 0199d3c0-… req_01kj…`, with `-` for what is not known. */
+export const encodeBy = (by: By): string =>
+  `${by.kind} ${by.credentialId ?? "-"} ${by.requestId ?? "-"}${by.approves === true ? " approves" : ""}`
 
 /** What an older process did not say, or a newer one says otherwise, is the system's. */
 export const decodeBy = (header: string | undefined): By => {
   if (header === undefined) return system
-  const [kind, credentialId, requestId] = header.split(" ")
+  const [kind, credentialId, requestId, approves] = header.split(" ")
   if (kind === undefined || !kinds.has(kind)) return system
   const known = (part: string | undefined) => (part === undefined || part === "-" ? null : part)
-  return { kind: kind as By["kind"], credentialId: known(credentialId), requestId: known(requestId) }
+  return {
+    kind: kind as By["kind"],
+    credentialId: known(credentialId),
+    requestId: known(requestId),
+    ...(approves === "approves" ? { approves: true } : {}),
+  }
 }

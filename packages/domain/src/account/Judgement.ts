@@ -154,10 +154,31 @@ export const judgeNetwork = (
         detail: `The credential is bound to networks; ${from.address} is in none of them.`,
       })
 
-/** Whether a body has to be looked at before the handler. */
-export const looksAtBody = (policy: EndpointPolicy, { kind }: CallerInfo): boolean =>
-  (kind === "identity_key" || kind === "grant") && policy.reserved !== undefined
+const isBound = ({ kind }: Pick<CallerInfo, "kind">) => kind === "identity_key" || kind === "grant"
 
-/** What a body asks for beyond what an Identity Key or an app may; for callers of whom {@link looksAtBody} holds. */
-export const judgeBody = ({ reserved }: EndpointPolicy, body: unknown): AdminRequired | undefined =>
-  reserved?.concerns(body) === true ? new AdminRequired({ detail: reserved.detail }) : undefined
+/** Returns whether a body may ask for more than the caller may set, so that {@link judgeBody} has to see it. */
+export const looksAtBody = ({ reserved }: EndpointPolicy, needed: ScopeName, caller: CallerInfo): boolean =>
+  reserved !== undefined && (isBound(caller) || !allows(caller.scopes, needed))
+
+/** Returns why the caller may not set what the body names; `needed` is the scope that reserved members need. */
+export const judgeBody = (
+  { reserved }: EndpointPolicy,
+  needed: ScopeName,
+  caller: CallerInfo,
+  body: unknown,
+  book: Pick<AddressBook, "baseUrl">,
+): AdminRequired | ScopeMissing | undefined => {
+  if (reserved === undefined || typeof body !== "object" || body === null) return undefined
+  const members = Object.entries(body)
+    .filter(([name, value]) => value !== undefined && reserved.members[name]?.(value) === true)
+    .map(([name]) => name)
+  if (members.length === 0) return undefined
+  if (isBound(caller)) {
+    const errors = members.map((name) => ({ path: `/${name}`, message: "only an Admin Key or a session may set this" }))
+    return new AdminRequired({ detail: reserved.detail, errors })
+  }
+  const missing = judgeScope(needed, caller, book)
+  return missing === undefined
+    ? undefined
+    : new ScopeMissing({ ...missing, detail: `To set ${members.join(" and ")}: ${missing.detail}` })
+}

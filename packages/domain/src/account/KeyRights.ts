@@ -9,7 +9,7 @@ import { Text } from "../Text.ts"
 import { NamedTime } from "../Timestamp.ts"
 import type { CallerInfo } from "./Authorization.ts"
 import { canonicalNetwork, coversNetworks, type Networks, networksOf } from "./Networks.ts"
-import { everything, includes, type Scopes, scopesOf } from "./Scope.ts"
+import { everything, includes, type Scopes, scopesOf, unlimited } from "./Scope.ts"
 
 const dayMillis = 86_400_000
 
@@ -89,6 +89,21 @@ export const exceeds = (maker: Maker, rights: KeyRights): ScopeExceeds | undefin
     ? undefined
     : new ScopeExceeds({
         detail: "The new key could be used from outside the networks of the credential that makes it.",
+      })
+}
+
+/**
+ * Returns why a credential may not read or replace a secret whose rights cannot be narrowed: the Identity Key and the
+ * mailbox password have every scope of the Identity, no end and no networks. Only a credential without such limits may.
+ */
+export const fallsShort = (caller: Maker): ScopeExceeds | undefined => {
+  const excess = exceeds(caller, { scopes: unlimited, expiresAt: null, networks: null })
+  return excess === undefined
+    ? undefined
+    : new ScopeExceeds({
+        ...excess,
+        detail:
+          "The Identity Key and the mailbox password have every scope, no end and no network limit, so only a session or a key without such limits may read or replace them. Make a key with `POST /api/identities/{handle}/keys` instead.",
       })
 }
 

@@ -28,9 +28,13 @@ export type Naming =
   /** By the id of a resource in the path. */
   | { readonly _tag: "Resource"; readonly resource: Resource; readonly member: string }
 
-/** A part of what a body can ask for that is not an Identity Key's to ask: `admin_required`. */
+/**
+ * Members of a body that only a person or what acts for the whole account may set. An Identity Key and an app are refused
+ * (`admin_required`), every other credential needs the `admin` scope of the capability (`scope_missing`).
+ */
 export interface Reserved {
-  readonly concerns: (body: unknown) => boolean
+  /** For each member, whether the given value is reserved. */
+  readonly members: Readonly<Record<string, (value: unknown) => boolean>>
   readonly detail: string
 }
 
@@ -91,15 +95,21 @@ export const onIdentity = (scope: Exclude<Scope, "public">) =>
     endpoint: E,
   ) => HttpApiEndpoint.AddMiddleware<E, SubjectAuthorization>
 
-/** Like {@link onIdentity} for any credential, but for what `concerns` finds in the body: that is the account's to ask. */
-export const onIdentityExcept = <Body>(detail: string, concerns: (body: Body) => boolean) =>
+/** Reserves every value of a member. */
+export const always = () => true
+
+/** Like {@link onIdentity} for any credential, except for {@link Reserved} members of the body. */
+export const onIdentityExcept = <Body>(
+  detail: string,
+  members: { readonly [M in keyof Body & string]?: (value: Exclude<Body[M], undefined>) => boolean },
+) =>
   attach(SubjectAuthorization, {
     ...plain,
     scope: "any",
     names: { _tag: "Path", member: "handle" },
     proves: "subject",
     // The judgement decodes the body by the endpoint's own schema, whose type is `Body`.
-    reserved: { detail, concerns: concerns as (body: unknown) => boolean },
+    reserved: { detail, members: members as Reserved["members"] },
   }) as <E extends HttpApiEndpoint.Constraint & HasHandle & HasBody<Body>>(
     endpoint: E,
   ) => HttpApiEndpoint.AddMiddleware<E, SubjectAuthorization>

@@ -44,6 +44,10 @@ const derive = (endpoint: Endpoint): ScopeName | null => {
   return `${capability}:${actionOf(endpoint, policy)}`
 }
 
+/** The scope that members reserved by the endpoint's policy need: `admin` of its capability. */
+export const reservedScopeOf = (endpoint: Endpoint): ScopeName =>
+  `${Context.getUnsafe(endpoint.annotations, About)}:admin`
+
 const derived = new WeakMap<object, ScopeName | null>()
 
 /** The scope that a call of the endpoint needs; null where it needs none. */

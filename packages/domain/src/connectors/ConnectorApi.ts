@@ -42,9 +42,9 @@ export const ConnectorList = Schema.Struct({
 export const Pausing = Schema.Struct({ paused: Schema.Boolean }).annotate({ identifier: "ConnectorPause" })
 export type Pausing = typeof Pausing.Type
 const pausing = [Pausing, Pausing.pipe(HttpApiSchema.asJson({ contentType: "application/merge-patch+json" }))] as const
-const unpausing = onIdentityExcept(
-  "An Identity Key may pause Connectors, not start them again.",
-  ({ paused }: Pausing) => !paused,
+const unpausing = onIdentityExcept<Pausing>(
+  "A person paused the Connectors, so an Identity Key may pause them but not start them again. Ask the account holder.",
+  { paused: (paused) => !paused },
 )
 
 const ApplyDisclosure = Schema.Boolean.annotate({

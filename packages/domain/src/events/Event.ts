@@ -5,6 +5,7 @@
  */
 import { Effect, Option, Schema } from "effect"
 import { Uuid, EventId } from "../IdSchemas.ts"
+import { allows, type Capability, type ScopeName, type Scopes } from "../account/Scope.ts"
 import { Timestamp } from "../Timestamp.ts"
 import { identityEvents } from "./IdentityEvents.ts"
 import { orgEvents } from "./OrgEvents.ts"
@@ -27,6 +28,32 @@ export const identityEventTypes = Object.keys(identityEvents) as ReadonlyArray<I
 export const orgEventTypes = Object.keys(orgEvents) as ReadonlyArray<OrgEventType>
 
 export const eventTypes: ReadonlyArray<EventType> = [...identityEventTypes, ...orgEventTypes]
+
+type Subject = IdentityEventType extends infer T ? (T extends `${infer S}.${string}` ? S : never) : never
+
+/** The capability whose `read` scope shows what an Event of an Identity carries, by the first word of its type. */
+const capabilities: Readonly<Record<Subject, Capability>> = {
+  identity: "identity",
+  email: "mail",
+  mail: "mail",
+  card: "card",
+  tunnel: "tunnel",
+  webhook: "webhook",
+  connector: "connector",
+}
+
+/** Returns the scope that shows Events of the type, besides `event:read`, which shows all. */
+const readScopeOf = (type: IdentityEventType): ScopeName => `${capabilities[type.split(".")[0] as Subject]}:read`
+
+/**
+ * Returns the scopes that the holder of these lacks to receive Events of the types: a Webhook carries no more than its maker
+ * may read. `*` is every type.
+ */
+export const lacksToReceive = (scopes: Scopes, types: ReadonlyArray<string>): ReadonlyArray<ScopeName> => {
+  if (allows(scopes, "event:read")) return []
+  const wanted = types.includes("*") ? identityEventTypes : identityEventTypes.filter((type) => types.includes(type))
+  return [...new Set(wanted.map(readScopeOf))].filter((scope) => !allows(scopes, scope))
+}
 
 export const IdentityEventType = Schema.Literals(identityEventTypes)
 export const EventType = Schema.Literals(eventTypes)

@@ -16,6 +16,7 @@ import {
   NotFound,
   PreconditionFailed,
   RateLimited,
+  ScopeExceeds,
   Unavailable,
 } from "../problems/Problem.ts"
 import { conditional, located } from "../Precondition.ts"
@@ -87,7 +88,7 @@ export class IdentityApi extends HttpApiGroup.make("identities")
     HttpApiEndpoint.get("secrets", "/api/identities/:handle/identity-key", {
       params: { handle: HandleParam },
       success: ShowOnceSecrets,
-      error: [NotFound, Unavailable],
+      error: [NotFound, ScopeExceeds, Unavailable],
     })
       .pipe(onIdentity("any"))
       .annotate(OpenApi.Summary, "Read the show-once secrets that wait to be received")
@@ -103,7 +104,7 @@ export class IdentityApi extends HttpApiGroup.make("identities")
     HttpApiEndpoint.post("rotate", "/api/identities/:handle/identity-key/rotate", {
       params: { handle: HandleParam },
       success: HttpApiSchema.NoContent,
-      error: [NotFound, IdentityNotReady, Unavailable],
+      error: [NotFound, IdentityNotReady, ScopeExceeds, Unavailable],
     })
       .pipe(onIdentity("admin"))
       .annotate(OpenApi.Summary, "Replace the Identity Key and the IMAP password"),

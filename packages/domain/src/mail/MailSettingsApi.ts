@@ -1,7 +1,7 @@
 /** Allowed Recipients, the AI disclosure, and the switch of outgoing mail. */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
-import { onIdentity, onIdentityExcept } from "../account/Policy.ts"
+import { always, onIdentity, onIdentityExcept } from "../account/Policy.ts"
 import { HandleParam } from "../handles/HandleParam.ts"
 import { Tool } from "../mcp/Tool.ts"
 import { pageOf, paging } from "../Paging.ts"
@@ -111,9 +111,9 @@ export class MailSettingsApi extends HttpApiGroup.make("mail_settings")
       error: [...writeErrors, InvalidRequest, AdminRequired, PreconditionFailed],
     })
       .pipe(
-        onIdentityExcept(
+        onIdentityExcept<MailPatch>(
           "An Identity Key may stop outgoing mail; it may neither start it again nor say whether a person approves it.",
-          ({ outgoing, approval }: MailPatch) => outgoing === "active" || approval !== undefined,
+          { outgoing: (to) => to === "active", approval: always },
         ),
       )
       .annotate(OpenApi.Summary, "Stop or start outgoing mail, have a person approve it, or show tags as folders"),

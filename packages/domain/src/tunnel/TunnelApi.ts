@@ -1,7 +1,7 @@
 /** Reading and setting the Tunnel of an Identity. */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
-import { onIdentity, onIdentityExcept } from "../account/Policy.ts"
+import { always, onIdentity, onIdentityExcept } from "../account/Policy.ts"
 import { HandleParam } from "../handles/HandleParam.ts"
 import { conditional } from "../Precondition.ts"
 import {
@@ -34,10 +34,10 @@ export class TunnelApi extends HttpApiGroup.make("tunnels")
       error: [InvalidRequest, NotFound, IdentityNotReady, AdminRequired, PreconditionFailed, Unavailable],
     })
       .pipe(
-        onIdentityExcept(
-          "An Identity Key may not change who may reach the Tunnel.",
-          ({ allowed_networks, basic_auth }: TunnelPatch) => allowed_networks !== undefined || basic_auth !== undefined,
-        ),
+        onIdentityExcept<TunnelPatch>("An Identity Key may not change who may reach the Tunnel.", {
+          allowed_networks: always,
+          basic_auth: always,
+        }),
       )
       .annotate(OpenApi.Summary, "Change settings of the Tunnel"),
   )

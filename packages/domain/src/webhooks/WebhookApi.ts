@@ -14,6 +14,7 @@ import {
   InvalidCursor,
   NotFound,
   PreconditionFailed,
+  ScopeMissing,
   Unavailable,
   WebhookTargetRefused,
 } from "../problems/Problem.ts"
@@ -50,7 +51,7 @@ export class WebhookApi extends HttpApiGroup.make("webhooks")
         Schema.Struct({ ...Webhook.fields, signing_secret: Schema.String }).pipe(HttpApiSchema.status(201)),
         located,
       ),
-      error: [NotFound, IdentityNotReady, WebhookTargetRefused, Unavailable],
+      error: [NotFound, IdentityNotReady, ScopeMissing, WebhookTargetRefused, Unavailable],
     })
       .pipe(onIdentity("any"))
       .annotate(OpenApi.Summary, "Register a Webhook")
@@ -67,7 +68,7 @@ export class WebhookApi extends HttpApiGroup.make("webhooks")
       headers: conditional,
       payload: [WebhookPatch, WebhookPatch.pipe(HttpApiSchema.asJson({ contentType: "application/merge-patch+json" }))],
       success: tagged,
-      error: [NotFound, IdentityNotReady, WebhookTargetRefused, PreconditionFailed, Unavailable],
+      error: [NotFound, IdentityNotReady, ScopeMissing, WebhookTargetRefused, PreconditionFailed, Unavailable],
     })
       .pipe(onIdentity("any"))
       .annotate(OpenApi.Summary, "Change a Webhook by merge patch"),
@@ -113,7 +114,7 @@ export class WebhookApi extends HttpApiGroup.make("webhooks")
     HttpApiEndpoint.get("request", "/api/identities/:handle/webhooks/:id/deliveries/:delivery_id/request", {
       params: { ...one, delivery_id: DeliveryId.annotate({ description: "The id of the delivery." }) },
       success: DeliveryRequest,
-      error: [NotFound, Unavailable],
+      error: [NotFound, ScopeMissing, Unavailable],
     })
       .pipe(onIdentity("any"))
       .annotate(OpenApi.Summary, "Read what a delivery sends"),

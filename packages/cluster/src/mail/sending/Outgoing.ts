@@ -88,8 +88,8 @@ const send = Effect.fnUntraced(function* (
   if (Number(standing.bytes_used) + mail.size > limits.mailboxBytes) {
     return yield* new Conflict({ detail: "The Mailbox is full: a copy of the message has no room. Remove messages." })
   }
-  // What the account holder or an Admin Key sends was decided by who sends it.
-  const waits = standing.approval === "required" && write.by.kind !== "session" && write.by.kind !== "admin_key"
+  // Whoever may approve waiting messages needs no approval for their own.
+  const waits = standing.approval === "required" && write.by.kind !== "session" && write.by.approves !== true
   const used = standing.used + 1
   const isNear = !standing.near && used >= nearAt(limits.mailHourly)
   const stored = yield* departures.store({
