@@ -4,8 +4,20 @@ import { cli } from "./cli.ts"
 import { clusterMail } from "./cluster-mail.ts"
 import { cluster } from "./cluster.ts"
 import { domain } from "./domain.ts"
-import { mailGateway } from "./mail-gateway.ts"
+import { mailGatewayImap } from "./mail-gateway-imap.ts"
+import { mailGatewaySending } from "./mail-gateway-sending.ts"
+import { mailGatewaySmtp } from "./mail-gateway-smtp.ts"
 import type { Mutants } from "./Mutant.ts"
 import { tunnelEdge } from "./tunnel-edge.ts"
 
-export const mutants: Mutants = { ...api, ...cli, ...cluster, ...clusterMail, ...domain, ...mailGateway, ...tunnelEdge }
+export const mutants: Mutants = {
+  ...api,
+  ...cli,
+  ...cluster,
+  ...clusterMail,
+  ...domain,
+  ...mailGatewayImap,
+  ...mailGatewaySending,
+  ...mailGatewaySmtp,
+  ...tunnelEdge,
+}

@@ -16,9 +16,8 @@ const transport = recording()
 const stored = (identityId: string) =>
   Effect.flatMap(Reads, (sql) =>
     Effect.map(
-      sql<{
-        n: number
-      }>`select count(*)::int as n from message where identity_id = ${identityId} and direction = 'outbound'`,
+      sql<{ n: number }>`
+        select count(*)::int as n from message where identity_id = ${identityId} and direction = 'outbound'`,
       ([row]) => row!.n,
     ),
   )
