@@ -343,9 +343,8 @@ layer(approvals)("approval", (it) => {
 const idOf = (identityId: string) =>
   Effect.flatMap(Reads, (sql) =>
     Effect.map(
-      sql<{
-        id: string
-      }>`select message_id as id from outgoing where identity_id = ${identityId} order by created_at desc limit 1`,
+      sql<{ id: string }>`
+        select message_id as id from outgoing where identity_id = ${identityId} order by created_at desc limit 1`,
       ([row]) => row!.id,
     ),
   )
