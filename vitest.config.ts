@@ -1,7 +1,7 @@
 import { availableParallelism } from "node:os"
 import * as path from "node:path"
-import { defineConfig } from "vitest/config"
-import Order from "./test/harness/Order.ts"
+import { configDefaults, defineConfig } from "vitest/config"
+import Order, { slow } from "./test/harness/Order.ts"
 
 // What a worker, a thread of the service in it, or a program of a test compiles is kept for the next one.
 process.env["NODE_COMPILE_CACHE"] ??= path.join(import.meta.dirname, "node_modules", ".cache", "compiled")
@@ -9,6 +9,8 @@ process.env["NODE_COMPILE_CACHE"] ??= path.join(import.meta.dirname, "node_modul
 export default defineConfig({
   test: {
     include: ["test/**/*.test.ts"],
+    exclude: [...configDefaults.exclude, ...(process.env["SVC_TESTS"] === "quick" ? slow() : [])],
+    reporters: ["default", "./test/harness/Skipped.ts"],
     globalSetup: "./test/harness/GlobalSetup.ts",
     testTimeout: 30_000,
     hookTimeout: 60_000,

@@ -1,9 +1,10 @@
-// Makes the checkout ready to run: dependencies as the lock file has them, Node 26 from its npm package, and the console.
-// Runs before every npm script on whatever Node the machine has (18 or later), so it is plain JavaScript without
-// dependencies; when nothing is to be done it ends after a few milliseconds.
+// Makes the checkout ready to run: dependencies as the lock file has them, Node 26 from its npm package, the console and
+// the bundle. `node scripts/setup.mjs run` installs what the service needs (147 of 538 packages); without `run`, development
+// and tests as well. Runs before every npm script on whatever Node the machine has (18 or later), so it is plain JavaScript
+// without dependencies; when nothing is to be done it ends after a few milliseconds.
 import { spawn, spawnSync } from "node:child_process"
 import { createHash } from "node:crypto"
-import { existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { dirname, join } from "node:path"
 import { fileURLToPath } from "node:url"
@@ -14,10 +15,17 @@ const platform = `${process.platform}-${process.arch}`
 
 process.chdir(join(dirname(fileURLToPath(import.meta.url)), ".."))
 
+const part = process.argv[2] === "run" ? "run" : "all"
 const stamp = join("node_modules", ".setup-stamp")
-const wanted = createHash("sha256").update(readFileSync("package-lock.json")).update(platform).digest("hex")
+const lockHash = createHash("sha256").update(readFileSync("package-lock.json")).update(platform).digest("hex")
 
-const done = () => existsSync(stamp) && readFileSync(stamp, "utf8") === wanted
+/** Returns which part of the current lock file is installed: "run", "all", or undefined. */
+const installed = () => {
+  const [hash, which] = existsSync(stamp) ? readFileSync(stamp, "utf8").split(" ") : []
+  return hash === lockHash ? which : undefined
+}
+
+const done = () => installed() === "all" || installed() === part
 
 /** The checkout's lock lies outside of it: the install replaces what is inside. */
 const lock = join(tmpdir(), `svc-setup-${createHash("sha256").update(process.cwd()).digest("hex").slice(0, 16)}.pid`)
@@ -62,13 +70,21 @@ const acquire = async () => {
  */
 const install = () =>
   new Promise((resolve) => {
-    console.log("Installing dependencies (first run, or the lock file changed) ...")
+    // `npm ci` begins by removing what is there. `npm install` adds development to an installation that can run.
+    const command =
+      part === "run"
+        ? ["ci", "--omit=dev", "--workspace=packages", "--include-workspace-root"]
+        : installed() === "run"
+          ? ["install", "--no-save"]
+          : ["ci"]
+    const what = part === "run" ? "" : " with development and tests"
+    console.log(`Installing dependencies${what} (first run, or the lock file changed) ...`)
     const env = { ...process.env, npm_config_loglevel: "error", npm_config_audit: "false", npm_config_fund: "false" }
     const npm = process.env.npm_execpath
     const options = { stdio: "inherit", env, detached: !windows }
     const child = npm
-      ? spawn(process.execPath, [npm, "ci", "--ignore-scripts"], options)
-      : spawn("npm", ["ci", "--ignore-scripts"], { ...options, shell: windows })
+      ? spawn(process.execPath, [npm, ...command, "--ignore-scripts"], options)
+      : spawn("npm", [...command, "--ignore-scripts"], { ...options, shell: windows })
     const end = (code) => {
       try {
         if (windows) spawnSync("taskkill", ["/pid", String(child.pid), "/t", "/f"])
@@ -113,6 +129,18 @@ const linkNode = () => {
 }
 
 /**
+ * Removes what no program reads: source maps, and the headers beside Node's binary, together a fifth of what runs.
+ */
+const prune = () => {
+  for (const name of readdirSync("node_modules"))
+    if (name.startsWith("node-")) rmSync(join("node_modules", name, "include"), { recursive: true, force: true })
+  const packages = readdirSync("node_modules", { withFileTypes: true }).filter((entry) => entry.isDirectory())
+  for (const { name } of packages)
+    for (const file of readdirSync(join("node_modules", name), { recursive: true }))
+      if (file.endsWith(".map")) rmSync(join("node_modules", name, file), { force: true })
+}
+
+/**
  * Runs a script of ours that makes what a start is better with, unless it is there already; on the Node that was installed,
  * since this one may be too old for it. What goes wrong never stops a start.
  */
@@ -133,8 +161,9 @@ if (!done()) {
   if (!done()) {
     await install()
     linkNode()
+    prune()
     // Written last: an install that was cut short is done again.
-    writeFileSync(stamp, wanted)
+    writeFileSync(stamp, `${lockHash} ${part}`)
   }
 }
 

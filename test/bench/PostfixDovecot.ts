@@ -5,12 +5,13 @@
  */
 import { existsSync, readdirSync, rmSync } from "node:fs"
 import * as path from "node:path"
-import { hasPostfix, startPostfix } from "../faults/Postfix.ts"
+import { startPostfix } from "../faults/Postfix.ts"
 import { until } from "../harness/Deployment.ts"
 import { dovecot } from "./Dovecot.ts"
 import { type Drive, smtp } from "./Load.ts"
 import { millisOfFamily } from "./Processes.ts"
 import type { Subject } from "./Turns.ts"
+import { has } from "../harness/Programs.ts"
 
 export interface PostfixDovecot {
   /** Letters to these, whose domain is mail.localhost, over so many connections. */
@@ -22,7 +23,7 @@ export interface PostfixDovecot {
 
 /** Undefined where one of them is not there. */
 export const postfixDovecot = async (): Promise<PostfixDovecot | undefined> => {
-  if (!hasPostfix) return undefined
+  if (!has("postfix")) return undefined
   const store = await dovecot("lmtp")
   if (store === undefined) return undefined
   try {

@@ -1,10 +1,11 @@
 import type { Browser } from "playwright-core"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { closeContexts, hasBrowser, openBrowser } from "../harness/Browser.ts"
+import { closeContexts, openBrowser } from "../harness/Browser.ts"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
 import { startReceiver } from "../harness/Receiver.ts"
 import { eventually, startService, type TestService } from "../harness/Service.ts"
 import { type MastodonServer, startServer } from "./mastodon/Server.ts"
+import { has } from "../harness/Programs.ts"
 
 let service: TestService
 let server: MastodonServer
@@ -187,7 +188,7 @@ describe("the page that a platform sends the browser back to", () => {
   })
 })
 
-describe.skipIf(!hasBrowser)("in a browser", () => {
+describe.skipIf(!has("chromium"))("in a browser", () => {
   let browser: Browser
   beforeAll(async () => {
     browser = await openBrowser()

@@ -7,7 +7,8 @@ import { Effect, Layer } from "effect"
 import { actors, makeIdentity, makeOrg, passing } from "../harness/Actors.ts"
 import { holder } from "../harness/Stores.ts"
 import { connectors, eventsOf, publishing, rowOf } from "./Connected.ts"
-import { isInstalled, startSnac } from "./snac/Snac.ts"
+import { startSnac } from "./snac/Snac.ts"
+import { has } from "../harness/Programs.ts"
 
 const through = <A, E, R>(message: Effect.Effect<A, E, R>) => ask(message, Timing.askPlatform)
 const heard = (id: string) =>
@@ -17,7 +18,7 @@ const heard = (id: string) =>
 
 const watched = Overdue.layer(ConnectorWork.watched).pipe(Layer.provideMerge(actors()))
 
-describe.skipIf(!isInstalled)("an account at a real server of another kind", () => {
+describe.skipIf(!has("snac"))("an account at a real server of another kind", () => {
   layer(watched, { timeout: 120_000 })("snac", (it) => {
     it.effect(
       "is connected, posts, answers, hears, and is revoked; and again",

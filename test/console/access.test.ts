@@ -1,14 +1,14 @@
 /** Who comes in and what was done, as the account holder sees it: apps that were let in, and the audit log. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { hasBrowser } from "../harness/Browser.ts"
 import { call, makeIdentity, newHandle, signUp } from "../harness/Client.ts"
 import { heading, openContext, startConsole, type TestConsole, violations } from "../harness/Console.ts"
 import { eventually } from "../harness/Service.ts"
 import { browser as consenting, letIn, mcp, registered } from "../oauth/Consent.ts"
+import { has } from "../harness/Programs.ts"
 
 const here = "http://localhost:4711/callback"
 
-describe.skipIf(!hasBrowser)("in the console", { timeout: 120_000 }, () => {
+describe.skipIf(!has("chromium"))("in the console", { timeout: 120_000 }, () => {
   let site: TestConsole
   beforeAll(async () => {
     site = await startConsole()

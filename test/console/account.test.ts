@@ -1,12 +1,12 @@
 /** What the account holder does with the account: secrets, keys, devices, sessions, limits, exports, mail programs. */
 import type { Page } from "playwright-core"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { hasBrowser } from "../harness/Browser.ts"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
 import { openContext, startConsole, type TestConsole } from "../harness/Console.ts"
 import { eventually } from "../harness/Service.ts"
+import { has } from "../harness/Programs.ts"
 
-describe.skipIf(!hasBrowser)("in the console", { timeout: 120_000 }, () => {
+describe.skipIf(!has("chromium"))("in the console", { timeout: 120_000 }, () => {
   let site: TestConsole
   beforeAll(async () => {
     site = await startConsole({ env: { SVC_IDENTITY_QUOTA: "1", SVC_LIMIT_CALLS: "6000" } })

@@ -1,10 +1,10 @@
 /** Mail that is written in the console: kept as a draft, judged before it is sent, and what becomes of it. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { hasBrowser } from "../harness/Browser.ts"
 import { violations } from "../harness/Console.ts"
 import { draftKept, startConsoleMail } from "../harness/ConsoleMail.ts"
+import { has } from "../harness/Programs.ts"
 
-describe.skipIf(!hasBrowser)("mail that is written in the console", { timeout: 120_000 }, () => {
+describe.skipIf(!has("chromium"))("mail that is written in the console", { timeout: 120_000 }, () => {
   let mail: Awaited<ReturnType<typeof startConsoleMail>>
   beforeAll(async () => {
     mail = await startConsoleMail()

@@ -3,12 +3,12 @@ import type { Page } from "playwright-core"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { type MastodonServer, startServer } from "../connectors/mastodon/Server.ts"
 import type { Account } from "../connectors/mastodon/World.ts"
-import { hasBrowser } from "../harness/Browser.ts"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
 import { heading, openContext, startConsole, type TestConsole } from "../harness/Console.ts"
 import { eventually } from "../harness/Service.ts"
+import { has } from "../harness/Programs.ts"
 
-describe.skipIf(!hasBrowser)("a connector in the console", { timeout: 120_000 }, () => {
+describe.skipIf(!has("chromium"))("a connector in the console", { timeout: 120_000 }, () => {
   let site: TestConsole
   let server: MastodonServer
   let owner: Awaited<ReturnType<typeof signUp>>

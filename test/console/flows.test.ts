@@ -1,13 +1,13 @@
 /** The three ways that decide about the console, each walked in a real browser with real SMTP and a real receiver. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { hasBrowser } from "../harness/Browser.ts"
 import { call, makeIdentity, newHandle, signUp } from "../harness/Client.ts"
 import { heading, openContext, startConsole, type TestConsole } from "../harness/Console.ts"
 import { send } from "../harness/Mail.ts"
 import { startReceiver } from "../harness/Receiver.ts"
 import { eventually } from "../harness/Service.ts"
+import { has } from "../harness/Programs.ts"
 
-describe.skipIf(!hasBrowser)("in the console", { timeout: 120_000 }, () => {
+describe.skipIf(!has("chromium"))("in the console", { timeout: 120_000 }, () => {
   let site: TestConsole
   beforeAll(async () => {
     site = await startConsole()

@@ -1,11 +1,11 @@
 /** Names, letters and cards that mean harm, seen by a person in a real browser: nothing runs, nothing leaves, nothing breaks. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { hasBrowser } from "../harness/Browser.ts"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
 import { expectNoSidewaysScroll, heading, openContext, startConsole, type TestConsole } from "../harness/Console.ts"
 import { send } from "../harness/Mail.ts"
 import { eventually } from "../harness/Service.ts"
 import { startTrap } from "../harness/Trap.ts"
+import { has } from "../harness/Programs.ts"
 
 /** Each letter under a tower of marks that reaches far out of its line. */
 const zalgo = [..."mail"].map((letter) => letter + "\u0301\u0336\u0489\u0310".repeat(60)).join("")
@@ -23,7 +23,7 @@ const subjects = [
   "{count} {handle} %s __proto__",
 ]
 
-describe.skipIf(!hasBrowser)("what strangers write", { timeout: 300_000 }, () => {
+describe.skipIf(!has("chromium"))("what strangers write", { timeout: 300_000 }, () => {
   let site: TestConsole
   let trap: Awaited<ReturnType<typeof startTrap>>
   beforeAll(async () => {

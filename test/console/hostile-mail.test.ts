@@ -2,12 +2,12 @@
 import { mailDocument } from "@svc/api/console/MailDocument"
 import { Effect } from "effect"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { hasBrowser } from "../harness/Browser.ts"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
 import { expectNoSidewaysScroll, openContext, startConsole, type TestConsole } from "../harness/Console.ts"
 import { send } from "../harness/Mail.ts"
 import { eventually } from "../harness/Service.ts"
 import { startTrap } from "../harness/Trap.ts"
+import { has } from "../harness/Programs.ts"
 
 const pictures = new Map([["logo@x", "data:image/png;base64,AAAA"]])
 const written = (html: string, images = false) =>
@@ -66,7 +66,7 @@ describe("the HTML of a message", () => {
   })
 })
 
-describe.skipIf(!hasBrowser)("a message that means harm", { timeout: 120_000 }, () => {
+describe.skipIf(!has("chromium"))("a message that means harm", { timeout: 120_000 }, () => {
   let site: TestConsole
   let trap: Awaited<ReturnType<typeof startTrap>>
   beforeAll(async () => {

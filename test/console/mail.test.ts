@@ -1,13 +1,13 @@
 /** Mail in the console, as somebody meets it in a real browser: read, answered, decided on, found and marked. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { hasBrowser } from "../harness/Browser.ts"
 import { newHandle } from "../harness/Client.ts"
 import { openContext, violations } from "../harness/Console.ts"
 import { startConsoleMail } from "../harness/ConsoleMail.ts"
 import { send } from "../harness/Mail.ts"
 import { eventually } from "../harness/Service.ts"
+import { has } from "../harness/Programs.ts"
 
-describe.skipIf(!hasBrowser)("mail in the console", { timeout: 120_000 }, () => {
+describe.skipIf(!has("chromium"))("mail in the console", { timeout: 120_000 }, () => {
   let mail: Awaited<ReturnType<typeof startConsoleMail>>
   beforeAll(async () => {
     mail = await startConsoleMail()

@@ -2,7 +2,6 @@
 import { globSync, readFileSync } from "node:fs"
 import * as path from "node:path"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { hasBrowser } from "../harness/Browser.ts"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
 import {
   expectNoSidewaysScroll,
@@ -18,6 +17,7 @@ import { send } from "../harness/Mail.ts"
 import { startReceiver } from "../harness/Receiver.ts"
 import { eventually } from "../harness/Service.ts"
 import { root } from "../house/Imports.ts"
+import { has } from "../harness/Programs.ts"
 
 /** The paths of `Routes.ts`, with what stands in their places, and whether the last of these is one of a list. */
 const paths = (places: Readonly<Record<string, string>>) =>
@@ -42,7 +42,7 @@ const looks: ReadonlyArray<Look> = [
   { width: 320, scheme: "dark", locale: "de" },
 ]
 
-describe.skipIf(!hasBrowser)("every page", { timeout: 600_000 }, () => {
+describe.skipIf(!has("chromium"))("every page", { timeout: 600_000 }, () => {
   let site: TestConsole
   let receiver: Awaited<ReturnType<typeof startReceiver>>
   let session: string

@@ -6,12 +6,12 @@ import { readFileSync } from "node:fs"
 import * as path from "node:path"
 import type { CDPSession } from "playwright-core"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { hasBrowser } from "../harness/Browser.ts"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
 import { goOn, openContext, settled, startConsole, type TestConsole } from "../harness/Console.ts"
 import { send } from "../harness/Mail.ts"
 import { eventually } from "../harness/Service.ts"
 import { root } from "../house/Imports.ts"
+import { has } from "../harness/Programs.ts"
 
 interface Node {
   readonly id: string
@@ -61,7 +61,7 @@ const controls = new Set(
   "button link textbox searchbox combobox checkbox radio switch slider spinbutton menuitem tab option".split(" "),
 )
 
-describe.skipIf(!hasBrowser)("a screen reader", { timeout: 600_000 }, () => {
+describe.skipIf(!has("chromium"))("a screen reader", { timeout: 600_000 }, () => {
   let site: TestConsole
   let session: string
   let handle: string

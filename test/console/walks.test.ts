@@ -6,10 +6,10 @@ import { readFileSync } from "node:fs"
 import * as path from "node:path"
 import type { CDPSession, Page } from "playwright-core"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { hasBrowser } from "../harness/Browser.ts"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
 import { expectNoSidewaysScroll, openContext, settled, startConsole, type TestConsole } from "../harness/Console.ts"
 import { root } from "../house/Imports.ts"
+import { has } from "../harness/Programs.ts"
 
 /** Pages without a member in their path but the Identity and a platform; others are walked where their capability is. */
 const pathsOf = (handle: string) =>
@@ -106,7 +106,7 @@ const shift = `new Promise((resolve) => {
   requestAnimationFrame(() => setTimeout(() => resolve(sum), 50))
 })`
 
-describe.skipIf(!hasBrowser)("every page of the console", { timeout: 600_000 }, () => {
+describe.skipIf(!has("chromium"))("every page of the console", { timeout: 600_000 }, () => {
   let site: TestConsole
   let session: string
   let handle: string

@@ -1,14 +1,11 @@
 /** Exim (Debian's), where it is installed: it takes a message as a program hands it in, and sends it on at once. */
 import { execFileSync, spawn } from "node:child_process"
-import { chmodSync, chownSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { chmodSync, chownSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import * as os from "node:os"
 import * as path from "node:path"
 
 const program = "/usr/sbin/exim4"
 const user = "Debian-exim"
-
-/** Only root may give it a configuration of its own. */
-export const hasExim = existsSync(program) && process.getuid?.() === 0
 
 /** All it gets goes to the server at our port, over TLS. */
 const configuration = (directory: string, port: number) => `

@@ -1,6 +1,6 @@
 /** OpenSMTPD (Debian's), where it is installed and no other of it runs: its spool and its socket have fixed places. */
 import { spawn } from "node:child_process"
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { connect } from "node:net"
 import * as os from "node:os"
 import * as path from "node:path"
@@ -8,9 +8,6 @@ import { until } from "../harness/Deployment.ts"
 import { freePort } from "../harness/Ports.ts"
 
 const program = "/usr/sbin/smtpd"
-
-/** Only root may start one. */
-export const hasOpenSmtpd = existsSync(program) && !existsSync("/var/run/smtpd.sock") && process.getuid?.() === 0
 
 const greets = (port: number) =>
   new Promise<boolean>((resolve) => {

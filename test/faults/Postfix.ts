@@ -5,9 +5,6 @@ import * as os from "node:os"
 import * as path from "node:path"
 import { freePort } from "../harness/Ports.ts"
 
-/** Only root may start one. */
-export const hasPostfix = existsSync("/usr/sbin/postfix") && process.getuid?.() === 0
-
 const idOf = (flag: "-u" | "-g") => Number(execFileSync("id", [flag, "postfix"], { encoding: "utf8" }))
 
 /** Services of the standard configuration, out of their chroots, the one of SMTP at our port. */

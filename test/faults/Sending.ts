@@ -7,8 +7,9 @@ import { percentile, type Row } from "../harness/Report.ts"
 import { freePort } from "../harness/Ports.ts"
 import { authenticate } from "mailauth"
 import { startDyingRelay } from "./DyingRelay.ts"
-import { hasPostfix, startPostfix } from "./Postfix.ts"
+import { startPostfix } from "./Postfix.ts"
 import { inStore } from "./Store.ts"
+import { has } from "../harness/Programs.ts"
 
 const to = "grace@example.org"
 
@@ -217,7 +218,7 @@ export const hostileBounce = async (): Promise<Row> => {
 /** The whole round with a real mail server: a letter arrives as it was signed, another comes back as a bounce. */
 export const postfix = async (): Promise<Row> => {
   const what = "a letter through Debian's Postfix: it arrives signed, and one to an unknown recipient comes back"
-  if (!hasPostfix) return { id: "postfix", ok: true, what, figures: { skipped: "no Postfix, or not root" } }
+  if (!has("postfix")) return { id: "postfix", ok: true, what, figures: { skipped: "no Postfix, or not root" } }
   const deployment = await deploy()
   const smtpPort = await freePort()
   const server = await startPostfix(() => smtpPort)

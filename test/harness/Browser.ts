@@ -1,26 +1,13 @@
-/** Chromium, where the machine has it. Without one the tests that need eyes are skipped; what pages say is tested anyway. */
-import { existsSync } from "node:fs"
+/** One Chromium per worker, with clean contexts. Tests that need a browser are skipped on a machine without one. */
 import { type Browser, type BrowserContext, type BrowserContextOptions, chromium } from "playwright-core"
-
-const candidates = [
-  process.env["CHROMIUM"],
-  // Without windows, it does with half of the work.
-  "/usr/bin/chromium-headless-shell",
-  "/usr/bin/chromium",
-  "/usr/bin/chromium-browser",
-  "/usr/bin/google-chrome",
-  "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",
-]
-
-const found = candidates.find((path): path is string => path !== undefined && existsSync(path))
-export const hasBrowser = found !== undefined
+import { browser as installedBrowser } from "./Programs.ts"
 
 let open: Promise<Browser> | undefined
 
 /** One for all files of a worker, which ends with it. */
 export const openBrowser = () =>
   (open ??= chromium.launch({
-    executablePath: found!,
+    executablePath: installedBrowser!,
     args: ["--no-sandbox", "--disable-gpu", "--renderer-process-limit=1"],
   }))
 

@@ -49,8 +49,9 @@ const serve = Effect.fnUntraced(function* (prepared: string, directory: string) 
 })
 
 export default async function setup(project: TestProject) {
-  // A run of all tests comes to these packages late (`Order`); the first time they take minutes, most of it waiting.
-  if (process.argv.slice(2).every((word) => word === "run" || word.startsWith("-"))) void installed()
+  // A run of all tests needs these packages late (`Order`). Their first installation takes minutes, mostly of waiting.
+  const isQuick = process.env["SVC_TESTS"] === "quick"
+  if (!isQuick && process.argv.slice(2).every((word) => word === "run" || word.startsWith("-"))) void installed()
   const home = TestServers.folder()
   const workers = Array.from({ length: project.config.maxWorkers }, (_, n) => path.join(home, `${n + 1}`))
   const scope = Scope.makeUnsafe()

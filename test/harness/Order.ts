@@ -1,4 +1,6 @@
-/** Which file runs when: as Vitest has it (large ones first), but for those that do little else than wait. */
+/** The order of the test files, which is Vitest's (large files first) with those spread out that mostly wait; and the slow files. */
+import { globSync, readFileSync } from "node:fs"
+import * as path from "node:path"
 import { BaseSequencer, type TestSpecification } from "vitest/node"
 
 /** Its packages are fetched meanwhile by the first run there is. */
@@ -28,6 +30,36 @@ const waiting = [
   "tunnel/hiccup",
   "operations/metrics",
 ].map((name) => `/${name}.test.ts`)
+
+/** They keep a processor busy for more than six seconds. */
+const busy = [
+  "api/account",
+  "api/clients",
+  "api/credentials",
+  "api/openapi",
+  "api/properties",
+  "api/scopes",
+  "mail/reception",
+  "mail/repeats",
+  "oauth/ends",
+  "operations/backup",
+  "operations/restore",
+  "sending/round",
+  "store/embedded",
+].map((name) => `/${name}.test.ts`)
+
+const root = path.join(import.meta.dirname, "..", "..")
+/** Modules that start a browser, another program or processes of the service. */
+const starts =
+  /harness\/(?:Browser|Checkout|Console\w*|Deployment|Packages|Programs|Svc)\.ts|\/(?:bench|faults|network)\//
+
+/** Returns the files that `npm run test:quick` leaves out: browsers, foreign programs, kills, and long waits. */
+export const slow = (): ReadonlyArray<string> =>
+  globSync("test/**/*.test.ts", { cwd: root }).filter(
+    (file) =>
+      [long, ...waiting, ...busy].some((name) => file.endsWith(name)) ||
+      starts.test(readFileSync(path.join(root, file), "utf8")),
+  )
 
 /** So many others begin between two that wait: two workers do them in about the time that one of these takes. */
 const between = 9

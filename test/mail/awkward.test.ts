@@ -5,7 +5,8 @@ import { bodies } from "./awkward/Bodies.ts"
 import { boundaries } from "./awkward/Boundaries.ts"
 import { fields } from "./awkward/Fields.ts"
 import type { Reading } from "./awkward/Letter.ts"
-import { hasPython, readings } from "./awkward/PythonEmail.ts"
+import { readings } from "./awkward/PythonEmail.ts"
+import { has } from "../harness/Programs.ts"
 
 const awkward = { ...fields, ...bodies, ...boundaries, ...attachments }
 
@@ -83,7 +84,7 @@ describe("a letter as programs write them", () => {
     expect(read(raw)).toMatchObject(reading)
   })
 
-  it.skipIf(!hasPython)("is read by Python in the same way, but for what it cannot read", () => {
+  it.skipIf(!has("python"))("is read by Python in the same way, but for what it cannot read", () => {
     const names = Object.keys(awkward)
     const theirs = readings(names.map((name) => awkward[name]!.raw))
     const differs = names.flatMap((name, at) => {

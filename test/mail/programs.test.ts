@@ -10,16 +10,14 @@ import { promisify } from "node:util"
 import { createTransport } from "nodemailer"
 import { selfSigned } from "@svc/cluster/net/SelfSigned"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { hasExim, startExim } from "../faults/Exim.ts"
-import { hasOpenSmtpd, startOpenSmtpd } from "../faults/OpenSmtpd.ts"
-import { hasPostfix, startPostfix } from "../faults/Postfix.ts"
+import { startExim } from "../faults/Exim.ts"
+import { startOpenSmtpd } from "../faults/OpenSmtpd.ts"
+import { startPostfix } from "../faults/Postfix.ts"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
 import { eventually, startService, type TestService } from "../harness/Service.ts"
+import { has } from "../harness/Programs.ts"
 
 const run = promisify(execFile)
-const has = (name: string) => spawnSync("which", [name]).status === 0
-/** swaks may be installed without the Perl module that it needs for TLS. */
-const hasSwaks = has("swaks") && !/TLS not available/.test(spawnSync("swaks", ["--support"]).output.join())
 const python = "/usr/bin/python3"
 
 const directory = mkdtempSync(path.join(os.tmpdir(), "svc-senders-"))
@@ -97,7 +95,7 @@ describe("mail from", () => {
     expect(message.raw).toMatch(/^Return-Path: <josé@(?:bücher|xn--bcher-kva)\.example>\r$/m)
   }, 60_000)
 
-  it.skipIf(!hasSwaks)(
+  it.skipIf(!has("swaks"))(
     "swaks, pipelined over TLS, is taken as it is",
     async () => {
       const { stdout } = await run("swaks", [
@@ -184,7 +182,7 @@ with smtplib.SMTP("127.0.0.1", int(port), local_hostname="mx.example.org") as sm
     60_000,
   )
 
-  it.skipIf(!hasPostfix)(
+  it.skipIf(!has("postfix"))(
     "Postfix, which relays it pipelined over TLS, is taken as it is, several over one connection",
     async () => {
       const postfix = await startPostfix(() => service.smtpPort, {
@@ -207,7 +205,7 @@ with smtplib.SMTP("127.0.0.1", int(port), local_hostname="mx.example.org") as sm
     120_000,
   )
 
-  it.skipIf(!hasExim)(
+  it.skipIf(!has("exim"))(
     "Exim, which relays it in chunks over TLS with SMTPUTF8, is taken as it is",
     async () => {
       const exim = startExim(service.smtpPort)
@@ -229,7 +227,7 @@ with smtplib.SMTP("127.0.0.1", int(port), local_hostname="mx.example.org") as sm
     120_000,
   )
 
-  it.skipIf(!hasOpenSmtpd)(
+  it.skipIf(!has("opensmtpd"))(
     "OpenSMTPD, which relays it over TLS, is taken as it is",
     async () => {
       const relay = await startOpenSmtpd(service.smtpPort)

@@ -3,12 +3,13 @@ import { createServer, type Server } from "node:http"
 import type { AddressInfo } from "node:net"
 import type { Browser, Page } from "playwright-core"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { closeContexts, hasBrowser, openBrowser } from "../harness/Browser.ts"
+import { closeContexts, openBrowser } from "../harness/Browser.ts"
 import { makeIdentity, newHandle, signUp } from "../harness/Client.ts"
 import { startService, type TestService } from "../harness/Service.ts"
 import { askingUrl, challengeOf, registered, verifierOf } from "./Consent.ts"
+import { has } from "../harness/Programs.ts"
 
-describe.skipIf(!hasBrowser)("the consent page", { timeout: 120_000 }, () => {
+describe.skipIf(!has("chromium"))("the consent page", { timeout: 120_000 }, () => {
   let service: TestService
   let chromium: Browser
   let app: Server

@@ -2,10 +2,11 @@
 import { gzipSync } from "node:zlib"
 import type { Browser } from "playwright-core"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { hasBrowser, openBrowser } from "../harness/Browser.ts"
+import { openBrowser } from "../harness/Browser.ts"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
 import { buildConsole, expectNoSidewaysScroll, openContext, violations } from "../harness/Console.ts"
 import { startService, type TestService } from "../harness/Service.ts"
+import { has } from "../harness/Programs.ts"
 
 let service: TestService
 let handle: string
@@ -81,7 +82,7 @@ describe("a plain page", () => {
   })
 })
 
-describe.skipIf(!hasBrowser)("in a browser", { timeout: 240_000 }, () => {
+describe.skipIf(!has("chromium"))("in a browser", { timeout: 240_000 }, () => {
   let browser: Browser
   beforeAll(async () => {
     browser = await openBrowser()

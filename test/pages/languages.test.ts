@@ -1,11 +1,12 @@
 /** The plain pages in the languages of the console: each is walked in all three, and nothing of the English is left. */
 import { type Language, languages } from "@svc/domain/account/Account"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { hasBrowser, openBrowser } from "../harness/Browser.ts"
+import { openBrowser } from "../harness/Browser.ts"
 import { call, makeIdentity, newHandle, signUp } from "../harness/Client.ts"
 import { brokenWords, expectNoSidewaysScroll, openContext } from "../harness/Console.ts"
 import { startService, type TestService } from "../harness/Service.ts"
 import { browser } from "../oauth/Consent.ts"
+import { has } from "../harness/Programs.ts"
 
 let service: TestService
 const handle = "polyglot"
@@ -225,7 +226,7 @@ describe("who signs up to confirm a device", () => {
   })
 })
 
-describe.skipIf(!hasBrowser)("on a small phone", { timeout: 240_000 }, () => {
+describe.skipIf(!has("chromium"))("on a small phone", { timeout: 240_000 }, () => {
   it.each(["de", "fr"] as const)("nothing is wider than the window and no word is broken, in %s", async (locale) => {
     const chromium = await openBrowser()
     const { context } = await openContext(chromium, service.base, { width: 320, locale })

@@ -1,10 +1,11 @@
 import { DefaultAgentCardResolver } from "@a2a-js/sdk/client"
 import type { Browser } from "playwright-core"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { hasBrowser, openBrowser } from "../harness/Browser.ts"
+import { openBrowser } from "../harness/Browser.ts"
 import { call, makeIdentity, newHandle, signUp } from "../harness/Client.ts"
 import { brokenWords } from "../harness/Console.ts"
 import { startService, type TestService } from "../harness/Service.ts"
+import { has } from "../harness/Programs.ts"
 
 let service: TestService
 let owner: Awaited<ReturnType<typeof signUp>>
@@ -127,7 +128,7 @@ describe("the documentation", () => {
   })
 })
 
-describe.skipIf(!hasBrowser)("in a browser", () => {
+describe.skipIf(!has("chromium"))("in a browser", () => {
   let browser: Browser
   beforeAll(async () => {
     browser = await openBrowser()

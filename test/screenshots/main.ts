@@ -6,11 +6,12 @@ import { mkdirSync, writeFileSync } from "node:fs"
 import * as path from "node:path"
 import type { Browser } from "playwright-core"
 import { startServer } from "../connectors/mastodon/Server.ts"
-import { hasBrowser, openBrowser } from "../harness/Browser.ts"
+import { openBrowser } from "../harness/Browser.ts"
 import { buildConsole, heading, type Look, openContext } from "../harness/Console.ts"
 import { deploy } from "../harness/Deployment.ts"
 import { startReceiver } from "../harness/Receiver.ts"
 import { fill } from "./Account.ts"
+import { has } from "../harness/Programs.ts"
 
 interface Picture {
   readonly name: string
@@ -53,7 +54,7 @@ const take = async (browser: Browser, base: string, session: string, { name, pat
   await context.close()
 }
 
-if (!hasBrowser) throw new Error("Chromium is needed; CHROMIUM says where it is")
+if (!has("chromium")) throw new Error("Chromium is needed; CHROMIUM says where it is")
 buildConsole()
 mkdirSync(folder, { recursive: true })
 const [deployment, well, ill, mastodon, browser] = await Promise.all([

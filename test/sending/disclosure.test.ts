@@ -7,7 +7,8 @@ import fc from "fast-check"
 import type { Letter } from "@svc/cluster/mail/sending/Composer"
 import { write } from "@svc/mail-gateway/mail/composing/Writing"
 import type { Browser, Page } from "playwright-core"
-import { closeContexts, hasBrowser, openBrowser } from "../harness/Browser.ts"
+import { closeContexts, openBrowser } from "../harness/Browser.ts"
+import { has } from "../harness/Programs.ts"
 
 const disclosure = "This message was written and sent by an AI agent (ada), not by a person."
 
@@ -261,7 +262,7 @@ const look = `(words) => {
   }
 }`
 
-describe.skipIf(!hasBrowser)("the disclosure on a screen", () => {
+describe.skipIf(!has("chromium"))("the disclosure on a screen", () => {
   let browser: Browser
   let page: Page
 

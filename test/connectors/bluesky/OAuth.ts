@@ -3,10 +3,11 @@ import { metadata } from "@svc/cluster/connectors/platforms/bluesky/ClientMetada
 import type { Connected } from "@svc/cluster/connectors/platforms/Platform"
 import { Redacted } from "effect"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { hasBrowser, openBrowser } from "../../harness/Browser.ts"
+import { openBrowser } from "../../harness/Browser.ts"
 import { consent } from "../network/Consent.ts"
 import { openRig, type Rig } from "../network/Rig.ts"
 import { type Context, post } from "./Context.ts"
+import { has } from "../../harness/Programs.ts"
 
 /** Nobody is asked for it here; the server refuses names that are reserved for examples. */
 const publicUrl = "https://connectors.agent-identity.dev"
@@ -85,7 +86,7 @@ export const suite = (context: Context) =>
       await known.run(known.platform.undisclose(session, disclosed!))
     })
 
-    it.skipIf(!hasBrowser)(
+    it.skipIf(!has("chromium"))(
       "leads a person through the server's own pages and back, in a browser",
       async () => {
         const begun = await begin(known, publicUrl, "ada.test")

@@ -6,8 +6,6 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { setTimeout as sleep } from "node:timers/promises"
 
-export const isInstalled = spawnSync("snac", []).error === undefined
-
 const filesIn = (folder: string) => (existsSync(folder) ? readdirSync(folder) : [])
 
 const freePort = () =>

@@ -6,8 +6,6 @@ const python = ["/usr/bin/python3", "python3"].find(
   (program) => spawnSync(program, ["-c", "import email.policy"]).status === 0,
 )
 
-export const hasPython = python !== undefined
-
 const program = `
 import sys, json, base64, email, email.policy
 

@@ -1,11 +1,7 @@
 /** Mailboxes that programs are tried on: full of mail, and what the API says of them. */
-import { spawnSync } from "node:child_process"
 import { call, makeIdentity } from "../../harness/Client.ts"
 import { ImapClient } from "../../harness/Imap.ts"
 import { eventually, type TestService } from "../../harness/Service.ts"
-
-/** Whether a program is installed here. */
-export const has = (program: string) => spawnSync("which", [program]).status === 0
 
 export interface Shown {
   readonly id: string

@@ -8,7 +8,8 @@ import * as path from "node:path"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { signUp } from "../../harness/Client.ts"
 import { eventually, startService, type TestService } from "../../harness/Service.ts"
-import { has, makeMailbox, subjects } from "./Mailboxes.ts"
+import { makeMailbox, subjects } from "./Mailboxes.ts"
+import { has } from "../../harness/Programs.ts"
 
 let service: TestService
 let token: string

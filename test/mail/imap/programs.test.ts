@@ -1,5 +1,5 @@
 /** Programs that people use: imapflow always; curl and mbsync where they are installed. */
-import { execFile, spawnSync } from "node:child_process"
+import { execFile } from "node:child_process"
 import { mkdtempSync, mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from "node:fs"
 import * as os from "node:os"
 import * as path from "node:path"
@@ -9,9 +9,9 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { call, makeIdentity, signUp } from "../../harness/Client.ts"
 import { send } from "../../harness/Mail.ts"
 import { eventually, startService, type TestService } from "../../harness/Service.ts"
+import { has } from "../../harness/Programs.ts"
 
 const run = promisify(execFile)
-const has = (program: string) => spawnSync("which", [program]).status === 0
 
 let service: TestService
 let token: string

@@ -4,7 +4,8 @@ import { promisify } from "node:util"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { signUp } from "../../harness/Client.ts"
 import { startService, type TestService } from "../../harness/Service.ts"
-import { has, makeMailbox, subjects } from "./Mailboxes.ts"
+import { makeMailbox, subjects } from "./Mailboxes.ts"
+import { has } from "../../harness/Programs.ts"
 
 let service: TestService
 let token: string
@@ -16,7 +17,7 @@ const python = async (script: string, given: object): Promise<any> => {
   return JSON.parse(stdout)
 }
 
-describe.skipIf(!has("python3"))("python", () => {
+describe.skipIf(!has("python"))("python", () => {
   beforeAll(async () => {
     service = await startService()
     token = (await signUp(service.base)).session

@@ -6,8 +6,9 @@ import { signUp } from "../../harness/Client.ts"
 import { ImapClient } from "../../harness/Imap.ts"
 import { send } from "../../harness/Mail.ts"
 import { startService, type TestService } from "../../harness/Service.ts"
-import { has, makeMailbox, subjects } from "./Mailboxes.ts"
+import { makeMailbox, subjects } from "./Mailboxes.ts"
 import * as Terminal from "./Terminal.ts"
+import { has } from "../../harness/Programs.ts"
 
 let service: TestService
 let token: string
@@ -24,7 +25,7 @@ const idOf = async (box: Mailbox, subject: string) => (await box.list()).find((o
 /** Subjects of letters, from the least. */
 const letters = (...numbers: ReadonlyArray<number>) => numbers.map((n) => `Letter ${n}`)
 
-describe.skipIf(!has("neomutt") || !has("tmux"))("neomutt", () => {
+describe.skipIf(!has("neomutt", "tmux"))("neomutt", () => {
   const configure = (home: string, { user, pass, address }: Mailbox, more: string) =>
     writeFileSync(
       path.join(home, "rc"),
@@ -121,7 +122,7 @@ describe.skipIf(!has("neomutt") || !has("tmux"))("neomutt", () => {
   }, 240_000)
 })
 
-describe.skipIf(!has("aerc") || !has("tmux"))("aerc", () => {
+describe.skipIf(!has("aerc", "tmux"))("aerc", () => {
   it("shows, marks, files and removes, and sees what others do meanwhile", async () => {
     const box = await makeMailbox(service, token, 6)
     const terminal = await Terminal.make()

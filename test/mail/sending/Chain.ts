@@ -1,10 +1,8 @@
 /** Certificates that an authority signed, made by `openssl` where it is installed. */
-import { execFileSync, spawnSync } from "node:child_process"
+import { execFileSync } from "node:child_process"
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import * as os from "node:os"
 import * as path from "node:path"
-
-export const hasOpenssl = spawnSync("openssl", ["version"]).status === 0
 
 const ec = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
 

@@ -3,8 +3,6 @@ import { spawnSync } from "node:child_process"
 
 const python = "/usr/bin/python3"
 
-export const hasDkimpy = spawnSync(python, ["-c", "import dkim, nacl"]).status === 0
-
 const program = `
 import sys, json, base64, dkim
 given = json.load(sys.stdin)

@@ -3,7 +3,7 @@
  * here, which it judges by their keys as it would those of others.
  */
 import { execFileSync, spawn } from "node:child_process"
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import * as os from "node:os"
 import * as path from "node:path"
 import * as ValidatingResolver from "@svc/mail-gateway/mail/sending/dane/ValidatingResolver"
@@ -13,8 +13,6 @@ import { eventually } from "../../harness/Service.ts"
 
 const program = "/usr/sbin/unbound"
 const tools = ["/usr/bin/ldns-keygen", "/usr/bin/ldns-signzone"] as const
-
-export const hasUnbound = [program, ...tools].every((file) => existsSync(file))
 
 export interface Zone {
   readonly name: string

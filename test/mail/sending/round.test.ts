@@ -3,8 +3,9 @@ import { authenticate } from "mailauth"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { converse } from "../../harness/Mail.ts"
 import { eventually } from "../../harness/Service.ts"
-import { hasDkimpy, verify } from "./Dkimpy.ts"
+import { verify } from "./Dkimpy.ts"
 import { startOutbound, writer } from "./Outbound.ts"
+import { has } from "../../harness/Programs.ts"
 
 let service: Awaited<ReturnType<typeof startOutbound>>
 let ada: Awaited<ReturnType<typeof writer>>
@@ -101,7 +102,7 @@ describe("what an Identity sends", () => {
       ["pass", "mail.localhost"],
       ["pass", "mail.localhost"],
     ])
-    if (hasDkimpy) expect(verify([Buffer.from(one!.raw, "latin1")], zone, 2)).toEqual([[true, true]])
+    if (has("dkimpy")) expect(verify([Buffer.from(one!.raw, "latin1")], zone, 2)).toEqual([[true, true]])
   })
 
   it("goes out once for each domain", async () => {

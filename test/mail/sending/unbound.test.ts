@@ -7,7 +7,8 @@ import * as ValidatingResolver from "@svc/mail-gateway/mail/sending/dane/Validat
 import { Effect, Option } from "effect"
 import { foundation } from "../../harness/Stores.ts"
 import { sink, straight, strange, transmission } from "./Sinks.ts"
-import { hasUnbound, unbound, type Zone } from "./Unbound.ts"
+import { unbound, type Zone } from "./Unbound.ts"
+import { has } from "../../harness/Programs.ts"
 
 const its = createHash("sha256")
   .update(new X509Certificate(strange.cert).publicKey.export({ type: "spki", format: "der" }))
@@ -29,21 +30,23 @@ const zones: ReadonlyArray<Zone> = [
 ]
 
 layer(foundation)("a name server that validates", (it) => {
-  it.effect.skipIf(!hasUnbound)("says which answers are authentic, and gives none whose signatures do not hold", () =>
-    Effect.gen(function* () {
-      const { port } = yield* unbound(zones)
-      const ask = yield* ValidatingResolver.make({ host: "127.0.0.1", port })
-      const good = yield* ask("_25._tcp.mx.good.example", "TLSA")
-      expect(good).toMatchObject({ isSecure: true, exists: true })
-      expect(good.values).toEqual([{ usage: 3, selector: 1, matching: 1, data: Buffer.from(its, "hex") }])
-      expect(yield* ask("mx.good.example", "AAAA")).toMatchObject({ isSecure: true, exists: true, values: [] })
-      expect(yield* ask("nobody.good.example", "A")).toMatchObject({ isSecure: true, exists: false })
-      expect(yield* ask("mx.unsigned.example", "A")).toMatchObject({ isSecure: false, values: ["127.0.0.1"] })
-      expect(yield* Effect.flip(ask("_25._tcp.mx.forged.example", "TLSA"))).toMatchObject({ code: "ESERVFAIL" })
-    }),
+  it.effect.skipIf(!has("unbound", "ldns"))(
+    "says which answers are authentic, and gives none whose signatures do not hold",
+    () =>
+      Effect.gen(function* () {
+        const { port } = yield* unbound(zones)
+        const ask = yield* ValidatingResolver.make({ host: "127.0.0.1", port })
+        const good = yield* ask("_25._tcp.mx.good.example", "TLSA")
+        expect(good).toMatchObject({ isSecure: true, exists: true })
+        expect(good.values).toEqual([{ usage: 3, selector: 1, matching: 1, data: Buffer.from(its, "hex") }])
+        expect(yield* ask("mx.good.example", "AAAA")).toMatchObject({ isSecure: true, exists: true, values: [] })
+        expect(yield* ask("nobody.good.example", "A")).toMatchObject({ isSecure: true, exists: false })
+        expect(yield* ask("mx.unsigned.example", "A")).toMatchObject({ isSecure: false, values: ["127.0.0.1"] })
+        expect(yield* Effect.flip(ask("_25._tcp.mx.forged.example", "TLSA"))).toMatchObject({ code: "ESERVFAIL" })
+      }),
   )
 
-  it.effect.skipIf(!hasUnbound)("decides who gets mail over which certificate", () =>
+  it.effect.skipIf(!has("unbound", "ldns"))("decides who gets mail over which certificate", () =>
     Effect.gen(function* () {
       const { port: validating } = yield* unbound(zones)
       const { port, taken } = yield* sink(strange)
@@ -61,7 +64,7 @@ layer(foundation)("a name server that validates", (it) => {
     }),
   )
 
-  it.effect.skipIf(!hasUnbound)("passes before the doctor", () =>
+  it.effect.skipIf(!has("unbound", "ldns"))("passes before the doctor", () =>
     Effect.gen(function* () {
       const { port } = yield* unbound(zones)
       const settings = {

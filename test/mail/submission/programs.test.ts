@@ -1,5 +1,5 @@
 /** Programs that people send with, over TLS: nodemailer always; curl, swaks and msmtp where they are installed. */
-import { execFile, spawnSync } from "node:child_process"
+import { execFile } from "node:child_process"
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import * as os from "node:os"
 import * as path from "node:path"
@@ -13,11 +13,9 @@ import { call, signUp } from "../../harness/Client.ts"
 import { converse } from "../../harness/Mail.ts"
 import { eventually, startService, type TestService } from "../../harness/Service.ts"
 import { type Program, program } from "./Programs.ts"
+import { has } from "../../harness/Programs.ts"
 
 const run = promisify(execFile)
-const has = (name: string) => spawnSync("which", [name]).status === 0
-/** swaks may be installed without the Perl module that it needs for TLS. */
-const hasSwaks = has("swaks") && !/TLS not available/.test(spawnSync("swaks", ["--support"]).output.join())
 
 const directory = mkdtempSync(path.join(os.tmpdir(), "svc-submission-"))
 const files = { cert: path.join(directory, "cert.pem"), key: path.join(directory, "key.pem") }
@@ -141,7 +139,7 @@ describe("a person answers in the name of an agent", () => {
     60_000,
   )
 
-  it.skipIf(!hasSwaks)(
+  it.skipIf(!has("swaks"))(
     "by swaks",
     async () => {
       const { stdout } = await run("swaks", [

@@ -2,6 +2,7 @@
 import { rewrite } from "@svc/mail-gateway/mail/composing/Rewriting"
 import { spawnSync } from "node:child_process"
 import { describe, expect, it } from "vitest"
+import { has } from "../../harness/Programs.ts"
 
 const disclosure = "An AI wrote this message."
 const now = new Date("2026-03-01T12:00:00Z")
@@ -36,7 +37,6 @@ def read(raw):
     bodies = {kind: message.get_body((kind,)) for kind in ("plain", "html")}
     return {kind: body and body.get_content() for kind, body in bodies.items()}
 print(json.dumps([read(raw) for raw in json.load(sys.stdin)]))`
-const hasPython = spawnSync("python3", ["--version"]).status === 0
 
 const fault = async (raw: string) => {
   const outcome = await rewrite(given(raw))
@@ -202,7 +202,7 @@ describe("the disclosure", () => {
     })
   }
 
-  it.skipIf(!hasPython)("is where another program finds it", async () => {
+  it.skipIf(!has("python"))("is where another program finds it", async () => {
     const raws = await Promise.all(
       Object.values(hostile).map(async (raw) => (await done(raw)).bytes.toString("base64")),
     )

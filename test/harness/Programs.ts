@@ -1,0 +1,80 @@
+/** Programs of others that some tests use, and the Debian package that brings each. Tests without theirs are skipped. */
+import { spawnSync } from "node:child_process"
+import { existsSync } from "node:fs"
+
+interface Program {
+  /** Debian packages that bring it. */
+  readonly packages: string
+  readonly isInstalled: () => boolean
+}
+
+const found = (packages: string, program: string = packages): Program => ({
+  packages,
+  isInstalled: () =>
+    program.startsWith("/") ? existsSync(program) : spawnSync("which", [program], { stdio: "ignore" }).status === 0,
+})
+const succeeds = (packages: string, program: string, ...words: ReadonlyArray<string>): Program => ({
+  packages,
+  isInstalled: () => spawnSync(program, words, { stdio: "ignore" }).status === 0,
+})
+/** A program that only root can give a configuration of its own. */
+const asRoot = (program: Program): Program => ({
+  ...program,
+  isInstalled: () => process.getuid?.() === 0 && program.isInstalled(),
+})
+
+const browsers = [
+  process.env["CHROMIUM"],
+  // Without windows, it needs half of the CPU time.
+  "/usr/bin/chromium-headless-shell",
+  "/usr/bin/chromium",
+  "/usr/bin/chromium-browser",
+  "/usr/bin/google-chrome",
+  "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",
+]
+/** The path of Chromium, if the machine has it. */
+export const browser = browsers.find((path): path is string => path !== undefined && existsSync(path))
+
+export const programs = {
+  aerc: found("aerc"),
+  chromium: { packages: "chromium-headless-shell", isInstalled: () => browser !== undefined },
+  curl: found("curl"),
+  dkimpy: succeeds("python3-dkim python3-nacl", "/usr/bin/python3", "-c", "import dkim, nacl"),
+  exim: asRoot(found("exim4-daemon-light", "/usr/sbin/exim4")),
+  ldns: found("ldnsutils", "ldns-signzone"),
+  mbsync: found("isync", "mbsync"),
+  msmtp: found("msmtp"),
+  neomutt: found("neomutt"),
+  offlineimap: found("offlineimap3", "offlineimap"),
+  openssl: found("openssl"),
+  opensmtpd: asRoot({
+    packages: "opensmtpd",
+    isInstalled: () => existsSync("/usr/sbin/smtpd") && !existsSync("/var/run/smtpd.sock"),
+  }),
+  postfix: asRoot(found("postfix", "/usr/sbin/postfix")),
+  python: succeeds("python3", "/usr/bin/python3", "-c", "import email.policy, smtplib"),
+  snac: found("snac"),
+  // It may be installed without the Perl module that it needs for TLS.
+  swaks: {
+    packages: "swaks libnet-ssleay-perl",
+    isInstalled: () => {
+      const { stdout, status } = spawnSync("swaks", ["--support"], { encoding: "utf8" })
+      return status === 0 && !stdout.includes("TLS not available")
+    },
+  },
+  tmux: found("tmux"),
+  unbound: found("unbound", "/usr/sbin/unbound"),
+  wrk: found("wrk"),
+} satisfies Record<string, Program>
+
+export type ProgramName = keyof typeof programs
+
+const known = new Map<ProgramName, boolean>()
+
+/** Returns whether all of these programs are installed. */
+export const has = (...names: ReadonlyArray<ProgramName>): boolean =>
+  names.every((name) => {
+    const answer = known.get(name) ?? programs[name].isInstalled()
+    known.set(name, answer)
+    return answer
+  })
