@@ -11,7 +11,12 @@ import { Effect, Layer } from "effect"
 
 export type Answers = (transmission: Transmission) => Effect.Effect<ReadonlyArray<Outcome>>
 
-export const reply = (code: number, status: string, text: string) => ({ code, status, text, host: "mx.example.org" })
+export const reply = (code: number, status: string | null, text: string) => ({
+  code,
+  status,
+  text,
+  host: "mx.example.org",
+})
 
 const each =
   (outcome: Omit<Outcome, "recipient">): Answers =>

@@ -2,6 +2,13 @@
 import type { Mutants } from "./Mutant.ts"
 
 export const clusterMail: Mutants = {
+  "policy-suppresses": {
+    file: "cluster/src/mail/sending/AddressRejection.ts",
+    from: "if (status !== undefined) return addressStatuses.has(status)",
+    to: 'if (status !== undefined && status.startsWith("5.1.")) return true',
+    bug: "a refused sender (5.1.0, 5.1.8) suppresses a good recipient",
+    tests: ["sending/address-rejection"],
+  },
   "append-over-quota": {
     file: "cluster/src/mail/folders/FolderContents.ts",
     from: "where identity_id = ${identity.id}::uuid and bytes_used + ${mail.size}::bigint <= ${quotaBytes}::bigint",

@@ -105,18 +105,19 @@ layer(actors({ transport }))("the outbox", (it) => {
 
   it.effect("does not suppress an address for a mailbox that is full or mail that was not wanted", () =>
     Effect.gen(function* () {
-      transport.answering.outside = ({ recipients }) =>
-        Effect.succeed(
-          recipients.map((recipient) => ({
-            recipient,
-            state: "refused" as const,
-            reply: reply(554, "5.7.1", "Looks like spam"),
-          })),
-        )
       const ada = yield* correspondent("adafour", ["who@y.example"])
-      yield* ada.send({ to: ["who@y.example"], text: "Hello." })
-      yield* passing(ada.events, (found) => found.length === 1)
-      expect((yield* ada.events)[0]!.data).toMatchObject({ kind: "soft" })
+      const rejections = [
+        reply(554, "5.7.1", "Looks like spam"),
+        { ...reply(550, null, "No such user"), command: "MAIL" as const },
+        { ...reply(550, null, "Relaying denied"), command: "RCPT" as const },
+      ]
+      for (const [index, rejection] of rejections.entries()) {
+        transport.answering.outside = ({ recipients }) =>
+          Effect.succeed(recipients.map((recipient) => ({ recipient, state: "refused" as const, reply: rejection })))
+        expect((yield* ada.send({ to: ["who@y.example"], text: "Hello." })).status).toBe("queued")
+        yield* passing(ada.events, (found) => found.length === index + 1)
+        expect((yield* ada.events)[index]!.data).toMatchObject({ kind: "soft" })
+      }
       expect((yield* ada.send({ to: ["who@y.example"], text: "Hello." })).status).toBe("queued")
     }),
   )

@@ -61,7 +61,7 @@ describe("a delivery report", () => {
 
   it.each([
     ["failed", "5.1.1", true],
-    ["failed", "4.4.7", true],
+    ["failed", "4.4.7", false],
     ["", "5.2.1", true],
     ["", "4.2.2", false],
   ])("of action %j and status %s is hard: %s", (action, status, hard) => {
@@ -168,6 +168,21 @@ describe("a bounce without a report", () => {
       "a holiday",
       plainly("Out of office", ["I am away. Mail to grace@example.org is not read."], "Auto-Submitted: auto-replied"),
     ],
+    [
+      "a vacation reply that quotes a bounce",
+      plainly("Out of office: Undeliverable: hello", [
+        "I am away until May.",
+        "> grace@example.org",
+        "> 550 5.1.1",
+      ]).replace("MAILER-DAEMON@", "grace@"),
+    ],
+    [
+      "a vacation reply that a program marks as generated",
+      plainly("Undeliverable", ["Could not be delivered: 550 5.1.1"], "Auto-Submitted: auto-generated").replace(
+        "MAILER-DAEMON@",
+        "grace@",
+      ),
+    ],
     ["an answer", plainly("Re: hello", ["Thank you, this was delivered. grace@example.org"])],
     [
       "a receipt",
@@ -232,8 +247,8 @@ describe("a bounce that names several", () => {
       "Auto-Submitted: auto-replied",
     )
     expect(told(letter)).toMatchObject([
-      { about: "bob@example.org", hard: true },
-      { about: "carl@example.org", status: "5.7.1", hard: true },
+      { about: "bob@example.org", hard: false },
+      { about: "carl@example.org", status: "5.7.1", hard: false },
     ])
   })
 

@@ -87,6 +87,59 @@ layer(foundation)("a relay", (it) => {
       }),
   )
 
+  it.effect("gets mail in clear text if its optional TLS fails, like a server that is reached directly", () =>
+    Effect.gen(function* () {
+      const broken = (line: string, socket: Socket) => {
+        if (line === "") return "220 hi"
+        if (line.startsWith("EHLO")) return "250-x\r\n250-AUTH PLAIN\r\n250 STARTTLS"
+        if (line === "STARTTLS") {
+          socket.write("220 go\r\n", () => socket.destroy())
+          return null
+        }
+        return line === "DATA" ? "354 go" : line.startsWith("AUTH") ? "235 ok" : "250 ok"
+      }
+      const { port, heard } = yield* scripted(broken)
+      expect(yield* via(`smtp://127.0.0.1:${port}?tls=optional`)()).toMatchObject([{ state: "sent" }])
+      expect(heard.filter((line) => line === "STARTTLS")).toHaveLength(1)
+      // Required TLS does not fall back, and a password for another host is not sent in clear text.
+      const strict = yield* scripted(broken)
+      const withPassword = throughRelay(`smtp://u:p@relay.example:${strict.port}?tls=optional`, undefined, "127.0.0.1")
+      const deferred = [
+        yield* via(`smtp://localhost:${strict.port}?tls=required`, certificate.cert)(),
+        yield* Effect.flatMap(MailTransport, ({ send }) => send(transmission())).pipe(Effect.provide(withPassword)),
+      ]
+      for (const outcomes of deferred) {
+        expect(outcomes).toMatchObject([{ state: "deferred", reply: { text: expect.stringContaining("TLS failed") } }])
+      }
+      expect(strict.heard.filter((line) => /^(AUTH|MAIL)/.test(line))).toEqual([])
+    }),
+  )
+
+  it.effect.each([
+    ["MAIL", { command: "MAIL" }],
+    ["RCPT", { command: "RCPT" }],
+    ["DATA", { command: "DATA", shared: true }],
+    [".", { command: "DATA", shared: true }],
+  ] as const)("that refuses at %s is quoted with the command it refused", ([at, said]) =>
+    Effect.gen(function* () {
+      const { port } = yield* scripted((line) =>
+        line === ""
+          ? "220 hi"
+          : line === at || line.startsWith(`${at} `)
+            ? "550 no"
+            : line === "DATA"
+              ? "354 go"
+              : line === "." || /^[A-Z]{4}/.test(line)
+                ? "250 ok"
+                : null,
+      )
+      const outcomes = yield* via(`smtp://127.0.0.1:${port}`)({ recipients: ["a@example.org", "b@example.org"] })
+      for (const { reply } of outcomes) {
+        expect(reply).toEqual({ code: 550, status: null, text: "no", host: "127.0.0.1", ...said })
+      }
+    }),
+  )
+
   it.effect("answers for each recipient: taken, refused, and later", () =>
     Effect.gen(function* () {
       const { port, taken } = yield* sink({

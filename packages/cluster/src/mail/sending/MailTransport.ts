@@ -14,6 +14,10 @@ export interface SmtpReply {
   readonly text: string
   /** Who said it; null where nobody was reached. */
   readonly host: string | null
+  /** The command that the server replied to, `DATA` for the content as well; absent outside a transaction. */
+  readonly command?: "MAIL" | "RCPT" | "DATA"
+  /** Whether one reply was for several recipients. */
+  readonly shared?: boolean
 }
 
 /**

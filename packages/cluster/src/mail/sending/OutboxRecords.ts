@@ -10,9 +10,9 @@ import { raise } from "../../events/Raise.ts"
 import * as Batched from "../../store/Batched.ts"
 import { isTransient, type Sql } from "../../store/Database.ts"
 import { Timing } from "../../Timing.ts"
-import type { Outcome } from "./MailTransport.ts"
+import { isAddressRejected } from "./AddressRejection.ts"
+import type { Outcome, SmtpReply } from "./MailTransport.ts"
 import type { Leased, Owner } from "./Outbox.ts"
-import * as Replies from "./Replies.ts"
 import { suppressed } from "./Suppression.ts"
 
 /** An outcome as its recipient's row keeps it. */
@@ -20,7 +20,7 @@ interface Settled {
   readonly address: string
   readonly status: "sent" | "deferred" | "bounced"
   readonly hard: boolean
-  readonly reply: Outcome["reply"]
+  readonly reply: Omit<SmtpReply, "command" | "shared"> | null
 }
 
 /** An attempt that ended. */
@@ -33,10 +33,14 @@ interface Ended {
   readonly at: Date
 }
 
+const stored = ({ code, status, text, host }: SmtpReply) => ({ code, status, text, host })
+
 const settledOf = (outcome: Outcome, isLast: boolean): Settled => {
-  const { recipient: address, reply } = outcome
+  const { recipient: address } = outcome
+  const reply = outcome.reply === null ? null : stored(outcome.reply)
   if (outcome.state === "sent") return { address, status: "sent", hard: false, reply }
-  if (outcome.state === "refused") return { address, status: "bounced", hard: Replies.isHard(reply), reply }
+  if (outcome.state === "refused")
+    return { address, status: "bounced", hard: outcome.reply !== null && isAddressRejected(outcome.reply), reply }
   return { address, status: isLast ? "bounced" : "deferred", hard: false, reply }
 }
 

@@ -6,6 +6,7 @@
 import * as Decode from "../mime/Decode.ts"
 import * as Header from "../mime/Header.ts"
 import type { Part } from "../mime/Part.ts"
+import { isAddressRejected, statusIn } from "@svc/cluster/mail/sending/AddressRejection"
 import { plain } from "./smtp/Reply.ts"
 
 /** One recipient that mail did not reach. */
@@ -19,14 +20,28 @@ export interface Failure {
   readonly status: string | null
   /** What the server said, one line of at most 500 characters. */
   readonly diagnostic: string | null
-  /** Nothing will reach it later. */
+  /** The report says that the address is bad, so nothing will ever arrive there. */
   readonly hard: boolean
 }
 
 /** Bytes of a report and of a text that are read, recipients of one, addresses in a text, parts that are looked at. */
 const limits = { report: 64 * 1024, text: 32 * 1024, recipients: 100, addresses: 200, parts: 100 }
 
-const statusIn = (text: string): string | null => /(?<![\d.])([245]\.\d{1,3}\.\d{1,3})(?![\d.])/.exec(text)?.[1] ?? null
+/** What a report tells of the command that was rejected, as Postfix and Exim word it. */
+const notRcpt = /\b(?:in reply to|after)\s+(?:end of |sending )?(MAIL|DATA|message|content)\b/i
+
+/** Judges a report like the reply that it quotes. A report that does not tell the command is about RCPT. */
+const isHard = (status: string | null, diagnostic: string | null, context: string): boolean => {
+  const text = diagnostic ?? ""
+  const code = /(?:^|\D)([45]\d\d)[ -]/.exec(text)?.[1]
+  const command = notRcpt.exec(context)?.[1]?.toUpperCase()
+  return isAddressRejected({
+    code: code === undefined ? null : Number(code),
+    status,
+    text,
+    command: command === undefined ? "RCPT" : command === "MAIL" ? "MAIL" : "DATA",
+  })
+}
 
 const short = (text: string | undefined): string | null => {
   const line = plain((text ?? "").slice(0, 2_000))
@@ -89,11 +104,12 @@ const fromReport = (raw: Buffer, part: Part): ReadonlyArray<Failure> | undefined
     const status = statusIn(field("status") ?? "")
     if (action === "delayed" || action === "delivered" || action === "relayed" || action === "expanded") continue
     if (status?.startsWith("2") === true) continue
+    const diagnostic = short(field("diagnostic-code")?.replace(/^\s*(?:smtp|x-[\w-]+)\s*;\s*/i, ""))
     found.push({
       addresses: [...new Set([...addressIn(original), ...addressIn(final)])],
       status,
-      diagnostic: short(field("diagnostic-code")?.replace(/^\s*(?:smtp|x-[\w-]+)\s*;\s*/i, "")),
-      hard: action === "failed" || status?.startsWith("5") === true,
+      diagnostic,
+      hard: isHard(status, diagnostic, ""),
     })
   }
   return isNamed ? found : undefined
@@ -120,13 +136,13 @@ const addressesIn = (text: string): ReadonlyArray<string> => {
 
 const quoting = /original message|copy of the message|returned message|below this line/i
 
-/** A text up to where the message that came back begins. */
+/** The lines of a text up to where the returned message begins, without what they quote. */
 const ownWords = (text: string): ReadonlyArray<string> => {
   const lines = text.slice(0, limits.text).split("\n")
   const end = lines.findIndex(
     (line) => line.startsWith("Received: ") || (/^\s{0,8}--/.test(line) && quoting.test(line.slice(0, 200))),
   )
-  return end < 0 ? lines : lines.slice(0, end)
+  return (end < 0 ? lines : lines.slice(0, end)).filter((line) => !line.startsWith(">"))
 }
 
 /** A line that an address begins, by itself or before what is said of it: `<ada@example.org>:`. */
@@ -144,17 +160,23 @@ const sectionsOf = (lines: ReadonlyArray<string>): ReadonlyArray<ReadonlyArray<s
 
 interface Said {
   readonly status: string | null
-  readonly line: string | undefined
-  /** `4` or `5`, by its codes. */
-  readonly kind: string | undefined
+  readonly diagnostic: string | null
+  /** Whether a code tells what happened. */
+  readonly hasCode: boolean
+  readonly hard: boolean
 }
 
 const saidIn = (lines: ReadonlyArray<string>): Said => {
   const status = statusIn(lines.join("\n"))
   const line =
     lines.find((one) => /\b[45]\d\d[ -]|\b[45]\.\d{1,3}\.\d{1,3}\b/.test(one)) ?? lines.find((one) => forGood.test(one))
-  const code = /(?:^|\D)([45])\d\d[ -]/.exec(line ?? "")?.[1]
-  return { status, line, kind: status?.[0] ?? code }
+  const diagnostic = short(line)
+  return {
+    status,
+    diagnostic,
+    hasCode: status !== null || /(?:^|\D)[45]\d\d[ -]/.test(line ?? ""),
+    hard: isHard(status, diagnostic, lines.join("\n")),
+  }
 }
 
 const fromText = (subject: string, text: string, failed: string | undefined): ReadonlyArray<Failure> => {
@@ -165,13 +187,8 @@ const fromText = (subject: string, text: string, failed: string | undefined): Re
   const all = saidIn(own)
   const sections = sectionsOf(own).map((lines) => ({ addresses: addressesIn(lines.join("\n")), said: saidIn(lines) }))
   const failure = (addresses: ReadonlyArray<string>, said: Said): Failure => {
-    const { status, line, kind } = said.kind === undefined ? all : said
-    return {
-      addresses,
-      status,
-      diagnostic: short(said.line ?? line),
-      hard: kind === undefined ? forGood.test(words) : kind === "5",
-    }
+    const { status, diagnostic, hard } = said.hasCode ? said : all
+    return { addresses, status, diagnostic: said.diagnostic ?? diagnostic, hard }
   }
   const named = addressesIn(failed ?? "")
   if (named.length > 0) {
@@ -185,8 +202,8 @@ const fromText = (subject: string, text: string, failed: string | undefined): Re
     : [failure(addressesIn(words), all)]
 }
 
-/** Who writes for a server, whatever program of a person's answers in its own name. */
-const daemon = /mailer-daemon|mail delivery (?:sub)?system/i
+/** The authors of bounces that are no delivery reports. Vacation programs and people write in their own names. */
+const daemon = /\bmailer-?daemon\b|\bpostmaster@|mail delivery (?:sub)?system/i
 
 /** Nothing where the message is no bounce. `text` is the body in words. */
 export const read = (raw: Buffer, root: Part, subject: string, text: string | null): ReadonlyArray<Failure> => {
@@ -199,8 +216,9 @@ export const read = (raw: Buffer, root: Part, subject: string, text: string | nu
     if (kind !== "delivery-status" || partOf(root, otherTypes) !== undefined) return []
   }
   const failed = field("x-failed-recipients")
-  // What a person's own program answers (RFC 3834), which servers' bounces are marked as too.
+  // A vacation reply may quote words of a bounce, so words count only if a mail server wrote them.
   const isAnswer = /auto-replied/i.test(field("auto-submitted") ?? "")
-  if (isAnswer && failed === undefined && !daemon.test(field("from") ?? "")) return []
+  const isReport = root.type === "multipart/report" && !isAnswer
+  if (!isReport && failed === undefined && !daemon.test(field("from") ?? "")) return []
   return fromText(subject.slice(0, 500), text ?? "", failed)
 }

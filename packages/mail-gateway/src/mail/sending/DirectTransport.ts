@@ -71,7 +71,7 @@ const make = Effect.fnUntraced(function* (settings: DirectSettings) {
 
   const mayConnect = (address: string) => settings.allowPrivate || (isPublic(address) && !ownAddresses().has(address))
 
-  /** With these terms to this address; where TLS was a kindness and fails, once more without it. */
+  /** Tries one address of a server with these terms. */
   const tryWith = (
     transmission: Transmission,
     letter: Letter,
@@ -101,10 +101,7 @@ const make = Effect.fnUntraced(function* (settings: DirectSettings) {
       }),
       Effect.catchTags({
         Broken: (error) => Effect.succeed<Tried>({ _tag: "Next", reply: replyOf(error, server) }),
-        Unwelcome: (error) =>
-          terms.tls === "optional" && error.stage === "tls"
-            ? tryWith(transmission, letter, destination, server, address, "none")
-            : Effect.succeed<Tried>({ _tag: "Next", reply: replyOf(error, server) }),
+        Unwelcome: (error) => Effect.succeed<Tried>({ _tag: "Next", reply: replyOf(error, server) }),
       }),
     )
   }

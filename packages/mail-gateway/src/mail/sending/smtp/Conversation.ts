@@ -43,8 +43,8 @@ export interface Terms {
   /** Our own name, for EHLO. */
   readonly helo: string
   /**
-   * `required` also checks the certificate; `judged` leaves that to `isIts`; `optional` takes what is offered; `immediate`
-   * begins with TLS (RFC 8314).
+   * `required` also checks the certificate; `judged` leaves that to `isIts`; `optional` takes what is offered, and clear
+   * text where that fails; `immediate` begins with TLS (RFC 8314).
    */
   readonly tls: "immediate" | "required" | "judged" | "optional" | "none"
   /** Whether the certificate that is shown is the server's. */
@@ -186,8 +186,7 @@ const tlsOptions = (terms: Terms): ConnectionOptions => ({
   minVersion: "TLSv1.2",
 })
 
-/** Connects and gets as far as the first transaction. */
-export const begin = Effect.fnUntraced(function* (address: Address, terms: Terms) {
+const connect = Effect.fnUntraced(function* (address: Address, terms: Terms) {
   const patience = terms.deadlines ?? deadlines
   const wire = yield* Wire.open(address, patience.connect, terms.tls === "immediate" ? tlsOptions(terms) : undefined)
   const offered = yield* open(wire, terms, patience).pipe(
@@ -195,6 +194,20 @@ export const begin = Effect.fnUntraced(function* (address: Address, terms: Terms
   )
   return conversation(wire, offered, terms.name, patience)
 })
+
+/**
+ * Connects and gets as far as the first transaction. Where TLS is optional and its handshake fails, it connects once more
+ * and stays in clear text, like any server that offers no STARTTLS (RFC 7435). A password that needs TLS is never sent so.
+ */
+export const begin = (address: Address, terms: Terms) =>
+  connect(address, terms).pipe(
+    Effect.catchIf(
+      (error) => error._tag === "Unwelcome" && error.stage === "tls" && mayFallBack(terms),
+      () => connect(address, { ...terms, tls: "none" }),
+    ),
+  )
+
+const mayFallBack = ({ tls, login }: Terms) => tls === "optional" && (login === undefined || login.inTheClear)
 
 const conversation = (
   wire: Wire,
@@ -206,7 +219,15 @@ const conversation = (
   const hasDsn = offered.has("DSN")
   const most = Number(offered.get("SIZE") ?? 0)
 
-  const said = (reply: Reply): SmtpReply => ({ code: reply.code, status: reply.status, text: textOf(reply), host })
+  /** The reply to a command that was for this many recipients. */
+  const said = (reply: Reply, command: NonNullable<SmtpReply["command"]>, recipients = 1): SmtpReply => ({
+    code: reply.code,
+    status: reply.status,
+    text: textOf(reply),
+    host,
+    command,
+    ...(recipients > 1 ? { shared: true } : {}),
+  })
 
   const asked = Effect.fnUntraced(function* (commands: ReadonlyArray<string>) {
     const replies: Array<Reply> = []
@@ -252,12 +273,18 @@ const conversation = (
     const [sender, ...each] = yield* asked([mail, ...rcpt])
     if (!isPositive(sender!)) {
       yield* Effect.ignore(reset)
-      return { _tag: "Answered", replies: letter.recipients.map(() => said(sender!)) } satisfies Outcome
+      return { _tag: "Answered", replies: letter.recipients.map(() => said(sender!, "MAIL")) } satisfies Outcome
     }
     if (!each.some(isPositive)) {
       yield* Effect.ignore(reset)
-      return { _tag: "Answered", replies: each.map(said) } satisfies Outcome
+      return { _tag: "Answered", replies: each.map((reply) => said(reply, "RCPT")) } satisfies Outcome
     }
+    const accepted = each.filter(isPositive).length
+    /** What became of each recipient once the server replied to DATA or to the content. */
+    const answered = (final: Reply): Outcome => ({
+      _tag: "Answered",
+      replies: each.map((reply) => (isPositive(reply) ? said(final, "DATA", accepted) : said(reply, "RCPT"))),
+    })
     if (!(yield* letter.mayLeave)) {
       yield* Effect.ignore(reset)
       return { _tag: "Held" } satisfies Outcome
@@ -265,12 +292,8 @@ const conversation = (
     const [go] = yield* asked(["DATA"])
     if (go!.code !== 354) {
       yield* Effect.ignore(reset)
-      return { _tag: "Answered", replies: each.map((reply) => said(isPositive(reply) ? go! : reply)) } satisfies Outcome
+      return answered(go!)
     }
-    const answered = (final: Reply): Outcome => ({
-      _tag: "Answered",
-      replies: each.map((reply) => said(isPositive(reply) ? final : reply)),
-    })
     return yield* Effect.gen(function* () {
       for (const piece of stuffed(letter.content)) {
         // Who answers before the end has not heard it out.
