@@ -31,6 +31,18 @@ const around: Readonly<Record<string, string>> = {
       "\n\n-- \nAda\n",
       "",
     ),
+  "Gmail in Japanese": `${written}\n\n2025年3月12日(水) 14:02 Grace Hopper <grace@example.org>:\n\n> 木曜日は？\n`,
+  "Gmail in Japanese, without quote marks": `${written}\n\n2025年3月12日(水) 14:02 Grace Hopper <grace@example.org>:\n\n木曜日は？`,
+  "Gmail in Korean": `${written}\n\n2025년 3월 12일 (수) 오후 2:02, Grace Hopper <grace@example.org>님이 작성:\n\n> 목요일?\n`,
+  "Gmail in Chinese": `${written}\n\nGrace Hopper <grace@example.org> 于2025年3月12日周三 14:02写道：\n\n> 周四？\n`,
+  "Gmail without a blank line above the attribution": `${written}\nOn Wed, Mar 12, 2025 at 2:02 PM Grace Hopper <grace@example.org>\nwrote:\n> Does Thursday work?\n`,
+  Proton: `${written}\n\nSent with [Proton Mail](https://proton.me/mail/home) secure email.\n\nOn Wednesday, March 12th, 2025 at 2:02 PM, Grace Hopper <grace@example.org> wrote:\n\n> Does Thursday work?\n`,
+  "Proton on a phone": `${written}\n\nSent from Proton Mail for iOS\n\nOn Wed, Mar 12, 2025 at 14:02, Grace Hopper <[grace@example.org](mailto:On Wed, Mar 12)> wrote:\n\n> Does Thursday work?\n`,
+  "an older Proton": `${written}\n\nSent with ProtonMail Secure Email.\n\n‐‐‐‐‐‐‐ Original Message ‐‐‐‐‐‐‐\nOn Wednesday, March 12th, 2025 at 2:02 PM, Grace wrote:\n\nDoes Thursday work?`,
+  "Outlook without addresses": `${written}\n\nFrom: Grace Hopper\nSent: Wednesday, March 12, 2025 2:02 PM\nTo: Ada\nSubject: Thursday\n\nDoes Thursday work?`,
+  "a line of underscores above fields without a subject": `${written}\n\n________________________________\nFrom: Grace Hopper\nSent: Wednesday\nTo: Ada\n\nDoes Thursday work?`,
+  "a mailing list": `${written}\n\n_______________________________________________\nengines mailing list -- engines@example.org\nTo unsubscribe send an email to engines-leave@example.org`,
+  "a signature without the space of its separator": `${written}\n\n--\nAda\nAnalytical Engines Ltd.`,
   "a message passed on": `${written}\n\n---------- Forwarded message ---------\nFrom: Grace <grace@example.org>\nDate: Wed\nSubject: Thursday\n\nDoes Thursday work?`,
   "no quote at all": `${written}\n`,
   "lines that end as the network has them":
@@ -55,8 +67,32 @@ it("is not taken for a quote where it only looks a little like one", () => {
     "As she wrote in 2020:\n\nAll is well.",
     "To: do today\nSubject: matters\nnothing else",
     "a -- b\n--\n",
+    "Please book this:\nFrom: Berlin\nTo: Paris\nDate: 3 May\nThen send me the invoice.",
+    "Please book this:\n\nVon: Berlin\nNach: Paris\nAn: 3. Mai\nDatum: 3. Mai\n\nDann die Rechnung.",
+    "Subject: a trip\nFrom: Berlin\nTo: Paris\nDate: 3 May\n\nThen send me the invoice.",
+    "From: Berlin\nTo: Paris\nDate: 3 May\nContact: ada@example.com\n\nThen send me the invoice.",
+    "On 3 May 2025 the landlord wrote:\nPay by Friday.\n\nPlease pay him.",
+    "On Monday she wrote:\n\nPay by Friday.\n\nPlease pay her.",
+    "At 14:02 grace@example.org:\n\nsaid yes.",
+    "grace@example.org wrote:\n\nthat it is fine.",
+    "First part.\n\n________________________________\n\nSecond part: pay 500.",
+    "First part.\n--\nSecond part, which is a good deal longer than a line of a signature would ever be: pay.",
+    "First part.\n--\none\ntwo\nthree\nfour\nfive\nsix",
+    "Both are done.\nSent from the warehouse on Monday: 500 pieces.",
+    "Gesendet von Berlin aus, bitte prüfen.\nGesendet mit Rechnung 12.",
   ]
   for (const text of texts) expect(textReply(text)).toBe(text.replace(/\n--\n$/, "").trim())
+})
+
+it("keeps the author's lines right above an attribution, and an attribution that no quote follows", () => {
+  const attribution = "On Wed, Mar 12, 2025 at 2:02 PM Grace Hopper <grace@example.org> wrote:"
+  expect(textReply(`I told her what he wrote:\nwait.\n${attribution}\n> Thursday?\n`)).toBe(
+    "I told her what he wrote:\nwait.",
+  )
+  expect(textReply(`Before.\n\nOn Monday at noon she wrote:\n> Pay.\n\nPlease pay her.`)).toBe(
+    "Before.\n\nOn Monday at noon she wrote:\n\nPlease pay her.",
+  )
+  expect(textReply(`Before.\n\nOn 12/03/2025 she wrote:\nPay.`)).toBe("Before.\n\nOn 12/03/2025 she wrote:\nPay.")
 })
 
 it("of a message that only quotes is the whole text", () => {

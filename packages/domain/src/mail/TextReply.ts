@@ -1,26 +1,32 @@
 /**
  * What a person wrote in a message: its text without what the mail program quoted below or between, and without the
- * signature. A convention, not a format, so it is told by how mail programs word it. Where nothing would be left (a message
- * passed on without a word), the whole text is what there is. One pass over the lines of a text of bounded length.
+ * signature. A convention, not a format, so it is recognised by how mail programs word it. Text that the author may have
+ * written is kept: a line that merely looks like an attribution or a header field removes nothing. If nothing would be left
+ * (a message forwarded without a word), the whole text is returned. One pass over the lines of a text of bounded length.
  */
 
 /** Characters that are read, of the text and of one line; what a person wrote stands at the top. */
 const limits = { text: 128 * 1024, lines: 4_000, line: 1_000, attribution: 4, remark: 3 }
 
 const quoted = /^[ \t]{0,3}>/
-/** RFC 3676 section 4.3; many programs lose the space. */
+/** RFC 3676 section 4.3. Many programs lose the space, and so what follows must also have the size of a signature. */
 const signature = /^-- ?$/
+const bareSignature = { lines: 5, characters: 76 }
 
 /** `On … wrote:`: a verb with the name before or after it, at the end a colon. */
 const verbs =
   /(?:\bwrote|\bschrieb|\bgeschrieben|a écrit|\bescribió|\bha scritto|\bschreef|\bescreveu|\bskrev|\bnapisał(?:\(a\)|a)?|\bnapsal(?:\(a\)|a)?|\bkirjoitti|\bírta|\ba scris|\byazdı|\bnapísal(?:\(a\)|a)?|пишет|написал(?:\(а\)|а)?|пише|έγραψε|写道|寫道|のメール|님이 작성|כתב|كتب)(?![\p{L}])/iu
 const opening =
-  /^(?:[>*_\s]*)(?:On|Am|Le|El|Il|Op|Em|Den|Le|W dniu|Dne|Dňa|Em|Il giorno|În|Pe|Στις|На|пн|вт|ср|чт|пт|сб|вс|\p{L}{2,12},? \d{1,2}\.|\d{1,4}[./年-])/u
-const dated = /\d/
+  /^[>*_\s]*(?:(?:On|Am|Le|El|Il|Op|Em|Den|W dniu|Dne|Dňa|Il giorno|În|Pe|Στις|На|пн|вт|ср|чт|пт|сб|вс)(?!\p{L})|\p{L}{2,12},? \d{1,2}\.|\d{1,4}[./年년-])/u
+/** An author writes "on 3 May she wrote"; a mail program gives the year or the time of day. */
+const dated = /(?<!\d)(?:\d{4}|\d{1,2}[:.h]\d{2}|\d{1,2}[./-]\d{1,2}[./-]\d{2})(?!\d)/
+const address = /[^\s<>()[\]"',;:@]@[\p{L}\p{N}-]+(?:\.[\p{L}\p{N}-]+)+/u
+/** Gmail in Japanese uses no verb: the date, the name and the address in angle brackets. */
+const addressAtEnd = /<[^\s<>@]+@[^\s<>@]+>\s*[:：]\s*\**$/u
 
 /** A line that says by itself that another message follows. */
 const divider = new RegExp(
-  `^[\\s>]*(?:[-_=]{2,}\\s*(?:${[
+  `^[\\s>]*(?:[-_=\\u2010-\\u2015]{2,}\\s*(?:${[
     "original message|original appointment|forwarded message|reply message|begin forwarded message",
     "ursprüngliche nachricht|originalnachricht|weitergeleitete nachricht|original-nachricht",
     "message d'origine|message original|message transféré|message initial",
@@ -31,9 +37,12 @@ const divider = new RegExp(
     "исходное сообщение|пересылаемое сообщение|原始邮件|转发邮件|原始郵件|元のメッセージ|원본 메시지",
   ].join(
     "|",
-  )})\\s*[-_=]*|begin forwarded message:?|anfang der weitergeleiteten nachricht:?|début du message (?:transféré|réexpédié) ?:?|_{20,})\\s*$`,
+  )})\\s*[-_=\\u2010-\\u2015]*|begin forwarded message:?|anfang der weitergeleiteten nachricht:?|début du message (?:transféré|réexpédié) ?:?)\\s*$`,
   "iu",
 )
+/** Outlook and mailing lists draw a line above what they add; an author draws one between two sections. */
+const rule = /^[\s>]*_{20,}\s*$/
+const listFooter = /mailing list|unsubscribe|https?:\/\/\S*(?:listinfo|lists?\.|groups)/i
 
 /** The fields that Outlook and its like put above what they quote, by what they mean. */
 const fields: ReadonlyArray<readonly [meaning: string, names: string]> = [
@@ -56,25 +65,58 @@ const meaningOf = (line: string): string | undefined => {
   return name === undefined ? undefined : meanings.get(name.toLowerCase())
 }
 
-/** What phones put under what was written. */
+/** What phones and mail providers put under what was written: how it was sent, and the name of a device or program. */
 const remark =
-  /^(?:sent from (?:my|mail for|outlook|yahoo|proton|the)\b|get outlook for|von meinem \S+ gesendet|gesendet (?:von|mit|über)\b.{0,80}$|diese nachricht wurde von meinem|envoyé (?:de(?:puis)?|à partir de)\b|télécharger outlook|enviado desde|enviado do|obtener outlook|inviato da|verzonden vanaf|skickat från|sendt fra|lähetetty|wysłane z|отправлено с|发自我的|從我的|iphoneから送信|나의 iphone)/iu
+  /^(?:sent (?:from|with|via)|get outlook for|von meinem \S+|gesendet (?:von|mit|über)|diese nachricht wurde von meinem|envoyé (?:de(?:puis)?|à partir de|avec)|télécharger outlook|enviado (?:desde|do|con|com)|obtener outlook|inviato (?:da|con)|verzonden (?:vanaf|met)|skickat (?:från|med)|sendt (?:fra|med)|lähetetty|wysłane? z|отправлено (?:с|из)|发自我的|從我的|iphoneから送信|나의 iphone)/iu
+const sender =
+  /i(?:phone|pad|pod)|apple|mac(?:book)?\b|android|galaxy|samsung|pixel|huawei|xiaomi|nokia|blackberry|phone|mobile?\b|mobil|handy|tablet|wireless|outlook|yahoo|proton|gmail|aol\b|gmx|web\.de|fastmail|tutanota|thunderbird|windows|\bmail (?:app|for|für|pour|para|per)\b|发自我的|從我的/iu
+const remarkAtMost = 140
 
-/** Whether header fields begin at a line; blank lines may part them, and an address list may go on in the next line. */
-const headerBlock = (lines: ReadonlyArray<string>, at: number): boolean => {
+/** The value of the field that a line holds. */
+const valueOf = (line: string): string => line.slice(line.search(/[:：]/u) + 1)
+
+/**
+ * Whether the header fields of another message begin at a line; blank lines may part them, and an address list may continue
+ * in the next line. Fields alone are no proof, since an author may write "From: Berlin, To: Paris, Date: 3 May": there must
+ * be an address, a subject after who sent it and when, or a divider above.
+ */
+const headerBlock = (lines: ReadonlyArray<string>, at: number, isDivided: boolean): boolean => {
   const first = meaningOf(lines[at]!)
   if (first === undefined) return false
-  const found = new Set([first])
+  const found = new Set<string>()
   let strange = 0
-  for (let n = at + 1; n < Math.min(lines.length, at + 12) && found.size < 3 && strange < 3; n++) {
+  let isProven = isDivided
+  for (let n = at; n < Math.min(lines.length, at + 12) && strange < 3; n++) {
     const meaning = meaningOf(lines[n]!)
-    if (meaning === undefined) strange++
-    else found.add(meaning)
+    if (meaning === undefined) {
+      strange++
+      continue
+    }
+    if (meaning === "from" && address.test(valueOf(lines[n]!))) isProven = true
+    if (meaning === "subject" && found.has("from") && found.has("sent")) isProven = true
+    found.add(meaning)
+    if (isProven && found.size >= 3) return true
   }
-  return found.size >= 3 && (found.has("from") || found.has("sent"))
+  return isDivided && found.has("from") && found.size >= 2
 }
 
-/** How many lines from `at` are `On … wrote:`, which may be broken into several; 0 where they are not. */
+/** Whether another message begins at a line of underscores: its header fields or a list's footer follow. */
+const ruled = (lines: ReadonlyArray<string>, at: number): boolean => {
+  let next = at + 1
+  while (next < lines.length && lines[next]!.trim() === "") next++
+  return (
+    next < lines.length &&
+    (headerBlock(lines, next, true) || lines.slice(next, next + 3).some((line) => listFooter.test(line)))
+  )
+}
+
+/** Whether lines, joined into one, are what a mail program writes above a quote. */
+const attributes = (first: string, joined: string): boolean => {
+  if (addressAtEnd.test(joined) && dated.test(joined)) return opening.test(first)
+  return verbs.test(joined) && ((opening.test(first) && dated.test(joined)) || address.test(first))
+}
+
+/** Returns how many lines from `at` are `On … wrote:`, which may be broken into several; 0 if they are not. */
 const attribution = (lines: ReadonlyArray<string>, at: number): number => {
   let joined = ""
   for (let n = 0; n < limits.attribution && at + n < lines.length; n++) {
@@ -82,7 +124,13 @@ const attribution = (lines: ReadonlyArray<string>, at: number): number => {
     if (line === "") return 0
     joined = joined === "" ? line : `${joined} ${line}`
     if (!/[:：]\s*\**$/u.test(line)) continue
-    return verbs.test(joined) && (dated.test(joined) || joined.includes("@")) ? n + 1 : 0
+    if (!attributes(lines[at]!.trim(), joined)) return 0
+    // The attribution is the shortest that has the date: lines above it are the author's.
+    for (let later = at + n; later > at; later--) {
+      const rest = lines.slice(later, at + n + 1).join(" ")
+      if (dated.test(rest) && attributes(lines[later]!.trim(), rest)) return 0
+    }
+    return n + 1
   }
   return 0
 }
@@ -92,6 +140,19 @@ const quotesFollow = (lines: ReadonlyArray<string>, at: number): boolean => {
   let next = at
   while (next < lines.length && lines[next]!.trim() === "") next++
   return next < lines.length && quoted.test(lines[next]!)
+}
+
+/** Whether a signature begins at a line. */
+const signs = (lines: ReadonlyArray<string>, at: number): boolean => {
+  const line = lines[at]!.trimStart()
+  if (!signature.test(line)) return false
+  if (line === "-- ") return true
+  let count = 0
+  for (let n = at + 1; n < lines.length && !quoted.test(lines[n]!) && attribution(lines, n) === 0; n++) {
+    if (lines[n]!.trim() === "") continue
+    if (++count > bareSignature.lines || lines[n]!.length > bareSignature.characters) return false
+  }
+  return true
 }
 
 export const textReply = (text: string): string => {
@@ -109,19 +170,21 @@ export const textReply = (text: string): string => {
       continue
     }
     if (signed) continue
-    if (signature.test(line.trimStart()) && kept.some((one) => one.trim() !== "")) {
+    if (kept.some((one) => one.trim() !== "") && signs(lines, at)) {
       signed = true
       continue
     }
-    if (divider.test(line) || headerBlock(lines, at)) break
+    if (divider.test(line) || headerBlock(lines, at, false) || (rule.test(line) && ruled(lines, at))) break
     const count = attribution(lines, at)
     if (count > 0) {
-      // Quotes between which something may be written; else everything below is the other message.
+      // The author may have written between quotes. Without quotes, everything below is the other message if the
+      // attribution names its address and time.
       if (quotesFollow(lines, at + count)) {
         at += count - 1
         continue
       }
-      if (opening.test(line)) break
+      const whole = lines.slice(at, at + count).join(" ")
+      if (address.test(whole) && dated.test(whole)) break
     }
     kept.push(line)
   }
@@ -133,7 +196,8 @@ const tidied = (lines: ReadonlyArray<string>): string => {
   const rest = [...lines]
   for (let count = 0; count < limits.remark; count++) {
     while (rest.length > 0 && rest.at(-1)!.trim() === "") rest.pop()
-    if (rest.length > 1 && remark.test(rest.at(-1)!.trim())) rest.pop()
+    const last = rest.at(-1)?.trim() ?? ""
+    if (rest.length > 1 && last.length <= remarkAtMost && remark.test(last) && sender.test(last)) rest.pop()
   }
   return rest
     .join("\n")
