@@ -2,7 +2,8 @@ import * as Attachments from "@svc/mail-gateway/mail/Attachments"
 import { AttachmentReader } from "@svc/cluster/mail/AttachmentReader"
 import * as Decode from "@svc/mail-gateway/mail/mime/Decode"
 import { isModest } from "@svc/mail-gateway/mail/mime/Header"
-import { index, indexing, limits } from "@svc/mail-gateway/mail/mime/Part"
+import { index, indexing, limits, type Part } from "@svc/mail-gateway/mail/mime/Part"
+import { write } from "@svc/mail-gateway/mail/composing/Writing"
 import { parse } from "@svc/mail-gateway/mail/ParsedMail"
 import { Effect, Stream } from "effect"
 import * as fc from "fast-check"
@@ -34,6 +35,28 @@ describe("the text of HTML", () => {
     ["</pre>a  b <pre>c  d<style>e\n</style> f</pre>", "a b\n\nc  d f"],
   ])("%j", (markup, text) => {
     expect(html(markup)).toBe(text)
+  })
+})
+
+describe("HTML that names its own charset", () => {
+  const named = (head: string, body: string, field = "text/html") =>
+    parse(Buffer.from(`Content-Type: ${field}\r\n\r\n${head}${body}`, "latin1")).text
+  it.each([
+    ['<meta charset="iso-8859-2">', "\xb1\xea", "ąę"],
+    ["<html><head><META CHARSET=windows-1251></head>", "\xcf\xf0\xe8", "При"],
+    ["<meta http-equiv='Content-Type' content='text/html; charset=koi8-r'>", "\xf0\xd2\xc9", "При"],
+    ["<meta name=charset content=x><meta charset=utf-8>", "\xc3\xa9", "é"],
+    ['<meta charset="utf-16">', "\xc3\xa9", "é"],
+    ["<p>charset=koi8-r", "\xc3\xa9", "charset=koi8-r\n\né"],
+  ])("%s", (head, bytes, text) => {
+    expect(named(head, `<p>${bytes}</p>`)).toBe(text)
+  })
+  it("is read in the charset of the part where that has one, and ignores an element behind 1,024 bytes", () => {
+    expect(named("<meta charset=koi8-r>", "\xe9", "text/html; charset=iso-8859-1")).toBe("é")
+    expect(named("<meta charset=koi8-r>", "\xc3\xa9", 'text/html; charset=""')).toBe("ц╘")
+    expect(named(`<!--${" ".repeat(1_100)}--><meta charset=koi8-r>`, "\xc3\xa9")).toBe("é")
+    const base64 = Buffer.from("<meta charset=koi8-r><p>\xf0", "latin1").toString("base64")
+    expect(mail(`Content-Type: text/html\r\nContent-Transfer-Encoding: base64\r\n\r\n${base64}\r\n`).text).toBe("П")
   })
 })
 
@@ -157,6 +180,45 @@ describe("encoded words", () => {
   })
 })
 
+describe("message ids", () => {
+  const quoted = '<"quoted id"@example.org>'
+  const letter = mail(
+    `Message-ID: ${quoted}\r\nIn-Reply-To: <"a@b"@c>\r\nReferences: <one@x> ${quoted}\r\n <"lone@x>\r\n\r\n`,
+  )
+
+  it("may be quoted strings, spaces in them included", () => {
+    expect(letter).toMatchObject({ message_id: quoted, in_reply_to: '<"a@b"@c>' })
+    expect(letter.references).toEqual(["<one@x>", quoted, '<"lone@x>'])
+    expect(mail("Message-ID: <not quoted@x>\r\n\r\n").message_id).toBe(null)
+  })
+  it("are written into the fields of an answer as they are", async () => {
+    const written = await write({
+      messageId: "<1@mail.localhost>",
+      date: new Date("2026-11-20T12:00:00.000Z"),
+      from: { address: "ada@mail.localhost", name: null },
+      to: ["grace@example.org"],
+      cc: [],
+      subject: "Re: Hello",
+      text: "Yes.",
+      html: undefined,
+      inReplyTo: quoted,
+      references: ["<one@x>", quoted],
+      attachments: [],
+      headers: {},
+      disclosure: "An AI wrote this.",
+      language: "en",
+    })
+    if (written._tag !== "Composed") throw new Error(JSON.stringify(written))
+    const read = parse(Buffer.from(written.composed.content.raw))
+    expect(read).toMatchObject({ in_reply_to: quoted, references: ["<one@x>", quoted] })
+  })
+  it("made to stall are read in no time", () => {
+    for (const piece of ["<", '<"', '"', '<""', '<"a" ', "<a"]) {
+      expect(mail(`References: ${piece.repeat(30_000)}>\r\n\r\n`).references.length).toBeLessThanOrEqual(100)
+    }
+  })
+})
+
 describe("what costs much to read", () => {
   const of = (top: string, piece: string, bytes: number) =>
     Buffer.from(top + piece.repeat(Math.floor(bytes / piece.length)), "latin1")
@@ -183,6 +245,35 @@ describe("what costs much to read", () => {
     const inner = "Content-Type: multipart/mixed; boundary=bb\r\n\r\n--bb\r\n\r\none\r\n--bb--\r\n"
     const two = mail(`Content-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\n${inner}--b\r\n\r\ntwo\r\n--b--\r\n`)
     expect(two.text).toBe("one\ntwo")
+  })
+  it.each([
+    [21, "mixed"],
+    [51, "mixed"],
+    [51, "related"],
+    [300, "mixed"],
+    [60, "alternative"],
+  ])("is nested %i levels deep in multipart/%s: no text is lost, and none is repeated", (levels, type) => {
+    let [top, bottom] = ["", ""]
+    for (let level = 1; level <= levels; level++) {
+      top += `Content-Type: multipart/${type}; boundary=b${level}\r\n\r\n--b${level}\r\n`
+      bottom = `--b${level}\r\n\r\nafter ${level}\r\n--b${level}--\r\n${bottom}`
+    }
+    const letter = `${top}Content-Type: text/plain\r\n\r\ninnermost\r\n`
+    const deepest = (part: Part): number => 1 + Math.max(0, ...part.parts.map(deepest))
+    expect(mail(letter).text!.trim()).toBe("innermost")
+    const both = index(Buffer.from(letter + bottom))
+    expect(deepest(both)).toBeLessThanOrEqual(limits.depth + 1)
+    const lines = mail(letter + bottom).text!.split("\n")
+    expect(lines[0]).toBe("innermost")
+    expect(mail(letter + bottom).attachments).toEqual([])
+    if (type !== "alternative")
+      expect(lines).toEqual(["innermost", ...Array.from({ length: levels }, (_, n) => `after ${levels - n}`)])
+  })
+  it("is a message within 25 messages: what is deeper than the limit stays one attachment", () => {
+    const letter = `${"Content-Type: message/rfc822\r\n\r\n".repeat(25)}Content-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\n\r\none\r\n--b--\r\n`
+    let part = index(Buffer.from(letter))
+    for (; part.parts.length > 0; part = part.parts[0]!) expect(part.parts).toHaveLength(1)
+    expect(part.type).toBe("message/rfc822")
   })
   it("is searched in steps, and no delimiter is lost between two", () => {
     const head = "Content-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\n\r\n"

@@ -86,7 +86,18 @@ describe("an answer", () => {
       in_reply_to: "<20261122.A1>",
       references: ["<first>", "<20261122.A1>"],
     })
-    for (const message_id of ["<\u00e9@example.org>", "<a\r\nBcc: evil@example.org>", `<${"a".repeat(600)}@b>`, null]) {
+    const quoted = '<"quoted id"@example.org>'
+    expect(answer({ message_id: quoted, references: ['<"a b" c@x>', "<first>"] })).toMatchObject({
+      in_reply_to: quoted,
+      references: ["<first>", quoted],
+    })
+    for (const message_id of [
+      "<quoted id@example.org>",
+      "<\u00e9@example.org>",
+      "<a\r\nBcc: evil@example.org>",
+      `<${"a".repeat(600)}@b>`,
+      null,
+    ]) {
       expect(answer({ message_id }).in_reply_to).toBeUndefined()
     }
   })

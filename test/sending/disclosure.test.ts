@@ -5,6 +5,7 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import fc from "fast-check"
 import type { Letter } from "@svc/cluster/mail/sending/Composer"
+import { textReply } from "@svc/domain/mail/TextReply"
 import { write } from "@svc/mail-gateway/mail/composing/Writing"
 import type { Browser, Page } from "playwright-core"
 import { closeContexts, openBrowser } from "../harness/Browser.ts"
@@ -164,9 +165,17 @@ describe("the disclosure in words", () => {
       html: `<b>Hello.${"\u0320".repeat(500)}</b>`,
     })
     expect(`${piled.content.text}${piled.content.html}`).not.toMatch(/\p{M}{9}/u)
-    const folded = await composed({ text: "Hello.\n-- \nAda\n\u001b[8m" })
-    expect(folded.content.text).not.toMatch(/^-- $/m)
+    const folded = await composed({ text: "Hello.\n-- \nAda\n-- \n\u001b[8m" })
     expect(folded.content.text).not.toContain("\u001b")
+  })
+
+  it("stands above a signature, whose separator keeps its space", async () => {
+    const { content } = await composed({ text: "Hello.\n\n-- \nAda\nAnalytical Engines Ltd." })
+    expect(content.text).toBe(`Hello.\n\n---\n${disclosure}\n\n-- \nAda\nAnalytical Engines Ltd.\n`)
+    expect(Buffer.from(content.raw).toString()).toContain("\r\n--=20\r\nAda\r\n")
+    expect(textReply(content.text!)).toBe(`Hello.\n\n---\n${disclosure}`)
+    const only = await composed({ text: "-- \nAda" })
+    expect(only.content.text).toBe(`${disclosure}\n\n-- \nAda\n`)
   })
 
   it("is not behind pages of words that nobody sees", async () => {

@@ -5,6 +5,7 @@ import { Line, Text } from "../Text.ts"
 import { Timestamp } from "../Timestamp.ts"
 import * as ContentId from "./ContentId.ts"
 import { Address, Attachment } from "./Message.ts"
+import * as MessageIds from "./MessageIdField.ts"
 
 /** Recipients of one message, all kinds together. */
 export const recipientsAtMost = 50
@@ -15,7 +16,7 @@ const Recipients = Schema.Array(Text.check(Schema.isMaxLength(320))).check(Schem
 
 /** An id of a message as a header field has it (RFC 5322 section 3.6.4). */
 const MessageIdField = Schema.String.check(
-  Schema.isPattern(/^<[!-;=?A-~]{1,250}@[!-;=?A-~]{1,250}>$/u, { expected: "a message id with its angle brackets" }),
+  Schema.isPattern(MessageIds.strict, { expected: "a message id with its angle brackets" }),
 )
 
 /** A file name is shown, not followed; a media type has no parameters, and is not one that holds messages. */

@@ -3,6 +3,7 @@
  * sender can make long is cut before it is decoded.
  */
 import type { Attachment, Header, ParsedMail } from "@svc/domain/mail/Message"
+import * as MessageIds from "@svc/domain/mail/MessageIdField"
 import { searchText } from "@svc/domain/mail/SearchText"
 import { addresses, limits } from "./Author.ts"
 import * as Decode from "./mime/Decode.ts"
@@ -98,7 +99,7 @@ const bodiesOf = (raw: Buffer, root: Part) => {
 /** The ids of a field; of one that is a single word, that, since some programs leave out brackets that others write. */
 const messageIds = (value: string | undefined): ReadonlyArray<string> => {
   const text = (value ?? "").slice(0, 32 * 1024)
-  const ids = Array.from(text.matchAll(/<[^<>\s]{1,500}>/g), ([id]) => Decode.clean(id)).slice(0, 100)
+  const ids = MessageIds.all(text).slice(0, 100).map(Decode.clean)
   const word = ids.length === 0 ? /^\s*<?([^<>\s]{1,498})>?\s*$/.exec(text)?.[1] : undefined
   return word === undefined ? ids : [`<${Decode.clean(word)}>`]
 }

@@ -1,11 +1,9 @@
 /** What follows from the message that is answered: to whom, under which subject, in which thread (RFC 5322 section 3.6.4). */
 import { canonical } from "@svc/domain/handles/Handle"
 import { domainOf, isLocalPart, sameAs } from "@svc/domain/mail/AddrSpec"
+import * as MessageIds from "@svc/domain/mail/MessageIdField"
 import type { MessageSummary } from "@svc/domain/mail/Message"
 import type { NewMail } from "@svc/domain/mail/Sending"
-
-/** Ids that a header field of ours can carry; a sender may have written anything, also one without the @ that belongs in it. */
-const isMessageId = (id: string) => /^<[!-;=?-~]{1,500}>$/.test(id)
 
 /** Characters of a subject, as whoever sends may write one. */
 const subjectAtMost = 900
@@ -84,9 +82,10 @@ export const derive = (original: MessageSummary, mail: NewMail, own: string): An
           new Set(to.map(sameAs)),
         )
       : [])
-  const id = original.message_id !== null && isMessageId(original.message_id) ? original.message_id : undefined
+  const id =
+    original.message_id !== null && MessageIds.isSendable(original.message_id) ? original.message_id : undefined
   const before = original.references.length > 0 ? original.references : [original.in_reply_to ?? ""]
-  const chain = [...new Set([...before, id ?? ""])].filter(isMessageId)
+  const chain = [...new Set([...before, id ?? ""])].filter(MessageIds.isSendable)
   return {
     to,
     cc,

@@ -34,9 +34,9 @@ const cut = (text: string, most: typeof runOfText): string =>
     return kept
   })
 
-/** A plain text body: its lines end in LF, and none of them begins a signature, which mail programs fold away. */
+/** A plain text body: its lines end in LF. */
 export const ofText = (text: string): string =>
-  cut(text.replace(/\r\n?/g, "\n").replace(controls, ""), runOfText).replace(/^-- $/gm, "--").trimEnd()
+  cut(text.replace(/\r\n?/g, "\n").replace(controls, ""), runOfText).trimEnd()
 
 /** What stands in one line: a subject, a name. */
 // oxlint-disable-next-line no-control-regex -- they are what is removed

@@ -3,6 +3,7 @@
  * id), and a message that a program filed as a draft read as what the API keeps. Not every message can be kept so: one with
  * signed or encrypted parts, with HTML that shows pictures it does not bring, or more than a draft holds.
  */
+import * as MessageIds from "@svc/domain/mail/MessageIdField"
 import { NewMail } from "@svc/domain/mail/Sending"
 import { Option, Schema } from "effect"
 import MailComposer from "nodemailer/lib/mail-composer"
@@ -84,7 +85,7 @@ export const read = (raw: Buffer): NewMail | undefined => {
   if (shown.has(undefined)) return undefined
   const people = (all: ReadonlyArray<{ readonly address: string }>) => all.map(({ address }) => address)
   const isWritten = has(root, ({ type, disposition }) => type === "text/plain" && disposition !== "attachment")
-  const ids = (all: ReadonlyArray<string>) => all.filter((id) => /^<[!-;=?A-~]{1,250}@[!-;=?A-~]{1,250}>$/u.test(id))
+  const ids = (all: ReadonlyArray<string>) => all.filter((id) => MessageIds.strict.test(id))
   const [inReplyTo] = ids(parsed.in_reply_to === null ? [] : [parsed.in_reply_to])
   const attachments = enclosed.map(({ part, contentId }, at) => ({
     filename: part.filename === null ? `attachment-${at + 1}` : Decode.clean(part.filename),

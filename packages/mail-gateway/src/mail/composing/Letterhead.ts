@@ -6,6 +6,7 @@ import type { Manuscript } from "@svc/cluster/mail/sending/Composer"
 import * as AddrSpec from "@svc/domain/mail/AddrSpec"
 import * as HeaderFields from "@svc/domain/mail/HeaderFields"
 import type { Address } from "@svc/domain/mail/Message"
+import * as MessageIds from "@svc/domain/mail/MessageIdField"
 import * as PersonName from "@svc/domain/mail/PersonName"
 import { addresses, author, limits as authorLimits } from "../Author.ts"
 import * as Decode from "../mime/Decode.ts"
@@ -31,10 +32,6 @@ const dated =
   /^(?:(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun), )?\d{1,2} (?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) \d{4} \d{2}:\d{2}(?::\d{2})? [+-]\d{4}(?= ?\(|$)/
 /** A message may have waited for its program to be online; it is not from the future. */
 const waitedMillis = { before: 30 * 24 * 60 * 60_000, after: 24 * 60 * 60_000 }
-
-const messageId = /^<[!-;=?A-~]{1,250}@[!-;=?A-~]{1,250}>$/
-/** What is answered may have one without the @ that belongs in it; without it the answer would stand in no thread. */
-const answeredId = /^<[!-;=?-~]{1,500}>$/
 
 /** Fields that mail programs write and readers look at, besides those of {@link HeaderFields}. */
 const known = new Set(
@@ -79,15 +76,13 @@ export const read = (raw: Buffer, rows: ReadonlyArray<Row>, manuscript: Manuscri
   if (subject.length > limits.subject) fault ??= faulty("/subject", `Expected at most ${limits.subject} characters`)
   if (fault !== undefined) return fault
 
-  const ids = (name: string, pattern: RegExp) =>
-    Array.from((field(name) ?? "").slice(0, 32 * 1024).matchAll(/<[^<>\s]{1,510}>/g), ([id]) => id).filter((id) =>
-      pattern.test(id),
-    )
-  const [inReplyTo = null] = ids("in-reply-to", answeredId)
-  const references = ids("references", answeredId).slice(-limits.ids)
+  // What is answered may have an id without an @; without it the answer would stand in no thread.
+  const answered = (name: string) => MessageIds.all(field(name) ?? "").filter(MessageIds.isSendable)
+  const [inReplyTo = null] = answered("in-reply-to")
+  const references = answered("references").slice(-limits.ids)
   return {
     _tag: "Letterhead",
-    messageId: ids("message-id", messageId)[0],
+    messageId: MessageIds.all(field("message-id") ?? "").find((id) => MessageIds.strict.test(id)),
     from: { address: from, name: PersonName.shown(wrote.address.name) },
     to,
     cc,

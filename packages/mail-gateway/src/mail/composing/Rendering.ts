@@ -1,6 +1,6 @@
 /**
  * The bytes of a message that the library has put together: its headers and its encodings, written one part behind the
- * other. What the library writes is the same ({@link MimeNode.build}), but it takes seven streams and a dozen turns of the
+ * other. What the library writes is the same ({@link MimeNode.build}), `References` aside, but it takes seven streams and a dozen turns of the
  * event loop for it, whatever the message is. No I/O: content is text or bytes.
  */
 import * as base64 from "nodemailer/lib/base64"
@@ -38,9 +38,24 @@ function* partOf(node: MimeNode): Generator<Buffer> {
   yield Buffer.from(`\r\n--${boundary}--\r\n`)
 }
 
-/** The whole message; its lines end with CR LF, the last one too. */
-export const render = (root: MimeNode): Buffer => {
+/** Message ids as a field, folded between them. The library would take the spaces out of an id that is a quoted string. */
+const referencesOf = (ids: ReadonlyArray<string>): string => {
+  const lines: Array<string> = []
+  let line = "References:"
+  for (const id of ids) {
+    if (line.length + id.length >= width && line.includes("<")) {
+      lines.push(line)
+      line = ""
+    }
+    line += ` ${id}`
+  }
+  return [...lines, line].join("\r\n") + "\r\n"
+}
+
+/** The whole message; its lines end with CR LF, the last one too. `references` are ids that hold no line break. */
+export const render = (root: MimeNode, references: ReadonlyArray<string> = []): Buffer => {
   const pieces = [...partOf(root)]
+  if (references.length > 0) pieces.unshift(Buffer.from(referencesOf(references)))
   const last = pieces.findLast(({ length }) => length > 0)
   if (last?.at(-1) !== 10) pieces.push(Buffer.from("\r\n"))
   return Buffer.concat(pieces)

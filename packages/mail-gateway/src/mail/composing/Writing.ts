@@ -3,8 +3,8 @@
  * library makes the MIME; it reads no files and no addresses of its own. What the caller sends can neither leave the
  * disclosure out nor keep a reader from it:
  *
- * - Text: it stands behind what was written, whose control characters and enormous white space are gone, and in which
- *   nothing begins a signature that mail programs fold away.
+ * - Text: it stands behind what was written, whose control characters and enormous white space are gone, and above the
+ *   first line that begins a signature, which mail programs fold away.
  * - HTML: it is our document around a fragment of the caller's ({@link Fragment}), which is shown in a cell that clips it.
  *   The disclosure comes behind, with colours and a layer of its own.
  * - Whichever body is missing is made of the other, so no reader has one without.
@@ -85,10 +85,15 @@ ${inner}
 </html>
 `
 
-/** Behind what was written; a line of its own keeps the two apart. */
+/**
+ * Puts the disclosure behind what was written, but above a signature, which mail programs fold away. A line of its own keeps
+ * the two apart.
+ */
 const textOf = (written: string, disclosure: string) => {
   const own = Blank.ofText(disclosure)
-  return written === "" ? `${own}\n` : `${written}\n\n---\n${own}\n`
+  const at = written.search(/^-- $/m)
+  const [above, signature] = at < 0 ? [written, ""] : [written.slice(0, at).trimEnd(), `\n${written.slice(at)}\n`]
+  return above === "" ? `${own}\n${signature}` : `${above}\n\n---\n${own}\n${signature}`
 }
 
 /** A media type that would be read as part of the message, or as another message, is just bytes. */
@@ -161,7 +166,6 @@ export const put = async (draft: Draft): Promise<Written> => {
     date: draft.date,
     messageId: draft.messageId,
     ...(draft.inReplyTo === null ? {} : { inReplyTo: draft.inReplyTo }),
-    ...(draft.references.length === 0 ? {} : { references: [...draft.references] }),
     headers: {
       ...draft.headers,
       "Auto-Submitted": draft.inReplyTo === null ? "auto-generated" : "auto-replied",
@@ -177,7 +181,7 @@ export const put = async (draft: Draft): Promise<Written> => {
     disableFileAccess: true,
     disableUrlAccess: true,
   })
-  const raw = render(composer.compile())
+  const raw = render(composer.compile(), draft.references)
   if (raw.length > largest) return { _tag: "TooLarge", bytes: raw.length }
   const { shown: seen, spoken } = read(raw)
   const composed: Composed = {

@@ -71,12 +71,29 @@ export const words = (value: string): string => line(Words.decode(value)).trim()
 // oxlint-disable-next-line no-control-regex -- these are what goes; tabs, line breaks and form feeds stay
 const controls = /[\x01-\x08\x0b\x0e-\x1f\x7f]+/g
 
+/** Bytes at the beginning of an HTML document in which its own charset must stand (WHATWG HTML section 4.2.5.4). */
+const sniffed = 1024
+
+/**
+ * Returns the charset that an HTML document names in a `meta` element, or an empty string. A document that can be read so
+ * far is not in UTF-16.
+ */
+const metaCharset = (content: Buffer): string => {
+  for (const [element] of content.toString("latin1", 0, sniffed).matchAll(/<meta[\s/][^>]*/gi)) {
+    const name = /[\s/;"']charset\s*=\s*["']?\s*([^\s"'/;>]{1,40})/i.exec(element)?.[1]
+    if (name !== undefined) return /^utf-?16/i.test(name) ? "utf-8" : name
+  }
+  return ""
+}
+
 /** What stands in the part: of base64 in two pieces where plain lines are behind it. */
 const written = (raw: Buffer, part: Part, limit: number): string => {
-  const name = part.parameters["charset"] ?? ""
-  if (part.encoding !== "base64") return charset(bytes(raw, part, limit), name)
+  const named = part.parameters["charset"]?.trim() ?? ""
+  const decoded = (content: Buffer) =>
+    charset(content, named === "" && part.type === "text/html" ? metaCharset(content) : named)
+  if (part.encoding !== "base64") return decoded(bytes(raw, part, limit))
   const footer = part.bodyStart + footerAt(raw.subarray(part.bodyStart, part.end))
-  const text = charset(bytes(raw, { ...part, end: footer }, limit), name)
+  const text = decoded(bytes(raw, { ...part, end: footer }, limit))
   if (footer === part.end) return text
   return `${text.replace(/\r?\n$/, "")}\n${charset(raw.subarray(footer, part.end), "")}`
 }

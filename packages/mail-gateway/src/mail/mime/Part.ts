@@ -8,8 +8,9 @@ import * as Header from "./Header.ts"
 import { withoutComments } from "./Parameters.ts"
 
 /**
- * Hostile messages nest and split without end; past these a part is left whole. `lines` are those looked at one by one:
- * of the headers of parts, and in bodies those that begin with `--`.
+ * Limits for hostile messages. The tree is at most `depth` levels deep: the parts of a multipart below that stand beside it
+ * in its place, so that no text is lost. Past the other limits a part is left whole. `lines` are those looked at one by
+ * one: of the headers of parts, and in bodies those that begin with `--`.
  */
 export const limits = { depth: 20, parts: 1_000, lines: 100_000, boundary: 200 }
 
@@ -103,26 +104,34 @@ export function* indexing(raw: Buffer): Generator<void, Part, void> {
   const fields = ContentFields.make()
   /** From the message down to the part that the lines belong to now. */
   const stack: Array<Open> = []
+  /** The places in the stack of the open multiparts of each boundary, innermost last: a line costs the same at any depth. */
+  const boundaries = new Map<string, Array<number>>()
+  const placeOf = (boundary: string) => boundaries.get(boundary)?.at(-1)
+  /** Lines are no more parts of the multipart at this place, which is the innermost of its boundary. */
+  const shut = (place: number) => {
+    const { boundary } = stack[place]!
+    if (boundary === undefined) return
+    delete stack[place]!.boundary
+    const places = boundaries.get(boundary)!
+    places.splice(places.lastIndexOf(place), 1)
+    if (places.length === 0) boundaries.delete(boundary)
+  }
 
   /** Which open multipart the line from `at` delimits, from the inside out, and whether it ends it. */
   const delimiter = (at: number, next: number): { depth: number; closes: boolean } | undefined => {
     if (raw[at] !== 45 || raw[at + 1] !== 45 || next - at > limits.boundary + 100) return undefined
     const line = raw.toString("latin1", at + 2, next).trimEnd()
-    for (let depth = stack.length - 1; depth >= 0; depth--) {
-      const boundary = stack[depth]!.boundary
-      if (boundary === undefined) continue
-      if (line === boundary) return { depth, closes: false }
-      if (line.length === boundary.length + 2 && line.endsWith("--") && line.startsWith(boundary)) {
-        return { depth, closes: true }
-      }
-    }
-    return undefined
+    const begins = placeOf(line)
+    const ends = line.endsWith("--") ? placeOf(line.slice(0, -2)) : undefined
+    if (begins === undefined && ends === undefined) return undefined
+    return (begins ?? -1) > (ends ?? -1) ? { depth: begins!, closes: false } : { depth: ends!, closes: true }
   }
 
   /** Ends everything above `depth` in the stack where the delimiter at `at` begins. */
   const cut = (depth: number, at: number) => {
     // The line break before a delimiter belongs to the delimiter.
     const end = raw[at - 1] !== LF ? at : raw[at - 2] === CR ? at - 2 : at - 1
+    for (let place = stack.length - 1; place > depth; place--) shut(place)
     for (const part of stack.splice(depth + 1)) {
       part.end = Math.max(part.start, end)
       part.bodyStart = Math.min(part.bodyStart, part.end)
@@ -142,15 +151,24 @@ export function* indexing(raw: Buffer): Generator<void, Part, void> {
         : undefined,
     )
     const part = described(raw, block, start, defaultType, fields)
-    stack.at(-1)?.parts.push(part)
+    const isTooDeep = stack.length > limits.depth
+    const siblings = stack[Math.min(stack.length, limits.depth) - 1]?.parts
+    // Too deep for the tree, the part takes the place of the multipart that it is the first of.
+    if (isTooDeep && siblings?.at(-1) === stack.at(-1)) siblings?.pop()
+    siblings?.push(part)
     stack.push(part)
-    if (stack.length > limits.depth || partsLeft <= 0) return block.bodyStart
+    // A message within a message has one part, which no other can stand beside.
+    const isSplit = stack.length <= limits.depth || stack[limits.depth - 1]!.type.startsWith("multipart/")
+    if (partsLeft <= 0 || !isSplit) return block.bodyStart
     const boundary = part.parameters["boundary"]
     if (part.type.startsWith("multipart/")) {
       if (boundary !== undefined && boundary !== "" && boundary.length <= limits.boundary) {
         part.boundary = asWritten(raw, block, boundary).trimEnd()
+        const places = boundaries.get(part.boundary)
+        if (places === undefined) boundaries.set(part.boundary, [stack.length - 1])
+        else places.push(stack.length - 1)
       }
-    } else if (part.type === "message/rfc822" && isIdentity(part.encoding)) {
+    } else if (part.type === "message/rfc822" && isIdentity(part.encoding) && stack.length <= limits.depth) {
       partsLeft--
       return open(block.bodyStart, "text/plain")
     }
@@ -164,7 +182,7 @@ export function* indexing(raw: Buffer): Generator<void, Part, void> {
   let parts = 0
   /** As far as is searched at once. */
   let reach = raw.subarray(0, Math.min(raw.length, at + step.bytes))
-  while (linesLeft-- > 0 && at < raw.length && stack.some(({ boundary }) => boundary !== undefined)) {
+  while (linesLeft-- > 0 && at < raw.length && boundaries.size > 0) {
     if (turnAt - linesLeft + step.part * parts > step.lines) {
       yield
       turnAt = linesLeft
@@ -175,11 +193,8 @@ export function* indexing(raw: Buffer): Generator<void, Part, void> {
     if (found !== undefined) {
       cut(found.depth, at)
       const parent = stack[found.depth]!
-      if (found.closes) {
-        delete parent.boundary
-        at = next
-      } else if (partsLeft-- <= 0) {
-        delete parent.boundary
+      if (found.closes || partsLeft-- <= 0) {
+        shut(found.depth)
         at = next
       } else if (next < raw.length) {
         at = open(next, parent.type === "multipart/digest" ? "message/rfc822" : "text/plain")
