@@ -2,12 +2,10 @@
 import { raise, raiseForOrg, raiseTest } from "@svc/cluster/events/Raise"
 import { Unhurried } from "@svc/cluster/store/Database"
 import { revokeUncollected } from "@svc/cluster/housekeeping/Housekeeping"
-import { reshapeEvents } from "@svc/cluster/store/migrations/0006_event_cause"
 import type { By } from "@svc/domain/account/By"
-import { eventData, type EventType } from "@svc/domain/events/Event"
 import { assert, layer } from "@effect/vitest"
-import { Effect, Schema } from "effect"
-import { SqlClient, type Statement } from "effect/sql"
+import { Effect } from "effect"
+import type { Statement } from "effect/sql"
 import { at, identity, org, Org } from "./Org.ts"
 
 const by: By = { kind: "admin_key", credentialId: "0199d3c0-5e0f-7c4e-9b1a-3f2d6c8e4a12", requestId: "req_1" }
@@ -211,63 +209,6 @@ layer(Org.layer)("an Event", (it) => {
         deliveries.map(({ id, webhook_id, event_id }) => ({ id, webhook_id, event_id })),
         [{ id: hook(8), webhook_id: hook(2), event_id: hook(7) }],
       )
-    }),
-  )
-})
-
-layer(Org.layer)("Events of an older version", (it) => {
-  it.effect("are brought into the one shape of their type", () =>
-    Effect.gen(function* () {
-      const sql = yield* Org
-      const keys = { org: hook(1), identity: hook(2), goneIdentity: hook(3) }
-      const gone = hook(9)
-      const whole = { name: "ada", scope: "identity", identity_id: identity.id, handle: "ada" }
-      const usage = { limit: "tunnel_transfer", window: "day" }
-      yield* sql`
-        insert into api_key (id, org_id, identity_id, name, token_prefix, token_hash, created_at)
-        values (${keys.org}, ${org}, null, 'build', '', '1', ${at}), (${keys.identity}, ${org}, ${identity.id}, 'ada', '', '2', ${at})`
-      const before: ReadonlyArray<readonly [type: EventType, data: object]> = [
-        ["api_key.created", { key_id: keys.org, name: "build", scope: "org" }],
-        ["api_key.revoked", { key_id: keys.org }],
-        ["api_key.created", { key_id: keys.identity, ...whole }],
-        ["api_key.revoked", { key_id: keys.identity }],
-        ["api_key.revoked", { key_id: keys.goneIdentity, name: "bob", scope: "identity", handle: "bob" }],
-        ["identity.deleted", { identity_id: gone, handle: "bob" }],
-        ["limit.near", { ...usage, quota_bytes: 10, at_bytes: 8 }],
-        ["tunnel.transfer_blocked", { ...usage, quota_bytes: 10, at_bytes: 10 }],
-        ["limit.near", { ...usage, quota: 10, used: 9 }],
-      ]
-      for (const [type, data] of before) {
-        yield* sql`
-          insert into event (id, org_id, type, data, created_at)
-          values (uuidv7(), ${org}, ${type}, ${JSON.stringify(data)}::jsonb, ${at})`
-      }
-      const shapes = Effect.map(
-        Effect.andThen(
-          Effect.provideService(reshapeEvents, SqlClient.SqlClient, sql),
-          sql<Pick<Row, "data">>`select data from event order by seq`,
-        ),
-        (rows) => rows.map(({ data }) => data),
-      )
-      const build = { key_id: keys.org, name: "build", scope: "org", identity_id: null, handle: null }
-      const after: ReadonlyArray<unknown> = [
-        build,
-        build,
-        { key_id: keys.identity, ...whole },
-        { key_id: keys.identity, ...whole },
-        { key_id: keys.goneIdentity, name: "bob", scope: "identity", identity_id: gone, handle: "bob" },
-        { identity_id: gone, handle: "bob" },
-        { ...usage, quota: 10, used: 8 },
-        { ...usage, quota: 10, used: 10 },
-        { ...usage, quota: 10, used: 9 },
-      ]
-      assert.deepStrictEqual(yield* shapes, after)
-      // Where it stopped half way, it goes on.
-      assert.deepStrictEqual(yield* shapes, after)
-      for (const [index, [type]] of before.entries()) {
-        const fits = Schema.is(eventData[type] as Schema.Codec<unknown>)
-        assert.isTrue(fits(after[index]), `${type} ${index}`)
-      }
     }),
   )
 })

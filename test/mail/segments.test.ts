@@ -197,25 +197,4 @@ layer(actors(), { timeout: "60 seconds" })("a Mailbox of several segments", (it)
       expect(yield* due).toEqual([])
     }),
   )
-
-  it.effect("takes the place of the index of an older version once there is nothing left to make", () =>
-    Effect.gen(function* () {
-      const sql = yield* Writes
-      const { id } = yield* makeIdentity(yield* makeOrg, "donald")
-      yield* sql`create index message_search on message_content (created_at)`
-      const isThere = Effect.map(
-        sql<{ found: boolean }>`select to_regclass('message_search') is not null as found`,
-        ([row]) => row!.found,
-      )
-      yield* letters(
-        id,
-        Array.from({ length: 256 }, () => "common"),
-      )
-      yield* Segmenting.removeFormer
-      expect(yield* isThere).toBe(true)
-      yield* Segmenting.run
-      yield* Segmenting.removeFormer
-      expect(yield* isThere).toBe(false)
-    }),
-  )
 })

@@ -79,8 +79,12 @@ describe.skipIf(process.platform === "win32")("the service of the package svc-se
     }
     const migrate = (...words: ReadonlyArray<string>) =>
       packages.run("svc-server", ["migrate", ...words], { env: settings, node: oldNode })
-    expect(await migrate("--check")).toMatchObject({ code: 1, out: expect.stringContaining("  0001_core\n"), err: "" })
-    expect(await migrate()).toMatchObject({ code: 0, out: expect.stringContaining("  0001_core\n"), err: "" })
+    expect(await migrate("--check")).toMatchObject({
+      code: 1,
+      out: expect.stringContaining("  0001_baseline\n"),
+      err: "",
+    })
+    expect(await migrate()).toMatchObject({ code: 0, out: expect.stringContaining("  0001_baseline\n"), err: "" })
     expect(await migrate("--check")).toEqual({ code: 0, out: "The database is up to date.\n", err: "" })
 
     const server = packages.start("svc-server", [], { node: oldNode, env: settings })

@@ -2,8 +2,6 @@ import { makeUuidV7 } from "@svc/domain/Ids"
 import { parseMasterKeys, Sealing } from "@svc/cluster/sealing/Sealing"
 import { rotate } from "@svc/cluster/sealing/Rotation"
 import { Unhurried } from "@svc/cluster/store/Database"
-import { reseal } from "@svc/cluster/vault/Resealing"
-import { place } from "@svc/cluster/vault/Namespace"
 import { Vault } from "@svc/cluster/vault/Vault"
 import { expect, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
@@ -115,27 +113,6 @@ layer(Layer.provideMerge(Vault.layer, Layer.provideMerge(keys(former), databaseL
           [null, "the.org"],
         ] as const)
           expect(yield* read(whose, name), name).toMatchObject({ _tag: "Failure" })
-      }),
-    )
-
-    it.effect("of the first form still opens, and a start seals it anew", () =>
-      Effect.gen(function* () {
-        const { org, sql, ada, bob, put, read, move } = yield* prepared
-        const sealing = yield* Sealing
-        yield* put(ada, "old", "from before")
-        yield* put(bob, "old", "bob's")
-        const [row] = yield* sql<{ id: string; secret_id: string; data_key: Uint8Array }>`
-        select v.id, v.secret_id, o.data_key from vault_version v join vault_secret s on s.id = v.secret_id join org o on o.id = s.org_id
-        where s.identity_id = ${ada} and s.name = 'old'`
-        const { names: _, ...first } = place({ org, identity: ada }, row!.secret_id, "old", row!.id)
-        const dataKey = yield* sealing.openDataKey(org, row!.data_key)
-        const sealed = yield* sealing.seal(dataKey, first, new TextEncoder().encode("from before"))
-        yield* sql`update vault_version set sealed = ${sealed} where id = ${row!.id}`
-        expect(yield* read(ada, "old")).toMatchObject({ _tag: "Success", value: { value: "from before" } })
-        yield* reseal
-        expect(yield* read(ada, "old")).toMatchObject({ _tag: "Success", value: { value: "from before" } })
-        yield* move(ada, "old", bob, "old")
-        expect(yield* read(bob, "old")).toMatchObject({ _tag: "Failure" })
       }),
     )
 

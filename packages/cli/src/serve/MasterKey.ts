@@ -5,7 +5,6 @@ import * as path from "node:path"
 import { parseMasterKeys, Sealing } from "@svc/cluster/sealing/Sealing"
 import { rotate } from "@svc/cluster/sealing/Rotation"
 import { Unhurried } from "@svc/cluster/store/Database"
-import { reseal } from "@svc/cluster/vault/Resealing"
 import { Effect, Layer, Option, Redacted } from "effect"
 import { type Settings, SettingsInvalid } from "./Settings.ts"
 
@@ -67,4 +66,4 @@ export const layer = (settings: Settings) =>
   }).pipe(Layer.unwrap)
 
 /** Refuses to start with a master key that does not open what the database holds; seals anew what a former one sealed. */
-export const guard = Layer.effectDiscard(Effect.andThen(rotate, reseal))
+export const guard = Layer.effectDiscard(rotate)

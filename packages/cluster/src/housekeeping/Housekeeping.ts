@@ -6,7 +6,6 @@ import * as KeyEnds from "../account/KeyEnds.ts"
 import { raiseForOrg } from "../events/Raise.ts"
 import { endExpired } from "../credentials/GrantEnds.ts"
 import * as Singletons from "../observe/Singletons.ts"
-import { backfill } from "../store/migrations/0043_search.ts"
 import { Unhurried } from "../store/Database.ts"
 import { Timing } from "../Timing.ts"
 
@@ -118,7 +117,6 @@ export const sweep = Effect.fnUntraced(function* (unclaimedFrom: string) {
   yield* KeyEnds.tell
   yield* removeDeliveries
   const sql = yield* Unhurried
-  yield* sql.unsafe(backfill)
   yield* Effect.forEach(
     removals,
     ({ table, key, when }) =>

@@ -6,93 +6,32 @@
 import { PgClient } from "@effect/sql-pg"
 import { Effect, Layer, Schedule } from "effect"
 import { Migrator, SqlClient, SqlError } from "effect/sql"
-import { Unhurried } from "./Database.ts"
+import { type Sql, Unhurried } from "./Database.ts"
 import { Timing } from "../Timing.ts"
-import { refuseOlder } from "./OldestProgram.ts"
+import { refuseOlder, requireProgram } from "./OldestProgram.ts"
 import { refusePooler, StoreUnfit } from "./Sessions.ts"
-import { core } from "./migrations/0001_core.ts"
-import { dueDeliveries } from "./migrations/0002_due_deliveries.ts"
-import { surface } from "./migrations/0003_surface.ts"
-import { tunnelLinks } from "./migrations/0004_tunnel_links.ts"
-import { tunnelSettings } from "./migrations/0005_tunnel_settings.ts"
-import { eventCause } from "./migrations/0006_event_cause.ts"
-import { actors } from "./migrations/0007_actors.ts"
-import { eventOrder } from "./migrations/0008_event_order.ts"
-import { unansweredMail } from "./migrations/0011_unanswered_mail.ts"
-import { messageOrder } from "./migrations/0012_message_order.ts"
-import { sealedForms } from "./migrations/0021_sealed_forms.ts"
-import { callWindows } from "./migrations/0022_call_windows.ts"
-import { actorCommands } from "./migrations/0023_actor_commands.ts"
-import { growth } from "./migrations/0024_growth.ts"
-import { sending } from "./migrations/0031_sending.ts"
-import { dkimKeys } from "./migrations/0035_dkim_keys.ts"
-import { messageFlags } from "./migrations/0041_message_flags.ts"
-import { threads } from "./migrations/0042_threads.ts"
-import { search } from "./migrations/0043_search.ts"
-import { mailFolders } from "./migrations/0051_folders.ts"
-import { connectors } from "./migrations/0061_connectors.ts"
-import { sessionAgents } from "./migrations/0073_session_agents.ts"
-import { backups } from "./migrations/0081_backups.ts"
-import { submission } from "./migrations/0082_submission.ts"
-import { draftPictures } from "./migrations/0085_draft_pictures.ts"
-import { oldestProgram } from "./migrations/0088_oldest_program.ts"
-import { keyRights } from "./migrations/0090_key_rights.ts"
-import { oauth } from "./migrations/0098_oauth.ts"
-import { grantNetworks } from "./migrations/0114_grant_networks.ts"
-import { auditProof } from "./migrations/0150_audit_proof.ts"
-import { firstSeen } from "./migrations/0155_first_seen.ts"
-import { claimedIdentity } from "./migrations/0171_claimed_identity.ts"
-import { auditLog } from "./migrations/0094_audit.ts"
-import { connectedIdentities } from "./migrations/0146_connected_identities.ts"
-import { transferReports } from "./migrations/0145_transfer_reports.ts"
-import { connectorRefresh } from "./migrations/0110_connector_refresh.ts"
-import { messageSlices } from "./migrations/0120_message_slices.ts"
-import { searchSegments } from "./migrations/0167_search_segments.ts"
-import { fewerIndexes } from "./migrations/0180_fewer_indexes.ts"
-import { withoutScans } from "./migrations/0195_without_scans.ts"
+import { account } from "./schema/account.ts"
+import { audit } from "./schema/audit.ts"
+import { connectors } from "./schema/connectors.ts"
+import { events } from "./schema/events.ts"
+import { identity } from "./schema/identity.ts"
+import { mail } from "./schema/mail.ts"
+import { oauth } from "./schema/oauth.ts"
+import { search } from "./schema/search.ts"
+import { sending } from "./schema/sending.ts"
+import { service } from "./schema/service.ts"
+import { tunnel } from "./schema/tunnel.ts"
+import { vault } from "./schema/vault.ts"
 
-const migrations = {
-  "0001_core": core,
-  "0002_due_deliveries": dueDeliveries,
-  "0003_surface": surface,
-  "0004_tunnel_links": tunnelLinks,
-  "0005_tunnel_settings": tunnelSettings,
-  "0006_event_cause": eventCause,
-  "0007_actors": actors,
-  "0008_event_order": eventOrder,
-  "0011_unanswered_mail": unansweredMail,
-  "0012_message_order": messageOrder,
-  "0021_sealed_forms": sealedForms,
-  "0022_call_windows": callWindows,
-  "0023_actor_commands": actorCommands,
-  "0024_growth": growth,
-  "0031_sending": sending,
-  "0035_dkim_keys": dkimKeys,
-  "0041_message_flags": messageFlags,
-  "0042_threads": threads,
-  "0043_search": search,
-  "0051_folders": mailFolders,
-  "0061_connectors": connectors,
-  "0073_session_agents": sessionAgents,
-  "0081_backups": backups,
-  "0082_submission": submission,
-  "0085_draft_pictures": draftPictures,
-  "0088_oldest_program": oldestProgram,
-  "0090_key_rights": keyRights,
-  "0098_oauth": oauth,
-  "0114_grant_networks": grantNetworks,
-  "0150_audit_proof": auditProof,
-  "0155_first_seen": firstSeen,
-  "0094_audit": auditLog,
-  "0110_connector_refresh": connectorRefresh,
-  "0120_message_slices": messageSlices,
-  "0145_transfer_reports": transferReports,
-  "0146_connected_identities": connectedIdentities,
-  "0167_search_segments": searchSegments,
-  "0171_claimed_identity": claimedIdentity,
-  "0180_fewer_indexes": fewerIndexes,
-  "0195_without_scans": withoutScans,
-}
+/** The schema of the first release. A later version adds migrations of its own behind it. */
+const baseline = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const areas = [account, identity, mail, search, sending, events, tunnel, vault, connectors, oauth, audit, service]
+  for (const statement of areas.flat()) yield* sql.unsafe(statement)
+  yield* requireProgram("0.1.0")
+})
+
+const migrations = { "0001_baseline": baseline }
 
 /** Any constant that no other user of the database takes: "svc" in ASCII. */
 const lockKey = 0x73_76_63
@@ -109,6 +48,18 @@ const busy = new StoreUnfit({
     "The database cannot be migrated, since other statements hold its tables for longer than a migration may wait: see pg_stat_activity for transactions that stay open, and start again.",
 })
 
+/** Refuses a database of a version before the baseline. Those versions were never released, and nothing migrates their data. */
+const refuseDevelopment = Effect.fnUntraced(function* (sql: Sql) {
+  const [there] = yield* sql<{ found: boolean }>`select to_regclass('svc_migrations') is not null as found`
+  if (there?.found !== true) return
+  const [first] = yield* sql<{ name: string }>`select name from svc_migrations where migration_id = 1`
+  if (first === undefined || first.name === "baseline") return
+  return yield* new StoreUnfit({
+    message:
+      "This database was made by a development version, whose schema this version cannot migrate. Export its accounts with that version (Settings, Export), then start this version with an empty database or another SVC_DATA_DIR.",
+  })
+})
+
 /** Runs what was not run yet. Answers what was run. */
 const run = Effect.fnUntraced(function* (wanted: Partial<typeof migrations>) {
   const sql = yield* Unhurried
@@ -120,6 +71,7 @@ const run = Effect.fnUntraced(function* (wanted: Partial<typeof migrations>) {
     Effect.gen(function* () {
       // The library locks its table, but two processes may both be about to create that table.
       yield* sql`select pg_advisory_xact_lock(${lockKey})`
+      yield* refuseDevelopment(sql)
       yield* refuseOlder(sql)
       yield* sql`select set_config('lock_timeout', ${String(Timing.migrationLockMillis)}, true)`
       return yield* all

@@ -115,20 +115,6 @@ const make = Effect.fnUntraced(function* (sql: Sql, due: Due, postings: Postings
     where d.identity_id = box.identity_id and d.segment = ${segment}::int and d.changes = ${changes}::int`
 })
 
-/** Of before there were segments: it is of no use once they are there, and each message would go on to pay for it. */
-export const removeFormer = Effect.gen(function* () {
-  const sql = yield* Unhurried
-  const [row] = yield* sql<{ removable: boolean }>`
-    select to_regclass('message_search') is not null and not exists (select from search_due where not built) as removable`
-  if (!row!.removable) return
-  yield* sql.withTransaction(
-    Effect.gen(function* () {
-      yield* sql`select set_config('lock_timeout', ${String(Timing.migrationLockMillis)}, true)`
-      yield* sql`drop index if exists message_search`
-    }),
-  )
-})
-
 /** Makes what is due; answers how many segments that were. */
 export const run: Effect.Effect<number, SqlError.SqlError, Unhurried> = Effect.gen(function* () {
   const sql = yield* Unhurried
@@ -154,7 +140,7 @@ export const run: Effect.Effect<number, SqlError.SqlError, Unhurried> = Effect.g
 
 export const layer = Singleton.make(
   "Segmenting",
-  Effect.andThen(run, removeFormer).pipe(
+  run.pipe(
     Effect.tap(Effect.map(Clock.currentTimeMillis, (now) => Singletons.ran("Segmenting", now))),
     Effect.catchCause((cause) => Effect.logWarning("Messages were not made searchable by segment", cause)),
     Effect.repeat(Schedule.spaced(Timing.segmenting)),

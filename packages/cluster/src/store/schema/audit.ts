@@ -1,12 +1,9 @@
 /**
- * The audit log. Records and their seals are partitioned by month, so that a month goes as a whole when it is old; what
- * belongs to no month that was made goes to a partition of its own. Both only grow: nothing but the deletion of an account,
- * and a month that is put together, may touch what was written (`svc.audit` local to the transaction).
+ * The audit log. Records and seals are partitioned by month, so that an old month is dropped as a whole. Both are append-only:
+ * a trigger refuses every change except a removal in a transaction that sets `svc.audit` to `removal`.
  */
-import { Effect } from "effect"
-import { SqlClient } from "effect/sql"
-
-const statements = [
+export const audit: ReadonlyArray<string> = [
+  // Records of the audit log, listed and sealed in the order in which their transactions ended.
   `create table audit (
     org_id uuid not null,
     id uuid not null,
@@ -17,7 +14,7 @@ const statements = [
     actor_id text,
     actor_name text,
     actor_client text,
-    -- The Identity may be gone: its records stay, with its Handle.
+    -- The Identity may be gone. Its records stay, with its Handle.
     identity_id uuid,
     handle text,
     target_type text,
@@ -32,14 +29,15 @@ const statements = [
     user_agent text,
     request_id text,
     count integer not null default 1,
-    -- Records are listed and sealed in the order of transactions that have ended (as Events are).
     xid xid8 not null default pg_current_xact_id(),
+    -- A MAC that only the service can make (audit/Proof).
+    proof text,
     primary key (id, at)
   ) partition by range (at)`,
-  `create index on audit (org_id, xid, id)`,
-  `create index on audit using brin (at)`,
-  `create table audit_default partition of audit default`,
+  `create index audit_at_idx on audit using brin (at)`,
+  `create index audit_org_id_xid_id_idx on audit (org_id, xid, id)`,
 
+  // The seal of each record: its position in the chain of its Org, and the hash over the record and the previous seal.
   `create table audit_seal (
     org_id uuid not null,
     seq bigint not null,
@@ -47,12 +45,15 @@ const statements = [
     record_at timestamptz not null,
     previous bytea not null,
     hash bytea not null,
+    -- The record had no valid MAC when it was sealed.
+    unproven boolean,
     primary key (org_id, seq, record_at)
   ) partition by range (record_at)`,
-  `create index on audit_seal (org_id, record_id)`,
-  `create table audit_seal_default partition of audit_seal default`,
+  `create index audit_seal_org_id_record_id_idx on audit_seal (org_id, record_id)`,
 
-  // The months that come later are made by the look of one process (`audit/Months`).
+  // Rows outside every month that was made. `audit/Months` makes later months ahead of time.
+  `create table audit_default partition of audit default`,
+  `create table audit_seal_default partition of audit_seal default`,
   `do $$
   declare month date := date_trunc('month', now() at time zone 'utc');
   begin
@@ -65,22 +66,23 @@ const statements = [
     end loop;
   end $$`,
 
-  // Where the chain of an Org ends, and what of it was signed. `due_at`: when there is to be looked for records again;
-  // `marks` counts how often somebody said that there are.
+  // The end of the chain of an Org, and how far it was signed.
   `create table audit_head (
     org_id uuid primary key references org on delete cascade,
     seq bigint not null default 0,
     hash bytea,
     sealed_at timestamptz,
     xid xid8 not null default '0',
+    -- When to look for records to seal.
     due_at timestamptz,
+    -- Raised each time a process reports new records.
     marks bigint not null default 0,
     signed_seq bigint not null default 0,
     signed_at timestamptz not null
   )`,
-  `create index on audit_head (due_at) where due_at is not null`,
+  `create index audit_head_due_at_idx on audit_head (due_at) where due_at is not null`,
 
-  // Reads that are counted, not recorded one by one.
+  // Reads, counted per hour instead of recorded one by one.
   `create table audit_usage (
     org_id uuid not null references org on delete cascade,
     hour timestamptz not null,
@@ -92,20 +94,15 @@ const statements = [
     count bigint not null,
     primary key (org_id, hour, actor_kind, actor_id, action, tool, handle)
   )`,
-  `create index on audit_usage (hour)`,
+  `create index audit_usage_hour_idx on audit_usage (hour)`,
 
   `create function audit_stands() returns trigger language plpgsql as $$
   begin
     if coalesce(current_setting('svc.audit', true), '') = 'removal' and tg_op = 'DELETE' then return old; end if;
     raise exception 'the audit log is append-only' using errcode = 'insufficient_privilege';
   end $$`,
-  `create trigger audit_stands before update or delete on audit for each row execute function audit_stands()`,
-  `create trigger audit_stands before update or delete on audit_seal for each row execute function audit_stands()`,
+  `create trigger audit_stands before delete or update on audit for each row execute function audit_stands()`,
+  `create trigger audit_stands before delete or update on audit_seal for each row execute function audit_stands()`,
   `create trigger audit_stands_whole before truncate on audit for each statement execute function audit_stands()`,
   `create trigger audit_stands_whole before truncate on audit_seal for each statement execute function audit_stands()`,
 ]
-
-export const auditLog = Effect.gen(function* () {
-  const sql = yield* SqlClient.SqlClient
-  yield* Effect.forEach(statements, (statement) => sql.unsafe(statement), { discard: true })
-})

@@ -1,0 +1,95 @@
+/** Rows of the deployment itself: limits, idempotency, exports, backups, page views, and the service's own keys. */
+export const service: ReadonlyArray<string> = [
+  // One row: the oldest version of the program that may run over this database.
+  `create table svc_schema (
+    id integer default 1 primary key check (id = 1),
+    oldest_program text not null
+  )`,
+
+  // A sealed constant. A start with the wrong master key is refused before anything is written.
+  `create table sealing_canary (
+    id integer primary key,
+    sealed bytea not null
+  )`,
+
+  // Keys of the service itself, sealed by the master key.
+  `create table service_key (
+    name text primary key,
+    sealed bytea not null
+  )`,
+
+  // Calls of an Org in the current minute. Unlogged, because after a crash of the database the minute starts again.
+  `create unlogged table call_window (
+    org_id uuid not null references org on delete cascade,
+    policy text not null,
+    number bigint not null,
+    taken integer not null,
+    primary key (org_id, policy)
+  )`,
+
+  // Limits of calls without a credential. The key is a keyed hash, kept for its window only.
+  `create table public_limit (
+    key bytea primary key,
+    window_start timestamptz not null,
+    used integer not null
+  )`,
+  `create index public_limit_window_start_idx on public_limit (window_start)`,
+
+  // The first response to an `Idempotency-Key`, kept for a day.
+  `create table idempotency_record (
+    credential_id uuid not null,
+    operation text not null,
+    key text not null,
+    fingerprint bytea not null,
+    command_id uuid not null,
+    started_at timestamptz not null,
+    status integer,
+    headers jsonb,
+    body text,
+    primary key (credential_id, operation, key)
+  )`,
+  `create index idempotency_record_started_at_idx on idempotency_record (started_at)`,
+
+  // Exports of an Org or of one Identity.
+  `create table export (
+    id uuid primary key,
+    org_id uuid not null references org on delete cascade,
+    identity_id uuid references identity on delete cascade,
+    handle text,
+    status text not null default 'queued' check (status in ('queued', 'running', 'ready', 'failed')),
+    size bigint,
+    created_at timestamptz not null,
+    expires_at timestamptz not null
+  )`,
+  `create index export_id_idx on export (id) where status in ('queued', 'running')`,
+  `create index export_identity_id_idx on export (identity_id) where identity_id is not null`,
+  `create index export_lapsing on export (expires_at)`,
+  `create index export_org_id_id_idx on export (org_id, id desc)`,
+
+  // The members of an export, as sealed pieces.
+  `create table export_piece (
+    export_id uuid not null references export on delete cascade,
+    member text not null,
+    number integer not null,
+    sealed bytea storage external not null,
+    primary key (export_id, member, number)
+  )`,
+
+  // Backups that succeeded; the most recent ones are kept.
+  `create table backup (
+    finished_at timestamptz primary key,
+    bytes bigint not null,
+    rows bigint not null
+  )`,
+
+  // Page views of our own sites.
+  `create table page_view (
+    day date not null,
+    host text not null,
+    path text not null,
+    language text not null,
+    views bigint not null,
+    primary key (day, host, path, language)
+  )`,
+  `create index page_view_by_day on page_view (day)`,
+]
