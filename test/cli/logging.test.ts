@@ -1,6 +1,11 @@
 import { entryOf } from "@svc/api/RequestLog"
 import { requestLine, wrongLevel } from "@svc/cli/Logging"
+import { render } from "@svc/api/problems/Render"
+import { Unavailable } from "@svc/domain/problems/Problem"
+import { HttpServerResponse } from "effect/http"
 import { describe, expect, it } from "vitest"
+
+const empty = (status: number) => HttpServerResponse.empty({ status })
 
 describe("the line of a request", () => {
   const request = {
@@ -10,11 +15,20 @@ describe("the line of a request", () => {
   }
 
   it("says what was asked, how it ended and by which kind of credential, and no secret", () => {
-    const page = entryOf(request, undefined, 200, performance.now(), "req_1")
+    const page = entryOf(request, undefined, empty(200), performance.now(), "req_1")
     expect(page).toMatchObject({ method: "GET", route: "/auth/magic-link", status: 200, credential: "admin_key" })
     expect(JSON.stringify(page)).not.toMatch(/secret|svc_admin_x/)
-    expect(entryOf(request, "/api/keys/:id", 404, performance.now(), "req_1").route).toBe("/api/keys/:id")
-    expect(entryOf({ ...request, headers: {} }, undefined, 200, 0, "r").credential).toBeNull()
+    expect(entryOf(request, "/api/keys/:id", empty(404), performance.now(), "req_1").route).toBe("/api/keys/:id")
+    expect(entryOf({ ...request, headers: {} }, undefined, empty(200), 0, "r").credential).toBeNull()
+  })
+
+  it("has the code of the problem that was answered, whatever headers were added", () => {
+    const problem = new Unavailable({ detail: "The database did not answer in time.", retry_after_seconds: 1 })
+    const response = render({ baseUrl: "http://localhost" }, "req_1", problem)
+    const sent = HttpServerResponse.setHeaders(response, { "request-id": "req_1" })
+    expect(entryOf(request, "/api/keys", sent, 0, "req_1")).toMatchObject({ status: 503, problem: "unavailable" })
+    expect(entryOf(request, "/api/keys", empty(503), 0, "req_1").problem).toBeNull()
+    expect(entryOf(request, "/api/keys", empty(200), 0, "req_1").problem).toBeNull()
   })
 
   it("is written from `info` down, and a level that is none is named", () => {

@@ -51,7 +51,11 @@ export const programs = {
     packages: "opensmtpd",
     isInstalled: () => existsSync("/usr/sbin/smtpd") && !existsSync("/var/run/smtpd.sock"),
   }),
+  pgbouncer: found("pgbouncer", "/usr/sbin/pgbouncer"),
   postfix: asRoot(found("postfix", "/usr/sbin/postfix")),
+  // The version of Debian 12, which is too old for the service.
+  postgres15: found("postgresql-15", "/usr/lib/postgresql/15/bin/initdb"),
+  promtool: found("prometheus", "promtool"),
   python: succeeds("python3", "/usr/bin/python3", "-c", "import email.policy, smtplib"),
   snac: found("snac"),
   // It may be installed without the Perl module that it needs for TLS.

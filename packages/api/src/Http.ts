@@ -180,7 +180,7 @@ export const everywhere = HttpRouter.middleware(
             // Nobody but who handed it on sees this answer: it goes into another one.
             noteOf(exchange.headers, handed.headers)
             RequestMetrics.answered(request.method, exchange.route, answered.status, startedAt)
-            if (log !== undefined) log(entryOf(request, exchange.route, answered.status, startedAt, requestId))
+            if (log !== undefined) log(entryOf(request, exchange.route, answered, startedAt, requestId))
             return answered
           }
           const tagged = applyTag(exchange, request.method, request.headers["if-none-match"], answered)
@@ -193,7 +193,10 @@ export const everywhere = HttpRouter.middleware(
           }
           if (request.headers["authorization"] !== undefined) headers["cache-control"] = "no-store"
           RequestMetrics.answered(request.method, exchange.route, response.status, startedAt)
-          if (log !== undefined) log(entryOf(request, exchange.route, response.status, startedAt, requestId))
+          if (log !== undefined)
+            log(
+              entryOf(request, exchange.route, { status: response.status, body: answered.body }, startedAt, requestId),
+            )
           return HttpServerResponse.setHeaders(response, headers)
         }),
   ),

@@ -4,6 +4,8 @@
  */
 import { claimedKind } from "@svc/domain/account/Token"
 import { Context } from "effect"
+import type { HttpServerResponse } from "effect/http"
+import { problemIn } from "./problems/Render.ts"
 
 export interface RequestEntry {
   readonly method: string
@@ -14,6 +16,8 @@ export interface RequestEntry {
   readonly request_id: string
   /** What kind of credential the request came with, good or not; null where it came without. */
   readonly credential: string | null
+  /** The code of the problem that the response is; null for other responses. */
+  readonly problem: string | null
 }
 
 /** Where the lines go; nowhere unless the process says so. */
@@ -28,7 +32,7 @@ export const entryOf = (
     readonly headers: Readonly<Record<string, string | undefined>>
   },
   route: string | undefined,
-  status: number,
+  { status, body }: Pick<HttpServerResponse.HttpServerResponse, "status" | "body">,
   startedAt: number,
   requestId: string,
 ): RequestEntry => {
@@ -39,5 +43,6 @@ export const entryOf = (
     duration_ms: Math.round((performance.now() - startedAt) * 100) / 100,
     request_id: requestId,
     credential: claimedKind(request.headers["authorization"]) ?? null,
+    problem: status < 400 ? null : (problemIn(body) ?? null),
   }
 }

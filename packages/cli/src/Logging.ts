@@ -59,9 +59,15 @@ export const isServing = (): boolean => serving
 /** What the cluster library says of every start, before the first runner has its place. */
 const expected = new Set(["No healthy runners available"])
 
-/** The library tells what it does at `info`; to an operator that is a detail. */
-const isDetail = ({ logLevel, fiber }: Logger.Options<unknown>) =>
-  logLevel === "Info" && fiber.getRef(References.CurrentLogAnnotations)["package"] === "@effect/cluster"
+/** What the cluster library repeats every second while the database is away. Our pools report that once. */
+const repeated = "Shard lock storage is still unhealthy"
+
+const textOf = ({ message }: Logger.Options<unknown>): unknown => (Array.isArray(message) ? message[0] : message)
+
+/** What the library does, which it reports at `info`, is a detail to an operator. */
+const isDetail = (entry: Logger.Options<unknown>) =>
+  textOf(entry) === repeated ||
+  (entry.logLevel === "Info" && entry.fiber.getRef(References.CurrentLogAnnotations)["package"] === "@effect/cluster")
 
 /** One entry as a line: fixed members first, then what the entry was annotated with. */
 const jsonLine = (options: Logger.Options<unknown>): string => {
@@ -83,7 +89,7 @@ const base: Logger.Logger<unknown, void> = pretty
   : Logger.make((options) => write(jsonLine(options)))
 
 const logger = Logger.make<unknown, void>((entry) => {
-  const [message] = Array.isArray(entry.message) ? entry.message : [entry.message]
+  const message = textOf(entry)
   if (typeof message === "string" && expected.has(message)) return
   if (isDetail(entry) && LogLevel.isGreaterThan(entry.fiber.getRef(References.MinimumLogLevel), "Debug")) return
   base.log(entry)
@@ -111,9 +117,9 @@ export const layer = Layer.merge(Logger.layer([logger]), Layer.succeed(Reference
 export const requestLine = (level: LogLevel.LogLevel): ((entry: RequestEntry) => void) | undefined => {
   if (LogLevel.isGreaterThan(level, "Info")) return undefined
   return pretty
-    ? ({ method, route, status, duration_ms, request_id, credential }) =>
+    ? ({ method, route, status, duration_ms, request_id, credential, problem }) =>
         write(
-          `${new Date().toISOString().slice(11, 23)} ${method} ${route} ${status} ${duration_ms}ms ${credential ?? "-"} ${request_id}`,
+          `${new Date().toISOString().slice(11, 23)} ${method} ${route} ${status}${problem === null ? "" : ` ${problem}`} ${duration_ms}ms ${credential ?? "-"} ${request_id}`,
         )
     : (entry) =>
         write(

@@ -43,8 +43,16 @@ export const render = (
   if (problem.retry_after_seconds !== undefined && (problem.status === 429 || problem.status === 503)) {
     headers["retry-after"] = String(problem.retry_after_seconds)
   }
-  return HttpServerResponse.jsonUnsafe(
+  const response = HttpServerResponse.jsonUnsafe(
     { ...body, instance: requestId, doc_url: problemUrl(book, problem.code) },
     { status: problem.status, contentType: "application/problem+json", headers },
   )
+  codes.set(response.body, problem.code)
+  return response
 }
+
+/** The codes of problems by their bodies, which stay the same when headers are added to a response. */
+const codes = new WeakMap<object, Problem["code"]>()
+
+/** Returns the code of the problem that a response body holds, or undefined if it holds none. */
+export const problemIn = (body: object): Problem["code"] | undefined => codes.get(body)

@@ -7,6 +7,7 @@ import { type Sql, Unhurried } from "@svc/cluster/store/Database"
 import * as Database from "@svc/cluster/store/Database"
 import { oldestWriter } from "@svc/cluster/store/Horizon"
 import { waiting } from "@svc/cluster/store/Migrations"
+import * as ServerFitness from "@svc/cluster/store/ServerFitness"
 import { refusePooler } from "@svc/cluster/store/Sessions"
 import { Effect, Option } from "effect"
 import * as Place from "../backup/Place.ts"
@@ -16,33 +17,25 @@ import * as Finding from "./Finding.ts"
 
 const found = Finding.of("store")
 
-/** Connections that are left for what else asks the server. */
-const reserve = 10
-
 const server = Effect.fnUntraced(function* (sql: Sql, isEmbedded: boolean) {
-  const [row] = yield* sql<{ version: number; connections: number; fsync: string; now: number }>`
-    select current_setting('server_version_num')::int as version, current_setting('max_connections')::int as connections,
-           current_setting('fsync') as fsync, extract(epoch from clock_timestamp())::float8 as now`
-  const { version, connections, fsync, now } = row!
+  const facts = yield* ServerFitness.look(sql)
+  const [row] = yield* sql<{ fsync: string; now: number }>`
+    select current_setting('fsync') as fsync, extract(epoch from clock_timestamp())::float8 as now`
+  const { fsync, now } = row!
   const apart = Math.abs(now - Date.now() / 1000)
-  const processes = Math.floor((connections - reserve) / Database.connectionsPerProcess)
+  const faults = ServerFitness.faultsOf(facts)
+  const fine = (name: string, detail: string) =>
+    faults.some((fault) => fault.name === name) ? [] : [found(name, "ok", detail)]
+  const processes = Math.floor((facts.connections - ServerFitness.reserve) / Database.connectionsPerProcess)
   return [
-    version < 180_000
-      ? found(
-          "version",
-          "fail",
-          `PostgreSQL ${Math.floor(version / 10_000)}`,
-          "The service wants PostgreSQL 18 or later.",
-        )
-      : found("version", "ok", `PostgreSQL ${Math.floor(version / 10_000)}.${version % 10_000}`),
-    processes < 1
-      ? found(
-          "connections",
-          "fail",
-          `max_connections is ${connections}`,
-          `Set it to ${Database.connectionsPerProcess} for each process and ${reserve} more.`,
-        )
-      : found("connections", "ok", `${connections}, which carry ${processes} process${processes === 1 ? "" : "es"}`),
+    ...faults.map(({ name, detail, remedy }) =>
+      found(name, "fail", detail, `${remedy[0]!.toUpperCase()}${remedy.slice(1)}.`),
+    ),
+    ...fine("version", `PostgreSQL ${ServerFitness.majorOf(facts)}.${facts.version % 10_000}`),
+    ...fine(
+      "connections",
+      `${facts.connections}, which carry ${Math.max(1, processes)} process${processes > 1 ? "es" : ""}`,
+    ),
     fsync === "on"
       ? found("durability", "ok", "fsync is on")
       : found("durability", "fail", "fsync is off: what is acknowledged is lost with the machine", "Turn it on."),

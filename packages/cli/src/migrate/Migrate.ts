@@ -1,7 +1,6 @@
 /** What `svc migrate` does, over the database of the settings. */
 import * as Database from "@svc/cluster/store/Database"
-import { migrate, waiting } from "@svc/cluster/store/Migrations"
-import { refusePooler } from "@svc/cluster/store/Sessions"
+import { migrate, refuse, waiting } from "@svc/cluster/store/Migrations"
 import { Effect } from "effect"
 import { load } from "../serve/Settings.ts"
 import * as Store from "../serve/Store.ts"
@@ -19,7 +18,7 @@ const inStore = <A, E>(effect: Effect.Effect<A, E, Database.Unhurried>) =>
 /** Runs what is pending, under the lock that keeps processes apart. */
 export const run = inStore(
   Effect.gen(function* () {
-    yield* refusePooler
+    yield* refuse
     const done = yield* migrate
     yield* say(
       done.length === 0
@@ -32,6 +31,7 @@ export const run = inStore(
 /** Says what is pending, and changes nothing. */
 export const look = inStore(
   Effect.gen(function* () {
+    yield* refuse
     const { names, unknown } = yield* waiting
     if (unknown.length > 0) yield* say([`The database has migrations of a later version (${unknown.join(", ")}).`])
     if (names.length === 0) return yield* say(["The database is up to date."])

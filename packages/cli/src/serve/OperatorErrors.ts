@@ -2,7 +2,6 @@
  * What an operator reads when the service does not start: one sentence, and what to do. Only what nobody foresaw is
  * shown with its stack.
  */
-import { poolerRefused } from "@svc/cluster/store/Sessions"
 import { Cause } from "effect"
 
 /** Errors of ours whose message is written for operators. */
@@ -67,7 +66,9 @@ const ofPort = (error: object, ports: Ports): string | undefined => {
 const ofDatabase = (errors: ReadonlyArray<object>): string | undefined => {
   const tags = new Set(errors.map((error) => memberOf(error, "_tag")))
   const last = String(memberOf(errors.at(-1), "message") ?? "")
-  if (/unsupported startup parameter/i.test(last)) return poolerRefused
+  if (/unsupported startup parameter/i.test(last)) {
+    return `The connection pooler of DATABASE_URL does not take a parameter of the URL (${last}): remove it from DATABASE_URL.`
+  }
   if (tags.has("AuthenticationError"))
     return `The database refuses us (${last}): correct the user and password in DATABASE_URL.`
   if (tags.has("ConnectionError")) {

@@ -17,6 +17,8 @@ import { Timing } from "../Timing.ts"
 import * as Batched from "./Batched.ts"
 import { within } from "./Deadline.ts"
 import * as Line from "./Line.ts"
+import * as Reachability from "./Reachability.ts"
+import * as SessionClient from "./SessionClient.ts"
 
 /** How to reach the server: a URL, or the parts the embedded one gives. */
 export interface ConnectionSettings {
@@ -38,40 +40,45 @@ export class Unhurried extends Context.Service<Unhurried, PgClient.PgClient>()("
 /** The cluster library's storage of runners and shard locks. */
 export class ClusterSql extends Context.Service<ClusterSql, PgClient.PgClient>()("@svc/cluster/store/ClusterSql") {}
 
-/** What is read often is in memory, so a row by its index costs little more than one in turn. */
-const planned = { random_page_cost: "1.1" }
+/**
+ * Every session: dates are those of UTC, whatever the server's time zone is. What is read often is in memory, so a row by
+ * its index costs little more than one in turn.
+ */
+const always = { TimeZone: "UTC", random_page_cost: "1.1" }
 /** What takes arrays, for whose unknown length the planner would make a plan anew at every run. */
 const plannedOnce = { plan_cache_mode: "force_generic_plan" }
 /** A statement is not cancelled when its caller goes: what became of a write would not be known. */
 const alone = { multiplex: true, multiplexConcurrency: 1 }
-const timeout = { ...planned, statement_timeout: String(Timing.statementTimeoutMillis) }
+const timeout = { statement_timeout: String(Timing.statementTimeoutMillis) }
 
-/** What each may open; most of them are opened only under load. One of the unhurried is the feed's, which listens. */
-const sizes = { Reads: 6, Writes: 8, Unhurried: 3, ClusterSql: 2 }
-/** Connections that a process opens at most. */
-export const connectionsPerProcess = Object.values(sizes).reduce((sum, size) => sum + size, 0)
+/**
+ * The most connections that each client opens; most of them are opened only under load. One of the unhurried is the feed's,
+ * which listens.
+ */
+export const poolSizes = { Reads: 6, Writes: 8, Unhurried: 3, ClusterSql: 2 }
+/** The most connections that a process opens. */
+export const connectionsPerProcess = Object.values(poolSizes).reduce((sum, size) => sum + size, 0)
 
 const client = <I>(
   tag: Context.Key<I, PgClient.PgClient>,
   settings: ConnectionSettings,
-  pool: Pick<
-    PgClient.PgPoolConfig,
-    "multiplex" | "multiplexConcurrency" | "maxConnections" | "minConnections" | "startupParameters"
-  >,
+  pool: Pick<PgClient.PgPoolConfig, "multiplex" | "multiplexConcurrency" | "maxConnections">,
+  session: Readonly<Record<string, string>>,
   stream: () => Socket,
-): Layer.Layer<I, SqlError.SqlError> =>
-  Layer.effectContext(Effect.map(Effect.service(PgClient.PgClient), (sql) => Context.make(tag, sql))).pipe(
+): Layer.Layer<I, SqlError.SqlError> => {
+  const name = tag.key.split("/").at(-1)!
+  return Layer.effectContext(Effect.map(Effect.service(PgClient.PgClient), (sql) => Context.make(tag, sql))).pipe(
     Layer.provide(
       Layer.fresh(
-        PgClient.layer({
-          ...settings,
-          applicationName: `svc:${tag.key.split("/").at(-1)}`,
-          stream,
-          ...pool,
+        SessionClient.layer({
+          pool: { ...settings, applicationName: `svc:${name}`, stream, ...pool },
+          settings: { ...always, ...session },
+          reachability: Reachability.make(name),
         }),
       ),
     ),
   )
+}
 
 export const layer = (
   settings: ConnectionSettings,
@@ -80,40 +87,30 @@ export const layer = (
     Effect.gen(function* () {
       const lines = Line.make(settings)
       const prompt = (pool: string) => lines.opener(pool, Timing.lineSilenceMillis)
-      for (const pool of Object.keys(sizes)) yield* lines.watched(pool)
+      for (const pool of Object.keys(poolSizes)) yield* lines.watched(pool)
       return Layer.mergeAll(
         client(
           Reads,
           settings,
-          {
-            ...alone,
-            maxConnections: sizes.Reads,
-            startupParameters: { ...timeout, default_transaction_read_only: "on" },
-          },
+          { ...alone, maxConnections: poolSizes.Reads },
+          { ...timeout, default_transaction_read_only: "on" },
           prompt("Reads"),
         ),
         client(
           Writes,
           settings,
-          {
-            ...alone,
-            maxConnections: sizes.Writes,
-            startupParameters: { ...timeout, ...plannedOnce },
-          },
+          { ...alone, maxConnections: poolSizes.Writes },
+          { ...timeout, ...plannedOnce },
           prompt("Writes"),
         ),
         client(
           Unhurried,
           settings,
-          { maxConnections: sizes.Unhurried, startupParameters: planned },
+          { maxConnections: poolSizes.Unhurried },
+          {},
           lines.opener("Unhurried", Timing.lineSilenceUnhurriedMillis),
         ),
-        client(
-          ClusterSql,
-          settings,
-          { maxConnections: sizes.ClusterSql, startupParameters: timeout },
-          prompt("ClusterSql"),
-        ),
+        client(ClusterSql, settings, { maxConnections: poolSizes.ClusterSql }, timeout, prompt("ClusterSql")),
       )
     }),
   )

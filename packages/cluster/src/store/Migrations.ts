@@ -9,6 +9,7 @@ import { Migrator, SqlClient, SqlError } from "effect/sql"
 import { type Sql, Unhurried } from "./Database.ts"
 import { Timing } from "../Timing.ts"
 import { refuseOlder, requireProgram } from "./OldestProgram.ts"
+import { refuseUnfit } from "./ServerFitness.ts"
 import { refusePooler, StoreUnfit } from "./Sessions.ts"
 import { account } from "./schema/account.ts"
 import { audit } from "./schema/audit.ts"
@@ -110,4 +111,11 @@ export const waiting = Effect.gen(function* () {
   return { missing: names.map(numberOf), names, unknown: [...done].filter((id) => !known.includes(id)) }
 })
 
-export const layer = Layer.effectDiscard(Effect.andThen(refusePooler, migrate))
+/** Refuses a database that cannot carry the service, before anything is changed there. */
+export const refuse = Effect.gen(function* () {
+  yield* refusePooler
+  yield* refuseUnfit
+  yield* refuseDevelopment(yield* Unhurried)
+})
+
+export const layer = Layer.effectDiscard(Effect.andThen(refuse, migrate))

@@ -1,18 +1,27 @@
 /**
- * Whether each of our connections is a session of its own. Behind a pooler in transaction mode it is not: locks of
- * shards, settings, prepared statements and LISTEN would land in whichever session is free. It is found out at the start.
+ * Whether each of our connections is a session of its own. Behind a pooler in transaction mode it is not: shard locks,
+ * settings, prepared statements and LISTEN would end up in whichever session is free. The check runs at the start, before
+ * anything is written, over connections that set nothing.
  */
+import { PgConnection } from "@effect/sql-pg"
 import { Effect, Schema } from "effect"
-import type { SqlConnection, SqlError } from "effect/sql"
-import { Unhurried } from "./Database.ts"
+import type { SqlError } from "effect/sql"
+import { connectionsPerProcess, poolSizes, Unhurried } from "./Database.ts"
+import { Timing } from "../Timing.ts"
 
 /** The database cannot carry the service; `message` says what to do. */
 export class StoreUnfit extends Schema.TaggedError<StoreUnfit>()("StoreUnfit", { message: Schema.String }) {}
 
-export const poolerRefused =
-  "DATABASE_URL leads to a connection pooler in transaction mode, and the service needs sessions of its own: name PostgreSQL itself, or a pool in session mode."
+const sharesSessions = new StoreUnfit({
+  message:
+    "DATABASE_URL leads to a connection pooler in transaction or statement mode, and the service needs sessions of its own: name PostgreSQL itself, or set pool_mode = session.",
+})
 
-/** Runs a statement on one connection; answers the pid of the server's process that ran it. */
+const poolTooSmall = new StoreUnfit({
+  message: `The connection pooler of DATABASE_URL gives this process fewer than ${connectionsPerProcess} sessions: set its pool size (default_pool_size of PgBouncer) and PostgreSQL's max_connections to ${connectionsPerProcess} for each process and 10 more.`,
+})
+
+/** Runs a statement on one connection. Returns the pid of the server's process that ran it. */
 export type Ask = (statement: string) => Effect.Effect<number, SqlError.SqlError>
 
 /**
@@ -20,7 +29,6 @@ export type Ask = (statement: string) => Effect.Effect<number, SqlError.SqlError
  * hands it the first one's session, and the first one another.
  */
 export const areShared = Effect.fnUntraced(function* (first: Ask, second: Ask) {
-  const pid = "select pg_backend_pid() as pid"
   const before = yield* first(pid)
   yield* second("begin")
   const held = yield* second(pid)
@@ -29,15 +37,36 @@ export const areShared = Effect.fnUntraced(function* (first: Ask, second: Ask) {
   return before === held || before !== after
 })
 
+const pid = "select pg_backend_pid() as pid"
+
 const asking =
-  (connection: SqlConnection.Connection): Ask =>
+  (connection: PgConnection.PgConnection): Ask =>
   (statement) =>
-    Effect.map(connection.executeUnprepared(statement, [], undefined), (rows) => Number(rows[0]?.["pid"] ?? 0))
+    Effect.map(connection.query(statement, [], false), ({ rows }) => Number(rows[0]?.["pid"] ?? 0))
 
 export const refusePooler = Effect.scoped(
   Effect.gen(function* () {
-    const sql = yield* Unhurried
-    const shared = yield* areShared(asking(yield* sql.reserve), asking(yield* sql.reserve))
-    if (shared) return yield* new StoreUnfit({ message: poolerRefused })
+    const { config } = yield* Unhurried
+    const open = PgConnection.make(config)
+    const [first, second] = [yield* open, yield* open]
+    const inTime = Effect.timeoutOrElse({ duration: Timing.ask, orElse: () => Effect.fail(poolTooSmall) })
+    // A pooler answers the start of a connection itself, with a pid of its own invention.
+    const isPooled = (yield* inTime(asking(first)(pid))) !== first.processId
+    const shared = yield* areShared(asking(first), asking(second)).pipe(
+      // In statement mode, PgBouncer closes the connection of a client that begins a transaction.
+      Effect.catchIf(
+        () => isPooled,
+        () => Effect.succeed(true),
+      ),
+      inTime,
+    )
+    if (shared) return yield* sharesSessions
+    if (!isPooled) return
+    const rest = Array.from({ length: connectionsPerProcess - poolSizes.Unhurried - 2 }, () => open)
+    yield* Effect.forEach(
+      rest,
+      Effect.flatMap((session) => asking(session)(pid)),
+      { concurrency: "unbounded" },
+    ).pipe(inTime)
   }),
 )

@@ -1,0 +1,70 @@
+/** An outage of the database is one warning for each pool, and its end another, however much fails meanwhile. */
+import { type AddressInfo, connect, createServer, type Socket } from "node:net"
+import * as Database from "@svc/cluster/store/Database"
+import { Effect, Exit, Layer, Logger, References, Schedule } from "effect"
+import { describe, expect, it } from "vitest"
+import { connection } from "../harness/Database.ts"
+
+/** A server in front of PostgreSQL that can be taken away. */
+const front = async () => {
+  const { path, host, port } = connection()
+  const sockets = new Set<Socket>()
+  const server = createServer((near) => {
+    const far = path === undefined ? connect(port!, host) : connect(path)
+    for (const socket of [near, far]) {
+      sockets.add(socket)
+      socket.on("error", () => socket.destroy())
+    }
+    near.pipe(far).pipe(near)
+  })
+  const listen = (at: number) => new Promise<void>((resolve) => server.listen(at, "127.0.0.1", resolve))
+  await listen(0)
+  const { port: at } = server.address() as AddressInfo
+  const close = () => {
+    for (const socket of sockets) socket.destroy()
+    return new Promise<void>((resolve) => server.close(() => resolve()))
+  }
+  return { port: at, close, open: () => listen(at) }
+}
+
+describe("a pool of connections", () => {
+  it("reports once that it cannot connect, with the reason, and once that it can again", async () => {
+    const server = await front()
+    const written: Array<{ level: string; text: string; pool: unknown }> = []
+    const logger = Logger.make<unknown, void>(({ logLevel, message, fiber }) => {
+      const annotations = fiber.getRef(References.CurrentLogAnnotations)
+      written.push({ level: logLevel, text: String(message), pool: annotations["pool"] })
+    })
+    const { username, password } = connection()
+    const settings = { host: "127.0.0.1", port: server.port, username, password, database: "postgres" }
+    const pools = Effect.all([Database.Reads, Database.Writes, Database.Unhurried, Database.ClusterSql])
+    await Effect.runPromise(
+      Effect.gen(function* () {
+        const clients = yield* pools
+        const ask = Effect.forEach(clients, (sql) => Effect.exit(sql`select 1`), { concurrency: "unbounded" })
+        yield* ask
+        yield* Effect.promise(server.close)
+        for (let n = 0; n < 20; n++) yield* ask
+        expect(written.map(({ level }) => level)).toEqual(["Warn", "Warn", "Warn", "Warn"])
+        for (const name of Object.keys(Database.poolSizes)) {
+          expect(written.find(({ pool }) => pool === name)?.text).toBe(
+            `The pool ${name} cannot connect to the database: connect ECONNREFUSED 127.0.0.1:${server.port}.`,
+          )
+        }
+        written.length = 0
+        yield* Effect.promise(server.open)
+        yield* Effect.repeat(ask, {
+          until: (all) => all.every(Exit.isSuccess),
+          schedule: Schedule.spaced("50 millis"),
+        })
+        yield* ask
+        expect(written.map(({ text }) => text.replace(/[\d.]+ s/, "n s")).toSorted()).toEqual(
+          Object.keys(Database.poolSizes)
+            .map((name) => `The database answers the pool ${name} again, after n s.`)
+            .toSorted(),
+        )
+      }).pipe(Effect.provide(Layer.fresh(Database.layer(settings))), Effect.provide(Logger.layer([logger]))),
+    )
+    await server.close()
+  })
+})

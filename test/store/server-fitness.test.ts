@@ -1,0 +1,238 @@
+/** A start looks at the PostgreSQL of `DATABASE_URL` before it changes anything, and refuses in one sentence. */
+import { execFile, execFileSync, spawn } from "node:child_process"
+import { chmodSync, chownSync, mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import * as path from "node:path"
+import type { PgClient } from "@effect/sql-pg"
+import * as Database from "@svc/cluster/store/Database"
+import { refuse } from "@svc/cluster/store/Migrations"
+import { type Facts, faultsOf, look, refuseUnfit } from "@svc/cluster/store/ServerFitness"
+import { Cause, Effect, Exit, Layer, Redacted } from "effect"
+import { afterAll, describe, expect, it } from "vitest"
+import { connection, makeDatabase } from "../harness/Database.ts"
+import { freePort } from "../harness/Ports.ts"
+import { has } from "../harness/Programs.ts"
+
+const main = path.join(import.meta.dirname, "..", "..", "packages", "cli", "src", "main.mjs")
+const svc = (words: ReadonlyArray<string>, url: string) =>
+  new Promise<{ code: unknown; text: string }>((resolve) => {
+    const env = { PATH: process.env["PATH"], SVC_OPS_PORT: "0", DATABASE_URL: url }
+    execFile(process.execPath, [main, ...words], { env }, (error, out, err) =>
+      resolve({ code: error?.code ?? 0, text: `${out}${err}` }),
+    )
+  })
+
+const ended: Array<() => void> = []
+afterAll(() => ended.reverse().forEach((end) => end()))
+
+/** PostgreSQL and PgBouncer refuse to run as root. */
+const nobody = process.getuid?.() === 0 ? { uid: 65_534, gid: 65_534 } : {}
+const folder = () => {
+  const made = mkdtempSync(path.join(tmpdir(), "fitness-"))
+  ended.push(() => rmSync(made, { recursive: true, force: true }))
+  chmodSync(made, 0o755)
+  if (nobody.uid !== undefined) chownSync(made, nobody.uid, nobody.gid)
+  return made
+}
+
+const inDatabase = <A, E>(settings: Database.ConnectionSettings, effect: Effect.Effect<A, E, Clients>) =>
+  Effect.runPromiseExit(Effect.provide(effect, Layer.fresh(Database.layer(settings))))
+type Clients = Database.Reads | Database.Writes | Database.Unhurried | Database.ClusterSql
+
+const statement = async (settings: Database.ConnectionSettings, text: string) => {
+  const exit = await inDatabase(
+    settings,
+    Effect.flatMap(Database.Unhurried, (sql) => sql.unsafe<Record<string, unknown>>(text)),
+  )
+  if (Exit.isFailure(exit)) throw Cause.squash(exit.cause)
+  return exit.value
+}
+
+const messageOf = (exit: Exit.Exit<unknown, unknown>) =>
+  Exit.isFailure(exit) ? String((Cause.squash(exit.cause) as Error).message) : "it was not refused"
+
+const administrator = () => ({ ...connection(), database: "postgres" })
+
+describe("the faults of a server", () => {
+  const sound: Facts = {
+    version: 180_001,
+    encoding: "UTF8",
+    connections: Database.connectionsPerProcess,
+    limit: "max_connections of the server",
+    readOnly: false,
+    mayCreate: true,
+  }
+  const names = (other: Partial<Facts>) => faultsOf({ ...sound, ...other }).map(({ name }) => name)
+
+  it("begin with the first version, encoding, connection or privilege that is not enough", () => {
+    expect(names({})).toEqual([])
+    expect(names({ version: 179_999 })).toEqual(["version"])
+    expect(names({ version: 180_000 })).toEqual([])
+    expect(names({ version: 190_000 })).toEqual([])
+    expect(names({ encoding: "SQL_ASCII" })).toEqual(["encoding"])
+    expect(names({ connections: Database.connectionsPerProcess - 1 })).toEqual(["connections"])
+    expect(names({ readOnly: true })).toEqual(["primary"])
+    expect(names({ mayCreate: false })).toEqual(["privileges"])
+    expect(names({ version: 150_000, encoding: "LATIN1" })).toEqual(["version", "encoding"])
+  })
+})
+
+describe("a PostgreSQL 18", () => {
+  it("is refused for a database whose encoding cannot store all text", async () => {
+    const latin = { ...connection(), database: "fitness_latin" }
+    await statement(
+      administrator(),
+      "create database fitness_latin encoding 'LATIN1' locale_provider builtin builtin_locale 'C' locale 'C' template template0",
+    )
+    try {
+      expect(messageOf(await inDatabase(latin, refuse))).toMatch(/encoding is LATIN1.*createdb --encoding=UTF8/)
+    } finally {
+      await statement(administrator(), "drop database fitness_latin with (force)")
+    }
+  })
+
+  it("is refused for a role that may open too few connections or create no tables", async () => {
+    const { settings, drop } = await makeDatabase()
+    await statement(settings, "create role fitness_guest login password 'guest' connection limit 5")
+    const guest = { ...settings, username: "fitness_guest", password: Redacted.make("guest") }
+    try {
+      expect(messageOf(await inDatabase(guest, refuseUnfit))).toMatch(
+        /the connection limit of the role leaves 5 connections, and a process opens up to \d+/,
+      )
+      await statement(settings, "alter role fitness_guest connection limit -1")
+      expect(messageOf(await inDatabase(guest, refuseUnfit))).toContain("may not create tables")
+      await statement(settings, "grant create on schema public to fitness_guest")
+      expect(Exit.isSuccess(await inDatabase(guest, refuseUnfit))).toBe(true)
+    } finally {
+      await drop()
+      await statement(administrator(), "drop role fitness_guest")
+    }
+  })
+
+  it("may be in any time zone: every session is in UTC", async () => {
+    const { settings, drop } = await makeDatabase()
+    try {
+      await statement(settings, `alter database ${settings.database} set timezone = 'Pacific/Kiritimati'`)
+      for (const pool of [Database.Reads, Database.Writes, Database.Unhurried, Database.ClusterSql] as const) {
+        const zone = Effect.andThen(
+          Effect.service<Database.Reads, PgClient.PgClient>(pool as never),
+          (sql) => sql`select current_setting('TimeZone') as zone`,
+        )
+        const exit = await inDatabase(settings, zone)
+        expect(exit).toMatchObject({ value: [{ zone: "UTC" }] })
+      }
+    } finally {
+      await drop()
+    }
+  })
+})
+
+describe.skipIf(!has("postgres15"))("a PostgreSQL 15", { timeout: 60_000 }, () => {
+  it("is refused in one sentence by serve, migrate and migrate --check, and stays empty", async () => {
+    const bin = "/usr/lib/postgresql/15/bin"
+    const home = folder()
+    const data = path.join(home, "data")
+    const port = await freePort()
+    execFileSync(path.join(bin, "initdb"), ["-D", data, "-U", "svc", "-A", "trust", "-E", "UTF8", "--no-sync"], nobody)
+    const server = spawn(
+      path.join(bin, "postgres"),
+      ["-D", data, "-p", String(port), "-h", "127.0.0.1", "-k", home, "-F"],
+      { ...nobody, stdio: "ignore" },
+    )
+    ended.push(() => server.kill("SIGQUIT"))
+    const settings = { host: "127.0.0.1", port, username: "svc", database: "postgres" }
+    await expect
+      .poll(
+        () =>
+          statement(settings, "select 1").then(
+            () => true,
+            () => false,
+          ),
+        { timeout: 20_000 },
+      )
+      .toBe(true)
+    const sentence =
+      /^svc: The database cannot carry the service: the server is PostgreSQL 15, and the service needs 18 or later\. To go on, upgrade it[^\n]*\n$/
+    for (const words of [["serve"], ["migrate"], ["migrate", "--check"]]) {
+      const { code, text } = await svc(words, `postgres://svc@127.0.0.1:${port}/postgres`)
+      expect(text).toMatch(sentence)
+      expect(code).toBe(1)
+    }
+    expect(await statement(settings, "select from pg_class where relnamespace = 'public'::regnamespace")).toEqual([])
+  })
+})
+
+/** PgBouncer in front of the PostgreSQL of this worker, in the given mode and with so many sessions of PostgreSQL. */
+const pooler = async (mode: string, size: number, database: string) => {
+  const home = folder()
+  const port = await freePort()
+  const { host, path: socket, port: at, username, password } = connection()
+  const place = host ?? path.dirname(socket!)
+  const serverPort = at ?? Number(path.extname(socket!).slice(1))
+  writeFileSync(path.join(home, "users"), `"${username}" "${Redacted.value(password)}"\n`)
+  writeFileSync(
+    path.join(home, "ini"),
+    `[databases]\n* = host=${place} port=${serverPort}\n[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = ${port}\nunix_socket_dir =\nauth_type = plain\nauth_file = ${home}/users\npool_mode = ${mode}\ndefault_pool_size = ${size}\n`,
+  )
+  // Only the account that runs the server may enter the folder of its socket.
+  const { uid, gid } = socket === undefined ? { uid: nobody.uid, gid: nobody.gid } : statSync(place)
+  const account = process.getuid?.() === 0 && uid !== undefined && gid !== undefined ? { uid, gid } : {}
+  const child = spawn("/usr/sbin/pgbouncer", [path.join(home, "ini")], { ...account, stdio: "ignore" })
+  ended.push(() => child.kill("SIGKILL"))
+  const settings = { host: "127.0.0.1", port, username, password, database }
+  await expect
+    .poll(
+      () =>
+        statement(settings, "select 1").then(
+          () => true,
+          () => false,
+        ),
+      { timeout: 20_000 },
+    )
+    .toBe(true)
+  return settings
+}
+
+describe.skipIf(!has("pgbouncer"))("PgBouncer", { timeout: 60_000 }, () => {
+  it("carries the service in session mode, with the settings of every session", async () => {
+    const { settings: direct, drop } = await makeDatabase()
+    try {
+      const settings = await pooler("session", Database.connectionsPerProcess, direct.database!)
+      expect(messageOf(await inDatabase(settings, refuse))).toBe("it was not refused")
+      const shown = await inDatabase(
+        settings,
+        Effect.all([
+          Effect.flatMap(
+            Database.Reads,
+            (sql) =>
+              sql`select current_setting('statement_timeout') as timeout, current_setting('default_transaction_read_only') as "readOnly"`,
+          ),
+          Effect.flatMap(Database.Writes, (sql) => sql`select current_setting('plan_cache_mode') as plans`),
+          Effect.flatMap(Database.Reads, (sql) => Effect.flip(sql`create table written (id int)`)),
+        ]),
+      )
+      expect(shown).toMatchObject({
+        value: [[{ timeout: "5s", readOnly: "on" }], [{ plans: "force_generic_plan" }], expect.anything()],
+      })
+    } finally {
+      await drop()
+    }
+  })
+
+  it.each(["transaction", "statement"])("is refused in %s mode", async (mode) => {
+    const settings = await pooler(mode, 40, "postgres")
+    expect(messageOf(await inDatabase(settings, refuse))).toContain("in transaction or statement mode")
+  })
+
+  it("is refused in session mode if its pool is smaller than what a process opens", async () => {
+    const settings = await pooler("session", 4, "postgres")
+    expect(messageOf(await inDatabase(settings, refuse))).toMatch(/gives this process fewer than \d+ sessions/)
+  })
+})
+
+describe("the look at a server", () => {
+  it("finds nothing wrong with the one of the tests", async () => {
+    const exit = await inDatabase(administrator(), Effect.flatMap(Database.Unhurried, look))
+    expect(exit).toMatchObject({ value: { encoding: "UTF8", readOnly: false, mayCreate: true } })
+  })
+})
