@@ -1,4 +1,4 @@
-/** The README's first calls, as they stand there, typed into a shell beside a service that has just started. */
+/** Runs the first calls of README.md and docs/webhooks.md as they are written, in one shell, against a new service. */
 import { spawn } from "node:child_process"
 import { once } from "node:events"
 import { mkdtempSync, readFileSync, rmSync } from "node:fs"
@@ -19,18 +19,20 @@ afterAll(async () => {
   rmSync(home, { recursive: true, force: true })
 })
 
-const section = (heading: string) =>
-  readFileSync(path.join(root, "README.md"), "utf8").split(`\n## ${heading}\n`)[1]!.split("\n## ")[0]!
+const read = (document: string) => readFileSync(path.join(root, document), "utf8")
 
 const blocks = (text: string) => [...text.matchAll(/^```sh\n([\s\S]*?)^```$/gm)].map(([, block]) => block!)
 
-describe.skipIf(process.platform === "win32")("the README", () => {
-  it("has first calls that run one after the other, and answer what it says", { timeout: 180_000 }, async () => {
+describe.skipIf(process.platform === "win32")("The first calls", () => {
+  it("run one after the other and return what the documents show", { timeout: 180_000 }, async () => {
     const receiver = await freePort()
-    const steps = [...blocks(section("First calls")), ...blocks(section("MCP"))].map((block) =>
-      // The third terminal.
-      block.includes("createServer(") ? `${block.trimEnd()} &` : block,
-    )
+    const calls = blocks(read("README.md").split("\n## First calls\n")[1]!)
+    const webhooks = blocks(read("docs/webhooks.md"))
+    // The Webhook is registered before the first mail arrives; its receiver has a terminal of its own.
+    const mail = calls.findIndex((block) => block.includes("smtp://"))
+    const steps = calls
+      .toSpliced(mail, 0, ...webhooks)
+      .map((block) => (block.includes("createServer(") ? `${block.trimEnd()} &` : block))
     expect(steps.length).toBeGreaterThan(7)
     const script = [
       "set -eo pipefail",
@@ -65,7 +67,7 @@ describe.skipIf(process.platform === "win32")("the README", () => {
         // It has ended.
       }
     }
-    // An Identity, its mail with the receiver told of it, what another was written, its secret, a tool's answer.
+    // The Identity, its mail, the Webhook's delivery, mail to the second Identity, the secret and the result of the tool.
     for (const part of [
       '"handle": "ada"',
       '"subject": "Hello"',

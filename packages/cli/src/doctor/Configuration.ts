@@ -14,7 +14,7 @@ export const configuration = (
     | { readonly _tag: "Failure"; readonly failure: { readonly message: string } },
 ) =>
   settings._tag === "Failure"
-    ? found("configuration", "fail", settings.failure.message, "Correct the setting; the README lists them all.")
+    ? found("configuration", "fail", settings.failure.message, "Correct the setting: docs/settings.md lists them all.")
     : found("configuration", "ok", settings.success.environment)
 
 /** Names that other commands, and the tests of a checkout, read. */

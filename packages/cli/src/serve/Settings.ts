@@ -1,5 +1,5 @@
 /**
- * Every setting of the service, read from the environment in this one place. The README's table lists them.
+ * Every setting of the service, read from the environment in this one place. `docs/settings.md` lists them.
  * Development is the default and needs none; production refuses to start without what only its operator can know.
  */
 import { isIP } from "node:net"
