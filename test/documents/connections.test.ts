@@ -10,8 +10,8 @@ const spread = `${poolSizes.Reads} to read, ${poolSizes.Writes} to write, ${pool
 
 describe("the documents", () => {
   it.each([
-    ["README.md", `A process opens up to ${connectionsPerProcess} connections (${spread})`],
-    ["README.md", `set \`max_connections\` to ${connectionsPerProcess} for each process and ${reserve} more`],
+    ["docs/settings.md", `A process opens up to ${connectionsPerProcess} connections (${spread})`],
+    ["docs/settings.md", `set \`max_connections\` to ${connectionsPerProcess} for each process and ${reserve} more`],
     ["docs/scaling.md", `| connections to PostgreSQL | ${connectionsPerProcess} at most: ${spread}.`],
     ["docs/scaling.md", `\`max_connections\` is ${connectionsPerProcess} for each process and ${reserve} more`],
     ["docs/install.md", `\`max_connections\` of ${connectionsPerProcess} for each process and\n${reserve} more`],
