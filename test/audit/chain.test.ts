@@ -3,58 +3,12 @@ import { expect, layer } from "@effect/vitest"
 import { ask } from "@svc/cluster/actor/Ask"
 import { Orgs } from "@svc/cluster/account/Orgs"
 import { Audit } from "@svc/cluster/audit/Audit"
-import { AuditQueries } from "@svc/cluster/audit/AuditQueries"
-import * as Verify from "@svc/cluster/audit/Verify"
-import { ServiceKey } from "@svc/cluster/sealing/ServiceKey"
-import { Unhurried, Writes } from "@svc/cluster/store/Database"
-import { Effect, Layer, Stream } from "effect"
-import { actors, makeOrg, passing } from "../harness/Actors.ts"
+import { Writes } from "@svc/cluster/store/Database"
+import { Effect } from "effect"
+import { makeOrg, passing } from "../harness/Actors.ts"
 import { rows } from "../harness/Stores.ts"
 import { act } from "./Acts.ts"
-
-const world = Layer.mergeAll(
-  Audit.layer({ addresses: "full" }),
-  AuditQueries.layer.pipe(Layer.provide(ServiceKey.layer)),
-).pipe(Layer.provideMerge(actors()))
-
-const headOf = (org: string) =>
-  Effect.map(
-    rows<{ seq: number; due: boolean }>(
-      (sql) => sql`select seq::int as seq, due_at is not null as due from audit_head where org_id = ${org}`,
-    ),
-    ([row]) => row ?? { seq: 0, due: false },
-  )
-
-/** Wakes the Org's actor until it has sealed so many; the test's time goes on meanwhile. */
-const sealing = (org: string, until: number) =>
-  passing(
-    Effect.gen(function* () {
-      yield* Effect.ignore(ask((yield* Orgs).of(org).Work(undefined, { discard: true })))
-      return yield* headOf(org)
-    }),
-    ({ seq }) => seq >= until,
-    "2 seconds",
-  )
-
-const exported = Effect.fnUntraced(function* (org: string) {
-  const audit = yield* AuditQueries
-  const head = yield* audit.head(org)
-  const lines = yield* Stream.runCollect(audit.sealedLines(org, undefined, undefined))
-  return [JSON.stringify({ head, since: null, until: null }), ...lines]
-})
-
-const walked = (lines: ReadonlyArray<string>, kept?: { seq: number; hash: string }) => {
-  const walk = Verify.make(kept)
-  for (const line of lines) walk.add(line)
-  return walk.end()
-}
-
-/** As somebody with the database's own rights would. */
-const edited = (statement: string) =>
-  Effect.gen(function* () {
-    const sql = yield* Unhurried
-    yield* sql.withTransaction(Effect.andThen(sql`set local session_replication_role = replica`, sql.unsafe(statement)))
-  })
+import { edited, exported, headOf, sealing, walked, world } from "./Chains.ts"
 
 layer(world, { timeout: "60 seconds" })("the chain of the audit log", (it) => {
   it.effect("has every record once, in order, and its end is signed", () =>

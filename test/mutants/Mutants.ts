@@ -1,6 +1,7 @@
 /** All planted bugs, by package. */
 import { api } from "./api.ts"
 import { cli } from "./cli.ts"
+import { clusterAudit } from "./cluster-audit.ts"
 import { clusterMail } from "./cluster-mail.ts"
 import { cluster } from "./cluster.ts"
 import { domain } from "./domain.ts"
@@ -14,6 +15,7 @@ export const mutants: Mutants = {
   ...api,
   ...cli,
   ...cluster,
+  ...clusterAudit,
   ...clusterMail,
   ...domain,
   ...mailGatewayImap,

@@ -138,6 +138,8 @@ export const Timing = {
   auditUsage: "10 seconds",
   /** What was recorded is sealed this long afterwards, together. */
   auditSealMillis: 10 * second,
+  /** How often an end that the service refuses to continue is looked at again. */
+  auditRefusedMillis: 10 * 60 * second,
   /** The end of a chain that went on is signed this often, and told. */
   auditHeadMillis: day,
   /** How often months are made and dropped, and it is looked for records that nobody marked. */

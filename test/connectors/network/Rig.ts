@@ -53,6 +53,7 @@ export const openRig = async (
     key: Effect.succeed(privateKey),
     publicJwk: Effect.succeed(jwk),
     ofRecords: Effect.die("not asked for"),
+    ofSeals: Effect.die("not asked for"),
   })
   const client = await Effect.runPromise(
     Effect.provide(

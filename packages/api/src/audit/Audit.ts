@@ -29,13 +29,13 @@ export const layer = Serving.group(
         return { usage: yield* audit.usage((yield* Caller).org.id, since, query.limit) }
       }),
       head: Effect.fnUntraced(function* () {
-        return { head: yield* audit.head((yield* Caller).org.id) }
+        return yield* audit.head((yield* Caller).org.id)
       }),
       export: Effect.fnUntraced(function* ({ query: { since, until } }) {
         const org = (yield* Caller).org.id
         // Taken first: what the lines hold goes at least so far.
-        const head = yield* audit.head(org)
-        const first = `${JSON.stringify({ head, since: since ?? null, until: until ?? null })}\n`
+        const end = yield* audit.head(org)
+        const first = `${JSON.stringify({ ...end, since: since ?? null, until: until ?? null })}\n`
         const lines = Stream.concat(Stream.succeed(first), audit.sealedLines(org, since, until))
         return HttpServerResponse.stream(Stream.orDie(Stream.map(lines, (line) => encoder.encode(line))), {
           contentType: "application/jsonl",

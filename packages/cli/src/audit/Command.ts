@@ -1,5 +1,5 @@
 /** `svc audit`: what was done with the account; `svc audit verify`: whether an export of it is as it was sealed. */
-import { createReadStream } from "node:fs"
+import { createReadStream, readFileSync } from "node:fs"
 import { createInterface } from "node:readline"
 import { AuditRecord } from "@svc/domain/audit/AuditRecord"
 import { dateOf } from "@svc/domain/mail/SearchQuery"
@@ -66,6 +66,18 @@ const list = Effect.fnUntraced(
   Effect.catchTags({ Refused: explain, OutOfReach: explain, NotLoggedIn: explain, Misused: explain }),
 )
 
+/** The keys of seals that the master keys in a file give. */
+const sealKeys = Effect.fnUntraced(function* (file: string) {
+  const { parseMasterKeys, Sealing } = yield* Effect.promise(() => import("@svc/cluster/sealing/Sealing"))
+  const { sealKeysOf } = yield* Effect.promise(() => import("@svc/cluster/sealing/ServiceKey"))
+  const text = yield* Effect.try({
+    try: () => readFileSync(file, "utf8").trim(),
+    catch: () => misused(`${file} cannot be read.`),
+  })
+  const keys = yield* Effect.mapError(parseMasterKeys(text), ({ message }) => misused(message))
+  return yield* Effect.provide(Effect.map(Effect.service(Sealing), sealKeysOf), Sealing.layer(keys))
+})
+
 const verify = Command.make(
   "verify",
   {
@@ -74,13 +86,18 @@ const verify = Command.make(
       Flag.withDescription("A head that was kept elsewhere, as in 1200:9f86d0…: its number and hash"),
       Flag.optional,
     ),
+    masterKeyFile: Flag.String("master-key-file").pipe(
+      Flag.withDescription("For operators: a file with the master key, to check the seals here too"),
+      Flag.optional,
+    ),
   },
   Effect.fnUntraced(
-    function* ({ file, head }) {
+    function* ({ file, head, masterKeyFile }) {
       const kept = Option.getOrUndefined(Option.map(head, (text) => /^(\d+):([0-9a-f]{64})$/i.exec(text)))
       if (kept === null) return yield* misused("--head takes a number and 64 hexadecimal digits, with a colon between.")
       const Verify = yield* Effect.promise(() => import("@svc/cluster/audit/Verify"))
-      const walk = Verify.make(kept && { seq: Number(kept[1]), hash: kept[2]!.toLowerCase() })
+      const keys = Option.isNone(masterKeyFile) ? undefined : yield* sealKeys(masterKeyFile.value)
+      const walk = Verify.make(kept && { seq: Number(kept[1]), hash: kept[2]!.toLowerCase() }, keys)
       yield* Effect.tryPromise({
         try: async () => {
           for await (const line of createInterface({ input: createReadStream(file), crlfDelay: Infinity }))

@@ -6,10 +6,10 @@ import type { AuditActorKind, AuditClass, AuditOutcome, AuditRecord, AuditVia } 
 import { canonical } from "@svc/domain/handles/Handle"
 import { fromPublic, toPublic } from "@svc/domain/Ids"
 import { InvalidCursor, NotFound } from "@svc/domain/problems/Problem"
-import { Context, Effect, Layer, Option, Stream } from "effect"
+import { Clock, Context, Effect, Layer, Option, Stream } from "effect"
 import type { Statement } from "effect/sql"
 import { Sealing } from "../sealing/Sealing.ts"
-import { ServiceKey } from "../sealing/ServiceKey.ts"
+import { type SealKeys, ServiceKey } from "../sealing/ServiceKey.ts"
 import { orUnavailable, Reads } from "../store/Database.ts"
 import { settledOf } from "../store/Settled.ts"
 import * as Chain from "./Chain.ts"
@@ -85,19 +85,67 @@ interface SealedLine extends ProvableRow {
   readonly hash: Uint8Array
   readonly previous: Uint8Array
   readonly unproven: boolean | null
+  readonly key: string | null
+  readonly mac: Uint8Array | null
 }
 
-/** The seal as a line of an export has it; `proof` says what is wrong with who wrote the record. */
-const sealOf = (key: Proof.ProofKey, row: SealedLine) => ({
+/** Returns whether the service sealed a record. Records from before there were MACs have none, and a bridge closes them. */
+const isSealed = ({ byId, bridgingUntil }: SealKeys, row: SealedLine) =>
+  row.mac === null
+    ? row.at.getTime() < bridgingUntil
+    : Chain.isSealedBy(
+        byId,
+        { org_id: row.org_id, seq: Number(row.seq), previous: hex(row.previous), hash: hex(row.hash) },
+        row.key,
+        row.mac,
+      )
+
+/**
+ * The seal as a line of an export has it; `proof` says what is wrong with who wrote the record, `seal` that the service did
+ * not make the seal.
+ */
+const sealOf = (key: Proof.ProofKey, keys: SealKeys, row: SealedLine) => ({
   seq: Number(row.seq),
   hash: hex(row.hash),
   previous: hex(row.previous),
+  ...(row.mac === null ? {} : { key: row.key, mac: hex(row.mac) }),
+  ...(isSealed(keys, row) ? {} : { seal: "lost" as const }),
   ...(row.unproven === true
     ? { proof: "none" as const }
     : Proof.holds(key, row, row.at.getTime())
       ? {}
       : { proof: "lost" as const }),
 })
+
+/** The end of a chain, as `audit_head` repeats it from the seal of the last record. */
+export interface ChainEnd {
+  readonly seq: bigint
+  readonly hash: Uint8Array | null
+  readonly previous: Uint8Array | null
+  readonly key: string | null
+  readonly mac: Uint8Array | null
+  readonly mac_seq: bigint | null
+}
+export const endColumns = "seq, hash, previous, key, mac, mac_seq"
+
+/**
+ * Returns what the service may do with the end of a chain: continue it; close it by a bridge first, since a version without
+ * MACs sealed it; or refuse it as forged.
+ */
+export const judgeEnd = (keys: SealKeys, org: string, end: ChainEnd, now: number): "ours" | "bridge" | "forged" => {
+  if (end.hash === null) return end.seq === 0n ? "ours" : "forged"
+  const isOurs =
+    end.previous !== null &&
+    end.mac_seq === end.seq &&
+    Chain.isSealedBy(
+      keys.byId,
+      { org_id: org, seq: Number(end.seq), previous: hex(end.previous), hash: hex(end.hash) },
+      end.key,
+      end.mac,
+    )
+  if (isOurs) return "ours"
+  return now < keys.bridgingUntil && end.mac_seq !== end.seq ? "bridge" : "forged"
+}
 
 /** A record as JSON text has it: what is hashed, and a line of an export. */
 export const plainOf = (row: Row) => ({ ...shown(row), at: row.at.toISOString() })
@@ -183,18 +231,21 @@ const make = Effect.gen(function* () {
       return row === undefined ? yield* missing : view(row)
     }, orUnavailable),
 
-    /** Where the Org's chain ends, signed; null while nothing is sealed. */
+    /** The end of the Org's chain, signed; null while nothing is sealed, or if the end is not what the service sealed. */
     head: Effect.fn("AuditQueries.head")(function* (org: string) {
-      const [row] = yield* sql<{ seq: bigint; hash: Uint8Array | null; sealed_at: Date | null }>`
-        select seq, hash, sealed_at from audit_head where org_id = ${org}::uuid`
-      if (row === undefined || row.hash === null || row.sealed_at === null) return null
+      const [row] = yield* sql<ChainEnd & { sealed_at: Date | null }>`
+        select ${sql.literal(endColumns)}, sealed_at from audit_head where org_id = ${org}::uuid`
+      if (row === undefined || row.hash === null || row.sealed_at === null) return { head: null }
+      const end = judgeEnd(yield* serviceKey.ofSeals, org, row, yield* Clock.currentTimeMillis)
+      if (end === "forged") return { head: null, refused_seq: Number(row.seq) }
       const head = {
         org_id: org,
         seq: Number(row.seq),
         hash: hex(row.hash),
         sealed_at: row.sealed_at.toISOString(),
       }
-      return { ...head, signature: Chain.sign(yield* serviceKey.key, head), key: yield* serviceKey.publicJwk }
+      const signature = Chain.sign(yield* serviceKey.key, head)
+      return { head: { ...head, signature, key: yield* serviceKey.publicJwk } }
     }, orUnavailable),
 
     /** Reads since a time, counted by who reads what and hour; newest first. */
@@ -229,17 +280,18 @@ const make = Effect.gen(function* () {
           Effect.map(
             Effect.all([
               serviceKey.ofRecords,
+              serviceKey.ofSeals,
               orUnavailable(sql<SealedLine>`
-            select ${sql.literal(provableColumns)}, s.seq, s.hash, s.previous, s.unproven
+            select ${sql.literal(provableColumns)}, s.seq, s.hash, s.previous, s.unproven, s.key, s.mac
             from audit_seal s join audit a on a.id = s.record_id and a.at = s.record_at
             where s.org_id = ${org}::uuid and s.seq > ${after}::bigint
               ${since === undefined ? sql`` : sql`and s.record_at >= ${since}::timestamptz`}
               ${until === undefined ? sql`` : sql`and s.record_at < ${until}::timestamptz`}
               order by s.seq limit ${portion}`),
             ]),
-            ([key, rows]) =>
+            ([key, keys, rows]) =>
               [
-                rows.map((row) => `${JSON.stringify({ ...plainOf(row), sealed: sealOf(key, row) })}\n`),
+                rows.map((row) => `${JSON.stringify({ ...plainOf(row), sealed: sealOf(key, keys, row) })}\n`),
                 rows.length < portion ? Option.none() : Option.some(BigInt(rows.at(-1)!.seq)),
               ] as const,
           ),

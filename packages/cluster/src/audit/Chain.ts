@@ -1,8 +1,20 @@
 /**
- * The chain of hashes over an Org's records: `hash = SHA-256(previous ‖ record)`, the record as canonical JSON without its
- * seal. Where the service did not write it (`Proof`), a line `unproven` follows it. Pure, so that who has an export can walk it without us (`svc audit verify`).
+ * The chain over an Org's records. A record's hash is `SHA-256(previous ‖ record)`, with the record as canonical JSON without its
+ * seal; if the service did not write the record (`Proof`), a line `unproven` follows. Anybody who has an export can compute the
+ * hashes (`svc audit verify`), so a hash alone does not show who computed it. The seal's MAC does: it covers the Org, the
+ * record's number, the hash before it and its own hash, under a key derived from the master key.
  */
-import { createHash, createPublicKey, type KeyObject, sign as signBytes, verify as verifyBytes } from "node:crypto"
+import {
+  createHash,
+  createHmac,
+  createPublicKey,
+  type KeyObject,
+  sign as signBytes,
+  timingSafeEqual,
+  verify as verifyBytes,
+} from "node:crypto"
+import type { AuditTarget } from "@svc/domain/audit/AuditRecord"
+import type { SealKeys } from "../sealing/ServiceKey.ts"
 
 type Json = null | boolean | number | string | ReadonlyArray<Json> | { readonly [name: string]: Json }
 
@@ -31,6 +43,33 @@ export const hashOf = (
   return (unproven ? hash.update("\nunproven") : hash).digest()
 }
 
+/** What a MAC covers. */
+export interface Sealed {
+  readonly org_id: string
+  readonly seq: number
+  /** Hex. */
+  readonly previous: string
+  readonly hash: string
+}
+
+/** HMAC-SHA-256, cut to 16 bytes. */
+export const macOf = (key: KeyObject, { org_id, seq, previous, hash }: Sealed): Uint8Array =>
+  createHmac("sha256", key)
+    .update(JSON.stringify(["svc-audit-seal", 1, org_id, seq, previous, hash]))
+    .digest()
+    .subarray(0, 16)
+
+/** Returns whether the MAC was made by one of the keys. */
+export const isSealedBy = (
+  byId: SealKeys["byId"],
+  sealed: Sealed,
+  key: string | null,
+  mac: Uint8Array | null,
+): boolean => {
+  const known = key === null ? undefined : byId.get(key)
+  return known !== undefined && mac !== null && mac.length === 16 && timingSafeEqual(mac, macOf(known, sealed))
+}
+
 /** Where a chain ends. */
 export interface Head {
   readonly org_id: string
@@ -47,7 +86,30 @@ const signed = ({ org_id, seq, hash, sealed_at }: Head) =>
 export const sign = (key: KeyObject, head: Head): string =>
   signBytes("sha256", signed(head), { key, dsaEncoding: "ieee-p1363" }).toString("base64url")
 
-export const isSignedBy = (jwk: Readonly<Record<string, unknown>>, head: Head, signature: string): boolean => {
+const isSigned = (jwk: Readonly<Record<string, unknown>>, bytes: Buffer, signature: string): boolean => {
   const key = createPublicKey({ key: jwk as never, format: "jwk" })
-  return verifyBytes("sha256", signed(head), { key, dsaEncoding: "ieee-p1363" }, Buffer.from(signature, "base64url"))
+  return verifyBytes("sha256", bytes, { key, dsaEncoding: "ieee-p1363" }, Buffer.from(signature, "base64url"))
 }
+
+export const isSignedBy = (jwk: Readonly<Record<string, unknown>>, head: Head, signature: string): boolean =>
+  isSigned(jwk, signed(head), signature)
+
+/** The action of a bridge: the record that closes a chain of a version without MACs. */
+export const bridgeAction = "audit.bridge"
+
+type End = Pick<Head, "org_id" | "seq" | "hash">
+
+const bridged = ({ org_id, seq, hash }: End) => Buffer.from(`svc-audit-bridge-1\n${org_id}\n${seq}\n${hash}`)
+
+/** What a bridge closes: the number and hash of the last record before it, and the service's signature (ES256) of both. */
+export const bridgeOf = (key: KeyObject, end: End): AuditTarget => ({
+  type: "audit",
+  id: `${end.seq}:${end.hash}`,
+  name: signBytes("sha256", bridged(end), { key, dsaEncoding: "ieee-p1363" }).toString("base64url"),
+})
+
+export const isBridgeOf = (
+  jwk: Readonly<Record<string, unknown>>,
+  end: End,
+  { id, name }: Pick<AuditTarget, "id" | "name">,
+): boolean => id === `${end.seq}:${end.hash}` && isSigned(jwk, bridged(end), name ?? "")

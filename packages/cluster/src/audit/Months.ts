@@ -124,7 +124,7 @@ export const keep = Effect.fnUntraced(function* ({ days }: MonthSettings) {
     select count(*)::int as n from gone`.pipe(Effect.repeat({ while: ([row]) => row?.n === batch }))
 })
 
-/** Marks Orgs with records that wait for their seal, as far back as this. */
+/** Marks Orgs with records that wait for their seal, as far back as this, and those whose chain a version without MACs continued. */
 export const markUnsealed = Effect.fnUntraced(function* (sinceMillis: number) {
   const sql = yield* Unhurried
   const now = yield* Clock.currentTimeMillis
@@ -132,7 +132,9 @@ export const markUnsealed = Effect.fnUntraced(function* (sinceMillis: number) {
     select distinct a.org_id from audit a
     where a.at > ${new Date(now - sinceMillis)}
       and not exists (select from audit_seal s where s.org_id = a.org_id and s.record_id = a.id)
-      and not exists (select from audit_head h where h.org_id = a.org_id and h.due_at is not null)`
+      and not exists (select from audit_head h where h.org_id = a.org_id and h.due_at is not null)
+    union
+    select org_id from audit_head where mac_seq is distinct from seq and hash is not null and due_at is null`
   if (found.length > 0)
     yield* mark(
       sql,
@@ -163,14 +165,22 @@ export const layer = (settings: MonthSettings) =>
     }),
   )
 
-/** Whether every record lies in its month. */
+/** Whether every record lies in its month, and every chain ends where the service sealed it. */
 export const health = check(
   "audit",
   false,
   Effect.gen(function* () {
     const sql = yield* Reads
-    const [row] = yield* sql<{ stray: boolean }>`
-      select exists (select from audit_default) or exists (select from audit_seal_default) as stray`
+    const [row] = yield* sql<{ stray: boolean; refused: number }>`
+      select exists (select from audit_default) or exists (select from audit_seal_default) as stray,
+        (select count(*)::int from audit_head where refused_at is not null) as refused`
+    if (row !== undefined && row.refused > 0) {
+      const forged: Finding = {
+        status: "fail",
+        detail: `the audit logs of ${row.refused} accounts do not end where the service sealed them, see the log`,
+      }
+      return forged
+    }
     const finding: Finding =
       row?.stray === true ? { status: "warn", detail: "records of the audit log lie in no month of their own" } : pass
     return finding

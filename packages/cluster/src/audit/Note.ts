@@ -56,7 +56,8 @@ const plain = (text: string | null): string | null =>
         .replace(/[\u0000-\u001f\u007f-\u009f]/g, "")
         .toWellFormed()
 
-const rowOf = (note: Omit<Note, "proof">) => ({
+/** A note as its row in the table. */
+export const rowOf = (note: Omit<Note, "proof">) => ({
   org_id: note.org,
   id: note.id,
   at: note.at.toISOString(),

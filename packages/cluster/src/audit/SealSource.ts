@@ -1,44 +1,53 @@
 /**
- * Sealing the audit log, as work of the Org's actor: what has been committed gets its numbers and hashes some seconds
+ * Sealing the audit log, as work of the Org's actor: what has been committed gets its numbers, hashes and MACs some seconds
  * later, in one statement under the fence, so that a chain has one writer and no write waits for it. A process that dies on
  * the way has sealed nothing of it, and the next one goes on from where the chain ends. Once a day the end is signed and
- * told.
+ * told. The actor continues and signs only an end that the service sealed: it checks the MAC of the end, and while it is in
+ * memory also that the end is the one it wrote last.
  */
 import { system } from "@svc/domain/account/By"
 import { Clock, Effect } from "effect"
-import { commit } from "../actor/Write.ts"
+import type { SqlError } from "effect/sql"
+import { commit, type Fenced, type FenceLost, learned } from "../actor/Write.ts"
+import type { Unavailable } from "@svc/domain/problems/Problem"
 import { raiseForOrg } from "../events/Raise.ts"
 import { ServiceKey } from "../sealing/ServiceKey.ts"
 import { Reads } from "../store/Database.ts"
 import { Timing } from "../Timing.ts"
 import type { Source } from "../work/Source.ts"
-import { plainOf, provableColumns, type ProvableRow } from "./AuditQueries.ts"
+import { type ChainEnd, endColumns, judgeEnd, plainOf, provableColumns, type ProvableRow } from "./AuditQueries.ts"
 import * as Chain from "./Chain.ts"
+import * as Note from "./Note.ts"
 import * as Proof from "./Proof.ts"
 
 /** Records of one statement: 4 microseconds each to hash. */
 const batch = 1_000
 
-interface Head {
-  readonly seq: bigint
-  readonly hash: Uint8Array | null
+interface Head extends ChainEnd {
   readonly xid: string
   readonly sealed_at: Date | null
   readonly due_at: Date | null
   readonly marks: bigint
   readonly signed_seq: bigint
   readonly signed_at: Date
+  readonly refused_at: Date | null
 }
 
 interface Found extends ProvableRow {
   readonly xid: string
 }
 
-/** When there is something to do: to look for records, or to sign. */
-const dueOf = ({ due_at, seq, signed_seq, signed_at }: Head): Date | null => {
+/** When there is something to do: to look for records, or to sign. A refused end is only looked at again. */
+const dueOf = ({ due_at, seq, signed_seq, signed_at, refused_at }: Head): Date | null => {
+  if (refused_at !== null) return due_at
   const signing = seq > signed_seq ? new Date(signed_at.getTime() + Timing.auditHeadMillis) : null
   return due_at === null ? signing : signing === null || due_at < signing ? due_at : signing
 }
+
+/** The end as the actor remembers it (`Fenced.memory`). */
+const place = "audit end"
+const hex = (bytes: Uint8Array) => Buffer.from(bytes).toString("hex")
+const endOf = (seq: bigint, hash: Uint8Array | null) => `${seq} ${hash === null ? "" : hex(hash)}`
 
 /** The Org, as far as its log is concerned. */
 interface Logged {
@@ -54,7 +63,7 @@ export const source: Source<Logged, Reads | ServiceKey> = {
       sql<{ org_id: string }>`
         select h.org_id from audit_head h join org o on o.id = h.org_id and o.status = 'active'
         where h.due_at <= ${late}
-          or (h.seq > h.signed_seq and h.signed_at <= ${new Date(late.getTime() - Timing.auditHeadMillis)})
+          or (h.refused_at is null and h.seq > h.signed_seq and h.signed_at <= ${new Date(late.getTime() - Timing.auditHeadMillis)})
         order by h.due_at limit ${atMost}`,
       (rows) => rows.map(({ org_id }) => org_id),
     ),
@@ -66,7 +75,8 @@ export const source: Source<Logged, Reads | ServiceKey> = {
     const headOf = (org: string) =>
       Effect.map(
         sql<Head>`
-          select seq, hash, xid::text as xid, sealed_at, due_at, marks, signed_seq, signed_at from audit_head
+          select ${sql.literal(endColumns)}, xid::text as xid, sealed_at, due_at, marks, signed_seq, signed_at, refused_at
+          from audit_head
           where org_id = ${org}::uuid`,
         ([row]) => row,
       )
@@ -78,78 +88,155 @@ export const source: Source<Logged, Reads | ServiceKey> = {
         and not exists (select from audit_seal s where s.org_id = a.org_id and s.record_id = a.id and s.record_at = a.at)
       order by a.xid, a.id limit ${batch}`
 
-    const seal = Effect.fnUntraced(function* (org: string, head: Head, found: ReadonlyArray<Found>) {
+    /** Writes under the fence, if the end in the store is the one that this actor wrote last. */
+    const going = (
+      org: string,
+      head: Head,
+      run: (write: Fenced) => Effect.Effect<unknown, SqlError.SqlError | FenceLost | Unavailable>,
+    ) =>
+      ownership.write(system, (write) => {
+        const known = write.memory.get(place)
+        return known === undefined || known === endOf(head.seq, head.hash) ? run(write) : refused(write, org, head)
+      })
+
+    /** CTEs `begun`, a row while the chain ends where it was read; `sealed`, the seals; and `moved`, the new end. */
+    const sealed = Effect.fnUntraced(function* (
+      { sql, at }: Fenced,
+      org: string,
+      head: Head,
+      found: ReadonlyArray<ProvableRow>,
+      next: { readonly xid: string; readonly due: Date },
+    ) {
       const key = yield* serviceKey.ofRecords
+      const keys = yield* serviceKey.ofSeals
       const now = yield* Clock.currentTimeMillis
-      let previous = head.hash ?? Chain.origin(org)
-      const hashes: Array<Uint8Array> = []
-      const before: Array<Uint8Array> = []
-      const unproven: Array<boolean> = []
-      for (const row of found) {
+      let hash = head.hash ?? Chain.origin(org)
+      let seq = Number(head.seq)
+      const seals = found.map((row) => {
         const isOurs = Proof.holds(key, row, now)
-        before.push(previous)
-        previous = Chain.hashOf(previous, plainOf(row), !isOurs)
-        hashes.push(previous)
-        unproven.push(!isOurs)
-      }
-      const strange = unproven.filter((one) => one).length
+        const previous = hash
+        hash = Chain.hashOf(previous, plainOf(row), !isOurs)
+        const covered = { org_id: org, seq: ++seq, previous: hex(previous), hash: hex(hash) }
+        return { row, previous, hash, isOurs, mac: Chain.macOf(keys.byId.get(keys.current)!, covered) }
+      })
+      const strange = seals.filter(({ isOurs }) => !isOurs).length
       if (strange > 0) {
         yield* Effect.logError(
           `${strange} records of the audit log of the Org ${org} were not written by the service: somebody else writes to its database`,
         )
       }
-      return yield* ownership.write(system, (write) =>
-        commit(
-          write,
-          write.sql`
-          begun as (
-            select seq from audit_head where org_id = ${org}::uuid and seq = ${head.seq}::bigint and exists (select from fence) for update
-          ),
-          sealed as (
-            insert into audit_seal (org_id, seq, record_id, record_at, previous, hash, unproven)
-            select ${org}::uuid, begun.seq + n.n, n.id, n.at, n.previous, n.hash, nullif(n.unproven, false)
-            from begun, unnest(${found.map(({ id }) => id)}::uuid[], ${found.map(({ at }) => at)}::timestamptz[],
-              ${before}::bytea[], ${hashes}::bytea[], ${unproven}::boolean[]) with ordinality as n (id, at, previous, hash, unproven, n)
-          ),
-          moved as (
-            update audit_head h set seq = h.seq + ${found.length}::int, hash = ${previous}::bytea, sealed_at = ${write.at}::timestamptz,
-              xid = ${found.at(-1)!.xid}::xid8,
-              due_at = ${found.length === batch ? write.at : new Date(write.at.getTime() + Timing.auditSealMillis)}::timestamptz
-            from begun where h.org_id = ${org}::uuid
-          )`,
+      const last = seals.at(-1)!
+      return {
+        end: endOf(BigInt(seq), hash),
+        begun: sql`begun as (
+          select seq from audit_head where org_id = ${org}::uuid and seq = ${head.seq}::bigint and exists (select from fence)
+          for update
+        )`,
+        rest: sql`sealed as (
+          insert into audit_seal (org_id, seq, record_id, record_at, previous, hash, unproven, key, mac)
+          select ${org}::uuid, begun.seq + n.n, n.id, n.at, n.previous, n.hash, nullif(n.unproven, false), ${keys.current}::text, n.mac
+          from begun, unnest(${seals.map(({ row }) => row.id)}::uuid[], ${seals.map(({ row }) => row.at)}::timestamptz[],
+            ${seals.map(({ previous }) => previous)}::bytea[], ${seals.map((one) => one.hash)}::bytea[],
+            ${seals.map(({ isOurs }) => !isOurs)}::boolean[], ${seals.map(({ mac }) => mac)}::bytea[])
+            with ordinality as n (id, at, previous, hash, unproven, mac, n)
         ),
-      )
+        moved as (
+          update audit_head h set seq = begun.seq + ${found.length}::int, hash = ${hash}::bytea,
+            sealed_at = ${at}::timestamptz, previous = ${last.previous}::bytea, key = ${keys.current}::text,
+            mac = ${last.mac}::bytea, mac_seq = begun.seq + ${found.length}::int, refused_at = null,
+            xid = ${next.xid}::xid8, due_at = ${next.due}::timestamptz
+          from begun where h.org_id = ${org}::uuid
+        )`,
+      }
     })
 
+    const seal = (org: string, head: Head, found: ReadonlyArray<Found>) =>
+      going(
+        org,
+        head,
+        Effect.fnUntraced(function* (write) {
+          const due = found.length === batch ? write.at : new Date(write.at.getTime() + Timing.auditSealMillis)
+          const { begun, rest, end } = yield* sealed(write, org, head, found, { xid: found.at(-1)!.xid, due })
+          yield* commit(write, write.sql`${begun}, ${rest}`)
+          learned(write, place, end)
+        }),
+      )
+
+    /** Closes a chain that a version without MACs sealed, by a record that names its end with a signature. */
+    const bridge = (org: string, head: Head) =>
+      going(
+        org,
+        head,
+        Effect.fnUntraced(function* (write) {
+          const closed = { org_id: org, seq: Number(head.seq), hash: hex(head.hash!) }
+          const note = yield* Note.make(yield* serviceKey.ofRecords, {
+            org,
+            class: "change",
+            action: Chain.bridgeAction,
+            actor: { kind: "nobody", id: null, name: null, client: null },
+            identity: null,
+            target: Chain.bridgeOf(yield* serviceKey.key, closed),
+            outcome: "allowed",
+            code: null,
+            scope: null,
+            source: { address: null, via: "rest", tool: null, user_agent: null },
+            requestId: null,
+          })
+          const row = { ...Note.rowOf(note), at: note.at, proof: note.proof }
+          const { begun, rest, end } = yield* sealed(write, org, head, [row], { xid: head.xid, due: write.at })
+          yield* commit(write, write.sql`${begun}, ${Note.noted(write.sql, Note.textOf([note]), "begun")}, ${rest}`)
+          learned(write, place, end)
+        }),
+      )
+
     /** Nothing waits: nobody looks again until somebody says that there is something. */
-    const rest = (org: string, { marks }: Head) =>
-      ownership.write(system, (write) =>
+    const rest = (org: string, head: Head) =>
+      going(org, head, (write) =>
         commit(
           write,
           write.sql`rested as (
-            update audit_head set due_at = null
-            where org_id = ${org}::uuid and marks = ${marks}::bigint and exists (select from fence))`,
+            update audit_head set due_at = null, refused_at = null
+            where org_id = ${org}::uuid and marks = ${head.marks}::bigint and exists (select from fence))`,
         ),
       )
 
-    const sign = Effect.fnUntraced(function* (org: string, { seq, hash, sealed_at }: Head) {
-      const head = {
-        seq: Number(seq),
-        hash: Buffer.from(hash!).toString("hex"),
-        sealed_at: sealed_at!.toISOString(),
-      }
-      const signature = Chain.sign(yield* serviceKey.key, { org_id: org, ...head })
-      yield* ownership.write(system, (write) =>
+    const sign = (org: string, head: Head) =>
+      going(
+        org,
+        head,
+        Effect.fnUntraced(function* (write) {
+          const end = { seq: Number(head.seq), hash: hex(head.hash!), sealed_at: head.sealed_at!.toISOString() }
+          const signature = Chain.sign(yield* serviceKey.key, { org_id: org, ...end })
+          yield* commit(
+            write,
+            write.sql`
+            signed as (
+              update audit_head set signed_seq = ${head.seq}::bigint, signed_at = ${write.at}::timestamptz
+              where org_id = ${org}::uuid and signed_seq < ${head.seq}::bigint and exists (select from fence) returning org_id
+            ),
+            ${raiseForOrg({ ...write, org }, "signed", "audit.head", { ...end, signature })}`,
+          )
+        }),
+      )
+
+    /** Leaves a forged end as it is: what was recorded since stays without seals until somebody puts the log right. */
+    const refused = (write: Fenced, org: string, { seq }: Head) =>
+      Effect.andThen(
+        Effect.logError(
+          `The audit log of the Org ${org} ends at record ${seq}, which is not the end that the service sealed: somebody else writes to its database, so nothing more is sealed. Restore the tables audit, audit_seal and audit_head from a backup`,
+        ),
         commit(
           write,
-          write.sql`
-          signed as (
-            update audit_head set signed_seq = ${seq}::bigint, signed_at = ${write.at}::timestamptz
-            where org_id = ${org}::uuid and signed_seq < ${seq}::bigint and exists (select from fence) returning org_id
-          ),
-          ${raiseForOrg({ ...write, org }, "signed", "audit.head", { ...head, signature })}`,
+          write.sql`refused as (
+            update audit_head set refused_at = coalesce(refused_at, ${write.at}::timestamptz),
+              due_at = ${new Date(write.at.getTime() + Timing.auditRefusedMillis)}::timestamptz
+            where org_id = ${org}::uuid and exists (select from fence))`,
         ),
       )
+
+    const judge = Effect.fnUntraced(function* (org: string, head: Head, now: number) {
+      const keys = yield* serviceKey.ofSeals
+      return head.seq < head.signed_seq ? "forged" : judgeEnd(keys, org, head, now)
     })
 
     return {
@@ -158,7 +245,10 @@ export const source: Source<Logged, Reads | ServiceKey> = {
         const now = yield* Clock.currentTimeMillis
         const due = head === undefined ? null : dueOf(head)
         if (head === undefined || due === null || due.getTime() > now) return false
-        if (head.due_at !== null && head.due_at.getTime() <= now) {
+        const end = yield* judge(id, head, now)
+        if (end === "forged") yield* ownership.write(system, (write) => refused(write, id, head))
+        else if (end === "bridge") yield* bridge(id, head)
+        else if (head.due_at !== null && head.due_at.getTime() <= now) {
           const found = yield* next(id, head.xid)
           yield* found.length === 0 ? rest(id, head) : seal(id, head, found)
         } else yield* sign(id, head)

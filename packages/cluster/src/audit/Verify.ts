@@ -1,10 +1,12 @@
 /**
- * Walking an export of the audit log line by line, without the service: each record's hash is made anew of the one before
- * it, and the last one is compared with the signed head. It shows that something was edited, left out or put in between;
- * whoever rewrote all of it, key and all, is shown only by a head that somebody kept elsewhere.
+ * Walks an export of the audit log line by line, without the service. Each record's hash is computed from the one before it, and
+ * the last one is compared with the signed head. The service says of each record whether it wrote and sealed it; whoever has
+ * the master key can check the seals here too. A chain that was cut off at its end, and one that somebody with the master key
+ * rewrote, shows only against a head that was kept elsewhere.
  */
 import { Option, Schema } from "effect"
-import { hashOf, isSignedBy, origin } from "./Chain.ts"
+import type { SealKeys } from "../sealing/ServiceKey.ts"
+import { bridgeAction, hashOf, isBridgeOf, isSealedBy, isSignedBy, origin } from "./Chain.ts"
 
 const Head = Schema.Struct({
   org_id: Schema.String,
@@ -17,18 +19,27 @@ const Head = Schema.Struct({
 
 const First = Schema.Struct({
   head: Schema.NullOr(Head),
+  /** The service refuses to continue the log behind this record. */
+  refused_seq: Schema.optionalKey(Schema.Int),
   since: Schema.NullOr(Schema.String),
   until: Schema.NullOr(Schema.String),
 })
 
 const Sealed = Schema.Struct({
   id: Schema.String,
+  action: Schema.String,
+  target: Schema.NullOr(Schema.Struct({ id: Schema.NullOr(Schema.String), name: Schema.NullOr(Schema.String) })),
   sealed: Schema.Struct({
     seq: Schema.Int,
     hash: Schema.String,
     previous: Schema.String,
     /** `none`: it was not the service's when it was sealed. `lost`: it is not what the service wrote. */
     proof: Schema.optionalKey(Schema.Literals(["none", "lost"])),
+    /** The MAC and the id of its key; seals of versions without MACs have neither. */
+    key: Schema.optionalKey(Schema.String),
+    mac: Schema.optionalKey(Schema.String),
+    /** `lost`: the MAC is not the service's, or is missing where there must be one. */
+    seal: Schema.optionalKey(Schema.Literal("lost")),
   }),
 })
 
@@ -59,15 +70,18 @@ const parse = (line: string): Json | undefined => {
   }
 }
 
-/** `kept`: a head from elsewhere (an Event `audit.head`), which the log must have at its place. */
-export const make = (kept?: { readonly seq: number; readonly hash: string }) => {
+/**
+ * `kept`: a head from elsewhere (an Event `audit.head`), which the log must have at its place. `keys`: of the seals, if the master
+ * key is at hand; a seal by another key is then as the service says.
+ */
+export const make = (kept?: { readonly seq: number; readonly hash: string }, keys: SealKeys["byId"] = new Map()) => {
   const faults: Array<string> = []
   const fault = (text: string) => void (faults.length < toldAtMost && faults.push(text))
   let first: typeof First.Type | undefined
   let lines = 0
   let records = 0
   let from: number | null = null
-  let last: { readonly seq: number; readonly hash: string } | undefined
+  let last: { readonly seq: number; readonly hash: string; readonly hasMac: boolean } | undefined
   let met = false
 
   const begin = (line: string) => {
@@ -77,6 +91,27 @@ export const make = (kept?: { readonly seq: number; readonly hash: string }) => 
     const { head } = first
     if (head !== null && !isSignedBy(head.key, head, head.signature))
       fault("The signature of the log's end is not good.")
+    if (first.refused_seq !== undefined)
+      fault(`The log ends at record ${first.refused_seq}, which is not the end that the service sealed.`)
+  }
+
+  /** What is wrong with who made a seal; undefined if nothing is. */
+  const sealFault = ({ id, action, target, sealed }: typeof Sealed.Type): string | undefined => {
+    const name = `Record ${sealed.seq} (${id})`
+    const { key, mac } = sealed
+    if (sealed.seal === "lost") return `${name} was not sealed by the service.`
+    const head = first?.head
+    if (mac === undefined) return undefined
+    if (key !== undefined && keys.has(key) && head != null) {
+      const covered = { org_id: head.org_id, ...sealed }
+      if (!isSealedBy(keys, covered, key, Buffer.from(mac, "hex"))) return `${name} was not sealed by the service.`
+    }
+    if (last === undefined || last.hasMac) return undefined
+    // Seals without MACs prove nothing by themselves; a bridge says which ones the service found.
+    const isBridge = action === bridgeAction && target !== null && head != null
+    return isBridge && isBridgeOf(head.key, { org_id: head.org_id, seq: last.seq, hash: last.hash }, target)
+      ? undefined
+      : `No bridge closes the records before record ${sealed.seq}, which have no MACs.`
   }
 
   const next = (line: string, number: number) => {
@@ -104,7 +139,11 @@ export const make = (kept?: { readonly seq: number; readonly hash: string }) => 
     )
     if (hash !== sealed.hash) fault(`Record ${sealed.seq} (${id}) is not what was sealed.`)
     else if (sealed.proof !== undefined) fault(`Record ${sealed.seq} (${id}) was not written by the service.`)
-    last = { seq: sealed.seq, hash: sealed.hash }
+    else {
+      const wrong = sealFault(read.value)
+      if (wrong !== undefined) fault(wrong)
+    }
+    last = { seq: sealed.seq, hash: sealed.hash, hasMac: sealed.mac !== undefined }
     if (kept?.seq === sealed.seq) {
       met = true
       if (kept.hash !== sealed.hash) fault(`Record ${sealed.seq} is not the one that the kept head was made of.`)

@@ -11,6 +11,7 @@ import { Timing } from "../Timing.ts"
 import { refuseOlder, requireProgram } from "./OldestProgram.ts"
 import { refuseUnfit } from "./ServerFitness.ts"
 import { refusePooler, StoreUnfit } from "./Sessions.ts"
+import { auditSealKeys } from "./migrations/0051_audit_seal_keys.ts"
 import { account } from "./schema/account.ts"
 import { audit } from "./schema/audit.ts"
 import { connectors } from "./schema/connectors.ts"
@@ -32,7 +33,10 @@ const baseline = Effect.gen(function* () {
   yield* requireProgram("0.1.0")
 })
 
-const migrations = { "0001_baseline": baseline }
+const migrations = {
+  "0001_baseline": baseline,
+  "0051_audit_seal_keys": auditSealKeys,
+}
 
 /** Any constant that no other user of the database takes: "svc" in ASCII. */
 const lockKey = 0x73_76_63

@@ -94,7 +94,15 @@ export class AuditApi extends HttpApiGroup.make("audit")
       .annotate(Confidential, true),
     HttpApiEndpoint.get("head", "/api/audit/head", {
       success: Schema.Struct({
-        head: Schema.NullOr(AuditHead).annotate({ description: "Null while nothing is sealed." }),
+        head: Schema.NullOr(AuditHead).annotate({
+          description: "Null while nothing is sealed, and with `refused_seq`.",
+        }),
+        refused_seq: Schema.optionalKey(
+          Schema.Int.annotate({
+            description:
+              "Set if the end of the log is not what the service sealed: the number of the record at which it refuses to go on.",
+          }),
+        ),
       }),
       error: Unavailable,
     })

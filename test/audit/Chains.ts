@@ -1,0 +1,88 @@
+/** Chains of the audit log on actors, their exports, and edits by somebody who has only the database. */
+import { ask } from "@svc/cluster/actor/Ask"
+import { Orgs } from "@svc/cluster/account/Orgs"
+import { Audit } from "@svc/cluster/audit/Audit"
+import { AuditQueries } from "@svc/cluster/audit/AuditQueries"
+import * as Chain from "@svc/cluster/audit/Chain"
+import * as Verify from "@svc/cluster/audit/Verify"
+import { type SealKeys, ServiceKey } from "@svc/cluster/sealing/ServiceKey"
+import { Unhurried } from "@svc/cluster/store/Database"
+import { fromPublic } from "@svc/domain/Ids"
+import { Effect, Layer, Stream } from "effect"
+import { actors, passing } from "../harness/Actors.ts"
+import { rows } from "../harness/Stores.ts"
+
+export const world = Layer.mergeAll(
+  Audit.layer({ addresses: "full" }),
+  AuditQueries.layer.pipe(Layer.provide(ServiceKey.layer)),
+).pipe(Layer.provideMerge(actors()))
+
+export const headOf = (org: string) =>
+  Effect.map(
+    rows<{ seq: number; due: boolean }>(
+      (sql) => sql`select seq::int as seq, due_at is not null as due from audit_head where org_id = ${org}`,
+    ),
+    ([row]) => row ?? { seq: 0, due: false },
+  )
+
+/** Wakes the Org's actor until it has sealed so many; the test's time goes on meanwhile. */
+export const sealing = (org: string, until: number) =>
+  passing(
+    Effect.gen(function* () {
+      yield* Effect.ignore(ask((yield* Orgs).of(org).Work(undefined, { discard: true })))
+      return yield* headOf(org)
+    }),
+    ({ seq }) => seq >= until,
+    "2 seconds",
+  )
+
+export const exported = Effect.fnUntraced(function* (org: string) {
+  const audit = yield* AuditQueries
+  const end = yield* audit.head(org)
+  const lines = yield* Stream.runCollect(audit.sealedLines(org, undefined, undefined))
+  return [JSON.stringify({ ...end, since: null, until: null }), ...lines]
+})
+
+export const walked = (lines: ReadonlyArray<string>, kept?: { seq: number; hash: string }, keys?: SealKeys["byId"]) => {
+  const walk = Verify.make(kept, keys)
+  for (const line of lines) walk.add(line)
+  return walk.end()
+}
+
+/** As somebody with the database's own rights would. */
+export const edited = (statement: string) =>
+  Effect.gen(function* () {
+    const sql = yield* Unhurried
+    yield* sql.withTransaction(Effect.andThen(sql`set local session_replication_role = replica`, sql.unsafe(statement)))
+  })
+
+export interface Line {
+  readonly id: string
+  readonly at: string
+  readonly sealed: { seq: number; hash: string; previous: string; key?: string; mac?: string; proof?: "none" }
+}
+
+/** Replaces the chain of an Org by these records in this order, numbered and hashed anew; MACs stay with their records. */
+export const rewritten = Effect.fnUntraced(function* (org: string, lines: ReadonlyArray<Line>) {
+  let previous = Chain.origin(org)
+  const hex = (bytes: Uint8Array) => Buffer.from(bytes).toString("hex")
+  const seals = lines.map((line, at) => {
+    const before = previous
+    previous = Chain.hashOf(previous, line as never, line.sealed.proof === "none")
+    return { line, seq: at + 1, previous: hex(before), hash: hex(previous) }
+  })
+  const bytes = (text: string | undefined) => (text === undefined ? "null" : `'\\x${text}'`)
+  const word = (text: string | undefined) => (text === undefined ? "null" : `'${text}'`)
+  const last = seals.at(-1)!
+  yield* edited(`delete from audit_seal where org_id = '${org}'`)
+  for (const { line, seq, previous, hash } of seals)
+    yield* edited(`insert into audit_seal (org_id, seq, record_id, record_at, previous, hash, key, mac) values ('${org}', ${seq},
+      '${fromPublic("aud_", line.id)}', '${line.at}', ${bytes(previous)}, ${bytes(hash)}, ${word(line.sealed.key)}, ${bytes(line.sealed.mac)})`)
+  const mac = last.line.sealed
+  yield* edited(`update audit_head set seq = ${last.seq}, hash = ${bytes(last.hash)}, previous = ${bytes(last.previous)},
+    key = ${word(mac.key)}, mac = ${bytes(mac.mac)}, mac_seq = ${mac.mac === undefined ? "null" : last.seq},
+    signed_seq = least(signed_seq, ${last.seq}) where org_id = '${org}'`)
+})
+
+/** The records of an export. */
+export const linesOf = (lines: ReadonlyArray<string>) => lines.slice(1).map((line): Line => JSON.parse(line))

@@ -1,0 +1,278 @@
+/** Chains that somebody with the database, but without the master key, rewrote; and chains of versions without MACs. */
+import { expect, layer } from "@effect/vitest"
+import { ask } from "@svc/cluster/actor/Ask"
+import { Orgs } from "@svc/cluster/account/Orgs"
+import { Audit } from "@svc/cluster/audit/Audit"
+import { AuditQueries, judgeEnd } from "@svc/cluster/audit/AuditQueries"
+import * as Chain from "@svc/cluster/audit/Chain"
+import { markUnsealed } from "@svc/cluster/audit/Months"
+import { rotate } from "@svc/cluster/sealing/Rotation"
+import { parseMasterKeys, Sealing } from "@svc/cluster/sealing/Sealing"
+import { sealKeysOf, ServiceKey } from "@svc/cluster/sealing/ServiceKey"
+import { Clock, Effect, Layer } from "effect"
+import { TestClock } from "effect/testing"
+import { toPublic } from "@svc/domain/Ids"
+import { makeOrg, passing } from "../harness/Actors.ts"
+import { databaseLayer } from "../harness/Database.ts"
+import { rows } from "../harness/Stores.ts"
+import { act } from "./Acts.ts"
+import { edited, exported, headOf, type Line, linesOf, rewritten, sealing, walked, world } from "./Chains.ts"
+
+/** An Org with so many sealed records. */
+const sealedOrg = Effect.fnUntraced(function* (count: number) {
+  const org = yield* makeOrg
+  const audit = yield* Audit
+  for (let n = 0; n < count; n++) yield* audit.record(act(org, { requestId: `req_${n}` }))
+  yield* sealing(org, count)
+  return org
+})
+
+const refusal = (org: string) =>
+  Effect.map(
+    rows<{ refused: boolean; due: boolean }>(
+      (sql) =>
+        sql`select refused_at is not null as refused, due_at > now() as due from audit_head where org_id = ${org}`,
+    ),
+    ([row]) => row!,
+  )
+
+const worked = Effect.fnUntraced(function* (org: string) {
+  yield* Effect.ignore(ask((yield* Orgs).of(org).Work(undefined, { discard: true })))
+  return yield* refusal(org)
+})
+
+/** Records one more act, and lets time pass until the actor has sealed it or refused to. */
+const oneMore = Effect.fnUntraced(function* (org: string, before: number) {
+  yield* (yield* Audit).record(act(org, { requestId: "req_more" }))
+  yield* passing(
+    Effect.all([worked(org), headOf(org)]),
+    ([{ refused }, { seq }]) => refused || seq > before,
+    "2 seconds",
+  )
+})
+
+const withoutMac = ({ sealed: { seq, hash, previous }, ...line }: Line): Line => ({
+  ...line,
+  sealed: { seq, hash, previous },
+})
+const without = (lines: ReadonlyArray<Line>, seq: number) => lines.filter(({ sealed }) => sealed.seq !== seq)
+
+layer(world, { timeout: "60 seconds" })("a forged chain", (it) => {
+  it.effect("is noticed where a record was removed and the rest numbered and hashed anew, and is not continued", () =>
+    Effect.gen(function* () {
+      const org = yield* sealedOrg(6)
+      const lines = linesOf(yield* exported(org))
+      yield* rewritten(org, without(lines, 3))
+      yield* edited(`delete from audit where org_id = '${org}' and request_id = 'req_2'`)
+      const told = walked(yield* exported(org))
+      expect(told.faults).toEqual([
+        "The log ends at record 5, which is not the end that the service sealed.",
+        ...[3, 4, 5].map((seq) =>
+          expect.stringMatching(`^Record ${seq} \\(aud_\\w+\\) was not sealed by the service\\.$`),
+        ),
+      ])
+      // The service neither seals behind the forged end nor signs it.
+      yield* edited(`update audit_head set signed_at = signed_at - interval '2 days' where org_id = '${org}'`)
+      yield* oneMore(org, 5)
+      expect(yield* refusal(org)).toEqual({ refused: true, due: true })
+      expect((yield* headOf(org)).seq).toBe(5)
+      expect(yield* (yield* AuditQueries).head(org)).toEqual({ head: null, refused_seq: 5 })
+      const signed = rows((sql) => sql`select from event where org_id = ${org} and type = 'audit.head'`)
+      expect(yield* signed).toEqual([])
+    }),
+  )
+
+  it.effect("goes on once it is as the service sealed it", () =>
+    Effect.gen(function* () {
+      const org = yield* sealedOrg(3)
+      const head = `update audit_head set hash = decode(md5(hash::text) || md5(hash::text), 'hex') where org_id = '${org}'`
+      const [kept] = yield* rows<{ hash: string }>(
+        (sql) => sql`select encode(hash, 'hex') as hash from audit_head where org_id = ${org}`,
+      )
+      yield* edited(head)
+      yield* oneMore(org, 3)
+      expect((yield* refusal(org)).refused).toBe(true)
+      yield* edited(`update audit_head set hash = decode('${kept!.hash}', 'hex') where org_id = '${org}'`)
+      yield* passing(Effect.andThen(worked(org), headOf(org)), ({ seq }) => seq === 4, "1 minute")
+      expect(walked(yield* exported(org))).toMatchObject({ records: 4, faults: [] })
+      expect((yield* refusal(org)).refused).toBe(false)
+    }),
+  )
+
+  it.effect("is noticed where records changed places, where one was put in, and where the MACs were taken away", () =>
+    Effect.gen(function* () {
+      const org = yield* sealedOrg(5)
+      const lines = linesOf(yield* exported(org))
+      const faultsOf = Effect.map(
+        Effect.suspend(() => exported(org)),
+        (export_) => walked(export_).faults,
+      )
+      yield* rewritten(org, [lines[0]!, lines[2]!, lines[1]!, lines[3]!, lines[4]!])
+      expect((yield* faultsOf)[1]).toMatch(/^Record 2 .* was not sealed/)
+      const names = "org_id, class, action, actor_kind, outcome, via, count, proof"
+      const put = "0199d3c0-5e0f-7c4e-9b1a-3f2d6c8e4a77"
+      yield* edited(`insert into audit (id, at, ${names}) select '${put}', at, ${names} from audit
+        where org_id = '${org}' and request_id = 'req_1'`)
+      yield* rewritten(org, [lines[0]!, { ...lines[1]!, id: toPublic("aud_", put) }, ...lines.slice(1)])
+      expect((yield* faultsOf)[1]).toMatch(/^Record 2 /)
+      yield* edited(`delete from audit where id = '${put}'`)
+      yield* rewritten(org, lines.map(withoutMac))
+      expect((yield* faultsOf).filter((one) => /was not sealed/.test(one))).toHaveLength(5)
+      yield* oneMore(org, 5)
+      expect((yield* refusal(org)).refused).toBe(true)
+      // As it was, it holds.
+      yield* rewritten(org, lines)
+      expect(yield* faultsOf).toEqual([])
+    }),
+  )
+
+  it.effect("is not continued where records at its end were taken away while its actor was in memory", () =>
+    Effect.gen(function* () {
+      const org = yield* sealedOrg(4)
+      const lines = linesOf(yield* exported(org))
+      const kept = JSON.parse((yield* exported(org))[0]!).head
+      yield* edited(`delete from audit where org_id = '${org}' and request_id = 'req_3'`)
+      yield* rewritten(org, lines.slice(0, 3))
+      // The MACs hold, so only what was kept elsewhere shows it in an export.
+      expect(walked(yield* exported(org)).faults).toEqual([])
+      expect(walked(yield* exported(org), kept).faults).toEqual(["Record 4, of which a head was kept, is not in it."])
+      yield* oneMore(org, 3)
+      expect((yield* refusal(org)).refused).toBe(true)
+    }),
+  )
+
+  it.effect("does not pass with the seal of another account, nor with another number", () =>
+    Effect.gen(function* () {
+      const keys = sealKeysOf(yield* Sealing)
+      const [[id, key]] = [...keys] as [[string, never]]
+      const sealed = { org_id: "a", seq: 7, previous: "00", hash: "11" }
+      const mac = Chain.macOf(key, sealed)
+      expect(Chain.isSealedBy(keys, sealed, id, mac)).toBe(true)
+      for (const other of [{ org_id: "b" }, { seq: 8 }, { previous: "01" }, { hash: "10" }])
+        expect(Chain.isSealedBy(keys, { ...sealed, ...other }, id, mac)).toBe(false)
+      expect(Chain.isSealedBy(keys, sealed, "another", mac)).toBe(false)
+      expect(Chain.isSealedBy(keys, sealed, id, mac.subarray(0, 15))).toBe(false)
+      expect(Chain.isSealedBy(keys, sealed, id, null)).toBe(false)
+    }),
+  )
+
+  it.effect("is found in the file by whoever has the master key, though the file says nothing of it", () =>
+    Effect.gen(function* () {
+      const org = yield* sealedOrg(3)
+      const lines = yield* exported(org)
+      const keys = sealKeysOf(yield* Sealing)
+      expect(walked(lines, undefined, keys).faults).toEqual([])
+      const mac: string = linesOf(lines)[1]!.sealed.mac!
+      const other = lines.map((line) => line.replace(mac, mac.replaceAll(/./g, "a")))
+      expect(walked(other).faults).toEqual([])
+      expect(walked(other, undefined, keys).faults).toEqual([
+        expect.stringMatching(/^Record 2 .* was not sealed by the service\.$/),
+      ])
+    }),
+  )
+})
+
+/** What a version without MACs left: the key of records without the time of bridges, and seals that have none. */
+const asBefore = Effect.fnUntraced(function* (org: string, lines: ReadonlyArray<Line>) {
+  const sealing = yield* Sealing
+  const [row] = yield* rows<{ sealed: Uint8Array }>((sql) => sql`select sealed from service_key where name = 'audit'`)
+  const former = yield* sealing.sealForService(
+    "audit",
+    (yield* sealing.openForService("audit", row!.sealed)).subarray(0, 40),
+  )
+  yield* edited(`update service_key set sealed = '\\x${Buffer.from(former).toString("hex")}' where name = 'audit'`)
+  yield* rewritten(org, lines.map(withoutMac))
+})
+
+layer(world, { timeout: "60 seconds" })("a chain of a version without MACs", (it) => {
+  it.effect("is closed by a signed bridge and goes on with MACs, within a week", () =>
+    Effect.gen(function* () {
+      const org = yield* makeOrg
+      const audit = yield* Audit
+      for (let n = 0; n < 4; n++) yield* audit.record(act(org, { requestId: `req_${n}` }))
+      // Sealed by hand, since the actor of this version would make MACs.
+      const { records } = yield* (yield* AuditQueries).list(org, null, { limit: 100 })
+      yield* passing(headOf(org), ({ due }) => due, "1 second")
+      yield* asBefore(
+        org,
+        records
+          .toReversed()
+          .map((record) => JSON.parse(JSON.stringify({ ...record, sealed: { seq: 0, hash: "", previous: "" } }))),
+      )
+      yield* edited(`update audit_head set due_at = null where org_id = '${org}'`)
+      expect(walked(yield* exported(org))).toMatchObject({ records: 4, faults: [] })
+
+      // Its actor has no other reason to look at it.
+      yield* markUnsealed(0)
+      yield* sealing(org, 5)
+      // Orgs are marked for sealing again after some seconds.
+      yield* TestClock.adjust("6 seconds")
+      yield* audit.record(act(org, { requestId: "req_new" }))
+      yield* sealing(org, 6)
+      const lines = yield* exported(org)
+      expect(walked(lines)).toMatchObject({ records: 6, faults: [] })
+      const closed = linesOf(lines)
+      expect(closed.map(({ sealed }) => sealed.mac !== undefined)).toEqual([false, false, false, false, true, true])
+      expect(closed[4]).toMatchObject({ action: "audit.bridge", target: { id: `4:${closed[3]!.sealed.hash}` } })
+      // A file where the bridge is another record, or has another signature, does not pass, though its hashes are right.
+      const bridge: Record<string, any> = JSON.parse(lines[5]!)
+      for (const other of [
+        { action: "cards.patch" },
+        { target: { ...bridge["target"], name: bridge["target"].name.replaceAll(/./g, "A") } },
+        { target: { ...bridge["target"], id: `3:${closed[2]!.sealed.hash}` } },
+      ]) {
+        const put = { ...bridge, ...other } as Record<string, any>
+        const hash = Buffer.from(Chain.hashOf(Buffer.from(put["sealed"].previous, "hex"), put)).toString("hex")
+        const file = [...lines.slice(0, 5), JSON.stringify({ ...put, sealed: { ...put["sealed"], hash } })]
+        expect(walked(file).faults[0]).toBe("No bridge closes the records before record 5, which have no MACs.")
+      }
+      yield* rewritten(org, without(closed, 2))
+      expect(walked(yield* exported(org)).faults.join()).toMatch(/Record 4 .* was not sealed/)
+
+      // Within a week an end without a MAC is of a former version, and never one whose MAC is for this very record.
+      const keys = { current: "a", byId: new Map(), bridgingUntil: 1_000 }
+      const end = { seq: 4n, hash: Buffer.from("00", "hex"), previous: null, key: null, mac: null, mac_seq: null }
+      expect(judgeEnd(keys, org, end, 999)).toBe("bridge")
+      expect(judgeEnd(keys, org, end, 1_000)).toBe("forged")
+      expect(judgeEnd(keys, org, { ...end, mac_seq: 3n }, 999)).toBe("bridge")
+      expect(judgeEnd(keys, org, { ...end, mac_seq: 4n }, 999)).toBe("forged")
+      expect(judgeEnd(keys, org, { ...end, seq: 0n, hash: null }, 1_000)).toBe("ours")
+      expect(judgeEnd(keys, org, { ...end, hash: null }, 999)).toBe("forged")
+      const stored = yield* rows<{ sealed: Uint8Array }>(
+        (sql) => sql`select sealed from service_key where name = 'audit'`,
+      )
+      const bytes = yield* (yield* Sealing).openForService("audit", stored[0]!.sealed)
+      const until = Number(Buffer.from(bytes).readBigUInt64BE(40))
+      expect((until - (yield* Clock.currentTimeMillis)) / 86_400_000).toBeCloseTo(7, 1)
+    }),
+  )
+})
+
+const [former, present] = [Buffer.alloc(32, 1).toString("base64"), Buffer.alloc(32, 2).toString("base64")]
+const withKeys = (text: string) =>
+  Effect.provide(
+    Layer.fresh(Layer.provideMerge(ServiceKey.layer, Layer.unwrap(Effect.map(parseMasterKeys(text), Sealing.layer)))),
+  )
+const ofSeals = Effect.flatMap(ServiceKey, ({ ofSeals }) => ofSeals)
+
+layer(databaseLayer)("a seal", (it) => {
+  it.effect("can be checked when its master key is gone", () =>
+    Effect.gen(function* () {
+      const sealed = { org_id: "a", seq: 1, previous: "00", hash: "11" }
+      const before = yield* Effect.andThen(rotate, ofSeals).pipe(withKeys(`a:${former}`))
+      const mac = Chain.macOf(before.byId.get(before.current)!, sealed)
+      yield* Effect.andThen(rotate, ofSeals).pipe(withKeys(`b:${present},a:${former}`))
+      const after = yield* Effect.andThen(rotate, ofSeals).pipe(withKeys(`b:${present}`))
+      expect(after.current).toMatch(/^b\./)
+      expect(before.current).toMatch(/^a\./)
+      expect(Chain.isSealedBy(after.byId, sealed, before.current, mac)).toBe(true)
+      // A key that takes the former one's id is another key.
+      const named = yield* Effect.andThen(rotate, ofSeals).pipe(
+        withKeys(`a:${Buffer.alloc(32, 3).toString("base64")},b:${present}`),
+      )
+      expect(named.current).not.toBe(before.current)
+      expect(Chain.isSealedBy(named.byId, sealed, before.current, mac)).toBe(true)
+      expect(named.bridgingUntil).toBe(0)
+    }),
+  )
+})
