@@ -63,6 +63,17 @@ describe("threads", () => {
     expect(bySubject([of(1, "b"), of(2, "a"), of(3, "Re: b"), of(4, "[l] a (fwd)")])).toBe("(1 3)(2 4)")
   })
 
+  it("do not follow references round in circles, and a message's own references replace what others say of it", () => {
+    expect(references([message(1, ["<2>"]), message(2, ["<1>"])])).toBe("(2 1)")
+    expect(references([message(1, ["<2>", "<1>"]), message(2)])).toBe("(1)(2)")
+    expect(references([message(1, ["<1>"]), message(2, ["<2>", "<2>"])])).toBe("(1)(2)")
+    // Message 3 says that 1 answers 2; 1 comes later and says that it answers nobody, or 3.
+    expect(references([message(2), message(3, ["<2>", "<1>"]), message(1)])).toBe("(1 3)(2)")
+    expect(references([message(2), message(3, ["<2>", "<1>"]), message(1, ["<3>"])])).toBe("(1 3)(2)")
+    expect(references([message(2), message(3, ["<2>", "<1>"]), message(1, ["<2>"])])).toBe("(2 1 3)")
+    expect(references([message(1), message(2, ["<3>", "<1>"]), message(3, ["<2>"])])).toBe("(3 1 2)")
+  })
+
   it("have each message once, whatever refers to whatever", () => {
     const next = random(7)
     /** No more than a few steps for each message: a message that is met again and again would take more. */

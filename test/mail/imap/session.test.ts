@@ -45,6 +45,48 @@ describe("a session", () => {
     expect(session.said()).toMatch(/^d NO \[TOOBIG\] .*\r\ne NO \[TOOBIG\] .*\r\nf OK/)
   })
 
+  it("answers NOOP, CAPABILITY, ID and LOGOUT in every state", async () => {
+    const states = {
+      "before TLS": { before: "", options: { secure: false, allowsPlain: false } },
+      "before the login": { before: "", options: {} },
+      "logged in": { before: login, options: {} },
+      selected: { before: `${login}${append("b")}c SELECT INBOX\r\n`, options: {} },
+      "read only": { before: `${login}c EXAMINE INBOX\r\n`, options: {} },
+      "after a cancelled login": { before: "a AUTHENTICATE PLAIN\r\n*\r\n", options: {} },
+      "after IDLE": { before: `${login}c IDLE\r\nDONE\r\n`, options: {} },
+    }
+    for (const [state, { before, options }] of Object.entries(states)) {
+      const session = await open(options)
+      await session.feed(Buffer.from(before))
+      session.forget()
+      const turn = await session.feed(Buffer.from("w NOOP\r\nx CAPABILITY\r\ny ID NIL\r\nz LOGOUT\r\n"))
+      expect(session.said(), state).toMatch(
+        /^(?:\* \d+ \w+\r\n)*w OK .*\r\n\* CAPABILITY IMAP4rev1 .*\r\nx OK .*\r\n\* ID .*\r\ny OK .*\r\n\* BYE .*\r\nz OK .*\r\n$/,
+      )
+      expect(turn, state).toEqual({ _tag: "Close" })
+    }
+  })
+
+  it("takes ID with 30 fields of the largest size before the login, quoted, escaped or as literals", async () => {
+    const fields = (value: (text: string) => string, content: string) =>
+      Array.from({ length: 30 }, (_, n) => `${value(`f${n}`.padEnd(30, "x"))} ${value(content)}`).join(" ")
+    const literal = (text: string) => `{${text.length}+}\r\n${text}`
+    const quoted = (text: string) => `"${text.replace(/["\\]/g, "\\$&")}"`
+    for (const list of [
+      fields(quoted, "v".repeat(1_024)),
+      fields(quoted, '"'.repeat(1_024)),
+      fields(literal, "v".repeat(1_024)),
+    ]) {
+      expect((await converse(`b ID (${list})\r\nc NOOP\r\n`)).text).toMatch(/^\* ID .*\r\nb OK .*\r\nc OK .*\r\n$/)
+    }
+    expect((await converse(`b ID ("a" "${"v".repeat(64 * 1024)}")\r\nc NOOP\r\n`)).text).toMatch(
+      /^b BAD The command is too long\.\r\nc OK/,
+    )
+    expect((await converse(`b ID ("a" {1025+}\r\n${"v".repeat(1_025)})\r\nc NOOP\r\n`)).text).toMatch(
+      /^b BAD The literal is too large\.\r\nc OK/,
+    )
+  })
+
   it("refuses more keywords than a message can have, each counted once", async () => {
     const { text } = await converse(`${login}b APPEND INBOX {1+}\r\nx\r\nc SELECT INBOX\r\n`)
     expect(text).toContain("c OK")
@@ -118,7 +160,7 @@ describe("a session", () => {
     ]) {
       expect((await converse(said)).text, said).toMatch(/a OK \[CAPABILITY/)
     }
-    expect((await converse("a AUTHENTICATE PLAIN\r\n*\r\nb NOOP\r\n")).text).toMatch(/a BAD Cancelled[^]*b BAD Log in/)
+    expect((await converse("a AUTHENTICATE PLAIN\r\n*\r\nb CHECK\r\n")).text).toMatch(/a BAD Cancelled[^]*b BAD Log in/)
     expect((await converse("a LOGIN eve x\r\n")).text).toMatch(/a NO \[AUTHENTICATIONFAILED\]/)
   })
 

@@ -43,12 +43,14 @@ export interface Settings {
 
 /** What a client may send before it said who it is, and what after. */
 export const limits = {
+  // ID may be sent here: 30 fields with names of 30 bytes and values of 1,024, each of which may be escaped or a literal
+  // (RFC 2971 section 3.3).
   before: {
-    commandBytes: 8 * 1024,
-    literals: 4,
+    commandBytes: 64 * 1024,
+    literals: 60,
     literalBytes: 1_024,
     heldBytes: 1_024,
-    passedBytes: 64 * 1024,
+    passedBytes: 96 * 1024,
     passedLiteralBytes: 64 * 1024,
   },
   after: {
@@ -214,7 +216,9 @@ export const make = Effect.fnUntraced(function* (settings: Settings, isSecure: b
         return yield* conversation.flush
       default: {
         const { store } = conversation
-        if (store === undefined) return yield* complete(tag, bad("Log in first."))
+        if (store === undefined) {
+          return yield* complete(tag, action.name === "NOOP" ? ok("NOOP completed.") : bad("Log in first."))
+        }
         const completion = yield* settled(
           Effect.gen(function* () {
             const done = yield* Dispatch.run(conversation, store, tag, action)

@@ -76,9 +76,10 @@ function* linked(messages: ReadonlyArray<Threadable>): Pieces.Pieces<ReadonlyArr
         adopt(parent, next)
       parent = next
     }
-    if (parent === undefined || parent === own || isAbove(own, parent)) continue
-    // A parent from before still lists it, and this one may do so twice: whose child it is, it says itself.
-    adopt(parent, own)
+    // What other messages said of its parent is replaced by what it says itself, even if that is nothing or a loop
+    // (section 3, step 1.B). A parent from before still lists it, and this one may do so twice: see `pruned`.
+    own.parent = undefined
+    if (parent !== undefined && parent !== own && !isAbove(own, parent)) adopt(parent, own)
   }
   return all.filter(({ parent }) => parent === undefined)
 }

@@ -5,16 +5,13 @@ import { orUnavailable, type Reads } from "@svc/cluster/store/Database"
 import type { SortKey } from "../protocol/Command.ts"
 import type { SearchKey } from "../protocol/SearchKeys.ts"
 import * as Sets from "../protocol/Sets.ts"
+import * as AddressList from "../../mime/AddressList.ts"
+import * as Decode from "../../mime/Decode.ts"
 import * as BaseSubject from "../session/BaseSubject.ts"
 import * as Pieces from "../session/Pieces.ts"
 import type { Folder, Threadable } from "../session/Store.ts"
 
 type Sql = Reads["Service"]
-
-interface Person {
-  readonly address: string
-  readonly name: string | null
-}
 
 interface Row {
   readonly uid: number
@@ -22,13 +19,15 @@ interface Row {
   readonly received_at: Date
   readonly date: string | null
   readonly subject: string
-  readonly from: Person | null
-  readonly to: Person | null
-  readonly cc: Person | null
+  /** The address fields as they were written. */
+  readonly from: string | null
+  readonly to: string | null
+  readonly cc: string | null
 }
 
-const dateField = (sql: Sql) =>
-  sql`(select one ->> 'value' from jsonb_array_elements(c.headers) as h (one) where lower(one ->> 'name') = 'date' limit 1)`
+const field = (sql: Sql, name: "cc" | "date" | "from" | "to", characters = 1_000) =>
+  sql`(select left(one ->> 'value', ${sql.literal(String(characters))}) from jsonb_array_elements(c.headers) as h (one)
+    where lower(one ->> 'name') = ${sql.literal(`'${name}'`)} limit 1)`
 
 /** When a message says it was sent; of one that does not say, when it came. */
 const sentAt = (date: string | null, received: Date): number => {
@@ -46,8 +45,17 @@ const dayOf = (date: string | null, received: Date): string => {
   return `${year}-${String(month + 1).padStart(2, "0")}-${day.padStart(2, "0")}`
 }
 
-const local = (person: Person | null) => (person?.address.split("@", 1)[0] ?? "").toUpperCase()
-const display = (person: Person | null) => (person === null ? "" : (person.name ?? person.address)).toUpperCase()
+/** The first address of a field, or the group that it begins with: its mailbox and what is shown of it (RFC 5957). */
+const first = (field: string | null) => {
+  const [entry] = AddressList.grouped(field ?? "")
+  const name = Decode.words(entry?.name ?? "")
+  if (entry?.group !== undefined) return { mailbox: name, shown: name }
+  const address = entry?.address || name
+  const at = address.lastIndexOf("@")
+  return { mailbox: (at < 0 ? address : address.slice(0, at)).replaceAll('"', ""), shown: name || address }
+}
+const local = (field: string | null) => first(field).mailbox.toUpperCase()
+const display = (field: string | null) => first(field).shown.toUpperCase()
 /** What each key compares. */
 const values: Readonly<Record<SortKey["by"], (row: Row) => string | number>> = {
   ARRIVAL: ({ received_at }) => received_at.getTime(),
@@ -98,8 +106,8 @@ export const make = (sql: Sql) => ({
   sorted: ({ id }: Folder, uids: Sets.Ranges, keys: ReadonlyArray<SortKey>) =>
     Effect.flatMap(
       orUnavailable(sql<Row>`
-        select p.uid, m.size, m.received_at, m.summary ->> 'subject' as subject, m.summary -> 'from' as from,
-               m.summary -> 'to' -> 0 as to, m.summary -> 'cc' -> 0 as cc, ${dateField(sql)} as date
+        select p.uid, m.size, m.received_at, m.summary ->> 'subject' as subject, ${field(sql, "from")} as from,
+               ${field(sql, "to")} as to, ${field(sql, "cc")} as cc, ${field(sql, "date")} as date
         from placed p join message m on m.id = p.message_id left join message_content c on c.message_id = m.id
         where p.folder_id = ${id}::uuid and ${among(sql, uids)} order by p.uid`),
       (rows) => Pieces.done(() => ordered(rows, keys)),
@@ -117,7 +125,7 @@ export const make = (sql: Sql) => ({
         date: string | null
       }>`
         select p.uid, m.message_id, m.summary -> 'references' as references, m.summary ->> 'in_reply_to' as in_reply_to,
-               m.summary ->> 'subject' as subject, m.received_at, ${dateField(sql)} as date
+               m.summary ->> 'subject' as subject, m.received_at, ${field(sql, "date")} as date
         from placed p join message m on m.id = p.message_id left join message_content c on c.message_id = m.id
         where p.folder_id = ${id}::uuid and ${among(sql, uids)} order by p.uid`),
       (rows) =>
@@ -139,7 +147,7 @@ export const make = (sql: Sql) => ({
   sent: ({ id }: Folder, days: ReadonlyArray<Day>) =>
     Effect.flatMap(
       orUnavailable(sql<Sent>`
-        select p.uid, m.received_at, ${dateField(sql)} as date
+        select p.uid, m.received_at, ${field(sql, "date")} as date
         from placed p join message m on m.id = p.message_id left join message_content c on c.message_id = m.id
         where p.folder_id = ${id}::uuid order by p.uid`),
       (rows) =>

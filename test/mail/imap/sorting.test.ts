@@ -1,0 +1,40 @@
+/** The order that SORT gives messages, over a real Mailbox (RFC 5256, RFC 5957). */
+import { afterAll, beforeAll, expect, it } from "vitest"
+import { makeIdentity, signUp } from "../../harness/Client.ts"
+import { ImapClient } from "../../harness/Imap.ts"
+import { startService, type TestService } from "../../harness/Service.ts"
+
+let service: TestService
+beforeAll(async () => {
+  service = await startService()
+}, 120_000)
+afterAll(() => service.stop())
+
+it("sorts by the mailbox of the first address, groups and comments included", { timeout: 60_000 }, async () => {
+  const { secrets } = await makeIdentity(service.base, (await signUp(service.base)).session)
+  const client = await ImapClient.login(service.imapPort, secrets.imap.username, secrets.imap.password)
+  const fields: ReadonlyArray<string> = [
+    "delta@x.example",
+    "(a remark) bravo@x.example",
+    "charlie: zulu@x.example, alpha@x.example;",
+    '"Echo (not a comment)" <echo (why) @ x.example>, alpha@x.example',
+    'Foxtrot <"alpha tango"@x.example>',
+    "",
+    "golf (Golf: a comment; with, everything)",
+  ]
+  for (const value of fields) {
+    await client.append(
+      "INBOX",
+      ["From", "To", "Cc"].map((name) => (value === "" ? "" : `${name}: ${value}\r\n`)).join("") +
+        "Subject: s\r\n\r\nx\r\n",
+    )
+  }
+  await client.say("SELECT INBOX")
+  const sorted = async (keys: string) => (await client.say(`SORT (${keys}) UTF-8 ALL`)).untagged[0]
+  for (const key of ["CC", "FROM", "TO"]) {
+    expect(await sorted(key), key).toBe("* SORT 6 5 2 3 1 4 7")
+    expect(await sorted(`REVERSE ${key}`), key).toBe("* SORT 7 4 1 3 2 5 6")
+  }
+  for (const key of ["DISPLAYFROM", "DISPLAYTO"]) expect(await sorted(key), key).toBe("* SORT 6 2 3 1 4 5 7")
+  client.close()
+})
