@@ -52,6 +52,24 @@ it("marks a message, as it was when it was read where that is asked for", async 
   expect([search.status, search.body.errors[0].path]).toEqual([400, "/query"])
 })
 
+it("shows the links of a message: of its HTML, or of its text", async () => {
+  const { get, deliver } = await mailbox()
+  await deliver({
+    subject: "html",
+    html: '<div style="display:none">hidden</div><a href="https://evil.example/x">bank.example</a>',
+  })
+  await deliver({ subject: "text", text: "See https://example.org/x." })
+  const { messages } = (await get("/messages")).body
+  const read = async (subject: string) =>
+    (await get(`/messages/${messages.find((one: { subject: string }) => one.subject === subject).id}`)).body
+  expect(await read("html")).toMatchObject({
+    text: "bank.example (https://evil.example/x)",
+    links: [{ url: "https://evil.example/x", text: "bank.example", deceptive: true }],
+  })
+  const url = "https://example.org/x"
+  expect((await read("text")).links).toEqual([{ url, text: url, deceptive: false }])
+})
+
 it("gives out attachments to be saved, whole or a range of them", async () => {
   const { path, get, deliver } = await mailbox()
   const content = Buffer.from(Array.from({ length: 700_000 }, (_, n) => n % 251))

@@ -9,6 +9,8 @@ import { textReply } from "@svc/domain/mail/TextReply"
 import { InvalidCursor, type InvalidRequest, NotFound } from "@svc/domain/problems/Problem"
 import { Context, Effect, Layer, Schema } from "effect"
 import type { SqlError, Statement } from "effect/sql"
+import * as Links from "../html/Links.ts"
+import { linksOf } from "../html/PlainText.ts"
 import { Sealing } from "../sealing/Sealing.ts"
 import { orUnavailable, Reads } from "../store/Database.ts"
 import { inSlices } from "./MessageContent.ts"
@@ -286,6 +288,7 @@ const make = Effect.gen(function* () {
         text,
         html,
         text_reply: text === null ? null : textReply(text),
+        links: html !== null ? linksOf(html) : Links.ofText(text ?? ""),
         headers: yield* Effect.orDie(decodeHeaders(headers)),
         ...(row.direction === "outbound" ? yield* outboundOf(sql, identityId, uuid) : {}),
       }

@@ -30,6 +30,14 @@ export const Attachment = Schema.Struct({
 }).annotate({ identifier: "Attachment" })
 export type Attachment = typeof Attachment.Type
 
+/** A link of a message. `deceptive`: its words name another host than the one it leads to. */
+export const Link = Schema.Struct({
+  url: Schema.String,
+  text: Schema.String,
+  deceptive: Schema.Boolean,
+}).annotate({ identifier: "Link" })
+export type Link = typeof Link.Type
+
 export const Header = Schema.Struct({ name: Schema.String, value: Schema.String }).annotate({ identifier: "Header" })
 export type Header = typeof Header.Type
 
@@ -96,6 +104,8 @@ export const Message = Schema.Struct({
   html: Schema.NullOr(Schema.String),
   /** What its author wrote: the text without quotes and signature; null where there is no text. */
   text_reply: Schema.NullOr(Schema.String),
+  /** Where it leads, at most 100: the links of its HTML that a reader sees, or else the addresses in its text. */
+  links: Schema.optionalKey(Schema.Array(Link)),
   headers: Schema.Array(Header),
   /** Of a message that goes out. */
   status: Schema.optionalKey(outbound.status),

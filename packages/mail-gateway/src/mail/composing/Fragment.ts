@@ -10,9 +10,9 @@
  */
 import { Parser } from "htmlparser2"
 import { Blanks, ofMarkup } from "./Blank.ts"
-import * as Colors from "./Colors.ts"
+import * as Colors from "@svc/cluster/html/Colors"
 import * as InlineStyle from "./InlineStyle.ts"
-import * as Sight from "./Sight.ts"
+import * as Sight from "@svc/cluster/html/Sight"
 
 const words = (text: string) => new Set(text.split(" "))
 

@@ -3,7 +3,7 @@
  * make it grow beyond what is written in it, is left out: position, transforms, negative or enormous lengths, heights,
  * shadows, outlines, images, and whatever is not a plain value.
  */
-import * as Colors from "./Colors.ts"
+import * as Colors from "@svc/cluster/html/Colors"
 
 const word = /^[a-z-]{1,30}$/
 const family = /^[\w\s,'"-]{1,200}$/

@@ -1,7 +1,7 @@
 /** Statuses: read as posts, found by their uri, written, and the conversation around one. */
 import type { Page, Post } from "@svc/domain/connectors/Post"
 import { Clock, Effect } from "effect"
-import { fromHtml } from "../../../html/PlainText.ts"
+import { wordsOf } from "../../../html/PlainText.ts"
 import { boundedDate, boundedPost } from "../Bounds.ts"
 import { type PlatformFailure, PlatformRefused } from "../Failure.ts"
 import { bytesOf } from "../Pictures.ts"
@@ -41,7 +41,7 @@ export const pageOf = (raw: { readonly data: unknown; readonly headers: Headers 
 
 /** The text of a status: its warning first, as its readers see it. */
 const textOf = ({ content, spoiler_text }: Answers.Status): string => {
-  const text = fromHtml(content.slice(0, htmlAtMost))
+  const text = wordsOf(content.slice(0, htmlAtMost))
   return spoiler_text == null || spoiler_text === "" ? text : `${spoiler_text}\n\n${text}`
 }
 
@@ -190,7 +190,7 @@ export const make = (instances: Instances) => {
       (status) =>
         boundedDate(status.created_at, new Date(0)).getTime() >= since &&
         (status.in_reply_to_id ?? undefined) === parent?.id &&
-        words(fromHtml(status.content.slice(0, htmlAtMost))) === words(text),
+        words(wordsOf(status.content.slice(0, htmlAtMost))) === words(text),
     )
   })
 

@@ -1,0 +1,85 @@
+/**
+ * The elements that are open while HTML is read, as far as they say what is seen. End tags that belong to nothing are
+ * ignored, and elements that a browser ends by itself are ended, so that what one element hides does not hide its
+ * neighbours. Every operation takes constant time on average, whatever the HTML is.
+ */
+import * as Sight from "./Sight.ts"
+
+/** Elements that are followed; what is nested deeper looks like what is around it. */
+const deepest = 5_000
+
+/** Elements that an element of the same kind ends, unless one of the others was opened since. */
+const ending: Readonly<Record<string, readonly [ended: ReadonlyArray<string>, kept: ReadonlyArray<string>]>> = {
+  li: [["li"], ["ul", "ol"]],
+  dt: [["dt", "dd"], ["dl"]],
+  dd: [["dt", "dd"], ["dl"]],
+  td: [
+    ["td", "th"],
+    ["tr", "table"],
+  ],
+  th: [
+    ["td", "th"],
+    ["tr", "table"],
+  ],
+  tr: [["tr"], ["table"]],
+  a: [["a"], []],
+}
+const walls = ["td", "th", "table", "caption"]
+const ofTables = new Set([...walls, "tr", "tbody", "thead", "tfoot"])
+
+export class OpenElements {
+  readonly #names: Array<string> = []
+  readonly #sights: Array<Sight.Sight> = []
+  /** Where the open elements of a name stand, the innermost last. */
+  readonly #places = new Map<string, Array<number>>()
+  readonly #onEnd: (name: string) => void
+
+  constructor(onEnd: (name: string) => void) {
+    this.#onEnd = onEnd
+  }
+
+  get sight(): Sight.Sight {
+    return this.#sights.at(-1) ?? Sight.open
+  }
+
+  /** Returns whether the element is followed. */
+  push(name: string, sight: Sight.Sight): boolean {
+    if (this.#names.length >= deepest) return false
+    const places = this.#places.get(name)
+    if (places === undefined) this.#places.set(name, [this.#names.length])
+    else places.push(this.#names.length)
+    this.#names.push(name)
+    this.#sights.push(sight)
+    return true
+  }
+
+  #last(names: ReadonlyArray<string>): number {
+    let last = -1
+    for (const name of names) last = Math.max(last, this.#places.get(name)?.at(-1) ?? -1)
+    return last
+  }
+
+  /** Ends the elements from a place on. */
+  #cut(place: number): void {
+    while (this.#names.length > place) {
+      const name = this.#names.pop()!
+      this.#sights.pop()
+      this.#places.get(name)!.pop()
+      this.#onEnd(name)
+    }
+  }
+
+  close(name: string): void {
+    const place = this.#last([name])
+    // An end tag in a cell does not end what is around the table.
+    if (place >= 0 && (ofTables.has(name) || place > this.#last(walls))) this.#cut(place)
+  }
+
+  /** Ends what a browser ends before it opens an element. */
+  implied(name: string, isBlock: boolean): void {
+    const [ended, kept] = ending[name] ?? [[], []]
+    const place = this.#last(ended)
+    if (place >= 0 && place > this.#last(kept)) this.#cut(place)
+    if (isBlock && this.#last(["p"]) > this.#last(walls)) this.#cut(this.#last(["p"]))
+  }
+}

@@ -1,0 +1,196 @@
+/** What is left of an HTML message: the words that a reader sees, and where its links lead. */
+import * as Links from "@svc/cluster/html/Links"
+import { fromHtml, linksOf, wordsOf } from "@svc/cluster/html/PlainText"
+import { textReply } from "@svc/domain/mail/TextReply"
+import { describe, expect, it } from "vitest"
+
+describe("link targets", () => {
+  it.each([
+    ['Please <a href="https://example.org/x">confirm</a>, now.', "Please confirm (https://example.org/x), now."],
+    ["<a href='https://example.org/a?b=1&amp;c=2'>b</a>", "b (https://example.org/a?b=1&c=2)"],
+    ["<a href=https://example.org/>example.org</a> and", "example.org and"],
+    ["<a href=' https://exam\tple.org/x\n'>x</a>", "x (https://example.org/x)"],
+    ["<a href=https:\\\\example.org\\x>x</a>", "x (https://example.org/x)"],
+    ["<a href=https://b\u00fccher.example/>x</a>", "x (https://xn--bcher-kva.example/)"],
+    [
+      "<a href=mailto:ada@example.org>write</a> <a href=mailto:ada@example.org>ada@example.org</a>",
+      "write (mailto:ada@example.org) ada@example.org",
+    ],
+    ["<a href=javascript:alert(1)>x</a> <a href=#top>y</a> <a href=x.html>z</a> <a>w</a>", "x y z w"],
+    ["<base href=https://example.org/d/><a href=x.html>z</a>", "z (https://example.org/d/x.html)"],
+    ["<a href=https://example.org/><img src=x alt='Buy now'></a>.", "Buy now (https://example.org/)."],
+    ["<a href=https://example.org/p><img src=x></a>", "https://example.org/p"],
+    ["<a href=https://example.org/p></a>|<a href=https://example.org/q style='display:none'>y</a>", "|"],
+    ["<a href=https://a.example><div>one</div><div>two</div></a>three", "one\ntwo (https://a.example)\nthree"],
+    ["<a href=https://a.example>one<a href=https://b.example>two", "one (https://a.example)two (https://b.example)"],
+    ["<map><area href=https://a.example alt=north></map>", "north (https://a.example)"],
+  ])("%s", (html, text) => {
+    expect(fromHtml(html)).toBe(text)
+  })
+
+  it("are left out where only the words are wanted", () => {
+    expect(wordsOf("<a href=https://example.org/x>words</a>")).toBe("words")
+  })
+
+  it("are listed with their words, at most 100, each pair once", () => {
+    expect(
+      linksOf("<a href=https://a.example/>x</a><a href=https://a.example/>x</a><a href=tel:+4930>call</a>"),
+    ).toEqual([
+      { url: "https://a.example/", text: "x", deceptive: false },
+      { url: "tel:+4930", text: "call", deceptive: false },
+    ])
+    const many = (count: number) =>
+      Array.from({ length: count }, (_, n) => `<a href=https://a.example/${n}>x</a>`).join("")
+    expect(linksOf(many(100))).toHaveLength(100)
+    expect(linksOf(many(101))).toHaveLength(100)
+    const long = linksOf(`<a href=https://a.example/>${"x".repeat(500)}</a>`)
+    expect(long[0]!.text).toHaveLength(200)
+    expect(linksOf(`<a href=https://a.example/${"x".repeat(2_030)}>x</a>`)).toHaveLength(1)
+    expect(linksOf(`<a href=https://a.example/${"x".repeat(2_031)}>x</a>`)).toEqual([])
+  })
+
+  it("are found in plain text, without the punctuation of its sentences", () => {
+    expect(
+      Links.ofText("See https://a.example/x, (https://b.example/y) <https://c.example/z>. https://a.example/x!").map(
+        ({ url }) => url,
+      ),
+    ).toEqual(["https://a.example/x", "https://b.example/y", "https://c.example/z"])
+    expect(Links.ofText("https://en.example/wiki/A_(b)")[0]!.url).toBe("https://en.example/wiki/A_(b)")
+    expect(Links.ofText("no link, www. nor ftp")).toEqual([])
+  })
+})
+
+describe("a link whose words name another host", () => {
+  it.each([
+    ["paypal.com", "https://evil.example/", true],
+    ["https://www.paypal.com/login", "https://paypal.com.evil.example/", true],
+    ["www.paypal.com", "https://paypal.com@evil.example/", true],
+    ["Sign in at bank.example", "https://example.bank.evil.test/", true],
+    ["alice.github.io", "https://mallory.github.io/", true],
+    ["p\u0430ypal.com", "https://paypal.com/", true],
+    ["paypal\u3002com", "https://evil.example/", true],
+    ["192.0.2.1", "https://192.0.2.2/", true],
+    ["help@bank.example", "mailto:help@evil.example", true],
+    ["billing@bank.example", "https://evil.example/", true],
+    ["https://report.pdf/", "https://evil.example/", true],
+    ["paypal.com", "https://www.paypal.com/", false],
+    ["www.example.co.uk", "https://shop.example.co.uk/x", false],
+    ["https://example.org", "http://example.org/", false],
+    ["help@bank.example", "mailto:help@bank.example", false],
+    ["Read more", "https://tracker.example/", false],
+    ["report.pdf", "https://files.example/9", false],
+    ["README.md", "https://code.example/", false],
+    ["invoice.cc", "https://files.example/invoice.cc", false],
+    ["10.5 or e.g. 3.14", "https://a.example/", false],
+    ["ada.me@bank.example", "mailto:ada.me@bank.example", false],
+    ["b\u00fccher.example", "https://xn--bcher-kva.example/", false],
+  ])("%s to %s: %s", (words, url, deceptive) => {
+    expect(Links.isDeceptive(words, url)).toBe(deceptive)
+    expect(linksOf(`<a href="${url}">${words}</a>`)).toMatchObject([{ deceptive }])
+  })
+})
+
+describe("what a reader does not see", () => {
+  it.each([
+    "<div style='display:none'>no</div>",
+    "<div style='DISPLAY : None !important;'>no</div>",
+    "<div style='visibility:hidden'>no</div>",
+    "<div hidden>no</div>",
+    "<div aria-hidden=true>no</div>",
+    "<div style='font-size:0'>no</div>",
+    "<div style='font:0/0 Arial'>no</div>",
+    "<div style='font-size:1px;line-height:1px'>no</div>",
+    "<div style='opacity:0'>no</div>",
+    "<div style='opacity:.0'>no</div>",
+    "<div style='max-height:0;overflow:hidden'>no</div>",
+    "<div style='width:0px;overflow:hidden'>no</div>",
+    "<div style='text-indent:-9999px'>no</div>",
+    "<div style='position:absolute;left:-5000px'>no</div>",
+    "<div style='position:absolute;clip:rect(0 0 0 0)'>no</div>",
+    "<div style='color:#fff'>no</div>",
+    "<div style='color:#ffffff;background-color:white'>no</div>",
+    "<div style='background:#333'><span style='color:#333'>no</span></div>",
+    "<table bgcolor=000000><tr><td><font color=#000000>no</font></td></tr></table>",
+    "<div style='color:transparent'>no</div>",
+    "<div style='display:none'><p>no<p>no<div>no</div><span style='display:block'>no</span></div>",
+    "<style>.pre{display:none}</style><div class='a pre'>no</div>",
+    "<head><style>/* x */ p.x, .y { display : none !important }</style></head><p class=y>no</p>",
+    "<style>#top{font-size:0}</style><div id=top>no</div>",
+    "<p style='display:none'>no<p>seen before</p>",
+  ])("%s", (html) => {
+    expect(fromHtml(`${html}<p>seen</p>`)).not.toContain("no")
+    expect(fromHtml(`${html}<p>seen</p>`)).toContain("seen")
+  })
+
+  it.each([
+    "<div style='display:block'>seen</div>",
+    "<div style='font-size:0'><span style='font-size:14px'>seen</span></div>",
+    "<td style='background:#000;color:#fff'>seen</td>",
+    "<table bgcolor=#000000><tr><td style='color:#fff'>seen</td></tr></table>",
+    "<td background=x.png style='color:#fff'>seen</td>",
+    "<td style='background-image:url(x.png);color:#fff'>seen</td>",
+    "<style>.hero{background:#000}</style><div bgcolor=#ffffff><p class=hero><b style='color:#fff'>seen</b></p></div>",
+    "<style>.t{font-size:16px}</style><td style='font-size:0'><div class=t>seen</div></td>",
+    "<style>@media (max-width:600px){.m{display:none}}</style><p class=m>seen</p>",
+    "<style>.a .b{display:none}</style><p class=b>seen</p>",
+    "<div style='max-height:0'>seen</div>",
+    "<div style='color:#ddd'>seen</div>",
+    "<div style='opacity:0.5'>seen</div>",
+    "<img style='display:none'>seen",
+    "<br style='display:none'><input type=hidden style='display:none'>seen",
+    "<div style='display:none'/>seen",
+    "<table><tr><td><span style='display:none'>no</td><td>seen</td></tr></table>",
+    "<ul><li style='display:none'>no<li>seen</ul>",
+    "<table><tr><td style='display:none'>no<td>seen</table>",
+    "<div><p style='display:none'>no<div>seen</div></div>",
+    "<div style='display:none'><table><tr><td>no</div></td></tr></table></div><p>seen</p>",
+  ])("is not %s", (html) => {
+    expect(fromHtml(html)).toBe("seen".replace("", html.includes("<li>") ? "- " : ""))
+  })
+
+  it("is the padding of a preview", () => {
+    const padding = "&zwnj;&nbsp;&#847;&shy;&#8203;&#8199;&#65279; ".repeat(100)
+    expect(fromHtml(`Preview${padding}<p>Hello</p>`)).toBe("Preview\u200c\n\nHello")
+    expect(fromHtml("\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645 \ud83d\udc68\u200d\ud83d\udcbb")).toBe(
+      "\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645 \ud83d\udc68\u200d\ud83d\udcbb",
+    )
+  })
+})
+
+describe("a quoted message in HTML", () => {
+  const quoted =
+    "<p>Yes.</p><div>On 3/12/25 14:02, Grace wrote:<br></div><blockquote type=cite><p>Thursday?</p><p>Or</p><blockquote type=cite>Friday</blockquote></blockquote><p>Bye"
+
+  it("is marked line by line, so that the reply is told from it", () => {
+    expect(fromHtml(quoted)).toBe("Yes.\n\nOn 3/12/25 14:02, Grace wrote:\n\n> Thursday?\n>\n> Or\n>\n>> Friday\n\nBye")
+    expect(textReply(fromHtml(quoted))).toBe("Yes.\n\nBye")
+  })
+  it("is not what an author indents", () => {
+    expect(fromHtml("<p>a<blockquote style='margin:0 0 0 40px'>b</blockquote>")).toBe("a\n\nb")
+  })
+})
+
+describe("hostile HTML", () => {
+  it("of any shape is read in time", () => {
+    const size = 2 * 1024 * 1024
+    for (const piece of [
+      "<b>",
+      "<b></i>",
+      "<p>",
+      "<div style='color:red'>",
+      "<a href=https://a.example>x",
+      "<td>",
+      "<blockquote type=cite>x",
+      "<style>.a{display:none}",
+      "<style>.a{display:none}</style><p class='a b c'>",
+      "</div></td></p>",
+      "<a href='",
+      "a.b.",
+      "&zwnj; ",
+    ]) {
+      const html = piece.repeat(size / piece.length)
+      expect(fromHtml(html).length).toBeLessThan(size * 10)
+      expect(linksOf(html).length).toBeLessThanOrEqual(100)
+    }
+  })
+})
