@@ -72,7 +72,9 @@ describe("a process", () => {
   it("is alive and ready", async () => {
     expect(await probe("/livez")).toMatchObject({ status: 200 })
     await until("it is ready", async () => (await probe("/readyz")).status === 200)
-    expect((await probe("/metrics")).text).toMatch(/^svc_ready 1$/m)
+    const metrics = (await probe("/metrics")).text
+    expect(metrics).toMatch(/^svc_ready 1$/m)
+    expect(metrics.split("\n").filter((line) => line !== "" && !line.startsWith("#")).length).toBeLessThan(500)
     expect(await probe("/nowhere")).toMatchObject({ status: 404 })
   })
 

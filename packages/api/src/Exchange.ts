@@ -6,6 +6,7 @@ import { makeUuidV7 } from "@svc/domain/Ids"
 import type { Act } from "@svc/cluster/audit/Note"
 import { Context, Effect } from "effect"
 import type { HttpServerResponse } from "effect/http"
+import type { Endpoint } from "./RequestMetrics.ts"
 
 /** Where a request came from and which way: for judging networks, and for what is told of it later. */
 export interface Source {
@@ -43,8 +44,8 @@ export interface ExchangeState {
   readonly requestId: string
   readonly source: Source
   readonly headers: Record<string, string>
-  /** The pattern of the endpoint that took the request, for logs. */
-  route: string | undefined
+  /** The endpoint that took the request, for logs and metrics. */
+  endpoint: Endpoint | undefined
   /** The answer is one resource and gets an entity tag of its bytes. */
   tagged: boolean
   /** The answer may be compressed, whatever else its path answers. */
@@ -65,7 +66,7 @@ export const makeExchange = (requestId = "req_unknown", source: Source = nowhere
   requestId,
   source,
   headers: {},
-  route: undefined,
+  endpoint: undefined,
   tagged: false,
   openly: false,
   settle: undefined,

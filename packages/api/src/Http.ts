@@ -179,8 +179,8 @@ export const everywhere = HttpRouter.middleware(
           if (handed !== undefined) {
             // Nobody but who handed it on sees this answer: it goes into another one.
             noteOf(exchange.headers, handed.headers)
-            RequestMetrics.answered(request.method, exchange.route, answered.status, startedAt)
-            if (log !== undefined) log(entryOf(request, exchange.route, answered, startedAt, requestId))
+            RequestMetrics.answered(request.method, exchange.endpoint, answered.status, startedAt)
+            if (log !== undefined) log(entryOf(request, exchange.endpoint?.route, answered, startedAt, requestId))
             return answered
           }
           const tagged = applyTag(exchange, request.method, request.headers["if-none-match"], answered)
@@ -192,10 +192,16 @@ export const everywhere = HttpRouter.middleware(
             "x-content-type-options": "nosniff",
           }
           if (request.headers["authorization"] !== undefined) headers["cache-control"] = "no-store"
-          RequestMetrics.answered(request.method, exchange.route, response.status, startedAt)
+          RequestMetrics.answered(request.method, exchange.endpoint, response.status, startedAt)
           if (log !== undefined)
             log(
-              entryOf(request, exchange.route, { status: response.status, body: answered.body }, startedAt, requestId),
+              entryOf(
+                request,
+                exchange.endpoint?.route,
+                { status: response.status, body: answered.body },
+                startedAt,
+                requestId,
+              ),
             )
           return HttpServerResponse.setHeaders(response, headers)
         }),

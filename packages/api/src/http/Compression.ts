@@ -30,8 +30,8 @@ const elsewhere: ReadonlyArray<RegExp> = [
   ...[...confidential].map((path) => new RegExp(`^${path.replace(/:\w+/g, "[^/]+")}$`)),
 ]
 
-const isConfidential = ({ route }: ExchangeState, { url }: HttpServerRequest.HttpServerRequest): boolean => {
-  if (route !== undefined) return confidential.has(route)
+const isConfidential = ({ endpoint }: ExchangeState, { url }: HttpServerRequest.HttpServerRequest): boolean => {
+  if (endpoint !== undefined) return confidential.has(endpoint.route)
   const path = url.split("?", 1)[0]!
   return elsewhere.some((one) => one.test(path))
 }

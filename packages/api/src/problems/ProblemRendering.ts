@@ -20,6 +20,7 @@ import { type HttpApiEndpoint, HttpApiError } from "effect/http-api"
 import { Exchange } from "../Exchange.ts"
 import { note } from "../limits/RateLimitHeaders.ts"
 import { RequestId } from "../RequestId.ts"
+import * as RequestMetrics from "../RequestMetrics.ts"
 import { render } from "./Render.ts"
 import { violationsOf } from "./Violations.ts"
 
@@ -87,9 +88,10 @@ export const layer = Layer.effect(
       return render(book, requestId, problem)
     })
 
-    return (handler, { endpoint }) =>
-      Effect.flatMap(Exchange, (exchange) => {
-        exchange.route = endpoint.path
+    return (handler, { endpoint, group }) => {
+      const counted = RequestMetrics.endpointOf(endpoint.path, group.identifier)
+      return Effect.flatMap(Exchange, (exchange) => {
+        exchange.endpoint = counted
         return handler
       }).pipe(
         Effect.flatMap((response) => translate(response)),
@@ -100,6 +102,7 @@ export const layer = Layer.effect(
             explain(Cause.hasInterruptsOnly(cause) ? Cause.fail(cutOff) : cause, endpoint),
         ),
       )
+    }
 
     /** The library answers an unknown media type by itself, in plain text. */
     function translate(response: HttpServerResponse.HttpServerResponse) {

@@ -13,7 +13,7 @@ const other = "other"
 export interface Family {
   readonly name: string
   readonly help: string
-  readonly type: "counter" | "gauge" | "histogram"
+  readonly type: "counter" | "gauge" | "histogram" | "summary"
   readonly labels: ReadonlyArray<string>
 }
 
@@ -88,6 +88,29 @@ export const counter = <const Labels extends ReadonlyArray<string>>(
   for (const values of present) find(values as ReadonlyArray<string>)
   return { of: (...values) => find(values as ReadonlyArray<string>) }
 }
+
+/** Something that only grows and is counted elsewhere, such as by the kernel: read at each scrape, while the scope is open. */
+export const readCounter = (name: string, help: string) => {
+  declare({ name, help, type: "counter", labels: [] })
+  const metric = Metric.counter(name, { description: help, incremental: true })
+  return (value: () => number): Effect.Effect<void, never, Scope.Scope> =>
+    scopedAs(() =>
+      Metric.registerUnsafe(metric, registry, { get: () => ({ count: value(), incremental: true }), ...noHooks }),
+    )
+}
+
+/** Quantiles that are computed elsewhere, with the sum and the count of all that was observed. */
+export const readSummary = (name: string, help: string, quantiles: ReadonlyArray<number>) => {
+  declare({ name, help, type: "summary", labels: ["quantile"] })
+  const metric = Metric.summary(name, { description: help, maxAge: 0, maxSize: 1, quantiles })
+  return (
+    state: () => Pick<Metric.SummaryState, "quantiles" | "sum" | "count">,
+  ): Effect.Effect<void, never, Scope.Scope> =>
+    scopedAs(() => Metric.registerUnsafe(metric, registry, { get: () => ({ min: 0, max: 0, ...state() }), ...noHooks }))
+}
+
+const scopedAs = (register: () => { readonly remove: () => void }) =>
+  Effect.asVoid(Effect.acquireRelease(Effect.sync(register), (registration) => Effect.sync(registration.remove)))
 
 export interface Observations {
   readonly observe: (value: number) => void
@@ -180,13 +203,7 @@ export const gauge = <const Labels extends ReadonlyArray<string>>(
     register(values as ReadonlyArray<string>, value)
   return {
     read,
-    scoped: (values, value) =>
-      Effect.asVoid(
-        Effect.acquireRelease(
-          Effect.sync(() => read(values, value)),
-          (registration) => Effect.sync(registration.remove),
-        ),
-      ),
+    scoped: (values, value) => scopedAs(() => read(values, value)),
     set: (values, value) => {
       const key = (values as ReadonlyArray<string>).join("\n")
       const known = written.get(key)

@@ -7,13 +7,16 @@ import { expiryOf } from "../net/Certificates.ts"
 import { collect } from "./Collectors.ts"
 import * as Metrics from "./Metrics.ts"
 
-const cpu = Metrics.gauge("process_cpu_seconds_total", "CPU time of the process, user and system", [])
+const cpu = Metrics.readCounter("process_cpu_seconds_total", "CPU time of the process, user and system")
 const memory = Metrics.gauge("process_resident_memory_bytes", "Resident memory of the process", [])
 const started = Metrics.gauge("process_start_time_seconds", "When the process started, since the epoch", [])
 const files = Metrics.gauge("process_open_fds", "Open file descriptors", [])
-const delay = Metrics.gauge("nodejs_eventloop_delay_seconds", "Delay of the event loop since the last scrape", [
-  "quantile",
-])
+const quantiles = [0.5, 0.99, 1]
+const delay = Metrics.readSummary(
+  "nodejs_eventloop_delay_seconds",
+  "Delay of the event loop: quantiles since the last scrape, sum and count since the start",
+  quantiles,
+)
 const heap = Metrics.gauge("nodejs_heap_used_bytes", "Used heap", [])
 const build = Metrics.gauge("svc_build_info", "1, with the version and the roles of the process", ["version", "role"])
 const certificate = Metrics.gauge(
@@ -22,7 +25,21 @@ const certificate = Metrics.gauge(
   ["listener"],
 )
 
-const quantiles = [50, 99, 100]
+/** The delay's quantiles since they were read last, and its sum and count since the start. */
+const delayOf = (histogram: ReturnType<typeof monitorEventLoopDelay>) => {
+  let [sum, count] = [0, 0]
+  return () => {
+    const seen = histogram.count
+    const seconds = quantiles.map((quantile): [number, number | undefined] => [
+      quantile,
+      seen === 0 ? undefined : histogram.percentile(quantile * 100) / 1e9,
+    ])
+    if (seen > 0) sum += (histogram.mean * seen) / 1e9
+    count += seen
+    histogram.reset()
+    return { quantiles: seconds, sum, count }
+  }
+}
 
 export const layer = (roles: ReadonlyArray<string>) =>
   Layer.merge(
@@ -36,7 +53,7 @@ export const layer = (roles: ReadonlyArray<string>) =>
           }),
           (made) => Effect.sync(() => void made.disable()),
         )
-        yield* cpu.scoped([], () => {
+        yield* cpu(() => {
           const { user, system } = process.cpuUsage()
           return (user + system) / 1e6
         })
@@ -44,13 +61,7 @@ export const layer = (roles: ReadonlyArray<string>) =>
         yield* heap.scoped([], () => process.memoryUsage().heapUsed)
         yield* started.scoped([], () => Math.round(Date.now() / 1000 - process.uptime()))
         yield* build.scoped([apiVersion, roles.join(",")], () => 1)
-        for (const [at, quantile] of quantiles.entries()) {
-          yield* delay.scoped([String(quantile / 100)], () => {
-            const nanos = histogram.percentile(quantile)
-            if (at === quantiles.length - 1) histogram.reset()
-            return nanos / 1e9
-          })
-        }
+        yield* delay(delayOf(histogram))
       }),
     ),
     collect(

@@ -48,12 +48,29 @@ const ready = (readiness: Readiness) =>
     })
   })
 
+/** The families of the cluster library, which describes none of them. */
+const help: Readonly<Record<string, string>> = {
+  effect_cluster_entities: "Actors in memory, by their kind",
+  effect_cluster_entity_mailbox_size_max: "The most messages that wait for one actor, by its kind",
+  effect_cluster_runners: "Processes that carry actors",
+  effect_cluster_runners_healthy: "Processes that carry actors and answer",
+  effect_cluster_shards: "Shards that this process owns",
+  effect_cluster_shards_releasing: "Shards that this process is handing over",
+  effect_cluster_shard_release: "How long this process took to hand over shards, in milliseconds",
+  effect_cluster_singletons: "Singletons that run in this process",
+}
+
+const described = (text: string): string =>
+  text.replace(/^# TYPE (effect_cluster_\w+) /gm, (line, name: string) =>
+    help[name] === undefined ? line : `# HELP ${name} ${help[name]}\n${line}`,
+  )
+
 const metrics = Effect.andThen(
   runAll,
-  Effect.map(PrometheusMetrics.format(), (body): Answer => ({
+  Effect.map(PrometheusMetrics.format(), (text): Answer => ({
     status: 200,
     type: "text/plain; version=0.0.4; charset=utf-8",
-    body,
+    body: described(text),
   })),
 )
 
