@@ -1,5 +1,6 @@
 /** The audit log while the store does not take it, on the test's clock. */
 import { expect, layer } from "@effect/vitest"
+import { makeUuidV7 } from "@svc/domain/Ids"
 import { Audit } from "@svc/cluster/audit/Audit"
 import * as Months from "@svc/cluster/audit/Months"
 import * as Note from "@svc/cluster/audit/Note"
@@ -48,6 +49,36 @@ layer(world, { timeout: "60 seconds" })("the audit log", (it) => {
       )
       expect(missing.code).toBe("not_found")
       expect(yield* recorded(org)).toHaveLength(before + 1)
+    }),
+  )
+
+  it.effect("has each outcome of a command once, with the time of its first request", () =>
+    Effect.gen(function* () {
+      const org = yield* makeOrg
+      const audit = yield* Audit
+      const command = yield* makeUuidV7
+      const since = yield* Clock.currentTimeMillis
+      yield* TestClock.adjust("1 minute")
+      const outcomes = [
+        { outcome: "failed", code: "internal" },
+        { outcome: "failed", code: "unavailable" },
+        { outcome: "allowed", code: null },
+        { outcome: "allowed", code: null },
+      ] as const
+      for (const one of outcomes) yield* audit.record(act(org, { ...one, command }))
+      const found = yield* rows<{ outcome: string; code: string | null; at: Date }>(
+        (sql) => sql`select outcome, code, at from audit where org_id = ${org} order by outcome, code`,
+      )
+      expect(found).toEqual([outcomes[2], outcomes[0], outcomes[1]].map((one) => ({ ...one, at: new Date(since) })))
+      // Refusals that are counted together are of no single request.
+      for (let n = 0; n < 3; n++) yield* audit.record(act(org, { outcome: "refused", code: "not_found", command }))
+      yield* passing(
+        rows<{ n: number }>(
+          (sql) => sql`select sum(count)::int as n from audit where org_id = ${org} and outcome = 'refused'`,
+        ),
+        ([row]) => row?.n === 3,
+        "10 seconds",
+      )
     }),
   )
 

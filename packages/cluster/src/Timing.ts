@@ -136,6 +136,8 @@ export const Timing = {
   /** How often refusals of minutes that are over are recorded, and counts of reads are added up. */
   auditRefusals: "10 seconds",
   auditUsage: "10 seconds",
+  /** Reading the audit log is recorded once in this time for a credential and a client address. */
+  auditReadingMillis: hour,
   /** What was recorded is sealed this long afterwards, together. */
   auditSealMillis: 10 * second,
   /** How often an end that the service refuses to continue is looked at again. */

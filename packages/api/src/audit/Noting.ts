@@ -19,7 +19,7 @@ export const make = Effect.map(Effect.service(Audit), (audit) =>
   Effect.gen(function* () {
     const exchange = yield* Exchange
     if (exchange.act === undefined) return yield* Effect.die("a call that is not recorded has no note")
-    const note = yield* audit.note(exchange.act)
+    const note = yield* audit.note({ ...exchange.act, command: exchange.commandId })
     const noting: Noting = {
       text: textOf([note]),
       kept: Effect.sync(() => {

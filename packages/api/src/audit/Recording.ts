@@ -7,7 +7,9 @@ import type { IdentityRef } from "@svc/domain/IdentityRef"
 import type { AuditUnavailable, Problem } from "@svc/domain/problems/Problem"
 import { Audit } from "@svc/cluster/audit/Audit"
 import type { Act } from "@svc/cluster/audit/Note"
+import { Timing } from "@svc/cluster/Timing"
 import { Strangers } from "@svc/cluster/audit/Strangers"
+import { lastingMillis } from "@svc/domain/Lasting"
 import { Effect, type Exit, type Redacted } from "effect"
 import type { HttpServerResponse } from "effect/http"
 import type { ExchangeState } from "../Exchange.ts"
@@ -15,6 +17,14 @@ import { actOf, type Called, outcomeOf, planOf, sourceOf, withMade } from "./Act
 
 type Params = Readonly<Record<string, string | undefined>>
 type Response = HttpServerResponse.HttpServerResponse
+
+/**
+ * Reading the log is recorded once an hour for a credential and a client address, and then counted: a record for each page would
+ * fill the log that is read. A download is always recorded.
+ */
+const recordedByTheHour = new Set(["audit.list", "audit.read"])
+/** Readers that are remembered. Beyond that each read is a record. */
+const readersAtMost = 10_000
 
 /** Their handlers put the act on record in the statement that reads the secret. */
 const recordThemselves = new Set(["vault.value"])
@@ -25,6 +35,21 @@ const passing = new Set(["not_found", "audit_unavailable"])
 export const make = Effect.gen(function* () {
   const audit = yield* Audit
   const strangers = yield* Strangers
+  /** Until when reads by a credential from an address are only counted, in monotonic milliseconds. */
+  const readers = new Map<string, number>()
+
+  /** Records the act before the log is read, unless the same reader did so within the hour. */
+  const read = (act: Act) =>
+    Effect.flatMap(lastingMillis, (now) => {
+      const reader = `${act.actor.id} ${act.source.address}`
+      if ((readers.get(reader) ?? 0) > now) return Effect.void
+      return Effect.tap(audit.secret(act), () =>
+        Effect.sync(() => {
+          if (readers.size >= readersAtMost) for (const [key, until] of readers) if (until <= now) readers.delete(key)
+          if (readers.size < readersAtMost) readers.set(reader, now + Timing.auditReadingMillis)
+        }),
+      )
+    })
 
   /** The handler of an admitted call, on record; `once` answers for it where the same request was made before. */
   const recorded = <E, R, E2, R2>(
@@ -37,7 +62,8 @@ export const make = Effect.gen(function* () {
     exchange: ExchangeState,
   ) => {
     const plan = planOf(call)
-    if (plan.class === "read") {
+    const isByTheHour = recordedByTheHour.has(plan.action)
+    if (plan.class === "read" || isByTheHour) {
       audit.used({
         org: caller.org.id,
         kind: caller.kind,
@@ -46,7 +72,7 @@ export const make = Effect.gen(function* () {
         tool: exchange.source.tool ?? "",
         handle: identity?.handle ?? "",
       })
-      return once(handler)
+      if (!isByTheHour) return once(handler)
     }
     const act = actOf(plan, caller, identity, params, exchange)
     exchange.act = act
@@ -55,12 +81,13 @@ export const make = Effect.gen(function* () {
       const outcome = outcomeOf(exit)
       // That it was allowed stands there already.
       if (outcome.outcome === "allowed" && (exchange.recorded || plan.class === "secret")) return Effect.void
-      return audit.record(withMade(plan, { ...act, ...outcome }, exit))
+      return audit.record({ ...withMade(plan, { ...act, ...outcome }, exit), command: exchange.commandId })
     }
+    const secret = Effect.suspend(() =>
+      isByTheHour ? read(act) : audit.secret({ ...act, command: exchange.commandId }),
+    )
     const shown =
-      plan.class === "secret" && !recordThemselves.has(plan.action)
-        ? Effect.andThen(audit.secret(act), handler)
-        : handler
+      plan.class === "secret" && !recordThemselves.has(plan.action) ? Effect.andThen(secret, handler) : handler
     return Effect.onExit(once(shown), settled)
   }
 

@@ -131,7 +131,10 @@ const make = (settings: AuditSettings) =>
           ),
       })
 
-    const refusals = yield* Refusals.make((act, count) => Effect.flatMap(note(act, count), keep))
+    // A record of several acts is of no single request.
+    const refusals = yield* Refusals.make((act, count) =>
+      Effect.flatMap(note({ ...act, command: undefined }, count), keep),
+    )
 
     /** What no statement takes by itself is lost; one that the store does not take just now is not. */
     const retry = Effect.gen(function* () {

@@ -13,6 +13,7 @@ import { type SealKeys, ServiceKey } from "../sealing/ServiceKey.ts"
 import { orUnavailable, Reads } from "../store/Database.ts"
 import { settledOf } from "../store/Settled.ts"
 import * as Chain from "./Chain.ts"
+import { millisOf } from "./Note.ts"
 import * as Proof from "./Proof.ts"
 
 export interface Row {
@@ -166,8 +167,6 @@ export interface AuditFilter {
 
 /** Lines of an export that are read at once. */
 const portion = 500
-/** An id is minted with the record's own time. */
-const timeOf = (uuid: string) => new Date(parseInt(uuid.slice(0, 8) + uuid.slice(9, 13), 16))
 const around = 60_000
 
 const missing = new NotFound({ detail: "There is no such record." })
@@ -223,7 +222,8 @@ const make = Effect.gen(function* () {
     read: Effect.fn("AuditQueries.read")(function* (org: string, identityId: string | null, id: string) {
       const uuid = fromPublic("aud_", id)
       if (uuid === undefined) return yield* missing
-      const at = timeOf(uuid).getTime()
+      // An id is minted with the record's own time.
+      const at = millisOf(uuid)
       const [row] = yield* sql<SealedRow>`
         select ${sql.literal(columns)}, s.seq, s.hash from audit a ${sealed}
         where a.id = ${uuid}::uuid and a.org_id = ${org}::uuid ${ofIdentity(identityId)}

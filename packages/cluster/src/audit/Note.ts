@@ -3,6 +3,7 @@
  * stand as a common table expression in the statement of what it tells of ({@link noted}): then there is no act without
  * its record, and no commit more.
  */
+import { createHash } from "node:crypto"
 import type { AuditActor, AuditClass, AuditOutcome, AuditSource, AuditTarget } from "@svc/domain/audit/AuditRecord"
 import { makeUuidV7 } from "@svc/domain/Ids"
 import { Clock, Effect } from "effect"
@@ -27,6 +28,8 @@ export interface Act {
   readonly scope: string | null
   readonly source: AuditSource
   readonly requestId: string | null
+  /** The command of a request with an `Idempotency-Key`. If the request comes again, its outcome is the same record. */
+  readonly command?: string | undefined
 }
 
 /** An act with its id and time: written again, it is the same record. */
@@ -38,10 +41,24 @@ export interface Note extends Act {
   readonly proof: string
 }
 
+/** The id of the record of one outcome of a command: a version 7 uuid with the time of the command's id. */
+const idOf = (command: string, { class: of, action, outcome, code }: Act): string => {
+  const digest = createHash("sha256")
+    .update(JSON.stringify([command, of, action, outcome, code]))
+    .digest("hex")
+  const variant = "89ab"[parseInt(digest[3]!, 16) & 3]
+  return `${command.slice(0, 13)}-7${digest.slice(0, 3)}-${variant}${digest.slice(4, 7)}-${digest.slice(7, 19)}`
+}
+
+/** The time in a version 7 uuid, in milliseconds. */
+export const millisOf = (uuid: string): number => parseInt(uuid.slice(0, 8) + uuid.slice(9, 13), 16)
+
 /** Time, id and proof of an act that is to be recorded. */
 export const make = (key: Proof.ProofKey, act: Act, count = 1): Effect.Effect<Note> =>
-  Effect.zipWith(makeUuidV7, Clock.currentTimeMillis, (id, now) => {
-    const note = { ...act, id, at: new Date(now), count }
+  Effect.zipWith(makeUuidV7, Clock.currentTimeMillis, (fresh, now) => {
+    const { command } = act
+    const [id, at] = command === undefined ? [fresh, now] : [idOf(command, act), millisOf(command)]
+    const note = { ...act, id, at: new Date(at), count }
     return { ...note, proof: Proof.of(key, rowOf(note)) }
   })
 
