@@ -11,6 +11,7 @@ import { Timing } from "../Timing.ts"
 import { refuseOlder, requireProgram } from "./OldestProgram.ts"
 import { refuseUnfit } from "./ServerFitness.ts"
 import { refusePooler, StoreUnfit } from "./Sessions.ts"
+import { searchRefolding } from "./migrations/0046_search_refolding.ts"
 import { auditSealKeys } from "./migrations/0051_audit_seal_keys.ts"
 import { account } from "./schema/account.ts"
 import { audit } from "./schema/audit.ts"
@@ -35,6 +36,7 @@ const baseline = Effect.gen(function* () {
 
 const migrations = {
   "0001_baseline": baseline,
+  "0046_search_refolding": searchRefolding,
   "0051_audit_seal_keys": auditSealKeys,
 }
 

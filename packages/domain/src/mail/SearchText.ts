@@ -23,6 +23,7 @@ const letters: Readonly<Record<string, string>> = {
   ł: "l",
   ı: "i",
   þ: "th",
+  ς: "σ",
 }
 
 // oxlint-disable-next-line no-control-regex -- whether there is anything to fold but case and white space
@@ -30,21 +31,29 @@ const ascii = /^[\x00-\x7f]*$/
 /** Accents of Latin, Greek and Cyrillic, and the vowel marks of Hebrew and Arabic. */
 const marks = /[\u0300-\u036f\u0591-\u05c7\u064b-\u0652]/g
 
+/** Soft hyphens, zero-width characters and marks of direction, which nobody sees within a word. */
+const unseen =
+  /(?:[\u00ad\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff]|[\ufe00-\ufe0f]|[\u{e0000}-\u{e007f}])+/gu
+
 /** Runs of what separates words, control characters among it; not a lone space, which stays as it is. */
 const gaps =
   // oxlint-disable-next-line no-control-regex -- control characters separate words, like white space
-  /(?:[^\S ]|[\x00-\x1f\x7f\u200b\ufeff\u00ad])[\s\x00-\x1f\x7f\u200b\ufeff\u00ad]*| [\s\x00-\x1f\x7f\u200b\ufeff\u00ad]+/g
+  /(?:[^\S ]|[\x00-\x1f\x7f])[\s\x00-\x1f\x7f]*| [\s\x00-\x1f\x7f]+/g
 
-/** Lower case without accents, each run of white space one space. */
+/**
+ * Lower case without accents and unseen characters, each run of white space one space. Compatibility forms are resolved
+ * first, since those of capital letters (𝗕, Ⓑ) have no lower case of their own.
+ */
 export const fold = (text: string): string => {
-  const lower = text.toLowerCase()
-  const plain = ascii.test(lower)
-    ? lower
-    : lower
+  const plain = ascii.test(text)
+    ? text.toLowerCase()
+    : text
         .normalize("NFKD")
+        .toLowerCase()
         .replace(marks, "")
+        .replace(unseen, "")
         .normalize("NFC")
-        .replace(/[ßæœøđðłıþ]/g, (letter) => letters[letter]!)
+        .replace(/[ßæœøđðłıþς]/g, (letter) => letters[letter]!)
   return plain.replace(gaps, " ").trim()
 }
 

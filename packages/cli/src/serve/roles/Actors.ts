@@ -12,6 +12,7 @@ import * as IdentityActor from "@svc/cluster/identity/IdentityActor"
 import * as IdentityWork from "@svc/cluster/identity/IdentityWork"
 import { Outbox } from "@svc/cluster/mail/sending/Outbox"
 import { SendingGate } from "@svc/cluster/mail/sending/SendingGate"
+import * as Refolding from "@svc/cluster/mail/search/Refolding"
 import * as Segmenting from "@svc/cluster/mail/search/Segmenting"
 import * as Unheld from "@svc/cluster/mail/sending/Unheld"
 import * as SystemMailForwarding from "@svc/cluster/mail/SystemMailForwarding"
@@ -53,6 +54,7 @@ export const layer = (settings: Settings, parts: Parts, outgoing: Outgoing) =>
     Overdue.layer(ConnectorWork.watched),
     Housekeeping.layer,
     Segmenting.layer,
+    Refolding.layer,
     GrantNotices.layer,
     Months.layer({ days: settings.auditDays }),
     Months.health,
