@@ -4,7 +4,7 @@
  * fence held.
  */
 import type { By } from "@svc/domain/account/By"
-import { Effect, Schema } from "effect"
+import { Effect, Exit, Schema } from "effect"
 import type { SqlError, Statement } from "effect/sql"
 import type { DataKey } from "../sealing/Sealing.ts"
 import { inOrder } from "../store/Batched.ts"
@@ -135,14 +135,14 @@ export const commit = <Row extends object = object>(
 
 /**
  * {@link commit} for writes of several actors in one statement. CTE `fence` has a row for each that still owns its entity,
- * `n` its place (from 1); each CTE does nothing for the others, and they answer nothing. `columns` are of one row of
- * `fence`.
+ * `n` its place (from 1); each CTE does nothing for the others, which fail with {@link FenceLost}. `columns` are of one row
+ * of `fence`.
  */
 export const commitTogether = <Row extends object>(
   writes: ReadonlyArray<Fenced>,
   ctes: Statement.Fragment,
   columns: Statement.Fragment,
-): Effect.Effect<ReadonlyArray<Row | undefined>, SqlError.SqlError> => {
+): Effect.Effect<ReadonlyArray<Exit.Exit<Row, FenceLost>>, SqlError.SqlError> => {
   const sql = writes[0]!.sql
   return Effect.map(
     sql<Row & { readonly asked: number }>`
@@ -155,6 +155,6 @@ export const commitTogether = <Row extends object>(
         for share of actor
       ), ${ctes}
       select fence.n as asked, ${columns} from fence`,
-    inOrder(writes),
+    (rows) => inOrder(writes)(rows).map((row) => (row === undefined ? Exit.fail(new FenceLost()) : Exit.succeed(row))),
   )
 }

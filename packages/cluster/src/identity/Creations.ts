@@ -8,11 +8,11 @@
  * only while a claim commits, which waits for nothing itself once it has the row. Names and Identities are new: only who
  * owned the actor of the same name could make them as well.
  */
-import { Context, Effect, Exit, Layer } from "effect"
+import { Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
-import { commitTogether, FenceLost, type Fenced } from "../actor/Write.ts"
-import * as Batched from "../store/Batched.ts"
-import { isTransient, type Sql, Writes } from "../store/Database.ts"
+import { commitTogether, type FenceLost, type Fenced } from "../actor/Write.ts"
+import { type Sql, Writes } from "../store/Database.ts"
+import * as GroupCommit from "../store/GroupCommit.ts"
 
 /** An Identity that is to be. */
 export interface Creation {
@@ -41,10 +41,7 @@ interface Row extends Created {
   readonly held: boolean
 }
 
-/** An Org that another statement holds: it is waited for, or its Identities are left out (`held`). */
-type Patience = "waits" | "skips"
-
-const store = (sql: Sql, creations: ReadonlyArray<Creation>, patience: Patience) =>
+const store = (sql: Sql, creations: ReadonlyArray<Creation>, patience: GroupCommit.Patience) =>
   commitTogether<Row>(
     creations.map(({ fenced }) => ({ ...fenced, sql })),
     sql`
@@ -100,26 +97,6 @@ const store = (sql: Sql, creations: ReadonlyArray<Creation>, patience: Patience)
       } as held`,
   )
 
-type Outcome = Exit.Exit<Row, SqlError.SqlError | FenceLost>
-
-/** One by one where the statement fails by what is in it, so that a name that is taken is in nobody else's way. */
-const storeAll = (
-  sql: Sql,
-  creations: ReadonlyArray<Creation>,
-  patience: Patience,
-): Effect.Effect<ReadonlyArray<Outcome>> =>
-  Effect.matchEffect(store(sql, creations, patience), {
-    onSuccess: (rows) =>
-      Effect.succeed(rows.map((row): Outcome => (row === undefined ? Exit.fail(new FenceLost()) : Exit.succeed(row)))),
-    onFailure: (error) =>
-      creations.length === 1 || isTransient(error)
-        ? Effect.succeed(creations.map(() => Exit.fail(error)))
-        : Effect.map(
-            Effect.forEach(creations, (creation) => storeAll(sql, [creation], patience)),
-            (outcomes) => outcomes.flat(),
-          ),
-  })
-
 export class Creations extends Context.Service<
   Creations,
   { readonly make: (creation: Creation) => Effect.Effect<Created, SqlError.SqlError | FenceLost> }
@@ -129,20 +106,14 @@ export const layer = Layer.effect(
   Creations,
   Effect.gen(function* () {
     const sql = yield* Writes
-    const together = yield* Batched.make(
-      (creations: ReadonlyArray<Creation>) => storeAll(sql, creations, "skips"),
-      // Two at a time would take each other's Orgs.
-      { atOnce: 1, most: 50 },
-    )
-    const alone = yield* Batched.make((creations: ReadonlyArray<Creation>) => storeAll(sql, creations, "waits"), {
-      atOnce: 2,
-      most: 1,
-    })
+    // Two statements at a time would take each other's Orgs.
+    const limits = { atOnce: 1, most: 50 }
     return {
-      make: (creation: Creation) =>
-        Effect.flatMap(Effect.flatten(together(creation)), (row) =>
-          row.held ? Effect.flatten(alone(creation)) : Effect.succeed(row),
-        ),
+      make: yield* GroupCommit.makeSkipping(
+        (creations: ReadonlyArray<Creation>, patience) => store(sql, creations, patience),
+        ({ held }) => held,
+        limits,
+      ),
     }
   }),
 )

@@ -11,12 +11,12 @@
 import { system } from "@svc/domain/account/By"
 import { Context, Effect, Exit, Layer } from "effect"
 import { type SqlError, Statement } from "effect/sql"
-import { commitTogether, FenceLost, type Write } from "../actor/Write.ts"
+import { commitTogether, type FenceLost, type Write } from "../actor/Write.ts"
 import { shown } from "../credentials/ShowOnce.ts"
 import { raise } from "../events/Raise.ts"
 import type { Part } from "../saga/Step.ts"
-import * as Batched from "../store/Batched.ts"
-import { isTransient, type Sql, Writes } from "../store/Database.ts"
+import { type Sql, Writes } from "../store/Database.ts"
+import * as GroupCommit from "../store/GroupCommit.ts"
 import { Timing } from "../Timing.ts"
 
 export interface Provisioning {
@@ -114,26 +114,11 @@ const store = (sql: Sql, all: ReadonlyArray<Provisioning>) => {
   )
 }
 
-type Outcome = Exit.Exit<boolean, SqlError.SqlError | FenceLost>
-
-const outcomeOf = ({ write }: Provisioning, row: Row | undefined): Outcome => {
-  if (row === undefined) return Exit.fail(new FenceLost())
-  if (row.queued > 0) write.due()
-  return Exit.succeed(row.moved)
+/** Whether the Identity is ready now, as its actor is to be told. */
+const outcomeOf = ({ write }: Provisioning, { moved, queued }: Row): boolean => {
+  if (queued > 0) write.due()
+  return moved
 }
-
-/** One by one where the statement fails by what is in it, so that what is wrong with one Identity is in nobody else's way. */
-const storeAll = (sql: Sql, all: ReadonlyArray<Provisioning>): Effect.Effect<ReadonlyArray<Outcome>> =>
-  Effect.matchEffect(store(sql, all), {
-    onSuccess: (rows) => Effect.succeed(all.map((one, index) => outcomeOf(one, rows[index]))),
-    onFailure: (error) =>
-      all.length === 1 || isTransient(error)
-        ? Effect.succeed(all.map(() => Exit.fail(error)))
-        : Effect.map(
-            Effect.forEach(all, (one) => storeAll(sql, [one])),
-            (outcomes) => outcomes.flat(),
-          ),
-  })
 
 export class Provisionings extends Context.Service<
   Provisionings,
@@ -147,7 +132,13 @@ export const layer = Layer.effect(
   Provisionings,
   Effect.gen(function* () {
     const sql = yield* Writes
-    const finish = yield* Batched.make((all: ReadonlyArray<Provisioning>) => storeAll(sql, all), limits)
-    return { finish: (provisioning: Provisioning) => Effect.flatten(finish(provisioning)) }
+    const finish = yield* GroupCommit.make(
+      (all: ReadonlyArray<Provisioning>) =>
+        Effect.map(store(sql, all), (rows) =>
+          rows.map((outcome, index) => Exit.map(outcome, (row) => outcomeOf(all[index]!, row))),
+        ),
+      limits,
+    )
+    return { finish }
   }),
 )

@@ -10,10 +10,10 @@ import * as AddrSpec from "@svc/domain/mail/AddrSpec"
 import type { ReceivedMail } from "@svc/domain/mail/MailboxProtocol"
 import { Context, Effect, Exit, Layer } from "effect"
 import type { SqlError } from "effect/sql"
-import { commitTogether, FenceLost, type Write } from "../actor/Write.ts"
+import { commitTogether, type FenceLost, type Write } from "../actor/Write.ts"
 import { raise } from "../events/Raise.ts"
-import * as Batched from "../store/Batched.ts"
-import { isTransient, type Sql, Writes } from "../store/Database.ts"
+import { type Sql, Writes } from "../store/Database.ts"
+import * as GroupCommit from "../store/GroupCommit.ts"
 import { Timing } from "../Timing.ts"
 import { placed } from "./folders/Placing.ts"
 import { FreshTexts } from "./search/FreshTexts.ts"
@@ -245,26 +245,10 @@ const store = (sql: Sql, groups: ReadonlyArray<Group>) => {
   )
 }
 
-type Outcome = Exit.Exit<Stored, SqlError.SqlError | FenceLost>
-
-const outcomeOf = ({ write }: Group, row: Row | undefined): Outcome => {
-  if (row === undefined) return Exit.fail(new FenceLost())
+const outcomeOf = ({ write }: Group, row: Row): Stored => {
   if (row.queued > 0) write.due()
-  return Exit.succeed(row)
+  return row
 }
-
-/** One by one where the statement fails by what is in it, so that what one sender wrote is in nobody else's way. */
-const storeAll = (sql: Sql, groups: ReadonlyArray<Group>): Effect.Effect<ReadonlyArray<Outcome>> =>
-  Effect.matchEffect(store(sql, groups), {
-    onSuccess: (rows) => Effect.succeed(groups.map((group, index) => outcomeOf(group, rows[index]))),
-    onFailure: (error) =>
-      groups.length === 1 || isTransient(error)
-        ? Effect.succeed(groups.map(() => Exit.fail(error)))
-        : Effect.map(
-            Effect.forEach(groups, (group) => storeAll(sql, [group])),
-            (outcomes) => outcomes.flat(),
-          ),
-  })
 
 export class Arrivals extends Context.Service<
   Arrivals,
@@ -276,10 +260,16 @@ export const layer = Layer.effect(
   Effect.gen(function* () {
     const sql = yield* Writes
     const fresh = yield* FreshTexts
-    const store = yield* Batched.make((groups: ReadonlyArray<Group>) => storeAll(sql, groups), together)
+    const share = yield* GroupCommit.make(
+      (groups: ReadonlyArray<Group>) =>
+        Effect.map(store(sql, groups), (rows) =>
+          rows.map((outcome, index) => Exit.map(outcome, (row) => outcomeOf(groups[index]!, row))),
+        ),
+      together,
+    )
     return {
       store: (group: Group) =>
-        Effect.map(Effect.flatten(store(group)), (outcome) => {
+        Effect.map(share(group), (outcome) => {
           for (const { message_id, content } of group.mails) {
             if (content !== null) fresh.keep(message_id, content.search_text)
           }

@@ -14,20 +14,11 @@ import {
 } from "@svc/domain/problems/Problem"
 import { versionsKept } from "@svc/domain/vault/Vault"
 import { Clock, Effect, Exit } from "effect"
-import type { SqlError } from "effect/sql"
 import { notedEach } from "../audit/Note.ts"
 import { Sealing } from "../sealing/Sealing.ts"
 import * as Batched from "../store/Batched.ts"
-import {
-  deadline,
-  isTransient,
-  orUnavailable,
-  Reads,
-  type Sql,
-  together,
-  transientOnly,
-  Writes,
-} from "../store/Database.ts"
+import * as GroupCommit from "../store/GroupCommit.ts"
+import { deadline, orUnavailable, Reads, type Sql, together, transientOnly, Writes } from "../store/Database.ts"
 import { inside, type Namespace, place } from "./Namespace.ts"
 import { columns, type Row } from "./Rows.ts"
 
@@ -154,30 +145,16 @@ const store = (sql: Sql, versions: ReadonlyArray<Stored>) => {
     select n::int as asked, id, name, size, description, version, created_at, updated_at from written`
 }
 
-type Outcome = Exit.Exit<Row | undefined, SqlError.SqlError>
-
-/** One by one where the statement fails by what is in it, so that nobody's write is in the way of another's. */
-const storeAll = (sql: Sql, versions: ReadonlyArray<Stored>): Effect.Effect<ReadonlyArray<Outcome>> =>
-  Effect.matchEffect(store(sql, versions), {
-    onSuccess: (rows) => Effect.succeed(Batched.inOrder(versions)(rows).map((row) => Exit.succeed(row))),
-    onFailure: (error) =>
-      versions.length === 1 || isTransient(error)
-        ? Effect.succeed(versions.map(() => Exit.fail(error)))
-        : Effect.map(
-            Effect.forEach(versions, (one) => storeAll(sql, [one])),
-            (outcomes) => outcomes.flat(),
-          ),
-  })
-
 export const make = Effect.gen(function* () {
   const reads = yield* Reads
   const writes = yield* Writes
   const sealing = yield* Sealing
   const remembered = new Map<string, Sealable>()
-  const stored = yield* Batched.make((versions: ReadonlyArray<Stored>) => storeAll(writes, versions), {
-    ...limits,
-    deadline,
-  })
+  const stored = yield* GroupCommit.make(
+    (versions: ReadonlyArray<Stored>) =>
+      Effect.map(store(writes, versions), (rows) => Batched.inOrder(versions)(rows).map((row) => Exit.succeed(row))),
+    { ...limits, deadline },
+  )
 
   /** The Org's data key, and the secret's id where there is one. */
   const sealableRow = yield* together((asked: ReadonlyArray<Namespace & { readonly name: string }>) =>
@@ -246,7 +223,7 @@ export const make = Effect.gen(function* () {
       const dataKey = yield* Effect.orDie(sealing.openDataKey(namespace.org, found.dataKey))
       const sealed = yield* sealing.seal(dataKey, place(namespace, secretId, name, versionId), bytes)
       const at = new Date(yield* Clock.currentTimeMillis)
-      const row = yield* transientOnly(Effect.flatten(stored({ ...version, secretId, isThere, versionId, sealed, at })))
+      const row = yield* transientOnly(stored({ ...version, secretId, isThere, versionId, sealed, at }))
       if (row !== undefined) {
         if (remembered.size >= rememberedAtMost) remembered.clear()
         if (guess === undefined) remembered.set(key, { dataKey: found.dataKey, secretId })

@@ -10,10 +10,11 @@ import type { OriginVerdict } from "@svc/domain/mail/Message"
 import type { ComposedMail } from "@svc/domain/mail/SendingProtocol"
 import { Context, Effect, Exit, Layer } from "effect"
 import type { SqlError } from "effect/sql"
-import { commitTogether, FenceLost } from "../../actor/Write.ts"
+import { commitTogether, type FenceLost } from "../../actor/Write.ts"
 import { causedBy, raise, raiseForOrg } from "../../events/Raise.ts"
 import * as Batched from "../../store/Batched.ts"
-import { isTransient, Reads, type Sql, Writes } from "../../store/Database.ts"
+import { Reads, type Sql, Writes } from "../../store/Database.ts"
+import * as GroupCommit from "../../store/GroupCommit.ts"
 import { Timing } from "../../Timing.ts"
 import { placed } from "../folders/Placing.ts"
 import { summaryOf } from "../Summary.ts"
@@ -112,10 +113,7 @@ interface Row {
   readonly queued: number
 }
 
-/** A Mailbox that another statement holds: it is waited for, or its message is left out (`held`). */
-type Patience = "waits" | "skips"
-
-const store = (sql: Sql, departures: ReadonlyArray<Departure>, patience: Patience) => {
+const store = (sql: Sql, departures: ReadonlyArray<Departure>, patience: GroupCommit.Patience) => {
   const identityId = sql`identity_id`
   const some = (is: (departure: Departure) => boolean) => departures.some(is)
   const outboxes = departures.flatMap(({ rows }, index) => rows.map((row) => ({ ...row, n: index + 1 })))
@@ -265,31 +263,11 @@ const store = (sql: Sql, departures: ReadonlyArray<Departure>, patience: Patienc
   )
 }
 
-/** Whether it was stored; undefined where its Mailbox is held. */
-type Stored = Exit.Exit<boolean | undefined, SqlError.SqlError | FenceLost>
-
-const ended = ({ write }: Departure, row: Row | undefined, patience: Patience): Stored => {
-  if (row === undefined) return Exit.fail(new FenceLost())
+/** Whether it was stored; undefined if another statement holds its Mailbox. */
+const outcomeOf = ({ write }: Departure, row: Row, patience: GroupCommit.Patience): boolean | undefined => {
   if (row.queued > 0) write.due()
-  return Exit.succeed(row.stored || patience === "waits" ? row.stored : undefined)
+  return row.stored || patience === "waits" ? row.stored : undefined
 }
-
-/** One by one where the statement fails by what is in it. */
-const storeAll = (
-  sql: Sql,
-  departures: ReadonlyArray<Departure>,
-  patience: Patience,
-): Effect.Effect<ReadonlyArray<Stored>> =>
-  Effect.matchEffect(store(sql, departures, patience), {
-    onSuccess: (rows) => Effect.succeed(departures.map((departure, index) => ended(departure, rows[index], patience))),
-    onFailure: (error) =>
-      departures.length === 1 || isTransient(error)
-        ? Effect.succeed(departures.map(() => Exit.fail(error)))
-        : Effect.map(
-            Effect.forEach(departures, (departure) => storeAll(sql, [departure], patience)),
-            (stored) => stored.flat(),
-          ),
-  })
 
 export class Departures extends Context.Service<
   Departures,
@@ -309,22 +287,17 @@ export const layer = Layer.effect(
   Departures,
   Effect.gen(function* () {
     const sql = yield* Writes
-    const share = yield* Batched.make(
-      (departures: ReadonlyArray<Departure>) => storeAll(sql, departures, "skips"),
+    const share = yield* GroupCommit.makeSkipping(
+      (departures: ReadonlyArray<Departure>, patience) =>
+        Effect.map(store(sql, departures, patience), (rows) =>
+          rows.map((outcome, index) => Exit.map(outcome, (row) => outcomeOf(departures[index]!, row, patience))),
+        ),
+      (stored) => stored === undefined,
       together,
     )
-    const alone = yield* Batched.make((departures: ReadonlyArray<Departure>) => storeAll(sql, departures, "waits"), {
-      atOnce: 2,
-      most: 1,
-    })
     return {
       judge: yield* Batched.make(standings(yield* Reads)),
-      store: (departure: Departure) =>
-        Effect.flatMap(Effect.flatten(share(departure)), (stored) =>
-          stored === undefined
-            ? Effect.map(Effect.flatten(alone(departure)), (stored) => stored === true)
-            : Effect.succeed(stored),
-        ),
+      store: (departure: Departure) => Effect.map(share(departure), (stored) => stored === true),
     }
   }),
 )

@@ -5,10 +5,9 @@
 import { system } from "@svc/domain/account/By"
 import { toPublic } from "@svc/domain/Ids"
 import { Effect, Exit } from "effect"
-import type { SqlError } from "effect/sql"
 import { raise } from "../../events/Raise.ts"
-import * as Batched from "../../store/Batched.ts"
-import { isTransient, type Sql } from "../../store/Database.ts"
+import type { Sql } from "../../store/Database.ts"
+import * as GroupCommit from "../../store/GroupCommit.ts"
 import { Timing } from "../../Timing.ts"
 import { isAddressRejected } from "./AddressRejection.ts"
 import type { Outcome, SmtpReply } from "./MailTransport.ts"
@@ -186,26 +185,16 @@ const together = (sql: Sql, ended: ReadonlyArray<Ended>) => {
   )
 }
 
-type Recorded = Exit.Exit<boolean, SqlError.SqlError>
-
 export const make = Effect.fnUntraced(function* (sql: Sql) {
   const one = alone(sql)
-  const apart = (ended: ReadonlyArray<Ended>) => Effect.forEach(ended, (each) => Effect.exit(one(each)))
-  const all = (ended: ReadonlyArray<Ended>): Effect.Effect<ReadonlyArray<Recorded>, SqlError.SqlError> =>
-    ended.length === 1
-      ? apart(ended)
-      : together(sql, ended).pipe(
-          Effect.map((queued) => queued.map((any): Recorded => Exit.succeed(any))),
-          // What one of them holds up is no matter of the others.
-          Effect.catchIf(
-            (error) => !isTransient(error),
-            () => apart(ended),
-          ),
-        )
+  const store = (ended: ReadonlyArray<Ended>) =>
+    Effect.map(ended.length === 1 ? Effect.map(one(ended[0]!), (queued) => [queued]) : together(sql, ended), (queued) =>
+      queued.map((any) => Exit.succeed(any)),
+    )
   // One at a time: two that change the same messages in different orders would wait for each other.
-  const share = yield* Batched.make(all, { atOnce: 1, most: 100, apart: ({ leased }) => leased.message_id })
+  const share = yield* GroupCommit.make(store, { atOnce: 1, most: 100, apart: ({ leased }) => leased.message_id })
   return (owner: Owner, leased: Leased, outcomes: ReadonlyArray<Outcome>, at: Date) => {
     const ended = judge(owner, leased, outcomes, at)
-    return ended.settled.some(isBounce) ? one(ended) : Effect.flatten(share(ended))
+    return ended.settled.some(isBounce) ? one(ended) : share(ended)
   }
 })
