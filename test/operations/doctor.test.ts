@@ -1,9 +1,12 @@
 /** What the doctor finds, and the records that it holds DNS against. */
 import { createPublicKey, generateKeyPairSync } from "node:crypto"
-import { readFileSync } from "node:fs"
+import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
 import * as path from "node:path"
 import * as CertificateChecks from "@svc/cli/doctor/CertificateChecks"
-import { knownNames } from "@svc/cli/doctor/Configuration"
+import { exposure, knownNames, masterKey, secretFiles } from "@svc/cli/doctor/Configuration"
+import type { Finding } from "@svc/cli/doctor/Finding"
+import { collisions } from "@svc/cli/doctor/Listeners"
 import * as Dns from "@svc/cli/doctor/Dns"
 import { keyRecord, lineOf, policyId, tagOf, type Wanted, wanted } from "@svc/cli/dns/Records"
 import { load, type Settings } from "@svc/cli/serve/Settings"
@@ -177,5 +180,89 @@ describe("the doctor", () => {
     const ours = (names: Iterable<string>) =>
       [...names].filter((name) => name.startsWith("SVC_") && !/_FILE$|^SVC_KEY$|^SVC_API_URL$/.test(name)).toSorted()
     expect(ours(await Effect.runPromise(knownNames))).toEqual(ours(listed))
+  })
+})
+
+const told = (findings: ReadonlyArray<Finding>) =>
+  findings.filter(({ status }) => status !== "ok").map(({ status, detail }) => `${status}: ${detail}`)
+
+describe("the doctor of settings", () => {
+  const with_ = (more: Record<string, string>) =>
+    Effect.runPromise(load.pipe(Effect.provide(ConfigProvider.layer(ConfigProvider.fromUnknown(more)))))
+  const production = {
+    SVC_ENV: "production",
+    SVC_MASTER_KEY: Buffer.alloc(32).toString("base64"),
+    SVC_BASE_URL: "https://api.example.org",
+    SVC_MAIL_DOMAIN: "mail.example.org",
+    SVC_TUNNEL_DOMAIN: "tunnel.example.net",
+    SVC_MAIL_DIRECT: "true",
+    SVC_TRUSTED_PROXIES: "10.0.0.0/8",
+  }
+
+  it("finds links in clear and proxies that are not trusted, in production alone", async () => {
+    expect(told(exposure(await with_(production)))).toEqual([])
+    expect(told(exposure(await with_({ SVC_BASE_URL: "http://api.example.org" })))).toEqual([])
+    expect(told(exposure(await with_({ ...production, SVC_TRUSTED_PROXIES: "" })))).toEqual([
+      expect.stringMatching(/^warn: SVC_TRUSTED_PROXIES is empty/),
+    ])
+    expect(told(exposure(await with_({ ...production, SVC_BASE_URL: "http://api.example.org" })))).toEqual([
+      expect.stringMatching(/^fail: SVC_BASE_URL is http:\/\/api.example.org: .*unencrypted$/),
+    ])
+    expect(told(exposure(await with_({ ...production, SVC_PROFILE_BASE: "http://id.example.org" })))).toEqual([
+      expect.stringMatching(/^fail: SVC_PROFILE_BASE is http:/),
+    ])
+  })
+
+  it("finds one port for two listeners, unless they are at two addresses or of no fixed port", async () => {
+    const found = async (more: Record<string, string>) => told(collisions(await with_(more)))
+    expect(await found({})).toEqual([])
+    expect(await found({ SVC_SMTP_PORT: "8080" })).toEqual([
+      expect.stringMatching(/^fail: SVC_HTTP_PORT and SVC_SMTP_PORT are both 8080/),
+    ])
+    // Where operators' port is not named, it is 9090.
+    expect(await found({ SVC_EDGE_PORT: "9090" })).toHaveLength(1)
+    expect(await found({ SVC_EDGE_PORT: "9090", SVC_OPS_HOST: "127.0.0.2", SVC_ENV: "development" })).toEqual([])
+    expect(await found({ SVC_EDGE_PORT: "9090", SVC_OPS_HOST: "0.0.0.0", SVC_ENV: "development" })).toHaveLength(1)
+    expect(await found({ SVC_RUNNER_PORT: "0", SVC_OPS_PORT: "0" })).toEqual([])
+  })
+
+  it.each([
+    ["2525-2600", 1],
+    ["2500-2525", 1],
+    ["2526-2600", 0],
+    ["2500-2524", 0],
+    ["1000-9999", 9],
+  ])("finds the listeners among the ports %s of tunnels", async (range, count) => {
+    const findings = told(collisions(await with_({ SVC_EDGE_TCP_PORTS: range, SVC_RUNNER_PORT: "7000" })))
+    expect(findings).toHaveLength(count)
+    if (count === 1) expect(findings[0]).toMatch(/^fail: SVC_SMTP_PORT is 2525, within SVC_EDGE_TCP_PORTS/)
+  })
+
+  it("finds files of secrets that others can read", async () => {
+    const folder = mkdtempSync(path.join(tmpdir(), "doctor-"))
+    try {
+      const file = path.join(folder, "master.key")
+      writeFileSync(file, "x")
+      const known = await Effect.runPromise(knownNames)
+      const statuses = (mode: number, name: string) => {
+        chmodSync(file, mode)
+        return secretFiles(known, { [name]: file, SVC_ARC_KEY_FILE: path.join(folder, "missing") }).map(
+          ({ status, remedy }) => [status, remedy],
+        )
+      }
+      expect(statuses(0o600, "SVC_MASTER_KEY_FILE")).toEqual([])
+      expect(statuses(0o640, "SVC_MASTER_KEY_FILE")).toEqual([])
+      expect(statuses(0o644, "SVC_MASTER_KEY_FILE")).toEqual([["fail", `chmod o-rwx ${file}`]])
+      expect(statuses(0o604, "DATABASE_URL_FILE")).toEqual([["warn", `chmod o-rwx ${file}`]])
+      expect(statuses(0o644, "SVC_EDGE_TLS_KEY")).toHaveLength(1)
+      // The service's own is nobody else's at all.
+      const own = async (mode: number) => {
+        chmodSync(file, mode)
+        return (await Effect.runPromise(masterKey({ ...(await with_({})), dataDirectory: folder }))).status
+      }
+      expect([await own(0o600), await own(0o640), await own(0o604)]).toEqual(["ok", "warn", "warn"])
+    } finally {
+      rmSync(folder, { recursive: true })
+    }
   })
 })

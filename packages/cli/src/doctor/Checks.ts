@@ -1,6 +1,6 @@
 /** What `svc doctor` looks at: this machine, the settings, the database, certificates, DNS, the service. */
 import { lookup } from "node:dns/promises"
-import { connect, createServer } from "node:net"
+import { connect } from "node:net"
 import { Effect, Option, Redacted, Schema } from "effect"
 import { apiOf, call } from "../client/Connection.ts"
 import * as Login from "../client/Login.ts"
@@ -10,39 +10,12 @@ import * as Configuration from "./Configuration.ts"
 import * as DaneResolver from "./DaneResolver.ts"
 import * as Dns from "./Dns.ts"
 import * as Finding from "./Finding.ts"
+import * as Listeners from "./Listeners.ts"
 import * as Machine from "./Machine.ts"
 import * as Outgoing from "./Outgoing.ts"
 import * as Store from "./Store.ts"
 
 const found = Finding.of("service")
-
-/** Whether something listens: it may well be the service. */
-const isFree = (host: string, port: number) =>
-  Effect.callback<boolean>((resume) => {
-    const server = createServer()
-    server.once("error", () => resume(Effect.succeed(false)))
-    server.listen(port, host, () => server.close(() => resume(Effect.succeed(true))))
-  })
-
-const ports = Effect.fnUntraced(function* (settings: Settings, running: boolean) {
-  const wanted = [
-    ["SVC_HTTP_PORT", settings.httpPort],
-    ["SVC_SMTP_PORT", settings.smtpPort],
-    ["SVC_IMAP_PORT", settings.imapPort],
-    ["SVC_IMAPS_PORT", settings.imapsPort],
-    ["SVC_SUBMISSION_PORT", settings.submissionPort],
-    ["SVC_SUBMISSIONS_PORT", settings.submissionsPort],
-    ["SVC_EDGE_PORT", settings.edgePort],
-  ] as const
-  const taken: Array<string> = []
-  for (const [name, port] of wanted) {
-    if (!(yield* isFree(settings.host, port))) taken.push(`${name} ${port}`)
-  }
-  if (taken.length === 0) return found("ports", "ok", wanted.map(([, port]) => port).join(", "))
-  return running
-    ? found("ports", "ok", `${taken.join(", ")}: the service listens`)
-    : found("ports", "fail", `someone else listens on ${taken.join(", ")}`, "End that program, or set another port.")
-})
 
 const names = Effect.fnUntraced(function* ({ tunnelDomain }: Settings) {
   const name = `svc-doctor.${tunnelDomain}`
@@ -177,6 +150,9 @@ export const findings = Effect.fnUntraced(function* ({ api: flag, only, resolver
       yield* Machine.memory,
       ...(yield* Machine.openFiles(given)),
       yield* Configuration.masterKey(given),
+      ...Configuration.secretFiles(yield* Configuration.knownNames),
+      ...Configuration.exposure(given),
+      ...Listeners.collisions(given),
       ...(yield* Configuration.sites(given)),
     )
     if (wants("store")) all.push(...(yield* Store.findings(given)))
@@ -184,7 +160,7 @@ export const findings = Effect.fnUntraced(function* ({ api: flag, only, resolver
     if (wants("dns")) all.push(...(yield* Dns.findings(given, dns)))
     if (wants("mail")) all.push(...(yield* Outgoing.findings(given)), ...(yield* DaneResolver.findings(given)))
     if (wants("service")) {
-      all.push(yield* ports(given, isUp), yield* names(given))
+      all.push(yield* Listeners.taken(given, isUp), yield* names(given))
     }
   }
   return [...all, up, yield* login(api)].filter(({ group }) => wants(group))

@@ -57,13 +57,68 @@ export const misspelt = Effect.gen(function* () {
   })
 })
 
+/** Whether the file gives accounts other than its owner's one of these rights. */
+const grants = (file: string, rights: number): boolean =>
+  process.platform !== "win32" && existsSync(file) && (statSync(file).mode & rights) !== 0
+
+/** Files of secrets that every account of the machine can read. The owner's group may: it is how daemons share keys. */
+export const secretFiles = (
+  known: ReadonlySet<string>,
+  given: Readonly<Record<string, string | undefined>> = process.env,
+): ReadonlyArray<Finding.Finding> =>
+  [...known]
+    .filter((name) => name.endsWith("_FILE") || name.endsWith("_TLS_KEY"))
+    .flatMap((name) => {
+      const file = given[name]
+      return file !== undefined && grants(file, 0o007)
+        ? [
+            found(
+              "secret files",
+              name === "SVC_MASTER_KEY_FILE" ? "fail" : "warn",
+              `${file}, which ${name} names, can be read by every account of this machine`,
+              `chmod o-rwx ${file}`,
+            ),
+          ]
+        : []
+    })
+
+/** What production shows to the outside: clients' own addresses behind a proxy, and nothing that is secret in clear. */
+export const exposure = (settings: Settings): ReadonlyArray<Finding.Finding> => {
+  if (settings.environment === "development") return []
+  const inClear = (
+    [
+      ["SVC_BASE_URL", settings.baseUrl],
+      ["SVC_PROFILE_BASE", settings.profileBase],
+    ] as const
+  ).filter(([name, url]) => !url.startsWith("https:") && (name === "SVC_BASE_URL" || url !== settings.baseUrl))
+  return [
+    ...(inClear.length > 0
+      ? inClear.map(([name, url]) =>
+          found(
+            name === "SVC_BASE_URL" ? "base URL" : "profile base",
+            "fail",
+            `${name} is ${url}: links, keys and sessions would travel unencrypted`,
+            `Put a proxy with a certificate in front, and set ${name} to its https address.`,
+          ),
+        )
+      : [found("base URL", "ok", settings.baseUrl)]),
+    settings.trustedProxies.networks.length === 0
+      ? found(
+          "proxies",
+          "warn",
+          "SVC_TRUSTED_PROXIES is empty: limits, allowed networks and the audit log take the proxy's address for every client's",
+          "Set SVC_TRUSTED_PROXIES to the addresses of the proxies in front of the API.",
+        )
+      : found("proxies", "ok", `${settings.trustedProxies.networks.length} networks are trusted`),
+  ]
+}
+
 export const masterKey = ({ dataDirectory, masterKey: given, databaseUrl }: Settings) =>
   Effect.sync(() => {
     const file = path.join(dataDirectory, "master.key")
     if (Option.isSome(given)) return found("master key", "ok", "SVC_MASTER_KEY")
     if (existsSync(file)) {
-      const open = process.platform !== "win32" && (statSync(file).mode & 0o077) !== 0
-      return open
+      return grants(file, 0o077)
         ? found("master key", "warn", `${file} can be read by others`, `chmod 600 ${file}`)
         : found("master key", "ok", `${file}: keep a copy where the data is not`)
     }

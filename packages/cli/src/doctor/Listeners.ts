@@ -1,0 +1,87 @@
+/** The ports that the service listens on: whether they keep out of each other's way, and whether they are free. */
+import { createServer } from "node:net"
+import { Effect, Option } from "effect"
+import { usualPort } from "../serve/ops/Ops.ts"
+import { portsOf, type Settings } from "../serve/Settings.ts"
+import * as Finding from "./Finding.ts"
+
+interface Listener {
+  readonly setting: string
+  readonly host: string
+  readonly port: number
+}
+
+/** A port of 0 becomes any that is free. */
+const listenersOf = (settings: Settings): ReadonlyArray<Listener> =>
+  Object.entries(portsOf({ ...settings, opsPort: Option.orElseSome(settings.opsPort, () => usualPort) }))
+    .map(([setting, port]) => ({ setting, host: hostOf(settings, setting), port }))
+    .filter(({ port }) => port !== 0)
+
+const hostOf = ({ host, runnerHost, opsHost }: Settings, setting: string): string =>
+  setting === "SVC_RUNNER_PORT" ? runnerHost : setting === "SVC_OPS_PORT" ? opsHost : host
+
+const everywhere = new Set(["0.0.0.0", "::", ""])
+const meet = (one: string, other: string) => one === other || everywhere.has(one) || everywhere.has(other)
+
+const found = Finding.of("settings")
+
+/** Ports that two listeners of one process would share, or a listener and the tunnels. */
+export const collisions = (settings: Settings): ReadonlyArray<Finding.Finding> => {
+  const all = listenersOf(settings)
+  const { first, last } = settings.tunnelPorts
+  const shared = all.flatMap((one, at) =>
+    all
+      .slice(at + 1)
+      .flatMap((other) =>
+        one.port === other.port && meet(one.host, other.host)
+          ? [
+              found(
+                "listeners",
+                "fail",
+                `${one.setting} and ${other.setting} are both ${one.port}: a process of both roles does not start`,
+                `Set one of them to another port.`,
+              ),
+            ]
+          : [],
+      ),
+  )
+  const ofTunnels = all.flatMap(({ setting, host, port }) =>
+    port >= first && port <= last && meet(host, settings.host)
+      ? [
+          found(
+            "tunnel ports",
+            "fail",
+            `${setting} is ${port}, within SVC_EDGE_TCP_PORTS (${first}-${last}): a tunnel may be given that port`,
+            `Choose a range for SVC_EDGE_TCP_PORTS without ${port}.`,
+          ),
+        ]
+      : [],
+  )
+  return shared.length + ofTunnels.length > 0
+    ? [...shared, ...ofTunnels]
+    : [found("listeners", "ok", `${all.length} ports, each with one listener`)]
+}
+
+/** Whether nothing listens there. */
+const isFree = ({ host, port }: Listener) =>
+  Effect.callback<boolean>((resume) => {
+    const server = createServer()
+    server.once("error", () => resume(Effect.succeed(false)))
+    server.listen(port, host, () => server.close(() => resume(Effect.succeed(true))))
+  })
+
+const ofService = Finding.of("service")
+
+/** Whether the ports are free, or held by the service itself if it runs. */
+export const taken = Effect.fnUntraced(function* (settings: Settings, running: boolean) {
+  // A process goes on without its operators' port where it was not told one.
+  const wanted = listenersOf(settings).filter(
+    ({ setting }) => setting !== "SVC_OPS_PORT" || Option.isSome(settings.opsPort),
+  )
+  const held: Array<string> = []
+  for (const one of wanted) if (!(yield* isFree(one))) held.push(`${one.setting} ${one.port}`)
+  if (held.length === 0) return ofService("ports", "ok", wanted.map(({ port }) => port).join(", "))
+  return running
+    ? ofService("ports", "ok", `${held.join(", ")}: the service listens`)
+    : ofService("ports", "fail", `someone else listens on ${held.join(", ")}`, "End that program, or set another port.")
+})
