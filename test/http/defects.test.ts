@@ -11,24 +11,40 @@ import { Context, Effect, Layer } from "effect"
 import { HttpRouter } from "effect/http"
 import { freePort } from "../harness/Ports.ts"
 
+/** Serves one page, and returns what a client gets of it and the lines of the log. */
+const served = Effect.fnUntraced(function* (page: Effect.Effect<never>) {
+  const port = yield* Effect.promise(freePort)
+  const base = `http://127.0.0.1:${port}`
+  const lines: Array<RequestEntry> = []
+  const listener = NodeHttpServer.layerServer(createServer, { host: "127.0.0.1", port })
+  yield* Layer.build(
+    Serving.serve(Layer.provide(HttpRouter.add("GET", "/terms", page), everywhere), Context.empty(), listener).pipe(
+      Layer.provide([
+        Layer.succeed(Addresses, { baseUrl: base } as Addresses["Service"]),
+        Layer.mock(CredentialLookup)({}),
+        Layer.succeed(RequestLog, (entry) => void lines.push(entry)),
+      ]),
+    ),
+  )
+  const answer = yield* Effect.promise(() => fetch(`${base}/terms`))
+  return { answer, text: yield* Effect.promise(() => answer.text()), lines }
+})
+
+it.live("a page that the service interrupts answers with a problem that says to try again", () =>
+  Effect.gen(function* () {
+    const { answer, text } = yield* served(Effect.interrupt)
+    expect([answer.status, answer.headers.get("content-type"), answer.headers.get("retry-after")]).toEqual([
+      503,
+      "application/problem+json",
+      "1",
+    ])
+    expect(JSON.parse(text)).toMatchObject({ code: "unavailable", agent_hint: "wait" })
+  }),
+)
+
 it.live("a defect of a page is a problem with its request id, in the log, and tells nothing", () =>
   Effect.gen(function* () {
-    const port = yield* Effect.promise(freePort)
-    const base = `http://127.0.0.1:${port}`
-    const lines: Array<RequestEntry> = []
-    const page = HttpRouter.add("GET", "/terms", Effect.die(new Error("a secret of the program")))
-    const listener = NodeHttpServer.layerServer(createServer, { host: "127.0.0.1", port })
-    yield* Layer.build(
-      Serving.serve(Layer.provide(page, everywhere), Context.empty(), listener).pipe(
-        Layer.provide([
-          Layer.succeed(Addresses, { baseUrl: base } as Addresses["Service"]),
-          Layer.mock(CredentialLookup)({}),
-          Layer.succeed(RequestLog, (entry) => void lines.push(entry)),
-        ]),
-      ),
-    )
-    const answer = yield* Effect.promise(() => fetch(`${base}/terms`))
-    const text = yield* Effect.promise(() => answer.text())
+    const { answer, text, lines } = yield* served(Effect.die(new Error("a secret of the program")))
     expect([answer.status, answer.headers.get("content-type")]).toEqual([500, "application/problem+json"])
     expect(JSON.parse(text)).toMatchObject({ code: "internal", instance: answer.headers.get("request-id") })
     expect(text).not.toContain("secret")

@@ -4,7 +4,7 @@ import { Duplex } from "node:stream"
 import { connect } from "node:tls"
 import { selfSigned } from "@svc/cluster/net/SelfSigned"
 import * as TlsListener from "@svc/cluster/net/TlsListener"
-import { Effect, Exit, Scope } from "effect"
+import { Cause, Effect, Exit, Fiber, Logger, Scope } from "effect"
 import { expect, it } from "vitest"
 
 it("ends though a handshake is completed while it closes, by a client that then stays", async () => {
@@ -44,4 +44,46 @@ it("ends though a handshake is completed while it closes, by a client that then 
   expect(ended).toBe(true)
   plain.destroy()
   client.destroy()
+})
+
+it("does not log an error when a peer resets its connection", async () => {
+  const pem = selfSigned(["runner.example.org"], new Date())
+  const scope = Scope.makeUnsafe()
+  const lines: Array<string> = []
+  const logger = Logger.layer([
+    Logger.make(
+      ({ logLevel, message, cause }) => void lines.push(`${logLevel} ${String(message)} ${Cause.pretty(cause)}`),
+    ),
+  ])
+  let begun = () => {}
+  const isServed = new Promise<void>((resolve) => (begun = resolve))
+  let ended = () => {}
+  const isOver = new Promise<void>((resolve) => (ended = resolve))
+  const server = await Effect.runPromise(Scope.provide(TlsListener.make({ ...pem, host: "127.0.0.1", port: 0 }), scope))
+  if (server.address._tag === "UnixPathAddress") throw new Error("it listens on a port")
+  const serving = Effect.runFork(
+    Effect.provide(
+      server.run((socket) =>
+        Effect.gen(function* () {
+          const { pull } = yield* socket.reader
+          const { write } = yield* socket.writer
+          yield* Effect.forkChild(Effect.ignore(write(new Uint8Array(1024 * 1024))))
+          // What the peer was sent and has not read makes a reset of its end.
+          setTimeout(begun, 50)
+          return yield* Effect.forever(pull)
+        }).pipe(Effect.scoped, Effect.ensuring(Effect.sync(ended))),
+      ),
+      logger,
+    ),
+  )
+  const plain = connectPlain({ host: "127.0.0.1", port: server.address.port })
+  const client = connect({ socket: plain, rejectUnauthorized: false }).on("error", () => {})
+  await new Promise((resolve) => client.once("secureConnect", resolve))
+  await isServed
+  plain.resetAndDestroy()
+  await isOver
+  await Effect.runPromise(Effect.yieldNow)
+  expect(lines).toEqual([])
+  await Effect.runPromise(Fiber.interrupt(serving))
+  await Effect.runPromise(Scope.close(scope, Exit.void))
 })

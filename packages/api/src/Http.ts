@@ -6,7 +6,7 @@ import { CredentialLookup } from "@svc/cluster/account/CredentialLookup"
 import { Addresses } from "@svc/domain/Addresses"
 import { Api } from "@svc/domain/Api"
 import { Cause, Context, Effect, Layer, type Option, Redacted, References } from "effect"
-import { HttpIncomingMessage, HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
+import { HttpIncomingMessage, HttpRouter, HttpServerRequest, HttpServerResponse, HttpServerError } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import * as Account from "./account/Account.ts"
 import * as ApiKeys from "./account/ApiKeys.ts"
@@ -130,6 +130,9 @@ const isKnown = (
     : Effect.isSuccess(credentials.resolve(Redacted.make(token), { address: source.address, via: "mcp" }))
 }
 
+const isClientGone = (cause: Cause.Cause<unknown>): boolean =>
+  cause.reasons.some(({ annotations }) => annotations.has(HttpServerError.ClientAbort.key))
+
 /** Every answer carries its request id, and nothing that took a credential is kept by a cache. */
 export const everywhere = HttpRouter.middleware(
   Effect.map(
@@ -158,11 +161,14 @@ export const everywhere = HttpRouter.middleware(
                 Effect.flatMap(Effect.interruptible(Bodies.counted(request)), (refused) =>
                   refused === undefined ? answer : Effect.succeed(render(book, requestId, refused)),
                 )
-          // Endpoints render their own; what has none (pages, OAuth, MCP) ends here. An interruption is its client's.
+          // Endpoints render their own; what has none (pages, OAuth, MCP) ends here, and so does what goes wrong before
+          // an endpoint. A client that went waits for no answer.
           const rendered = Effect.catchCause(guarded(request, counted), (cause) =>
-            Cause.hasInterruptsOnly(cause)
-              ? Effect.failCause(cause)
-              : Effect.map(ProblemRendering.problemOf(cause), (problem) => render(book, requestId, problem)),
+            !Cause.hasInterruptsOnly(cause)
+              ? Effect.map(ProblemRendering.problemOf(cause), (problem) => render(book, requestId, problem))
+              : isClientGone(cause)
+                ? Effect.failCause(cause)
+                : Effect.succeed(render(book, requestId, ProblemRendering.cutOff)),
           )
           const answered = yield* Effect.updateContext(rendered, (context: Context.Context<never>) =>
             context.pipe(

@@ -24,7 +24,8 @@ import * as RequestMetrics from "../RequestMetrics.ts"
 import { render } from "./Render.ts"
 import { violationsOf } from "./Violations.ts"
 
-const cutOff = new Unavailable({
+/** A request was interrupted by the service, not by its client: an actor was cut off, or the process leaves. */
+export const cutOff = new Unavailable({
   detail: "The service did not answer in time. The change may have been made.",
   retry_after_seconds: 1,
 })
