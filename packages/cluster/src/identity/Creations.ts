@@ -112,6 +112,7 @@ export const layer = Layer.effect(
       make: yield* GroupCommit.makeSkipping(
         (creations: ReadonlyArray<Creation>, patience) => store(sql, creations, patience),
         ({ held }) => held,
+        { sql, lock: ({ orgId }) => sql`select id from org where id = ${orgId} for no key update` },
         limits,
       ),
     }

@@ -5,7 +5,7 @@
 import { Effect, Exit, type Scope } from "effect"
 import type { SqlError } from "effect/sql"
 import * as Batched from "./Batched.ts"
-import { isTransient } from "./Database.ts"
+import { isTransient, type Sql } from "./Database.ts"
 
 type Outcomes<Result, E> = Effect.Effect<ReadonlyArray<Exit.Exit<Result, E>>, SqlError.SqlError>
 
@@ -44,14 +44,22 @@ export const make = <Item, Result, E = never, E2 = never>(
 /**
  * {@link make} for writes that lock rows which other statements also lock. The shared statement skips such rows, so that it waits
  * for nobody and no two statements wait for each other. A skipped item is then stored alone, waiting for its row.
+ *
+ * It waits in `lock`, a statement of its own before the one that stores. A statement that waits for a row and then changes it
+ * visits the row twice, the second time by way of the version that its snapshot has. Since PostgreSQL queues those who wait for
+ * a row by its version, two such statements and a change by a third one can deadlock.
  */
 export const makeSkipping = <Item, Result, E = never, E2 = never>(
   store: (items: ReadonlyArray<Item>, patience: Patience) => Outcomes<Result, E>,
   isSkipped: (result: Result) => boolean,
+  { sql, lock }: { readonly sql: Sql; readonly lock: (item: Item) => Effect.Effect<unknown, SqlError.SqlError> },
   limits: Batched.BatchLimits<Item, E2>,
 ): GroupCommit<Item, Result, E | E2 | SqlError.SqlError> =>
   Effect.gen(function* () {
     const share = yield* make((items: ReadonlyArray<Item>) => store(items, "skips"), limits)
-    const alone = yield* make((items: ReadonlyArray<Item>) => store(items, "waits"), { atOnce: 2, most: 1 })
+    const alone = yield* make(
+      (items: ReadonlyArray<Item>) => sql.withTransaction(Effect.andThen(lock(items[0]!), store(items, "waits"))),
+      { atOnce: 2, most: 1 },
+    )
     return (item) => Effect.flatMap(share(item), (result) => (isSkipped(result) ? alone(item) : Effect.succeed(result)))
   })

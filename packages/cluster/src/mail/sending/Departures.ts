@@ -293,6 +293,10 @@ export const layer = Layer.effect(
           rows.map((outcome, index) => Exit.map(outcome, (row) => outcomeOf(departures[index]!, row, patience))),
         ),
       (stored) => stored === undefined,
+      {
+        sql,
+        lock: ({ write }) => sql`select 1 from mailbox where identity_id = ${write.identity.id} for no key update`,
+      },
       together,
     )
     return {
