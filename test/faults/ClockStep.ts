@@ -8,8 +8,9 @@ import { deploy, until } from "../harness/Deployment.ts"
 import { send } from "../harness/Mail.ts"
 import { startReceiver } from "../harness/Receiver.ts"
 import { type Row } from "../harness/Report.ts"
-import { manyIdentities, missing } from "./Cluster.ts"
+import { manyIdentities } from "./Cluster.ts"
 import { figures, outcome, timed } from "./Load.ts"
+import { missing, register } from "./Writes.ts"
 
 /** libfaketime (the Debian package faketime), which steps the clock of a process that runs. */
 const library = () => {
@@ -55,11 +56,8 @@ export const clockStep = async (): Promise<Row> => {
     const callers = handles.map(async (handle, first) => {
       for (let at = first; goesOn; at++) {
         const node = nodes[at % 2]!.base
-        const answer = await timed(seen, 201, node, "POST", `/api/identities/${handle}/webhooks`, {
-          token,
-          body: { url: "http://127.0.0.1:9/", event_types: ["email.sent"] },
-        })
-        if (answer !== undefined) written.push(answer.body.id)
+        const id = await register(seen, node, token, handle)
+        if (id !== undefined) written.push(id)
         await timed(seen, 200, node, "GET", `/api/identities/${handle}`, { token })
         await sleep(250)
       }

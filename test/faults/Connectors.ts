@@ -5,6 +5,7 @@ import { startServer } from "../connectors/mastodon/Server.ts"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
 import { deploy, type Deployment, type Process, until } from "../harness/Deployment.ts"
 import { percentile, round, type Row } from "../harness/Report.ts"
+import { times } from "./Load.ts"
 
 const at = (handle: string, rest = "") => `/api/identities/${handle}/connectors${rest}`
 
@@ -49,7 +50,7 @@ const mentions = async (base: string, token: string) => {
 
 /** Runners are killed at random moments of polls, fifty times: each mention becomes one Event. */
 export const pollKill = async (): Promise<Row> => {
-  const kills = 50
+  const kills = times(50)
   const deployment = await deploy()
   const server = await startServer()
   try {
@@ -88,7 +89,7 @@ export const pollKill = async (): Promise<Row> => {
 
 /** One refresh token, good once: its owner sleeps while another takes over, and wakes up. */
 export const refreshRace = async (): Promise<Row> => {
-  const rounds = 10
+  const rounds = times(10)
   const deployment = await deploy()
   // Each call refreshes, since the token ends within the minute.
   const server = await startServer({ tokenSeconds: 30 })
@@ -160,6 +161,9 @@ const harms: Readonly<Record<string, (response: ServerResponse) => void>> = {
   "asks to wait for ever": (response) => response.writeHead(429, { ...json, "retry-after": "999999999" }).end("{}"),
 }
 
+/** Milliseconds that 99 of 100 plain calls may take beside them, on a busy machine; one long answer that is parsed takes more. */
+const plainAtMost = 250
+
 /** Connectors to servers that mean harm; one to a good server beside them, and the service, go on. */
 export const hostileInstance = async (): Promise<Row> => {
   const deployment = await deploy()
@@ -219,7 +223,7 @@ export const hostileInstance = async (): Promise<Row> => {
     const inside = [...answers.keys()].every((status) => [409, 429, 502, 503].includes(status))
     return {
       id: "hostile-instance",
-      ok: inside && waits.length > 10,
+      ok: inside && waits.length > 10 && percentile(health, 0.99) <= plainAtMost,
       what: `${handles.length} Connectors whose servers ${Object.keys(harms).join(", ")}; one to a good server beside them`,
       figures: {
         "posts through the good one": waits.length,

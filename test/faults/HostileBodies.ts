@@ -24,6 +24,7 @@ const bombs = (operation: Operation): ReadonlyArray<readonly [what: string, body
   const name = "x".repeat(Math.max(1, Math.floor(size / values) - 12))
   const worst = [
     ["an array of ones", `[${filled(values * 2, "1,").slice(0, -1)}]`],
+    ["an array of far too many ones", `[${filled(size - 2048, "1,").slice(0, -1)}]`],
     ["an array of long texts", `[${Array.from({ length: values }, () => `"${name}"`).join(",")}]`],
     [
       "an array of networks",

@@ -16,11 +16,12 @@ import { makeIdentity, signUp } from "../harness/Client.ts"
 import { deploy, type Process } from "../harness/Deployment.ts"
 import { ImapClient } from "../harness/Imap.ts"
 import { percentile, round, type Row } from "../harness/Report.ts"
+import { times } from "./Load.ts"
 import { waitsOf } from "./Waits.ts"
 
 /** Of each kind. */
 const seconds = 4
-const rounds = 3
+const rounds = times(3)
 
 interface Guest {
   readonly username: string
@@ -49,7 +50,7 @@ const flood = (socket: Socket, piece: string): void => {
 
 type Attack = (port: number, guest: Guest) => void
 
-const times = (count: number, make: () => Socket): void => {
+const many = (count: number, make: () => Socket): void => {
   for (let n = 0; n < count; n++) {
     // One that the service closes comes again.
     const again = () => void make().once("close", () => setTimeout(again, 1_000))
@@ -58,41 +59,41 @@ const times = (count: number, make: () => Socket): void => {
 }
 
 const attacks: Readonly<Record<string, Attack>> = {
-  "connections that say nothing": (port) => times(2_000, () => opened(port)),
+  "connections that say nothing": (port) => many(2_000, () => opened(port)),
   "logins that fail": (port) =>
-    times(100, () => {
+    many(100, () => {
       const socket = opened(port)
       const again = setInterval(() => socket.write("a LOGIN nobody@mail.localhost wrong\r\n"), 100)
       socket.once("close", () => clearInterval(again))
       return socket
     }),
   "literals left unfinished": (port, guest) =>
-    times(60, () => {
+    many(60, () => {
       const socket = opened(port, `${said(guest)}b APPEND INBOX {20000000+}\r\n`)
       socket.write(Buffer.alloc(4 * 1024 * 1024, "x"))
       return socket
     }),
   "lines without an end": (port, guest) =>
-    times(4, () => {
+    many(4, () => {
       const socket = opened(port, said(guest))
       flood(socket, "x".repeat(64 * 1024))
       return socket
     }),
   "commands by the thousand": (port, guest) =>
-    times(4, () => {
+    many(4, () => {
       const socket = opened(port, `${said(guest)}b SELECT INBOX\r\n`)
       flood(socket, "c NOOP\r\nd FETCH 1:* (FLAGS)\r\ne SEARCH NOT OR SEEN OR DELETED FROM x\r\n".repeat(300))
       return socket
     }),
   "patterns and sets that cost": (port, guest) =>
-    times(4, () => {
+    many(4, () => {
       const socket = opened(port, `${said(guest)}b SELECT INBOX\r\n`)
       const set = Array.from({ length: 5_000 }, (_, n) => n * 2 + 1).join(",")
       flood(socket, `c LIST "" "%*%*%*%*x"\r\nd UID FETCH ${set} (UID)\r\ne UID SEARCH ${"NOT ".repeat(15)}ALL\r\n`)
       return socket
     }),
   "large messages": (port, guest) =>
-    times(2, () => {
+    many(2, () => {
       const socket = opened(port, said(guest))
       const message = `Subject: large\r\n\r\n${"0123456789".repeat(7).concat("\r\n").repeat(300_000)}`
       flood(socket, `b APPEND Trash {${message.length}+}\r\n${message}\r\n`)

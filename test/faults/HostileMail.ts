@@ -11,6 +11,7 @@ import { setTimeout as sleep } from "node:timers/promises"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
 import { deploy } from "../harness/Deployment.ts"
 import { percentile, round, type Row } from "../harness/Report.ts"
+import { times } from "./Load.ts"
 import { waitsOf } from "./Waits.ts"
 
 const head = "From: Mallory <m@[127.0.0.1]>\r\nSubject: hostile\r\n"
@@ -108,7 +109,7 @@ const sender = async (port: number, to: string, kind: string) => {
 }
 
 /** Each way is measured in turn, this often and this long: the machine drifts, and the worst of once is luck. */
-const rounds = 3
+const rounds = times(3)
 const seconds = 7
 
 /** Milliseconds. */

@@ -10,6 +10,9 @@ export interface Outcome {
   readonly waits: Array<number>
 }
 
+/** How often a row does harm: as often as it says, or as `FAULTS_TIMES` says. */
+export const times = (usually: number): number => Number(process.env["FAULTS_TIMES"] ?? usually)
+
 export const outcome = (): Outcome => ({ acknowledged: 0, errors: new Map(), waits: [] })
 
 export const note = (into: Outcome, error: string) => into.errors.set(error, (into.errors.get(error) ?? 0) + 1)

@@ -7,8 +7,9 @@ import { checkOut, lastRelease } from "../harness/Checkout.ts"
 import { signUp } from "../harness/Client.ts"
 import { type Deployment, deploy, type Process } from "../harness/Deployment.ts"
 import { type Row } from "../harness/Report.ts"
-import { manyIdentities, missing } from "./Cluster.ts"
+import { manyIdentities } from "./Cluster.ts"
 import { figures, outcome, timed } from "./Load.ts"
+import { missing, register } from "./Writes.ts"
 
 /** Writes and reads of every Identity by way of each gateway in turn, until it is told to end. */
 const load = (gateways: ReadonlyArray<Process>, token: string, handles: ReadonlyArray<string>) => {
@@ -18,11 +19,8 @@ const load = (gateways: ReadonlyArray<Process>, token: string, handles: Readonly
   const callers = handles.map(async (handle, first) => {
     for (let at = first; goesOn; at++) {
       const { base } = gateways[at % gateways.length]!
-      const answer = await timed(seen, 201, base, "POST", `/api/identities/${handle}/webhooks`, {
-        token,
-        body: { url: "http://127.0.0.1:9/", event_types: ["email.sent"] },
-      })
-      if (answer !== undefined) written.push(answer.body.id)
+      const id = await register(seen, base, token, handle)
+      if (id !== undefined) written.push(id)
       await timed(seen, 200, base, "GET", `/api/identities/${handle}`, { token })
       // What processes share without an actor.
       await timed(seen, 200, base, "GET", `/api/events?handle=${handle}&limit=1`, { token })

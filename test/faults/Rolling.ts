@@ -4,9 +4,10 @@ import { call, signUp } from "../harness/Client.ts"
 import { deploy } from "../harness/Deployment.ts"
 import { send } from "../harness/Mail.ts"
 import { type Row } from "../harness/Report.ts"
-import { manyIdentities, missing } from "./Cluster.ts"
+import { manyIdentities } from "./Cluster.ts"
 import { type Fleet, fleet } from "./Fleet.ts"
 import { figures, outcome, timed } from "./Load.ts"
+import { missing, register } from "./Writes.ts"
 
 /** Writes and reads of every Identity, until it is told to end. */
 const calling = (gateways: Fleet, token: string, handles: ReadonlyArray<string>, goesOn: () => boolean) => {
@@ -16,11 +17,8 @@ const calling = (gateways: Fleet, token: string, handles: ReadonlyArray<string>,
     handles.map(async (handle) => {
       while (goesOn()) {
         const { base } = await gateways.next()
-        const answer = await timed(seen, 201, base, "POST", `/api/identities/${handle}/webhooks`, {
-          token,
-          body: { url: "http://127.0.0.1:9/", event_types: ["email.sent"] },
-        })
-        if (answer !== undefined) written.push(answer.body.id)
+        const id = await register(seen, base, token, handle)
+        if (id !== undefined) written.push(id)
         await timed(seen, 200, (await gateways.next()).base, "GET", `/api/identities/${handle}`, { token })
         await sleep(250)
       }

@@ -9,7 +9,7 @@ import { send } from "../harness/Mail.ts"
 import { freePort } from "../harness/Ports.ts"
 import { startReceiver } from "../harness/Receiver.ts"
 import { percentile, round, type Row } from "../harness/Report.ts"
-import { figures, outcome, timed } from "./Load.ts"
+import { figures, note, outcome, timed } from "./Load.ts"
 import { inStore } from "./Store.ts"
 
 /** What the load adds to for as long as its rows are kept: mail with what belongs to it, and what happened. */
@@ -71,7 +71,9 @@ const load = (gateway: () => Process, token: string, handles: ReadonlyArray<stri
       // A stream that its reader leaves.
       const leaving = new AbortController()
       const headers = { authorization: `Bearer ${token}`, accept: "text/event-stream" }
-      await fetch(`${base}/api/events/stream?handle=${handle}`, { headers, signal: leaving.signal }).catch(() => {})
+      const stream = `${base}/api/events/stream?handle=${handle}`
+      const opened = await fetch(stream, { headers, signal: leaving.signal }).catch(() => undefined)
+      if (opened?.status !== 200) note(seen, `a stream: ${opened?.status ?? "the connection broke"}`)
       leaving.abort()
       if (turn % 4 === 0) {
         const subject = `soak ${at} ${turn}`

@@ -8,8 +8,9 @@ import { call, signUp } from "../harness/Client.ts"
 import { deploy, until } from "../harness/Deployment.ts"
 import { send } from "../harness/Mail.ts"
 import { type Row } from "../harness/Report.ts"
-import { manyIdentities, missing } from "./Cluster.ts"
-import { figures, note, outcome, type Outcome, timed } from "./Load.ts"
+import { manyIdentities } from "./Cluster.ts"
+import { figures, note, outcome, type Outcome } from "./Load.ts"
+import { missing, register, webhook } from "./Writes.ts"
 
 const diskMegabytes = 600
 /** What is left when the disk is filled; the load takes the rest. */
@@ -64,16 +65,13 @@ export const storeFull = async (): Promise<Row> => {
     let hints = 0
     const callers = handles.map(async (handle) => {
       while (goesOn) {
-        const answer = await timed(seen, 201, service.base, "POST", `/api/identities/${handle}/webhooks`, {
-          token,
-          body: { url: "http://127.0.0.1:9/", event_types: ["email.sent"] },
-        })
-        if (answer !== undefined) written.push(answer.body.id)
+        const id = await register(seen, service.base, token, handle)
+        if (id !== undefined) written.push(id)
         else if (hints < 5) {
           // What a refusal looks like to who must decide whether to come again.
           const { status, body } = await call(service.base, "POST", `/api/identities/${handle}/webhooks`, {
             token,
-            body: { url: "http://127.0.0.1:9/", event_types: ["email.sent"] },
+            body: webhook(),
           }).catch(() => ({ status: 0, body: undefined }))
           if (status === 201) written.push(body.id)
           else if (status !== 0) {
@@ -131,11 +129,8 @@ export const storeFull = async (): Promise<Row> => {
     await Promise.all([...callers, sender])
     const after = outcome()
     for (const handle of handles) {
-      const answer = await timed(after, 201, service.base, "POST", `/api/identities/${handle}/webhooks`, {
-        token,
-        body: { url: "http://127.0.0.1:9/", event_types: ["*"] },
-      })
-      if (answer !== undefined) written.push(answer.body.id)
+      const id = await register(after, service.base, token, handle)
+      if (id !== undefined) written.push(id)
     }
     const { lost, twice } = await missing(service.base, token, handles, written)
     const listed: Array<string> = []

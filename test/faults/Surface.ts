@@ -9,11 +9,12 @@ import { send } from "../harness/Mail.ts"
 import { deploy, type Deployment, until } from "../harness/Deployment.ts"
 import type { Row } from "../harness/Report.ts"
 import { inStore } from "./Store.ts"
+import { times } from "./Load.ts"
 
 /** Fifty polls at the moment of approval, approve and deny together, over three processes, twenty times. */
 export const deviceRace = async (): Promise<Row> => {
   const deployment = await deploy()
-  const rounds = 20
+  const rounds = times(20)
   try {
     const first = await deployment.start(["api", "actors"])
     const bases = [first, await deployment.start(["api"]), await deployment.start(["api"])].map(({ base }) => base)
@@ -237,7 +238,7 @@ export const hostileHttp = async (): Promise<Row> => {
 /** Account deletion while the only process is killed at random moments. */
 export const killDelete = async (): Promise<Row> => {
   const deployment = await deploy()
-  const kills = 15
+  const kills = times(15)
   try {
     let service = await deployment.start()
     let left = 0
@@ -259,11 +260,14 @@ export const killDelete = async (): Promise<Row> => {
         body: { confirm: owner.email },
       })
       if (accepted.status !== 202) throw new Error(`the deletion answered ${accepted.status}`)
+      const isLetIn = async () =>
+        (await call(service.base, "GET", "/api/auth/whoami", { token: owner.session })).status !== 401
+      if (await isLetIn()) left++
       await sleep(Math.random() * 800)
       service.signal("SIGKILL")
       await service.gone
       service = await deployment.start()
-      if ((await call(service.base, "GET", "/api/auth/whoami", { token: owner.session })).status !== 401) left++
+      if (await isLetIn()) left++
       await until(
         "the account's end",
         async () =>

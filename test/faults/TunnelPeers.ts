@@ -11,9 +11,14 @@ import { deploy, type Process, until } from "../harness/Deployment.ts"
 import { percentile, round, type Row } from "../harness/Report.ts"
 import { get, load } from "./TunnelLoad.ts"
 
-/** Resident memory of a process in MB. */
-const memoryOf = ({ child }: Process) =>
-  Math.round(Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${child.pid}/status`, "utf8"))?.[1] ?? 0) / 1024)
+/** Resident memory of a process in MB; not a number if the process has ended. */
+const memoryOf = ({ child }: Process) => {
+  try {
+    return Math.round(Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${child.pid}/status`, "utf8"))?.[1]) / 1024)
+  } catch {
+    return Number.NaN
+  }
+}
 
 /** The agent as a process of its own. */
 const startAgent = async (port: number, api: Process, edge: Process, key: string) => {

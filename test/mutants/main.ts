@@ -4,9 +4,9 @@
  * 1 if the share is below the goal.
  */
 import { spawn } from "node:child_process"
-import { cpSync, mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
-import * as os from "node:os"
+import { cpSync, writeFileSync } from "node:fs"
 import * as path from "node:path"
+import { scratchCopy } from "../harness/ScratchCopy.ts"
 import { type Mutant, pathOf, planted, root, testsOf } from "./Mutant.ts"
 import { mutants } from "./Mutants.ts"
 
@@ -14,42 +14,6 @@ import { mutants } from "./Mutants.ts"
 const goal = 0.95
 /** A run that takes longer has noticed the bug: the tests hang. */
 const limitMillis = 240_000
-
-/** Copies the checkout without what is built or stored in it. Packages of others are links; our own are the copy's. */
-const copyCheckout = (): string => {
-  const copy = mkdtempSync(path.join(os.tmpdir(), "svc-mutants-"))
-  const skipped = new Set(["node_modules", ".git", ".data"])
-  const modules = (folder: string) => {
-    mkdirSync(path.join(copy, folder), { recursive: true })
-    for (const name of readdirSync(path.join(root, folder))) {
-      const [from, to] = [path.join(root, folder, name), path.join(copy, folder, name)]
-      if (name === "@svc") cpSync(from, to, { recursive: true, verbatimSymlinks: true })
-      else if (name !== ".cache") symlinkSync(from, to)
-    }
-  }
-  cpSync(root, copy, {
-    recursive: true,
-    filter: (from) =>
-      !path
-        .relative(root, from)
-        .split(path.sep)
-        .some((part) => skipped.has(part)),
-  })
-  modules("node_modules")
-  for (const parent of ["packages", "."])
-    for (const { name } of readdirSync(path.join(root, parent), { withFileTypes: true }))
-      if (!skipped.has(name) && readdirSyncOrNone(path.join(root, parent, name)).includes("node_modules"))
-        modules(path.join(parent, name, "node_modules"))
-  return copy
-}
-
-const readdirSyncOrNone = (folder: string): ReadonlyArray<string> => {
-  try {
-    return readdirSync(folder)
-  } catch {
-    return []
-  }
-}
 
 /** Runs test files until the first failure. Resolves to whether one failed, and the last lines of the output. */
 const run = (folder: string, files: ReadonlyArray<string>) =>
@@ -73,9 +37,7 @@ const words = process.argv.slice(2).filter((word) => !word.startsWith("-"))
 const chosen = Object.entries(mutants).filter(
   ([name, { file }]) => words.length === 0 || words.some((word) => name.includes(word) || file.includes(word)),
 )
-const folder = copyCheckout()
-process.on("exit", () => rmSync(folder, { recursive: true, force: true }))
-for (const signal of ["SIGINT", "SIGTERM"] as const) process.on(signal, () => process.exit(130))
+const folder = scratchCopy()
 
 const judge = async (mutant: Mutant) => {
   const file = path.join(folder, pathOf(mutant))

@@ -1,0 +1,148 @@
+/**
+ * Judges the fault rows. For each patch below `mutants/`, which removes the protection that its row exists for, the row
+ * runs in a copy of the checkout with the patch applied, and has to fail there.
+ */
+import { execFileSync, spawn } from "node:child_process"
+import { readdirSync } from "node:fs"
+import * as path from "node:path"
+import { scratchCopy } from "../harness/ScratchCopy.ts"
+import { rows } from "./Rows.ts"
+
+export const patchFolder = path.join(import.meta.dirname, "mutants")
+
+/** The row of a patch: `<row>.patch` or `<row>-<what>.patch`, the longest name that fits. */
+export const rowOf = (patch: string): string | undefined =>
+  Object.keys(rows)
+    .filter((row) => patch === `${row}.patch` || patch.startsWith(`${row}-`))
+    .toSorted((one, other) => other.length - one.length)[0]
+
+export const patches = (): ReadonlyArray<string> =>
+  readdirSync(patchFolder)
+    .filter((name) => name.endsWith(".patch"))
+    .toSorted()
+
+/** Settings with which a row is as short as it can be and still notices its bugs. */
+const short: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+  "device-race": { FAULTS_TIMES: "5" },
+  "imap-many": { FAULTS_OPERATIONS: "3000" },
+  "hostile-imap": { FAULTS_TIMES: "1" },
+  "hostile-mail": { FAULTS_TIMES: "1" },
+  "kill-create": { FAULTS_TIMES: "6" },
+  "kill-delete": { FAULTS_TIMES: "3" },
+  "kill-mail": { FAULTS_TIMES: "12" },
+  "kill-send": { FAULTS_TIMES: "6" },
+  model: { FAULTS_OPERATIONS: "8000" },
+  "poll-kill": { FAULTS_TIMES: "6" },
+  "refresh-race": { FAULTS_TIMES: "3" },
+  soak: { FAULTS_MINUTES: "3" },
+  "two-programs": { TWO_PROGRAMS_SECONDS: "60" },
+}
+
+/** A row that takes longer than this hangs. */
+const limitMillis = 900_000
+
+/** `git apply` beside no repository, so that it does not look for one above the folder. */
+export const gitApply = (folder: string, ...words: ReadonlyArray<string>): void => {
+  const env = { ...process.env, GIT_CEILING_DIRECTORIES: path.dirname(folder), LC_ALL: "C" }
+  execFileSync("git", ["apply", ...words], { cwd: folder, env, stdio: ["ignore", "ignore", "pipe"] })
+}
+
+/** The repository, for a row that looks for a former version: the copy is none. */
+const repository = () => {
+  try {
+    const words = ["rev-parse", "--absolute-git-dir"]
+    return { GIT_DIR: execFileSync("git", words, { cwd: patchFolder, encoding: "utf8" }).trim() }
+  } catch {
+    return {}
+  }
+}
+
+interface Outcome {
+  readonly verdict: "green" | "red" | "broken"
+  /** What the row printed, a line each. */
+  readonly printed: ReadonlyArray<string>
+}
+
+/** Runs a row in the copy. */
+const runRow = (folder: string, row: string) =>
+  new Promise<Outcome>((resolve) => {
+    const child = spawn(process.execPath, [path.join(folder, "test", "faults", "main.ts"), "--only", row], {
+      cwd: folder,
+      env: { ...process.env, ...repository(), ...short[row] },
+      stdio: ["ignore", "pipe", "pipe"],
+      detached: true,
+    })
+    let output = ""
+    for (const stream of [child.stdout, child.stderr]) stream.on("data", (chunk: Buffer) => (output += chunk))
+    const timer = setTimeout(() => process.kill(-child.pid!, "SIGKILL"), limitMillis)
+    child.on("close", (code) => {
+      clearTimeout(timer)
+      const printed = output.split("\n").filter((line) => line !== "" && !line.startsWith("{"))
+      // What a row waits for in vain is a verdict; whatever else stops it is not, nor is a service that does not start.
+      const isBroken =
+        /could not be run/.test(output) && (!/ not within \d+ s/.test(output) || /start of /.test(output))
+      const isJudged = output.includes(`"id":"${row}"`)
+      resolve({ verdict: code === 0 ? "green" : isBroken || !isJudged ? "broken" : "red", printed })
+    })
+  })
+
+/** Makes the bundle that the processes of the copy start from; from the sources they start three times slower. */
+const bundle = (folder: string) =>
+  execFileSync(process.execPath, [path.join(folder, "scripts", "bundle.ts")], { cwd: folder, stdio: "ignore" })
+
+/**
+ * Runs the patches of the named rows, or all. Returns whether every row was red with each of its patches, and, if `checked`,
+ * green without.
+ */
+export const judgeRows = async (
+  named: ReadonlyArray<string>,
+  { checked }: { readonly checked: boolean },
+): Promise<boolean> => {
+  const chosen = patches().filter((patch) => {
+    const row = rowOf(patch)
+    return (
+      named.length === 0 || named.includes(path.basename(patch, ".patch")) || (row !== undefined && named.includes(row))
+    )
+  })
+  const folder = scratchCopy()
+  const failures: Array<string> = []
+  const say = (wrong: boolean, what: string, printed: ReadonlyArray<string> = []) => {
+    if (wrong) failures.push(what)
+    console.log([`${wrong ? "! " : "  "}${what}`, ...printed.map((line) => `      ${line}`)].join("\n"))
+  }
+  const sound = new Map<string, boolean>()
+  const isSound = async (row: string) => {
+    if (!checked) return true
+    const known = sound.get(row)
+    if (known !== undefined) return known
+    bundle(folder)
+    const { verdict, printed } = await runRow(folder, row)
+    if (verdict !== "green") say(true, `${row}: fails without a patch`, printed)
+    sound.set(row, verdict === "green")
+    return verdict === "green"
+  }
+  for (const patch of chosen) {
+    const row = rowOf(patch)
+    if (row === undefined) {
+      say(true, `${patch}: there is no such row`)
+      continue
+    }
+    if (!(await isSound(row))) continue
+    const file = path.join(patchFolder, patch)
+    try {
+      gitApply(folder, file)
+    } catch (error) {
+      say(true, `${patch}: does not apply`, [String(error)])
+      continue
+    }
+    const begun = Date.now()
+    bundle(folder)
+    const { verdict, printed } = await runRow(folder, row)
+    gitApply(folder, "-R", file)
+    const seconds = Math.round((Date.now() - begun) / 1000)
+    const said = { red: "the row fails", green: "THE ROW STAYS GREEN", broken: "THE ROW COULD NOT JUDGE" }[verdict]
+    say(verdict !== "red", `${patch}: ${said} (${seconds} s)`, printed)
+  }
+  console.log(`${chosen.length} patches, ${failures.length} failures${failures.map((line) => `\n  ${line}`).join("")}`)
+  return chosen.length > 0 && failures.length === 0
+}

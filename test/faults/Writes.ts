@@ -1,0 +1,125 @@
+/** Writes of actors that are made under a fault, and what became of them. */
+import { setTimeout as sleep } from "node:timers/promises"
+import { call } from "../harness/Client.ts"
+import { note, type Outcome, timed } from "./Load.ts"
+
+let registered = 0
+
+/** The body of a request for a Webhook with an address of its own, so that a Webhook that was made twice shows. */
+export const webhook = () => ({ url: `http://127.0.0.1:9/${registered++}`, event_types: ["email.sent"] })
+
+/** Registers a Webhook. Returns its id if that was acknowledged. */
+export const register = async (
+  into: Outcome,
+  base: string,
+  token: string,
+  handle: string,
+): Promise<string | undefined> => {
+  const answer = await timed(into, 201, base, "POST", `/api/identities/${handle}/webhooks`, {
+    token,
+    body: webhook(),
+  })
+  return answer?.body.id
+}
+
+/** Compares what was acknowledged with what is there: writes that were lost, and writes that were done twice. */
+export const missing = async (
+  base: string,
+  token: string,
+  handles: ReadonlyArray<string>,
+  written: ReadonlyArray<string>,
+) => {
+  const listed: Array<{ readonly id: string; readonly url: string }> = []
+  for (const handle of handles) {
+    let cursor = ""
+    do {
+      const { status, body } = await call(base, "GET", `/api/identities/${handle}/webhooks?limit=100${cursor}`, {
+        token,
+      })
+      // Nothing can be said of what cannot be read, and a row fails by it.
+      if (status !== 200) return { lost: Number.NaN, twice: Number.NaN }
+      listed.push(...body.webhooks)
+      cursor = body.next_cursor === null ? "" : `&cursor=${encodeURIComponent(body.next_cursor)}`
+    } while (cursor !== "")
+  }
+  const there = new Set(listed.map(({ id }) => id))
+  const addresses = new Set(listed.map(({ url }) => url))
+  return { lost: written.filter((id) => !there.has(id)).length, twice: listed.length - addresses.size }
+}
+
+export interface Counted {
+  /** Numbers that were lower than one that had been acknowledged. */
+  lost: number
+  /** Preconditions that failed although nobody else changes the counter. */
+  disturbed: number
+  acknowledged: number
+}
+
+/**
+ * A counter in the AI disclosure of an Identity, which one caller raises under `If-Match`. An actor reads its version and
+ * writes it in two statements, so a write of a process that no longer owns the Identity takes the counter back, unless the
+ * fence refuses it.
+ */
+export const counter = (token: string, handle: string, into: Outcome, counted: Counted) => {
+  const path = `/api/identities/${handle}/ai-disclosure`
+  let least = 0
+  let isUnknown = false
+  /** Reads the counter and raises it by one. Returns whether that was acknowledged. */
+  return async (base: string): Promise<boolean> => {
+    const read = await timed(into, 200, base, "GET", path, { token })
+    if (read === undefined) return false
+    const value = Number(/^counter (\d+)$/.exec(read.body.text)?.[1] ?? 0)
+    if (value < least) counted.lost++
+    least = value
+    const body = { text: `counter ${value + 1}` }
+    const headers = { "if-match": read.headers.get("etag")! }
+    const answer = await call(base, "PUT", path, { token, body, headers }).catch(() => undefined)
+    if (answer?.status === 200) {
+      counted.acknowledged++
+      least = value + 1
+      isUnknown = false
+    } else if (answer?.status === 412) {
+      // After an unknown outcome it may be the caller's own change that came first.
+      if (!isUnknown) counted.disturbed++
+    } else {
+      isUnknown = true
+      note(into, answer === undefined ? "the connection broke" : `${answer.status} ${answer.body?.code}`)
+    }
+    return answer?.status === 200
+  }
+}
+
+/** Writes and reads at the first half of the Identities, and counts at the others, until told to end. */
+export const writing = (
+  token: string,
+  handles: ReadonlyArray<string>,
+  seen: Outcome,
+  nextBase: () => Promise<string>,
+) => {
+  const written: Array<string> = []
+  const counted: Counted = { lost: 0, disturbed: 0, acknowledged: 0 }
+  let goesOn = true
+  const half = Math.ceil(handles.length / 2)
+  const writers = handles.slice(0, half).map(async (handle) => {
+    while (goesOn) {
+      const id = await register(seen, await nextBase(), token, handle)
+      if (id !== undefined) written.push(id)
+      await timed(seen, 200, await nextBase(), "GET", `/api/identities/${handle}`, { token })
+      await sleep(50)
+    }
+  })
+  // One after the other without a pause, so that a fault meets many between the look at the version and the write.
+  const counters = handles.slice(half).map(async (handle) => {
+    const count = counter(token, handle, seen, counted)
+    while (goesOn) if (!(await count(await nextBase()))) await sleep(50)
+  })
+  const callers = Promise.all([...writers, ...counters])
+  return {
+    written,
+    counted,
+    end: async () => {
+      goesOn = false
+      await callers
+    },
+  }
+}
