@@ -72,4 +72,11 @@ export const api: Mutants = {
     bug: "If-Match takes weak tags",
     tests: ["domain/precondition", "api/properties", "api/account", "connectors/service", "api/mail-settings"],
   },
+  "interrupted-page-empty": {
+    file: "api/src/Http.ts",
+    from: ": isClientGone(cause)",
+    to: ": isClientGone(cause) || cause.reasons.length > 0",
+    bug: "a page or a tool's call that the service interrupts is answered with 503 and no body",
+    tests: ["http/defects"],
+  },
 }

@@ -149,4 +149,18 @@ export const cluster: Mutants = {
     bug: "refresh tokens are not struck out of log lines and spans",
     tests: ["cli/logging", "operations/tracing", "cli/output", "oauth/tokens"],
   },
+  "locks-in-the-storing-statement": {
+    file: "cluster/src/store/GroupCommit.ts",
+    from: 'Effect.andThen(lock(items[0]!), store(items, "waits"))',
+    to: 'store(items, "waits")',
+    bug: "creations of one Org, or sends of one Identity, that wait for its row at one moment deadlock",
+    tests: ["work/group-commit"],
+  },
+  "reset-logged": {
+    file: "cluster/src/net/TlsListener.ts",
+    from: 'cause.code === "ECONNRESET" || cause.code === "EPIPE"',
+    to: 'cause.code === "EPIPE"',
+    bug: "a runner that is killed makes the others log an error for each of its connections",
+    tests: ["net/tls-listener"],
+  },
 }

@@ -1,4 +1,5 @@
 /** The rules of {@link GroupCommit} over statements that a test answers. */
+import type { Sql } from "@svc/cluster/store/Database"
 import * as GroupCommit from "@svc/cluster/store/GroupCommit"
 import { expect, it } from "@effect/vitest"
 import { Effect, Exit } from "effect"
@@ -58,9 +59,18 @@ describe("GroupCommit", () => {
     }).pipe(Effect.scoped),
   )
 
-  it.effect("stores a skipped item again by itself, waiting for its row", () =>
+  it.effect("stores a skipped item again by itself, after it waited for its row in a statement of its own", () =>
     Effect.gen(function* () {
-      const statements: Array<readonly [GroupCommit.Patience, ReadonlyArray<string>]> = []
+      const statements: Array<readonly [GroupCommit.Patience | "locks", ReadonlyArray<string>]> = []
+      const transactions: Array<number> = []
+      const sql = {
+        withTransaction: <A, E, R>(inside: Effect.Effect<A, E, R>) =>
+          Effect.ensuring(
+            inside,
+            Effect.sync(() => transactions.push(statements.length)),
+          ),
+      } as unknown as Sql
+      const lock = (item: string) => Effect.sync(() => statements.push(["locks", [item]]))
       const share = yield* GroupCommit.makeSkipping(
         (items: ReadonlyArray<string>, patience) =>
           Effect.sync(() => {
@@ -68,13 +78,17 @@ describe("GroupCommit", () => {
             return items.map((item) => Exit.succeed(patience === "skips" && item === "held" ? undefined : item))
           }),
         (result) => result === undefined,
+        { sql, lock },
         limits,
       )
       expect(yield* Effect.forEach(["a", "held", "c"], share, { concurrency: "unbounded" })).toEqual(["a", "held", "c"])
       expect(statements).toEqual([
         ["skips", ["a", "held", "c"]],
+        ["locks", ["held"]],
         ["waits", ["held"]],
       ])
+      // One transaction of both, so that the lock is held while the item is stored.
+      expect(transactions).toEqual([3])
     }).pipe(Effect.scoped),
   )
 })
