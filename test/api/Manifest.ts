@@ -14,6 +14,7 @@ session.list session
 session.revokeOne session
 session.revokeAll session
 session.whoami any
+account.read org
 account.acceptTerms session
 account.update session
 account.remove session

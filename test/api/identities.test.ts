@@ -146,4 +146,33 @@ describe("the handle check", () => {
       expect([refused.status, refused.body.code]).toEqual([status, code])
     }
   })
+
+  it("judges any text: 200 with `handle_invalid` for what create refuses with it", async () => {
+    const { session } = await signUp(service.base)
+    const texts = [
+      "x".repeat(63),
+      "x".repeat(64),
+      "x".repeat(300),
+      "x".repeat(8000),
+      "a\0b",
+      "@someone",
+      "ä".repeat(500),
+      "Ab",
+    ]
+    for (const text of texts) {
+      const isValid = text.length === 63
+      const path = `/api/handles/${encodeURIComponent(text)}`
+      const { status, body } = await call(service.base, "GET", path, { token: session })
+      expect([status, body.available, body.code], text).toEqual([200, isValid, isValid ? undefined : "handle_invalid"])
+      if (isValid) continue
+      const refused = await call(service.base, "POST", "/api/identities", { token: session, body: { handle: text } })
+      expect([refused.status, refused.body.code, refused.body.detail], text).toEqual([
+        400,
+        "handle_invalid",
+        body.detail,
+      ])
+    }
+    const lone = await call(service.base, "POST", "/api/identities", { token: session, body: '{"handle":"a\\ud800b"}' })
+    expect(lone.body.code).toBe("handle_invalid")
+  })
 })

@@ -31,11 +31,11 @@ const naming = (where: string | undefined, target: string): Named => {
   }
 }
 
-const unreadable = "x".repeat(201)
+const unreadable = ["x".repeat(201), "ada@mail.localhost"]
 const targetsOf = (where: string | undefined) =>
   where === "Resource"
     ? [eventIds.ada, eventIds.bob, eventIds.org, toPublic("evt_", uuid("99")), "evt_no"]
-    : ["ada", "A-Da", "bob", "nobody", unreadable]
+    : ["ada", "A-Da", "bob", "nobody", ...unreadable]
 
 /** What interface.md says comes of it, written apart from the code that judges. */
 const promised = (scope: string, where: string | undefined, kind: CredentialKind, target: string) => {
@@ -56,8 +56,9 @@ const promised = (scope: string, where: string | undefined, kind: CredentialKind
       return realm(handleOfEvent.get(target))
     default: {
       const name = target.toLowerCase().replaceAll("-", "")
-      const readable = target !== unreadable
-      if (byKey && name !== "ada" && (readable || where !== "Body")) return "foreign_identity"
+      const readable = !unreadable.includes(target)
+      // What cannot be a Handle is refused by its decoding, in words that say what one is.
+      if (byKey && name !== "ada" && readable) return "foreign_identity"
       if (readable && !known.has(name)) return "not_found"
       const handle = readable ? name : undefined
       return where === "Path" ? { subject: handle, realm: undefined } : realm(handle)

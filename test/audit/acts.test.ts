@@ -55,7 +55,7 @@ layer(judgement)("the acts", (it) => {
 layer(judgement)("the record of", (it) => {
   it.effect.each(rows.filter(({ scope }) => scope !== "public"))("$id", ({ id, endpoint }) =>
     Effect.gen(function* () {
-      const handled = { ...said, path: path(id) }
+      const handled = { ...said, query: endpoint.query === undefined ? {} : said.query, path: path(id) }
       const shows = Context.get(endpoint.annotations, Reveals) || Context.get(endpoint.annotations, ShowsSecret)
       const outcomes = [
         Effect.succeed({ value: hidden }),

@@ -62,9 +62,12 @@ describe("Handle rules", () => {
     )
   })
 
-  it("takes a name as people write it, with a leading @", () => {
+  it("names an Identity with a leading @, and is not claimed with one", () => {
     expect(canonical("@A-da")).toBe("ada")
-    expect(check("@Ada-1", { brand: "acme" })).toMatchObject({ _tag: "Ok", handle: "ada-1" })
+    expect(check("@Ada-1", { brand: "acme" })).toMatchObject({
+      _tag: "Invalid",
+      detail: expect.stringContaining("the @"),
+    })
     expect(check("@@ada", { brand: "acme" })._tag).toBe("Invalid")
   })
 })

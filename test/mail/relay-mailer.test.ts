@@ -1,3 +1,5 @@
+import { request } from "node:http"
+import { text } from "node:stream/consumers"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { call } from "../harness/Client.ts"
 import { eventually, startService, type TestService } from "../harness/Service.ts"
@@ -21,6 +23,20 @@ afterAll(async () => {
   await service.stop()
   await relay.stop()
 })
+
+/** As a page of a site that somebody owns asks, to whom Development shows no link; `fetch` sets these headers itself. */
+const askFromElsewhere = (email: string) =>
+  new Promise<{ readonly status: number | undefined; readonly body: any }>((resolve, reject) => {
+    const headers = {
+      "content-type": "application/json",
+      host: "rebound.example",
+      origin: "http://rebound.example",
+    }
+    const sent = request(`${service.base}/api/auth/magic-link`, { method: "POST", headers }, async (response) =>
+      resolve({ status: response.statusCode, body: JSON.parse(await text(response)) }),
+    )
+    sent.on("error", reject).end(JSON.stringify({ email, tos_accepted: true }))
+  })
 
 const ask = (email: string, more: object = {}, headers: Record<string, string> = {}) =>
   call(service.base, "POST", "/api/auth/magic-link", { body: { email, tos_accepted: true, ...more }, headers })
@@ -69,12 +85,14 @@ describe("the sign-in letter", () => {
     expect(relay.taken.length).toBe(before)
   })
 
-  it("that the relay does not take leaves the caller unavailable, to try again", async () => {
+  it("that the relay does not take is shown in Development, and asked for again everywhere else", async () => {
     relay.refuses(true)
-    const answer = await ask("refused@example.org")
+    const shown = await ask("refused@example.org")
+    const hidden = await askFromElsewhere("refused@example.org")
     relay.refuses(false)
-    expect(answer.status).toBe(503)
-    expect(answer.body.code).toBe("unavailable")
-    expect((await ask("refused@example.org")).status).toBe(202)
+    expect([shown.status, typeof shown.body.dev_magic_link]).toEqual([202, "string"])
+    expect(hidden.status).toBe(503)
+    expect(hidden.body).toMatchObject({ code: "mail_relay_unavailable", agent_hint: "wait", retry_after_seconds: 30 })
+    expect((await askFromElsewhere("refused@example.org")).body.dev_magic_link).toBeNull()
   })
 })

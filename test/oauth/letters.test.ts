@@ -20,6 +20,7 @@ layer(storesLayer)("a letter about a Grant", (it) => {
         send: (letter) =>
           isUp ? Effect.sync(() => void sent.push(letter)) : Effect.fail(new RelayUnavailable({ message: "down" })),
         forward: () => Effect.void,
+        keep: () => Effect.void,
       })
       const round = Effect.provideService(send, SystemMailer, mailer)
       yield* round

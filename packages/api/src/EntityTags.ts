@@ -50,6 +50,16 @@ export const unchanged = <S extends Schema.Constraint>(schema: S) => {
         )
 }
 
+/** `If-Match` on what has no entity tag: only `*` holds, since no tag can be the one that is named. */
+export const untagged = (ifMatch: string | undefined): Effect.Effect<void, PreconditionFailed> =>
+  ifMatch === undefined || ifMatch.trim() === "*"
+    ? Effect.void
+    : Effect.fail(
+        new PreconditionFailed({
+          detail: "The resource has no entity tag, so no `If-Match` but `*` can hold. Leave the header out.",
+        }),
+      )
+
 export const applyTag = (
   exchange: ExchangeState,
   method: string,

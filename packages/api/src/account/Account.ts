@@ -1,5 +1,6 @@
 /** Terms, language, deletion and exports of an account. */
 import { Api } from "@svc/domain/Api"
+import { Org } from "@svc/domain/account/Account"
 import { Caller, Realm } from "@svc/domain/account/Authorization"
 import { fromPublic, toPublic } from "@svc/domain/Ids"
 import { ConfirmationMismatch, NotFound } from "@svc/domain/problems/Problem"
@@ -9,8 +10,13 @@ import { Effect } from "effect"
 import { HttpServerResponse } from "effect/http"
 import { HttpApiSchema } from "effect/http-api"
 import * as Serving from "../http/Serving.ts"
+import { notAsSeen, tagOfValue, unchanged } from "../EntityTags.ts"
 import { commandId } from "../Exchange.ts"
 import * as Asking from "./Asking.ts"
+
+const tagOfOrg = tagOfValue(Org)
+const asRead = unchanged(Org)
+const withTag = (org: Org) => HttpApiSchema.withHeaders({ body: org, headers: { etag: tagOfOrg(org) } })
 
 export const account = Serving.group(
   Api,
@@ -24,9 +30,15 @@ export const account = Serving.group(
         const { org } = yield* Caller
         return yield* accounts.terms(yield* accounts.acceptTerms(org, payload.version))
       }),
-      update: Effect.fnUntraced(function* ({ payload }) {
+      read: () => Effect.map(Caller, ({ org }) => withTag(org)),
+      update: Effect.fnUntraced(function* ({ payload, headers }) {
         const { org } = yield* Caller
-        return payload.language === undefined ? org : yield* accounts.setLanguage(org, payload.language)
+        const { language } = payload
+        const condition = headers["if-match"]
+        yield* asRead(condition, Effect.succeed(org))
+        if (language === undefined) return withTag(org)
+        const isSet = yield* accounts.setLanguage(org, language, condition === undefined ? null : org.language)
+        return isSet || condition === undefined ? withTag({ ...org, language }) : yield* notAsSeen()
       }),
       remove: Effect.fnUntraced(function* ({ payload }) {
         const caller = yield* Caller

@@ -2,6 +2,7 @@ import { Api } from "@svc/domain/Api"
 import { Caller, Subject } from "@svc/domain/account/Authorization"
 import { ApiKey } from "@svc/domain/account/Account"
 import { type Asked, judgeRights } from "@svc/domain/account/KeyRights"
+import { wholeList } from "@svc/domain/Paging"
 import { IdentityNotReady, type Problem } from "@svc/domain/problems/Problem"
 import { isScope } from "@svc/domain/ScopeTable"
 import { ApiKeys } from "@svc/cluster/account/ApiKeys"
@@ -48,7 +49,7 @@ export const layer = Serving.group(
 
     return handlers.handleAll({
       list: Effect.fnUntraced(function* ({ query }) {
-        const { entries, next_cursor } = yield* keys.list((yield* Caller).org.id, query)
+        const { entries, next_cursor } = yield* keys.list((yield* Caller).org.id, wholeList(query))
         return { api_keys: entries, next_cursor }
       }),
       create: ({ payload }) => create(payload, null),

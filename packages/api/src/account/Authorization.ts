@@ -31,7 +31,7 @@ import type { By } from "@svc/domain/account/By"
 import { allows } from "@svc/domain/account/Scope"
 import { reservedScopeOf, scopeOf } from "@svc/domain/account/ScopeOf"
 import type { IdentityRef } from "@svc/domain/IdentityRef"
-import { Unauthenticated } from "@svc/domain/problems/Problem"
+import { type InvalidRequest, Unauthenticated } from "@svc/domain/problems/Problem"
 import { CredentialLookup, type Resolved } from "@svc/cluster/account/CredentialLookup"
 import { OrgLimits } from "@svc/cluster/limits/OrgLimits"
 import { PublicLimits } from "@svc/cluster/limits/PublicLimits"
@@ -43,6 +43,7 @@ import * as Recording from "../audit/Recording.ts"
 import * as Idempotency from "../idempotency/Idempotency.ts"
 import { limited } from "../limits/PublicLimit.ts"
 import { note } from "../limits/RateLimitHeaders.ts"
+import { needlessQuery } from "../problems/Violations.ts"
 import * as Naming from "./Naming.ts"
 
 interface Call {
@@ -111,7 +112,7 @@ const make = Effect.gen(function* () {
       (refused) => recording.refused(call, known.caller, params, exchange, refused),
     )
     exchange.tagged = Context.get(endpoint.annotations, Tagged)
-    return { caller: callerOf(known.caller, exchange.requestId), identity, params, exchange }
+    return { caller: callerOf(known.caller, exchange.requestId), identity, params, query, exchange }
   })
 
   /** The Identity that a known caller's request is about. */
@@ -151,17 +152,27 @@ const make = Effect.gen(function* () {
     return judged.success
   })
 
+  /** The handler, unless the query has members and the endpoint takes none. What it does take, its decoding judges. */
+  const ofKnownQuery = <E, R>(
+    endpoint: HttpApiEndpoint.Top,
+    query: Naming.Members,
+    handler: Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>,
+  ): Effect.Effect<HttpServerResponse.HttpServerResponse, E | InvalidRequest, R> => {
+    const refused = needlessQuery(endpoint, query)
+    return refused === undefined ? handler : Effect.fail(refused)
+  }
+
   type Admitted = Effect.Success<ReturnType<typeof judgement>>
 
   /** Runs the handler with its proofs, which are laid over the request's context: to merge contexts would copy them. */
   const admit = <E, R>(
     handler: Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>,
     call: Call,
-    { caller, identity, params, exchange }: Admitted,
+    { caller, identity, params, query, exchange }: Admitted,
   ) =>
     Effect.provideService(
       recording.recorded(
-        handler,
+        ofKnownQuery(call.endpoint, query, handler),
         (once) =>
           call.endpoint.method === "POST"
             ? repeatable(once, caller, Context.get(call.endpoint.annotations, ShowsSecret))
@@ -209,7 +220,15 @@ const make = Effect.gen(function* () {
   /** Refuses as its endpoint says it may: only those with a limit have one. */
   const anyone = Open.of((handler, { endpoint }) => {
     const limit = Context.getOrUndefined(endpoint.annotations, AddressLimit)
-    return limit === undefined ? handler : Effect.andThen(Effect.orDie(limited(publicLimits, limit)), handler)
+    // Probes and pages add queries of their own to what anyone may read.
+    const judged =
+      endpoint.method === "GET"
+        ? handler
+        : Effect.flatMap(HttpServerRequest.ParsedSearchParams, (query) => {
+            const refused = needlessQuery(endpoint, query)
+            return refused === undefined ? handler : Effect.die(refused)
+          })
+    return limit === undefined ? judged : Effect.andThen(Effect.orDie(limited(publicLimits, limit)), judged)
   })
 
   return Context.make(Open, anyone).pipe(

@@ -2,7 +2,7 @@
 import { isIP } from "node:net"
 import { type AddressBook, Addresses } from "@svc/domain/Addresses"
 import { type Language, languages, type MagicLinkRequest } from "@svc/domain/account/Account"
-import { Unavailable } from "@svc/domain/problems/Problem"
+import { MailRelayUnavailable } from "@svc/domain/problems/Problem"
 import { Accounts } from "@svc/cluster/account/Accounts"
 import { SystemMailer } from "@svc/cluster/mail/SystemMailer"
 import { Effect } from "effect"
@@ -33,6 +33,12 @@ const isShown = ({ baseUrl, environment, profileBase }: AddressBook, { host, ori
   )
 }
 
+const notMailed = () =>
+  new MailRelayUnavailable({
+    detail: "The sign-in link could not be mailed just now. Ask for it again in a moment.",
+    retry_after_seconds: 30,
+  })
+
 export const make = Effect.gen(function* () {
   const accounts = yield* Accounts
   const mailer = yield* SystemMailer
@@ -49,17 +55,15 @@ export const make = Effect.gen(function* () {
       issued.token === null
         ? null
         : `${book.baseUrl}/auth/magic-link?token=${issued.token}${then.userCode === undefined ? "" : `&user_code=${then.userCode}`}${then.request === undefined ? "" : `&request=${then.request}`}`
+    const { headers } = yield* HttpServerRequest.HttpServerRequest
+    const shown = isShown(book, headers)
     if (link !== null) {
-      yield* Effect.mapError(
+      yield* Effect.catch(
         mailer.send(magicLinkLetter({ to: request.email, link, language: issued.language })),
-        () => new Unavailable({ detail: "The link could not be mailed just now.", retry_after_seconds: 30 }),
+        // A client that is shown the link does not need the letter.
+        () => (shown ? Effect.void : Effect.fail(notMailed())),
       )
     }
-    const { headers } = yield* HttpServerRequest.HttpServerRequest
-    return {
-      status: "sent" as const,
-      expires_at: issued.expiresAt,
-      dev_magic_link: isShown(book, headers) ? link : null,
-    }
+    return { status: "sent" as const, expires_at: issued.expiresAt, dev_magic_link: shown ? link : null }
   })
 })

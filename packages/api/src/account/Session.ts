@@ -6,6 +6,7 @@ import { Accounts } from "@svc/cluster/account/Accounts"
 import { Grants } from "@svc/cluster/oauth/Grants"
 import { Effect } from "effect"
 import { HttpServerRequest } from "effect/http"
+import { untagged } from "../EntityTags.ts"
 import { Exchange } from "../Exchange.ts"
 import * as Serving from "../http/Serving.ts"
 import { forget } from "./ConsoleSession.ts"
@@ -34,7 +35,8 @@ export const layer = Serving.group(
           tos: yield* accounts.terms(caller.org),
         }
       }),
-      revoke: Effect.fnUntraced(function* () {
+      revoke: Effect.fnUntraced(function* ({ headers }) {
+        yield* untagged(headers["if-match"])
         const { credentialId, org } = yield* Caller
         // One that ended meanwhile is what was asked for.
         yield* Effect.catchTag(accounts.revokeSession(org.id, credentialId), "not_found", () => Effect.void)
@@ -45,12 +47,14 @@ export const layer = Serving.group(
         const { entries, next_cursor } = yield* accounts.sessions(org.id, credentialId, query)
         return { sessions: entries, next_cursor }
       }),
-      revokeOne: Effect.fnUntraced(function* ({ params }) {
+      revokeOne: Effect.fnUntraced(function* ({ params, headers }) {
+        yield* untagged(headers["if-match"])
         const { credentialId, org } = yield* Caller
         yield* accounts.revokeSession(org.id, params.id)
         if (params.id === credentialId) yield* leave
       }),
-      revokeAll: Effect.fnUntraced(function* ({ query }) {
+      revokeAll: Effect.fnUntraced(function* ({ query, headers }) {
+        yield* untagged(headers["if-match"])
         const { org, by } = yield* Caller
         if (query.apps === "end") yield* grants.revokeAll(org.id, by)
         yield* accounts.revokeSessions(org.id)

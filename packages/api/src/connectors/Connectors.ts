@@ -2,6 +2,7 @@
 import { Caller, Subject, type SubjectInfo } from "@svc/domain/account/Authorization"
 import { Api } from "@svc/domain/Api"
 import { Connector } from "@svc/domain/connectors/Connector"
+import { ConnectorList } from "@svc/domain/connectors/ConnectorApi"
 import type { PlatformName } from "@svc/domain/connectors/PlatformName"
 import { platformNames } from "@svc/domain/connectors/PlatformNames"
 import { ConnectorStateInvalid, InvalidCursor } from "@svc/domain/problems/Problem"
@@ -17,6 +18,7 @@ import * as Returning from "./Returning.ts"
 type Options = Readonly<Record<string, Readonly<Record<string, unknown>>>>
 
 const asRead = unchanged(Connector)
+const asListed = unchanged(ConnectorList)
 
 export const layer = Serving.group(
   Api,
@@ -78,8 +80,9 @@ export const layer = Serving.group(
 
     return handlers.handleAll({
       list: () => Effect.flatMap(Subject, ({ id }) => connectors.list(id)),
-      pauseAll: Effect.fnUntraced(function* ({ payload }) {
+      pauseAll: Effect.fnUntraced(function* ({ payload, headers }) {
         const subject = yield* Subject
+        yield* asListed(headers["if-match"], connectors.list(subject.id))
         // Each platform's actor holds its own calls back, also of a connection that is made later.
         yield* Effect.forEach(
           platformNames,

@@ -49,6 +49,15 @@ const said = {
   },
 } as const
 
+/** Returns the text without its percent-encoding, or as it is if that is not UTF-8 (`mailto:%ff`). */
+const readable = (encoded: string): string => {
+  try {
+    return decodeURIComponent(encoded)
+  } catch {
+    return encoded
+  }
+}
+
 const spoken = (header: string | undefined): keyof typeof said => {
   const first = (header ?? "").slice(0, 2).toLowerCase()
   return first === "de" || first === "fr" ? first : "en"
@@ -71,7 +80,7 @@ export const layer = HttpRouter.use((router) =>
           return page({ title: texts.title, lang, status: 404, body: `<h1>${texts.unknown}</h1>` })
         }
         const isMail = url.protocol === "mailto:"
-        const host = isMail ? decodeURI(url.pathname) : url.host
+        const host = isMail ? readable(url.pathname) : url.host
         const unicode = isMail ? host : domainToUnicode(url.hostname)
         const foreign = !isMail && unicode !== "" && unicode !== url.hostname
         const body = `<h1>${texts.title}</h1><p>${isMail ? texts.mail : texts.lead}</p><pre><bdi>${escape(host)}</bdi>${foreign ? `\n<bdi>${escape(unicode)}</bdi>` : ""}</pre>

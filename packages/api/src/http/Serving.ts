@@ -11,8 +11,8 @@ import { Context, Effect, Layer, Scope } from "effect"
 import { HttpRouter, HttpServer, type HttpServerError } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 
-/** A parameter may be as long as the longest name one has (a secret's, percent-encoded); a slash too many is another path. */
-const routerConfig = { maxParamLength: 3000, ignoreDuplicateSlashes: false, ignoreTrailingSlash: false }
+/** A parameter may be as long as the head of a request, so that endpoints judge it; a slash too many is another path. */
+const routerConfig = { maxParamLength: 16_384, ignoreDuplicateSlashes: false, ignoreTrailingSlash: false }
 
 type Keys = ReadonlyArray<{ readonly key: string }>
 

@@ -4,6 +4,7 @@ import { Caller, Subject, type SubjectInfo } from "@svc/domain/account/Authoriza
 import { fallsShort } from "@svc/domain/account/KeyRights"
 import { Identity } from "@svc/domain/identity/Identity"
 import { canonical } from "@svc/domain/handles/Handle"
+import { wholeList } from "@svc/domain/Paging"
 import { ask, onBehalfOf } from "@svc/cluster/actor/Ask"
 import { Identities } from "@svc/cluster/identity/Identities"
 import { HandleRules } from "@svc/cluster/handles/HandleRules"
@@ -40,16 +41,24 @@ export const layer = Serving.group(
     return handlers.handleAll({
       list: Effect.fnUntraced(function* ({ query }) {
         const caller = yield* Caller
-        const { entries, next_cursor } = yield* identities.list(caller.org.id, query, caller.identities)
+        const { entries, next_cursor } = yield* identities.list(caller.org.id, wholeList(query), caller.identities)
         return { identities: entries, next_cursor }
       }),
       create: Effect.fnUntraced(function* ({ payload }) {
         const { org, by } = yield* Caller
         const identity_id = yield* commandId
-        // A repeat of the request finds the name taken by what the first one made.
-        const made = yield* Effect.option(identities.read(org.id, canonical(payload.handle)))
-        if (made._tag === "Some" && made.value.id === identity_id) return accepted(made.value)
-        const name = yield* handles.claimable(payload.handle)
+        const name = yield* handles.claimable(payload.handle).pipe(
+          Effect.map((wanted) => ({ ...wanted, made: null })),
+          // A repeat of the request finds the name taken by what the first one made.
+          Effect.catchTag("handle_taken", (taken) =>
+            Effect.flatMap(Effect.option(identities.read(org.id, canonical(payload.handle))), (found) =>
+              found._tag === "Some" && found.value.id === identity_id
+                ? Effect.succeed({ made: found.value })
+                : Effect.fail(taken),
+            ),
+          ),
+        )
+        if (name.made !== null) return accepted(name.made)
         // There is no Identity to be judged yet, so its actor is asked directly.
         yield* ask(
           actors.of(name.canonical).Create({ org_id: org.id, identity_id, handle: name.handle }, onBehalfOf(by)),

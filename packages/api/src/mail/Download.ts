@@ -38,6 +38,12 @@ export const disposition = (filename: string | null): string => {
     : `attachment; filename="${ascii}"; filename*=UTF-8''${extended(name)}`
 }
 
+/** Headers that keep a browser from showing what somebody sent as a page of ours. */
+export const harmless = (filename: string | null) => ({
+  "content-disposition": disposition(filename),
+  "content-security-policy": "sandbox; default-src 'none'",
+})
+
 /** Types that a reader might run, whoever asked for them, are only bytes. */
 const active =
   /^(?:text\/(?:html|xml|css|.*script.*|cache-manifest|x-component)|image\/svg\b|application\/(?:.*xml.*|.*script.*|.*flash.*|.*java.*|x-.*exe.*|wasm|hta|pdf\+.*)|multipart\/|message\/|model\/)/

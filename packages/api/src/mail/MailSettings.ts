@@ -3,6 +3,7 @@ import { Subject } from "@svc/domain/account/Authorization"
 import type { IdentityId } from "@svc/domain/IdentityRef"
 import { keptAs } from "@svc/domain/mail/AllowedAddress"
 import type { MailPatch } from "@svc/domain/mail/MailSettings"
+import { wholeList } from "@svc/domain/Paging"
 import { ifMatch, tagOf } from "@svc/domain/Precondition"
 import { Conflict, InvalidRequest, NotFound } from "@svc/domain/problems/Problem"
 import { MailSettingsQueries } from "@svc/cluster/mail/MailSettingsQueries"
@@ -10,6 +11,7 @@ import { Effect } from "effect"
 import { HttpApiSchema } from "effect/http-api"
 import * as Serving from "../http/Serving.ts"
 import * as Asking from "../account/Asking.ts"
+import { untagged } from "../EntityTags.ts"
 
 /** A patch that says nothing is a mistake, and a reason belongs to the switch. */
 const judgePatch = ({ outgoing, approval, tag_folders, reason }: MailPatch) =>
@@ -44,7 +46,7 @@ export const layer = Serving.group(
     return handlers.handleAll({
       recipients: Effect.fnUntraced(function* ({ query }) {
         const { id } = yield* Subject
-        const { entries, next_cursor } = yield* settings.recipients(id, query, beginningOf(query.address))
+        const { entries, next_cursor } = yield* settings.recipients(id, wholeList(query), beginningOf(query.address))
         return { allowed_recipients: entries, next_cursor }
       }),
       allow: Effect.fnUntraced(function* ({ params, payload }) {
@@ -57,7 +59,8 @@ export const layer = Serving.group(
         const location = `/api/identities/${encodeURIComponent(params.handle)}/allowed-recipients/${encodeURIComponent(address)}`
         return HttpApiSchema.withHeaders({ body: found, headers: { location } })
       }),
-      disallow: Effect.fnUntraced(function* ({ params }) {
+      disallow: Effect.fnUntraced(function* ({ params, headers }) {
+        yield* untagged(headers["if-match"])
         const subject = yield* Subject
         const { id, orgId } = subject
         const { address } = params
@@ -67,7 +70,8 @@ export const layer = Serving.group(
         }
         yield* askIdentity(subject, (actor, by) => actor.DisallowRecipient({ org_id: orgId, address }, by))
       }),
-      lift: Effect.fnUntraced(function* ({ params }) {
+      lift: Effect.fnUntraced(function* ({ params, headers }) {
+        yield* untagged(headers["if-match"])
         const subject = yield* Subject
         const { orgId } = subject
         const { address } = params

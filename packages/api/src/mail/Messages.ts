@@ -119,7 +119,10 @@ export const layer = Serving.group(
       }),
       raw: Effect.fnUntraced(function* ({ params }) {
         const { id } = yield* Subject
-        return HttpServerResponse.uint8Array(yield* messages.raw(id, params.id), { contentType: "message/rfc822" })
+        return HttpServerResponse.uint8Array(yield* messages.raw(id, params.id), {
+          contentType: "message/rfc822",
+          headers: Download.harmless(`${params.id}.eml`),
+        })
       }),
       attachment: Effect.fnUntraced(function* ({ params, headers }) {
         const { id } = yield* Subject
@@ -148,9 +151,7 @@ export const layer = Serving.group(
             "accept-ranges": "bytes",
             "content-length": String(end - start),
             ...(range === undefined ? {} : { "content-range": `bytes ${start}-${end - 1}/${found.size}` }),
-            "content-disposition": Download.disposition(found.filename),
-            // Whatever someone sent is never a page of ours.
-            "content-security-policy": "sandbox; default-src 'none'",
+            ...Download.harmless(found.filename),
           },
         }
         return method === "HEAD" || start === end

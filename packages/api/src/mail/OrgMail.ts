@@ -13,6 +13,7 @@ import { Identities } from "@svc/cluster/identity/Identities"
 import { IdentityQueries } from "@svc/cluster/identity/IdentityQueries"
 import * as Cursors from "@svc/cluster/sealing/Cursors"
 import { Clock, Effect, Schedule } from "effect"
+import { untagged } from "../EntityTags.ts"
 import * as Serving from "../http/Serving.ts"
 
 /** Identities asked at the same time. */
@@ -29,7 +30,8 @@ export const layer = Serving.group(
     const queries = yield* IdentityQueries
 
     return handlers.handleAll({
-      switch: Effect.fnUntraced(function* ({ payload }) {
+      switch: Effect.fnUntraced(function* ({ payload, headers }) {
+        yield* untagged(headers["if-match"])
         const { org, by } = yield* Caller
         const found = yield* Cursors.all((request) => queries.list(org.id, request))
         const turned = yield* Effect.forEach(

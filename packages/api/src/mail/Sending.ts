@@ -2,7 +2,7 @@ import { Api } from "@svc/domain/Api"
 import { Subject } from "@svc/domain/account/Authorization"
 import { fromPublic, toPublic } from "@svc/domain/Ids"
 import type { IdentityId } from "@svc/domain/IdentityRef"
-import { ifMatch, tagOf } from "@svc/domain/Precondition"
+import { ifMatch, matches, tagOf } from "@svc/domain/Precondition"
 import { NotFound } from "@svc/domain/problems/Problem"
 import { Drafts } from "@svc/cluster/mail/sending/Drafts"
 import { Sending } from "@svc/cluster/sending/Sending"
@@ -10,6 +10,7 @@ import { SendingQueries } from "@svc/cluster/mail/sending/SendingQueries"
 import { Effect } from "effect"
 import { HttpApiSchema } from "effect/http-api"
 import * as Asking from "../account/Asking.ts"
+import { notAsSeen } from "../EntityTags.ts"
 import { commandId } from "../Exchange.ts"
 import * as Serving from "../http/Serving.ts"
 
@@ -78,9 +79,14 @@ export const layer = Serving.group(
         const { id } = yield* Subject
         yield* drafts.remove(id, params.id, ifMatch(headers["if-match"]))
       }),
-      sendDraft: Effect.fnUntraced(function* ({ params }) {
+      sendDraft: Effect.fnUntraced(function* ({ params, headers }) {
         const subject = yield* Subject
-        const { mail, version } = yield* drafts.read(subject.id, params.id)
+        const condition = headers["if-match"]
+        const { mail, version } = yield* Effect.catchTag(drafts.read(subject.id, params.id), "not_found", (missing) =>
+          Effect.fail(condition === undefined ? missing : notAsSeen()),
+        )
+        // A draft that is changed from here on is not sent either: its version is compared in the store.
+        if (!matches(ifMatch(condition), version)) return yield* notAsSeen()
         const uuid = yield* uuidOf(params.id)
         const sent = yield* sending.accept({ subject, id: uuid, mail, draftVersion: version })
         return HttpApiSchema.withHeaders({

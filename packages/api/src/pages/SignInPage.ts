@@ -93,6 +93,7 @@ export const layer = HttpRouter.use((router) =>
           tos_not_accepted: () => again(texts.needsTerms, 422),
           invite_required: () => again(texts.needsInvite, 403),
           rate_limited: () => again(texts.tooMany, 429),
+          mail_relay_unavailable: () => again(texts.later, 503),
           unavailable: () => again(texts.later, 503),
         }),
       )

@@ -2,11 +2,11 @@
  * What is wrong with a request, place by place. The library stops at the first place, so that a large body of mistakes
  * costs no more than one; of a small one all places are looked for, and the first ones told.
  */
-import type { Violation } from "@svc/domain/problems/Problem"
-import { Effect, Option, Schema, type SchemaIssue } from "effect"
+import { InvalidRequest, type Violation } from "@svc/domain/problems/Problem"
+import { Effect, Option, Schema, SchemaAST, type SchemaIssue } from "effect"
 import { HttpServerRequest } from "effect/http"
 import type { HttpApiEndpoint, HttpApiError } from "effect/http-api"
-import { format } from "./Wording.ts"
+import { format, unknownMember } from "./Wording.ts"
 
 /** Bodies of more characters are told their first mistake only. */
 const small = 16 * 1024
@@ -53,8 +53,53 @@ const all = Effect.fnUntraced(function* (endpoint: HttpApiEndpoint.Top) {
   return decoded._tag === "Failure" ? told(decoded.failure.issue) : undefined
 })
 
+/** Names of the members that a schema takes at its top. */
+const membersOf = (schema: Schema.Constraint): ReadonlyArray<string> => {
+  const ast = SchemaAST.toEncoded(schema.ast)
+  return SchemaAST.isObjects(ast) ? ast.propertySignatures.map(({ name }) => String(name)) : []
+}
+
+/** `a`, `b` and `c`. */
+const listed = (names: ReadonlyArray<string>): string =>
+  names
+    .map((name) => `\`${name}\``)
+    .join(", ")
+    .replace(/, (?=[^,]*$)/, " and ")
+
+/** Adds what the body or the query takes to a violation that says no more than that a member is unknown. */
+const withExpected =
+  (slot: "body" | "query", endpoint: HttpApiEndpoint.Top) =>
+  (violation: Violation): Violation => {
+    if (violation.message !== unknownMember || !/^\/[^/]*$/.test(violation.path)) return violation
+    const schemas =
+      slot === "query"
+        ? endpoint.query === undefined
+          ? []
+          : [endpoint.query]
+        : (endpoint.payload.get("application/json")?.schemas ?? [])
+    const known = [...new Set(schemas.flatMap(membersOf))]
+    const message = `${unknownMember}; the ${slot} takes ${known.length === 0 ? "none" : listed(known)}`
+    return { ...violation, message: message.slice(0, messageAtMost) }
+  }
+
 /** The places, the first one first. */
-export const violationsOf = (error: HttpApiError.HttpApiSchemaError, endpoint: HttpApiEndpoint.Top) =>
+export const violationsOf = (
+  error: HttpApiError.HttpApiSchemaError,
+  endpoint: HttpApiEndpoint.Top,
+): Effect.Effect<ReadonlyArray<Violation>, never, HttpServerRequest.HttpServerRequest> =>
   error.kind === "Payload"
-    ? Effect.map(all(endpoint), (found) => found ?? told(error.cause.issue))
-    : Effect.succeed(told(error.cause.issue))
+    ? Effect.map(all(endpoint), (found) => (found ?? told(error.cause.issue)).map(withExpected("body", endpoint)))
+    : Effect.succeed(told(error.cause.issue).map(withExpected("query", endpoint)))
+
+/** Returns the refusal of query parameters at an endpoint that has none, where the library looks at no query. */
+export const needlessQuery = (
+  endpoint: HttpApiEndpoint.Top,
+  query: Readonly<Record<string, unknown>>,
+): InvalidRequest | undefined => {
+  const names = endpoint.query === undefined ? Object.keys(query) : []
+  if (names.length === 0) return undefined
+  const errors = names
+    .slice(0, toldAtMost)
+    .map((name) => withExpected("query", endpoint)({ path: pointer([name]), message: unknownMember }))
+  return new InvalidRequest({ detail: `The query is not valid at ${errors[0]!.path}: ${errors[0]!.message}`, errors })
+}

@@ -12,12 +12,15 @@ const kinds: Readonly<Record<string, string>> = {
 
 const kind = (word: string) => kinds[word] ?? word
 
+/** What is said of a member that a body or a query does not have. */
+export const unknownMember = "unknown member"
+
 const leaf: SchemaIssue.LeafHook = (issue) => {
   switch (issue._tag) {
     case "MissingKey":
       return "missing"
     case "UnexpectedKey":
-      return "unknown member"
+      return unknownMember
     default:
       return SchemaIssue.defaultLeafHook(issue)
   }

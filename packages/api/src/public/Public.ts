@@ -1,15 +1,15 @@
 /** Page views, the contact form, and what platforms fetch of us as their client. */
 import { Addresses, type AddressBook } from "@svc/domain/Addresses"
 import { Api } from "@svc/domain/Api"
-import { MailRelayUnavailable } from "@svc/domain/problems/Problem"
+import { MailRelayUnavailable, type Unavailable } from "@svc/domain/problems/Problem"
 import * as Bluesky from "@svc/cluster/connectors/platforms/bluesky/ClientMetadata"
-import { SystemMailer } from "@svc/cluster/mail/SystemMailer"
+import { type RelayUnavailable, SystemMailer } from "@svc/cluster/mail/SystemMailer"
 import { ServiceKey } from "@svc/cluster/sealing/ServiceKey"
 import { PageViews } from "@svc/cluster/public/PageViews"
 import { Effect, Option } from "effect"
 import * as Serving from "../http/Serving.ts"
 
-/** Who reads what the contact form sends; without one nothing can be handed over. */
+/** Who reads what the contact form sends. Without one, Development keeps it for the postmaster and production refuses it. */
 export interface ContactSettings {
   readonly to: Option.Option<string>
 }
@@ -35,19 +35,22 @@ export const layer = (contact: ContactSettings) =>
       return handlers.handleAll({
         hit: ({ payload }) => views.count(payload),
         contact: Effect.fnUntraced(function* ({ payload }) {
-          if (Option.isNone(contact.to)) {
-            // In Development nobody is there to read it, which is no fault of the caller.
-            if (book.environment === "development") return yield* Effect.logInfo("A contact message came in.")
+          const letter = {
+            replyTo: payload.email,
+            subject: `Contact: ${payload.subject ?? payload.name}`,
+            text: `${payload.name} <${payload.email}> writes:\n\n${payload.message}\n`,
+          }
+          if (Option.isNone(contact.to) && book.environment !== "development") {
             return yield* new MailRelayUnavailable({ detail: "Nobody takes messages here.", retry_after_seconds: 3600 })
           }
-          yield* Effect.mapError(
-            mailer.send({
-              to: contact.to.value,
-              replyTo: payload.email,
-              subject: `Contact: ${payload.subject ?? payload.name}`,
-              text: `${payload.name} <${payload.email}> writes:\n\n${payload.message}\n`,
-            }),
-            () => new MailRelayUnavailable({ detail: "The message could not be sent.", retry_after_seconds: 60 }),
+          const sent: Effect.Effect<void, RelayUnavailable | Unavailable> = Option.isSome(contact.to)
+            ? mailer.send({ ...letter, to: contact.to.value })
+            : // In Development the message goes where mail for postmaster@ goes.
+              mailer.keep({ ...letter, to: `postmaster@${book.mailDomain}` })
+          yield* Effect.catchTag(sent, "RelayUnavailable", () =>
+            Effect.fail(
+              new MailRelayUnavailable({ detail: "The message could not be sent.", retry_after_seconds: 60 }),
+            ),
           )
         }),
         clientMetadata: ({ params }) =>

@@ -1,5 +1,6 @@
 import { Api } from "@svc/domain/Api"
 import { Realm } from "@svc/domain/account/Authorization"
+import { wholeList } from "@svc/domain/Paging"
 import { ifMatch, tagOf } from "@svc/domain/Precondition"
 import { PreconditionFailed } from "@svc/domain/problems/Problem"
 import type { Namespace } from "@svc/cluster/vault/Namespace"
@@ -27,7 +28,7 @@ export const layer = Serving.group(
 
     return handlers.handleAll({
       list: Effect.fnUntraced(function* ({ query }) {
-        const { entries, next_cursor } = yield* vault.list(yield* namespace, query)
+        const { entries, next_cursor } = yield* vault.list(yield* namespace, wholeList(query))
         return { secrets: entries, next_cursor }
       }),
       value: Effect.fnUntraced(function* ({ params, query }) {

@@ -207,12 +207,14 @@ const make = (settings: AccountSettings) =>
             Effect.sync(() => feed.announce({ org })),
           ),
         ),
-      setLanguage: (org: Org, language: Language) =>
+      /** Returns whether it was set: not if the Org has another language than `seen`, where that is given. */
+      setLanguage: (org: Org, language: Language, seen: Language | null) =>
         orUnavailable(
-          Effect.as(sql`update org set language = ${language} where id = ${org.id} and status = 'active'`, {
-            ...org,
-            language,
-          }),
+          Effect.map(
+            sql`update org set language = ${language} where id = ${org.id} and status = 'active'
+                  and (${seen}::text is null or language = ${seen}) returning 1`,
+            (rows) => rows.length > 0,
+          ),
         ),
       /** Appends the acceptance to the Org's history; accepting the same version again changes nothing. */
       acceptTerms: Effect.fn("Accounts.acceptTerms")(function* (org: Org, version: string) {

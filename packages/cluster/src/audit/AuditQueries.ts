@@ -5,9 +5,10 @@
 import type { AuditActorKind, AuditClass, AuditOutcome, AuditRecord, AuditVia } from "@svc/domain/audit/AuditRecord"
 import { canonical } from "@svc/domain/handles/Handle"
 import { fromPublic, toPublic } from "@svc/domain/Ids"
-import { InvalidCursor, NotFound } from "@svc/domain/problems/Problem"
+import { NotFound } from "@svc/domain/problems/Problem"
 import { Clock, Context, Effect, Layer, Option, Stream } from "effect"
 import type { Statement } from "effect/sql"
+import * as Cursors from "../sealing/Cursors.ts"
 import { Sealing } from "../sealing/Sealing.ts"
 import { type SealKeys, ServiceKey } from "../sealing/ServiceKey.ts"
 import { orUnavailable, Reads } from "../store/Database.ts"
@@ -180,18 +181,17 @@ const make = Effect.gen(function* () {
   const ofIdentity = (identityId: string | null) =>
     identityId === null ? sql`` : sql`and a.identity_id = ${identityId}::uuid`
 
-  const position = (org: string, cursor: string | undefined) => {
+  const position = (list: string, cursor: string | undefined) => {
     if (cursor === undefined) return Effect.succeed(undefined)
-    const [xid, id] = sealing.unstamp(`audit/${org}`, cursor)?.split(" ") ?? []
-    return xid === undefined || id === undefined
-      ? Effect.fail(new InvalidCursor({ detail: "The cursor was not issued by this service." }))
-      : Effect.succeed({ xid, id })
+    const [xid, id] = sealing.unstamp(list, cursor)?.split(" ") ?? []
+    return xid === undefined || id === undefined ? Effect.fail(Cursors.foreignCursor()) : Effect.succeed({ xid, id })
   }
 
   return {
     /** Of one Identity where one is given. */
     list: Effect.fn("AuditQueries.list")(function* (org: string, identityId: string | null, filter: AuditFilter) {
-      const before = yield* position(org, filter.cursor)
+      const listName = Cursors.narrowed(`audit/${org}`, filter)
+      const before = yield* position(listName, filter.cursor)
       const handle = filter.identity === undefined ? undefined : canonical(filter.identity)
       const found = (which: Statement.Fragment) => sql<SealedRow & { readonly xid: string; readonly settled: boolean }>`
         select ${sql.literal(columns)}, s.seq, s.hash, a.xid::text as xid, ${settled} as settled
@@ -213,9 +213,7 @@ const make = Effect.gen(function* () {
       return {
         records: page.map(view),
         next_cursor:
-          rows.length > filter.limit && last !== undefined
-            ? sealing.stamp(`audit/${org}`, `${last.xid} ${last.id}`)
-            : null,
+          rows.length > filter.limit && last !== undefined ? sealing.stamp(listName, `${last.xid} ${last.id}`) : null,
       }
     }, orUnavailable),
 

@@ -5,9 +5,10 @@
 import { canonical } from "@svc/domain/handles/Handle"
 import { fromPublic, toPublic } from "@svc/domain/Ids"
 import type { Event, EventType } from "@svc/domain/events/Event"
-import { InvalidCursor, NotFound } from "@svc/domain/problems/Problem"
+import { NotFound } from "@svc/domain/problems/Problem"
 import { Context, Effect, Layer } from "effect"
 import type { Statement } from "effect/sql"
+import * as Cursors from "../sealing/Cursors.ts"
 import { Sealing } from "../sealing/Sealing.ts"
 import { orUnavailable, Reads } from "../store/Database.ts"
 import { settledOf } from "../store/Settled.ts"
@@ -97,17 +98,16 @@ const make = Effect.gen(function* () {
   const place = sql`least(xid, pg_snapshot_xmin(pg_current_snapshot()))::text as xid, case when ${settled} then seq else 0 end as seq`
   const ofIdentity = (id: string | null) => (id === null ? sql`true` : sql`identity_id = ${id}`)
 
-  const position = (org: string, cursor: string | undefined) => {
+  const position = (list: string, cursor: string | undefined) => {
     if (cursor === undefined) return Effect.succeed(undefined)
-    const seq = sealing.unstamp(`events/${org}`, cursor)
-    return seq === undefined
-      ? Effect.fail(new InvalidCursor({ detail: "The cursor was not issued by this service." }))
-      : Effect.succeed(seq)
+    const seq = sealing.unstamp(list, cursor)
+    return seq === undefined ? Effect.fail(Cursors.foreignCursor()) : Effect.succeed(seq)
   }
 
   return {
     list: Effect.fn("EventQueries.list")(function* (org: string, filter: EventFilter) {
-      const before = yield* position(org, filter.cursor)
+      const listName = Cursors.narrowed(`events/${org}`, filter)
+      const before = yield* position(listName, filter.cursor)
       const name = filter.handle === undefined ? undefined : canonical(filter.handle)
       let identityId: string | undefined
       if (name !== undefined) {
@@ -130,7 +130,7 @@ const make = Effect.gen(function* () {
       return {
         events: page.map(view),
         next_cursor:
-          rows.length > filter.limit && last !== undefined ? sealing.stamp(`events/${org}`, String(last.seq)) : null,
+          rows.length > filter.limit && last !== undefined ? sealing.stamp(listName, String(last.seq)) : null,
       }
     }, orUnavailable),
 

@@ -46,9 +46,9 @@ export const causedBy = (by: By): string =>
 const causeOf = ({ sql, by }: { readonly sql: Sql; readonly by: Told<By> }) =>
   sql`${Statement.isFragment(by) ? by : causedBy(by)}::jsonb`
 
-/** Literal members are one parameter; expressions are added to it. */
+/** Literal members are one parameter; expressions are added to it. What names a message has its name in both spellings. */
 const dataOf = (sql: Sql, data: Readonly<Record<string, unknown>>): Statement.Fragment => {
-  const members = Object.entries(data)
+  const members = Object.entries("message_id" in data ? { email_id: data["message_id"], ...data } : data)
   const literal = members.filter(([, value]) => !Statement.isFragment(value))
   const computed = members.flatMap(([name, value]) =>
     // The names are those of the type's schema, so they need no quoting.

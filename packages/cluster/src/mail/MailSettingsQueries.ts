@@ -99,7 +99,7 @@ const make = Effect.gen(function* () {
       orUnavailable(
         Cursors.page(
           sealing,
-          `recipients/${identityId}`,
+          Cursors.narrowed(`recipients/${identityId}`, beginning === "" ? {} : { beginning }),
           request,
           (behind, atMost) =>
             recipients(

@@ -6,11 +6,12 @@ import type { IdentityId } from "@svc/domain/IdentityRef"
 import { fromPublic, toPublic } from "@svc/domain/Ids"
 import { Header, type Message, type MessageSummary } from "@svc/domain/mail/Message"
 import { textReply } from "@svc/domain/mail/TextReply"
-import { InvalidCursor, type InvalidRequest, NotFound } from "@svc/domain/problems/Problem"
+import { type InvalidRequest, NotFound } from "@svc/domain/problems/Problem"
 import { Context, Effect, Layer, Schema } from "effect"
 import type { SqlError, Statement } from "effect/sql"
 import * as Links from "../html/Links.ts"
 import { linksOf } from "../html/PlainText.ts"
+import * as Cursors from "../sealing/Cursors.ts"
 import { Sealing } from "../sealing/Sealing.ts"
 import { orUnavailable, Reads } from "../store/Database.ts"
 import { inSlices } from "./MessageContent.ts"
@@ -59,13 +60,10 @@ const make = Effect.gen(function* () {
   const find = MessageSearch.make(sql)
   const missing = Effect.fail(new NotFound({ detail: "There is no such message." }))
 
-  const cursors = (identityId: IdentityId) => `messages/${identityId}`
-  const position = (identityId: IdentityId, cursor: string | undefined) => {
+  const position = (list: string, cursor: string | undefined) => {
     if (cursor === undefined) return Effect.succeed(undefined)
-    const uid = sealing.unstamp(cursors(identityId), cursor)
-    return uid === undefined
-      ? Effect.fail(new InvalidCursor({ detail: "The cursor was not issued by this service." }))
-      : Effect.succeed(Number(uid))
+    const uid = sealing.unstamp(list, cursor)
+    return uid === undefined ? Effect.fail(Cursors.foreignCursor()) : Effect.succeed(Number(uid))
   }
 
   /** A limit is part of the statement's text: with one of unknown size the store would plan each call anew. */
@@ -110,7 +108,8 @@ const make = Effect.gen(function* () {
 
   /** Where a page begins, how many rows it takes, and the page of the rows that were found. */
   const askedFor = Effect.fnUntraced(function* (identityId: IdentityId, filter: MessageFilter) {
-    const before = yield* position(identityId, filter.cursor)
+    const list = Cursors.narrowed(`messages/${identityId}`, filter)
+    const before = yield* position(list, filter.cursor)
     const atMost = filter.offset + filter.limit + 1
     const page = <Row extends { readonly uid: number }, A>(
       rows: ReadonlyArray<Row>,
@@ -121,7 +120,7 @@ const make = Effect.gen(function* () {
       const last = rows.length === atMost ? shown.at(-1)!.uid : lookedTo
       return {
         messages: shown.map(view),
-        next_cursor: last === undefined ? null : sealing.stamp(cursors(identityId), String(last)),
+        next_cursor: last === undefined ? null : sealing.stamp(list, String(last)),
       }
     }
     return { before, atMost, page }

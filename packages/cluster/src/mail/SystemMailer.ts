@@ -1,5 +1,6 @@
 /** The port for the service's own mail to people (sign-in links, the operator's mail); the mail gateway implements it. */
-import { Context, Effect, Layer, Schema } from "effect"
+import type { Unavailable } from "@svc/domain/problems/Problem"
+import { Context, type Effect, Schema } from "effect"
 
 /** The relay did not take the mail. */
 export class RelayUnavailable extends Schema.TaggedError<RelayUnavailable>()("RelayUnavailable", {
@@ -20,8 +21,7 @@ export class SystemMailer extends Context.Service<
     readonly send: (letter: Letter) => Effect.Effect<void, RelayUnavailable>
     /** Sends a message on as it is. */
     readonly forward: (mail: { readonly to: string; readonly raw: Uint8Array }) => Effect.Effect<void, RelayUnavailable>
+    /** Puts a letter into the operator's own Mailbox, where mail for `postmaster@` arrives. */
+    readonly keep: (letter: Letter) => Effect.Effect<void, RelayUnavailable | Unavailable>
   }
->()("@svc/cluster/mail/SystemMailer") {
-  /** Development without a relay: the answer carries the link, so nothing needs to be mailed. */
-  static readonly none = Layer.succeed(SystemMailer, { send: () => Effect.void, forward: () => Effect.void })
-}
+>()("@svc/cluster/mail/SystemMailer") {}

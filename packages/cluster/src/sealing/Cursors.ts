@@ -13,6 +13,29 @@ export interface Page<A> {
 }
 
 /**
+ * Members of a query that say which part of the list is wanted, not what the list is narrowed by. `after` is a place in the
+ * list, which waiting for messages sets by itself.
+ */
+const ofPages = new Set(["limit", "offset", "cursor", "after"])
+
+/**
+ * Returns the name of a list as a filter narrows it, so that a cursor of one filter leads nowhere under another. Members
+ * that are undefined do not count, and neither does their order.
+ */
+export const narrowed = (list: string, filter: object): string => {
+  const members = Object.entries(filter)
+    .filter(([name, value]) => value !== undefined && !ofPages.has(name))
+    .sort(([one], [other]) => (one < other ? -1 : 1))
+  return members.length === 0 ? list : `${list}?${JSON.stringify(members)}`
+}
+
+export const foreignCursor = () =>
+  new InvalidCursor({
+    detail:
+      "The cursor was not issued by this service for this list. Pass it with the same path and filters as the request that returned it, or begin without one.",
+  })
+
+/**
  * One page of a list: `read` answers up to so many rows from behind a place (undefined: from the beginning), and
  * `placeOf` says where a row stands.
  */
@@ -27,7 +50,7 @@ export const page = <Row, A, E, R>(
   Effect.gen(function* () {
     const behind = cursor === undefined ? undefined : sealing.unstamp(`list/${list}`, cursor)
     if (cursor !== undefined && behind === undefined) {
-      return yield* new InvalidCursor({ detail: "The cursor was not issued by this service for this list." })
+      return yield* foreignCursor()
     }
     const rows = yield* read(behind, limit + 1)
     const shown = rows.slice(0, limit)

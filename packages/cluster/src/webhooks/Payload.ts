@@ -22,6 +22,8 @@ export const bodyOf = (
       id: toPublic("evt_", delivered.event_id),
       type: delivered.event_type,
       created_at: delivered.event_created_at.toISOString(),
+      identity_id: identity.id,
+      handle: identity.handle,
       identity: { id: identity.id, handle: identity.handle },
       data: delivered.event_data,
     }

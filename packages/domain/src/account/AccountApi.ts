@@ -3,7 +3,7 @@ import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { Uuid } from "../IdSchemas.ts"
 import { Tool } from "../mcp/Tool.ts"
-import { pageOf, paging } from "../Paging.ts"
+import { pageOf, paging, wholePaging } from "../Paging.ts"
 import {
   Conflict,
   IdentityNotReady,
@@ -13,6 +13,7 @@ import {
   KeyQuotaExhausted,
   KeyReplaced,
   MagicLinkInvalid,
+  MailRelayUnavailable,
   NotFound,
   PreconditionFailed,
   RateLimited,
@@ -45,7 +46,7 @@ export class SignInApi extends HttpApiGroup.make("sign_in")
     HttpApiEndpoint.post("requestMagicLink", "/api/auth/magic-link", {
       payload: MagicLinkRequest,
       success: HttpApiSchema.WithHeaders(MagicLinkAnswer.pipe(HttpApiSchema.status(202)), located),
-      error: [InviteRequired, TosNotAccepted, RateLimited, Unavailable],
+      error: [InviteRequired, TosNotAccepted, RateLimited, MailRelayUnavailable, Unavailable],
     })
       .pipe(open)
       .annotate(AddressLimit, "magic_link")
@@ -73,8 +74,9 @@ export class SessionApi extends HttpApiGroup.make("session")
       .pipe(callers("any"))
       .annotate(OpenApi.Summary, "Read the session, the Org and its Terms status"),
     HttpApiEndpoint.delete("revoke", "/api/auth/session", {
+      headers: conditional,
       success: HttpApiSchema.NoContent,
-      error: Unavailable,
+      error: [PreconditionFailed, Unavailable],
     })
       .pipe(callers("session"))
       .annotate(OpenApi.Summary, "End the session"),
@@ -87,12 +89,14 @@ export class SessionApi extends HttpApiGroup.make("session")
       .annotate(OpenApi.Summary, "List the sessions of the account, newest first"),
     HttpApiEndpoint.delete("revokeOne", "/api/auth/sessions/:id", {
       params: { id: Uuid.annotate({ description: "The id of the resource." }) },
+      headers: conditional,
       success: HttpApiSchema.NoContent,
-      error: [NotFound, Unavailable],
+      error: [NotFound, PreconditionFailed, Unavailable],
     })
       .pipe(callers("session"))
       .annotate(OpenApi.Summary, "End one session"),
     HttpApiEndpoint.delete("revokeAll", "/api/auth/sessions", {
+      headers: conditional,
       query: {
         apps: Schema.optionalKey(
           Schema.Literals(["end", "keep"]).annotate({
@@ -101,7 +105,7 @@ export class SessionApi extends HttpApiGroup.make("session")
         ),
       },
       success: HttpApiSchema.NoContent,
-      error: Unavailable,
+      error: [PreconditionFailed, Unavailable],
     })
       .pipe(callers("session"))
       .annotate(OpenApi.Summary, "Sign out everywhere: end every session, this one too"),
@@ -143,7 +147,7 @@ const refusedKeys = [InvalidRequest, ScopeUnknown, ScopeExceeds, KeyQuotaExhaust
 export class ApiKeyApi extends HttpApiGroup.make("api_keys")
   .add(
     HttpApiEndpoint.get("list", "/api/keys", {
-      query: paging,
+      query: wholePaging,
       success: pageOf("api_keys", ApiKey),
       error: [InvalidCursor, Unavailable],
     })

@@ -110,8 +110,9 @@ export const judge = (policy: EndpointPolicy, caller: CallerInfo, named: Named):
     case "Unreadable":
       return Result.succeed(undefined)
     case "Handle":
-      if (!mayActOn(caller, named.canonical)) return Result.fail(foreign(caller))
+      // What cannot be a Handle is nobody's: its decoding says what is wrong with it.
       if (!named.readable) return Result.succeed(undefined)
+      if (!mayActOn(caller, named.canonical)) return Result.fail(foreign(caller))
       return named.found === undefined
         ? Result.fail(new NotFound({ detail: "There is no such Identity." }))
         : Result.succeed(named.found)

@@ -4,8 +4,15 @@ import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/ht
 import { HandleText } from "../handles/HandleParam.ts"
 import { ExportId } from "../IdSchemas.ts"
 import { pageOf, paging } from "../Paging.ts"
-import { located } from "../Precondition.ts"
-import { ConfirmationMismatch, InvalidCursor, NotFound, TosVersionMismatch, Unavailable } from "../problems/Problem.ts"
+import { conditional, located } from "../Precondition.ts"
+import {
+  ConfirmationMismatch,
+  InvalidCursor,
+  NotFound,
+  PreconditionFailed,
+  TosVersionMismatch,
+  Unavailable,
+} from "../problems/Problem.ts"
 import { Text } from "../Text.ts"
 import { Timestamp } from "../Timestamp.ts"
 import { Language, Org, TermsStatus } from "./Account.ts"
@@ -28,8 +35,13 @@ const Confirmation = Schema.Struct({ confirm: Schema.optionalKey(Text.check(Sche
 /** The language of the console and of letters to the account holder. */
 export const AccountPatch = Schema.Struct({ language: Schema.optionalKey(Language) })
 
+const tagged = HttpApiSchema.WithHeaders(Org, { etag: Schema.String })
+
 export class OrgApi extends HttpApiGroup.make("account")
   .add(
+    HttpApiEndpoint.get("read", "/api/account", { success: tagged })
+      .pipe(callers("org"))
+      .annotate(OpenApi.Summary, "Read the account"),
     HttpApiEndpoint.post("acceptTerms", "/api/auth/tos/acceptance", {
       payload: Schema.Struct({ version: Text.check(Schema.isMaxLength(100)) }),
       success: TermsStatus,
@@ -39,8 +51,9 @@ export class OrgApi extends HttpApiGroup.make("account")
       .annotate(OpenApi.Summary, "Accept the current Terms of Service"),
     HttpApiEndpoint.patch("update", "/api/account", {
       payload: [AccountPatch, AccountPatch.pipe(HttpApiSchema.asJson({ contentType: "application/merge-patch+json" }))],
-      success: Org,
-      error: Unavailable,
+      headers: conditional,
+      success: tagged,
+      error: [PreconditionFailed, Unavailable],
     })
       .pipe(callers("session"))
       .annotate(OpenApi.Summary, "Change the account's language"),

@@ -121,12 +121,14 @@ export class ConnectorApi extends HttpApiGroup.make("connectors")
     })
       .pipe(onIdentity("any"))
       .annotate(OpenApi.Summary, "List the Connectors of an Identity")
+      .annotate(Tagged, true)
       .annotate(Tool, { name: "svc_connector_list", effect: "read" }),
     HttpApiEndpoint.patch("pauseAll", "/api/identities/:handle/connectors", {
       params,
+      headers: conditional,
       payload: [...pausing],
       success: ConnectorList,
-      error: [NotFound, AdminRequired, Unavailable],
+      error: [NotFound, AdminRequired, PreconditionFailed, Unavailable],
     })
       .pipe(unpausing)
       .annotate(OpenApi.Summary, "Pause all Connectors of an Identity, or let them go on"),

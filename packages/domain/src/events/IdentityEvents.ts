@@ -27,8 +27,16 @@ const Switched = Schema.Struct({
   reason: Schema.NullOr(Schema.String),
 })
 
-/** What a message says of itself; the rest is fetched with its `message_id`. */
-const envelope = { message_id: MessageId, subject: Schema.String, snippet: Schema.String, size: Schema.Int }
+/**
+ * The message that an Event is about. `message_id` is its former name: everywhere else that is the Message-ID of the header.
+ * Events of earlier versions have the former name only.
+ */
+const email = {
+  email_id: Schema.optionalKey(MessageId),
+  message_id: MessageId.annotate({ description: "The same as `email_id`, by its former name." }),
+}
+/** What a message says of itself; the rest is fetched with its `email_id`. */
+const envelope = { ...email, subject: Schema.String, snippet: Schema.String, size: Schema.Int }
 
 const mail = {
   "email.received": Schema.Struct({
@@ -49,7 +57,7 @@ const mail = {
     sent_at: Instant,
   }).annotate({ description: "A message of the Identity was handed over for every recipient." }),
   "email.bounced": Schema.Struct({
-    message_id: MessageId,
+    ...email,
     recipient: Schema.String,
     /** `hard`: nothing will reach the address. `soft`: given up after the last retry, or refused for what the message is. */
     kind: Schema.Literals(["hard", "soft"]),
@@ -79,13 +87,13 @@ const mail = {
     expires_at: Instant,
   }).annotate({ description: "A message waits for a person to approve or to refuse it." }),
   "email.approved": Schema.Struct({
-    message_id: MessageId,
+    ...email,
     by: Schema.Union([CredentialKind, Schema.Literal("system")]),
   }).annotate({
     description: "A person approved a message; it is on its way.",
   }),
   "email.approval_refused": Schema.Struct({
-    message_id: MessageId,
+    ...email,
     by: Schema.Union([CredentialKind, Schema.Literal("system")]),
     /** `expired` where nobody decided within 7 days. */
     reason: Schema.NullOr(Schema.String),

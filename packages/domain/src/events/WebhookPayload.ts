@@ -13,6 +13,9 @@ interface OfType<T, Data> {
   readonly id: string
   readonly type: T
   readonly created_at: Date
+  readonly identity_id: string
+  readonly handle: string
+  /** The same two, as earlier versions named them. */
   readonly identity: { readonly id: string; readonly handle: string }
   readonly data: Data
 }
@@ -27,7 +30,11 @@ const payload = <T extends string, Data extends Schema.Constraint>(type: T, data
     id: EventId,
     type: Schema.Literal(type),
     created_at: Timestamp,
-    identity: Schema.Struct({ id: Uuid, handle: Schema.String }),
+    identity_id: Uuid.annotate({ description: "The id of the Identity, as in `GET /api/events/{id}`." }),
+    handle: Schema.String,
+    identity: Schema.Struct({ id: Uuid, handle: Schema.String }).annotate({
+      description: "The same as `identity_id` and `handle`; kept for receivers of earlier versions.",
+    }),
     data,
   }).annotate({ identifier: `${nameOf(type)}Payload` })
 

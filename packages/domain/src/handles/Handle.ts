@@ -7,11 +7,12 @@ import { reserved } from "./Reserved.ts"
 export const minimumLength = 3
 export const maximumLength = 63
 
-/** As people write it, `@ada`, a Handle has a sign before it that is no part of the name. */
-const bare = (spelling: string): string => (spelling.startsWith("@") ? spelling.slice(1) : spelling)
-
-/** Lower case, the leading @ and hyphens stripped. */
-export const canonical = (spelling: string): string => bare(spelling).toLowerCase().replaceAll("-", "")
+/**
+ * Returns the form under which a Handle is compared: lower case, without hyphens. Where a Handle names an Identity that
+ * exists, a leading `@` is accepted, since people and models write `@ada`. It is no part of a name that is claimed.
+ */
+export const canonical = (spelling: string): string =>
+  (spelling.startsWith("@") ? spelling.slice(1) : spelling).toLowerCase().replaceAll("-", "")
 
 export type Checked =
   | { readonly _tag: "Ok"; readonly handle: string; readonly canonical: string }
@@ -21,10 +22,13 @@ export type Checked =
 const invalid = (detail: string): Checked => ({ _tag: "Invalid", detail })
 
 /** Judges a name as it would be registered: lower-cased as given. `brand` is the vendor's, refused as a part of any name. */
-export const check = (spelling: string, options: { readonly brand: string }): Checked => {
-  const given = bare(spelling)
+export const check = (given: string, options: { readonly brand: string }): Checked => {
   // Before lower-casing, which makes a plain k of the Kelvin sign.
-  if (!/^[A-Za-z0-9-]*$/.test(given)) return invalid("A Handle has only the characters a-z, 0-9 and hyphen.")
+  if (!/^[A-Za-z0-9-]*$/.test(given)) {
+    return invalid(
+      `A Handle has only the characters a-z, 0-9 and hyphen.${given.startsWith("@") ? " Leave out the @." : ""}`,
+    )
+  }
   const handle = given.toLowerCase()
   if (handle.length > maximumLength) return invalid(`A Handle has at most ${maximumLength} characters.`)
   if (handle.startsWith("-") || handle.endsWith("-")) return invalid("A Handle neither begins nor ends with a hyphen.")

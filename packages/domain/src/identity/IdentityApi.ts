@@ -2,9 +2,9 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { callers, callersWithin, CallPolicy, Confidential, onIdentity, Tagged } from "../account/Policy.ts"
-import { HandleParam, HandleText } from "../handles/HandleParam.ts"
+import { HandleParam, WantedHandle } from "../handles/HandleParam.ts"
 import { Tool } from "../mcp/Tool.ts"
-import { pageOf, paging } from "../Paging.ts"
+import { pageOf, wholePaging } from "../Paging.ts"
 import {
   HandleInvalid,
   HandleReserved,
@@ -28,7 +28,7 @@ const accepted = HttpApiSchema.WithHeaders(Identity.pipe(HttpApiSchema.status(20
 export class IdentityApi extends HttpApiGroup.make("identities")
   .add(
     HttpApiEndpoint.get("list", "/api/identities", {
-      query: paging,
+      query: wholePaging,
       success: pageOf("identities", Identity),
       error: [InvalidCursor, Unavailable],
     })
@@ -36,7 +36,7 @@ export class IdentityApi extends HttpApiGroup.make("identities")
       .annotate(OpenApi.Summary, "List Identities, oldest first")
       .annotate(Tool, { name: "svc_identity_list", effect: "read" }),
     HttpApiEndpoint.post("create", "/api/identities", {
-      payload: Schema.Struct({ handle: HandleText }),
+      payload: Schema.Struct({ handle: WantedHandle }),
       success: accepted,
       error: [HandleInvalid, HandleTaken, HandleReserved, IdentityQuotaExhausted, RateLimited, Unavailable],
     })
@@ -122,7 +122,7 @@ export const HandleAvailability = Schema.Struct({
 export class HandleApi extends HttpApiGroup.make("handles")
   .add(
     HttpApiEndpoint.get("check", "/api/handles/:handle", {
-      params: { handle: HandleParam },
+      params: { handle: WantedHandle.annotate({ description: "The name to check, without a leading @." }) },
       success: HandleAvailability,
       error: [RateLimited, Unavailable],
     })

@@ -4,7 +4,7 @@ import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/ht
 import { always, onIdentity, onIdentityExcept } from "../account/Policy.ts"
 import { HandleParam } from "../handles/HandleParam.ts"
 import { Tool } from "../mcp/Tool.ts"
-import { pageOf, paging } from "../Paging.ts"
+import { pageOf, wholePaging } from "../Paging.ts"
 import { conditional, located } from "../Precondition.ts"
 import {
   AdminRequired,
@@ -30,7 +30,7 @@ export class MailSettingsApi extends HttpApiGroup.make("mail_settings")
     HttpApiEndpoint.get("recipients", "/api/identities/:handle/allowed-recipients", {
       params,
       query: {
-        ...paging,
+        ...wholePaging,
         address: Schema.optionalKey(
           Text.check(Schema.isMaxLength(320)).annotate({
             description: "Only addresses that begin so, whatever the case: a whole address says whether it is allowed.",
@@ -58,15 +58,17 @@ export class MailSettingsApi extends HttpApiGroup.make("mail_settings")
       .annotate(OpenApi.Summary, "Add an Allowed Recipient"),
     HttpApiEndpoint.delete("disallow", "/api/identities/:handle/allowed-recipients/:address", {
       params: { ...params, address: AllowedAddress.annotate({ description: "The email address." }) },
+      headers: conditional,
       success: HttpApiSchema.NoContent,
-      error: [...writeErrors, Conflict],
+      error: [...writeErrors, Conflict, PreconditionFailed],
     })
       .pipe(onIdentity("admin"))
       .annotate(OpenApi.Summary, "Remove an Allowed Recipient"),
     HttpApiEndpoint.delete("lift", "/api/identities/:handle/allowed-recipients/:address/suppression", {
       params: { ...params, address: AllowedAddress.annotate({ description: "The email address." }) },
+      headers: conditional,
       success: HttpApiSchema.NoContent,
-      error: writeErrors,
+      error: [...writeErrors, PreconditionFailed],
     })
       .pipe(onIdentity("admin"))
       .annotate(OpenApi.Summary, "Send again to an address that mail came back from"),

@@ -1,7 +1,8 @@
 /** One switch for the outgoing mail of every Identity of the Org. */
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { callers } from "../account/Policy.ts"
-import { Unavailable } from "../problems/Problem.ts"
+import { conditional } from "../Precondition.ts"
+import { PreconditionFailed, Unavailable } from "../problems/Problem.ts"
 import { OrgMailPatch, OrgMailStatus } from "./MailSettings.ts"
 import { About } from "../account/ScopeOf.ts"
 
@@ -9,8 +10,9 @@ export class OrgMailApi extends HttpApiGroup.make("org_mail")
   .add(
     HttpApiEndpoint.patch("switch", "/api/account/mail", {
       payload: [OrgMailPatch, OrgMailPatch.pipe(HttpApiSchema.asJson({ contentType: "application/merge-patch+json" }))],
+      headers: conditional,
       success: OrgMailStatus,
-      error: [Unavailable],
+      error: [PreconditionFailed, Unavailable],
     })
       .pipe(callers("org"))
       .annotate(OpenApi.Summary, "Stop or start the outgoing mail of all Identities"),

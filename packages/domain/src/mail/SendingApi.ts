@@ -111,8 +111,9 @@ export class SendingApi extends HttpApiGroup.make("sending")
       .annotate(OpenApi.Summary, "Remove a draft"),
     HttpApiEndpoint.post("sendDraft", "/api/identities/:handle/drafts/:id/send", {
       params: one,
+      headers: conditional,
       success: accepted,
-      error: refusals,
+      error: [...refusals, PreconditionFailed],
     })
       .pipe(onIdentity("any"))
       .annotate(OpenApi.Summary, "Send a draft")

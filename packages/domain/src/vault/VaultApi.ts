@@ -4,7 +4,7 @@ import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/ht
 import { byQuery, Confidential, inRealm } from "../account/Policy.ts"
 import { HandleText } from "../handles/HandleParam.ts"
 import { Tool } from "../mcp/Tool.ts"
-import { pageOf, paging } from "../Paging.ts"
+import { pageOf, paging, wholePaging } from "../Paging.ts"
 import { conditional, located } from "../Precondition.ts"
 import {
   AuditUnavailable,
@@ -43,7 +43,7 @@ const created = HttpApiSchema.WithHeaders(Secret.pipe(HttpApiSchema.status(201))
 export class VaultApi extends HttpApiGroup.make("vault")
   .add(
     HttpApiEndpoint.get("list", "/api/vault/secrets", {
-      query: { ...namespace, ...paging },
+      query: { ...namespace, ...wholePaging },
       success: pageOf("secrets", Secret),
       error: [NotFound, InvalidCursor, Unavailable],
     })

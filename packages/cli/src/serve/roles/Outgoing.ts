@@ -4,7 +4,6 @@
  */
 import { DkimKeys } from "@svc/cluster/mail/dkim/DkimKeys"
 import { MailTransport } from "@svc/cluster/mail/sending/MailTransport"
-import { SystemMailer } from "@svc/cluster/mail/SystemMailer"
 import * as BounceAddress from "@svc/mail-gateway/mail/sending/BounceAddress"
 import { Letters } from "@svc/mail-gateway/mail/sending/Letters"
 import * as Mailer from "@svc/mail-gateway/mail/sending/Mailer"
@@ -47,10 +46,9 @@ const transport = (settings: Settings, parts: Parts) => {
   return MailTransport.none
 }
 
-/** In Development without a way out the answer carries the sign-in link. */
 const mailer = (settings: Settings) =>
   Option.isNone(settings.relay) && !settings.mailDirect
-    ? SystemMailer.none
+    ? Mailer.withoutRelay({ from: settings.systemFrom })
     : Mailer.layer({
         from: settings.systemFrom,
         arc: Option.getOrUndefined(

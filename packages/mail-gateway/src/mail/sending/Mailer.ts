@@ -1,10 +1,12 @@
 /** The service's own mail to people. It leaves as all mail does: over the same connections, signed by the same keys. */
+import { hash } from "node:crypto"
 import { MailTransport } from "@svc/cluster/mail/sending/MailTransport"
 import { type Letter, SystemMailer, RelayUnavailable } from "@svc/cluster/mail/SystemMailer"
+import { orUnavailable, Writes } from "@svc/cluster/store/Database"
 import { within } from "@svc/cluster/store/Deadline"
 import { EmailAddress } from "@svc/domain/account/Account"
 import { makeUuidV7 } from "@svc/domain/Ids"
-import { Effect, Layer, Schema } from "effect"
+import { Clock, Effect, Layer, Schema } from "effect"
 import MailComposer from "nodemailer/lib/mail-composer"
 import { Timing } from "../../Timing.ts"
 import { type ArcSettings, seal } from "../ArcSeal.ts"
@@ -20,11 +22,53 @@ const isOneAddress = Schema.is(EmailAddress)
 
 const unavailable = (message: string) => new RelayUnavailable({ message })
 
+const composed = (from: string, letter: Letter) =>
+  Effect.tryPromise({
+    try: () =>
+      new MailComposer({
+        from,
+        to: letter.to,
+        ...(letter.replyTo === undefined ? {} : { replyTo: letter.replyTo }),
+        subject: letter.subject,
+        text: letter.text,
+        ...(letter.html === undefined ? {} : { html: letter.html }),
+        headers: { "Auto-Submitted": "auto-generated" },
+        newline: "windows",
+        disableFileAccess: true,
+        disableUrlAccess: true,
+      })
+        .compile()
+        .build(),
+    catch: (error) => unavailable(String(error)),
+  })
+
+/** Stores a letter beside the mail that arrives for `postmaster@` (`SystemMail`), from where it is forwarded as that is. */
+const keeping = (from: string) =>
+  Effect.map(Writes, (sql) =>
+    Effect.fnUntraced(function* (letter: Letter) {
+      const raw = yield* composed(from, letter)
+      const id = yield* makeUuidV7
+      const now = new Date(yield* Clock.currentTimeMillis)
+      yield* orUnavailable(sql`
+        insert into system_mail (id, envelope_from, sha256, subject, raw, received_at)
+        values (${id}::uuid, ${from}::text, ${hash("sha256", raw, "buffer")}::bytea, ${letter.subject}::text, ${raw}::bytea,
+                ${now}::timestamptz)`)
+    }),
+  )
+
+/** Development without a way out: the response carries the sign-in link, so nothing needs to be mailed. */
+export const withoutRelay = ({ from }: Pick<MailerSettings, "from">) =>
+  Layer.effect(
+    SystemMailer,
+    Effect.map(keeping(from), (keep) => ({ send: () => Effect.void, forward: () => Effect.void, keep })),
+  )
+
 export const layer = (settings: MailerSettings) =>
   Layer.effect(
     SystemMailer,
     Effect.gen(function* () {
       const transport = yield* MailTransport
+      const keep = yield* keeping(settings.from)
 
       const hand = Effect.fnUntraced(
         function* (to: string, content: Uint8Array) {
@@ -48,35 +92,16 @@ export const layer = (settings: MailerSettings) =>
           ),
       )
 
-      const composed = (letter: Letter) =>
-        Effect.tryPromise({
-          try: () =>
-            new MailComposer({
-              from: settings.from,
-              to: letter.to,
-              ...(letter.replyTo === undefined ? {} : { replyTo: letter.replyTo }),
-              subject: letter.subject,
-              text: letter.text,
-              ...(letter.html === undefined ? {} : { html: letter.html }),
-              headers: { "Auto-Submitted": "auto-generated" },
-              newline: "windows",
-              disableFileAccess: true,
-              disableUrlAccess: true,
-            })
-              .compile()
-              .build(),
-          catch: (error) => unavailable(String(error)),
-        })
-
       return {
         send: (letter: Letter) =>
           isOneAddress(letter.to)
-            ? Effect.flatMap(composed(letter), (content) => hand(letter.to, content))
+            ? Effect.flatMap(composed(settings.from, letter), (content) => hand(letter.to, content))
             : Effect.fail(unavailable("not one address")),
         forward: ({ to, raw }) =>
           Effect.flatMap(settings.arc === undefined ? Effect.succeed(raw) : seal(raw, settings.arc), (sealed) =>
             hand(to, sealed),
           ),
+        keep,
       }
     }),
   )
