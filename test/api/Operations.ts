@@ -20,6 +20,9 @@ const crockford = "01kjr8xr3v7k2t9m4q6w8y0zab"
 const ids: Readonly<Record<string, string>> = {
   messages: `msg_${crockford}`,
   sending: `msg_${crockford}`,
+  threads: `thr_${crockford}`,
+  audit: `aud_${crockford}`,
+  session: "0199d3c0-5e0f-7c4e-9b1a-3f2d6c8e4a10",
   webhooks: `wh_${crockford}`,
   events: `evt_${crockford}`,
   exports: `exp_${crockford}`,

@@ -272,6 +272,10 @@ const sampleFor = (schema: JsonSchema, { owner, member }: Place): { readonly val
   return key === undefined ? undefined : { value: samples[key] }
 }
 
+/** A request names the end of a key in one way of two. */
+const isRivalled = ({ properties = {}, required = [] }: JsonSchema, member: string): boolean =>
+  member === "expires_at" && properties["expires_in_days"] !== undefined && !required.includes(member)
+
 const make = (schema: JsonSchema, resolve: (ref: string) => JsonSchema, place: Place): unknown => {
   const deeper = { ...place, depth: place.depth + 1 }
   if (schema.$ref !== undefined) {
@@ -292,10 +296,9 @@ const make = (schema: JsonSchema, resolve: (ref: string) => JsonSchema, place: P
     case "object": {
       const owner = place.self ?? (place.member === "" ? place.owner : place.member)
       return Object.fromEntries(
-        Object.entries(schema.properties ?? {}).map(([member, inner]) => [
-          member,
-          make(inner, resolve, { member, owner, depth: place.depth + 1 }),
-        ]),
+        Object.entries(schema.properties ?? {})
+          .filter(([member]) => !isRivalled(schema, member))
+          .map(([member, inner]) => [member, make(inner, resolve, { member, owner, depth: place.depth + 1 })]),
       )
     }
     case "array": {

@@ -1,0 +1,151 @@
+/** Everything that an account can own, one of each, and the paths by which each is named. */
+import { toPublic } from "@svc/domain/Ids"
+import { call, makeIdentity, newHandle, signUp } from "../harness/Client.ts"
+import { send } from "../harness/Mail.ts"
+import { eventually, type TestService } from "../harness/Service.ts"
+import type { Operation } from "./Operations.ts"
+
+/** What names a resource in a path, a query or a body. */
+export interface Names {
+  readonly handle: string
+  /** By the group of the endpoint, or by `group.endpoint` where its members are of several kinds. */
+  readonly ids: Readonly<Record<string, string>>
+  readonly delivery_id: string
+  readonly address: string
+  readonly name: string
+}
+
+export interface Belongings extends Names {
+  readonly session: string
+  readonly adminKey: string
+  readonly identityKey: string
+}
+
+const uuid = "0199d3c0-5e0f-7c4e-9b1a-3f2d6c8e4a10"
+
+/** Well-formed names of things that do not exist. */
+export const nothing: Names = {
+  handle: newHandle("nobody"),
+  ids: {
+    messages: toPublic("msg_", uuid),
+    threads: toPublic("thr_", uuid),
+    "sending.draft": toPublic("msg_", uuid),
+    "sending.approval": toPublic("msg_", uuid),
+    webhooks: toPublic("wh_", uuid),
+    events: toPublic("evt_", uuid),
+    exports: toPublic("exp_", uuid),
+    audit: toPublic("aud_", uuid),
+    api_keys: uuid,
+    grants: uuid,
+    session: uuid,
+  },
+  delivery_id: toPublic("dlv_", uuid),
+  address: "nobody@example.net",
+  name: "no.such.secret",
+}
+
+const kindOf = ({ id }: Operation): string => {
+  const [group, name = ""] = id.split(".")
+  if (group !== "sending") return group!
+  return /draft/i.test(name) ? "sending.draft" : "sending.approval"
+}
+
+/** The path of an operation that names these; throws for an operation whose resources nobody has made here. */
+export const pathTo = (operation: Operation, { handle, ids, delivery_id, address, name }: Names): string =>
+  operation.path.replace(/:(\w+)/g, (_, member: string) => {
+    const text = { handle, delivery_id, address, name, index: "0", platform: "mastodon", id: ids[kindOf(operation)] }[
+      member
+    ]
+    if (text === undefined) throw new Error(`${operation.id}: nothing is made for :${member}`)
+    return encodeURIComponent(text)
+  })
+
+/** An Identity of an account with one of each thing that it can own, and what the account owns beside it. */
+export const belongingsOf = async (
+  service: TestService,
+  account: { readonly session: string; readonly org: { readonly id: string } },
+): Promise<Belongings> => {
+  const token = account.session
+  const { handle, identity, secrets } = await makeIdentity(service.base, token)
+  const at = `/api/identities/${handle}`
+  const ask = async (method: string, path: string, body?: unknown, as = token) => {
+    const answer = await call(service.base, method, path, { token: as, ...(body === undefined ? {} : { body }) })
+    if (answer.status >= 400) throw new Error(`${method} ${path} answered ${JSON.stringify(answer.body)}`)
+    return answer.body
+  }
+  const identityKey: string = secrets.identity_key
+
+  await send(service.smtpPort, {
+    from: "grace@example.org",
+    to: `${handle}@mail.localhost`,
+    subject: `A secret of ${handle}`,
+    text: `The word is ${handle}.`,
+    attachments: [{ filename: "plan.txt", content: `The plan of ${handle}.` }],
+  })
+  const listed = await eventually(
+    () => call(service.base, "GET", `${at}/messages`, { token }),
+    ({ body }) => body.messages.length === 1,
+  )
+  const [message] = listed.body.messages
+  const address = `friend-of-${handle}@example.org`
+  await ask("POST", `${at}/allowed-recipients`, { address })
+  const draft = await ask("POST", `${at}/drafts`, { to: [address], subject: "Later", text: "x" })
+  await ask("PATCH", `${at}/mail`, { approval: "required" })
+  const waiting = await ask("POST", `${at}/messages/send`, { to: [address], subject: "May I?", text: "x" }, identityKey)
+  // Nothing listens there: its delivery stays in the log.
+  const webhook = await ask("POST", `${at}/webhooks`, { url: "http://127.0.0.1:9/", event_types: ["card.updated"] })
+  const { delivery } = await ask("POST", `${at}/webhooks/${webhook.id}/test`)
+  const made = await ask("POST", "/api/exports", { identity: handle })
+  const { api_key, key } = await ask("POST", "/api/keys", { name: "laptop" })
+  const name = `secret.of.${handle.toLowerCase()}`
+  await ask("PUT", `/api/vault/secrets/${name}?identity=${handle}`, { value: "v", description: "d" })
+  await ask("PUT", `/api/vault/secrets/${name}`, { value: "v", description: "d" })
+  const [grant] = await service.query<{ id: string }>(
+    (sql) => sql`
+      insert into client_grant (id, org_id, client_id, client_name, redirect_host, redirect_hash, resource, scopes, created_at, expires_at)
+      values (uuidv7(), ${account.org.id}, ${`oc_${handle}`}, 'An app', 'localhost', ''::bytea, '', '{mail:read}', now(), now() + interval '1 day')
+      returning id`,
+  )
+  await service.query(
+    (sql) => sql`
+      insert into connector (identity_id, platform, canonical, org_id, connection_id, status, account, account_id, service,
+        connected_via, capabilities, disclosed, declared, credential, poll_wait_millis, created_at, updated_at)
+      select id, 'mastodon', canonical, org_id, uuidv7(), 'stopped', 'ada@example.social', '1', 'https://example.social',
+        'oauth', '{post}', false, false, ''::bytea, 60000, now(), now()
+      from identity where id = ${identity.id}`,
+  )
+  const { events } = await eventually(
+    async () => ask("GET", `/api/events?handle=${handle}&type=email.received`),
+    ({ events }) => events.length === 1,
+  )
+  const { sessions } = await ask("GET", "/api/auth/sessions")
+  const { records } = await eventually(
+    async () => ask("GET", `/api/audit?identity=${handle}`),
+    ({ records }) => records.length > 0,
+  )
+  return {
+    session: token,
+    adminKey: key,
+    identityKey,
+    handle,
+    ids: {
+      messages: message.id,
+      threads: message.thread_id,
+      "sending.draft": draft.id,
+      "sending.approval": waiting.id,
+      webhooks: webhook.id,
+      events: events[0].id,
+      exports: made.id,
+      audit: records[0].id,
+      api_keys: api_key.id,
+      grants: grant!.id,
+      session: sessions[0].id,
+    },
+    delivery_id: delivery.id,
+    address,
+    name,
+  }
+}
+
+/** An account of its own with {@link belongingsOf}. */
+export const account = async (service: TestService) => belongingsOf(service, await signUp(service.base))

@@ -1,0 +1,170 @@
+/**
+ * Nobody learns of what is somebody else's: every operation of the API is called with the names of another Org's and of
+ * another Identity's things, sub-resources included, and responds as it does to names of things that do not exist.
+ */
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { type Answer, call, signUp } from "../harness/Client.ts"
+import { startService, type TestService } from "../harness/Service.ts"
+import { account, type Belongings, belongingsOf, type Names, nothing, pathTo } from "./Belongings.ts"
+import { type Operation, operations } from "./Operations.ts"
+
+let service: TestService
+/** Two Identities of one account, and one of another. */
+let ada: Belongings
+let bob: Belongings
+let eve: Belongings
+beforeAll(async () => {
+  service = await startService()
+  const owner = await signUp(service.base)
+  ada = await belongingsOf(service, owner)
+  bob = await belongingsOf(service, owner)
+  eve = await account(service)
+}, 60_000)
+afterAll(() => service.stop())
+
+/** Operations that anybody may call, and those whose names belong to nobody yet. */
+const isOfEverybody = ({ id, access }: Operation) =>
+  access === undefined || id === "handles.check" || id.startsWith("device_confirmation.")
+
+const inVault = ({ id }: Operation) => id.startsWith("vault.")
+
+/** What an operation is asked, with whatever names something in its path, its query and its body. */
+interface Asked {
+  readonly path: string
+  readonly body: unknown
+}
+
+const bodyOf = ({ id, body }: Operation, names: Names): unknown => {
+  if (id === "exports.create") return { identity: names.handle }
+  // The example of the document names a day that is over.
+  if (id === "grants.update") return { scopes: ["mail:read"] }
+  if (id === "events.replay") return { webhook_id: names.ids["webhooks"] }
+  return body
+}
+
+/** A secret is named within a namespace, and every member of a query that names an Identity counts as a name. */
+const queryOf = (operation: Operation, handle: string): string => {
+  if (inVault(operation) || operation.id === "limits.list") return `?identity=${handle}`
+  return operation.id === "events.list" ? `?handle=${handle}` : ""
+}
+
+const asked = (operation: Operation, names: Names): Asked => ({
+  path: `${pathTo(operation, names)}${queryOf(operation, names.handle)}`,
+  body: operation.method === "GET" ? undefined : bodyOf(operation, names),
+})
+
+const ask = (token: string, { method }: Operation, { path, body }: Asked): Promise<Answer> =>
+  call(service.base, method, path, { token, ...(body === undefined ? {} : { body }) })
+
+/** The response but for what is each response's own. */
+const said = ({ status, body }: Answer) => [status, typeof body === "object" ? { ...body, instance: "" } : body]
+
+const named = operations.filter(
+  (operation) =>
+    !isOfEverybody(operation) &&
+    (operation.path.includes(":") || queryOf(operation, "x") !== "" || operation.id === "exports.create"),
+)
+
+/** A request for what exists and one for what does not, told by their names. */
+const expectAlike = async (operation: Operation, token: string, foreign: Names, absent: Names) => {
+  const [one, other] = [asked(operation, foreign), asked(operation, absent)]
+  if (one.path === other.path && JSON.stringify(one.body) === JSON.stringify(other.body)) return
+  const [seen, unseen] = [await ask(token, operation, one), await ask(token, operation, other)]
+  expect(said(seen), operation.id).toEqual(said(unseen))
+  expect([403, 404], `${operation.id}: ${JSON.stringify(seen.body)}`).toContain(seen.status)
+}
+
+/** What an account sees of all that is its own, but for what changes by being looked at. */
+const stateOf = async (own: Belongings): Promise<unknown> => {
+  const reads = named.filter(
+    ({ id, method }) =>
+      method === "GET" &&
+      !/stream|wait|archive|^limits|^exports|^audit|notifications|posts|dms|connectors.thread|webhooks.request/.test(
+        id,
+      ),
+  )
+  const state: Record<string, unknown> = {}
+  for (const operation of reads) {
+    const { status, body } = await ask(own.session, operation, asked(operation, own))
+    expect(status, operation.id).toBe(200)
+    state[operation.id] = JSON.parse(
+      JSON.stringify(body, (key, value) =>
+        /^last_used|^attempts$|^next_attempt|^status$|timestamp/.test(key) ? "" : value,
+      ),
+    )
+  }
+  return state
+}
+
+describe("what another account owns", () => {
+  it("answers every operation as if it did not exist, for a session and for a key", { timeout: 120_000 }, async () => {
+    const before = await stateOf(ada)
+    for (const operation of named) {
+      for (const token of [eve.session, eve.adminKey]) {
+        if (operation.access === "session" && token !== eve.session) continue
+        await expectAlike(operation, token, ada, nothing)
+      }
+    }
+    expect(await stateOf(ada)).toEqual(before)
+  })
+
+  it("answers so under a Handle of one's own, too", { timeout: 120_000 }, async () => {
+    const before = await stateOf(ada)
+    const ofAda: Names = { ...ada, handle: eve.handle }
+    const ofNobody: Names = { ...nothing, handle: eve.handle }
+    const below = named.filter(({ path }) => /:(?!handle|platform|index)/.test(path))
+    expect(below.length).toBeGreaterThan(35)
+    for (const operation of below) {
+      // A secret, or an address, is made by its name.
+      if (operation.id === "vault.put") continue
+      for (const token of [eve.session, eve.identityKey]) {
+        if (token === eve.identityKey && operation.access !== "any") continue
+        await expectAlike(operation, token, ofAda, ofNobody)
+      }
+    }
+    expect(await stateOf(ada)).toEqual(before)
+  })
+
+  it("is no place from which a list or a stream goes on", async () => {
+    const foreign = (query: string) =>
+      call(service.base, "GET", `/api/identities/${eve.handle}/messages?${query}`, { token: eve.session })
+    expect((await foreign(`thread_id=${ada.ids["threads"]}`)).body.messages).toEqual([])
+    const answered = await call(service.base, "POST", `/api/identities/${eve.handle}/messages/send`, {
+      token: eve.session,
+      body: { to: [], text: "x", reply_to_message: ada.ids["messages"] },
+    })
+    const unanswered = await call(service.base, "POST", `/api/identities/${eve.handle}/messages/send`, {
+      token: eve.session,
+      body: { to: [], text: "x", reply_to_message: nothing.ids["messages"] },
+    })
+    expect(said(answered)).toEqual(said(unanswered))
+    const replayed = await call(service.base, "POST", `/api/events/${eve.ids["events"]}/replay`, {
+      token: eve.session,
+      body: { webhook_id: ada.ids["webhooks"] },
+    })
+    expect([replayed.status, replayed.body.code]).toEqual([404, "not_found"])
+  })
+})
+
+describe("what another Identity of the account owns", () => {
+  it("answers its key as what does not exist", { timeout: 120_000 }, async () => {
+    const before = await stateOf(ada)
+    for (const operation of named) await expectAlike(operation, bob.identityKey, ada, nothing)
+    expect(await stateOf(ada)).toEqual(before)
+  })
+
+  it("is not below its own Handle, whoever asks", { timeout: 120_000 }, async () => {
+    const before = await stateOf(ada)
+    const ofAda: Names = { ...ada, handle: bob.handle }
+    const ofNobody: Names = { ...nothing, handle: bob.handle }
+    const below = named.filter(({ path, id }) => /:handle.*:(?!platform|index)|:name/.test(path) && id !== "vault.put")
+    for (const operation of below) {
+      for (const token of [bob.session, bob.identityKey]) {
+        if (token === bob.identityKey && operation.access !== "any") continue
+        // The account's own secret of that name is another one.
+        await expectAlike(operation, token, ofAda, ofNobody)
+      }
+    }
+    expect(await stateOf(ada)).toEqual(before)
+  })
+})
