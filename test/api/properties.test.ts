@@ -1,4 +1,3 @@
-import { document } from "@svc/api/openapi/Document"
 import { Schema } from "effect"
 import * as fc from "fast-check"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
@@ -141,21 +140,6 @@ describe("a path or query of", () => {
     for (const one of values) {
       const answer = await call(service.base, "GET", `${path}${one}`, { token: session })
       expect([answer.status, answer.body.code], `${path}${one}`).toEqual([400, expect.stringMatching(/^invalid_/)])
-    }
-  })
-
-  it("with an entity tag is changed and removed only as `If-Match` has it", async () => {
-    const described = (path: string) => document["paths"][path.replace(/:(\w+)/g, "{$1}")]
-    const hasTag = (path: string) => described(path)["get"]?.responses["200"]?.headers?.etag !== undefined
-    const changing = operations.filter(
-      ({ method, path }) => ["PATCH", "PUT", "DELETE"].includes(method) && (hasTag(path) || path.endsWith("/tunnel")),
-    )
-    expect(changing.map(({ id }) => id)).toEqual(
-      expect.arrayContaining(["tunnels.patch", "grants.update", "grants.revoke", "connectors.disconnect"]),
-    )
-    for (const operation of changing) {
-      const answer = await send(operation, operation.body, pathOf(operation, handle), { "if-match": '"never"' })
-      expect([answer.status, answer.body.code], operation.id).toEqual([412, "precondition_failed"])
     }
   })
 

@@ -77,6 +77,26 @@ describe("a Connector over the API", () => {
     expect([none.status, none.body.code]).toEqual([409, "connector_not_connected"])
   })
 
+  it("is paused and removed only in the version that the caller has seen", async () => {
+    const { handle } = await connected()
+    const change = (method: string, path: string, tag: string, body?: object) =>
+      call(service.base, method, path, {
+        token: owner.session,
+        headers: { "if-match": tag },
+        ...(body === undefined ? {} : { body }),
+      })
+    for (const path of [at(handle), at(handle, "/mastodon")]) {
+      const tag = (await api("GET", path)).headers.get("etag")!
+      expect((await change("PATCH", path, tag, { paused: true })).body).toMatchObject({ paused: true })
+      expect((await change("PATCH", path, tag, { paused: false })).body.code).toBe("precondition_failed")
+      expect((await api("GET", path)).body.paused).toBe(true)
+      await api("PATCH", path, { paused: false })
+    }
+    const tag = (await api("GET", at(handle, "/mastodon"))).headers.get("etag")!
+    expect((await change("DELETE", at(handle, "/mastodon"), '"other"')).status).toBe(412)
+    expect((await change("DELETE", at(handle, "/mastodon"), tag)).status).toBe(204)
+  })
+
   it("refuses what it must, each with its code, before anything is called", async () => {
     const { handle } = await connected()
     const other = await makeIdentity(service.base, owner.session)

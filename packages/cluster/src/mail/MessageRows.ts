@@ -38,39 +38,39 @@ export const textColumns = (sql: Sql): Statement.Fragment =>
   sql`m.id, m.uid, m.direction, m.thread_id, m.tag, m.message_id, m.size, m.summary::text as summary, m.received_at, m.seen,
       m.flagged, m.labels`
 
-/** Member by member: an answer has what its schema has, whatever else the store may keep. */
+/** Member by member, in the order of {@link summaryText}: a response has what its schema has, whatever else the store may keep. */
 export const summaryView = (row: SummaryRow): MessageSummary => {
   const { summary } = row
   return {
     id: toPublic("msg_", row.id),
     direction: row.direction,
     thread_id: toPublic("thr_", row.thread_id),
-    from: summary.from,
-    to: summary.to,
-    cc: summary.cc,
-    bcc: summary.bcc,
-    reply_to: summary.reply_to,
-    subject: summary.subject,
-    snippet: summary.snippet,
-    in_reply_to: summary.in_reply_to,
-    references: summary.references,
-    attachments: summary.attachments,
     message_id: row.message_id,
     tag: row.tag,
-    origin: summary.origin,
     size: row.size,
     received_at: row.received_at,
     seen: row.seen,
     flagged: row.flagged,
     labels: row.labels,
+    cc: summary.cc,
+    to: summary.to,
+    bcc: summary.bcc,
+    from: summary.from,
+    origin: summary.origin,
+    snippet: summary.snippet,
+    subject: summary.subject,
+    reply_to: summary.reply_to,
+    references: summary.references,
+    attachments: summary.attachments,
+    in_reply_to: summary.in_reply_to,
   }
 }
 
 const textOf = (value: string | null) => (value === null ? "null" : JSON.stringify(value))
 
 /**
- * The JSON text of {@link summaryView}, in another order: what is kept of a message (`Summary`) has the members that lists
- * show and no others, so it stands there as it is.
+ * The JSON text of {@link summaryView}: what is kept of a message (`Summary`) has the members that lists show and no others,
+ * so it stands there as it is.
  */
 export const summaryText = (row: TextRow): string => {
   const id = toPublic("msg_", row.id)

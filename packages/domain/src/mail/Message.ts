@@ -5,7 +5,12 @@ import { Timestamp } from "../Timestamp.ts"
 import { AnyCaseLabel, limits } from "./Flags.ts"
 import { outbound } from "./Delivery.ts"
 
-export const Address = Schema.Struct({ address: Schema.String, name: Schema.NullOr(Schema.String) })
+/*
+ * Members stand in the order in which the store writes them as JSON (by length, then by letter): lists of messages go out as
+ * the store has them (`MessageRows`), and a message that is read alone looks the same.
+ */
+
+export const Address = Schema.Struct({ name: Schema.NullOr(Schema.String), address: Schema.String })
 export type Address = typeof Address.Type
 
 /**
@@ -13,20 +18,20 @@ export type Address = typeof Address.Type
  * `internal` for what an Identity of this service wrote and nobody had to be asked about).
  */
 export const OriginVerdict = Schema.Struct({
-  verdict: Schema.Literals(["verified", "failed", "unverified", "error"]),
   spf: Schema.String,
   dkim: Schema.String,
   dmarc: Schema.String,
   domain: Schema.NullOr(Schema.String),
+  verdict: Schema.Literals(["verified", "failed", "unverified", "error"]),
 }).annotate({ identifier: "OriginVerdict" })
 export type OriginVerdict = typeof OriginVerdict.Type
 
 /** `size` is that of the decoded attachment, in bytes. */
 export const Attachment = Schema.Struct({
+  size: Schema.Int,
   index: Schema.Int,
   filename: Schema.NullOr(Schema.String),
   content_type: Schema.String,
-  size: Schema.Int,
 }).annotate({ identifier: "Attachment" })
 export type Attachment = typeof Attachment.Type
 
@@ -42,19 +47,22 @@ export const Header = Schema.Struct({ name: Schema.String, value: Schema.String 
 export type Header = typeof Header.Type
 
 /** What a message says of itself, apart from its bodies. */
-export const envelope = {
-  from: Schema.NullOr(Address),
-  to: Schema.Array(Address),
+const people = {
   cc: Schema.Array(Address),
+  to: Schema.Array(Address),
   bcc: Schema.Array(Address),
-  reply_to: Schema.Array(Address),
-  subject: Schema.String,
+  from: Schema.NullOr(Address),
+}
+const words = {
   /** The first 200 characters of the text, white space folded. */
   snippet: Schema.String,
-  in_reply_to: Schema.NullOr(Schema.String),
+  subject: Schema.String,
+  reply_to: Schema.Array(Address),
   references: Schema.Array(Schema.String),
   attachments: Schema.Array(Attachment),
+  in_reply_to: Schema.NullOr(Schema.String),
 }
+export const envelope = { ...people, ...words }
 
 /** Everything an incoming message says, decoded. */
 export const ParsedMail = Schema.Struct({
@@ -71,7 +79,7 @@ export const ParsedMail = Schema.Struct({
 export type ParsedMail = typeof ParsedMail.Type
 
 /** What the store keeps of a message beside its columns. */
-export const StoredSummary = Schema.Struct({ ...envelope, origin: OriginVerdict })
+export const StoredSummary = Schema.Struct({ ...people, origin: OriginVerdict, ...words })
 export type StoredSummary = typeof StoredSummary.Type
 
 /** What its readers marked it with; IMAP's \\Seen, \\Flagged and keywords. Reading a message here marks nothing. */
@@ -85,14 +93,13 @@ const summary = {
   id: MessageId,
   direction: Schema.Literals(["inbound", "outbound"]),
   thread_id: ThreadId,
-  ...envelope,
   message_id: Schema.NullOr(Schema.String),
   tag: Schema.NullOr(Schema.String),
-  origin: OriginVerdict,
   /** Bytes of the message as stored. */
   size: Schema.Int,
   received_at: Timestamp,
   ...marks,
+  ...StoredSummary.fields,
 }
 
 export const MessageSummary = Schema.Struct(summary).annotate({ identifier: "MessageSummary" })
