@@ -89,6 +89,25 @@ describe("the limits of an Org", () => {
     expect(of(used, "mailbox_bytes", ada.handle)).toMatchObject({ limit: 90_000, window: null, resets_at: null })
   })
 
+  it("warn once when four fifths of the Identities are created, deleted ones included", async () => {
+    const { session } = await signUp(service.base)
+    const warnings = async () =>
+      (await call(service.base, "GET", "/api/events?type=limit.near", { token: session })).body.events
+    const [first] = [await makeIdentity(service.base, session)]
+    await call(service.base, "DELETE", `/api/identities/${first!.handle}`, { token: session })
+    for (let more = 0; more < 2; more++) await makeIdentity(service.base, session)
+    expect(await warnings()).toEqual([])
+    await makeIdentity(service.base, session)
+    const refused = await call(service.base, "POST", "/api/identities", {
+      token: session,
+      body: { handle: "one-more" },
+    })
+    expect(refused.body.code).toBe("identity_quota_exhausted")
+    const told = await warnings()
+    expect(told.map(({ data }: any) => data)).toEqual([{ limit: "identity_quota", used: 4, quota: 4, window: null }])
+    expect(told[0]).toMatchObject({ identity_id: null, handle: null })
+  })
+
   it("count what their headers count", async () => {
     const { session } = await signUp(service.base)
     await call(service.base, "GET", "/api/auth/whoami", { token: session })

@@ -1,13 +1,18 @@
 import { table } from "@svc/domain/problems/Table"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { type Answer, call, signUp } from "../harness/Client.ts"
+import { type Answer, call, makeIdentity, signUp } from "../harness/Client.ts"
 import { startService, type TestService } from "../harness/Service.ts"
 
 let service: TestService
 let session: string
+let handle: string
+let identityKey: string
 beforeAll(async () => {
   service = await startService()
   session = (await signUp(service.base)).session
+  const made = await makeIdentity(service.base, session)
+  handle = made.handle
+  identityKey = made.secrets.identity_key
 })
 afterAll(() => service.stop())
 
@@ -188,5 +193,47 @@ describe("health", () => {
       "submission",
       "tunnel_ports",
     ])
+  })
+})
+
+describe("a refusal of what was asked", () => {
+  it("names unknown members of a query, also where there is no query at all", async () => {
+    const errorsOf = async (method: string, path: string, body?: object) => {
+      const answer = await call(service.base, method, path, { token: session, ...(body === undefined ? {} : { body }) })
+      return [answer.status, answer.body.detail, answer.body.errors]
+    }
+    const none = "unknown member; the query takes none"
+    expect(await errorsOf("POST", "/api/keys?x=1", { name: "a" })).toEqual([
+      400,
+      `The query is not valid at /x: ${none}`,
+      [{ path: "/x", message: none }],
+    ])
+    expect(await errorsOf("DELETE", `/api/identities/${handle}?force=1&dry~run=1`)).toEqual([
+      400,
+      `The query is not valid at /force: ${none}`,
+      [
+        { path: "/force", message: none },
+        { path: "/dry~0run", message: none },
+      ],
+    ])
+    expect((await errorsOf("GET", "/api/keys?page=2"))[2]).toEqual([
+      { path: "/page", message: "unknown member; the query takes `limit` and `cursor`" },
+    ])
+    // Nothing was made or removed; and probes may add what they like to what anyone may read.
+    expect((await errorsOf("GET", `/api/identities/${handle}`))[0]).toBe(200)
+    expect((await call(service.base, "GET", "/api/healthz?probe=1")).status).toBe(200)
+    expect((await call(service.base, "POST", "/api/hits?x=1", { body: {} })).body.errors[0].path).toBe("/x")
+  })
+
+  it("says what a Handle is where an email address stands in its place, to whoever asks", async () => {
+    for (const token of [session, identityKey]) {
+      const address = `/api/identities/${encodeURIComponent(`${handle}@mail.localhost`)}/card`
+      const { status, body } = await call(service.base, "PATCH", address, { token, body: {} })
+      expect([status, body.code, body.errors]).toEqual([
+        400,
+        "invalid_request",
+        [{ path: "/handle", message: "expected a Handle such as `ada`, not an email address" }],
+      ])
+    }
   })
 })

@@ -47,6 +47,29 @@ layer(actors({ limits: { mailboxBytes } }))("a Mailbox", (it) => {
     }),
   )
 
+  it.effect("that is four fifths full is told to its account holder, once a day while it stays so", () =>
+    Effect.gen(function* () {
+      const { org_id, receive, remove } = yield* makeMailbox("nearly")
+      const told = rows(
+        (sql) => sql<{ data: unknown }>`
+          select data from event where org_id = ${org_id} and type = 'limit.near' order by seq`,
+      )
+      yield* receive({ size: 7_999 })
+      expect(yield* told).toEqual([])
+      const last = yield* receive({ size: 1 })
+      const near = { limit: "mailbox_bytes", identity: "nearly", used: 8_000, quota: mailboxBytes, window: null }
+      expect(yield* told).toEqual([{ data: near }])
+      yield* remove(last.message_id)
+      yield* receive({ size: 101 })
+      yield* TestClock.adjust("23 hours")
+      yield* receive({ size: 100 })
+      expect(yield* told).toHaveLength(1)
+      yield* TestClock.adjust("1 hour")
+      yield* receive({ size: 100 })
+      expect(yield* told).toEqual([{ data: near }, { data: { ...near, used: 8_300 } }])
+    }),
+  )
+
   it.effect("takes a repeat of a transaction that was not answered for the same message, for five days", () =>
     Effect.gen(function* () {
       const { receive, stored } = yield* makeMailbox("grace")

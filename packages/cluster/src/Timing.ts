@@ -196,6 +196,8 @@ export const Timing = {
   stopWait: "3 seconds",
   /** The window of the hourly limit. */
   mailHourMillis: hour,
+  /** How often a Mailbox that stays nearly full is told. */
+  nearlyFullMillis: day,
   /** A message that waits for a person lapses after this. */
   approvalMillis: 7 * day,
   /** How often mail for the operator is looked for. */

@@ -5,6 +5,7 @@
  * that an edge tells again, since it heard no answer, is known by its number: beside the use of each day stands the last
  * number of each edge.
  */
+import { nearAt } from "@svc/domain/limits/LimitApi"
 import { Effect } from "effect"
 import { commit, type Fenced } from "../actor/Write.ts"
 import { raiseForOrg } from "../events/Raise.ts"
@@ -15,7 +16,6 @@ const dayMillis = Timing.transferWindowMillis
 const share = 8
 const smallest = 64 * 1024
 const largest = 64 * 1024 * 1024
-const near = 0.8
 
 /** What an edge tells; an edge of an older version gives no number, and what it tells again counts again. */
 export interface TransferReport {
@@ -53,7 +53,7 @@ export const make = (org: string, quota: number) => {
       const day = Math.floor(now / dayMillis)
       if (day !== today) held.clear()
       today = day
-      const nearBytes = Math.ceil(quota * near)
+      const nearBytes = nearAt(quota)
       const dateOf = (number: number) => sql`${new Date(number * dayMillis).toISOString().slice(0, 10)}::date`
       const reports = report === undefined ? {} : { [edge]: report }
       /** Whether the row of a day has the report already. */

@@ -8,9 +8,11 @@
  * only while a claim commits, which waits for nothing itself once it has the row. Names and Identities are new: only who
  * owned the actor of the same name could make them as well.
  */
+import { nearAt } from "@svc/domain/limits/LimitApi"
 import { Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
 import { commitTogether, type FenceLost, type Fenced } from "../actor/Write.ts"
+import { causedBy, raiseForOrg } from "../events/Raise.ts"
 import { type Sql, Writes } from "../store/Database.ts"
 import * as GroupCommit from "../store/GroupCommit.ts"
 
@@ -51,8 +53,9 @@ const store = (sql: Sql, creations: ReadonlyArray<Creation>, patience: GroupComm
         ${creations.map(({ handle }) => handle)}::text[], ${creations.map(({ orgId }) => orgId)}::uuid[],
         ${creations.map(({ quota }) => quota)}::int[], ${creations.map(({ saga }) => saga)}::text[],
         ${creations.map(({ sagaDueAt }) => sagaDueAt.toISOString())}::timestamptz[],
-        ${creations.map(({ fenced }) => fenced.at.toISOString())}::timestamptz[]
-      ) with ordinality as a (id, canonical, handle, org_id, quota, saga, saga_due_at, at, n)
+        ${creations.map(({ fenced }) => fenced.at.toISOString())}::timestamptz[],
+        ${creations.map(({ fenced }) => causedBy(fenced.by))}::text[], ${creations.map(({ quota }) => nearAt(quota))}::int[]
+      ) with ordinality as a (id, canonical, handle, org_id, quota, saga, saga_due_at, at, caused_by, near, n)
       join fence on fence.n = a.n
     ),
     -- As they are once they are ours, whatever was committed since the statement began.
@@ -83,7 +86,15 @@ const store = (sql: Sql, creations: ReadonlyArray<Creation>, patience: GroupComm
       select r.id, r.canonical, r.handle, r.org_id, 'provisioning', r.saga::jsonb, r.saga_due_at, r.at
       from ranked r join name using (canonical)
       returning id
-    )`,
+    ),
+    -- The Identity with which four fifths of the quota are used; the count never falls, so it is told once.
+    nearing as (select r.* from ranked r join made using (id) where r.place = r.near),
+    ${raiseForOrg({ sql, org: sql`org_id`, at: sql`at`, by: sql`caused_by` }, "nearing", "limit.near", {
+      limit: "identity_quota",
+      used: sql`place`,
+      quota: sql`quota`,
+      window: null,
+    })}`,
     sql`
       exists (select from asked join made using (id) where asked.n = fence.n) as made,
       (select o.status from asked a join owner o on o.id = a.org_id where a.n = fence.n) as status,

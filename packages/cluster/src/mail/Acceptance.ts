@@ -10,6 +10,7 @@ import { Effect, Exit } from "effect"
 import type { SqlError } from "effect/sql"
 import type { FenceLost, Write } from "../actor/Write.ts"
 import { type Arrivals, weightOf } from "./Arrivals.ts"
+import * as NearlyFull from "./NearlyFull.ts"
 import * as Threading from "./Threading.ts"
 
 /** Messages of one Mailbox in one statement: as many as are worth a round trip, and far from what the driver takes. */
@@ -30,9 +31,11 @@ export const receive = Effect.fnUntraced(function* (
 ): Effect.fn.Return<ReadonlyArray<Outcome>, SqlError.SqlError | FenceLost> {
   const outcomes = new Map<ReceivedMail, Outcome>()
   let left = mails
+  let used = 0
   while (left.length > 0) {
     const group = left.slice(0, independent(left))
     const row = yield* arrivals.store({ write, mails: group, quotaBytes })
+    used = Number(row.used)
     const known = new Set(row.known)
     for (const id of row.stored) known.add(id)
     const again: Array<ReceivedMail> = []
@@ -45,6 +48,7 @@ export const receive = Effect.fnUntraced(function* (
     }
     left = [...again, ...left.slice(group.length)]
   }
+  yield* NearlyFull.warn(write, used, quotaBytes)
   return mails.map((mail) => outcomes.get(mail)!)
 })
 

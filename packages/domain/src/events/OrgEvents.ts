@@ -39,6 +39,10 @@ const EndingKey = Schema.Struct({ ...Key.fields, expires_at: Instant })
 /** A limit, and how much of it is used: bytes, messages or Identities. */
 const Usage = Schema.Struct({
   limit: Schema.Literals(["identity_quota", "mail_hourly", "tunnel_transfer", "mailbox_bytes"]),
+  /** Absent in Events from before they said it. */
+  identity: Schema.optionalKey(
+    Schema.String.annotate({ description: "The Handle of the Identity; left out where the limit is the Org's." }),
+  ),
   used: Schema.Finite,
   quota: Schema.Finite,
   /** The time after which it is renewed; null for what time does not give back. */

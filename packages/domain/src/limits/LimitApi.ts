@@ -20,6 +20,9 @@ export const limitNames = [
   "mailbox_bytes",
 ] as const
 
+/** How much of a limit is used when `limit.near` warns: four fifths. */
+export const nearAt = (limit: number): number => Math.ceil(limit * 0.8)
+
 export const LimitUse = Schema.Struct({
   name: Schema.Literals(limitNames).annotate({
     description:

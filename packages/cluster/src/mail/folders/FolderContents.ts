@@ -13,6 +13,7 @@ import type { ReceivedMail } from "@svc/domain/mail/MailboxProtocol"
 import { Effect } from "effect"
 import type { Statement } from "effect/sql"
 import { commit, type Write } from "../../actor/Write.ts"
+import * as NearlyFull from "../NearlyFull.ts"
 import { summaryOf } from "../Summary.ts"
 import * as Threading from "../Threading.ts"
 import * as DraftPictures from "./DraftPictures.ts"
@@ -178,7 +179,7 @@ export const append = Effect.fnUntraced(function* (
   const { sql, identity } = write
   const { related, subject_key } = Threading.namesOf(mail)
   const labels = [...new Set(change.labels ?? [])].sort()
-  const row = yield* commit<{ uid_validity: number | null; uid: number | null; again: number | null }>(
+  const row = yield* commit<{ uid_validity: number | null; uid: number | null; again: number | null; used: number }>(
     write,
     sql`
     target as materialized (
@@ -196,7 +197,7 @@ export const append = Effect.fnUntraced(function* (
       update mailbox set uid_next = uid_next + 1, bytes_used = bytes_used + ${mail.size}::bigint, modseq = modseq + 1
       where identity_id = ${identity.id}::uuid and bytes_used + ${mail.size}::bigint <= ${quotaBytes}::bigint
         and exists (select from target) and not exists (select from earlier) and exists (select from fence)
-      returning uid_next - 1 as uid, modseq
+      returning uid_next - 1 as uid, modseq, bytes_used
     ),
     stored as (
       insert into message (id, identity_id, uid, direction, thread_id, subject_key, message_id, envelope_from, recipient, sha256, size,
@@ -240,11 +241,13 @@ export const append = Effect.fnUntraced(function* (
     )`,
     {
       columns: sql`
-        (select uid_validity from target) as uid_validity, (select uid from raised) as uid, (select uid from earlier) as again`,
+        (select uid_validity from target) as uid_validity, (select uid from raised) as uid, (select uid from earlier) as again,
+        coalesce((select bytes_used from box), 0)::float8 as used`,
     },
   )
   if (row.uid_validity === null) return yield* new FolderRefused({ reason: "missing" })
   const uid = row.uid ?? row.again
   if (uid === null) return yield* new FolderRefused({ reason: "full" })
+  yield* NearlyFull.warn(write, row.used, quotaBytes)
   return { uid_validity: row.uid_validity, uid }
 })

@@ -226,6 +226,7 @@ const store = (sql: Sql, departures: ReadonlyArray<Departure>, patience: GroupCo
     nearing as (select * from departed where used is not null),
     ${raiseForOrg({ ...change, org: sql`org_id` }, "nearing", "limit.near", {
       limit: "mail_hourly",
+      identity: sql`handle`,
       used: sql`used`,
       quota: sql`quota`,
       window: "hour",

@@ -7,6 +7,7 @@
 import { makeUuidV7 } from "@svc/domain/Ids"
 import { domainOf } from "@svc/domain/mail/AddrSpec"
 import type { Acceptance, Recipient, SendMail } from "@svc/domain/mail/SendingProtocol"
+import { nearAt } from "@svc/domain/limits/LimitApi"
 import { Conflict, MessageInvalid, NotFound } from "@svc/domain/problems/Problem"
 import { Effect } from "effect"
 import type { Rpc } from "effect/rpc"
@@ -15,7 +16,8 @@ import type { Write } from "../../actor/Write.ts"
 import type { OutboxRow } from "./Departure.ts"
 import type { Departures } from "./Departures.ts"
 import type { Standing } from "./Standing.ts"
-import { judgeRecipients, nearAt, overHour, paused } from "./SendingJudgement.ts"
+import * as NearlyFull from "../NearlyFull.ts"
+import { judgeRecipients, overHour, paused } from "./SendingJudgement.ts"
 
 export interface SendingLimits {
   /** Bytes a Mailbox holds. */
@@ -91,6 +93,7 @@ const send = Effect.fnUntraced(function* (
   // Whoever may approve waiting messages needs no approval for their own.
   const waits = standing.approval === "required" && write.by.kind !== "session" && write.by.approves !== true
   const used = standing.used + 1
+  // Once in an hour, with the message that reaches four fifths.
   const isNear = !standing.near && used >= nearAt(limits.mailHourly)
   const stored = yield* departures.store({
     write,
@@ -108,6 +111,7 @@ const send = Effect.fnUntraced(function* (
     const since = yield* departures.judge({ write, id: mail.message_id, recipients })
     return yield* since !== undefined && isAnother(command, since) ? otherDraft(since) : noMailbox()
   }
+  yield* NearlyFull.warn(write, Number(standing.bytes_used) + mail.size, limits.mailboxBytes)
   if (!waits) write.due()
   const acceptance: Acceptance = {
     status: waits ? "awaiting_approval" : "queued",

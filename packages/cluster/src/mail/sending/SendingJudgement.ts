@@ -108,6 +108,3 @@ export const overHour = (quota: number, { oldest }: Use, at: Date) => {
     retry_after_seconds: Math.max(1, seconds),
   })
 }
-
-/** `limit.near` is raised with the message that reaches four fifths, once in an hour. */
-export const nearAt = (quota: number) => Math.ceil(quota * 0.8)
