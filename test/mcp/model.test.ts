@@ -56,7 +56,12 @@ describe("a model", () => {
     expect((await tool("svc_identity_get", { handle })).structuredContent.handle).toBe(ada.handle)
     expect((await tool("svc_vault_list", { identity: handle })).structuredContent).toMatchObject({ secrets: [] })
     expect((await tool("svc_event_list", { handle, limit: 1 })).isError).toBeUndefined()
-    expect((await tool("svc_handle_check", { handle })).structuredContent.code).toBe("handle_taken")
+    // A name that is to be claimed has no @ in it.
+    expect((await tool("svc_handle_check", { handle })).structuredContent).toMatchObject({
+      available: false,
+      code: "handle_invalid",
+      detail: expect.stringContaining("Leave out the @"),
+    })
   })
 
   it("is refused what a tool has not, and names that are paths", async () => {
