@@ -80,7 +80,7 @@ const textOf = (length: number, { at, schema }: Limit): string => {
     return `a@${domain.slice(0, Math.max(0, length - 10))}`.replace(/\.?$/, "").padEnd(length - 8, "d") + ".example"
   }
   if (["url", "documentation_url", "icon_url"].includes(name)) return filled("https://example.org/")
-  if (/_modes$/.test(of ?? "")) return filled("a/b", "b")
+  if (of?.endsWith("_modes") === true) return filled("a/b", "b")
   return name === "path" ? filled("/") : "a".repeat(length)
 }
 
@@ -103,7 +103,7 @@ const itemsOf = (length: number, { at, schema }: Limit): ReadonlyArray<unknown> 
   }
   const one =
     made[name] ??
-    (/_modes$/.test(name)
+    (name.endsWith("_modes")
       ? (index: number) => `text/x${index}`
       : /^(?:to|cc|bcc)$/.test(name)
         ? (index: number) => `p${index}@example.org`
