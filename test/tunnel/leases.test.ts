@@ -189,16 +189,24 @@ layer(world, { timeout: "90 seconds" })("a link", (it) => {
         localHost: null,
       }
       const both = Effect.all([links.restore(link), links.restore(link)], { concurrency: 2 })
-      expect(yield* both).toEqual(["restored", "restored"])
+      const restored = { restored: true, successor: null }
+      expect(yield* both).toEqual([restored, restored])
       expect(yield* linksOf(handle)).toHaveLength(1)
       // Only a link of another process takes the name, and only a removed Identity ends the link.
       yield* links.detach([link.id])
-      yield* leased(id, handle)
-      expect(yield* links.restore(link)).toBe("replaced")
+      const other = yield* leased(id, handle)
       const sql = yield* Writes
+      const [row] = yield* sql<{ instance: string }>`select instance from tunnel_link where id = ${other}`
+      expect(yield* links.restore(link)).toEqual({
+        restored: false,
+        successor: { instance: row!.instance, client: "test" },
+      })
+      // A process whose edge died with it is nobody's successor.
+      yield* sql`update tunnel_link set lease_until = now() - interval '1 second' where id = ${other}`
+      expect(yield* links.restore(link)).toEqual(restored)
       yield* sql`delete from tunnel_link where canonical = ${handle}`
       yield* sql`update identity set status = 'deleting' where id = ${id}`
-      expect(yield* links.restore(link)).toBe("gone")
+      expect(yield* links.restore(link)).toEqual({ restored: false, successor: null })
       yield* sql`update identity set status = 'ready' where id = ${id}`
     }),
   )

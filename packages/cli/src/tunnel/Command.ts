@@ -24,10 +24,10 @@ const leave = (tunnel: Tunnel) =>
   Effect.promise(async () => {
     for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => process.exit(130))
     const underWay = tunnel.underWay()
-    // The announcement comes after the drain began, so that whoever reads it can rely on it.
-    const drained = tunnel.drain()
-    if (underWay > 0) say(`Waiting for ${underWay} requests to finish. Press Ctrl+C again to stop now.`)
-    await drained
+    // Whoever reads the announcement can rely on it: it comes once the edges take nothing new for this agent.
+    await tunnel.drain(undefined, () => {
+      if (underWay > 0) say(`Waiting for ${underWay} requests to finish. Press Ctrl+C again to stop now.`)
+    })
   })
 
 export const command = Command.make(

@@ -28,6 +28,12 @@ export interface NewLink {
   readonly localHost: string | null
 }
 
+/** The process of an agent that holds the name in place of another. */
+export interface Successor {
+  readonly instance: string
+  readonly client: string
+}
+
 const make = Effect.gen(function* () {
   const writes = yield* Writes
   // By the store's clock, which is who looks whether a lease ran out.
@@ -51,15 +57,17 @@ const make = Effect.gen(function* () {
     }, orUnavailable),
 
     /**
-     * Writes the lease of a standing link again after its row was lost, as in a crash of PostgreSQL. Returns `replaced` if
-     * another process of the agent holds the name, and `gone` if the Identity takes no links any more. A lease that an
-     * overlapping renewal restored first counts as restored.
+     * Writes the lease of a standing link again after its row was lost, as in a crash of PostgreSQL. If it is not restored,
+     * either another process of the agent holds the name, which is the successor, or the Identity takes no links any more.
+     * A lease that an overlapping renewal restored first counts as restored.
      */
     restore: Effect.fn("TunnelLinks.restore")(function* (link: NewLink) {
       const now = yield* Clock.currentTimeMillis
-      const [row] = yield* writes<{ restored: boolean; replaced: boolean }>`
+      const [row] = yield* writes<{ restored: boolean; successor: Successor | null }>`
         with successor as (
-          select from tunnel_link where canonical = ${link.canonical} and instance <> ${link.instance}
+          select instance, client from tunnel_link
+          where canonical = ${link.canonical} and instance <> ${link.instance} and lease_until > now()
+          order by since desc limit 1
         ),
         kept as (
           insert into tunnel_link (id, identity_id, canonical, edge_id, edge_address, instance, client, local_host, since, lease_until)
@@ -69,8 +77,8 @@ const make = Effect.gen(function* () {
           on conflict (id) do update set lease_until = excluded.lease_until
           returning ${told(writes, name)}
         )
-        select exists (select from kept) as restored, exists (select from successor) as replaced`
-      return row!.restored ? "restored" : row!.replaced ? "replaced" : "gone"
+        select exists (select from kept) as restored, (select to_jsonb(successor) from successor) as successor`
+      return row!
     }, orUnavailable),
 
     detach: (ids: ReadonlyArray<string>) =>

@@ -3,7 +3,7 @@
  * port, or to a handler in this process. A library without Effect, for any program that wants a public address.
  */
 import { randomUUID } from "node:crypto"
-import { type Link, makeLink } from "../protocol/Link.ts"
+import { type Link, type LinkEvents, makeLink } from "../protocol/Link.ts"
 import { flag, goaway, reset, timing, version } from "../protocol/Manifest.ts"
 import { type Carrier, dial, NotUnderstood, TunnelRefused } from "./Dial.ts"
 import { type Local, loopbackHost, makeLocalEnd } from "./LocalEnd.ts"
@@ -43,8 +43,11 @@ export interface Tunnel {
   readonly ended: Promise<TunnelRefused | undefined>
   /** Closes at once; what is under way is cut. */
   readonly close: () => Promise<void>
-  /** Takes nothing new, lets end what is under way, for so many milliseconds at most (30 s), and closes. */
-  readonly drain: (millis?: number) => Promise<void>
+  /**
+   * Takes nothing new, lets end what is under way, for so many milliseconds at most (30 s), and closes. `onTold` runs once
+   * the edges know: from then on a request is answered as the last of its connection.
+   */
+  readonly drain: (millis?: number, onTold?: () => void) => Promise<void>
   /** Requests and connections that are under way. */
   readonly underWay: () => number
 }
@@ -56,6 +59,8 @@ const backOff = { firstMillis: 500, mostMillis: 30_000 }
 const otherEdgeMillis = 30_000
 /** What is under way when the agent leaves has this long to end. */
 const leaveMillis = 30_000
+/** An edge that does not answer for this long is not waited for before the agent leaves. */
+const tellMillis = 1_000
 
 interface Dialled {
   readonly link: Link
@@ -84,7 +89,7 @@ export const connectTunnel = (options: TunnelOptions): Tunnel => {
   teller.unref()
 
   /** One link. Resolves once the edge has said hello. */
-  const attach = async (conn: number, attempt: number, onGoaway: (reason: number) => void) => {
+  const attach = async (conn: number, attempt: number, onGoaway: LinkEvents["goaway"]) => {
     const carrier: Carrier = await dial({
       edge: typeof options.edge === "string" ? options.edge : options.edge(conn),
       headers: {
@@ -180,9 +185,11 @@ export const connectTunnel = (options: TunnelOptions): Tunnel => {
         let leaving = 0
         let left: () => void = () => {}
         const goes = new Promise<string>((resolve) => (left = () => resolve("the edge is going down")))
-        const dialled = await attach(conn, attempt, (why) => {
+        const dialled = await attach(conn, attempt, (why, { successor }) => {
           leaving = why
-          if (why === goaway.replaced) given = new TunnelRefused(409, "replaced", "A newer process holds this tunnel.")
+          // An edge that names nobody does not know of another process: it lost the lease of this one.
+          if (why === goaway.replaced && successor !== undefined)
+            given = new TunnelRefused(409, "replaced", "A newer process holds this tunnel.")
           if (why === goaway.revoked) given = new TunnelRefused(401, "unauthenticated", "The credential was revoked.")
           if (why === goaway.drain) left()
         })
@@ -239,10 +246,17 @@ export const connectTunnel = (options: TunnelOptions): Tunnel => {
     ready,
     ended,
     close,
-    drain: async (millis = leaveMillis) => {
+    drain: async (millis = leaveMillis, onTold) => {
       over = true
       for (const wake of wakes) wake()
       for (const link of held) link.goaway(goaway.drain)
+      let patience: NodeJS.Timeout | undefined
+      await Promise.race([
+        Promise.all([...held].map((link) => link.taken())),
+        new Promise((resolve) => (patience = setTimeout(resolve, tellMillis))),
+      ])
+      clearTimeout(patience)
+      onTold?.()
       await local.settle(millis)
       await close()
     },

@@ -13,7 +13,7 @@ import { canonical as canonicalOf } from "@svc/domain/handles/Handle"
 import { makeUuidV7 } from "@svc/domain/Ids"
 import type { Code } from "@svc/domain/problems/Table"
 import { CredentialLookup } from "@svc/cluster/account/CredentialLookup"
-import { TunnelLinks } from "@svc/cluster/tunnel/TunnelLinks"
+import { type Successor, TunnelLinks } from "@svc/cluster/tunnel/TunnelLinks"
 import { TunnelQueries } from "@svc/cluster/tunnel/TunnelQueries"
 import { Clock, Effect, Redacted } from "effect"
 import { createWebSocketStream, WebSocketServer } from "ws"
@@ -71,11 +71,14 @@ export const make = Effect.fnUntraced(function* (options: {
       )
     })
 
-  /** Another process of the agent has taken over, or the Identity went. */
-  const part = (attached: Attached, why: "replaced" | "revoked") => {
+  /**
+   * Another process of the agent has taken over, or the Identity went. The agent ends for good only if the process that
+   * replaces it is named.
+   */
+  const part = (attached: Attached, why: "replaced" | "revoked", successor?: Successor) => {
     if (attached.draining) return
     attached.draining = true
-    attached.link.goaway(goaway[why])
+    attached.link.goaway(goaway[why], successor === undefined ? undefined : { successor })
     setTimeout(() => attached.link.close(why), Timing.partingMillis[why]).unref()
   }
 
@@ -140,7 +143,7 @@ export const make = Effect.fnUntraced(function* (options: {
     )
     if (leased._tag === "Failure") return yield* refuse("unavailable", "The link could not be written down.")
     for (const other of registry.of(name)) {
-      if (other.instance !== instance) part(other, "replaced")
+      if (other.instance !== instance) part(other, "replaced", { instance, client })
       else if (other.conn === conn) other.link.close("dialled again")
     }
     yield* recording.linked(caller, from, { id: identityId, handle })

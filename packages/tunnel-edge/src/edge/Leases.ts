@@ -95,9 +95,14 @@ export const make = Effect.fnUntraced(function* (options: {
         // Its actor was out of reach when the link came to stand.
         if (known === false) running.launch(changed(attached.canonical))
         if (known !== undefined || attached.draining) continue
-        const outcome = yield* links.restore({ ...attached, edgeId: self.id, edgeAddress: self.address })
-        if (outcome === "restored") yield* changed(attached.canonical)
-        else attach.part(attached, outcome === "replaced" ? "replaced" : "revoked")
+        const { restored, successor } = yield* links.restore({
+          ...attached,
+          edgeId: self.id,
+          edgeAddress: self.address,
+        })
+        if (restored) yield* changed(attached.canonical)
+        else if (successor !== null) attach.part(attached, "replaced", successor)
+        else attach.part(attached, "revoked")
       }
     }).pipe(Effect.ignore, renewing.withPermits(1)),
 

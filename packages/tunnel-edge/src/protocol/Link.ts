@@ -7,7 +7,7 @@ import { Mux, type MuxStream, ProtocolError } from "./Mux.ts"
 export interface LinkEvents {
   readonly open: (stream: MuxStream, kind: number, flags: number, meta: Record<string, unknown>) => void
   readonly hello: (hello: Record<string, unknown>) => void
-  readonly goaway: (reason: number) => void
+  readonly goaway: (reason: number, more: Record<string, unknown>) => void
   /** How the agent stands (STATUS). */
   readonly status?: (status: Record<string, unknown>) => void
   /** Once, with what is known of why. */
@@ -17,10 +17,15 @@ export interface LinkEvents {
 export interface Link {
   readonly mux: Mux
   readonly hello: (hello: object) => void
-  readonly goaway: (reason: GoawayReason) => void
+  readonly goaway: (reason: GoawayReason, more?: object) => void
+  /** Resolves when the peer has taken all that was sent before, or when the link is gone. */
+  readonly taken: () => Promise<void>
   readonly status: (status: object) => void
   readonly close: (reason: string) => void
 }
+
+/** Reason, last stream and deadline; what comes behind is JSON. */
+const goawayBytes = 10
 
 const json = (payload: Buffer): Record<string, unknown> => {
   if (payload.length === 0) return {}
@@ -52,7 +57,8 @@ export const makeLink = (socket: Duplex, head: Buffer, opensOdd: boolean, events
       control: (type, payload) => {
         if (type === frame.hello) events.hello(json(payload))
         else if (type === frame.status) events.status?.(json(payload))
-        else if (type === frame.goaway) events.goaway(payload.length >= 2 ? payload.readUInt16BE(0) : 0)
+        else if (type === frame.goaway)
+          events.goaway(payload.length >= 2 ? payload.readUInt16BE(0) : 0, json(payload.subarray(goawayBytes)))
       },
     },
   )
@@ -124,11 +130,16 @@ export const makeLink = (socket: Duplex, head: Buffer, opensOdd: boolean, events
     mux,
     status: (status) => mux.send(frame.status, 0, Buffer.from(JSON.stringify(status))),
     hello: (hello) => mux.send(frame.hello, 0, Buffer.from(JSON.stringify(hello))),
-    goaway: (reason) => {
-      const payload = Buffer.alloc(10)
+    taken: () => new Promise((resolve) => mux.ping(resolve)),
+    goaway: (reason, more) => {
+      const payload = Buffer.alloc(goawayBytes)
       payload.writeUInt16BE(reason, 0)
       payload.writeUInt32BE(reason === goaway.drain ? timing.drainMillis : 0, 6)
-      mux.send(frame.goaway, 0, payload)
+      mux.send(
+        frame.goaway,
+        0,
+        more === undefined ? payload : Buffer.concat([payload, Buffer.from(JSON.stringify(more))]),
+      )
     },
     close,
   }

@@ -47,6 +47,8 @@ export class Mux implements Carrying {
   /** Since when, in milliseconds of the process's clock. */
   blockedSince = 0
   private readonly waiting = new Set<MuxStream>()
+  /** Pongs come in the order of the pings: who waits for each of those that are in flight, if anybody does. */
+  private readonly pings: Array<(() => void) | undefined> = []
 
   private readonly writer = new FrameWriter()
   private readonly reader = new FrameReader({
@@ -81,8 +83,13 @@ export class Mux implements Carrying {
     }
   }
 
-  /** Asks for a sign of life, and how long it takes. */
-  ping(): void {
+  /**
+   * Asks for a sign of life, and how long it takes. `answered` runs when the peer has taken all that was sent before, or when
+   * the link is gone.
+   */
+  ping(answered?: () => void): void {
+    if (this.ended) return answered?.()
+    this.pings.push(answered)
     const payload = Buffer.allocUnsafe(8)
     payload.writeDoubleBE(performance.now())
     this.send(frame.ping, 0, payload)
@@ -105,6 +112,7 @@ export class Mux implements Carrying {
     for (const stream of this.streams.values()) stream.ended(code)
     this.streams.clear()
     this.waiting.clear()
+    for (const answered of this.pings.splice(0)) answered?.()
   }
 
   forget(id: number): void {
@@ -158,7 +166,8 @@ export class Mux implements Carrying {
         return this.send(frame.pong, 0, payload)
       case frame.pong:
         if (payload.length !== 8) throw new ProtocolError("a pong that is not 8 bytes")
-        return this.ponged(performance.now() - payload.readDoubleBE(0))
+        this.ponged(performance.now() - payload.readDoubleBE(0))
+        return this.pings.shift()?.()
       case frame.open:
         return this.opened(id, payload)
       case frame.fin:
