@@ -9,7 +9,13 @@ import type { Settings } from "./Settings.ts"
 import type { Store } from "./Store.ts"
 
 /** One short block: where it listens, where the data lies, how to begin. */
-const banner = (settings: Settings, store: Store, roles: ReadonlySet<Role>, ops: string | undefined) => {
+const banner = (
+  settings: Settings,
+  store: Store,
+  roles: ReadonlySet<Role>,
+  ops: string | undefined,
+  pauseSeconds: number,
+) => {
   const lines = [
     ...(roles.has("api") ? [`  API        ${settings.baseUrl}`, `  Console    ${settings.baseUrl}/console/`] : []),
     ...(roles.has("mail")
@@ -20,7 +26,12 @@ const banner = (settings: Settings, store: Store, roles: ReadonlySet<Role>, ops:
         ]
       : []),
     ...(roles.has("edge") ? [`  Tunnels    ${settings.host}:${settings.edgePort}  (*.${settings.tunnelDomain})`] : []),
-    ...(ops === undefined ? [] : [`  Operators  http://${ops}/readyz, /metrics`]),
+    ...(ops === undefined
+      ? []
+      : [
+          `  Operators  http://${ops}/readyz, /metrics`,
+          `  Restarts   one process at a time, each ${pauseSeconds} s after /readyz of the one before answered 200`,
+        ]),
     `  Data       ${store.place}`,
     `  Roles      ${[...roles].join(", ")}${settings.environment === "development" ? "  (development)" : ""}`,
   ]
@@ -69,7 +80,7 @@ const serve = Effect.fnUntraced(function* (roles: ReadonlySet<Role>) {
       Serve.layer(settings, store, roles, Serve.realParts, readiness).pipe(
         Layer.tap(() =>
           Effect.sync(() => {
-            process.stdout.write(`${banner(settings!, store, roles, ops)}\n`)
+            process.stdout.write(`${banner(settings!, store, roles, ops, Readiness.restartPauseSeconds)}\n`)
             // A process that is killed would keep nothing of what it compiled.
             Module.flushCompileCache()
           }).pipe(Effect.andThen(Effect.logInfo("ready"))),

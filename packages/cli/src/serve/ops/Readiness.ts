@@ -6,6 +6,12 @@ import { Health } from "@svc/cluster/health/Health"
 import type { HealthReport } from "@svc/domain/health/HealthApi"
 import { type Duration, Effect, Layer } from "effect"
 
+/**
+ * Seconds to wait in a rolling restart from the moment a process is ready until the next one is told to end: a balancer that
+ * asks every second and wants two good answers has turned to it by then, and so have callers whose Identities moved to it.
+ */
+export const restartPauseSeconds = 5
+
 export type State = "starting" | "ready" | "leaving"
 
 export interface Readiness {
