@@ -51,6 +51,19 @@ describe("the bytes of a message", () => {
     }
   })
 
+  it("are a loop with more than 100 Received fields, and made of empty lines from 200,001 lines on", () => {
+    const finished = (text: string) => {
+      const data = Data.make(10_000_000)
+      data.push(Buffer.from(text))
+      const received = data.finish()
+      return typeof received === "string" ? received : "fine"
+    }
+    const hops = (count: number) => `${"Received: from a by b\r\n".repeat(count)}Subject: x\r\n\r\nReceived: no\r\n`
+    expect([finished(hops(100)), finished(hops(101))]).toEqual(["fine", "loop"])
+    expect([finished("\r\n".repeat(200_000)), finished("\r\n".repeat(200_001))]).toEqual(["fine", "short_lines"])
+    expect([finished("xx\r\n".repeat(250_000)), finished("x\r\n".repeat(250_000))]).toEqual(["fine", "short_lines"])
+  })
+
   it("are hashed where there are none", () => {
     expect(Data.make(1024).finish()).toMatchObject({ sha256: new Uint8Array(createHash("sha256").digest()) })
   })

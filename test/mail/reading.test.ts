@@ -52,6 +52,25 @@ it("marks a message, as it was when it was read where that is asked for", async 
   expect([search.status, search.body.errors[0].path]).toEqual([400, "/query"])
 })
 
+it("answers nothing of a message that is another Identity's or another Org's", async () => {
+  const { get, deliver } = await mailbox()
+  await deliver({ subject: "mine", text: "secret", attachments: [{ filename: "a.txt", content: "secret" }] })
+  const [{ id }] = (await get("/messages")).body.messages
+  const { handle: sister } = await makeIdentity(service.base, session)
+  const stranger = (await signUp(service.base)).session
+  const { handle: foreign } = await makeIdentity(service.base, stranger)
+  for (const [token, handle] of [
+    [session, sister],
+    [stranger, foreign],
+  ] as const) {
+    for (const rest of ["", "/raw", "/attachments/0"]) {
+      expect((await get(`/messages/${id}${rest}`)).status, rest).toBe(200)
+      const answer = await call(service.base, "GET", `/api/identities/${handle}/messages/${id}${rest}`, { token })
+      expect([answer.status, answer.body.code], rest).toEqual([404, "not_found"])
+    }
+  }
+})
+
 it("shows the links of a message: of its HTML, or of its text", async () => {
   const { get, deliver } = await mailbox()
   await deliver({

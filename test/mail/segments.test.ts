@@ -164,6 +164,22 @@ layer(actors(), { timeout: "60 seconds" })("a Mailbox of several segments", (it)
     }),
   )
 
+  it.effect("leaves out pictures of drafts, whatever has segments", () =>
+    Effect.gen(function* () {
+      const sql = yield* Writes
+      const { id } = yield* makeIdentity(yield* makeOrg, "dorothy")
+      yield* letters(
+        id,
+        Array.from({ length: 300 }, (_, n) => (n % 100 === 9 ? "hapax" : "common")),
+      )
+      yield* sql`update message set is_draft = true where identity_id = ${id} and uid in (10, 210)`
+      const all = yield* reader(id as IdentityId)
+      expect(yield* all("hapax", 10)).toEqual([110])
+      expect(yield* Segmenting.run).toBe(1)
+      expect(yield* all("hapax", 10)).toEqual([110])
+    }),
+  )
+
   it.effect("is made again where a message went while it was made", () =>
     Effect.gen(function* () {
       const sql = yield* Writes

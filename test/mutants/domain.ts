@@ -30,4 +30,18 @@ export const domain: Mutants = {
     bug: "a key made for exactly 7 days (or 1 day) is told to end at once (off by one)",
     tests: ["account/key-ends", "api/credentials", "api/account", "cli/account"],
   },
+  "reply-drops-authors-fields": {
+    file: "domain/src/mail/TextReply.ts",
+    from: "let isProven = isDivided",
+    to: "let isProven = true",
+    bug: "text_reply drops what an author wrote below lines such as From: Berlin",
+    tests: ["mail/text-reply"],
+  },
+  "fold-lower-first": {
+    file: "domain/src/mail/SearchText.ts",
+    from: '.normalize("NFKD")\n        .toLowerCase()',
+    to: '.toLowerCase()\n        .normalize("NFKD")',
+    bug: "stylised capital letters are not found",
+    tests: ["mail/refolding"],
+  },
 }

@@ -1,6 +1,7 @@
 /** What an attempt of outgoing mail touches, and what not: who is tried again, whose row it is, whom a bounce lists. */
 import { ask } from "@svc/cluster/actor/Ask"
 import { Reads, Writes } from "@svc/cluster/store/Database"
+import { type Leased, Outbox } from "@svc/cluster/mail/sending/Outbox"
 import { Timing } from "@svc/cluster/Timing"
 import { expect, layer } from "@effect/vitest"
 import { Deferred, Effect } from "effect"
@@ -54,6 +55,51 @@ layer(actors({ transport }))("an attempt", (it) => {
         (sql) => sql`select address from allowed_recipient where identity_id = ${ada.id}`,
       )
       expect(listed).toEqual([])
+    }),
+  )
+
+  it.effect("ends when a renewal finds that its lease went to another process, and leaves that one's row alone", () =>
+    Effect.gen(function* () {
+      const ended = yield* Deferred.make<void>()
+      transport.answering.outside = () => Effect.onInterrupt(Effect.never, () => Deferred.succeed(ended, undefined))
+      const ada = yield* correspondent("adalost", ["slow@lost.example"])
+      yield* ada.send({ to: ["slow@lost.example"], text: "Hello." })
+      yield* passing(ada.rows, ([row]) => row?.leased === true)
+      yield* Effect.flatMap(
+        Writes,
+        (
+          sql,
+        ) => sql`update outbox set attempts = attempts + 1, attempt_started_at = attempt_started_at + interval '1 hour',
+          next_attempt_at = next_attempt_at + interval '1 hour' where identity_id = ${ada.id}`,
+      )
+      const before = yield* ada.rows
+      yield* passing(Deferred.isDone(ended), (done) => done, "1 second")
+      expect(yield* ada.rows).toEqual(before)
+      transport.answering.outside = taken
+    }),
+  )
+
+  it.effect("that is given back counts as none, and nobody gives back a row that another has leased", () =>
+    Effect.gen(function* () {
+      const outbox = yield* Effect.provide(Outbox, Outbox.layer)
+      const final = yield* Deferred.make<void>()
+      transport.answering.outside = () => Effect.as(Deferred.await(final), [])
+      const ada = yield* correspondent("adaback", ["slow@back.example"])
+      yield* ada.send({ to: ["slow@back.example"], text: "Hello." })
+      yield* passing(ada.rows, ([row]) => row?.leased === true)
+      const sql = yield* Writes
+      const [row] = yield* sql<{ id: string; started_at: Date }>`
+        select id, attempt_started_at as started_at from outbox where identity_id = ${ada.id}`
+      const later = new Date(row!.started_at.getTime() + 3_600_000)
+      const leased = (started_at: Date) => ({ id: row!.id, started_at }) as unknown as Leased
+      yield* outbox.giveBack(leased(new Date(row!.started_at.getTime() - 1)), later, "not mine")
+      expect(yield* ada.rows).toMatchObject([{ attempts: 1, leased: true, held: null }])
+      yield* outbox.giveBack(leased(row!.started_at), later, "no way out")
+      expect(yield* ada.rows).toEqual([
+        { domain: "back.example", attempts: 0, next: later, leased: false, held: "no way out" },
+      ])
+      yield* Deferred.succeed(final, undefined)
+      transport.answering.outside = taken
     }),
   )
 

@@ -155,6 +155,26 @@ describe("SELECT with QRESYNC", () => {
   })
 })
 
+describe("FETCH with CHANGEDSINCE", () => {
+  it("shows what changed in the folder alone: messages that came by COPY, and those marked as deleted", async () => {
+    const { client, other, highest, close } = await open()
+    const fetched = async (since: number) =>
+      (await client.say(`UID FETCH 1:* (FLAGS) (CHANGEDSINCE ${since})`)).untagged.map(
+        (line) => /UID (\d+)/.exec(line)![1],
+      )
+    const before = await highest()
+    await other.say("UID STORE 3 +FLAGS.SILENT (\\Deleted)")
+    expect(await fetched(before)).toEqual(["3"])
+    await other.say("UID COPY 2 INBOX")
+    await client.say("NOOP")
+    expect(await fetched(before)).toEqual(["3", "7"])
+    const after = await highest()
+    expect(await fetched(after)).toEqual([])
+    expect(await fetched(after - 1)).toEqual(["7"])
+    close()
+  })
+})
+
 describe("commands that take sequence numbers", () => {
   it("use the numbers, and their UID forms the UIDs", async () => {
     const { client, close } = await open()

@@ -85,6 +85,26 @@ layer(actors())("the folders of a Mailbox", (it) => {
     }),
   )
 
+  it.effect("take an appended message up to the last byte that the Mailbox has room for", () =>
+    Effect.gen(function* () {
+      const { org_id, id, actor, placed } = yield* makeMailbox("margaret")
+      const quota = 1024 * 1024
+      const append = (size: number) =>
+        Effect.flatMap(receivedMail({ size }), (mail) =>
+          Effect.result(ask(actor.AppendMail({ org_id, folder: "INBOX", mail, change: {} }))),
+        )
+      const sql = yield* Writes
+      yield* sql`update mailbox set bytes_used = ${quota - 1_000} where identity_id = ${id}`
+      expect(yield* append(1_001)).toMatchObject({ _tag: "Failure", failure: { reason: "full" } })
+      expect(yield* append(1_000)).toMatchObject({ _tag: "Success" })
+      expect(yield* append(1)).toMatchObject({ _tag: "Failure", failure: { reason: "full" } })
+      expect(yield* placed("INBOX")).toHaveLength(1)
+      expect(yield* sql`select bytes_used::int as used from mailbox where identity_id = ${id}`).toEqual([
+        { used: quota },
+      ])
+    }),
+  )
+
   it.effect("take in what an older process stored without them", () =>
     Effect.gen(function* () {
       const { org_id, id, actor, placed, receive } = yield* makeMailbox("barbara")

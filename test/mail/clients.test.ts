@@ -1,0 +1,52 @@
+/** How much one client may do, at the edge of each limit. */
+import * as Clients from "@svc/mail-gateway/mail/smtp/Clients"
+import { Timing } from "@svc/mail-gateway/Timing"
+import { expect, it } from "vitest"
+
+const { limits } = Clients
+const many = (count: number, act: () => unknown) => Array.from({ length: count }, act)
+
+it("a client has 100 connections at once, and another once one has ended", () => {
+  const clients = Clients.make()
+  expect(many(limits.atOnce, () => clients.enter("192.0.2.1", 0)).every(Boolean)).toBe(true)
+  expect(clients.enter("192.0.2.1", 0)).toBe(false)
+  expect(clients.enter("192.0.2.2", 0)).toBe(true)
+  clients.leave("192.0.2.1")
+  expect(clients.enter("192.0.2.1", 0)).toBe(true)
+  expect(clients.enter("192.0.2.1", 0)).toBe(false)
+})
+
+it("a client opens 1,200 connections in a minute, and as many in each minute after it", () => {
+  const clients = Clients.make()
+  const minute = Timing.smtpClientWindowMillis
+  const opened = (at: number) =>
+    many(limits.perMinute + 1, () => {
+      const isIn = clients.enter("192.0.2.1", at)
+      if (isIn) clients.leave("192.0.2.1")
+      return isIn
+    }).filter(Boolean).length
+  expect(opened(0)).toBe(limits.perMinute)
+  expect(clients.enter("192.0.2.1", minute)).toBe(false)
+  expect(opened(minute + 1)).toBe(limits.perMinute)
+  // The second minute began where the first ended.
+  expect(clients.enter("192.0.2.1", minute + 2)).toBe(false)
+  expect(clients.enter("192.0.2.1", 2 * minute + 1)).toBe(false)
+  expect(opened(2 * minute + 2)).toBe(limits.perMinute)
+})
+
+it("2,000 connections are open in all", () => {
+  const clients = Clients.make()
+  for (let n = 0; n < limits.inAll; n++) expect(clients.enter(`192.0.${Math.floor(n / 100)}.1`, 0)).toBe(true)
+  expect(clients.enter("198.51.100.1", 0)).toBe(false)
+  clients.leave("192.0.0.1")
+  expect(clients.enter("198.51.100.1", 0)).toBe(true)
+})
+
+it("unknown recipients count until the window since the first has passed", () => {
+  const clients = Clients.make()
+  const window = Timing.smtpUnknownWindowMillis
+  expect([clients.unknown("192.0.2.1", 0), clients.unknown("192.0.2.1", window)]).toEqual([1, 2])
+  expect(clients.unknown("192.0.2.1", window + 1)).toBe(1)
+  expect(clients.unknown("192.0.2.2", window + 1)).toBe(1)
+  expect(clients.unknown("192.0.2.1", 2 * window + 1)).toBe(2)
+})

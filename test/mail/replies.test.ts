@@ -1,0 +1,150 @@
+/** Which reply a sending server gets at each step, and whether it says "try again" (4xx) or "never" (5xx). */
+import { Health } from "@svc/cluster/health/Health"
+import { MailboxRefused, Reception, ReceptionUnavailable } from "@svc/mail-gateway/mail/Reception"
+import { Resolver } from "@svc/mail-gateway/mail/Resolver"
+import { Screening } from "@svc/mail-gateway/mail/Screening"
+import { Bounces } from "@svc/mail-gateway/mail/sending/Bounces"
+import { replies } from "@svc/mail-gateway/mail/smtp/Replies"
+import * as Smtp from "@svc/mail-gateway/mail/Smtp"
+import { SystemMail } from "@svc/mail-gateway/mail/SystemMail"
+import { Transactions } from "@svc/mail-gateway/mail/Transactions"
+import { type Context, Effect, Layer, ManagedRuntime } from "effect"
+import { afterAll, beforeAll, expect, it } from "vitest"
+import { converse, upToData } from "../harness/Mail.ts"
+
+type Failing = MailboxRefused | ReceptionUnavailable
+const unavailable = new ReceptionUnavailable()
+const refused = (reason: "full" | "gone" | "not_yet") => new MailboxRefused({ reason })
+
+const bounce = `bounce+${"a".repeat(45)}@mail.localhost`
+
+/** What the services behind the listener say now. */
+const now = {
+  status: {} as Record<string, "accept" | "unknown" | "not_yet" | "full" | "away">,
+  deliver: {} as Record<string, Failing>,
+  isListed: false,
+  tooNew: "no" as "no" | "yes" | "away",
+  system: "stored" as "stored" | "away",
+  judge: "take" as "take" | "not_a_server" | "too_many" | "none" | "away",
+  record: "done" as "done" | "away",
+}
+const sound = { ...now }
+const away = Effect.fail(unavailable) as never
+
+const stub = <I, S>(tag: Context.Service<I, S>, service: object) => Layer.succeed(tag, service as S)
+const maxBytes = 2_000
+const services = Layer.mergeAll(
+  stub(Reception, {
+    status: (mailbox: string) =>
+      Effect.suspend(() =>
+        now.status[mailbox] === "away" ? Effect.fail(unavailable) : Effect.succeed(now.status[mailbox] ?? "accept"),
+      ),
+    deliver: (_: unknown, { mailbox }: { mailbox: string }) =>
+      Effect.suspend(() => (now.deliver[mailbox] === undefined ? Effect.void : Effect.fail(now.deliver[mailbox]))),
+    refused: () => Effect.void,
+  }),
+  stub(Screening, {
+    isListed: () => Effect.sync(() => now.isListed),
+    isTooNew: () => Effect.suspend(() => (now.tooNew === "away" ? away : Effect.succeed(now.tooNew === "yes"))),
+  }),
+  stub(SystemMail, { store: () => Effect.suspend(() => (now.system === "away" ? away : Effect.void)) }),
+  stub(Bounces, {
+    judge: () => Effect.suspend(() => (now.judge === "away" ? Effect.die("away") : Effect.succeed(now.judge))),
+    record: () => Effect.suspend(() => (now.record === "away" ? away : Effect.void)),
+    taken: () => Effect.void,
+  }),
+  stub(Transactions, {
+    within: (_: unknown, work: Effect.Effect<unknown>) => Effect.as(work, { end: () => {} }),
+  }),
+  stub(Resolver, { lookup: () => Effect.succeed([]) }),
+  Health.layer,
+)
+const runtime = ManagedRuntime.make(
+  Smtp.layer({ host: "127.0.0.1", port: 0, mailDomain: "mail.localhost", maxBytes }).pipe(Layer.provide(services)),
+)
+let port: number
+beforeAll(async () => {
+  ;({ port } = await runtime.runPromise(Effect.service(Smtp.SmtpListener)))
+})
+afterAll(() => runtime.dispose())
+
+const to = (name: string) => (name.includes("@") ? name : `${name}@mail.localhost`)
+
+/** The reply to RCPT for one recipient. */
+const recipient = async (name: string, set: Partial<typeof now> = {}) => {
+  Object.assign(now, sound, set)
+  return (await converse(port, [...upToData(to(name)).slice(0, 3), "QUIT\r\n"])).at(-2)!
+}
+/** The reply to the content, for recipients that were all taken. */
+const content = async (
+  names: ReadonlyArray<string>,
+  set: Partial<typeof now> = {},
+  data = "Subject: x\r\n\r\nx\r\n",
+) => {
+  Object.assign(now, sound, set)
+  const says = upToData(to(names[0]!))
+  says.splice(3, 0, ...names.slice(1).map((name) => `RCPT TO:<${to(name)}>\r\n`))
+  return (await converse(port, [...says, `${data}.\r\n`, "QUIT\r\n"])).at(-2)!
+}
+
+it("RCPT is answered by what is known of the recipient", { timeout: 60_000 }, async () => {
+  expect(await recipient("ada")).toMatch(/^250 /)
+  expect(await recipient("ada", { status: { ada: "unknown" } })).toMatch(/^550 5\.1\.1 /)
+  expect(await recipient("ada", { status: { ada: "not_yet" } })).toMatch(/^450 4\.2\.1 /)
+  expect(await recipient("ada", { status: { ada: "full" } })).toMatch(/^452 4\.2\.2 /)
+  expect(await recipient("ada", { status: { ada: "away" } })).toMatch(/^451 4\.3\.0 /)
+  expect(await recipient("ada@elsewhere.example")).toMatch(/^550 5\.7\.1 /)
+  expect(await recipient("ada", { isListed: true })).toMatch(/^554 5\.7\.1 /)
+  expect(await recipient("ada", { tooNew: "yes" })).toMatch(/^451 4\.7\.1 /)
+  expect(await recipient("ada", { tooNew: "away" })).toMatch(/^451 4\.3\.0 /)
+  expect(await recipient("postmaster", { isListed: true })).toMatch(/^250 /)
+  expect(await recipient(bounce)).toMatch(/^250 /)
+  expect(await recipient(bounce, { judge: "not_a_server" })).toMatch(/^550 5\.7\.1 /)
+  expect(await recipient(bounce, { judge: "too_many" })).toMatch(/^550 5\.7\.1 /)
+  expect(await recipient(bounce, { judge: "away" })).toMatch(/^451 4\.3\.0 /)
+  expect(await recipient("ada> X=1 <", {})).toMatch(/^5\d\d /)
+})
+
+it("the content is answered by what became of it in every Mailbox", { timeout: 60_000 }, async () => {
+  expect(await content(["ada"])).toMatch(/^250 /)
+  expect(await content(["ada"], { deliver: { ada: unavailable } })).toMatch(/^451 4\.3\.0 /)
+  expect(await content(["ada"], { deliver: { ada: refused("not_yet") } })).toMatch(/^451 4\.3\.0 /)
+  expect(await content(["ada"], { deliver: { ada: refused("full") } })).toMatch(/^452 4\.2\.2 /)
+  expect(await content(["ada"], { deliver: { ada: refused("gone") } })).toMatch(/^550 5\.1\.1 /)
+  // One reply for all: whatever a repeat could still change is temporary, and else who has it has it.
+  expect(await content(["ada", "bob"], { deliver: { ada: unavailable } })).toMatch(/^451 4\.3\.0 /)
+  expect(await content(["ada", "bob"], { deliver: { bob: refused("not_yet") } })).toMatch(/^451 4\.3\.0 /)
+  expect(await content(["ada", "bob"], { deliver: { bob: refused("full") } })).toMatch(/^250 /)
+  expect(await content(["ada", "bob"], { deliver: { ada: refused("gone"), bob: refused("full") } })).toMatch(
+    /^550 5\.1\.1 /,
+  )
+  expect(await content(["ada", "postmaster"], { system: "away" })).toMatch(/^451 4\.3\.0 /)
+  expect(await content(["postmaster", "ada"], { deliver: { ada: refused("gone") } })).toMatch(/^250 /)
+  expect(await content([bounce], { record: "away" })).toMatch(/^451 4\.3\.0 /)
+  expect(await content([bounce])).toMatch(/^250 /)
+})
+
+it(
+  "content with a flaw is refused for good, and a message of exactly the largest size is not",
+  { timeout: 60_000 },
+  async () => {
+    const head = "Subject: x\r\n\r\n"
+    const sized = (bytes: number) => `${head}${"x".repeat(bytes - head.length - 2)}\r\n`
+    expect(await content(["ada"], {}, sized(maxBytes))).toMatch(/^250 /)
+    expect(await content(["ada"], {}, sized(maxBytes + 1))).toMatch(/^552 5\.3\.4 /)
+    // The sender hears why, up to twice the size; then it is cut off.
+    expect(await content(["ada"], {}, sized(2 * maxBytes - 100))).toMatch(/^552 5\.3\.4 /)
+    expect(await content(["ada"], {}, "Subject: x\r\n\r\na\0b\r\n")).toMatch(/^554 5\.6\.0 /)
+    // The connection ends with the refusal: what follows was perhaps never meant as commands.
+    const all = await converse(port, [...upToData(to("ada")), "Subject: x\r\n\r\na\rb\r\n.\r\n", "QUIT\r\n"])
+    expect(all.at(-1)).toMatch(/^554 5\.6\.0 /)
+  },
+)
+
+it("every reply that says to try again has a code of 4xx in both of its forms, every final one 5xx", () => {
+  const temporary = ["later", "tooManyUnknown", "notYet", "full", "busy", "greylisted"]
+  for (const [name, { responseCode, message }] of Object.entries(replies)) {
+    const first = temporary.includes(name) ? "4" : "5"
+    expect(`${String(responseCode)[0]} ${message[0]}`, name).toBe(`${first} ${first}`)
+  }
+})
