@@ -76,6 +76,31 @@ layer(actors(), { timeout: "60 seconds" })("a store of the version before", (it)
       values ('00000000-0000-0000-0000-000000000000', now() + interval '1 day') on conflict do nothing`
   })
 
+  it.effect("finds the one changed message of a segment that was built before", () =>
+    Effect.gen(function* () {
+      const sql = yield* Writes
+      const { id } = yield* makeIdentity(yield* makeOrg, "grace")
+      yield* old(id, 300)
+      // All but one were stored by this version.
+      const all = yield* sql<{ id: string; uid: number }>`select id, uid from message where identity_id = ${id}`
+      for (const { id: message, uid } of all.filter(({ uid }) => uid !== 101 && uid <= 256))
+        yield* sql`update message_content set text = 'plain', html = null, search_text = ${`a@x.example\x1e\x1eplain\x1e\x1e${uid}`}
+          where message_id = ${message}`
+      yield* sql`update message set summary = jsonb_set(summary, '{subject}', '"plain"') where identity_id = ${id} and uid <> 101`
+      yield* Segmenting.run
+      while (yield* Refolding.batch);
+      const { messages } = yield* (yield* MessageQueries).list(id as IdentityId, {
+        limit: 9,
+        offset: 0,
+        query: "black friday",
+      })
+      expect(messages.map(({ snippet }) => snippet)).toEqual(["101"])
+      yield* sql`delete from search_refolding`
+      yield* sql`delete from message where identity_id = ${id}`
+      yield* sql`delete from search_due`
+    }),
+  )
+
   it.effect("is searched by the new folding while and after it is folded again", () =>
     Effect.gen(function* () {
       const sql = yield* Writes

@@ -3,11 +3,14 @@ import { Health } from "@svc/cluster/health/Health"
 import { MailboxRefused, Reception, ReceptionUnavailable } from "@svc/mail-gateway/mail/Reception"
 import { Resolver } from "@svc/mail-gateway/mail/Resolver"
 import { Screening } from "@svc/mail-gateway/mail/Screening"
+import * as Outcomes from "@svc/mail-gateway/mail/sending/Outcomes"
 import { Bounces } from "@svc/mail-gateway/mail/sending/Bounces"
 import { replies } from "@svc/mail-gateway/mail/smtp/Replies"
 import * as Smtp from "@svc/mail-gateway/mail/Smtp"
+import * as Refusals from "@svc/mail-gateway/mail/submission/Refusals"
 import { SystemMail } from "@svc/mail-gateway/mail/SystemMail"
 import { Transactions } from "@svc/mail-gateway/mail/Transactions"
+import type { Problem } from "@svc/domain/problems/Problem"
 import { type Context, Effect, Layer, ManagedRuntime } from "effect"
 import { afterAll, beforeAll, expect, it } from "vitest"
 import { converse, upToData } from "../harness/Mail.ts"
@@ -147,4 +150,44 @@ it("every reply that says to try again has a code of 4xx in both of its forms, e
     const first = temporary.includes(name) ? "4" : "5"
     expect(`${String(responseCode)[0]} ${message[0]}`, name).toBe(`${first} ${first}`)
   }
+})
+
+it("a mail program is told to try again for what passes by itself, and that it is final for what a person must mend", () => {
+  const told = (problem: object) => {
+    const { responseCode, message } = Refusals.of({ detail: "x", ...problem } as unknown as Problem)
+    return `${responseCode} ${message.split(" ")[0]}`
+  }
+  expect([
+    told({ _tag: "unavailable" }),
+    told({ _tag: "internal" }),
+    told({ _tag: "rate_limited", retry_after_seconds: 9 }),
+    told({ _tag: "conflict" }),
+    told({ _tag: "identity_not_ready", agent_hint: "wait" }),
+  ]).toEqual(["451 4.3.0", "451 4.3.0", "452 4.7.1", "452 4.2.2", "450 4.2.1"])
+  expect([
+    told({ _tag: "identity_not_ready", agent_hint: "stop" }),
+    told({ _tag: "recipient_not_allowed" }),
+    told({ _tag: "mail_paused" }),
+    told({ _tag: "message_invalid", errors: [{ path: "/text", message: "x" }] }),
+    told({ _tag: "message_invalid", errors: [{ path: "/from", message: "x" }] }),
+    told({ _tag: "message_invalid", errors: [{ path: "/cc", message: "x" }] }),
+    told({ _tag: "message_too_large" }),
+    told({ _tag: "not_found" }),
+  ]).toEqual(["550 5.7.1", "550 5.7.1", "550 5.7.1", "554 5.6.0", "550 5.7.1", "550 5.1.3", "552 5.3.4", "550 5.7.1"])
+  const temporary = ["later", "tooManyTries", "tooManySessions", "unavailable", "ended", "busy"]
+  for (const [name, { responseCode, message }] of Object.entries(Refusals.replies)) {
+    const first = temporary.includes(name) ? "4" : "5"
+    expect(`${String(responseCode)[0]} ${message[0]}`, name).toBe(`${first} ${first}`)
+  }
+})
+
+it("a reply to what we send is final from 500 on, but for those that ask something else of us", () => {
+  const states = (codes: ReadonlyArray<number | null>) =>
+    new Set(codes.map((code) => Outcomes.judged("a@x.example", { code, status: null, text: "", host: null }).state))
+  expect(states([200, 250, 251, 252, 299])).toEqual(new Set(["sent"]))
+  expect(states([null, 220 + 80, 334, 354, 399, 400, 421, 450, 451, 452, 454, 471, 499])).toEqual(new Set(["deferred"]))
+  expect(states([530, 534, 535, 538])).toEqual(new Set(["deferred"]))
+  expect(states([500, 501, 502, 503, 504, 531, 541, 550, 551, 552, 553, 554, 555, 556, 599])).toEqual(
+    new Set(["refused"]),
+  )
 })
