@@ -15,6 +15,7 @@ export interface Setting {
   readonly onForward?: () => void
   /** The link takes no more streams. */
   readonly full?: boolean
+  readonly isTurnSpent?: () => boolean
 }
 
 /** A connection whose line writes down what is done to it. */
@@ -57,6 +58,7 @@ export const make = (setting: Setting = {}) => {
     deadline: (millis) => (deadline = millis),
     idle: (millis) => (idle = millis),
     nextTurn: () => did.push("nextTurn"),
+    isTurnSpent: () => setting.isTurnSpent?.() ?? false,
     upgraded: () => did.push("upgraded"),
     handOver: ({ target }, rest) => did.push(`handOver ${target} ${rest.toString("latin1")}`),
   }

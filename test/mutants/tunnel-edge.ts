@@ -2,6 +2,20 @@
 import type { Mutants } from "./Mutant.ts"
 
 export const tunnelEdge: Mutants = {
+  "pipelined-requests-starve-others": {
+    file: "tunnel-edge/src/edge/PublicConnection.ts",
+    from: "    this.goOn(head, onward)\n    this.yieldTurn()\n",
+    to: "    this.goOn(head, onward)\n",
+    bug: "requests that one client sends in advance through a Tunnel keep the edge from everybody else",
+    tests: ["tunnel/public-http"],
+  },
+  "end-overtakes-requests": {
+    file: "tunnel-edge/src/edge/PublicConnection.ts",
+    from: "return this.isYielding ? undefined : this.line.finish()",
+    to: "return this.line.finish()",
+    bug: "the end of a client that sent requests in advance reaches the agent before the last of them",
+    tests: ["tunnel/public-http"],
+  },
   "x-real-ip-passes": {
     file: "tunnel-edge/src/protocol/RequestHead.ts",
     from: '  "x-real-ip",\n',

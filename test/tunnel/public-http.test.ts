@@ -40,6 +40,27 @@ describe("the way of a request", () => {
     expect([gone.connection.state, gone.streams]).toEqual(["closed", []])
   })
 
+  it("waits for the next turn of the event loop where requests sent in advance have used up this one", () => {
+    let isSpent = true
+    const { connection, client, did, streams } = forwarding({ isTurnSpent: () => isSpent })
+    did.length = 0
+    client(get("/2") + get("/3") + get("/4"))
+    expect([did, streams]).toEqual([["pause", "nextTurn"], [forwardedGet("/1") + forwardedGet("/2")]])
+    // The client has said everything, and the agent hears so behind the last request.
+    connection.ended()
+    connection.turned()
+    expect([did.splice(0), streams]).toEqual([
+      ["pause", "nextTurn", "pause", "nextTurn"],
+      [forwardedGet("/1") + forwardedGet("/2") + forwardedGet("/3")],
+    ])
+    isSpent = false
+    connection.turned()
+    expect([did.splice(0), streams]).toEqual([
+      ["finish", "resume"],
+      [["/1", "/2", "/3", "/4"].map((target) => forwardedGet(target)).join("")],
+    ])
+  })
+
   it("is not looked up for a Host that is not the name of TLS", () => {
     const { client, did, toClient } = make({ client: { serverName: "b.example" } })
     client(get("/"))
@@ -184,8 +205,12 @@ it("says its last words once and does nothing to a line that is gone, whatever h
     "cut",
   )
   fc.assert(
-    fc.property(fc.array(event, { maxLength: 30 }), fc.boolean(), (events, full) => {
-      const one = make({ full, refuses: ({ target }) => (target === "/no" ? Buffer.from("refused") : undefined) })
+    fc.property(fc.array(event, { maxLength: 30 }), fc.boolean(), fc.boolean(), (events, full, isSpent) => {
+      const one = make({
+        full,
+        isTurnSpent: () => isSpent,
+        refuses: ({ target }) => (target === "/no" ? Buffer.from("refused") : undefined),
+      })
       const { connection, did } = one
       const isGone = () => did.some((what) => what === "destroy" || what === "abort")
       /** As a mux would have it: a stream that was reset or has ended brings nothing more. */

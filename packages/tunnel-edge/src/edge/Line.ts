@@ -76,6 +76,8 @@ export interface Line {
   readonly idle: (millis: number) => void
   /** Calls {@link PublicConnection.turned} once this turn's bytes have gone on. */
   readonly nextTurn: () => void
+  /** Whether this turn of the event loop has been used up by requests. */
+  readonly isTurnSpent: () => boolean
   /** The connection became one of another protocol. */
   readonly upgraded: () => void
   readonly handOver: (head: Head, rest: Buffer) => void

@@ -15,6 +15,8 @@ import type { Route, StreamRoute } from "./Route.ts"
 import { Timing } from "./Timing.ts"
 import { UpgradeAnswer } from "./UpgradeAnswer.ts"
 
+const takesRequests = (state: State) => state === "forwarding" || state === "answering" || state === "answered"
+
 export class PublicConnection {
   state: State = "reading"
   private readonly line: Line
@@ -32,6 +34,8 @@ export class PublicConnection {
   private authorization: string | undefined
   /** The settings let the client in no more: what is under way may end. */
   private isWithdrawn = false
+  /** Requests that were sent in advance wait for the next turn of the event loop. */
+  private isYielding = false
   private readonly repeatable = new Repeatable()
   private upgrade: UpgradeAnswer | undefined
   private accepted = false
@@ -54,12 +58,13 @@ export class PublicConnection {
   received(chunk: Buffer): void {
     if (this.state === "refusing" || this.state === "closing" || this.state === "closed") return
     if (this.onward === undefined) this.uncounted += chunk.length
-    this.feed(chunk)
+    this.orRefuse(() => this.splitter.feed(chunk))
   }
 
-  /** The client has said everything. With a stream, whoever couples them has told the agent. */
+  /** The client has said everything. */
   ended(): void {
     this.clientEnded = true
+    if (takesRequests(this.state) || this.state === "upgraded") return this.isYielding ? undefined : this.line.finish()
     if (this.state !== "reading") return
     this.state = "closing"
     this.line.deadline(Timing.lingerMillis)
@@ -72,8 +77,6 @@ export class PublicConnection {
     this.line.deadline(undefined)
     this.onward?.close()
   }
-
-  // --- What becomes of the way
 
   routed(route: Route): void {
     if (this.state !== "routing" && this.state !== "repeating") return
@@ -131,13 +134,18 @@ export class PublicConnection {
 
   /** What came behind the first request goes on. */
   private release(): void {
-    if (this.state !== "forwarding") return
-    try {
-      this.splitter.release()
-    } catch (error) {
-      return this.refuse(error)
-    }
-    if (this.clientEnded) this.line.finish()
+    if (!takesRequests(this.state)) return
+    this.orRefuse(() => this.splitter.release())
+    if (this.clientEnded && !this.isYielding && takesRequests(this.state)) this.line.finish()
+  }
+
+  /** Lets other connections go on in between, if requests have used up this turn of the event loop. */
+  private yieldTurn(): void {
+    if (this.isYielding || !takesRequests(this.state) || !this.line.isTurnSpent()) return
+    this.isYielding = true
+    this.splitter.hold()
+    this.line.pause()
+    this.line.nextTurn()
   }
 
   // --- What the agent does
@@ -203,8 +211,6 @@ export class PublicConnection {
     this.line.reroute(this.first!)
   }
 
-  // --- What the clock does
-
   deadlinePassed(): void {
     if (this.state !== "forwarding" && this.state !== "repeating")
       return this.isWithdrawn ? this.abort() : this.destroy()
@@ -218,6 +224,12 @@ export class PublicConnection {
   }
 
   turned(): void {
+    if (this.isYielding) {
+      this.isYielding = false
+      this.release()
+      if (!this.isYielding && takesRequests(this.state)) this.line.resume()
+      return
+    }
     switch (this.state) {
       case "linking":
         this.state = "closed"
@@ -226,23 +238,11 @@ export class PublicConnection {
       case "answering":
       case "upgraded":
       case "answered":
-        try {
-          this.splitter.upgraded(this.accepted)
-        } catch (error) {
-          this.refuse(error)
-        }
+        this.orRefuse(() => this.splitter.upgraded(this.accepted))
     }
   }
 
   // --- Requests, as the splitter finds them
-
-  private feed(chunk: Buffer): void {
-    try {
-      this.splitter.feed(chunk)
-    } catch (error) {
-      this.refuse(error)
-    }
-  }
 
   private judge(head: Head): void {
     if (this.onward !== undefined) return this.judgeFurther(head, this.onward)
@@ -266,8 +266,9 @@ export class PublicConnection {
 
   private judgeFurther(head: Head, onward: Onward): void {
     const refused = onward.terms.refuses(head)
-    if (refused === undefined) this.goOn(head, onward)
-    else this.refuseAfter(refused)
+    if (refused !== undefined) return this.refuseAfter(refused)
+    this.goOn(head, onward)
+    this.yieldTurn()
   }
 
   private goOn(head: Head, onward: Onward): void {
@@ -282,6 +283,14 @@ export class PublicConnection {
   }
 
   // --- How it ends
+
+  private orRefuse(run: () => void): void {
+    try {
+      run()
+    } catch (error) {
+      this.refuse(error)
+    }
+  }
 
   private refuse(error: unknown): void {
     const bytes = error instanceof Refusal ? refusal(error.status, error.message) : undefined

@@ -1,6 +1,7 @@
 /** A {@link PublicConnection} over a socket: what it says is done to the socket, to a stream of a link, and to a timer. */
 import type { Socket } from "node:net"
 import { TLSSocket } from "node:tls"
+import * as TurnBudget from "@svc/cluster/net/TurnBudget"
 import { couple } from "../protocol/Couple.ts"
 import { kind, type ResetCode } from "../protocol/Manifest.ts"
 import type { MuxStream } from "../protocol/Mux.ts"
@@ -70,6 +71,8 @@ class SocketLine implements Line {
     this.uncouple = couple(this.socket, this.stream, {
       gate: passage,
       outgoing: this.received,
+      // Of which the connection hears itself: requests may still wait for their turn.
+      onSocketEnd: () => {},
       incoming: (bytes) => this.connection.answers(bytes),
       onEnd: () => this.connection.streamEnded(),
       onReset: (code) => this.connection.streamReset(code),
@@ -127,6 +130,10 @@ class SocketLine implements Line {
 
   nextTurn(): void {
     setImmediate(() => this.connection.turned())
+  }
+
+  isTurnSpent(): boolean {
+    return TurnBudget.isSpent()
   }
 
   upgraded(): void {

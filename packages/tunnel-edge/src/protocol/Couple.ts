@@ -18,6 +18,8 @@ export const couple = (
     readonly outgoing?: (chunk: Buffer) => void
     /** Sees what the stream brings, before the socket gets it. */
     readonly incoming?: (chunk: Buffer) => void
+    /** The socket said everything; by default so does the stream. */
+    readonly onSocketEnd?: () => void
     /** The stream was reset; by default the socket is too. */
     readonly onReset?: (code: number) => void
     /** The stream brought everything; by default the socket's writing side ends. */
@@ -48,7 +50,7 @@ export const couple = (
   stream.onDrain = () => {
     if (!held) socket.resume()
   }
-  const ended = () => stream.end()
+  const ended = options.onSocketEnd ?? (() => stream.end())
   socket.on("end", ended)
   stream.onData = (bytes) => {
     options.incoming?.(bytes)
