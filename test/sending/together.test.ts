@@ -2,6 +2,8 @@
 import { makeUuidV7, toPublic } from "@svc/domain/Ids"
 import { ask } from "@svc/cluster/actor/Ask"
 import { Identities } from "@svc/cluster/identity/Identities"
+import { system } from "@svc/domain/account/By"
+import * as Ownership from "@svc/cluster/actor/Ownership"
 import { Outbox } from "@svc/cluster/mail/sending/Outbox"
 import { SendingGate } from "@svc/cluster/mail/sending/SendingGate"
 import { Reads, Writes } from "@svc/cluster/store/Database"
@@ -155,7 +157,7 @@ layer(Layer.mergeAll(Outbox.layer, SendingGate.layer).pipe(Layer.provideMerge(sh
       Effect.gen(function* () {
         const sql = yield* Writes
         const queue = yield* Outbox
-        const gate = yield* SendingGate
+        const gates = yield* SendingGate
         const owners = [yield* ownerOf("ada"), yield* ownerOf("grace")]
         const rows = yield* Effect.forEach(owners, ({ id }) => accepted(id))
         const at = yield* now
@@ -171,10 +173,19 @@ layer(Layer.mergeAll(Outbox.layer, SendingGate.layer).pipe(Layer.provideMerge(sh
         yield* stopped(null)
         expect((yield* lease)[0]!.leased.map(({ id }) => id)).toEqual([rows[0]!.outbox])
 
+        const ownerships = yield* Effect.forEach(["ada", "grace"], (id, index) =>
+          Ownership.make({ kind: "Identity", id, load: Effect.succeed(owners[index]!) }),
+        )
         const looks = (asked: ReadonlyArray<readonly [number, number]>) =>
-          Effect.forEach(asked, ([owner, row]) => gate.enter(owners[owner]!.id, rows[row]!.outbox).mayLeave, {
-            concurrency: "unbounded",
-          })
+          Effect.forEach(
+            asked,
+            ([owner, row]) =>
+              Effect.flatMap(gates.of(owners[owner]!.id), (gate) => {
+                const leased = { id: rows[row]!.outbox, started_at: at }
+                return gate.enter(leased, ownerships[owner]!).mayLeave
+              }),
+            { concurrency: "unbounded" },
+          )
         // What is another's does not go under one's own name.
         expect(
           yield* looks([
@@ -184,6 +195,7 @@ layer(Layer.mergeAll(Outbox.layer, SendingGate.layer).pipe(Layer.provideMerge(sh
           ]),
         ).toEqual([true, true, false])
         yield* stopped(at)
+        yield* ownerships[0]!.write(system, (write) => gates.closed({ ...write, identity: owners[0]! }))
         expect(
           yield* looks([
             [0, 0],

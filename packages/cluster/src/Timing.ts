@@ -60,6 +60,14 @@ export const Timing = {
   /** How often it is looked how late work is, for the metrics. */
   latenessLookMillis: 15 * second,
 
+  /**
+   * How long a permit to begin what leaves the service is good for (`actor/Permit.ts`). A stop waits for as long at most,
+   * so it is shorter than an ask; a frozen owner's shards move later than this, so a new owner seldom has to wait.
+   */
+  permitMillis: 2 * second,
+  /** How often a stop looks whether the permits of former owners have ended. */
+  permitLookMillis: 100,
+
   // --- The store
 
   /** How long a migration waits for a lock, with everybody else behind it; then all of it gives way, and is tried again. */
@@ -192,8 +200,6 @@ export const Timing = {
   outboxRenew: "20 seconds",
   /** What nothing can carry is looked at this often. */
   outboxHeldMillis: hour,
-  /** How long a stop waits for what was let out before it: shorter than an ask. */
-  stopWait: "3 seconds",
   /** The window of the hourly limit. */
   mailHourMillis: hour,
   /** How often a Mailbox that stays nearly full is told. */

@@ -220,5 +220,6 @@ export const transmission = (more: Partial<Transmission> = {}): Transmission => 
   domain: "example.org",
   content,
   mayLeave: Effect.succeed(true),
+  isPermitted: () => true,
   ...more,
 })

@@ -24,6 +24,7 @@ const removals = [
   },
   { table: "idempotency_record", key: "ctid", when: "started_at < now() - interval '1 day'" },
   { table: "actor_command", key: "ctid", when: "done_at < now() - interval '1 day'" },
+  { table: "actor_permit", key: "ctid", when: "until < now() - interval '10 minutes'" },
   { table: "public_limit", key: "key", when: "window_start < now() - interval '10 minutes'" },
   { table: "export", key: "id", when: "expires_at < now()" },
   { table: "device_authorization", key: "id", when: "expires_at < now() - interval '1 day'" },

@@ -87,7 +87,7 @@ const setDisclosure = Effect.fnUntraced(function* (
 
 /**
  * Stops or starts outgoing mail, or says whether a person approves it; in the state it is in already nothing changes. A
- * stop is answered when nothing more will start, and what was on its way to a server has mostly ended.
+ * stop is answered when nothing of the Identity leaves any more, from whatever process.
  */
 const turn = (gate: SendingGate["Service"]) =>
   Effect.fnUntraced(function* (
@@ -133,5 +133,5 @@ const turn = (gate: SendingGate["Service"]) =>
       // What waited is due again.
       if (turned && !stop) write.due()
     }
-    if (outgoing === "stopped") yield* gate.closed(identity.id)
+    if (outgoing === "stopped") yield* gate.closed(write)
   })

@@ -76,8 +76,15 @@ const make = (options: { readonly mailboxBytes: number }) =>
     return {
       status: yield* Takers.make((mailbox) => Effect.mapError(lookUp(mailbox), unavailable)),
 
-      /** Durable when it answers; what repeats a transaction that was not answered with 250 is not stored again. */
-      deliver: Effect.fnUntraced(function* (mail: IncomingMail, recipient: Recipient) {
+      /**
+       * Durable when it answers; what repeats a transaction that was not answered with 250 is not stored again. Answers
+       * false where `isPermitted` says no in the turn in which the message is handed to the Mailbox: then nothing is stored.
+       */
+      deliver: Effect.fnUntraced(function* (
+        mail: IncomingMail,
+        recipient: Recipient,
+        isPermitted: () => boolean = () => true,
+      ) {
         const received_at = new Date(yield* Clock.currentTimeMillis)
         const message_id = yield* makeUuidV7
         const trace = ownTrace(mail, recipient)
@@ -125,9 +132,11 @@ const make = (options: { readonly mailboxBytes: number }) =>
           }),
           Effect.catchDefect(() => new ReceptionUnavailable()),
         )
+        if (!isPermitted()) return false
         const receipt = yield* receive
         // Perhaps another process has answered the one before, and its mark is about to go.
         if (receipt?.repeated === true) yield* Effect.andThen(Effect.sleep(Gateway.Timing.smtpRepeatPause), receive)
+        return true
       }),
 
       /** Mail turned away after its recipient was accepted; the Identity hears of it, the sender does not wait for that. */

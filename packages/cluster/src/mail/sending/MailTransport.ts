@@ -42,8 +42,16 @@ export interface Transmission {
   readonly domain: string
   /** RFC 5322 with CRLF and 7-bit bodies, not yet signed; the same at every attempt. */
   readonly content: Uint8Array
-  /** Asked right before DATA, once each transaction: without a yes nothing may be sent, and the outcome is `held`. */
+  /**
+   * Asked right before DATA, and again once the permission has expired: where it is denied nothing may be sent, and the
+   * outcome is `held`.
+   */
   readonly mayLeave: Effect.Effect<boolean>
+  /**
+   * Whether the permission that `mayLeave` gave still holds. Look at it in the turn of the event loop in which DATA or
+   * content is written: the process may have been frozen since it asked.
+   */
+  readonly isPermitted: () => boolean
 }
 
 /** How mail to other domains leaves this deployment. */

@@ -7,6 +7,9 @@
  * Since the lease is the fence, the Identities of a process lease and record in statements they share.
  */
 import { Context, Effect, Layer } from "effect"
+import type { SqlError } from "effect/sql"
+import { permitted } from "../../actor/Permit.ts"
+import { type Claim, FenceLost } from "../../actor/Write.ts"
 import * as Batched from "../../store/Batched.ts"
 import { type Sql, Writes } from "../../store/Database.ts"
 import { Timing } from "../../Timing.ts"
@@ -44,6 +47,8 @@ interface Wanted {
   readonly identityId: string
   readonly now: Date
   readonly atMost: number
+  /** The owner whose permit is renewed where something is leased; then the lease stands under its fence. */
+  readonly renews?: Claim
 }
 
 /** What was leased, and where that is nothing, when the next row is due: null when none waits. */
@@ -57,12 +62,19 @@ const waiting = (sql: Sql) => sql`exists (
   select from mailbox m join identity i on i.id = m.identity_id
   where m.identity_id = o.identity_id and m.stopped_at is null and i.status = 'ready')`
 
-type Row = { readonly asked: number; readonly due: Date | null } & (Leased | { readonly id: null })
+type Row = { readonly asked: number; readonly due: Date | null; readonly lost: boolean } & (
+  | Leased
+  | { readonly id: null }
+)
 const isLeased = (row: Row): row is Row & Leased => row.id !== null
+
+/** The lease, or undefined where the fence was lost. */
+type Leasing = Lease | undefined
 
 /**
  * Leases what is due of each Identity, oldest first. The switch is judged here; of an Identity whose outgoing mail is
- * stopped, or that is going, nothing waits.
+ * stopped, or that is going, nothing waits. A permit is only renewed for what is leased, since a look that finds nothing
+ * should write nothing.
  */
 const lease = (sql: Sql) => (wanted: ReadonlyArray<Wanted>) =>
   Effect.map(
@@ -70,22 +82,29 @@ const lease = (sql: Sql) => (wanted: ReadonlyArray<Wanted>) =>
     with asked as (
       select asked.* from unnest(
         ${wanted.map(({ identityId }) => identityId)}::uuid[], ${wanted.map(({ now }) => now.toISOString())}::timestamptz[],
-        ${wanted.map(({ atMost }) => atMost)}::int[]) with ordinality as asked (identity_id, now, at_most, n)
+        ${wanted.map(({ atMost }) => atMost)}::int[], ${wanted.map(({ renews }) => renews?.kind ?? "")}::text[],
+        ${wanted.map(({ renews }) => renews?.id ?? "")}::text[], ${wanted.map(({ renews }) => renews?.epoch ?? 0)}::int[]
+      ) with ordinality as asked (identity_id, now, at_most, kind, id, epoch, n)
       cross join lateral (select stopped_at from mailbox where identity_id = asked.identity_id offset 0) m
       cross join lateral (select status from identity where id = asked.identity_id offset 0) i
       where m.stopped_at is null and i.status = 'ready'
     ),
     due as materialized (
-      select o.id, asked.n, asked.now from asked cross join lateral (
+      select o.id, asked.n, asked.now, asked.epoch = 0 as unfenced from asked cross join lateral (
         select o.id from outbox o where o.identity_id = asked.identity_id and o.next_attempt_at <= asked.now
         order by o.next_attempt_at, o.id limit asked.at_most for update skip locked
       ) o
     ),
+    fence as materialized (
+      select asked.n, actor.kind, actor.id, actor.epoch from asked join actor using (kind, id, epoch)
+      where exists (select from due where due.n = asked.n) for share of actor
+    ),
+    ${permitted(sql, sql`select kind, id, epoch from fence`)},
     leased as (
       update outbox o
       set attempts = o.attempts + 1, attempt_started_at = due.now, held = null,
           next_attempt_at = due.now + make_interval(secs => ${Timing.outboxLeaseMillis / 1000})
-      from due where due.id = o.id
+      from due where due.id = o.id and (due.unfenced or exists (select from fence where fence.n = due.n))
       returning o.id, o.message_id, o.domain, o.attempts - 1 as attempts, o.attempt_started_at as started_at, due.n
     )
     select asked.n::int as asked, l.id, l.message_id, l.domain, l.attempts, l.started_at,
@@ -93,6 +112,7 @@ const lease = (sql: Sql) => (wanted: ReadonlyArray<Wanted>) =>
            array(select r.address from outgoing_recipient r
                  where r.message_id = l.message_id and r.outbox_id = l.id and r.status in ('queued', 'deferred')
                  order by r.address) as addresses,
+           l.id is null and asked.epoch > 0 and exists (select from due where due.n = asked.n) as lost,
            case when l.id is null then (
              select min(o.next_attempt_at) from outbox o where o.identity_id = asked.identity_id
            ) end as due
@@ -100,8 +120,9 @@ const lease = (sql: Sql) => (wanted: ReadonlyArray<Wanted>) =>
     order by asked.n, l.id`,
     (rows) => {
       const byPlace = Map.groupBy(rows, ({ asked }) => asked - 1)
-      return wanted.map((_, index): Lease => {
+      return wanted.map((_, index): Leasing => {
         const found = byPlace.get(index) ?? []
+        if (found[0]?.lost === true) return undefined
         return { leased: found.filter(isLeased), due: found[0]?.due ?? null }
       })
     },
@@ -139,8 +160,13 @@ const giveBack = (sql: Sql, { id, started_at }: Leased, next: Date, held: string
 
 const make = Effect.gen(function* () {
   const sql = yield* Writes
+  const together = yield* Batched.make(lease(sql), { ...Batched.usual, most: 32 })
   return {
-    lease: yield* Batched.make(lease(sql), { ...Batched.usual, most: 32 }),
+    /** Where it renews a permit, something leased means that the permit was granted. */
+    lease: (wanted: Wanted): Effect.Effect<Lease, SqlError.SqlError | FenceLost> =>
+      Effect.flatMap(together(wanted), (found) =>
+        found === undefined ? Effect.fail(new FenceLost()) : Effect.succeed(found),
+      ),
     /**
      * Records what came of an attempt, for each recipient; nothing where the lease was lost. Answers whether its Events
      * queued deliveries.

@@ -2,8 +2,12 @@
  * The outbox of one Identity as work of its actor: leases what is due, hands it to the inside or to the transport, renews
  * the lease meanwhile, records what came of it. The switch is judged when a row is leased, and again right before DATA.
  */
+import { system } from "@svc/domain/account/By"
 import { toPublic } from "@svc/domain/Ids"
-import { Clock, Effect, type Fiber, FiberSet } from "effect"
+import type { Moved } from "@svc/domain/actor/Moved"
+import type { Unavailable } from "@svc/domain/problems/Problem"
+import { Clock, Effect, type Fiber, FiberSet, Option, Scope } from "effect"
+import type { SqlError } from "effect/sql"
 import type { OwnIdentity } from "../../actor/Write.ts"
 import { ChangeFeed } from "../../feed/ChangeFeed.ts"
 import { canonical } from "@svc/domain/handles/Handle"
@@ -14,8 +18,8 @@ import { inSlices } from "../MessageContent.ts"
 import { EnvelopeSender } from "./EnvelopeSender.ts"
 import { InsideDelivery } from "./InsideDelivery.ts"
 import { MailTransport, type Outcome, type Transmission } from "./MailTransport.ts"
-import { type Leased, Outbox, overdue } from "./Outbox.ts"
-import { SendingGate } from "./SendingGate.ts"
+import { type Lease, type Leased, Outbox, overdue } from "./Outbox.ts"
+import { type Gate, SendingGate } from "./SendingGate.ts"
 
 export type Needs = ChangeFeed | EnvelopeSender | InsideDelivery | MailTransport | Outbox | SendingGate | Writes
 
@@ -26,20 +30,21 @@ const pause = Effect.sleep(Timing.outboxRenew)
 
 const now = Effect.map(Clock.currentTimeMillis, (millis) => new Date(millis))
 
-export const source: Source<OwnIdentity, Needs, unknown> = {
+export const source: Source<OwnIdentity, Needs> = {
   name: "outbox",
   overdue,
-  make: Effect.fnUntraced(function* () {
+  make: Effect.fnUntraced(function* (writing) {
     const sql = yield* Writes
     const outbox = yield* Outbox
     const feed = yield* ChangeFeed
-    const gate = yield* SendingGate
+    const gates = yield* SendingGate
     const transport = yield* MailTransport
     const inside = yield* InsideDelivery
     const sender = yield* EnvelopeSender
     const attempts = yield* FiberSet.make<void, unknown>()
     const underWay = new Map<Leased, Fiber.Fiber<void, unknown> | undefined>()
     const scope = yield* Effect.scope
+    let gate: Gate | undefined
     let isRenewing = false
     /** When the next row is due, as the last look said that leased none. */
     let due: Date | null = null
@@ -64,7 +69,7 @@ export const source: Source<OwnIdentity, Needs, unknown> = {
         ),
       )
 
-    const transmit = Effect.fnUntraced(function* (identity: OwnIdentity, leased: Leased) {
+    const transmit = Effect.fnUntraced(function* (identity: OwnIdentity, leased: Leased, gate: Gate) {
       if (leased.addresses.length === 0) return yield* record(identity, leased, [])
       const isInside = leased.domain === inside.domain
       if (!isInside && transport.carries.by === "none") {
@@ -75,7 +80,7 @@ export const source: Source<OwnIdentity, Needs, unknown> = {
       const content = yield* contentOf(leased)
       // The message was removed meanwhile, and its rows went with it.
       if (content === undefined) return false
-      const passage = gate.enter(identity.id, leased.id)
+      const passage = gate.enter(leased, writing)
       const transmission: Transmission = {
         id: toPublic("msg_", leased.message_id),
         envelopeFrom: sender.of({
@@ -87,6 +92,7 @@ export const source: Source<OwnIdentity, Needs, unknown> = {
         domain: leased.domain,
         content,
         mayLeave: passage.mayLeave,
+        isPermitted: passage.isPermitted,
       }
       const outcomes = yield* (isInside ? inside.deliver(transmission) : transport.send(transmission)).pipe(
         Effect.ensuring(Effect.sync(passage.end)),
@@ -107,13 +113,23 @@ export const source: Source<OwnIdentity, Needs, unknown> = {
       }
     }).pipe(Effect.ensuring(Effect.sync(() => (isRenewing = false))))
 
-    const attempt = (identity: OwnIdentity, leased: Leased, raised: Effect.Effect<void>) =>
-      transmit(identity, leased).pipe(
+    const attempt = (identity: OwnIdentity, leased: Leased, gate: Gate, raised: Effect.Effect<void>) =>
+      transmit(identity, leased, gate).pipe(
         // Its Events queued deliveries.
         Effect.flatMap((queued) => (queued ? raised : Effect.void)),
         // Cut short by a shutdown: the row is due at once for whoever comes next, with the same bytes.
         Effect.onInterrupt(() => Effect.ignore(Effect.flatMap(now, (at) => outbox.giveBack(leased, at, null)))),
       )
+
+    /** A permit that is about to expire is renewed by the statement that leases. */
+    const lease = (identity: OwnIdentity, { permit }: Gate, atMost: number) =>
+      Effect.flatMap(now, (at): Effect.Effect<Lease, Moved | Unavailable | SqlError.SqlError> => {
+        const wanted = { identityId: identity.id, now: at, atMost }
+        if (!permit.isShort()) return Effect.catchTag(outbox.lease(wanted), "FenceLost", Effect.die)
+        return writing.write(system, (write) =>
+          permit.renewedBy(write, outbox.lease({ ...wanted, renews: write.claim }), ({ leased }) => leased.length > 0),
+        )
+      })
 
     return {
       dispatch: Effect.fnUntraced(function* (identity, raised, ended) {
@@ -123,12 +139,13 @@ export const source: Source<OwnIdentity, Needs, unknown> = {
           isMore = true
           return false
         }
-        const { leased, due: next } = yield* outbox.lease({ identityId: identity.id, now: yield* now, atMost: free })
+        gate ??= yield* Scope.provide(gates.of(identity.id), scope)
+        const { leased, due: next } = yield* lease(identity, gate, free)
         due = next
         isMore = leased.length === free
         for (const row of leased) {
           underWay.set(row, undefined)
-          const fiber = yield* attempt(identity, row, raised).pipe(
+          const fiber = yield* attempt(identity, row, gate, raised).pipe(
             // What could not be recorded keeps its lease and is tried again when that runs out.
             Effect.catchCause((cause) => Effect.logWarning("An attempt of outgoing mail was not recorded", cause)),
             Effect.ensuring(
@@ -150,7 +167,9 @@ export const source: Source<OwnIdentity, Needs, unknown> = {
       }),
       nextDue: () => Effect.sync(() => due),
       isBusy: () => underWay.size > 0,
-      settle: Effect.asVoid(Effect.timeoutOption(FiberSet.awaitEmpty(attempts), Timing.settle)),
+      settle: Effect.flatMap(Effect.timeoutOption(FiberSet.awaitEmpty(attempts), Timing.settle), (ended) =>
+        Option.isSome(ended) && gate !== undefined ? gate.handBack : Effect.void,
+      ),
     }
   }),
 }

@@ -1,89 +1,165 @@
 /**
- * The last gate before DATA, and who is past it. Whether outgoing mail is stopped is read from the store each time, so a
- * stop holds in every process; what is kept here is only what lets a stop be answered truly: attempts of this process
- * that were let through and have not ended, and looks that are under way, which look again once a stop has come between.
+ * The last gate before DATA. An attempt may begin DATA while the permit of its Identity's actor holds (`actor/Permit.ts`).
+ * The statement that leases messages grants it, so most attempts need no statement of their own; an attempt that comes
+ * later asks for another one, which is granted only while its lease is still its own and outgoing mail is not stopped.
+ *
+ * A stop ends the permit, then waits for the attempts of this process that have begun DATA, at most until their deadline:
+ * no content is written after that. Then it waits for the permits of other processes that owned the Identity before.
  */
-import { Context, Deferred, Effect, Exit, Layer } from "effect"
+import { system } from "@svc/domain/account/By"
+import { Context, Deferred, Effect, Layer, type Scope } from "effect"
+import type { SqlError } from "effect/sql"
+import * as Permit from "../../actor/Permit.ts"
+import { commitTogether, type Fenced, FenceLost, type OwnIdentity } from "../../actor/Write.ts"
 import * as Batched from "../../store/Batched.ts"
-import { Reads } from "../../store/Database.ts"
-import { Timing } from "../../Timing.ts"
+import { Writes } from "../../store/Database.ts"
+import { pause } from "../../store/Deadline.ts"
+import type { Writing } from "../../work/Source.ts"
+import type { Leased } from "./Outbox.ts"
 
 /** One attempt as the gate knows it. */
 export interface Passage {
-  /** Whether it may go on to DATA now; a store that does not answer lets nothing out. */
+  /** Asks for permission to go on to DATA. A store that does not answer lets nothing out. */
   readonly mayLeave: Effect.Effect<boolean>
-  /** It is over, whatever came of it. */
+  /** Whether that permission still holds; looked at in the turn of the event loop in which something is written. */
+  readonly isPermitted: () => boolean
+  /** The attempt is over, whatever came of it. */
   readonly end: () => void
 }
 
-/** A row of the outbox, and the Identity that it must be of. */
-interface Asked {
-  readonly identityId: string
-  readonly outboxId: string
+/** The gate of one Identity. */
+export interface Gate {
+  readonly permit: Permit.Permit
+  /** Reports that nothing leaves any more: the actor is about to move. */
+  readonly handBack: Effect.Effect<void>
+  /** For an attempt under a lease; `writing` writes under the fence of the Identity's actor. */
+  readonly enter: (leased: Pick<Leased, "id" | "started_at">, writing: Writing<unknown>) => Passage
 }
 
+/** An attempt in DATA: it may write until the deadline. */
+interface Passing {
+  until: number
+  readonly ended: Deferred.Deferred<void>
+}
+
+interface Entry {
+  readonly permit: Permit.Permit
+  readonly passing: Set<Passing>
+  /** Activations that use it. */
+  users: number
+}
+
+/** A message whose lease should still be the asking attempt's. */
+interface Asked {
+  readonly write: Fenced
+  readonly identityId: string
+  readonly leased: Pick<Leased, "id" | "started_at">
+}
+
+/** A permit may expire while it is granted, or a stop come between. */
+const tries = 3
+
 const make = Effect.gen(function* () {
-  const sql = yield* Reads
-  /** Raised by each stop, of any Identity. */
-  let stops = 0
-  const passing = new Map<string, Map<object, Deferred.Deferred<void>>>()
+  const sql = yield* Writes
+  const entries = new Map<string, Entry>()
 
-  /** Of those that ask at the same time at once. Each is answered by a statement that began after it had asked. */
-  const look = yield* Batched.make((asked: ReadonlyArray<Asked>) =>
-    sql<{ asked: number }>`
-      select asked.n::int as asked
-      from unnest(${asked.map(({ outboxId }) => outboxId)}::uuid[], ${asked.map(({ identityId }) => identityId)}::uuid[])
-        with ordinality as asked (id, identity_id, n)
-      join outbox o on o.id = asked.id and o.identity_id = asked.identity_id and o.attempt_started_at is not null
-      join identity i on i.id = o.identity_id and i.status = 'ready'
-      join mailbox m on m.identity_id = i.id and m.stopped_at is null`.pipe(
-      Effect.map(Batched.inOrder(asked)),
-      Effect.map((rows) => rows.map((row) => row !== undefined)),
-    ),
+  /** Answers whether sending is allowed; undefined where the fence was lost. */
+  const grant = yield* Batched.make(
+    (
+      asked: ReadonlyArray<Asked>,
+    ): Effect.Effect<ReadonlyArray<{ readonly open: boolean } | undefined>, SqlError.SqlError> =>
+      commitTogether<{ open: boolean }>(
+        asked.map(({ write }) => write),
+        sql`asked as (
+          select * from unnest(
+            ${asked.map(({ leased }) => leased.id)}::uuid[], ${asked.map(({ leased }) => leased.started_at.toISOString())}::timestamptz[],
+            ${asked.map(({ identityId }) => identityId)}::uuid[], ${asked.map(({ write }) => write.claim.kind)}::text[],
+            ${asked.map(({ write }) => write.claim.id)}::text[], ${asked.map(({ write }) => write.claim.epoch)}::int[]
+          ) with ordinality as asked (outbox_id, started_at, identity_id, kind, id, epoch, n)
+        ),
+        open as materialized (
+          select asked.n, asked.kind, asked.id, asked.epoch from fence join asked on asked.n = fence.n
+          join outbox o on o.id = asked.outbox_id and o.identity_id = asked.identity_id
+            and o.attempt_started_at = asked.started_at
+          join identity i on i.id = o.identity_id and i.status = 'ready'
+          join mailbox m on m.identity_id = i.id and m.stopped_at is null
+        ),
+        ${Permit.permitted(sql, sql`select kind, id, epoch from open`)}`,
+        sql`exists (select from open where open.n = fence.n) as open`,
+      ),
   )
-  const isOpen = (asked: Asked) => Effect.orElseSucceed(look(asked), () => false)
 
-  const enter = (identityId: string, outboxId: string): Passage => {
-    const self = {}
-    const ended = Deferred.makeUnsafe<void>()
-    const register = () => {
-      const others = passing.get(identityId)
-      if (others === undefined) passing.set(identityId, new Map([[self, ended]]))
-      else others.set(self, ended)
+  const passage =
+    (identityId: string, { permit, passing }: Entry): Gate["enter"] =>
+    (leased, writing) => {
+      const self: Passing = { until: 0, ended: Deferred.makeUnsafe<void>() }
+      const passes = () => {
+        if (!permit.holds()) return false
+        self.until = permit.until()
+        passing.add(self)
+        return true
+      }
+      const renewal = Effect.orElseSucceed(
+        writing.write(system, (write) => {
+          const granted = Effect.flatMap(grant({ write, identityId, leased }), (found) =>
+            found === undefined ? Effect.fail(new FenceLost()) : Effect.succeed(found.open),
+          )
+          return permit.renewedBy(write, granted, (open) => open)
+        }),
+        () => false,
+      )
+      return {
+        mayLeave: Effect.gen(function* () {
+          for (let n = 0; n < tries; n++) {
+            if (passes()) return true
+            if (!(yield* renewal)) return false
+          }
+          return passes()
+        }),
+        isPermitted: () => performance.now() < self.until,
+        end: () => {
+          passing.delete(self)
+          Deferred.doneUnsafe(self.ended, Effect.void)
+        },
+      }
     }
-    return {
-      mayLeave: Effect.gen(function* () {
-        while (true) {
-          const before = stops
-          const open = yield* isOpen({ identityId, outboxId })
-          if (!open) return false
-          if (before !== stops) continue
-          register()
-          return true
-        }
-      }),
-      end: () => {
-        const others = passing.get(identityId)
-        if (others?.delete(self) === true && others.size === 0) passing.delete(identityId)
-        Deferred.doneUnsafe(ended, Exit.void)
-      },
-    }
-  }
 
   return {
-    enter,
-    /** A stop was committed: nothing more will start, and what had started has ended or had its time. */
-    closed: (identityId: string): Effect.Effect<void> =>
-      Effect.suspend(() => {
-        stops++
-        const others = [...(passing.get(identityId)?.values() ?? [])]
-        return Effect.asVoid(
-          Effect.timeoutOption(
-            Effect.forEach(others, (ended) => Deferred.await(ended), { discard: true }),
-            Timing.stopWait,
-          ),
-        )
-      }),
+    /** The gate of an Identity, for as long as its actor's activation uses it. */
+    of: (identityId: string): Effect.Effect<Gate, never, Scope.Scope> =>
+      Effect.map(
+        Effect.acquireRelease(
+          Effect.sync(() => {
+            const entry = entries.get(identityId) ?? { permit: Permit.make(), passing: new Set(), users: 0 }
+            entry.users++
+            entries.set(identityId, entry)
+            return entry
+          }),
+          (entry) => Effect.sync(() => --entry.users === 0 && entries.delete(identityId)),
+        ),
+        (entry): Gate => ({
+          permit: entry.permit,
+          handBack: Effect.suspend(() => {
+            const held = entry.permit.held()
+            entry.permit.end()
+            return held === undefined ? Effect.void : Effect.ignore(Permit.handBack(sql, held))
+          }),
+          enter: passage(identityId, entry),
+        }),
+      ),
+
+    /** A stop was committed: waits until nothing of the Identity leaves any more, from whatever process. */
+    closed: Effect.fnUntraced(function* (write: Fenced & { readonly identity: Pick<OwnIdentity, "id"> }) {
+      const entry = entries.get(write.identity.id)
+      entry?.permit.end()
+      yield* Effect.forEach(
+        [...(entry?.passing ?? [])],
+        ({ until, ended }) =>
+          Effect.raceFirst(Deferred.await(ended), pause(Math.max(0, until - performance.now()) + 1)),
+        { concurrency: "unbounded", discard: true },
+      )
+      yield* Permit.formerEnded(write)
+    }),
   }
 })
 

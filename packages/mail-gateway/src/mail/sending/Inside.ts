@@ -15,6 +15,8 @@ import { isSystemPart } from "../Recipients.ts"
 import { joined, sha256 } from "../Slicewise.ts"
 import { SystemMail } from "../SystemMail.ts"
 
+type Permission = Pick<Transmission, "mayLeave" | "isPermitted">
+
 const encoder = new TextEncoder()
 
 /** RFC 5321 section 4.4, and who says where it is from (RFC 8601): nobody had to be asked. */
@@ -50,21 +52,29 @@ export const layer = (options: { readonly mailDomain: string }) =>
       const notYet = later("4.2.1", "The Mailbox is not ready yet")
       const unreachable = later("4.3.0", "The Mailbox is out of reach")
 
-      const handOver = Effect.fnUntraced(function* (mail: IncomingMail, address: string) {
+      const held: Omit<Outcome, "recipient"> = { state: "held", reply: null }
+
+      const handOver = Effect.fnUntraced(function* (mail: IncomingMail, address: string, permission: Permission) {
         const { local } = RecipientAddress.split(address)
-        if (isSystemPart(local)) return yield* Effect.as(system.store(mail), sent)
+        if (isSystemPart(local)) {
+          return yield* Effect.suspend(() =>
+            permission.isPermitted() ? Effect.as(system.store(mail), sent) : Effect.succeed(held),
+          )
+        }
         const recipient = RecipientAddress.parse(local)
         if (recipient === undefined) return unknown
         const status = yield* reception.status(recipient.mailbox)
         if (status === "unknown") return unknown
         if (status === "not_yet") return notYet
         if (status === "full") return full
-        yield* reception.deliver(mail, { ...recipient, address })
-        return sent
+        const stored = yield* reception.deliver(mail, { ...recipient, address }, permission.isPermitted)
+        return stored ? sent : held
       })
 
-      const handed = (mail: IncomingMail, address: string) =>
-        handOver(mail, address).pipe(
+      const handed = (mail: IncomingMail, address: string, permission: Permission) =>
+        Effect.flatMap(permission.mayLeave, (may) =>
+          may ? handOver(mail, address, permission) : Effect.succeed(held),
+        ).pipe(
           Effect.catchTag("MailboxRefused", ({ reason }) =>
             Effect.succeed(reason === "full" ? full : reason === "gone" ? unknown : notYet),
           ),
@@ -80,7 +90,7 @@ export const layer = (options: { readonly mailDomain: string }) =>
           envelopeFrom,
           recipients,
           content,
-          mayLeave,
+          ...permission
         }: Transmission) {
           const origin: OriginVerdict = {
             verdict: "verified",
@@ -98,10 +108,8 @@ export const layer = (options: { readonly mailDomain: string }) =>
             envelopeFrom,
             sha256: yield* sha256(content),
           }
-          if (!(yield* mayLeave))
-            return recipients.map((recipient): Outcome => ({ recipient, state: "held", reply: null }))
           return yield* Effect.forEach(recipients, (recipient) =>
-            Effect.map(handed(mail, recipient), (outcome): Outcome => ({ recipient, ...outcome })),
+            Effect.map(handed(mail, recipient, permission), (outcome): Outcome => ({ recipient, ...outcome })),
           )
         }),
       }

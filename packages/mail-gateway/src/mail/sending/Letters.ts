@@ -52,7 +52,7 @@ const make = (settings: { readonly mailDomain: string }) =>
     return {
       /** Fails with `unavailable` where the keys cannot be read. */
       of: Effect.fn("Letters.of")(function* (transmission: Transmission) {
-        const { content, envelopeFrom, recipients, id, mayLeave } = transmission
+        const { content, envelopeFrom, recipients, id, mayLeave, isPermitted } = transmission
         const flaw = yield* inTurns(() => inspected(content))
         if (flaw !== undefined) return yield* new Unfit({ message: `The message is not fit to be sent: ${flaw}` })
         const letter: Letter = {
@@ -61,6 +61,7 @@ const make = (settings: { readonly mailDomain: string }) =>
           id,
           content: [yield* signatures(content), content],
           mayLeave,
+          isPermitted,
         }
         return letter
       }),

@@ -80,6 +80,7 @@ export const layer = (settings: MailerSettings) =>
             domain: to.slice(to.lastIndexOf("@") + 1).toLowerCase(),
             content,
             mayLeave: Effect.succeed(true),
+            isPermitted: () => true,
           })
           if (outcome?.state !== "sent") {
             return yield* unavailable(`${outcome?.state} ${outcome?.reply?.code ?? ""} ${outcome?.reply?.text ?? ""}`)

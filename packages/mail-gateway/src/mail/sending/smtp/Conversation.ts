@@ -1,7 +1,8 @@
 /**
  * The client's side of SMTP (RFC 5321): greeting, EHLO, STARTTLS (RFC 3207), AUTH (RFC 4954), and one transaction after the
- * other. What a server says decides; what it does not say in time ends the connection. Content goes out only after
- * `mayLeave` said yes, asked when the server has agreed to every recipient and DATA would be next.
+ * other. What a server says decides; what it does not say in time ends the connection. DATA and content are written only
+ * while the permission to leave holds: it is asked for when the server has agreed to every recipient, and looked at in the
+ * turn of the event loop in which something is written.
  */
 import type { ConnectionOptions, TLSSocket } from "node:tls"
 import { Effect, Redacted, Schema } from "effect"
@@ -67,7 +68,9 @@ export interface Letter {
   /** The envelope id of delivery reports (RFC 3461). */
   readonly id: string
   readonly content: ReadonlyArray<Uint8Array>
+  /** See `Transmission`. */
   readonly mayLeave: Effect.Effect<boolean>
+  readonly isPermitted: () => boolean
 }
 
 /**
@@ -195,6 +198,7 @@ const connect = Effect.fnUntraced(function* (address: Address, terms: Terms) {
   return conversation(wire, offered, terms.name, patience)
 })
 
+<<<<<<< HEAD
 /**
  * Connects and gets as far as the first transaction. Where TLS is optional and its handshake fails, it connects once more
  * and stays in clear text, like any server that offers no STARTTLS (RFC 7435). A password that needs TLS is never sent so.
@@ -208,6 +212,18 @@ export const begin = (address: Address, terms: Terms) =>
   )
 
 const mayFallBack = ({ tls, login }: Terms) => tls === "optional" && (login === undefined || login.inTheClear)
+=======
+/** Asks for permission, and writes in the turn in which it was seen to hold; undefined where it is denied or has expired. */
+const begun = <A, E>(
+  { isPermitted, mayLeave }: Letter,
+  write: () => Effect.Effect<A, E>,
+): Effect.Effect<A | undefined, E> =>
+  Effect.flatMap(mayLeave, (may) => (may && isPermitted() ? write() : Effect.succeed(undefined)))
+
+/** Writes while the permission holds, and asks for another one once it has expired. */
+const continued = <A, E>(letter: Letter, write: () => Effect.Effect<A, E>): Effect.Effect<A | undefined, E> =>
+  Effect.suspend(() => (letter.isPermitted() ? write() : begun(letter, write)))
+>>>>>>> 038d9709 (Answer a stop of outgoing mail only when no process can begin DATA any more: permission is a row with a deadline)
 
 const conversation = (
   wire: Wire,
@@ -279,6 +295,7 @@ const conversation = (
       yield* Effect.ignore(reset)
       return { _tag: "Answered", replies: each.map((reply) => said(reply, "RCPT")) } satisfies Outcome
     }
+<<<<<<< HEAD
     const accepted = each.filter(isPositive).length
     /** What became of each recipient once the server replied to DATA or to the content. */
     const answered = (final: Reply): Outcome => ({
@@ -286,19 +303,34 @@ const conversation = (
       replies: each.map((reply) => (isPositive(reply) ? said(final, "DATA", accepted) : said(reply, "RCPT"))),
     })
     if (!(yield* letter.mayLeave)) {
+=======
+    const go = yield* begun(letter, () => {
+      wire.say("DATA\r\n")
+      return wire.reply(patience.command)
+    })
+    if (go === undefined) {
+>>>>>>> 038d9709 (Answer a stop of outgoing mail only when no process can begin DATA any more: permission is a row with a deadline)
       yield* Effect.ignore(reset)
       return { _tag: "Held" } satisfies Outcome
     }
-    const [go] = yield* asked(["DATA"])
-    if (go!.code !== 354) {
+    if (go.code !== 354) {
       yield* Effect.ignore(reset)
+<<<<<<< HEAD
       return answered(go!)
+=======
+      return { _tag: "Answered", replies: each.map((reply) => said(isPositive(reply) ? go : reply)) } satisfies Outcome
+>>>>>>> 038d9709 (Answer a stop of outgoing mail only when no process can begin DATA any more: permission is a row with a deadline)
     }
     return yield* Effect.gen(function* () {
       for (const piece of stuffed(letter.content)) {
         // Who answers before the end has not heard it out.
         if (wire.isOpen && !wire.isQuiet) return yield* new Broken({ message: "The server spoke before the end" })
-        yield* wire.write(piece, patience.block)
+        const written = yield* continued(letter, () => Effect.as(wire.write(piece, patience.block), true))
+        if (written !== true) {
+          // A server keeps nothing of a message whose end it has not seen.
+          wire.close()
+          return { _tag: "Held" } satisfies Outcome
+        }
       }
       return answered(yield* wire.reply(patience.final))
     }).pipe(
