@@ -5,6 +5,7 @@ import { Halted, type PlatformFailure } from "@svc/cluster/connectors/platforms/
 import type { Connected, Credential, Platform, Session, Visit } from "@svc/cluster/connectors/platforms/Platform"
 import * as Reach from "@svc/cluster/connectors/platforms/Reach"
 import { GuardedClient } from "@svc/cluster/net/GuardedClient"
+import { freely } from "@svc/cluster/net/Leaving"
 import { ServiceKey } from "@svc/cluster/sealing/ServiceKey"
 import type { AddressBook } from "@svc/domain/Addresses"
 import { Effect, Exit, Layer, Redacted, Scope, Semaphore } from "effect"
@@ -85,7 +86,7 @@ export const openRig = async (
     keep: (_, registration) => Effect.succeed(registration),
     forget: () => Effect.void,
   }
-  const visit: Visit = { reach: Reach.make(client, Effect.void), registrations }
+  const visit: Visit = { reach: Reach.make(client, freely), registrations }
 
   const locks = new Map<Rows, Semaphore.Semaphore>()
   const rows = ({ credential }: Connected): Rows => {
@@ -98,10 +99,10 @@ export const openRig = async (
     account,
     via,
     registrations,
-    reach: Reach.make(
-      client,
-      Effect.suspend(() => (held.paused ? Effect.fail(new Halted({ reason: "paused" })) : Effect.void)),
-    ),
+    reach: Reach.make(client, {
+      ask: Effect.suspend(() => (held.paused ? Effect.fail(new Halted({ reason: "paused" })) : Effect.void)),
+      isPermitted: () => !held.paused,
+    }),
     credential: Effect.sync(() => held.credential),
     alone: (refresh) =>
       locks.get(held)!.withPermit(

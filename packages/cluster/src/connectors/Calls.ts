@@ -1,15 +1,18 @@
 /**
  * Calls to the platform, as the actor makes them: each is handed a way to the world that closes when the Connector is
- * paused, replaced or taken over, and a way to its sealed state that goes through the actor's fence. Refreshes of a
- * credential are one at a time, and each begins with a commit.
+ * paused, replaced or taken over, and a way to its sealed state that goes through the actor's fence. A call leaves under a
+ * permit of the actor's process (`actor/Permit.ts`), so that a pause can wait for processes that owned the Connector
+ * before. Refreshes of a credential are one at a time, and each begins with a commit.
  */
 import { system } from "@svc/domain/account/By"
 import { isProblem, type Unavailable } from "@svc/domain/problems/Problem"
 import { Clock, Effect, Semaphore } from "effect"
 import type { Moved } from "@svc/domain/actor/Moved"
 import type { Changed, Ownership } from "../actor/Ownership.ts"
+import * as Permit from "../actor/Permit.ts"
 import { commit, type Fenced, type FenceLost, type OwnIdentity } from "../actor/Write.ts"
 import type { GuardedClient } from "../net/GuardedClient.ts"
+import type { Leaving } from "../net/Leaving.ts"
 import type { Sealing } from "../sealing/Sealing.ts"
 import { orUnavailable, type Sql } from "../store/Database.ts"
 import type { SqlError } from "effect/sql"
@@ -25,6 +28,8 @@ type Failed<E> = Exclude<E, SqlError.SqlError | FenceLost> | Moved | Unavailable
 
 export interface Calls {
   readonly platform: Platform
+  /** What calls leave under; ended by a state in which none may leave. */
+  readonly permit: Permit.Permit
   /** A write that makes another state; one at a time, since each builds on the state before it. */
   readonly change: <A, E>(
     run: (write: Fenced, state: ConnectorState) => Effect.Effect<Changed<A, ConnectorState>, E>,
@@ -74,42 +79,63 @@ export const make = Effect.fnUntraced(function* (parts: {
   const change: Calls["change"] = (run, by = system) => changing.withPermits(1)(ownership.change(by, run))
   const refreshes = yield* Refreshing.make({ ownership, change, sealing, sql })
 
+  const moved = () => new Halted({ reason: "moved" })
+  const paused = () => new Halted({ reason: "paused" })
+  const halted = <A, E>(effect: Effect.Effect<A, E>) =>
+    Effect.mapError(effect, (error) => (error instanceof Halted ? error : moved()))
+
+  const permit = Permit.make()
+
+  /** Granted under the fence, and judged by the state that stands under the same fence. */
+  const renewed = ownership.write(
+    system,
+    Effect.fnUntraced(function* (write: Fenced, state: ConnectorState) {
+      if (isPaused(state)) return yield* paused()
+      yield* permit.renewedBy(write, commit(write, Permit.permitted(write.sql, Permit.owner(write))), () => true)
+    }),
+  )
+
   /**
    * Nothing leaves for what is not ours, or is paused. What the actor knows is looked at the moment before; after what
    * left doubt that is the store.
    */
-  const leaving = (holds: (state: ConnectorState) => boolean, evenPaused: boolean) =>
-    ownership.state.pipe(
-      Effect.mapError(() => new Halted({ reason: "moved" })),
-      Effect.flatMap((state) => {
-        if (!evenPaused && isPaused(state)) return Effect.fail(new Halted({ reason: "paused" }))
-        return holds(state) ? Effect.void : Effect.fail(new Halted({ reason: "moved" }))
+  const leaving = (holds: (state: ConnectorState) => boolean): Leaving<Halted> => ({
+    ask: halted(
+      Effect.flatMap(ownership.state, (state) => {
+        if (isPaused(state)) return Effect.fail(paused())
+        if (!holds(state)) return Effect.fail(moved())
+        return permit.isShort() ? renewed : Effect.void
       }),
-    )
+    ),
+    isPermitted: permit.holds,
+  })
+
+  /** What leaves although the Connector is paused, since it does not act through the account. */
+  const evenPaused = (holds: (state: ConnectorState) => boolean): Leaving<Halted> => ({
+    ask: halted(Effect.flatMap(ownership.state, (state) => (holds(state) ? Effect.void : Effect.fail(moved())))),
+    isPermitted: () => true,
+  })
 
   const visit: Calls["visit"] = (identity) => ({
     reach: Reach.make(
       client,
-      leaving(() => true, true),
+      evenPaused(() => true),
     ),
     registrations: Registrations.make(sql, sealing, identity, platform.name),
   })
 
-  const halted = <A, E>(effect: Effect.Effect<A, E>) =>
-    Effect.mapError(effect, (error) => (error instanceof Halted ? error : new Halted({ reason: "moved" })))
-
-  const session: Calls["session"] = (identity, connection, evenPaused = false) => {
+  const session: Calls["session"] = (identity, connection, isEvenPaused = false) => {
     const isOurs = (state: ConnectorState) => state.connection?.id === connection.id
     const place = (column: string) =>
       sealedPlace({ identityId: identity.id, orgId: identity.orgId, platform: platform.name }, connection.id, column)
     const ours = halted(
       Effect.flatMap(ownership.state, (state) =>
-        isOurs(state) ? Effect.succeed(state.connection!) : Effect.fail(new Halted({ reason: "moved" })),
+        isOurs(state) ? Effect.succeed(state.connection!) : Effect.fail(moved()),
       ),
     )
     return {
       ...visit(identity),
-      reach: Reach.make(client, leaving(isOurs, evenPaused)),
+      reach: Reach.make(client, isEvenPaused ? evenPaused(isOurs) : leaving(isOurs)),
       account: connection.account,
       via: connection.via,
       credential: Effect.map(ours, ({ credential }) => credential),
@@ -190,7 +216,7 @@ export const make = Effect.fnUntraced(function* (parts: {
     }
   }
 
-  return { platform, change, visit, session, farewell } satisfies Calls
+  return { platform, permit, change, visit, session, farewell } satisfies Calls
 })
 
 /** The time, for what is written beside a call. */

@@ -20,7 +20,7 @@ import * as Worker from "../work/Worker.ts"
 import * as Bell from "./Bell.ts"
 import * as Calls from "./Calls.ts"
 import * as Connecting from "./Connecting.ts"
-import { type ConnectorState, load } from "./ConnectorState.ts"
+import { type ConnectorState, isPaused, load } from "./ConnectorState.ts"
 import * as Messages from "./Messages.ts"
 import { Platforms } from "./platforms/Platforms.ts"
 import * as Polling from "./Polling.ts"
@@ -55,18 +55,20 @@ export const layer = ConnectorActor.toLayer(
 
     const loadState = read(canonical, name)
     let streams: Streams.Streams | undefined
+    let calls: Calls.Calls | undefined
     const ownership: Ownership.Ownership<ConnectorState> = yield* Ownership.make({
       kind: "Connector",
       id,
       load: loadState,
       // Deliveries are the Identity's to make.
       due: () => Effect.runFork(Effect.ignore(identityOf(canonical).Work(undefined, { discard: true }))),
-      committed: (_before, after) => {
+      committed: (before, after) => {
         streams?.committed(after)
+        if (before !== after && (isPaused(after) || after.connection?.status !== "connected")) calls?.permit.end()
         if (after.identity !== undefined) feed.announce({ org: after.identity.orgId, identity: after.identity.id })
       },
     })
-    const calls = yield* Calls.make({ platform, ownership, client, sealing, sql })
+    calls = yield* Calls.make({ platform, ownership, client, sealing, sql })
     const parts: Parts = { ownership, calls, bell: Bell.make() }
     streams = yield* Streams.make(parts)
     const revocations = yield* Revocations.make(parts, { canonical, platform: name }, sql, sealing)

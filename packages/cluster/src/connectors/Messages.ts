@@ -4,6 +4,8 @@ import type { Capability } from "@svc/domain/connectors/Connector"
 import { ConnectorCapabilityUnsupported } from "@svc/domain/problems/Problem"
 import { Clock, Effect } from "effect"
 import { Rpc } from "effect/rpc"
+import * as Permit from "../actor/Permit.ts"
+import type { Fenced } from "../actor/Write.ts"
 import { byOf, mine, type Request, type Standing } from "../actor/Handling.ts"
 import type { Sealing } from "../sealing/Sealing.ts"
 import { orUnavailable, type Sql } from "../store/Database.ts"
@@ -155,8 +157,13 @@ export const handlers = (actor: Actor) => {
       ...(isDm ? { to: payload.to } : {}),
     }
     yield* toldPoster(platform.judge(post))
-    const begun = yield* ownership.write(byOf(request), (write) =>
-      Sent.begin(write, identity, platform.name, payload.command_id),
+    const begun = yield* ownership.write(
+      byOf(request),
+      Effect.fnUntraced(function* (write: Fenced, state: ConnectorState) {
+        if (isPaused(state)) return yield* Refusals.paused()
+        const begin = Sent.begin(write, identity, platform.name, payload.command_id)
+        return yield* calls.permit.renewedBy(write, begin, ({ _tag }) => _tag === "Begun")
+      }),
     )
     if (begun._tag === "Done") return begun.post
     const session = calls.session(identity, connection)
@@ -185,6 +192,8 @@ export const handlers = (actor: Actor) => {
     ) {
       yield* present(actor, request.payload)
       yield* calls.change((write, state) => pause(write, state, request.payload), byOf(request))
+      // Whoever owned the Connector before may be frozen, and does not know of the pause.
+      if (request.payload.paused) yield* ownership.write(byOf(request), Permit.formerEnded)
       yield* actor.wake
     }),
 

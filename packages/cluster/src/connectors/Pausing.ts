@@ -1,6 +1,7 @@
 /**
- * A pause of one Connector, or of all of an Identity. It is the actor's own and in its memory before it answers, so no
- * call leaves after the answer; a connection that is made later is paused too.
+ * A pause of one Connector, or of all of an Identity. It is in the actor's memory before it answers, and ends the permit
+ * that calls leave under; the answer also waits for the permits of processes that owned the Connector before. So no call
+ * leaves after the answer. A connection that is made later is paused too.
  */
 import { ConnectorPaused, NotFound } from "@svc/domain/problems/Problem"
 import { Effect } from "effect"

@@ -1,10 +1,11 @@
 /**
- * Commands that post. One is noted under the actor's fence before its call leaves, and its post after; the same command
- * again answers that post. One that was begun and not ended may have been done: the platform is told so.
+ * Commands that post. One is noted under the actor's fence before its call leaves, in the statement that also grants the
+ * permit to leave, and its post after; the same command again answers that post. One that was begun and not ended may have been done: the platform is told so.
  */
 import { Post } from "@svc/domain/connectors/Post"
 import { IdentityNotReady } from "@svc/domain/problems/Problem"
 import { Effect, Schema } from "effect"
+import { owner, permitted } from "../actor/Permit.ts"
 import { commit, type Fenced, type OwnIdentity } from "../actor/Write.ts"
 
 const decode = Schema.decodeUnknownEffect(Post)
@@ -28,7 +29,8 @@ export const begin = Effect.fnUntraced(function* (
       insert into connector_sent (command_id, identity_id, platform, begun_at)
       select ${command}::uuid, id, ${platform}::text, ${at}::timestamptz from standing
       on conflict (command_id) do nothing returning command_id
-    )`,
+    ),
+    ${permitted(sql, owner(write))}`,
     {
       columns: sql`exists (select from standing) as ready, exists (select from begun) as fresh,
         (select post from connector_sent where command_id = ${command}::uuid and identity_id = ${identity.id}::uuid) as known`,

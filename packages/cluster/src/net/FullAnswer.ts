@@ -22,8 +22,18 @@ export class TooLarge extends Error {}
 /** Nobody wants more of the answer. */
 export class Enough extends Error {}
 
-/** Takes the whole of an answer that is not longer than that. */
-export const collecting = (atMost: number, resume: (exit: Effect.Effect<FullAnswer, Error>) => void) => {
+/** The permission to leave has expired: nothing of the request was written. */
+export class Withdrawn extends Error {}
+
+/**
+ * Takes the whole of an answer that is not longer than that. `isPermitted` is looked at in the turn in which the request is
+ * written: it may have waited for its connection.
+ */
+export const collecting = (
+  atMost: number,
+  isPermitted: () => boolean,
+  resume: (exit: Effect.Effect<FullAnswer, Error>) => void,
+) => {
   const aborting = abortable()
   const headers = new Headers()
   const chunks: Array<Buffer> = []
@@ -31,7 +41,10 @@ export const collecting = (atMost: number, resume: (exit: Effect.Effect<FullAnsw
   let read = 0
   return {
     cancel: aborting.cancel,
-    onRequestStart: aborting.started,
+    onRequestStart: (controller: Dispatcher.DispatchController) => {
+      if (isPermitted()) aborting.started(controller)
+      else controller.abort(new Withdrawn())
+    },
     onResponseStart: (
       _: Dispatcher.DispatchController,
       statusCode: number,

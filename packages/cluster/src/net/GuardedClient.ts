@@ -14,6 +14,7 @@ import { isPublic } from "./AddressGuard.ts"
 import { shownAtMost, shownText } from "./AnswerText.ts"
 import { abortable, collecting, Enough, type FullAnswer, type Question, TooLarge } from "./FullAnswer.ts"
 import * as GuardedSocket from "./GuardedSocket.ts"
+import { type Leaving, whilePermitted } from "./Leaving.ts"
 
 /** What a receiver's answer is worth reading: at most this many bytes of it. */
 const readAtMost = 64 * 1024
@@ -140,9 +141,9 @@ const make = (options: GuardOptions) =>
         return Effect.sync(handler.cancel)
       })
 
-    const wholeExchange = (agent: Agent, url: URL, question: Question) =>
+    const wholeExchange = (agent: Agent, url: URL, question: Question, isPermitted: () => boolean) =>
       Effect.callback<FullAnswer, Error>((resume) => {
-        const handler = collecting(question.atMost, resume)
+        const handler = collecting(question.atMost, isPermitted, resume)
         agent.dispatch(
           {
             origin: url.origin,
@@ -161,14 +162,10 @@ const make = (options: GuardOptions) =>
 
     return {
       /**
-       * Asks for a whole answer. `leaving` is looked at when the host was judged, the moment before the request leaves:
-       * when it fails, nothing leaves.
+       * Asks for a whole answer. Permission is asked for when the host was judged, and prolonged while the request waits
+       * for its connection: when that fails, nothing leaves.
        */
-      ask: <E>(
-        url: URL,
-        question: Question,
-        leaving: Effect.Effect<void, E>,
-      ): Effect.Effect<FullAnswer, E | RequestFailed> =>
+      ask: <E>(url: URL, question: Question, leaving: Leaving<E>): Effect.Effect<FullAnswer, E | RequestFailed> =>
         begun((agent, start) => {
           const failed = (error: RequestFailed["error"]) =>
             Effect.flatMap(Clock.currentTimeNanos, (end) =>
@@ -177,10 +174,11 @@ const make = (options: GuardOptions) =>
           if (!speaks(url)) return failed("refused_address")
           return judgeHost(url.hostname).pipe(
             Effect.catch((error) => failed(nameOf(error))),
-            Effect.andThen(leaving),
             Effect.andThen(
-              Effect.catch(wholeExchange(agent, url, question), (error) =>
-                failed(error instanceof TooLarge ? "too_large" : nameOf(error)),
+              whilePermitted(
+                leaving,
+                (isPermitted) => wholeExchange(agent, url, question, isPermitted),
+                (error) => failed(error instanceof TooLarge ? "too_large" : nameOf(error)),
               ),
             ),
             Effect.timeoutOrElse({ duration, orElse: () => failed("timeout") }),
@@ -188,12 +186,12 @@ const make = (options: GuardOptions) =>
         }),
 
       /**
-       * Listens at a WebSocket, named by its http address, for as long as it is open. `leaving` is looked at as in `ask`.
+       * Listens at a WebSocket, named by its http address, for as long as it is open. Permission is asked for before it is opened.
        */
       listen: <E>(
         url: URL,
         listening: GuardedSocket.Listening,
-        leaving: Effect.Effect<void, E>,
+        leaving: Leaving<E>,
       ): Effect.Effect<never, E | RequestFailed | GuardedSocket.NotOpened> =>
         Effect.suspend(() => {
           const failed = (error: RequestFailed["error"]) => Effect.fail(new RequestFailed({ error, durationMs: 0 }))
@@ -203,7 +201,7 @@ const make = (options: GuardOptions) =>
           return judgeHost(url.hostname).pipe(
             Effect.timeoutOrElse({ duration, orElse: () => Effect.fail(new CannotResolve(url.hostname)) }),
             Effect.catch((error) => failed(nameOf(error))),
-            Effect.andThen(leaving),
+            Effect.andThen(leaving.ask),
             Effect.andThen(
               Effect.catch(
                 GuardedSocket.listen(url, listening, guardedLookup),

@@ -7,6 +7,7 @@ import { type ClientDetails, readDocument } from "@svc/domain/oauth/Client"
 import { Effect, Option, Result, Schema } from "effect"
 import type { FullAnswer } from "../net/FullAnswer.ts"
 import { GuardedClient } from "../net/GuardedClient.ts"
+import { freely } from "../net/Leaving.ts"
 import { Timing } from "../Timing.ts"
 
 /** Bytes of a document at most. */
@@ -57,7 +58,7 @@ export const make = Effect.gen(function* () {
   }
 
   return Effect.fn("OAuthDocuments.fetch")((id: string) =>
-    client.ask(new URL(id), { method: "GET", headers: { accept: "application/json" }, atMost }, Effect.void).pipe(
+    client.ask(new URL(id), { method: "GET", headers: { accept: "application/json" }, atMost }, freely).pipe(
       Effect.timeoutOrElse({
         duration: Timing.documentTimeoutMillis,
         orElse: () => refuse("The client's address did not answer in time."),

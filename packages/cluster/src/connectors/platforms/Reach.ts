@@ -6,6 +6,7 @@
 import { Clock, Effect } from "effect"
 import type { GuardedClient, RequestFailed } from "../../net/GuardedClient.ts"
 import type { Listening } from "../../net/GuardedSocket.ts"
+import type { Leaving } from "../../net/Leaving.ts"
 import { type Halted, type PlatformFailure, PlatformRateLimited, PlatformUnreachable, Unsupported } from "./Failure.ts"
 import { quietUntil } from "./RateLimits.ts"
 
@@ -58,8 +59,7 @@ const userAgent = "agent-identity-service"
 
 const bodyless = new Set(["GET", "HEAD"])
 
-/** `leaving` fails when nothing may leave any more. */
-export const make = (client: GuardedClient["Service"], leaving: Effect.Effect<void, Halted>): Reach => {
+export const make = (client: GuardedClient["Service"], leaving: Leaving<Halted>): Reach => {
   let quiet: Date | undefined
 
   const answered = Effect.fnUntraced(function* (target: string | URL, asked: Asked) {

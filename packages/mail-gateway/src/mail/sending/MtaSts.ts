@@ -4,6 +4,7 @@
  * process that starts anew asks anew.
  */
 import { GuardedClient } from "@svc/cluster/net/GuardedClient"
+import { freely } from "@svc/cluster/net/Leaving"
 import { Clock, Context, Effect, Layer } from "effect"
 import type { MTASTSPolicy } from "mailauth"
 import { parsePolicy, resolvePolicy, validateMx } from "mailauth/lib/mta-sts.js"
@@ -53,7 +54,7 @@ const make = Effect.gen(function* () {
       .ask(
         new URL(`https://mta-sts.${domain}/.well-known/mta-sts.txt`),
         { method: "GET", headers: {}, atMost: policyBytes },
-        Effect.void,
+        freely,
       )
       .pipe(
         Effect.flatMap(({ status, headers, body }) =>
