@@ -143,4 +143,34 @@ layer(shared, { timeout: 60_000 })("two processes that both believe they own a C
       expect(yield* told).toEqual([1, 2, 3, 4, 5].map((n) => `@botbea ${n}`))
     }),
   )
+
+  it.effect("let nothing out once a pause was answered, not even the one that does not know of it", () =>
+    Effect.gen(function* () {
+      const server = yield* aServer()
+      const [first, second] = [yield* Layer.build(process()), yield* Layer.build(process())]
+      const org_id = yield* makeOrg
+      const identity_id = yield* makeUuidV7
+      yield* meanwhile(ask(Context.get(first, Identities).of("eve").Create({ org_id, identity_id, handle: "eve" })))
+      yield* passing(identityOf("eve"), (row) => row?.status === "ready")
+      yield* Effect.provide(meanwhile(connect(server, "eve", org_id, server.world.join("boteve"))), first)
+      yield* passing(rowOf(identity_id), (row) => row?.mark != null)
+      const actorOf = (process: Context.Context<Connectors>) => Context.get(process, Connectors).of("eve", "mastodon")
+      yield* publishing({ text: "one" }).pipe(
+        Effect.flatMap((wanted) => meanwhile(through(actorOf(first).Publish({ org_id, ...wanted })))),
+      )
+      const calls: Array<string> = []
+      server.settings.before = async (path) => void calls.push(path)
+      const permits = rows((sql) => sql`select from actor_permit where id = 'eve/mastodon' and until > now()`)
+      expect(yield* permits).toHaveLength(1)
+      yield* yield* ending(
+        yield* Effect.forkChild(ask(actorOf(second).Pause({ org_id, paused: true, everyone: false }))),
+        "1 millis",
+      )
+      // The pause has waited for the permit of the first one, which still believes that it is the owner and not paused.
+      expect(yield* permits).toEqual([])
+      const read = through(actorOf(first).ReadPosts({ org_id, of: "posts", limit: 50, cursor: null }))
+      expect(yield* meanwhile(Effect.flip(read))).toMatchObject({ code: "connector_paused" })
+      expect(calls).toEqual([])
+    }),
+  )
 })

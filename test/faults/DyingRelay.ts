@@ -24,8 +24,12 @@ export interface DyingRelay {
 
 const field = (content: string, name: string) => new RegExp(`^${name}: (.*)\r$`, "im").exec(content)?.[1] ?? ""
 
-/** `death` is asked at each message; an answer takes `slowMillis`. */
-export const startDyingRelay = (death: () => Death, slowMillis = 0): Promise<DyingRelay> =>
+/** `death` is asked at each message; an answer takes `slowMillis`, and one to RCPT as long as `held` takes. */
+export const startDyingRelay = (
+  death: () => Death,
+  slowMillis = 0,
+  held: () => Promise<void> | undefined = () => undefined,
+): Promise<DyingRelay> =>
   new Promise((resolve) => {
     const copies: Array<Copy> = []
     const begun: Array<number> = []
@@ -61,7 +65,9 @@ export const startDyingRelay = (death: () => Death, slowMillis = 0): Promise<Dyi
           return say("354 go on")
         }
         if (/^QUIT/i.test(line)) return socket.end("221 bye\r\n")
-        say("250 ok")
+        const waits = /^RCPT/i.test(line) ? held() : undefined
+        if (waits === undefined) say("250 ok")
+        else void waits.then(() => say("250 ok"))
       }
       socket.on("data", (chunk) => {
         text += chunk.toString("latin1")

@@ -18,6 +18,7 @@ import { rolling } from "./Rolling.ts"
 import { silentStore } from "./SilentStore.ts"
 import { soak } from "./Soak.ts"
 import * as StoreOutage from "./StoreOutage.ts"
+import { stopStorm } from "./StopStorm.ts"
 import { storeFull } from "./StoreFull.ts"
 import { twoPrograms } from "./TwoPrograms.ts"
 import * as Surface from "./Surface.ts"
@@ -49,7 +50,7 @@ export const rows: Readonly<Record<string, () => Promise<Row>>> = {
   "hostile-imap": hostileImap,
   "two-programs": twoPrograms,
   "kill-send": killSend,
-  "stop-storm": Sending.stopStorm,
+  "stop-storm": stopStorm,
   "hostile-bounce": Sending.hostileBounce,
   postfix: Sending.postfix,
   "webhook-storm": Webhooks.webhookStorm,

@@ -37,61 +37,6 @@ export const settings = (port: number) => ({
   SVC_LIMIT_MAIL_HOURLY: "1000000",
 })
 
-/** The switch thrown while a thousand messages wait; nothing begins after the answer, and everything goes when it is back. */
-export const stopStorm = async (): Promise<Row> => {
-  const queued = 1_000
-  const relay = await startDyingRelay(() => "never", 200)
-  /** Without the sign-in letter. */
-  const copies = () => relay.copies.filter(({ subject }) => subject.startsWith("storm"))
-  const deployment = await deploy()
-  try {
-    const service = await deployment.start([], settings(relay.port))
-    const ada = await writer(service)
-    let accepted = 0
-    const numbers = Array.from({ length: queued }, (_, at) => at)
-    const worker = async () => {
-      for (let at = numbers.pop(); at !== undefined; at = numbers.pop()) {
-        if (await send(service.base, ada, `storm ${at}`)) accepted++
-      }
-    }
-    await Promise.all(Array.from({ length: 8 }, worker))
-    const change = (outgoing: string) =>
-      call(service.base, "PATCH", `/api/identities/${ada.handle}/mail`, { token: ada.token, body: { outgoing } })
-    let late = 0
-    let within = 0
-    for (let round = 0; round < 5 && copies().length < accepted; round++) {
-      await sleep(200 + Math.random() * 400)
-      const asked = performance.now()
-      const { status } = await change("stopped")
-      const answered = performance.now()
-      within = Math.max(within, answered - asked)
-      if (status !== 200) throw new Error(`the switch answered ${status}`)
-      await sleep(3_000)
-      late += relay.begun.filter((at) => at > answered).length
-      await change("active")
-    }
-    const left = queued - copies().length
-    await until("every message", () => copies().length >= accepted, 300).catch(() => {})
-    const subjects = new Set(copies().map(({ subject }) => subject))
-    return {
-      id: "stop-storm",
-      ok: late === 0 && subjects.size === accepted && copies().length === accepted,
-      what: `outgoing mail stopped five times under ${queued} queued messages`,
-      figures: {
-        accepted,
-        "left when it was stopped last": left,
-        "begun after the answer": late,
-        "slowest answer ms": Math.round(within),
-        arrived: subjects.size,
-        "second copies": copies().length - subjects.size,
-      },
-    }
-  } finally {
-    relay.stop()
-    await deployment.stop()
-  }
-}
-
 const status = (...blocks: ReadonlyArray<string>) =>
   `From: MAILER-DAEMON@mx.example.org\r\nSubject: Undelivered\r\nContent-Type: multipart/report; report-type=delivery-status; boundary=b\r\n\r\n--b\r\nContent-Type: message/delivery-status\r\n\r\nReporting-MTA: dns; x\r\n\r\n${blocks.join("\r\n\r\n")}\r\n\r\n--b--\r\n`
 

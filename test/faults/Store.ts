@@ -28,6 +28,21 @@ export const inStore = <A extends object = object>(
     ),
   )
 
+/** Runs `during` while a transaction holds what `statement` locks. */
+export const whileHeld = (deployment: Deployment, statement: string, during: () => Promise<void>): Promise<void> =>
+  Effect.runPromise(
+    Effect.scoped(
+      Effect.flatMap(Effect.service(Stores.Unhurried), (sql) =>
+        sql.withTransaction(
+          Effect.andThen(
+            sql.unsafe(statement),
+            Effect.promise(() => during()),
+          ),
+        ),
+      ).pipe(Effect.provide(Layer.fresh(Stores.layer(settingsOf(deployment))))),
+    ),
+  )
+
 /** The same for who looks often: over one connection that stays, so that looking costs next to nothing. */
 export const lookout = async (deployment: Deployment) => {
   const scope = Scope.makeUnsafe()

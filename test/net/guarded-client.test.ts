@@ -55,6 +55,38 @@ describe("the guarded client", () => {
     expect(await post(`http://127.0.0.1:${port}/`)).toMatchObject({ _tag: "Success", success: { statusCode: 202 } })
   })
 
+  it("writes nothing once the permission to leave is gone, although it held when the connection was begun", async () => {
+    const heard: Array<string> = []
+    const port = await http(({ url }, response) => (heard.push(url!), response.end("fine")))
+    const asked = { method: "POST", headers: {}, body: "x", atMost: 100 }
+    const target = (path: string) => new URL(`http://127.0.0.1:${port}${path}`)
+    let permissions = 0
+    const leaving = (isPermitted: () => boolean, atMost: number) => ({
+      ask: Effect.suspend(() => (permissions++ < atMost ? Effect.void : Effect.fail("stopped" as const))),
+      isPermitted,
+    })
+    // Frozen while it connected: it asks once more, and is told of the stop.
+    const stopped = await withClient({}, (client) =>
+      client.ask(
+        target("/stopped"),
+        asked,
+        leaving(() => false, 1),
+      ),
+    )
+    expect(stopped).toMatchObject({ _tag: "Failure", failure: "stopped" })
+    permissions = 0
+    // The permission had only expired.
+    const expired = await withClient({}, (client) =>
+      client.ask(
+        target("/expired"),
+        asked,
+        leaving(() => permissions === 2, 2),
+      ),
+    )
+    expect(expired).toMatchObject({ _tag: "Success", success: { status: 200 } })
+    expect(heard).toEqual(["/expired"])
+  })
+
   it("takes a redirect for the answer and does not follow it", async () => {
     let followed = 0
     const inner = await http((_, response) => (followed++, response.end()))

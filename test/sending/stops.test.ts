@@ -1,0 +1,118 @@
+/**
+ * A stop of outgoing mail over several processes: what a former owner of the Identity may still begin, when it was frozen
+ * before DATA and does not know of the stop (docs/crash-matrix.md "Mail out").
+ */
+import { makeUuidV7 } from "@svc/domain/Ids"
+import { ask } from "@svc/cluster/actor/Ask"
+import { Identities } from "@svc/cluster/identity/Identities"
+import { Reads, Writes } from "@svc/cluster/store/Database"
+import { expect, layer } from "@effect/vitest"
+import { Context, Deferred, Effect, Fiber, Layer } from "effect"
+import { ending, identityOf, makeOrg, passing } from "../harness/Actors.ts"
+import { process, shared } from "../harness/Processes.ts"
+import { recording } from "../harness/Transport.ts"
+import { accepted } from "./Accepted.ts"
+
+/** An attempt of the first process, which is frozen where the test says, and what it could still do after it thawed. */
+const frozenAttempt = Effect.fnUntraced(function* (handle: string, place: "before asking" | "before DATA") {
+  const frozen = yield* Deferred.make<() => boolean>()
+  const thawed = yield* Deferred.make<void>()
+  const after = yield* Deferred.make<{ readonly begins: boolean; readonly mayLeave: boolean }>()
+  const transport = recording()
+  transport.answering.outside = ({ recipients, mayLeave, isPermitted }) =>
+    Effect.gen(function* () {
+      if (place === "before DATA") expect([yield* mayLeave, isPermitted()]).toEqual([true, true])
+      yield* Deferred.succeed(frozen, isPermitted)
+      yield* Deferred.await(thawed)
+      const begins = isPermitted()
+      yield* Deferred.succeed(after, { begins, mayLeave: yield* mayLeave })
+      return recipients.map((recipient) => ({ recipient, state: "held" as const, reply: null }))
+    })
+  const first = yield* Layer.build(process(undefined, transport))
+  const org_id = yield* makeOrg
+  const id = yield* makeUuidV7
+  yield* ask(Context.get(first, Identities).of(handle).Create({ org_id, identity_id: id, handle }))
+  yield* passing(identityOf(handle), (row) => row?.status === "ready")
+  const { outbox } = yield* accepted(id)
+  yield* ask(Context.get(first, Identities).of(handle).Work(undefined, { discard: true }))
+  const isPermitted = yield* Deferred.await(frozen)
+  const second = yield* Layer.build(process())
+  const stop = Effect.gen(function* () {
+    const actor = Context.get(second, Identities).of(handle)
+    const switched = actor.SwitchMail({ org_id, patch: { outgoing: "stopped" }, if_version: null })
+    yield* yield* ending(yield* Effect.forkChild(ask(switched)), "1 millis")
+  })
+  const thaw = Effect.andThen(Deferred.succeed(thawed, undefined), Deferred.await(after))
+  return { id, outbox, isPermitted, stop, thaw }
+})
+
+/** Permits that the store still counts with. */
+const permits = (handle: string) =>
+  Effect.flatMap(
+    Reads,
+    (sql) => sql`select epoch from actor_permit where kind = 'Identity' and id = ${handle} and until > now()`,
+  )
+
+layer(shared, { timeout: "60 seconds" })("a stop that reaches another process", (it) => {
+  for (const [place, handle] of [
+    ["before DATA", "ada"],
+    ["before asking", "bob"],
+  ] as const) {
+    it.effect(`is answered when an attempt that was frozen ${place} can no longer begin`, () =>
+      Effect.gen(function* () {
+        const attempt = yield* frozenAttempt(handle, place)
+        // The lease has granted a permit, which the other process has to wait for.
+        expect(yield* permits(handle)).toHaveLength(1)
+        yield* attempt.stop
+        expect(yield* permits(handle)).toEqual([])
+        expect(attempt.isPermitted()).toBe(false)
+        expect(yield* attempt.thaw).toEqual({ begins: false, mayLeave: false })
+        // The message is back in the queue, and the attempt counts for nothing.
+        const row = Effect.flatMap(
+          Reads,
+          (sql) => sql<{ attempts: number; leased: boolean }>`
+            select attempts, attempt_started_at is not null as leased from outbox where id = ${attempt.outbox}`,
+        )
+        const { value } = yield* passing(row, ([found]) => found?.leased === false)
+        expect(value).toEqual([{ attempts: 0, leased: false }])
+      }),
+    )
+  }
+
+  it.effect("does not wait for a process that has handed its permit back", () =>
+    Effect.gen(function* () {
+      const attempt = yield* frozenAttempt("cat", "before DATA")
+      const sql = yield* Writes
+      yield* sql`update actor_permit set until = now() + interval '1 hour' where id = 'cat'`
+      const stop = yield* Effect.forkChild(attempt.stop)
+      const stopped = sql`select from mailbox where identity_id = ${attempt.id} and stopped_at is not null`
+      yield* passing(stopped, (rows) => rows.length > 0, 0)
+      expect(stop.pollUnsafe()).toBeUndefined()
+      yield* sql`delete from actor_permit where id = 'cat'`
+      yield* Fiber.join(stop)
+      yield* attempt.thaw
+    }),
+  )
+
+  it.effect("finds the permit of a process that left handed back", () =>
+    Effect.gen(function* () {
+      const org_id = yield* makeOrg
+      const id = yield* makeUuidV7
+      const transport = recording()
+      yield* Effect.gen(function* () {
+        const actor = (yield* Identities).of("dan")
+        yield* ask(actor.Create({ org_id, identity_id: id, handle: "dan" }))
+        yield* passing(identityOf("dan"), (row) => row?.status === "ready")
+        yield* accepted(id)
+        yield* ask(actor.Work(undefined, { discard: true }))
+        const sent = Effect.flatMap(
+          Reads,
+          (sql) => sql`select from outgoing where identity_id = ${id} and status = 'done'`,
+        )
+        yield* passing(sent, (rows) => rows.length > 0)
+        expect(yield* permits("dan")).toHaveLength(1)
+      }).pipe(Effect.provide(process(undefined, transport)))
+      expect(yield* permits("dan")).toEqual([])
+    }),
+  )
+})
