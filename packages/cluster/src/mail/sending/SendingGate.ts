@@ -8,9 +8,8 @@
  */
 import { system } from "@svc/domain/account/By"
 import { Context, Deferred, Effect, Layer, type Scope } from "effect"
-import type { SqlError } from "effect/sql"
 import * as Permit from "../../actor/Permit.ts"
-import { commitTogether, type Fenced, FenceLost, type OwnIdentity } from "../../actor/Write.ts"
+import { commitTogether, type Fenced, type OwnIdentity } from "../../actor/Write.ts"
 import * as Batched from "../../store/Batched.ts"
 import { Writes } from "../../store/Database.ts"
 import { pause } from "../../store/Deadline.ts"
@@ -63,14 +62,11 @@ const make = Effect.gen(function* () {
   const sql = yield* Writes
   const entries = new Map<string, Entry>()
 
-  /** Answers whether sending is allowed; undefined where the fence was lost. */
-  const grant = yield* Batched.make(
-    (
-      asked: ReadonlyArray<Asked>,
-    ): Effect.Effect<ReadonlyArray<{ readonly open: boolean } | undefined>, SqlError.SqlError> =>
-      commitTogether<{ open: boolean }>(
-        asked.map(({ write }) => write),
-        sql`asked as (
+  /** Answers whether sending is allowed. */
+  const grant = yield* Batched.make((asked: ReadonlyArray<Asked>) =>
+    commitTogether<{ open: boolean }>(
+      asked.map(({ write }) => write),
+      sql`asked as (
           select * from unnest(
             ${asked.map(({ leased }) => leased.id)}::uuid[], ${asked.map(({ leased }) => leased.started_at.toISOString())}::timestamptz[],
             ${asked.map(({ identityId }) => identityId)}::uuid[], ${asked.map(({ write }) => write.claim.kind)}::text[],
@@ -85,8 +81,8 @@ const make = Effect.gen(function* () {
           join mailbox m on m.identity_id = i.id and m.stopped_at is null
         ),
         ${Permit.permitted(sql, sql`select kind, id, epoch from open`)}`,
-        sql`exists (select from open where open.n = fence.n) as open`,
-      ),
+      sql`exists (select from open where open.n = fence.n) as open`,
+    ),
   )
 
   const passage =
@@ -101,10 +97,12 @@ const make = Effect.gen(function* () {
       }
       const renewal = Effect.orElseSucceed(
         writing.write(system, (write) => {
-          const granted = Effect.flatMap(grant({ write, identityId, leased }), (found) =>
-            found === undefined ? Effect.fail(new FenceLost()) : Effect.succeed(found.open),
+          const granted = Effect.flatten(grant({ write, identityId, leased }))
+          return permit.renewedBy(
+            write,
+            Effect.map(granted, ({ open }) => open),
+            (open) => open,
           )
-          return permit.renewedBy(write, granted, (open) => open)
         }),
         () => false,
       )

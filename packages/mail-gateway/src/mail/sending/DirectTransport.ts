@@ -20,7 +20,8 @@ import * as Exchangers from "./Exchangers.ts"
 import { Letters } from "./Letters.ts"
 import * as MtaSts from "./MtaSts.ts"
 import * as Outcomes from "./Outcomes.ts"
-import { begin, type Letter, replyOf, type Terms } from "./smtp/Conversation.ts"
+import { begin, replyOf, type Terms } from "./smtp/Conversation.ts"
+import type { Letter } from "./smtp/Letter.ts"
 
 export interface DirectSettings {
   /** Our own name, for EHLO; it must lead back to us. */

@@ -7,7 +7,7 @@ import type { Transmission } from "@svc/cluster/mail/sending/MailTransport"
 import { Clock, Context, Effect, Layer, Schema } from "effect"
 import * as Header from "../mime/Header.ts"
 import * as Data from "../smtp/Data.ts"
-import type { Letter } from "./smtp/Conversation.ts"
+import type { Letter } from "./smtp/Letter.ts"
 import { inTurns } from "./Turns.ts"
 
 /** No server may get it. */

@@ -9,6 +9,7 @@ import { Effect, Redacted, Schema } from "effect"
 import type { SmtpReply } from "@svc/cluster/mail/sending/MailTransport"
 import { Timing } from "../../../Timing.ts"
 import { stuffed } from "./Dots.ts"
+import { begun, continued, type Letter } from "./Letter.ts"
 import { type Reply, textOf } from "./Reply.ts"
 import { type Address, Broken, Wire } from "./Wire.ts"
 
@@ -60,17 +61,6 @@ export interface Terms {
         readonly inTheClear: boolean
       }
     | undefined
-}
-
-export interface Letter {
-  readonly from: string
-  readonly recipients: ReadonlyArray<string>
-  /** The envelope id of delivery reports (RFC 3461). */
-  readonly id: string
-  readonly content: ReadonlyArray<Uint8Array>
-  /** See `Transmission`. */
-  readonly mayLeave: Effect.Effect<boolean>
-  readonly isPermitted: () => boolean
 }
 
 /**
@@ -198,7 +188,6 @@ const connect = Effect.fnUntraced(function* (address: Address, terms: Terms) {
   return conversation(wire, offered, terms.name, patience)
 })
 
-<<<<<<< HEAD
 /**
  * Connects and gets as far as the first transaction. Where TLS is optional and its handshake fails, it connects once more
  * and stays in clear text, like any server that offers no STARTTLS (RFC 7435). A password that needs TLS is never sent so.
@@ -212,18 +201,6 @@ export const begin = (address: Address, terms: Terms) =>
   )
 
 const mayFallBack = ({ tls, login }: Terms) => tls === "optional" && (login === undefined || login.inTheClear)
-=======
-/** Asks for permission, and writes in the turn in which it was seen to hold; undefined where it is denied or has expired. */
-const begun = <A, E>(
-  { isPermitted, mayLeave }: Letter,
-  write: () => Effect.Effect<A, E>,
-): Effect.Effect<A | undefined, E> =>
-  Effect.flatMap(mayLeave, (may) => (may && isPermitted() ? write() : Effect.succeed(undefined)))
-
-/** Writes while the permission holds, and asks for another one once it has expired. */
-const continued = <A, E>(letter: Letter, write: () => Effect.Effect<A, E>): Effect.Effect<A | undefined, E> =>
-  Effect.suspend(() => (letter.isPermitted() ? write() : begun(letter, write)))
->>>>>>> 038d9709 (Answer a stop of outgoing mail only when no process can begin DATA any more: permission is a row with a deadline)
 
 const conversation = (
   wire: Wire,
@@ -295,31 +272,23 @@ const conversation = (
       yield* Effect.ignore(reset)
       return { _tag: "Answered", replies: each.map((reply) => said(reply, "RCPT")) } satisfies Outcome
     }
-<<<<<<< HEAD
     const accepted = each.filter(isPositive).length
     /** What became of each recipient once the server replied to DATA or to the content. */
     const answered = (final: Reply): Outcome => ({
       _tag: "Answered",
       replies: each.map((reply) => (isPositive(reply) ? said(final, "DATA", accepted) : said(reply, "RCPT"))),
     })
-    if (!(yield* letter.mayLeave)) {
-=======
     const go = yield* begun(letter, () => {
       wire.say("DATA\r\n")
       return wire.reply(patience.command)
     })
     if (go === undefined) {
->>>>>>> 038d9709 (Answer a stop of outgoing mail only when no process can begin DATA any more: permission is a row with a deadline)
       yield* Effect.ignore(reset)
       return { _tag: "Held" } satisfies Outcome
     }
     if (go.code !== 354) {
       yield* Effect.ignore(reset)
-<<<<<<< HEAD
-      return answered(go!)
-=======
-      return { _tag: "Answered", replies: each.map((reply) => said(isPositive(reply) ? go : reply)) } satisfies Outcome
->>>>>>> 038d9709 (Answer a stop of outgoing mail only when no process can begin DATA any more: permission is a row with a deadline)
+      return answered(go)
     }
     return yield* Effect.gen(function* () {
       for (const piece of stuffed(letter.content)) {

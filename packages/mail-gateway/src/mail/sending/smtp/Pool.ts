@@ -3,7 +3,8 @@
  * for long. A kept connection may have gone meanwhile; what it did not take is given to a new one, since nobody has it.
  */
 import { Effect, Semaphore } from "effect"
-import type { Conversation, Letter, Outcome, Unwelcome } from "./Conversation.ts"
+import type { Conversation, Outcome, Unwelcome } from "./Conversation.ts"
+import type { Letter } from "./Letter.ts"
 import type { Broken } from "./Wire.ts"
 
 export interface PoolSettings {

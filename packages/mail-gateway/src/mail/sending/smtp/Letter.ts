@@ -1,0 +1,24 @@
+/** A message as a conversation carries it, and the permission under which DATA and content are written. */
+import { Effect } from "effect"
+
+export interface Letter {
+  readonly from: string
+  readonly recipients: ReadonlyArray<string>
+  /** The envelope id of delivery reports (RFC 3461). */
+  readonly id: string
+  readonly content: ReadonlyArray<Uint8Array>
+  /** See `Transmission`. */
+  readonly mayLeave: Effect.Effect<boolean>
+  readonly isPermitted: () => boolean
+}
+
+/** Asks for permission, and writes in the turn in which it was seen to hold; undefined where it is denied or has expired. */
+export const begun = <A, E>(
+  { isPermitted, mayLeave }: Letter,
+  write: () => Effect.Effect<A, E>,
+): Effect.Effect<A | undefined, E> =>
+  Effect.flatMap(mayLeave, (may) => (may && isPermitted() ? write() : Effect.succeed(undefined)))
+
+/** Writes while the permission holds, and asks for another one once it has expired. */
+export const continued = <A, E>(letter: Letter, write: () => Effect.Effect<A, E>): Effect.Effect<A | undefined, E> =>
+  Effect.suspend(() => (letter.isPermitted() ? write() : begun(letter, write)))
