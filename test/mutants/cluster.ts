@@ -162,5 +162,32 @@ export const cluster: Mutants = {
     to: 'cause.code === "EPIPE"',
     bug: "a runner that is killed makes the others log an error for each of its connections",
     tests: ["net/tls-listener"],
+  "permit-without-end": {
+    file: "cluster/src/actor/Permit.ts",
+    from: "const holds = () => performance.now() < until",
+    to: "const holds = () => until > 0",
+    bug: "a permit to send has no end: a process that was frozen goes on after another one answered a stop",
+    tests: ["sending/stops", "sending/outbox", "connectors/owners"],
+  },
+  "stop-forgets-former-owners": {
+    file: "cluster/src/actor/Permit.ts",
+    from: "for (let found = yield* left; found.left !== null; found = yield* left) {",
+    to: "for (let found = yield* left; false; found = yield* left) {",
+    bug: "a stop or a pause does not wait for the permits of processes that owned the entity before",
+    tests: ["sending/stops", "connectors/owners"],
+  },
+  "permit-survives-stop": {
+    file: "cluster/src/actor/Permit.ts",
+    from: "      ends++\n      until = 0",
+    to: "      ends++",
+    bug: "a stop does not end the permit of its own process",
+    tests: ["sending/outbox", "sending/together", "connectors/polling"],
+  },
+  "request-after-permission": {
+    file: "cluster/src/net/FullAnswer.ts",
+    from: "if (isPermitted()) aborting.started(controller)",
+    to: "if (true) aborting.started(controller)",
+    bug: "a call to a platform that waited for its connection is written although the permission is gone",
+    tests: ["net/guarded-client"],
   },
 }

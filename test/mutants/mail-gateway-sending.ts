@@ -172,9 +172,23 @@ export const mailGatewaySending: Mutants = {
   },
   "inside-stop-ignored": {
     file: "mail-gateway/src/mail/sending/Inside.ts",
-    from: "if (!(yield* mayLeave))",
-    to: "if (false)",
+    from: "may ? handOver(mail, address, permission) : Effect.succeed(held)",
+    to: "handOver(mail, address, may ? permission : { ...permission, isPermitted: () => true })",
     bug: "a stop does not hold mail between Identities",
     tests: ["sending/between", "sending/round", "sending/judgement"],
+  },
+  "data-after-permission": {
+    file: "mail-gateway/src/mail/sending/smtp/Letter.ts",
+    from: "may && isPermitted() ? write()",
+    to: "may ? write()",
+    bug: "DATA is written although the permission expired after it was asked for",
+    tests: ["mail/sending/permission", "mail/sending/relay", "mail/sending/direct"],
+  },
+  "content-after-permission": {
+    file: "mail-gateway/src/mail/sending/smtp/Letter.ts",
+    from: "letter.isPermitted() ? write() : begun(letter, write)",
+    to: "write()",
+    bug: "content is written although the permission expired after DATA",
+    tests: ["mail/sending/permission", "mail/sending/relay", "mail/sending/direct"],
   },
 }
