@@ -162,6 +162,7 @@ export const cluster: Mutants = {
     to: 'cause.code === "EPIPE"',
     bug: "a runner that is killed makes the others log an error for each of its connections",
     tests: ["net/tls-listener"],
+  },
   "permit-without-end": {
     file: "cluster/src/actor/Permit.ts",
     from: "const holds = () => performance.now() < until",
