@@ -67,6 +67,7 @@ sending.replaceDraft any Path
 sending.removeDraft any Path
 sending.sendDraft any Path
 sending.approvals any Path
+sending.approval any Path
 sending.approve admin Path
 sending.refuse admin Path
 mail_settings.recipients any Path

@@ -1,7 +1,7 @@
 /** Mail in the console, as somebody meets it in a real browser: read, answered, decided on, found and marked. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { newHandle } from "../harness/Client.ts"
-import { openContext, violations } from "../harness/Console.ts"
+import { openContext } from "../harness/Console.ts"
 import { startConsoleMail } from "../harness/ConsoleMail.ts"
 import { send } from "../harness/Mail.ts"
 import { eventually } from "../harness/Service.ts"
@@ -69,47 +69,6 @@ describe.skipIf(!has("chromium"))("mail in the console", { timeout: 120_000 }, (
     await page.getByRole("region", { name: "Conversation" }).getByText("2 messages").waitFor()
     await page.getByRole("link", { name: "Drafts" }).click()
     await page.getByText("No drafts").waitFor()
-    expect(seen).toEqual({ errors: [], foreign: [] })
-    await context.close()
-  })
-
-  it("what an agent asks for is approved or refused from the message, with a reason", async () => {
-    const { handle, secrets } = await mail.agent()
-    await mail.api("PATCH", `${handle}/mail`, { approval: "required" })
-    await mail.api("POST", `${handle}/allowed-recipients`, { address: "asked@example.org" })
-    const asks = async (subject: string) => {
-      const letter = { to: ["asked@example.org"], subject, text: "May I?" }
-      const { body } = await mail.api("POST", `${handle}/messages/send`, letter, secrets.identity_key)
-      expect(body.status).toBe("awaiting_approval")
-      return body.id as string
-    }
-    const [wise, rash] = [await asks("Wise"), await asks("Rash")]
-    const { context, page, seen } = await mail.open(`${handle}/mail`)
-    await page.getByText("2 messages want your approval").waitFor()
-    await page.getByRole("link", { name: "Waiting for you" }).click()
-    expect(await violations(page)).toEqual([])
-    await page.getByRole("link", { name: "Rash" }).click()
-    await page.getByText("Nothing goes out before you approve it").waitFor()
-    await page.getByRole("button", { name: "Refuse" }).click()
-    await page.getByLabel("Reason").fill("Not before Monday")
-    await page.getByRole("dialog").getByRole("button", { name: "Refuse" }).click()
-    await page.getByText("it went nowhere").waitFor()
-    await page.getByText("Not before Monday").waitFor()
-    const refused = (await mail.api("GET", `${handle}/messages/${rash}`)).body
-    expect([refused.status, refused.approval.reason]).toEqual(["refused", "Not before Monday"])
-
-    // One more comes while somebody looks.
-    await page.getByRole("link", { name: /For approval/ }).click()
-    await page.getByRole("article", { name: "Wise" }).waitFor()
-    await asks("Late")
-    await page.getByRole("article", { name: "Late" }).waitFor()
-    await page.getByRole("article", { name: "Wise" }).getByRole("button", { name: "Approve" }).click()
-    await page.getByRole("article", { name: "Wise" }).waitFor({ state: "detached" })
-    await eventually(
-      () => mail.api("GET", `${handle}/messages/${wise}`),
-      ({ body }) => body.status === "done",
-    )
-    expect(mail.relay.taken.filter(({ to }) => to.includes("asked@example.org"))).toHaveLength(1)
     expect(seen).toEqual({ errors: [], foreign: [] })
     await context.close()
   })

@@ -25,6 +25,7 @@ const paths = (places: Readonly<Record<string, string>>) =>
     .map(([, pattern]) => ({
       hasMember: pattern!.endsWith("/:id"),
       to: pattern!
+        .replace(/\/approvals\/:id$/, `/approvals/${places["waiting"]}`)
         .replace(/\/mail\/:id$/, `/mail/${places["message"]}`)
         .replace(/\/mail\/compose$/, `/mail/compose?reply=${places["message"]}&all=1`)
         .replace(/\/threads\/:id$/, `/threads/${places["thread"]}`)
@@ -103,7 +104,7 @@ describe.skipIf(!has("chromium"))("every page", { timeout: 600_000 }, () => {
       token,
       body: { address: `${"b".repeat(60)}@example.org` },
     })
-    await call(site.service.base, "POST", `${at}/messages/send`, {
+    const waiting = await call(site.service.base, "POST", `${at}/messages/send`, {
       token: secrets.identity_key,
       body: { to: [`${"b".repeat(60)}@example.org`], subject: long, text: long },
     })
@@ -118,6 +119,7 @@ describe.skipIf(!has("chromium"))("every page", { timeout: 600_000 }, () => {
       handle,
       webhook: webhook.body.id,
       message: found.body.messages[0].id,
+      waiting: waiting.body.id,
       thread: found.body.messages[0].thread_id,
       event: events.body.events[0].id,
     }

@@ -1,7 +1,7 @@
 /** Mail in the console with real SMTP at both ends: who writes to an agent, and a relay that takes what it sends. */
 import type { Page } from "playwright-core"
 import { call, makeIdentity, signUp } from "./Client.ts"
-import { heading, openContext, startConsole } from "./Console.ts"
+import { heading, type Look, openContext, startConsole } from "./Console.ts"
 import { send } from "./Mail.ts"
 import { freePort } from "./Ports.ts"
 import { startRelay } from "./Relay.ts"
@@ -42,8 +42,8 @@ export const startConsoleMail = async () => {
         (found) => found !== undefined,
       ))!,
     /** A page below those of the Identities. */
-    open: async (path: string) => {
-      const { context, seen } = await openContext(browser, service.base, {}, session)
+    open: async (path: string, look: Look = {}) => {
+      const { context, seen } = await openContext(browser, service.base, look, session)
       const page = await context.newPage()
       await page.goto(`${service.base}/console/identities/${path}`)
       await heading(page).waitFor()

@@ -2,6 +2,13 @@
 import type { Mutants } from "./Mutant.ts"
 
 export const api: Mutants = {
+  "approval-of-anything": {
+    file: "api/src/mail/Sending.ts",
+    from: "decision.hash !== undefined && decision.hash !== content_sha256",
+    to: "decision.hash === undefined",
+    bug: "an approval that names other content is taken for the content that waits",
+    tests: ["sending/approval"],
+  },
   "idempotency-ignores-body": {
     file: "api/src/idempotency/Idempotency.ts",
     from: "records.claim(scope, body)",

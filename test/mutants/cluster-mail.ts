@@ -2,6 +2,34 @@
 import type { Mutants } from "./Mutant.ts"
 
 export const clusterMail: Mutants = {
+  "approves-other-bytes": {
+    file: "cluster/src/mail/sending/Approvals.ts",
+    from: "if (!waiting.intact || (decision",
+    to: "if ((decision",
+    bug: "an approval sends stored bytes that are not those that were shown",
+    tests: ["sending/approval"],
+  },
+  "hash-of-cut-message": {
+    file: "cluster/src/mail/sending/SendingQueries.ts",
+    from: "content_sha256: row.is_whole ? row.content_sha256 : null,",
+    to: "content_sha256: row.content_sha256,",
+    bug: "a message that the list cuts can be approved from the list",
+    tests: ["sending/approval"],
+  },
+  "old-draft-goes-out": {
+    file: "cluster/src/mail/MessageContent.ts",
+    from: "where message_content.identity_id is null`",
+    to: "where false`",
+    bug: "a large draft that was refused, changed and sent again goes out with its first content",
+    tests: ["sending/approval"],
+  },
+  "same-words-are-equal": {
+    file: "cluster/src/mail/sending/PartsDifference.ts",
+    from: "return inAnotherOrder(shown, inHtml, written, inText)",
+    to: "return null",
+    bug: "HTML and text that swap two amounts count as equal",
+    tests: ["sending/parts-difference"],
+  },
   "policy-suppresses": {
     file: "cluster/src/mail/sending/AddressRejection.ts",
     from: "if (status !== undefined) return addressStatuses.has(status)",

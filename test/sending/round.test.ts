@@ -193,8 +193,12 @@ describe("in Development without a relay", () => {
       { id: first.body.id, subject: "A" },
       { id: second.body.id, subject: "B" },
     ])
-    expect((await as(ada, "POST", `/approvals/${first.body.id}/approve`)).body.code).toBe("admin_required")
-    const approved = await call(service.base, "POST", `${path}/approvals/${first.body.id}/approve`, { token: session })
+    const content = { content_sha256: waiting[0].content_sha256 }
+    expect((await as(ada, "POST", `/approvals/${first.body.id}/approve`, content)).body.code).toBe("admin_required")
+    const approved = await call(service.base, "POST", `${path}/approvals/${first.body.id}/approve`, {
+      token: session,
+      body: content,
+    })
     expect(approved.body).toMatchObject({ approval: { decided_by: "session" } })
     const refused = await call(service.base, "POST", `${path}/approvals/${second.body.id}/refuse`, {
       token: session,

@@ -19,6 +19,7 @@ export const routes = [
   page("/identities/:handle/mail", () => import("./mail/MailPage.tsx")),
   page("/identities/:handle/mail/settings", () => import("./mail/MailSettingsPage.tsx")),
   page("/identities/:handle/mail/approvals", () => import("./mail/ApprovalsPage.tsx")),
+  page("/identities/:handle/mail/approvals/:id", () => import("./mail/ApprovalPage.tsx")),
   page("/identities/:handle/mail/drafts", () => import("./compose/DraftsPage.tsx")),
   page("/identities/:handle/mail/compose", () => import("./compose/ComposePage.tsx")),
   page("/identities/:handle/mail/threads/:id", () => import("./mail/ThreadPage.tsx")),

@@ -3,9 +3,11 @@ import { Subject } from "@svc/domain/account/Authorization"
 import { fromPublic, toPublic } from "@svc/domain/Ids"
 import type { IdentityId } from "@svc/domain/IdentityRef"
 import { ifMatch, matches, tagOf } from "@svc/domain/Precondition"
-import { NotFound } from "@svc/domain/problems/Problem"
+import { ContentChanged, NotFound } from "@svc/domain/problems/Problem"
+import { MessageQueries } from "@svc/cluster/mail/MessageQueries"
 import { Drafts } from "@svc/cluster/mail/sending/Drafts"
 import { Sending } from "@svc/cluster/sending/Sending"
+import { differenceOf } from "@svc/cluster/mail/sending/PartsDifference"
 import { SendingQueries } from "@svc/cluster/mail/sending/SendingQueries"
 import { Effect } from "effect"
 import { HttpApiSchema } from "effect/http-api"
@@ -21,6 +23,7 @@ export const layer = Serving.group(
     const askIdentity = yield* Asking.ofIdentity
     const sending = yield* Sending
     const queries = yield* SendingQueries
+    const messages = yield* MessageQueries
     const drafts = yield* Drafts
 
     const place = (handle: string, kind: "messages" | "drafts", id: string) =>
@@ -34,11 +37,23 @@ export const layer = Serving.group(
     const draftOf = (id: IdentityId, draft: string) =>
       Effect.map(drafts.read(id, draft), (found) => ({ body: found.draft, headers: { etag: tagOf(found.version) } }))
 
-    const decide = Effect.fnUntraced(function* (id: string, approve: boolean, reason: string | null) {
+    /** Decides on the content of that hash; undefined, for a refusal alone, if the caller names none. */
+    const decide = Effect.fnUntraced(function* (
+      id: string,
+      decision: { readonly approve: boolean; readonly reason: string | null; readonly hash: string | undefined },
+    ) {
       const subject = yield* Subject
       const { orgId } = subject
       const message_id = yield* uuidOf(id)
-      yield* askIdentity(subject, (actor, by) => actor.DecideMail({ org_id: orgId, message_id, approve, reason }, by))
+      const { content_sha256 } = yield* queries.waiting(subject.id, id)
+      if (decision.hash !== undefined && decision.hash !== content_sha256) {
+        return yield* new ContentChanged({
+          detail: `The decision is about other content than the message has. Read GET /api/identities/${subject.handle}/approvals/${id} and decide with its content_sha256.`,
+        })
+      }
+      const { approve, reason } = decision
+      const command = { org_id: orgId, message_id, approve, reason, content_sha256 }
+      yield* askIdentity(subject, (actor, by) => actor.DecideMail(command, by))
       return yield* queries.outbound(subject.id, id)
     })
 
@@ -99,9 +114,16 @@ export const layer = Serving.group(
         const { entries, next_cursor } = yield* queries.approvals((yield* Subject).id, query)
         return { approvals: entries, next_cursor }
       }),
-      approve: ({ params }) => decide(params.id, true, null),
+      approval: Effect.fnUntraced(function* ({ params }) {
+        const { id } = yield* Subject
+        const waiting = yield* queries.waiting(id, params.id)
+        const { message } = yield* messages.read(id, params.id)
+        return { ...message, ...waiting, differences: differenceOf(message.html, message.text) }
+      }),
+      approve: ({ params, payload }) =>
+        decide(params.id, { approve: true, reason: null, hash: payload.content_sha256 }),
       refuse: ({ params, payload }) =>
-        decide(params.id, false, payload?.reason ?? null).pipe(
+        decide(params.id, { approve: false, reason: payload?.reason ?? null, hash: payload?.content_sha256 }).pipe(
           // What keeps a message from going out does not keep it from being refused.
           Effect.catchTags({ mail_paused: Effect.die, recipient_not_allowed: Effect.die }),
         ),

@@ -190,6 +190,7 @@ const samples: Readonly<Record<string, unknown>> = {
   "NewMail.headers": { "List-Unsubscribe": "<https://example.org/unsubscribe>" },
   "Draft.to": ["grace@example.org"],
   "Draft.headers": {},
+  content_sha256: "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
   content_base64: "JVBERi0xLjQK",
   content_id: "logo@example.org",
   "hit.host": "example.com",

@@ -18,7 +18,7 @@ export const unknownMember = "unknown member"
 const leaf: SchemaIssue.LeafHook = (issue) => {
   switch (issue._tag) {
     case "MissingKey":
-      return "missing"
+      return issue.annotations?.messageMissingKey ?? "missing"
     case "UnexpectedKey":
       return unknownMember
     default:

@@ -45,10 +45,17 @@ export const storeAhead = Effect.fnUntraced(function* (sql: Sql, messageId: stri
   const structure = content.structure ?? null
   const headers = JSON.stringify(content.headers)
   const into = sql.literal(`insert into message_content (${columns.join(", ")})`)
+  // A draft that was refused, changed and sent again has the same id. What no message has claimed is replaced.
+  const again = sql.literal(
+    `on conflict (message_id) do update set ${columns
+      .slice(1)
+      .map((column) => `${column} = excluded.${column}`)
+      .join(", ")} where message_content.identity_id is null`,
+  )
   const characters = [text, html, search_text, structure, headers].reduce((sum, one) => sum + (one?.length ?? 0), 0)
   if (raw.length + characters <= sentAtMost) {
     yield* sql`${into} values (${messageId}::uuid, ${raw}::bytea, ${text}::text, ${html}::text, ${headers}::jsonb,
-      ${search_text}::text, ${structure}::text, ${at}::timestamptz) on conflict (message_id) do nothing`
+      ${search_text}::text, ${structure}::text, ${at}::timestamptz) ${again}`
     return
   }
   const sliced = new Map<(typeof parts)[number], number>()
@@ -76,7 +83,7 @@ export const storeAhead = Effect.fnUntraced(function* (sql: Sql, messageId: stri
       ${into} select ${messageId}::uuid, raw, ${either("text", text)}, ${either("html", html)}, ${headers}::jsonb,
         ${either("search_text", search_text)}, ${either("structure", structure)}, ${at}::timestamptz
       from whole where bytes = ${total}::int
-      on conflict (message_id) do nothing
+      ${again}
     )
     select bytes from whole`
   if (row?.bytes !== total) return yield* lost

@@ -1,21 +1,26 @@
-/** Messages that an agent wants to send: read, then approved or refused with a reason. */
+/**
+ * The messages that an agent wants to send, in short. Nothing is decided here: each leads to its review, which shows it
+ * whole.
+ */
 import { type Answer } from "../client/Client.ts"
 import { useList } from "../client/Queries.ts"
 import { Loaded, More } from "../ui/Loaded.tsx"
 import { Empty, Facts } from "../ui/Page.tsx"
 import { Time } from "../ui/Time.tsx"
-import { Decide } from "./Decide.tsx"
+import { ButtonLink } from "../ui/Button.tsx"
+import { approvalsOf } from "./paths.ts"
 import { say } from "./texts.ts"
 
 type Pending = Answer<"GET /api/identities/:handle/approvals">["approvals"][number]
 
 const One = ({ handle, of }: { readonly handle: string; readonly of: Pending }) => {
   const subject = of.subject === "" ? say("no_subject") : of.subject
+  const at = `/console${approvalsOf(handle)}/${of.id}`
   const people = [...of.to, ...of.cc, ...of.bcc].map(({ address }) => address)
   return (
     <article class="box padded stack" aria-label={subject}>
       <h2>
-        <a href={`/console/identities/${encodeURIComponent(handle)}/mail/${of.id}`}>
+        <a href={at}>
           <bdi>{subject}</bdi>
         </a>
       </h2>
@@ -29,8 +34,15 @@ const One = ({ handle, of }: { readonly handle: string; readonly of: Pending }) 
       <p>
         <bdi>{of.snippet}</bdi>
       </p>
-      {of.attachments.length === 0 ? null : <p class="muted">{say("files", { count: of.attachments.length })}</p>}
-      <Decide handle={handle} id={of.id} subject={of.subject} />
+      {of.attachments.length === 0 ? null : (
+        <p class="muted">
+          {say("files", { count: of.attachments.length })}:{" "}
+          <bdi>{of.attachments.map(({ filename }) => filename ?? say("nameless")).join(", ")}</bdi>
+        </p>
+      )}
+      <div class="bar">
+        <ButtonLink href={at}>{say("review")}</ButtonLink>
+      </div>
     </article>
   )
 }

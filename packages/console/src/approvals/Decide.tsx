@@ -1,34 +1,55 @@
-/** Lets a message go out, or refuses it with a reason: the same wherever it is read. */
+/** Approves a message, or refuses it with a reason. Both name the hash of the content that the page shows. */
 import { useState } from "preact/hooks"
 import { useAct } from "../client/Acts.ts"
 import { call } from "../client/Client.ts"
 import { outdated } from "../client/Queries.ts"
+import { go } from "../router/Router.ts"
 import { Button } from "../ui/Button.tsx"
 import { FormDialog } from "../ui/Dialog.tsx"
 import { TextField, wrongAt } from "../ui/Field.tsx"
 import { ProblemNote } from "../ui/Problem.tsx"
 import { tell } from "../ui/Toast.tsx"
-import { say } from "./texts.ts"
+import type { Pending } from "./Completeness.ts"
+import { mailOf } from "./paths.ts"
+import { say } from "./reviewing.ts"
 
 interface DecideProps {
   readonly handle: string
-  readonly id: string
-  readonly subject: string
+  readonly message: Pending
+  /** Whether the page shows all of the message. */
+  readonly complete: boolean
 }
 
-const reread = (handle: string) =>
-  outdated(
+/** Goes to the message, which says what becomes of it. */
+const leave = async (handle: string, id: string) => {
+  go(`${mailOf(handle)}/${id}`, "replace")
+  await outdated(
     ["approvals", "messages", "threads"].map((part) => `/api/identities/:handle/${part}`),
     handle,
   )
+}
 
-const Refusing = ({ handle, id, subject, onClose }: DecideProps & { readonly onClose: () => void }) => {
+/** A refusal may be about content that has changed: the page reads it again. */
+const rereading = async (handle: string, decide: () => Promise<unknown>) => {
+  try {
+    await decide()
+  } catch (cause) {
+    await outdated(["/api/identities/:handle/approvals"], handle)
+    throw cause
+  }
+}
+
+type RefusingProps = Omit<DecideProps, "complete"> & { readonly subject: string; readonly onClose: () => void }
+
+const Refusing = ({ handle, message: { id, content_sha256 }, subject, onClose }: RefusingProps) => {
   const [reason, setReason] = useState("")
   const refuse = useAct(async (act) => {
-    const body = reason.trim() === "" ? {} : { reason }
-    await call("POST /api/identities/:handle/approvals/:id/refuse", { params: { handle, id }, body }, { act })
+    const body = { content_sha256, ...(reason.trim() === "" ? {} : { reason }) }
+    await rereading(handle, () =>
+      call("POST /api/identities/:handle/approvals/:id/refuse", { params: { handle, id }, body }, { act }),
+    )
     tell(say("refused", { subject }))
-    await reread(handle)
+    await leave(handle, id)
   })
   return (
     <FormDialog
@@ -52,18 +73,20 @@ const Refusing = ({ handle, id, subject, onClose }: DecideProps & { readonly onC
   )
 }
 
-export const Decide = ({ handle, id, subject: written }: DecideProps) => {
-  const subject = written === "" ? say("no_subject") : written
+export const Decide = ({ handle, message, complete }: DecideProps) => {
+  const { id, content_sha256 } = message
+  const subject = message.subject === "" ? say("no_subject") : message.subject
   const [refusing, setRefusing] = useState(false)
   const approve = useAct(async (act) => {
-    await call("POST /api/identities/:handle/approvals/:id/approve", { params: { handle, id } }, { act })
+    const input = { params: { handle, id }, body: { content_sha256 } }
+    await rereading(handle, () => call("POST /api/identities/:handle/approvals/:id/approve", input, { act }))
     tell(say("approved", { subject }))
-    await reread(handle)
+    await leave(handle, id)
   })
   return (
     <>
       <div class="bar">
-        <Button busy={approve.busy} icon="check" onClick={() => void approve.run()}>
+        <Button kind="primary" busy={approve.busy} icon="check" disabled={!complete} onClick={() => void approve.run()}>
           {say("approve")}
         </Button>
         <Button kind="danger" onClick={() => setRefusing(true)}>
@@ -71,7 +94,9 @@ export const Decide = ({ handle, id, subject: written }: DecideProps) => {
         </Button>
       </div>
       <ProblemNote failure={approve.failure} />
-      {refusing ? <Refusing handle={handle} id={id} subject={subject} onClose={() => setRefusing(false)} /> : null}
+      {refusing ? (
+        <Refusing handle={handle} message={message} subject={subject} onClose={() => setRefusing(false)} />
+      ) : null}
     </>
   )
 }

@@ -1,6 +1,13 @@
 import { texts } from "../texts/Texts.ts"
 
 export const say = texts({
+  images: ["Show images", "Bilder anzeigen", "Afficher les images"],
+  images_why: [
+    "Images from elsewhere are not loaded: they tell the sender that, when and where you read this.",
+    "Bilder von anderswo werden nicht geladen: sie verraten dem Absender, dass, wann und wo du das liest.",
+    "Les images distantes ne sont pas chargées : elles diraient à l’expéditeur que vous lisez, quand et où.",
+  ],
+  frame: ["The message as HTML", "Die Nachricht als HTML", "Le message en HTML"],
   ready: ["ready", "bereit", "prête"],
   provisioning: ["being set up", "wird eingerichtet", "en création"],
   failed: ["failed", "fehlgeschlagen", "en échec"],

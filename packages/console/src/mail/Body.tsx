@@ -1,14 +1,13 @@
-/**
- * What a message says. Its text stands as text, without what it quotes until that is asked for; its HTML is a document of
- * its own in a frame that runs nothing and may ask nobody (its policy is the server's, `packages/api/src/console/MailBody.ts`).
- */
+/** What a message says. Its text stands as text, without what it quotes until that is asked for; its HTML is in a frame. */
 import { useQuery } from "@tanstack/preact-query"
 import { useState } from "preact/hooks"
-import { type Answer, Unreachable } from "../client/Client.ts"
+import { beginning, shownAtMost } from "../client/Beginning.ts"
+import type { Answer } from "../client/Client.ts"
 import { Button, ButtonLink } from "../ui/Button.tsx"
 import { Loaded } from "../ui/Loaded.tsx"
 import { Note, Segments } from "../ui/Page.tsx"
 import { bytes } from "../texts/Texts.ts"
+import { HtmlFrame } from "../frame/HtmlFrame.tsx"
 import { say } from "./texts.ts"
 
 export type Message = Answer<"GET /api/identities/:handle/messages/:id">
@@ -18,9 +17,6 @@ interface OfMessage {
   readonly handle: string
   readonly message: Message
 }
-
-/** Letters of a text, and bytes of a source, that a page shows; the rest is in the original. */
-const shownAtMost = 200_000
 
 /** The HTML part is shown first only where there is no text, or where its sender is who it says. */
 const firstView = ({ text, html, origin, direction }: Message): View =>
@@ -33,26 +29,14 @@ const hasImages = (html: string) => /<img/i.test(html) && /https?:/i.test(html)
 
 const Html = ({ handle, message }: OfMessage) => {
   const [images, setImages] = useState(false)
-  const at = `/console/mail/${encodeURIComponent(handle)}/${message.id}/body`
   return (
-    <>
-      {images || !hasImages(message.html ?? "") ? null : (
-        <div class="bar spread small muted">
-          <span class="grow">{say("images_why")}</span>
-          <Button small onClick={() => setImages(true)}>
-            {say("images")}
-          </Button>
-        </div>
-      )}
-      <iframe
-        key={String(images)}
-        class="message-frame"
-        title={say("frame")}
-        sandbox="allow-popups allow-popups-to-escape-sandbox"
-        referrerpolicy="no-referrer"
-        src={images ? `${at}?images=1` : at}
-      />
-    </>
+    <HtmlFrame
+      handle={handle}
+      id={message.id}
+      offer={hasImages(message.html ?? "")}
+      images={images}
+      onImages={() => setImages(true)}
+    />
   )
 }
 
@@ -90,22 +74,6 @@ const Headers = ({ message }: { readonly message: Message }) => (
     ])}
   </dl>
 )
-
-/** The beginning of a message as it is stored; what is behind it is not even read. */
-const beginning = async (path: string, signal: AbortSignal): Promise<string> => {
-  const response = await fetch(path, { signal })
-  if (!response.ok || response.body === null) throw new Unreachable(`an answer that is none: ${response.status}`)
-  const reader = response.body.getReader()
-  const decoder = new TextDecoder()
-  let text = ""
-  while (text.length < shownAtMost) {
-    const { done, value } = await reader.read()
-    if (done) break
-    text += decoder.decode(value, { stream: true })
-  }
-  await reader.cancel()
-  return text.slice(0, shownAtMost)
-}
 
 const Source = ({ handle, message }: OfMessage) => {
   const path = `/api/identities/${encodeURIComponent(handle)}/messages/${message.id}/raw`

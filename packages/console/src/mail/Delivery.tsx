@@ -1,5 +1,4 @@
 /** What became of a message that goes out: what a person still has to decide, and where it stands for each recipient. */
-import { Decide } from "../approvals/Decide.tsx"
 import { ButtonLink } from "../ui/Button.tsx"
 import { Facts, Note, Status, type Tone } from "../ui/Page.tsx"
 import { Time } from "../ui/Time.tsx"
@@ -54,7 +53,7 @@ const One = ({ of }: { readonly of: Recipient }) => (
   </li>
 )
 
-/** Asks, or says what was decided. */
+/** Leads to the review of a message that waits, or says what was decided. */
 const Approval = ({ handle, message }: { readonly handle: string; readonly message: Message }) => {
   const { approval, status } = message
   if (approval === undefined || approval === null) return null
@@ -68,8 +67,12 @@ const Approval = ({ handle, message }: { readonly handle: string; readonly messa
             [say("lapses"), <Time at={approval.expires_at} />],
           ]}
         />
-        <Decide handle={handle} id={message.id} subject={message.subject} />
-        <a href={`/console${mailOf(handle)}/approvals`}>{say("all_waiting")}</a>
+        <div class="bar">
+          <ButtonLink kind="primary" href={`/console${mailOf(handle)}/approvals/${message.id}`}>
+            {say("review")}
+          </ButtonLink>
+          <a href={`/console${mailOf(handle)}/approvals`}>{say("all_waiting")}</a>
+        </div>
       </Note>
     )
   }

@@ -19,7 +19,8 @@ const parts = [
 /** Where somebody is; a message is in the list that it was opened from. */
 const partAt = (own: string): (typeof parts)[number][0] => {
   const rest = place.value.path.slice(own.length)
-  if (rest === "/drafts" || rest === "/approvals") return rest
+  if (rest === "/drafts") return rest
+  if (rest.startsWith("/approvals")) return "/approvals"
   const direction = query.value.get("direction")
   return direction === "inbound" || direction === "outbound" ? `?direction=${direction}` : ""
 }

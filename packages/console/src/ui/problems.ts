@@ -34,6 +34,7 @@ const titles: { readonly [K in Code]?: readonly [de: string, fr: string] } = {
   identity_not_ready: ["Die Identität ist nicht bereit", "L’identité n’est pas prête"],
   identity_quota_exhausted: ["Das Kontingent an Identitäten ist aufgebraucht", "Le quota d’identités est épuisé"],
   recipient_not_allowed: ["Ein Empfänger ist nicht erlaubt", "Un destinataire n’est pas autorisé"],
+  content_changed: ["Die Nachricht hat sich geändert", "Le message a changé"],
   mail_relay_unavailable: ["Die Mail konnte nicht übergeben werden", "Le message n’a pas pu être remis"],
   webhook_target_refused: ["Diese Adresse ist als Ziel nicht erlaubt", "Cette adresse n’est pas admise comme cible"],
   webhook_mismatch: ["Der Webhook gehört zu einer anderen Identität", "Le webhook appartient à une autre identité"],

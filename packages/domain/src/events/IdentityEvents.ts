@@ -89,6 +89,8 @@ const mail = {
   "email.approved": Schema.Struct({
     ...email,
     by: Schema.Union([CredentialKind, Schema.Literal("system")]),
+    /** The SHA-256 of the content that was approved, in hexadecimal. */
+    content_sha256: Schema.optionalKey(Schema.String),
   }).annotate({
     description: "A person approved a message; it is on its way.",
   }),

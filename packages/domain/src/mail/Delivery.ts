@@ -30,6 +30,8 @@ export const Approval = Schema.Struct({
   decided_at: TimestampOrNull,
   decided_by: Schema.NullOr(Schema.Union([CredentialKind, Schema.Literal("system")])),
   reason: Schema.NullOr(Schema.String),
+  /** The SHA-256 of the content that was decided on; null while the message waits. */
+  content_sha256: Schema.optionalKey(Schema.NullOr(Schema.String)),
 }).annotate({ identifier: "Approval" })
 export type Approval = typeof Approval.Type
 

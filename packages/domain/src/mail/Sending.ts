@@ -4,7 +4,7 @@ import { MessageId } from "../IdSchemas.ts"
 import { Line, Text } from "../Text.ts"
 import { Timestamp } from "../Timestamp.ts"
 import * as ContentId from "./ContentId.ts"
-import { Address, Attachment } from "./Message.ts"
+import { Address, Attachment, Header } from "./Message.ts"
 import * as MessageIds from "./MessageIdField.ts"
 
 /** Recipients of one message, all kinds together. */
@@ -85,9 +85,26 @@ export const Sent = Schema.Struct({
 }).annotate({ identifier: "SentMail" })
 export type Sent = typeof Sent.Type
 
-/** A message that waits for a person; it is read whole as a message of its id. */
-export const PendingApproval = Schema.Struct({
+/** The SHA-256 of a message as it is sent (the bytes of `GET …/messages/{id}/raw`), in hexadecimal. */
+const ContentSha256 = Schema.String.check(
+  Schema.isPattern(/^[0-9a-f]{64}$/, { expected: "the content_sha256 of GET …/approvals/{id}" }),
+).annotate({
+  description:
+    "The SHA-256 of the message that was read, from `GET …/approvals/{id}`. If the message has other content, the answer is `content_changed` and nothing is sent.",
+})
+
+/** Passages that only one of the two forms of a message has. */
+export const PartsDifference = Schema.Struct({
+  only_in_html: Schema.Array(Schema.String),
+  only_in_text: Schema.Array(Schema.String),
+}).annotate({ identifier: "PartsDifference" })
+export type PartsDifference = typeof PartsDifference.Type
+
+/** What a person sees of a message before deciding on it. */
+const pending = {
   id: MessageId,
+  from: Schema.NullOr(Address),
+  reply_to: Schema.Array(Address),
   to: Schema.Array(Address),
   cc: Schema.Array(Address),
   bcc: Schema.Array(Address),
@@ -98,11 +115,43 @@ export const PendingApproval = Schema.Struct({
   requested_at: Timestamp,
   requested_by: Schema.NullOr(Schema.String),
   expires_at: Timestamp,
+  html: Schema.NullOr(Schema.String),
+  text: Schema.NullOr(Schema.String),
+  differences: Schema.NullOr(PartsDifference),
+}
+
+/** Characters of both forms of a message up to which the list has them whole. */
+export const listedWhole = 16 * 1024
+
+/** A message that waits for a person, as lists show it. Only a message that is whole there has its `content_sha256`. */
+export const PendingApproval = Schema.Struct({
+  ...pending,
+  truncated: Schema.Boolean,
+  content_sha256: Schema.NullOr(Schema.String),
 }).annotate({ identifier: "PendingApproval" })
 export type PendingApproval = typeof PendingApproval.Type
 
+/** A message that waits for a person, whole. */
+export const WholeApproval = Schema.Struct({
+  ...pending,
+  headers: Schema.Array(Header),
+  content_sha256: Schema.String,
+}).annotate({ identifier: "WholeApproval" })
+export type WholeApproval = typeof WholeApproval.Type
+
+/** Approves exactly the content that was read. */
+export const Approving = Schema.Struct({
+  content_sha256: ContentSha256.annotateKey({
+    messageMissingKey:
+      "expected the content_sha256 of GET …/approvals/{id}: an approval names the content that was read",
+  }),
+})
+
 /** Why a message is not to go out, in the words of whoever refuses it. */
-export const Refusal = Schema.Struct({ reason: Schema.optionalKey(Schema.NullOr(Text.check(Schema.isMaxLength(500)))) })
+export const Refusal = Schema.Struct({
+  reason: Schema.optionalKey(Schema.NullOr(Text.check(Schema.isMaxLength(500)))),
+  content_sha256: Schema.optionalKey(ContentSha256),
+})
 
 /** A draft as lists show it. */
 export const DraftSummary = Schema.Struct({

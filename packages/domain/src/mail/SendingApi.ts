@@ -9,6 +9,7 @@ import { pageOf, paging } from "../Paging.ts"
 import { conditional, located } from "../Precondition.ts"
 import {
   Conflict,
+  ContentChanged,
   IdentityNotReady,
   InvalidCursor,
   MailPaused,
@@ -21,7 +22,7 @@ import {
   Unavailable,
 } from "../problems/Problem.ts"
 import { Outbound } from "./Delivery.ts"
-import { Draft, DraftSummary, NewMail, PendingApproval, Refusal, Sent } from "./Sending.ts"
+import { Approving, Draft, DraftSummary, NewMail, PendingApproval, Refusal, Sent, WholeApproval } from "./Sending.ts"
 import { About, External } from "../account/ScopeOf.ts"
 
 const params = { handle: HandleParam }
@@ -126,10 +127,18 @@ export class SendingApi extends HttpApiGroup.make("sending")
     })
       .pipe(onIdentity("any"))
       .annotate(OpenApi.Summary, "List messages that wait for a person, oldest first"),
+    HttpApiEndpoint.get("approval", "/api/identities/:handle/approvals/:id", {
+      params: one,
+      success: WholeApproval,
+      error: [NotFound, Conflict, Unavailable],
+    })
+      .pipe(onIdentity("any"))
+      .annotate(OpenApi.Summary, "Read a message that waits for a person, whole"),
     HttpApiEndpoint.post("approve", "/api/identities/:handle/approvals/:id/approve", {
       params: one,
+      payload: Approving,
       success: Outbound,
-      error: [NotFound, IdentityNotReady, MailPaused, RecipientNotAllowed, Conflict, Unavailable],
+      error: [NotFound, IdentityNotReady, MailPaused, RecipientNotAllowed, Conflict, ContentChanged, Unavailable],
     })
       .pipe(onIdentity("admin"))
       .annotate(OpenApi.Summary, "Approve a message, which goes out then"),
@@ -137,7 +146,7 @@ export class SendingApi extends HttpApiGroup.make("sending")
       params: one,
       payload: [NoBody, Refusal],
       success: Outbound,
-      error: [NotFound, IdentityNotReady, Conflict, Unavailable],
+      error: [NotFound, IdentityNotReady, Conflict, ContentChanged, Unavailable],
     })
       .pipe(onIdentity("admin"))
       .annotate(OpenApi.Summary, "Refuse a message, which goes nowhere then"),

@@ -91,6 +91,8 @@ export const DecideMail = Rpc.make("DecideMail", {
     message_id: Uuid,
     approve: Schema.Boolean,
     reason: Schema.NullOr(Schema.String),
+    /** The SHA-256 of the content that was decided on, in hexadecimal; an older process does not tell it. */
+    content_sha256: Schema.optionalKey(Schema.String),
   },
   error: failures(NotFound, IdentityNotReady, MailPaused, RecipientNotAllowed, Conflict),
 })

@@ -71,6 +71,7 @@ export class RecipientNotAllowed extends problem<RecipientNotAllowed>()("recipie
 export class NotFound extends problem<NotFound>()("not_found") {}
 export class MethodNotAllowed extends problem<MethodNotAllowed>()("method_not_allowed") {}
 export class NotAcceptable extends problem<NotAcceptable>()("not_acceptable") {}
+export class ContentChanged extends problem<ContentChanged>()("content_changed") {}
 export class Conflict extends problem<Conflict>()("conflict") {}
 export class HandleTaken extends problem<HandleTaken>()("handle_taken") {}
 export class HandleReserved extends problem<HandleReserved>()("handle_reserved") {}
@@ -155,6 +156,7 @@ export const byCode = {
   not_found: NotFound,
   method_not_allowed: MethodNotAllowed,
   not_acceptable: NotAcceptable,
+  content_changed: ContentChanged,
   conflict: Conflict,
   handle_taken: HandleTaken,
   handle_reserved: HandleReserved,

@@ -27,15 +27,20 @@ interface Waiting {
   readonly status: string
   readonly lapsed: boolean
   readonly subject: string
+  /** The SHA-256 of the content that people read, in hexadecimal, and whether the stored content still has it. */
+  readonly content_sha256: string
+  readonly intact: boolean
   readonly addresses: ReadonlyArray<string>
   readonly stopped: boolean
   readonly stop_reason: string | null
 }
 
-const waitingOf = ({ sql, identity, at }: Write, id: string) =>
+const waitingOf = ({ sql, identity, at }: Write, id: string, approve: boolean) =>
   Effect.map(
     sql<Waiting>`
       select o.status, coalesce(o.lapses_at <= ${at}, false) as lapsed, m.summary ->> 'subject' as subject,
+             encode(m.sha256, 'hex') as content_sha256,
+             ${approve ? sql`(select sha256(c.raw) = m.sha256 from message_content c where c.message_id = m.id)` : sql`true`} as intact,
              array(select r.address from outgoing_recipient r where r.message_id = o.message_id order by r.address) as addresses,
              b.stopped_at is not null as stopped, b.stop_reason
       from outgoing o join message m on m.id = o.message_id join mailbox b on b.identity_id = o.identity_id
@@ -43,13 +48,18 @@ const waitingOf = ({ sql, identity, at }: Write, id: string) =>
     ([row]) => row,
   )
 
-const decide = Effect.fnUntraced(function* (write: Write, { message_id, approve, reason }: Decision) {
-  const waiting = yield* waitingOf(write, message_id)
+const decide = Effect.fnUntraced(function* (write: Write, decision: Decision) {
+  const { message_id, approve, reason } = decision
+  const waiting = yield* waitingOf(write, message_id, approve)
   if (waiting === undefined) return yield* new NotFound({ detail: "There is no such message to decide on." })
   if (waiting.status !== "awaiting_approval" || waiting.lapsed) {
     return yield* new Conflict({
       detail: waiting.lapsed ? "Nobody decided on the message in time." : "The message does not wait for approval.",
     })
+  }
+  const { content_sha256 } = waiting
+  if (!waiting.intact || (decision.content_sha256 ?? content_sha256) !== content_sha256) {
+    return yield* new Conflict({ detail: "The decision is about other content than the message has." })
   }
   if (!approve) {
     yield* refuse(write, [message_id], reason)
@@ -74,7 +84,11 @@ const decide = Effect.fnUntraced(function* (write: Write, { message_id, approve,
     due as (
       update outbox set next_attempt_at = ${at}::timestamptz from decided where outbox.message_id = decided.message_id
     ),
-    ${raise(write, "decided", "email.approved", { message_id: toPublic("msg_", message_id), by: by.kind })}`,
+    ${raise(write, "decided", "email.approved", {
+      message_id: toPublic("msg_", message_id),
+      by: by.kind,
+      content_sha256,
+    })}`,
     { raises: true },
   )
   write.due()

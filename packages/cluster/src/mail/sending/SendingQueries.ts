@@ -3,14 +3,15 @@ import type { IdentityId } from "@svc/domain/IdentityRef"
 import { fromPublic, toPublic } from "@svc/domain/Ids"
 import { Delivery, type Outbound, outbound } from "@svc/domain/mail/Delivery"
 import { Address, Attachment } from "@svc/domain/mail/Message"
-import type { PendingApproval } from "@svc/domain/mail/Sending"
+import { listedWhole, type PendingApproval } from "@svc/domain/mail/Sending"
 import type { PageRequest } from "@svc/domain/Paging"
-import { NotFound } from "@svc/domain/problems/Problem"
+import { Conflict, NotFound } from "@svc/domain/problems/Problem"
 import { Context, Effect, Layer, Schema } from "effect"
 import type { SqlError } from "effect/sql"
 import * as Cursors from "../../sealing/Cursors.ts"
 import { Sealing } from "../../sealing/Sealing.ts"
 import { orUnavailable, Reads, type Sql } from "../../store/Database.ts"
+import { differenceOf } from "./PartsDifference.ts"
 
 const Row = Schema.Struct({
   status: outbound.status,
@@ -20,6 +21,7 @@ const Row = Schema.Struct({
   decided_at: Schema.NullOr(Schema.Date),
   decided_by: Schema.NullOr(Schema.Literals(["session", "admin_key", "identity_key", "system"])),
   decision_reason: Schema.NullOr(Schema.String),
+  content_sha256: Schema.String,
 })
 const decodeRow = Schema.decodeUnknownEffect(Row)
 
@@ -43,8 +45,10 @@ export const outboundOf = (
 ): Effect.Effect<Outbound | undefined, SqlError.SqlError> =>
   Effect.gen(function* () {
     const [found] = yield* sql`
-      select status, asked_by, created_at, lapses_at, decided_at, decided_by, decision_reason
-      from outgoing where message_id = ${messageId} and identity_id = ${identityId}`
+      select o.status, o.asked_by, o.created_at, o.lapses_at, o.decided_at, o.decided_by, o.decision_reason,
+             encode(m.sha256, 'hex') as content_sha256
+      from outgoing o join message m on m.id = o.message_id
+      where o.message_id = ${messageId} and o.identity_id = ${identityId}`
     if (found === undefined) return undefined
     const row = yield* Effect.orDie(decodeRow(found))
     const delivery = yield* Effect.orDie(
@@ -68,6 +72,8 @@ export const outboundOf = (
               decided_at: row.decided_at,
               decided_by: row.decided_by,
               reason: row.decision_reason,
+              // While it waits, only who reads it whole gets the hash.
+              content_sha256: row.decided_at === null ? null : row.content_sha256,
             },
       delivery,
     }
@@ -75,6 +81,8 @@ export const outboundOf = (
   })
 
 const PendingSummary = Schema.Struct({
+  from: Schema.NullOr(Address),
+  reply_to: Schema.Array(Address),
   to: Schema.Array(Address),
   cc: Schema.Array(Address),
   bcc: Schema.Array(Address),
@@ -91,6 +99,18 @@ interface PendingRow {
   readonly created_at: Date
   readonly asked_by: string | null
   readonly lapses_at: Date
+  readonly is_whole: boolean
+  readonly html: string | null
+  readonly text: string | null
+  readonly content_sha256: string
+}
+
+/** A message that waits for a person: when it was asked for, and its hash. */
+export interface Waiting {
+  readonly requested_at: Date
+  readonly requested_by: string | null
+  readonly expires_at: Date
+  readonly content_sha256: string
 }
 
 const make = Effect.gen(function* () {
@@ -105,11 +125,17 @@ const make = Effect.gen(function* () {
           `approvals/${identityId}`,
           request,
           (behind, atMost) => sql<PendingRow>`
-            select o.message_id as id, m.summary, m.size, o.created_at, o.asked_by, o.lapses_at
-            from outgoing o join message m on m.id = o.message_id
-            where o.identity_id = ${identityId} and o.status = 'awaiting_approval'
-              ${behind === undefined ? sql`` : sql`and o.message_id > ${behind}::uuid`}
-            order by o.message_id limit ${atMost}`,
+            select p.*, case when is_whole then c.html end as html, case when is_whole then c.text end as text
+            from (
+              select o.message_id as id, m.summary, m.size, o.created_at, o.asked_by, o.lapses_at,
+                     encode(m.sha256, 'hex') as content_sha256,
+                     (select coalesce(octet_length(c.html), 0) + coalesce(octet_length(c.text), 0) <= ${listedWhole}::int
+                      from message_content c where c.message_id = o.message_id) as is_whole
+              from outgoing o join message m on m.id = o.message_id
+              where o.identity_id = ${identityId} and o.status = 'awaiting_approval'
+                ${behind === undefined ? sql`` : sql`and o.message_id > ${behind}::uuid`}
+              order by o.message_id limit ${atMost}
+            ) p join message_content c on c.message_id = p.id order by p.id`,
           ({ id }) => id,
           (row): PendingApproval => ({
             ...decodePending(row.summary),
@@ -118,9 +144,33 @@ const make = Effect.gen(function* () {
             requested_at: row.created_at,
             requested_by: row.asked_by,
             expires_at: row.lapses_at,
+            html: row.html,
+            text: row.text,
+            differences: differenceOf(row.html, row.text),
+            truncated: !row.is_whole,
+            content_sha256: row.is_whole ? row.content_sha256 : null,
           }),
         ),
       ),
+
+    /** Returns when a message was asked for and its hash. Fails with `conflict` if it does not wait for a person. */
+    waiting: Effect.fnUntraced(function* (identityId: IdentityId, id: string) {
+      const uuid = fromPublic("msg_", id)
+      const [row] =
+        uuid === undefined
+          ? []
+          : yield* sql<Waiting & { readonly status: string }>`
+              select o.status, o.created_at as requested_at, o.asked_by as requested_by, o.lapses_at as expires_at,
+                     encode(m.sha256, 'hex') as content_sha256
+              from outgoing o join message m on m.id = o.message_id
+              where o.message_id = ${uuid} and o.identity_id = ${identityId}`
+      if (row === undefined) return yield* new NotFound({ detail: "There is no such message." })
+      const { status, ...waiting } = row
+      if (status !== "awaiting_approval") {
+        return yield* new Conflict({ detail: "The message does not wait for approval." })
+      }
+      return waiting
+    }, orUnavailable),
 
     /** What became of one message. */
     outbound: Effect.fnUntraced(function* (identityId: IdentityId, id: string) {

@@ -51,6 +51,13 @@ export const identity = {
     "Mail goes only to Allowed Recipients; nothing was sent to anyone.",
     "`errors` names each refused recipient. An Admin Key can add an address.",
   ),
+  content_changed: row(
+    409,
+    "fix_call",
+    "The message is not the one that was read",
+    "The decision names other content than the message has, so nothing was sent.",
+    "Read `GET …/approvals/{id}`, show it whole, and decide with its `content_sha256`.",
+  ),
   mail_paused: row(
     409,
     "stop",

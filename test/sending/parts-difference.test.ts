@@ -1,0 +1,49 @@
+/** When the HTML and the plain text of a message say different things, and what is shown of it. */
+import { differenceOf } from "@svc/cluster/mail/sending/PartsDifference"
+import { describe, expect, it } from "vitest"
+
+describe("the HTML and the text of a message", () => {
+  it.each([
+    ["the same words", "<p>Dear Grace,</p><p>here <b>it</b> is.</p>", "Dear Grace,\n\nhere *it* is."],
+    ["lists", "<ul><li>one</li><li>two</li></ul><ol><li>three</li></ol>", "* one\n* two\n\n1. three"],
+    ["a link that only the HTML has", '<p>Pay <a href="https://shop.example/17">here</a></p>', "Pay here"],
+    [
+      "a link beside its words",
+      '<a href="https://shop.example/17?a=1&amp;b=2">Pay</a>',
+      "Pay: https://shop.example/17?a=1&b=2",
+    ],
+    ["soft hyphens, case and stylised letters", "<h1>Don&shy;ation 𝗻𝗼𝘄</h1>", "DONATION now"],
+    ["one form only", "<p>Hello</p>", null],
+  ])("are equal for %s", (_, html, text) => expect(differenceOf(html, text)).toBeNull())
+
+  it.each([
+    ["other words", "<p>wire EUR 9,000</p>", "Harmless", ["wire EUR 9,000"], ["Harmless"]],
+    ["one other number", "<p>Send 9,000 euros to Grace today.</p>", "Send 90 euros to Grace today.", ["9,000"], ["90"]],
+    ["more words", "<p>Hello.</p><p>And wire it.</p>", "Hello.", ["And wire it"], []],
+    ["another currency", "<p>Pay € 5</p>", "Pay $ 5", ["€"], ["$"]],
+    [
+      "another order",
+      "<p>Ada gets 9, Bob gets 1.</p>",
+      "Ada gets 1, Bob gets 9.",
+      ["9, Bob gets 1"],
+      ["1, Bob gets 9"],
+    ],
+    [
+      "another link",
+      '<p>Pay <a href="https://evil.example/">here</a></p>',
+      "Pay here https://good.example",
+      ["https://evil.example"],
+      ["https://good.example"],
+    ],
+    ["a repeated word", "<p>no no</p>", "no", ["no"], []],
+  ])("differ by %s, and the passages are named", (_, html, text, only_in_html, only_in_text) =>
+    expect(differenceOf(html, text)).toEqual({ only_in_html, only_in_text }),
+  )
+
+  it("have bounded differences, however much they differ", () => {
+    const found = differenceOf("<p>a b c d e</p>".repeat(50_000), "x y z ".repeat(50_000))!
+    const passages = [...found.only_in_html, ...found.only_in_text]
+    expect(passages.length).toBeLessThanOrEqual(40)
+    expect(Math.max(...passages.map(({ length }) => length))).toBeLessThanOrEqual(310)
+  })
+})
