@@ -7,7 +7,7 @@ import { ContentChanged, NotFound } from "@svc/domain/problems/Problem"
 import { MessageQueries } from "@svc/cluster/mail/MessageQueries"
 import { Drafts } from "@svc/cluster/mail/sending/Drafts"
 import { Sending } from "@svc/cluster/sending/Sending"
-import { differenceOf } from "@svc/cluster/mail/sending/PartsDifference"
+import { differenceInTurns } from "@svc/cluster/mail/sending/PartsDifference"
 import { SendingQueries } from "@svc/cluster/mail/sending/SendingQueries"
 import { Effect } from "effect"
 import { HttpApiSchema } from "effect/http-api"
@@ -118,7 +118,7 @@ export const layer = Serving.group(
         const { id } = yield* Subject
         const waiting = yield* queries.waiting(id, params.id)
         const { message } = yield* messages.read(id, params.id)
-        return { ...message, ...waiting, differences: differenceOf(message.html, message.text) }
+        return { ...message, ...waiting, differences: yield* differenceInTurns(message.html, message.text) }
       }),
       approve: ({ params, payload }) =>
         decide(params.id, { approve: true, reason: null, hash: payload.content_sha256 }),

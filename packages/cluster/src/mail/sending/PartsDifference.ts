@@ -1,9 +1,11 @@
 /**
  * Compares the HTML of a message with its plain text, so that whoever approves it learns when the two say different
- * things. Words and addresses count; punctuation, list marks, case and white space do not. No I/O.
+ * things. Words and addresses count; punctuation, list marks, case and white space do not. The comparison is written as a
+ * generator that pauses every so many words, so that a long message does not hold the event loop.
  */
 import type { PartsDifference } from "@svc/domain/mail/Sending"
-import { fromHtml } from "../../html/PlainText.ts"
+import { Effect } from "effect"
+import { linksOf, wordsOf as shownOf } from "../../html/PlainText.ts"
 
 const limits = { passages: 20, characters: 300 }
 /** A passage goes on over so many words that both forms have. */
@@ -25,28 +27,37 @@ const urlOf = (url: string) => url.replace(/[.,;:!?'\]]+$/, "").replace(/\/$/, "
 
 const plain = (text: string) => text.replace(unseen, "").replace(listMark, (mark) => " ".repeat(mark.length))
 
-const wordsOf = (text: string): ReadonlyArray<Word> =>
-  Array.from(text.matchAll(token), ({ 0: value, index }) => ({
-    value: isUrl(value) ? urlOf(value) : value.normalize("NFKC").toLowerCase(),
-    start: index,
-    end: index + value.length,
-  }))
+/** Words between two pauses. */
+const portion = 2_000
 
-/** The addresses that the HTML leads to. */
-const targetsOf = (html: string) =>
-  Array.from(html.matchAll(/\bhref\s*=\s*["']?(https?:\/\/[^\s"'>]+)/gi), ({ 1: url }) =>
-    urlOf(url!.replaceAll("&amp;", "&")),
-  )
+function* wordsOf(text: string): Generator<void, ReadonlyArray<Word>> {
+  const words: Array<Word> = []
+  for (const { 0: value, index } of text.matchAll(token)) {
+    words.push({
+      value: isUrl(value) ? urlOf(value) : value.normalize("NFKC").toLowerCase(),
+      start: index,
+      end: index + value.length,
+    })
+    if (words.length % portion === 0) yield
+  }
+  return words
+}
 
 /** Returns the places of the words that the other form has fewer of, and of the addresses that it does not have. */
-const extra = (words: ReadonlyArray<Word>, others: ReadonlyArray<string>): ReadonlyArray<number> => {
+function* extra(words: ReadonlyArray<Word>, others: ReadonlyArray<Word>): Generator<void, ReadonlyArray<number>> {
   const left = new Map<string, number>()
-  for (const value of others) left.set(value, (left.get(value) ?? 0) + 1)
-  return words.flatMap(({ value }, index) => {
+  for (const [index, { value }] of others.entries()) {
+    left.set(value, (left.get(value) ?? 0) + 1)
+    if (index % portion === 0) yield
+  }
+  const places: Array<number> = []
+  for (const [index, { value }] of words.entries()) {
     const count = left.get(value) ?? 0
     if (!isUrl(value)) left.set(value, count - 1)
-    return count > 0 ? [] : [index]
-  })
+    if (count <= 0) places.push(index)
+    if (index % portion === 0) yield
+  }
+  return places
 }
 
 const passagesOf = (text: string, words: ReadonlyArray<Word>, places: ReadonlyArray<number>): ReadonlyArray<string> => {
@@ -62,19 +73,16 @@ const passagesOf = (text: string, words: ReadonlyArray<Word>, places: ReadonlyAr
   })
 }
 
-/** Returns the passages that only one form has, or null if both forms say the same or there is only one. */
-export const differenceOf = (html: string | null, text: string | null): PartsDifference | null => {
-  if (html === null || text === null) return null
-  const [shown, written] = [plain(fromHtml(html)), plain(text)]
-  const [inHtml, inText] = [wordsOf(shown), wordsOf(written)]
-  const valuesOf = (words: ReadonlyArray<Word>) => words.map(({ value }) => value)
-  const targets = targetsOf(html)
+function* compared(html: string, text: string): Generator<void, PartsDifference | null> {
+  const [shown, written] = [plain(shownOf(html)), plain(text)]
+  yield
+  const links = new Set(linksOf(html).map(({ url }) => urlOf(url)))
+  const [inHtml, inText] = [yield* wordsOf(shown), yield* wordsOf(written)]
   // A text may leave addresses of links out, or name them beside the words of the link.
   const textHasUrls = inText.some(({ value }) => isUrl(value))
-  const links = new Set(targets)
-  const onlyInText = extra(inText, valuesOf(inHtml)).filter((at) => !links.has(inText[at]!.value))
-  const onlyInHtml = extra(inHtml, valuesOf(inText)).filter((at) => textHasUrls || !links.has(inHtml[at]!.value))
-  const known = new Set([...valuesOf(inText), ...onlyInHtml.map((at) => inHtml[at]!.value)])
+  const onlyInText = (yield* extra(inText, inHtml)).filter((at) => !links.has(inText[at]!.value))
+  const onlyInHtml = (yield* extra(inHtml, inText)).filter((at) => textHasUrls || !links.has(inHtml[at]!.value))
+  const known = new Set([...inText, ...onlyInHtml.map((at) => inHtml[at]!)].map(({ value }) => value))
   const otherTargets = textHasUrls ? [...links].filter((url) => !known.has(url)) : []
   if (onlyInText.length + onlyInHtml.length + otherTargets.length > 0) {
     return {
@@ -84,6 +92,27 @@ export const differenceOf = (html: string | null, text: string | null): PartsDif
   }
   return inAnotherOrder(shown, inHtml, written, inText)
 }
+
+/** Returns the passages that only one form has, or null if both forms say the same or there is only one. */
+export const differenceOf = (html: string | null, text: string | null): PartsDifference | null => {
+  if (html === null || text === null) return null
+  const comparison = compared(html, text)
+  for (;;) {
+    const step = comparison.next()
+    if (step.done === true) return step.value
+  }
+}
+
+/** The same for messages of any length: other work of the process goes on meanwhile. */
+export const differenceInTurns = Effect.fnUntraced(function* (html: string | null, text: string | null) {
+  if (html === null || text === null) return null
+  const comparison = compared(html, text)
+  for (;;) {
+    const step = comparison.next()
+    if (step.done === true) return step.value
+    yield* Effect.yieldNow
+  }
+})
 
 /** Both forms have the same words: "pay Ada 9, Bob 1" is not "pay Ada 1, Bob 9". */
 const inAnotherOrder = (
