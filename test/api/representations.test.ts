@@ -29,6 +29,8 @@ describe("an entry of a list and the single read", () => {
   const summaries: Readonly<Record<string, ReadonlyArray<string>>> = {
     "messages.list": [],
     // A draft read whole is what was given, so that it can be put back.
+    // A message that is cut in the list is read whole by its id.
+    "sending.approvals": ["truncated"],
     "sending.drafts": ["cc", "bcc", "snippet", "attachments"],
   }
 
