@@ -10,9 +10,10 @@ layer(Rendering.layer.pipe(Layer.provide(book)))("a request whose actor was cut 
   it.effect("is answered with a problem, as one that got no answer in time", () =>
     Effect.gen(function* () {
       const rendering = yield* ProblemRendering
-      const response = yield* rendering(Effect.interrupt, { endpoint: { path: "/" }, group: { identifier: "health" } } as never).pipe(
-        Effect.provideContext(Context.empty() as Context.Context<any>),
-      )
+      const response = yield* rendering(Effect.interrupt, {
+        endpoint: { path: "/" },
+        group: { identifier: "health" },
+      } as never).pipe(Effect.provideContext(Context.empty() as Context.Context<any>))
       expect(response.status).toBe(503)
       expect(response.body._tag).toBe("Uint8Array")
       const text = response.body._tag === "Uint8Array" ? new TextDecoder().decode(response.body.body) : "{}"
