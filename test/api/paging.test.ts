@@ -98,6 +98,54 @@ describe("a list", () => {
       expect((await call(service.base, "GET", path, { token })).body.code, path).toBe("invalid_cursor")
   })
 
+  it("takes no cursor of another filter", async () => {
+    const mail = `/api/identities/${handle}/allowed-recipients`
+    const filtered: ReadonlyArray<readonly [string, string, ReadonlyArray<string>]> = [
+      ["/api/events", "type=identity.ready", ["type=api_key.created", `handle=${handle}`, ""]],
+      [mail, "address=person", ["address=pers", ""]],
+      [`${mail.replace("allowed-recipients", "webhooks")}/${webhook}/deliveries`, "", ["status=failed"]],
+      ["/api/audit", "outcome=allowed", ["outcome=refused", "action=vault.put", ""]],
+    ]
+    for (const [path, own, others] of filtered) {
+      const first = await call(service.base, "GET", `${path}?limit=1&${own}`, { token })
+      const cursor: string = first.body.next_cursor
+      expect(cursor, path).toBeTypeOf("string")
+      for (const other of others) {
+        const { body } = await call(service.base, "GET", `${path}?cursor=${cursor}&${other}`, { token })
+        expect(body.code, `${path}?${other}`).toBe("invalid_cursor")
+        expect(body.detail).toContain("with the same path and filters")
+      }
+      // Neither the order of the filters nor the size of the page is part of them.
+      expect((await call(service.base, "GET", `${path}?${own}&cursor=${cursor}&limit=3`, { token })).status).toBe(200)
+    }
+  })
+
+  it("of what an account has few of is answered whole, up to 1,000 entries", async () => {
+    const { session, org } = await signUp(service.base)
+    const own = (await makeIdentity(service.base, session)).handle
+    await service.query(
+      (sql) => sql`
+        insert into allowed_recipient (identity_id, address, reason, created_at)
+        select i.id, 'p' || n || '@example.org', 'manual', now() from identity i, generate_series(1, 1000) n
+        where i.org_id = ${org.id}`,
+    )
+    await service.query(
+      (sql) => sql`
+        insert into api_key (id, org_id, name, token_prefix, token_hash, created_at)
+        select uuidv7(), ${org.id}, 'n', 'svc_admin_', decode(md5(n::text || ${org.id}), 'hex'), now()
+        from generate_series(1, 120) n`,
+    )
+    const read = async (path: string) => (await call(service.base, "GET", path, { token: session })).body
+    const people = `/api/identities/${own}/allowed-recipients`
+    // The account's own address is one more.
+    const whole = await read(people)
+    expect(whole.allowed_recipients).toHaveLength(1000)
+    const rest = await read(`${people}?cursor=${whole.next_cursor}`)
+    expect([rest.allowed_recipients.length, rest.next_cursor]).toEqual([1, null])
+    expect((await read(`${people}?limit=50`)).allowed_recipients).toHaveLength(50)
+    expect((await read("/api/keys")).api_keys.length).toBeGreaterThanOrEqual(121)
+  })
+
   it("takes a cursor of its own only", async () => {
     const { body } = await call(service.base, "GET", "/api/identities?limit=2", { token })
     const answers = await Promise.all(

@@ -1,7 +1,9 @@
+import { document } from "@svc/api/openapi/Document"
 import { table } from "@svc/domain/problems/Table"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { type Answer, call, makeIdentity, signUp } from "../harness/Client.ts"
 import { startService, type TestService } from "../harness/Service.ts"
+import { type Operation, operations, pathOf } from "./Operations.ts"
 
 let service: TestService
 let session: string
@@ -193,6 +195,54 @@ describe("health", () => {
       "submission",
       "tunnel_ports",
     ])
+  })
+})
+
+describe("a time that a caller names", () => {
+  const wrong = ["foo 2030", "2030-02-31", "2030-02-31T00:00:00Z", "1 Jan 2030", "2030-01-01T00:00:00", "1893456000"]
+  const schemas: Record<string, any> = document["components"].schemas
+  const plain = (schema: any) => (schema?.$ref === undefined ? schema : schemas[schema.$ref.split("/").at(-1)])
+  const isTime = ({ format, anyOf = [] }: any) => format === "date-time" || anyOf.some(isTime)
+  const places = operations.flatMap((operation) => {
+    const described = document["paths"][operation.path.replace(/:(\w+)/g, "{$1}")][operation.method.toLowerCase()]
+    const body = plain(described.requestBody?.content["application/json"]?.schema)?.properties ?? {}
+    return [
+      ...described.parameters
+        .filter(({ schema }: any) => isTime(schema))
+        .map(({ name }: any) => [operation, name, true]),
+      ...Object.keys(body).flatMap((name) => (isTime(plain(body[name])) ? [[operation, name, false]] : [])),
+    ] as ReadonlyArray<readonly [Operation, string, boolean]>
+  })
+
+  it("is refused by its name in every query and body, unless it is RFC 3339 with a zone and a real day", async () => {
+    expect(places.map(([{ id }, name]) => `${id} ${name}`).toSorted()).toEqual([
+      "api_keys.create expires_at",
+      "api_keys.createForIdentity expires_at",
+      "audit.export since",
+      "audit.export until",
+      "audit.list since",
+      "audit.list until",
+      "audit.usage since",
+      "grants.update expires_at",
+      "webhooks.recover since",
+    ])
+    for (const [operation, name, inQuery] of places) {
+      for (const text of wrong) {
+        const path = pathOf(operation, handle)
+        const { status, body } = await call(
+          service.base,
+          operation.method,
+          inQuery ? `${path}?${name}=${encodeURIComponent(text)}` : path,
+          { token: session, ...(inQuery ? {} : { body: { ...operation.body, [name]: text } }) },
+        )
+        expect([status, body.code, body.errors[0].path], `${operation.id} ${text}`).toEqual([
+          400,
+          "invalid_request",
+          `/${name}`,
+        ])
+        expect(body.detail).toContain("2026-11-20T12:00:00Z")
+      }
+    }
   })
 })
 

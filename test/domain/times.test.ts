@@ -1,6 +1,6 @@
 /** Times as text: what the platform's own says of them, for every time that a Date can be. */
 import { rfc3339 } from "@svc/domain/Rfc3339"
-import { NamedTime, Timestamp, TimestampOrNull } from "@svc/domain/Timestamp"
+import { FilterTime, NamedTime, Timestamp, TimestampOrNull } from "@svc/domain/Timestamp"
 import { Schema } from "effect"
 import * as fc from "fast-check"
 import { describe, expect, it } from "vitest"
@@ -57,6 +57,16 @@ describe("times as text", () => {
       "",
     ]
     expect(wrong.filter(isTime)).toEqual([])
+  })
+
+  it("of a filter may be a day, which begins in UTC", () => {
+    const read = Schema.decodeUnknownOption(Schema.toCodecJson(FilterTime))
+    const day = read("2026-02-28")
+    expect(day._tag === "Some" && day.value.toISOString()).toBe("2026-02-28T00:00:00.000Z")
+    expect(read("2026-02-28T01:00:00+01:00")).toEqual(day)
+    for (const text of ["2026-02-31", "2026-2-28", "2026-02-28T00:00:00", "foo 2030", "0000-12-31", ""])
+      expect(read(text)._tag, text).toBe("None")
+    expect(isTime("2026-02-28")).toBe(false)
   })
 
   it("are the moment that they name, in whatever zone they are written", () => {

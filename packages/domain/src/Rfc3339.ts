@@ -50,3 +50,11 @@ export const parseRfc3339 = (text: string): number | undefined => {
   const day = dateTime.exec(text)?.[1]
   return day === undefined || !isCalendarDay(day) ? undefined : Date.parse(text.toUpperCase())
 }
+
+/** Returns milliseconds since 1970 of a day such as `2026-11-20`, which begins in UTC, or of an RFC 3339 time. */
+export const parseDayOrTime = (text: string): number | undefined =>
+  /^\d{4}-\d{2}-\d{2}$/.test(text)
+    ? isCalendarDay(text)
+      ? Date.parse(`${text}T00:00:00Z`)
+      : undefined
+    : parseRfc3339(text)

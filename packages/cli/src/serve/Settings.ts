@@ -4,6 +4,7 @@
  */
 import { isIP } from "node:net"
 import type { Environment } from "@svc/domain/Addresses"
+import { FilterTime } from "@svc/domain/Timestamp"
 import type { Networks } from "@svc/api/limits/ClientAddress"
 import * as RelayUrl from "@svc/mail-gateway/mail/sending/RelayUrl"
 import ipaddr from "ipaddr.js"
@@ -89,7 +90,7 @@ export const asked = {
   inviteCodes: secret("SVC_INVITE_CODES"),
   tosVersion: Config.String("SVC_TOS_VERSION").pipe(Config.withDefault("2026-11-01")),
   tosUrl: text("SVC_TOS_URL"),
-  tosEffectiveAt: Config.option(Config.Date("SVC_TOS_EFFECTIVE_AT")),
+  tosEffectiveAt: Config.option(Config.schema(FilterTime, "SVC_TOS_EFFECTIVE_AT")),
   brand: Config.String("SVC_BRAND").pipe(Config.withDefault("agentidentity")),
   identityQuota: count("SVC_IDENTITY_QUOTA", 25),
   mailboxBytes: count("SVC_MAILBOX_BYTES", 1024 * 1024 * 1024),

@@ -57,6 +57,9 @@ export class DeviceLoginApi extends HttpApiGroup.make("device_login")
 /** The body may be left out. */
 const NoBody = Schema.Undefined
 
+const ofAccount =
+  "A device login gets a key of the whole account, so only the account holder or an Admin Key may look at it or decide about it."
+
 const params = {
   userCode: Text.check(Schema.isMaxLength(100)).annotate({ description: "The user code in any spelling." }),
 }
@@ -68,7 +71,7 @@ export class DeviceConfirmationApi extends HttpApiGroup.make("device_confirmatio
       success: DeviceView,
       error: [NotFound, Unavailable],
     })
-      .pipe(callers("admin"))
+      .pipe(callers("admin", ofAccount))
       .annotate(OpenApi.Summary, "Look at a device login before deciding")
       .annotate(Tagged, true),
     HttpApiEndpoint.post("approve", "/api/auth/device/:userCode/approve", {
@@ -85,14 +88,14 @@ export class DeviceConfirmationApi extends HttpApiGroup.make("device_confirmatio
         Unavailable,
       ],
     })
-      .pipe(callers("admin"))
+      .pipe(callers("admin", ofAccount))
       .annotate(OpenApi.Summary, "Approve a device login"),
     HttpApiEndpoint.post("deny", "/api/auth/device/:userCode/deny", {
       params,
       success: HttpApiSchema.NoContent,
       error: [NotFound, DeviceAuthorizationSettled, Unavailable],
     })
-      .pipe(callers("admin"))
+      .pipe(callers("admin", ofAccount))
       .annotate(OpenApi.Summary, "Deny a device login"),
   )
   .annotateEndpoints(About, "account")

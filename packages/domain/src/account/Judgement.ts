@@ -61,7 +61,7 @@ const actsAs = ({ identities }: CallerInfo) =>
         .map(({ handle }) => `@${handle}`)
         .join(", ")}${identities.length > 10 ? ` and ${identities.length - 10} more` : ""}. `
 
-const byAccess = ({ scope, names, filtered }: EndpointPolicy, caller: CallerInfo): Refusal | undefined => {
+const byAccess = ({ scope, names, filtered, because }: EndpointPolicy, caller: CallerInfo): Refusal | undefined => {
   const { kind } = caller
   if (scope === "session" && kind !== "session") {
     return new SessionRequired({ detail: "Only a console session may do this." })
@@ -75,7 +75,8 @@ const byAccess = ({ scope, names, filtered }: EndpointPolicy, caller: CallerInfo
   if (kind !== "identity_key") return undefined
   if (scope === "org")
     return new OrgScopeRequired({ detail: `${actsAs(caller)}An Identity Key cannot act for the whole Org.` })
-  if (scope === "admin") return new AdminRequired({ detail: `${actsAs(caller)}An Identity Key may not do this.` })
+  if (scope === "admin")
+    return new AdminRequired({ detail: `${actsAs(caller)}${because ?? "An Identity Key may not do this."}` })
   return undefined
 }
 

@@ -40,6 +40,8 @@ export interface Reserved {
 
 export interface EndpointPolicy {
   readonly scope: Scope
+  /** Why an Identity Key is refused, where the general sentence leaves that open. */
+  readonly because?: string
   readonly names: Naming
   readonly reserved: Reserved | undefined
   /** What its handler gets beside the caller: an Identity, or the part of the account that is meant. */
@@ -74,8 +76,9 @@ const attach =
 /** Anyone may call it, without a credential. */
 export const open = attach(Open, { ...plain, scope: "public" })
 
-/** It concerns the Org or the caller itself; its handler gets no Identity. */
-export const callers = (scope: Exclude<Scope, "public">) => attach(Authorization, { ...plain, scope })
+/** It concerns the Org or the caller itself; its handler gets no Identity. `because` tells an Identity Key why it is refused. */
+export const callers = (scope: Exclude<Scope, "public">, because?: string) =>
+  attach(Authorization, { ...plain, scope, ...(because === undefined ? {} : { because }) })
 
 /** It concerns the Org, and tells a credential of what it may act on and nothing else. */
 export const callersWithin = (scope: Exclude<Scope, "public">) =>

@@ -8,14 +8,16 @@ import { AuditId } from "../IdSchemas.ts"
 import { Limit, paging } from "../Paging.ts"
 import { InvalidCursor, NotFound, Unavailable } from "../problems/Problem.ts"
 import { Text } from "../Text.ts"
-import { NamedTime, Timestamp } from "../Timestamp.ts"
+import { FilterTime, Timestamp } from "../Timestamp.ts"
 import { AuditActorKind, AuditClass, AuditOutcome, AuditRecord } from "./AuditRecord.ts"
 
 const short = Text.check(Schema.isMaxLength(100))
 
 const span = {
-  since: Schema.optionalKey(NamedTime.annotate({ description: "Only records from this time on." })),
-  until: Schema.optionalKey(NamedTime.annotate({ description: "Only records before this time." })),
+  since: Schema.optionalKey(
+    FilterTime.annotate({ description: "Only records from this time, or this day (UTC), on." }),
+  ),
+  until: Schema.optionalKey(FilterTime.annotate({ description: "Only records before this time, or this day (UTC)." })),
 }
 
 /** Where the chain ends; who keeps it elsewhere can tell later whether something was changed before it. */
@@ -73,7 +75,7 @@ export class AuditApi extends HttpApiGroup.make("audit")
     HttpApiEndpoint.get("usage", "/api/audit/usage", {
       query: {
         since: Schema.optionalKey(
-          NamedTime.annotate({ description: "Only hours from this time on; else the last day." }),
+          FilterTime.annotate({ description: "Only hours from this time, or this day (UTC), on; else the last day." }),
         ),
         limit: Limit,
       },

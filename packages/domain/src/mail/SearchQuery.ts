@@ -3,7 +3,7 @@
  * `label:`; `has:attachment`; `before:`, `after:`; `is:unread` and its like; and `-` before any of them for what must not
  * be so. A value may stand in quotes. A word with a colon that is none of these (a time, a URL) is a word.
  */
-import { isCalendarDay, parseRfc3339 } from "../Rfc3339.ts"
+import { parseDayOrTime } from "../Rfc3339.ts"
 import { Result } from "effect"
 import { fold } from "./SearchText.ts"
 
@@ -31,12 +31,7 @@ const states: Readonly<Record<string, Term>> = {
 }
 
 /** Returns milliseconds since 1970 of a day, which begins in UTC, or of an RFC 3339 time; NaN for anything else. */
-export const dateOf = (text: string): number =>
-  /^\d{4}-\d{2}-\d{2}$/.test(text)
-    ? isCalendarDay(text)
-      ? Date.parse(`${text}T00:00:00Z`)
-      : NaN
-    : (parseRfc3339(text) ?? NaN)
+export const dateOf = (text: string): number => parseDayOrTime(text) ?? NaN
 
 /** Why a query cannot be read, in words for who wrote it. */
 type Refusal = string
