@@ -86,4 +86,32 @@ export const api: Mutants = {
     bug: "a page or a tool's call that the service interrupts is answered with 503 and no body",
     tests: ["http/defects"],
   },
+  "needless-query-ignored": {
+    file: "api/src/problems/Violations.ts",
+    from: "const names = endpoint.query === undefined ? Object.keys(query) : []",
+    to: "const names: Array<string> = []",
+    bug: "an endpoint without a query ignores query parameters (POST /api/keys?scopes=mail:read makes a full key)",
+    tests: ["api/problems"],
+  },
+  "pause-all-ignores-if-match": {
+    file: "api/src/connectors/Connectors.ts",
+    from: '        yield* asListed(headers["if-match"], connectors.list(subject.id))\n',
+    to: "",
+    bug: "PATCH of all Connectors ignores If-Match",
+    tests: ["api/representations", "connectors/service"],
+  },
+  "draft-sent-in-any-version": {
+    file: "api/src/mail/Sending.ts",
+    from: "if (!matches(ifMatch(condition), version)) return yield* notAsSeen()",
+    to: "if (false as boolean) return yield* notAsSeen()",
+    bug: "a draft that changed since it was read is sent in spite of If-Match",
+    tests: ["api/representations", "sending/drafts", "mail/reading"],
+  },
+  "raw-opens-in-the-browser": {
+    file: "api/src/mail/Messages.ts",
+    from: "headers: Download.harmless(`${params.id}.eml`),",
+    to: "",
+    bug: "a raw message is served without the headers that make it a download",
+    tests: ["mail/served"],
+  },
 }

@@ -135,4 +135,11 @@ export const clusterMail: Mutants = {
     bug: "text shows words that HTML hides",
     tests: ["mail/links"],
   },
+  "nearly-full-told-again-and-again": {
+    file: "cluster/src/mail/NearlyFull.ts",
+    from: "    learned(write, part, at.getTime() + Timing.nearlyFullMillis)\n    const since = new Date(at.getTime() - Timing.nearlyFullMillis)",
+    to: "    const since = at",
+    bug: "limit.near is raised with every message once four fifths of a Mailbox are used",
+    tests: ["mail/mailbox"],
+  },
 }

@@ -191,4 +191,25 @@ export const cluster: Mutants = {
     bug: "a call to a platform that waited for its connection is written although the permission is gone",
     tests: ["net/guarded-client"],
   },
+  "cursor-of-any-filter": {
+    file: "cluster/src/sealing/Cursors.ts",
+    from: "return members.length === 0 ? list : `${list}?${JSON.stringify(members)}`",
+    to: "return list",
+    bug: "a cursor of one filter is accepted under another, and pages skip or repeat entries",
+    tests: ["api/paging"],
+  },
+  "delivery-request-of-any-identity": {
+    file: "cluster/src/webhooks/WebhookQueries.ts",
+    from: "where d.id = ${deliveryId} and d.webhook_id = ${webhookId} and w.identity_id = ${identityId}`",
+    to: "where d.id = ${deliveryId} and d.webhook_id = ${webhookId}`",
+    bug: "what was delivered to a Webhook of any Identity of any Org can be read",
+    tests: ["api/tenancy"],
+  },
+  "quota-warned-too-late": {
+    file: "cluster/src/identity/Creations.ts",
+    from: "where r.place = r.near)",
+    to: "where r.place > r.near)",
+    bug: "limit.near is not raised with the Identity that reaches four fifths of the quota",
+    tests: ["api/limit-uses"],
+  },
 }

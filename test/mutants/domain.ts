@@ -44,4 +44,18 @@ export const domain: Mutants = {
     bug: "stylised capital letters are not found",
     tests: ["mail/refolding"],
   },
+  "handle-claimed-with-sign": {
+    file: "domain/src/handles/Handle.ts",
+    from: "if (!/^[A-Za-z0-9-]*$/.test(given)) {",
+    to: "if (!/^@?[A-Za-z0-9-]*$/.test(given)) {",
+    bug: "a Handle can be claimed with a leading @",
+    tests: ["domain/handles", "api/identities"],
+  },
+  "filter-day-rolls-over": {
+    file: "domain/src/Rfc3339.ts",
+    from: "    ? isCalendarDay(text)\n      ? Date.parse(`${text}T00:00:00Z`)\n      : undefined\n",
+    to: "    ? Date.parse(`${text}T00:00:00Z`)\n",
+    bug: "a filter of February 31 is March 3",
+    tests: ["domain/times", "api/problems"],
+  },
 }
