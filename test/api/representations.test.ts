@@ -83,6 +83,20 @@ describe("a change with If-Match", () => {
     },
   )
 
+  it("of another version is refused where a draft is sent, and sends the one that was read", async () => {
+    const path = `/api/identities/${own.handle}/drafts`
+    const draft = { to: [own.address], text: "first" }
+    const made = await call(service.base, "POST", path, { token: own.session, body: draft })
+    const at = `${path}/${made.body.id}`
+    const changed = await call(service.base, "PUT", at, { token: own.session, body: { ...draft, text: "second" } })
+    const dispatch = (tag: string) =>
+      call(service.base, "POST", `${at}/send`, { token: own.session, headers: { "if-match": tag } })
+    const stale = await dispatch(made.headers.get("etag")!)
+    expect([stale.status, stale.body.code]).toEqual([412, "precondition_failed"])
+    expect((await dispatch(changed.headers.get("etag")!)).status).toBe(202)
+    expect((await dispatch(changed.headers.get("etag")!)).status).toBe(412)
+  })
+
   /** What makes another version of each resource that has a tag; a deletion needs nothing. */
   const others: Readonly<Record<string, unknown>> = {
     "account.update": { language: "de" },

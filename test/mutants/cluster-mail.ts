@@ -135,11 +135,11 @@ export const clusterMail: Mutants = {
     bug: "text shows words that HTML hides",
     tests: ["mail/links"],
   },
-  "nearly-full-told-again-and-again": {
+  "nearly-full-told-too-late": {
     file: "cluster/src/mail/NearlyFull.ts",
-    from: "    learned(write, part, at.getTime() + Timing.nearlyFullMillis)\n    const since = new Date(at.getTime() - Timing.nearlyFullMillis)",
-    to: "    const since = at",
-    bug: "limit.near is raised with every message once four fifths of a Mailbox are used",
+    from: "if (used < near ||",
+    to: "if (used <= near ||",
+    bug: "limit.near is not raised with the message that fills four fifths of a Mailbox",
     tests: ["mail/mailbox"],
   },
 }
