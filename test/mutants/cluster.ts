@@ -198,11 +198,11 @@ export const cluster: Mutants = {
     bug: "a cursor of one filter is accepted under another, and pages skip or repeat entries",
     tests: ["api/paging"],
   },
-  "delivery-request-of-any-identity": {
+  "deliveries-of-any-identity": {
     file: "cluster/src/webhooks/WebhookQueries.ts",
-    from: "where d.id = ${deliveryId} and d.webhook_id = ${webhookId} and w.identity_id = ${identityId}`",
-    to: "where d.id = ${deliveryId} and d.webhook_id = ${webhookId}`",
-    bug: "what was delivered to a Webhook of any Identity of any Org can be read",
+    from: "select 1 from webhook where id = ${webhookId} and identity_id = ${identityId}`",
+    to: "select 1 from webhook where id = ${webhookId}`",
+    bug: "the delivery log of a Webhook of any Identity of any Org can be read",
     tests: ["api/tenancy"],
   },
   "quota-warned-too-late": {
