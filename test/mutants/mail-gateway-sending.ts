@@ -63,7 +63,7 @@ export const mailGatewaySending: Mutants = {
     from: 'const full = later("4.2.2", "The Mailbox is full")',
     to: 'const full: Omit<Outcome, "recipient"> = { state: "refused", reply: reply(552, "5.2.2", "The Mailbox is full") }',
     bug: "mail between Identities bounces for good (552) where a Mailbox is full, in place of being tried again (452/4.2.2)",
-    tests: ["sending/between", "sending/outbox", "sending/round", "mail/sending/round"],
+    tests: ["sending/inside"],
   },
   "bounces-unlimited": {
     file: "mail-gateway/src/mail/sending/Bounces.ts",
@@ -168,14 +168,14 @@ export const mailGatewaySending: Mutants = {
     from: 'reason === "full" ? full : reason === "gone" ? unknown : notYet',
     to: 'reason === "full" ? full : notYet',
     bug: "mail to a removed Identity is tried for days",
-    tests: ["sending/between", "sending/round"],
+    tests: ["sending/inside"],
   },
   "inside-stop-ignored": {
     file: "mail-gateway/src/mail/sending/Inside.ts",
     from: "may ? handOver(mail, address, permission) : Effect.succeed(held)",
     to: "handOver(mail, address, may ? permission : { ...permission, isPermitted: () => true })",
     bug: "a stop does not hold mail between Identities",
-    tests: ["sending/between", "sending/round", "sending/judgement"],
+    tests: ["sending/inside"],
   },
   "data-after-permission": {
     file: "mail-gateway/src/mail/sending/smtp/Letter.ts",

@@ -1,0 +1,67 @@
+/** What becomes of mail from one Identity to another, for every state of the Mailbox it is for: sent, tried again, or refused. */
+import { InsideDelivery } from "@svc/cluster/mail/sending/InsideDelivery"
+import { MailboxRefused, Reception, ReceptionUnavailable } from "@svc/mail-gateway/mail/Reception"
+import * as Inside from "@svc/mail-gateway/mail/sending/Inside"
+import { SystemMail } from "@svc/mail-gateway/mail/SystemMail"
+import { type Context, Effect, Layer, ManagedRuntime } from "effect"
+import { afterAll, expect, it } from "vitest"
+
+type Status = "accept" | "unknown" | "not_yet" | "full"
+const now: {
+  status: Effect.Effect<Status, ReceptionUnavailable>
+  deliver: Effect.Effect<void, MailboxRefused | ReceptionUnavailable>
+} = { status: Effect.succeed("accept"), deliver: Effect.void }
+const stub = <I, S>(tag: Context.Service<I, S>, service: object) => Layer.succeed(tag, service as S)
+const runtime = ManagedRuntime.make(
+  Inside.layer({ mailDomain: "mail.localhost" }).pipe(
+    Layer.provide([
+      stub(Reception, {
+        status: () => Effect.suspend(() => now.status),
+        deliver: () => Effect.suspend(() => now.deliver),
+      }),
+      stub(SystemMail, { store: () => Effect.suspend(() => now.deliver) }),
+    ]),
+  ),
+)
+afterAll(() => runtime.dispose())
+
+const outcome = async (set: Partial<typeof now>, recipient = "grace@mail.localhost", may = true) => {
+  Object.assign(now, { status: Effect.succeed("accept"), deliver: Effect.void }, set)
+  const [found] = await runtime.runPromise(
+    Effect.flatMap(InsideDelivery, ({ deliver }) =>
+      deliver({
+        id: "msg_x",
+        envelopeFrom: "ada@mail.localhost",
+        recipients: [recipient],
+        domain: "mail.localhost",
+        content: Buffer.from("Subject: x\r\n\r\nx\r\n"),
+        mayLeave: Effect.succeed(may),
+      } as never),
+    ),
+  )
+  return `${found!.state} ${found!.reply?.code ?? "-"} ${found!.reply?.status ?? "-"}`
+}
+const status = (one: Status) => ({ status: Effect.succeed(one) })
+const refused = (reason: "full" | "gone" | "not_yet") => ({ deliver: Effect.fail(new MailboxRefused({ reason })) })
+const away = Effect.fail(new ReceptionUnavailable())
+
+it(
+  "mail is stored, tried again for what passes, and refused where there is no such Mailbox",
+  { timeout: 60_000 },
+  async () => {
+    expect(await outcome({})).toBe("sent 250 2.6.0")
+    expect(await outcome(status("full"))).toBe("deferred 451 4.2.2")
+    expect(await outcome(status("not_yet"))).toBe("deferred 451 4.2.1")
+    expect(await outcome(status("unknown"))).toBe("refused 550 5.1.1")
+    expect(await outcome({ status: away })).toBe("deferred 451 4.3.0")
+    expect(await outcome(refused("full"))).toBe("deferred 451 4.2.2")
+    expect(await outcome(refused("not_yet"))).toBe("deferred 451 4.2.1")
+    expect(await outcome(refused("gone"))).toBe("refused 550 5.1.1")
+    expect(await outcome({ deliver: away })).toBe("deferred 451 4.3.0")
+    expect(await outcome({ deliver: Effect.die("broken") })).toBe("deferred 451 4.3.0")
+    expect(await outcome({ deliver: away }, "postmaster@mail.localhost")).toBe("deferred 451 4.3.0")
+    expect(await outcome({}, "postmaster@mail.localhost")).toBe("sent 250 2.6.0")
+    expect(await outcome({}, '"not a mailbox"@mail.localhost')).toBe("refused 550 5.1.1")
+    expect(await outcome({}, "grace@mail.localhost", false)).toBe("held - -")
+  },
+)
