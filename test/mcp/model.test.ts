@@ -98,6 +98,17 @@ describe("a message", () => {
     expect(bounded("svc_identity_get", {}, body)).toBe(body)
   })
 
+  it("has links of 8 KiB at most", () => {
+    const links = Array.from({ length: 100 }, (_, n) => ({
+      url: `https://a.example/${"x".repeat(900)}${n}`,
+      text: "x",
+    }))
+    const shown = bounded("svc_email_get", {}, { ...body, text: "short", links })
+    expect(shown["links"]).toEqual(links.slice(0, 8))
+    expect(shown["left_out"][0]).toMatchObject({ member: "links" })
+    expect(bounded("svc_email_get", {}, { ...body, links: links.slice(0, 8) })["links"]).toHaveLength(8)
+  })
+
   it("is asked for with arguments that are judged", async () => {
     const ask = (input: object) => tool("svc_email_get", { handle: ada.handle, id: `msg_${"0".repeat(26)}`, ...input })
     expect((await ask({ html: "yes" })).structuredContent.errors).toEqual([

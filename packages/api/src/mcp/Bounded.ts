@@ -80,6 +80,9 @@ interface LeftOut {
   readonly how: string
 }
 
+/** Bytes of links, which a newsletter has many and long ones of. */
+const linkBytes = 8 * 1024
+
 /** A message as the tool gives it. */
 const message = (input: Json, body: Json): Json => {
   const limit: number = input["text_limit"] ?? defaultTextBytes
@@ -102,6 +105,14 @@ const message = (input: Json, body: Json): Json => {
   if (input["html"] === true) given["html"] = cut("html")
   else if (typeof html === "string") {
     left.push({ member: "html", bytes: encoder.encode(html).length, how: "Call again with html true." })
+  }
+  if (Array.isArray(body["links"])) {
+    const sizes = body["links"].map((link) => encoder.encode(JSON.stringify(link)).length)
+    let room = linkBytes
+    const shown = body["links"].filter((_, at) => (room -= sizes[at]!) >= 0)
+    given["links"] = shown
+    const missing = sizes.slice(shown.length).reduce((sum, size) => sum + size, 0)
+    if (missing > 0) left.push({ member: "links", bytes: missing, how: "The text names the targets of its links." })
   }
   if (Array.isArray(headers)) {
     const sizes = headers.map((header) => encoder.encode(JSON.stringify(header)).length)
