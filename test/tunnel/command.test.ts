@@ -99,3 +99,20 @@ it("lets what is under way end when it is told to, and takes nothing new", { tim
   expect((await Promise.all(answers)).map((text) => text.slice(0, 12))).toEqual(Array(3).fill("HTTP/1.1 200"))
   await tunnel.ended
 })
+
+it("ends at once with 130 when it is told to a second time", { timeout: 60_000 }, async () => {
+  const { handle, secrets } = await makeIdentity(service.base, session)
+  const tunnel = svc(secrets.identity_key, String(port))
+  await tunnel.until(() => tunnel.out().includes(hostOf(handle)))
+  const held = ask(service.edgePort, handle, "/wait")
+  await eventually(
+    async () => waiting.length,
+    (count) => count === 1,
+  )
+  tunnel.stop("SIGINT")
+  await tunnel.until(() => tunnel.out().includes("Waiting for 1 requests"))
+  tunnel.stop("SIGINT")
+  expect(await tunnel.ended).toBe(130)
+  expect((await held).status).toBe(502)
+  for (const say of waiting.splice(0)) say()
+})

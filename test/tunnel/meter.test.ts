@@ -1,0 +1,149 @@
+/** What an edge counts, at the edges of its leases: the functions alone, with a store and an actor of the test's. */
+import * as Guesses from "@svc/tunnel-edge/edge/Guesses"
+import * as Metering from "@svc/tunnel-edge/edge/Metering"
+import * as Registry from "@svc/tunnel-edge/edge/Registry"
+import type { Usage } from "@svc/cluster/tunnel/TunnelUsage"
+import { Effect } from "effect"
+import { describe, expect, it } from "vitest"
+
+const grace = 64 * 1024
+
+const metered = (granted: ReadonlyArray<{ granted: number; ends_in: number }>) => {
+  const asked: Array<number> = []
+  const recorded: Array<ReadonlyArray<Usage>> = []
+  const state = { now: 1_000, stored: true }
+  const metering = Metering.make({
+    lease: (_, { used }) =>
+      Effect.sync(() => {
+        asked.push(used)
+        return granted[asked.length - 1]!
+      }),
+    record: (usage) =>
+      Effect.suspend((): Effect.Effect<void, string> => {
+        if (!state.stored) return Effect.fail("away")
+        recorded.push(usage)
+        return Effect.void
+      }),
+    run: (effect) => Effect.runSync(effect),
+    now: () => state.now,
+  })
+  return { metering, asked, recorded, state }
+}
+
+describe("the counting of an edge", () => {
+  it("asks for the next lease once less than half is left", () => {
+    const { metering, asked } = metered([
+      { granted: 1000, ends_in: 0 },
+      { granted: 1000, ends_in: 0 },
+    ])
+    const passage = metering.open("org", "identity", () => {})
+    expect(passage.count("in", grace / 2)).toBe(true)
+    expect(asked).toEqual([])
+    passage.count("out", 1)
+    expect(asked).toEqual([grace / 2 + 1])
+    passage.count("in", 500)
+    expect(asked).toHaveLength(1)
+    passage.count("in", 1)
+    expect(asked).toEqual([grace / 2 + 1, 501])
+  })
+
+  it("lets nothing more pass when the lease is used up to its last byte, and cuts when the day is", () => {
+    const { metering, asked, state } = metered([{ granted: 0, ends_in: 5_000 }])
+    let cut = 0
+    const passage = metering.open("org", "identity", () => cut++)
+    const other = metering.open("org", "identity", () => cut++)
+    const gone = metering.open("org", "identity", () => cut++)
+    gone.close()
+    expect(metering.blockedFor("org")).toBe(0)
+    expect(passage.count("in", grace)).toBe(false)
+    expect(asked).toEqual([grace])
+    expect(cut).toBe(2)
+    expect(metering.blockedFor("org")).toBe(5_000)
+    expect(metering.blockedFor("another")).toBe(0)
+    state.now += 4_999
+    expect(metering.blockedFor("org")).toBe(1)
+    state.now += 1
+    expect(metering.blockedFor("org")).toBe(0)
+    other.close()
+  })
+
+  it("keeps all that could not be written down for the next time", async () => {
+    const { metering, recorded, state } = metered(Array.from({ length: 9 }, () => ({ granted: grace, ends_in: 0 })))
+    const passage = metering.open("org", "identity", () => {})
+    passage.count("in", 10)
+    passage.count("out", 20)
+    passage.countRequest()
+    state.stored = false
+    await Effect.runPromise(metering.flush)
+    expect(recorded).toEqual([])
+    passage.countRequest()
+    passage.count("in", 1)
+    state.stored = true
+    await Effect.runPromise(metering.flush)
+    expect(recorded).toEqual([[{ identity_id: "identity", bytes_in: 11, bytes_out: 20, requests: 2 }]])
+  })
+})
+
+describe("wrong passwords of a tunnel", () => {
+  it("brake a client from the tenth to the end of the minute of the first, and nobody else", () => {
+    let now = 0
+    const guesses = Guesses.make(() => now)
+    for (let n = 0; n < 9; n++) guesses.failed("one", "192.0.2.1")
+    expect(guesses.brakedFor("one", "192.0.2.1")).toBe(0)
+    now = 20_000
+    guesses.failed("one", "192.0.2.1")
+    expect(guesses.brakedFor("one", "192.0.2.1")).toBe(40_000)
+    expect(guesses.brakedFor("one", "192.0.2.2")).toBe(0)
+    expect(guesses.brakedFor("two", "192.0.2.1")).toBe(0)
+    now = 59_999
+    expect(guesses.brakedFor("one", "192.0.2.1")).toBe(1)
+    now = 60_000
+    expect(guesses.brakedFor("one", "192.0.2.1")).toBe(0)
+    // The next minute begins anew.
+    guesses.failed("one", "192.0.2.1")
+    expect(guesses.brakedFor("one", "192.0.2.1")).toBe(0)
+  })
+})
+
+describe("the choice among links", () => {
+  const link = (id: string, streams: number, more: Partial<Registry.Attached> = {}) =>
+    ({
+      id,
+      canonical: "ada",
+      draining: false,
+      leaving: false,
+      localUp: true,
+      link: { mux: { streams: { size: streams } } },
+      ...more,
+    }) as unknown as Registry.Attached
+
+  it("takes the least busy that is up and stays, then one that is down, then one that drains, and never one that leaves", () => {
+    let now = 100
+    const registry = Registry.make(() => now)
+    const links = [
+      link("leaves", 0),
+      link("drains", 0, { draining: true }),
+      link("down", 0, { localUp: false }),
+      link("busy", 5),
+      link("best", 4),
+    ]
+    for (const one of links) registry.add(one)
+    registry.leave(links[0]!)
+    const picked = () => registry.pick("ada")?.id
+    const order = ["best", "busy", "down", "drains", undefined]
+    for (const id of order) {
+      expect(picked()).toBe(id)
+      const one = links.find((other) => other.id === id)
+      if (id !== "drains" && one !== undefined) registry.remove(one)
+      else if (one !== undefined) {
+        // The last that is left says that it goes: from here on the name is waited for.
+        expect(registry.lostAt("ada")).toBeUndefined()
+        now = 200
+        registry.leave(one)
+        expect(registry.lostAt("ada")).toBe(200)
+      }
+    }
+    registry.add(link("new", 0))
+    expect(registry.lostAt("ada")).toBeUndefined()
+  })
+})
