@@ -146,7 +146,7 @@ export const tunnelEdge: Mutants = {
     file: "tunnel-edge/src/edge/Guesses.ts",
     from: "if (present !== undefined && present.until > now()) return void present.failures++",
     to: "if (present !== undefined) return void present.failures++",
-    bug: "a client that mistyped for a minute stays counted for ever",
+    bug: "after the first minute, wrong passwords of a client are never braked again",
     tests: ["tunnel/meter"],
   },
   "nameless-successor-final": {

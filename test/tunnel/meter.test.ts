@@ -99,9 +99,11 @@ describe("wrong passwords of a tunnel", () => {
     expect(guesses.brakedFor("one", "192.0.2.1")).toBe(1)
     now = 60_000
     expect(guesses.brakedFor("one", "192.0.2.1")).toBe(0)
-    // The next minute begins anew.
-    guesses.failed("one", "192.0.2.1")
+    // The next minute begins anew, with as many guesses.
+    for (let n = 0; n < 9; n++) guesses.failed("one", "192.0.2.1")
     expect(guesses.brakedFor("one", "192.0.2.1")).toBe(0)
+    guesses.failed("one", "192.0.2.1")
+    expect(guesses.brakedFor("one", "192.0.2.1")).toBe(60_000)
   })
 })
 
