@@ -57,6 +57,7 @@ messages.patch any Path
 messages.remove any Path
 messages.raw any Path
 messages.attachment any Path
+messages.attachmentText any Path
 threads.list any Path
 threads.read any Path
 sending.send any Path
@@ -92,6 +93,7 @@ webhooks.request any Path
 webhooks.recover any Path
 events.list org
 events.stream org
+events.listOfIdentity any Path
 events.streamOfIdentity any Path
 events.read org
 events.replay any Resource

@@ -64,6 +64,20 @@ const legacyTools = [
   "svc_email_get",
   "svc_email_wait",
   "svc_email_update",
+  "svc_email_attachment",
+  "svc_draft_list",
+  "svc_draft_get",
+  "svc_draft_update",
+  "svc_draft_delete",
+  "svc_draft_send",
+  "svc_approval_list",
+  "svc_approval_approve",
+  "svc_approval_refuse",
+  "svc_webhook_create",
+  "svc_webhook_delete",
+  "svc_webhook_test",
+  "svc_tunnel_get",
+  "svc_identity_events",
   "svc_thread_list",
   "svc_thread_get",
   "svc_whoami",
@@ -122,7 +136,7 @@ describe("the official clients", () => {
     )
     const { tools } = await client.listTools()
     expect(tools.map(({ name }: { name: string }) => name)).not.toContain("svc_identity_create")
-    expect(tools).toHaveLength(28)
+    expect(tools).toHaveLength(40)
     const card = await client.callTool({ name: "svc_card_get", arguments: { handle: ada.handle } })
     expect(card.structuredContent).toMatchObject({ name: ada.handle })
     await client.close()

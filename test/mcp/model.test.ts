@@ -1,5 +1,4 @@
 /** What a model reads of the tools, and how much of a message it is given. */
-import { bounded } from "@svc/api/mcp/Bounded"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
 import { startService, type TestService } from "../harness/Service.ts"
@@ -68,53 +67,12 @@ describe("a model", () => {
     const undeclared = await tool("svc_vault_set", { name: "x", value: "v", colour: "red" })
     expect(undeclared.structuredContent).toMatchObject({
       code: "invalid_request",
-      detail: "The tool has no argument colour; it has name, identity, value, description.",
+      detail: "The tool has no argument colour; it has name, identity, value, description, idempotency_key.",
     })
     for (const handle of [".", "..", ""]) {
       expect((await tool("svc_identity_get", { handle })).structuredContent.code, handle).toBe("invalid_request")
     }
     const unnamed = await tool("svc_vault_set", { name: "Not A Name", value: "v" })
     expect(unnamed.structuredContent.detail).toContain("lowercase letters, digits, dots, dashes and underscores")
-  })
-})
-
-describe("a message", () => {
-  const long = "ä".repeat(50_000)
-  const body = { id: "msg_1", subject: "s", text: long, html: "<p>h</p>", headers: [{ name: "A", value: "b" }] }
-
-  it("is bounded for a model, who is told what is missing and how to get it", () => {
-    const first = bounded("svc_email_get", {}, body)
-    expect(new TextEncoder().encode(first["text"]).length).toBe(65_536)
-    expect(first["html"]).toBeUndefined()
-    expect(first["left_out"]).toEqual([
-      { member: "text", bytes: 34_464, how: "Call again with text_offset 65536." },
-      { member: "html", bytes: 8, how: "Call again with html true." },
-      { member: "headers", bytes: 24, how: "Call again with headers true." },
-    ])
-    const rest = bounded("svc_email_get", { text_offset: 65_536, html: true, headers: true }, body)
-    expect(first["text"] + rest["text"]).toBe(long)
-    expect(rest).toMatchObject({ headers: body.headers })
-    expect(bounded("svc_email_get", { text_limit: 1 }, body)["text"]).toBe("ä")
-    expect(bounded("svc_identity_get", {}, body)).toBe(body)
-  })
-
-  it("has links of 8 KiB at most", () => {
-    const links = Array.from({ length: 100 }, (_, n) => ({
-      url: `https://a.example/${"x".repeat(900)}${n}`,
-      text: "x",
-    }))
-    const shown = bounded("svc_email_get", {}, { ...body, text: "short", links })
-    expect(shown["links"]).toEqual(links.slice(0, 8))
-    expect(shown["left_out"]).toContainEqual(expect.objectContaining({ member: "links" }))
-    expect(bounded("svc_email_get", {}, { ...body, links: links.slice(0, 8) })["links"]).toHaveLength(8)
-  })
-
-  it("is asked for with arguments that are judged", async () => {
-    const ask = (input: object) => tool("svc_email_get", { handle: ada.handle, id: `msg_${"0".repeat(26)}`, ...input })
-    expect((await ask({ html: "yes" })).structuredContent.errors).toEqual([
-      { path: "/html", message: "expected true or false" },
-    ])
-    expect((await ask({ text_limit: 0 })).structuredContent.code).toBe("invalid_request")
-    expect((await ask({ html: true, text_limit: 10 })).structuredContent.code).toBe("not_found")
   })
 })

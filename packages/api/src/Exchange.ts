@@ -35,10 +35,9 @@ export const overMcp = (source: Source, tool: string): Source => ({
  * What a request hands on to one that it makes within this process: the id, where it came from, and the headers of its own
  * answer, which say what the other one used of the limits.
  */
-export const HandedOn = Context.Reference<Pick<ExchangeState, "requestId" | "source" | "headers"> | undefined>(
-  "@svc/api/HandedOn",
-  { defaultValue: () => undefined },
-)
+export const HandedOn = Context.Reference<
+  Pick<ExchangeState, "requestId" | "source" | "headers" | "equalTo"> | undefined
+>("@svc/api/HandedOn", { defaultValue: () => undefined })
 
 export interface ExchangeState {
   readonly requestId: string
@@ -60,9 +59,15 @@ export interface ExchangeState {
   recorded: boolean
   /** The first answer to the same request is given again: nothing is done. */
   repeated: boolean
+  /** Identifies equal tool calls; one without an `Idempotency-Key` repeats an equal one for a minute. */
+  readonly equalTo: string | undefined
 }
 
-export const makeExchange = (requestId = "req_unknown", source: Source = nowhere): ExchangeState => ({
+export const makeExchange = (
+  requestId = "req_unknown",
+  source: Source = nowhere,
+  equalTo: string | undefined = undefined,
+): ExchangeState => ({
   requestId,
   source,
   headers: {},
@@ -74,6 +79,7 @@ export const makeExchange = (requestId = "req_unknown", source: Source = nowhere
   act: undefined,
   recorded: false,
   repeated: false,
+  equalTo,
 })
 
 /** Outside of a request there is one that nobody looks at. */

@@ -150,6 +150,7 @@ export const everywhere = HttpRouter.middleware(
           const exchange = makeExchange(
             requestId,
             handed?.source ?? sourceOf(yield* TrustedProxies, request, request !== named),
+            handed?.equalTo,
           )
           const isStranger =
             handed === undefined && Bodies.isLarge(request) && !(yield* isKnown(credentials, request, exchange))
@@ -185,6 +186,7 @@ export const everywhere = HttpRouter.middleware(
           if (handed !== undefined) {
             // Nobody but who handed it on sees this answer: it goes into another one.
             noteOf(exchange.headers, handed.headers)
+            if (exchange.repeated) handed.headers["idempotent-replayed"] = "true"
             RequestMetrics.answered(request.method, exchange.endpoint, answered.status, startedAt)
             if (log !== undefined) log(entryOf(request, exchange.endpoint?.route, answered, startedAt, requestId))
             return answered

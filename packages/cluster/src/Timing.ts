@@ -168,6 +168,8 @@ export const Timing = {
    */
   idempotencyMillis: day,
   idempotencyAbandonedMillis: 4 * second,
+  /** A tool call without a key is a repeat of an equal one for this long: clients retry a call within seconds. */
+  equalCallMillis: minute,
 
   // --- Mail
 

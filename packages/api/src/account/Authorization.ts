@@ -174,7 +174,7 @@ const make = Effect.gen(function* () {
       recording.recorded(
         ofKnownQuery(call.endpoint, query, handler),
         (once) =>
-          call.endpoint.method === "POST"
+          call.endpoint.method !== "GET"
             ? repeatable(once, caller, Context.get(call.endpoint.annotations, ShowsSecret))
             : once,
         call,

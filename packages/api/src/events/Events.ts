@@ -22,6 +22,8 @@ export const layer = Serving.group(
 
     return handlers.handleAll({
       list: ({ query }) => Effect.flatMap(Caller, ({ org }) => events.list(org.id, query)),
+      listOfIdentity: ({ query }) =>
+        Effect.flatMap(Subject, ({ handle, orgId }) => events.list(orgId, { ...query, handle })),
       read: ({ params }) => Effect.flatMap(Caller, ({ org }) => events.read(org.id, params.id)),
       stream: ({ headers }) =>
         Effect.flatMap(Caller, ({ org }) => streams.open(org.id, null, headers["last-event-id"])),

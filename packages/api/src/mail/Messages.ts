@@ -1,7 +1,8 @@
 import { Api } from "@svc/domain/Api"
 import { Subject } from "@svc/domain/account/Authorization"
+import type { IdentityId } from "@svc/domain/IdentityRef"
 import { fromPublic } from "@svc/domain/Ids"
-import { Message } from "@svc/domain/mail/Message"
+import { attachmentTextAtMost, Message } from "@svc/domain/mail/Message"
 import { NotFound, PreconditionFailed, RangeNotSatisfiable } from "@svc/domain/problems/Problem"
 import { AttachmentReader } from "@svc/cluster/mail/AttachmentReader"
 import { type MessagePage, MessageQueries, type TextPage } from "@svc/cluster/mail/MessageQueries"
@@ -14,6 +15,7 @@ import * as Asking from "../account/Asking.ts"
 import { unchanged } from "../EntityTags.ts"
 import { Exchange } from "../Exchange.ts"
 import * as Download from "./Download.ts"
+import { encode, slice } from "./TextSlice.ts"
 import * as Waiting from "./Waiting.ts"
 
 const sameMessage = unchanged(Message)
@@ -44,6 +46,10 @@ export const layer = Serving.group(
     const waiting = yield* Waiting.make
     const noting = yield* Noting.make
     const opening = yield* Semaphore.make(openedAtOnce)
+    /** Reads something of a stored message, of which only a few are in memory at the same time. */
+    const opened = <A, E>(id: IdentityId, message: string, read: (raw: Uint8Array) => Effect.Effect<A, E>) =>
+      opening.withPermits(1)(Effect.flatMap(messages.raw(id, message), read))
+    const noAttachment = () => new NotFound({ detail: "The message has no such attachment." })
     const noMessage = () => new NotFound({ detail: "There is no such message." })
 
     return handlers.handleAll({
@@ -124,12 +130,27 @@ export const layer = Serving.group(
           headers: Download.harmless(`${params.id}.eml`),
         })
       }),
+      attachmentText: Effect.fnUntraced(function* ({ params, query: { offset = 0, limit = attachmentTextAtMost } }) {
+        const { id } = yield* Subject
+        const found = yield* opened(id, params.id, (raw) => attachments.text(raw, params.index))
+        if (found === undefined) return yield* noAttachment()
+        const { text, whole, ...about } = found
+        const bytes = encode(text ?? "")
+        const cut = slice(bytes, offset, limit)
+        const next_offset = cut.end < bytes.length ? cut.end : null
+        return {
+          ...about,
+          index: params.index,
+          text: text === null ? null : cut.text,
+          offset,
+          next_offset,
+          truncated: text !== null && (next_offset !== null || !whole),
+        }
+      }),
       attachment: Effect.fnUntraced(function* ({ params, headers }) {
         const { id } = yield* Subject
-        const found = yield* opening.withPermits(1)(
-          Effect.flatMap(messages.raw(id, params.id), (raw) => attachments.read(raw, params.index)),
-        )
-        if (found === undefined) return yield* new NotFound({ detail: "The message has no such attachment." })
+        const found = yield* opened(id, params.id, (raw) => attachments.read(raw, params.index))
+        if (found === undefined) return yield* noAttachment()
         const etag = `"${params.id}.${params.index}"`
         const ifRange = headers["if-range"]
         // A date is no validator that we gave, so the range is not meant for this (RFC 9110 section 13.1.5).

@@ -1,132 +1,208 @@
 /**
- * What a tool's result leaves out, where the REST answer could fill a model's whole context: the text of a message is
- * cut, its HTML and headers come only when asked for. The result says what is missing and which argument brings it.
+ * What a tool's result leaves out where the REST answer could fill a model's context: of a message, or of a conversation,
+ * at most 16 KiB of content. `truncated` tells whether something is missing, `left_out` what it is and how to read on.
  */
-import { InvalidRequest } from "@svc/domain/problems/Problem"
+import { encode, slice } from "../mail/TextSlice.ts"
 
 // oxlint-disable-next-line typescript/no-explicit-any -- JSON
 type Json = Record<string, any>
 
-export const defaultTextBytes = 64 * 1024
-const maxTextBytes = 1024 * 1024
+/** Bytes of content in one result. */
+export const contentBytes = 16 * 1024
+/** Of HTML and of headers, unless they are asked for by `part`: beside the text they seldom say more. */
+const htmlBytes = 4 * 1024
+const headersBytes = 2 * 1024
+/** Addresses, references or attachments that a result lists of each kind. */
+const listedAtMost = 25
 
-/** Arguments of the tool that its endpoint has not, as JSON Schema. */
+const parts = ["text", "html", "headers"] as const
+type Part = (typeof parts)[number]
+
 const ofMessage: Json = {
-  html: { type: "boolean", default: false, description: "Also give the body as HTML." },
-  headers: { type: "boolean", default: false, description: "Also give every header field." },
+  part: {
+    type: "string",
+    enum: parts,
+    description: "Give only this part of the content, from `text_offset` on.",
+  },
   text_offset: {
     type: "integer",
     minimum: 0,
     default: 0,
-    description: "The byte of the text (and of the HTML) to begin at, for what an earlier call left out.",
+    description: "The byte of the part to begin at (of the text, without `part`), as `left_out` says it.",
   },
   text_limit: {
     type: "integer",
     minimum: 1,
-    maximum: maxTextBytes,
-    default: defaultTextBytes,
-    description: "How many bytes of the text, of the HTML and of the headers at most.",
+    default: contentBytes,
+    description: `How many bytes of content at most; never more than ${contentBytes}.`,
   },
+  html: { type: "boolean", default: true, description: "False leaves out the HTML." },
+  headers: { type: "boolean", default: true, description: "False leaves out the header fields." },
 }
 
-/** Whether anything may be left out of this tool's results. */
-export const isBounded = (tool: string): boolean => tool === "svc_email_get"
-
-export const extraArguments = (tool: string): Json => (isBounded(tool) ? ofMessage : {})
-
-const encoder = new TextEncoder()
-const decoder = new TextDecoder()
-
-/** A part of a text by bytes of UTF-8, cut between characters. */
-const slice = (bytes: Uint8Array, from: number, limit: number) => {
-  const isInner = (at: number) => at > 0 && at < bytes.length && (bytes[at]! & 0xc0) === 0x80
-  let begin = Math.min(from, bytes.length)
-  let end = Math.min(begin + limit, bytes.length)
-  while (isInner(begin)) begin--
-  while (isInner(end)) end--
-  // A limit below one character would never come to an end.
-  if (end <= begin && begin < bytes.length) {
-    end = begin + 1
-    while (isInner(end)) end++
-  }
-  return { text: decoder.decode(bytes.subarray(begin, end)), end }
-}
-
-const wrong = (name: string, message: string) =>
-  new InvalidRequest({
-    detail: `The argument ${name} is not valid: ${message}`,
-    errors: [{ path: `/${name}`, message }],
-  })
-
-/** The first argument of {@link extraArguments} that is not as it should be. */
-export const judgeExtra = (tool: string, input: Json): InvalidRequest | undefined => {
-  for (const [name, { type, minimum = -Infinity, maximum = Infinity }] of Object.entries<Json>(extraArguments(tool))) {
-    const value = input[name]
-    if (value === undefined) continue
-    if (type === "boolean" && typeof value !== "boolean") return wrong(name, "expected true or false")
-    if (type === "integer" && !(Number.isInteger(value) && value >= minimum && value <= maximum)) {
-      return wrong(
-        name,
-        `expected an integer of ${minimum} or more${maximum === Infinity ? "" : `, at most ${maximum}`}`,
-      )
-    }
-  }
-  return undefined
+const truncation: Json = {
+  truncated: { type: "boolean" },
+  left_out: {
+    type: "array",
+    items: {
+      type: "object",
+      properties: { member: { type: "string" }, bytes: { type: "integer" }, how: { type: "string" } },
+      required: ["member", "bytes", "how"],
+    },
+  },
 }
 
 interface LeftOut {
   readonly member: string
+  /** How much is missing. */
   readonly bytes: number
   readonly how: string
 }
 
-/** Bytes of links, which a newsletter has many and long ones of. */
-const linkBytes = 8 * 1024
+const close = (given: Json, left: ReadonlyArray<LeftOut>): Json => ({
+  ...given,
+  truncated: left.length > 0,
+  ...(left.length === 0 ? {} : { left_out: left }),
+})
 
-/** A message as the tool gives it. */
-const message = (input: Json, body: Json): Json => {
-  const limit: number = input["text_limit"] ?? defaultTextBytes
-  const from: number = input["text_offset"] ?? 0
-  const left: Array<LeftOut> = []
-  const cut = (member: "text" | "html"): string | null => {
-    if (typeof body[member] !== "string") return null
-    const bytes = encoder.encode(body[member])
-    const { text, end } = slice(bytes, from, limit)
-    if (end < bytes.length) {
-      left.push({ member, bytes: bytes.length - end, how: `Call again with text_offset ${end}.` })
-    }
-    return text
+/** Returns the members with long lists cut to {@link listedAtMost} entries, and adds what was cut to `left`. */
+const withShortLists = (members: Json, left: Array<LeftOut>): Json =>
+  Object.fromEntries(
+    Object.entries(members).map(([member, value]) => {
+      if (!Array.isArray(value) || value.length <= listedAtMost) return [member, value]
+      const bytes = encode(JSON.stringify(value.slice(listedAtMost))).length
+      left.push({ member, bytes, how: `Of ${value.length} entries the first ${listedAtMost} are here; REST has all.` })
+      return [member, value.slice(0, listedAtMost)]
+    }),
+  )
+
+/**
+ * Returns header fields from a byte of their JSON on, and where the next one begins. Only whole ones; when they are read on,
+ * one that is longer than the limit is cut, or reading would never get past it.
+ */
+const fieldsFrom = (headers: ReadonlyArray<Json>, from: number, limit: number, readsOn: boolean) => {
+  const shown: Array<Json> = []
+  let [at, used, end] = [0, 0, 0]
+  let isFull = false
+  for (const header of headers) {
+    const size = encode(JSON.stringify(header)).length
+    const isLong = readsOn && used === 0 && size > limit
+    if (at < from) end = at + size
+    else if (!isFull && (isLong || used + size <= limit)) {
+      shown.push(isLong ? { ...header, value: slice(encode(header["value"]), 0, limit).text, cut: true } : header)
+      used += size
+      end = at + size
+    } else isFull = true
+    at += size
   }
-  const { html, headers, text: _, ...rest } = body
-  const given: Json = { ...rest, text: cut("text") }
-  // A part of the text: what is left out of it is there.
-  if (typeof body["text_reply"] === "string")
-    given["text_reply"] = slice(encoder.encode(body["text_reply"]), 0, limit).text
-  if (input["html"] === true) given["html"] = cut("html")
-  else if (typeof html === "string") {
-    left.push({ member: "html", bytes: encoder.encode(html).length, how: "Call again with html true." })
-  }
-  if (Array.isArray(body["links"])) {
-    const sizes = body["links"].map((link) => encoder.encode(JSON.stringify(link)).length)
-    let room = linkBytes
-    const shown = body["links"].filter((_, at) => (room -= sizes[at]!) >= 0)
-    given["links"] = shown
-    const missing = sizes.slice(shown.length).reduce((sum, size) => sum + size, 0)
-    if (missing > 0) left.push({ member: "links", bytes: missing, how: "The text names the targets of its links." })
-  }
-  if (Array.isArray(headers)) {
-    const sizes = headers.map((header) => encoder.encode(JSON.stringify(header)).length)
-    let room = input["headers"] === true ? limit : 0
-    const shown = headers.filter((_, at) => (room -= sizes[at]!) >= 0)
-    if (input["headers"] === true) given["headers"] = shown
-    const missing = sizes.slice(shown.length).reduce((sum, size) => sum + size, 0)
-    if (missing > 0) {
-      const how = input["headers"] === true ? "Call again with a larger text_limit." : "Call again with headers true."
-      left.push({ member: "headers", bytes: missing, how })
-    }
-  }
-  return left.length === 0 ? given : { ...given, left_out: left }
+  return { shown, end, total: at }
 }
 
-/** The result of a tool, bounded where that is called for. */
-export const bounded = (tool: string, input: Json, body: Json): Json => (isBounded(tool) ? message(input, body) : body)
+/** Returns a message as `svc_email_get` gives it. */
+const message = (input: Json, body: Json): Json => {
+  const left: Array<LeftOut> = []
+  const from: number = input["text_offset"] ?? 0
+  let room = Math.min(input["text_limit"] ?? contentBytes, contentBytes)
+  const only: Part | undefined = input["part"] ?? (from > 0 ? "text" : undefined)
+  const { text, html: _, headers, text_reply, ...rest } = body
+  const given: Json = withShortLists(rest, left)
+  const readOn = (member: Part, at: number) => `Call again with part "${member}" and text_offset ${at}.`
+
+  /** Puts as much of a body as there is room for into the result; `end` is where to read on. */
+  const put = (member: "text" | "html", most: number) => {
+    if (typeof body[member] !== "string") return void (given[member] = null)
+    const bytes = encode(body[member])
+    const cut = slice(bytes, only === member ? from : 0, Math.min(room, most))
+    given[member] = cut.text
+    room -= cut.size
+    if (cut.end < bytes.length) left.push({ member, bytes: bytes.length - cut.end, how: readOn(member, cut.end) })
+  }
+
+  if (only === undefined) {
+    const reply = typeof text_reply === "string" ? encode(text_reply) : undefined
+    const shown = reply && slice(reply, 0, room)
+    given["text_reply"] = shown?.text ?? null
+    room -= shown?.size ?? 0
+    const whole = typeof text === "string" ? encode(text) : new Uint8Array()
+    const begins = typeof text === "string" && shown !== undefined && shown.size > 0 && text.startsWith(shown.text)
+    if (reply !== undefined && shown !== undefined && shown.end < reply.length) {
+      // The rest of it is in the text: behind what is shown, or somewhere.
+      left.push({
+        member: "text_reply",
+        bytes: reply.length - shown.end,
+        how: readOn("text", begins ? shown.end : 0),
+      })
+    }
+    if (begins && whole.length > room) {
+      // The text would repeat what `text_reply` shows, so there is none of it.
+      given["text"] = ""
+      if (whole.length > shown.end)
+        left.push({ member: "text", bytes: whole.length - shown.end, how: readOn("text", shown.end) })
+    } else put("text", room)
+  } else if (only === "text") put("text", room)
+  if (only === "html" || (only === undefined && input["html"] !== false)) {
+    put("html", only === "html" ? room : htmlBytes)
+  }
+  if (Array.isArray(headers) && (only === "headers" || (only === undefined && input["headers"] !== false))) {
+    const most = only === "headers" ? room : Math.min(room, headersBytes)
+    const { shown, end, total } = fieldsFrom(headers, only === "headers" ? from : 0, most, only === "headers")
+    given["headers"] = shown
+    if (end < total) left.push({ member: "headers", bytes: total - end, how: readOn("headers", end) })
+  }
+  return close(given, left)
+}
+
+/** Returns a conversation as `svc_thread_get` gives it: what its messages say shares the room, long ones are cut. */
+const thread = (_: Json, body: Json): Json => {
+  const left: Array<LeftOut> = []
+  const messages: ReadonlyArray<Json> = body["messages"]
+  const sizes = messages.map(({ text_reply }) => (typeof text_reply === "string" ? encode(text_reply).length : 0))
+  // Short ones leave room to long ones: the share is what the ones above it get each.
+  let [room, share] = [contentBytes, contentBytes]
+  for (const [at, size] of sizes.toSorted((one, other) => one - other).entries()) {
+    share = Math.floor(room / (sizes.length - at))
+    if (size > share) break
+    room -= size
+  }
+  return close(
+    {
+      ...body,
+      messages: messages.map((one, at) => {
+        const given = withShortLists(one, left)
+        if (sizes[at]! <= share) return given
+        const cut = slice(encode(one["text_reply"]), 0, share)
+        left.push({
+          member: `messages/${at}/text_reply`,
+          bytes: sizes[at]! - cut.end,
+          how: "Read the message with `svc_email_get`.",
+        })
+        return { ...given, text_reply: cut.text }
+      }),
+    },
+    left,
+  )
+}
+
+interface Bound {
+  /** Arguments of the tool that its endpoint does not have, as JSON Schema. */
+  readonly arguments: Json
+  readonly shape: (input: Json, body: Json) => Json
+}
+
+const bounds: Readonly<Record<string, Bound>> = {
+  svc_email_get: { arguments: ofMessage, shape: message },
+  svc_thread_get: { arguments: {}, shape: thread },
+}
+
+/** Whether anything may be left out of this tool's results. */
+export const isBounded = (tool: string): boolean => Object.hasOwn(bounds, tool)
+
+export const boundArguments = (tool: string): Json => bounds[tool]?.arguments ?? {}
+/** Members of a result that tell what is missing, as JSON Schema. */
+export const boundMembers = (tool: string): Json => (isBounded(tool) ? truncation : {})
+/** Members of the endpoint's answer that a result may lack. */
+export const mayLack = (tool: string): ReadonlyArray<string> =>
+  tool === "svc_email_get" ? ["text", "text_reply", "html", "headers"] : []
+
+/** Returns the result of a tool, bounded if the tool is. */
+export const bounded = (tool: string, input: Json, body: Json): Json => bounds[tool]?.shape(input, body) ?? body

@@ -12,7 +12,7 @@ import {
   Unauthenticated,
   UnsupportedMediaType,
 } from "@svc/domain/problems/Problem"
-import type { CallerInfo } from "@svc/domain/account/Authorization"
+import { type CallerInfo, soleOf } from "@svc/domain/account/Authorization"
 import { judgeNetwork } from "@svc/domain/account/Judgement"
 import { CredentialLookup } from "@svc/cluster/account/CredentialLookup"
 import { Audit } from "@svc/cluster/audit/Audit"
@@ -39,9 +39,10 @@ import { meaning } from "../problems/ProblemRendering.ts"
 import { render } from "../problems/Render.ts"
 import { RequestId } from "../RequestId.ts"
 import { bounded, isBounded } from "./Bounded.ts"
+import { marked } from "./Output.ts"
 import { type Answer, instructionsFor, interpret, type Served } from "./Protocol.ts"
 import { requestOf, type ToolRequest } from "./Requests.ts"
-import { byName, listFor } from "./Tools.ts"
+import { type BoundTool, byName, listFor } from "./Tools.ts"
 
 const path = "/api/mcp"
 
@@ -68,24 +69,28 @@ type ToolCall = Served & { readonly _tag: "Call" }
 
 const calls = Metrics.counter("svc_mcp_calls_total", "Calls of tools over MCP", ["tool", "outcome"])
 
-/** An answer of REST that is a tool's result as it is, or bounded where that is called for. */
-const resultOf = (tool: string, input: Json, response: HttpServerResponse.HttpServerResponse): Json => {
-  const text = textOf(response)
-  const parsed: unknown = JSON.parse(text)
-  const whole: Json = typeof parsed === "object" && parsed !== null ? parsed : {}
-  const body = response.status >= 400 ? whole : bounded(tool, input, whole)
-  return {
-    content: [{ type: "text", text: body === parsed ? text : JSON.stringify(body) }],
-    structuredContent: body,
-    ...(response.status >= 400 ? { isError: true } : {}),
-  }
+/** Returns the text of a tool's result: that of REST, bounded where the tool is, with its marks in front. */
+const resultOf = (
+  tool: BoundTool,
+  input: Json,
+  response: HttpServerResponse.HttpServerResponse,
+  isRepeated: boolean,
+): string => {
+  const isError = response.status >= 400
+  const answer = textOf(response)
+  const isObject = answer.startsWith("{")
+  const text =
+    isObject && (isError || !isBounded(tool.listed.name))
+      ? answer
+      : JSON.stringify(isObject ? bounded(tool.listed.name, input, JSON.parse(answer)) : {})
+  return marked(text, isError ? [] : tool.untrusted, isRepeated)
 }
 
 /**
- * The same where nothing is left out of the answer: its text becomes the structured content as it is. The result is the
- * last member of the reply, so what closes both is its end.
+ * Returns the reply with the text of a result, which becomes the structured content as it is. The result is the last member
+ * of the reply, so what closes both is its end.
  */
-const unbounded = (served: ToolCall, text: string, isError: boolean): HttpServerResponse.HttpServerResponse => {
+const replyOf = (served: ToolCall, text: string, isError: boolean): HttpServerResponse.HttpServerResponse => {
   const { status, body } = served.answer({ content: [{ type: "text", text }], ...(isError ? { isError } : {}) })
   const reply = JSON.stringify(body)
   return HttpServerResponse.text(`${reply.slice(0, -2)},"structuredContent":${text}}}`, {
@@ -131,15 +136,18 @@ export const layer = HttpRouter.use((router) =>
       )
     }
 
-    const answered = (served: ToolCall, response: HttpServerResponse.HttpServerResponse) => {
+    const answered = (
+      served: ToolCall,
+      tool: BoundTool,
+      response: HttpServerResponse.HttpServerResponse,
+      isRepeated = false,
+    ) => {
       const isError = response.status >= 400
       calls.of(served.name, isError ? "refused" : "done").n++
-      const text = textOf(response)
-      if ((isError || !isBounded(served.name)) && text.startsWith("{")) return unbounded(served, text, isError)
-      return jsonOf(served.answer(resultOf(served.name, served.input, response)))
+      return replyOf(served, resultOf(tool, served.input, response, isRepeated), isError)
     }
 
-    const callTool = Effect.fnUntraced(function* (served: ToolCall, request: ToolRequest) {
+    const callTool = Effect.fnUntraced(function* (served: ToolCall, tool: BoundTool, request: ToolRequest) {
       const outer = yield* Exchange
       // What it opens is closed with the caller's own request, whose scope it runs in.
       const response = yield* Effect.updateContext(rest, (context: Context.Context<Scope.Scope>) =>
@@ -153,17 +161,32 @@ export const layer = HttpRouter.use((router) =>
             requestId: outer.requestId,
             headers: outer.headers,
             source: overMcp(outer.source, served.name),
+            equalTo: request.equalTo,
           }),
         ),
       )
       // The credential is no good: that is the answer of the whole exchange, as for any other path.
-      return response.status === 401 ? response : answered(served, response)
+      if (response.status === 401) return response
+      return answered(served, tool, response, outer.headers["idempotent-replayed"] !== undefined)
     })
 
-    /** The request that a call of a tool makes, or what is wrong with its arguments; undefined where there is no such tool. */
-    const requested = (served: ToolCall, token: string) => {
-      const tool = byName.get(served.name)
-      return tool && requestOf(tool, served.input, `Bearer ${token}`)
+    /**
+     * Returns the request that a call of a tool makes, or what is wrong with its arguments. A credential of one Identity need
+     * not name it.
+     */
+    const requested = <E, R>(
+      tool: BoundTool,
+      { input }: ToolCall,
+      token: string,
+      callerOf: Effect.Effect<CallerInfo, E, R>,
+    ) => {
+      const own =
+        tool.inPath.includes("handle") && input["handle"] === undefined
+          ? Effect.map(callerOf, (caller) => soleOf(caller)?.handle)
+          : Effect.succeed(undefined)
+      return Effect.map(own, (handle) =>
+        requestOf(tool, handle === undefined ? input : { ...input, handle }, `Bearer ${token}`),
+      )
     }
 
     /** The list says nothing that is secret, so it may be compressed. */
@@ -223,10 +246,12 @@ export const layer = HttpRouter.use((router) =>
       // Of a stranger nothing large is read, who is told that it is a stranger.
       if (isLarge(request)) yield* callerOf
       const asked = interpret(yield* request.text, headers)
-      const made = asked._tag === "Call" ? requested(asked, token) : undefined
+      const tool = asked._tag === "Call" ? byName.get(asked.name) : undefined
+      const made =
+        asked._tag === "Call" && tool !== undefined ? yield* requested(tool, asked, token, callerOf) : undefined
       // A call is judged by the endpoint that it names; one that comes to no request is judged here.
-      if (asked._tag === "Call" && made !== undefined && !(made instanceof InvalidRequest)) {
-        return yield* callTool(asked, made)
+      if (asked._tag === "Call" && tool !== undefined && made !== undefined && !(made instanceof InvalidRequest)) {
+        return yield* callTool(asked, tool, made)
       }
       const caller = yield* callerOf
       const why = yield* Effect.match(admitted(caller, state), { onFailure: (one) => one, onSuccess: () => undefined })
@@ -247,7 +272,9 @@ export const layer = HttpRouter.use((router) =>
         case "List":
           return jsonOf(yield* listed(asked, caller))
         case "Call":
-          return made instanceof InvalidRequest ? answered(asked, yield* problem(made)) : jsonOf(asked.unknown)
+          return tool !== undefined && made instanceof InvalidRequest
+            ? answered(asked, tool, yield* problem(made))
+            : jsonOf(asked.unknown)
       }
     })
 

@@ -1,6 +1,7 @@
 /** The REST request that a tool call is. */
 import { InvalidRequest } from "@svc/domain/problems/Problem"
-import { judgeExtra } from "./Bounded.ts"
+import { defaultLimit } from "@svc/domain/Paging"
+import { equalTo, ordered } from "./Repetition.ts"
 import type { BoundTool } from "./Tools.ts"
 
 // oxlint-disable-next-line typescript/no-explicit-any -- tool arguments are any JSON until the endpoint judges them
@@ -13,6 +14,8 @@ export interface ToolRequest {
   readonly headers: Readonly<Record<string, string>>
   /** JSON text. */
   readonly body: string | undefined
+  /** What equal calls have in common, where this one is not to be made twice. */
+  readonly equalTo: string | undefined
 }
 
 /** Characters of what goes into an address: over HTTP one has no room for more. */
@@ -26,8 +29,46 @@ const tooLong = (name: string) =>
     errors: [{ path: `/${name}`, message: `expected a length of at most ${longestInAddress}` }],
   })
 
+const wrong = (name: string, message: string) =>
+  new InvalidRequest({
+    detail: `The argument ${name} is not valid: ${message}.`,
+    errors: [{ path: `/${name}`, message }],
+  })
+
+/** Judges the arguments that the endpoint does not have; returns the first refusal. */
+const judgeExtra = (extra: Json, input: Json): InvalidRequest | undefined => {
+  for (const [name, schema] of Object.entries<Json>(extra)) {
+    const value = input[name]
+    if (value === undefined) continue
+    const { type, enum: choices, pattern, minimum = -Infinity, maxLength = Infinity } = schema
+    if (type === "boolean" && typeof value !== "boolean") return wrong(name, "expected true or false")
+    if (type === "integer" && !(Number.isInteger(value) && value >= minimum)) {
+      return wrong(name, `expected an integer of ${minimum} or more`)
+    }
+    if (choices !== undefined && !choices.includes(value)) return wrong(name, `expected one of ${choices.join(", ")}`)
+    if (pattern !== undefined) {
+      const fits = typeof value === "string" && value.length <= maxLength && new RegExp(pattern, "u").test(value)
+      if (!fits) return wrong(name, `expected 1 to ${maxLength} printable ASCII characters without quotes`)
+    }
+  }
+  return undefined
+}
+
+/** Path arguments are text that names something; an index may be a number, which models write for it. */
+const named = (value: unknown): unknown => (Number.isSafeInteger(value) ? String(value) : value)
+
 /** The REST request of a tool call; a path argument that is no text cannot make one. */
-export const requestOf = (tool: BoundTool, input: Json, authorization: string): ToolRequest | InvalidRequest => {
+export const requestOf = (tool: BoundTool, given: Json, authorization: string): ToolRequest | InvalidRequest => {
+  const input = { ...given }
+  for (const name of tool.inPath) if (name !== "handle" && name !== "name") input[name] = named(input[name])
+  const missing = tool.inPath.filter((name) => input[name] === undefined)
+  if (missing.includes("handle") && missing.length === 1) {
+    return new InvalidRequest({
+      detail:
+        "The argument handle is missing: it names the Identity that the call is about. `svc_identity_list` tells which there are.",
+      errors: [{ path: "/handle", message: "expected the Handle of an Identity" }],
+    })
+  }
   const errors = tool.inPath
     // A segment of dots would be another path, and half a surrogate pair is in none.
     .filter((name) => typeof input[name] !== "string" || /^\.{0,2}$/.test(input[name]) || !input[name].isWellFormed())
@@ -45,7 +86,7 @@ export const requestOf = (tool: BoundTool, input: Json, authorization: string): 
       errors: told.map((name) => ({ path: `/${name}`, message: "unknown member" })),
     })
   }
-  const extra = judgeExtra(tool.listed.name, input)
+  const extra = judgeExtra(tool.extra, input)
   if (extra !== undefined) return extra
   const long = tool.inPath.find((name) => input[name].length > longestInAddress)
   if (long !== undefined) return tooLong(long)
@@ -55,8 +96,11 @@ export const requestOf = (tool: BoundTool, input: Json, authorization: string): 
       : tool.path.replace(/:(\w+)/g, (_, name: string) => encodeURIComponent(input[name]))
   let query: URLSearchParams | undefined
   const body: Json = {}
+  // Some lists answer far more entries over REST than a model has room for.
+  if (tool.inQuery.has("cursor") && tool.inQuery.has("limit") && input["limit"] === undefined)
+    input["limit"] = defaultLimit
   for (const [name, value] of Object.entries(input)) {
-    if (tool.inPath.includes(name) || tool.extra.has(name)) continue
+    if (tool.inPath.includes(name) || Object.hasOwn(tool.extra, name)) continue
     if (tool.inQuery.has(name)) {
       const text = typeof value === "string" ? value : JSON.stringify(value)
       if (text.length > longestInAddress) return tooLong(name)
@@ -64,10 +108,17 @@ export const requestOf = (tool: BoundTool, input: Json, authorization: string): 
       query.append(name, text)
     } else body[name] = value
   }
+  const text = tool.hasBody ? JSON.stringify(tool.effect === "read" ? body : ordered(body)) : undefined
+  const key: string | undefined = input["idempotency_key"]
   return {
     method: tool.method,
     target: query === undefined ? path : `${path}?${query.toString()}`,
-    headers: { authorization, ...(tool.hasBody ? { "content-type": "application/json" } : {}) },
-    body: tool.hasBody ? JSON.stringify(body) : undefined,
+    headers: {
+      authorization,
+      ...(tool.hasBody ? { "content-type": "application/json" } : {}),
+      ...(key === undefined ? {} : { "idempotency-key": key }),
+    },
+    body: text,
+    equalTo: equalTo(tool.effect, input, text),
   }
 }

@@ -3,7 +3,7 @@
  * query and body members of its endpoint in one object, as the OpenAPI document has them.
  */
 import { Api } from "@svc/domain/Api"
-import type { CallerInfo } from "@svc/domain/account/Authorization"
+import { type CallerInfo, soleOf } from "@svc/domain/account/Authorization"
 import { mayCall } from "@svc/domain/account/Judgement"
 import { type EndpointPolicy, policyOf } from "@svc/domain/account/Policy"
 import { allows, type ScopeName } from "@svc/domain/account/Scope"
@@ -13,7 +13,10 @@ import { Context } from "effect"
 import type { HttpMethod } from "effect/http"
 import type { HttpApiEndpoint } from "effect/http-api"
 import { document } from "../openapi/Document.ts"
-import { extraArguments } from "./Bounded.ts"
+import { boundArguments } from "./Bounded.ts"
+import { inline } from "./Inline.ts"
+import { outputSchemaOf } from "./Output.ts"
+import { repetitionArguments } from "./Repetition.ts"
 
 // oxlint-disable-next-line typescript/no-explicit-any -- JSON Schema
 type Json = Record<string, any>
@@ -24,6 +27,7 @@ export interface ListedTool {
   readonly title: string
   readonly description: string
   readonly inputSchema: Json
+  readonly outputSchema: Json
   readonly annotations: Readonly<
     Record<"readOnlyHint" | "destructiveHint" | "idempotentHint" | "openWorldHint", boolean>
   >
@@ -37,8 +41,13 @@ export interface BoundTool {
   readonly inPath: ReadonlyArray<string>
   readonly inQuery: ReadonlySet<string>
   readonly hasBody: boolean
-  /** Arguments that never reach the endpoint. */
-  readonly extra: ReadonlySet<string>
+  readonly effect: ToolEffect
+  /** Arguments that the endpoint does not have, with their JSON Schema. */
+  readonly extra: Json
+  /** Members of a result that people outside wrote. */
+  readonly untrusted: ReadonlyArray<string>
+  /** Members of each entry that a terminal shows as columns. */
+  readonly columns: ReadonlyArray<string> | undefined
   /** Arguments that are never to stand on a command line. */
   readonly secret: ReadonlySet<string>
   readonly policy: EndpointPolicy
@@ -55,16 +64,13 @@ const hints: {
   destructive: { read: false, destructive: true, idempotent: true },
 }
 
-/** A schema that stands by itself: clients get no components to look references up in. */
-const inline = (schema: unknown): unknown => {
-  if (Array.isArray(schema)) return schema.map(inline)
-  if (typeof schema !== "object" || schema === null) return schema
-  const node = schema as Json
-  if (typeof node["$ref"] === "string") return inline(document["components"].schemas[node["$ref"].split("/").at(-1)!])
-  return Object.fromEntries(Object.entries(node).map(([key, value]) => [key, inline(value)]))
-}
+/** Arguments of a tool that its endpoint does not have. */
+const extraArguments = ({ name, effect }: ToolInfo): Json => ({
+  ...boundArguments(name),
+  ...repetitionArguments(effect),
+})
 
-const argumentsOf = (operation: Json, { name, requires }: ToolInfo): Json => {
+const argumentsOf = (operation: Json, tool: ToolInfo): Json => {
   const properties: Json = {}
   const required: Array<string> = []
   for (const parameter of operation["parameters"] as ReadonlyArray<Json>) {
@@ -76,8 +82,8 @@ const argumentsOf = (operation: Json, { name, requires }: ToolInfo): Json => {
     if (parameter["required"] === true) required.push(parameter["name"])
   }
   const body = inline(operation["requestBody"]?.content?.["application/json"]?.schema ?? {}) as Json
-  Object.assign(properties, body["properties"] ?? {}, extraArguments(name))
-  required.push(...(body["required"] ?? []), ...(requires ?? []))
+  Object.assign(properties, body["properties"] ?? {}, extraArguments(tool))
+  required.push(...(body["required"] ?? []), ...(tool.requires ?? []))
   if (Object.keys(properties).length === 0) return { type: "object", additionalProperties: false }
   return {
     type: "object",
@@ -101,7 +107,10 @@ const bind = (endpoint: HttpApiEndpoint.Top): ReadonlyArray<BoundTool> => {
       inQuery: new Set(parameters.filter((one) => one["in"] === "query").map((one) => one["name"])),
       hasBody: operation["requestBody"] !== undefined,
       secret: new Set(tool.secret ?? []),
-      extra: new Set(Object.keys(extraArguments(tool.name))),
+      effect: tool.effect,
+      extra: extraArguments(tool),
+      untrusted: tool.untrusted ?? [],
+      columns: tool.columns,
       policy: policyOf(endpoint),
       scope: scopeOf(endpoint),
       listed: {
@@ -109,6 +118,7 @@ const bind = (endpoint: HttpApiEndpoint.Top): ReadonlyArray<BoundTool> => {
         title: operation["summary"],
         description: [operation["description"], tool.advice].filter((text) => text !== undefined).join(" "),
         inputSchema: argumentsOf(operation, tool),
+        outputSchema: outputSchemaOf(operation, tool),
         annotations: {
           readOnlyHint: read,
           destructiveHint: destructive,
@@ -130,13 +140,33 @@ export const byName: ReadonlyMap<string, BoundTool> = new Map(tools.map((tool) =
 const lists = new Map<string, ReadonlyArray<ListedTool>>()
 const listsAtMost = 1000
 
+/** The tool as a credential of one Identity sees it: `handle` can be left out. */
+const ofOne = new Map(
+  tools.flatMap(({ inPath, listed }) => {
+    const { properties, required = [], ...rest } = listed.inputSchema
+    if (!inPath.includes("handle")) return []
+    const others = required.filter((name: string) => name !== "handle")
+    const handle = { ...properties["handle"], description: "Your own Handle, which is the default." }
+    const inputSchema = {
+      ...rest,
+      properties: { ...properties, handle },
+      ...(others.length === 0 ? {} : { required: others }),
+    }
+    return [[listed.name, { ...listed, inputSchema }] as const]
+  }),
+)
+
 /** What a credential sees: the tools that it may call, as far as who calls and its scopes say. */
 export const listFor = (caller: CallerInfo): ReadonlyArray<ListedTool> => {
-  const key = `${caller.kind}${caller.identities === null ? "" : " of some"} ${caller.scopes.text}`
+  const isOfOne = soleOf(caller) !== null
+  const some = caller.identities === null ? "" : isOfOne ? " of one" : " of some"
+  const key = `${caller.kind}${some} ${caller.scopes.text}`
   const known = lists.get(key)
   if (known !== undefined) return known
   const made = tools.flatMap(({ listed, policy, scope }) =>
-    mayCall(policy, caller) && allows(caller.scopes, scope) ? [listed] : [],
+    mayCall(policy, caller) && allows(caller.scopes, scope)
+      ? [(isOfOne ? ofOne.get(listed.name) : undefined) ?? listed]
+      : [],
   )
   if (lists.size >= listsAtMost) lists.clear()
   lists.set(key, made)

@@ -84,7 +84,7 @@ const describeOperation = (operation: Json, method: string, resolve: (ref: strin
   if (needed !== null) operation["x-required-scope"] = needed
   Problems.narrow(operation, endpoint, method)
   completeBody(operation, endpoint)
-  completeParameters(operation, endpoint, method === "post" && scope !== "public", tagged)
+  completeParameters(operation, endpoint, method !== "get" && scope !== "public", tagged)
   completeResponses(operation, scope !== "public" || operation["responses"]["429"] !== undefined, tagged)
   for (const carrier of [operation["requestBody"], ...Object.values<Json>(operation["responses"])]) {
     for (const [type, media] of Object.entries<Json>(carrier?.["content"] ?? {})) {

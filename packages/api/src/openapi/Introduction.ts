@@ -37,5 +37,5 @@ curl -s "$BASE/api/identities/ada/messages?wait=60" -H "authorization: Bearer $K
 - Errors are \`application/problem+json\` (RFC 9457) with a stable \`code\`, a \`doc_url\` and an \`agent_hint\`: \`fix_call\`, \`wait\` or \`stop\`.
 - The body of a request has at most 1 MiB; one that sends a message or keeps a draft 10 MiB, one that posts or sends a direct message through a Connector 8 MiB, a tool's call over MCP what its endpoint takes, one without a credential 64 KiB. More is 413 \`payload_too_large\`.
 - Unknown members of a request are refused. Answers may gain members: take no notice of those you do not know.
-- A POST with an \`Idempotency-Key\` can be repeated safely; a repeat's answer carries \`Idempotent-Replayed: true\`.
+- A request other than GET with an \`Idempotency-Key\` can be repeated safely; a repeat's answer carries \`Idempotent-Replayed: true\`.
 - Every answer carries \`request-id\`. Timestamps are RFC 3339 in UTC.`

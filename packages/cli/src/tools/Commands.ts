@@ -90,7 +90,9 @@ const standardInput = Effect.promise(async () => {
 
 const commandOf = (tool: BoundTool) => {
   const { name, title, description, inputSchema } = tool.listed
-  const shapes = Object.entries<Shape>(inputSchema["properties"] ?? {}).filter(([member]) => !tool.extra.has(member))
+  const shapes = Object.entries<Shape>(inputSchema["properties"] ?? {}).filter(
+    ([member]) => member === "idempotency_key" || !Object.hasOwn(tool.extra, member),
+  )
   const required = new Set<string>(inputSchema["required"] ?? [])
   const positional = shapes.filter(([member]) => required.has(member) && !tool.secret.has(member))
   const optional = shapes.filter(([member]) => !required.has(member) && !tool.secret.has(member))

@@ -3,10 +3,12 @@
  * holds the id of the command that its first request gave: whoever takes up a request that a crash cut short makes the
  * same command again, which is done once (traps.md 4, 18).
  */
+import { createHmac } from "node:crypto"
 import { makeUuidV7 } from "@svc/domain/Ids"
 import { IdempotencyKeyInProgress, IdempotencyKeyReused } from "@svc/domain/problems/Problem"
 import { Clock, Context, Effect, Layer } from "effect"
 import { sha256 } from "../credentials/Minting.ts"
+import { Sealing } from "../sealing/Sealing.ts"
 import { orUnavailable, Writes } from "../store/Database.ts"
 import { Timing } from "../Timing.ts"
 
@@ -44,32 +46,48 @@ const named = (operation: string): string =>
 
 const make = Effect.gen(function* () {
   const sql = yield* Writes
+  const keys = [...(yield* Sealing).derived("idempotency").values()]
+  /**
+   * Returns what identifies a request's body: first what is stored, then what other master keys and earlier versions store.
+   * A keyed hash, since the body may carry a secret that is short enough to be guessed.
+   */
+  const fingerprints = (request: string) => [
+    ...keys.map((key): Uint8Array => createHmac("sha256", key).update(request).digest()),
+    sha256(request),
+  ]
   const where = ({ credentialId, operation, key }: Scope) =>
     sql`credential_id = ${credentialId}::uuid and operation = ${named(operation)} and key = ${key}`
 
   return {
-    claim: Effect.fn("IdempotencyRecords.claim")(function* (scope: Scope, request: string) {
+    /** Claims the request for this caller, or returns the first answer, which is kept for `keptMillis`. */
+    claim: Effect.fn("IdempotencyRecords.claim")(function* (
+      scope: Scope,
+      request: string,
+      keptMillis: number = Timing.idempotencyMillis,
+    ) {
       const now = yield* Clock.currentTimeMillis
       const at = new Date(now)
-      const fingerprint = sha256(request)
+      const expired = new Date(now - keptMillis)
+      const known = fingerprints(request)
+      const isSame = sql`fingerprint in ${sql.in(known)}`
       const commandId = yield* makeUuidV7
       // Expired records begin anew; one that was cut short goes on under its own command.
       const look = sql<Row>`
         with mine as (
           insert into idempotency_record as r (credential_id, operation, key, fingerprint, command_id, started_at)
-          values (${scope.credentialId}, ${named(scope.operation)}, ${scope.key}, ${fingerprint}, ${commandId}, ${at})
+          values (${scope.credentialId}, ${named(scope.operation)}, ${scope.key}, ${known[0]!}, ${commandId}, ${at})
           on conflict (credential_id, operation, key) do update
           set started_at = excluded.started_at, fingerprint = excluded.fingerprint, status = null, headers = null, body = null,
-              command_id = case when r.started_at <= ${new Date(now - Timing.idempotencyMillis)} then excluded.command_id else r.command_id end
-          where r.started_at <= ${new Date(now - Timing.idempotencyMillis)}
-             or (r.status is null and r.started_at <= ${new Date(now - Timing.idempotencyAbandonedMillis)} and r.fingerprint = excluded.fingerprint)
+              command_id = case when r.started_at <= ${expired} then excluded.command_id else r.command_id end
+          where r.started_at <= ${expired}
+             or (r.status is null and r.started_at <= ${new Date(now - Timing.idempotencyAbandonedMillis)} and r.${isSame})
           returning command_id
         )
         select true as mine, true as same, command_id, null::int as status, null::jsonb as headers, null::text as body from mine
         union all
-        select false, fingerprint = ${fingerprint}, command_id, status, headers, body
+        select false, ${isSame}, command_id, status, headers, body
         from idempotency_record
-        where ${where(scope)} and started_at > ${new Date(now - Timing.idempotencyMillis)} and not exists (select from mine)`
+        where ${where(scope)} and started_at > ${expired} and not exists (select from mine)`
       // One that another transaction commits while ours waits for it keeps ours from being made, and is not in what our
       // statement sees: the next one sees it.
       let row: Row | undefined
@@ -98,8 +116,12 @@ const make = Effect.gen(function* () {
 
     /** The outcome is not known (out of reach): a repeat tries the same command again. */
     release: (scope: Scope) =>
-      orUnavailable(
-        sql`update idempotency_record set started_at = now() - interval '1 hour' where ${where(scope)} and status is null`,
+      Effect.flatMap(Clock.currentTimeMillis, (now) =>
+        orUnavailable(
+          // Twice the wait, so that a process whose clock is behind may claim it as well.
+          sql`update idempotency_record set started_at = ${new Date(now - 2 * Timing.idempotencyAbandonedMillis)}
+              where ${where(scope)} and status is null`,
+        ),
       ),
   }
 })

@@ -10,10 +10,22 @@ export interface AttachmentContent {
   readonly content: (start: number, end: number) => Stream.Stream<Uint8Array>
 }
 
+export interface AttachmentText {
+  readonly filename: string | null
+  readonly content_type: string
+  /** Bytes of the content. */
+  readonly size: number
+  /** What it says, in plain text; null if it is not text. */
+  readonly text: string | null
+  /** Whether `text` is all of it: of a large attachment only the beginning is decoded. */
+  readonly whole: boolean
+}
+
 export class AttachmentReader extends Context.Service<
   AttachmentReader,
   {
     readonly read: (raw: Uint8Array, index: number) => Effect.Effect<AttachmentContent | undefined>
+    readonly text: (raw: Uint8Array, index: number) => Effect.Effect<AttachmentText | undefined>
     /** The pictures that the message carries for its HTML, each as a `data:` URL by its Content-ID (RFC 2392). */
     readonly pictures: (raw: Uint8Array) => Effect.Effect<ReadonlyMap<string, string>>
   }

@@ -42,6 +42,8 @@ export class EventApi extends HttpApiGroup.make("events")
       .annotate(Tool, {
         name: "svc_event_list",
         effect: "read",
+        untrusted: ["events"],
+        columns: ["id", "created_at", "what"],
         advice: "For older Events pass `next_cursor` back as `cursor`, unchanged; null means there are none.",
       }),
     HttpApiEndpoint.get("stream", "/api/events/stream", {
@@ -51,6 +53,22 @@ export class EventApi extends HttpApiGroup.make("events")
     })
       .pipe(callers("org"))
       .annotate(OpenApi.Summary, "Follow the Events of the Org as they happen"),
+    HttpApiEndpoint.get("listOfIdentity", "/api/identities/:handle/events", {
+      params: { handle: HandleParam },
+      query: { type: Schema.optionalKey(EventType.annotate({ description: "Only Events of this type." })), ...paging },
+      success: pageOf("events", Event),
+      error: [NotFound, InvalidCursor, Unavailable],
+    })
+      .pipe(onIdentity("any"))
+      .annotate(OpenApi.Summary, "List the Events of an Identity, newest first")
+      .annotate(Confidential, true)
+      .annotate(Tool, {
+        name: "svc_identity_events",
+        effect: "read",
+        untrusted: ["events"],
+        columns: ["id", "created_at", "what"],
+        advice: "For older Events pass `next_cursor` back as `cursor`, unchanged; null means there are none.",
+      }),
     HttpApiEndpoint.get("streamOfIdentity", "/api/identities/:handle/events/stream", {
       params: { handle: HandleParam },
       headers: resumption,
@@ -68,7 +86,7 @@ export class EventApi extends HttpApiGroup.make("events")
       .annotate(OpenApi.Summary, "Read one Event")
       .annotate(Confidential, true)
       .annotate(Tagged, true)
-      .annotate(Tool, { name: "svc_event_get", effect: "read" }),
+      .annotate(Tool, { name: "svc_event_get", effect: "read", untrusted: ["data"] }),
     HttpApiEndpoint.post("replay", "/api/events/:id/replay", {
       params,
       payload: Schema.Struct({ webhook_id: WebhookId }),

@@ -43,6 +43,22 @@ export const Link = Schema.Struct({
 }).annotate({ identifier: "Link" })
 export type Link = typeof Link.Type
 
+/** Bytes of text in one answer; what is longer is read in several calls. */
+export const attachmentTextAtMost = 16 * 1024
+
+/** What an attachment says, in plain text. */
+export const AttachmentText = Schema.Struct({
+  ...Attachment.fields,
+  text: Schema.NullOr(Schema.String).annotate({ description: "Its text from `offset` on; null if it is not text." }),
+  offset: Schema.Int.annotate({ description: "The byte of the text that this begins at." }),
+  next_offset: Schema.NullOr(Schema.Int).annotate({ description: "Where to read on; null at the end." }),
+  truncated: Schema.Boolean.annotate({
+    description:
+      "Whether there is more. With `next_offset` null the rest is beyond the first MiB (of HTML 256 KiB), of which alone the text is read.",
+  }),
+}).annotate({ identifier: "AttachmentText" })
+export type AttachmentText = typeof AttachmentText.Type
+
 export const Header = Schema.Struct({ name: Schema.String, value: Schema.String }).annotate({ identifier: "Header" })
 export type Header = typeof Header.Type
 

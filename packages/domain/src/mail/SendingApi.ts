@@ -23,7 +23,7 @@ import {
 } from "../problems/Problem.ts"
 import { Outbound } from "./Delivery.ts"
 import { Approving, Draft, DraftSummary, NewMail, PendingApproval, Refusal, Sent, WholeApproval } from "./Sending.ts"
-import { About, External } from "../account/ScopeOf.ts"
+import { About } from "../account/ScopeOf.ts"
 
 const params = { handle: HandleParam }
 const one = { handle: HandleParam, id: MessageId.annotate({ description: "The id of the resource." }) }
@@ -72,7 +72,12 @@ export class SendingApi extends HttpApiGroup.make("sending")
       error: [NotFound, InvalidCursor, Unavailable],
     })
       .pipe(onIdentity("any"))
-      .annotate(OpenApi.Summary, "List drafts, oldest first"),
+      .annotate(OpenApi.Summary, "List drafts, oldest first")
+      .annotate(Tool, {
+        name: "svc_draft_list",
+        effect: "read",
+        columns: ["id", "updated_at", "to", "subject", "attachments"],
+      }),
     HttpApiEndpoint.post("draft", "/api/identities/:handle/drafts", {
       params,
       payload: NewMail,
@@ -84,7 +89,7 @@ export class SendingApi extends HttpApiGroup.make("sending")
       .annotate(Tool, {
         name: "svc_email_draft",
         effect: "write",
-        advice: "Nothing is sent. A person or an agent sends it by its id.",
+        advice: "Nothing is sent. Change it with `svc_draft_update`, send it with `svc_draft_send`.",
       }),
     HttpApiEndpoint.get("readDraft", "/api/identities/:handle/drafts/:id", {
       params: one,
@@ -92,7 +97,8 @@ export class SendingApi extends HttpApiGroup.make("sending")
       error: [NotFound, Unavailable],
     })
       .pipe(onIdentity("any"))
-      .annotate(OpenApi.Summary, "Read one draft"),
+      .annotate(OpenApi.Summary, "Read one draft")
+      .annotate(Tool, { name: "svc_draft_get", effect: "read" }),
     HttpApiEndpoint.put("replaceDraft", "/api/identities/:handle/drafts/:id", {
       params: one,
       headers: conditional,
@@ -101,7 +107,12 @@ export class SendingApi extends HttpApiGroup.make("sending")
       error: [NotFound, PreconditionFailed, Unavailable],
     })
       .pipe(onIdentity("any"))
-      .annotate(OpenApi.Summary, "Replace a draft"),
+      .annotate(OpenApi.Summary, "Replace a draft")
+      .annotate(Tool, {
+        name: "svc_draft_update",
+        effect: "idempotent_write",
+        advice: "It replaces the whole draft: pass what is to stay as well (`svc_draft_get`).",
+      }),
     HttpApiEndpoint.delete("removeDraft", "/api/identities/:handle/drafts/:id", {
       params: one,
       headers: conditional,
@@ -109,7 +120,8 @@ export class SendingApi extends HttpApiGroup.make("sending")
       error: [NotFound, PreconditionFailed, Unavailable],
     })
       .pipe(onIdentity("any"))
-      .annotate(OpenApi.Summary, "Remove a draft"),
+      .annotate(OpenApi.Summary, "Remove a draft")
+      .annotate(Tool, { name: "svc_draft_delete", effect: "destructive" }),
     HttpApiEndpoint.post("sendDraft", "/api/identities/:handle/drafts/:id/send", {
       params: one,
       headers: conditional,
@@ -118,7 +130,12 @@ export class SendingApi extends HttpApiGroup.make("sending")
     })
       .pipe(onIdentity("any"))
       .annotate(OpenApi.Summary, "Send a draft")
-      .annotate(External, true),
+      .annotate(Tool, {
+        name: "svc_draft_send",
+        effect: "write",
+        external: true,
+        advice: "The message has the draft's id. What holds for `svc_email_send` holds here.",
+      }),
     HttpApiEndpoint.get("approvals", "/api/identities/:handle/approvals", {
       params,
       query: paging,
@@ -126,14 +143,25 @@ export class SendingApi extends HttpApiGroup.make("sending")
       error: [NotFound, InvalidCursor, Unavailable],
     })
       .pipe(onIdentity("any"))
-      .annotate(OpenApi.Summary, "List messages that wait for a person, oldest first"),
+      .annotate(OpenApi.Summary, "List messages that wait for a person, oldest first")
+      .annotate(Tool, {
+        name: "svc_approval_list",
+        effect: "read",
+        columns: ["id", "requested_at", "to", "subject", "attachments", "expires_at"],
+        advice: "Read one whole with `svc_approval_get` before it is decided.",
+      }),
     HttpApiEndpoint.get("approval", "/api/identities/:handle/approvals/:id", {
       params: one,
       success: WholeApproval,
       error: [NotFound, Conflict, Unavailable],
     })
       .pipe(onIdentity("any"))
-      .annotate(OpenApi.Summary, "Read a message that waits for a person, whole"),
+      .annotate(OpenApi.Summary, "Read a message that waits for a person, whole")
+      .annotate(Tool, {
+        name: "svc_approval_get",
+        effect: "read",
+        advice: "It is exactly what leaves. Pass its hash on when you decide, so that nothing else is approved.",
+      }),
     HttpApiEndpoint.post("approve", "/api/identities/:handle/approvals/:id/approve", {
       params: one,
       payload: Approving,
@@ -141,7 +169,13 @@ export class SendingApi extends HttpApiGroup.make("sending")
       error: [NotFound, IdentityNotReady, MailPaused, RecipientNotAllowed, Conflict, ContentChanged, Unavailable],
     })
       .pipe(onIdentity("admin"))
-      .annotate(OpenApi.Summary, "Approve a message, which goes out then"),
+      .annotate(OpenApi.Summary, "Approve a message, which goes out then")
+      .annotate(Tool, {
+        name: "svc_approval_approve",
+        effect: "write",
+        external: true,
+        advice: "Only for the account holder or who acts for them. Read it whole first with `svc_approval_get`.",
+      }),
     HttpApiEndpoint.post("refuse", "/api/identities/:handle/approvals/:id/refuse", {
       params: one,
       payload: [NoBody, Refusal],
@@ -149,7 +183,12 @@ export class SendingApi extends HttpApiGroup.make("sending")
       error: [NotFound, IdentityNotReady, Conflict, ContentChanged, Unavailable],
     })
       .pipe(onIdentity("admin"))
-      .annotate(OpenApi.Summary, "Refuse a message, which goes nowhere then"),
+      .annotate(OpenApi.Summary, "Refuse a message, which goes nowhere then")
+      .annotate(Tool, {
+        name: "svc_approval_refuse",
+        effect: "write",
+        advice: "The agent that wrote it reads the `reason`.",
+      }),
   )
   .annotateEndpoints(About, "mail")
   .annotate(OpenApi.Description, "Sending mail, drafts of it, and messages that wait for a person.") {}

@@ -1,6 +1,6 @@
 /**
- * Which endpoints are tools of the MCP server (interface.md "MCP server"). The tool's arguments are the endpoint's path,
- * query and body members, so nothing but this annotation is said twice.
+ * Which endpoints are tools of the MCP server (interface.md "MCP server"). A tool's arguments are the endpoint's path, query
+ * and body members, and its result is the endpoint's answer, so this annotation adds only what the endpoint does not say.
  */
 import { Context } from "effect"
 
@@ -17,6 +17,10 @@ export interface ToolInfo {
   readonly requires?: ReadonlyArray<string>
   /** Arguments that are secret: a command line takes them from its standard input only. */
   readonly secret?: ReadonlyArray<string>
+  /** Members of the result that people outside wrote; a result marks them as untrusted. */
+  readonly untrusted?: ReadonlyArray<string>
+  /** Members of each entry that a terminal shows as columns; without them, the first plain ones. */
+  readonly columns?: ReadonlyArray<string>
 }
 
 export class Tool extends Context.Service<Tool, ToolInfo>()("@svc/domain/mcp/Tool") {}

@@ -3,6 +3,7 @@ import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { always, onIdentity, onIdentityExcept } from "../account/Policy.ts"
 import { HandleParam } from "../handles/HandleParam.ts"
+import { Tool } from "../mcp/Tool.ts"
 import { conditional } from "../Precondition.ts"
 import {
   AdminRequired,
@@ -25,7 +26,13 @@ export class TunnelApi extends HttpApiGroup.make("tunnels")
       error: [NotFound, Unavailable],
     })
       .pipe(onIdentity("any"))
-      .annotate(OpenApi.Summary, "Read the Tunnel: its address, links, usage and settings"),
+      .annotate(OpenApi.Summary, "Read the Tunnel: its address, links, usage and settings")
+      .annotate(Tool, {
+        name: "svc_tunnel_get",
+        effect: "read",
+        advice:
+          "`connected` says whether an agent serves it now; `svc tunnel <port>` on the agent's machine connects it.",
+      }),
     HttpApiEndpoint.patch("patch", "/api/identities/:handle/tunnel", {
       params: { handle: HandleParam },
       headers: conditional,

@@ -43,7 +43,11 @@ export class WebhookApi extends HttpApiGroup.make("webhooks")
     })
       .pipe(onIdentity("any"))
       .annotate(OpenApi.Summary, "List the Webhooks of an Identity")
-      .annotate(Tool, { name: "svc_webhook_list", effect: "read" }),
+      .annotate(Tool, {
+        name: "svc_webhook_list",
+        effect: "read",
+        columns: ["id", "status", "event_types", "url", "description"],
+      }),
     HttpApiEndpoint.post("create", "/api/identities/:handle/webhooks", {
       params,
       payload: NewWebhook,
@@ -55,7 +59,14 @@ export class WebhookApi extends HttpApiGroup.make("webhooks")
     })
       .pipe(onIdentity("any"))
       .annotate(OpenApi.Summary, "Register a Webhook")
-      .annotate(ShowsSecret, true),
+      .annotate(ShowsSecret, true)
+      .annotate(Tool, {
+        name: "svc_webhook_create",
+        effect: "write",
+        external: true,
+        advice:
+          "`signing_secret` is what the receiver checks deliveries by; keep it where only the receiver reads it. Then try it out with `svc_webhook_test`.",
+      }),
     HttpApiEndpoint.get("read", "/api/identities/:handle/webhooks/:id", {
       params: one,
       success: tagged,
@@ -79,7 +90,8 @@ export class WebhookApi extends HttpApiGroup.make("webhooks")
       error: [NotFound, PreconditionFailed, Unavailable],
     })
       .pipe(onIdentity("any"))
-      .annotate(OpenApi.Summary, "Remove a Webhook with its delivery log"),
+      .annotate(OpenApi.Summary, "Remove a Webhook with its delivery log")
+      .annotate(Tool, { name: "svc_webhook_delete", effect: "destructive" }),
     HttpApiEndpoint.post("test", "/api/identities/:handle/webhooks/:id/test", {
       params: one,
       success: HttpApiSchema.WithHeaders(
@@ -89,7 +101,13 @@ export class WebhookApi extends HttpApiGroup.make("webhooks")
       error: [NotFound, IdentityNotReady, Conflict, Unavailable],
     })
       .pipe(onIdentity("any"))
-      .annotate(OpenApi.Summary, "Send a test Event to a Webhook"),
+      .annotate(OpenApi.Summary, "Send a test Event to a Webhook")
+      .annotate(Tool, {
+        name: "svc_webhook_test",
+        effect: "write",
+        external: true,
+        advice: "What came back stands in `svc_webhook_deliveries` some seconds later.",
+      }),
     HttpApiEndpoint.post("rotate", "/api/identities/:handle/webhook-secret/rotate", {
       params,
       success: RotatedSecret,
@@ -110,7 +128,12 @@ export class WebhookApi extends HttpApiGroup.make("webhooks")
     })
       .pipe(onIdentity("any"))
       .annotate(OpenApi.Summary, "Read the delivery log of a Webhook, newest first")
-      .annotate(Tool, { name: "svc_webhook_deliveries", effect: "read" }),
+      .annotate(Tool, {
+        name: "svc_webhook_deliveries",
+        effect: "read",
+        untrusted: ["deliveries"],
+        columns: ["id", "created_at", "event_type", "status", "attempts", "next_attempt_at"],
+      }),
     HttpApiEndpoint.get("request", "/api/identities/:handle/webhooks/:id/deliveries/:delivery_id/request", {
       params: { ...one, delivery_id: DeliveryId.annotate({ description: "The id of the delivery." }) },
       success: DeliveryRequest,

@@ -2,6 +2,7 @@
  * Takes one attachment out of a message, by the index that `ParsedMail` gives it, decoded in pieces as it goes out; or the
  * pictures that its HTML names by their Content-ID.
  */
+import { fromHtml } from "@svc/cluster/html/PlainText"
 import { AttachmentReader } from "@svc/cluster/mail/AttachmentReader"
 import { Effect, Layer, Stream } from "effect"
 import * as Decode from "./mime/Decode.ts"
@@ -41,6 +42,30 @@ const between = (pieces: Iterable<Uint8Array>, start: number, end: number) =>
       ),
   ).pipe(Stream.filter((piece) => piece.length > 0))
 
+/** Bytes that are decoded for the text of an attachment; HTML takes longer. */
+const textAtMost = 1024 * 1024
+const htmlAtMost = 256 * 1024
+
+/** Types that say they are text, and types that are none whatever their first bytes look like. */
+const textTypes =
+  /^(?:text\/|message\/|application\/(?:.*\+)?(?:json|xml|yaml|toml|sql|javascript|x-sh|x-ndjson|jsonl|csv)$)/
+const otherTypes = /^(?:image|audio|video|font)\/|^application\/(?:pdf|zip|gzip)$/
+/** Bytes that are looked at where the type does not tell. */
+const lookedAt = 4096
+
+/** Whether bytes without a telling type are text: UTF-8 without control characters. */
+const looksLikeText = (bytes: Uint8Array): boolean => {
+  if (bytes.length === 0) return false
+  try {
+    // The last character may be cut off, which `stream` allows.
+    const text = new TextDecoder("utf-8", { fatal: true }).decode(bytes, { stream: true })
+    // oxlint-disable-next-line no-control-regex -- they are what is looked for
+    return !/[\u0000-\u0008\u000e-\u001a\u001c-\u001f]/.test(text)
+  } catch {
+    return false
+  }
+}
+
 /** Bytes of one picture, and of all that one message shows; how many parts are looked at. */
 const picturesAtMost = { one: 2 * 1024 * 1024, all: 6 * 1024 * 1024, parts: 100 }
 /** What browsers draw and nothing else: an SVG is a document. */
@@ -64,6 +89,25 @@ export const layer = Layer.succeed(AttachmentReader, {
       content_type: part.type,
       size,
       content: (start: number, end: number) => between(Decode.pieces(raw, part), start, end),
+    }
+  }),
+  text: Effect.fnUntraced(function* (bytes, at) {
+    const raw = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+    const part = (yield* attachmentsIn(raw))[at]
+    if (part === undefined) return undefined
+    const { type } = part
+    const size = Decode.size(raw, part)
+    const isHtml = type === "text/html" || type === "application/xhtml+xml"
+    const limit = isHtml ? htmlAtMost : textAtMost
+    yield* Effect.yieldNow
+    const isText = textTypes.test(type) || (!otherTypes.test(type) && looksLikeText(Decode.bytes(raw, part, lookedAt)))
+    const text = isText ? Decode.text(raw, part, limit) : null
+    return {
+      filename: part.filename === null ? null : Decode.line(part.filename),
+      content_type: type,
+      size,
+      text: text !== null && isHtml ? fromHtml(text) : text,
+      whole: size <= limit,
     }
   }),
   pictures: Effect.fnUntraced(function* (bytes) {

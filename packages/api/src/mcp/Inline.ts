@@ -1,0 +1,13 @@
+/** Schemas of the OpenAPI document that stand by themselves: clients of the tools get no components to look references up in. */
+import { document } from "../openapi/Document.ts"
+
+// oxlint-disable-next-line typescript/no-explicit-any -- JSON Schema
+type Json = Record<string, any>
+
+export const inline = (schema: unknown): unknown => {
+  if (Array.isArray(schema)) return schema.map(inline)
+  if (typeof schema !== "object" || schema === null) return schema
+  const node = schema as Json
+  if (typeof node["$ref"] === "string") return inline(document["components"].schemas[node["$ref"].split("/").at(-1)!])
+  return Object.fromEntries(Object.entries(node).map(([key, value]) => [key, inline(value)]))
+}

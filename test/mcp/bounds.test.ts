@@ -1,0 +1,153 @@
+/** How much of a message or of a conversation a model is given, and how it reads on. */
+import { bounded, contentBytes } from "@svc/api/mcp/Bounded"
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { call, makeIdentity, signUp } from "../harness/Client.ts"
+import { startService, type TestService } from "../harness/Service.ts"
+
+const bytes = (text: string) => new TextEncoder().encode(text).length
+// oxlint-disable-next-line typescript/no-explicit-any -- what the tool answers
+const get = (input: object, body: object): any => bounded("svc_email_get", input, body)
+/** Bytes of content in a result. */
+const contentOf = ({ text_reply, text, html, headers = [] }: Record<string, any>) =>
+  [text_reply, text, html].reduce((sum, one) => sum + (typeof one === "string" ? bytes(one) : 0), 0) +
+  headers.reduce((sum: number, one: object) => sum + bytes(JSON.stringify(one)), 0)
+
+const headers = Array.from({ length: 60 }, (_, at) => ({ name: `X-Header-${at}`, value: "v".repeat(400) }))
+const small = {
+  id: "msg_1",
+  text_reply: "Yes.",
+  text: "Yes.\n\n> Will you come?",
+  html: "<p>Yes.</p>",
+  headers: [{ name: "Subject", value: "Re: come?" }],
+}
+
+describe("svc_email_get", () => {
+  it("gives a small message whole, with its HTML and its headers", () => {
+    expect(get({}, small)).toEqual({ ...small, truncated: false })
+  })
+
+  it("leaves out HTML and headers when they are not wanted", () => {
+    expect(Object.keys(get({ html: false, headers: false }, small))).toEqual(["id", "text_reply", "text", "truncated"])
+  })
+
+  it("gives at most 16 KiB of content of a message of 106 kB, what its author wrote first", () => {
+    const text = "ä".repeat(53_000)
+    const given = get({}, { ...small, text_reply: text, text, html: `<p>${text}</p>`, headers })
+    expect(contentOf(given)).toBeLessThanOrEqual(contentBytes)
+    expect(given.text_reply).toBe("ä".repeat(contentBytes / 2))
+    expect([given.text, given.html, given.headers, given.truncated]).toEqual(["", "", [], true])
+    expect(given.left_out[0]).toEqual({
+      member: "text_reply",
+      bytes: 106_000 - contentBytes,
+      how: 'Call again with part "text" and text_offset 16384.',
+    })
+    expect(given.left_out.map(({ member }: any) => member)).toEqual(["text_reply", "text", "html", "headers"])
+  })
+
+  it("does not repeat in the text what `text_reply` shows when there is no room for both", () => {
+    const text_reply = "r".repeat(10_000)
+    const given = get({}, { ...small, text_reply, text: `${text_reply}${"q".repeat(20_000)}` })
+    expect([given.text_reply, given.text, given.html]).toEqual([text_reply, "", small.html])
+    const on = get({ part: "text", text_offset: 10_000 }, { ...small, text: `${text_reply}${"q".repeat(20_000)}` })
+    expect(on.text).toBe("q".repeat(contentBytes))
+  })
+
+  it("bounds the HTML to 4 KiB and the headers to 2 KiB beside a short text", () => {
+    const given = get({}, { ...small, html: "h".repeat(9000), headers })
+    expect([given.html.length, given.headers.length]).toEqual([4096, 4])
+    expect(given.left_out).toEqual([
+      { member: "html", bytes: 4904, how: 'Call again with part "html" and text_offset 4096.' },
+      { member: "headers", bytes: expect.any(Number), how: expect.stringContaining('part "headers"') },
+    ])
+  })
+
+  it.each(["text", "html", "headers"])("tells how to read on until all of the %s is read", (part) => {
+    const body = { ...small, text: "tä".repeat(20_000), html: "h€".repeat(15_000), headers }
+    const read: Array<any> = []
+    let at: number | undefined = 0
+    for (let calls = 0; at !== undefined && calls < 20; calls++) {
+      const given = get({ part, text_offset: at }, body)
+      expect(Object.keys(given)).toEqual(expect.arrayContaining(["id", part]))
+      expect(contentOf(given)).toBeLessThanOrEqual(contentBytes)
+      read.push(given[part])
+      const [left] = given.left_out ?? []
+      at = left === undefined ? undefined : Number(/text_offset (\d+)/.exec(left.how)![1])
+    }
+    expect(part === "headers" ? read.flat() : read.join("")).toEqual(body[part as keyof typeof body])
+  })
+
+  it("gets past a header field that is longer than a result", () => {
+    const body = { ...small, headers: [{ name: "X-Long", value: "v".repeat(40_000) }, headers[0]!] }
+    const first = get({ part: "headers" }, body)
+    expect(first.headers).toEqual([{ name: "X-Long", value: "v".repeat(contentBytes), cut: true }])
+    const at = Number(/text_offset (\d+)/.exec(first.left_out[0].how)![1])
+    expect(get({ part: "headers", text_offset: at }, body)).toMatchObject({ headers: [headers[0]], truncated: false })
+  })
+
+  it("never gives more than 16 KiB, whatever limit is asked for, and at least one character", () => {
+    const body = { ...small, text_reply: null, text: "€".repeat(30_000) }
+    expect(bytes(get({ text_limit: 1_000_000 }, body).text)).toBeLessThanOrEqual(contentBytes)
+    expect(get({ text_limit: 1 }, body).text).toBe("€")
+  })
+
+  it("lists at most 25 recipients of each kind", () => {
+    const to = Array.from({ length: 300 }, (_, at) => ({ address: `a${at}@example.org`, name: null }))
+    const given = get({}, { ...small, to })
+    expect(given.to).toHaveLength(25)
+    expect(given.left_out).toMatchObject([{ member: "to", how: "Of 300 entries the first 25 are here; REST has all." }])
+  })
+})
+
+describe("svc_thread_get", () => {
+  const shares = (sizes: ReadonlyArray<number>): any =>
+    bounded(
+      "svc_thread_get",
+      {},
+      {
+        thread: {},
+        messages: sizes.map((size, at) => ({ id: `msg_${at}`, text_reply: "x".repeat(size) })),
+        next_cursor: null,
+      },
+    )
+
+  it("gives short messages whole and shares the rest of 16 KiB between long ones", () => {
+    const given = shares([100, 30_000, 200, 30_000])
+    const lengths = given.messages.map(({ text_reply }: any) => text_reply.length)
+    expect(lengths).toEqual([100, 8042, 200, 8042])
+    expect(given.left_out).toMatchObject([{ member: "messages/1/text_reply" }, { member: "messages/3/text_reply" }])
+    expect(shares(Array(50).fill(4000)).messages.every(({ text_reply }: any) => text_reply.length === 327)).toBe(true)
+  })
+
+  it("gives all of a conversation that fits", () => {
+    expect(shares([4000, 4000, 4000])).toMatchObject({ truncated: false })
+    expect(shares([contentBytes])).toMatchObject({ truncated: false })
+    expect(shares([contentBytes + 1])).toMatchObject({ truncated: true })
+  })
+})
+
+describe("arguments of svc_email_get", () => {
+  let service: TestService
+  let session: string
+  let handle: string
+  beforeAll(async () => {
+    service = await startService()
+    session = (await signUp(service.base)).session
+    handle = (await makeIdentity(service.base, session)).handle
+  })
+  afterAll(() => service.stop())
+
+  it("are judged", async () => {
+    const ask = async (input: object) => {
+      const args = { handle, id: `msg_${"0".repeat(26)}`, ...input }
+      const params = { name: "svc_email_get", arguments: args }
+      const body = { jsonrpc: "2.0", id: 1, method: "tools/call", params }
+      return (await call(service.base, "POST", "/api/mcp", { token: session, body })).body.result.structuredContent
+    }
+    expect((await ask({ html: "yes" })).errors).toEqual([{ path: "/html", message: "expected true or false" }])
+    expect((await ask({ part: "subject" })).errors[0].message).toBe("expected one of text, html, headers")
+    for (const wrong of [{ text_limit: 0 }, { text_offset: -1 }, { text_offset: 1.5 }])
+      expect((await ask(wrong)).code).toBe("invalid_request")
+    // Older clients ask for more than a result may have.
+    expect((await ask({ html: true, text_limit: 1_048_576 })).code).toBe("not_found")
+  })
+})
