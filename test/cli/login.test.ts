@@ -128,7 +128,7 @@ describe("svc", () => {
     )
     const listed = svc("identity", "list")
     expect(await listed.ended).toBe(0)
-    expect(listed.out()).toMatch(new RegExp(`^ID .*HANDLE.*\\n(.*\\n)*.*${handle}`))
+    expect(listed.out()).toMatch(new RegExp(`^HANDLE +STATUS .*\\n(.*\\n)*.*${handle}`))
     const set = svc.with("s3cret\n", "vault", "set", "db.pass", "--value-stdin", "--identity", `@${handle}`)
     expect(await set.ended).toBe(0)
     const got = svc("vault", "get", "db.pass", "--identity", handle, "--json")

@@ -44,7 +44,7 @@ const server = createServer((request, response) => {
   if (kind === "names") {
     return void response
       .writeHead(200, { "content-type": "application/json" })
-      .end(JSON.stringify({ identities: [{ "\u001b[2Jhandle": "\u009b2Jada" }], next_cursor: "\u001b[2J" }))
+      .end(JSON.stringify({ identities: [{ "\u001b[2Jkey": 1, handle: "\u009b2Jada" }], next_cursor: "\u001b[2J" }))
   }
   if (kind === "orders") {
     const problem = {
@@ -115,7 +115,7 @@ describe("an answer that is not the service's", { timeout: 120_000 }, () => {
     ])
     expect(login.out).toContain("CODE")
     expect(table.out).toContain("2Jada")
-    expect(JSON.parse(json.out).identities).toEqual([{ "\u001b[2Jhandle": "\u009b2Jada" }])
+    expect(JSON.parse(json.out).identities).toEqual([{ "\u001b[2Jkey": 1, handle: "\u009b2Jada" }])
     for (const { out, errors } of [login, table, json]) expect(out + errors).not.toMatch(orders)
   })
 

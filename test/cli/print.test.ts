@@ -10,7 +10,7 @@ describe("an answer for people", () => {
       ],
       next_cursor: "c",
     })
-    expect(text).toBe("NAME       SIZE\na          12\nlong.name  3\nnext_cursor: c")
+    expect(text).toBe("NAME       SIZE\na          12\nlong.name  3\nMore with --cursor c")
     expect(pretty({ messages: [], next_cursor: null })).toBe("There are no messages.")
   })
 

@@ -123,7 +123,7 @@ export const cluster: Mutants = {
   },
   "idempotency-other-body-takes-over": {
     file: "cluster/src/idempotency/IdempotencyRecords.ts",
-    from: " and r.fingerprint = excluded.fingerprint)",
+    from: " and r.${isSame})",
     to: ")",
     bug: "a key whose first request was cut short is taken over by a request with another body",
     tests: ["idempotency/", "api/idempotency", "access/lost-answers"],

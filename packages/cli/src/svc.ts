@@ -20,6 +20,7 @@ import * as Migrate from "./migrate/Command.ts"
 import * as Serve from "./serve/Command.ts"
 import * as Tunnel from "./tunnel/Command.ts"
 import * as Unit from "./unit/Command.ts"
+import * as UsageErrors from "./UsageErrors.ts"
 
 const always = [
   Serve.command,
@@ -38,14 +39,20 @@ const always = [
   Unit.command,
 ] as const
 
-/** The commands of the tools stand on the whole API: they are loaded for who calls one, or asks what there is. */
-const byTool = [...always.map(({ name }) => name as string), "--version"].includes(process.argv[2] ?? "")
-  ? []
-  : (await import("./tools/Commands.ts")).commands
+/** The commands of the tools need the whole API, so they are loaded only for who calls one or asks what there is. */
+const [, , noun = "", verb = ""] = process.argv
+const isOwn = [...always.map(({ name }) => name as string), "--version"].includes(noun)
+const byTool = isOwn && !(noun === "tunnel" && verb === "get") ? [] : (await import("./tools/Commands.ts")).commands
+/** `svc tunnel get` is a tool under the name of a command of its own. */
+const tunnel = byTool.find(({ name }) => name === "tunnel")
 
 const svc = Command.make("svc").pipe(
   Command.withDescription("The agent identity service and its client."),
-  Command.withSubcommands([...always, ...byTool]),
+  Command.withSubcommands(
+    noun === "tunnel" && tunnel !== undefined
+      ? [tunnel]
+      : [...always, ...byTool.filter((command) => command !== tunnel)],
+  ),
 )
 
 endWithParent()
@@ -56,9 +63,10 @@ svc.pipe(
     // They were told in words already.
     Told: () => Effect.sync(() => (process.exitCode = 1)),
     ServeFailed: () => Effect.sync(() => (process.exitCode = 1)),
-    // The command line was not understood; the help was shown. The library would leave with 1.
+    // The command line was not understood (`UsageErrors`), or help was shown. The library would exit with 1.
     ShowHelp: ({ errors }) => Effect.sync(() => (process.exitCode = errors.length > 0 ? 2 : 0)),
   }),
+  Effect.provide(UsageErrors.layer),
   Effect.provide(NodeServices.layer),
   Effect.provide(Logging.layer),
   NodeRuntime.runMain({ disableErrorReporting: false }),

@@ -12,7 +12,7 @@ import { Tool, type ToolEffect, type ToolInfo } from "@svc/domain/mcp/Tool"
 import { Context } from "effect"
 import type { HttpMethod } from "effect/http"
 import type { HttpApiEndpoint } from "effect/http-api"
-import { document } from "../openapi/Document.ts"
+import { document, who } from "../openapi/Document.ts"
 import { boundArguments } from "./Bounded.ts"
 import { inline } from "./Inline.ts"
 import { outputSchemaOf } from "./Output.ts"
@@ -93,6 +93,13 @@ const argumentsOf = (operation: Json, tool: ToolInfo): Json => {
   }
 }
 
+/** The operation's description without what holds for all tools of the list, which the server's instructions say. */
+const descriptionOf = (endpoint: HttpApiEndpoint.Top, operation: Json, { advice }: ToolInfo): string => {
+  const text: string = operation["description"]
+  const own = text.replace(` ${who[policyOf(endpoint).scope]}`, "").replace(/ It needs the scope `[^`]+`\./, "")
+  return advice === undefined ? own : `${own} ${advice}`
+}
+
 const bind = (endpoint: HttpApiEndpoint.Top): ReadonlyArray<BoundTool> => {
   const tool = Context.getOrUndefined(endpoint.annotations, Tool)
   if (tool === undefined) return []
@@ -116,7 +123,7 @@ const bind = (endpoint: HttpApiEndpoint.Top): ReadonlyArray<BoundTool> => {
       listed: {
         name: tool.name,
         title: operation["summary"],
-        description: [operation["description"], tool.advice].filter((text) => text !== undefined).join(" "),
+        description: descriptionOf(endpoint, operation, tool),
         inputSchema: argumentsOf(operation, tool),
         outputSchema: outputSchemaOf(operation, tool),
         annotations: {

@@ -43,7 +43,8 @@ const order: ReadonlyArray<string> = [
 /** A group that is new and has no place yet comes last. */
 const place = (name: string) => (order.includes(name) ? order.indexOf(name) : order.length)
 
-const who: { readonly [S in Scope]: string } = {
+/** Who may call an operation, as its description says it. */
+export const who: { readonly [S in Scope]: string } = {
   public: "No credential is needed.",
   any: "Any credential may call it; an Identity Key only for its own Identity.",
   org: "An Admin Key or a session may call it; an Identity Key is refused.",

@@ -3,7 +3,7 @@
  * credential from `SVC_KEY`, then the stored login.
  */
 import { Effect, Option, Redacted, Schema } from "effect"
-import { harmless } from "./Harmless.ts"
+import { report } from "./Say.ts"
 import * as Login from "./Login.ts"
 
 export const defaultApi = "http://localhost:8080"
@@ -13,6 +13,8 @@ export class Refused extends Schema.TaggedError<Refused>()("Refused", {
   message: Schema.String,
   code: Schema.String,
   retryAfterSeconds: Schema.NullOr(Schema.Int),
+  /** The problem as the service sent it. */
+  problem: Schema.optionalKey(Schema.Unknown),
 }) {}
 
 /** The service does not answer. Exit code 3. */
@@ -138,6 +140,7 @@ export const send = Effect.fnUntraced(function* (api: string, request: Request) 
         message: `${problem.title}: ${problem.detail} (${problem.code}, ${problem.agent_hint})`,
         code: problem.code,
         retryAfterSeconds: problem.retry_after_seconds ?? null,
+        problem: body,
       })
 })
 
@@ -152,9 +155,28 @@ const reasonOf = (error: unknown) => {
 
 const exitCodes: Readonly<Record<string, number>> = { Refused: 1, NotLoggedIn: 2, Misused: 2, OutOfReach: 3 }
 
-/** Says what went wrong, in a line, and sets the exit code. */
-export const explain = (error: Refused | NotLoggedIn | Misused | OutOfReach | Login.NotKept): Effect.Effect<void> =>
+type Failure = Refused | NotLoggedIn | Misused | OutOfReach | Login.NotKept
+
+const codes: Readonly<Record<Failure["_tag"], string>> = {
+  Refused: "refused",
+  NotLoggedIn: "not_logged_in",
+  Misused: "usage",
+  OutOfReach: "out_of_reach",
+  NotKept: "login_not_kept",
+}
+
+/** Reports what went wrong on standard error, and sets the exit code. */
+export const explain = (error: Failure): Effect.Effect<void> =>
   Effect.sync(() => {
-    process.stderr.write(`svc: ${harmless(error.message).replace(/\s+/g, " ")}\n`)
+    report(
+      error.message,
+      error._tag === "Refused" && error.problem !== undefined
+        ? error.problem
+        : {
+            code: error._tag === "Refused" ? error.code : codes[error._tag],
+            detail: error.message,
+            agent_hint: error._tag === "OutOfReach" ? "wait" : "fix_call",
+          },
+    )
     process.exitCode = exitCodes[error._tag] ?? 1
   })

@@ -6,11 +6,25 @@ const write = (text: string) => Effect.sync(() => void process.stdout.write(`${t
 
 export const say = (text: string): Effect.Effect<void> => write(harmless(text))
 
-/** The same value for machines; JSON leaves the controls above ASCII as they are. */
-export const sayJson = (body: unknown): Effect.Effect<void> =>
-  write(
-    JSON.stringify(body).replace(
-      /[\u007f-\u009f]/g,
-      (letter) => `\\u${letter.charCodeAt(0).toString(16).padStart(4, "0")}`,
-    ),
+/** JSON for a terminal; JSON leaves the controls above ASCII as they are. */
+const jsonOf = (body: unknown): string =>
+  JSON.stringify(body).replace(
+    /[\u007f-\u009f]/g,
+    (letter) => `\\u${letter.charCodeAt(0).toString(16).padStart(4, "0")}`,
   )
+
+/** The same value for machines. */
+export const sayJson = (body: unknown): Effect.Effect<void> => write(jsonOf(body))
+
+/** Whether the command line asks for answers that machines read; errors are such answers too. */
+const wantsJson = (): boolean => {
+  const words = process.argv.slice(2)
+  const end = words.indexOf("--")
+  return (end < 0 ? words : words.slice(0, end)).some((word) => word === "--json" || word === "--json=true")
+}
+
+/** Writes an error to standard error: a line for people, or the problem as JSON where the command has `--json`. */
+export const report = (message: string, problem: unknown): void => {
+  const text = wantsJson() ? jsonOf(problem) : `svc: ${harmless(message).replace(/\s+/g, " ")}`
+  process.stderr.write(`${text}\n`)
+}

@@ -143,12 +143,12 @@ const commandOf = (tool: BoundTool) => {
           api,
           new Request(api + target, { method, headers, ...(text === undefined ? {} : { body: text }) }),
         )
-        yield* given.json ? sayJson(body) : say(pretty(body))
+        yield* given.json ? sayJson(body) : say(pretty(body, tool.columns))
       },
       Effect.catchTags({ Refused: explain, OutOfReach: explain, NotLoggedIn: explain, Misused: explain }),
     ),
   )
-  return command.pipe(Command.withDescription(`${title}. ${description.split(". ").slice(1).join(". ")}`.trim()))
+  return command.pipe(Command.withDescription(description), Command.withShortDescription(`${title}.`))
 }
 
 /** `allowed-recipient` of `svc_allowed_recipient_list`. */
@@ -163,6 +163,14 @@ const whatOf: Readonly<Record<string, string>> = {
   card: "The A2A Card of an Identity.",
   email: "The Mailbox of an Identity.",
   thread: "Conversations in the Mailbox.",
+  draft: "Drafts: list, read, change, send, delete.",
+  approval: "Messages that wait for a person: list, approve, refuse.",
+  tunnel: "The Tunnel of an Identity.",
+  connector: "Accounts at other platforms: read, post, write directly.",
+  limit: "Limits and how much of each is used.",
+  mail: "Whether outgoing mail is stopped.",
+  "allowed-recipient": "Who may be written to.",
+  "ai-disclosure": "What every message says of its author.",
   event: "What happened.",
   webhook: "Webhooks and what they were sent.",
   vault: "Secrets. A value is never an argument.",

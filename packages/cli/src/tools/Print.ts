@@ -1,7 +1,13 @@
-/** An answer for people: a list as a table of its plain members, anything else as names and values. */
+/**
+ * Answers for people: a list as a table, anything else as names and values. A table has the columns that are asked for; a
+ * column is a path into the entry (`post.author`), or `what`, the sentence that an Event says.
+ */
+import { eventSentence } from "@svc/domain/events/EventSentences"
 import { harmless } from "../client/Harmless.ts"
 
-const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
+type Members = Readonly<Record<string, unknown>>
+
+const isObject = (value: unknown): value is Members =>
   typeof value === "object" && value !== null && !Array.isArray(value)
 
 const isPlain = (value: unknown) => typeof value !== "object" || value === null
@@ -9,16 +15,48 @@ const isPlain = (value: unknown) => typeof value !== "object" || value === null
 const word = (value: unknown): string =>
   value === null || value === undefined ? "-" : typeof value === "string" ? value : JSON.stringify(value)
 
-const oneLine = (value: unknown) => {
-  const text = harmless(word(value)).replace(/\s+/g, " ")
-  return text.length > 60 ? `${text.slice(0, 59)}…` : text
+/** Columns that are chosen where nobody chose them. */
+const plainColumns = 7
+/** Characters of a cell, and of one in the last column, which pushes no other away. An id is never cut: commands take it. */
+const widest = 60
+const widestLast = 160
+const isId = /^[a-z]{2,4}_[0-9a-z]{26}$|^[0-9a-f-]{36}$/
+
+const instant = /^(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)(?:\.\d+)?Z$/
+
+/** Returns what a cell shows of a value: of an address the address, of several things the first and how many more. */
+const shown = (value: unknown): string => {
+  if (typeof value === "boolean") return value ? "yes" : "no"
+  if (typeof value === "string") return value.replace(instant, "$1 $2Z")
+  if (Array.isArray(value)) {
+    if (value.length === 0) return "-"
+    if (value.every(isPlain)) return value.join(" ")
+    const more = value.length > 1 ? ` +${value.length - 1}` : ""
+    return value.some((one) => isObject(one) && "address" in one) ? `${shown(value[0])}${more}` : String(value.length)
+  }
+  if (isObject(value) && typeof value["address"] === "string") return value["address"]
+  return word(value)
 }
 
-const table = (rows: ReadonlyArray<Readonly<Record<string, unknown>>>): string => {
-  const columns = [...new Set(rows.flatMap((row) => Object.keys(row).filter((key) => isPlain(row[key]))))].slice(0, 7)
+const oneLine = (value: unknown, most: number) => {
+  const text = harmless(shown(value)).replace(/\s+/g, " ")
+  return text.length > most && !isId.test(text) ? `${text.slice(0, most - 1)}…` : text
+}
+
+const at = (row: Members, column: string): unknown =>
+  column === "what"
+    ? eventSentence("en", row)
+    : column.split(".").reduce<unknown>((value, name) => (isObject(value) ? value[name] : undefined), row)
+
+const table = (rows: ReadonlyArray<Members>, wanted?: ReadonlyArray<string>): string => {
+  const columns =
+    wanted ??
+    [...new Set(rows.flatMap((row) => Object.keys(row).filter((key) => isPlain(row[key]))))].slice(0, plainColumns)
   const cells = [
-    columns.map((name) => name.toUpperCase()),
-    ...rows.map((row) => columns.map((name) => oneLine(row[name]))),
+    columns.map((name) => name.split(".").at(-1)!.toUpperCase()),
+    ...rows.map((row) =>
+      columns.map((name, place) => oneLine(at(row, name), place === columns.length - 1 ? widestLast : widest)),
+    ),
   ]
   const widths = columns.map((_, at) => Math.max(...cells.map((line) => line[at]!.length)))
   return cells
@@ -31,13 +69,13 @@ const table = (rows: ReadonlyArray<Readonly<Record<string, unknown>>>): string =
     .join("\n")
 }
 
-const pairs = (value: Readonly<Record<string, unknown>>, indent = ""): ReadonlyArray<string> =>
+const pairs = (value: Members, indent = "", columns?: ReadonlyArray<string>): ReadonlyArray<string> =>
   Object.entries(value).flatMap(([name, member]) => {
     if (isObject(member)) return [`${indent}${name}:`, ...pairs(member, `${indent}  `)]
     if (Array.isArray(member) && member.some(isObject)) {
       return [
         `${indent}${name}:`,
-        ...table(member.filter(isObject))
+        ...table(member.filter(isObject), columns)
           .split("\n")
           .map((line) => `${indent}  ${line}`),
       ]
@@ -48,16 +86,19 @@ const pairs = (value: Readonly<Record<string, unknown>>, indent = ""): ReadonlyA
       : [`${indent}${name}: ${text}`]
   })
 
-export const pretty = (body: unknown): string => {
+export const pretty = (body: unknown, columns?: ReadonlyArray<string>): string => {
   if (!isObject(body)) return word(body)
   const members = Object.entries(body)
   if (members.length === 0) return "Done."
-  const [list] = members.filter(([, value]) => Array.isArray(value))
+  const [list, ...lists] = members.filter(([, value]) => Array.isArray(value))
   const rest = members.filter(([, value]) => !Array.isArray(value) && value !== null)
-  if (list !== undefined && rest.every(([name]) => name === "next_cursor")) {
-    const rows = (list[1] as ReadonlyArray<unknown>).filter(isObject)
-    const more = rest.map(([name, value]) => `${name}: ${word(value)}`)
-    return [rows.length === 0 ? `There are no ${list[0].replaceAll("_", " ")}.` : table(rows), ...more].join("\n")
-  }
-  return pairs(body).join("\n")
+  const isList = lists.length === 0 && rest.every(([name]) => /^(?:next_)?cursor$|^after$/.test(name))
+  if (list === undefined || !isList) return pairs(body, "", columns).join("\n")
+  const rows = (list[1] as ReadonlyArray<unknown>).filter(isObject)
+  const more = rest.map(([name, value]) =>
+    name === "after" ? `The next call goes on with --after ${word(value)}` : `More with --cursor ${word(value)}`,
+  )
+  return [rows.length === 0 ? `There are no ${list[0].replaceAll("_", " ")}.` : table(rows, columns), ...more].join(
+    "\n",
+  )
 }

@@ -130,4 +130,6 @@ export const command = Command.make(
     },
     Effect.catchTags({ Refused: explain, OutOfReach: explain, NotLoggedIn: explain, Misused: explain }),
   ),
-).pipe(Command.withDescription("Give a local port a public address."))
+).pipe(
+  Command.withDescription("Give a local port a public address. `svc tunnel get <handle>` shows the Tunnel itself."),
+)

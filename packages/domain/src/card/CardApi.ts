@@ -20,7 +20,11 @@ export class CardApi extends HttpApiGroup.make("cards")
     })
       .pipe(onIdentity("any"))
       .annotate(OpenApi.Summary, "Read the A2A Card")
-      .annotate(Tool, { name: "svc_card_get", effect: "read" }),
+      .annotate(Tool, {
+        name: "svc_card_get",
+        effect: "read",
+        advice: "It is how others see the Identity; change it with `svc_card_update`.",
+      }),
     HttpApiEndpoint.patch("patch", "/api/identities/:handle/card", {
       params: { handle: HandleParam },
       headers: conditional,

@@ -239,7 +239,12 @@ export class ConnectorApi extends HttpApiGroup.make("connectors")
     })
       .pipe(onIdentity("any"))
       .annotate(OpenApi.Summary, "Send a direct message")
-      .annotate(Tool, { name: "svc_connector_dm", effect: "write", external: true }),
+      .annotate(Tool, {
+        name: "svc_connector_dm",
+        effect: "write",
+        external: true,
+        advice: "`to` is as one mentions the account there.",
+      }),
     HttpApiEndpoint.get("thread", "/api/identities/:handle/connectors/:platform/thread", {
       params: one,
       query: { uri: PlatformUri.annotate({ description: "The `uri` of a post." }) },

@@ -86,7 +86,12 @@ export class EventApi extends HttpApiGroup.make("events")
       .annotate(OpenApi.Summary, "Read one Event")
       .annotate(Confidential, true)
       .annotate(Tagged, true)
-      .annotate(Tool, { name: "svc_event_get", effect: "read", untrusted: ["data"] }),
+      .annotate(Tool, {
+        name: "svc_event_get",
+        effect: "read",
+        advice: "`data` has what its type says.",
+        untrusted: ["data"],
+      }),
     HttpApiEndpoint.post("replay", "/api/events/:id/replay", {
       params,
       payload: Schema.Struct({ webhook_id: WebhookId }),

@@ -34,7 +34,12 @@ export class IdentityApi extends HttpApiGroup.make("identities")
     })
       .pipe(callersWithin("org"))
       .annotate(OpenApi.Summary, "List Identities, oldest first")
-      .annotate(Tool, { name: "svc_identity_list", effect: "read" }),
+      .annotate(Tool, {
+        name: "svc_identity_list",
+        effect: "read",
+        columns: ["handle", "status", "email", "tunnel.connected", "created_at"],
+        advice: "Every other tool names an Identity by its `handle`.",
+      }),
     HttpApiEndpoint.post("create", "/api/identities", {
       payload: Schema.Struct({ handle: WantedHandle }),
       success: accepted,
@@ -57,7 +62,11 @@ export class IdentityApi extends HttpApiGroup.make("identities")
       .pipe(onIdentity("any"))
       .annotate(OpenApi.Summary, "Read an Identity with its newest saga")
       .annotate(Tagged, true)
-      .annotate(Tool, { name: "svc_identity_get", effect: "read" }),
+      .annotate(Tool, {
+        name: "svc_identity_get",
+        effect: "read",
+        advice: "`status`, addresses, the Tunnel and what is being set up.",
+      }),
     HttpApiEndpoint.delete("remove", "/api/identities/:handle", {
       params: { handle: HandleParam },
       headers: conditional,

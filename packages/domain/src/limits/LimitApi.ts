@@ -73,6 +73,7 @@ export class LimitApi extends HttpApiGroup.make("limits")
       .annotate(Tool, {
         name: "svc_limit_list",
         effect: "read",
+        columns: ["name", "identity", "used", "limit", "unit", "window", "resets_at"],
         advice: "Look here when a call was refused as `rate_limited`: `resets_at` says when to go on.",
       }),
   )

@@ -42,7 +42,12 @@ export class MailSettingsApi extends HttpApiGroup.make("mail_settings")
     })
       .pipe(onIdentity("any"))
       .annotate(OpenApi.Summary, "List Allowed Recipients")
-      .annotate(Tool, { name: "svc_allowed_recipient_list", effect: "read" }),
+      .annotate(Tool, {
+        name: "svc_allowed_recipient_list",
+        effect: "read",
+        advice: "Mail goes to these addresses only; the account holder adds more.",
+        columns: ["address", "reason", "expired", "expires_at", "suppressed.reason"],
+      }),
     HttpApiEndpoint.post("allow", "/api/identities/:handle/allowed-recipients", {
       params,
       payload: Schema.Struct({
@@ -79,7 +84,11 @@ export class MailSettingsApi extends HttpApiGroup.make("mail_settings")
     })
       .pipe(onIdentity("any"))
       .annotate(OpenApi.Summary, "Read the AI disclosure")
-      .annotate(Tool, { name: "svc_ai_disclosure_get", effect: "read" }),
+      .annotate(Tool, {
+        name: "svc_ai_disclosure_get",
+        effect: "read",
+        advice: "The service adds it to every message that goes out.",
+      }),
     HttpApiEndpoint.put("setDisclosure", "/api/identities/:handle/ai-disclosure", {
       params,
       headers: conditional,

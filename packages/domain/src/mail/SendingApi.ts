@@ -76,6 +76,7 @@ export class SendingApi extends HttpApiGroup.make("sending")
       .annotate(Tool, {
         name: "svc_draft_list",
         effect: "read",
+        advice: "Read one whole with `svc_draft_get`.",
         columns: ["id", "updated_at", "to", "subject", "attachments"],
       }),
     HttpApiEndpoint.post("draft", "/api/identities/:handle/drafts", {
@@ -98,7 +99,11 @@ export class SendingApi extends HttpApiGroup.make("sending")
     })
       .pipe(onIdentity("any"))
       .annotate(OpenApi.Summary, "Read one draft")
-      .annotate(Tool, { name: "svc_draft_get", effect: "read" }),
+      .annotate(Tool, {
+        name: "svc_draft_get",
+        effect: "read",
+        advice: "Send it with `svc_draft_send`, change it with `svc_draft_update`.",
+      }),
     HttpApiEndpoint.put("replaceDraft", "/api/identities/:handle/drafts/:id", {
       params: one,
       headers: conditional,
@@ -121,7 +126,7 @@ export class SendingApi extends HttpApiGroup.make("sending")
     })
       .pipe(onIdentity("any"))
       .annotate(OpenApi.Summary, "Remove a draft")
-      .annotate(Tool, { name: "svc_draft_delete", effect: "destructive" }),
+      .annotate(Tool, { name: "svc_draft_delete", effect: "destructive", advice: "It cannot be brought back." }),
     HttpApiEndpoint.post("sendDraft", "/api/identities/:handle/drafts/:id/send", {
       params: one,
       headers: conditional,

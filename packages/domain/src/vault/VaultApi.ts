@@ -49,7 +49,11 @@ export class VaultApi extends HttpApiGroup.make("vault")
     })
       .pipe(inRealm(byQuery("identity")))
       .annotate(OpenApi.Summary, "List secrets without their values")
-      .annotate(Tool, { name: "svc_vault_list", effect: "read" }),
+      .annotate(Tool, {
+        name: "svc_vault_list",
+        effect: "read",
+        columns: ["name", "size", "version", "description", "updated_at"],
+      }),
     HttpApiEndpoint.get("value", "/api/vault/secrets/:name/value", {
       params: { name: NameParam },
       query: {
@@ -65,7 +69,7 @@ export class VaultApi extends HttpApiGroup.make("vault")
       .annotate(OpenApi.Summary, "Read the value of a secret")
       .annotate(Reveals, true)
       .annotate(Confidential, true)
-      .annotate(Tool, { name: "svc_vault_get", effect: "read" }),
+      .annotate(Tool, { name: "svc_vault_get", effect: "read", advice: "Keep the value out of messages and posts." }),
     HttpApiEndpoint.put("put", "/api/vault/secrets/:name", {
       params: { name: NameParam },
       query: namespace,

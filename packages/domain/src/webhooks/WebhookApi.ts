@@ -63,7 +63,6 @@ export class WebhookApi extends HttpApiGroup.make("webhooks")
       .annotate(Tool, {
         name: "svc_webhook_create",
         effect: "write",
-        external: true,
         advice:
           "`signing_secret` is what the receiver checks deliveries by; keep it where only the receiver reads it. Then try it out with `svc_webhook_test`.",
       }),
@@ -105,7 +104,6 @@ export class WebhookApi extends HttpApiGroup.make("webhooks")
       .annotate(Tool, {
         name: "svc_webhook_test",
         effect: "write",
-        external: true,
         advice: "What came back stands in `svc_webhook_deliveries` some seconds later.",
       }),
     HttpApiEndpoint.post("rotate", "/api/identities/:handle/webhook-secret/rotate", {

@@ -1,0 +1,258 @@
+/** What an Event says in one sentence, with the names that are in it, in English, German and French. */
+import type { EventType } from "./Event.ts"
+import { fill, inLanguage, type InThree, quoted, said, type SentenceLanguage } from "../Phrases.ts"
+
+type Data = Readonly<Record<string, unknown>>
+
+/** What a place of a sentence holds if the Event does not say it. */
+const unknowns = {
+  somebody: ["somebody", "jemandem", "quelqu’un"],
+  holder: ["the account holder", "der Kontoinhaber", "le titulaire du compte"],
+  admin: ["an Admin Key", "ein Admin-Schlüssel", "une clé d’administration"],
+  own: ["its own key", "der eigene Schlüssel", "sa propre clé"],
+  app: ["an app", "eine App", "une application"],
+  service: ["the service", "der Dienst", "le service"],
+} as const satisfies Readonly<Record<string, InThree>>
+
+/** Places: `{h}` is the Handle, the others are members of the data (see {@link placesOf}). */
+const sentences = {
+  "identity.ready": ["{h} is ready", "{h} ist bereit", "{h} est prête"],
+  "identity.failed": [
+    "{h} could not be set up{error}",
+    "{h} konnte nicht eingerichtet werden{error}",
+    "{h} n’a pas pu être créée{error}",
+  ],
+  "identity.deleted": ["{h} was deleted", "{h} wurde gelöscht", "{h} a été supprimée"],
+  "email.received": [
+    "{h} received a mail from {from}{subject}",
+    "{h} hat eine Mail von {from} erhalten{subject}",
+    "{h} a reçu un message de {from}{subject}",
+  ],
+  "email.sent": [
+    "{h} sent a mail to {to}{subject}",
+    "{h} hat eine Mail an {to} gesendet{subject}",
+    "{h} a envoyé un message à {to}{subject}",
+  ],
+  "email.bounced": [
+    "A mail from {h} to {recipient} bounced{diagnostic}",
+    "Eine Mail von {h} an {recipient} kam zurück{diagnostic}",
+    "Un message de {h} à {recipient} est revenu{diagnostic}",
+  ],
+  "email.refused": [
+    "{h} turned away mail from {from}{full}",
+    "{h} hat Mail von {from} abgewiesen{full}",
+    "{h} a refusé du courrier de {from}{full}",
+  ],
+  "email.recipient_blocked": [
+    "{h} was not allowed to write to {recipients}{subject}",
+    "{h} durfte nicht an {recipients} schreiben{subject}",
+    "{h} n’a pas eu le droit d’écrire à {recipients}{subject}",
+  ],
+  "email.approval_requested": [
+    "{h} asks for approval of a mail to {to}{subject}",
+    "{h} bittet um Freigabe einer Mail an {to}{subject}",
+    "{h} demande l’approbation d’un message à {to}{subject}",
+  ],
+  "email.approved": [
+    "A mail from {h} was approved by {by}",
+    "Eine Mail von {h} wurde freigegeben: {by}",
+    "Un message de {h} a été approuvé par {by}",
+  ],
+  "email.approval_refused": [
+    "A mail from {h} was rejected by {by}{reason}",
+    "Eine Mail von {h} wurde abgelehnt: {by}{reason}",
+    "Un message de {h} a été rejeté par {by}{reason}",
+  ],
+  "mail.stopped": [
+    "Outgoing mail of {h} was stopped by {by}{reason}",
+    "Ausgehende Mail von {h} wurde angehalten: {by}{reason}",
+    "Le courrier sortant de {h} a été arrêté par {by}{reason}",
+  ],
+  "mail.started": [
+    "Outgoing mail of {h} was started again by {by}",
+    "Ausgehende Mail von {h} wurde wieder gestartet: {by}",
+    "Le courrier sortant de {h} a été relancé par {by}",
+  ],
+  "card.updated": [
+    "{h} changed its card{changed}",
+    "{h} hat die Karte geändert{changed}",
+    "{h} a modifié sa carte{changed}",
+  ],
+  "tunnel.connected": ["{h} opened its tunnel", "{h} hat den Tunnel geöffnet", "{h} a ouvert son tunnel"],
+  "tunnel.disconnected": ["{h} closed its tunnel", "{h} hat den Tunnel geschlossen", "{h} a fermé son tunnel"],
+  "webhook.failed": [
+    "A Webhook of {h} did not get {event_type} after every retry{failure}",
+    "Ein Webhook von {h} erhielt {event_type} nach allen Versuchen nicht{failure}",
+    "Un webhook de {h} n’a pas reçu {event_type} malgré tous les essais{failure}",
+  ],
+  "connector.connected": [
+    "{h} connected {account} on {platform}",
+    "{h} hat {account} bei {platform} verbunden",
+    "{h} a connecté {account} sur {platform}",
+  ],
+  "connector.stopped": [
+    "{h} lost access to {account} on {platform}{error}",
+    "{h} hat den Zugang zu {account} bei {platform} verloren{error}",
+    "{h} a perdu l’accès à {account} sur {platform}{error}",
+  ],
+  "connector.recovered": [
+    "{h} has access to {account} on {platform} again",
+    "{h} hat wieder Zugang zu {account} bei {platform}",
+    "{h} a de nouveau accès à {account} sur {platform}",
+  ],
+  "connector.mention": [
+    "{author} mentioned {h} on {platform}{post}",
+    "{author} hat {h} bei {platform} erwähnt{post}",
+    "{author} a mentionné {h} sur {platform}{post}",
+  ],
+  "connector.reply": [
+    "{author} replied to {h} on {platform}{post}",
+    "{author} hat {h} bei {platform} geantwortet{post}",
+    "{author} a répondu à {h} sur {platform}{post}",
+  ],
+  "connector.dm": [
+    "{author} wrote {h} a direct message on {platform}{post}",
+    "{author} hat {h} bei {platform} direkt geschrieben{post}",
+    "{author} a écrit un message direct à {h} sur {platform}{post}",
+  ],
+  "tunnel.transfer_blocked": [
+    "The tunnels have used up today’s transfer",
+    "Die Tunnel haben den Transfer für heute aufgebraucht",
+    "Les tunnels ont épuisé le transfert du jour",
+  ],
+  "api_key.created": ["The key {name} was created", "Der Schlüssel {name} wurde erstellt", "La clé {name} a été créée"],
+  "api_key.revoked": [
+    "The key {name} was revoked",
+    "Der Schlüssel {name} wurde widerrufen",
+    "La clé {name} a été révoquée",
+  ],
+  "api_key.rotated": [
+    "The key {name} was replaced",
+    "Der Schlüssel {name} wurde ersetzt",
+    "La clé {name} a été remplacée",
+  ],
+  "api_key.expiring": [
+    "The key {name} expires on {day}",
+    "Der Schlüssel {name} läuft am {day} ab",
+    "La clé {name} expire le {day}",
+  ],
+  "api_key.expired": ["The key {name} has expired", "Der Schlüssel {name} ist abgelaufen", "La clé {name} a expiré"],
+  "grant.created": [
+    "The app {client} was connected",
+    "Die App {client} wurde verbunden",
+    "L’application {client} a été connectée",
+  ],
+  "grant.changed": [
+    "What the app {client} may do was changed",
+    "Die Rechte der App {client} wurden geändert",
+    "Les droits de l’application {client} ont été modifiés",
+  ],
+  "grant.revoked": [
+    "The access of the app {client} has ended",
+    "Der Zugang der App {client} ist beendet",
+    "L’accès de l’application {client} est terminé",
+  ],
+  "limit.near": [
+    "80 % of a limit are used: {limit}",
+    "80 % eines Limits sind verbraucht: {limit}",
+    "80 % d’une limite sont utilisés : {limit}",
+  ],
+  "audit.gap": [
+    "{count} records of the audit log were lost",
+    "{count} Einträge des Prüfprotokolls gingen verloren",
+    "{count} entrées du journal d’audit ont été perdues",
+  ],
+  "audit.head": [
+    "The end of the audit log was signed",
+    "Das Ende des Prüfprotokolls wurde signiert",
+    "La fin du journal d’audit a été signée",
+  ],
+  "account.deletion_started": [
+    "The account is being deleted",
+    "Das Konto wird gelöscht",
+    "Le compte est en cours de suppression",
+  ],
+} as const satisfies { readonly [T in EventType]: InThree }
+
+const limits: Readonly<Record<string, InThree>> = {
+  identity_quota: ["Identities", "Identitäten", "identités"],
+  mail_hourly: ["mails per hour", "Mails pro Stunde", "messages par heure"],
+  tunnel_transfer: ["tunnel transfer per day", "Tunneltransfer pro Tag", "transfert des tunnels par jour"],
+  mailbox_bytes: ["Mailbox size", "Größe des Postfachs", "taille de la boîte"],
+}
+
+const byKinds: Readonly<Record<string, InThree>> = {
+  session: unknowns.holder,
+  admin_key: unknowns.admin,
+  identity_key: unknowns.own,
+  grant: unknowns.app,
+  system: unknowns.service,
+}
+
+const isObject = (value: unknown): value is Data => typeof value === "object" && value !== null
+const addressOf = (value: unknown): string => said(isObject(value) ? value["address"] : value)
+
+/** Whom a message goes to: the first, and how many more. */
+const firstOf = (value: unknown): string => {
+  const all = Array.isArray(value) ? value.map(addressOf).filter((one) => one !== "") : []
+  return all.length > 1 ? `${all[0]} +${all.length - 1}` : (all[0] ?? "")
+}
+
+/** Returns what the places of a sentence hold. `mark` sets what others chose apart from our own words. */
+const placesOf = (
+  language: SentenceLanguage,
+  handle: unknown,
+  data: Data,
+  mark: (value: string) => string,
+): Readonly<Record<string, string>> => {
+  const say = (texts: InThree) => inLanguage(language, texts)
+  const colon = say([": ", ": ", "\u00a0: "])
+  /** A value with a colon in front, or nothing. */
+  const after = (value: unknown) => (said(value) === "" ? "" : `${colon}${mark(said(value))}`)
+  const or = (value: string, otherwise: InThree) => (value === "" ? say(otherwise) : mark(value))
+  const post = isObject(data["post"]) ? data["post"] : {}
+  const limit = said(data["limit"])
+  return {
+    h: mark(said(handle ?? data["handle"])),
+    from: or(addressOf(data["from"]), unknowns.somebody),
+    to: or(firstOf(data["to"]) || firstOf(data["cc"]) || firstOf(data["bcc"]), unknowns.somebody),
+    recipient: or(addressOf(data["recipient"]), unknowns.somebody),
+    recipients: or(firstOf(data["recipients"]), unknowns.somebody),
+    by: say(byKinds[said(data["by"])] ?? unknowns.service),
+    subject: after(data["subject"]),
+    reason: after(data["reason"]),
+    error: after(data["error"]),
+    diagnostic: after(data["diagnostic"]),
+    full:
+      data["reason"] === "full"
+        ? say([": the Mailbox is full", ": das Postfach ist voll", "\u00a0: la boîte est pleine"])
+        : say([": too large", ": zu groß", "\u00a0: trop volumineux"]),
+    changed: Array.isArray(data["changed"]) ? after(data["changed"].join(", ")) : "",
+    event_type: said(data["event_type"]),
+    failure: data["error"] == null ? after(String(data["status_code"] ?? "")) : after(data["error"]),
+    account: mark(said(data["account"])),
+    platform: said(data["platform"]).replace(/^./, (letter) => letter.toUpperCase()),
+    author: or(said(post["author"]), unknowns.somebody),
+    post: after(post["text"]),
+    name: mark(quoted(language, said(data["name"]))),
+    client: mark(quoted(language, said(data["client_name"]))),
+    day: said(data["expires_at"]).slice(0, 10),
+    limit: say(limits[limit] ?? [limit, limit, limit]),
+    count: String(data["count"] ?? ""),
+  }
+}
+
+/** Returns the sentence of an Event; a type of a newer service is shown by its name. */
+export const eventSentence = (
+  language: SentenceLanguage,
+  event: { readonly type?: unknown; readonly handle?: unknown; readonly data?: unknown },
+  mark: (value: string) => string = (value) => value,
+): string => {
+  const type = typeof event.type === "string" ? event.type : ""
+  if (!Object.hasOwn(sentences, type)) return said(event.handle) === "" ? type : `${mark(said(event.handle))} ${type}`
+  const texts = sentences[type as EventType]
+  return fill(
+    inLanguage(language, texts),
+    placesOf(language, event.handle, isObject(event.data) ? event.data : {}, mark),
+  )
+}

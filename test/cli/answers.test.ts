@@ -1,0 +1,147 @@
+/** What commands answer people and programs: columns of lists, errors as JSON, and usage errors. */
+import { spawnSync } from "node:child_process"
+import { mkdtempSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
+import * as path from "node:path"
+import { tools } from "@svc/api/mcp/Tools"
+import { pretty } from "@svc/cli/tools/Print"
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { call, makeIdentity, signUp } from "../harness/Client.ts"
+import { eventually, startService, type TestService } from "../harness/Service.ts"
+import { environment, program, told } from "../harness/Svc.ts"
+
+// oxlint-disable-next-line typescript/no-explicit-any -- JSON Schema
+type Json = any
+
+let service: TestService
+let session: string
+let home: string
+let ada: Awaited<ReturnType<typeof makeIdentity>>
+let bob: Awaited<ReturnType<typeof makeIdentity>>
+beforeAll(async () => {
+  home = mkdtempSync(path.join(tmpdir(), "svc-answers-"))
+  service = await startService()
+  session = (await signUp(service.base)).session
+  ada = await makeIdentity(service.base, session)
+  bob = await makeIdentity(service.base, session)
+  const body = { address: bob.identity.email }
+  await call(service.base, "POST", `/api/identities/${ada.handle}/allowed-recipients`, { token: session, body })
+})
+afterAll(async () => {
+  rmSync(home, { recursive: true, force: true })
+  await service.stop()
+})
+
+const svc = (...words: ReadonlyArray<string>) =>
+  told({ home, env: { SVC_API_URL: service.base, SVC_KEY: session } }, ...words)
+/** The words of the first line. */
+const header = (text: string) => text.split("\n")[0]!.split(/ {2,}/)
+
+describe("a list for people", () => {
+  it("of mail shows when, from whom, to whom and about what", async () => {
+    expect(
+      (await svc("email", "send", ada.handle, bob.identity.email, "--subject", "Hello Bob", "--text", "x")).code,
+    ).toBe(0)
+    const { out } = await eventually(
+      () => svc("email", "list", bob.handle),
+      ({ out }) => out.includes("Hello Bob"),
+    )
+    expect(header(out)).toEqual(["ID", "RECEIVED_AT", "DIRECTION", "FROM", "TO", "SUBJECT", "SEEN"])
+    expect(out.split("\n")[1]).toMatch(
+      new RegExp(
+        `^msg_\\w{26}  \\d{4}-\\d\\d-\\d\\d \\d\\d:\\d\\d:\\d\\dZ  inbound .*${ada.identity.email} .*Hello Bob +no$`,
+      ),
+    )
+    const thread = await svc("thread", "list", bob.handle)
+    expect(header(thread.out)).toEqual(["ID", "LAST_MESSAGE_AT", "PARTICIPANTS", "SUBJECT", "MESSAGES", "UNREAD"])
+  })
+
+  it("of Events says what happened, with names", async () => {
+    const { out } = await svc("event", "list")
+    expect(header(out)).toEqual(["ID", "CREATED_AT", "WHAT"])
+    expect(out).toContain(`${bob.handle} received a mail from ${ada.identity.email}: Hello Bob`)
+    expect((await svc("identity", "events", ada.handle)).out).toContain(`${ada.handle} is ready`)
+  })
+
+  it("has columns of its own for every tool, and each of them is a member of its entries", () => {
+    const entriesOf = ({ anyOf: [success] }: Json): Json =>
+      Object.values<Json>(success.properties).find(({ type, items }) => type === "array" && items?.properties)?.items
+    for (const { listed, columns } of tools) {
+      const entry = listed.annotations.readOnlyHint ? entriesOf(listed.outputSchema) : undefined
+      const isList = /_(?:list|wait|deliveries|events|posts|thread|notifications)$/.test(listed.name)
+      if (isList) expect(columns, listed.name).toBeDefined()
+      for (const column of columns ?? []) {
+        if (column === "what") continue
+        const found = column.split(".").reduce<Json>((node, name) => {
+          const plain = node?.anyOf?.find(({ type }: Json) => type === "object") ?? node
+          return plain?.properties?.[name]
+        }, entry)
+        expect(found, `${listed.name} ${column}`).toBeDefined()
+      }
+    }
+  })
+
+  it("shows of several addresses the first, of other things how many, and cuts no id", () => {
+    const id = `msg_${"0".repeat(26)}`
+    const to = ["a@x.example", "b@x.example", "c@x.example"].map((address) => ({ address, name: null }))
+    const entry = {
+      id,
+      to,
+      attachments: [{ index: 0 }, { index: 1 }],
+      seen: true,
+      at: "2026-11-20T12:00:00.123Z",
+      none: [],
+    }
+    expect(pretty({ messages: [entry] }, ["id", "to", "attachments", "seen", "at", "none", "deep.missing"])).toBe(
+      `${["ID".padEnd(30), "TO".padEnd(14), "ATTACHMENTS", "SEEN", "AT".padEnd(20), "NONE", "MISSING"].join("  ")}\n` +
+        [id, "a@x.example +2", "2".padEnd(11), "yes ", "2026-11-20 12:00:00Z", "-   ", "-"].join("  "),
+    )
+  })
+})
+
+describe("--json", () => {
+  it("prints a refusal as the problem, on standard error", async () => {
+    const { code, out, errors } = await svc("identity", "get", "nobody-here", "--json")
+    expect([code, out]).toEqual([1, ""])
+    expect(JSON.parse(errors)).toMatchObject({ code: "not_found", status: 404, agent_hint: "fix_call" })
+  })
+
+  it.each([
+    [["email", "list", "--json"], 2, "usage"],
+    [["event", "list", "--limit", "x", "--json"], 2, "usage"],
+    [["vault", "set", "x", "--json"], 2, "usage"],
+    [["keys", "list", "--api", "http://127.0.0.1:1", "--json"], 3, "out_of_reach"],
+    [["audit", "--since", "never", "--json"], 2, "usage"],
+  ] as const)("prints the error of %j as JSON", async (words, code, name) => {
+    const ran = await svc(...words)
+    expect([ran.code, ran.out]).toEqual([code, ""])
+    expect(JSON.parse(ran.errors)).toMatchObject({
+      code: name,
+      detail: expect.any(String),
+      agent_hint: expect.any(String),
+    })
+  })
+
+  it("prints a missing login as JSON", async () => {
+    const { code, errors } = await told({ home, env: { SVC_API_URL: service.base } }, "whoami", "--json")
+    expect([code, JSON.parse(errors).code]).toEqual([2, "not_logged_in"])
+  })
+})
+
+describe("a usage error", () => {
+  it.each([
+    [["email", "list"], "Missing required argument: handle"],
+    [["email", "list", "ada", "--bogus"], "--bogus"],
+    [["email", "list", "ada", "--limit", "many"], "many"],
+    [["nonsense"], "nonsense"],
+    [["keys", "create"], "Missing required argument: name"],
+  ] as const)("%j is one line on standard error that shows the usage, and exit code 2", (words, what) => {
+    const { status, stdout, stderr } = spawnSync(process.execPath, [program, ...words], {
+      env: environment(home),
+      encoding: "utf8",
+    })
+    expect([status, stdout]).toEqual([2, ""])
+    expect(stderr).toMatch(/^svc: [^\n]+ Usage: svc [^\n]+ --help` says more\.\n$/)
+    expect(stderr).toContain(what)
+  })
+})
