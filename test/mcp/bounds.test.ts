@@ -8,16 +8,22 @@ const bytes = (text: string) => new TextEncoder().encode(text).length
 // oxlint-disable-next-line typescript/no-explicit-any -- what the tool answers
 const get = (input: object, body: object): any => bounded("svc_email_get", input, body)
 /** Bytes of content in a result. */
-const contentOf = ({ text_reply, text, html, headers = [] }: Record<string, any>) =>
+const contentOf = ({ text_reply, text, html, links = [], headers = [] }: Record<string, any>) =>
   [text_reply, text, html].reduce((sum, one) => sum + (typeof one === "string" ? bytes(one) : 0), 0) +
-  headers.reduce((sum: number, one: object) => sum + bytes(JSON.stringify(one)), 0)
+  [...links, ...headers].reduce((sum: number, one: object) => sum + bytes(JSON.stringify(one)), 0)
 
 const headers = Array.from({ length: 60 }, (_, at) => ({ name: `X-Header-${at}`, value: "v".repeat(400) }))
+const links = Array.from({ length: 100 }, (_, at) => ({
+  url: `https://example.org/${"p".repeat(300)}/${at}`,
+  text: "t",
+  deceptive: false,
+}))
 const small = {
   id: "msg_1",
   text_reply: "Yes.",
   text: "Yes.\n\n> Will you come?",
   html: "<p>Yes.</p>",
+  links: [{ url: "https://example.org/", text: "here", deceptive: false }],
   headers: [{ name: "Subject", value: "Re: come?" }],
 }
 
@@ -27,7 +33,13 @@ describe("svc_email_get", () => {
   })
 
   it("leaves out HTML and headers when they are not wanted", () => {
-    expect(Object.keys(get({ html: false, headers: false }, small))).toEqual(["id", "text_reply", "text", "truncated"])
+    expect(Object.keys(get({ html: false, headers: false }, small))).toEqual([
+      "id",
+      "text_reply",
+      "text",
+      "links",
+      "truncated",
+    ])
   })
 
   it("gives at most 16 KiB of content of a message of 106 kB, what its author wrote first", () => {
@@ -35,13 +47,13 @@ describe("svc_email_get", () => {
     const given = get({}, { ...small, text_reply: text, text, html: `<p>${text}</p>`, headers })
     expect(contentOf(given)).toBeLessThanOrEqual(contentBytes)
     expect(given.text_reply).toBe("ä".repeat(contentBytes / 2))
-    expect([given.text, given.html, given.headers, given.truncated]).toEqual(["", "", [], true])
+    expect([given.text, given.html, given.links, given.headers, given.truncated]).toEqual(["", "", [], [], true])
     expect(given.left_out[0]).toEqual({
       member: "text_reply",
       bytes: 106_000 - contentBytes,
       how: 'Call again with part "text" and text_offset 16384.',
     })
-    expect(given.left_out.map(({ member }: any) => member)).toEqual(["text_reply", "text", "html", "headers"])
+    expect(given.left_out.map(({ member }: any) => member)).toEqual(["text_reply", "text", "html", "links", "headers"])
   })
 
   it("does not repeat in the text what `text_reply` shows when there is no room for both", () => {
@@ -61,8 +73,8 @@ describe("svc_email_get", () => {
     ])
   })
 
-  it.each(["text", "html", "headers"])("tells how to read on until all of the %s is read", (part) => {
-    const body = { ...small, text: "tä".repeat(20_000), html: "h€".repeat(15_000), headers }
+  it.each(["text", "html", "links", "headers"])("tells how to read on until all of the %s is read", (part) => {
+    const body = { ...small, text: "tä".repeat(20_000), html: "h€".repeat(15_000), headers, links }
     const read: Array<any> = []
     let at: number | undefined = 0
     for (let calls = 0; at !== undefined && calls < 20; calls++) {
@@ -73,7 +85,9 @@ describe("svc_email_get", () => {
       const [left] = given.left_out ?? []
       at = left === undefined ? undefined : Number(/text_offset (\d+)/.exec(left.how)![1])
     }
-    expect(part === "headers" ? read.flat() : read.join("")).toEqual(body[part as keyof typeof body])
+    expect(part === "headers" || part === "links" ? read.flat() : read.join("")).toEqual(
+      body[part as keyof typeof body],
+    )
   })
 
   it("gets past a header field that is longer than a result", () => {
@@ -144,7 +158,7 @@ describe("arguments of svc_email_get", () => {
       return (await call(service.base, "POST", "/api/mcp", { token: session, body })).body.result.structuredContent
     }
     expect((await ask({ html: "yes" })).errors).toEqual([{ path: "/html", message: "expected true or false" }])
-    expect((await ask({ part: "subject" })).errors[0].message).toBe("expected one of text, html, headers")
+    expect((await ask({ part: "subject" })).errors[0].message).toBe("expected one of text, html, links, headers")
     for (const wrong of [{ text_limit: 0 }, { text_offset: -1 }, { text_offset: 1.5 }])
       expect((await ask(wrong)).code).toBe("invalid_request")
     // Older clients ask for more than a result may have.

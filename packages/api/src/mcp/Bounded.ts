@@ -9,13 +9,13 @@ type Json = Record<string, any>
 
 /** Bytes of content in one result. */
 export const contentBytes = 16 * 1024
-/** Of HTML and of headers, unless they are asked for by `part`: beside the text they seldom say more. */
+/** Of HTML, links and headers, unless they are asked for by `part`: beside the text they seldom say more. */
 const htmlBytes = 4 * 1024
-const headersBytes = 2 * 1024
+const entriesBytes = 2 * 1024
 /** Addresses, references or attachments that a result lists of each kind. */
 const listedAtMost = 25
 
-const parts = ["text", "html", "headers"] as const
+const parts = ["text", "html", "links", "headers"] as const
 type Part = (typeof parts)[number]
 
 const ofMessage: Json = {
@@ -76,20 +76,23 @@ const withShortLists = (members: Json, left: Array<LeftOut>): Json =>
     }),
   )
 
+/** The long member of an entry. */
+const longMember = { links: "url", headers: "value" } as const
+
 /**
- * Returns header fields from a byte of their JSON on, and where the next one begins. Only whole ones; when they are read on,
- * one that is longer than the limit is cut, or reading would never get past it.
+ * Returns links or header fields from a byte of their JSON on, and where the next one begins. Only whole ones; when they are
+ * read on, one that is longer than the limit is cut, or reading would never get past it.
  */
-const fieldsFrom = (headers: ReadonlyArray<Json>, from: number, limit: number, readsOn: boolean) => {
+const entriesFrom = (entries: ReadonlyArray<Json>, long: string, from: number, limit: number, readsOn: boolean) => {
   const shown: Array<Json> = []
   let [at, used, end] = [0, 0, 0]
   let isFull = false
-  for (const header of headers) {
-    const size = encode(JSON.stringify(header)).length
+  for (const entry of entries) {
+    const size = encode(JSON.stringify(entry)).length
     const isLong = readsOn && used === 0 && size > limit
     if (at < from) end = at + size
     else if (!isFull && (isLong || used + size <= limit)) {
-      shown.push(isLong ? { ...header, value: slice(encode(header["value"]), 0, limit).text, cut: true } : header)
+      shown.push(isLong ? { ...entry, [long]: slice(encode(entry[long]), 0, limit).text, cut: true } : entry)
       used += size
       end = at + size
     } else isFull = true
@@ -104,7 +107,7 @@ const message = (input: Json, body: Json): Json => {
   const from: number = input["text_offset"] ?? 0
   let room = Math.min(input["text_limit"] ?? contentBytes, contentBytes)
   const only: Part | undefined = input["part"] ?? (from > 0 ? "text" : undefined)
-  const { text, html: _, headers, text_reply, ...rest } = body
+  const { text, html: _html, links: _links, headers: _headers, text_reply, ...rest } = body
   const given: Json = withShortLists(rest, left)
   const readOn = (member: Part, at: number) => `Call again with part "${member}" and text_offset ${at}.`
 
@@ -116,6 +119,17 @@ const message = (input: Json, body: Json): Json => {
     given[member] = cut.text
     room -= cut.size
     if (cut.end < bytes.length) left.push({ member, bytes: bytes.length - cut.end, how: readOn(member, cut.end) })
+  }
+
+  /** Puts the entries that there is room for into the result. */
+  const putEntries = (member: "links" | "headers") => {
+    if (!Array.isArray(body[member])) return
+    const readsOn = only === member
+    const most = readsOn ? room : Math.min(room, entriesBytes)
+    const { shown, end, total } = entriesFrom(body[member], longMember[member], readsOn ? from : 0, most, readsOn)
+    given[member] = shown
+    room -= shown.reduce((sum, one) => sum + encode(JSON.stringify(one)).length, 0)
+    if (end < total) left.push({ member, bytes: total - end, how: readOn(member, end) })
   }
 
   if (only === undefined) {
@@ -143,12 +157,8 @@ const message = (input: Json, body: Json): Json => {
   if (only === "html" || (only === undefined && input["html"] !== false)) {
     put("html", only === "html" ? room : htmlBytes)
   }
-  if (Array.isArray(headers) && (only === "headers" || (only === undefined && input["headers"] !== false))) {
-    const most = only === "headers" ? room : Math.min(room, headersBytes)
-    const { shown, end, total } = fieldsFrom(headers, only === "headers" ? from : 0, most, only === "headers")
-    given["headers"] = shown
-    if (end < total) left.push({ member: "headers", bytes: total - end, how: readOn("headers", end) })
-  }
+  if (only === "links" || only === undefined) putEntries("links")
+  if (only === "headers" || (only === undefined && input["headers"] !== false)) putEntries("headers")
   return close(given, left)
 }
 
@@ -202,7 +212,7 @@ export const boundArguments = (tool: string): Json => bounds[tool]?.arguments ??
 export const boundMembers = (tool: string): Json => (isBounded(tool) ? truncation : {})
 /** Members of the endpoint's answer that a result may lack. */
 export const mayLack = (tool: string): ReadonlyArray<string> =>
-  tool === "svc_email_get" ? ["text", "text_reply", "html", "headers"] : []
+  tool === "svc_email_get" ? ["text", "text_reply", "html", "links", "headers"] : []
 
 /** Returns the result of a tool, bounded if the tool is. */
 export const bounded = (tool: string, input: Json, body: Json): Json => bounds[tool]?.shape(input, body) ?? body

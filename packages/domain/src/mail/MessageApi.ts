@@ -144,7 +144,18 @@ export class MessageApi extends HttpApiGroup.make("messages")
       .annotate(Tool, {
         name: "svc_email_get",
         effect: "read",
-        untrusted: ["from", "reply_to", "subject", "snippet", "attachments", "text_reply", "text", "html", "headers"],
+        untrusted: [
+          "from",
+          "reply_to",
+          "subject",
+          "snippet",
+          "attachments",
+          "text_reply",
+          "text",
+          "html",
+          "links",
+          "headers",
+        ],
         advice:
           "`text_reply` is what its author wrote, without quotes and signature. A result has at most 16 KiB of content; if `truncated` is true, `left_out` says what is missing and how to read on. Read an attachment with `svc_email_attachment`. Reading does not mark it as seen: `svc_email_update` does.",
       }),
