@@ -2,6 +2,7 @@
 import { createReadStream, readFileSync } from "node:fs"
 import { createInterface } from "node:readline"
 import { AuditRecord } from "@svc/domain/audit/AuditRecord"
+import { auditSentence } from "@svc/domain/audit/AuditSentences"
 import { dateOf } from "@svc/domain/mail/SearchQuery"
 import { Clock, Effect, Option, Schema } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
@@ -26,12 +27,10 @@ const timeOf = (text: string, now: number): Date | undefined => {
 
 const misused = (message: string) => new Misused({ message })
 
-const lineOf = ({ at, outcome, code, actor, action, target, identity, source, count }: AuditRecord): string => {
-  const who = actor.client ?? actor.name ?? actor.kind
-  const what = target?.name ?? target?.id ?? identity ?? ""
-  const came = outcome === "allowed" ? "" : ` ${outcome}${code === null ? "" : ` (${code})`}`
+const lineOf = (record: AuditRecord): string => {
+  const { at, code, source } = record
   const by = source.tool === null ? source.via : `${source.via}:${source.tool}`
-  return `${at.toISOString()}  ${action} ${what}${came}${count > 1 ? ` x${count}` : ""}  ${who}, ${by}, ${source.address ?? "-"}`
+  return `${at.toISOString()}  ${auditSentence("en", record)}${code === null ? "" : ` (${code})`}  ${by}, ${source.address ?? "-"}`
 }
 
 const list = Effect.fnUntraced(
@@ -130,7 +129,10 @@ export const command = Command.make(
       Flag.withDescription("From when on: a while (1d, 90m) or a time"),
       Flag.withDefault("1d"),
     ),
-    json: Flag.Boolean("json").pipe(Flag.withDescription("One JSON object a line"), Flag.withDefault(false)),
+    json: Flag.Boolean("json").pipe(
+      Flag.withDescription("The whole records, one JSON object a line"),
+      Flag.withDefault(false),
+    ),
   },
   list,
 ).pipe(Command.withDescription("Show what was done with the account, newest first."), Command.withSubcommands([verify]))

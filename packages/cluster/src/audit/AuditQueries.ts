@@ -43,6 +43,8 @@ export interface Row {
 }
 
 interface SealedRow extends Row {
+  /** The name of a key or an app that the record names by its id only. */
+  readonly known_name: string | null
   readonly seq: bigint | null
   readonly hash: Uint8Array | null
 }
@@ -78,7 +80,7 @@ export const shown = (row: Row): Omit<AuditRecord, "sealed"> => ({
 })
 
 const view = (row: SealedRow): AuditRecord => ({
-  ...shown(row),
+  ...shown({ ...row, target_name: row.target_name ?? row.known_name }),
   sealed: row.seq === null || row.hash === null ? null : { seq: Number(row.seq), hash: hex(row.hash) },
 })
 
@@ -177,6 +179,12 @@ const make = Effect.gen(function* () {
   const sealing = yield* Sealing
   const serviceKey = yield* ServiceKey
   const sealed = sql`left join audit_seal s on s.org_id = a.org_id and s.record_id = a.id and s.record_at = a.at`
+  /** Names for people beside what the record holds; the chain and exports have the record alone. */
+  const known = sql`case a.target_type
+    when 'api_key' then (select k.name from api_key k where k.org_id = a.org_id and k.id::text = a.target_id)
+    when 'grant' then (select g.client_name from client_grant g
+                       where g.org_id = a.org_id and g.id::text = a.target_id)
+  end`
   const settled = sql`a.xid < pg_snapshot_xmin(pg_current_snapshot())`
   const ofIdentity = (identityId: string | null) =>
     identityId === null ? sql`` : sql`and a.identity_id = ${identityId}::uuid`
@@ -194,7 +202,7 @@ const make = Effect.gen(function* () {
       const before = yield* position(listName, filter.cursor)
       const handle = filter.identity === undefined ? undefined : canonical(filter.identity)
       const found = (which: Statement.Fragment) => sql<SealedRow & { readonly xid: string; readonly settled: boolean }>`
-        select ${sql.literal(columns)}, s.seq, s.hash, a.xid::text as xid, ${settled} as settled
+        select ${sql.literal(columns)}, ${known} as known_name, s.seq, s.hash, a.xid::text as xid, ${settled} as settled
         from audit a ${sealed}
         where a.org_id = ${org}::uuid ${ofIdentity(identityId)} and ${which}
           ${before === undefined ? sql`` : sql`and (a.xid, a.id) < (${before.xid}::xid8, ${before.id}::uuid)`}
@@ -223,7 +231,7 @@ const make = Effect.gen(function* () {
       // An id is minted with the record's own time.
       const at = millisOf(uuid)
       const [row] = yield* sql<SealedRow>`
-        select ${sql.literal(columns)}, s.seq, s.hash from audit a ${sealed}
+        select ${sql.literal(columns)}, ${known} as known_name, s.seq, s.hash from audit a ${sealed}
         where a.id = ${uuid}::uuid and a.org_id = ${org}::uuid ${ofIdentity(identityId)}
           and a.at between ${new Date(at - around)}::timestamptz and ${new Date(at + around)}::timestamptz`
       return row === undefined ? yield* missing : view(row)

@@ -1,9 +1,12 @@
 /** The audit log: who did what with the account, from where, and what came of it. */
+import { auditSentence } from "@svc/domain/audit/AuditSentences"
 import type { Answer } from "../client/Client.ts"
 import { useList } from "../client/Queries.ts"
 import { query } from "../router/Router.ts"
+import { isolated, language } from "../texts/Texts.ts"
 import { useIdentities } from "../shell/Identities.ts"
 import { ButtonLink } from "../ui/Button.tsx"
+import { Code } from "../ui/Copy.tsx"
 import { Filter } from "../ui/Filter.tsx"
 import { Loaded, More } from "../ui/Loaded.tsx"
 import { Empty, Page } from "../ui/Page.tsx"
@@ -17,37 +20,26 @@ const classes = ["secret", "change", "auth"] as const
 const outcomes = ["allowed", "refused", "failed", "repeated"] as const
 const tones = { allowed: "ok", refused: "warn", failed: "bad", repeated: "off" } as const
 
-/** By whom and from where; what others chose stands as text. */
-const sourceOf = ({ actor, source }: Audited): string =>
-  [actor.client ?? actor.name ?? say(`kind_${actor.kind}`), source.tool ?? say(`via_${source.via}`), source.address]
-    .filter((part) => part !== null)
-    .join(" · ")
+/** By which way and from where; what others chose stands as text. */
+const sourceOf = ({ source }: Audited): string =>
+  [source.tool ?? say(`via_${source.via}`), source.address].filter((part) => part !== null).join(" · ")
 
-const Line = ({ record }: { readonly record: Audited }) => {
-  const target = record.target?.name ?? record.target?.id
-  return (
-    <li>
-      <span class="status" data-tone={tones[record.outcome]} aria-hidden="true" />
-      <span class="what">
-        <span>
-          <code>{record.action}</code> {target == null ? null : <bdi class="who">{target}</bdi>}{" "}
-          {record.outcome === "allowed" ? null : (
-            <span>
-              {say(record.outcome)}
-              {record.code === null ? "" : ` (${record.code})`}
-              {record.count > 1 ? ` × ${record.count}` : ""}
-            </span>
-          )}
-        </span>
+const Line = ({ record }: { readonly record: Audited }) => (
+  <li class="record">
+    <span class="status" data-tone={tones[record.outcome]} aria-hidden="true" />
+    <details>
+      <summary class="what">
+        <bdi>{auditSentence(language.value, record, isolated)}</bdi>
         <bdi class="about one-line">{sourceOf(record)}</bdi>
-      </span>
-      <code class="type">{say(`class_${record.class}`)}</code>
-      <span class="muted small number">
-        <Time at={record.at} />
-      </span>
-    </li>
-  )
-}
+      </summary>
+      <Code text={JSON.stringify(record, undefined, 2)} what={say("record")} wrap />
+    </details>
+    <code class="type">{say(`class_${record.class}`)}</code>
+    <span class="muted small number">
+      <Time at={record.at} />
+    </span>
+  </li>
+)
 
 const AuditPage = () => {
   const kind = classes.find((one) => one === query.value.get("class"))

@@ -7,7 +7,7 @@ import { Loaded } from "../ui/Loaded.tsx"
 import { Empty, Facts, Page, Section } from "../ui/Page.tsx"
 import { Time } from "../ui/Time.tsx"
 import { DeliveriesOfEvent } from "../webhooks/DeliveriesOfEvent.tsx"
-import { wordsOf } from "../texts/events.ts"
+import { sentenceOf } from "./EventList.tsx"
 import { say } from "./texts.ts"
 
 readyTimes()
@@ -26,10 +26,9 @@ const MessageOf = ({ handle, data }: { readonly handle: string; readonly data: o
 
 const EventPage = ({ id }: { readonly id: string }) => {
   const event = useCall("GET /api/events/:id", { params: { id } })
-  const type = event.data?.type
   return (
     <Page
-      title={type === undefined ? say("event") : `${event.data?.handle ?? ""} ${wordsOf(type)}`.trim()}
+      title={event.data === undefined ? say("event") : sentenceOf(event.data)}
       actions={
         <ButtonLink icon="left" href="/console/activity">
           {say("back")}

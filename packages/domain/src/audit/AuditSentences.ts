@@ -1,0 +1,306 @@
+/**
+ * What a record of the audit log says in one sentence, with names in place of ids, in English, German and French. A verb and
+ * an object make the sentence; each verb has a form for what was done and one for what was tried.
+ */
+import { fill, inLanguage, type InThree, quoted, said, type SentenceLanguage } from "../Phrases.ts"
+
+/** What a sentence needs of a record, as the API shows it. */
+export interface Told {
+  readonly action: string
+  readonly actor: { readonly kind: string; readonly name: string | null; readonly client: string | null }
+  readonly identity: string | null
+  readonly target: { readonly type: string; readonly name: string | null } | null
+  readonly outcome: string
+  readonly count: number
+}
+
+/** `{o}` is the object. */
+interface Verb {
+  readonly done: InThree
+  readonly tried: InThree
+}
+
+const verb = (enDone: string, en: string, deDone: string, de: string, frDone: string, fr: string): Verb => ({
+  done: [`${enDone} {o}`, `hat {o} ${deDone}`, `${frDone} {o}`],
+  tried: [`${en} {o}`, `{o} ${de}`, `${fr} {o}`],
+})
+
+const verbs = {
+  accept: verb("accepted", "accept", "angenommen", "annehmen", "a accepté", "accepter"),
+  add: verb("added", "add", "hinzugefügt", "hinzufügen", "a ajouté", "ajouter"),
+  approve: verb("approved", "approve", "freigegeben", "freigeben", "a approuvé", "approuver"),
+  change: verb("changed", "change", "geändert", "ändern", "a modifié", "modifier"),
+  collect: verb("completed", "complete", "abgeschlossen", "abschließen", "a terminé", "terminer"),
+  connect: verb("connected", "connect", "verbunden", "verbinden", "a connecté", "connecter"),
+  create: verb("created", "create", "erstellt", "erstellen", "a créé", "créer"),
+  delete: verb("deleted", "delete", "gelöscht", "löschen", "a supprimé", "supprimer"),
+  disconnect: verb("disconnected", "disconnect", "getrennt", "trennen", "a déconnecté", "déconnecter"),
+  dismiss: verb("dismissed", "dismiss", "ausgeblendet", "ausblenden", "a masqué", "masquer"),
+  download: verb("downloaded", "download", "heruntergeladen", "herunterladen", "a téléchargé", "télécharger"),
+  end: verb("ended", "end", "beendet", "beenden", "a mis fin à", "mettre fin à"),
+  lift: verb("lifted", "lift", "aufgehoben", "aufheben", "a levé", "lever"),
+  mark: verb("marked", "mark", "markiert", "markieren", "a marqué", "marquer"),
+  pause: verb(
+    "paused or resumed",
+    "pause or resume",
+    "pausiert oder fortgesetzt",
+    "pausieren oder fortsetzen",
+    "a suspendu ou repris",
+    "suspendre ou reprendre",
+  ),
+  publish: verb("published", "publish", "veröffentlicht", "veröffentlichen", "a publié", "publier"),
+  read: verb("viewed", "view", "angesehen", "ansehen", "a consulté", "consulter"),
+  reject: verb("rejected", "reject", "abgelehnt", "ablehnen", "a rejeté", "rejeter"),
+  remove: verb("removed", "remove", "entfernt", "entfernen", "a retiré", "retirer"),
+  replace: verb("replaced", "replace", "ersetzt", "ersetzen", "a remplacé", "remplacer"),
+  request: verb("requested", "request", "angefordert", "anfordern", "a demandé", "demander"),
+  reset: verb("reset", "reset", "zurückgesetzt", "zurücksetzen", "a réinitialisé", "réinitialiser"),
+  restore: verb("restored", "restore", "wiederhergestellt", "wiederherstellen", "a restauré", "restaurer"),
+  retry: verb("retried", "retry", "erneut versucht", "erneut versuchen", "a relancé", "relancer"),
+  revoke: verb("revoked", "revoke", "widerrufen", "widerrufen", "a révoqué", "révoquer"),
+  save: verb("saved", "save", "gespeichert", "speichern", "a enregistré", "enregistrer"),
+  send: verb("sent", "send", "gesendet", "senden", "a envoyé", "envoyer"),
+  test: verb("tested", "test", "getestet", "testen", "a testé", "tester"),
+  use: verb("used", "use", "benutzt", "benutzen", "a utilisé", "utiliser"),
+  sendAgain: {
+    done: ["sent {o} again", "hat {o} erneut gesendet", "a renvoyé {o}"],
+    tried: ["send {o} again", "{o} erneut senden", "renvoyer {o}"],
+  },
+  signIn: {
+    done: ["signed in{o}", "hat sich{o} angemeldet", "s’est connecté{o}"],
+    tried: ["sign in{o}", "sich{o} anmelden", "se connecter{o}"],
+  },
+  signOut: {
+    done: ["signed out{o}", "hat sich{o} abgemeldet", "s’est déconnecté{o}"],
+    tried: ["sign out{o}", "sich{o} abmelden", "se déconnecter{o}"],
+  },
+} as const satisfies Readonly<Record<string, Verb>>
+
+/** `{n}` is the name of what it was done to, with a blank in front, or nothing; `{of}` the Identity, where it is another. */
+const objects = {
+  account: ["the account", "das Konto", "le compte"],
+  aiDisclosure: ["the AI disclosure{of}", "den KI-Hinweis{of}", "la mention d’IA{of}"],
+  allowedRecipient: [
+    "the allowed recipient{n}{of}",
+    "den erlaubten Empfänger{n}{of}",
+    "le destinataire autorisé{n}{of}",
+  ],
+  allMail: ["mail of all Identities", "die Mail aller Identitäten", "le courrier de toutes les identités"],
+  app: ["the app{n}", "die App{n}", "l’application{n}"],
+  appAccess: ["the access of the app{n}", "den Zugang der App{n}", "l’accès de l’application{n}"],
+  audit: ["the audit log", "das Prüfprotokoll", "le journal d’audit"],
+  block: ["the block on the recipient{n}{of}", "die Sperre des Empfängers{n}{of}", "le blocage du destinataire{n}{of}"],
+  byImap: [" to the Mailbox{of} by IMAP", " am Postfach{of} über IMAP", " à la boîte{of} par IMAP"],
+  bySmtp: [" to the Mailbox{of} by SMTP", " am Postfach{of} über SMTP", " à la boîte{of} par SMTP"],
+  card: ["the card{of}", "die Karte{of}", "la carte{of}"],
+  connector: ["the account on{n}{of}", "das Konto bei{n}{of}", "le compte sur{n}{of}"],
+  connectors: ["all connected accounts{of}", "alle verbundenen Konten{of}", "tous les comptes connectés{of}"],
+  contact: ["a contact message", "eine Kontaktnachricht", "un message de contact"],
+  credentials: ["the first secrets of{n}", "die ersten Geheimnisse von{n}", "les premiers secrets de{n}"],
+  deliveries: [
+    "the failed deliveries of a Webhook{of}",
+    "die fehlgeschlagenen Zustellungen eines Webhooks{of}",
+    "les livraisons échouées d’un webhook{of}",
+  ],
+  device: ["a login of a device", "eine Geräteanmeldung", "une connexion d’appareil"],
+  directMessage: ["a direct message on{n}{of}", "eine Direktnachricht bei{n}{of}", "un message direct sur{n}{of}"],
+  draft: ["a draft{of}", "einen Entwurf{of}", "un brouillon{of}"],
+  event: ["an Event{of}", "ein Ereignis{of}", "un événement{of}"],
+  export: ["an export", "einen Export", "un export"],
+  hit: ["a page view", "einen Seitenaufruf", "une vue de page"],
+  identity: ["the Identity{n}", "die Identität{n}", "l’identité{n}"],
+  key: ["the key{n}{of}", "den Schlüssel{n}{of}", "la clé{n}{of}"],
+  limits: ["the limits", "die Limits", "les limites"],
+  mailSettings: ["the mail settings{of}", "die Maileinstellungen{of}", "les réglages du courrier{of}"],
+  mcp: ["the MCP server", "den MCP-Server", "le serveur MCP"],
+  message: ["a message{of}", "eine Nachricht{of}", "un message{of}"],
+  name: ["a handle", "einen Handle", "un identifiant"],
+  nothing: ["", "", ""],
+  oldSecret: [
+    "an earlier version of the secret{n}{of}",
+    "eine frühere Version des Geheimnisses{n}{of}",
+    "une version antérieure du secret{n}{of}",
+  ],
+  post: ["a post on{n}{of}", "einen Beitrag bei{n}{of}", "une publication sur{n}{of}"],
+  profile: ["the public profile", "das öffentliche Profil", "le profil public"],
+  secret: ["the secret{n}{of}", "das Geheimnis{n}{of}", "le secret{n}{of}"],
+  secretVersions: [
+    "the versions of the secret{n}{of}",
+    "die Versionen des Geheimnisses{n}{of}",
+    "les versions du secret{n}{of}",
+  ],
+  session: ["a session", "eine Sitzung", "une session"],
+  sessions: ["all sessions", "alle Sitzungen", "toutes les sessions"],
+  setUp: ["the set-up of{n}", "die Einrichtung von{n}", "la création de{n}"],
+  signInLink: ["a sign-in link", "einen Anmeldelink", "un lien de connexion"],
+  signingSecret: [
+    "the signing secret of the Webhooks{of}",
+    "das Signaturgeheimnis der Webhooks{of}",
+    "le secret de signature des webhooks{of}",
+  ],
+  terms: ["the Terms", "die Nutzungsbedingungen", "les conditions"],
+  thread: ["a conversation{of}", "eine Unterhaltung{of}", "une conversation{of}"],
+  tunnel: ["the tunnel{of}", "den Tunnel{of}", "le tunnel{of}"],
+  webhook: ["a Webhook{of}", "einen Webhook{of}", "un webhook{of}"],
+} as const satisfies Readonly<Record<string, InThree>>
+
+type Phrase = readonly [keyof typeof verbs, keyof typeof objects]
+
+/** By the action, the group and the name of the endpoint. */
+export const phrases: Readonly<Record<string, Phrase>> = {
+  "sign_in.requestMagicLink": ["request", "signInLink"],
+  "sign_in.consumeMagicLink": ["signIn", "nothing"],
+  "session.revoke": ["signOut", "nothing"],
+  "session.revokeOne": ["end", "session"],
+  "session.revokeAll": ["end", "sessions"],
+  "account.acceptTerms": ["accept", "terms"],
+  "account.update": ["change", "account"],
+  "account.remove": ["delete", "account"],
+  "audit.list": ["read", "audit"],
+  "audit.read": ["read", "audit"],
+  "audit.export": ["download", "audit"],
+  "device_login.start": ["request", "device"],
+  "device_login.poll": ["collect", "device"],
+  "device_confirmation.approve": ["approve", "device"],
+  "device_confirmation.deny": ["reject", "device"],
+  "exports.create": ["request", "export"],
+  "exports.archive": ["download", "export"],
+  "api_keys.create": ["create", "key"],
+  "api_keys.createForIdentity": ["create", "key"],
+  "api_keys.rotate": ["replace", "key"],
+  "api_keys.revoke": ["revoke", "key"],
+  "identities.create": ["create", "identity"],
+  "identities.remove": ["delete", "identity"],
+  "identities.retry": ["retry", "setUp"],
+  "identities.secrets": ["read", "credentials"],
+  "identities.acknowledge": ["dismiss", "credentials"],
+  "identities.rotate": ["replace", "credentials"],
+  "cards.patch": ["change", "card"],
+  "messages.patch": ["mark", "message"],
+  "messages.remove": ["delete", "message"],
+  "sending.send": ["send", "message"],
+  "sending.draft": ["create", "draft"],
+  "sending.replaceDraft": ["change", "draft"],
+  "sending.removeDraft": ["delete", "draft"],
+  "sending.sendDraft": ["send", "draft"],
+  "sending.approve": ["approve", "message"],
+  "sending.refuse": ["reject", "message"],
+  "mail_settings.allow": ["add", "allowedRecipient"],
+  "mail_settings.disallow": ["remove", "allowedRecipient"],
+  "mail_settings.lift": ["lift", "block"],
+  "mail_settings.setDisclosure": ["change", "aiDisclosure"],
+  "mail_settings.resetDisclosure": ["reset", "aiDisclosure"],
+  "mail_settings.switch": ["change", "mailSettings"],
+  "org_mail.switch": ["pause", "allMail"],
+  "webhooks.create": ["create", "webhook"],
+  "webhooks.patch": ["change", "webhook"],
+  "webhooks.remove": ["delete", "webhook"],
+  "webhooks.test": ["test", "webhook"],
+  "webhooks.rotate": ["replace", "signingSecret"],
+  "webhooks.recover": ["sendAgain", "deliveries"],
+  "events.replay": ["sendAgain", "event"],
+  "tunnels.patch": ["change", "tunnel"],
+  "tunnel.link": ["connect", "tunnel"],
+  "connectors.pauseAll": ["pause", "connectors"],
+  "connectors.pause": ["pause", "connector"],
+  "connectors.connect": ["connect", "connector"],
+  "connectors.disconnect": ["disconnect", "connector"],
+  "connectors.authorize": ["connect", "connector"],
+  "connectors.callback": ["connect", "connector"],
+  "connectors.post": ["publish", "post"],
+  "connectors.dm": ["send", "directMessage"],
+  "vault.value": ["read", "secret"],
+  "vault.put": ["save", "secret"],
+  "vault.remove": ["delete", "secret"],
+  "vault.versions": ["read", "secretVersions"],
+  "vault.restore": ["restore", "oldSecret"],
+  "grants.update": ["change", "appAccess"],
+  "grants.revoke": ["end", "appAccess"],
+  "public.hit": ["save", "hit"],
+  "public.contact": ["send", "contact"],
+  "imap.login": ["signIn", "byImap"],
+  "submission.login": ["signIn", "bySmtp"],
+  "submission.send": ["send", "message"],
+  "mcp.exchange": ["use", "mcp"],
+  "oauth.consent": ["connect", "app"],
+  "oauth.revoke": ["end", "appAccess"],
+}
+
+/** What a group is about: reading it is on record where it was refused. */
+export const groups: Readonly<Record<string, keyof typeof objects>> = {
+  sign_in: "session",
+  session: "session",
+  account: "account",
+  audit: "audit",
+  device_login: "device",
+  device_confirmation: "device",
+  exports: "export",
+  api_keys: "key",
+  handles: "name",
+  identities: "identity",
+  cards: "card",
+  profiles: "profile",
+  messages: "message",
+  threads: "thread",
+  sending: "message",
+  mail_settings: "mailSettings",
+  org_mail: "allMail",
+  events: "event",
+  webhooks: "webhook",
+  tunnels: "tunnel",
+  connectors: "connector",
+  vault: "secret",
+  grants: "appAccess",
+  limits: "limits",
+  public: "profile",
+}
+
+const kinds: Readonly<Record<string, InThree>> = {
+  session: ["The account holder", "Der Kontoinhaber", "Le titulaire du compte"],
+  admin_key: ["An Admin Key", "Ein Admin-Schlüssel", "Une clé d’administration"],
+  identity_key: ["An Identity Key", "Ein Identitätsschlüssel", "Une clé d’identité"],
+  grant: ["An app", "Eine App", "Une application"],
+  imap_password: ["A mail program", "Ein Mailprogramm", "Un logiciel de messagerie"],
+  nobody: ["Somebody unknown", "Jemand Unbekanntes", "Une personne inconnue"],
+}
+
+/** How a sentence about something that was not done begins and ends. */
+const tries: Readonly<Record<string, InThree>> = {
+  refused: ["{who} tried to {what}: refused", "{who} wollte {what}: verweigert", "{who} a voulu {what}\u00a0: refusé"],
+  failed: ["{who} tried to {what}: failed", "{who} wollte {what}: fehlgeschlagen", "{who} a voulu {what}\u00a0: échec"],
+}
+const repeated: InThree = [" (repeated request)", " (wiederholte Anfrage)", " (requête répétée)"]
+const ofHandle = (handle: string): InThree => [" of {i}", " von {i}", /^[aeiouyh]/i.test(handle) ? " d’{i}" : " de {i}"]
+
+/** Returns the sentence of a record; an action of a newer service is shown by its name. `mark` sets apart what others chose. */
+export const auditSentence = (
+  language: SentenceLanguage,
+  { action, actor, identity, target, outcome, count }: Told,
+  mark: (value: string) => string = (value) => value,
+): string => {
+  const say = (texts: InThree) => inLanguage(language, texts)
+  const named = said(actor.client) || said(actor.name)
+  const who = named === "" ? say(kinds[actor.kind] ?? kinds["nobody"]!) : mark(named)
+  const group = groups[action.split(".")[0]!]
+  const phrase: Phrase | undefined = Object.hasOwn(phrases, action)
+    ? phrases[action]
+    : group === undefined
+      ? undefined
+      : ["read", group]
+  const times = count > 1 ? ` × ${count}` : ""
+  if (phrase === undefined) return `${who}: ${action}${times}`
+  const [does, what] = phrase
+  const handle = said(identity)
+  const name = said(target?.name)
+  // A name that is the Identity's own is its name, and no other's.
+  const isIdentity = target?.type === "identity"
+  const n = name === "" || (name === handle && !isIdentity) ? "" : ` ${mark(quoted(language, name))}`
+  const i = handle === "" || handle === named || isIdentity ? "" : fill(say(ofHandle(handle)), { i: mark(handle) })
+  const o = fill(say(objects[what]), { n: n === "" && isIdentity && handle !== "" ? ` ${mark(handle)}` : n, of: i })
+  const template = tries[outcome]
+  const sentence =
+    template === undefined
+      ? `${who} ${fill(say(verbs[does].done), { o })}`
+      : fill(say(template), { who, what: fill(say(verbs[does].tried), { o }) })
+  return `${sentence.replace(/\s+$/, "")}${outcome === "repeated" ? say(repeated) : ""}${times}`
+}

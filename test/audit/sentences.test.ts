@@ -1,0 +1,118 @@
+/** Records of the audit log as sentences for people. */
+import { planOf } from "@svc/api/audit/Acts"
+import { Api } from "@svc/domain/Api"
+import { auditSentence, groups, phrases, type Told } from "@svc/domain/audit/AuditSentences"
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { call, signUp } from "../harness/Client.ts"
+import { eventually, startService, type TestService } from "../harness/Service.ts"
+
+const languages = ["en", "de", "fr"] as const
+const record = (part: Partial<Told>): Told => ({
+  action: "api_keys.revoke",
+  actor: { kind: "admin_key", name: "Grace", client: null },
+  identity: null,
+  target: { type: "api_key", name: "laptop" },
+  outcome: "allowed",
+  count: 1,
+  ...part,
+})
+const inAll = (part: Partial<Told>) => languages.map((language) => auditSentence(language, record(part)))
+
+describe("an audit sentence", () => {
+  it("says who did what, with names", () => {
+    expect(inAll({})).toEqual([
+      "Grace revoked the key 'laptop'",
+      "Grace hat den Schlüssel „laptop“ widerrufen",
+      "Grace a révoqué la clé «\u00a0laptop\u00a0»",
+    ])
+  })
+
+  it("names the Identity unless it is who acted", () => {
+    const target = { type: "card", name: "ada" }
+    expect(inAll({ action: "cards.patch", identity: "ada", target })).toEqual([
+      "Grace changed the card of ada",
+      "Grace hat die Karte von ada geändert",
+      "Grace a modifié la carte d’ada",
+    ])
+    const actor = { kind: "identity_key", name: "ada", client: null }
+    expect(inAll({ action: "cards.patch", identity: "ada", target, actor })[0]).toBe("ada changed the card")
+  })
+
+  it("says that something was tried when it was refused or failed", () => {
+    expect(inAll({ outcome: "refused", count: 3 })).toEqual([
+      "Grace tried to revoke the key 'laptop': refused × 3",
+      "Grace wollte den Schlüssel „laptop“ widerrufen: verweigert × 3",
+      "Grace a voulu révoquer la clé «\u00a0laptop\u00a0»\u00a0: refusé × 3",
+    ])
+    expect(inAll({ outcome: "failed" })[0]).toBe("Grace tried to revoke the key 'laptop': failed")
+    expect(inAll({ outcome: "repeated" })[0]).toBe("Grace revoked the key 'laptop' (repeated request)")
+    // Reading is on record where it was refused.
+    expect(inAll({ action: "messages.read", identity: "ada", target: null, outcome: "refused" })[0]).toBe(
+      "Grace tried to view a message of ada: refused",
+    )
+  })
+
+  it("calls who has no name by what it is, and an app by its name", () => {
+    const target = null
+    const session = { kind: "session", name: null, client: null }
+    expect(inAll({ action: "sign_in.consumeMagicLink", actor: session, target })).toEqual([
+      "The account holder signed in",
+      "Der Kontoinhaber hat sich angemeldet",
+      "Le titulaire du compte s’est connecté",
+    ])
+    const grant = { kind: "grant", name: null, client: "Claude" }
+    expect(inAll({ action: "sending.send", actor: grant, identity: "ada", target })[0]).toBe(
+      "Claude sent a message of ada",
+    )
+  })
+
+  it("has words for every action that is on record, and for every group", () => {
+    for (const [name, group] of Object.entries(Api.groups)) {
+      for (const endpoint of Object.values(group.endpoints)) {
+        const plan = planOf({ endpoint: endpoint as never, group })
+        if (plan.class !== "read") expect(phrases, plan.action).toHaveProperty([plan.action])
+      }
+      if (name !== "health") expect(groups, name).toHaveProperty([name])
+    }
+    for (const action of Object.keys(phrases)) {
+      for (const outcome of ["allowed", "refused"]) {
+        for (const sentence of inAll({ action, outcome, identity: "ada" })) {
+          expect(sentence, action).toMatch(/^Grace \S.*\S$/)
+          expect(sentence, action).not.toMatch(/[{}]| {2}|undefined/)
+        }
+      }
+    }
+  })
+
+  it("shows an action that it does not know by its name", () => {
+    expect(inAll({ action: "future.thing" })[0]).toBe("Grace: future.thing")
+  })
+
+  it("keeps what others chose in one line, bounded and in its own direction", () => {
+    const name = `a\n\u202eb\u2069${"c".repeat(500)}`
+    const [sentence] = inAll({ target: { type: "api_key", name } })
+    expect(sentence).toMatch(/^Grace revoked the key 'a b c+…'$/)
+    expect(sentence!.length).toBeLessThan(160)
+    expect(auditSentence("en", record({}), (value) => `<${value}>`)).toBe("<Grace> revoked the key <'laptop'>")
+  })
+})
+
+describe("a record of the log", () => {
+  let service: TestService
+  beforeAll(async () => void (service = await startService()))
+  afterAll(() => service.stop())
+
+  it("has the name of a key that was revoked", async () => {
+    const { session } = await signUp(service.base)
+    const made = await call(service.base, "POST", "/api/keys", { token: session, body: { name: "laptop" } })
+    await call(service.base, "DELETE", `/api/keys/${made.body.api_key.id}`, { token: session })
+    const { records } = await eventually(
+      async () => (await call(service.base, "GET", "/api/audit?action=api_keys.revoke", { token: session })).body,
+      ({ records }) => records.length > 0,
+    )
+    expect(records[0].target).toEqual({ type: "api_key", id: made.body.api_key.id, name: "laptop" })
+    expect(auditSentence("en", records[0])).toBe("The account holder revoked the key 'laptop'")
+    const { body } = await call(service.base, "GET", `/api/audit/${records[0].id}`, { token: session })
+    expect(body.target.name).toBe("laptop")
+  })
+})

@@ -1,0 +1,59 @@
+/** Events as sentences for people. */
+import { eventTypes } from "@svc/domain/events/Event"
+import { eventSentence } from "@svc/domain/events/EventSentences"
+import { describe, expect, it } from "vitest"
+
+const languages = ["en", "de", "fr"] as const
+const inAll = (type: string, data: object, handle: string | null = "ada") =>
+  languages.map((language) => eventSentence(language, { type, handle, data }))
+
+describe("an Event's sentence", () => {
+  it("has the names that the Event has", () => {
+    const from = { address: "grace@example.org", name: "Grace" }
+    expect(inAll("email.received", { from, subject: "Lunch?" })).toEqual([
+      "ada received a mail from grace@example.org: Lunch?",
+      "ada hat eine Mail von grace@example.org erhalten: Lunch?",
+      "ada a reçu un message de grace@example.org\u00a0: Lunch?",
+    ])
+    expect(inAll("api_key.revoked", { name: "laptop" }, null)).toEqual([
+      "The key 'laptop' was revoked",
+      "Der Schlüssel „laptop“ wurde widerrufen",
+      "La clé «\u00a0laptop\u00a0» a été révoquée",
+    ])
+    const to = ["bob", "eve"].map((name) => ({ address: `${name}@example.org`, name: null }))
+    expect(inAll("email.sent", { to, subject: "Hi" })[0]).toBe("ada sent a mail to bob@example.org +1: Hi")
+    expect(inAll("mail.stopped", { by: "session", reason: "Holiday" })[0]).toBe(
+      "Outgoing mail of ada was stopped by the account holder: Holiday",
+    )
+    expect(inAll("identity.deleted", { handle: "bob" }, null)[0]).toBe("bob was deleted")
+    const post = { author: "grace@example.social", text: "Hello" }
+    expect(inAll("connector.mention", { platform: "mastodon", account: "ada@x", post })[0]).toBe(
+      "grace@example.social mentioned ada on Mastodon: Hello",
+    )
+  })
+
+  it("exists for every type, and leaves no place empty that would read as a gap", () => {
+    for (const type of eventTypes) {
+      for (const sentence of inAll(type, {})) {
+        expect(sentence, type).not.toBe(type)
+        expect(sentence, type).not.toMatch(/[{}]|undefined|null/)
+      }
+    }
+    expect(inAll("email.received", { from: null, subject: "" })[0]).toBe("ada received a mail from somebody")
+  })
+
+  it("of a type that it does not know is the type", () => {
+    expect(inAll("future.thing", {})[0]).toBe("ada future.thing")
+  })
+
+  it("keeps a stranger's text in one line and in its own direction", () => {
+    const [sentence] = inAll("email.received", { from: { address: "e@x" }, subject: "a\r\n\u202eb\u2068c" })
+    expect(sentence).toBe("ada received a mail from e@x: a b c")
+    const marked = eventSentence(
+      "en",
+      { type: "email.received", handle: "ada", data: { subject: "s" } },
+      (one) => `<${one}>`,
+    )
+    expect(marked).toBe("<ada> received a mail from somebody: <s>")
+  })
+})
