@@ -66,6 +66,14 @@ describe("an audit sentence", () => {
     )
   })
 
+  it("says of what has no name what it is", () => {
+    expect(inAll({ action: "api_keys.create", target: null })).toEqual([
+      "Grace created a key",
+      "Grace hat einen Schlüssel erstellt",
+      "Grace a créé une clé",
+    ])
+  })
+
   it("has words for every action that is on record, and for every group", () => {
     for (const [name, group] of Object.entries(Api.groups)) {
       for (const endpoint of Object.values(group.endpoints)) {

@@ -71,8 +71,15 @@ describe.skipIf(!has("chromium"))("in the console", { timeout: 120_000 }, () => 
     await page.goto(`${site.service.base}/console/activity/audit`)
     await heading(page).getByText("Audit log").waitFor()
     const lines = page.locator("[data-list] > li")
-    await lines.filter({ hasText: "api_keys.create" }).first().waitFor()
-    await lines.filter({ hasText: "cards.patch" }).filter({ hasText: "<i>ci</i>" }).first().waitFor()
+    await lines.filter({ hasText: "The account holder created a key" }).first().waitFor()
+    await lines
+      .filter({ hasText: `<i>ci</i> changed the card of ${handle}` })
+      .first()
+      .waitFor()
+    // The raw record is one click away.
+    expect(await page.getByText('"action": "cards.patch"').first().isVisible()).toBe(false)
+    await lines.filter({ hasText: "changed the card" }).first().locator("summary").click()
+    await page.getByText('"action": "cards.patch"').first().waitFor()
     expect(await violations(page)).toEqual([])
     await page.getByLabel("Outcome").selectOption({ label: "refused" })
     await eventually(
@@ -84,10 +91,10 @@ describe.skipIf(!has("chromium"))("in the console", { timeout: 120_000 }, () => 
     await eventually(
       () => lines.allInnerTexts(),
       (all) =>
-        all.some((text) => text.includes("api_keys.create")) && !all.some((text) => text.includes("cards.patch")),
+        all.some((text) => text.includes("created a key")) && !all.some((text) => text.includes("changed the card")),
     )
     // That it was looked at is on record, too.
-    await lines.filter({ hasText: "audit.list" }).first().waitFor()
+    await lines.filter({ hasText: "viewed the audit log" }).first().waitFor()
     expect(seen.errors).toEqual([])
     await context.close()
   })

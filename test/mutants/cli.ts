@@ -2,6 +2,20 @@
 import type { Mutants } from "./Mutant.ts"
 
 export const cli: Mutants = {
+  "json-errors-as-text": {
+    file: "cli/src/client/Say.ts",
+    from: 'word === "--json" || word === "--json=true"',
+    to: "word === undefined",
+    bug: "an error of a command with --json is no JSON",
+    tests: ["cli/answers"],
+  },
+  "old-node-crashes": {
+    file: "cli/src/main.mjs",
+    from: "const oldest = 24",
+    to: "const oldest = 18",
+    bug: "the launcher runs the command on a Node that cannot run it",
+    tests: ["cli/launcher"],
+  },
   "backup-readable-by-all": {
     file: "cli/src/backup/Take.ts",
     from: "fs.createWriteStream(part, { mode: 0o600, flush: true })",

@@ -3,13 +3,13 @@ import { auditSentence } from "@svc/domain/audit/AuditSentences"
 import type { Answer } from "../client/Client.ts"
 import { useList } from "../client/Queries.ts"
 import { query } from "../router/Router.ts"
-import { isolated, language } from "../texts/Texts.ts"
 import { useIdentities } from "../shell/Identities.ts"
 import { ButtonLink } from "../ui/Button.tsx"
 import { Code } from "../ui/Copy.tsx"
 import { Filter } from "../ui/Filter.tsx"
 import { Loaded, More } from "../ui/Loaded.tsx"
 import { Empty, Page } from "../ui/Page.tsx"
+import { Sentence } from "../ui/Sentence.tsx"
 import { Time } from "../ui/Time.tsx"
 import { say } from "./texts.ts"
 import "../events/events.css"
@@ -29,7 +29,9 @@ const Line = ({ record }: { readonly record: Audited }) => (
     <span class="status" data-tone={tones[record.outcome]} aria-hidden="true" />
     <details>
       <summary class="what">
-        <bdi>{auditSentence(language.value, record, isolated)}</bdi>
+        <Sentence of={(language, mark) => auditSentence(language, record, mark)}>
+          {record.code === null ? "" : ` (${record.code})`}
+        </Sentence>
         <bdi class="about one-line">{sourceOf(record)}</bdi>
       </summary>
       <Code text={JSON.stringify(record, undefined, 2)} what={say("record")} wrap />

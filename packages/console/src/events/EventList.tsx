@@ -1,7 +1,7 @@
 /** Events as sentences; the page of each has its record. */
 import { eventSentence } from "@svc/domain/events/EventSentences"
 import type { Answer } from "../client/Client.ts"
-import { isolated, language } from "../texts/Texts.ts"
+import { Sentence } from "../ui/Sentence.tsx"
 import { Time } from "../ui/Time.tsx"
 import "./events.css"
 
@@ -24,9 +24,6 @@ const tones: Readonly<Record<string, string>> = {
   "account.deletion_started": "bad",
 }
 
-/** What an Event says, in the language of the console. */
-export const sentenceOf = (event: Event): string => eventSentence(language.value, event, isolated)
-
 export const EventList = ({ events }: { readonly events: ReadonlyArray<Event> }) => (
   <ul class="box rows events" data-list>
     {events.map((event) => (
@@ -34,7 +31,7 @@ export const EventList = ({ events }: { readonly events: ReadonlyArray<Event> })
         <span class="status" data-tone={tones[event.type] ?? "off"} aria-hidden="true" />
         <span class="what">
           <a class="whole" href={`/console/activity/${event.id}`}>
-            <bdi>{sentenceOf(event)}</bdi>
+            <Sentence of={(language, mark) => eventSentence(language, event, mark)} />
           </a>
         </span>
         <code class="type">{event.type}</code>

@@ -1,13 +1,13 @@
 /** One Event, where it was sent, and what came back: from "why did my Webhook not get it" to "send it again". */
+import { eventSentence } from "@svc/domain/events/EventSentences"
 import { useCall } from "../client/Queries.ts"
-import { readyTimes } from "../texts/Texts.ts"
+import { language, readyTimes } from "../texts/Texts.ts"
 import { ButtonLink } from "../ui/Button.tsx"
 import { Code, Copyable } from "../ui/Copy.tsx"
 import { Loaded } from "../ui/Loaded.tsx"
 import { Empty, Facts, Page, Section } from "../ui/Page.tsx"
 import { Time } from "../ui/Time.tsx"
 import { DeliveriesOfEvent } from "../webhooks/DeliveriesOfEvent.tsx"
-import { sentenceOf } from "./EventList.tsx"
 import { say } from "./texts.ts"
 
 readyTimes()
@@ -28,7 +28,7 @@ const EventPage = ({ id }: { readonly id: string }) => {
   const event = useCall("GET /api/events/:id", { params: { id } })
   return (
     <Page
-      title={event.data === undefined ? say("event") : sentenceOf(event.data)}
+      title={event.data === undefined ? say("event") : eventSentence(language.value, event.data)}
       actions={
         <ButtonLink icon="left" href="/console/activity">
           {say("back")}

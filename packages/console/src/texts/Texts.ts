@@ -61,9 +61,6 @@ const made = <F>(make: (language: Language) => F) => {
 
 const plurals = made((spoken) => new Intl.PluralRules(spoken))
 
-/** Sets a value that others chose apart from the words around it, whichever way its letters run (UAX #9, FSI and PDI). */
-export const isolated = (value: string): string => `\u2068${value}\u2069`
-
 /** Every table of texts there is, for the test that compares the languages. */
 export const tables: Array<Record<string, InAll>> = []
 

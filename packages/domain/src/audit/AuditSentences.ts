@@ -144,6 +144,14 @@ const objects = {
   webhook: ["a Webhook{of}", "einen Webhook{of}", "un webhook{of}"],
 } as const satisfies Readonly<Record<string, InThree>>
 
+/** Objects of records that hold no name. */
+const unnamed: { readonly [O in keyof typeof objects]?: InThree } = {
+  app: ["an app", "eine App", "une application"],
+  appAccess: ["the access of an app", "den Zugang einer App", "l’accès d’une application"],
+  identity: ["an Identity", "eine Identität", "une identité"],
+  key: ["a key{of}", "einen Schlüssel{of}", "une clé{of}"],
+}
+
 type Phrase = readonly [keyof typeof verbs, keyof typeof objects]
 
 /** By the action, the group and the name of the endpoint. */
@@ -296,7 +304,7 @@ export const auditSentence = (
   const isIdentity = target?.type === "identity"
   const n = name === "" || (name === handle && !isIdentity) ? "" : ` ${mark(quoted(language, name))}`
   const i = handle === "" || handle === named || isIdentity ? "" : fill(say(ofHandle(handle)), { i: mark(handle) })
-  const o = fill(say(objects[what]), { n: n === "" && isIdentity && handle !== "" ? ` ${mark(handle)}` : n, of: i })
+  const o = fill(say((n === "" ? unnamed[what] : undefined) ?? objects[what]), { n, of: i })
   const template = tries[outcome]
   const sentence =
     template === undefined
