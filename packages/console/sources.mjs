@@ -20,10 +20,19 @@ const files = (path) =>
         .flatMap((name) => (name === "node_modules" ? [] : files(join(path, name))))
     : [path]
 
-/** One number for all sources: a byte more anywhere and it is another. */
+/** Modules of the contract that the console loads into the browser. */
+export const shared = [
+  "Phrases.ts",
+  "account/Scope.ts",
+  "audit/AuditSentences.ts",
+  "connectors/PlatformNames.ts",
+  "events/EventSentences.ts",
+].map((name) => join(root, "packages", "domain", "src", name))
+
+/** Returns a hash of all sources, which changes with any byte of them. */
 export const wanted = () => {
   const hash = createHash("sha256")
-  for (const file of [...files(here), join(root, "package-lock.json")]) {
+  for (const file of [...files(here), ...shared.filter(existsSync), join(root, "package-lock.json")]) {
     hash.update(relative(root, file)).update(readFileSync(file))
   }
   return hash.digest("hex")

@@ -77,9 +77,11 @@ describe.skipIf(!has("chromium"))("in the console", { timeout: 120_000 }, () => 
       .first()
       .waitFor()
     // The raw record is one click away.
-    expect(await page.getByText('"action": "cards.patch"').first().isVisible()).toBe(false)
-    await lines.filter({ hasText: "changed the card" }).first().locator("summary").click()
-    await page.getByText('"action": "cards.patch"').first().waitFor()
+    const line = lines.filter({ hasText: "changed the card" }).first()
+    const raw = line.getByText('"action": "cards.patch"')
+    expect(await raw.isVisible()).toBe(false)
+    await line.locator("summary").click()
+    await raw.waitFor()
     expect(await violations(page)).toEqual([])
     await page.getByLabel("Outcome").selectOption({ label: "refused" })
     await eventually(

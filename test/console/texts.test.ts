@@ -1,5 +1,5 @@
 /** Texts of the console: what the compiler cannot see of the three languages. */
-import { globSync } from "node:fs"
+import { globSync, readFileSync } from "node:fs"
 import * as path from "node:path"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { root } from "../house/Imports.ts"
@@ -82,5 +82,32 @@ describe("a text of the console", () => {
       "0 message",
       "1\u202F000\u202F000 de messages",
     ])
+  })
+})
+
+describe("the sources of the console", () => {
+  it("include every module of the contract that the browser loads, so that a change of one builds it anew", async () => {
+    const { shared } = await import(path.join(root, "packages/console/sources.mjs"))
+    const domain = path.join(root, "packages/domain/src")
+    const found = new Set<string>()
+    const follow = (file: string) => {
+      const text = readFileSync(file, "utf8")
+      for (const [, what, from] of text.matchAll(/^import (\{[^}]*\}) from "([^"]+)"/gm)) {
+        const isValue = what!
+          .slice(1, -1)
+          .split(",")
+          .some((name) => name.trim() !== "" && !name.trim().startsWith("type "))
+        const target = from!.startsWith("@svc/domain/")
+          ? path.join(domain, `${from!.slice("@svc/domain/".length)}.ts`)
+          : from!.startsWith(".") && file.startsWith(domain)
+            ? path.join(path.dirname(file), from!)
+            : undefined
+        if (!isValue || target === undefined || found.has(target)) continue
+        found.add(target)
+        follow(target)
+      }
+    }
+    for (const file of globSync("packages/console/src/**/*.{ts,tsx}", { cwd: root })) follow(path.join(root, file))
+    expect([...found].toSorted()).toEqual([...shared].toSorted())
   })
 })
