@@ -185,7 +185,12 @@ describe("a message that waits for approval", () => {
     const { approvals } = await done(owner, "svc_approval_list", { handle })
     expect(approvals.map(({ id }: Json) => id)).toEqual([first.id, second.id])
     expect(await refused(agent, "svc_approval_approve", { id: first.id })).toMatchObject({ code: "admin_required" })
-    await done(owner, "svc_approval_approve", { handle, id: first.id })
+    const { content_sha256, text } = await done(owner, "svc_approval_get", { handle, id: first.id })
+    expect(text).toContain("Yes")
+    expect(await refused(owner, "svc_approval_approve", { handle, id: first.id })).toMatchObject({
+      code: "invalid_request",
+    })
+    await done(owner, "svc_approval_approve", { handle, id: first.id, content_sha256 })
     await done(owner, "svc_approval_refuse", { handle, id: second.id, reason: "Too short" })
     expect(await done(agent, "svc_email_get", { id: second.id })).toMatchObject({ status: "refused" })
     await arrived(bob.handle, "approved")

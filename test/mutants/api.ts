@@ -8,6 +8,7 @@ export const api: Mutants = {
     to: "decision.hash === undefined",
     bug: "an approval that names other content is taken for the content that waits",
     tests: ["sending/approval"],
+  },
   "equal-call-keeps-refusals": {
     file: "api/src/idempotency/Idempotency.ts",
     from: "isPassing(response) || (equalTo !== undefined && response.status >= 400)",

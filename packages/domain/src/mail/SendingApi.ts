@@ -165,7 +165,8 @@ export class SendingApi extends HttpApiGroup.make("sending")
       .annotate(Tool, {
         name: "svc_approval_get",
         effect: "read",
-        advice: "It is exactly what leaves. Pass its hash on when you decide, so that nothing else is approved.",
+        advice:
+          "It is exactly what leaves. Pass its `content_sha256` on when you approve it, so that nothing else is sent.",
       }),
     HttpApiEndpoint.post("approve", "/api/identities/:handle/approvals/:id/approve", {
       params: one,
