@@ -1,155 +1,160 @@
-import { tools } from "@svc/api/mcp/Tools"
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { type Answer, call, makeIdentity, newHandle, signUp } from "../harness/Client.ts"
+/**
+ * Nothing that a credential creates, rotates or approves outranks it: generated pairs of credentials, over every operation
+ * that returns or changes one.
+ */
+import { isWithin, networksOf } from "@svc/domain/account/Networks"
+import { allows, everything, type ScopeName, scopesOf } from "@svc/domain/account/Scope"
+import { scopeNames } from "@svc/domain/ScopeTable"
+import * as fc from "fast-check"
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest"
+import { type Answer, call, makeIdentity, signUp } from "../harness/Client.ts"
 import { startService, type TestService } from "../harness/Service.ts"
-import { type Operation, operations, pathOf } from "./Operations.ts"
 
 let service: TestService
-let owner: Awaited<ReturnType<typeof signUp>>
-let ada: Awaited<ReturnType<typeof makeIdentity>>
-let bob: Awaited<ReturnType<typeof makeIdentity>>
-let admin: string
-let stranger: string
-let dead: Readonly<Record<"garbage" | "revoked" | "expired" | "deleting", string>>
-const nobody = newHandle("nobody")
-
+let session: string
+let handle: string
+let identityKey: string
 beforeAll(async () => {
-  service = await startService()
-  owner = await signUp(service.base)
-  ada = await makeIdentity(service.base, owner.session)
-  bob = await makeIdentity(service.base, owner.session)
-  const mint = async (token: string) =>
-    (await call(service.base, "POST", "/api/keys", { token, body: { name: "key" } })).body
-  admin = (await mint(owner.session)).key
-  const revoked = await mint(owner.session)
-  await call(service.base, "DELETE", `/api/keys/${revoked.api_key.id}`, { token: owner.session })
-  const expired = await signUp(service.base)
-  await service.query(
-    (sql) =>
-      sql`update session s set expires_at = now() - interval '1 second' from org o where o.id = s.org_id and o.email = ${expired.email}`,
-  )
-  const leaving = await signUp(service.base)
-  await call(service.base, "POST", "/api/account/deletion", {
-    token: leaving.session,
-    body: { confirm: leaving.email },
-  })
-  dead = { garbage: "svc_admin_nonsense", revoked: revoked.key, expired: expired.session, deleting: leaving.session }
-  stranger = (await signUp(service.base)).session
+  service = await startService({ env: { SVC_TRUSTED_PROXIES: "127.0.0.0/8" } })
+  session = (await signUp(service.base)).session
+  const made = await makeIdentity(service.base, session)
+  handle = made.handle
+  identityKey = made.secrets.identity_key
 })
 afterAll(() => service.stop())
+beforeEach(() => void (made = 0))
 
-const ask = (operation: Operation, handle: string, token?: string): Promise<Answer> =>
-  call(service.base, operation.method, pathOf(operation, handle), {
-    ...(token === undefined ? {} : { token }),
-    ...(operation.body === undefined ? {} : { body: operation.body }),
-  })
-const outcome = ({ status, body }: Answer) => [status, body?.code]
-const comparable = ({ status, body }: Answer) => ({ status, body: { ...body, instance: "" } })
+interface Asked {
+  readonly scopes?: ReadonlyArray<string>
+  readonly expires_in_days?: number
+  readonly networks?: ReadonlyArray<string>
+}
 
-/** Streams would never end here. */
-const credentialed = operations.filter(({ access, id }) => access !== undefined && !id.startsWith("events.stream"))
-const streams = operations.filter(({ id }) => id.startsWith("events.stream"))
+interface Key {
+  readonly id: string
+  readonly scopes: ReadonlyArray<string>
+  readonly expires_at: string | null
+  readonly networks: ReadonlyArray<string> | null
+}
 
-const denial = {
-  any: "foreign_identity",
-  org: "org_scope_required",
-  admin: "admin_required",
-  session: "session_required",
-} as const
+interface Made {
+  readonly key: string
+  readonly api_key: Key
+}
 
-describe.each([...credentialed, ...streams].map((operation) => [operation.id, operation] as const))(
-  "%s",
-  (_, operation) => {
-    it("refuses whoever has no live credential, all alike", async () => {
-      const without = await ask(operation, ada.handle)
-      expect(outcome(without)).toEqual([401, "unauthenticated"])
-      expect(without.headers.get("www-authenticate")).toBe("Bearer")
-      for (const kind of ["garbage", "revoked", "expired"] as const) {
-        expect(comparable(await ask(operation, ada.handle, dead[kind])), kind).toEqual(comparable(without))
-      }
-      expect((await ask(operation, ada.handle, dead.deleting)).status).toBe(401)
-    })
-
-    it("refuses an Identity Key beyond its own Identity", async () => {
-      const level = operation.access!
-      if (level === "any" && !operation.path.includes(":handle")) return
-      const refused = await ask(operation, bob.handle, ada.secrets.identity_key)
-      expect(outcome(refused)).toEqual([403, denial[level]])
-      // Whether the other one exists makes no difference.
-      if (operation.path.includes(":handle")) {
-        expect(comparable(await ask(operation, nobody, ada.secrets.identity_key))).toEqual(comparable(refused))
-      }
-    })
-
-    it("tells a stranger's Identity from none in nothing", async () => {
-      if (!operation.path.includes(":handle") || operation.id === "handles.check") return
-      const foreign = await ask(operation, ada.handle, stranger)
-      expect(foreign.status).toBe(404)
-      expect(comparable(foreign)).toEqual(comparable(await ask(operation, nobody, stranger)))
-    })
-
-    it("lets in those it is for", async () => {
-      if (["session.revoke", "session.revokeAll"].includes(operation.id) || streams.includes(operation)) return
-      const session = await ask(operation, nobody, owner.session)
-      expect([401, 403]).not.toContain(session.status)
-      const byAdmin = await ask(operation, nobody, admin)
-      if (operation.access === "session") expect(outcome(byAdmin)).toEqual([403, "session_required"])
-      else expect([401, 403]).not.toContain(byAdmin.status)
-      if (operation.access !== "any") return
-      const own = await ask(operation, ada.handle, ada.secrets.identity_key)
-      // Of "any" operations, some have a part that is the account's alone, and one names an Identity in its query or body.
-      if (!["mail_settings.switch", "exports.create", "tunnels.patch"].includes(operation.id))
-        expect([401, 403], own.body?.code).not.toContain(own.status)
-    })
-  },
-)
-
-describe("public operations", () => {
-  it.each(
-    operations.filter(({ access }) => access === undefined).map((operation) => [operation.id, operation] as const),
-  )("%s takes no credential and minds none", async (_, operation) => {
-    const plain = await ask(operation, ada.handle)
-    expect([401, 403]).not.toContain(plain.status)
-    const withGarbage = await ask(operation, ada.handle, "svc_admin_nonsense")
-    expect(withGarbage.status).toBe(plain.status)
-  })
-})
-
-describe("over MCP", () => {
-  const tool = (name: string, input: object, token: string) =>
-    call(service.base, "POST", "/api/mcp", {
-      token,
-      body: { jsonrpc: "2.0", id: 1, method: "tools/call", params: { name, arguments: input } },
-    })
-
-  it.each(tools.map((bound) => [bound.listed.name, bound] as const))(
-    "%s is refused as over REST",
-    async (name, bound) => {
-      const operation = operations.find(({ method, path }) => method === bound.method && path === bound.path)!
-      const input = {
-        ...(bound.inPath.includes("handle") ? { handle: bob.handle } : {}),
-        ...Object.fromEntries(
-          bound.inPath
-            .filter((one) => one !== "handle")
-            .map((one) => [
-              one,
-              decodeURIComponent(pathOf(operation, "x").split("/")[operation.path.split("/").indexOf(`:${one}`)]!),
-            ]),
-        ),
-        ...operation.body,
-      }
-      for (const token of [dead.revoked, dead.garbage, dead.expired]) {
-        const refused = await tool(name, input, token)
-        expect([refused.status, refused.body.code]).toEqual([401, "unauthenticated"])
-      }
-      const rest = await ask(operation, bob.handle, ada.secrets.identity_key)
-      const { body } = await tool(name, input, ada.secrets.identity_key)
-      if (rest.status === 403)
-        expect({ ...body.result.structuredContent, instance: "" }).toEqual({ ...rest.body, instance: "" })
-      const foreign = await ask(operation, bob.handle, stranger)
-      if (foreign.status !== 404) return
-      const over = await tool(name, input, stranger)
-      expect({ ...over.body.result.structuredContent, instance: "" }).toEqual({ ...foreign.body, instance: "" })
-    },
+/** The tests call from 127.0.0.1, so each network limit has it. */
+const networks = fc.constantFrom(["127.0.0.0/8"], ["127.0.0.1"], ["127.0.0.0/8", "192.0.2.0/24"], ["0.0.0.0/0"])
+const some = (always: ReadonlyArray<string>) =>
+  fc.oneof(
+    fc.constant([everything]),
+    fc.subarray([...scopeNames], { minLength: 1 }).map((names) => [...new Set([...always, ...names])]),
   )
+const asked = (always: ReadonlyArray<string>) =>
+  fc.record(
+    { scopes: some(always), expires_in_days: fc.constantFrom(1, 30, 365), networks },
+    { requiredKeys: always.length > 0 ? ["scopes"] : [] },
+  ) as fc.Arbitrary<Asked>
+/** A key that may manage keys and devices, and read the first key of an Identity, if its limits allow that. */
+const maker = asked(["account:admin", "identity:admin", "identity:secret"])
+const other = asked([])
+
+const post = (path: string, token: string, body?: object) =>
+  call(service.base, "POST", path, { token, ...(body === undefined ? {} : { body }) })
+
+const collect = (body: object) => call(service.base, "POST", "/api/auth/device/token", { body })
+
+/** Makes a key with the session, which has no limits; revoked after `use`, since an account has 200 at most. */
+const having = async (rights: Asked, use: (made: Made) => Promise<void>) => {
+  const { body } = await post("/api/keys", session, { name: "k", ...rights })
+  await use(body)
+  await end(body.api_key.id)
+}
+const end = (id: string) => call(service.base, "DELETE", `/api/keys/${id}`, { token: session })
+
+const addresses = ["127.0.0.1", "127.9.9.9", "192.0.2.7", "203.0.113.9", "2001:db8::1"]
+/** Judged apart from the code under test: by trying every scope, the ends, and some addresses. */
+const isWider = (one: Key, than: Key) => {
+  const may = ({ scopes }: Key, name: string) => allows(scopesOf(scopes.join(" ")), name as ScopeName)
+  const from = ({ networks }: Key, address: string) =>
+    networks === null || isWithin(networksOf(networks.join(" "))!, address)
+  const endOf = ({ expires_at }: Key) => (expires_at === null ? Infinity : Date.parse(expires_at))
+  return (
+    [everything, ...scopeNames].some((name) => may(one, name) && !may(than, name)) ||
+    endOf(one) > endOf(than) ||
+    addresses.some((address) => from(one, address) && !from(than, address))
+  )
+}
+
+let made = 0
+/** The key that came of it is within its maker; a refusal says so. */
+const expectWithin = async ({ status, body }: Answer, than: Key) => {
+  if (status >= 300) return expect([status, body.code]).toEqual([403, "scope_exceeds"])
+  made++
+  expect(isWider(body.api_key, than), JSON.stringify([body.api_key, than])).toBe(false)
+  await end(body.api_key.id)
+}
+
+const narrower: readonly [Asked, Asked] = [{ scopes: [everything] }, { scopes: ["mail:read"], expires_in_days: 1 }]
+const pairs = (check: (maker: Made, other: Asked) => Promise<void>) =>
+  fc.assert(
+    fc.asyncProperty(maker, other, (rights, wanted) => having(rights, (made) => check(made, wanted))),
+    { numRuns: 20, examples: [[...narrower]] },
+  )
+
+let starts = 0
+
+describe("a credential with limits", { timeout: 120_000 }, () => {
+  it("creates no key beyond its own limits", async () => {
+    await pairs(async ({ key, api_key }, wanted) => {
+      await expectWithin(await post("/api/keys", key, { name: "made", ...wanted }), api_key)
+      await expectWithin(await post(`/api/identities/${handle}/keys`, key, { name: "made", ...wanted }), api_key)
+    })
+    expect(made).toBeGreaterThan(0)
+  })
+
+  it("gets no key beyond its own limits by rotating another", async () => {
+    await pairs(async ({ key, api_key }, wanted) => {
+      for (const path of ["/api/keys", `/api/identities/${handle}/keys`]) {
+        const { body } = await post(path, session, { name: "theirs", ...wanted })
+        await expectWithin(await post(`/api/keys/${body.api_key.id}/rotate`, key, {}), api_key)
+        await end(body.api_key.id)
+      }
+    })
+    expect(made).toBeGreaterThan(0)
+  })
+
+  it("approves no device login beyond its own limits", async () => {
+    await pairs(async ({ key, api_key }, { scopes, expires_in_days }) => {
+      // Starts are limited by the address of the client, so each has one of its own.
+      const { body } = await call(service.base, "POST", "/api/auth/device", {
+        body: { name: "terminal", scopes, expires_in_days },
+        headers: { "x-forwarded-for": `198.51.100.${starts++ % 250}` },
+      })
+      const approved = await post(`/api/auth/device/${body.user_code}/approve`, key, {})
+      if (approved.status !== 204) return expect([approved.status, approved.body.code]).toEqual([403, "scope_exceeds"])
+      await expectWithin(await collect({ device_code: body.device_code }), api_key)
+    })
+    expect(made).toBeGreaterThan(0)
+  })
+
+  it("neither reads nor replaces the Identity Key, which has none", () =>
+    pairs(async ({ key, api_key }) => {
+      const isUnlimited =
+        api_key.scopes.includes(everything) && api_key.expires_at === null && api_key.networks === null
+      const read = await call(service.base, "GET", `/api/identities/${handle}/identity-key`, { token: key })
+      if (isUnlimited) return expect(read.status).toBe(200)
+      const rotated = await post(`/api/identities/${handle}/identity-key/rotate`, key)
+      for (const { status, body } of [read, rotated]) expect([status, body.code]).toEqual([403, "scope_exceeds"])
+      // Nothing was replaced.
+      expect((await call(service.base, "GET", "/api/auth/whoami", { token: identityKey })).status).toBe(200)
+    }))
+
+  it("cannot change the Grant of an app at all", () =>
+    pairs(async ({ key }) => {
+      const { status, body } = await call(service.base, "PATCH", "/api/grants/0199d3c0-5e0f-7c4e-9b1a-3f2d6c8e4a10", {
+        token: key,
+        body: { scopes: ["mail:read"] },
+      })
+      expect([status, body.code]).toEqual([403, "session_required"])
+    }))
 })

@@ -2,6 +2,27 @@
 import type { Mutants } from "./Mutant.ts"
 
 export const api: Mutants = {
+  "preset-beyond-request": {
+    file: "api/src/oauth/ConsentForm.ts",
+    from: "names.filter((name) => scopes.includes(name))",
+    to: "names",
+    bug: "Read only at the consent page grants scopes that the app did not ask for",
+    tests: ["oauth/consent"],
+  },
+  "narrow-key-reads-identity-key": {
+    file: "api/src/identity/Identities.ts",
+    from: "      secrets: Effect.fnUntraced(function* () {\n        yield* ofFullRights\n",
+    to: "      secrets: Effect.fnUntraced(function* () {\n",
+    bug: "a key of one day and one network reads the Identity Key, which has neither limit",
+    tests: ["api/credentials"],
+  },
+  "device-login-unlimited": {
+    file: "api/src/account/Devices.ts",
+    from: "(asked) => judgeRights(caller, asked, isScope, now)",
+    to: "(asked) => judgeRights({ ...caller, expiresAt: null }, asked, isScope, now)",
+    bug: "a key that ends approves a device login whose key lasts for ever",
+    tests: ["api/credentials"],
+  },
   "approval-of-anything": {
     file: "api/src/mail/Sending.ts",
     from: "decision.hash !== undefined && decision.hash !== content_sha256",

@@ -2,6 +2,13 @@
 import type { Mutants } from "./Mutant.ts"
 
 export const cluster: Mutants = {
+  "parallel-refresh-is-theft": {
+    file: "cluster/src/oauth/GrantTokens.ts",
+    from: "if (exhausted && row.recent) {",
+    to: 'if (exhausted && row.recent) {\n            yield* end(row, "refresh_reuse")',
+    bug: "eight parallel refreshes of one token end the Grant as a theft",
+    tests: ["oauth/tokens"],
+  },
   "batched-write-ignores-epoch": {
     file: "cluster/src/actor/Write.ts",
     from: "join actor on actor.kind = claimed.kind and actor.id = claimed.id and actor.epoch = claimed.epoch",

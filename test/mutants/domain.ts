@@ -2,6 +2,20 @@
 import type { Mutants } from "./Mutant.ts"
 
 export const domain: Mutants = {
+  "rotation-keeps-networks": {
+    file: "domain/src/account/KeyRights.ts",
+    from: "const refused = exceeds(maker, { scopes, networks, expiresAt })",
+    to: "const refused = exceeds(maker, { scopes, networks: maker.networks, expiresAt })",
+    bug: "a key bound to a network rotates a key that is bound to none",
+    tests: ["api/credentials"],
+  },
+  "write-scope-loosens": {
+    file: "domain/src/tunnel/TunnelApi.ts",
+    from: "          allowed_networks: always,\n",
+    to: "",
+    bug: "a key with tunnel:write opens a Tunnel to everybody",
+    tests: ["api/rights"],
+  },
   "network-widened": {
     file: "domain/src/account/KeyRights.ts",
     from: "return coversNetworks(maker.networks, rights.networks)",
