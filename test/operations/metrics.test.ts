@@ -133,9 +133,30 @@ describe("the metrics", () => {
     expect(sum(later) / count(later)).toBeLessThan(10)
   })
 
+  it("are described once, whether or not the library does it", () => {
+    const type = "# TYPE effect_cluster_entities gauge\n"
+    const ours = Ops.described(type)
+    expect(ours).toMatch(/^# HELP effect_cluster_entities .+\n# TYPE effect_cluster_entities gauge\n$/)
+    expect(Ops.described(ours)).toBe(ours)
+    expect(Ops.described(`# HELP effect_cluster_entities theirs\n${type}`)).toBe(
+      `# HELP effect_cluster_entities theirs\n${type}`,
+    )
+  })
+
   it.skipIf(!has("promtool"))("are what promtool accepts without a remark", async () => {
-    const checked = spawnSync("promtool", ["check", "metrics"], { input: await scrape(), encoding: "utf8" })
-    expect(`${checked.stdout}${checked.stderr}`).toBe("")
+    const text = await scrape()
+    const checked = spawnSync("promtool", ["check", "metrics"], { input: text, encoding: "utf8" })
+    const said = `${checked.stdout}${checked.stderr}`
+    // The line that a remark names.
+    const line = Number(/line (\d+)/.exec(said)?.[1] ?? 1)
+    expect(
+      said === ""
+        ? ""
+        : `${said}${text
+            .split("\n")
+            .slice(line - 3, line)
+            .join("\n")}`,
+    ).toBe("")
     expect(checked.status).toBe(0)
   })
 

@@ -48,7 +48,7 @@ const ready = (readiness: Readiness) =>
     })
   })
 
-/** The families of the cluster library, which describes none of them. */
+/** The families that the cluster library does not describe. */
 const help: Readonly<Record<string, string>> = {
   effect_cluster_entities: "Actors in memory, by their kind",
   effect_cluster_entity_mailbox_size_max: "The most messages that wait for one actor, by its kind",
@@ -56,13 +56,13 @@ const help: Readonly<Record<string, string>> = {
   effect_cluster_runners_healthy: "Processes that carry actors and answer",
   effect_cluster_shards: "Shards that this process owns",
   effect_cluster_shards_releasing: "Shards that this process is handing over",
-  effect_cluster_shard_release: "How long this process took to hand over shards, in milliseconds",
   effect_cluster_singletons: "Singletons that run in this process",
 }
 
-const described = (text: string): string =>
-  text.replace(/^# TYPE (effect_cluster_\w+) /gm, (line, name: string) =>
-    help[name] === undefined ? line : `# HELP ${name} ${help[name]}\n${line}`,
+/** Adds the description of each family that has none: of two, Prometheus would take nothing of the scrape. */
+export const described = (text: string): string =>
+  text.replace(/^(# HELP .*\n)?# TYPE (\w+) /gm, (lines, told: string | undefined, name: string) =>
+    told !== undefined || help[name] === undefined ? lines : `# HELP ${name} ${help[name]}\n${lines}`,
   )
 
 const metrics = Effect.andThen(
