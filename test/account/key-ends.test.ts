@@ -79,6 +79,15 @@ layer(storesLayer)("a key that ends", (it) => {
         replaced_by: next.id,
         expires_at: new Date(now + 17 * day),
       })
+      // One that ends before the overlap does ends when it was to.
+      const soon = new Date(now + 12 * day)
+      const short = yield* keys.create(
+        org,
+        { id: yield* makeUuidV7, name: "short", identity: null, rights: { ...rights, expiresAt: soon } },
+        holder,
+      )
+      yield* keys.rotate(session, short.api_key.id, yield* makeUuidV7, 7 * 86_400, holder)
+      expect((yield* keys.read(org, short.api_key.id)).expires_at).toEqual(soon)
       // By itself it would outlast whoever makes it.
       const { api_key: own } = yield* keys.rotate(maker, next.id, yield* makeUuidV7, 0, holder)
       expect(own.expires_at).toEqual(new Date(now + 30 * day))

@@ -140,6 +140,25 @@ layer(world, { timeout: "60 seconds" })("the audit log", (it) => {
     }),
   )
 
+  it.effect("tells from when until when its losses are", () =>
+    Effect.gen(function* () {
+      const org = yield* makeOrg
+      const audit = yield* Audit
+      const times: Array<string> = []
+      for (let n = 0; n < 3; n++) {
+        times.push(new Date(yield* Clock.currentTimeMillis).toISOString())
+        yield* audit.record(act(org, { action: null as never }))
+        yield* TestClock.adjust("20 millis")
+      }
+      const { value } = yield* passing(
+        rows<{ data: object }>((sql) => sql`select data from event where org_id = ${org} and type = 'audit.gap'`),
+        (found) => found.length > 0,
+        "1 second",
+      )
+      expect(value).toEqual([{ data: { count: 3, since: times[0], until: times[2] } }])
+    }),
+  )
+
   it.effect("has refusals of one credential and code in two records a minute", () =>
     Effect.gen(function* () {
       const org = yield* makeOrg

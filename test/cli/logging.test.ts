@@ -1,9 +1,11 @@
 import { entryOf } from "@svc/api/RequestLog"
+import * as Logging from "@svc/cli/Logging"
 import { requestLine, wrongLevel } from "@svc/cli/Logging"
 import { render } from "@svc/api/problems/Render"
 import { Unavailable } from "@svc/domain/problems/Problem"
+import { Cause, Effect } from "effect"
 import { HttpServerResponse } from "effect/http"
-import { describe, expect, it } from "vitest"
+import { describe, expect, it, vi } from "vitest"
 
 const empty = (status: number) => HttpServerResponse.empty({ status })
 
@@ -36,5 +38,28 @@ describe("the line of a request", () => {
     expect(requestLine("Warn")).toBeUndefined()
     expect(wrongLevel("loud")).toContain('SVC_LOG_LEVEL is "loud"')
     expect([wrongLevel("debug"), wrongLevel("WARN"), wrongLevel(undefined)]).toEqual([undefined, undefined, undefined])
+  })
+})
+
+describe("a line of the log", () => {
+  it("has no secret, in its message, its annotations or the text of an error", async () => {
+    const secret = "svc_admin_abcdefghijklmnop"
+    let written = ""
+    const spy = vi.spyOn(process.stdout, "write").mockImplementation((text) => {
+      written += String(text)
+      return true
+    })
+    const entry = Effect.logError(`used ${secret}`, Cause.fail(new Error(`refused ${secret}`))).pipe(
+      Effect.annotateLogs({ note: secret }),
+      Effect.provide(Logging.layer),
+    )
+    try {
+      await Effect.runPromise(entry)
+      await expect.poll(() => written).toContain("refused")
+    } finally {
+      spy.mockRestore()
+    }
+    expect(JSON.parse(written)).toMatchObject({ level: "ERROR", error: expect.stringContaining("refused svc_admin_") })
+    expect(written).not.toContain("abcdefghijklmnop")
   })
 })

@@ -1,5 +1,5 @@
 import { system } from "@svc/domain/account/By"
-import { NotFound } from "@svc/domain/problems/Problem"
+import { NotFound, Unavailable } from "@svc/domain/problems/Problem"
 import * as Ownership from "@svc/cluster/actor/Ownership"
 import { commit, type Fenced } from "@svc/cluster/actor/Write"
 import * as Stores from "@svc/cluster/store/Database"
@@ -112,6 +112,13 @@ layer(Layer.provideMerge(Layer.empty, databaseLayer))("an actor of any kind", (i
       )
       yield* Effect.exit(actor.write(system, () => Effect.die(new Error("the answer never came"))))
       expect(yield* actor.state).toBe(1)
+      // Nor where the store did not answer in time: the statement may have been committed.
+      yield* actor.change(system, (write) =>
+        Effect.as(insert(write, "Identity/doubtful"), { value: undefined, state: 41 }),
+      )
+      const late = new Unavailable({ detail: "The database did not answer in time.", retry_after_seconds: 1 })
+      yield* Effect.flip(actor.write(system, () => Effect.fail(late)))
+      expect(yield* actor.state).toBe(2)
     }),
   )
 

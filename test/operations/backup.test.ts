@@ -1,6 +1,6 @@
 /** A backup whose process or whose database goes on the way (docs/crash-matrix.md): real processes, one database of their own. */
 import { spawn } from "node:child_process"
-import { chmodSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from "node:fs"
+import { chmodSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync } from "node:fs"
 import * as os from "node:os"
 import * as path from "node:path"
 import { PgClient } from "@effect/sql-pg"
@@ -78,4 +78,19 @@ it("leaves none behind, and the next one is whole", { timeout: 240_000 }, async 
       ),
     ),
   )
+})
+
+it("is readable by nobody but who made it, while it is written and when it is whole", async () => {
+  const file = path.join(root, "private.tar.zst")
+  const modes: Array<number> = []
+  const written = Take.whole(file, (out) =>
+    Effect.promise(async () => {
+      modes.push(statSync(`${file}.part`).mode & 0o777)
+      await new Promise<void>((resolve) => out.end("content", () => resolve()))
+      return {} as never
+    }),
+  )
+  await Effect.runPromise(written)
+  modes.push(statSync(file).mode & 0o777)
+  expect(modes).toEqual([0o600, 0o600])
 })

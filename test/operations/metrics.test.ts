@@ -5,9 +5,11 @@ import * as path from "node:path"
 import * as RequestMetrics from "@svc/api/RequestMetrics"
 import * as Ops from "@svc/cli/serve/ops/Ops"
 import * as Readiness from "@svc/cli/serve/ops/Readiness"
+import * as Metrics from "@svc/cluster/observe/Metrics"
 import { families } from "@svc/cluster/observe/Metrics"
 import { Api } from "@svc/domain/Api"
 import { Effect, Scope } from "effect"
+import { PrometheusMetrics } from "effect/observability"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { makeIdentity, signUp } from "../harness/Client.ts"
 import { closeScope } from "../harness/Database.ts"
@@ -173,4 +175,19 @@ describe("the metrics", () => {
     // Tools, messages to actors and steps of sagas have a few hundred, and none of theirs is a histogram's.
     expect(await series()).toBeLessThan(1500)
   })
+})
+
+it("counts each observation of a histogram once, in the bucket of its bound and in all above", async () => {
+  const histogram = Metrics.histogram("svc_test_seconds", "A test", [1, 2, 5], []).of()
+  for (const value of [0.5, 1, 1.5, 5, 6]) histogram.observe(value)
+  const text = await Effect.runPromise(PrometheusMetrics.format())
+  const found = [...text.matchAll(/^svc_test_seconds(_\w+)(?:\{le="([^"]+)"\})? (\S+)/gm)]
+  expect(found.map(([, kind, le, value]) => `${kind} ${le ?? ""} ${value}`)).toEqual([
+    "_bucket 1 2",
+    "_bucket 2 3",
+    "_bucket 5 4",
+    "_bucket +Inf 5",
+    "_sum  14",
+    "_count  5",
+  ])
 })

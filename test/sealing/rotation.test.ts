@@ -80,7 +80,7 @@ layer(Layer.provideMerge(Vault.layer, Layer.provideMerge(keys(former), databaseL
 
     it.effect("opens in no other secret's place, of another Identity, the Org, or another name", () =>
       Effect.gen(function* () {
-        const { ada, bob, put, read, move } = yield* prepared
+        const { org, sql, ada, bob, put, read, move } = yield* prepared
         yield* put(ada, "pass", "ada's")
         yield* put(bob, "pass", "bob's")
         yield* put(null, "pass", "the Org's")
@@ -93,8 +93,19 @@ layer(Layer.provideMerge(Vault.layer, Layer.provideMerge(keys(former), databaseL
           yield* move(ada, "pass", to, name)
           expect(yield* read(to, name), `${to} ${name}`).toMatchObject({ _tag: "Failure" })
         }
-        // A secret of the same name that came after it was removed is another secret.
         expect(yield* read(ada, "pass")).toMatchObject({ _tag: "Success", value: { value: "ada's" } })
+        // A secret of the same name that came after it was removed is another secret.
+        const vault = yield* Vault
+        const [kept] = yield* sql<{
+          id: string
+          sealed: Uint8Array
+        }>`select v.id::text as id, v.sealed from vault_version v
+          join vault_secret s on s.id = v.secret_id where s.identity_id = ${ada} and s.name = 'pass'`
+        yield* vault.remove({ org, identity: ada as never }, "pass", null)
+        yield* put(ada, "pass", "ada's next")
+        yield* sql`update vault_version v set id = ${kept!.id}, sealed = ${kept!.sealed} from vault_secret s
+          where s.id = v.secret_id and s.identity_id = ${ada} and s.name = 'pass'`
+        expect(yield* read(ada, "pass")).toMatchObject({ _tag: "Failure" })
       }),
     )
 

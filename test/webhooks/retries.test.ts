@@ -240,6 +240,8 @@ layer(actors())("a signing secret", (it) => {
         yield* passing(deliveries(webhook_id), (all) => all.every(({ status }) => status === "delivered"), 0)
         return receiver.got.at(-1)!
       })
+      // The queue has read its secrets before they change.
+      expect(receiver.isSignedWith(former, yield* delivered)).toBe(true)
       const secret_id = yield* makeUuidV7
       const rotated = yield* ask(actor.RotateSecret({ org_id, secret_id }))
       const at = yield* Clock.currentTimeMillis

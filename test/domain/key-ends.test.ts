@@ -1,0 +1,23 @@
+import { nextTold } from "@svc/domain/account/KeyRights"
+import { describe, expect, it } from "vitest"
+
+const day = 86_400_000
+const end = new Date(100 * day)
+
+describe("the next time at which the end of a key is told", () => {
+  it.each([
+    [92, 93],
+    [93, 99],
+    [98, 99],
+    [99, 100],
+    [99.5, 100],
+    [100, 100],
+    [101, 100],
+  ])("is, on day %d of a key that ends on day 100, day %d", (now, next) => {
+    expect(nextTold(end, now * day)).toEqual(new Date(next * day))
+  })
+
+  it("is none for a key without an end", () => {
+    expect(nextTold(null, 0)).toBeNull()
+  })
+})
