@@ -156,5 +156,6 @@ describe("entity tags", () => {
     const known = await read({ "if-none-match": `"other", W/${tag}` })
     expect([known.status, known.body, known.headers.get("etag")]).toEqual([304, "", tag])
     expect((await read({ "if-none-match": '"other"' })).status).toBe(200)
+    expect((await read({ "if-none-match": "*" })).status).toBe(304)
   })
 })

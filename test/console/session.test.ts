@@ -1,7 +1,7 @@
 /** The cookie of a browser stands for a credential only where the browser says that a page of ours made the call. */
 import type { Addresses } from "@svc/domain/Addresses"
-import { withSession } from "@svc/api/account/ConsoleSession"
-import { HttpServerRequest } from "effect/http"
+import { remember, withSession } from "@svc/api/account/ConsoleSession"
+import { Cookies, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { buildConsole } from "../harness/Console.ts"
 import { call, signUp } from "../harness/Client.ts"
@@ -107,5 +107,21 @@ describe("what is built", () => {
     const asset = /src="(\/console\/assets\/[^"]+)"/.exec(await (await fetch(`${service.base}/console/`)).text())![1]!
     const response = await fetch(`${service.base}${asset}`, { headers: { ...same, cookie } })
     expect(response.headers.get("cache-control")).toBe("public, max-age=31536000, immutable")
+  })
+})
+
+describe("the cookie of a new session", () => {
+  it.each([
+    ["https://id.example", "__Host-svc_session", true],
+    ["http://localhost:8080", "svc_session", false],
+  ])("of %s is %s, which no script can read and no other site sends", (baseUrl, name, secure) => {
+    const response = remember({ baseUrl } as Addresses["Service"], "svc_sess_x")(HttpServerResponse.empty())
+    const cookies = Cookies.toSetCookieHeaders(response.cookies)
+    const session = cookies.find((text) => text.startsWith(`${name}=svc_sess_x;`))
+    expect(session).toMatch(/; HttpOnly(;|$)/)
+    expect(session).toMatch(/; SameSite=Lax(;|$)/)
+    expect(session).toMatch(/; Path=\/(;|$)/)
+    expect(session).not.toMatch(/Domain=/)
+    expect(/; Secure(;|$)/.test(session!)).toBe(secure)
   })
 })

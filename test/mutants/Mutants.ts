@@ -9,6 +9,7 @@ import { mailGatewayImap } from "./mail-gateway-imap.ts"
 import { mailGatewaySending } from "./mail-gateway-sending.ts"
 import { mailGatewaySmtp } from "./mail-gateway-smtp.ts"
 import type { Mutants } from "./Mutant.ts"
+import { tenancyAndTime } from "./tenancy-and-time.ts"
 import { tunnelEdge } from "./tunnel-edge.ts"
 
 export const mutants: Mutants = {
@@ -21,5 +22,6 @@ export const mutants: Mutants = {
   ...mailGatewayImap,
   ...mailGatewaySending,
   ...mailGatewaySmtp,
+  ...tenancyAndTime,
   ...tunnelEdge,
 }

@@ -119,7 +119,7 @@ export const api: Mutants = {
     from: 'Effect.as(limits.take("oauth_token_failed", who), refusal("invalid_grant", description))',
     to: 'Effect.succeed(refusal("invalid_grant", description))',
     bug: "wrong authorization codes are not counted: guessing is not braked",
-    tests: ["oauth/tokens", "oauth/attacks", "oauth/hostile", "oauth/hostile-clients", "api/limits"],
+    tests: ["limits/brakes"],
   },
   "encoding-q0-ignored": {
     file: "api/src/http/Compression.ts",

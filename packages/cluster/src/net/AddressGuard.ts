@@ -7,7 +7,6 @@ import ipaddr from "ipaddr.js"
 /** Ranges refused besides those the library names (standards.md "Webhooks"; IANA special-purpose registries). */
 const refusedRanges = [
   "0.0.0.0/8",
-  "100.64.0.0/10",
   // Looks public, and is the host's own control service on every virtual machine of Azure.
   "168.63.129.16/32",
   "192.0.0.0/24",
