@@ -58,13 +58,6 @@ export const tenancyAndTime: Mutants = {
     bug: "keys that have ended count against the number of live keys",
     tests: ["account/key-quota"],
   },
-  "ietf-assignments-are-public": {
-    file: "cluster/src/net/AddressGuard.ts",
-    from: '  "2001::/23",\n',
-    to: "",
-    bug: "Webhooks may lead to special-purpose addresses of IPv6",
-    tests: ["domain/guard", "net/guarded-client"],
-  },
   "azure-host-is-public": {
     file: "cluster/src/net/AddressGuard.ts",
     from: '  "168.63.129.16/32",\n',

@@ -18,7 +18,6 @@ const refusedRanges = [
   "240.0.0.0/4",
   "64:ff9b:1::/48",
   "100::/64",
-  "2001::/23",
   "2001:db8::/32",
   "fec0::/10",
 ].map((range) => ipaddr.parseCIDR(range))
