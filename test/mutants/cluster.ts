@@ -261,4 +261,11 @@ export const cluster: Mutants = {
     bug: "a process whose edge died with it ends the one that still stands",
     tests: ["tunnel/leases"],
   },
+  "lease-cut-from-attempt": {
+    file: "cluster/src/work/Leasing.ts",
+    from: "Effect.uninterruptible(turn.withPermits(1)(step))",
+    to: "step",
+    bug: "a process that leaves while it leases mail or deliveries keeps them from everybody for a minute",
+    tests: ["sending/left-behind", "webhooks/left-behind"],
+  },
 }

@@ -4,8 +4,9 @@ import { ask } from "@svc/cluster/actor/Ask"
 import { Identities } from "@svc/cluster/identity/Identities"
 import { Outbox } from "@svc/cluster/mail/sending/Outbox"
 import { Reads, Writes } from "@svc/cluster/store/Database"
+import { pause } from "@svc/cluster/store/Deadline"
 import { expect, layer } from "@effect/vitest"
-import { Effect } from "effect"
+import { Context, Effect, Exit, Layer, Scope } from "effect"
 import { makeOrg, passing } from "../harness/Actors.ts"
 import { process, shared } from "../harness/Processes.ts"
 import { recording, taken } from "../harness/Transport.ts"
@@ -19,6 +20,12 @@ const look = (message: string) =>
       ([row]) => row,
     ),
   )
+/** The statement that leases, while a lock holds it up. */
+const leaseWaits = Effect.flatMap(
+  Reads,
+  (sql) =>
+    sql`select from pg_stat_activity where wait_event_type = 'Lock' and query like '%outbox o%' and datname = current_database()`,
+)
 const isSent = (row: { readonly status: string } | undefined) => row?.status === "sent"
 
 layer(shared, { timeout: "60 seconds" })("outgoing mail that was left behind", (it) => {
@@ -113,5 +120,29 @@ layer(shared, { timeout: "60 seconds" })("outgoing mail that was left behind", (
       expect(transport.transmissions.length).toBe(2)
       expect(Buffer.from(second!.content).equals(Buffer.from(first!.content))).toBe(true)
     }),
+  )
+
+  it.effect("is leased by nobody where its process left while the statement that leases it was under way", () =>
+    Effect.gen(function* () {
+      const sql = yield* Writes
+      const [owner] = yield* sql<{ id: string }>`select id from identity where canonical = 'ada'`
+      const scope = yield* Scope.make()
+      const context = yield* Layer.buildWithScope(process(undefined, recording()), scope)
+      const { outbox } = yield* accepted(owner!.id)
+      yield* sql.withTransaction(
+        Effect.gen(function* () {
+          yield* sql`lock table mailbox in access exclusive mode`
+          yield* ask(Context.get(context, Identities).of("ada").Work(undefined, { discard: true }))
+          yield* passing(leaseWaits, (rows) => rows.length > 0, 0)
+          yield* Effect.forkIn(Scope.close(scope, Exit.void), yield* Effect.scope)
+          // Whatever is interrupted by that has been; the statement goes on.
+          yield* pause(300)
+        }),
+      )
+      const row = sql<{ next: Date | null; leased: boolean }>`
+        select next_attempt_at as next, attempt_started_at is not null as leased from outbox where id = ${outbox}`
+      const { value } = yield* passing(row, ([found]) => found?.leased === false, "1 millis")
+      expect(value).toEqual([{ next: null, leased: false }])
+    }).pipe(Effect.scoped),
   )
 })

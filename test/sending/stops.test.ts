@@ -37,6 +37,8 @@ const frozenAttempt = Effect.fnUntraced(function* (handle: string, place: "befor
   yield* ask(Context.get(first, Identities).of(handle).Work(undefined, { discard: true }))
   const isPermitted = yield* Deferred.await(frozen)
   const second = yield* Layer.build(process())
+  // A test that fails ends all the same.
+  yield* Effect.addFinalizer(() => Deferred.succeed(thawed, undefined))
   const stop = Effect.gen(function* () {
     const actor = Context.get(second, Identities).of(handle)
     const switched = actor.SwitchMail({ org_id, patch: { outgoing: "stopped" }, if_version: null })

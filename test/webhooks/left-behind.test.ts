@@ -3,9 +3,10 @@ import { makeUuidV7 } from "@svc/domain/Ids"
 import { ask } from "@svc/cluster/actor/Ask"
 import { Identities } from "@svc/cluster/identity/Identities"
 import { Reads, Writes } from "@svc/cluster/store/Database"
+import { pause } from "@svc/cluster/store/Deadline"
 import { Deliveries } from "@svc/cluster/webhooks/Deliveries"
 import { expect, layer } from "@effect/vitest"
-import { Clock, Effect, Exit, Layer, Scope } from "effect"
+import { Clock, Context, Effect, Exit, Layer, Scope } from "effect"
 import { ending, makeOrg, passing } from "../harness/Actors.ts"
 import { process, shared } from "../harness/Processes.ts"
 import { startReceiver } from "../harness/Receiver.ts"
@@ -173,5 +174,43 @@ layer(shared, { timeout: "60 seconds" })("an attempt that was never recorded", (
       expect(again.value!.attempts).toMatchObject([{ error: "interrupted" }, { number: 2, status_code: 200 }])
       expect(receiver.got[1]!.headers["webhook-id"]).toBe(receiver.got[0]!.headers["webhook-id"])
     }),
+  )
+
+  it.effect("is made before a process leaves that was about to lease it", () =>
+    Effect.gen(function* () {
+      const receiver = yield* Effect.acquireRelease(
+        Effect.promise(() => startReceiver()),
+        ({ stop }) => Effect.promise(stop),
+      )
+      const sql = yield* Writes
+      const org_id = yield* makeOrg
+      const [webhook_id, delivery_id] = [yield* makeUuidV7, yield* makeUuidV7]
+      yield* Effect.gen(function* () {
+        const actor = (yield* Identities).of("linus")
+        yield* ask(actor.Create({ org_id, identity_id: yield* makeUuidV7, handle: "linus" }))
+        yield* passing(status("linus"), (found) => found === "ready")
+        const webhook = { org_id, webhook_id, url: receiver.url, event_types: ["*"], description: null }
+        yield* ask(actor.RegisterWebhook(webhook))
+        yield* ask(actor.TestWebhook({ org_id, webhook_id, delivery_id, event_id: delivery_id }))
+        yield* passing(look(delivery_id), delivered)
+      }).pipe(Effect.provide(process()))
+      const scope = yield* Scope.make()
+      const context = yield* Layer.buildWithScope(process(), scope)
+      const at = new Date(yield* Clock.currentTimeMillis)
+      yield* sql`update delivery set status = 'queued', attempts = '[]', next_attempt_at = ${at} where id = ${delivery_id}`
+      const reads = yield* Reads
+      const leaseWaits = reads`select from pg_stat_activity where wait_event_type = 'Lock' and query like '%busy as (%' and datname = current_database()`
+      yield* sql.withTransaction(
+        Effect.gen(function* () {
+          yield* sql`lock table signing_secret in access exclusive mode`
+          yield* ask(Context.get(context, Identities).of("linus").Work(undefined, { discard: true }))
+          yield* passing(leaseWaits, (rows) => rows.length > 0, 0)
+          yield* Effect.forkIn(Scope.close(scope, Exit.void), yield* Effect.scope)
+          // Whatever is interrupted by that has been; the statement goes on.
+          yield* pause(300)
+        }),
+      )
+      yield* passing(look(delivery_id), delivered, "1 millis")
+    }).pipe(Effect.scoped),
   )
 })

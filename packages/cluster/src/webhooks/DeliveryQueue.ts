@@ -10,7 +10,7 @@ import { Sealing } from "../sealing/Sealing.ts"
 import * as Metrics from "../observe/Metrics.ts"
 import { traceparent, TracesLeave } from "../observe/Traceparent.ts"
 import { Writes } from "../store/Database.ts"
-import { Timing } from "../Timing.ts"
+import * as Leasing from "../work/Leasing.ts"
 import type { Source } from "../work/Source.ts"
 import { Deliveries, type Leased, type Outcome, overdue } from "./Deliveries.ts"
 import { bodyOf } from "./Payload.ts"
@@ -49,6 +49,7 @@ export const source: Source<OwnIdentity, Needs, unknown> = {
     const client = yield* GuardedClient
     const sealing = yield* Sealing
     const traced = yield* TracesLeave
+    const leasing = yield* Leasing.make
     const attempts = yield* FiberSet.make<void, unknown>()
     let underWay = 0
     /** When the next delivery is due, as the last look said that leased none. */
@@ -180,10 +181,10 @@ export const source: Source<OwnIdentity, Needs, unknown> = {
     })
 
     return {
-      dispatch,
+      dispatch: (identity, all, changed) => leasing.step(dispatch(identity, all, changed)),
       nextDue: () => Effect.sync(() => next),
       isBusy: () => underWay > 0,
-      settle: Effect.asVoid(Effect.timeoutOption(FiberSet.awaitEmpty(attempts), Timing.settle)),
+      settle: Effect.asVoid(leasing.settled(attempts)),
     }
   }),
 }

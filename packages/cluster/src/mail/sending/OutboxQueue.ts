@@ -6,14 +6,15 @@ import { system } from "@svc/domain/account/By"
 import { toPublic } from "@svc/domain/Ids"
 import type { Moved } from "@svc/domain/actor/Moved"
 import type { Unavailable } from "@svc/domain/problems/Problem"
-import { Clock, Effect, type Fiber, FiberSet, Option, Scope } from "effect"
+import { Clock, Effect, type Fiber, FiberSet, Scope } from "effect"
 import type { SqlError } from "effect/sql"
 import type { OwnIdentity } from "../../actor/Write.ts"
 import { ChangeFeed } from "../../feed/ChangeFeed.ts"
 import { canonical } from "@svc/domain/handles/Handle"
 import { Writes } from "../../store/Database.ts"
 import { Timing } from "../../Timing.ts"
-import type { Source } from "../../work/Source.ts"
+import * as Leasing from "../../work/Leasing.ts"
+import type { Running, Source } from "../../work/Source.ts"
 import { inSlices } from "../MessageContent.ts"
 import { EnvelopeSender } from "./EnvelopeSender.ts"
 import { InsideDelivery } from "./InsideDelivery.ts"
@@ -41,6 +42,7 @@ export const source: Source<OwnIdentity, Needs> = {
     const transport = yield* MailTransport
     const inside = yield* InsideDelivery
     const sender = yield* EnvelopeSender
+    const leasing = yield* Leasing.make
     const attempts = yield* FiberSet.make<void, unknown>()
     const underWay = new Map<Leased, Fiber.Fiber<void, unknown> | undefined>()
     const scope = yield* Effect.scope
@@ -131,44 +133,46 @@ export const source: Source<OwnIdentity, Needs> = {
         )
       })
 
+    const dispatch: Running<OwnIdentity>["dispatch"] = Effect.fnUntraced(function* (identity, raised, ended) {
+      const free = places - underWay.size
+      // Whichever ends first wakes us.
+      if (free <= 0) {
+        isMore = true
+        return false
+      }
+      gate ??= yield* Scope.provide(gates.of(identity.id), scope)
+      const { leased, due: next } = yield* lease(identity, gate, free)
+      due = next
+      isMore = leased.length === free
+      for (const row of leased) {
+        underWay.set(row, undefined)
+        const fiber = yield* attempt(identity, row, gate, raised).pipe(
+          // What could not be recorded keeps its lease and is tried again when that runs out.
+          Effect.catchCause((cause) => Effect.logWarning("An attempt of outgoing mail was not recorded", cause)),
+          Effect.ensuring(
+            Effect.suspend(() => {
+              underWay.delete(row)
+              // Else all that was due was leased, and whoever makes more of it due wakes us.
+              return isMore ? ended : Effect.void
+            }),
+          ),
+          FiberSet.run(attempts),
+        )
+        if (underWay.has(row)) underWay.set(row, fiber)
+      }
+      if (leased.length > 0 && !isRenewing) {
+        isRenewing = true
+        yield* Effect.forkIn(renewing, scope)
+      }
+      return leased.length > 0
+    })
+
     return {
-      dispatch: Effect.fnUntraced(function* (identity, raised, ended) {
-        const free = places - underWay.size
-        // Whichever ends first wakes us.
-        if (free <= 0) {
-          isMore = true
-          return false
-        }
-        gate ??= yield* Scope.provide(gates.of(identity.id), scope)
-        const { leased, due: next } = yield* lease(identity, gate, free)
-        due = next
-        isMore = leased.length === free
-        for (const row of leased) {
-          underWay.set(row, undefined)
-          const fiber = yield* attempt(identity, row, gate, raised).pipe(
-            // What could not be recorded keeps its lease and is tried again when that runs out.
-            Effect.catchCause((cause) => Effect.logWarning("An attempt of outgoing mail was not recorded", cause)),
-            Effect.ensuring(
-              Effect.suspend(() => {
-                underWay.delete(row)
-                // Else all that was due was leased, and whoever makes more of it due wakes us.
-                return isMore ? ended : Effect.void
-              }),
-            ),
-            FiberSet.run(attempts),
-          )
-          if (underWay.has(row)) underWay.set(row, fiber)
-        }
-        if (leased.length > 0 && !isRenewing) {
-          isRenewing = true
-          yield* Effect.forkIn(renewing, scope)
-        }
-        return leased.length > 0
-      }),
+      dispatch: (identity, raised, ended) => leasing.step(dispatch(identity, raised, ended)),
       nextDue: () => Effect.sync(() => due),
       isBusy: () => underWay.size > 0,
-      settle: Effect.flatMap(Effect.timeoutOption(FiberSet.awaitEmpty(attempts), Timing.settle), (ended) =>
-        Option.isSome(ended) && gate !== undefined ? gate.handBack : Effect.void,
+      settle: Effect.flatMap(leasing.settled(attempts), (hasEnded) =>
+        hasEnded && gate !== undefined ? gate.handBack : Effect.void,
       ),
     }
   }),
