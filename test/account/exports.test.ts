@@ -1,7 +1,7 @@
 /** Exports as the Org's actor collects them, and as they are taken along. */
 import { ask } from "@svc/cluster/actor/Ask"
 import * as Ownership from "@svc/cluster/actor/Ownership"
-import * as Collecting from "@svc/cluster/account/exports/Collecting"
+import * as ExportSource from "@svc/cluster/account/exports/ExportSource"
 import { Exports } from "@svc/cluster/account/exports/Exports"
 import { Orgs } from "@svc/cluster/account/Orgs"
 import { load, type OrgState } from "@svc/cluster/account/OrgState"
@@ -110,7 +110,7 @@ layer(actors())("an export", (it) => {
   const ownerOf = Effect.fnUntraced(function* (org: string, cards: CardQueries["Service"]) {
     const state = (yield* load)(org)
     const ownership: Ownership.Ownership<OrgState> = yield* Ownership.make({ kind: "Org", id: org, load: state })
-    const collecting = yield* Effect.provideService(Collecting.source.make(ownership), CardQueries, cards)
+    const collecting = yield* Effect.provideService(ExportSource.source.make(ownership), CardQueries, cards)
     const present = yield* ownership.state
     return { collecting, collect: collecting.dispatch(present!, Effect.void, Effect.void) }
   })

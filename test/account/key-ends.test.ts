@@ -2,7 +2,7 @@
 import { expect, layer } from "@effect/vitest"
 import { ApiKeys } from "@svc/cluster/account/ApiKeys"
 import { CredentialLookup } from "@svc/cluster/account/CredentialLookup"
-import * as KeyEnds from "@svc/cluster/account/KeyEnds"
+import * as KeyExpiry from "@svc/cluster/account/KeyExpiry"
 import { unlimited } from "@svc/domain/account/Scope"
 import { makeUuidV7 } from "@svc/domain/Ids"
 import { Clock, Effect, Redacted } from "effect"
@@ -26,8 +26,8 @@ layer(storesLayer)("a key that ends", (it) => {
         holder,
       )
       const told = Effect.gen(function* () {
-        yield* KeyEnds.tell
-        yield* KeyEnds.tell
+        yield* KeyExpiry.notifyExpiring
+        yield* KeyExpiry.notifyExpiring
         const events = yield* rows(
           (sql) => sql<{ type: string; data: unknown }>`
             select type, data from event where org_id = ${org} and type like 'api_key.exp%' order by seq`,
@@ -92,7 +92,7 @@ layer(storesLayer)("a key that ends", (it) => {
       const { api_key: own } = yield* keys.rotate(maker, next.id, yield* makeUuidV7, 0, holder)
       expect(own.expires_at).toEqual(new Date(now + 30 * day))
       yield* TestClock.adjust("7 days")
-      yield* KeyEnds.tell
+      yield* KeyExpiry.notifyExpiring
       const events = yield* rows(
         (sql) => sql<{ type: string; key: string }>`
           select type, data ->> 'key_id' as key from event

@@ -1,11 +1,11 @@
 /** The judgement of requests as it is served, on a store and actors that only remember what they were asked. */
 import * as Authorization from "@svc/api/account/Authorization"
-import { Exchange, makeExchange, type Source } from "@svc/api/Exchange"
+import { RequestContext, makeRequestContext, type Source } from "@svc/api/RequestContext"
 import { Addresses } from "@svc/domain/Addresses"
 import { Api } from "@svc/domain/Api"
 import { Audit } from "@svc/cluster/audit/Audit"
-import type { Act } from "@svc/cluster/audit/Note"
-import { Strangers } from "@svc/cluster/audit/Strangers"
+import type { Act } from "@svc/cluster/audit/AuditWrite"
+import { RefusedCredentials } from "@svc/cluster/audit/RefusedCredentials"
 import { CredentialLookup } from "@svc/cluster/account/CredentialLookup"
 import { Orgs } from "@svc/cluster/account/Orgs"
 import { EventQueries } from "@svc/cluster/events/EventQueries"
@@ -25,7 +25,7 @@ import {
   SubjectAuthorization,
 } from "@svc/domain/account/Authorization"
 import { scopesOf, unlimited } from "@svc/domain/account/Scope"
-import { byHeader } from "@svc/domain/account/By"
+import { initiatorHeader } from "@svc/domain/account/Initiator"
 import { toPublic } from "@svc/domain/Ids"
 import type { IdentityId, IdentityRef } from "@svc/domain/IdentityRef"
 import { isProblem, NotFound, Unauthenticated } from "@svc/domain/problems/Problem"
@@ -143,7 +143,7 @@ const doubles = Layer.mergeAll(
       }),
     ),
   ),
-  Layer.mock(Strangers)({ turnedAway: () => Effect.void }),
+  Layer.mock(RefusedCredentials)({ turnedAway: () => Effect.void }),
 )
 
 /** Actors that note who asked them. */
@@ -154,7 +154,7 @@ const actors = Layer.mergeAll(
       of: (name: string) =>
         ({
           Retry: (_: unknown, options: { headers: Record<string, string> }) =>
-            Effect.sync(() => void seen.asked.push([name, options.headers[byHeader]])),
+            Effect.sync(() => void seen.asked.push([name, options.headers[initiatorHeader]])),
         }) as never,
     })),
   ),
@@ -164,7 +164,7 @@ const actors = Layer.mergeAll(
       of: (id: string) =>
         ({
           Delete: (_: unknown, options: { headers: Record<string, string> }) =>
-            Effect.sync(() => void seen.asked.push([id, options.headers[byHeader]])),
+            Effect.sync(() => void seen.asked.push([id, options.headers[initiatorHeader]])),
         }) as never,
     })),
   ),
@@ -229,7 +229,10 @@ export const judged = Effect.fnUntraced(function* <A = unknown>(
       Context.make(HttpServerRequest.HttpServerRequest, HttpServerRequest.fromWeb(request)).pipe(
         Context.add(HttpServerRequest.ParsedSearchParams, query),
         Context.add(HttpRouter.RouteContext, { params: path, route: undefined as never }),
-        Context.add(Exchange, makeExchange("req_1", { address: "unknown", via, tool: null, userAgent: null })),
+        Context.add(
+          RequestContext,
+          makeRequestContext("req_1", { address: "unknown", via, tool: null, userAgent: null }),
+        ),
       ),
     ),
   )

@@ -1,8 +1,8 @@
 import { expect, layer } from "@effect/vitest"
 import type { CredentialKind } from "@svc/domain/account/Account"
 import { Caller, Open, RealmAuthorization, Subject } from "@svc/domain/account/Authorization"
-import { decodeBy } from "@svc/domain/account/By"
-import * as Asking from "@svc/api/account/Asking"
+import { decodeBy } from "@svc/domain/account/Initiator"
+import * as ActorCalls from "@svc/api/account/ActorCalls"
 import { callers, onIdentity, open, policyOf, type Unjudged } from "@svc/domain/account/Policy"
 import type { Api } from "@svc/domain/Api"
 import { toPublic } from "@svc/domain/Ids"
@@ -141,8 +141,8 @@ layer(judgement)("the policy of", (it) => {
   it.effect("every message to an actor says who asked, in which request", () =>
     Effect.gen(function* () {
       const seen = yield* Seen
-      const askIdentity = yield* Asking.ofIdentity
-      const askOrg = yield* Asking.ofOrg
+      const askIdentity = yield* ActorCalls.ofIdentity
+      const askOrg = yield* ActorCalls.ofOrg
       for (const kind of kinds) {
         yield* judged(
           endpoints.get("cards.read")!,

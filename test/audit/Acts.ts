@@ -1,6 +1,6 @@
 /** Acts for tests of the audit log. */
 import { createSecretKey, randomBytes } from "node:crypto"
-import type { Act } from "@svc/cluster/audit/Note"
+import type { Act } from "@svc/cluster/audit/AuditWrite"
 import type { ProofKey } from "@svc/cluster/audit/Proof"
 
 /** For notes that no service makes. */

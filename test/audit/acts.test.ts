@@ -1,8 +1,8 @@
 /** What is put on record of each endpoint, over all that there are: never what was said, always that it was asked. */
 import { expect, layer } from "@effect/vitest"
-import { planOf } from "@svc/api/audit/Acts"
+import { planOf } from "@svc/api/audit/AuditedOperations"
 import { ShowsSecret } from "@svc/domain/account/Policy"
-import { Reveals } from "@svc/domain/account/ScopeOf"
+import { Reveals } from "@svc/domain/account/EndpointScope"
 import { NotFound } from "@svc/domain/problems/Problem"
 import { Context, Effect } from "effect"
 import { eventIds, judged, judgement, Seen } from "../api/Judged.ts"

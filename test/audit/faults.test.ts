@@ -2,8 +2,8 @@
 import { expect, layer } from "@effect/vitest"
 import { makeUuidV7 } from "@svc/domain/Ids"
 import { Audit } from "@svc/cluster/audit/Audit"
-import * as Months from "@svc/cluster/audit/Months"
-import * as Note from "@svc/cluster/audit/Note"
+import * as AuditPartitions from "@svc/cluster/audit/AuditPartitions"
+import * as AuditWrite from "@svc/cluster/audit/AuditWrite"
 import { Health } from "@svc/cluster/health/Health"
 import { Unhurried } from "@svc/cluster/store/Database"
 import { Vault } from "@svc/cluster/vault/Vault"
@@ -35,17 +35,17 @@ layer(world, { timeout: "60 seconds" })("the audit log", (it) => {
       const own = { org, identity: null }
       yield* vault.put(own, "token", { value: "hunter2" }, { ifVersion: null, ifAbsent: false, ifPresent: false })
       const note = yield* audit.note(act(org, { class: "secret", action: "vault.value" }))
-      const refused = yield* cutOff(vault.value(own, "token", undefined, Note.textOf([note])), "audit")
+      const refused = yield* cutOff(vault.value(own, "token", undefined, AuditWrite.textOf([note])), "audit")
       expect(refused).toMatchObject({ failure: { code: "audit_unavailable", status: 503 } })
       expect(JSON.stringify(refused)).not.toContain("hunter2")
       // It may be on record all the same: nobody knows what became of the statement. The other way round may not be.
       const before = (yield* recorded(org)).length
       const again = yield* audit.note(act(org, { class: "secret", action: "vault.value", requestId: "req_again" }))
-      const shown = yield* vault.value(own, "token", undefined, Note.textOf([again]))
+      const shown = yield* vault.value(own, "token", undefined, AuditWrite.textOf([again]))
       expect(shown.value).toBe("hunter2")
       expect(yield* recorded(org)).toHaveLength(before + 1)
       const missing = yield* Effect.flip(
-        vault.value(own, "nothing", undefined, Note.textOf([yield* audit.note(act(org))])),
+        vault.value(own, "nothing", undefined, AuditWrite.textOf([yield* audit.note(act(org))])),
       )
       expect(missing.code).toBe("not_found")
       expect(yield* recorded(org)).toHaveLength(before + 1)
@@ -228,32 +228,32 @@ layer(calendar, { timeout: "60 seconds" })("the months of the audit log", (it) =
         (found) => found.map(({ name }) => name),
       )
       const nameOf = (later: number) =>
-        `audit_${Months.monthOf(now, later).toISOString().slice(0, 7).replace("-", "_")}`
+        `audit_${AuditPartitions.monthOf(now, later).toISOString().slice(0, 7).replace("-", "_")}`
       expect(yield* months).toEqual([...[0, 1, 2].map(nameOf), "audit_default"].toSorted())
       const stray = Effect.map(
         rows<{ n: number }>((sql) => sql`select count(*)::int as n from audit_default`),
         ([row]) => row!.n,
       )
       // The singleton did not run for months: what belongs to none is kept all the same, and health warns.
-      yield* TestClock.setTime(Months.monthOf(now, 3).getTime() + 86_400_000)
-      yield* sql`${Note.insert(sql, [yield* Note.make(noKey, act(org, { requestId: "req_stray" }))])}`
+      yield* TestClock.setTime(AuditPartitions.monthOf(now, 3).getTime() + 86_400_000)
+      yield* sql`${AuditWrite.insert(sql, [yield* AuditWrite.make(noKey, act(org, { requestId: "req_stray" }))])}`
       expect(yield* stray).toBe(1)
       const health = yield* Health
       const report = Effect.scoped(
         Effect.gen(function* () {
-          yield* Layer.build(Months.health.pipe(Layer.provide(Layer.succeed(Health, health))))
+          yield* Layer.build(AuditPartitions.health.pipe(Layer.provide(Layer.succeed(Health, health))))
           return (yield* Effect.forkChild(health.report).pipe(Effect.flatMap(Fiber.join))).components
         }),
       )
       expect(yield* report).toMatchObject([{ name: "audit", status: "warn" }])
-      yield* Months.keep({ days: 365 })
+      yield* AuditPartitions.keep({ days: 365 })
       expect(yield* stray).toBe(0)
       expect(yield* recorded(org)).toMatchObject([{ request_id: "req_stray" }])
       expect(yield* months).toEqual([...[0, 1, 2, 3, 4, 5].map(nameOf), "audit_default"].toSorted())
       expect(yield* report).toMatchObject([{ name: "audit", status: "pass" }])
 
-      yield* TestClock.setTime(Months.monthOf(now, 5).getTime())
-      yield* Months.keep({ days: 30 })
+      yield* TestClock.setTime(AuditPartitions.monthOf(now, 5).getTime())
+      yield* AuditPartitions.keep({ days: 30 })
       expect(yield* months).toEqual([...[4, 5, 6, 7].map(nameOf), "audit_default"].toSorted())
       expect(yield* recorded(org)).toEqual([])
     }),
@@ -264,8 +264,8 @@ layer(calendar, { timeout: "60 seconds" })("the months of the audit log", (it) =
       const sql = yield* Unhurried
       const org = yield* makeOrg
       // As a process that died between the record and the mark would have left it.
-      yield* sql`${Note.insert(sql, [yield* Note.make(noKey, act(org))])}`
-      yield* Months.markUnsealed(3_600_000)
+      yield* sql`${AuditWrite.insert(sql, [yield* AuditWrite.make(noKey, act(org))])}`
+      yield* AuditPartitions.markUnsealed(3_600_000)
       expect(yield* sql`select from audit_head where org_id = ${org} and due_at is not null`).toHaveLength(1)
     }),
   )

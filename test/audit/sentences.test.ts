@@ -1,5 +1,5 @@
 /** Records of the audit log as sentences for people. */
-import { planOf } from "@svc/api/audit/Acts"
+import { planOf } from "@svc/api/audit/AuditedOperations"
 import { Api } from "@svc/domain/Api"
 import { auditSentence, groups, phrases, type Told } from "@svc/domain/audit/AuditSentences"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"

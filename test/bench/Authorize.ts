@@ -6,11 +6,11 @@
  */
 import type { CallerInfo } from "@svc/domain/account/Authorization"
 import { Api } from "@svc/domain/Api"
-import { judge, judgeNetwork, judgeScope, type Named } from "@svc/domain/account/Judgement"
+import { judge, judgeNetwork, judgeScope, type Named } from "@svc/domain/account/PolicyEvaluation"
 import { networksOf } from "@svc/domain/account/Networks"
 import { policyOf } from "@svc/domain/account/Policy"
 import { scopesOf, unlimited } from "@svc/domain/account/Scope"
-import { scopeOf } from "@svc/domain/account/ScopeOf"
+import { scopeOf } from "@svc/domain/account/EndpointScope"
 import type { IdentityId, IdentityRef } from "@svc/domain/IdentityRef"
 import { Result } from "effect"
 import type { HttpApiEndpoint } from "effect/http-api"

@@ -3,7 +3,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync
 import { tmpdir } from "node:os"
 import * as path from "node:path"
 import { layer as masterKeyLayer } from "@svc/cli/serve/MasterKey"
-import * as Place from "@svc/cli/backup/Place"
+import * as BackupLocation from "@svc/cli/backup/BackupLocation"
 import { load } from "@svc/cli/serve/Settings"
 import { ConfigProvider, Effect, Layer } from "effect"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
@@ -41,15 +41,15 @@ describe("backups of a folder", () => {
   it("are named by the second, listed from the youngest, and only the oldest beyond the number are removed", () => {
     const folder = mkdtempSync(path.join(home, "backups-"))
     const names = ["2026-01-02T03:04:05.678Z", "2026-01-02T03:04:06Z", "2025-12-31T23:59:59Z"].map((at) =>
-      Place.nameAt(new Date(at)),
+      BackupLocation.nameAt(new Date(at)),
     )
     expect(names[0]).toBe("svc-20260102T030405Z.tar.zst")
     for (const name of [...names, "svc-20200101T000000Z.tar.zst.part", "svc-notes.tar.zst"])
       writeFileSync(path.join(folder, name), "")
     const [older, youngest, oldest] = names.map((name) => path.join(folder, name))
-    expect(Place.backupsIn(folder)).toEqual([youngest, older, oldest])
-    expect(Place.prune(folder, 3)).toEqual([])
-    expect(Place.prune(folder, 2)).toEqual([oldest])
+    expect(BackupLocation.backupsIn(folder)).toEqual([youngest, older, oldest])
+    expect(BackupLocation.prune(folder, 3)).toEqual([])
+    expect(BackupLocation.prune(folder, 2)).toEqual([oldest])
     expect(readdirSync(folder)).toHaveLength(4)
   })
 })

@@ -1,4 +1,4 @@
-import { system } from "@svc/domain/account/By"
+import { system } from "@svc/domain/account/Initiator"
 import { NotFound, Unavailable } from "@svc/domain/problems/Problem"
 import * as Ownership from "@svc/cluster/actor/Ownership"
 import { commit, type Fenced } from "@svc/cluster/actor/Write"

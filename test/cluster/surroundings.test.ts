@@ -1,6 +1,6 @@
 /** What is around a message: few services, whoever asks, since the library copies them for every message. */
-import { ambientOf, apart } from "@svc/cluster/actor/Surroundings"
-import { named } from "@svc/cluster/actor/Named"
+import { ambientOf, apart } from "@svc/cluster/actor/MessageContext"
+import { namedClient } from "@svc/cluster/actor/ActorClients"
 import { Clock, Context, Effect, Layer, References } from "effect"
 import { Entity, MessageStorage, RunnerHealth, Runners, RunnerStorage, Sharding, ShardingConfig } from "effect/cluster"
 import { Rpc } from "effect/rpc"
@@ -56,7 +56,7 @@ it("sends a message with nothing of whoever asks", async () => {
   const { seen, entity, actors } = telling()
   await Effect.runPromise(
     Effect.gen(function* () {
-      const of = yield* named("Telling", entity)
+      const of = yield* namedClient("Telling", entity)
       yield* Effect.provideService(of("one").Tell(), Around, "around")
     }).pipe(Effect.provide(apart(actors, Context.pick(Sharding.Sharding))), Effect.provide(alone)),
   )
@@ -67,7 +67,7 @@ it("carries the trace of whoever asks where traces are taken", async () => {
   const { seen, entity, actors } = telling()
   let trace: string | undefined
   const asked = Effect.gen(function* () {
-    const of = yield* named("Telling", entity)
+    const of = yield* namedClient("Telling", entity)
     yield* of("one").Tell()
     trace = (yield* Effect.currentSpan).traceId
   })

@@ -1,6 +1,6 @@
 /** What the console shows of an answer before it is sent is what the service would make of it. */
 import { answerTo, passingOn, quote, recipientsOf } from "../../packages/console/src/compose/answering.ts"
-import { derive } from "@svc/cluster/mail/sending/Answering"
+import { derive } from "@svc/cluster/mail/sending/ReplyHeaders"
 import { describe, expect, it } from "vitest"
 
 const person = (address: string) => ({ address, name: null })

@@ -1,5 +1,5 @@
 /** Lists whose elements are dear to judge. */
-import { listOf } from "@svc/domain/Lists"
+import { boundedList } from "@svc/domain/BoundedList"
 import { Result, Schema, SchemaIssue } from "effect"
 import { expect, it } from "vitest"
 
@@ -15,7 +15,7 @@ const issuesOf = (schema: Schema.Codec<any, any>, input: unknown) => {
 
 it("of a list that is too long nothing is looked at", () => {
   let looked = 0
-  const list = listOf(Schema.String, 3, (text) => (looked++, text !== "no"), "a word")
+  const list = boundedList(Schema.String, 3, (text) => (looked++, text !== "no"), "a word")
   expect(issuesOf(list, ["a", "b", "c", "no"])).toHaveLength(1)
   expect(looked).toBe(0)
   expect(issuesOf(list, ["a", "b", "c"])).toEqual([])

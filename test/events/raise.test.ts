@@ -2,13 +2,13 @@
 import { raise, raiseForOrg, raiseTest } from "@svc/cluster/events/Raise"
 import { Unhurried } from "@svc/cluster/store/Database"
 import { revokeUncollected } from "@svc/cluster/housekeeping/Housekeeping"
-import type { By } from "@svc/domain/account/By"
+import type { Initiator } from "@svc/domain/account/Initiator"
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import type { Statement } from "effect/sql"
 import { at, identity, org, Org } from "./Org.ts"
 
-const by: By = { kind: "admin_key", credentialId: "0199d3c0-5e0f-7c4e-9b1a-3f2d6c8e4a12", requestId: "req_1" }
+const by: Initiator = { kind: "admin_key", credentialId: "0199d3c0-5e0f-7c4e-9b1a-3f2d6c8e4a12", requestId: "req_1" }
 const hook = (n: number) => `0199d3c0-5e0f-7c4e-9b1a-3f2d6c8e4b0${n}`
 
 interface Row {

@@ -3,7 +3,7 @@
  * runs in a copy of the checkout with the patch applied, and has to fail there.
  */
 import { execFileSync, spawn } from "node:child_process"
-import { readdirSync } from "node:fs"
+import { readdirSync, readFileSync, writeFileSync } from "node:fs"
 import * as path from "node:path"
 import { scratchCopy } from "../harness/ScratchCopy.ts"
 import { rows } from "./Rows.ts"
@@ -41,11 +41,66 @@ const short: Readonly<Record<string, Readonly<Record<string, string>>>> = {
 /** A row that takes longer than this hangs. */
 const limitMillis = 900_000
 
-/** `git apply` beside no repository, so that it does not look for one above the folder. */
-export const gitApply = (folder: string, ...words: ReadonlyArray<string>): void => {
-  const env = { ...process.env, GIT_CEILING_DIRECTORIES: path.dirname(folder), LC_ALL: "C" }
-  execFileSync("git", ["apply", ...words], { cwd: folder, env, stdio: ["ignore", "ignore", "pipe"] })
+interface Replacement {
+  /** The changed lines as they are, with the unchanged lines between them. */
+  readonly from: string
+  readonly to: string
 }
+
+/**
+ * Returns what a hunk of a patch replaces in a text: the changed lines, with as much context as makes them unique. Other context
+ * is not compared, so that comments may change.
+ */
+const replacementOf = (hunk: ReadonlyArray<string>, text: string): Replacement | undefined => {
+  const isChange = (line: string) => /^[-+]/.test(line)
+  const last = hunk.findLastIndex(isChange)
+  for (
+    let begin = hunk.findIndex(isChange), end = last;
+    begin >= 0;
+    end = Math.min(end + 1, hunk.length - 1), begin--
+  ) {
+    const lines = hunk.slice(begin, end + 1)
+    const without = (sign: string) =>
+      lines
+        .filter((line) => !line.startsWith(sign))
+        .map((line) => `${line.slice(1)}\n`)
+        .join("")
+    const from = without("+")
+    if (from !== "" && text.split(from).length === 2) return { from, to: without("-") }
+  }
+  return undefined
+}
+
+/** Returns the hunks of a patch by file, as lines. */
+const hunksOf = (patch: string): ReadonlyMap<string, ReadonlyArray<ReadonlyArray<string>>> =>
+  new Map(
+    patch
+      .split(/^--- a\//m)
+      .slice(1)
+      .map((text) => {
+        const hunks = text.split(/^@@ .*\n/m).slice(1)
+        return [
+          text.slice(0, text.indexOf("\n")),
+          hunks.map((hunk) => hunk.split("\n").filter((line) => /^[-+ ]/.test(line))),
+        ]
+      }),
+  )
+
+/** Returns the files that a patch changes, with the texts it makes of them. Throws if a change does not fit exactly once. */
+export const patched = (folder: string, patch: string): ReadonlyMap<string, string> =>
+  new Map(
+    [...hunksOf(readFileSync(path.join(patchFolder, patch), "utf8"))].map(([file, hunks]) => {
+      const text = hunks.reduce(
+        (before, hunk) => {
+          const replacement = replacementOf(hunk, before)
+          if (replacement === undefined) throw new Error(`${patch}: not found once in ${file}:\n${hunk.join("\n")}`)
+          return before.replace(replacement.from, () => replacement.to)
+        },
+        readFileSync(path.join(folder, file), "utf8"),
+      )
+      return [file, text]
+    }),
+  )
 
 /** The repository, for a row that looks for a former version: the copy is none. */
 const repository = () => {
@@ -128,9 +183,12 @@ export const judgeRows = async (
       continue
     }
     if (!(await isSound(row))) continue
-    const file = path.join(patchFolder, patch)
+    const before = new Map<string, string>()
     try {
-      gitApply(folder, file)
+      for (const [file, text] of patched(folder, patch)) {
+        before.set(file, readFileSync(path.join(folder, file), "utf8"))
+        writeFileSync(path.join(folder, file), text)
+      }
     } catch (error) {
       say(true, `${patch}: does not apply`, [String(error)])
       continue
@@ -138,7 +196,7 @@ export const judgeRows = async (
     const begun = Date.now()
     bundle(folder)
     const { verdict, printed } = await runRow(folder, row)
-    gitApply(folder, "-R", file)
+    for (const [file, text] of before) writeFileSync(path.join(folder, file), text)
     const seconds = Math.round((Date.now() - begun) / 1000)
     const said = { red: "the row fails", green: "THE ROW STAYS GREEN", broken: "THE ROW COULD NOT JUDGE" }[verdict]
     say(verdict !== "red", `${patch}: ${said} (${seconds} s)`, printed)

@@ -1,6 +1,6 @@
 import * as path from "node:path"
 import { describe, expect, it } from "vitest"
-import { gitApply, patches, patchFolder, rowOf } from "./Mutants.ts"
+import { patched, patches, rowOf } from "./Mutants.ts"
 import { rows } from "./Rows.ts"
 
 const root = path.join(import.meta.dirname, "..", "..")
@@ -14,6 +14,6 @@ describe("fault row", () => {
 describe("fault patch", () => {
   it.each(patches())("%s belongs to a row and applies", (patch) => {
     expect(rowOf(patch)).toBeDefined()
-    gitApply(root, "--check", path.join(patchFolder, patch))
+    expect(patched(root, patch).size).toBeGreaterThan(0)
   })
 })

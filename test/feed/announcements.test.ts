@@ -1,6 +1,6 @@
 /** What is told to other processes, and how often. */
 import { expect, it } from "@effect/vitest"
-import { decode, encode, make } from "@svc/cluster/feed/Announcements"
+import { decode, encode, make } from "@svc/cluster/feed/CrossProcessFeed"
 import { Duration, Effect, Latch } from "effect"
 import { TestClock } from "effect/testing"
 import { Timing } from "@svc/cluster/Timing"

@@ -8,7 +8,7 @@ import { IdempotencyRecords } from "@svc/cluster/idempotency/IdempotencyRecords"
 import { parseMasterKeys, Sealing } from "@svc/cluster/sealing/Sealing"
 import { Reads, Writes } from "@svc/cluster/store/Database"
 import * as Shared from "@svc/cli/serve/roles/Stores"
-import type { By } from "@svc/domain/account/By"
+import type { Initiator } from "@svc/domain/account/Initiator"
 import { Addresses } from "@svc/domain/Addresses"
 import { makeUuidV7 } from "@svc/domain/Ids"
 import { Effect, Layer } from "effect"
@@ -73,7 +73,7 @@ export const inProcess = Layer.mergeAll(
 export const storesLayer = inProcess.pipe(Layer.provideMerge(foundation), Layer.orDie)
 
 /** The account holder, as whoever asks on its behalf names it. */
-export const holder: By = {
+export const holder: Initiator = {
   kind: "session",
   credentialId: "0199d3c0-5e0f-7c4e-9b1a-3f2d6c8e4a99",
   requestId: "req_1",

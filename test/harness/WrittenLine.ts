@@ -1,5 +1,5 @@
 /** A public connection without sockets: what it does is written down, and what happens to it is said by the test. */
-import type { Client, Line } from "@svc/tunnel-edge/edge/Line"
+import type { Client, ConnectionContext } from "@svc/tunnel-edge/edge/ConnectionContext"
 import { PublicConnection } from "@svc/tunnel-edge/edge/PublicConnection"
 import type { StreamRoute } from "@svc/tunnel-edge/edge/Route"
 import type { Head } from "@svc/tunnel-edge/protocol/RequestHead"
@@ -31,7 +31,7 @@ export const make = (setting: Setting = {}) => {
   let cut = () => {}
   let changed = () => {}
 
-  const line: Line = {
+  const line: ConnectionContext = {
     route: ({ target }) => did.push(`route ${target}`),
     reroute: ({ target }) => did.push(`reroute ${target}`),
     open: () => {

@@ -44,7 +44,7 @@ describe("the house", () => {
       "cluster/actor",
       "cluster/observe",
       "cluster/store",
-      "domain/Lasting.ts",
+      "domain/MonotonicTime.ts",
       "domain/actor",
       "domain/problems",
     ])

@@ -2,7 +2,7 @@
 import { createServer } from "node:http"
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import { everywhere } from "@svc/api/Http"
-import * as Serving from "@svc/api/http/Serving"
+import * as RequestServices from "@svc/api/http/RequestServices"
 import { type RequestEntry, RequestLog } from "@svc/api/RequestLog"
 import { CredentialLookup } from "@svc/cluster/account/CredentialLookup"
 import { Addresses } from "@svc/domain/Addresses"
@@ -18,7 +18,11 @@ const served = Effect.fnUntraced(function* (page: Effect.Effect<never>) {
   const lines: Array<RequestEntry> = []
   const listener = NodeHttpServer.layerServer(createServer, { host: "127.0.0.1", port })
   yield* Layer.build(
-    Serving.serve(Layer.provide(HttpRouter.add("GET", "/terms", page), everywhere), Context.empty(), listener).pipe(
+    RequestServices.serve(
+      Layer.provide(HttpRouter.add("GET", "/terms", page), everywhere),
+      Context.empty(),
+      listener,
+    ).pipe(
       Layer.provide([
         Layer.succeed(Addresses, { baseUrl: base } as Addresses["Service"]),
         Layer.mock(CredentialLookup)({}),

@@ -2,7 +2,7 @@
 import { createServer, type RequestListener, type Server } from "node:http"
 import { type AddressInfo, connect } from "node:net"
 import * as Connections from "@svc/api/http/Connections"
-import * as Unreadable from "@svc/api/http/Unreadable"
+import * as MalformedRequests from "@svc/api/http/MalformedRequests"
 import { afterEach, describe, expect, it } from "vitest"
 
 const servers: Array<ReturnType<typeof createServer>> = []
@@ -16,7 +16,7 @@ afterEach(() => {
 /** What comes back until the connection ends; the server waits a fifth of a second for a request. */
 const said = async (serve: RequestListener, request: string, set: (server: Server) => void = () => undefined) => {
   const options = { requestTimeout: 200, headersTimeout: 200, connectionsCheckingInterval: 20 }
-  const server = Unreadable.answered(Connections.bounded(createServer(options, serve)), {
+  const server = MalformedRequests.answered(Connections.bounded(createServer(options, serve)), {
     baseUrl: "http://localhost",
   })
   set(server)

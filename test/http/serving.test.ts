@@ -2,7 +2,7 @@ import { createServer } from "node:http"
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import { CredentialLookup } from "@svc/cluster/account/CredentialLookup"
 import { Addresses } from "@svc/domain/Addresses"
-import * as Serving from "@svc/api/http/Serving"
+import * as RequestServices from "@svc/api/http/RequestServices"
 import { expect, it } from "@effect/vitest"
 import { Context, Deferred, Effect, Fiber, Layer } from "effect"
 import { HttpRouter, HttpServerResponse } from "effect/http"
@@ -22,7 +22,7 @@ it.live("nobody is let in before the routes stand", () =>
     const listener = NodeHttpServer.layerServer(createServer, { host: "127.0.0.1", port })
     const serving = yield* Effect.forkScoped(
       Layer.build(
-        Serving.serve(routes, Context.empty(), listener).pipe(
+        RequestServices.serve(routes, Context.empty(), listener).pipe(
           Layer.provide([Layer.succeed(Addresses, {} as Addresses["Service"]), Layer.mock(CredentialLookup)({})]),
         ),
       ),

@@ -1,7 +1,7 @@
 /** What is kept for an `Idempotency-Key`, by the test's clock. */
 import { randomBytes } from "node:crypto"
 import { IdempotencyRecords, type Scope, type StoredAnswer } from "@svc/cluster/idempotency/IdempotencyRecords"
-import { sha256 } from "@svc/cluster/credentials/Minting"
+import { sha256 } from "@svc/cluster/credentials/CredentialMint"
 import { Writes } from "@svc/cluster/store/Database"
 import { makeUuidV7 } from "@svc/domain/Ids"
 import { expect, layer } from "@effect/vitest"

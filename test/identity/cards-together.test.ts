@@ -1,4 +1,4 @@
-import type { By } from "@svc/domain/account/By"
+import type { Initiator } from "@svc/domain/account/Initiator"
 import { makeUuidV7 } from "@svc/domain/Ids"
 import { ask, onBehalfOf } from "@svc/cluster/actor/Ask"
 import { Identities } from "@svc/cluster/identity/Identities"
@@ -31,7 +31,7 @@ const eventsOf = (handle: string) =>
       from event where handle = ${handle} and type = 'card.updated' order by seq`,
   )
 
-const by = (n: number): By => ({ kind: "session", credentialId: null, requestId: `req_${n}` })
+const by = (n: number): Initiator => ({ kind: "session", credentialId: null, requestId: `req_${n}` })
 
 layer(actors())("changes of a card that come together", (it) => {
   it.effect("share commits, and each has its version, its Event in their order, and its own cause", () =>

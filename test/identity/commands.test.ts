@@ -1,5 +1,5 @@
 import { makeUuidV7 } from "@svc/domain/Ids"
-import { system } from "@svc/domain/account/By"
+import { system } from "@svc/domain/account/Initiator"
 import { ask, onBehalfOf } from "@svc/cluster/actor/Ask"
 import { Identities } from "@svc/cluster/identity/Identities"
 import { Reads } from "@svc/cluster/store/Database"

@@ -1,6 +1,6 @@
 /** Identities that are created at the same time, in one statement: what befalls one is nothing to the others. */
 import { ask } from "@svc/cluster/actor/Ask"
-import * as Creations from "@svc/cluster/identity/Creations"
+import * as CreationBatch from "@svc/cluster/identity/CreationBatch"
 import { Identities } from "@svc/cluster/identity/Identities"
 import { Reads, Writes } from "@svc/cluster/store/Database"
 import { makeUuidV7 } from "@svc/domain/Ids"
@@ -16,7 +16,7 @@ const creation = Effect.fnUntraced(function* (orgId: string, handle: string, quo
   const sql = yield* Writes
   yield* sql`insert into actor (kind, id, epoch) values ('Identity', ${handle}, 1) on conflict do nothing`
   const at = new Date()
-  const made: Creations.Creation = {
+  const made: CreationBatch.Creation = {
     fenced: {
       sql,
       claim: { kind: "Identity", id: handle, epoch: 1 + epochs },
@@ -38,12 +38,12 @@ const creation = Effect.fnUntraced(function* (orgId: string, handle: string, quo
 })
 
 /** Asked for in one turn of the event loop, so that they share a statement. */
-const together = (...creations: ReadonlyArray<Creations.Creation>) =>
-  Effect.flatMap(Effect.service(Creations.Creations), ({ make }) =>
+const together = (...creations: ReadonlyArray<CreationBatch.Creation>) =>
+  Effect.flatMap(Effect.service(CreationBatch.CreationBatch), ({ make }) =>
     Effect.forEach(creations, (one) => Effect.exit(make(one)), { concurrency: "unbounded" }),
   )
 
-const outcome = (exit: Exit.Exit<Creations.Created, { readonly _tag: string }>) =>
+const outcome = (exit: Exit.Exit<CreationBatch.Created, { readonly _tag: string }>) =>
   Exit.match(exit, {
     onSuccess: ({ made }) => (made ? "made" : "refused"),
     onFailure: (cause) => {
@@ -108,7 +108,7 @@ layer(actors({ limits: { identityQuota: 10 } }), { timeout: "60 seconds" })("the
   )
 })
 
-layer(Layer.provideMerge(Creations.layer, actors()), { timeout: "60 seconds" })(
+layer(Layer.provideMerge(CreationBatch.layer, actors()), { timeout: "60 seconds" })(
   "Identities that are created at the same time",
   (it) => {
     it.effect("are one commit, each Org's up to its quota in the order in which they came", () =>

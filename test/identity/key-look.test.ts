@@ -1,5 +1,5 @@
 import { makeUuidV7 } from "@svc/domain/Ids"
-import { system } from "@svc/domain/account/By"
+import { system } from "@svc/domain/account/Initiator"
 import { provision } from "@svc/cluster/credentials/IdentityKeys"
 import { Sealing } from "@svc/cluster/sealing/Sealing"
 import { Reads } from "@svc/cluster/store/Database"

@@ -1,12 +1,12 @@
 /** Identities whose steps are done in one statement: what befalls one is nothing to the others. */
 import { identityKeyPlace, imapPasswordPlace } from "@svc/cluster/credentials/ShowOnce"
-import { sha256Hex } from "@svc/cluster/credentials/Minting"
+import { sha256Hex } from "@svc/cluster/credentials/CredentialMint"
 import * as Provisioning from "@svc/cluster/identity/Provisioning"
-import * as Provisionings from "@svc/cluster/identity/Provisionings"
+import * as ProvisioningBatch from "@svc/cluster/identity/ProvisioningBatch"
 import type { Part, StepRows } from "@svc/cluster/saga/Step"
 import { Sealing } from "@svc/cluster/sealing/Sealing"
 import { Reads, Writes } from "@svc/cluster/store/Database"
-import { system } from "@svc/domain/account/By"
+import { system } from "@svc/domain/account/Initiator"
 import { makeUuidV7 } from "@svc/domain/Ids"
 import { sagaSteps } from "@svc/domain/identity/Identity"
 import { expect, layer } from "@effect/vitest"
@@ -46,7 +46,7 @@ const born = Effect.fnUntraced(function* (
     steps[name]({ sql, identity, at, by: system, gate: sql`todo` }),
   )
   let due = 0
-  const provisioning: Provisionings.Provisioning = {
+  const provisioning: ProvisioningBatch.Provisioning = {
     write: {
       sql,
       claim: { kind: "Identity", id: handle, epoch: 1 + epochs },
@@ -66,7 +66,7 @@ type Born = Effect.Success<ReturnType<typeof born>>
 
 /** Asked for in one turn of the event loop, so that they share a statement. */
 const together = (...all: ReadonlyArray<Pick<Born, "provisioning">>) =>
-  Effect.flatMap(Effect.service(Provisionings.Provisionings), ({ finish }) =>
+  Effect.flatMap(Effect.service(ProvisioningBatch.ProvisioningBatch), ({ finish }) =>
     Effect.forEach(all, ({ provisioning }) => Effect.exit(finish(provisioning)), { concurrency: "unbounded" }),
   )
 
@@ -112,7 +112,7 @@ const firstOf = (orgId: string) =>
   rows((sql) => sql<{ first: string | null }>`select first_ready_identity as first from org where id = ${orgId}`)
 
 layer(
-  Layer.mergeAll(Provisionings.layer, Provisioning.ProvisioningSteps.layer({ tunnelPorts: ports })).pipe(
+  Layer.mergeAll(ProvisioningBatch.layer, Provisioning.ProvisioningSteps.layer({ tunnelPorts: ports })).pipe(
     Layer.provideMerge(actors({ ports })),
   ),
   { timeout: "60 seconds" },

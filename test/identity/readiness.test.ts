@@ -1,7 +1,7 @@
 /** An Identity that others have seen ready in the store, before its actor has heard of the commit. */
 import { createSecretKey } from "node:crypto"
-import type { Standing } from "@svc/cluster/actor/Handling"
-import * as Handling from "@svc/cluster/actor/Handling"
+import type { Standing } from "@svc/cluster/actor/ActorHandlers"
+import * as ActorHandlers from "@svc/cluster/actor/ActorHandlers"
 import type { Ownership } from "@svc/cluster/actor/Ownership"
 import { expect, it } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
@@ -24,7 +24,9 @@ const changing = (known: Standing, next: Standing): Ownership<Standing | undefin
 })
 
 const asked = (known: Standing, next: Standing) =>
-  Handling.make(changing(known, next), () => Effect.die("no part is needed")).onReady(() => Effect.succeed("done"))({
+  ActorHandlers.make(changing(known, next), () => Effect.die("no part is needed")).onReady(() =>
+    Effect.succeed("done"),
+  )({
     payload: { org_id },
     headers: {},
   })

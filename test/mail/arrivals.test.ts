@@ -1,9 +1,9 @@
 /** Messages of several Mailboxes in one statement: what befalls one Mailbox's is nothing to the others. */
 import type { OwnIdentity, Write } from "@svc/cluster/actor/Write"
-import * as Arrivals from "@svc/cluster/mail/Arrivals"
-import { FreshTexts } from "@svc/cluster/mail/search/FreshTexts"
+import * as InboundBatch from "@svc/cluster/mail/InboundBatch"
+import { RecentTexts } from "@svc/cluster/mail/search/RecentTexts"
 import { Reads, Writes } from "@svc/cluster/store/Database"
-import { system } from "@svc/domain/account/By"
+import { system } from "@svc/domain/account/Initiator"
 import { makeUuidV7 } from "@svc/domain/Ids"
 import type { ReceivedMail } from "@svc/domain/mail/MailboxProtocol"
 import { expect, layer } from "@effect/vitest"
@@ -36,7 +36,7 @@ const makeBox = Effect.fnUntraced(function* (handle: string) {
     memory: new Map(),
     identity,
   })
-  const group = (mails: ReadonlyArray<ReceivedMail>, epochs = 0): Arrivals.Group => ({
+  const group = (mails: ReadonlyArray<ReceivedMail>, epochs = 0): InboundBatch.Group => ({
     write: written(actor!.epoch + epochs),
     mails,
     quotaBytes: 1024 * 1024,
@@ -59,15 +59,15 @@ const makeBox = Effect.fnUntraced(function* (handle: string) {
 })
 
 /** Groups that arrive in the same turn, and so in one statement. */
-const arrive = (...groups: ReadonlyArray<Arrivals.Group>) =>
-  Effect.flatMap(Arrivals.Arrivals, ({ store }) =>
+const arrive = (...groups: ReadonlyArray<InboundBatch.Group>) =>
+  Effect.flatMap(InboundBatch.InboundBatch, ({ store }) =>
     Effect.all(
       groups.map((group) => Effect.exit(store(group))),
       { concurrency: "unbounded" },
     ),
   )
 
-layer(Layer.provideMerge(Arrivals.layer, actors()))("messages of several Mailboxes at the same time", (it) => {
+layer(Layer.provideMerge(InboundBatch.layer, actors()))("messages of several Mailboxes at the same time", (it) => {
   it.effect("go each to its own, in their order, with their Event and its delivery", () =>
     Effect.gen(function* () {
       const ada = yield* makeBox("ada")
@@ -101,7 +101,7 @@ layer(Layer.provideMerge(Arrivals.layer, actors()))("messages of several Mailbox
       expect(yield* former.inbox).toEqual([])
       expect(yield* former.told).toEqual([])
       expect(former.due()).toBe(0)
-      const { take } = yield* FreshTexts
+      const { take } = yield* RecentTexts
       expect([toFormer, toOwner].map((mail) => take(mail.message_id))).toEqual([
         undefined,
         toOwner.content!.search_text,

@@ -1,4 +1,4 @@
-import { judge } from "@svc/mail-gateway/mail/judging/Judgement"
+import { judge } from "@svc/mail-gateway/mail/judging/Verdict"
 import { parse } from "@svc/mail-gateway/mail/ParsedMail"
 import * as fc from "fast-check"
 import { describe, expect, it } from "vitest"

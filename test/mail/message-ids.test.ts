@@ -1,5 +1,5 @@
 /** Message ids in any spelling that programs write, from the field that holds them to the fields of an answer. */
-import { write } from "@svc/mail-gateway/mail/composing/Writing"
+import { write } from "@svc/mail-gateway/mail/composing/MessageWriter"
 import { parse } from "@svc/mail-gateway/mail/ParsedMail"
 import { describe, expect, it } from "vitest"
 

@@ -1,4 +1,4 @@
-import { judge } from "@svc/mail-gateway/mail/judging/Judgement"
+import { judge } from "@svc/mail-gateway/mail/judging/Verdict"
 import { stamp } from "@svc/mail-gateway/mail/smtp/Trace"
 import { generateKeyPairSync } from "node:crypto"
 import { dkimSign } from "mailauth/lib/dkim/sign.js"

@@ -1,5 +1,5 @@
 /** What a segment is made of, and what it says. */
-import * as FreshTexts from "@svc/cluster/mail/search/FreshTexts"
+import * as RecentTexts from "@svc/cluster/mail/search/RecentTexts"
 import * as Grams from "@svc/cluster/mail/search/Grams"
 import * as Postings from "@svc/cluster/mail/search/Postings"
 import * as Segments from "@svc/cluster/mail/search/Segments"
@@ -95,7 +95,7 @@ describe("a segment", () => {
 
 describe("texts of messages that were just stored", () => {
   it("are kept up to so many characters, the newest of them, and none that is large", () => {
-    const fresh = FreshTexts.make({ inAll: 10, inOne: 6 })
+    const fresh = RecentTexts.make({ inAll: 10, inOne: 6 })
     for (const [id, text] of Object.entries({ a: "1234", b: "1234567", c: "12\ud8004", d: "123" })) fresh.keep(id, text)
     expect(["a", "b", "c", "d"].map(fresh.take)).toEqual([undefined, undefined, "12\ufffd4", "123"])
     expect(fresh.take("d")).toBeUndefined()

@@ -1,5 +1,5 @@
 /** What a judging thread keeps of what SPF and DMARC said. */
-import * as Recent from "@svc/mail-gateway/mail/judging/Recent"
+import * as RecentVerdicts from "@svc/mail-gateway/mail/judging/RecentVerdicts"
 import { Timing } from "@svc/mail-gateway/Timing"
 import { fold } from "@svc/domain/mail/SearchText"
 import { expect, it } from "@effect/vitest"
@@ -11,7 +11,7 @@ const asking = (...results: ReadonlyArray<string>) => {
 
 it("what was said of a sender is not asked again for a moment, of another it is", async () => {
   let now = 0
-  const recent = Recent.make(() => now)
+  const recent = RecentVerdicts.make(() => now)
   const { ask } = asking("pass", "fail", "none")
   expect(await recent.said(["spf", "192.0.2.1", "a"], ask)).toEqual({ result: "pass" })
   expect(await recent.said(["spf", "192.0.2.1", "a"], ask)).toEqual({ result: "pass" })
@@ -21,7 +21,7 @@ it("what was said of a sender is not asked again for a moment, of another it is"
 })
 
 it("that DNS did not answer is asked again, and nobody waits for another's question", async () => {
-  const recent = Recent.make()
+  const recent = RecentVerdicts.make()
   const { ask } = asking("temperror", "pass")
   expect(await recent.said(["spf", "a"], ask)).toEqual({ result: "temperror" })
   expect(await recent.said(["spf", "a"], ask)).toEqual({ result: "pass" })

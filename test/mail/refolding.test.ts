@@ -2,7 +2,7 @@
 import { ask } from "@svc/cluster/actor/Ask"
 import { MessageQueries } from "@svc/cluster/mail/MessageQueries"
 import * as Refolding from "@svc/cluster/mail/search/Refolding"
-import * as Segmenting from "@svc/cluster/mail/search/Segmenting"
+import * as SegmentBuilder from "@svc/cluster/mail/search/SegmentBuilder"
 import { Writes } from "@svc/cluster/store/Database"
 import type { IdentityId } from "@svc/domain/IdentityRef"
 import { fold, searchText } from "@svc/domain/mail/SearchText"
@@ -87,7 +87,7 @@ layer(actors(), { timeout: "60 seconds" })("a store of the version before", (it)
         yield* sql`update message_content set text = 'plain', html = null, search_text = ${`a@x.example\x1e\x1eplain\x1e\x1e${uid}`}
           where message_id = ${message}`
       yield* sql`update message set summary = jsonb_set(summary, '{subject}', '"plain"') where identity_id = ${id} and uid <> 101`
-      yield* Segmenting.run
+      yield* SegmentBuilder.run
       while (yield* Refolding.batch);
       const { messages } = yield* (yield* MessageQueries).list(id as IdentityId, {
         limit: 9,
@@ -106,7 +106,7 @@ layer(actors(), { timeout: "60 seconds" })("a store of the version before", (it)
       const sql = yield* Writes
       const { id, actor } = yield* makeIdentity(yield* makeOrg, "ada")
       yield* old(id, 600)
-      yield* Segmenting.run
+      yield* SegmentBuilder.run
       const queries = yield* MessageQueries
       const found = (query: string) =>
         Effect.map(queries.list(id as IdentityId, { limit: 50, offset: 0, query }), ({ messages }) =>
@@ -135,7 +135,7 @@ layer(actors(), { timeout: "60 seconds" })("a store of the version before", (it)
         expect(yield* found("hidden")).toEqual([])
       })
       yield* look
-      yield* Segmenting.run
+      yield* SegmentBuilder.run
       expect(yield* sql`select from search_due`).toHaveLength(0)
       yield* look
       // Nothing is left to do, and the progress goes once no process of the former version can be there any more.

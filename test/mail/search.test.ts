@@ -1,7 +1,7 @@
 /** Finding messages: what a query says, what it finds, and that both ways to a message find the same. */
 import { ask } from "@svc/cluster/actor/Ask"
 import { MessageQueries } from "@svc/cluster/mail/MessageQueries"
-import * as Segmenting from "@svc/cluster/mail/search/Segmenting"
+import * as SegmentBuilder from "@svc/cluster/mail/search/SegmentBuilder"
 import { Writes } from "@svc/cluster/store/Database"
 import type { IdentityId } from "@svc/domain/IdentityRef"
 import { fold, searchText } from "@svc/domain/mail/SearchText"
@@ -170,7 +170,7 @@ layer(actors())("a search", (it) => {
         })
         yield* look
         // Five segments of the one, and one of the other.
-        expect(yield* Segmenting.run).toBe(6)
+        expect(yield* SegmentBuilder.run).toBe(6)
         yield* look
         // One that is not there is walked through.
         yield* writes`delete from search_segment where identity_id = ${id} and segment = 0`

@@ -1,12 +1,12 @@
 /** Segments of a Mailbox's search: they find what looking at each message finds, and keep nothing of what is gone. */
 import { ask } from "@svc/cluster/actor/Ask"
 import { MessageQueries } from "@svc/cluster/mail/MessageQueries"
-import { FreshTexts } from "@svc/cluster/mail/search/FreshTexts"
+import { RecentTexts } from "@svc/cluster/mail/search/RecentTexts"
 import * as Grams from "@svc/cluster/mail/search/Grams"
-import * as Segmenting from "@svc/cluster/mail/search/Segmenting"
+import * as SegmentBuilder from "@svc/cluster/mail/search/SegmentBuilder"
 import * as Segments from "@svc/cluster/mail/search/Segments"
 import { Reads, Writes } from "@svc/cluster/store/Database"
-import * as Candidates from "@svc/mail-gateway/mail/imap/store/Candidates"
+import * as SearchCandidates from "@svc/mail-gateway/mail/imap/store/SearchCandidates"
 import type { IdentityId } from "@svc/domain/IdentityRef"
 import { expect, layer } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
@@ -80,11 +80,11 @@ layer(actors(), { timeout: "60 seconds" })("a Mailbox of several segments", (it)
           }
         })
         yield* look
-        expect(yield* Segmenting.run).toBe(2)
+        expect(yield* SegmentBuilder.run).toBe(2)
         yield* look
         // As mail programs are told.
         const searched = words.slice(0, 20).filter((text) => text.length > 1)
-        const mayHave = yield* Candidates.make(yield* Reads)(identity.id, searched)
+        const mayHave = yield* SearchCandidates.make(yield* Reads)(identity.id, searched)
         for (const text of searched) {
           const rows = yield* sql<{ uid: number }>`
             select m.uid from message m join message_content c on c.message_id = m.id
@@ -102,7 +102,7 @@ layer(actors(), { timeout: "60 seconds" })("a Mailbox of several segments", (it)
         yield* sql`delete from message where identity_id = ${identity.id} and uid = any(${[...gone]}::int[])`
         yield* look
         yield* sql`update search_due set due_at = now() where identity_id = ${identity.id}`
-        expect(yield* Segmenting.run).toBe(2)
+        expect(yield* SegmentBuilder.run).toBe(2)
         yield* look
       }),
     { timeout: 120_000 },
@@ -121,23 +121,23 @@ layer(actors(), { timeout: "60 seconds" })("a Mailbox of several segments", (it)
         Array.from({ length: 256 }, (_, n) => (n === 9 ? "hapax" : "common")),
       )
       expect(yield* due).toEqual([{ segment: 0, built: false, later: false }])
-      yield* Segmenting.run
+      yield* SegmentBuilder.run
       expect(yield* due).toEqual([])
       expect(yield* held).toEqual([10])
       const [message] = yield* sql<{ id: string }>`select id from message where identity_id = ${id} and uid = 10`
       yield* ask(actor.RemoveMessages({ org_id, message_ids: [message!.id] }))
       expect(yield* due).toEqual([{ segment: 0, built: true, later: true }])
       // Not due yet, so what was made is searched on.
-      yield* Segmenting.run
+      yield* SegmentBuilder.run
       expect(yield* held).toEqual([10])
       yield* sql`update search_due set due_at = now() where identity_id = ${id}`
-      yield* Segmenting.run
+      yield* SegmentBuilder.run
       expect(yield* due).toEqual([])
       expect(yield* held).toEqual([])
       // The last ones of it: no bucket is left.
       yield* sql`delete from message where identity_id = ${id}`
       yield* sql`update search_due set due_at = now() where identity_id = ${id}`
-      yield* Segmenting.run
+      yield* SegmentBuilder.run
       const [rows] = yield* sql<{ n: number }>`select count(*)::int as n from search_segment where identity_id = ${id}`
       expect(rows!.n).toBe(0)
     }),
@@ -152,9 +152,9 @@ layer(actors(), { timeout: "60 seconds" })("a Mailbox of several segments", (it)
         Array.from({ length: 256 }, (_, n) => (n === 10 ? "legomenon" : "common")),
       )
       const [kept] = yield* sql<{ id: string }>`select id from message where identity_id = ${id} and uid = 10`
-      const fresh = yield* FreshTexts
+      const fresh = yield* RecentTexts
       fresh.keep(kept!.id, "hapax")
-      expect(yield* Segmenting.run).toBe(1)
+      expect(yield* SegmentBuilder.run).toBe(1)
       const { candidates } = Segments.make(sql)
       const holding = (text: string) => candidates(id, Grams.wanted([text]), 1, 256)
       expect(yield* holding("hapax")).toEqual([10])
@@ -175,7 +175,7 @@ layer(actors(), { timeout: "60 seconds" })("a Mailbox of several segments", (it)
       yield* sql`update message set is_draft = true where identity_id = ${id} and uid in (10, 210)`
       const all = yield* reader(id as IdentityId)
       expect(yield* all("hapax", 10)).toEqual([110])
-      expect(yield* Segmenting.run).toBe(1)
+      expect(yield* SegmentBuilder.run).toBe(1)
       expect(yield* all("hapax", 10)).toEqual([110])
     }),
   )
@@ -194,7 +194,7 @@ layer(actors(), { timeout: "60 seconds" })("a Mailbox of several segments", (it)
       const making = yield* sql.withTransaction(
         Effect.gen(function* () {
           yield* sql`delete from message where identity_id = ${id} and uid = 7`
-          const fiber = yield* Effect.forkChild(Segmenting.run)
+          const fiber = yield* Effect.forkChild(SegmentBuilder.run)
           // It has read the messages that are there still, and waits for what was noted.
           // In a transaction its first look would be kept.
           yield* Effect.repeat(Effect.andThen(sql`select pg_stat_clear_snapshot()`, waits), {
@@ -209,7 +209,7 @@ layer(actors(), { timeout: "60 seconds" })("a Mailbox of several segments", (it)
         built: boolean
       }>`select changes, built from search_due where identity_id = ${id}`
       expect(yield* due).toEqual([{ changes: 1, built: false }])
-      expect(yield* Segmenting.run).toBe(1)
+      expect(yield* SegmentBuilder.run).toBe(1)
       expect(yield* due).toEqual([])
     }),
   )

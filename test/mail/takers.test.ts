@@ -1,12 +1,12 @@
 /** Which Mailboxes are known to take mail, and for how long. */
-import * as Takers from "@svc/mail-gateway/mail/Takers"
+import * as AcceptingMailboxes from "@svc/mail-gateway/mail/AcceptingMailboxes"
 import { Timing } from "@svc/mail-gateway/Timing"
 import { expect, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { TestClock } from "effect/testing"
 
 /** A store that answers what is said, one look-up after the other. */
-const storeOf = (...standings: ReadonlyArray<Takers.Standing>) => {
+const storeOf = (...standings: ReadonlyArray<AcceptingMailboxes.Standing>) => {
   const left = [...standings]
   return { lookUp: () => Effect.sync(() => left.shift()), left }
 }
@@ -16,7 +16,7 @@ const ready = (used: "little" | "much" | "all") => ({ status: "ready", used })
 it.effect("one with room to spare is asked for once in a second", () =>
   Effect.gen(function* () {
     const store = storeOf(ready("little"), ready("all"), undefined)
-    const status = yield* Takers.make(store.lookUp)
+    const status = yield* AcceptingMailboxes.make(store.lookUp)
     expect(yield* status("a")).toBe("accept")
     yield* TestClock.adjust(Timing.recipientKnownMillis - 1)
     expect(yield* status("a")).toBe("accept")
@@ -29,15 +29,15 @@ it.effect("one with room to spare is asked for once in a second", () =>
 
 it.effect("of any other it is asked each time", () =>
   Effect.gen(function* () {
-    const ask = Effect.fnUntraced(function* (before: Takers.Standing) {
-      const status = yield* Takers.make(storeOf(before, ready("little")).lookUp)
+    const ask = Effect.fnUntraced(function* (before: AcceptingMailboxes.Standing) {
+      const status = yield* AcceptingMailboxes.make(storeOf(before, ready("little")).lookUp)
       return [yield* status("a"), yield* status("a")]
     })
     expect(yield* ask(undefined)).toEqual(["unknown", "accept"])
     expect(yield* ask({ status: "deleting", used: "little" })).toEqual(["unknown", "accept"])
     expect(yield* ask({ status: "provisioning", used: null })).toEqual(["not_yet", "accept"])
     expect(yield* ask(ready("all"))).toEqual(["full", "accept"])
-    const status = yield* Takers.make(storeOf(ready("much"), ready("all")).lookUp)
+    const status = yield* AcceptingMailboxes.make(storeOf(ready("much"), ready("all")).lookUp)
     expect([yield* status("a"), yield* status("a")]).toEqual(["accept", "full"])
   }),
 )

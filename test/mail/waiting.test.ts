@@ -3,9 +3,9 @@ import type { IdentityId } from "@svc/domain/IdentityRef"
 import { expect, layer } from "@effect/vitest"
 import { Addresses } from "@svc/domain/Addresses"
 import { unlimited, scopesOf } from "@svc/domain/account/Scope"
-import { Exchange, makeExchange } from "@svc/api/Exchange"
-import { Departure } from "@svc/api/Departure"
-import * as Waiting from "@svc/api/mail/Waiting"
+import { RequestContext, makeRequestContext } from "@svc/api/RequestContext"
+import { ShutdownSignal } from "@svc/api/ShutdownSignal"
+import * as MessageWait from "@svc/api/mail/MessageWait"
 import { CredentialLookup } from "@svc/cluster/account/CredentialLookup"
 import { StandingCredentials } from "@svc/cluster/account/StandingCredentials"
 import { ChangeFeed } from "@svc/cluster/feed/ChangeFeed"
@@ -21,7 +21,12 @@ import { TestClock } from "effect/testing"
 const identity = "identity" as IdentityId
 const message = { subject: "Waited for" } as MessageSummary
 const subject = { id: identity, canonical: "ada", handle: "ada" } as SubjectInfo
-const exchange = makeExchange("req_1", { address: "192.0.2.1", via: "mcp", tool: "svc_email_wait", userAgent: null })
+const exchange = makeRequestContext("req_1", {
+  address: "192.0.2.1",
+  via: "mcp",
+  tool: "svc_email_wait",
+  userAgent: null,
+})
 const caller = {
   kind: "session",
   credentialId: "session",
@@ -61,7 +66,7 @@ const fromWorld = <I, S>(key: Context.Key<I, S>, make: (turned: World) => S) =>
   Layer.effect(key, Effect.map(Turned, make))
 
 const services = Layer.mergeAll(
-  Departure.layer,
+  ShutdownSignal.layer,
   Layer.succeed(Addresses, { baseUrl: "https://api.example" } as Addresses["Service"]),
   fromWorld(ChangeFeed, ({ subscribers }) => ({ ...subscribers, announce: () => {} })),
   fromWorld(StandingCredentials, ({ gone }) => ({ watch: () => Effect.succeed(Effect.asVoid(gone.await)) })),
@@ -93,12 +98,12 @@ const services = Layer.mergeAll(
 
 /** A call with `wait=10`, and the world it waits in. */
 const calling = Effect.fnUntraced(function* (filter: MessageFilter) {
-  const wait = yield* Waiting.make
+  const wait = yield* MessageWait.make
   const turned = yield* Turned
   const fiber = yield* Effect.forkChild(
     wait(subject, filter, 10).pipe(
       Effect.provideService(Caller, caller),
-      Effect.provideService(Exchange, exchange),
+      Effect.provideService(RequestContext, exchange),
       Effect.provideService(
         HttpServerRequest.HttpServerRequest,
         HttpServerRequest.fromWeb(new Request("http://localhost/")),
@@ -106,7 +111,7 @@ const calling = Effect.fnUntraced(function* (filter: MessageFilter) {
     ),
   )
   yield* TestClock.adjust(0)
-  return { fiber, turned, departure: yield* Departure }
+  return { fiber, turned, departure: yield* ShutdownSignal }
 })
 const waiting = calling({ limit: 10, offset: 0 }).pipe(Effect.provide(Layer.fresh(services)))
 

@@ -1,5 +1,5 @@
 /** How much of a message or of a conversation a model is given, and how it reads on. */
-import { bounded, contentBytes } from "@svc/api/mcp/Bounded"
+import { bounded, contentBytes } from "@svc/api/mcp/BoundedResult"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { call, makeIdentity, signUp } from "../harness/Client.ts"
 import { startService, type TestService } from "../harness/Service.ts"

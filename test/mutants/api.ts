@@ -52,7 +52,7 @@ export const api: Mutants = {
     tests: ["mcp/repetition"],
   },
   "message-without-bound": {
-    file: "api/src/mcp/Bounded.ts",
+    file: "api/src/mcp/BoundedResult.ts",
     from: 'let room = Math.min(input["text_limit"] ?? contentBytes, contentBytes)',
     to: 'let room = input["text_limit"] ?? contentBytes',
     bug: "a message may fill a model's context when a large limit is asked for",
@@ -87,7 +87,7 @@ export const api: Mutants = {
     tests: ["api/limits", "limits/calls", "api/policy", "api/scopes", "audit/service"],
   },
   "read-refusals-unrecorded": {
-    file: "api/src/audit/Recording.ts",
+    file: "api/src/audit/AuditRecorder.ts",
     from: '(plan.class === "read" && passing.has(problem.code))',
     to: 'plan.class === "read"',
     bug: "refusals of reading calls are not put on record",

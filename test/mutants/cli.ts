@@ -3,7 +3,7 @@ import type { Mutants } from "./Mutant.ts"
 
 export const cli: Mutants = {
   "json-errors-as-text": {
-    file: "cli/src/client/Say.ts",
+    file: "cli/src/client/Printing.ts",
     from: 'word === "--json" || word === "--json=true"',
     to: "word === undefined",
     bug: "an error of a command with --json is no JSON",
@@ -17,7 +17,7 @@ export const cli: Mutants = {
     tests: ["cli/launcher"],
   },
   "backup-readable-by-all": {
-    file: "cli/src/backup/Take.ts",
+    file: "cli/src/backup/TakeBackup.ts",
     from: "fs.createWriteStream(part, { mode: 0o600, flush: true })",
     to: "fs.createWriteStream(part, { flush: true })",
     bug: "a backup file can be read by every user of the machine",
@@ -59,14 +59,14 @@ export const cli: Mutants = {
     tests: ["cli/operating"],
   },
   "prune-keeps-one-less": {
-    file: "cli/src/backup/Place.ts",
+    file: "cli/src/backup/BackupLocation.ts",
     from: "backupsIn(folder).slice(keep)",
     to: "backupsIn(folder).slice(keep - 1)",
     bug: "one backup less stays than was asked for",
     tests: ["cli/operating"],
   },
   "prune-removes-the-youngest": {
-    file: "cli/src/backup/Place.ts",
+    file: "cli/src/backup/BackupLocation.ts",
     from: "    .toSorted()\n    .toReversed()\n",
     to: "    .toSorted()\n",
     bug: "the youngest backups are removed and the oldest stay",

@@ -59,7 +59,7 @@ export const clusterMail: Mutants = {
     tests: ["sending/attempts"],
   },
   "forged-sender-allowed": {
-    file: "cluster/src/mail/Arrivals.ts",
+    file: "cluster/src/mail/InboundBatch.ts",
     from: 'if (mail.origin.verdict !== "verified" || mail.from === null || mail.envelope_from === "") return null',
     to: 'if (mail.from === null || mail.envelope_from === "") return null',
     bug: "forged mail makes its From an Allowed Recipient (verdict not asked)",
@@ -87,7 +87,7 @@ export const clusterMail: Mutants = {
     tests: ["mail/flags"],
   },
   "hour-one-more": {
-    file: "cluster/src/mail/sending/Outgoing.ts",
+    file: "cluster/src/mail/sending/SendHandlers.ts",
     from: "if (standing.used >= limits.mailHourly)",
     to: "if (standing.used > limits.mailHourly)",
     bug: "one message more than the hourly limit goes out",
@@ -130,7 +130,7 @@ export const clusterMail: Mutants = {
   },
   "hidden-words-kept": {
     file: "cluster/src/html/PlainText.ts",
-    from: "|| !Sight.isSeen(this.#open.sight, Sight.readingContrast)) return",
+    from: "|| !TextVisibility.isSeen(this.#open.sight, TextVisibility.readingContrast)) return",
     to: ") return",
     bug: "text shows words that HTML hides",
     tests: ["mail/links"],

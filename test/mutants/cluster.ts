@@ -108,14 +108,14 @@ export const cluster: Mutants = {
     tests: ["sealing/rotation"],
   },
   "backup-without-oauth": {
-    file: "cluster/src/backup/Taking.ts",
+    file: "cluster/src/backup/BackupWriter.ts",
     from: "const stored = yield* Tables.tables(sql)",
     to: 'const stored = (yield* Tables.tables(sql)).filter(({ name }) => !name.startsWith("oauth_"))',
     bug: "a backup leaves out the tables oauth_* (a table list that was not kept up)",
     tests: ["operations/backup", "operations/restore", "operations/upgrade-store"],
   },
   "refresh-spends-token-again": {
-    file: "cluster/src/connectors/Refreshing.ts",
+    file: "cluster/src/connectors/CredentialRefresh.ts",
     from: "now - began.getTime() < Timing.refreshDoubtMillis",
     to: "now - began.getTime() > Timing.refreshDoubtMillis",
     bug: "swapped comparison: after a crash in a token refresh the new owner refreshes at once (spends the token) and refuses later",
@@ -192,7 +192,7 @@ export const cluster: Mutants = {
     tests: ["sending/outbox", "sending/together", "connectors/polling"],
   },
   "request-after-permission": {
-    file: "cluster/src/net/FullAnswer.ts",
+    file: "cluster/src/net/BufferedResponse.ts",
     from: "if (isPermitted()) aborting.started(controller)",
     to: "if (true) aborting.started(controller)",
     bug: "a call to a platform that waited for its connection is written although the permission is gone",
@@ -213,7 +213,7 @@ export const cluster: Mutants = {
     tests: ["api/tenancy"],
   },
   "quota-warned-too-late": {
-    file: "cluster/src/identity/Creations.ts",
+    file: "cluster/src/identity/CreationBatch.ts",
     from: "where r.place = r.near)",
     to: "where r.place > r.near)",
     bug: "limit.near is not raised with the Identity that reaches four fifths of the quota",

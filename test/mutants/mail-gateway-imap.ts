@@ -58,14 +58,14 @@ export const mailGatewayImap: Mutants = {
     tests: ["mail/imap/conversation", "mail/imap/turns", "mail/imap/cut-short"],
   },
   "imap-per-client-off-by-one": {
-    file: "mail-gateway/src/mail/imap/server/Guests.ts",
+    file: "mail-gateway/src/mail/imap/server/SessionLimits.ts",
     from: "if (count >= most) return false",
     to: "if (count > most) return false",
     bug: "one session more than allowed per Mailbox",
     tests: ["mail/imap/conversation"],
   },
   "imap-guest-leak": {
-    file: "mail-gateway/src/mail/imap/server/Guests.ts",
+    file: "mail-gateway/src/mail/imap/server/SessionLimits.ts",
     from: "if (count > 0) counts.set(name, count)\n    else counts.delete(name)",
     to: "",
     bug: "sessions that ended count for ever",

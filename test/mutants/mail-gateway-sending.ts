@@ -59,7 +59,7 @@ export const mailGatewaySending: Mutants = {
     tests: ["mail/sending/bounces", "mail/sending/bounce-address", "mail/operator"],
   },
   "full-mailbox-bounces": {
-    file: "mail-gateway/src/mail/sending/Inside.ts",
+    file: "mail-gateway/src/mail/sending/InternalDelivery.ts",
     from: 'const full = later("4.2.2", "The Mailbox is full")',
     to: 'const full: Omit<Outcome, "recipient"> = { state: "refused", reply: reply(552, "5.2.2", "The Mailbox is full") }',
     bug: "mail between Identities bounces for good (552) where a Mailbox is full, in place of being tried again (452/4.2.2)",
@@ -164,14 +164,14 @@ export const mailGatewaySending: Mutants = {
     tests: ["mail/sending/direct"],
   },
   "inside-gone-is-later": {
-    file: "mail-gateway/src/mail/sending/Inside.ts",
+    file: "mail-gateway/src/mail/sending/InternalDelivery.ts",
     from: 'reason === "full" ? full : reason === "gone" ? unknown : notYet',
     to: 'reason === "full" ? full : notYet',
     bug: "mail to a removed Identity is tried for days",
     tests: ["sending/inside"],
   },
   "inside-stop-ignored": {
-    file: "mail-gateway/src/mail/sending/Inside.ts",
+    file: "mail-gateway/src/mail/sending/InternalDelivery.ts",
     from: "may ? handOver(mail, address, permission) : Effect.succeed(held)",
     to: "handOver(mail, address, may ? permission : { ...permission, isPermitted: () => true })",
     bug: "a stop does not hold mail between Identities",

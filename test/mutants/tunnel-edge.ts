@@ -45,7 +45,7 @@ export const tunnelEdge: Mutants = {
     tests: ["tunnel/meter"],
   },
   "one-guess-too-many": {
-    file: "tunnel-edge/src/edge/Guesses.ts",
+    file: "tunnel-edge/src/edge/PasswordThrottle.ts",
     from: "counter.failures < failuresAtMost ? 0",
     to: "counter.failures <= failuresAtMost ? 0",
     bug: "one wrong password more is judged (off by one)",
@@ -143,7 +143,7 @@ export const tunnelEdge: Mutants = {
     tests: ["tunnel/meter"],
   },
   "guess-minute-prolonged": {
-    file: "tunnel-edge/src/edge/Guesses.ts",
+    file: "tunnel-edge/src/edge/PasswordThrottle.ts",
     from: "if (present !== undefined && present.until > now()) return void present.failures++",
     to: "if (present !== undefined) return void present.failures++",
     bug: "after the first minute, wrong passwords of a client are never braked again",

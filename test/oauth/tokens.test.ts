@@ -1,4 +1,4 @@
-import { sha256 } from "@svc/cluster/credentials/Minting"
+import { sha256 } from "@svc/cluster/credentials/CredentialMint"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { call, makeIdentity, newHandle } from "../harness/Client.ts"
 import { startService, type TestService } from "../harness/Service.ts"

@@ -4,8 +4,8 @@ import { chmodSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync } from
 import * as os from "node:os"
 import * as path from "node:path"
 import { PgClient } from "@effect/sql-pg"
-import { clients } from "@svc/cli/backup/Place"
-import * as Take from "@svc/cli/backup/Take"
+import { clients } from "@svc/cli/backup/BackupLocation"
+import * as TakeBackup from "@svc/cli/backup/TakeBackup"
 import { inspect } from "@svc/cluster/backup/Manifest"
 import { Unhurried } from "@svc/cluster/store/Database"
 import * as EmbeddedPostgres from "@svc/cluster/store/EmbeddedPostgres"
@@ -25,7 +25,7 @@ afterAll(() => rmSync(root, { recursive: true, force: true }))
 
 const env = { SVC_DATA_DIR: directory }
 const take = (target: string) =>
-  Take.run(target, Option.none()).pipe(Effect.provide(ConfigProvider.layer(ConfigProvider.fromUnknown(env))))
+  TakeBackup.run(target, Option.none()).pipe(Effect.provide(ConfigProvider.layer(ConfigProvider.fromUnknown(env))))
 
 it("leaves none behind, and the next one is whole", { timeout: 240_000 }, async () => {
   const waiting = "from pg_locks where not granted and relation = 'vault_secret'::regclass"
@@ -83,7 +83,7 @@ it("leaves none behind, and the next one is whole", { timeout: 240_000 }, async 
 it("is readable by nobody but who made it, while it is written and when it is whole", async () => {
   const file = path.join(root, "private.tar.zst")
   const modes: Array<number> = []
-  const written = Take.whole(file, (out) =>
+  const written = TakeBackup.whole(file, (out) =>
     Effect.promise(async () => {
       modes.push(statSync(`${file}.part`).mode & 0o777)
       await new Promise<void>((resolve) => out.end("content", () => resolve()))

@@ -16,9 +16,9 @@ import {
 import * as os from "node:os"
 import * as path from "node:path"
 import { PgClient } from "@effect/sql-pg"
-import { clients } from "@svc/cli/backup/Place"
+import { clients } from "@svc/cli/backup/BackupLocation"
 import * as Restore from "@svc/cli/backup/Restore"
-import * as Take from "@svc/cli/backup/Take"
+import * as TakeBackup from "@svc/cli/backup/TakeBackup"
 import * as Verify from "@svc/cluster/audit/Verify"
 import { inspect } from "@svc/cluster/backup/Manifest"
 import * as Tables from "@svc/cluster/backup/Tables"
@@ -121,7 +121,7 @@ beforeAll(async () => {
     while (!isOver) await put(next++)
   })
   certain = new Map(acknowledged)
-  await withSettings(source, Take.run(underLoad, Option.none()))
+  await withSettings(source, TakeBackup.run(underLoad, Option.none()))
   isOver = true
   await Promise.all(writers)
   expect(acknowledged.size).toBeGreaterThan(certain.size)
@@ -130,7 +130,7 @@ beforeAll(async () => {
     (text) => verified(text).records > 20 && verified(text).faults.length === 0,
   )
   await deployment.stop()
-  await withSettings(source, Take.run(path.dirname(atRest), Option.some(3)))
+  await withSettings(source, TakeBackup.run(path.dirname(atRest), Option.some(3)))
   kept = path.join(path.dirname(atRest), readdirSync(path.dirname(atRest))[0]!)
 }, 240_000)
 afterAll(() => rmSync(root, { recursive: true, force: true }))
@@ -281,7 +281,7 @@ describe("a restore", () => {
   })
 
   it("is for the embedded database: another one has its own tools", async () => {
-    const failure = await withSettings(place("foreign"), Effect.flip(Take.run("-", Option.none())), {
+    const failure = await withSettings(place("foreign"), Effect.flip(TakeBackup.run("-", Option.none())), {
       DATABASE_URL: "postgres://svc@db/svc",
     })
     expect(failure).toMatchObject({ message: expect.stringContaining("pg_dump -Fc") })
@@ -301,7 +301,7 @@ describe("a backup", () => {
     const folder = path.dirname(atRest)
     for (const name of ["svc-20250101T000000Z.tar.zst", "svc-20250102T000000Z.tar.zst", "notes.txt"])
       writeFileSync(path.join(folder, name), "")
-    await withSettings(source, Take.run(folder, Option.some(2)))
+    await withSettings(source, TakeBackup.run(folder, Option.some(2)))
     const left = readdirSync(folder)
     expect(left).toContain("notes.txt")
     expect(left.filter((name) => name.startsWith("svc-2025"))).toEqual([])

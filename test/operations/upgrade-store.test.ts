@@ -6,7 +6,7 @@ import { chmodSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } 
 import * as os from "node:os"
 import * as path from "node:path"
 import { PgClient } from "@effect/sql-pg"
-import { clients } from "@svc/cli/backup/Place"
+import { clients } from "@svc/cli/backup/BackupLocation"
 import * as UpgradeStore from "@svc/cli/backup/UpgradeStore"
 import * as Tables from "@svc/cluster/backup/Tables"
 import * as EmbeddedPostgres from "@svc/cluster/store/EmbeddedPostgres"

@@ -1,5 +1,5 @@
 /** An Identity that sends, on test layers: its Allowed Recipients, what it sends, and what became of that. */
-import type { By } from "@svc/domain/account/By"
+import type { Initiator } from "@svc/domain/account/Initiator"
 import { makeUuidV7 } from "@svc/domain/Ids"
 import type { IdentityId } from "@svc/domain/IdentityRef"
 import type { NewMail } from "@svc/domain/mail/Sending"
@@ -9,7 +9,7 @@ import { Reads } from "@svc/cluster/store/Database"
 import { Effect } from "effect"
 import { makeIdentity, makeOrg } from "../harness/Actors.ts"
 
-export const keyOf = (kind: "session" | "admin_key" | "identity_key"): By => ({
+export const keyOf = (kind: "session" | "admin_key" | "identity_key"): Initiator => ({
   kind,
   credentialId: "0199d3c0-5e0f-7c4e-9b1a-3f2d6c8e4a99",
   requestId: "req_1",
@@ -33,7 +33,7 @@ export const correspondent = Effect.fnUntraced(function* (handle: string, allowe
     by,
     send: Effect.fnUntraced(function* (
       mail: NewMail,
-      options: { readonly by?: By; readonly id?: string; readonly draftVersion?: number } = {},
+      options: { readonly by?: Initiator; readonly id?: string; readonly draftVersion?: number } = {},
     ) {
       return yield* sending.accept({
         subject: { ...subject, by: options.by ?? by },
@@ -44,7 +44,7 @@ export const correspondent = Effect.fnUntraced(function* (handle: string, allowe
     }),
     switchMail: (
       patch: { readonly outgoing?: "active" | "stopped"; readonly approval?: "none" | "required" },
-      who: By = keyOf("session"),
+      who: Initiator = keyOf("session"),
     ) => ask(actor.SwitchMail({ org_id, patch, if_version: null }, onBehalfOf(who))),
     /** Its Events of outgoing mail, oldest first. */
     events: Effect.map(

@@ -1,5 +1,5 @@
 /** To whom an answer goes, and under which subject, whatever stands in the message that is answered. */
-import { derive } from "@svc/cluster/mail/sending/Answering"
+import { derive } from "@svc/cluster/mail/sending/ReplyHeaders"
 import type { MessageSummary } from "@svc/domain/mail/Message"
 import { describe, expect, it } from "vitest"
 

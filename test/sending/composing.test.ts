@@ -2,7 +2,7 @@ import { it } from "@effect/vitest"
 import { Composer, type Letter } from "@svc/cluster/mail/sending/Composer"
 import { ComposingThread } from "@svc/mail-gateway/mail/composing/ComposingThread"
 import { layerWithout } from "@svc/mail-gateway/mail/composing/Composition"
-import { write } from "@svc/mail-gateway/mail/composing/Writing"
+import { write } from "@svc/mail-gateway/mail/composing/MessageWriter"
 import { Effect, Layer } from "effect"
 import { describe, expect } from "vitest"
 

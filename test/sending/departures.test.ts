@@ -1,10 +1,10 @@
 /** Messages of several Identities that go out in one statement: what befalls one Identity's is nothing to the others. */
 import { createSecretKey } from "node:crypto"
 import type { OwnIdentity, Write } from "@svc/cluster/actor/Write"
-import type { Departure } from "@svc/cluster/mail/sending/Departure"
-import * as Departures from "@svc/cluster/mail/sending/Departures"
+import type { OutboundMessage } from "@svc/cluster/mail/sending/OutboundMessage"
+import * as OutboundBatch from "@svc/cluster/mail/sending/OutboundBatch"
 import { Reads, Writes } from "@svc/cluster/store/Database"
-import type { By } from "@svc/domain/account/By"
+import type { Initiator } from "@svc/domain/account/Initiator"
 import { makeUuidV7, toPublic } from "@svc/domain/Ids"
 import { expect, layer } from "@effect/vitest"
 import { Effect, Exit, Fiber, Layer, Redacted } from "effect"
@@ -12,7 +12,7 @@ import { actors, makeIdentity, makeOrg, passing } from "../harness/Actors.ts"
 import { holder, rows } from "../harness/Stores.ts"
 
 const dataKey = Redacted.make(createSecretKey(new Uint8Array(32)))
-const key: By = { ...holder, kind: "identity_key" }
+const key: Initiator = { ...holder, kind: "identity_key" }
 
 /** An Identity as its actor would send for it, with a Webhook that hears of what waits for a person. */
 const makeSender = Effect.fnUntraced(function* (handle: string) {
@@ -37,13 +37,13 @@ const makeSender = Effect.fnUntraced(function* (handle: string) {
   })
   const departure = Effect.fnUntraced(function* (
     subject: string,
-    change: Partial<Departure> & { readonly epochs?: number } = {},
+    change: Partial<OutboundMessage> & { readonly epochs?: number } = {},
   ) {
     const { epochs = 0, ...other } = change
     const message_id = yield* makeUuidV7
     const raw = Buffer.from(`Subject: ${subject}\r\n\r\n${handle} says ${subject}\r\n`)
     const person = (address: string) => ({ address, name: null })
-    const departure: Departure = {
+    const departure: OutboundMessage = {
       write: write(epochs),
       mail: {
         message_id,
@@ -99,8 +99,8 @@ const makeSender = Effect.fnUntraced(function* (handle: string) {
 type Sender = Effect.Success<ReturnType<typeof makeSender>>
 
 /** Messages that go in the same turn, and so in one statement. */
-const depart = (...departures: ReadonlyArray<Departure>) =>
-  Effect.flatMap(Departures.Departures, ({ store }) =>
+const depart = (...departures: ReadonlyArray<OutboundMessage>) =>
+  Effect.flatMap(OutboundBatch.OutboundBatch, ({ store }) =>
     Effect.all(
       departures.map((departure) => Effect.exit(store(departure))),
       { concurrency: "unbounded" },
@@ -109,7 +109,7 @@ const depart = (...departures: ReadonlyArray<Departure>) =>
 
 const subjects = ({ stored }: Sender) => Effect.map(stored, (found) => found.map(({ subject }) => subject))
 
-layer(Layer.provideMerge(Departures.layer, actors()))("messages of several Identities at the same time", (it) => {
+layer(Layer.provideMerge(OutboundBatch.layer, actors()))("messages of several Identities at the same time", (it) => {
   it.effect("go out each as its own, with its bytes, its rows of the outbox and its place", () =>
     Effect.gen(function* () {
       const [ada, grace] = [yield* makeSender("ada"), yield* makeSender("grace")]

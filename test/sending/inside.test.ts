@@ -1,7 +1,7 @@
 /** What becomes of mail from one Identity to another, for every state of the Mailbox it is for: sent, tried again, or refused. */
 import { InsideDelivery } from "@svc/cluster/mail/sending/InsideDelivery"
 import { MailboxRefused, Reception, ReceptionUnavailable } from "@svc/mail-gateway/mail/Reception"
-import * as Inside from "@svc/mail-gateway/mail/sending/Inside"
+import * as InternalDelivery from "@svc/mail-gateway/mail/sending/InternalDelivery"
 import { SystemMail } from "@svc/mail-gateway/mail/SystemMail"
 import { type Context, Effect, Layer, ManagedRuntime } from "effect"
 import { afterAll, expect, it } from "vitest"
@@ -13,7 +13,7 @@ const now: {
 } = { status: Effect.succeed("accept"), deliver: Effect.void }
 const stub = <I, S>(tag: Context.Service<I, S>, service: object) => Layer.succeed(tag, service as S)
 const runtime = ManagedRuntime.make(
-  Inside.layer({ mailDomain: "mail.localhost" }).pipe(
+  InternalDelivery.layer({ mailDomain: "mail.localhost" }).pipe(
     Layer.provide([
       stub(Reception, {
         status: () => Effect.suspend(() => now.status),

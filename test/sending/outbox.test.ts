@@ -2,7 +2,7 @@
 import { makeUuidV7 } from "@svc/domain/Ids"
 import { ask } from "@svc/cluster/actor/Ask"
 import { Drafts } from "@svc/cluster/mail/sending/Drafts"
-import * as Unheld from "@svc/cluster/mail/sending/Unheld"
+import * as HeldMailRelease from "@svc/cluster/mail/sending/HeldMailRelease"
 import { Reads } from "@svc/cluster/store/Database"
 import { Timing } from "@svc/cluster/Timing"
 import { expect, layer } from "@effect/vitest"
@@ -300,7 +300,7 @@ layer(actors({ transport: nowhere }))("without a way out", (it) => {
         [null, 1],
       ])
       // A process that can carry it takes it up at its start.
-      yield* Layer.build(Unheld.layer).pipe(Effect.provide(recording().layer), Effect.scoped)
+      yield* Layer.build(HeldMailRelease.layer).pipe(Effect.provide(recording().layer), Effect.scoped)
       const now = yield* Clock.currentTimeMillis
       expect((yield* ada.rows).map(({ held, next }) => [held, next !== null && next.getTime() <= now])).toEqual([
         [null, true],

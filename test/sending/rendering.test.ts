@@ -1,5 +1,5 @@
 /** The bytes of a letter are those that the library writes by its streams, whatever is in it. */
-import { render } from "@svc/mail-gateway/mail/composing/Rendering"
+import { render } from "@svc/mail-gateway/mail/composing/MimeRenderer"
 import fc from "fast-check"
 import MailComposer from "nodemailer/lib/mail-composer"
 import { describe, expect, it } from "vitest"

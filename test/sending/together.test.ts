@@ -2,7 +2,7 @@
 import { makeUuidV7, toPublic } from "@svc/domain/Ids"
 import { ask } from "@svc/cluster/actor/Ask"
 import { Identities } from "@svc/cluster/identity/Identities"
-import { system } from "@svc/domain/account/By"
+import { system } from "@svc/domain/account/Initiator"
 import * as Ownership from "@svc/cluster/actor/Ownership"
 import { Outbox } from "@svc/cluster/mail/sending/Outbox"
 import { SendingGate } from "@svc/cluster/mail/sending/SendingGate"

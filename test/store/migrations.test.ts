@@ -1,7 +1,7 @@
 /** Bringing the schema up to date, by several processes at once and after one that was cut short. */
 import * as Stores from "@svc/cluster/store/Database"
 import { migrate, waiting } from "@svc/cluster/store/Migrations"
-import { isOlder, refuseOlder, requireProgram } from "@svc/cluster/store/OldestProgram"
+import { isOlder, refuseOlderVersion, requireVersion } from "@svc/cluster/store/MinimumVersion"
 import { expect, it } from "@effect/vitest"
 import { Effect, Exit, Fiber, Logger } from "effect"
 import { SqlClient } from "effect/sql"
@@ -87,19 +87,19 @@ it.live("what is pending is said by name, and nothing once it was done", () =>
 it.live("a program older than the store allows refuses, in words; the same one and later ones run", () =>
   Effect.gen(function* () {
     const sql = yield* Stores.Unhurried
-    yield* refuseOlder(sql)
-    const require = (version: string) => Effect.provideService(requireProgram(version), SqlClient.SqlClient, sql)
+    yield* refuseOlderVersion(sql)
+    const require = (version: string) => Effect.provideService(requireVersion(version), SqlClient.SqlClient, sql)
     yield* require("0.3.0")
     // It is never lowered, by whichever migration.
     yield* require("0.2.0")
-    const refused = yield* Effect.flip(refuseOlder(sql, "0.2.9"))
+    const refused = yield* Effect.flip(refuseOlderVersion(sql, "0.2.9"))
     expect(refused).toMatchObject({
       _tag: "StoreUnfit",
       message: expect.stringMatching(
         /^The database was migrated for version 0\.3\.0 and later, and this is 0\.2\.9: run/,
       ),
     })
-    for (const version of ["0.3.0", "0.3.1", "0.10.0", "1.0.0"]) yield* refuseOlder(sql, version)
+    for (const version of ["0.3.0", "0.3.1", "0.10.0", "1.0.0"]) yield* refuseOlderVersion(sql, version)
     // Before anything is changed.
     yield* sql.unsafe("delete from svc_migrations")
     expect(yield* Effect.flip(migrate)).toMatchObject({ _tag: "StoreUnfit" })

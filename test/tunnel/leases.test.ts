@@ -4,7 +4,7 @@
  */
 import { ask } from "@svc/cluster/actor/Ask"
 import { Audit } from "@svc/cluster/audit/Audit"
-import { Strangers } from "@svc/cluster/audit/Strangers"
+import { RefusedCredentials } from "@svc/cluster/audit/RefusedCredentials"
 import { Health } from "@svc/cluster/health/Health"
 import { IdentityQueries } from "@svc/cluster/identity/IdentityQueries"
 import { Writes } from "@svc/cluster/store/Database"
@@ -33,7 +33,7 @@ const settings: Edge.EdgeSettings = {
   connections: { perClient: 100, inAll: 100 },
 }
 const [first, last] = portRange().split("-").map(Number)
-const world = Layer.mergeAll(TunnelLinks.layer, TunnelUsage.layer, Health.layer, Strangers.layer).pipe(
+const world = Layer.mergeAll(TunnelLinks.layer, TunnelUsage.layer, Health.layer, RefusedCredentials.layer).pipe(
   Layer.provideMerge(Audit.layer({ addresses: "full" })),
   Layer.provideMerge(actors({ ports: { first: first!, last: last! } })),
 )

@@ -1,5 +1,5 @@
 /** What an edge counts, at the edges of its leases: the functions alone, with a store and an actor of the test's. */
-import * as Guesses from "@svc/tunnel-edge/edge/Guesses"
+import * as PasswordThrottle from "@svc/tunnel-edge/edge/PasswordThrottle"
 import * as Metering from "@svc/tunnel-edge/edge/Metering"
 import * as Registry from "@svc/tunnel-edge/edge/Registry"
 import type { Usage } from "@svc/cluster/tunnel/TunnelUsage"
@@ -87,7 +87,7 @@ describe("the counting of an edge", () => {
 describe("wrong passwords of a tunnel", () => {
   it("brake a client from the tenth to the end of the minute of the first, and nobody else", () => {
     let now = 0
-    const guesses = Guesses.make(() => now)
+    const guesses = PasswordThrottle.make(() => now)
     for (let n = 0; n < 9; n++) guesses.failed("one", "192.0.2.1")
     expect(guesses.brakedFor("one", "192.0.2.1")).toBe(0)
     now = 20_000

@@ -5,7 +5,7 @@ import { TunnelUsage } from "@svc/cluster/tunnel/TunnelUsage"
 import { Timing as ClusterTiming } from "@svc/cluster/Timing"
 import { Unavailable } from "@svc/domain/problems/Problem"
 import { makeUuidV7 } from "@svc/domain/Ids"
-import { lastingOf } from "@svc/domain/Lasting"
+import { monotonicOf } from "@svc/domain/MonotonicTime"
 import * as Metering from "@svc/tunnel-edge/edge/Metering"
 import { Timing } from "@svc/tunnel-edge/edge/Timing"
 import { expect, layer } from "@effect/vitest"
@@ -43,7 +43,7 @@ const metered = Effect.fnUntraced(function* (org: string) {
     }),
     record: add,
     run: launch,
-    now: () => lastingOf(clock),
+    now: () => monotonicOf(clock),
   })
   return { metering, way }
 })

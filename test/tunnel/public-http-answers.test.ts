@@ -1,4 +1,4 @@
-import { repeatableBytes } from "@svc/tunnel-edge/edge/Repeatable"
+import { repeatableBytes } from "@svc/tunnel-edge/edge/ReplayBuffer"
 import { Timing } from "@svc/tunnel-edge/edge/Timing"
 import { reset } from "@svc/tunnel-edge/protocol/Manifest"
 import { describe, expect, it } from "vitest"

@@ -1,4 +1,4 @@
-import { everyBytes, make, outsideOf, withinMillis, youngBytes } from "@svc/tunnel-edge/protocol/Scavenge"
+import { everyBytes, make, outsideOf, withinMillis, youngBytes } from "@svc/tunnel-edge/protocol/YoungGenerationGc"
 import { expect, it } from "vitest"
 
 it("collects the young for bulk alone: not for bytes that trickle, nor where much of it is alive", () => {

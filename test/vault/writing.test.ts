@@ -1,8 +1,8 @@
 /** Versions of secrets that are written at the same time: they share statements, and none is in another's way. */
-import * as Note from "@svc/cluster/audit/Note"
+import * as AuditWrite from "@svc/cluster/audit/AuditWrite"
 import { Reads, Unhurried } from "@svc/cluster/store/Database"
 import { Vault } from "@svc/cluster/vault/Vault"
-import type { WriteCondition } from "@svc/cluster/vault/Writing"
+import type { WriteCondition } from "@svc/cluster/vault/SecretWrites"
 import { expect, layer } from "@effect/vitest"
 import { Context, Effect, Exit, Layer } from "effect"
 import { act, noKey } from "../audit/Acts.ts"
@@ -36,7 +36,7 @@ layer(Layer.provideMerge(Vault.layer, actors()))("secrets", (it) => {
     Effect.gen(function* () {
       const { org, put, read, sql } = yield* prepared
       const noted = (n: number) =>
-        Effect.map(Note.make(noKey, act(org, { requestId: `req_${n}` })), (note) => Note.textOf([note]))
+        Effect.map(AuditWrite.make(noKey, act(org, { requestId: `req_${n}` })), (note) => AuditWrite.textOf([note]))
       for (const round of [1, 2, 3]) {
         yield* Effect.forEach(
           range(40),
@@ -65,7 +65,7 @@ layer(Layer.provideMerge(Vault.layer, actors()))("secrets", (it) => {
     Effect.gen(function* () {
       const { org, put, own, vault, read, sql } = yield* prepared
       yield* put("kept", "first")
-      const note = Note.textOf([yield* Note.make(noKey, act(org, { requestId: "req_refused" }))])
+      const note = AuditWrite.textOf([yield* AuditWrite.make(noKey, act(org, { requestId: "req_refused" }))])
       const broken = vault.put(own, "broken", { value: "x", description: "\u0000" }, always)
       const [refused, absent, bad, ...good] = yield* Effect.forEach(
         [
@@ -129,7 +129,9 @@ layer(Layer.provideMerge(Vault.layer, actors()))("secrets", (it) => {
     Effect.gen(function* () {
       const { org, own, put, read, vault, sql } = yield* prepared
       yield* put("kept", "first")
-      const note = Effect.map(Note.make(noKey, act(org, { requestId: "req_cut" })), (made) => Note.textOf([made]))
+      const note = Effect.map(AuditWrite.make(noKey, act(org, { requestId: "req_cut" })), (made) =>
+        AuditWrite.textOf([made]),
+      )
       const unavailable = { _tag: "Failure", failure: { code: "unavailable" } }
       const [next, fresh, restored] = [
         put("kept", "second", always, yield* note),

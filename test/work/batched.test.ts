@@ -1,12 +1,12 @@
 import { it, expect } from "@effect/vitest"
-import * as Batched from "@svc/cluster/store/Batched"
+import * as Batcher from "@svc/cluster/store/Batcher"
 import { Effect, Exit, Fiber, Latch } from "effect"
 
 it.effect("a batch takes what waits, in order, up to its number and weight, and one that is too heavy alone", () =>
   Effect.gen(function* () {
     const gate = yield* Latch.make()
     const batches: Array<ReadonlyArray<number>> = []
-    const call = yield* Batched.make(
+    const call = yield* Batcher.make(
       (items: ReadonlyArray<number>) => {
         batches.push(items)
         return Effect.as(gate.await, items)
@@ -26,7 +26,7 @@ it.effect("a batch takes what waits, in order, up to its number and weight, and 
 it.effect("calls of one name are never in the same batch", () =>
   Effect.gen(function* () {
     const batches: Array<ReadonlyArray<string>> = []
-    const call = yield* Batched.make(
+    const call = yield* Batcher.make(
       (items: ReadonlyArray<string>) => {
         batches.push(items)
         return Effect.succeed(items)
@@ -42,7 +42,7 @@ it.effect("a call waits no longer than its deadline, under way or not, and is no
   Effect.gen(function* () {
     const gate = yield* Latch.make()
     const batches: Array<ReadonlyArray<number>> = []
-    const call = yield* Batched.make(
+    const call = yield* Batcher.make(
       (items: ReadonlyArray<number>) => {
         batches.push(items)
         return Effect.as(gate.await, items)
@@ -61,7 +61,7 @@ it.effect("a call waits no longer than its deadline, under way or not, and is no
 const withOneMore = (nextFirst: boolean) =>
   Effect.gen(function* () {
     const batches: Array<ReadonlyArray<string>> = []
-    const call = yield* Batched.make(
+    const call = yield* Batcher.make(
       (items: ReadonlyArray<string>) =>
         Effect.andThen(
           Effect.yieldNow,
@@ -93,7 +93,7 @@ const beside = (
     const gate = yield* Latch.make()
     const second = yield* Latch.make()
     const batches: Array<ReadonlyArray<number>> = []
-    const call = yield* Batched.make(
+    const call = yield* Batcher.make(
       (items: ReadonlyArray<number>) => {
         batches.push(items)
         return Effect.andThen(batches.length > 1 ? second.open : Effect.void, Effect.as(gate.await, items))

@@ -3,7 +3,7 @@ import { hash } from "node:crypto"
 import { NotFound, PreconditionFailed } from "@svc/domain/problems/Problem"
 import { Effect, Schema } from "effect"
 import { type HttpBody, HttpServerResponse } from "effect/http"
-import type { ExchangeState } from "./Exchange.ts"
+import type { RequestContextState } from "./RequestContext.ts"
 
 /** What changes without anyone changing the resource (decisions.md "Smaller decisions"). */
 const incidental = /"connected":(?:true|false)|"(?:last_used_at|polled_at)":(?:null|"[^"]*")/g
@@ -61,7 +61,7 @@ export const untagged = (ifMatch: string | undefined): Effect.Effect<void, Preco
       )
 
 export const applyTag = (
-  exchange: ExchangeState,
+  exchange: RequestContextState,
   method: string,
   ifNoneMatch: string | undefined,
   response: HttpServerResponse.HttpServerResponse,

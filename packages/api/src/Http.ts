@@ -24,9 +24,9 @@ import * as MailBody from "./console/MailBody.ts"
 import * as Profiles from "./card/Profiles.ts"
 import { applyTag } from "./EntityTags.ts"
 import * as Events from "./events/Events.ts"
-import { Exchange, type ExchangeState, HandedOn, makeExchange } from "./Exchange.ts"
+import { RequestContext, type RequestContextState, HandedOn, makeRequestContext } from "./RequestContext.ts"
 import * as Bodies from "./http/Bodies.ts"
-import * as Serving from "./http/Serving.ts"
+import * as RequestServices from "./http/RequestServices.ts"
 import * as Health from "./health/Health.ts"
 import { compressed } from "./http/Compression.ts"
 import * as Routing from "./http/Routing.ts"
@@ -55,7 +55,7 @@ import * as Docs from "./openapi/Docs.ts"
 import * as MagicLinkPage from "./pages/MagicLinkPage.ts"
 import * as MailPolicyPage from "./pages/MailPolicyPage.ts"
 import * as MailProgramPage from "./pages/MailProgramPage.ts"
-import * as Nowhere from "./pages/Nowhere.ts"
+import * as NotFoundPage from "./pages/NotFoundPage.ts"
 import * as ProblemPages from "./pages/ProblemPages.ts"
 import * as ProfilePage from "./pages/ProfilePage.ts"
 import * as SignInPage from "./pages/SignInPage.ts"
@@ -122,7 +122,7 @@ export interface HttpSettings {
 const isKnown = (
   credentials: CredentialLookup["Service"],
   { headers }: HttpServerRequest.HttpServerRequest,
-  { source }: ExchangeState,
+  { source }: RequestContextState,
 ): Effect.Effect<boolean> => {
   const token = /^Bearer\s+(\S+)\s*$/i.exec(headers["authorization"] ?? "")?.[1]
   return token === undefined
@@ -136,7 +136,7 @@ const isClientGone = (cause: Cause.Cause<unknown>): boolean =>
 /** Every answer carries its request id, and nothing that took a credential is kept by a cache. */
 export const everywhere = HttpRouter.middleware(
   Effect.map(
-    Effect.all([Addresses, Routing.make(Nowhere.shown), RequestLog, CredentialLookup]),
+    Effect.all([Addresses, Routing.make(NotFoundPage.shown), RequestLog, CredentialLookup]),
     ([book, guarded, log, credentials]) =>
       (answer) =>
         Effect.gen(function* () {
@@ -147,7 +147,7 @@ export const everywhere = HttpRouter.middleware(
           // What a tool's call makes was text already, and was counted in the message that it came in.
           const request = handed === undefined ? Bodies.inUtf8(withSession(book, named)) : named
           const requestId = handed?.requestId ?? (yield* makeRequestId)
-          const exchange = makeExchange(
+          const exchange = makeRequestContext(
             requestId,
             handed?.source ?? sourceOf(yield* TrustedProxies, request, request !== named),
             handed?.equalTo,
@@ -174,7 +174,7 @@ export const everywhere = HttpRouter.middleware(
           const answered = yield* Effect.updateContext(rendered, (context: Context.Context<never>) =>
             context.pipe(
               Context.add(HttpServerRequest.HttpServerRequest, request),
-              Context.add(Exchange, exchange),
+              Context.add(RequestContext, exchange),
               Context.add(References.CurrentLogAnnotations, { request_id: requestId }),
               Context.add(
                 HttpIncomingMessage.MaxBodySize,
@@ -241,9 +241,9 @@ const routes = (settings: HttpSettings) =>
     OAuthRegistration.layer,
     TokenEndpoint.layer,
     ...MagicLinkPage.layers,
-    Routing.elsewhere(Nowhere.shown),
+    Routing.elsewhere(NotFoundPage.shown),
   ).pipe(Layer.provide(everywhere))
 
 /** What a request may ask for while it runs is in the type of the routes; the compiler knows of nothing else. */
-export const layer = (settings: HttpSettings, listener: Serving.Listener) =>
-  Serving.serve(routes(settings), Context.make(TrustedProxies, settings.trustedProxies), listener)
+export const layer = (settings: HttpSettings, listener: RequestServices.Listener) =>
+  RequestServices.serve(routes(settings), Context.make(TrustedProxies, settings.trustedProxies), listener)

@@ -4,7 +4,7 @@
  */
 import { Effect } from "effect"
 import { CliOutput } from "effect/cli"
-import { report } from "./client/Say.ts"
+import { report } from "./client/Printing.ts"
 
 export const layer = CliOutput.layerPresenter({
   present: (event) =>

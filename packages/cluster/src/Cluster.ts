@@ -19,7 +19,7 @@ import {
 import { RpcClient, RpcSerialization } from "effect/rpc"
 import { Socket, SocketServer } from "effect/socket"
 import { SqlClient } from "effect/sql"
-import { apart } from "./actor/Surroundings.ts"
+import { apart } from "./actor/MessageContext.ts"
 import { check, Health, pass } from "./health/Health.ts"
 import * as Certificates from "./net/Certificates.ts"
 import * as TlsListener from "./net/TlsListener.ts"

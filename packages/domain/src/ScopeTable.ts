@@ -3,7 +3,7 @@ import type { HttpApiEndpoint } from "effect/http-api"
 import { Api } from "./Api.ts"
 import { actions, capabilities, type ScopeName } from "./account/Scope.ts"
 import { policyOf } from "./account/Policy.ts"
-import { reservedScopeOf, scopeOf } from "./account/ScopeOf.ts"
+import { reservedScopeOf, scopeOf } from "./account/EndpointScope.ts"
 
 export interface ScopedEndpoint {
   /** `messages.list`: group and endpoint. */

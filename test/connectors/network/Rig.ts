@@ -3,7 +3,7 @@ import { generateKeyPairSync, createPublicKey } from "node:crypto"
 import { make as makeBluesky } from "@svc/cluster/connectors/platforms/bluesky/Platform"
 import { Halted, type PlatformFailure } from "@svc/cluster/connectors/platforms/Failure"
 import type { Connected, Credential, Platform, Session, Visit } from "@svc/cluster/connectors/platforms/Platform"
-import * as Reach from "@svc/cluster/connectors/platforms/Reach"
+import * as PlatformHttp from "@svc/cluster/connectors/platforms/PlatformHttp"
 import { GuardedClient } from "@svc/cluster/net/GuardedClient"
 import { freely } from "@svc/cluster/net/Leaving"
 import { ServiceKey } from "@svc/cluster/sealing/ServiceKey"
@@ -86,7 +86,7 @@ export const openRig = async (
     keep: (_, registration) => Effect.succeed(registration),
     forget: () => Effect.void,
   }
-  const visit: Visit = { reach: Reach.make(client, freely), registrations }
+  const visit: Visit = { reach: PlatformHttp.make(client, freely), registrations }
 
   const locks = new Map<Rows, Semaphore.Semaphore>()
   const rows = ({ credential }: Connected): Rows => {
@@ -99,7 +99,7 @@ export const openRig = async (
     account,
     via,
     registrations,
-    reach: Reach.make(client, {
+    reach: PlatformHttp.make(client, {
       ask: Effect.suspend(() => (held.paused ? Effect.fail(new Halted({ reason: "paused" })) : Effect.void)),
       isPermitted: () => !held.paused,
     }),

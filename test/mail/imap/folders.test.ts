@@ -1,7 +1,7 @@
 /** Folders as the actor keeps them: what comes twice is done once, and what was there before folders stands in one. */
 import { ask, onBehalfOf } from "@svc/cluster/actor/Ask"
 import { Writes } from "@svc/cluster/store/Database"
-import { system } from "@svc/domain/account/By"
+import { system } from "@svc/domain/account/Initiator"
 import { makeUuidV7 } from "@svc/domain/Ids"
 import { expect, layer } from "@effect/vitest"
 import { Effect } from "effect"

@@ -2,7 +2,7 @@
 import { CredentialLookup } from "@svc/cluster/account/CredentialLookup"
 import { StandingCredentials } from "@svc/cluster/account/StandingCredentials"
 import { Audit } from "@svc/cluster/audit/Audit"
-import { Strangers } from "@svc/cluster/audit/Strangers"
+import { RefusedCredentials } from "@svc/cluster/audit/RefusedCredentials"
 import { StandingPasswords } from "@svc/cluster/credentials/StandingPasswords"
 import { make as makeToken } from "@svc/domain/account/Token"
 import { Unauthenticated } from "@svc/domain/problems/Problem"
@@ -17,7 +17,7 @@ const logins = Layer.fresh(Logins.Logins.layer({ mailDomain: "mail.localhost" })
   Layer.provide([
     Layer.mock(CredentialLookup, { resolve: () => Effect.fail(new Unauthenticated({ detail: "no" })) }),
     Layer.mock(Audit, { record: () => Effect.void, kept: () => {}, used: () => {} }),
-    Layer.mock(Strangers, { turnedAway: () => Effect.void }),
+    Layer.mock(RefusedCredentials, { turnedAway: () => Effect.void }),
     Layer.mock(StandingCredentials, {}),
     Layer.mock(StandingPasswords, {}),
   ]),

@@ -1,12 +1,12 @@
 /** Work on many messages, a piece at a time: what comes of it, and that others go on in between. */
-import * as Pieces from "@svc/mail-gateway/mail/imap/session/Pieces"
+import * as CooperativeWork from "@svc/mail-gateway/mail/imap/session/CooperativeWork"
 import type { Threadable } from "@svc/mail-gateway/mail/imap/session/Store"
 import * as Threads from "@svc/mail-gateway/mail/imap/session/Threads"
 import { Effect } from "effect"
 import { describe, expect, it } from "vitest"
 import { random } from "./Sessions.ts"
 
-const all = <A>(work: Pieces.Pieces<A>): A => {
+const all = <A>(work: CooperativeWork.CooperativeWork<A>): A => {
   while (true) {
     const piece = work.next()
     if (piece.done === true) return piece.value
@@ -19,7 +19,7 @@ describe("work in pieces", () => {
     for (const length of [0, 1, 99, 100, 101, 999, 4_321]) {
       const list = Array.from({ length }, (_, at) => ({ at, of: Math.floor(next() * 50) }))
       const byOf = (a: (typeof list)[number], b: (typeof list)[number]) => a.of - b.of
-      expect(all(Pieces.sorted(list, byOf))).toEqual(list.toSorted(byOf))
+      expect(all(CooperativeWork.sorted(list, byOf))).toEqual(list.toSorted(byOf))
     }
   })
 
@@ -27,13 +27,13 @@ describe("work in pieces", () => {
     let open = false
     let begun = 0
     // Goes on until what comes after it on the event loop was done.
-    function* waiting(): Pieces.Pieces<number> {
+    function* waiting(): CooperativeWork.CooperativeWork<number> {
       begun++
       for (let n = 0; !open && n < 10_000_000; n++) yield
       return open ? begun : 0
     }
     setTimeout(() => (open = true), 0)
-    const one = Pieces.alone(50_000, Pieces.done(waiting))
+    const one = CooperativeWork.alone(50_000, CooperativeWork.done(waiting))
     const both = Effect.all([one, one], { concurrency: 2 })
     expect(await Effect.runPromise(both)).toEqual([1, 2])
   })

@@ -1,7 +1,7 @@
 /** Sessions that take turns on the event loop. */
 import { Effect } from "effect"
 import { expect, it } from "vitest"
-import * as Turns from "@svc/mail-gateway/mail/imap/server/Turns"
+import * as Turns from "@svc/mail-gateway/mail/imap/server/SessionTurns"
 
 /** Uses the turn up, however quick the machine is. */
 const work = () => {

@@ -1,5 +1,5 @@
 /** Content on its way to a server: a dot more where a line begins with one, and an end, wherever the pieces are cut. */
-import { stuffed } from "@svc/mail-gateway/mail/sending/smtp/Dots"
+import { stuffed } from "@svc/mail-gateway/mail/sending/smtp/DotStuffing"
 import fc from "fast-check"
 import { expect, it } from "vitest"
 

@@ -1,5 +1,5 @@
 /** What is taken out of the structure that a mail program made, and what every reader of what goes out finds in it. */
-import { rewrite } from "@svc/mail-gateway/mail/composing/Rewriting"
+import { rewrite } from "@svc/mail-gateway/mail/composing/MessageRewriter"
 import { spawnSync } from "node:child_process"
 import { describe, expect, it } from "vitest"
 import { has } from "../../harness/Programs.ts"

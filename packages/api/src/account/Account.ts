@@ -9,21 +9,21 @@ import { Exports } from "@svc/cluster/account/exports/Exports"
 import { Effect } from "effect"
 import { HttpServerResponse } from "effect/http"
 import { HttpApiSchema } from "effect/http-api"
-import * as Serving from "../http/Serving.ts"
+import * as RequestServices from "../http/RequestServices.ts"
 import { notAsSeen, tagOfValue, unchanged } from "../EntityTags.ts"
-import { commandId } from "../Exchange.ts"
-import * as Asking from "./Asking.ts"
+import { commandId } from "../RequestContext.ts"
+import * as ActorCalls from "./ActorCalls.ts"
 
 const tagOfOrg = tagOfValue(Org)
 const asRead = unchanged(Org)
 const withTag = (org: Org) => HttpApiSchema.withHeaders({ body: org, headers: { etag: tagOfOrg(org) } })
 
-export const account = Serving.group(
+export const account = RequestServices.group(
   Api,
   "account",
   Effect.fn(function* (handlers) {
     const accounts = yield* Accounts
-    const askOrg = yield* Asking.ofOrg
+    const askOrg = yield* ActorCalls.ofOrg
 
     return handlers.handleAll({
       acceptTerms: Effect.fnUntraced(function* ({ payload }) {
@@ -64,12 +64,12 @@ export const account = Serving.group(
   }),
 )
 
-export const exportsGroup = Serving.group(
+export const exportsGroup = RequestServices.group(
   Api,
   "exports",
   Effect.fn(function* (handlers) {
     const exports = yield* Exports
-    const askOrg = yield* Asking.ofOrg
+    const askOrg = yield* ActorCalls.ofOrg
     /** What one could not have asked for one neither lists nor fetches. */
     const within = Effect.map(Realm, ({ orgId, subject }) => [orgId, subject?.id ?? null] as const)
 

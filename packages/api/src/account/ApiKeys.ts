@@ -6,19 +6,19 @@ import { wholeList } from "@svc/domain/Paging"
 import { IdentityNotReady, type Problem } from "@svc/domain/problems/Problem"
 import { isScope } from "@svc/domain/ScopeTable"
 import { ApiKeys } from "@svc/cluster/account/ApiKeys"
-import type { NewKey } from "@svc/cluster/credentials/Minting"
+import type { NewKey } from "@svc/cluster/credentials/CredentialMint"
 import { Clock, Effect } from "effect"
 import { HttpApiSchema } from "effect/http-api"
-import * as Serving from "../http/Serving.ts"
+import * as RequestServices from "../http/RequestServices.ts"
 import { unchanged } from "../EntityTags.ts"
-import { commandId, Exchange } from "../Exchange.ts"
+import { commandId, RequestContext } from "../RequestContext.ts"
 
 /** How long a key and its successor both work, where nobody says. */
 const overlapSeconds = 86_400
 
 const sameKey = unchanged(ApiKey)
 
-export const layer = Serving.group(
+export const layer = RequestServices.group(
   Api,
   "api_keys",
   Effect.fn(function* (handlers) {
@@ -26,7 +26,7 @@ export const layer = Serving.group(
 
     /** The new key and where it is; a repeat learns where it is. */
     const answered = Effect.fnUntraced(function* <A, E extends Problem>(make: (id: string) => Effect.Effect<A, E>) {
-      const exchange = yield* Exchange
+      const exchange = yield* RequestContext
       const id = yield* commandId
       const location = `/api/keys/${id}`
       const body = yield* make(id).pipe(

@@ -17,7 +17,14 @@ import {
   SubjectAuthorization,
   type SubjectInfo,
 } from "@svc/domain/account/Authorization"
-import { judge, judgeBody, judgeNetwork, judgeScope, looksAtBody, type Named } from "@svc/domain/account/Judgement"
+import {
+  judge,
+  judgeBody,
+  judgeNetwork,
+  judgeScope,
+  looksAtBody,
+  type Named,
+} from "@svc/domain/account/PolicyEvaluation"
 import type { Policy as Budget } from "@svc/domain/account/OrgProtocol"
 import {
   AddressLimit,
@@ -27,9 +34,9 @@ import {
   ShowsSecret,
   Tagged,
 } from "@svc/domain/account/Policy"
-import type { By } from "@svc/domain/account/By"
+import type { Initiator } from "@svc/domain/account/Initiator"
 import { allows } from "@svc/domain/account/Scope"
-import { reservedScopeOf, scopeOf } from "@svc/domain/account/ScopeOf"
+import { reservedScopeOf, scopeOf } from "@svc/domain/account/EndpointScope"
 import type { IdentityRef } from "@svc/domain/IdentityRef"
 import { type InvalidRequest, Unauthenticated } from "@svc/domain/problems/Problem"
 import { CredentialLookup, type Resolved } from "@svc/cluster/account/CredentialLookup"
@@ -38,13 +45,13 @@ import { PublicLimits } from "@svc/cluster/limits/PublicLimits"
 import { Context, Effect, Layer, Option, type Redacted, Result } from "effect"
 import { HttpRouter, HttpServerRequest, type HttpServerResponse } from "effect/http"
 import type { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
-import { Exchange, type ExchangeState } from "../Exchange.ts"
-import * as Recording from "../audit/Recording.ts"
+import { RequestContext, type RequestContextState } from "../RequestContext.ts"
+import * as Recording from "../audit/AuditRecorder.ts"
 import * as Idempotency from "../idempotency/Idempotency.ts"
 import { limited } from "../limits/PublicLimit.ts"
 import { note } from "../limits/RateLimitHeaders.ts"
 import { needlessQuery } from "../problems/Violations.ts"
-import * as Naming from "./Naming.ts"
+import * as RequestTarget from "./RequestTarget.ts"
 
 interface Call {
   readonly credential: Redacted.Redacted<string>
@@ -68,17 +75,17 @@ const make = Effect.gen(function* () {
   const credentials = yield* CredentialLookup
   const limits = yield* OrgLimits
   const publicLimits = yield* PublicLimits
-  const naming = yield* Naming.make
+  const naming = yield* RequestTarget.make
   const repeatable = yield* Idempotency.make
   const recording = yield* Recording.make
 
-  const take = (exchange: ExchangeState, org: string, budget: Budget) =>
+  const take = (exchange: RequestContextState, org: string, budget: Budget) =>
     Effect.map(limits.take(org, budget), ({ quota, remaining, resetSeconds }) =>
       note(exchange, { name: budget, quota, windowSeconds: 60, remaining, resetSeconds }),
     )
 
   const callerOf = (caller: CallerInfo, requestId: string): CallerOfRequest => {
-    const by: By = {
+    const by: Initiator = {
       kind: caller.kind,
       credentialId: caller.credentialId,
       requestId,
@@ -100,8 +107,8 @@ const make = Effect.gen(function* () {
     const policy = policyOf(endpoint)
     const { params } = yield* HttpRouter.RouteContext
     const query = yield* HttpServerRequest.ParsedSearchParams
-    const handle = Naming.handleIn(policy, params, query)
-    const exchange = yield* Exchange
+    const handle = RequestTarget.handleIn(policy, params, query)
+    const exchange = yield* RequestContext
     const { source } = exchange
     const known = yield* Effect.tapError(
       credentials.resolveNaming(credential, handle?.readable === true ? handle.canonical : "", source),
@@ -120,10 +127,10 @@ const make = Effect.gen(function* () {
     { endpoint }: Call,
     policy: EndpointPolicy,
     known: Resolved,
-    handle: Naming.NamedHandle | undefined,
-    params: Naming.Members,
-    query: Naming.Members,
-    exchange: ExchangeState,
+    handle: RequestTarget.NamedHandle | undefined,
+    params: RequestTarget.Members,
+    query: RequestTarget.Members,
+    exchange: RequestContextState,
   ) {
     const { source } = exchange
     const { org } = known.caller
@@ -144,7 +151,7 @@ const make = Effect.gen(function* () {
     if (policy.reserved !== undefined) {
       const needed = reservedScopeOf(endpoint)
       if (looksAtBody(policy, needed, known.caller)) {
-        const body = yield* Naming.bodyOf(endpoint)
+        const body = yield* RequestTarget.bodyOf(endpoint)
         const refused = Option.isSome(body) ? judgeBody(policy, needed, known.caller, body.value, book) : undefined
         if (refused !== undefined) return yield* refused
       }
@@ -155,7 +162,7 @@ const make = Effect.gen(function* () {
   /** The handler, unless the query has members and the endpoint takes none. What it does take, its decoding judges. */
   const ofKnownQuery = <E, R>(
     endpoint: HttpApiEndpoint.Top,
-    query: Naming.Members,
+    query: RequestTarget.Members,
     handler: Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>,
   ): Effect.Effect<HttpServerResponse.HttpServerResponse, E | InvalidRequest, R> => {
     const refused = needlessQuery(endpoint, query)

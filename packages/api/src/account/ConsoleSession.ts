@@ -6,7 +6,7 @@
  */
 import type { AddressBook } from "@svc/domain/Addresses"
 import { Headers, type HttpServerRequest, HttpServerResponse } from "effect/http"
-import type { ExchangeState } from "../Exchange.ts"
+import type { RequestContextState } from "../RequestContext.ts"
 
 const secureName = "__Host-svc_session"
 /** Development at http://localhost: a browser takes no `__Host-` cookie without TLS. */
@@ -61,7 +61,11 @@ export const remember =
   }
 
 /** The session has ended: the browser forgets it and what it kept of the account. */
-export const forget = (book: AddressBook, request: HttpServerRequest.HttpServerRequest, exchange: ExchangeState) => {
+export const forget = (
+  book: AddressBook,
+  request: HttpServerRequest.HttpServerRequest,
+  exchange: RequestContextState,
+) => {
   if (tokenOf(book, request) === undefined) return
   const attributes = `Path=/; Max-Age=0; HttpOnly; SameSite=Lax${isSecure(book) ? "; Secure" : ""}`
   exchange.headers["set-cookie"] = `${isSecure(book) ? secureName : plainName}=; ${attributes}`

@@ -5,19 +5,19 @@ import { Caller } from "@svc/domain/account/Authorization"
 import { judgeRights, namedScopes } from "@svc/domain/account/KeyRights"
 import { isScope } from "@svc/domain/ScopeTable"
 import { Devices } from "@svc/cluster/account/Devices"
-import { Strangers } from "@svc/cluster/audit/Strangers"
+import { RefusedCredentials } from "@svc/cluster/audit/RefusedCredentials"
 import { Clock, Effect, Redacted } from "effect"
 import { HttpApiSchema } from "effect/http-api"
-import * as Serving from "../http/Serving.ts"
-import { sourceOf } from "../audit/Acts.ts"
-import { Exchange, keptByNobody } from "../Exchange.ts"
+import * as RequestServices from "../http/RequestServices.ts"
+import { sourceOf } from "../audit/AuditedOperations.ts"
+import { RequestContext, keptByNobody } from "../RequestContext.ts"
 
-export const login = Serving.group(
+export const login = RequestServices.group(
   Api,
   "device_login",
   Effect.fn(function* (handlers) {
     const devices = yield* Devices
-    const strangers = yield* Strangers
+    const strangers = yield* RefusedCredentials
     const { baseUrl } = yield* Addresses
 
     return handlers.handleAll({
@@ -41,7 +41,7 @@ export const login = Serving.group(
       poll: Effect.fnUntraced(function* ({ payload }) {
         yield* keptByNobody
         const minted = yield* devices.poll(payload.device_code)
-        const { source, requestId } = yield* Exchange
+        const { source, requestId } = yield* RequestContext
         yield* strangers.handedOut(Redacted.make(minted.key), {
           action: "device_login.poll",
           source: sourceOf(source),
@@ -53,7 +53,7 @@ export const login = Serving.group(
   }),
 )
 
-export const confirmation = Serving.group(
+export const confirmation = RequestServices.group(
   Api,
   "device_confirmation",
   Effect.fn(function* (handlers) {

@@ -7,11 +7,11 @@ import { Grants } from "@svc/cluster/oauth/Grants"
 import { Effect } from "effect"
 import { HttpServerRequest } from "effect/http"
 import { untagged } from "../EntityTags.ts"
-import { Exchange } from "../Exchange.ts"
-import * as Serving from "../http/Serving.ts"
+import { RequestContext } from "../RequestContext.ts"
+import * as RequestServices from "../http/RequestServices.ts"
 import { forget } from "./ConsoleSession.ts"
 
-export const layer = Serving.group(
+export const layer = RequestServices.group(
   Api,
   "session",
   Effect.fn(function* (handlers) {
@@ -20,7 +20,7 @@ export const layer = Serving.group(
     const book = yield* Addresses
     /** The browser that asks forgets its session, too. */
     const leave = Effect.gen(function* () {
-      forget(book, yield* HttpServerRequest.HttpServerRequest, yield* Exchange)
+      forget(book, yield* HttpServerRequest.HttpServerRequest, yield* RequestContext)
     })
 
     return handlers.handleAll({

@@ -3,18 +3,18 @@ import { Api } from "@svc/domain/Api"
 import { Accounts } from "@svc/cluster/account/Accounts"
 import { Effect } from "effect"
 import { HttpApiSchema } from "effect/http-api"
-import * as Serving from "../http/Serving.ts"
-import { keptByNobody } from "../Exchange.ts"
+import * as RequestServices from "../http/RequestServices.ts"
+import { keptByNobody } from "../RequestContext.ts"
 import * as MagicLinks from "./MagicLinks.ts"
-import * as SigningIn from "./SigningIn.ts"
+import * as MagicLinkSignIn from "./MagicLinkSignIn.ts"
 
-export const layer = Serving.group(
+export const layer = RequestServices.group(
   Api,
   "sign_in",
   Effect.fn(function* (handlers) {
     const accounts = yield* Accounts
     const request = yield* MagicLinks.make
-    const signIn = yield* SigningIn.make
+    const signIn = yield* MagicLinkSignIn.make
 
     return handlers.handleAll({
       registration: () => Effect.succeed({ state: accounts.registration }),

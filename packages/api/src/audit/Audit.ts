@@ -4,12 +4,12 @@ import { Caller, Realm } from "@svc/domain/account/Authorization"
 import { AuditQueries } from "@svc/cluster/audit/AuditQueries"
 import { Clock, Effect, Stream } from "effect"
 import { HttpServerResponse } from "effect/http"
-import * as Serving from "../http/Serving.ts"
+import * as RequestServices from "../http/RequestServices.ts"
 
 const dayMillis = 86_400_000
 const encoder = new TextEncoder()
 
-export const layer = Serving.group(
+export const layer = RequestServices.group(
   Api,
   "audit",
   Effect.fn(function* (handlers) {

@@ -6,17 +6,17 @@ import { ifMatch, tagOf } from "@svc/domain/Precondition"
 import { CardQueries } from "@svc/cluster/card/CardQueries"
 import { Effect } from "effect"
 import { HttpApiSchema } from "effect/http-api"
-import * as Noting from "../audit/Noting.ts"
-import { carrying } from "../audit/Noting.ts"
-import * as Serving from "../http/Serving.ts"
-import * as Asking from "../account/Asking.ts"
+import * as AuditNotes from "../audit/AuditNotes.ts"
+import { carrying } from "../audit/AuditNotes.ts"
+import * as RequestServices from "../http/RequestServices.ts"
+import * as ActorCalls from "../account/ActorCalls.ts"
 
-export const layer = Serving.group(
+export const layer = RequestServices.group(
   Api,
   "cards",
   Effect.fn(function* (handlers) {
-    const askIdentity = yield* Asking.ofIdentity
-    const noting = yield* Noting.make
+    const askIdentity = yield* ActorCalls.ofIdentity
+    const noting = yield* AuditNotes.make
     const cards = yield* CardQueries
     const book = yield* Addresses
     const answer = (card: Card, version: number) =>

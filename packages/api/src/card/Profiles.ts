@@ -2,9 +2,9 @@ import { Api } from "@svc/domain/Api"
 import { canonical } from "@svc/domain/handles/Handle"
 import { CardQueries } from "@svc/cluster/card/CardQueries"
 import { Effect } from "effect"
-import * as Serving from "../http/Serving.ts"
+import * as RequestServices from "../http/RequestServices.ts"
 
-export const layer = Serving.group(
+export const layer = RequestServices.group(
   Api,
   "profiles",
   Effect.fn(function* (handlers) {

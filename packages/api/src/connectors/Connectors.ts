@@ -9,25 +9,25 @@ import { ConnectorStateInvalid, InvalidCursor } from "@svc/domain/problems/Probl
 import { ConnectorQueries } from "@svc/cluster/connectors/ConnectorQueries"
 import { Sealing } from "@svc/cluster/sealing/Sealing"
 import { Effect } from "effect"
-import * as Asking from "../account/Asking.ts"
+import * as ActorCalls from "../account/ActorCalls.ts"
 import { unchanged } from "../EntityTags.ts"
-import { commandId } from "../Exchange.ts"
-import * as Serving from "../http/Serving.ts"
-import * as Returning from "./Returning.ts"
+import { commandId } from "../RequestContext.ts"
+import * as RequestServices from "../http/RequestServices.ts"
+import * as AuthorizationReturn from "./AuthorizationReturn.ts"
 
 type Options = Readonly<Record<string, Readonly<Record<string, unknown>>>>
 
 const asRead = unchanged(Connector)
 const asListed = unchanged(ConnectorList)
 
-export const layer = Serving.group(
+export const layer = RequestServices.group(
   Api,
   "connectors",
   Effect.fn(function* (handlers) {
-    const askConnector = yield* Asking.ofConnector
+    const askConnector = yield* ActorCalls.ofConnector
     const connectors = yield* ConnectorQueries
     const sealing = yield* Sealing
-    const finish = yield* Returning.make
+    const finish = yield* AuthorizationReturn.make
 
     const of = (subject: SubjectInfo, platform: PlatformName) => ({
       canonical: subject.canonical,
@@ -136,7 +136,7 @@ export const layer = Serving.group(
       }),
       callback: Effect.fnUntraced(function* ({ payload }) {
         const caller = yield* Caller
-        const query = Returning.queryOf(payload.callback)
+        const query = AuthorizationReturn.queryOf(payload.callback)
         if (query === undefined) {
           return yield* new ConnectorStateInvalid({ detail: "The address has no state in it." })
         }

@@ -11,7 +11,7 @@ import { EventQueries } from "@svc/cluster/events/EventQueries"
 import { EventTails } from "@svc/cluster/events/EventTails"
 import { Effect, Option, Stream } from "effect"
 import { HttpServerResponse } from "effect/http"
-import { Departure } from "../Departure.ts"
+import { ShutdownSignal } from "../ShutdownSignal.ts"
 import { StreamLimits } from "./StreamLimits.ts"
 
 /** A comment, so that proxies and clients see that the stream lives. */
@@ -22,7 +22,7 @@ export const make = Effect.gen(function* () {
   const tails = yield* EventTails
   const limits = yield* StreamLimits
   const credentials = yield* StandingCredentials
-  const departure = yield* Departure
+  const departure = yield* ShutdownSignal
   const encoder = new TextEncoder()
   const beat = encoder.encode(":\n\n")
 

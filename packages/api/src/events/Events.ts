@@ -6,16 +6,16 @@ import { EventQueries } from "@svc/cluster/events/EventQueries"
 import { WebhookQueries } from "@svc/cluster/webhooks/WebhookQueries"
 import { Effect } from "effect"
 import { HttpApiSchema } from "effect/http-api"
-import * as Serving from "../http/Serving.ts"
-import * as Asking from "../account/Asking.ts"
-import { commandId } from "../Exchange.ts"
+import * as RequestServices from "../http/RequestServices.ts"
+import * as ActorCalls from "../account/ActorCalls.ts"
+import { commandId } from "../RequestContext.ts"
 import * as EventStreams from "./EventStreams.ts"
 
-export const layer = Serving.group(
+export const layer = RequestServices.group(
   Api,
   "events",
   Effect.fn(function* (handlers) {
-    const askIdentity = yield* Asking.ofIdentity
+    const askIdentity = yield* ActorCalls.ofIdentity
     const events = yield* EventQueries
     const webhooks = yield* WebhookQueries
     const streams = yield* EventStreams.make

@@ -2,9 +2,9 @@ import { Api } from "@svc/domain/Api"
 import { Health } from "@svc/cluster/health/Health"
 import { Effect } from "effect"
 import { HttpServerResponse } from "effect/http"
-import * as Serving from "../http/Serving.ts"
+import * as RequestServices from "../http/RequestServices.ts"
 
-export const layer = Serving.group(
+export const layer = RequestServices.group(
   Api,
   "health",
   Effect.fn(function* (handlers) {

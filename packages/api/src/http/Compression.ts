@@ -10,7 +10,7 @@ import { Confidential, ShowsSecret } from "@svc/domain/account/Policy"
 import { Context, Effect } from "effect"
 import { HttpBody, type HttpServerRequest, HttpServerResponse } from "effect/http"
 import type { HttpApiEndpoint } from "effect/http-api"
-import type { ExchangeState } from "../Exchange.ts"
+import type { RequestContextState } from "../RequestContext.ts"
 
 /** Below this one packet is sent either way. */
 const worthwhile = 1400
@@ -30,7 +30,7 @@ const elsewhere: ReadonlyArray<RegExp> = [
   ...[...confidential].map((path) => new RegExp(`^${path.replace(/:\w+/g, "[^/]+")}$`)),
 ]
 
-const isConfidential = ({ endpoint }: ExchangeState, { url }: HttpServerRequest.HttpServerRequest): boolean => {
+const isConfidential = ({ endpoint }: RequestContextState, { url }: HttpServerRequest.HttpServerRequest): boolean => {
   if (endpoint !== undefined) return confidential.has(endpoint.route)
   const path = url.split("?", 1)[0]!
   return elsewhere.some((one) => one.test(path))
@@ -73,11 +73,11 @@ const once = (body: Uint8Array, coding: Coding) => {
 }
 
 /** Marks an answer of a confidential path that is neither secret nor mail: the list of tools. */
-export const mayCompress = (exchange: ExchangeState) => (exchange.openly = true)
+export const mayCompress = (exchange: RequestContextState) => (exchange.openly = true)
 
 /** The answer as it goes out; undefined where it goes out as it is. */
 export const compressed = (
-  exchange: ExchangeState,
+  exchange: RequestContextState,
   request: HttpServerRequest.HttpServerRequest,
   response: HttpServerResponse.HttpServerResponse,
 ): Effect.Effect<HttpServerResponse.HttpServerResponse> | undefined => {

@@ -9,7 +9,7 @@ import { IdempotencyRecords, type Scope, type StoredAnswer } from "@svc/cluster/
 import { Timing } from "@svc/cluster/Timing"
 import { Effect, Option, Schema } from "effect"
 import { HttpServerRequest, HttpServerResponse } from "effect/http"
-import { Exchange } from "../Exchange.ts"
+import { RequestContext } from "../RequestContext.ts"
 
 /** Headers of an answer that belong to what was made, not to the one exchange. */
 const kept = ["content-type", "location", "etag"]
@@ -49,7 +49,7 @@ export const make = Effect.gen(function* () {
   ) {
     const request = yield* HttpServerRequest.HttpServerRequest
     const header = request.headers["idempotency-key"]
-    const exchange = yield* Exchange
+    const exchange = yield* RequestContext
     const equalTo = header === undefined ? exchange.equalTo : undefined
     if (header === undefined && equalTo === undefined) return yield* handler
     const key = equalTo ?? keyOf(header ?? "")

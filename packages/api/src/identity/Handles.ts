@@ -1,10 +1,10 @@
 import { Api } from "@svc/domain/Api"
 import { HandleRules } from "@svc/cluster/handles/HandleRules"
 import { Effect } from "effect"
-import * as Serving from "../http/Serving.ts"
+import * as RequestServices from "../http/RequestServices.ts"
 
 /** An unavailable name is an answer, not an error; it creates and reserves nothing. */
-export const layer = Serving.group(
+export const layer = RequestServices.group(
   Api,
   "handles",
   Effect.fn(function* (handlers) {

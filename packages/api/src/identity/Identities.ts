@@ -11,10 +11,10 @@ import { HandleRules } from "@svc/cluster/handles/HandleRules"
 import { IdentityQueries } from "@svc/cluster/identity/IdentityQueries"
 import { Effect } from "effect"
 import { HttpApiSchema } from "effect/http-api"
-import * as Serving from "../http/Serving.ts"
-import * as Asking from "../account/Asking.ts"
+import * as RequestServices from "../http/RequestServices.ts"
+import * as ActorCalls from "../account/ActorCalls.ts"
 import { unchanged } from "../EntityTags.ts"
-import { commandId } from "../Exchange.ts"
+import { commandId } from "../RequestContext.ts"
 
 const sameIdentity = unchanged(Identity)
 
@@ -27,11 +27,11 @@ const ofFullRights = Effect.flatMap(Caller, (caller) => {
   return refused === undefined ? Effect.void : Effect.fail(refused)
 })
 
-export const layer = Serving.group(
+export const layer = RequestServices.group(
   Api,
   "identities",
   Effect.fn(function* (handlers) {
-    const askIdentity = yield* Asking.ofIdentity
+    const askIdentity = yield* ActorCalls.ofIdentity
     const actors = yield* Identities
     const identities = yield* IdentityQueries
     const handles = yield* HandleRules

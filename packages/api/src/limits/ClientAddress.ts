@@ -6,7 +6,7 @@
 import ipaddr from "ipaddr.js"
 import { Context, Effect, Option } from "effect"
 import { HttpServerRequest } from "effect/http"
-import type { Source } from "../Exchange.ts"
+import type { Source } from "../RequestContext.ts"
 
 export type Networks = ReadonlyArray<[ipaddr.IPv4 | ipaddr.IPv6, number]>
 

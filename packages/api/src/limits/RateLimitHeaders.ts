@@ -1,12 +1,12 @@
 /** `RateLimit-Policy` and `RateLimit` (draft-ietf-httpapi-ratelimit-headers) of the answer at hand. */
 import type { LimitState } from "@svc/domain/problems/Limit"
-import type { ExchangeState } from "../Exchange.ts"
+import type { RequestContextState } from "../RequestContext.ts"
 
 const append = (headers: Record<string, string>, name: string, item: string) => {
   headers[name] = headers[name] === undefined ? item : `${headers[name]}, ${item}`
 }
 
-export const note = ({ headers }: Pick<ExchangeState, "headers">, limit: LimitState): void => {
+export const note = ({ headers }: Pick<RequestContextState, "headers">, limit: LimitState): void => {
   append(
     headers,
     "ratelimit-policy",

@@ -9,8 +9,8 @@ import { Conflict, InvalidRequest, NotFound } from "@svc/domain/problems/Problem
 import { MailSettingsQueries } from "@svc/cluster/mail/MailSettingsQueries"
 import { Effect } from "effect"
 import { HttpApiSchema } from "effect/http-api"
-import * as Serving from "../http/Serving.ts"
-import * as Asking from "../account/Asking.ts"
+import * as RequestServices from "../http/RequestServices.ts"
+import * as ActorCalls from "../account/ActorCalls.ts"
 import { untagged } from "../EntityTags.ts"
 
 /** A patch that says nothing is a mistake, and a reason belongs to the switch. */
@@ -28,11 +28,11 @@ const judgePatch = ({ outgoing, approval, tag_folders, reason }: MailPatch) =>
 /** A whole address is found however its domain is written; of what is shorter nobody knows the A-labels yet. */
 const beginningOf = (typed = "") => (/^[ -~]*$/.test(typed) ? typed : (keptAs(typed) ?? typed))
 
-export const layer = Serving.group(
+export const layer = RequestServices.group(
   Api,
   "mail_settings",
   Effect.fn(function* (handlers) {
-    const askIdentity = yield* Asking.ofIdentity
+    const askIdentity = yield* ActorCalls.ofIdentity
     const settings = yield* MailSettingsQueries
     const disclosure = (id: IdentityId) =>
       Effect.map(settings.disclosure(id), (found) =>

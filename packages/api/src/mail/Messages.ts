@@ -8,15 +8,15 @@ import { AttachmentReader } from "@svc/cluster/mail/AttachmentReader"
 import { type MessagePage, MessageQueries, type TextPage } from "@svc/cluster/mail/MessageQueries"
 import { Effect, Semaphore } from "effect"
 import { HttpServerRequest, HttpServerResponse } from "effect/http"
-import * as Noting from "../audit/Noting.ts"
-import { carrying } from "../audit/Noting.ts"
-import * as Serving from "../http/Serving.ts"
-import * as Asking from "../account/Asking.ts"
+import * as AuditNotes from "../audit/AuditNotes.ts"
+import { carrying } from "../audit/AuditNotes.ts"
+import * as RequestServices from "../http/RequestServices.ts"
+import * as ActorCalls from "../account/ActorCalls.ts"
 import { unchanged } from "../EntityTags.ts"
-import { Exchange } from "../Exchange.ts"
+import { RequestContext } from "../RequestContext.ts"
 import * as Download from "./Download.ts"
 import { encode, slice } from "./TextSlice.ts"
-import * as Waiting from "./Waiting.ts"
+import * as MessageWait from "./MessageWait.ts"
 
 const sameMessage = unchanged(Message)
 
@@ -36,15 +36,15 @@ const textPage = ({ messages, next_cursor }: MessagePage): TextPage => ({
   next_cursor,
 })
 
-export const layer = Serving.group(
+export const layer = RequestServices.group(
   Api,
   "messages",
   Effect.fn(function* (handlers) {
-    const askIdentity = yield* Asking.ofIdentity
+    const askIdentity = yield* ActorCalls.ofIdentity
     const messages = yield* MessageQueries
     const attachments = yield* AttachmentReader
-    const waiting = yield* Waiting.make
-    const noting = yield* Noting.make
+    const waiting = yield* MessageWait.make
+    const noting = yield* AuditNotes.make
     const opening = yield* Semaphore.make(openedAtOnce)
     /** Reads something of a stored message, of which only a few are in memory at the same time. */
     const opened = <A, E>(id: IdentityId, message: string, read: (raw: Uint8Array) => Effect.Effect<A, E>) =>
@@ -157,7 +157,7 @@ export const layer = Serving.group(
         const range =
           ifRange === undefined || ifRange.trim() === etag ? Download.rangeOf(headers.range, found.size) : undefined
         if (range === "none") {
-          const exchange = yield* Exchange
+          const exchange = yield* RequestContext
           exchange.headers["content-range"] = `bytes */${found.size}`
           return yield* new RangeNotSatisfiable({ detail: `The attachment has ${found.size} bytes.` })
         }

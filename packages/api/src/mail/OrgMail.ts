@@ -14,7 +14,7 @@ import { IdentityQueries } from "@svc/cluster/identity/IdentityQueries"
 import * as Cursors from "@svc/cluster/sealing/Cursors"
 import { Clock, Effect, Schedule } from "effect"
 import { untagged } from "../EntityTags.ts"
-import * as Serving from "../http/Serving.ts"
+import * as RequestServices from "../http/RequestServices.ts"
 
 /** Identities asked at the same time. */
 const atOnce = 16
@@ -22,7 +22,7 @@ const atOnce = 16
 /** An Identity that is being provisioned has no switch yet; it has one in a moment. */
 const untilReady = { pause: "200 millis", times: 15 } as const
 
-export const layer = Serving.group(
+export const layer = RequestServices.group(
   Api,
   "org_mail",
   Effect.fn(function* (handlers) {

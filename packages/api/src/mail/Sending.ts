@@ -11,16 +11,16 @@ import { differenceInTurns } from "@svc/cluster/mail/sending/PartsDifference"
 import { SendingQueries } from "@svc/cluster/mail/sending/SendingQueries"
 import { Effect } from "effect"
 import { HttpApiSchema } from "effect/http-api"
-import * as Asking from "../account/Asking.ts"
+import * as ActorCalls from "../account/ActorCalls.ts"
 import { notAsSeen } from "../EntityTags.ts"
-import { commandId } from "../Exchange.ts"
-import * as Serving from "../http/Serving.ts"
+import { commandId } from "../RequestContext.ts"
+import * as RequestServices from "../http/RequestServices.ts"
 
-export const layer = Serving.group(
+export const layer = RequestServices.group(
   Api,
   "sending",
   Effect.fn(function* (handlers) {
-    const askIdentity = yield* Asking.ofIdentity
+    const askIdentity = yield* ActorCalls.ofIdentity
     const sending = yield* Sending
     const queries = yield* SendingQueries
     const messages = yield* MessageQueries

@@ -2,9 +2,9 @@ import { Api } from "@svc/domain/Api"
 import { Subject } from "@svc/domain/account/Authorization"
 import { ThreadQueries } from "@svc/cluster/mail/ThreadQueries"
 import { Effect } from "effect"
-import * as Serving from "../http/Serving.ts"
+import * as RequestServices from "../http/RequestServices.ts"
 
-export const layer = Serving.group(
+export const layer = RequestServices.group(
   Api,
   "threads",
   Effect.fn(function* (handlers) {

@@ -13,10 +13,10 @@ import {
   UnsupportedMediaType,
 } from "@svc/domain/problems/Problem"
 import { type CallerInfo, soleOf } from "@svc/domain/account/Authorization"
-import { judgeNetwork } from "@svc/domain/account/Judgement"
+import { judgeNetwork } from "@svc/domain/account/PolicyEvaluation"
 import { CredentialLookup } from "@svc/cluster/account/CredentialLookup"
 import { Audit } from "@svc/cluster/audit/Audit"
-import { Strangers } from "@svc/cluster/audit/Strangers"
+import { RefusedCredentials } from "@svc/cluster/audit/RefusedCredentials"
 import { OrgLimits } from "@svc/cluster/limits/OrgLimits"
 import * as Metrics from "@svc/cluster/observe/Metrics"
 import { Context, Effect, Redacted, type Scope } from "effect"
@@ -28,9 +28,9 @@ import {
   HttpServerRequest,
   HttpServerResponse,
 } from "effect/http"
-import { sourceOf } from "../audit/Acts.ts"
-import { actOfPage } from "../audit/OfPage.ts"
-import { Exchange, type ExchangeState, HandedOn, overMcp } from "../Exchange.ts"
+import { sourceOf } from "../audit/AuditedOperations.ts"
+import { pageOperation } from "../audit/PageOperations.ts"
+import { RequestContext, type RequestContextState, HandedOn, overMcp } from "../RequestContext.ts"
 import { isLarge } from "../http/Bodies.ts"
 import { mayCompress } from "../http/Compression.ts"
 import { note } from "../limits/RateLimitHeaders.ts"
@@ -38,7 +38,7 @@ import { challenge } from "../oauth/Metadata.ts"
 import { meaning } from "../problems/ProblemRendering.ts"
 import { render } from "../problems/Render.ts"
 import { RequestId } from "../RequestId.ts"
-import { bounded, isBounded } from "./Bounded.ts"
+import { bounded, isBounded } from "./BoundedResult.ts"
 import { marked } from "./Output.ts"
 import { type Answer, instructionsFor, interpret, type Served } from "./Protocol.ts"
 import { requestOf, type ToolRequest } from "./Requests.ts"
@@ -63,7 +63,10 @@ const textOf = ({ body }: HttpServerResponse.HttpServerResponse): string =>
 /** What is no call of a tool's endpoint: an opening, a list, a tool that cannot be called so. */
 const exchanged = { class: "auth", action: "mcp.exchange", type: "mcp" } as const
 
-const cameIn = ({ source, requestId }: ExchangeState) => ({ requestId, source: { ...source, via: "mcp" } as const })
+const cameIn = ({ source, requestId }: RequestContextState) => ({
+  requestId,
+  source: { ...source, via: "mcp" } as const,
+})
 
 type ToolCall = Served & { readonly _tag: "Call" }
 
@@ -108,7 +111,7 @@ export const layer = HttpRouter.use((router) =>
   Effect.gen(function* () {
     const book = yield* Addresses
     const credentials = yield* CredentialLookup
-    const strangers = yield* Strangers
+    const strangers = yield* RefusedCredentials
     const audit = yield* Audit
     const limits = yield* OrgLimits
     const rest = router.asHttpEffect()
@@ -148,7 +151,7 @@ export const layer = HttpRouter.use((router) =>
     }
 
     const callTool = Effect.fnUntraced(function* (served: ToolCall, tool: BoundTool, request: ToolRequest) {
-      const outer = yield* Exchange
+      const outer = yield* RequestContext
       // What it opens is closed with the caller's own request, whose scope it runs in.
       const response = yield* Effect.updateContext(rest, (context: Context.Context<Scope.Scope>) =>
         context.pipe(
@@ -191,7 +194,7 @@ export const layer = HttpRouter.use((router) =>
 
     /** The list says nothing that is secret, so it may be compressed. */
     const listed = (asked: Served & { readonly _tag: "List" }, caller: CallerInfo) =>
-      Effect.map(Exchange, (state) => {
+      Effect.map(RequestContext, (state) => {
         mayCompress(state)
         return asked.answer(listFor(caller))
       })
@@ -200,7 +203,7 @@ export const layer = HttpRouter.use((router) =>
     const turnedAway = (token: string, code: string) =>
       code === "unavailable"
         ? Effect.void
-        : Effect.flatMap(Exchange, ({ source, requestId }) =>
+        : Effect.flatMap(RequestContext, ({ source, requestId }) =>
             strangers.turnedAway(Redacted.make(token), {
               action: exchanged.action,
               code,
@@ -210,7 +213,7 @@ export const layer = HttpRouter.use((router) =>
           )
 
     /** What no endpoint judges is judged here: where the credential is used from, and the Org's calls of the minute. */
-    const admitted = Effect.fnUntraced(function* (caller: CallerInfo, { source, headers }: ExchangeState) {
+    const admitted = Effect.fnUntraced(function* (caller: CallerInfo, { source, headers }: RequestContextState) {
       const elsewhere = judgeNetwork(caller, source)
       if (elsewhere !== undefined) return yield* elsewhere
       const { quota, remaining, resetSeconds } = yield* limits.take(caller.org.id, "calls")
@@ -218,8 +221,8 @@ export const layer = HttpRouter.use((router) =>
     })
 
     /** It is on record, like the refusal of any call. */
-    const refused = Effect.fnUntraced(function* (caller: CallerInfo, state: ExchangeState, why: Problem) {
-      yield* audit.record({ ...actOfPage(caller, cameIn(state), exchanged), outcome: "refused", code: why.code })
+    const refused = Effect.fnUntraced(function* (caller: CallerInfo, state: RequestContextState, why: Problem) {
+      yield* audit.record({ ...pageOperation(caller, cameIn(state), exchanged), outcome: "refused", code: why.code })
       const limit = limitOf(why)
       if (limit !== undefined) note(state, limit)
       return yield* problem(why)
@@ -238,7 +241,7 @@ export const layer = HttpRouter.use((router) =>
       if (!/^application\/json\b/i.test(headers["content-type"] ?? "")) {
         return yield* problem(new UnsupportedMediaType({ detail: "The endpoint takes application/json." }))
       }
-      const state = yield* Exchange
+      const state = yield* RequestContext
       const callerOf = Effect.tapError(
         credentials.resolve(Redacted.make(token), { address: state.source.address, via: "mcp" }),
         ({ code }) => turnedAway(token, code),

@@ -3,7 +3,7 @@
  * first, so that a model has read it before it reads what strangers wrote.
  */
 import type { ToolInfo } from "@svc/domain/mcp/Tool"
-import { boundMembers, mayLack } from "./Bounded.ts"
+import { boundMembers, mayLack } from "./BoundedResult.ts"
 import { inline } from "./Inline.ts"
 
 // oxlint-disable-next-line typescript/no-explicit-any -- JSON Schema

@@ -20,13 +20,13 @@ import { limited } from "../limits/PublicLimit.ts"
 import { escape, page } from "../pages/Page.ts"
 import { certainlyFromOurPages, signedIn } from "../pages/SessionCookie.ts"
 import { signInPage } from "../pages/SignInPage.ts"
-import { language } from "../pages/Spoken.ts"
+import { language } from "../pages/PageLanguage.ts"
 import { RequestId } from "../RequestId.ts"
-import { clientIdOf, judge, longestQuery, type Refused, type Wanted } from "./Asked.ts"
+import { clientIdOf, judge, longestQuery, type Refused, type Wanted } from "./AuthorizationRequest.ts"
 import { authorizePath as path, browserOf, keepIn } from "../pages/BrowserCookie.ts"
 import { body, choiceOf, Decision } from "./ConsentForm.ts"
 import { type ConsentWords, words } from "../pages/ConsentWords.ts"
-import * as Recording from "./Recording.ts"
+import * as Recording from "./OAuthAudit.ts"
 
 const uuid = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 

@@ -6,13 +6,13 @@ import { InvalidRequest, ScopeUnknown } from "@svc/domain/problems/Problem"
 import { Grants } from "@svc/cluster/oauth/Grants"
 import { Clock, Effect } from "effect"
 import { unchanged } from "../EntityTags.ts"
-import * as Serving from "../http/Serving.ts"
+import * as RequestServices from "../http/RequestServices.ts"
 import { grantable } from "./OfferedScopes.ts"
 
 const asRead = unchanged(Grant)
 const yearMillis = 366 * 24 * 60 * 60 * 1000
 
-export const layer = Serving.group(
+export const layer = RequestServices.group(
   Api,
   "grants",
   Effect.fn(function* (handlers) {

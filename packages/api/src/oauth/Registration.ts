@@ -6,7 +6,7 @@ import { PublicLimits } from "@svc/cluster/limits/PublicLimits"
 import { Effect, Result } from "effect"
 import { HttpRouter, HttpServerRequest } from "effect/http"
 import { limited } from "../limits/PublicLimit.ts"
-import { answer, patience, refusal } from "./Answers.ts"
+import { answer, patience, refusal } from "./OAuthResponses.ts"
 
 const parse = (text: string): unknown => {
   try {

@@ -10,8 +10,8 @@ import { PublicLimits } from "@svc/cluster/limits/PublicLimits"
 import { Effect, Result } from "effect"
 import { HttpRouter } from "effect/http"
 import { clientAddress } from "../limits/ClientAddress.ts"
-import * as Recording from "./Recording.ts"
-import { answer, type Form, form, patience, refusal } from "./Answers.ts"
+import * as Recording from "./OAuthAudit.ts"
+import { answer, type Form, form, patience, refusal } from "./OAuthResponses.ts"
 
 const given = ({ access, refresh, expiresInSeconds, scopes }: TokenPair) =>
   answer({

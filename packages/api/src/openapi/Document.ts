@@ -4,7 +4,7 @@
  */
 import { Api } from "@svc/domain/Api"
 import { CallPolicy, policyOf, type Scope, ShowsSecret, Tagged } from "@svc/domain/account/Policy"
-import { scopeOf } from "@svc/domain/account/ScopeOf"
+import { scopeOf } from "@svc/domain/account/EndpointScope"
 import { Context } from "effect"
 import { type HttpApiEndpoint, OpenApi } from "effect/http-api"
 import { tidy } from "./Components.ts"

@@ -1,7 +1,7 @@
 /** Which problems each operation of the document can give: those it declares, less what its policy rules out. */
 import { type EndpointPolicy, policyOf, type Scope, ShowsSecret } from "@svc/domain/account/Policy"
 import type { ScopeName } from "@svc/domain/account/Scope"
-import { scopeOf } from "@svc/domain/account/ScopeOf"
+import { scopeOf } from "@svc/domain/account/EndpointScope"
 import { type Code, table } from "@svc/domain/problems/Table"
 import { Context, SchemaAST } from "effect"
 import type { HttpApiEndpoint } from "effect/http-api"

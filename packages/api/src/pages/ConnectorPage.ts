@@ -10,12 +10,12 @@ import { ConnectorQueries } from "@svc/cluster/connectors/ConnectorQueries"
 import { Effect, Schema } from "effect"
 import { HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { isMarked } from "../account/ConsoleSession.ts"
-import * as Returning from "../connectors/Returning.ts"
+import * as AuthorizationReturn from "../connectors/AuthorizationReturn.ts"
 import { RequestId } from "../RequestId.ts"
 import { type ConnectorWords, words } from "./ConnectorWords.ts"
 import { escape, page } from "./Page.ts"
 import { fromOurPages, signedIn } from "./SessionCookie.ts"
-import { language, languageFor } from "./Spoken.ts"
+import { language, languageFor } from "./PageLanguage.ts"
 
 const arrival = "/connectors/callback"
 /** Below the path of the session's cookie. */
@@ -27,7 +27,11 @@ const noted = "svc_connecting"
 const whereTo = (book: AddressBook, request: HttpServerRequest.HttpServerRequest, query: string): string => {
   const { cookies, headers } = request
   const begun = cookies[noted]
-  if (begun !== undefined && begun !== "" && Returning.queryOf(query.slice(0, 8192))?.get("state") === begun) {
+  if (
+    begun !== undefined &&
+    begun !== "" &&
+    AuthorizationReturn.queryOf(query.slice(0, 8192))?.get("state") === begun
+  ) {
     return `/console${arrival}`
   }
   // A loopback client is sent back to 127.0.0.1, where the browser keeps nothing of what it keeps for localhost.
@@ -53,7 +57,7 @@ export const layer = HttpRouter.use((router) =>
   Effect.gen(function* () {
     const book = yield* Addresses
     const connectors = yield* ConnectorQueries
-    const finish = yield* Returning.make
+    const finish = yield* AuthorizationReturn.make
 
     yield* router.add(
       "GET",
@@ -76,7 +80,7 @@ export const layer = HttpRouter.use((router) =>
         const caller = yield* signedIn
         const lang = yield* languageFor(caller)
         const say = words[lang]
-        const query = Returning.queryOf(url.slice(0, 8192))
+        const query = AuthorizationReturn.queryOf(url.slice(0, 8192))
         const said = query === undefined ? null : saidIn(query)
         if (said !== null) {
           return told(

@@ -9,14 +9,14 @@ import { Devices } from "@svc/cluster/account/Devices"
 import { Audit } from "@svc/cluster/audit/Audit"
 import { Clock, Effect, Schema } from "effect"
 import { HttpRouter, HttpServerRequest } from "effect/http"
-import { actOfPage } from "../audit/OfPage.ts"
-import { Exchange } from "../Exchange.ts"
+import { pageOperation } from "../audit/PageOperations.ts"
+import { RequestContext } from "../RequestContext.ts"
 import { RequestId } from "../RequestId.ts"
 import { type DeviceWords, words } from "./DeviceWords.ts"
 import { escape, page } from "./Page.ts"
 import { fromOurPages, signedIn } from "./SessionCookie.ts"
 import { readCode, signInForm } from "./SignInPage.ts"
-import { languageFor } from "./Spoken.ts"
+import { languageFor } from "./PageLanguage.ts"
 
 const path = "/auth/device"
 const Asked = Schema.Struct({ user_code: Schema.optionalKey(Schema.String.check(Schema.isMaxLength(100))) })
@@ -108,8 +108,8 @@ export const layer = HttpRouter.use((router) =>
       if (decision === "approve" && scopes.length === 0) return told(lang, words[lang].nothingChosen, 400)
       const now = yield* Clock.currentTimeMillis
       const action = `device_confirmation.${decision}`
-      const exchange = yield* Exchange
-      const act = (of: "secret" | "auth") => actOfPage(caller, exchange, { class: of, action, type: "device" })
+      const exchange = yield* RequestContext
+      const act = (of: "secret" | "auth") => pageOperation(caller, exchange, { class: of, action, type: "device" })
       // A key is made: it is on record that it is, or it is not.
       if (decision === "approve") yield* audit.secret(act("secret"))
       else yield* audit.record(act("auth"))

@@ -9,7 +9,7 @@ import { HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { isMarked } from "../account/ConsoleSession.ts"
 import { type Part, parts, words } from "./LandingWords.ts"
 import { escape, page, product } from "./Page.ts"
-import { kept, known, languageOf } from "./Spoken.ts"
+import { kept, known, languageOf } from "./PageLanguage.ts"
 
 /** In its own words, whatever is spoken at the moment. */
 const names: { readonly [L in Language]: string } = { en: "English", de: "Deutsch", fr: "Français" }

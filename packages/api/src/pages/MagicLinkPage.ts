@@ -7,7 +7,7 @@ import { Addresses } from "@svc/domain/Addresses"
 import type { Language } from "@svc/domain/account/Account"
 import { Effect, Schema } from "effect"
 import { HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
-import * as SigningIn from "../account/SigningIn.ts"
+import * as MagicLinkSignIn from "../account/MagicLinkSignIn.ts"
 import { remember } from "../account/ConsoleSession.ts"
 import { escape, page } from "./Page.ts"
 import { OAuthRequests } from "@svc/cluster/oauth/OAuthRequests"
@@ -15,7 +15,7 @@ import { authorizePath as authorize, browserOf } from "./BrowserCookie.ts"
 import { words as consentWords } from "./ConsentWords.ts"
 import { fromOurPages } from "./SessionCookie.ts"
 import { readCode } from "./SignInPage.ts"
-import { language } from "./Spoken.ts"
+import { language } from "./PageLanguage.ts"
 
 const path = "/auth/magic-link"
 /** The form of our tokens; anything else is not echoed into a page. */
@@ -103,7 +103,7 @@ const form = HttpRouter.add(
 
 const consume = HttpRouter.use((router) =>
   Effect.gen(function* () {
-    const signIn = yield* SigningIn.make
+    const signIn = yield* MagicLinkSignIn.make
     const requests = yield* OAuthRequests
     const book = yield* Addresses
     yield* router.add(

@@ -7,7 +7,7 @@ import { type AgentHint, type Code, table } from "@svc/domain/problems/Table"
 import { Effect } from "effect"
 import { HttpRouter } from "effect/http"
 import { page, withCode } from "./Page.ts"
-import { language } from "./Spoken.ts"
+import { language } from "./PageLanguage.ts"
 
 interface Words {
   readonly code: string

@@ -13,7 +13,7 @@ import { render } from "../problems/Render.ts"
 import { RequestId } from "../RequestId.ts"
 import { escape, page } from "./Page.ts"
 import { type ProfileWords, words } from "./ProfileWords.ts"
-import { language } from "./Spoken.ts"
+import { language } from "./PageLanguage.ts"
 
 const skillItem = (skill: Profile["skills"][number]) =>
   `<li><h3>${escape(skill.name)}</h3><p>${escape(skill.description)}</p>${

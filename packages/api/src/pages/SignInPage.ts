@@ -9,7 +9,7 @@ import { limited } from "../limits/PublicLimit.ts"
 import { escape, page } from "./Page.ts"
 import { fromOurPages } from "./SessionCookie.ts"
 import { type Purpose, words } from "./SignInWords.ts"
-import { language } from "./Spoken.ts"
+import { language } from "./PageLanguage.ts"
 
 const SignIn = Schema.Struct({
   email: EmailAddress,

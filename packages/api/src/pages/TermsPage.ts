@@ -3,7 +3,7 @@ import type { Language } from "@svc/domain/account/Account"
 import { Effect, type Option } from "effect"
 import { HttpRouter, HttpServerResponse } from "effect/http"
 import { escape, page } from "./Page.ts"
-import { language } from "./Spoken.ts"
+import { language } from "./PageLanguage.ts"
 
 export interface Terms {
   readonly version: string

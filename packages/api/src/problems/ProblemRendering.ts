@@ -17,7 +17,7 @@ import { ProblemRendering } from "@svc/domain/problems/ProblemRendering"
 import { Cause, Effect, Layer } from "effect"
 import { HttpServerError, type HttpServerRequest, type HttpServerResponse } from "effect/http"
 import { type HttpApiEndpoint, HttpApiError } from "effect/http-api"
-import { Exchange } from "../Exchange.ts"
+import { RequestContext } from "../RequestContext.ts"
 import { note } from "../limits/RateLimitHeaders.ts"
 import { RequestId } from "../RequestId.ts"
 import * as RequestMetrics from "../RequestMetrics.ts"
@@ -85,13 +85,13 @@ export const layer = Layer.effect(
       const ofRequest = [failure, defect].find(isOfRequest)
       const problem = yield* ofRequest === undefined ? problemOf(cause) : invalid(ofRequest, endpoint)
       const limit = limitOf(problem)
-      if (limit !== undefined) note(yield* Exchange, limit)
+      if (limit !== undefined) note(yield* RequestContext, limit)
       return render(book, requestId, problem)
     })
 
     return (handler, { endpoint, group }) => {
       const counted = RequestMetrics.endpointOf(endpoint.path, group.identifier)
-      return Effect.flatMap(Exchange, (exchange) => {
+      return Effect.flatMap(RequestContext, (exchange) => {
         exchange.endpoint = counted
         return handler
       }).pipe(

@@ -7,7 +7,7 @@ import { type RelayUnavailable, SystemMailer } from "@svc/cluster/mail/SystemMai
 import { ServiceKey } from "@svc/cluster/sealing/ServiceKey"
 import { PageViews } from "@svc/cluster/public/PageViews"
 import { Effect, Option } from "effect"
-import * as Serving from "../http/Serving.ts"
+import * as RequestServices from "../http/RequestServices.ts"
 
 /** Who reads what the contact form sends. Without one, Development keeps it for the postmaster and production refuses it. */
 export interface ContactSettings {
@@ -23,7 +23,7 @@ const mastodonMetadata = (book: AddressBook) => ({
 })
 
 export const layer = (contact: ContactSettings) =>
-  Serving.group(
+  RequestServices.group(
     Api,
     "public",
     Effect.fn(function* (handlers) {

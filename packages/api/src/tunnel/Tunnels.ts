@@ -7,8 +7,8 @@ import { isOtherSettings } from "@svc/domain/tunnel/TunnelProtocol"
 import { Effect } from "effect"
 import { HttpApiSchema } from "effect/http-api"
 import { notAsSeen, tagOfValue } from "../EntityTags.ts"
-import * as Serving from "../http/Serving.ts"
-import * as Asking from "../account/Asking.ts"
+import * as RequestServices from "../http/RequestServices.ts"
+import * as ActorCalls from "../account/ActorCalls.ts"
 
 const tagOfSettings = tagOfValue(TunnelSettings)
 const tagOfAll = tagOfValue(Tunnel)
@@ -22,11 +22,11 @@ const etagOf = (tunnel: Tunnel) => firstHalf(tunnel.settings) + tagOfAll(tunnel)
 const isMatched = (header: string, settings: TunnelSettings) =>
   header.split(",").some((one) => one.trim().startsWith(firstHalf(settings)))
 
-export const layer = Serving.group(
+export const layer = RequestServices.group(
   Api,
   "tunnels",
   Effect.fn(function* (handlers) {
-    const askIdentity = yield* Asking.ofIdentity
+    const askIdentity = yield* ActorCalls.ofIdentity
     const identities = yield* IdentityQueries
     const tunnels = yield* TunnelQueries
     const read = Effect.fnUntraced(function* ({ id, orgId, canonical }: SubjectInfo) {

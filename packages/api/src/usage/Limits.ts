@@ -7,12 +7,12 @@ import { LimitUses } from "@svc/cluster/limits/LimitUses"
 import { OrgLimits } from "@svc/cluster/limits/OrgLimits"
 import { Clock, Effect } from "effect"
 import { StreamLimits } from "../events/StreamLimits.ts"
-import * as Serving from "../http/Serving.ts"
+import * as RequestServices from "../http/RequestServices.ts"
 
 /** What an Identity Key calls is counted in the first alone. */
 const budgets: ReadonlyArray<Policy> = ["calls", "identity_create", "handle_check"]
 
-export const layer = Serving.group(
+export const layer = RequestServices.group(
   Api,
   "limits",
   Effect.fn(function* (handlers) {

@@ -8,18 +8,18 @@ import { Vault } from "@svc/cluster/vault/Vault"
 import { Effect } from "effect"
 import { HttpServerResponse } from "effect/http"
 import { HttpApiSchema } from "effect/http-api"
-import * as Noting from "../audit/Noting.ts"
-import * as Serving from "../http/Serving.ts"
+import * as AuditNotes from "../audit/AuditNotes.ts"
+import * as RequestServices from "../http/RequestServices.ts"
 
 const locationOf = (name: string, identity: string | undefined) =>
   `/api/vault/secrets/${name}/value${identity === undefined ? "" : `?identity=${encodeURIComponent(identity)}`}`
 
-export const layer = Serving.group(
+export const layer = RequestServices.group(
   Api,
   "vault",
   Effect.fn(function* (handlers) {
     const vault = yield* Vault
-    const noting = yield* Noting.make
+    const noting = yield* AuditNotes.make
     /** An Identity Key has its own namespace only; for the others it is the Org's unless they name an Identity. */
     const namespace = Effect.map(Realm, ({ orgId, subject }): Namespace => ({
       org: orgId,

@@ -10,15 +10,15 @@ import { GuardedClient } from "@svc/cluster/net/GuardedClient"
 import { WebhookQueries } from "@svc/cluster/webhooks/WebhookQueries"
 import { Effect } from "effect"
 import { HttpApiSchema } from "effect/http-api"
-import * as Serving from "../http/Serving.ts"
-import * as Asking from "../account/Asking.ts"
-import { commandId } from "../Exchange.ts"
+import * as RequestServices from "../http/RequestServices.ts"
+import * as ActorCalls from "../account/ActorCalls.ts"
+import { commandId } from "../RequestContext.ts"
 
-export const layer = Serving.group(
+export const layer = RequestServices.group(
   Api,
   "webhooks",
   Effect.fn(function* (handlers) {
-    const askIdentity = yield* Asking.ofIdentity
+    const askIdentity = yield* ActorCalls.ofIdentity
     const webhooks = yield* WebhookQueries
     const client = yield* GuardedClient
     const book = yield* Addresses

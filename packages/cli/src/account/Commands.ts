@@ -7,7 +7,7 @@ import { apiOf, call, connect, explain, understood } from "../client/Connection.
 import * as Login from "../client/Login.ts"
 import { apiFlag } from "../client/Flags.ts"
 import * as Keys from "./Keys.ts"
-import { say, sayJson } from "../client/Say.ts"
+import { say, sayJson } from "../client/Printing.ts"
 
 const decodeStarted = Schema.decodeUnknownEffect(DeviceStarted)
 const decodeKey = Schema.decodeUnknownEffect(Schema.Struct({ key: Schema.String }))

@@ -4,7 +4,7 @@ import { Argument, Command, Flag } from "effect/cli"
 import { call, connect, explain, Misused, understood } from "../client/Connection.ts"
 import { pretty } from "../tools/Print.ts"
 import { apiFlag } from "../client/Flags.ts"
-import { say, sayJson } from "../client/Say.ts"
+import { say, sayJson } from "../client/Printing.ts"
 
 /** Beside a key, which goes to standard output alone. */
 const tell = (text: string) => Effect.sync(() => void process.stderr.write(`${text}\n`))

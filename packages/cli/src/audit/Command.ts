@@ -8,7 +8,7 @@ import { Clock, Effect, Option, Schema } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { apiFlag } from "../client/Flags.ts"
 import { call, connect, explain, Misused, understood } from "../client/Connection.ts"
-import { say, sayJson } from "../client/Say.ts"
+import { say, sayJson } from "../client/Printing.ts"
 
 const Page = Schema.Struct({ records: Schema.Array(AuditRecord), next_cursor: Schema.NullOr(Schema.String) })
 const readPage = Schema.decodeUnknownEffect(Page)

@@ -1,7 +1,7 @@
 /** `svc backup`, `svc restore` and `svc upgrade-store`. What they do is loaded when it is wanted. */
 import { Effect, Option } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
-import { told } from "../Told.ts"
+import { reportedError } from "../ReportedError.ts"
 
 export const backup = Command.make(
   "backup",
@@ -15,9 +15,9 @@ export const backup = Command.make(
     ),
   },
   ({ target, keep }) =>
-    told(
+    reportedError(
       Effect.flatMap(
-        Effect.promise(() => import("./Take.ts")),
+        Effect.promise(() => import("./TakeBackup.ts")),
         ({ run }) => run(target, keep),
       ),
     ),
@@ -41,7 +41,7 @@ export const restore = Command.make(
     ),
   },
   ({ file, verify, keepSessions, release }) =>
-    told(
+    reportedError(
       Effect.gen(function* () {
         const Restore = yield* Effect.promise(() => import("./Restore.ts"))
         if (release) return yield* Restore.release
@@ -67,7 +67,7 @@ export const upgradeStore = Command.make(
     ),
   },
   ({ binaries, discard }) =>
-    told(
+    reportedError(
       Effect.flatMap(
         Effect.promise(() => import("./UpgradeStore.ts")),
         (UpgradeStore) => (discard ? UpgradeStore.discard : UpgradeStore.run(binaries)),

@@ -4,14 +4,14 @@
  */
 import * as fs from "node:fs"
 import * as path from "node:path"
-import * as Loading from "@svc/cluster/backup/Loading"
+import * as BackupLoader from "@svc/cluster/backup/BackupLoader"
 import { BackupFailed, inspect, type Manifest } from "@svc/cluster/backup/Manifest"
-import * as TimeTravel from "@svc/cluster/backup/TimeTravel"
+import * as RestoreAdjustments from "@svc/cluster/backup/RestoreAdjustments"
 import { type MasterKeys, Sealing } from "@svc/cluster/sealing/Sealing"
 import * as EmbeddedPostgres from "@svc/cluster/store/EmbeddedPostgres"
 import { Effect } from "effect"
 import { load, type Settings } from "../serve/Settings.ts"
-import * as Place from "./Place.ts"
+import * as BackupLocation from "./BackupLocation.ts"
 
 const quoted = (ids: ReadonlyArray<string>) => ids.map((id) => `"${id}"`).join(", ")
 
@@ -48,9 +48,9 @@ const fill = (directory: string, file: string, manifest: Manifest, keepSessions:
     Effect.gen(function* () {
       const { connection, home } = yield* EmbeddedPostgres.open({ directory })
       return yield* Effect.gen(function* () {
-        yield* Loading.load(home, file, manifest)
-        return { home, arrived: yield* TimeTravel.arrive(manifest, { keepSessions }) }
-      }).pipe(Effect.provide(Place.clients(connection)))
+        yield* BackupLoader.load(home, file, manifest)
+        return { home, arrived: yield* RestoreAdjustments.arrive(manifest, { keepSessions }) }
+      }).pipe(Effect.provide(BackupLocation.clients(connection)))
     }),
   )
 
@@ -92,7 +92,7 @@ const rowsOf = ({ tables }: Manifest) => tables.reduce((sum, { rows }) => sum + 
 const say = (lines: ReadonlyArray<string>) => Effect.sync(() => process.stdout.write(`${lines.join("\n")}\n`))
 
 /** Keys and Orgs are not in the rows any more once they went, so nobody can name them: the operator has to look. */
-const tidings = (manifest: Manifest, { held, sessions }: TimeTravel.Arrived) => [
+const tidings = (manifest: Manifest, { held, sessions }: RestoreAdjustments.Arrived) => [
   `The service is as it was at ${manifest.taken_at}. What has happened since did not happen:`,
   "- mail programs load their folders anew (UIDVALIDITY was raised);",
   `- what waited to go out is held, since it may have gone (${held.map(({ what, count }) => `${what}: ${count}`).join(", ")});`,
@@ -109,7 +109,7 @@ export interface RestoreOptions {
 
 export const run = Effect.fn("svc.restore")(function* (file: string, { verify, keepSessions }: RestoreOptions) {
   const settings = yield* load
-  yield* Place.refuseForeign(settings)
+  yield* BackupLocation.refuseForeign(settings)
   const home = EmbeddedPostgres.homeOf(settings.dataDirectory)
   if (!verify && EmbeddedPostgres.hasData(settings.dataDirectory)) {
     return yield* new BackupFailed({
@@ -117,7 +117,7 @@ export const run = Effect.fn("svc.restore")(function* (file: string, { verify, k
     })
   }
   const manifest = yield* inspect(file)
-  yield* tryKeys(manifest, yield* Place.masterKeys(settings))
+  yield* tryKeys(manifest, yield* BackupLocation.masterKeys(settings))
   const { folder } = yield* aside(settings)
   const { home: made, arrived } = yield* fill(folder, file, manifest, keepSessions)
   if (verify) {
@@ -136,8 +136,8 @@ export const run = Effect.fn("svc.restore")(function* (file: string, { verify, k
 /** Lets go what a restore held, of the service that runs or will. */
 export const release = Effect.gen(function* () {
   const settings = yield* load
-  yield* Place.refuseForeign(settings)
+  yield* BackupLocation.refuseForeign(settings)
   const { connection } = yield* EmbeddedPostgres.open({ directory: settings.dataDirectory })
-  const gone = yield* Effect.provide(TimeTravel.release, Place.clients(connection))
+  const gone = yield* Effect.provide(RestoreAdjustments.release, BackupLocation.clients(connection))
   yield* say(gone.map(({ what, count }) => `${count} ${what} go out.`))
 }).pipe(Effect.scoped)

@@ -5,15 +5,15 @@
  */
 import * as fs from "node:fs"
 import * as path from "node:path"
-import * as Loading from "@svc/cluster/backup/Loading"
+import * as BackupLoader from "@svc/cluster/backup/BackupLoader"
 import { BackupFailed, inspect, type Manifest } from "@svc/cluster/backup/Manifest"
-import * as Taking from "@svc/cluster/backup/Taking"
+import * as BackupWriter from "@svc/cluster/backup/BackupWriter"
 import * as EmbeddedPostgres from "@svc/cluster/store/EmbeddedPostgres"
 import { Effect, Option } from "effect"
 import { load, type Settings } from "../serve/Settings.ts"
-import * as Place from "./Place.ts"
+import * as BackupLocation from "./BackupLocation.ts"
 import { aside, putInPlace } from "./Restore.ts"
-import { whole } from "./Take.ts"
+import { whole } from "./TakeBackup.ts"
 
 const say = (line: string) => Effect.sync(() => process.stdout.write(`${line}\n`))
 
@@ -59,8 +59,8 @@ const dump = (directory: string, former: { readonly home: string; readonly nativ
     Effect.gen(function* () {
       const { connection, home } = yield* EmbeddedPostgres.open({ directory, former })
       return yield* Effect.provide(
-        whole(file, (out) => Taking.take(home, out)),
-        Place.clients(connection),
+        whole(file, (out) => BackupWriter.take(home, out)),
+        BackupLocation.clients(connection),
       )
     }),
   )
@@ -70,14 +70,14 @@ const fill = (folder: string, file: string, manifest: Manifest) =>
   Effect.scoped(
     Effect.gen(function* () {
       const { connection, home } = yield* EmbeddedPostgres.open({ directory: folder })
-      yield* Effect.provide(Loading.load(home, file, manifest), Place.clients(connection))
+      yield* Effect.provide(BackupLoader.load(home, file, manifest), BackupLocation.clients(connection))
       return home
     }),
   )
 
 export const run = Effect.fn("svc.upgradeStore")(function* (named: Option.Option<string>) {
   const settings = yield* load
-  yield* Place.refuseForeign(settings)
+  yield* BackupLocation.refuseForeign(settings)
   const { dataDirectory } = settings
   const former = EmbeddedPostgres.formerOf(dataDirectory)
   if (former === undefined) return yield* nothing(settings)
@@ -108,7 +108,7 @@ export const run = Effect.fn("svc.upgradeStore")(function* (named: Option.Option
 /** Removes the former database, once the new one is there. */
 export const discard = Effect.gen(function* () {
   const settings = yield* load
-  yield* Place.refuseForeign(settings)
+  yield* BackupLocation.refuseForeign(settings)
   const former = EmbeddedPostgres.formerOf(settings.dataDirectory)
   if (former === undefined) return yield* nothing(settings)
   if (!EmbeddedPostgres.hasData(settings.dataDirectory) || former.runs) {

@@ -3,7 +3,7 @@
  * credential from `SVC_KEY`, then the stored login.
  */
 import { Effect, Option, Redacted, Schema } from "effect"
-import { report } from "./Say.ts"
+import { report } from "./Printing.ts"
 import * as Login from "./Login.ts"
 
 export const defaultApi = "http://localhost:8080"

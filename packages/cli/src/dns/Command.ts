@@ -2,7 +2,7 @@
 import { isIP } from "node:net"
 import { Effect } from "effect"
 import { Command, Flag } from "effect/cli"
-import { told } from "../Told.ts"
+import { reportedError } from "../ReportedError.ts"
 
 const print = Effect.fnUntraced(function* (addresses: ReadonlyArray<string>, json: boolean) {
   const [{ load, SettingsInvalid }, { lineOf, wanted }] = yield* Effect.promise(() =>
@@ -36,5 +36,5 @@ export const command = Command.make(
     ),
     json: Flag.Boolean("json").pipe(Flag.withDefault(false)),
   },
-  ({ address, json }) => told(print(address, json)),
+  ({ address, json }) => reportedError(print(address, json)),
 ).pipe(Command.withDescription("Print the DNS records to publish, as a zone file."))

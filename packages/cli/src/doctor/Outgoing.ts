@@ -2,7 +2,7 @@
 import { existsSync, readdirSync } from "node:fs"
 import { lookup } from "node:dns/promises"
 import { Resolver } from "@svc/mail-gateway/mail/Resolver"
-import { isPublished } from "@svc/mail-gateway/mail/sending/Publishing"
+import { isPublished } from "@svc/mail-gateway/mail/sending/DkimPublication"
 import { begin } from "@svc/mail-gateway/mail/sending/smtp/Conversation"
 import { Effect, Option } from "effect"
 import { listed } from "../dkim/Keys.ts"

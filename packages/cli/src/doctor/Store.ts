@@ -10,7 +10,7 @@ import { waiting } from "@svc/cluster/store/Migrations"
 import * as ServerFitness from "@svc/cluster/store/ServerFitness"
 import { refusePooler } from "@svc/cluster/store/Sessions"
 import { Effect, Option } from "effect"
-import * as Place from "../backup/Place.ts"
+import * as BackupLocation from "../backup/BackupLocation.ts"
 import { sentence } from "../serve/OperatorErrors.ts"
 import type { Settings } from "../serve/Settings.ts"
 import * as Finding from "./Finding.ts"
@@ -102,7 +102,7 @@ const keys = Effect.fnUntraced(function* (sql: Sql, settings: Settings) {
   const [canary] =
     there?.found === true ? yield* sql<{ sealed: Uint8Array }>`select sealed from sealing_canary where id = 1` : []
   if (canary === undefined) return found("sealing", "ok", "nothing is sealed yet")
-  const { name, keys: given } = yield* Place.masterKeys(settings)
+  const { name, keys: given } = yield* BackupLocation.masterKeys(settings)
   const wrong = found(
     "sealing",
     "fail",

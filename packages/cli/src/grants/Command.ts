@@ -5,7 +5,7 @@ import { Argument, Command, Flag } from "effect/cli"
 import { apiFlag } from "../client/Flags.ts"
 import { call, connect, explain, understood } from "../client/Connection.ts"
 import { pretty } from "../tools/Print.ts"
-import { say, sayJson } from "../client/Say.ts"
+import { say, sayJson } from "../client/Printing.ts"
 
 const decodeGrants = Schema.decodeUnknownEffect(Schema.Struct({ grants: Schema.Array(Grant) }))
 

@@ -1,7 +1,7 @@
 /** `svc migrate`: brings the database up to date and ends; a start does the same by itself. */
 import { Effect } from "effect"
 import { Command, Flag } from "effect/cli"
-import { told } from "../Told.ts"
+import { reportedError } from "../ReportedError.ts"
 
 export const command = Command.make(
   "migrate",
@@ -12,7 +12,7 @@ export const command = Command.make(
     ),
   },
   ({ check }) =>
-    told(
+    reportedError(
       Effect.flatMap(
         Effect.promise(() => import("./Migrate.ts")),
         ({ look, run }) => (check ? look : run),

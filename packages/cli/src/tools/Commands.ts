@@ -10,7 +10,7 @@ import { Argument, Command, Flag } from "effect/cli"
 import { apiFlag } from "../client/Flags.ts"
 import { connect, explain, Misused, send } from "../client/Connection.ts"
 import { pretty } from "./Print.ts"
-import { say, sayJson } from "../client/Say.ts"
+import { say, sayJson } from "../client/Printing.ts"
 
 /** JSON Schema of one argument, as far as a command line asks. */
 interface Shape {

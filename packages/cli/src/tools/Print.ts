@@ -3,7 +3,7 @@
  * column is a path into the entry (`post.author`), or `what`, the sentence that an Event says.
  */
 import { eventSentence } from "@svc/domain/events/EventSentences"
-import { harmless } from "../client/Harmless.ts"
+import { terminalText } from "../client/TerminalText.ts"
 
 type Members = Readonly<Record<string, unknown>>
 
@@ -39,7 +39,7 @@ const shown = (value: unknown): string => {
 }
 
 const oneLine = (value: unknown, most: number) => {
-  const text = harmless(shown(value)).replace(/\s+/g, " ")
+  const text = terminalText(shown(value)).replace(/\s+/g, " ")
   return text.length > most && !isId.test(text) ? `${text.slice(0, most - 1)}…` : text
 }
 
@@ -80,7 +80,7 @@ const pairs = (value: Members, indent = "", columns?: ReadonlyArray<string>): Re
           .map((line) => `${indent}  ${line}`),
       ]
     }
-    const text = harmless(word(member))
+    const text = terminalText(word(member))
     return text.includes("\n")
       ? [`${indent}${name}:`, ...text.split("\n").map((line) => `${indent}  ${line}`)]
       : [`${indent}${name}: ${text}`]

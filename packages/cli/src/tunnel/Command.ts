@@ -3,11 +3,11 @@ import { connectTunnel, type Tunnel } from "@svc/tunnel-edge/agent/Agent"
 import { Effect, Option, Redacted, Schema } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { apiFlag } from "../client/Flags.ts"
-import { harmless } from "../client/Harmless.ts"
+import { terminalText } from "../client/TerminalText.ts"
 import { call, connect, explain, NotLoggedIn, Refused, understood } from "../client/Connection.ts"
 
-const say = (text: string) => void process.stdout.write(`${harmless(text)}\n`)
-const warn = (text: string) => void process.stderr.write(`svc: ${harmless(text)}\n`)
+const say = (text: string) => void process.stdout.write(`${terminalText(text)}\n`)
+const warn = (text: string) => void process.stderr.write(`svc: ${terminalText(text)}\n`)
 
 const Who = Schema.Struct({ caller: Schema.Struct({ handle: Schema.NullOr(Schema.String) }) })
 const Named = Schema.Struct({ tunnel: Schema.Struct({ hostname: Schema.String, url: Schema.String }) })

@@ -1,7 +1,7 @@
 /** `svc systemd-unit`: what goes to /etc/systemd/system. */
 import { Effect } from "effect"
 import { Command } from "effect/cli"
-import { told } from "../Told.ts"
+import { reportedError } from "../ReportedError.ts"
 
 const print = Effect.gen(function* () {
   const { unitOf } = yield* Effect.promise(() => import("./Unit.ts"))
@@ -9,6 +9,6 @@ const print = Effect.gen(function* () {
   yield* Effect.sync(() => process.stdout.write(unit))
 })
 
-export const command = Command.make("systemd-unit", {}, () => told(print)).pipe(
+export const command = Command.make("systemd-unit", {}, () => reportedError(print)).pipe(
   Command.withDescription("Print the unit that systemd starts the service by."),
 )

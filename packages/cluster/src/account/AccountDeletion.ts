@@ -2,7 +2,7 @@
  * Deleting an account, as a saga that survives a crash at any step: first a commit by which every credential is refused,
  * then the teardown of every Identity, then the Org with its data key. Handles stay taken.
  */
-import { system } from "@svc/domain/account/By"
+import { system } from "@svc/domain/account/Initiator"
 import { NotFound } from "@svc/domain/problems/Problem"
 import { Clock, Effect } from "effect"
 import { ask, onBehalfOf } from "../actor/Ask.ts"
@@ -12,7 +12,7 @@ import { raiseForOrg } from "../events/Raise.ts"
 import { Identities } from "../identity/Identities.ts"
 import { Unhurried } from "../store/Database.ts"
 import { Timing } from "../Timing.ts"
-import * as OneRun from "../work/OneRun.ts"
+import * as SingleRun from "../work/SingleRun.ts"
 import type { Source } from "../work/Source.ts"
 import type { OrgState, OwnedOrg } from "./OrgState.ts"
 
@@ -56,7 +56,7 @@ export const source: Source<OwnedOrg, Needs, Ownership<OwnedOrg | undefined>> = 
   make: Effect.fnUntraced(function* (ownership) {
     const sql = yield* Unhurried
     const actors = yield* Identities
-    const one = yield* OneRun.make
+    const one = yield* SingleRun.make
 
     /** Nothing but this may take records from the audit log. */
     const removeRecords = Effect.fnUntraced(function* (org: string) {

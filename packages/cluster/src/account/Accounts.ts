@@ -18,7 +18,7 @@ import {
   TosVersionMismatch,
 } from "@svc/domain/problems/Problem"
 import { Clock, Context, Effect, Layer } from "effect"
-import { mint, sha256 } from "../credentials/Minting.ts"
+import { mint, sha256 } from "../credentials/CredentialMint.ts"
 import { ChangeFeed } from "../feed/ChangeFeed.ts"
 import * as Cursors from "../sealing/Cursors.ts"
 import { overLimit } from "../observe/RateLimit.ts"

@@ -7,11 +7,11 @@ import { type KeyRights, renewed } from "@svc/domain/account/KeyRights"
 import { networksOf } from "@svc/domain/account/Networks"
 import { scopesOf } from "@svc/domain/account/Scope"
 import type { PageRequest } from "@svc/domain/Paging"
-import type { By } from "@svc/domain/account/By"
+import type { Initiator } from "@svc/domain/account/Initiator"
 import { Conflict, KeyReplaced, NotFound } from "@svc/domain/problems/Problem"
 import { Clock, Context, Effect, Layer } from "effect"
 import { keyColumns, type KeyRow, keyView } from "../credentials/KeyView.ts"
-import { mint, mintKey, type NewKey, revokeKeys } from "../credentials/Minting.ts"
+import { mint, mintKey, type NewKey, revokeKeys } from "../credentials/CredentialMint.ts"
 import { raiseForOrg } from "../events/Raise.ts"
 import { ChangeFeed } from "../feed/ChangeFeed.ts"
 import * as Cursors from "../sealing/Cursors.ts"
@@ -38,7 +38,12 @@ const make = Effect.gen(function* () {
   const columns = keyColumns(reads)
   const missing = Effect.fail(new NotFound({ detail: "There is no such key." }))
 
-  const inserted = Effect.fnUntraced(function* (org: string, { id, name, rights, identity }: Wanted, at: Date, by: By) {
+  const inserted = Effect.fnUntraced(function* (
+    org: string,
+    { id, name, rights, identity }: Wanted,
+    at: Date,
+    by: Initiator,
+  ) {
     const minted = mint(identity === null ? "admin_key" : "identity_key")
     const key = { id, name, minted, identity, rights }
     const [row] = yield* writes<KeyRow>`
@@ -79,7 +84,7 @@ const make = Effect.gen(function* () {
       ),
     /** A new key; its plaintext is in this answer only. */
     create: Effect.fn("ApiKeys.create")(
-      function* (org: string, wanted: Wanted, by: By) {
+      function* (org: string, wanted: Wanted, by: Initiator) {
         const at = new Date(yield* Clock.currentTimeMillis)
         yield* roomForKey(writes, org, at)
         return yield* inserted(org, wanted, at, by)
@@ -89,7 +94,7 @@ const make = Effect.gen(function* () {
     ),
     /** A key with the same rights in the place of one, which works for `overlapSeconds` more, or until its own end. */
     rotate: Effect.fn("ApiKeys.rotate")(
-      function* (maker: CallerInfo, former: string, id: string, overlapSeconds: number, by: By) {
+      function* (maker: CallerInfo, former: string, id: string, overlapSeconds: number, by: Initiator) {
         const org = maker.org.id
         const now = yield* Clock.currentTimeMillis
         const at = new Date(now)
@@ -148,7 +153,7 @@ const make = Effect.gen(function* () {
       orUnavailable,
     ),
     /** Stops authenticating at once; repeating is a no-op. */
-    revoke: Effect.fn("ApiKeys.revoke")(function* (org: string, id: string, by: By) {
+    revoke: Effect.fn("ApiKeys.revoke")(function* (org: string, id: string, by: Initiator) {
       const at = new Date(yield* Clock.currentTimeMillis)
       const [row] = yield* writes<{ known: boolean }>`
         with known as (select 1 from api_key where id = ${id} and org_id = ${org}),

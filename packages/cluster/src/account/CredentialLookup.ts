@@ -11,8 +11,8 @@ import { kindOf } from "@svc/domain/account/Token"
 import type { IdentityId, IdentityRef, IdentityStatus } from "@svc/domain/IdentityRef"
 import { AccountDeleting, GrantRevoked, KeyExpired, Unauthenticated } from "@svc/domain/problems/Problem"
 import { Clock, Context, Effect, FiberSet, Layer, Redacted } from "effect"
-import { sha256Hex } from "../credentials/Minting.ts"
-import * as Batched from "../store/Batched.ts"
+import { sha256Hex } from "../credentials/CredentialMint.ts"
+import * as Batcher from "../store/Batcher.ts"
 import { Reads, together, Writes } from "../store/Database.ts"
 import { Timing } from "../Timing.ts"
 
@@ -145,7 +145,7 @@ const make = Effect.gen(function* () {
         join org o on o.id = k.org_id left join identity i on i.id = k.identity_id ${named}
         -- The teardown of an account revokes keys one Identity after the other: until it ends, each is told why.
         where k.revoked_at is null or o.status = 'deleting'`,
-      Batched.inOrder(calls),
+      Batcher.inOrder(calls),
     ),
   )
 
@@ -155,7 +155,7 @@ const make = Effect.gen(function* () {
         with ${asked(calls)}
         select asked.asked, s.id, s.last_used_at, s.expires_at, s.created_at, ${namedColumns}, ${orgColumns}
         from asked join session s on s.token_hash = asked.token_hash join org o on o.id = s.org_id ${named}`,
-      Batched.inOrder(calls),
+      Batcher.inOrder(calls),
     ),
   )
 
@@ -173,7 +173,7 @@ const make = Effect.gen(function* () {
                ${namedColumns}, ${orgColumns}
         from asked join oauth_token a on a.hash = asked.token_hash and a.kind = 'access' and a.expires_at > now()
         join client_grant g on g.id = a.grant_id join org o on o.id = g.org_id ${named}`,
-      Batched.inOrder(calls),
+      Batcher.inOrder(calls),
     ),
   )
 

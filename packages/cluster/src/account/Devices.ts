@@ -16,7 +16,7 @@ import {
 } from "@svc/domain/account/Device"
 import { type Asked, type judgeRights } from "@svc/domain/account/KeyRights"
 import { everything, includes, type Scopes, scopesOf } from "@svc/domain/account/Scope"
-import type { By } from "@svc/domain/account/By"
+import type { Initiator } from "@svc/domain/account/Initiator"
 import { makeUuidV7 } from "@svc/domain/Ids"
 import {
   AuthorizationPending,
@@ -31,7 +31,7 @@ import {
 } from "@svc/domain/problems/Problem"
 import { Clock, Context, Effect, Layer, Result } from "effect"
 import { keyColumns, type KeyRow, keyView } from "../credentials/KeyView.ts"
-import { mint, mintKey, sha256 } from "../credentials/Minting.ts"
+import { mint, mintKey, sha256 } from "../credentials/CredentialMint.ts"
 import { ChangeFeed } from "../feed/ChangeFeed.ts"
 import { type Place, Sealing } from "../sealing/Sealing.ts"
 import { orUnavailable, Writes } from "../store/Database.ts"
@@ -174,7 +174,7 @@ const make = Effect.gen(function* () {
      * what was asked for, some may be taken away.
      */
     approve: Effect.fn("Devices.approve")(
-      function* (org: string, userCode: string, given: DeviceApproval, judge: Judge, by: By) {
+      function* (org: string, userCode: string, given: DeviceApproval, judge: Judge, by: Initiator) {
         const at = yield* now
         const letters = userCodeOf(userCode)
         if (letters === undefined) return yield* unknown

@@ -5,11 +5,11 @@ import type { Ownership } from "../actor/Ownership.ts"
 import * as SealSource from "../audit/SealSource.ts"
 import type { NeedsOf, Source } from "../work/Source.ts"
 import * as AccountDeletion from "./AccountDeletion.ts"
-import * as Collecting from "./exports/Collecting.ts"
+import * as ExportSource from "./exports/ExportSource.ts"
 import { Orgs } from "./Orgs.ts"
 import type { OwnedOrg } from "./OrgState.ts"
 
-const list = [Collecting.source, AccountDeletion.source, SealSource.source]
+const list = [ExportSource.source, AccountDeletion.source, SealSource.source]
 
 export const sources: ReadonlyArray<Source<OwnedOrg, NeedsOf<(typeof list)[number]>, Ownership<OwnedOrg | undefined>>> =
   list

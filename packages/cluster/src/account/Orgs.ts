@@ -1,7 +1,7 @@
 /** The way to any Org's actor, wherever in the cluster it is; the actor itself is loaded by runners only. */
 import { OrgActor } from "@svc/domain/account/OrgProtocol"
 import { Context, Effect, Layer } from "effect"
-import { named } from "../actor/Named.ts"
+import { namedClient } from "../actor/ActorClients.ts"
 
 type Client = Effect.Success<typeof OrgActor.client>
 
@@ -9,6 +9,6 @@ type Client = Effect.Success<typeof OrgActor.client>
 export class Orgs extends Context.Service<Orgs, { readonly of: Client }>()("@svc/cluster/account/Orgs") {
   static readonly layer = Layer.effect(
     Orgs,
-    Effect.map(named("Org", OrgActor), (of) => ({ of })),
+    Effect.map(namedClient("Org", OrgActor), (of) => ({ of })),
   )
 }

@@ -2,14 +2,14 @@
  * Asking an actor from anywhere in the cluster. An ask has a deadline, finds the present owner when the actor has just
  * moved, and turns what the caller cannot act on (no owner, full mailbox, time-out) into `unavailable`.
  */
-import { type By, byHeader, commandHeader, encodeBy } from "@svc/domain/account/By"
+import { type Initiator, initiatorHeader, commandHeader, encodeBy } from "@svc/domain/account/Initiator"
 import type { Moved } from "@svc/domain/actor/Moved"
 import { Unavailable } from "@svc/domain/problems/Problem"
 import { Duration, Effect, Exit } from "effect"
 import type { ClusterError } from "effect/cluster"
 import * as Metrics from "../observe/Metrics.ts"
 import { within } from "../store/Deadline.ts"
-import { nameOf } from "./Named.ts"
+import { nameOf } from "./ActorClients.ts"
 import { Timing } from "../Timing.ts"
 
 type Undelivered =
@@ -73,6 +73,6 @@ const undelivered = [
 const isUndelivered = (error: unknown) => undelivered.some((tag) => hasTag(error, tag))
 
 /** The option of a client's call that says for whom it is made, and which command it is: `actor.Retry(payload, onBehalfOf(by))`. */
-export const onBehalfOf = (by: By, command?: string) => ({
-  headers: { [byHeader]: encodeBy(by), ...(command === undefined ? {} : { [commandHeader]: command }) },
+export const onBehalfOf = (by: Initiator, command?: string) => ({
+  headers: { [initiatorHeader]: encodeBy(by), ...(command === undefined ? {} : { [commandHeader]: command }) },
 })

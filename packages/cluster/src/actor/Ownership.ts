@@ -6,9 +6,9 @@
  * nothing, and the caller is told {@link Moved}, so that it asks the present owner. A frozen process that wakes up after
  * its shards moved can therefore do no harm.
  */
-import type { By } from "@svc/domain/account/By"
+import type { Initiator } from "@svc/domain/account/Initiator"
 import { Moved } from "@svc/domain/actor/Moved"
-import { lastingMillis } from "@svc/domain/Lasting"
+import { monotonicMillis } from "@svc/domain/MonotonicTime"
 import type { Unavailable } from "@svc/domain/problems/Problem"
 import { Cause, Clock, Deferred, Duration, Effect, Exit, Semaphore } from "effect"
 import type { SqlError, Statement } from "effect/sql"
@@ -49,12 +49,12 @@ export interface Ownership<State> {
   readonly settled: Effect.Effect<State, Moved | Unavailable>
   /** Runs a write that leaves the state as it is. */
   readonly write: <A, E>(
-    by: By,
+    by: Initiator,
     run: (write: Fenced, state: State) => Effect.Effect<A, E>,
   ) => Effect.Effect<A, Outcome<E>>
   /** Runs a write that makes another state of it; `state` is left out where nothing changed after all. */
   readonly change: <A, E>(
-    by: By,
+    by: Initiator,
     run: (write: Fenced, state: State) => Effect.Effect<Changed<A, State>, E>,
   ) => Effect.Effect<A, Outcome<E>>
 }
@@ -102,7 +102,7 @@ export const make = Effect.fnUntraced(function* <State>(entity: Entity<State>) {
   const load = Effect.gen(function* () {
     // After a lost fence nothing is taken until our lock on the shard must have been confirmed or lost.
     if (lostAt !== undefined) {
-      const since = (yield* lastingMillis) - lostAt
+      const since = (yield* monotonicMillis) - lostAt
       if (since < Duration.toMillis(Timing.shardLockExpiration)) return yield* new Moved()
     }
     activation = { ...(yield* claimed(sql, entity)), memory: new Map() }
@@ -119,7 +119,7 @@ export const make = Effect.fnUntraced(function* <State>(entity: Entity<State>) {
 
   /** Runs the statement under the loaded epoch; after an outcome that is not known, nothing in memory is believed. */
   const run = <A, E>(
-    by: By,
+    by: Initiator,
     before: Activation<State>,
     statement: (write: Fenced, state: State) => Effect.Effect<A, E>,
   ): Effect.Effect<A, Outcome<E>> =>
@@ -136,7 +136,7 @@ export const make = Effect.fnUntraced(function* <State>(entity: Entity<State>) {
         }),
       ),
       Effect.catchIf(isFenceLost, () =>
-        Effect.flatMap(lastingMillis, (now) => {
+        Effect.flatMap(monotonicMillis, (now) => {
           lostAt = now
           return Effect.fail(new Moved())
         }),

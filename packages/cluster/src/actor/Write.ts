@@ -3,11 +3,11 @@
  * handed a {@link Write} and runs its statement through {@link commit}, which is the one place that asks whether the
  * fence held.
  */
-import type { By } from "@svc/domain/account/By"
+import type { Initiator } from "@svc/domain/account/Initiator"
 import { Effect, Exit, Schema } from "effect"
 import type { SqlError, Statement } from "effect/sql"
 import type { DataKey } from "../sealing/Sealing.ts"
-import { inOrder } from "../store/Batched.ts"
+import { inOrder } from "../store/Batcher.ts"
 import type { Sql } from "../store/Database.ts"
 
 /** Another process owns the entity: the statement changed nothing. */
@@ -29,7 +29,7 @@ export interface Fenced {
   /** The time of the write. */
   readonly at: Date
   /** Who asked for it. */
-  readonly by: By
+  readonly by: Initiator
   /** The statement queued work that is due now: the actor looks for it once the write is done. */
   readonly due: () => void
   /** The command that the statement does; it is noted with it (`Handling.once`). */

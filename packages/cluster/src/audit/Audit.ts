@@ -1,23 +1,23 @@
 /**
  * Keeping the audit log. A secret is on record before it is shown ({@link Audit.secret}, or the statement that reads it
- * with `Note.noted`), or it is not shown. A change, and whoever came in, is on record before the answer goes out: those that
+ * with `AuditWrite.noted`), or it is not shown. A change, and whoever came in, is on record before the answer goes out: those that
  * wait at the same time share a commit. Where the store fails them after the change was made, the answer goes out all the
  * same, and the record waits here; what cannot wait is told as a gap. Other reads are only counted ({@link module:Usage}).
  */
-import { system } from "@svc/domain/account/By"
+import { system } from "@svc/domain/account/Initiator"
 import { AuditUnavailable, type Unavailable } from "@svc/domain/problems/Problem"
 import { Clock, Context, Effect, Layer } from "effect"
 import { raiseForOrg } from "../events/Raise.ts"
 import { networkOf } from "../net/ClientNetwork.ts"
 import * as Metrics from "../observe/Metrics.ts"
 import { ServiceKey } from "../sealing/ServiceKey.ts"
-import * as Batched from "../store/Batched.ts"
+import * as Batcher from "../store/Batcher.ts"
 import { orUnavailable, Writes } from "../store/Database.ts"
 import { Timing } from "../Timing.ts"
-import * as Marks from "./Marks.ts"
-import * as Note from "./Note.ts"
+import * as SealQueue from "./SealQueue.ts"
+import * as AuditWrite from "./AuditWrite.ts"
 import * as Refusals from "./Refusals.ts"
-import * as Usage from "./Usage.ts"
+import * as ReadCounts from "./ReadCounts.ts"
 
 export interface AuditSettings {
   /** What is kept of a client's address: all of it, its network (/24, /64), or nothing. */
@@ -44,7 +44,7 @@ const records = Metrics.counter(
 const [kept, late, lost] = [records.of("kept"), records.of("late"), records.of("lost")]
 const waitingNow = Metrics.gauge("svc_audit_waiting", "Records of the audit log that wait for the store", [])
 /** What waits in each recorder of the process: a process of several roles has several. */
-const recorders = new Set<ReadonlyArray<Note.Note>>()
+const recorders = new Set<ReadonlyArray<AuditWrite.AuditWrite>>()
 const showWaiting = () => {
   let n = 0
   for (const { length } of recorders) n += length
@@ -71,9 +71,9 @@ const make = (settings: AuditSettings) =>
   Effect.gen(function* () {
     const sql = yield* Writes
     const key = yield* Effect.orDie((yield* ServiceKey).ofRecords)
-    const marks = yield* Marks.make(sql)
-    const usage = yield* Usage.make(sql)
-    const waiting: Array<Note.Note> = []
+    const marks = yield* SealQueue.make(sql)
+    const usage = yield* ReadCounts.make(sql)
+    const waiting: Array<AuditWrite.AuditWrite> = []
     const gaps = new Map<string, Gap>()
     yield* Effect.acquireRelease(
       Effect.sync(() => recorders.add(waiting)),
@@ -88,23 +88,25 @@ const make = (settings: AuditSettings) =>
           : address
 
     /** Time, id and proof, and no more of the address than is kept. */
-    const note = (act: Note.Act, count?: number): Effect.Effect<Note.Note> =>
-      Note.make(key, { ...act, source: { ...act.source, address: shown(act.source.address) } }, count)
+    const note = (act: AuditWrite.Act, count?: number): Effect.Effect<AuditWrite.AuditWrite> =>
+      AuditWrite.make(key, { ...act, source: { ...act.source, address: shown(act.source.address) } }, count)
 
-    const insert = (notes: ReadonlyArray<Note.Note>) =>
+    const insert = (notes: ReadonlyArray<AuditWrite.AuditWrite>) =>
       orUnavailable(
-        Effect.tap(sql`${Note.insert(sql, notes)}`, () => Effect.sync(() => marks.touch(notes.map(({ org }) => org)))),
+        Effect.tap(sql`${AuditWrite.insert(sql, notes)}`, () =>
+          Effect.sync(() => marks.touch(notes.map(({ org }) => org))),
+        ),
       )
-    const write = yield* Batched.make(
-      (notes: ReadonlyArray<Note.Note>) =>
+    const write = yield* Batcher.make(
+      (notes: ReadonlyArray<AuditWrite.AuditWrite>) =>
         Effect.as(
           insert(notes),
           notes.map(() => undefined),
         ),
-      { ...Batched.usual, most: batch },
+      { ...Batcher.usual, most: batch },
     )
 
-    const forget = (note: Note.Note) => {
+    const forget = (note: AuditWrite.AuditWrite) => {
       lost.n += note.count
       const gap = gaps.get(note.org)
       if (gap === undefined) gaps.set(note.org, { count: note.count, since: note.at, until: note.at })
@@ -114,14 +116,14 @@ const make = (settings: AuditSettings) =>
         if (note.at > gap.until) gap.until = note.at
       }
     }
-    const wait = (notes: ReadonlyArray<Note.Note>) => {
+    const wait = (notes: ReadonlyArray<AuditWrite.AuditWrite>) => {
       waiting.push(...notes)
       for (const over of waiting.splice(0, Math.max(0, waiting.length - waitingAtMost))) forget(over)
       showWaiting()
     }
 
     /** On record when it returns, or waiting for the store. */
-    const keep = (made: Note.Note): Effect.Effect<void> =>
+    const keep = (made: AuditWrite.AuditWrite): Effect.Effect<void> =>
       Effect.matchCauseEffect(write(made), {
         onSuccess: () => Effect.sync(() => void kept.n++),
         onFailure: (cause) =>
@@ -140,7 +142,7 @@ const make = (settings: AuditSettings) =>
     const retry = Effect.gen(function* () {
       while (waiting.length > 0) {
         const taken = waiting.splice(0, batch)
-        const one = (notes: ReadonlyArray<Note.Note>) =>
+        const one = (notes: ReadonlyArray<AuditWrite.AuditWrite>) =>
           Effect.matchCauseEffect(insert(notes), {
             onSuccess: () => Effect.sync(() => ((late.n += notes.length), "kept" as const)),
             onFailure: (cause) =>
@@ -195,15 +197,15 @@ const make = (settings: AuditSettings) =>
     return {
       note,
       /** Commits what is about to be shown; where it cannot, nothing is shown. */
-      secret: (act: Note.Act): Effect.Effect<void, AuditUnavailable> =>
+      secret: (act: AuditWrite.Act): Effect.Effect<void, AuditUnavailable> =>
         Effect.flatMap(note(act), (made) =>
           orClosed(Effect.asVoid(Effect.tap(write(made), () => Effect.sync(() => kept.n++)))),
         ),
       /** A change, a sign-in, a refusal: on record, or waiting for the store, when it returns. Never fails. */
-      record: (act: Note.Act): Effect.Effect<void> =>
+      record: (act: AuditWrite.Act): Effect.Effect<void> =>
         Refusals.areCounted(act) ? refusals.record(act) : Effect.flatMap(note(act), keep),
-      /** A statement of somebody else's kept it (`Note.noted`). */
-      kept: (made: Note.Note): void => {
+      /** A statement of somebody else's kept it (`AuditWrite.noted`). */
+      kept: (made: AuditWrite.AuditWrite): void => {
         kept.n += made.count
         marks.touch([made.org])
       },

@@ -12,9 +12,9 @@ import * as Cursors from "../sealing/Cursors.ts"
 import { Sealing } from "../sealing/Sealing.ts"
 import { type SealKeys, ServiceKey } from "../sealing/ServiceKey.ts"
 import { orUnavailable, Reads } from "../store/Database.ts"
-import { settledOf } from "../store/Settled.ts"
+import { settledOf } from "../store/SettledReads.ts"
 import * as Chain from "./Chain.ts"
-import { millisOf } from "./Note.ts"
+import { millisOf } from "./AuditWrite.ts"
 import * as Proof from "./Proof.ts"
 
 export interface Row {

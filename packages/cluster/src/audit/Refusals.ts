@@ -3,9 +3,9 @@
  * again, to open links. The first is recorded at once, those of the rest of its minute are one record that says how many
  * they were. So a client that goes on and on writes two rows a minute.
  */
-import { lastingMillis } from "@svc/domain/Lasting"
+import { monotonicMillis } from "@svc/domain/MonotonicTime"
 import { Effect } from "effect"
-import type { Act } from "./Note.ts"
+import type { Act } from "./AuditWrite.ts"
 import { Timing } from "../Timing.ts"
 
 const minute = 60_000
@@ -41,12 +41,12 @@ export const make = Effect.fnUntraced(function* (keep: (act: Act, count: number)
       )
     })
   yield* Effect.forkScoped(
-    Effect.forever(Effect.andThen(Effect.sleep(Timing.auditRefusals), Effect.flatMap(lastingMillis, flushUntil))),
+    Effect.forever(Effect.andThen(Effect.sleep(Timing.auditRefusals), Effect.flatMap(monotonicMillis, flushUntil))),
   )
 
   return {
     record: (act: Act): Effect.Effect<void> =>
-      Effect.flatMap(lastingMillis, (now) => {
+      Effect.flatMap(monotonicMillis, (now) => {
         const key = keyOf(act)
         const present = known.get(key)
         if (present !== undefined && present.until > now) {

@@ -5,7 +5,7 @@
  * told. The actor continues and signs only an end that the service sealed: it checks the MAC of the end, and while it is in
  * memory also that the end is the one it wrote last.
  */
-import { system } from "@svc/domain/account/By"
+import { system } from "@svc/domain/account/Initiator"
 import { Clock, Effect } from "effect"
 import type { SqlError } from "effect/sql"
 import { commit, type Fenced, type FenceLost, learned } from "../actor/Write.ts"
@@ -17,7 +17,7 @@ import { Timing } from "../Timing.ts"
 import type { Source } from "../work/Source.ts"
 import { type ChainEnd, endColumns, judgeEnd, plainOf, provableColumns, type ProvableRow } from "./AuditQueries.ts"
 import * as Chain from "./Chain.ts"
-import * as Note from "./Note.ts"
+import * as AuditWrite from "./AuditWrite.ts"
 import * as Proof from "./Proof.ts"
 
 /** Records of one statement: 4 microseconds each to hash. */
@@ -169,7 +169,7 @@ export const source: Source<Logged, Reads | ServiceKey> = {
         head,
         Effect.fnUntraced(function* (write) {
           const closed = { org_id: org, seq: Number(head.seq), hash: hex(head.hash!) }
-          const note = yield* Note.make(yield* serviceKey.ofRecords, {
+          const note = yield* AuditWrite.make(yield* serviceKey.ofRecords, {
             org,
             class: "change",
             action: Chain.bridgeAction,
@@ -182,9 +182,12 @@ export const source: Source<Logged, Reads | ServiceKey> = {
             source: { address: null, via: "rest", tool: null, user_agent: null },
             requestId: null,
           })
-          const row = { ...Note.rowOf(note), at: note.at, proof: note.proof }
+          const row = { ...AuditWrite.rowOf(note), at: note.at, proof: note.proof }
           const { begun, rest, end } = yield* sealed(write, org, head, [row], { xid: head.xid, due: write.at })
-          yield* commit(write, write.sql`${begun}, ${Note.noted(write.sql, Note.textOf([note]), "begun")}, ${rest}`)
+          yield* commit(
+            write,
+            write.sql`${begun}, ${AuditWrite.auditWrite(write.sql, AuditWrite.textOf([note]), "begun")}, ${rest}`,
+          )
           learned(write, place, end)
         }),
       )

@@ -5,7 +5,7 @@ import type { IdentityId } from "@svc/domain/IdentityRef"
 import { NotFound } from "@svc/domain/problems/Problem"
 import { isStorable } from "@svc/domain/Text"
 import { Context, Effect, Layer, Schema } from "effect"
-import { isLocked } from "../tunnel/Locked.ts"
+import { isLocked } from "../tunnel/RowLock.ts"
 import { orUnavailable, Reads } from "../store/Database.ts"
 
 interface Row {

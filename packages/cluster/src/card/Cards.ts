@@ -6,18 +6,18 @@ import { type CardPatch, type KeptCard, merge, StoredCard } from "@svc/domain/ca
 import { type IfVersion, matches } from "@svc/domain/Precondition"
 import { NotFound, PreconditionFailed } from "@svc/domain/problems/Problem"
 import { Effect, Exit, Schema } from "effect"
-import type { Asked, Handling } from "../actor/Handling.ts"
+import type { ReceivedCommand, ActorHandlers } from "../actor/ActorHandlers.ts"
 import { commit, FenceLost, learned, notedAll, recalled, repeated, type Write } from "../actor/Write.ts"
-import { notedEach } from "../audit/Note.ts"
+import { auditWrites } from "../audit/AuditWrite.ts"
 import { causedBy, raise } from "../events/Raise.ts"
-import { isLocked } from "../tunnel/Locked.ts"
+import { isLocked } from "../tunnel/RowLock.ts"
 
 const decode = Schema.decodeUnknownEffect(StoredCard)
 
 /** Far from what a statement takes: of the cards that a batch makes only the last is written. */
 const together = { most: 64 }
 
-export const handlers = ({ onReadyTogether }: Handling) => ({
+export const handlers = ({ onReadyTogether }: ActorHandlers) => ({
   PatchCard: onReadyTogether(patchAll, together),
 })
 
@@ -35,7 +35,7 @@ interface Answered extends KeptCard {
 
 /** What one of several changes comes to after those before it. */
 interface Planned {
-  readonly asked: Asked<Change>
+  readonly asked: ReceivedCommand<Change>
   /** It changed these fields of the card; undefined where it may not change this version. */
   readonly changed: ReadonlyArray<keyof StoredCard> | undefined
   /** The card after it. */
@@ -45,7 +45,12 @@ interface Planned {
 const sameJson = (one: unknown, other: unknown) => one === other || JSON.stringify(one) === JSON.stringify(other)
 
 /** What the changes come to, one after the other; those that were done before are left out. */
-const plan = (present: KeptCard, changes: ReadonlyArray<Asked<Change>>, done: ReadonlySet<string>, at: Date) => {
+const plan = (
+  present: KeptCard,
+  changes: ReadonlyArray<ReceivedCommand<Change>>,
+  done: ReadonlySet<string>,
+  at: Date,
+) => {
   let card = present
   return changes.flatMap((asked): ReadonlyArray<Planned> => {
     const { patch, if_version } = asked.payload
@@ -65,7 +70,7 @@ const commandsOf = (plans: ReadonlyArray<Planned>) =>
   plans.flatMap(({ asked: { commandId } }) => (commandId === undefined ? [] : [commandId]))
 
 /** Merges the patches, and answers the card as it is after each; what changes nothing is no change. */
-const patchAll = Effect.fnUntraced(function* (write: Write, changes: ReadonlyArray<Asked<Change>>) {
+const patchAll = Effect.fnUntraced(function* (write: Write, changes: ReadonlyArray<ReceivedCommand<Change>>) {
   const present = yield* recalled(write, part, read(write))
   const done = new Set<string>()
   const looked = new Set<string>()
@@ -109,7 +114,7 @@ const store = Effect.fnUntraced(function* (write: Write, present: KeptCard, chan
       where exists (select from written)
     ),
     ${raise({ ...write, by: sql`changed.cause` }, "changed", "card.updated", { changed: sql`changed.fields::jsonb` })},
-    ${notedAll(sql, message, commands, "written")} ${notedEach(sql, notes, "changed")}`,
+    ${notedAll(sql, message, commands, "written")} ${auditWrites(sql, notes, "changed")}`,
     {
       columns: sql`exists (select from changed) as changed, array(select id::text from repeated) as repeated,
         ${isLocked(sql, identity.id)} as locked`,
@@ -126,13 +131,13 @@ const store = Effect.fnUntraced(function* (write: Write, present: KeptCard, chan
 /** What each is told, in their order; `locked` is undefined where nothing was written. */
 const answers = Effect.fnUntraced(function* (
   write: Write,
-  changes: ReadonlyArray<Asked<Change>>,
+  changes: ReadonlyArray<ReceivedCommand<Change>>,
   planned: ReadonlyArray<Planned>,
   done: ReadonlySet<string>,
   locked: boolean | undefined,
 ) {
   const of = new Map(planned.map((one) => [one.asked, one]))
-  const isAgain = ({ commandId }: Asked<Change>) => commandId !== undefined && done.has(commandId)
+  const isAgain = ({ commandId }: ReceivedCommand<Change>) => commandId !== undefined && done.has(commandId)
   // What is in memory is proven by a commit only, and where nothing changed there was none.
   const isRead = changes.some(isAgain) || (locked === undefined && planned.some(({ changed }) => changed !== undefined))
   const present = isRead ? yield* read(write) : undefined

@@ -17,14 +17,14 @@ import { Sealing } from "../sealing/Sealing.ts"
 import { Writes } from "../store/Database.ts"
 import { Timing } from "../Timing.ts"
 import * as Worker from "../work/Worker.ts"
-import * as Bell from "./Bell.ts"
-import * as Calls from "./Calls.ts"
-import * as Connecting from "./Connecting.ts"
+import * as PollTrigger from "./PollTrigger.ts"
+import * as PlatformCalls from "./PlatformCalls.ts"
+import * as ConnectHandlers from "./ConnectHandlers.ts"
 import { type ConnectorState, isPaused, load } from "./ConnectorState.ts"
-import * as Messages from "./Messages.ts"
+import * as ConnectorHandlers from "./ConnectorHandlers.ts"
 import { Platforms } from "./platforms/Platforms.ts"
-import * as Polling from "./Polling.ts"
-import type { Parts } from "./Timed.ts"
+import * as PollSource from "./PollSource.ts"
+import type { Parts } from "./DueWork.ts"
 import * as ProfileChecks from "./ProfileChecks.ts"
 import * as Revocations from "./Revocations.ts"
 import * as Streams from "./Streams.ts"
@@ -55,7 +55,7 @@ export const layer = ConnectorActor.toLayer(
 
     const loadState = read(canonical, name)
     let streams: Streams.Streams | undefined
-    let calls: Calls.Calls | undefined
+    let calls: PlatformCalls.PlatformCalls | undefined
     const ownership: Ownership.Ownership<ConnectorState> = yield* Ownership.make({
       kind: "Connector",
       id,
@@ -68,21 +68,21 @@ export const layer = ConnectorActor.toLayer(
         if (after.identity !== undefined) feed.announce({ org: after.identity.orgId, identity: after.identity.id })
       },
     })
-    calls = yield* Calls.make({ platform, ownership, client, sealing, sql })
-    const parts: Parts = { ownership, calls, bell: Bell.make() }
+    calls = yield* PlatformCalls.make({ platform, ownership, client, sealing, sql })
+    const parts: Parts = { ownership, calls, bell: PollTrigger.make() }
     streams = yield* Streams.make(parts)
     const revocations = yield* Revocations.make(parts, { canonical, platform: name }, sql, sealing)
     const worker = yield* Worker.make({
       state: ownership.state,
       sources: [
-        yield* Polling.source.make(parts),
+        yield* PollSource.source.make(parts),
         yield* ProfileChecks.source.make(parts),
         revocations.source,
         streams,
       ],
       start: Effect.asVoid(clientFor(id).Work(undefined, { discard: true })),
     })
-    const actor: Messages.Actor = {
+    const actor: ConnectorHandlers.Actor = {
       ...parts,
       sql,
       sealing,
@@ -93,8 +93,8 @@ export const layer = ConnectorActor.toLayer(
     }
 
     return ConnectorActor.of({
-      ...Connecting.handlers(actor),
-      ...Messages.handlers(actor),
+      ...ConnectHandlers.handlers(actor),
+      ...ConnectorHandlers.handlers(actor),
       Work: () => Rpc.fork(worker.run),
     })
   }),

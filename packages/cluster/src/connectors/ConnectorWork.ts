@@ -3,12 +3,12 @@ import { Effect } from "effect"
 import { ask } from "../actor/Ask.ts"
 import type { Backlog } from "../work/Source.ts"
 import { Connectors } from "./Connectors.ts"
-import * as Polling from "./Polling.ts"
+import * as PollSource from "./PollSource.ts"
 import * as ProfileChecks from "./ProfileChecks.ts"
 import * as Revocations from "./Revocations.ts"
 
 const sources: ReadonlyArray<Backlog> = [
-  Polling.source,
+  PollSource.source,
   ProfileChecks.source,
   { name: "revocations", overdue: Revocations.overdue },
 ]

@@ -1,7 +1,7 @@
 /** The way to any Connector's actor, wherever in the cluster it is; the actor itself is loaded by runners only. */
 import { ConnectorActor, entityId } from "@svc/domain/connectors/ConnectorProtocol"
 import { Context, Effect, Layer } from "effect"
-import { named } from "../actor/Named.ts"
+import { namedClient } from "../actor/ActorClients.ts"
 
 type Client = Effect.Success<typeof ConnectorActor.client>
 
@@ -12,7 +12,7 @@ export class Connectors extends Context.Service<
 >()("@svc/cluster/connectors/Connectors") {
   static readonly layer = Layer.effect(
     Connectors,
-    Effect.map(named("Connector", ConnectorActor), (of) => ({
+    Effect.map(namedClient("Connector", ConnectorActor), (of) => ({
       of: (canonical: string, platform: string) => of(entityId(canonical, platform)),
     })),
   )

@@ -5,11 +5,11 @@
 import { Effect } from "effect"
 import { commit, type OwnIdentity } from "../actor/Write.ts"
 import { Timing } from "../Timing.ts"
-import { within } from "./Calls.ts"
-import * as Connection from "./Connection.ts"
+import { within } from "./PlatformCalls.ts"
+import * as ConnectionWrites from "./ConnectionWrites.ts"
 import { type Connection as Kept, type ConnectorState, isPaused } from "./ConnectorState.ts"
-import { timed } from "./Timed.ts"
-import { credentialRefused, undeclared } from "./Stopping.ts"
+import { timed } from "./DueWork.ts"
+import { credentialRefused, undeclared } from "./StopReason.ts"
 
 export const source = timed({
   name: "profiles",
@@ -26,16 +26,16 @@ export const source = timed({
         if (connection.declared && !standing.disclosed) {
           return connection.status === "stopped"
             ? postpone(write, state, connection, Timing.profileRecheckMillis)
-            : Connection.stop(write, state, connection.id, undeclared(platform))
+            : ConnectionWrites.stop(write, state, connection.id, undeclared(platform))
         }
         return connection.status === "stopped"
-          ? Connection.recover(write, state, standing)
-          : Connection.learn(write, state, connection.id, standing)
+          ? ConnectionWrites.recover(write, state, standing)
+          : ConnectionWrites.learn(write, state, connection.id, standing)
       })
     })
 
     const postpone = (
-      write: Parameters<typeof Connection.stop>[0],
+      write: Parameters<typeof ConnectionWrites.stop>[0],
       state: ConnectorState,
       connection: Kept,
       millis: number,
@@ -65,7 +65,7 @@ export const source = timed({
             connection.status === "stopped"
               ? later(connection)
               : calls.change((write, state) =>
-                  Connection.stop(write, state, connection.id, credentialRefused(platform, message)),
+                  ConnectionWrites.stop(write, state, connection.id, credentialRefused(platform, message)),
                 ),
           PlatformRateLimited: () => later(connection),
           PlatformUnreachable: () => later(connection),

@@ -12,7 +12,7 @@ import {
   InvalidRequest,
   NotFound,
 } from "@svc/domain/problems/Problem"
-import { boundedWords } from "./platforms/Bounds.ts"
+import { boundedWords } from "./platforms/ResponseBounds.ts"
 import type { PlatformFailure } from "./platforms/Failure.ts"
 
 const secondsUntil = (until: Date | null, now: number): number =>

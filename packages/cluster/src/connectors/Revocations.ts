@@ -3,7 +3,7 @@
  * with growing waits; after the last the credential is erased here and the row says what happened. They outlive their
  * Identity, and go with their Org.
  */
-import { system } from "@svc/domain/account/By"
+import { system } from "@svc/domain/account/Initiator"
 import type { ConnectedVia } from "@svc/domain/connectors/Connector"
 import { Clock, Effect, Redacted, Semaphore } from "effect"
 import { commit, type OwnIdentity } from "../actor/Write.ts"
@@ -11,14 +11,14 @@ import type { Sealing } from "../sealing/Sealing.ts"
 import type { SqlError } from "effect/sql"
 import type { Sql } from "../store/Database.ts"
 import { Timing } from "../Timing.ts"
-import * as OneRun from "../work/OneRun.ts"
+import * as SingleRun from "../work/SingleRun.ts"
 import type { Running, Source } from "../work/Source.ts"
-import { within } from "./Calls.ts"
+import { within } from "./PlatformCalls.ts"
 import { bytesOf, type ConnectorState, sealedPlace, textOf } from "./ConnectorState.ts"
-import { boundedWords } from "./platforms/Bounds.ts"
+import { boundedWords } from "./platforms/ResponseBounds.ts"
 import { Halted } from "./platforms/Failure.ts"
 import type { Session } from "./platforms/Platform.ts"
-import type { Parts } from "./Timed.ts"
+import type { Parts } from "./DueWork.ts"
 
 interface Row {
   readonly id: string
@@ -58,7 +58,7 @@ export const make = Effect.fnUntraced(function* (
   sealing: Sealing["Service"],
 ) {
   const { platform } = calls
-  const one = yield* OneRun.make
+  const one = yield* SingleRun.make
   const oneByOne = yield* Semaphore.make(1)
 
   const waiting = Effect.fnUntraced(function* (early: boolean) {

@@ -8,7 +8,7 @@ import type { OwnIdentity } from "../actor/Write.ts"
 import { Timing } from "../Timing.ts"
 import type { Running } from "../work/Source.ts"
 import { type Connection, type ConnectorState, isPaused } from "./ConnectorState.ts"
-import type { Parts } from "./Timed.ts"
+import type { Parts } from "./DueWork.ts"
 
 export interface Streams extends Running<ConnectorState> {
   /** Closes what is open for a Connector that was paused, stopped, connected anew or removed. */

@@ -1,13 +1,13 @@
 /** The Identity Keys of an Identity: its first one, minted by the saga; new ones in place of it; their end. */
-import { system } from "@svc/domain/account/By"
+import { system } from "@svc/domain/account/Initiator"
 import { makeUuidV7 } from "@svc/domain/Ids"
 import { Effect } from "effect"
-import { type Handling, once } from "../actor/Handling.ts"
+import { type ActorHandlers, once } from "../actor/ActorHandlers.ts"
 import { commit, type Write } from "../actor/Write.ts"
 import { partOf, type Shared, type Step, type StepSubject } from "../saga/Step.ts"
 import type { Sealing } from "../sealing/Sealing.ts"
 import { Timing } from "../Timing.ts"
-import { type Minted, mintKey, revokeKeys } from "./Minting.ts"
+import { type Minted, mintKey, revokeKeys } from "./CredentialMint.ts"
 import { newIdentityKey, newImapPassword } from "./ShowOnce.ts"
 
 type Subject = Pick<StepSubject, "sql" | "identity" | "at" | "by">
@@ -72,7 +72,7 @@ export const teardown: Step = (subject) => {
   })
 }
 
-export const handlers = ({ onReady, onPresent }: Handling, sealing: Sealing["Service"]) => ({
+export const handlers = ({ onReady, onPresent }: ActorHandlers, sealing: Sealing["Service"]) => ({
   RotateKey: onReady(once("RotateKey", (write: Write) => rotate(write, sealing))),
   Acknowledge: onPresent(acknowledge),
 })

@@ -9,7 +9,7 @@ import type { OwnIdentity } from "../actor/Write.ts"
 import type { Shows } from "../saga/Step.ts"
 import type { Place, Sealing } from "../sealing/Sealing.ts"
 import type { Sql } from "../store/Database.ts"
-import { mint, mintPassword } from "./Minting.ts"
+import { mint, mintPassword } from "./CredentialMint.ts"
 
 type Owner = Pick<OwnIdentity, "id" | "orgId">
 

@@ -11,7 +11,7 @@ import type { Statement } from "effect/sql"
 import * as Cursors from "../sealing/Cursors.ts"
 import { Sealing } from "../sealing/Sealing.ts"
 import { orUnavailable, Reads } from "../store/Database.ts"
-import { settledOf } from "../store/Settled.ts"
+import { settledOf } from "../store/SettledReads.ts"
 
 interface Row {
   readonly seq: bigint

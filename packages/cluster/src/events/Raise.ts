@@ -6,7 +6,7 @@
  * An Event is raised for each row of a gate, a CTE of the same statement that has rows where the change was made: none,
  * one, or one for each key that went. Each keeps who caused it, which the API does not show.
  */
-import type { By } from "@svc/domain/account/By"
+import type { Initiator } from "@svc/domain/account/Initiator"
 import {
   type DataOf,
   type EventType,
@@ -25,7 +25,7 @@ export interface IdentityChange {
   readonly sql: Sql
   readonly identity: { readonly id: Told<string>; readonly handle: Told<string>; readonly orgId: Told<string> }
   readonly at: Told<Date>
-  readonly by: Told<By>
+  readonly by: Told<Initiator>
 }
 
 /** A write that concerns the Org. */
@@ -33,17 +33,17 @@ export interface OrgChange {
   readonly sql: Sql
   readonly org: Told<string>
   readonly at: Told<Date>
-  readonly by: Told<By>
+  readonly by: Told<Initiator>
 }
 
 /** The type's own data; a member may be an expression over the columns of the gate. */
 export type Raised<T extends EventType> = { readonly [K in keyof DataOf<T>]: DataOf<T>[K] | Statement.Fragment }
 
 /** Who caused it, as an Event keeps it and as a gate's column has it. */
-export const causedBy = (by: By): string =>
+export const causedBy = (by: Initiator): string =>
   JSON.stringify({ kind: by.kind, credential_id: by.credentialId, request_id: by.requestId })
 
-const causeOf = ({ sql, by }: { readonly sql: Sql; readonly by: Told<By> }) =>
+const causeOf = ({ sql, by }: { readonly sql: Sql; readonly by: Told<Initiator> }) =>
   sql`${Statement.isFragment(by) ? by : causedBy(by)}::jsonb`
 
 /** Literal members are one parameter; expressions are added to it. What names a message has its name in both spellings. */

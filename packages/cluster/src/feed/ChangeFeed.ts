@@ -11,7 +11,7 @@ import { randomBytes } from "node:crypto"
 import { Context, Effect, Layer, Queue } from "effect"
 import { Reads, Unhurried, Writes } from "../store/Database.ts"
 import { Timing } from "../Timing.ts"
-import * as Announcements from "./Announcements.ts"
+import * as CrossProcessFeed from "./CrossProcessFeed.ts"
 import * as Subscribers from "./Subscribers.ts"
 
 /** What a commit changed. */
@@ -27,7 +27,9 @@ const make = Effect.gen(function* () {
   const self = randomBytes(6).toString("base64url")
   const subscribers = Subscribers.make()
 
-  const tell = yield* Announcements.make((keys) => Announcements.notify(writes, Announcements.encode(self, keys)))
+  const tell = yield* CrossProcessFeed.make((keys) =>
+    CrossProcessFeed.notify(writes, CrossProcessFeed.encode(self, keys)),
+  )
   const announce = (key: string) => {
     subscribers.wake(key)
     tell(key)
@@ -35,11 +37,11 @@ const make = Effect.gen(function* () {
 
   const listen = Effect.scoped(
     Effect.gen(function* () {
-      const words = yield* unhurried.listen(Announcements.channel)
+      const words = yield* unhurried.listen(CrossProcessFeed.channel)
       subscribers.wakeAll()
       yield* Effect.forever(
         Effect.map(Queue.take(words), ({ payload }) => {
-          for (const key of Announcements.decode(self, payload)) subscribers.wake(key)
+          for (const key of CrossProcessFeed.decode(self, payload)) subscribers.wake(key)
         }),
       )
     }),

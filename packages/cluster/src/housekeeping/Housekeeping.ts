@@ -1,10 +1,10 @@
 /** Removes what is old. Every age stands in one table; each removal goes in batches, so that none holds locks for long. */
-import { system } from "@svc/domain/account/By"
+import { system } from "@svc/domain/account/Initiator"
 import { Clock, Effect, Schedule } from "effect"
 import { Singleton } from "effect/cluster"
-import * as KeyEnds from "../account/KeyEnds.ts"
+import * as KeyExpiry from "../account/KeyExpiry.ts"
 import { raiseForOrg } from "../events/Raise.ts"
-import { endExpired } from "../credentials/GrantEnds.ts"
+import { endExpired } from "../credentials/GrantRevocation.ts"
 import * as Singletons from "../observe/Singletons.ts"
 import { Unhurried } from "../store/Database.ts"
 import { Timing } from "../Timing.ts"
@@ -115,7 +115,7 @@ const removeDeliveries = Effect.gen(function* () {
 export const sweep = Effect.fnUntraced(function* (unclaimedFrom: string) {
   yield* revokeUncollected
   yield* endExpired
-  yield* KeyEnds.tell
+  yield* KeyExpiry.notifyExpiring
   yield* removeDeliveries
   const sql = yield* Unhurried
   yield* Effect.forEach(

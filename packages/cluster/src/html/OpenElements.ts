@@ -3,7 +3,7 @@
  * ignored, and elements that a browser ends by itself are ended, so that what one element hides does not hide its
  * neighbours. Every operation takes constant time on average, whatever the HTML is.
  */
-import * as Sight from "./Sight.ts"
+import * as TextVisibility from "./TextVisibility.ts"
 
 /** Elements that are followed; what is nested deeper looks like what is around it. */
 const deepest = 5_000
@@ -29,7 +29,7 @@ const ofTables = new Set([...walls, "tr", "tbody", "thead", "tfoot"])
 
 export class OpenElements {
   readonly #names: Array<string> = []
-  readonly #sights: Array<Sight.Sight> = []
+  readonly #sights: Array<TextVisibility.TextVisibility> = []
   /** Where the open elements of a name stand, the innermost last. */
   readonly #places = new Map<string, Array<number>>()
   readonly #onEnd: (name: string) => void
@@ -38,12 +38,12 @@ export class OpenElements {
     this.#onEnd = onEnd
   }
 
-  get sight(): Sight.Sight {
-    return this.#sights.at(-1) ?? Sight.open
+  get sight(): TextVisibility.TextVisibility {
+    return this.#sights.at(-1) ?? TextVisibility.open
   }
 
   /** Returns whether the element is followed. */
-  push(name: string, sight: Sight.Sight): boolean {
+  push(name: string, sight: TextVisibility.TextVisibility): boolean {
     if (this.#names.length >= deepest) return false
     const places = this.#places.get(name)
     if (places === undefined) this.#places.set(name, [this.#names.length])

@@ -8,7 +8,7 @@ import type { Link } from "@svc/domain/mail/Message"
 import { Tokenizer } from "htmlparser2"
 import * as Links from "./Links.ts"
 import { OpenElements } from "./OpenElements.ts"
-import * as Sight from "./Sight.ts"
+import * as TextVisibility from "./TextVisibility.ts"
 import { StyleSheet } from "./StyleSheet.ts"
 import { TextWriter } from "./TextWriter.ts"
 
@@ -128,7 +128,7 @@ class Reader {
 
   #text(text: string): void {
     if (this.#inStyle) this.#sheet.add(text)
-    if (this.#within !== undefined || !Sight.isSeen(this.#open.sight, Sight.readingContrast)) return
+    if (this.#within !== undefined || !TextVisibility.isSeen(this.#open.sight, TextVisibility.readingContrast)) return
     this.#link?.words.push(text)
     if (this.#preformatted > 0) this.#out.verbatim(text)
     else this.#out.text(text)
@@ -189,11 +189,12 @@ class Reader {
     } else if (tag === "br") this.#out.line(true)
     else if (lines.has(tag)) {
       this.#out.line(false)
-      if (tag === "li" && !closes && Sight.isSeen(this.#open.sight, Sight.readingContrast)) this.#out.text("- ")
+      if (tag === "li" && !closes && TextVisibility.isSeen(this.#open.sight, TextVisibility.readingContrast))
+        this.#out.text("- ")
     } else if (cells.has(tag) && !closes) this.#out.space()
   }
 
-  #sightOf(name: string): Sight.Sight {
+  #sightOf(name: string): TextVisibility.TextVisibility {
     const { style = "", id = "", class: classes = "", hidden: isHidden, bgcolor, background, color } = this.#given
     const around = this.#open.sight
     if (isHidden !== undefined || this.#given["aria-hidden"]?.trim().toLowerCase() === "true") {
@@ -207,8 +208,8 @@ class Reader {
     if (isStyled && this.#sheet.hides(id, classes)) return { ...around, isShown: false }
     // What a style sheet may have set is not known: in doubt the words are seen.
     const ground = background !== undefined || (isStyled && this.#sheet.setsGround) ? undefined : around.ground
-    const size = isStyled && this.#sheet.setsSize ? Sight.open.size : around.size
-    return Sight.within({ ...around, ground, size }, name, style, { color, bgcolor })
+    const size = isStyled && this.#sheet.setsSize ? TextVisibility.open.size : around.size
+    return TextVisibility.within({ ...around, ground, size }, name, style, { color, bgcolor })
   }
 
   #beginLink(): void {

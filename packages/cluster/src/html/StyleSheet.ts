@@ -2,7 +2,7 @@
  * What the style sheets of a message say about being seen, as far as it can be told without a browser: the classes and ids
  * that they hide, and whether they set backgrounds and sizes, which the styles of an element then no longer prove.
  */
-import * as Sight from "./Sight.ts"
+import * as TextVisibility from "./TextVisibility.ts"
 
 /** Characters of style sheets that are read of one message. */
 const atMost = 64 * 1024
@@ -38,7 +38,13 @@ export class StyleSheet {
   }
 
   #rule(selectors: string, declarations: string): void {
-    if (Sight.isSeen(Sight.within(Sight.open, "", declarations, { color: undefined, bgcolor: undefined }), 0)) return
+    if (
+      TextVisibility.isSeen(
+        TextVisibility.within(TextVisibility.open, "", declarations, { color: undefined, bgcolor: undefined }),
+        0,
+      )
+    )
+      return
     for (const selector of selectors.split(",")) {
       const name = /^\s*[a-z0-9]*([.#][\w-]+)\s*$/.exec(selector)?.[1]
       if (name !== undefined) this.#hidden.add(name)

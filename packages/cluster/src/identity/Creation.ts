@@ -3,7 +3,7 @@ import { AccountDeleting, HandleTaken, IdentityQuotaExhausted } from "@svc/domai
 import { Effect } from "effect"
 import type { Fenced } from "../actor/Write.ts"
 import type { Sealing } from "../sealing/Sealing.ts"
-import type { Creations } from "./Creations.ts"
+import type { CreationBatch } from "./CreationBatch.ts"
 import * as Saga from "./Saga.ts"
 import { type Owned, sagaJson, withRunning } from "./State.ts"
 
@@ -23,7 +23,7 @@ export const create = Effect.fnUntraced(function* (
   /** Identities an Org may ever create. */
   quota: number,
   sealing: Sealing["Service"],
-  creations: Creations["Service"],
+  creations: CreationBatch["Service"],
 ) {
   const saga = Saga.start("provisioning", fenced.at)
   const born = withRunning(wanted, saga, "provisioning", fenced.at)

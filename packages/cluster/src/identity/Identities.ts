@@ -1,7 +1,7 @@
 /** The way to any Identity's actor, wherever in the cluster it is; the actor itself is loaded by runners only. */
 import { IdentityActor } from "@svc/domain/IdentityActor"
 import { Context, Effect, Layer } from "effect"
-import { named } from "../actor/Named.ts"
+import { namedClient } from "../actor/ActorClients.ts"
 
 type Client = Effect.Success<typeof IdentityActor.client>
 
@@ -11,6 +11,6 @@ export class Identities extends Context.Service<Identities, { readonly of: Clien
 ) {
   static readonly layer = Layer.effect(
     Identities,
-    Effect.map(named("Identity", IdentityActor), (of) => ({ of })),
+    Effect.map(namedClient("Identity", IdentityActor), (of) => ({ of })),
   )
 }

@@ -7,21 +7,21 @@ import { IdentityActor } from "@svc/domain/IdentityActor"
 import { Context, Effect, Layer } from "effect"
 import { Sharding } from "effect/cluster"
 import { Rpc } from "effect/rpc"
-import * as Handling from "../actor/Handling.ts"
+import * as ActorHandlers from "../actor/ActorHandlers.ts"
 import * as Ownership from "../actor/Ownership.ts"
-import * as Residents from "../actor/Residents.ts"
-import { apart } from "../actor/Surroundings.ts"
+import * as ActorInstances from "../actor/ActorInstances.ts"
+import { apart } from "../actor/MessageContext.ts"
 import * as Cards from "../card/Cards.ts"
 import * as IdentityKeys from "../credentials/IdentityKeys.ts"
 import { ChangeFeed } from "../feed/ChangeFeed.ts"
-import * as Arrivals from "../mail/Arrivals.ts"
+import * as InboundBatch from "../mail/InboundBatch.ts"
 import * as Folders from "../mail/folders/Folders.ts"
 import * as Mailbox from "../mail/Mailbox.ts"
 import * as MailSettings from "../mail/MailSettings.ts"
 import * as Approvals from "../mail/sending/Approvals.ts"
 import * as Bounces from "../mail/sending/Bounces.ts"
-import * as Departures from "../mail/sending/Departures.ts"
-import * as Outgoing from "../mail/sending/Outgoing.ts"
+import * as OutboundBatch from "../mail/sending/OutboundBatch.ts"
+import * as SendHandlers from "../mail/sending/SendHandlers.ts"
 import { SendingGate } from "../mail/sending/SendingGate.ts"
 import { Sealing } from "../sealing/Sealing.ts"
 import type { Writes } from "../store/Database.ts"
@@ -31,10 +31,10 @@ import * as Tunnels from "../tunnel/Tunnels.ts"
 import * as Webhooks from "../webhooks/Webhooks.ts"
 import type { NeedsOf } from "../work/Source.ts"
 import * as Worker from "../work/Worker.ts"
-import * as Creations from "./Creations.ts"
+import * as CreationBatch from "./CreationBatch.ts"
 import { sources } from "./IdentityWork.ts"
 import * as Lifecycle from "./Lifecycle.ts"
-import * as Provisionings from "./Provisionings.ts"
+import * as ProvisioningBatch from "./ProvisioningBatch.ts"
 import { claim, type State } from "./State.ts"
 
 /** Limits of the deployment (decisions.md "Limits"). */
@@ -53,7 +53,7 @@ type Needs = NeedsOf<(typeof sources)[number]> | Writes
 
 /** What drives an actor's work: made with the first of it. */
 const workerOf = (start: (canonical: string) => Effect.Effect<void, unknown>) => ({
-  make: Effect.fnUntraced(function* ({ id, ownership }: Residents.Resident<State>) {
+  make: Effect.fnUntraced(function* ({ id, ownership }: ActorInstances.ActorInstance<State>) {
     return yield* Worker.make({
       state: ownership.state,
       sources: yield* Effect.forEach(sources, (source) => source.make(ownership)),
@@ -68,18 +68,18 @@ export const layer = (limits: IdentityLimits) =>
       const sealing = yield* Sealing
       const feed = yield* ChangeFeed
       const gate = yield* SendingGate
-      const arrivals = yield* Arrivals.Arrivals
-      const departures = yield* Departures.Departures
-      const creations = yield* Creations.Creations
+      const arrivals = yield* InboundBatch.InboundBatch
+      const departures = yield* OutboundBatch.OutboundBatch
+      const creations = yield* CreationBatch.CreationBatch
       const claimed = yield* claim
       const clientFor = yield* IdentityActor.client
-      const residents = Residents.make<State, Needs>(yield* Effect.context<Needs>())
+      const residents = ActorInstances.make<State, Needs>(yield* Effect.context<Needs>())
       const worker = workerOf((canonical) => Effect.asVoid(clientFor(canonical).Work(undefined, { discard: true })))
       const committed = (before: State, after: State) => {
         const about = after ?? before
         if (about !== undefined) feed.announce({ org: about.orgId, identity: about.id })
       }
-      const handling = Handling.make(residents.ownership, residents.part)
+      const handling = ActorHandlers.make(residents.ownership, residents.part)
       const handlers = IdentityActor.of({
         ...Lifecycle.handlers({
           canonical: Effect.map(residents.present, ({ id }) => id),
@@ -94,7 +94,7 @@ export const layer = (limits: IdentityLimits) =>
         ...Mailbox.handlers(handling, limits, arrivals),
         ...Folders.handlers(handling, limits),
         ...MailSettings.handlers(handling, gate),
-        ...Outgoing.handlers(handling, limits, departures),
+        ...SendHandlers.handlers(handling, limits, departures),
         ...Approvals.handlers(handling),
         ...Bounces.handlers(handling),
         ...Tunnels.handlers(handling, sealing, limits),
@@ -121,5 +121,11 @@ export const layer = (limits: IdentityLimits) =>
       return apart(actors, Context.pick(Sharding.Sharding))
     }),
   ).pipe(
-    Layer.provide([Arrivals.layer, Creations.layer, Departures.layer, Provisionings.layer, Approvals.Lapses.layer]),
+    Layer.provide([
+      InboundBatch.layer,
+      CreationBatch.layer,
+      OutboundBatch.layer,
+      ProvisioningBatch.layer,
+      Approvals.Lapses.layer,
+    ]),
   )

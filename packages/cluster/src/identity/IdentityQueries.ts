@@ -17,7 +17,7 @@ import { keyView } from "../credentials/KeyView.ts"
 import { identityKeyPlace, imapPasswordPlace } from "../credentials/ShowOnce.ts"
 import * as Cursors from "../sealing/Cursors.ts"
 import { Sealing } from "../sealing/Sealing.ts"
-import * as Batched from "../store/Batched.ts"
+import * as Batcher from "../store/Batcher.ts"
 import { orUnavailable, Reads, together } from "../store/Database.ts"
 
 interface Row {
@@ -104,7 +104,7 @@ const make = Effect.gen(function* () {
         select asked.n::int as asked, ${columns}
         join unnest(${wanted.map(({ org }) => org)}::uuid[], ${wanted.map((one) => one.canonical)}::text[])
           with ordinality as asked (org_id, canonical, n) on i.canonical = asked.canonical and i.org_id = asked.org_id`,
-      Batched.inOrder(wanted),
+      Batcher.inOrder(wanted),
     ),
   )
 

@@ -1,13 +1,13 @@
 /** From an Identity's creation to its end: the messages that begin, repeat and turn round its sagas. */
 import { IdentityBusy } from "@svc/domain/problems/Problem"
 import { Effect } from "effect"
-import { byOf, mine, type Request } from "../actor/Handling.ts"
+import { byOf, mine, type Request } from "../actor/ActorHandlers.ts"
 import type { Ownership } from "../actor/Ownership.ts"
 import { commit, type Fenced } from "../actor/Write.ts"
 import * as IdentityKeys from "../credentials/IdentityKeys.ts"
 import type { Sealing } from "../sealing/Sealing.ts"
 import * as Creation from "./Creation.ts"
-import type { Creations } from "./Creations.ts"
+import type { CreationBatch } from "./CreationBatch.ts"
 import * as Saga from "./Saga.ts"
 import { type Owned, sagaJson, type State, withRunning } from "./State.ts"
 
@@ -31,7 +31,7 @@ export const handlers = (actor: {
   readonly ownership: Ownership<State>
   readonly sealing: Sealing["Service"]
   readonly identityQuota: number
-  readonly creations: Creations["Service"]
+  readonly creations: CreationBatch["Service"]
   /** The saga has work. */
   readonly wake: Effect.Effect<void>
 }) => {

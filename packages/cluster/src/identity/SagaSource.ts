@@ -2,7 +2,7 @@
  * The Identity's saga as work of its actor. Each step's rows (or those of several), the next state of the checklist and the
  * Events of its end are one commit under the actor's fence.
  */
-import { system } from "@svc/domain/account/By"
+import { system } from "@svc/domain/account/Initiator"
 import type { Saga as SagaState, StepName } from "@svc/domain/identity/Identity"
 import { Clock, Effect, Exit, Random } from "effect"
 import { Statement } from "effect/sql"
@@ -16,14 +16,14 @@ import { type Sql, Writes } from "../store/Database.ts"
 import { Timing } from "../Timing.ts"
 import type { Source } from "../work/Source.ts"
 import { ProvisioningSteps } from "./Provisioning.ts"
-import { Provisionings } from "./Provisionings.ts"
+import { ProvisioningBatch } from "./ProvisioningBatch.ts"
 import * as Saga from "./Saga.ts"
 import { type Owned, sagaJson, sagaWait } from "./State.ts"
 import * as Teardown from "./Teardown.ts"
 
 const steps = Metrics.counter("svc_saga_steps_total", "Tries of the steps of sagas", ["step", "outcome"])
 
-export type Needs = Effect.Services<typeof Teardown.make> | ProvisioningSteps | Provisionings | Writes
+export type Needs = Effect.Services<typeof Teardown.make> | ProvisioningSteps | ProvisioningBatch | Writes
 
 export const source: Source<Owned, Needs, Ownership<Owned | undefined>> = {
   name: "saga",
@@ -37,7 +37,7 @@ export const source: Source<Owned, Needs, Ownership<Owned | undefined>> = {
 
   make: Effect.fnUntraced(function* (ownership) {
     const sql = yield* Writes
-    const provisionings = yield* Provisionings
+    const provisionings = yield* ProvisioningBatch
     const stepsOf: Readonly<Record<SagaState["kind"], Readonly<Partial<Record<StepName, Step>>>>> = {
       provisioning: yield* ProvisioningSteps,
       teardown: yield* Teardown.make,

@@ -1,5 +1,5 @@
 /**
- * Taking messages into a Mailbox: what waits at the same time is stored together ({@link Arrivals}), in the order in which
+ * Taking messages into a Mailbox: what waits at the same time is stored together ({@link InboundBatch}), in the order in which
  * it came, and what became of each is told for each.
  *
  * A message leaves a mark under its transaction's key, which the gateway removes when its 250 has gone out. A message that
@@ -9,7 +9,7 @@ import { MailRefused, type ReceiptOfMail, type ReceivedMail } from "@svc/domain/
 import { Effect, Exit } from "effect"
 import type { SqlError } from "effect/sql"
 import type { FenceLost, Write } from "../actor/Write.ts"
-import { type Arrivals, weightOf } from "./Arrivals.ts"
+import { type InboundBatch, weightOf } from "./InboundBatch.ts"
 import * as NearlyFull from "./NearlyFull.ts"
 import * as Threading from "./Threading.ts"
 
@@ -27,7 +27,7 @@ export const receive = Effect.fnUntraced(function* (
   write: Write,
   mails: ReadonlyArray<ReceivedMail>,
   quotaBytes: number,
-  arrivals: Arrivals["Service"],
+  arrivals: InboundBatch["Service"],
 ): Effect.fn.Return<ReadonlyArray<Outcome>, SqlError.SqlError | FenceLost> {
   const outcomes = new Map<ReceivedMail, Outcome>()
   let left = mails

@@ -6,7 +6,7 @@
 import { type FlagChange, type Flagged, limits } from "@svc/domain/mail/Flags"
 import { Effect } from "effect"
 import { commit, type Write } from "../actor/Write.ts"
-import { alsoNoted } from "../audit/Note.ts"
+import { auditWriteWith } from "../audit/AuditWrite.ts"
 import type { Sql } from "../store/Database.ts"
 
 interface Marking {
@@ -60,7 +60,7 @@ export const change = Effect.fnUntraced(function* (write: Write, { message_ids, 
       update message m
       set seen = d.seen, flagged = d.flagged, answered = d.answered, labels = d.labels, modseq = box.modseq
       from differing d cross join box where m.id = d.id
-    ) ${alsoNoted(sql, write.note, "granted")}`,
+    ) ${auditWriteWith(sql, write.note, "granted")}`,
     {
       columns: sql`
         (select jsonb_agg(jsonb_build_object('message_id', id, 'uid', uid, 'seen', seen, 'flagged', flagged,

@@ -3,7 +3,7 @@ import type { MailPatch, MailStatus } from "@svc/domain/mail/MailSettings"
 import { type IfVersion, matches } from "@svc/domain/Precondition"
 import { NotFound, PreconditionFailed } from "@svc/domain/problems/Problem"
 import { Effect } from "effect"
-import { type Handling, once } from "../actor/Handling.ts"
+import { type ActorHandlers, once } from "../actor/ActorHandlers.ts"
 import { commit, type Write } from "../actor/Write.ts"
 import { raise } from "../events/Raise.ts"
 import type { SendingGate } from "./sending/SendingGate.ts"
@@ -13,7 +13,7 @@ interface ForRecipient {
   readonly address: string
 }
 
-export const handlers = ({ onReady }: Handling, gate: SendingGate["Service"]) => ({
+export const handlers = ({ onReady }: ActorHandlers, gate: SendingGate["Service"]) => ({
   AllowRecipient: onReady(allow),
   DisallowRecipient: onReady(once("DisallowRecipient", disallow)),
   LiftSuppression: onReady(once("LiftSuppression", lift)),

@@ -15,7 +15,7 @@ import { Context, Effect, Layer } from "effect"
 import type { Statement } from "effect/sql"
 import * as Cursors from "../sealing/Cursors.ts"
 import { Sealing } from "../sealing/Sealing.ts"
-import { inOrder } from "../store/Batched.ts"
+import { inOrder } from "../store/Batcher.ts"
 import { orUnavailable, Reads, together } from "../store/Database.ts"
 
 interface BoxRow {

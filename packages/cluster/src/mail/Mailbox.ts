@@ -5,20 +5,20 @@
 import { MailRefused, type ReceivedMail } from "@svc/domain/mail/MailboxProtocol"
 import { NotFound } from "@svc/domain/problems/Problem"
 import { Effect } from "effect"
-import { type Handling, once } from "../actor/Handling.ts"
+import { type ActorHandlers, once } from "../actor/ActorHandlers.ts"
 import { commit, type Write } from "../actor/Write.ts"
 import { raise } from "../events/Raise.ts"
 import * as Acceptance from "./Acceptance.ts"
-import type { Arrivals } from "./Arrivals.ts"
+import type { InboundBatch } from "./InboundBatch.ts"
 import * as Flags from "./Flags.ts"
-import { unplaced } from "./folders/Placing.ts"
+import { unplaced } from "./folders/FolderPlacement.ts"
 import { Timing } from "../Timing.ts"
 
 export const handlers = (
-  { fromOutside, fromOutsideTogether, onPresent }: Handling,
+  { fromOutside, fromOutsideTogether, onPresent }: ActorHandlers,
   /** Bytes a Mailbox holds. */
   limits: { readonly mailboxBytes: number },
-  arrivals: Arrivals["Service"],
+  arrivals: InboundBatch["Service"],
 ) => ({
   ReceiveMail: fromOutsideTogether(
     (write, mails: ReadonlyArray<ReceivedMail>) => Acceptance.receive(write, mails, limits.mailboxBytes, arrivals),

@@ -7,7 +7,7 @@ import { maxLimit } from "@svc/domain/Paging"
 import type { IdentityId } from "@svc/domain/IdentityRef"
 import { Effect } from "effect"
 import type { SqlError } from "effect/sql"
-import * as Batched from "../store/Batched.ts"
+import * as Batcher from "../store/Batcher.ts"
 import { type Sql, together } from "../store/Database.ts"
 import { textColumns, type TextRow } from "./MessageRows.ts"
 
@@ -52,6 +52,6 @@ export const make = (sql: Sql, one: (page: AskedPage) => Effect.Effect<ReadonlyA
   return together(
     (asked: ReadonlyArray<AskedPage>): Effect.Effect<ReadonlyArray<ReadonlyArray<TextRow>>, SqlError.SqlError> =>
       asked.length === 1 ? Effect.map(one(asked[0]!), (rows) => [rows]) : several(asked),
-    { ...Batched.usual, heaviest },
+    { ...Batcher.usual, heaviest },
   )
 }

@@ -5,7 +5,7 @@
  * long ends with what it found, and the page after it goes on from there.
  */
 import type { IdentityId } from "@svc/domain/IdentityRef"
-import { lastingMillis } from "@svc/domain/Lasting"
+import { monotonicMillis } from "@svc/domain/MonotonicTime"
 import { Effect } from "effect"
 import type { SqlError } from "effect/sql"
 import type { Sql } from "../store/Database.ts"
@@ -79,7 +79,7 @@ export const make = (sql: Sql) => {
     { low, high }: { readonly low: number; readonly high: number },
     atMost: number,
   ): Effect.fn.Return<Found, SqlError.SqlError> {
-    const deadline = (yield* lastingMillis) + Timing.searchMillis
+    const deadline = (yield* monotonicMillis) + Timing.searchMillis
     const wanted = Grams.wanted(conditions.texts)
     const built = wanted.length === 0 ? { complete: 0, missing: new Set<number>() } : yield* segments.built(identityId)
     const rows: Array<SummaryRow> = []
@@ -99,7 +99,7 @@ export const make = (sql: Sql) => {
             at += few.length
             rows.push(...(yield* among(identityId, conditions, few, atMost - rows.length)))
             if (rows.length >= atMost) return { rows, lookedTo: undefined }
-            if (at < uids.length && (yield* lastingMillis) > deadline) return { rows, lookedTo: few.at(-1)! }
+            if (at < uids.length && (yield* monotonicMillis) > deadline) return { rows, lookedTo: few.at(-1)! }
           }
         } else {
           const to = yield* stepTo(identityId, first, next)
@@ -108,7 +108,7 @@ export const make = (sql: Sql) => {
           next = to - 1
           if (rows.length >= atMost) return { rows, lookedTo: undefined }
         }
-        if (next > low && (yield* lastingMillis) > deadline) return { rows, lookedTo: next + 1 }
+        if (next > low && (yield* monotonicMillis) > deadline) return { rows, lookedTo: next + 1 }
       }
     }
     return { rows, lookedTo: undefined }

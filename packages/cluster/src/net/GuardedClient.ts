@@ -11,8 +11,15 @@ import { Clock, Context, Effect, Layer, Schema } from "effect"
 import type { Agent, Dispatcher } from "undici"
 import { Timing } from "../Timing.ts"
 import { isPublic } from "./AddressGuard.ts"
-import { shownAtMost, shownText } from "./AnswerText.ts"
-import { abortable, collecting, Enough, type FullAnswer, type Question, TooLarge } from "./FullAnswer.ts"
+import { shownAtMost, shownText } from "./ResponseText.ts"
+import {
+  abortable,
+  collecting,
+  Enough,
+  type BufferedResponse,
+  type BufferedRequest,
+  TooLarge,
+} from "./BufferedResponse.ts"
 import * as GuardedSocket from "./GuardedSocket.ts"
 import { type Leaving, whilePermitted } from "./Leaving.ts"
 
@@ -141,8 +148,8 @@ const make = (options: GuardOptions) =>
         return Effect.sync(handler.cancel)
       })
 
-    const wholeExchange = (agent: Agent, url: URL, question: Question, isPermitted: () => boolean) =>
-      Effect.callback<FullAnswer, Error>((resume) => {
+    const wholeExchange = (agent: Agent, url: URL, question: BufferedRequest, isPermitted: () => boolean) =>
+      Effect.callback<BufferedResponse, Error>((resume) => {
         const handler = collecting(question.atMost, isPermitted, resume)
         agent.dispatch(
           {
@@ -165,7 +172,11 @@ const make = (options: GuardOptions) =>
        * Asks for a whole answer. Permission is asked for when the host was judged, and prolonged while the request waits
        * for its connection: when that fails, nothing leaves.
        */
-      ask: <E>(url: URL, question: Question, leaving: Leaving<E>): Effect.Effect<FullAnswer, E | RequestFailed> =>
+      ask: <E>(
+        url: URL,
+        question: BufferedRequest,
+        leaving: Leaving<E>,
+      ): Effect.Effect<BufferedResponse, E | RequestFailed> =>
         begun((agent, start) => {
           const failed = (error: RequestFailed["error"]) =>
             Effect.flatMap(Clock.currentTimeNanos, (end) =>

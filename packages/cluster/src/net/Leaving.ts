@@ -4,7 +4,7 @@
  */
 import { Effect } from "effect"
 import { Timing } from "../Timing.ts"
-import { Withdrawn } from "./FullAnswer.ts"
+import { Withdrawn } from "./BufferedResponse.ts"
 
 export interface Leaving<E> {
   /** Asks for it, or prolongs it; fails where nothing may leave. */

@@ -5,7 +5,7 @@
 import { Addresses } from "@svc/domain/Addresses"
 import { type ClientDetails, readDocument } from "@svc/domain/oauth/Client"
 import { Effect, Option, Result, Schema } from "effect"
-import type { FullAnswer } from "../net/FullAnswer.ts"
+import type { BufferedResponse } from "../net/BufferedResponse.ts"
 import { GuardedClient } from "../net/GuardedClient.ts"
 import { freely } from "../net/Leaving.ts"
 import { Timing } from "../Timing.ts"
@@ -44,7 +44,10 @@ export const make = Effect.gen(function* () {
   const client = yield* GuardedClient
   const book = yield* Addresses
 
-  const read = (id: string, { status, headers, body }: FullAnswer): Effect.Effect<ReadDocument, DocumentRefused> => {
+  const read = (
+    id: string,
+    { status, headers, body }: BufferedResponse,
+  ): Effect.Effect<ReadDocument, DocumentRefused> => {
     if (status !== 200) return refuse(`The client's address answered ${status}.`)
     if (!/^application\/(?:[\w.-]+\+)?json\s*(?:;|$)/i.test(headers.get("content-type") ?? "")) {
       return refuse("What is at the client's address is not JSON.")

@@ -7,17 +7,17 @@
  * Grant ends (RFC 9700 section 4.14.2).
  */
 import { hash, randomBytes, timingSafeEqual } from "node:crypto"
-import { system } from "@svc/domain/account/By"
+import { system } from "@svc/domain/account/Initiator"
 import { makeUuidV7 } from "@svc/domain/Ids"
 import type { GrantEnd } from "@svc/domain/oauth/Grant"
 import { isOf, make as makeToken, type OAuthTokenKind } from "@svc/domain/oauth/OAuthToken"
 import { withoutPort } from "@svc/domain/oauth/Redirect"
 import { Clock, Context, Effect, Layer, Schema } from "effect"
-import { sha256 } from "../credentials/Minting.ts"
+import { sha256 } from "../credentials/CredentialMint.ts"
 import { ChangeFeed } from "../feed/ChangeFeed.ts"
 import { orUnavailable, Writes } from "../store/Database.ts"
 import { Timing } from "../Timing.ts"
-import { endGrants } from "../credentials/GrantEnds.ts"
+import { endGrants } from "../credentials/GrantRevocation.ts"
 
 /** Pairs that one refresh token is given at most. */
 const pairsAtMost = 5

@@ -3,7 +3,7 @@
  * a change acts on the next one without the client's help.
  */
 import { randomBytes } from "node:crypto"
-import type { By } from "@svc/domain/account/By"
+import type { Initiator } from "@svc/domain/account/Initiator"
 import { networksText } from "@svc/domain/account/KeyRights"
 import { canonical } from "@svc/domain/handles/Handle"
 import { makeUuidV7 } from "@svc/domain/Ids"
@@ -14,14 +14,14 @@ import type { PageRequest } from "@svc/domain/Paging"
 import { NotFound } from "@svc/domain/problems/Problem"
 import { Clock, Context, Effect, Layer, Schema } from "effect"
 import type { Statement } from "effect/sql"
-import { sha256 } from "../credentials/Minting.ts"
+import { sha256 } from "../credentials/CredentialMint.ts"
 import { raiseForOrg } from "../events/Raise.ts"
 import { ChangeFeed } from "../feed/ChangeFeed.ts"
 import * as Cursors from "../sealing/Cursors.ts"
 import { Sealing } from "../sealing/Sealing.ts"
 import { orUnavailable, Reads, type Sql, Writes } from "../store/Database.ts"
 import { Timing } from "../Timing.ts"
-import { endGrants } from "../credentials/GrantEnds.ts"
+import { endGrants } from "../credentials/GrantRevocation.ts"
 import { redirectHash } from "./GrantTokens.ts"
 import type { OAuthClient } from "./OAuthClients.ts"
 
@@ -75,7 +75,7 @@ const make = Effect.gen(function* () {
   const missing = Effect.fail(new NotFound({ detail: "There is no such Grant." }))
 
   const told = (
-    change: { readonly sql: Sql; readonly org: string; readonly at: Date; readonly by: By },
+    change: { readonly sql: Sql; readonly org: string; readonly at: Date; readonly by: Initiator },
     gate: string,
     type: "grant.created" | "grant.changed",
     as: string,
@@ -148,7 +148,7 @@ const make = Effect.gen(function* () {
       request: { readonly id: string; readonly session: string },
       { client, redirect, challenge, resource }: AskedGrant,
       choice: Choice,
-      by: By,
+      by: Initiator,
     ) {
       const sql = writes
       const at = new Date(yield* Clock.currentTimeMillis)
@@ -212,7 +212,7 @@ const make = Effect.gen(function* () {
     }, orUnavailable),
 
     /** Narrows, widens or prolongs a Grant; what is not named stays. */
-    change: Effect.fn("Grants.change")(function* (org: string, id: string, patch: GrantPatch, by: By) {
+    change: Effect.fn("Grants.change")(function* (org: string, id: string, patch: GrantPatch, by: Initiator) {
       const sql = writes
       const at = new Date(yield* Clock.currentTimeMillis)
       const names = patch.handles == null ? [] : [...new Set(patch.handles.map(canonical))]
@@ -244,7 +244,7 @@ const make = Effect.gen(function* () {
     }, orUnavailable),
 
     /** Ends a Grant: its next call is refused. Repeating is a no-op. */
-    revoke: Effect.fn("Grants.revoke")(function* (org: string, id: string, by: By) {
+    revoke: Effect.fn("Grants.revoke")(function* (org: string, id: string, by: Initiator) {
       const at = new Date(yield* Clock.currentTimeMillis)
       const which = writes`id = ${id} and org_id = ${org}`
       const [row] = yield* writes<{ known: boolean }>`
@@ -256,7 +256,7 @@ const make = Effect.gen(function* () {
     }, orUnavailable),
 
     /** Ends every Grant of the account. */
-    revokeAll: Effect.fn("Grants.revokeAll")(function* (org: string, by: By) {
+    revokeAll: Effect.fn("Grants.revokeAll")(function* (org: string, by: Initiator) {
       const at = new Date(yield* Clock.currentTimeMillis)
       yield* writes`with ${endGrants({ sql: writes, at, by }, writes`org_id = ${org}`, "holder")} select 1`
       feed.announce({ org })

@@ -5,7 +5,7 @@
 import { Addresses } from "@svc/domain/Addresses"
 import { type ClientDetails, isDocument, normalised } from "@svc/domain/oauth/Client"
 import { Clock, Context, Effect, Layer } from "effect"
-import { sha256 } from "../credentials/Minting.ts"
+import { sha256 } from "../credentials/CredentialMint.ts"
 import { PublicLimits } from "../limits/PublicLimits.ts"
 import { orUnavailable, Writes } from "../store/Database.ts"
 import { Timing } from "../Timing.ts"

@@ -5,7 +5,7 @@
 import { randomBytes } from "node:crypto"
 import { makeUuidV7 } from "@svc/domain/Ids"
 import { Context, Effect, Layer } from "effect"
-import { sha256 } from "../credentials/Minting.ts"
+import { sha256 } from "../credentials/CredentialMint.ts"
 import { orUnavailable, Writes } from "../store/Database.ts"
 import { Timing } from "../Timing.ts"
 

@@ -20,7 +20,7 @@ import { orUnavailable, Writes } from "../store/Database.ts"
 import { carriedAtMost, storeAhead } from "../mail/MessageContent.ts"
 import { MailSettingsQueries } from "../mail/MailSettingsQueries.ts"
 import { MessageQueries } from "../mail/MessageQueries.ts"
-import * as Answering from "../mail/sending/Answering.ts"
+import * as ReplyHeaders from "../mail/sending/ReplyHeaders.ts"
 import { type Composed, Composer } from "../mail/sending/Composer.ts"
 
 export interface Order {
@@ -172,7 +172,7 @@ const make = Effect.gen(function* () {
         mail.reply_to_message === undefined
           ? undefined
           : (yield* messages.read(subject.id, mail.reply_to_message)).message
-      const answer = original === undefined ? undefined : Answering.derive(original, mail, own)
+      const answer = original === undefined ? undefined : ReplyHeaders.derive(original, mail, own)
       const { shown, recipients } = yield* peopleOf(
         { to: answer?.to ?? mail.to ?? [], cc: answer?.cc ?? mail.cc ?? [], bcc: mail.bcc ?? [] },
         answer !== undefined && answer.to !== mail.to,

@@ -14,9 +14,9 @@ import { Cause, Context, Effect, Layer, type Redacted } from "effect"
 import { type SqlClient, SqlError } from "effect/sql"
 import * as Metrics from "../observe/Metrics.ts"
 import { Timing } from "../Timing.ts"
-import * as Batched from "./Batched.ts"
+import * as Batcher from "./Batcher.ts"
 import { within } from "./Deadline.ts"
-import * as Line from "./Line.ts"
+import * as Line from "./DatabaseSocket.ts"
 import * as Reachability from "./Reachability.ts"
 import * as SessionClient from "./SessionClient.ts"
 
@@ -155,7 +155,7 @@ const failedBy = (reason: string) =>
 const late = () => failedBy("deadline")
 const passing = ({ reason }: SqlError.SqlError) => failedBy(transient.get(reason._tag) ?? "server")
 
-/** How long a call of a batch waits for the store, and what it gets then (`Batched.BatchLimits`). */
+/** How long a call of a batch waits for the store, and what it gets then (`Batcher.BatchLimits`). */
 export const deadline = { millis: Timing.statementTimeoutMillis, late }
 
 /**
@@ -186,10 +186,10 @@ export const orUnavailable = <A, E, R>(
 ): Effect.Effect<A, Exclude<E, SqlError.SqlError> | Unavailable, R> =>
   within(transientOnly(effect), Timing.statementTimeoutMillis, late)
 
-/** {@link Batched.make} of a statement, each call of it as {@link orUnavailable} would have it. */
+/** {@link Batcher.make} of a statement, each call of it as {@link orUnavailable} would have it. */
 export const together = <Item, Result, E>(
   run: (items: ReadonlyArray<Item>) => Effect.Effect<ReadonlyArray<Result>, E | SqlError.SqlError>,
-  limits: Pick<Batched.BatchLimits<Item>, "atOnce" | "beside" | "most" | "heaviest"> = Batched.usual,
-) => Batched.make((items: ReadonlyArray<Item>) => transientOnly(run(items)), { ...limits, deadline })
+  limits: Pick<Batcher.BatchLimits<Item>, "atOnce" | "beside" | "most" | "heaviest"> = Batcher.usual,
+) => Batcher.make((items: ReadonlyArray<Item>) => transientOnly(run(items)), { ...limits, deadline })
 
 export type Sql = SqlClient.SqlClient

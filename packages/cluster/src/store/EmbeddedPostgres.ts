@@ -8,7 +8,7 @@ import * as path from "node:path"
 import { Effect, Redacted, Schedule, Schema, type Scope } from "effect"
 import * as Account from "./embedded/Account.ts"
 import * as Binaries from "./embedded/Binaries.ts"
-import * as Former from "./embedded/Former.ts"
+import * as OtherMajorVersion from "./embedded/OtherMajorVersion.ts"
 import * as Lease from "./embedded/Lease.ts"
 import { type Running, running } from "./embedded/PidFile.ts"
 import * as Server from "./embedded/Server.ts"
@@ -119,7 +119,7 @@ export const open = Effect.fn("EmbeddedPostgres.open")(function* (options: {
     const account = Account.unprivileged(directory)
     const { former, settings = {} } = options
     const home = former?.home ?? Account.home(directory, account)
-    if (former === undefined) Former.refuse(home)
+    if (former === undefined) OtherMajorVersion.refuse(home)
     Server.prepare(home, account)
     return { home, account, native: Binaries.provide(home, account, former?.native), settings }
   })
@@ -148,8 +148,10 @@ export const homeOf = (directory: string): string => {
 export const hasData = (directory: string): boolean => Server.hasData(homeOf(directory))
 
 /** The database of another major version in a directory, and whether a server runs on it. */
-export const formerOf = (directory: string): (Former.Former & { readonly runs: boolean }) | undefined => {
-  const former = Former.find(homeOf(directory))
+export const formerOf = (
+  directory: string,
+): (OtherMajorVersion.OtherMajorVersion & { readonly runs: boolean }) | undefined => {
+  const former = OtherMajorVersion.find(homeOf(directory))
   return former && { ...former, runs: running(Server.dataOf(former.home)) !== undefined }
 }
 

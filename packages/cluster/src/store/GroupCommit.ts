@@ -4,7 +4,7 @@
  */
 import { Effect, Exit, type Scope } from "effect"
 import type { SqlError } from "effect/sql"
-import * as Batched from "./Batched.ts"
+import * as Batcher from "./Batcher.ts"
 import { isTransient, type Sql } from "./Database.ts"
 
 type Outcomes<Result, E> = Effect.Effect<ReadonlyArray<Exit.Exit<Result, E>>, SqlError.SqlError>
@@ -34,10 +34,10 @@ const storeAll = <Item, Result, E>(
 /** Returns a function that stores an item together with the others that wait. `store` returns one outcome per item, in order. */
 export const make = <Item, Result, E = never, E2 = never>(
   store: (items: ReadonlyArray<Item>) => Outcomes<Result, E>,
-  limits: Batched.BatchLimits<Item, E2>,
+  limits: Batcher.BatchLimits<Item, E2>,
 ): GroupCommit<Item, Result, E | E2 | SqlError.SqlError> =>
   Effect.map(
-    Batched.make((items: ReadonlyArray<Item>) => storeAll(store, items), limits),
+    Batcher.make((items: ReadonlyArray<Item>) => storeAll(store, items), limits),
     (share) => (item) => Effect.flatten(share(item)),
   )
 
@@ -53,7 +53,7 @@ export const makeSkipping = <Item, Result, E = never, E2 = never>(
   store: (items: ReadonlyArray<Item>, patience: Patience) => Outcomes<Result, E>,
   isSkipped: (result: Result) => boolean,
   { sql, lock }: { readonly sql: Sql; readonly lock: (item: Item) => Effect.Effect<unknown, SqlError.SqlError> },
-  limits: Batched.BatchLimits<Item, E2>,
+  limits: Batcher.BatchLimits<Item, E2>,
 ): GroupCommit<Item, Result, E | E2 | SqlError.SqlError> =>
   Effect.gen(function* () {
     const share = yield* make((items: ReadonlyArray<Item>) => store(items, "skips"), limits)

@@ -3,7 +3,7 @@
  * before, and numbers of transactions are of the whole PostgreSQL cluster. So whoever writes in any of its databases and
  * does not end holds them back, also one that has nothing to do with the service, and one that was prepared and forgotten.
  */
-import { lastingMillis } from "@svc/domain/Lasting"
+import { monotonicMillis } from "@svc/domain/MonotonicTime"
 import { Effect, Layer } from "effect"
 import { collect } from "../observe/Collectors.ts"
 import * as Metrics from "../observe/Metrics.ts"
@@ -40,7 +40,7 @@ export const makeHeld = (sql: Sql) => {
       ) as seconds
       from pg_current_snapshot() s`
     const { xid, holds, seconds } = horizon!
-    const now = yield* lastingMillis
+    const now = yield* monotonicMillis
     if (!holds) {
       seen = undefined
       return 0

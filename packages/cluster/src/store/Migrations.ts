@@ -8,7 +8,7 @@ import { Effect, Layer, Schedule } from "effect"
 import { Migrator, SqlClient, SqlError } from "effect/sql"
 import { type Sql, Unhurried } from "./Database.ts"
 import { Timing } from "../Timing.ts"
-import { refuseOlder, requireProgram } from "./OldestProgram.ts"
+import { refuseOlderVersion, requireVersion } from "./MinimumVersion.ts"
 import { refuseUnfit } from "./ServerFitness.ts"
 import { refusePooler, StoreUnfit } from "./Sessions.ts"
 import { actorPermits } from "./migrations/0041_actor_permits.ts"
@@ -32,7 +32,7 @@ const baseline = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const areas = [account, identity, mail, search, sending, events, tunnel, vault, connectors, oauth, audit, service]
   for (const statement of areas.flat()) yield* sql.unsafe(statement)
-  yield* requireProgram("0.1.0")
+  yield* requireVersion("0.1.0")
 })
 
 const migrations = {
@@ -81,7 +81,7 @@ const run = Effect.fnUntraced(function* (wanted: Partial<typeof migrations>) {
       // The library locks its table, but two processes may both be about to create that table.
       yield* sql`select pg_advisory_xact_lock(${lockKey})`
       yield* refuseDevelopment(sql)
-      yield* refuseOlder(sql)
+      yield* refuseOlderVersion(sql)
       yield* sql`select set_config('lock_timeout', ${String(Timing.migrationLockMillis)}, true)`
       return yield* all
     }),

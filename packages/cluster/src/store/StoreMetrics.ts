@@ -1,5 +1,5 @@
 /** The embedded database as its operator watches it: how large its tables are, and when it was last backed up. */
-import { lastingMillis } from "@svc/domain/Lasting"
+import { monotonicMillis } from "@svc/domain/MonotonicTime"
 import { Effect } from "effect"
 import { Reads } from "./Database.ts"
 import { Timing } from "../Timing.ts"
@@ -21,7 +21,7 @@ const look = () => {
     const sql = yield* Reads
     const [row] = yield* sql<{ at: Date | null }>`select max(finished_at) as at from backup`
     backedUp.set([], (row?.at?.getTime() ?? 0) / 1000)
-    const now = yield* lastingMillis
+    const now = yield* monotonicMillis
     if (now - lookedAt < Timing.tableSizesMillis) return
     lookedAt = now
     const tables = yield* sql<{ name: string; bytes: number }>`

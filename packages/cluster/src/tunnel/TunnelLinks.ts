@@ -5,7 +5,7 @@
  */
 import { Clock, Context, Effect, Layer } from "effect"
 import type { Statement } from "effect/sql"
-import { channel } from "../feed/Announcements.ts"
+import { channel } from "../feed/CrossProcessFeed.ts"
 import { tunnelKey } from "../feed/Keys.ts"
 import { orUnavailable, type Sql, Writes } from "../store/Database.ts"
 import { Timing } from "../Timing.ts"

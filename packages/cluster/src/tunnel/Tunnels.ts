@@ -5,7 +5,7 @@ import { InvalidRequest } from "@svc/domain/problems/Problem"
 import { defaultSettings, type TunnelPatch, TunnelSettings } from "@svc/domain/tunnel/Tunnel"
 import { otherSettings } from "@svc/domain/tunnel/TunnelProtocol"
 import { Effect, Schema } from "effect"
-import type { Handling } from "../actor/Handling.ts"
+import type { ActorHandlers } from "../actor/ActorHandlers.ts"
 import { commit, type OwnIdentity, type Write } from "../actor/Write.ts"
 import { raise } from "../events/Raise.ts"
 import type { Place, Sealing } from "../sealing/Sealing.ts"
@@ -19,7 +19,7 @@ interface Change {
 }
 
 export const handlers = (
-  { onReady, fromOutside }: Handling,
+  { onReady, fromOutside }: ActorHandlers,
   sealing: Sealing["Service"],
   { tunnelPorts }: { readonly tunnelPorts: PortRange },
 ) => ({

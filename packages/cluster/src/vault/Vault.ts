@@ -8,13 +8,13 @@ import { NotFound, PayloadTooLarge, PreconditionFailed, SecretNameInvalid } from
 import { maxValueBytes, namePattern, type SecretValue, type SecretVersion } from "@svc/domain/vault/Vault"
 import { Context, Effect, Layer } from "effect"
 import { orClosed } from "../audit/Audit.ts"
-import { alsoNoted, noted } from "../audit/Note.ts"
+import { auditWriteWith, auditWrite } from "../audit/AuditWrite.ts"
 import * as Cursors from "../sealing/Cursors.ts"
 import { Sealing } from "../sealing/Sealing.ts"
 import { orUnavailable, Reads, Writes } from "../store/Database.ts"
 import { inside, type Namespace, place } from "./Namespace.ts"
 import { columns, type Row, type Sealed, view } from "./Rows.ts"
-import * as Writing from "./Writing.ts"
+import * as Writing from "./SecretWrites.ts"
 
 const missing = new NotFound({ detail: "There is no such secret." })
 /** A value may begin with what a text begins with as a mark of its order of bytes. */
@@ -44,7 +44,7 @@ const make = Effect.gen(function* () {
       where ${inside(reads, namespace)} and s.name = ${name}`
     return note === undefined
       ? reads<Sealed>`${found}`
-      : writes<Sealed>`with found as materialized (${found}), ${noted(writes, note, "found")} select found.* from found, on_record`
+      : writes<Sealed>`with found as materialized (${found}), ${auditWrite(writes, note, "found")} select found.* from found, on_record`
   }
 
   const open = Effect.fnUntraced(function* (
@@ -161,7 +161,7 @@ const make = Effect.gen(function* () {
       const gone = yield* writes`
         with gone as (
           delete from vault_secret s where ${inside(reads, namespace)} and s.name = ${name} and ${current} returning 1
-        ) ${alsoNoted(writes, note, "gone")} select 1 from gone`
+        ) ${auditWriteWith(writes, note, "gone")} select 1 from gone`
       if (gone.length > 0) return
       return yield* condition === null
         ? missing

@@ -8,11 +8,11 @@ import { toPublic as publicId } from "@svc/domain/Ids"
 import { attemptsInAll, nextAttemptAt } from "@svc/domain/webhooks/RetrySchedule"
 import { Attempt } from "@svc/domain/deliveries/Delivery"
 import { Context, Effect, Exit, Layer, Schema } from "effect"
-import { system } from "@svc/domain/account/By"
+import { system } from "@svc/domain/account/Initiator"
 import type { SqlError, Statement } from "effect/sql"
 import { raise } from "../events/Raise.ts"
 import { ChangeFeed } from "../feed/ChangeFeed.ts"
-import * as Batched from "../store/Batched.ts"
+import * as Batcher from "../store/Batcher.ts"
 import { isTransient, type Sql, Writes } from "../store/Database.ts"
 import { Timing } from "../Timing.ts"
 import type { Backlog } from "../work/Source.ts"
@@ -274,7 +274,7 @@ type Granted = Exit.Exit<Lease, SqlError.SqlError>
 const make = Effect.gen(function* () {
   const sql = yield* Writes
   const feed = yield* ChangeFeed
-  const ask = yield* Batched.make(grant(sql))
+  const ask = yield* Batcher.make(grant(sql))
   return {
     lease: (wanted: Wanted) => Effect.flatten(ask({ _tag: "Lease", wanted })),
     abandoned: (identityId: string, now: Date) => abandoned(sql, identityId, now),

@@ -4,7 +4,7 @@ import { Conflict, NotFound, PreconditionFailed, WebhookMismatch } from "@svc/do
 import { testEventType } from "@svc/domain/events/Event"
 import type { WebhookPatch } from "@svc/domain/webhooks/Webhook"
 import { Effect } from "effect"
-import { type Handling, once } from "../actor/Handling.ts"
+import { type ActorHandlers, once } from "../actor/ActorHandlers.ts"
 import { commit, FenceLost, type Write } from "../actor/Write.ts"
 import { raiseTest } from "../events/Raise.ts"
 import type { Sealing } from "../sealing/Sealing.ts"
@@ -15,7 +15,7 @@ interface ForWebhook {
   readonly webhook_id: string
 }
 
-export const handlers = ({ onReady, onPresent }: Handling, sealing: Sealing["Service"]) => ({
+export const handlers = ({ onReady, onPresent }: ActorHandlers, sealing: Sealing["Service"]) => ({
   RegisterWebhook: onReady((write: Write, webhook: NewWebhook) => register(write, webhook, sealing)),
   PatchWebhook: onReady(once("PatchWebhook", patch)),
   RemoveWebhook: onPresent(once("RemoveWebhook", remove)),

@@ -4,7 +4,7 @@
  */
 import { Cause, Clock, Effect, Latch } from "effect"
 import type { SqlError } from "effect/sql"
-import { lastingMillis } from "@svc/domain/Lasting"
+import { monotonicMillis } from "@svc/domain/MonotonicTime"
 import type { Moved } from "@svc/domain/actor/Moved"
 import type { Unavailable } from "@svc/domain/problems/Problem"
 import { orUnavailable } from "../store/Database.ts"
@@ -83,7 +83,7 @@ export const make = Effect.fnUntraced(function* <State>(parts: {
     const state = yield* parts.state
     if (state === undefined) return Infinity
     const began = yield* Clock.currentTimeMillis
-    const lasting = yield* lastingMillis
+    const lasting = yield* monotonicMillis
     if (state !== known || lasting >= fullLook) {
       nextLook.fill(anyTime)
       known = state

@@ -38,7 +38,7 @@ import { Line, Text } from "../Text.ts"
 import { HandleParam } from "../handles/HandleParam.ts"
 import { asked } from "./KeyRights.ts"
 import { AddressLimit, callers, Confidential, onIdentity, open, ShowsSecret, Tagged } from "./Policy.ts"
-import { About, Unscoped } from "./ScopeOf.ts"
+import { About, Unscoped } from "./EndpointScope.ts"
 
 /** Sign-up and sign-in take no credential. */
 export class SignInApi extends HttpApiGroup.make("sign_in")

@@ -28,7 +28,7 @@ import {
   Unavailable,
 } from "../problems/Problem.ts"
 import type { CredentialKind, Org } from "./Account.ts"
-import type { By } from "./By.ts"
+import type { Initiator } from "./Initiator.ts"
 import type { Networks } from "./Networks.ts"
 import type { Scopes } from "./Scope.ts"
 
@@ -63,7 +63,7 @@ export const soleOf = ({ identities }: Pick<CallerInfo, "identities">): Identity
 /** The caller of the request at hand. */
 export interface CallerOfRequest extends CallerInfo {
   /** Who caused what the request changes. */
-  readonly by: By
+  readonly by: Initiator
 }
 
 export class Caller extends Context.Service<Caller, CallerOfRequest>()("@svc/domain/account/Caller") {}
@@ -72,7 +72,7 @@ export class Caller extends Context.Service<Caller, CallerOfRequest>()("@svc/dom
 export interface SubjectInfo extends IdentityRef {
   readonly orgId: string
   /** On whose behalf it is acted on. */
-  readonly by: By
+  readonly by: Initiator
 }
 
 export class Subject extends Context.Service<Subject, SubjectInfo>()("@svc/domain/account/Subject") {}

@@ -22,7 +22,7 @@ import { Text } from "../Text.ts"
 import { MintedKey } from "./AccountApi.ts"
 import { AddressLimit, callers, Confidential, open, Tagged } from "./Policy.ts"
 import { DeviceApproval, DeviceStart, DeviceStarted, DeviceView } from "./Device.ts"
-import { About } from "./ScopeOf.ts"
+import { About } from "./EndpointScope.ts"
 
 export class DeviceLoginApi extends HttpApiGroup.make("device_login")
   .add(

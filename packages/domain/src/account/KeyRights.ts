@@ -4,7 +4,7 @@
  */
 import { Result, Schema } from "effect"
 import { InvalidRequest, ScopeExceeds, ScopeUnknown } from "../problems/Problem.ts"
-import { listOf } from "../Lists.ts"
+import { boundedList } from "../BoundedList.ts"
 import { Text } from "../Text.ts"
 import { NamedTime } from "../Timestamp.ts"
 import type { CallerInfo } from "./Authorization.ts"
@@ -24,7 +24,7 @@ export const AskedScopes = Schema.Array(Text.check(Schema.isMaxLength(64))).chec
   Schema.isMinLength(1),
   Schema.isMaxLength(100),
 )
-export const AskedNetworks = listOf(
+export const AskedNetworks = boundedList(
   Network,
   20,
   (text) => canonicalNetwork(text) !== undefined,

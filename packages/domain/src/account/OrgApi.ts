@@ -17,7 +17,7 @@ import { Text } from "../Text.ts"
 import { Timestamp } from "../Timestamp.ts"
 import { Language, Org, TermsStatus } from "./Account.ts"
 import { callers, inRealm, inRealmOfBody, Tagged } from "./Policy.ts"
-import { About, Reveals } from "./ScopeOf.ts"
+import { About, Reveals } from "./EndpointScope.ts"
 
 export const AccountDeletion = Schema.Struct({
   status: Schema.Literal("deleting"),

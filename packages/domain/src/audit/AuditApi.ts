@@ -2,7 +2,7 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { callers, Confidential, inRealm } from "../account/Policy.ts"
-import { About } from "../account/ScopeOf.ts"
+import { About } from "../account/EndpointScope.ts"
 import { HandleText } from "../handles/HandleParam.ts"
 import { AuditId } from "../IdSchemas.ts"
 import { Limit, paging } from "../Paging.ts"

@@ -7,7 +7,7 @@ import { conditional } from "../Precondition.ts"
 import { IdentityNotReady, NotFound, PreconditionFailed, RateLimited, Unavailable } from "../problems/Problem.ts"
 import { Tool } from "../mcp/Tool.ts"
 import { Card, CardPatch, Profile } from "./Card.ts"
-import { About } from "../account/ScopeOf.ts"
+import { About } from "../account/EndpointScope.ts"
 
 const tagged = HttpApiSchema.WithHeaders(Card, { etag: Schema.String })
 

@@ -29,7 +29,7 @@ import { Timestamp } from "../Timestamp.ts"
 import { Connector } from "./Connector.ts"
 import { PlatformName } from "./PlatformName.ts"
 import { InstanceRule, Notification, Post } from "./Post.ts"
-import { About } from "../account/ScopeOf.ts"
+import { About } from "../account/EndpointScope.ts"
 
 const params = { handle: HandleParam }
 const one = { ...params, platform: PlatformName.annotate({ description: "The platform." }) }

@@ -11,7 +11,7 @@ import { Conflict, InvalidCursor, NotFound, Unavailable, WebhookMismatch } from 
 import { WebhookId } from "../IdSchemas.ts"
 import { Delivery } from "../deliveries/Delivery.ts"
 import { Event, EventId, EventType } from "./Event.ts"
-import { About } from "../account/ScopeOf.ts"
+import { About } from "../account/EndpointScope.ts"
 
 /** The last Event the client has; the stream goes on behind it. */
 const resumption = {

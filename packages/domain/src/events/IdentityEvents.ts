@@ -11,7 +11,7 @@ import { Post } from "../connectors/Post.ts"
 import { StepName } from "../identity/Identity.ts"
 import { Address, OriginVerdict } from "../mail/Message.ts"
 import { DeliveryId, EventId, MessageId, WebhookId } from "../IdSchemas.ts"
-import { Nothing } from "./Nothing.ts"
+import { Nothing } from "./EmptyData.ts"
 
 const Instant = Schema.String.annotate({ format: "date-time" })
 

@@ -21,7 +21,7 @@ import {
 } from "../problems/Problem.ts"
 import { conditional, located } from "../Precondition.ts"
 import { Identity, ShowOnceSecrets } from "./Identity.ts"
-import { About, Reveals } from "../account/ScopeOf.ts"
+import { About, Reveals } from "../account/EndpointScope.ts"
 
 const accepted = HttpApiSchema.WithHeaders(Identity.pipe(HttpApiSchema.status(202)), located)
 

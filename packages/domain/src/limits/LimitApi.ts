@@ -2,7 +2,7 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
 import { byQuery, inRealm } from "../account/Policy.ts"
-import { About } from "../account/ScopeOf.ts"
+import { About } from "../account/EndpointScope.ts"
 import { HandleText } from "../handles/HandleParam.ts"
 import { Tool } from "../mcp/Tool.ts"
 import { NotFound, Unavailable } from "../problems/Problem.ts"

@@ -19,7 +19,7 @@ import {
 import { Text } from "../Text.ts"
 import { AllowedAddress } from "./AllowedAddress.ts"
 import { AiDisclosure, AllowedRecipient, DisclosureText, MailPatch, MailStatus } from "./MailSettings.ts"
-import { About } from "../account/ScopeOf.ts"
+import { About } from "../account/EndpointScope.ts"
 
 const params = { handle: HandleParam }
 const tag = { etag: Schema.String }

@@ -18,7 +18,7 @@ import {
 import { Text } from "../Text.ts"
 import { AnyCaseLabel } from "./Flags.ts"
 import { AttachmentText, attachmentTextAtMost, Message, MessagePatch, MessageSummary } from "./Message.ts"
-import { About } from "../account/ScopeOf.ts"
+import { About } from "../account/EndpointScope.ts"
 
 const Wait = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 60 })).annotate({
   description: "Seconds to wait for a new message.",

@@ -4,7 +4,7 @@ import { callers } from "../account/Policy.ts"
 import { conditional } from "../Precondition.ts"
 import { PreconditionFailed, Unavailable } from "../problems/Problem.ts"
 import { OrgMailPatch, OrgMailStatus } from "./MailSettings.ts"
-import { About } from "../account/ScopeOf.ts"
+import { About } from "../account/EndpointScope.ts"
 
 export class OrgMailApi extends HttpApiGroup.make("org_mail")
   .add(

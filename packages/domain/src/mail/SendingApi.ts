@@ -23,7 +23,7 @@ import {
 } from "../problems/Problem.ts"
 import { Outbound } from "./Delivery.ts"
 import { Approving, Draft, DraftSummary, NewMail, PendingApproval, Refusal, Sent, WholeApproval } from "./Sending.ts"
-import { About } from "../account/ScopeOf.ts"
+import { About } from "../account/EndpointScope.ts"
 
 const params = { handle: HandleParam }
 const one = { handle: HandleParam, id: MessageId.annotate({ description: "The id of the resource." }) }

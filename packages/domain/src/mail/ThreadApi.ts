@@ -8,7 +8,7 @@ import { Tool } from "../mcp/Tool.ts"
 import { pageOf, paging } from "../Paging.ts"
 import { InvalidCursor, NotFound, Unavailable } from "../problems/Problem.ts"
 import { Thread, ThreadMessage } from "./Thread.ts"
-import { About } from "../account/ScopeOf.ts"
+import { About } from "../account/EndpointScope.ts"
 
 export class ThreadApi extends HttpApiGroup.make("threads")
   .add(

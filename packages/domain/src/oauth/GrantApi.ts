@@ -1,7 +1,7 @@
 /** What account holders see and change of the apps that they let in. */
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { callers, Tagged } from "../account/Policy.ts"
-import { About } from "../account/ScopeOf.ts"
+import { About } from "../account/EndpointScope.ts"
 import { Uuid } from "../IdSchemas.ts"
 import { pageOf, paging } from "../Paging.ts"
 import { conditional } from "../Precondition.ts"

@@ -1,7 +1,7 @@
 /** The Tunnel of an Identity: its address, the links that agents hold, what went through it, and its settings. */
 import ipaddr from "ipaddr.js"
 import { Schema } from "effect"
-import { listOf } from "../Lists.ts"
+import { boundedList } from "../BoundedList.ts"
 import { Line, ShownUrl } from "../Text.ts"
 import { Timestamp } from "../Timestamp.ts"
 
@@ -27,7 +27,7 @@ const HostHeader = Line(255).check(
   }),
 )
 
-const Networks = listOf(Network, 100, (text) => parseNetwork(text) !== undefined, "an address or a CIDR range")
+const Networks = boundedList(Network, 100, (text) => parseNetwork(text) !== undefined, "an address or a CIDR range")
 /** A user name has no colon (RFC 7617 section 2). */
 const Username = Line(128).check(Schema.isPattern(/^[^:]*$/u, { expected: "a user name without a colon" }))
 

@@ -14,7 +14,7 @@ import {
   Unavailable,
 } from "../problems/Problem.ts"
 import { Tunnel, TunnelPatch } from "./Tunnel.ts"
-import { About } from "../account/ScopeOf.ts"
+import { About } from "../account/EndpointScope.ts"
 
 const tagged = HttpApiSchema.WithHeaders(Tunnel, { etag: Schema.String })
 

@@ -18,7 +18,7 @@ import {
 } from "../problems/Problem.ts"
 import { Text } from "../Text.ts"
 import { namePattern, NewSecret, Secret, SecretValue, SecretVersion } from "./Vault.ts"
-import { About, Reveals } from "../account/ScopeOf.ts"
+import { About, Reveals } from "../account/EndpointScope.ts"
 
 /** Judged by the operation, which has a code of its own for it. */
 const NameParam = Text.check(

@@ -20,7 +20,7 @@ import {
 } from "../problems/Problem.ts"
 import { NamedTime, TimestampOrNull } from "../Timestamp.ts"
 import { NewWebhook, Webhook, WebhookPatch } from "./Webhook.ts"
-import { About } from "../account/ScopeOf.ts"
+import { About } from "../account/EndpointScope.ts"
 
 const tagged = HttpApiSchema.WithHeaders(Webhook, { etag: Schema.String })
 

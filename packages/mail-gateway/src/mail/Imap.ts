@@ -6,20 +6,20 @@ import { createServer, type Socket } from "node:net"
 import { check, pass } from "@svc/cluster/health/Health"
 import { isWithin, type Networks } from "@svc/cluster/net/ClientNetwork"
 import { readHeader } from "@svc/cluster/net/ProxiedSocket"
-import { lastingMillis } from "@svc/domain/Lasting"
+import { monotonicMillis } from "@svc/domain/MonotonicTime"
 import { Context, Effect, Fiber, FiberSet, Layer, type Redacted, type Scope } from "effect"
 import * as Certificates from "./imap/server/Certificates.ts"
-import * as Guests from "./imap/server/Guests.ts"
+import * as SessionLimits from "./imap/server/SessionLimits.ts"
 import { imapDoor, Logins } from "./imap/server/Logins.ts"
 import * as SpoolFiles from "./imap/server/SpoolFiles.ts"
-import * as Turns from "./imap/server/Turns.ts"
+import * as Turns from "./imap/server/SessionTurns.ts"
 import { Wire } from "./imap/server/Wire.ts"
 import type { Denied } from "./imap/session/Authenticating.ts"
 import * as Session from "./imap/session/Session.ts"
 import type { Store } from "./imap/session/Store.ts"
 import * as PostgresStore from "./imap/store/PostgresStore.ts"
-import * as Judging from "./judging/Judging.ts"
-import { listening, portOf } from "./Listening.ts"
+import * as VerdictPool from "./judging/VerdictPool.ts"
+import { listening, portOf } from "./MailListener.ts"
 import { Timing } from "../Timing.ts"
 
 export interface ImapSettings {
@@ -31,7 +31,7 @@ export interface ImapSettings {
   /** Bytes of a message, and of a Mailbox. */
   readonly messageBytes: number
   readonly mailboxBytes: number
-  readonly sessions: Guests.Limits
+  readonly sessions: SessionLimits.Limits
   /** Whether passwords may be said in the clear (Development). */
   readonly allowsPlain: boolean
   /** Balancers that begin each connection with a PROXY protocol header. */
@@ -59,7 +59,7 @@ interface Watched {
 
 const listen = Effect.fnUntraced(function* (settings: ImapSettings) {
   const logins = yield* Logins
-  const judging = yield* Judging.make({ threads: 2 })
+  const judging = yield* VerdictPool.make({ threads: 2 })
   const openStore = yield* PostgresStore.make({
     judging,
     host: settings.mailDomain,
@@ -67,7 +67,7 @@ const listen = Effect.fnUntraced(function* (settings: ImapSettings) {
   })
   const certificate = yield* Certificates.make(settings.tls, [settings.mailDomain, "localhost"])
   const spools = SpoolFiles.make(spoolBytes)
-  const guests = Guests.make(settings.sessions)
+  const guests = SessionLimits.make(settings.sessions)
   const turns = Turns.make()
   const watched = new Set<Watched>()
   const run = yield* FiberSet.makeRuntime()
@@ -136,7 +136,7 @@ const listen = Effect.fnUntraced(function* (settings: ImapSettings) {
       },
       tlsAtOnce,
     )
-    const now = yield* lastingMillis
+    const now = yield* monotonicMillis
     const one: Watched = {
       session,
       end,
@@ -153,7 +153,7 @@ const listen = Effect.fnUntraced(function* (settings: ImapSettings) {
       while (true) {
         const portion = yield* wire.read
         if (portion === undefined) return
-        one.heardAt = yield* lastingMillis
+        one.heardAt = yield* monotonicMillis
         turns.begin()
         const turn = yield* session.feed(portion)
         if (turn._tag === "Close") return
@@ -201,7 +201,7 @@ const listen = Effect.fnUntraced(function* (settings: ImapSettings) {
 
   /** All sessions share one look at the time. */
   const look = Effect.gen(function* () {
-    const now = yield* lastingMillis
+    const now = yield* monotonicMillis
     for (const one of watched) {
       if (!one.session.isLoggedIn() && now > one.loginBy) one.end("You did not log in.")
       else if (now - one.heardAt > Timing.imapIdleMillis) one.end("You were silent for too long.")

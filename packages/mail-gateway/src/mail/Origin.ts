@@ -10,7 +10,7 @@ import { evaluateDmarc } from "mailauth/lib/dmarc/index.js"
 import { spf } from "mailauth/lib/spf/index.js"
 import { formatAuthHeaderRow } from "mailauth/lib/tools.js"
 import { aligned, author, type Author } from "./Author.ts"
-import type { Recent } from "./judging/Recent.ts"
+import type { RecentVerdicts } from "./judging/RecentVerdicts.ts"
 import * as Results from "./judging/Results.ts"
 import * as Signatures from "./judging/Signatures.ts"
 import { header } from "./mime/Header.ts"
@@ -116,7 +116,7 @@ export const judge = async (
   root: Part,
   arrival: Arrival,
   lookup: Signatures.Lookup,
-  recent?: Recent,
+  recent?: RecentVerdicts,
 ): Promise<Verdict> => {
   const writer =
     root.rows.filter(({ key }) => key === "from").length === 1 ? author(header(raw, root.rows, "from")) : undefined

@@ -8,11 +8,11 @@ import { makeUuidV7 } from "@svc/domain/Ids"
 import { ask } from "@svc/cluster/actor/Ask"
 import { Identities } from "@svc/cluster/identity/Identities"
 import { carriedAtMost, storeAhead } from "@svc/cluster/mail/MessageContent"
-import * as Batched from "@svc/cluster/store/Batched"
+import * as Batcher from "@svc/cluster/store/Batcher"
 import { Reads, Writes } from "@svc/cluster/store/Database"
 import { Timing } from "@svc/cluster/Timing"
-import { joined } from "./Slicewise.ts"
-import * as Takers from "./Takers.ts"
+import { joined } from "./SlicedWork.ts"
+import * as AcceptingMailboxes from "./AcceptingMailboxes.ts"
 import * as Gateway from "../Timing.ts"
 import { keyOf } from "./Transactions.ts"
 import { Clock, Context, Duration, Effect, Layer, Schema } from "effect"
@@ -61,20 +61,20 @@ const make = (options: { readonly mailboxBytes: number }) =>
     const actors = yield* Identities
     const unavailable = () => new ReceptionUnavailable()
 
-    const lookUp = yield* Batched.make((mailboxes: ReadonlyArray<string>) =>
-      reads<{ asked: number } & NonNullable<Takers.Standing>>`
+    const lookUp = yield* Batcher.make((mailboxes: ReadonlyArray<string>) =>
+      reads<{ asked: number } & NonNullable<AcceptingMailboxes.Standing>>`
         select asked.n::int as asked, i.status,
                case when m.bytes_used >= ${options.mailboxBytes}::bigint then 'all'
                     when m.bytes_used > ${options.mailboxBytes}::bigint / 2 then 'much'
                     when m.bytes_used is not null then 'little' end as used
         from unnest(${mailboxes}::text[]) with ordinality as asked (canonical, n)
         join identity i on i.canonical = asked.canonical left join mailbox m on m.identity_id = i.id`.pipe(
-        Effect.map(Batched.inOrder(mailboxes)),
+        Effect.map(Batcher.inOrder(mailboxes)),
       ),
     )
 
     return {
-      status: yield* Takers.make((mailbox) => Effect.mapError(lookUp(mailbox), unavailable)),
+      status: yield* AcceptingMailboxes.make((mailbox) => Effect.mapError(lookUp(mailbox), unavailable)),
 
       /**
        * Durable when it answers; what repeats a transaction that was not answered with 250 is not stored again. Answers

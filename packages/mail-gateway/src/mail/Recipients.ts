@@ -1,5 +1,5 @@
 /** Which recipients are taken, of which clients: what RCPT is answered. */
-import { lastingMillis } from "@svc/domain/Lasting"
+import { monotonicMillis } from "@svc/domain/MonotonicTime"
 import { Effect } from "effect"
 import type { SMTPServerAddress, SMTPServerSession } from "smtp-server"
 import { Timing } from "../Timing.ts"
@@ -48,7 +48,7 @@ export const make = Effect.fnUntraced(function* (settings: { readonly mailDomain
   const unknown = Effect.fnUntraced(function* (session: SMTPServerSession) {
     const inSession = (unknownIn.get(session) ?? 0) + 1
     unknownIn.set(session, inSession)
-    const byClient = clients.unknown(session.remoteAddress, yield* lastingMillis)
+    const byClient = clients.unknown(session.remoteAddress, yield* monotonicMillis)
     const worst = Math.max(inSession, byClient * (Clients.limits.unknownInSession / Clients.limits.unknownByClient))
     yield* Effect.sleep(Math.max(0, worst - Clients.limits.unknownAtOnce) * Timing.tarpitStepMillis)
     return yield* Effect.fail(worst >= Clients.limits.unknownInSession ? replies.tooManyUnknown : replies.unknown)

@@ -3,16 +3,16 @@
  * durable in every Mailbox it was for; whatever is out of reach is 451, and the sender keeps the message.
  */
 import { makeUuidV7 } from "@svc/domain/Ids"
-import { lastingOf } from "@svc/domain/Lasting"
+import { monotonicOf } from "@svc/domain/MonotonicTime"
 import { check, pass } from "@svc/cluster/health/Health"
 import type { Networks } from "@svc/cluster/net/ClientNetwork"
 import * as Certificates from "@svc/cluster/net/Certificates"
 import { selfSigned } from "@svc/cluster/net/SelfSigned"
 import { Cause, Clock, Context, Effect, FiberSet, Layer } from "effect"
 import type { SMTPServerDataStream, SMTPServerOptions, SMTPServerSession } from "smtp-server"
-import { listening, portOf } from "./Listening.ts"
+import { listening, portOf } from "./MailListener.ts"
 import * as MailMetrics from "./MailMetrics.ts"
-import * as Judging from "./judging/Judging.ts"
+import * as VerdictPool from "./judging/VerdictPool.ts"
 import { isModest } from "./mime/Header.ts"
 import type { Arrival } from "./Origin.ts"
 import { type IncomingMail, type Recipient, Reception } from "./Reception.ts"
@@ -56,7 +56,7 @@ const listen = Effect.fnUntraced(function* (settings: SmtpSettings) {
   const system = yield* SystemMail
   const bounces = yield* Bounces
   const transactions = yield* Transactions
-  const judging = yield* Judging.make()
+  const judging = yield* VerdictPool.make()
   const run = yield* FiberSet.makeRuntime<Resolver>()
   const clients = Clients.make()
   const log = SessionLog.make((line) => void run(line))
@@ -238,7 +238,7 @@ const listen = Effect.fnUntraced(function* (settings: SmtpSettings) {
     closeTimeout: Timing.smtpCloseMillis,
     logger: false,
     onConnect: (session, done) => {
-      if (!clients.enter(session.remoteAddress, lastingOf(clock))) return done(replies.busy)
+      if (!clients.enter(session.remoteAddress, monotonicOf(clock))) return done(replies.busy)
       admitted.add(session.id)
       log.begin(session)
       timers.set(

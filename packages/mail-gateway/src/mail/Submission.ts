@@ -14,8 +14,8 @@ import { recipientsAtMost } from "@svc/domain/mail/Sending"
 import { isProblem } from "@svc/domain/problems/Problem"
 import { Cause, Clock, Context, Effect, FiberSet, Layer } from "effect"
 import type { SMTPServerAddress, SMTPServerDataStream, SMTPServerOptions, SMTPServerSession } from "smtp-server"
-import * as Guests from "./imap/server/Guests.ts"
-import { listening, portOf } from "./Listening.ts"
+import * as SessionLimits from "./imap/server/SessionLimits.ts"
+import { listening, portOf } from "./MailListener.ts"
 import * as MailMetrics from "./MailMetrics.ts"
 import { isModest } from "./mime/Header.ts"
 import * as RecipientAddress from "./RecipientAddress.ts"
@@ -23,7 +23,7 @@ import * as Data from "./smtp/Data.ts"
 import { Reply, replies as receiving } from "./smtp/Replies.ts"
 import { openConnection } from "./smtp/Server.ts"
 import * as Accounts from "./submission/Accounts.ts"
-import * as Recording from "./submission/Recording.ts"
+import * as Recording from "./submission/SubmissionAudit.ts"
 import * as Refusals from "./submission/Refusals.ts"
 import { type Admit, type Login, SubmissionServer } from "./submission/Server.ts"
 import { Timing } from "../Timing.ts"
@@ -53,7 +53,7 @@ export class SubmissionListener extends Context.Service<
 >()("@svc/mail-gateway/mail/SubmissionListener") {}
 
 /** Sessions: a program has one or two. Each may hold a message of the largest size. */
-const limits: Guests.Limits = { inAll: 2_000, perClient: 100, perMailbox: 20 }
+const limits: SessionLimits.Limits = { inAll: 2_000, perClient: 100, perMailbox: 20 }
 
 /** Commands of a client that is not logged in. */
 const commandsBefore = 30
@@ -63,7 +63,7 @@ const { replies } = Refusals
 const listen = Effect.fnUntraced(function* (settings: SubmissionSettings) {
   const sending = yield* Sending
   const orgLimits = yield* OrgLimits
-  const guests = Guests.make(limits)
+  const guests = SessionLimits.make(limits)
   const accounts = yield* Accounts.make(guests)
   const recording = yield* Recording.make
   const run = yield* FiberSet.makeRuntimePromise()

@@ -6,7 +6,7 @@ import { Unavailable } from "@svc/domain/problems/Problem"
 import { Clock, Context, Effect, Layer } from "effect"
 import { Timing } from "../Timing.ts"
 import type { IncomingMail } from "./Reception.ts"
-import { joined } from "./Slicewise.ts"
+import { joined } from "./SlicedWork.ts"
 import { keyOf, operator } from "./Transactions.ts"
 
 const lost = new Unavailable({ detail: "The message could not be stored.", retry_after_seconds: 5 })

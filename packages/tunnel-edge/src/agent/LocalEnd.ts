@@ -4,7 +4,7 @@
  */
 import { createServer, type RequestListener } from "node:http"
 import { type AddressInfo, connect, type Socket } from "node:net"
-import { couple } from "../protocol/Couple.ts"
+import { splice } from "../protocol/Splice.ts"
 import { kind, reset } from "../protocol/Manifest.ts"
 import type { MuxStream } from "../protocol/Mux.ts"
 import { RequestSplitter } from "../protocol/RequestSplitter.ts"
@@ -129,7 +129,7 @@ export const makeLocalEnd = (options: Local, onChange: () => void) => {
       one.isAwaited = false
       one.moved = true
     })
-    couple(socket, stream, {
+    splice(socket, stream, {
       incoming: (bytes) => {
         one.isAwaited = streamKind === kind.http
         one.moved = true

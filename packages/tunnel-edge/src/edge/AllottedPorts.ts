@@ -9,7 +9,7 @@ import { TunnelQueries, type Standing } from "@svc/cluster/tunnel/TunnelQueries"
 import { Clock, Effect } from "effect"
 import type { Peers } from "./Peers.ts"
 import type { Registry } from "./Registry.ts"
-import type { Self } from "./Self.ts"
+import type { EdgeIdentity } from "./EdgeIdentity.ts"
 import type { TcpPorts } from "./TcpPorts.ts"
 import { Timing } from "./Timing.ts"
 
@@ -17,7 +17,7 @@ import { Timing } from "./Timing.ts"
 const triesAtMost = 3
 
 export const make = Effect.fnUntraced(function* (options: {
-  readonly self: Self
+  readonly self: EdgeIdentity
   readonly registry: Registry
   readonly ports: TcpPorts
   readonly peers: Peers

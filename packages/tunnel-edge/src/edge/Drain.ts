@@ -6,12 +6,12 @@ import type { Listener } from "./Listener.ts"
 import type { Metering } from "./Metering.ts"
 import type { Peers } from "./Peers.ts"
 import type { Registry } from "./Registry.ts"
-import type { Self } from "./Self.ts"
+import type { EdgeIdentity } from "./EdgeIdentity.ts"
 import type { TcpPorts } from "./TcpPorts.ts"
 import { Timing } from "./Timing.ts"
 
 export const drain = Effect.fnUntraced(function* (options: {
-  readonly self: Self
+  readonly self: EdgeIdentity
   readonly listener: Listener
   readonly registry: Registry
   readonly leases: Leases

@@ -11,12 +11,12 @@ import type { Networks } from "@svc/cluster/net/ClientNetwork"
 import { Sealing } from "@svc/cluster/sealing/Sealing"
 import { Timing as ClusterTiming } from "@svc/cluster/Timing"
 import { TunnelUsage } from "@svc/cluster/tunnel/TunnelUsage"
-import { lastingOf } from "@svc/domain/Lasting"
+import { monotonicOf } from "@svc/domain/MonotonicTime"
 import { Addresses } from "@svc/domain/Addresses"
 import { makeUuidV7 } from "@svc/domain/Ids"
 import { Clock, Context, type Duration, Effect, Layer, Schedule } from "effect"
 import * as AllottedPorts from "./AllottedPorts.ts"
-import { isAgent } from "./Attach.ts"
+import { isAgent } from "./LinkAttachment.ts"
 import * as Certificates from "./Certificates.ts"
 import * as ConnectionCaps from "./ConnectionCaps.ts"
 import * as Connections from "./Connections.ts"
@@ -32,8 +32,8 @@ import * as RawConnections from "./RawConnections.ts"
 import * as Registry from "./Registry.ts"
 import * as Requests from "./Requests.ts"
 import * as Routes from "./Routes.ts"
-import * as Running from "./Running.ts"
-import type { Self } from "./Self.ts"
+import * as BackgroundEffects from "./BackgroundEffects.ts"
+import type { EdgeIdentity } from "./EdgeIdentity.ts"
 import * as TcpPorts from "./TcpPorts.ts"
 import { Timing } from "./Timing.ts"
 
@@ -60,13 +60,13 @@ const make = Effect.fnUntraced(function* (settings: EdgeSettings) {
   const orgs = yield* Orgs
   const usage = yield* TunnelUsage
   const sealing = yield* Sealing
-  const running = yield* Running.make
+  const running = yield* BackgroundEffects.make
   const { run } = running
-  const self: Self = { id: yield* makeUuidV7, address: settings.address ?? "", isDraining: false }
+  const self: EdgeIdentity = { id: yield* makeUuidV7, address: settings.address ?? "", isDraining: false }
   const hosts = Hosts.make(book)
 
   const clock = yield* Clock.Clock
-  const now = () => lastingOf(clock)
+  const now = () => monotonicOf(clock)
   const registry = Registry.make(now)
   const connections = Connections.make()
   const caps = ConnectionCaps.make(settings.connections)

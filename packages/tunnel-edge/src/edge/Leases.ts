@@ -13,18 +13,18 @@ import { Effect, Redacted, Semaphore } from "effect"
 import { goaway } from "../protocol/Manifest.ts"
 import type { Head } from "../protocol/RequestHead.ts"
 import type { AllottedPorts } from "./AllottedPorts.ts"
-import * as Attach from "./Attach.ts"
+import * as LinkAttachment from "./LinkAttachment.ts"
 import type { Registry } from "./Registry.ts"
-import type { Running } from "./Running.ts"
-import type { Self } from "./Self.ts"
+import type { BackgroundEffects } from "./BackgroundEffects.ts"
+import type { EdgeIdentity } from "./EdgeIdentity.ts"
 import type { TcpPorts } from "./TcpPorts.ts"
 
 export const make = Effect.fnUntraced(function* (options: {
-  readonly self: Self
+  readonly self: EdgeIdentity
   readonly registry: Registry
   readonly ports: TcpPorts
   readonly allotted: AllottedPorts
-  readonly running: Running
+  readonly running: BackgroundEffects
 }) {
   const { self, registry, ports, allotted, running } = options
   const credentials = yield* CredentialLookup
@@ -38,7 +38,7 @@ export const make = Effect.fnUntraced(function* (options: {
 
   const changed = (name: string) => Effect.ignore(ask(actors.of(name).TunnelChanged()))
 
-  const attach = yield* Attach.make({
+  const attach = yield* LinkAttachment.make({
     self,
     registry,
     onAttached: ({ canonical }, port) => {

@@ -8,7 +8,7 @@ import { isWithin, type Networks } from "@svc/cluster/net/ClientNetwork"
 import { readHeader } from "@svc/cluster/net/ProxiedSocket"
 import { Effect, Schema } from "effect"
 import { getExtensionData, readTlsClientHello } from "read-tls-client-hello"
-import { refusal } from "./Answers.ts"
+import { refusal } from "./EdgeResponses.ts"
 import * as Resets from "./Resets.ts"
 import { Timing } from "./Timing.ts"
 

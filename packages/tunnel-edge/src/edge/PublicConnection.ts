@@ -1,30 +1,30 @@
 /**
  * One public HTTP/1.1 connection, which is one stream to the agent, as a state machine without sockets: it is told what
- * happened and does what follows through its {@link Line}. Request heads are judged and rewritten
+ * happened and does what follows through its {@link ConnectionContext}. Request heads are judged and rewritten
  * ({@link RequestSplitter}); response bytes are only watched, for whether there were any and for the answer to an
  * upgrade. {@link PublicHttp} drives it over a socket. No Effect in here: this runs per chunk.
  */
 import { reset } from "../protocol/Manifest.ts"
 import { type Head, Refusal } from "../protocol/RequestHead.ts"
 import { RequestSplitter } from "../protocol/RequestSplitter.ts"
-import { refusal } from "./Answers.ts"
-import type { Client, Line, Rules, State } from "./Line.ts"
-import { Onward } from "./Onward.ts"
-import { Repeatable } from "./Repeatable.ts"
+import { refusal } from "./EdgeResponses.ts"
+import type { Client, ConnectionContext, Rules, State } from "./ConnectionContext.ts"
+import { ConnectionRoute } from "./ConnectionRoute.ts"
+import { ReplayBuffer } from "./ReplayBuffer.ts"
 import type { Route, StreamRoute } from "./Route.ts"
 import { Timing } from "./Timing.ts"
-import { UpgradeAnswer } from "./UpgradeAnswer.ts"
+import { UpgradeResponse } from "./UpgradeResponse.ts"
 
 const takesRequests = (state: State) => state === "forwarding" || state === "answering" || state === "answered"
 
 export class PublicConnection {
   state: State = "reading"
-  private readonly line: Line
+  private readonly line: ConnectionContext
   private readonly client: Client
   private readonly rules: Rules
   private readonly splitter: RequestSplitter
   private first: Head | undefined
-  private onward: Onward | undefined
+  private onward: ConnectionRoute | undefined
   /** What came before there was a passage to count it. */
   private uncounted = 0
   /** The client has something of the agent, if only its end: nothing of ours can stand in its place. */
@@ -36,13 +36,13 @@ export class PublicConnection {
   private isWithdrawn = false
   /** Requests that were sent in advance wait for the next turn of the event loop. */
   private isYielding = false
-  private readonly repeatable = new Repeatable()
-  private upgrade: UpgradeAnswer | undefined
+  private readonly repeatable = new ReplayBuffer()
+  private upgrade: UpgradeResponse | undefined
   private accepted = false
   /** The refusal that waits for earlier answers. */
   private refused: Buffer | undefined
 
-  constructor(line: Line, client: Client, rules: Rules) {
+  constructor(line: ConnectionContext, client: Client, rules: Rules) {
     this.line = line
     this.client = client
     this.rules = rules
@@ -88,7 +88,7 @@ export class PublicConnection {
   private begin(route: StreamRoute): void {
     const passage = route.passage(() => this.cut())
     passage.count("in", this.uncounted)
-    this.onward = new Onward(route, passage, this.client, () => this.termsChanged())
+    this.onward = new ConnectionRoute(route, passage, this.client, () => this.termsChanged())
     if (!this.open(route, this.onward)) return
     this.goOn(this.first!, this.onward)
     this.release()
@@ -111,7 +111,7 @@ export class PublicConnection {
     }
   }
 
-  private repeat(route: StreamRoute, onward: Onward): void {
+  private repeat(route: StreamRoute, onward: ConnectionRoute): void {
     onward.route = route
     // Once is enough: a second way that leads nowhere is the answer.
     const repeated = this.repeatable.take()
@@ -121,7 +121,7 @@ export class PublicConnection {
     else this.refuseAfter(this.refused)
   }
 
-  private open(route: StreamRoute, { passage }: Onward): boolean {
+  private open(route: StreamRoute, { passage }: ConnectionRoute): boolean {
     if (!this.line.open(route, passage)) {
       this.say(this.failed(reset.overloaded))
       return false
@@ -188,7 +188,7 @@ export class PublicConnection {
     this.line.deadline(this.isWithdrawn ? Timing.tailMillis : undefined)
   }
 
-  private watch(upgrade: UpgradeAnswer, bytes: Buffer): void {
+  private watch(upgrade: UpgradeResponse, bytes: Buffer): void {
     const accepted = upgrade.feed(bytes)
     if (accepted === undefined) return
     this.upgrade = undefined
@@ -260,18 +260,18 @@ export class PublicConnection {
     if (head.upgrade && head.headers.get("upgrade")?.toLowerCase() !== "websocket")
       throw new Refusal(400, "only an edge takes links")
     this.state = "routing"
-    if (head.upgrade) this.upgrade = new UpgradeAnswer()
+    if (head.upgrade) this.upgrade = new UpgradeResponse()
     this.line.route(head)
   }
 
-  private judgeFurther(head: Head, onward: Onward): void {
+  private judgeFurther(head: Head, onward: ConnectionRoute): void {
     const refused = onward.terms.refuses(head)
     if (refused !== undefined) return this.refuseAfter(refused)
     this.goOn(head, onward)
     this.yieldTurn()
   }
 
-  private goOn(head: Head, onward: Onward): void {
+  private goOn(head: Head, onward: ConnectionRoute): void {
     this.authorization = head.authorization
     onward.passage.countRequest()
     this.out(onward.encode(head))

@@ -2,12 +2,12 @@
 import type { Socket } from "node:net"
 import { TLSSocket } from "node:tls"
 import * as TurnBudget from "@svc/cluster/net/TurnBudget"
-import { couple } from "../protocol/Couple.ts"
+import { splice } from "../protocol/Splice.ts"
 import { kind, type ResetCode } from "../protocol/Manifest.ts"
 import type { MuxStream } from "../protocol/Mux.ts"
 import type { Head } from "../protocol/RequestHead.ts"
 import { clientOf } from "./Connections.ts"
-import type { Client, Line, Rules } from "./Line.ts"
+import type { Client, ConnectionContext, Rules } from "./ConnectionContext.ts"
 import type { Passage } from "./Metering.ts"
 import { PublicConnection } from "./PublicConnection.ts"
 import { reset } from "./Resets.ts"
@@ -28,7 +28,7 @@ const serverName = (socket: Socket): string | undefined =>
   socket instanceof TLSSocket && typeof socket.servername === "string" ? socket.servername.toLowerCase() : undefined
 
 /** Many are idle at a time: methods, where an object of closures would cost each connection a kilobyte. */
-class SocketLine implements Line {
+class SocketLine implements ConnectionContext {
   readonly connection: PublicConnection
   private readonly socket: Socket
   private readonly client: Client
@@ -68,7 +68,7 @@ class SocketLine implements Line {
     this.stream = route.open(kind.http, { peer: address, proto })
     if (this.stream === undefined) return false
     this.socket.off("data", this.received)
-    this.uncouple = couple(this.socket, this.stream, {
+    this.uncouple = splice(this.socket, this.stream, {
       gate: passage,
       outgoing: this.received,
       // Of which the connection hears itself: requests may still wait for their turn.

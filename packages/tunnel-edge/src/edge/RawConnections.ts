@@ -7,14 +7,14 @@ import { clientOf } from "./Connections.ts"
 import type { Hosts } from "./Hosts.ts"
 import type { Metering } from "./Metering.ts"
 import type { Routes } from "./Routes.ts"
-import type { Running } from "./Running.ts"
+import type { BackgroundEffects } from "./BackgroundEffects.ts"
 import { carry, type TcpRoute } from "./TcpPorts.ts"
 
 export const make = (options: {
   readonly hosts: Hosts
   readonly routes: Routes
   readonly metering: Metering
-  readonly run: Running["run"]
+  readonly run: BackgroundEffects["run"]
 }) => {
   const { hosts, routes, metering, run } = options
 

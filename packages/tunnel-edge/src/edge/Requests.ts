@@ -10,13 +10,13 @@ import { Effect, Schema } from "effect"
 import { reset } from "../protocol/Manifest.ts"
 import type { Head } from "../protocol/RequestHead.ts"
 import * as Admission from "./Admission.ts"
-import { answer, problemFor, refusal } from "./Answers.ts"
+import { answer, problemFor, refusal } from "./EdgeResponses.ts"
 import { clientBlock } from "./Connections.ts"
 import * as EdgeMetrics from "./EdgeMetrics.ts"
-import * as Guesses from "./Guesses.ts"
+import * as PasswordThrottle from "./PasswordThrottle.ts"
 import type { Hosts } from "./Hosts.ts"
 import type { Metering } from "./Metering.ts"
-import type { Opening } from "./Openings.ts"
+import type { OpenConnection } from "./OpenConnections.ts"
 import type { Route, Terms } from "./Route.ts"
 import type { Routes, Way } from "./Routes.ts"
 
@@ -42,14 +42,14 @@ interface Refusing {
 }
 
 class SettingsTerms implements Terms {
-  private readonly opening: Opening
+  private readonly opening: OpenConnection
   /** What held when the connection began. */
   private readonly begun: Standing
   private readonly way: Way
   private readonly client: string
   private readonly refusing: Refusing
 
-  constructor(opening: Opening, begun: Standing, way: Way, client: string, refusing: Refusing) {
+  constructor(opening: OpenConnection, begun: Standing, way: Way, client: string, refusing: Refusing) {
     this.opening = opening
     this.begun = begun
     this.way = way
@@ -89,7 +89,7 @@ export const make = Effect.fnUntraced(function* (options: {
   const { hosts, routes, metering } = options
   const book = yield* Addresses
   const tunnels = yield* TunnelQueries
-  const guesses = Guesses.make()
+  const guesses = PasswordThrottle.make()
 
   const offline = Effect.fnUntraced(function* (head: Head, name: string, { handle, passwordHash }: Standing) {
     if (head.method === "GET" && head.target.split("?")[0] === cardPath) {

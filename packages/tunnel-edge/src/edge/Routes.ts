@@ -5,14 +5,14 @@
 import { TunnelQueries, type Standing } from "@svc/cluster/tunnel/TunnelQueries"
 import { ChangeFeed } from "@svc/cluster/feed/ChangeFeed"
 import { tunnelKey } from "@svc/cluster/feed/Keys"
-import { lastingMillis } from "@svc/domain/Lasting"
+import { monotonicMillis } from "@svc/domain/MonotonicTime"
 import { Cache, Duration, Effect, Exit, Option } from "effect"
 import { flag } from "../protocol/Manifest.ts"
 import type { MuxStream } from "../protocol/Mux.ts"
-import * as Openings from "./Openings.ts"
+import * as OpenConnections from "./OpenConnections.ts"
 import type { Peers } from "./Peers.ts"
 import type { Registry } from "./Registry.ts"
-import type { Running } from "./Running.ts"
+import type { BackgroundEffects } from "./BackgroundEffects.ts"
 
 export interface Way {
   /** Whether the agent said that it is about to go. */
@@ -30,7 +30,7 @@ export const make = Effect.fnUntraced(function* (options: {
   readonly edgeId: string
   readonly registry: Registry
   readonly peers: Peers
-  readonly launch: Running["launch"]
+  readonly launch: BackgroundEffects["launch"]
   /** The links or the settings of a name changed somewhere. */
   readonly onChange: (canonical: string) => void
 }) {
@@ -56,7 +56,7 @@ export const make = Effect.fnUntraced(function* (options: {
   /** What is known of a name; undefined where there is no such Identity. */
   const standing = (canonical: string) =>
     Effect.map(Cache.get(names, canonical), (found) => (found?.status === "deleting" ? undefined : found))
-  const openings = Openings.make(standing)
+  const openings = OpenConnections.make(standing)
   const refreshAll = Effect.suspend(() =>
     Effect.forEach(openings.names(), openings.refresh, { concurrency: 4, discard: true }),
   )
@@ -125,7 +125,7 @@ export const make = Effect.fnUntraced(function* (options: {
     standing,
 
     /** A connection of a name begins, which was judged by `judged`; `changed` tells it that something else holds. */
-    open: (canonical: string, judged: Standing, changed: () => void): Openings.Opening => {
+    open: (canonical: string, judged: Standing, changed: () => void): OpenConnections.OpenConnection => {
       const opening = openings.open(canonical, judged, changed)
       // It waited for its agent, and word of a change came before it was known here.
       options.launch(
@@ -143,7 +143,7 @@ export const make = Effect.fnUntraced(function* (options: {
 
     /** A link to the agent, here or one hop away; undefined where there is none, also not after a wait. */
     find: Effect.fnUntraced(function* (canonical: string, known: Standing) {
-      const now = yield* lastingMillis
+      const now = yield* monotonicMillis
       const lostAt = options.registry.lostAt(canonical)
       let standing = known
       let looked = false
@@ -154,7 +154,7 @@ export const make = Effect.fnUntraced(function* (options: {
         // Its edge died a moment ago: the lease stands, nobody answers, and the agent is dialling. Word comes when it is back.
         if (!looked && standing.holders.length > 0) yield* Cache.invalidate(names, canonical)
         wait ||= standing.holders.length > 0
-        const late = (yield* lastingMillis) >= now + hold.waitMillis
+        const late = (yield* monotonicMillis) >= now + hold.waitMillis
         if (!wait || late || (waiting.get(canonical) ?? 0) >= hold.atMost) return undefined
         looked = true
         count(canonical, 1)

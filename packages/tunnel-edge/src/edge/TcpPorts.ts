@@ -2,7 +2,7 @@
 import { createServer, isIPv6, type Server, type Socket } from "node:net"
 import { type Networks, isWithin } from "@svc/cluster/net/ClientNetwork"
 import { readHeader, sourceOf } from "@svc/cluster/net/ProxiedSocket"
-import { couple } from "../protocol/Couple.ts"
+import { splice } from "../protocol/Splice.ts"
 import { kind } from "../protocol/Manifest.ts"
 import type { MuxStream } from "../protocol/Mux.ts"
 import { clientOf } from "./Connections.ts"
@@ -43,7 +43,7 @@ export const carry = (socket: Socket, stream: MuxStream, route: TcpRoute, ahead?
     leave()
   })
   if (ahead !== undefined) stream.write(ahead)
-  couple(socket, stream, { gate: passage })
+  splice(socket, stream, { gate: passage })
   socket.resume()
 }
 

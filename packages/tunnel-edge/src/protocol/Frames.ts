@@ -3,7 +3,7 @@
  * 2 KB and passed by reference above; the reader takes bytes in pieces of any size, and hands DATA on as it arrives.
  */
 import { frame, headerBytes, limits } from "./Manifest.ts"
-import { passed } from "./Scavenge.ts"
+import { passed } from "./YoungGenerationGc.ts"
 
 /** The peer broke the protocol; the link cannot go on. */
 export class ProtocolError extends Error {}

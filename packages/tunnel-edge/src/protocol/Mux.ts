@@ -7,7 +7,7 @@
 import { FrameReader, FrameWriter, ProtocolError } from "./Frames.ts"
 import { firstIgnorable, frame, limits, type ResetCode, reset } from "./Manifest.ts"
 import { type Carrying, MuxStream } from "./MuxStream.ts"
-import { outsideOf, passed } from "./Scavenge.ts"
+import { outsideOf, passed } from "./YoungGenerationGc.ts"
 
 export { ProtocolError } from "./Frames.ts"
 export type { MuxStream } from "./MuxStream.ts"

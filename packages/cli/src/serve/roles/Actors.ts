@@ -3,7 +3,7 @@ import * as OrgActor from "@svc/cluster/account/OrgActor"
 import { Orgs } from "@svc/cluster/account/Orgs"
 import * as OrgWork from "@svc/cluster/account/OrgWork"
 import * as ConnectorActor from "@svc/cluster/connectors/ConnectorActor"
-import * as Months from "@svc/cluster/audit/Months"
+import * as AuditPartitions from "@svc/cluster/audit/AuditPartitions"
 import { Connectors } from "@svc/cluster/connectors/Connectors"
 import * as ConnectorWork from "@svc/cluster/connectors/ConnectorWork"
 import { Platforms } from "@svc/cluster/connectors/platforms/Platforms"
@@ -13,8 +13,8 @@ import * as IdentityWork from "@svc/cluster/identity/IdentityWork"
 import { Outbox } from "@svc/cluster/mail/sending/Outbox"
 import { SendingGate } from "@svc/cluster/mail/sending/SendingGate"
 import * as Refolding from "@svc/cluster/mail/search/Refolding"
-import * as Segmenting from "@svc/cluster/mail/search/Segmenting"
-import * as Unheld from "@svc/cluster/mail/sending/Unheld"
+import * as SegmentBuilder from "@svc/cluster/mail/search/SegmentBuilder"
+import * as HeldMailRelease from "@svc/cluster/mail/sending/HeldMailRelease"
 import * as SystemMailForwarding from "@svc/cluster/mail/SystemMailForwarding"
 import * as Housekeeping from "@svc/cluster/housekeeping/Housekeeping"
 import * as GrantNotices from "@svc/cluster/oauth/GrantNotices"
@@ -25,7 +25,7 @@ import * as TunnelPorts from "@svc/cluster/tunnel/TunnelPorts"
 import { Deliveries } from "@svc/cluster/webhooks/Deliveries"
 import * as Overdue from "@svc/cluster/work/Overdue"
 import { Reception } from "@svc/mail-gateway/mail/Reception"
-import * as Inside from "@svc/mail-gateway/mail/sending/Inside"
+import * as InternalDelivery from "@svc/mail-gateway/mail/sending/InternalDelivery"
 import { SystemMail } from "@svc/mail-gateway/mail/SystemMail"
 import { Layer, Option } from "effect"
 import type { Parts } from "../Serve.ts"
@@ -35,7 +35,7 @@ import * as Stores from "./Stores.ts"
 
 /** Mail from one Identity to another needs no way out. */
 const inside = (settings: Settings) =>
-  Inside.layer({ mailDomain: settings.mailDomain }).pipe(
+  InternalDelivery.layer({ mailDomain: settings.mailDomain }).pipe(
     Layer.provide([Reception.layer({ mailboxBytes: settings.mailboxBytes }), SystemMail.layer]),
   )
 
@@ -53,15 +53,15 @@ export const layer = (settings: Settings, parts: Parts, outgoing: Outgoing) =>
     Overdue.layer(OrgWork.watched),
     Overdue.layer(ConnectorWork.watched),
     Housekeeping.layer,
-    Segmenting.layer,
+    SegmentBuilder.layer,
     Refolding.layer,
     GrantNotices.layer,
-    Months.layer({ days: settings.auditDays }),
-    Months.health,
+    AuditPartitions.layer({ days: settings.auditDays }),
+    AuditPartitions.health,
     // Of a database of the operator's own there are better ways to know.
     Option.isNone(settings.databaseUrl) ? StoreMetrics.layer : Layer.empty,
     Horizon.layer,
-    Unheld.layer,
+    HeldMailRelease.layer,
     TunnelPorts.layer(settings.tunnelPorts),
     Option.match(settings.postmasterTo, {
       onNone: () => Layer.empty,

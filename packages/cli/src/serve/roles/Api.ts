@@ -1,17 +1,17 @@
 /** Role `api`: the HTTP API, MCP and the public pages. */
 import { createServer } from "node:http"
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
-import { announced, Departure } from "@svc/api/Departure"
+import { announced, ShutdownSignal } from "@svc/api/ShutdownSignal"
 import { StreamLimits } from "@svc/api/events/StreamLimits"
 import * as Http from "@svc/api/Http"
 import * as RequestMetrics from "@svc/api/RequestMetrics"
 import * as Connections from "@svc/api/http/Connections"
-import * as Unreadable from "@svc/api/http/Unreadable"
+import * as MalformedRequests from "@svc/api/http/MalformedRequests"
 import { Accounts } from "@svc/cluster/account/Accounts"
 import { Connectors } from "@svc/cluster/connectors/Connectors"
 import { AuditQueries } from "@svc/cluster/audit/AuditQueries"
 import { Audit } from "@svc/cluster/audit/Audit"
-import { Strangers } from "@svc/cluster/audit/Strangers"
+import { RefusedCredentials } from "@svc/cluster/audit/RefusedCredentials"
 import { CredentialLookup } from "@svc/cluster/account/CredentialLookup"
 import { Devices } from "@svc/cluster/account/Devices"
 import { Exports } from "@svc/cluster/account/exports/Exports"
@@ -57,7 +57,7 @@ export const layer = (settings: Settings, outgoing: Outgoing) =>
         NodeHttpServer.layerServer(
           () =>
             Tracing.guarded(
-              Unreadable.answered(
+              MalformedRequests.answered(
                 RequestMetrics.watched(Connections.bounded(createServer({ requireHostHeader: false }))),
                 settings,
               ),
@@ -71,7 +71,7 @@ export const layer = (settings: Settings, outgoing: Outgoing) =>
     Layer.provide([
       HandleRules.layer({ brand: settings.brand }),
       CredentialLookup.layer,
-      Departure.layer,
+      ShutdownSignal.layer,
       Devices.layer,
       EventTails.layer,
       Exports.layer,
@@ -97,7 +97,7 @@ export const layer = (settings: Settings, outgoing: Outgoing) =>
       }),
     ]),
     Layer.provide(AuditQueries.layer.pipe(Layer.provide(ServiceKey.layer))),
-    Layer.provide(Strangers.layer),
+    Layer.provide(RefusedCredentials.layer),
     Layer.provide(Audit.layer({ addresses: settings.auditAddresses })),
     Layer.provide(Sending.layer.pipe(Layer.provide([Stores.layer, Identities.layer, Composition.layer]))),
     Layer.provide([Stores.layer, Identities.layer, Orgs.layer, Connectors.layer]),

@@ -1,6 +1,6 @@
 /** Role `edge`: the public side of tunnels. */
 import { Audit } from "@svc/cluster/audit/Audit"
-import { Strangers } from "@svc/cluster/audit/Strangers"
+import { RefusedCredentials } from "@svc/cluster/audit/RefusedCredentials"
 import { CredentialLookup } from "@svc/cluster/account/CredentialLookup"
 import { Orgs } from "@svc/cluster/account/Orgs"
 import { Identities } from "@svc/cluster/identity/Identities"
@@ -33,6 +33,6 @@ export const layer = (settings: Settings, alone: boolean) =>
       Identities.layer,
       Orgs.layer,
     ]),
-    Layer.provide(Strangers.layer),
+    Layer.provide(RefusedCredentials.layer),
     Layer.provide(Audit.layer({ addresses: settings.auditAddresses })),
   )

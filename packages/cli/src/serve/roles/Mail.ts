@@ -1,6 +1,6 @@
 /** Role `mail`: mail in by SMTP; Mailboxes for mail programs by IMAP, and what they send. */
 import { Audit } from "@svc/cluster/audit/Audit"
-import { Strangers } from "@svc/cluster/audit/Strangers"
+import { RefusedCredentials } from "@svc/cluster/audit/RefusedCredentials"
 import { CredentialLookup } from "@svc/cluster/account/CredentialLookup"
 import { Orgs } from "@svc/cluster/account/Orgs"
 import { StandingCredentials } from "@svc/cluster/account/StandingCredentials"
@@ -31,7 +31,7 @@ export const layer = (settings: Settings, parts: Parts) =>
     // Logins of both are slowed down together.
     Layer.merge(imap(settings, parts), submission(settings)).pipe(
       Layer.provide(Logins.layer({ mailDomain: settings.mailDomain })),
-      Layer.provide(Strangers.layer),
+      Layer.provide(RefusedCredentials.layer),
       Layer.provide(Audit.layer({ addresses: settings.auditAddresses })),
       Layer.provide([CredentialLookup.layer, StandingCredentials.layer, StandingPasswords.layer]),
     ),

@@ -7,7 +7,7 @@ import { MailTransport } from "@svc/cluster/mail/sending/MailTransport"
 import * as BounceAddress from "@svc/mail-gateway/mail/sending/BounceAddress"
 import { Letters } from "@svc/mail-gateway/mail/sending/Letters"
 import * as Mailer from "@svc/mail-gateway/mail/sending/Mailer"
-import * as Publishing from "@svc/mail-gateway/mail/sending/Publishing"
+import * as DkimPublication from "@svc/mail-gateway/mail/sending/DkimPublication"
 import { Relay } from "@svc/mail-gateway/mail/sending/Relay"
 import * as RelayTransport from "@svc/mail-gateway/mail/sending/RelayTransport"
 import { Effect, Layer, Option } from "effect"
@@ -59,7 +59,7 @@ const mailer = (settings: Settings) =>
 const publishing = (settings: Settings, parts: Parts) =>
   Option.isNone(settings.relay) && !settings.mailDirect
     ? Layer.empty
-    : Publishing.layer({ mailDomain: settings.mailDomain }).pipe(Layer.provide(parts.resolver))
+    : DkimPublication.layer({ mailDomain: settings.mailDomain }).pipe(Layer.provide(parts.resolver))
 
 export const layer = (settings: Settings, parts: Parts) =>
   Layer.mergeAll(

@@ -5,7 +5,7 @@ import { Effect, Stream } from "effect"
 import { Zip, ZipPassThrough } from "fflate"
 import { type DataKey, Sealing } from "../../sealing/Sealing.ts"
 import { orUnavailable, Reads } from "../../store/Database.ts"
-import { type ExportRef, place } from "./Pieces.ts"
+import { type ExportRef, place } from "./ExportPieces.ts"
 
 /** A member that is not stored. */
 export interface Extra {

@@ -3,7 +3,7 @@
  * `Platform.ts` exports `make` ({@link MakePlatform}); nothing outside of the folder knows more of it (docs/connectors.md).
  *
  * A platform keeps nothing of its own: what must last goes through {@link Session}, under the actor's fence and sealed.
- * It reaches the world only through the {@link Reach} that it is handed, which judges addresses, bounds answers in bytes
+ * It reaches the world only through the {@link PlatformHttp} that it is handed, which judges addresses, bounds answers in bytes
  * and time, and lets nothing out once the Connector is paused. What it answers is plain text and bounded (`Bounds.ts`).
  */
 import type { AddressBook } from "@svc/domain/Addresses"
@@ -13,7 +13,7 @@ import type { Heard, InstanceRule, Page, Post } from "@svc/domain/connectors/Pos
 import type { Effect, Redacted, Scope } from "effect"
 import type { ServiceKey } from "../../sealing/ServiceKey.ts"
 import type { Halted, InputRefused, PlatformFailure, PlatformUnreachable } from "./Failure.ts"
-import type { Reach } from "./Reach.ts"
+import type { PlatformHttp } from "./PlatformHttp.ts"
 
 /** A credential as the platform wrote it, JSON by custom. It is sealed where it is kept and only its platform reads it. */
 export type Credential = Redacted.Redacted<string>
@@ -59,7 +59,7 @@ export interface Kept {
 
 /** Before there is a connection: for one authorization or password login. */
 export interface Visit {
-  readonly reach: Reach
+  readonly reach: PlatformHttp
   readonly registrations: Registrations
 }
 

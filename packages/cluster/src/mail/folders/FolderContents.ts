@@ -16,8 +16,8 @@ import { commit, type Write } from "../../actor/Write.ts"
 import * as NearlyFull from "../NearlyFull.ts"
 import { summaryOf } from "../Summary.ts"
 import * as Threading from "../Threading.ts"
-import * as DraftPictures from "./DraftPictures.ts"
-import { among } from "./Placing.ts"
+import * as DraftRenditions from "./DraftRenditions.ts"
+import { among } from "./FolderPlacement.ts"
 
 interface InFolder {
   readonly org_id: string
@@ -30,7 +30,7 @@ export interface Appended {
   readonly mail: ReceivedMail
   readonly change: FolderFlagChange
   /** What the message is the picture of. */
-  readonly draft?: DraftPictures.Pictured | undefined
+  readonly draft?: DraftRenditions.Pictured | undefined
 }
 
 /** Takes up to {@link limits} messages out of the folder; answers whether there were as many. */
@@ -56,7 +56,7 @@ export const takeOut = (write: Write, folderId: string, which: Statement.Fragmen
         update mailbox set modseq = modseq + 1, bytes_used = bytes_used - coalesce((select sum(size) from homeless), 0)
         where identity_id = ${identity.id}::uuid and exists (select from taken) returning modseq
       ),
-      ${DraftPictures.spent(sql, sql`taken`, folderId, sql`true`)},
+      ${DraftRenditions.spent(sql, sql`taken`, folderId, sql`true`)},
       unplaced as (delete from placed p using taken t where p.folder_id = ${folderId}::uuid and p.uid = t.uid),
       vanished_all as (
         insert into vanished (folder_id, uid, modseq) select ${folderId}::uuid, t.uid, box.modseq from taken t cross join box
@@ -81,9 +81,9 @@ export const expunge = (write: Write, { folder_id, uids }: InFolder & { readonly
 
 /** The pictures of drafts that went, or are another version now; of those a new one is made by who looks. */
 export const hideDrafts = Effect.fnUntraced(function* (write: Write) {
-  const folder = yield* DraftPictures.folderOf(write)
+  const folder = yield* DraftRenditions.folderOf(write)
   if (folder === undefined) return { left: false }
-  return { left: yield* takeOut(write, folder, DraftPictures.isStale(write)) }
+  return { left: yield* takeOut(write, folder, DraftRenditions.isStale(write)) }
 })
 
 interface Copying extends InFolder {
@@ -145,7 +145,7 @@ export const copy = Effect.fnUntraced(function* (write: Write, { folder_id, uids
       insert into vanished (folder_id, uid, modseq)
       select ${folder_id}::uuid, c.uid, box.modseq from chosen c cross join box where ${move}::boolean
     ),
-    ${DraftPictures.spent(sql, sql`chosen`, folder_id, sql`${move}::boolean`)}`,
+    ${DraftRenditions.spent(sql, sql`chosen`, folder_id, sql`${move}::boolean`)}`,
     {
       columns: sql`
         (select uid_validity from target) as uid_validity, (select first from raised) as first,
@@ -188,7 +188,7 @@ export const append = Effect.fnUntraced(function* (
     -- This message sent again, or what we sent ourselves and the program files once more.
     earlier as materialized (
       select p.uid from placed p join target on target.id = p.folder_id join message m on m.id = p.message_id
-      where m.id = ${mail.message_id}::uuid or m.id = ${DraftPictures.pictureOf(sql, draft)} or (
+      where m.id = ${mail.message_id}::uuid or m.id = ${DraftRenditions.pictureOf(sql, draft)} or (
         target.use = 'sent' and m.identity_id = ${identity.id}::uuid and m.message_id = ${mail.message_id_header}::text
         and m.direction = 'outbound')
       limit 1
@@ -215,7 +215,7 @@ export const append = Effect.fnUntraced(function* (
              ${labels}::text[], box.modseq, ${draft !== undefined}::boolean
       from box cross join target
     ),
-    ${DraftPictures.pictured(sql, identity.id, mail.message_id, draft)},
+    ${DraftRenditions.pictured(sql, identity.id, mail.message_id, draft)},
     contents as (
       insert into message_content (message_id, identity_id, raw, text, html, headers, search_text, structure, created_at)
       select ${mail.message_id}::uuid, ${identity.id}::uuid, ${mail.content?.raw ?? new Uint8Array(0)}::bytea, ${mail.content?.text ?? null}::text,

@@ -7,7 +7,7 @@ import { limits } from "@svc/domain/mail/Flags"
 import { Effect } from "effect"
 import { commit, type Write } from "../../actor/Write.ts"
 import { labelsAfter } from "../Flags.ts"
-import { among } from "./Placing.ts"
+import { among } from "./FolderPlacement.ts"
 
 interface Change {
   readonly org_id: string

@@ -2,12 +2,12 @@
 import { FolderRefused, type FolderUse, limits } from "@svc/domain/mail/FolderProtocol"
 import { Effect } from "effect"
 import type { Statement } from "effect/sql"
-import { type Handling, onceElse } from "../../actor/Handling.ts"
+import { type ActorHandlers, onceElse } from "../../actor/ActorHandlers.ts"
 import { commit, type Write } from "../../actor/Write.ts"
 import type { Sql } from "../../store/Database.ts"
 import * as FolderContents from "./FolderContents.ts"
 import * as FolderFlags from "./FolderFlags.ts"
-import { made } from "./Making.ts"
+import { made } from "./FolderCreation.ts"
 import * as TagFolders from "./TagFolders.ts"
 
 interface Named {
@@ -16,7 +16,7 @@ interface Named {
 }
 
 export const handlers = (
-  { onReady }: Handling,
+  { onReady }: ActorHandlers,
   /** Bytes a Mailbox holds. */
   quota: { readonly mailboxBytes: number },
 ) => ({

@@ -7,7 +7,7 @@
 import { Effect } from "effect"
 import { commit, type Write } from "../../actor/Write.ts"
 import type { Sql } from "../../store/Database.ts"
-import { made } from "./Making.ts"
+import { made } from "./FolderCreation.ts"
 
 export const limits = {
   /** Folders made of tags. */

@@ -4,24 +4,24 @@
  * sender reads why. One that nobody decided on lapses, which is work of the actor.
  */
 import { toPublic } from "@svc/domain/Ids"
-import { system } from "@svc/domain/account/By"
+import { system } from "@svc/domain/account/Initiator"
 import type { DecideMail } from "@svc/domain/mail/SendingProtocol"
 import * as AddrSpec from "@svc/domain/mail/AddrSpec"
 import { Conflict, NotFound } from "@svc/domain/problems/Problem"
 import { Clock, Context, Effect, Layer } from "effect"
 import type { Rpc } from "effect/rpc"
 import type { SqlError } from "effect/sql"
-import { type Handling, once } from "../../actor/Handling.ts"
+import { type ActorHandlers, once } from "../../actor/ActorHandlers.ts"
 import { commit, type OwnIdentity, type Write } from "../../actor/Write.ts"
 import { raise } from "../../events/Raise.ts"
-import * as Batched from "../../store/Batched.ts"
+import * as Batcher from "../../store/Batcher.ts"
 import { Writes } from "../../store/Database.ts"
 import type { Source } from "../../work/Source.ts"
-import { judgeRecipients, paused, type Refused, refusedOf } from "./SendingJudgement.ts"
+import { judgeRecipients, paused, type Refused, refusedOf } from "./SendingPolicy.ts"
 
 type Decision = Rpc.Payload<typeof DecideMail>
 
-export const handlers = ({ onReady }: Handling) => ({ DecideMail: onReady(once("DecideMail", decide)) })
+export const handlers = ({ onReady }: ActorHandlers) => ({ DecideMail: onReady(once("DecideMail", decide)) })
 
 interface Waiting {
   readonly status: string
@@ -127,14 +127,14 @@ export class Lapses extends Context.Service<
     Lapses,
     Effect.gen(function* () {
       const sql = yield* Writes
-      const next = yield* Batched.make((identities: ReadonlyArray<string>) =>
+      const next = yield* Batcher.make((identities: ReadonlyArray<string>) =>
         Effect.map(
           sql<{ asked: number; due: Date | null }>`
             select asked.n::int as asked, (
               select min(o.lapses_at) from outgoing o join identity i on i.id = o.identity_id
               where o.identity_id = asked.id and o.status = 'awaiting_approval' and i.status = 'ready') as due
             from unnest(${identities}::uuid[]) with ordinality as asked (id, n)`,
-          (rows) => Batched.inOrder(identities)(rows).map((row) => row?.due ?? null),
+          (rows) => Batcher.inOrder(identities)(rows).map((row) => row?.due ?? null),
         ),
       )
       return { next }

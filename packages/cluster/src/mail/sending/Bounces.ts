@@ -3,14 +3,14 @@ import { toPublic } from "@svc/domain/Ids"
 import type { RecordBounce } from "@svc/domain/mail/SendingProtocol"
 import { Effect } from "effect"
 import type { Rpc } from "effect/rpc"
-import type { Handling } from "../../actor/Handling.ts"
+import type { ActorHandlers } from "../../actor/ActorHandlers.ts"
 import { commit, type Write } from "../../actor/Write.ts"
 import { raise } from "../../events/Raise.ts"
 import { suppressed } from "./Suppression.ts"
 
 type Bounce = Rpc.Payload<typeof RecordBounce>
 
-export const handlers = ({ fromOutside }: Handling) => ({
+export const handlers = ({ fromOutside }: ActorHandlers) => ({
   RecordBounce: fromOutside(record, () => Effect.void),
 })
 

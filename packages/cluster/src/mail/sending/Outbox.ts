@@ -10,7 +10,7 @@ import { Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
 import { permitted } from "../../actor/Permit.ts"
 import { type Claim, FenceLost } from "../../actor/Write.ts"
-import * as Batched from "../../store/Batched.ts"
+import * as Batcher from "../../store/Batcher.ts"
 import { type Sql, Writes } from "../../store/Database.ts"
 import { Timing } from "../../Timing.ts"
 import type { Backlog } from "../../work/Source.ts"
@@ -160,7 +160,7 @@ const giveBack = (sql: Sql, { id, started_at }: Leased, next: Date, held: string
 
 const make = Effect.gen(function* () {
   const sql = yield* Writes
-  const together = yield* Batched.make(lease(sql), { ...Batched.usual, most: 32 })
+  const together = yield* Batcher.make(lease(sql), { ...Batcher.usual, most: 32 })
   return {
     /** Where it renews a permit, something leased means that the permit was granted. */
     lease: (wanted: Wanted): Effect.Effect<Lease, SqlError.SqlError | FenceLost> =>

@@ -2,7 +2,7 @@
  * The outbox of one Identity as work of its actor: leases what is due, hands it to the inside or to the transport, renews
  * the lease meanwhile, records what came of it. The switch is judged when a row is leased, and again right before DATA.
  */
-import { system } from "@svc/domain/account/By"
+import { system } from "@svc/domain/account/Initiator"
 import { toPublic } from "@svc/domain/Ids"
 import type { Moved } from "@svc/domain/actor/Moved"
 import type { Unavailable } from "@svc/domain/problems/Problem"

@@ -2,7 +2,7 @@
  * What came of attempts, written down by whoever still holds their leases. Attempts of all Identities of a process that end
  * at the same time are one statement; one that bounced is a statement of its own, since few do and it tells of more.
  */
-import { system } from "@svc/domain/account/By"
+import { system } from "@svc/domain/account/Initiator"
 import { toPublic } from "@svc/domain/Ids"
 import { Effect, Exit } from "effect"
 import { raise } from "../../events/Raise.ts"

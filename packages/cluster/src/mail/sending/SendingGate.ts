@@ -6,11 +6,11 @@
  * A stop ends the permit, then waits for the attempts of this process that have begun DATA, at most until their deadline:
  * no content is written after that. Then it waits for the permits of other processes that owned the Identity before.
  */
-import { system } from "@svc/domain/account/By"
+import { system } from "@svc/domain/account/Initiator"
 import { Context, Deferred, Effect, Layer, type Scope } from "effect"
 import * as Permit from "../../actor/Permit.ts"
 import { commitTogether, type Fenced, type OwnIdentity } from "../../actor/Write.ts"
-import * as Batched from "../../store/Batched.ts"
+import * as Batcher from "../../store/Batcher.ts"
 import { Writes } from "../../store/Database.ts"
 import { pause } from "../../store/Deadline.ts"
 import type { Writing } from "../../work/Source.ts"
@@ -63,7 +63,7 @@ const make = Effect.gen(function* () {
   const entries = new Map<string, Entry>()
 
   /** Answers whether sending is allowed. */
-  const grant = yield* Batched.make((asked: ReadonlyArray<Asked>) =>
+  const grant = yield* Batcher.make((asked: ReadonlyArray<Asked>) =>
     commitTogether<{ open: boolean }>(
       asked.map(({ write }) => write),
       sql`asked as (

@@ -2,9 +2,9 @@
 import { parentPort } from "node:worker_threads"
 import { parse } from "../ParsedMail.ts"
 import * as DraftMessage from "./DraftMessage.ts"
-import { rewrite } from "./Rewriting.ts"
+import { rewrite } from "./MessageRewriter.ts"
 import type { Done, Task } from "./Tasks.ts"
-import { write } from "./Writing.ts"
+import { write } from "./MessageWriter.ts"
 
 const port = parentPort
 if (port === null) throw new Error("This module is the entry of a thread")

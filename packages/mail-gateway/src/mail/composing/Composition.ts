@@ -7,8 +7,8 @@ import { MessageInvalid, MessageTooLarge, Unavailable } from "@svc/domain/proble
 import { Effect, Layer } from "effect"
 import { parse } from "../ParsedMail.ts"
 import { ComposingThread, type TaskFailed } from "./ComposingThread.ts"
-import { type Outcome, rewrite } from "./Rewriting.ts"
-import { type Fault, write, type Written } from "./Writing.ts"
+import { type Outcome, rewrite } from "./MessageRewriter.ts"
+import { type Fault, write, type Written } from "./MessageWriter.ts"
 
 /** Characters of a letter, or bytes of a message, that are worked on in process. */
 const small = 8 * 1024

@@ -10,8 +10,8 @@ import MailComposer from "nodemailer/lib/mail-composer"
 import * as Decode from "../mime/Decode.ts"
 import { index, type Part } from "../mime/Part.ts"
 import { attachmentsOf, parse } from "../ParsedMail.ts"
-import { imageOf } from "./Fragment.ts"
-import { contentIdOf } from "./Manuscript.ts"
+import { imageOf } from "./SanitizedHtml.ts"
+import { contentIdOf } from "./ExtractedContent.ts"
 
 /** Bytes of a message that is read as a draft, and characters of the draft: what a request may carry. */
 const largest = 7 * 1024 * 1024

@@ -12,8 +12,8 @@ import { addresses, author, limits as authorLimits } from "../Author.ts"
 import * as Decode from "../mime/Decode.ts"
 import { header, nameOf, type Row, valueOf } from "../mime/Header.ts"
 import * as RecipientAddress from "../RecipientAddress.ts"
-import * as Blank from "./Blank.ts"
-import { type Draft, type Fault, faulty } from "./Writing.ts"
+import * as WhitespaceLimit from "./WhitespaceLimit.ts"
+import { type Draft, type Fault, faulty } from "./MessageWriter.ts"
 
 /** Addresses that are shown, of each field; characters of a subject and of a field; fields that are the program's own. */
 const limits = { shown: 200, subject: 900, value: 900, fields: 20, ids: 100 }
@@ -60,7 +60,7 @@ export const read = (raw: Buffer, rows: ReadonlyArray<Row>, manuscript: Manuscri
     const found = addresses(field(name), authorLimits.fields).map((one) => {
       const parsed = AddrSpec.parse(one.address)
       if (parsed._tag === "Invalid")
-        fault ??= faulty(`/${name}`, `${parsed.message} (${Blank.ofLine(one.address).slice(0, 100)})`)
+        fault ??= faulty(`/${name}`, `${parsed.message} (${WhitespaceLimit.ofLine(one.address).slice(0, 100)})`)
       return { address: parsed._tag === "Address" ? parsed.address : "", name: PersonName.shown(one.name) }
     })
     if (found.length > limits.shown) fault ??= faulty(`/${name}`, `Expected at most ${limits.shown} addresses`)
@@ -72,7 +72,7 @@ export const read = (raw: Buffer, rows: ReadonlyArray<Row>, manuscript: Manuscri
     if (address === undefined) fault ??= faulty("/reply_to", "Expected a Reply-To at the Identity's own address")
     return { address: address ?? "", name: one.name }
   })
-  const subject = Blank.ofLine(Decode.words((field("subject") ?? "").slice(0, 16 * 1024)))
+  const subject = WhitespaceLimit.ofLine(Decode.words((field("subject") ?? "").slice(0, 16 * 1024)))
   if (subject.length > limits.subject) fault ??= faulty("/subject", `Expected at most ${limits.subject} characters`)
   if (fault !== undefined) return fault
 
@@ -107,7 +107,7 @@ const others = (raw: Buffer, rows: ReadonlyArray<Row>): Readonly<Record<string, 
   for (const row of rows) {
     if (found.size >= limits.fields) break
     if (found.has(row.key) || !(known.has(row.key) || /^(?:x-|list-unsubscribe)/.test(row.key))) continue
-    const value = Blank.ofLine(Decode.clean(valueOf(raw, row)))
+    const value = WhitespaceLimit.ofLine(Decode.clean(valueOf(raw, row)))
     if (value !== "" && value.length <= limits.value) found.set(row.key, [nameOf(raw, row), value])
   }
   const judged = [...found].filter(([key]) => !known.has(key)).map(([, entry]) => entry)

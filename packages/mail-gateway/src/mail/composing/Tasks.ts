@@ -1,10 +1,10 @@
 /** What the process and a composing thread say to each other: one task at a time, and its answer. */
 import type { Letter, Manuscript } from "@svc/cluster/mail/sending/Composer"
 import type { ParsedMail } from "@svc/domain/mail/Message"
-import type { Outcome } from "./Rewriting.ts"
+import type { Outcome } from "./MessageRewriter.ts"
 import type { NewMail } from "@svc/domain/mail/Sending"
 import type { Picture } from "./DraftMessage.ts"
-import type { Written } from "./Writing.ts"
+import type { Written } from "./MessageWriter.ts"
 
 export type Task =
   | { readonly _tag: "Write"; readonly letter: Letter }

@@ -1,6 +1,6 @@
 /** What the process and a judging thread say to each other. */
 import type { Arrival } from "../Origin.ts"
-import type { Judgement } from "./Judgement.ts"
+import type { Judgement } from "./Verdict.ts"
 
 export type ToThread =
   | { readonly _tag: "Judge"; readonly job: number; readonly raw: Uint8Array; readonly arrival: Arrival }

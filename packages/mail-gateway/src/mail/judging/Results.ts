@@ -6,7 +6,7 @@ import { domainToASCII } from "node:url"
 import libmime from "libmime"
 import { type Row, valueOf } from "../mime/Header.ts"
 import { withoutComments } from "../mime/Parameters.ts"
-import * as Words from "../mime/Words.ts"
+import * as EncodedWords from "../mime/EncodedWords.ts"
 
 /** Without its last line break. */
 export const field = (host: string, info: ReadonlyArray<string>): string =>
@@ -65,6 +65,6 @@ export const forged = (raw: Buffer, rows: ReadonlyArray<Row>, host: string): Rea
   return rows.filter((row) => {
     if (row.key !== "authentication-results") return false
     const value = valueOf(raw, row)
-    return claims(value, ours) || claims(Words.decode(value), ours)
+    return claims(value, ours) || claims(EncodedWords.decode(value), ours)
   })
 }

@@ -3,8 +3,8 @@ import { readlinkSync } from "node:fs"
 import { setPriority } from "node:os"
 import { parentPort, workerData } from "node:worker_threads"
 import { Timing } from "../../Timing.ts"
-import { judge } from "./Judgement.ts"
-import * as Recent from "./Recent.ts"
+import { judge } from "./Verdict.ts"
+import * as RecentVerdicts from "./RecentVerdicts.ts"
 import type { FromThread, Records, ToThread } from "./Protocol.ts"
 
 const port = parentPort
@@ -58,7 +58,7 @@ const asked = (key: string, ask: () => Promise<Records>): Promise<Records> => {
   return records
 }
 
-const senders = Recent.make()
+const senders = RecentVerdicts.make()
 
 const begin = (job: number, bytes: Uint8Array, arrival: Parameters<typeof judge>[1]) => {
   const raw = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)

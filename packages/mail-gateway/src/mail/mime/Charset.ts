@@ -1,6 +1,6 @@
 /** Text of bytes in a named character set. Never fails: what no decoder knows is read as UTF-8, and else byte for byte. */
 import iconv from "iconv-lite"
-import * as Switched from "./Switched.ts"
+import * as Iso2022 from "./Iso2022.ts"
 
 /**
  * Names that senders use and no decoder lists, and sets whose platform decoder lacks characters that others send: of Korean
@@ -64,8 +64,8 @@ export const charset = (bytes: Buffer, name: string): string => {
     ? aliases[trimmed]!
     : trimmed.replace(/^(?:win|cp)-?(125\d)$/, "windows-$1")
   if (label === "utf-8") return unlabelled(bytes)
-  if (switched.iso2022.test(label)) return Switched.iso2022(bytes)
-  if (switched.hz.test(label)) return Switched.hz(bytes)
+  if (switched.iso2022.test(label)) return Iso2022.iso2022(bytes)
+  if (switched.hz.test(label)) return Iso2022.hz(bytes)
   // Which way round it is, a mark at its beginning says, which the library reads.
   const decoder = label === "utf-16" ? undefined : platform(label)
   const other = decoder === undefined ? label : better[decoder.encoding]

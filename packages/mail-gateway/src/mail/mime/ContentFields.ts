@@ -5,7 +5,7 @@
  */
 import libmime from "libmime"
 import { withoutRemarks } from "./Parameters.ts"
-import * as Words from "./Words.ts"
+import * as EncodedWords from "./EncodedWords.ts"
 
 /**
  * Characters that are read of one field; of all fields of a message, and of each where that is used up; and that are
@@ -27,11 +27,11 @@ class Bounded extends libmime.Libmime {
    * read by. One that encodes nothing stands for itself.
    */
   override decodeWord(charset: string, encoding: string, text: string): string {
-    return this.isWithin(text) ? Words.word(charset, encoding, text.replace(/=(?![\da-f]{2})/gi, "=25")) : text
+    return this.isWithin(text) ? EncodedWords.word(charset, encoding, text.replace(/=(?![\da-f]{2})/gi, "=25")) : text
   }
 
   override decodeWords(text: string): string {
-    return this.isWithin(text) ? Words.decode(text) : text
+    return this.isWithin(text) ? EncodedWords.decode(text) : text
   }
 }
 
@@ -70,7 +70,8 @@ export const make = () => {
       }
     },
     /** Some programs write encoded words into a parameter, where they have no place. */
-    filename: (name: string): string => (name.includes("=?") && bounded.isWithin(name) ? Words.decode(name) : name),
+    filename: (name: string): string =>
+      name.includes("=?") && bounded.isWithin(name) ? EncodedWords.decode(name) : name,
   }
 }
 

@@ -3,7 +3,7 @@ import { charset } from "./Charset.ts"
 import { footerAt } from "./Footer.ts"
 import type { Part } from "./Part.ts"
 import * as Transfer from "./Transfer.ts"
-import * as Words from "./Words.ts"
+import * as EncodedWords from "./EncodedWords.ts"
 
 const decoders: Readonly<Record<string, (body: Uint8Array, into?: Uint8Array, before?: Transfer.Held) => number>> = {
   base64: Transfer.base64,
@@ -65,7 +65,7 @@ export const clean = (text: string): string => text.replaceAll("\0", "").toWellF
 export const line = (text: string): string => clean(text).replace(/[\u0001-\u001f\u007f-\u009f\u2028\u2029]+/g, " ")
 
 /** RFC 2047 encoded words, then {@link line}. */
-export const words = (value: string): string => line(Words.decode(value)).trim()
+export const words = (value: string): string => line(EncodedWords.decode(value)).trim()
 
 /** What a text has no use for: it moves the cursor of a terminal that shows it, and each is six characters of JSON. */
 // oxlint-disable-next-line no-control-regex -- these are what goes; tabs, line breaks and form feeds stay

@@ -2,7 +2,7 @@
  * What is remembered of the domains that mail goes to directly: how many letters are on their way to one at a time, the
  * connections that are kept to its servers for a moment, and how long it is left alone after none of them could be reached.
  */
-import { lastingMillis } from "@svc/domain/Lasting"
+import { monotonicMillis } from "@svc/domain/MonotonicTime"
 import { Effect, Semaphore } from "effect"
 import { Timing } from "../../Timing.ts"
 import * as Pool from "./smtp/Pool.ts"
@@ -56,7 +56,7 @@ export const make = () => {
       work: (destination: Destination) => Effect.Effect<A, E, R>,
       tooMany: Effect.Effect<A>,
     ): Effect.Effect<A, E, R> =>
-      Effect.flatMap(lastingMillis, (now) => {
+      Effect.flatMap(monotonicMillis, (now) => {
         const destination = of(domain, now)
         const turn = Effect.andThen(
           destination.places.take(1),

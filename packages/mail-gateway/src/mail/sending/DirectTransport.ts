@@ -8,7 +8,7 @@ import { networkInterfaces } from "node:os"
 import { isPublic } from "@svc/cluster/net/AddressGuard"
 import { MailTransport, type Outcome, type SmtpReply, type Transmission } from "@svc/cluster/mail/sending/MailTransport"
 import { within } from "@svc/cluster/store/Deadline"
-import { lastingMillis } from "@svc/domain/Lasting"
+import { monotonicMillis } from "@svc/domain/MonotonicTime"
 import { Effect, Layer, Option } from "effect"
 import type { MTASTSPolicy } from "mailauth"
 import { Timing } from "../../Timing.ts"
@@ -167,13 +167,13 @@ const make = Effect.fnUntraced(function* (settings: DirectSettings) {
         status: "5.4.4",
       })
     }
-    destinations.missed(destination, yield* lastingMillis)
+    destinations.missed(destination, yield* monotonicMillis)
     return Outcomes.deferred(transmission, last)
   })
 
   const attempt = Effect.fnUntraced(
     function* (transmission: Transmission, destination: Destination) {
-      const now = yield* lastingMillis
+      const now = yield* monotonicMillis
       if (destination.until > now) {
         return Outcomes.deferred(
           transmission,

@@ -8,7 +8,7 @@ import { Clock, Context, Effect, Layer, Schema } from "effect"
 import * as Header from "../mime/Header.ts"
 import * as Data from "../smtp/Data.ts"
 import type { Letter } from "./smtp/Letter.ts"
-import { inTurns } from "./Turns.ts"
+import { inTurns } from "./SlicedLoop.ts"
 
 /** No server may get it. */
 export class Unfit extends Schema.TaggedError<Unfit>()("Unfit", { message: Schema.String }) {}

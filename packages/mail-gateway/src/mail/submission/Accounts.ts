@@ -5,7 +5,7 @@
 import type { SubjectInfo } from "@svc/domain/account/Authorization"
 import { Effect, Exit, FiberSet, type Redacted, Scope } from "effect"
 import type { SMTPServerSession } from "smtp-server"
-import type { Guests } from "../imap/server/Guests.ts"
+import type { SessionLimits } from "../imap/server/SessionLimits.ts"
 import { Logins, submissionDoor } from "../imap/server/Logins.ts"
 import type { Reply } from "../smtp/Replies.ts"
 import { openConnection } from "../smtp/Server.ts"
@@ -19,7 +19,7 @@ interface Account {
   readonly scope: Scope.Closeable
 }
 
-export const make = Effect.fnUntraced(function* (guests: Guests) {
+export const make = Effect.fnUntraced(function* (guests: SessionLimits) {
   const logins = yield* Logins
   const run = yield* FiberSet.makeRuntime()
   const accounts = new WeakMap<SMTPServerSession, Account>()

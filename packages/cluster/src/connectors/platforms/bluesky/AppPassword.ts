@@ -8,7 +8,7 @@ import { CredentialRefused } from "../Failure.ts"
 import type { Session } from "../Platform.ts"
 import * as Credential from "./Credential.ts"
 import type { PasswordTokens } from "./Credential.ts"
-import type { Wire } from "./Wire.ts"
+import type { LibraryFetch } from "./LibraryFetch.ts"
 
 /** The library's session, with the Connector's row in place of its memory. */
 class KeptSession extends CredentialSession {
@@ -42,7 +42,7 @@ class KeptSession extends CredentialSession {
 }
 
 /** The session of a Connector. */
-export const resume = (session: Session, tokens: PasswordTokens, wire: Wire): CredentialSession =>
+export const resume = (session: Session, tokens: PasswordTokens, wire: LibraryFetch): CredentialSession =>
   new KeptSession(tokens, wire.fetch, (held, spend) =>
     wire
       .promised(
@@ -75,7 +75,7 @@ export const tokensOf = ({ did, handle, accessJwt, refreshJwt }: AtpSessionData,
 })
 
 /** Ends the session; one that has ended is no failure. */
-export const end = (tokens: PasswordTokens, wire: Wire) => {
+export const end = (tokens: PasswordTokens, wire: LibraryFetch) => {
   const { com } = new Agent({ service: tokens.service, fetch: wire.fetch })
   const headers = { authorization: `Bearer ${tokens.refreshJwt}` }
   return wire

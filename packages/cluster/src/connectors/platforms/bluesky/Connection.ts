@@ -9,7 +9,7 @@ import * as Credential from "./Credential.ts"
 import type { Network } from "./Network.ts"
 import * as Nonces from "./Nonces.ts"
 import * as OAuth from "./OAuth.ts"
-import * as Wire from "./Wire.ts"
+import * as LibraryFetch from "./LibraryFetch.ts"
 
 export interface Connection {
   readonly agent: Agent
@@ -18,8 +18,8 @@ export interface Connection {
   readonly did: string
   /** The origin of the server that carries the account. */
   readonly service: string
-  readonly call: Wire.Wire["call"]
-  readonly restUntil: Wire.Wire["restUntil"]
+  readonly call: LibraryFetch.LibraryFetch["call"]
+  readonly restUntil: LibraryFetch.LibraryFetch["restUntil"]
 }
 
 /** Whatever signs requests as the account. */
@@ -29,7 +29,7 @@ export const over = (
   network: Network,
   signing: Signing,
   { did, service }: { readonly did: string; readonly service: string },
-  wire: Wire.Wire,
+  wire: LibraryFetch.LibraryFetch,
 ): Connection => {
   const agent = new Agent((url, init) => signing.fetchHandler(url, init))
   return {
@@ -48,7 +48,7 @@ export const using = <A>(
   use: (connection: Connection) => Effect.Effect<A, PlatformFailure>,
 ): Effect.Effect<A, PlatformFailure> =>
   Effect.gen(function* () {
-    const wire = yield* Wire.make(session.reach)
+    const wire = yield* LibraryFetch.make(session.reach)
     const tokens = yield* Credential.open(session)
     const did = session.account.id
     if (tokens.kind === "app_password") {
@@ -66,7 +66,7 @@ export const using = <A>(
 /** Ends the credential at the platform. */
 export const end = (network: Network, session: Session): Effect.Effect<void, PlatformFailure> =>
   Effect.gen(function* () {
-    const wire = yield* Wire.make(session.reach)
+    const wire = yield* LibraryFetch.make(session.reach)
     const tokens = yield* Credential.open(session)
     yield* tokens.kind === "app_password"
       ? AppPassword.end(tokens, wire)

@@ -21,9 +21,9 @@ import type { ServiceKey } from "../../../sealing/ServiceKey.ts"
 import { InputRefused, type PlatformFailure, PlatformUnreachable } from "../Failure.ts"
 import type { PlatformParts } from "../Platform.ts"
 import * as ClientMetadata from "./ClientMetadata.ts"
-import { Memory } from "./Memory.ts"
+import { BoundedStore } from "./BoundedStore.ts"
 import { memoryNonces, type Nonces } from "./Nonces.ts"
-import type { Wire } from "./Wire.ts"
+import type { LibraryFetch } from "./LibraryFetch.ts"
 
 export interface Places {
   /** The directory of `did:plc`. */
@@ -54,9 +54,9 @@ export interface Stores {
 export interface Network {
   readonly book: AddressBook
   readonly places: Places
-  readonly client: (wire: Wire, stores: Stores) => Effect.Effect<NodeOAuthClient, PlatformUnreachable>
+  readonly client: (wire: LibraryFetch, stores: Stores) => Effect.Effect<NodeOAuthClient, PlatformUnreachable>
   /** Handle → DID → DID document → the server that carries the account. */
-  readonly find: (wire: Wire, account: string) => Effect.Effect<Found, PlatformFailure>
+  readonly find: (wire: LibraryFetch, account: string) => Effect.Effect<Found, PlatformFailure>
 }
 
 export interface Found {
@@ -73,8 +73,8 @@ export const make = (parts: PlatformParts, keys: ServiceKey["Service"]): Network
   const { book } = parts
   const known = places(parts)
   const development = book.environment === "development"
-  const servers: AuthorizationServerMetadataCache = new Memory(metadataMillis)
-  const resources: ProtectedResourceMetadataCache = new Memory(metadataMillis)
+  const servers: AuthorizationServerMetadataCache = new BoundedStore(metadataMillis)
+  const resources: ProtectedResourceMetadataCache = new BoundedStore(metadataMillis)
 
   const identity = Effect.gen(function* () {
     if (!ClientMetadata.isPublic(book)) return { clientMetadata: ClientMetadata.loopback(book) }

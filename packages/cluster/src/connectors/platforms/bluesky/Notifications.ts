@@ -6,13 +6,13 @@ import type { AppBskyNotificationListNotifications } from "@atproto/api"
 import type { Page } from "@svc/domain/connectors/Post"
 import { Effect, Option, Schema } from "effect"
 import { createHash } from "node:crypto"
-import { boundedDate } from "../Bounds.ts"
+import { boundedDate } from "../ResponseBounds.ts"
 import type { PlatformFailure } from "../Failure.ts"
 import { type HeardPost, type PageWanted, type Poll, pollAtMost, type Session } from "../Platform.ts"
 import type { Connection } from "./Connection.ts"
 import * as Messages from "./Messages.ts"
 import * as Records from "./Records.ts"
-import * as Standing from "./Standing.ts"
+import * as Standing from "./AccountStatus.ts"
 
 type Listed = AppBskyNotificationListNotifications.Notification
 

@@ -18,7 +18,7 @@ import * as Credential from "./Credential.ts"
 import type { OAuthTokens } from "./Credential.ts"
 import { memoryNonces, type Nonces } from "./Nonces.ts"
 import type { Network, Stores } from "./Network.ts"
-import * as Wire from "./Wire.ts"
+import * as LibraryFetch from "./LibraryFetch.ts"
 
 /** A token that lives no longer than this may be refreshed by the library, which does so from 40 s before its end on. */
 const nearMillis = 60_000
@@ -37,7 +37,7 @@ export const authorize = Effect.fn("Bluesky.authorize")(function* (
   { reach }: Visit,
   { account, redirectUri }: AuthorizationRequest,
 ): Effect.fn.Return<AuthorizationStart, PlatformFailure> {
-  const wire = yield* Wire.make(reach)
+  const wire = yield* LibraryFetch.make(reach)
   let begun: { readonly state: string; readonly saved: NodeSavedState } | undefined
   const client = yield* network.client(wire, {
     ...stateless,
@@ -58,7 +58,7 @@ export const authorize = Effect.fn("Bluesky.authorize")(function* (
 /** Answers whose session it is, and what is to be kept of it. */
 export const finish = Effect.fn("Bluesky.finish")(function* (
   network: Network,
-  wire: Wire.Wire,
+  wire: LibraryFetch.LibraryFetch,
   { kept, state, query, redirectUri }: AuthorizationReturn,
 ): Effect.fn.Return<{ readonly session: OAuthSession; readonly credential: Kept }, PlatformFailure> {
   const { saved } = yield* Effect.mapError(
@@ -90,7 +90,7 @@ const backTo = ({ book }: Network, wanted: string) =>
 export const resume = Effect.fnUntraced(function* (
   network: Network,
   session: Session,
-  wire: Wire.Wire,
+  wire: LibraryFetch.LibraryFetch,
   nonces: Nonces,
 ): Effect.fn.Return<OAuthSession, PlatformFailure> {
   const client = yield* clientOf(network, session, wire, nonces)
@@ -102,7 +102,7 @@ export const end = Effect.fnUntraced(function* (
   network: Network,
   session: Session,
   { saved: { tokenSet } }: OAuthTokens,
-  wire: Wire.Wire,
+  wire: LibraryFetch.LibraryFetch,
   nonces: Nonces,
 ): Effect.fn.Return<void, PlatformFailure> {
   const client = yield* clientOf(network, session, wire, nonces)
@@ -115,7 +115,7 @@ export const end = Effect.fnUntraced(function* (
 const clientOf = (
   network: Network,
   session: Session,
-  wire: Wire.Wire,
+  wire: LibraryFetch.LibraryFetch,
   nonces: Nonces,
 ): Effect.Effect<NodeOAuthClient, PlatformFailure> => {
   const held = Effect.flatMap(Credential.open(session), (tokens) =>

@@ -12,7 +12,7 @@ import * as Notifications from "./Notifications.ts"
 import * as OAuth from "./OAuth.ts"
 import * as Posts from "./Posts.ts"
 import * as Profile from "./Profile.ts"
-import * as Standing from "./Standing.ts"
+import * as Standing from "./AccountStatus.ts"
 
 export const settings: ReadonlyArray<string> = ["PLC_URL", "HANDLE_RESOLVER", "CHAT_DID", "SERVICE"]
 

@@ -2,7 +2,7 @@
 import { AtUri } from "@atproto/api"
 import type { Post } from "@svc/domain/connectors/Post"
 import { Option, Schema } from "effect"
-import { boundedDate, boundedPost } from "../Bounds.ts"
+import { boundedDate, boundedPost } from "../ResponseBounds.ts"
 
 const Record = Schema.Struct({
   text: Schema.String,

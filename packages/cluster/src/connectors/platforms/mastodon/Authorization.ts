@@ -6,7 +6,7 @@
 import { createHash, randomBytes } from "node:crypto"
 import { callbackUrl } from "@svc/domain/Addresses"
 import { Clock, Effect, Redacted, Schema } from "effect"
-import { boundedWords } from "../Bounds.ts"
+import { boundedWords } from "../ResponseBounds.ts"
 import { CredentialRefused, type PlatformFailure, Unsupported } from "../Failure.ts"
 import type {
   AuthorizationRequest,
@@ -17,8 +17,8 @@ import type {
   Session,
   Visit,
 } from "../Platform.ts"
-import type { Reach } from "../Reach.ts"
-import * as Answers from "./Answers.ts"
+import type { PlatformHttp } from "../PlatformHttp.ts"
+import * as Answers from "./Responses.ts"
 import { calling, document } from "./Client.ts"
 import { type Application, applications, credentials, keptOf } from "./Credentials.ts"
 import { type Instances, serviceOf } from "./Discovery.ts"
@@ -39,7 +39,7 @@ const readBegun = Schema.decodeUnknownEffect(Begun)
 const writeBegun = Schema.encodeSync(Begun)
 
 /** What the server announces; one that announces nothing is asked at Mastodon's own addresses. */
-const metadataOf = (reach: Reach, service: string) =>
+const metadataOf = (reach: PlatformHttp, service: string) =>
   Effect.flatMap(document(reach, service, "/.well-known/oauth-authorization-server"), (answer) =>
     answer === undefined ? Effect.succeed<typeof Answers.Metadata.Type>({}) : Answers.as(Answers.Metadata)(answer),
   )

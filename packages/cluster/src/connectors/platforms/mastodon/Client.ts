@@ -12,9 +12,9 @@ import { HttpConfigImpl } from "masto/adapters/config/http-config.js"
 import { BaseHttp } from "masto/adapters/http/base-http.js"
 import { SerializerNativeImpl } from "masto/adapters/serializers/serializer-native-impl.js"
 import type { Serializer } from "masto/interfaces/serializer.js"
-import { boundedWords } from "../Bounds.ts"
+import { boundedWords } from "../ResponseBounds.ts"
 import { CredentialRefused, isFailure, type PlatformFailure, PlatformRefused, PlatformUnreachable } from "../Failure.ts"
-import type { Answered, Reach } from "../Reach.ts"
+import type { PlatformResponse, PlatformHttp } from "../PlatformHttp.ts"
 
 /** An answer of the server, before anything is made of it. */
 export interface Raw {
@@ -34,7 +34,7 @@ const hasMoreValues = (bytes: Uint8Array): boolean => {
   return false
 }
 
-const parsed = (host: string, { body }: Answered): unknown => {
+const parsed = (host: string, { body }: PlatformResponse): unknown => {
   if (hasMoreValues(body)) throw new PlatformUnreachable({ message: `${host} gave an answer that is too long.` })
   if (body.length === 0) return undefined
   try {
@@ -53,7 +53,7 @@ const text = (data: unknown, member: string): string | undefined => {
 /** What Mastodon says to an account that may not do anything any more. */
 const lockedOut = /login is currently (disabled|suspended)|missing a confirmed e-mail|pending approval|suspended/i
 
-const refusal = (host: string, answer: Answered): PlatformFailure => {
+const refusal = (host: string, answer: PlatformResponse): PlatformFailure => {
   let data: unknown
   try {
     data = parsed(host, answer)
@@ -73,12 +73,12 @@ class GuardedHttp extends BaseHttp {
   private readonly serializer = new SerializerNativeImpl()
   private readonly config: HttpConfigImpl
   private readonly service: string
-  private readonly ask: (url: URL, asked: Parameters<Reach["ask"]>[1]) => Promise<Answered>
+  private readonly ask: (url: URL, asked: Parameters<PlatformHttp["ask"]>[1]) => Promise<PlatformResponse>
 
   constructor(
     service: string,
     token: string | undefined,
-    ask: (url: URL, asked: Parameters<Reach["ask"]>[1]) => Promise<Answered>,
+    ask: (url: URL, asked: Parameters<PlatformHttp["ask"]>[1]) => Promise<PlatformResponse>,
   ) {
     super()
     this.service = service
@@ -124,7 +124,11 @@ class GuardedHttp extends BaseHttp {
 }
 
 /** A document of the server that no call of the API is for; undefined where there is none. */
-export const document = (reach: Reach, service: string, path: string): Effect.Effect<unknown, PlatformFailure> => {
+export const document = (
+  reach: PlatformHttp,
+  service: string,
+  path: string,
+): Effect.Effect<unknown, PlatformFailure> => {
   const url = new URL(path, service)
   return Effect.flatMap(reach.ask(url, { atMost: 256 * 1024 }), (answer) =>
     answer.status === 200
@@ -146,7 +150,7 @@ export interface Clients {
 
 /** One call or a few, with a token or without one. What it throws becomes a failure of the platform. */
 export const calling = <A>(
-  reach: Reach,
+  reach: PlatformHttp,
   service: string,
   token: Redacted.Redacted<string> | undefined,
   call: (clients: Clients) => PromiseLike<A>,

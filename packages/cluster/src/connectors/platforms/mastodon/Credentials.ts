@@ -2,7 +2,7 @@
 import { Clock, Effect, Redacted, Schema } from "effect"
 import { CredentialRefused, type Halted, type PlatformFailure } from "../Failure.ts"
 import type { Credential, Session } from "../Platform.ts"
-import * as Answers from "./Answers.ts"
+import * as Answers from "./Responses.ts"
 import { calling, type Clients } from "./Client.ts"
 
 export const Application = Schema.Struct({ id: Schema.String, secret: Schema.String })

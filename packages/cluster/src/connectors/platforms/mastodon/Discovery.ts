@@ -4,8 +4,8 @@
  */
 import { Clock, Effect, Schema } from "effect"
 import { InputRefused, type PlatformFailure } from "../Failure.ts"
-import type { Reach } from "../Reach.ts"
-import * as Answers from "./Answers.ts"
+import type { PlatformHttp } from "../PlatformHttp.ts"
+import * as Answers from "./Responses.ts"
 import { calling, document } from "./Client.ts"
 
 /** `@user@host`, `user@host`, `host`, or the address of the server or of the profile. */
@@ -40,7 +40,7 @@ const readFinger = Schema.decodeUnknownOption(Schema.fromJsonString(WebFinger))
 /** A host may send on to the server that carries its accounts (RFC 7033 section 4.2), so often at most. */
 const redirects = 3
 
-const finger = Effect.fnUntraced(function* (reach: Reach, origin: string, user: string) {
+const finger = Effect.fnUntraced(function* (reach: PlatformHttp, origin: string, user: string) {
   const host = new URL(origin).host
   let url = new URL(`/.well-known/webfinger?resource=${encodeURIComponent(`acct:${user}@${host}`)}`, origin)
   for (let hop = 0; hop <= redirects; hop++) {
@@ -67,7 +67,7 @@ const finger = Effect.fnUntraced(function* (reach: Reach, origin: string, user: 
 
 /** The origin of the server that carries the account. */
 export const serviceOf = Effect.fnUntraced(function* (
-  reach: Reach,
+  reach: PlatformHttp,
   account: string | undefined,
 ): Effect.fn.Return<string, PlatformFailure> {
   const named = account === undefined ? undefined : parts(account)
@@ -136,7 +136,10 @@ const limitsOf = (instance: typeof Answers.Instance.Type, service: string): Limi
 export const makeInstances = () => {
   const known = new Map<string, { readonly limits: Limits; readonly at: number }>()
   return {
-    limits: Effect.fnUntraced(function* (reach: Reach, service: string): Effect.fn.Return<Limits, PlatformFailure> {
+    limits: Effect.fnUntraced(function* (
+      reach: PlatformHttp,
+      service: string,
+    ): Effect.fn.Return<Limits, PlatformFailure> {
       const now = yield* Clock.currentTimeMillis
       const found = known.get(service)
       if (found !== undefined && now - found.at < keptMillis) return found.limits
@@ -153,7 +156,7 @@ export const makeInstances = () => {
       return limits
     }),
     /** What who joins it accepts; a server without rules has none to show. */
-    rules: (reach: Reach, service: string) =>
+    rules: (reach: PlatformHttp, service: string) =>
       Effect.map(document(reach, service, "/api/v1/instance/rules"), (answer) =>
         Answers.each(Answers.Rule)(answer).map(({ id, text, hint }) => ({
           id: id.slice(0, 100),

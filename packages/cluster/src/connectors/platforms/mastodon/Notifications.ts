@@ -4,10 +4,10 @@
  */
 import type { Page } from "@svc/domain/connectors/Post"
 import { Effect } from "effect"
-import { boundedDate } from "../Bounds.ts"
+import { boundedDate } from "../ResponseBounds.ts"
 import type { PlatformFailure } from "../Failure.ts"
 import type { HeardPost, PageWanted, Poll, Session } from "../Platform.ts"
-import * as Answers from "./Answers.ts"
+import * as Answers from "./Responses.ts"
 import { asAccount } from "./Credentials.ts"
 import { pageOf, type Statuses } from "./Statuses.ts"
 

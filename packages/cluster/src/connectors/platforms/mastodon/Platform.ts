@@ -10,7 +10,7 @@ import * as Notifications from "./Notifications.ts"
 import * as Profile from "./Profile.ts"
 import * as Statuses from "./Statuses.ts"
 import * as Streaming from "./Streaming.ts"
-import * as Writing from "./Writing.ts"
+import * as Writing from "./PostOptions.ts"
 
 export const settings: ReadonlyArray<string> = []
 

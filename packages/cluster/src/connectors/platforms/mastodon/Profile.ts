@@ -1,10 +1,10 @@
 /** What the server says of the account, and the disclosure on its profile: the flag `bot` and a line of its text. */
 import { Effect, Schema } from "effect"
 import type { Capability } from "@svc/domain/connectors/Connector"
-import { boundedName } from "../Bounds.ts"
+import { boundedName } from "../ResponseBounds.ts"
 import type { PlatformFailure } from "../Failure.ts"
 import type { Disclosure, Session, Standing } from "../Platform.ts"
-import * as Answers from "./Answers.ts"
+import * as Answers from "./Responses.ts"
 import { asAccount } from "./Credentials.ts"
 import type { Instances } from "./Discovery.ts"
 

@@ -2,16 +2,16 @@
 import type { Page, Post } from "@svc/domain/connectors/Post"
 import { Clock, Effect } from "effect"
 import { wordsOf } from "../../../html/PlainText.ts"
-import { boundedDate, boundedPost } from "../Bounds.ts"
+import { boundedDate, boundedPost } from "../ResponseBounds.ts"
 import { type PlatformFailure, PlatformRefused } from "../Failure.ts"
 import { bytesOf } from "../Pictures.ts"
 import type { NewPost, PageWanted, Session } from "../Platform.ts"
 import { Timing } from "../../../Timing.ts"
-import * as Answers from "./Answers.ts"
+import * as Answers from "./Responses.ts"
 import { asAccount } from "./Credentials.ts"
 import type { Instances } from "./Discovery.ts"
 import { nameOf } from "./Profile.ts"
-import * as Writing from "./Writing.ts"
+import * as Writing from "./PostOptions.ts"
 
 /** What is made a text of, at most. */
 const htmlAtMost = 100_000

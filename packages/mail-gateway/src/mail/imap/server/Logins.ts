@@ -5,8 +5,8 @@
 import { createHash, timingSafeEqual } from "node:crypto"
 import { CredentialLookup } from "@svc/cluster/account/CredentialLookup"
 import { Audit } from "@svc/cluster/audit/Audit"
-import type { Act } from "@svc/cluster/audit/Note"
-import { Strangers } from "@svc/cluster/audit/Strangers"
+import type { Act } from "@svc/cluster/audit/AuditWrite"
+import { RefusedCredentials } from "@svc/cluster/audit/RefusedCredentials"
 import { StandingCredentials } from "@svc/cluster/account/StandingCredentials"
 import { imapVerifierPlace } from "@svc/cluster/credentials/ShowOnce"
 import { StandingPasswords } from "@svc/cluster/credentials/StandingPasswords"
@@ -14,13 +14,13 @@ import { customerOf } from "@svc/cluster/net/ClientNetwork"
 import { Sealing } from "@svc/cluster/sealing/Sealing"
 import { orUnavailable, Reads } from "@svc/cluster/store/Database"
 import { soleOf } from "@svc/domain/account/Authorization"
-import { judgeNetwork } from "@svc/domain/account/Judgement"
+import { judgeNetwork } from "@svc/domain/account/PolicyEvaluation"
 import { allows, type ScopeName } from "@svc/domain/account/Scope"
-import { type By, system } from "@svc/domain/account/By"
+import { type Initiator, system } from "@svc/domain/account/Initiator"
 import type { AuditSource } from "@svc/domain/audit/AuditRecord"
 import { kindOf } from "@svc/domain/account/Token"
 import type { IdentityId } from "@svc/domain/IdentityRef"
-import { lastingMillis } from "@svc/domain/Lasting"
+import { monotonicMillis } from "@svc/domain/MonotonicTime"
 import { Context, Effect, Layer, Redacted, type Scope, Schema } from "effect"
 import * as RecipientAddress from "../../RecipientAddress.ts"
 import { Timing } from "../../../Timing.ts"
@@ -33,7 +33,7 @@ export interface Login {
   readonly orgId: string
   readonly canonical: string
   readonly handle: string
-  readonly by: By
+  readonly by: Initiator
   /** Calls `end` when the credential stands no more; for as long as the scope. */
   readonly whenGone: (end: () => void) => Effect.Effect<void, never, Scope.Scope>
 }
@@ -110,7 +110,7 @@ const make = (options: { readonly mailDomain: string }) =>
     const standingKeys = yield* StandingCredentials
     const standingPasswords = yield* StandingPasswords
     const audit = yield* Audit
-    const strangers = yield* Strangers
+    const strangers = yield* RefusedCredentials
     const failures = counters()
     const refused = new LoginRefused()
 
@@ -218,7 +218,7 @@ const make = (options: { readonly mailDomain: string }) =>
           error._tag !== "LoginRefused"
             ? Effect.void
             : Effect.gen(function* () {
-                const now = yield* lastingMillis
+                const now = yield* monotonicMillis
                 const worst = Math.max(...names.map((name) => failures.of(name, now)))
                 for (const name of names) failures.add(name, now)
                 // A credential that is or was somebody's is on record as such.

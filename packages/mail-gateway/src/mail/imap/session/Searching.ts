@@ -4,7 +4,7 @@ import type { Named, SearchReturn } from "../protocol/Command.ts"
 import { type SearchKey, some } from "../protocol/SearchKeys.ts"
 import * as Sets from "../protocol/Sets.ts"
 import { type Conversation, no, ok, type Selected } from "./Conversation.ts"
-import * as Pieces from "./Pieces.ts"
+import * as CooperativeWork from "./CooperativeWork.ts"
 import type { Store } from "./Store.ts"
 import * as Threads from "./Threads.ts"
 
@@ -111,10 +111,14 @@ export const sort = Effect.fnUntraced(function* (
   const { uids, changes } = yield* run(conversation, store, selected, key)
   if (uids.length > orderedAtMost) return tooMany
   const sorted =
-    uids.length === 0 ? [] : yield* Pieces.alone(uids.length, store.sorted(selected.folder, Sets.of(uids), keys))
+    uids.length === 0
+      ? []
+      : yield* CooperativeWork.alone(uids.length, store.sorted(selected.folder, Sets.of(uids), keys))
   if (returns !== undefined) answer(conversation, selected, tag, uid, returns, sorted, changes)
   else {
-    const numbers = uid ? sorted : yield* Pieces.done(() => Pieces.each(sorted, (one) => selected.view.numberOf(one)))
+    const numbers = uid
+      ? sorted
+      : yield* CooperativeWork.done(() => CooperativeWork.each(sorted, (one) => selected.view.numberOf(one)))
     conversation.write(`* SORT${numbers.map((number) => ` ${number}`).join("")}\r\n`)
   }
   return ok("SORT completed.")
@@ -136,11 +140,11 @@ export const thread = Effect.fnUntraced(function* (
   if (threads === undefined) return no("That way of threading is not known.")
   const { uids } = yield* run(conversation, store, selected, key)
   if (uids.length > orderedAtMost) return tooMany
-  const text = yield* Pieces.alone(
+  const text = yield* CooperativeWork.alone(
     uids.length,
     Effect.gen(function* () {
       const messages = uids.length === 0 ? [] : yield* store.threadable(selected.folder, Sets.of(uids))
-      return yield* Pieces.done(() => threads(messages, (one) => (uid ? one : selected.view.numberOf(one))))
+      return yield* CooperativeWork.done(() => threads(messages, (one) => (uid ? one : selected.view.numberOf(one))))
     }),
   )
   conversation.write(`* THREAD${text === "" ? "" : ` ${text}`}\r\n`)

@@ -15,7 +15,7 @@ import { type CutShort } from "./Fetching.ts"
 import { sync, tellRemovals } from "./Selecting.ts"
 import * as Spool from "./Spool.ts"
 import { type Refused, type Store } from "./Store.ts"
-import * as Telling from "./Telling.ts"
+import * as IdleNotifier from "./IdleNotifier.ts"
 
 /** What the connection does after a portion: reads on, or becomes another one. What is left of the portion begins at `at`. */
 export type Turn =
@@ -164,7 +164,7 @@ export const make = Effect.fnUntraced(function* (settings: Settings, isSecure: b
             )
       }),
     )
-    const tell = Telling.make(settings.run, look)
+    const tell = IdleNotifier.make(settings.run, look)
     return store.watch(() => {
       if (conversation.idling === undefined) conversation.dirty = true
       else tell()

@@ -3,7 +3,7 @@
  * piece at a time.
  */
 import * as BaseSubject from "./BaseSubject.ts"
-import * as Pieces from "./Pieces.ts"
+import * as CooperativeWork from "./CooperativeWork.ts"
 import type { Threadable } from "./Store.ts"
 
 interface Container {
@@ -25,7 +25,7 @@ const firstOf = (container: Container): Threadable => {
 }
 
 const order = (containers: ReadonlyArray<Container>) =>
-  Pieces.sorted(containers, (a, b) => byDate(firstOf(a), firstOf(b)))
+  CooperativeWork.sorted(containers, (a, b) => byDate(firstOf(a), firstOf(b)))
 
 /** Ancestors that are looked at: who stands deeper is not looked for, and begins a thread of his own. */
 const farthest = 200
@@ -42,7 +42,7 @@ const adopt = (parent: Container, child: Container) => {
 }
 
 /** Step 1: who answers whom. */
-function* linked(messages: ReadonlyArray<Threadable>): Pieces.Pieces<ReadonlyArray<Container>> {
+function* linked(messages: ReadonlyArray<Threadable>): CooperativeWork.CooperativeWork<ReadonlyArray<Container>> {
   const byId = new Map<string, Container>()
   const all: Array<Container> = []
   const make = (message: Threadable | undefined): Container => {
@@ -61,7 +61,7 @@ function* linked(messages: ReadonlyArray<Threadable>): Pieces.Pieces<ReadonlyArr
   for (const message of messages) {
     // Those that refer to much take as long as many.
     looked += 1 + message.references.length
-    if (looked >= Pieces.step) {
+    if (looked >= CooperativeWork.step) {
       looked = 0
       yield
     }
@@ -85,7 +85,7 @@ function* linked(messages: ReadonlyArray<Threadable>): Pieces.Pieces<ReadonlyArr
 }
 
 /** Step 3: what stands for no message goes, and its children take its place; at the top it may hold several together. */
-function* pruned(containers: ReadonlyArray<Container>): Pieces.Pieces<ReadonlyArray<Container>> {
+function* pruned(containers: ReadonlyArray<Container>): CooperativeWork.CooperativeWork<ReadonlyArray<Container>> {
   // From the leaves up, without recursion: references nest as deep as a sender likes.
   const stack = [...containers]
   const upwards: Array<Container> = []
@@ -94,10 +94,10 @@ function* pruned(containers: ReadonlyArray<Container>): Pieces.Pieces<ReadonlyAr
     // Only its own, and each once: others lead round in circles, or to the same again and again.
     container.children = [...new Set(container.children)].filter((child) => child.parent === container)
     for (const child of container.children) stack.push(child)
-    if (upwards.push(container) % Pieces.step === 0) yield
+    if (upwards.push(container) % CooperativeWork.step === 0) yield
   }
   for (let at = upwards.length - 1; at >= 0; at--) {
-    if (at % Pieces.step === 0) yield
+    if (at % CooperativeWork.step === 0) yield
     const container = upwards[at]!
     container.children = container.children.flatMap((child) => (child.message === undefined ? child.children : [child]))
     for (const child of container.children) child.parent = container
@@ -110,14 +110,16 @@ function* pruned(containers: ReadonlyArray<Container>): Pieces.Pieces<ReadonlyAr
 }
 
 /** Step 5: roots of one subject are one thread. */
-function* gathered(roots: ReadonlyArray<Container>): Pieces.Pieces<ReadonlyArray<Container>> {
+function* gathered(roots: ReadonlyArray<Container>): CooperativeWork.CooperativeWork<ReadonlyArray<Container>> {
   const bySubject = new Map<string, Container>()
-  const subjects = new Map(yield* Pieces.each(roots, (root) => [root, BaseSubject.of(firstOf(root).subject)] as const))
+  const subjects = new Map(
+    yield* CooperativeWork.each(roots, (root) => [root, BaseSubject.of(firstOf(root).subject)] as const),
+  )
   // What holds others together is no root, and has the subject of its first.
   const subjectOf = (root: Container) => subjects.get(root) ?? BaseSubject.of(firstOf(root).subject)
   let looked = 0
   for (const root of roots) {
-    if (++looked % Pieces.step === 0) yield
+    if (++looked % CooperativeWork.step === 0) yield
     const { text, isReply } = subjectOf(root)
     if (text === "") continue
     const held = bySubject.get(text)
@@ -126,7 +128,7 @@ function* gathered(roots: ReadonlyArray<Container>): Pieces.Pieces<ReadonlyArray
   }
   const out = new Set<Container>()
   for (const root of roots) {
-    if (++looked % Pieces.step === 0) yield
+    if (++looked % CooperativeWork.step === 0) yield
     const { text, isReply } = subjectOf(root)
     const held = text === "" ? undefined : bySubject.get(text)
     if (held === undefined || held === root) {
@@ -147,7 +149,7 @@ function* gathered(roots: ReadonlyArray<Container>): Pieces.Pieces<ReadonlyArray
   return [...out].filter((root) => root.parent === undefined)
 }
 
-function* sortAll(roots: ReadonlyArray<Container>): Pieces.Pieces<ReadonlyArray<Container>> {
+function* sortAll(roots: ReadonlyArray<Container>): CooperativeWork.CooperativeWork<ReadonlyArray<Container>> {
   const inOrder = yield* order(roots)
   const stack = inOrder.filter(({ children }) => children.length > 0)
   let looked = 0
@@ -156,7 +158,7 @@ function* sortAll(roots: ReadonlyArray<Container>): Pieces.Pieces<ReadonlyArray<
     container.children = yield* order(container.children)
     for (const child of container.children) if (child.children.length > 0) stack.push(child)
     looked += container.children.length
-    if (looked < Pieces.step) continue
+    if (looked < CooperativeWork.step) continue
     looked = 0
     yield
   }
@@ -184,15 +186,18 @@ const flat = (containers: ReadonlyArray<Container>): ReadonlyArray<number> => {
   return uids
 }
 
-function* writeAll(roots: ReadonlyArray<Container>, numberOf: (uid: number) => number): Pieces.Pieces<string> {
-  return (yield* Pieces.each(roots, (root) => `(${write(root, numberOf, 0)})`)).join("")
+function* writeAll(
+  roots: ReadonlyArray<Container>,
+  numberOf: (uid: number) => number,
+): CooperativeWork.CooperativeWork<string> {
+  return (yield* CooperativeWork.each(roots, (root) => `(${write(root, numberOf, 0)})`)).join("")
 }
 
 /** As THREAD answers them; numbers are what `numberOf` gives for a UID. */
 export function* references(
   messages: ReadonlyArray<Threadable>,
   numberOf: (uid: number) => number,
-): Pieces.Pieces<string> {
+): CooperativeWork.CooperativeWork<string> {
   const roots = yield* order(yield* pruned(yield* linked(messages)))
   return yield* writeAll(yield* sortAll(yield* gathered(roots)), numberOf)
 }
@@ -200,15 +205,15 @@ export function* references(
 export function* orderedSubject(
   messages: ReadonlyArray<Threadable>,
   numberOf: (uid: number) => number,
-): Pieces.Pieces<string> {
+): CooperativeWork.CooperativeWork<string> {
   const bySubject = new Map<string, Array<Threadable>>()
-  yield* Pieces.each(yield* Pieces.sorted(messages, byDate), (message) => {
+  yield* CooperativeWork.each(yield* CooperativeWork.sorted(messages, byDate), (message) => {
     const { text } = BaseSubject.of(message.subject)
     const thread = bySubject.get(text)
     if (thread === undefined) bySubject.set(text, [message])
     else thread.push(message)
   })
-  const threads = yield* Pieces.each(bySubject.values(), ([first, ...rest]): Container => ({
+  const threads = yield* CooperativeWork.each(bySubject.values(), ([first, ...rest]): Container => ({
     message: first,
     parent: undefined,
     children: rest.map((message) => ({ message, parent: undefined, children: [] })),

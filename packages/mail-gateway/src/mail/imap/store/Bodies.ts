@@ -4,10 +4,10 @@
  */
 import { orUnavailable, Reads, unavailable, Writes } from "@svc/cluster/store/Database"
 import { Effect, Option, Stream } from "effect"
-import type { Judging } from "../../judging/Judging.ts"
+import type { Judging } from "../../judging/VerdictPool.ts"
 import * as Header from "../../mime/Header.ts"
 import * as Structure from "../../mime/Structure.ts"
-import { joined } from "../../Slicewise.ts"
+import { joined } from "../../SlicedWork.ts"
 import type { Kept } from "./Rows.ts"
 
 /** Bytes in one answer of the store. */

@@ -2,7 +2,7 @@
  * The API's drafts in the folder of drafts: whoever looks into it has messages made of those that are not shown yet, and
  * has taken out what shows a draft that is no more. What a program files there becomes a draft of the API where it can.
  */
-import * as DraftPictures from "@svc/cluster/mail/folders/DraftPictures"
+import * as DraftRenditions from "@svc/cluster/mail/folders/DraftRenditions"
 import { Drafts } from "@svc/cluster/mail/sending/Drafts"
 import { orUnavailable, Reads } from "@svc/cluster/store/Database"
 import { makeUuidV7 } from "@svc/domain/Ids"
@@ -14,7 +14,7 @@ import { Unavailable } from "@svc/domain/problems/Problem"
 import { Effect, Schema } from "effect"
 import { ComposingThread } from "../../composing/ComposingThread.ts"
 import type { Folder, FlagChange, StoreError } from "../session/Store.ts"
-import type { Incoming } from "./Incoming.ts"
+import type { AppendedMessage } from "./AppendedMessage.ts"
 
 /** Pictures made at one look; the next look makes more. */
 const together = 100
@@ -29,22 +29,22 @@ export interface Box {
     folder: string,
     mail: ReceivedMail,
     change: FolderFlagChange,
-    draft?: DraftPictures.Pictured,
+    draft?: DraftRenditions.Pictured,
   ) => Effect.Effect<{ readonly uidValidity: number; readonly uid: number }, StoreError>
   readonly hide: Effect.Effect<{ readonly left: boolean }, StoreError>
 }
 
-export const make = Effect.fnUntraced(function* (incoming: Incoming) {
+export const make = Effect.fnUntraced(function* (incoming: AppendedMessage) {
   const reads = yield* Reads
   const drafts = yield* Drafts
   const composing = yield* ComposingThread
 
   /** Shows what is there now. A draft that cannot be shown, since the Mailbox is full, waits for the next look. */
   const settle = Effect.fnUntraced(function* (box: Box, folder: Folder) {
-    const found = yield* orUnavailable(DraftPictures.waiting(reads, box.identityId, together))
+    const found = yield* orUnavailable(DraftRenditions.waiting(reads, box.identityId, together))
     if (found.stale) while ((yield* box.hide).left);
     for (const draft of found.drafts) {
-      const row = yield* orUnavailable(DraftPictures.contentOf(reads, draft))
+      const row = yield* orUnavailable(DraftRenditions.contentOf(reads, draft))
       if (row === undefined) continue
       const mail = yield* Effect.orDie(decode(row.content))
       const { address } = box

@@ -1,6 +1,6 @@
 /** What sessions read of a Mailbox's folders. Each answer is one statement, so that it is of one moment. */
 import type { FolderUse } from "@svc/domain/mail/FolderProtocol"
-import { among } from "@svc/cluster/mail/folders/Placing"
+import { among } from "@svc/cluster/mail/folders/FolderPlacement"
 import { orUnavailable, type Reads } from "@svc/cluster/store/Database"
 import { Effect, Option, Stream } from "effect"
 import type { Ranges } from "../protocol/Sets.ts"

@@ -10,13 +10,13 @@ import * as Folders from "@svc/cluster/mail/folders/Folders"
 import * as TagFolders from "@svc/cluster/mail/folders/TagFolders"
 import { orUnavailable, Reads, Writes } from "@svc/cluster/store/Database"
 import { Timing as Cluster } from "@svc/cluster/Timing"
-import type { By } from "@svc/domain/account/By"
+import type { Initiator } from "@svc/domain/account/Initiator"
 import { makeUuidV7 } from "@svc/domain/Ids"
 import { FolderRefused } from "@svc/domain/mail/FolderProtocol"
 import { fold } from "@svc/domain/mail/SearchText"
 import { Unavailable } from "@svc/domain/problems/Problem"
 import { Array as Arr, Clock, Effect, Semaphore, Stream } from "effect"
-import type { Judging } from "../../judging/Judging.ts"
+import type { Judging } from "../../judging/VerdictPool.ts"
 import { type SearchKey, some } from "../protocol/SearchKeys.ts"
 import * as Sets from "../protocol/Sets.ts"
 import {
@@ -31,11 +31,11 @@ import {
 import * as Bodies from "./Bodies.ts"
 import * as Copying from "./Copying.ts"
 import * as DraftsFolder from "./DraftsFolder.ts"
-import * as FirstSeen from "./FirstSeen.ts"
+import * as RecentFlag from "./RecentFlag.ts"
 import * as FolderMarks from "./FolderMarks.ts"
 import * as FolderReads from "./FolderReads.ts"
-import * as Candidates from "./Candidates.ts"
-import * as Incoming from "./Incoming.ts"
+import * as SearchCandidates from "./SearchCandidates.ts"
+import * as AppendedMessage from "./AppendedMessage.ts"
 import { hasStructure, Kept, KeptDetailed, type MessageRow } from "./Rows.ts"
 import * as SearchStatement from "./SearchStatement.ts"
 import * as Sorting from "./Sorting.ts"
@@ -49,7 +49,7 @@ export interface Account {
   readonly orgId: string
   readonly canonical: string
   readonly address: string
-  readonly by: By
+  readonly by: Initiator
 }
 
 const refusals: Readonly<Record<FolderRefused["reason"], readonly [Refused["code"], string]>> = {
@@ -121,8 +121,8 @@ export const make = Effect.fnUntraced(function* ({
   const feed = yield* ChangeFeed
   const bodies = yield* Bodies.make(judging, host)
   const sorting = Sorting.make(reads)
-  const candidates = Candidates.make(reads)
-  const incoming = yield* Incoming.make(judging, host)
+  const candidates = SearchCandidates.make(reads)
+  const incoming = yield* AppendedMessage.make(judging, host)
   const drafts = yield* DraftsFolder.make(incoming)
   const folderMarks = FolderMarks.make()
   // Large messages are in memory while they are stored, few at a time.
@@ -176,7 +176,7 @@ export const make = Effect.fnUntraced(function* ({
       folders: Effect.andThen(filed, orUnavailable(sql.folders)),
       status: (folder) => settled(folder, orUnavailable(sql.status(folder))),
       open: (folder) => settled(folder, orUnavailable(sql.open(folder))),
-      claim: (folder, upTo) => FirstSeen.claim(writes, folder, upTo),
+      claim: (folder, upTo) => RecentFlag.claim(writes, folder, upTo),
       changes: (folder, since) => settled(folder, orUnavailable(sql.changes(folder, since))),
       marked: (folder, uids, wanted = {}) => {
         if (uids.length === 0) return Stream.empty

@@ -4,7 +4,7 @@
  */
 import { fromPublic } from "@svc/domain/Ids"
 import { fold, separator } from "@svc/domain/mail/SearchText"
-import { among } from "@svc/cluster/mail/folders/Placing"
+import { among } from "@svc/cluster/mail/folders/FolderPlacement"
 import type { Reads } from "@svc/cluster/store/Database"
 import type { Statement } from "effect/sql"
 import type { NumbersKey, SearchKey } from "../protocol/SearchKeys.ts"

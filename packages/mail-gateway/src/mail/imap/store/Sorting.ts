@@ -1,6 +1,6 @@
 /** What SORT and THREAD order messages by (RFC 5256 section 2 and 3). */
 import { Effect } from "effect"
-import { among } from "@svc/cluster/mail/folders/Placing"
+import { among } from "@svc/cluster/mail/folders/FolderPlacement"
 import { orUnavailable, type Reads } from "@svc/cluster/store/Database"
 import type { SortKey } from "../protocol/Command.ts"
 import type { SearchKey } from "../protocol/SearchKeys.ts"
@@ -8,7 +8,7 @@ import * as Sets from "../protocol/Sets.ts"
 import * as AddressList from "../../mime/AddressList.ts"
 import * as Decode from "../../mime/Decode.ts"
 import * as BaseSubject from "../session/BaseSubject.ts"
-import * as Pieces from "../session/Pieces.ts"
+import * as CooperativeWork from "../session/CooperativeWork.ts"
 import type { Folder, Threadable } from "../session/Store.ts"
 
 type Sql = Reads["Service"]
@@ -70,16 +70,22 @@ const values: Readonly<Record<SortKey["by"], (row: Row) => string | number>> = {
 }
 
 /** UIDs of rows, which are in their order, in that of the keys. */
-function* ordered(rows: ReadonlyArray<Row>, keys: ReadonlyArray<SortKey>): Pieces.Pieces<ReadonlyArray<number>> {
-  const keyed = yield* Pieces.each(rows, (row) => ({ uid: row.uid, of: keys.map(({ by }) => values[by](row)) }))
-  const inOrder = yield* Pieces.sorted(keyed, (a, b) => {
+function* ordered(
+  rows: ReadonlyArray<Row>,
+  keys: ReadonlyArray<SortKey>,
+): CooperativeWork.CooperativeWork<ReadonlyArray<number>> {
+  const keyed = yield* CooperativeWork.each(rows, (row) => ({
+    uid: row.uid,
+    of: keys.map(({ by }) => values[by](row)),
+  }))
+  const inOrder = yield* CooperativeWork.sorted(keyed, (a, b) => {
     for (let n = 0; n < keys.length; n++) {
       const [one, other] = [a.of[n]!, b.of[n]!]
       if (one !== other) return one < other === keys[n]!.reverse ? 1 : -1
     }
     return a.uid - b.uid
   })
-  return yield* Pieces.each(inOrder, ({ uid }) => uid)
+  return yield* CooperativeWork.each(inOrder, ({ uid }) => uid)
 }
 
 type Day = Extract<SearchKey, { readonly _tag: "Day" }>
@@ -91,9 +97,12 @@ interface Sent {
 }
 
 /** Of each key the UIDs of those it holds for. */
-function* onDays(rows: ReadonlyArray<Sent>, keys: ReadonlyArray<Day>): Pieces.Pieces<ReadonlyMap<Day, Sets.Ranges>> {
+function* onDays(
+  rows: ReadonlyArray<Sent>,
+  keys: ReadonlyArray<Day>,
+): CooperativeWork.CooperativeWork<ReadonlyMap<Day, Sets.Ranges>> {
   const found = keys.map((key) => ({ key, uids: new Array<number>() }))
-  yield* Pieces.each(rows, ({ uid, date, received_at }) => {
+  yield* CooperativeWork.each(rows, ({ uid, date, received_at }) => {
     const day = dayOf(date, received_at)
     for (const { key, uids } of found) {
       if (key.is === "before" ? day < key.day : key.is === "since" ? day >= key.day : day === key.day) uids.push(uid)
@@ -110,7 +119,7 @@ export const make = (sql: Sql) => ({
                ${field(sql, "to")} as to, ${field(sql, "cc")} as cc, ${field(sql, "date")} as date
         from placed p join message m on m.id = p.message_id left join message_content c on c.message_id = m.id
         where p.folder_id = ${id}::uuid and ${among(sql, uids)} order by p.uid`),
-      (rows) => Pieces.done(() => ordered(rows, keys)),
+      (rows) => CooperativeWork.done(() => ordered(rows, keys)),
     ),
 
   threadable: ({ id }: Folder, uids: Sets.Ranges) =>
@@ -129,8 +138,8 @@ export const make = (sql: Sql) => ({
         from placed p join message m on m.id = p.message_id left join message_content c on c.message_id = m.id
         where p.folder_id = ${id}::uuid and ${among(sql, uids)} order by p.uid`),
       (rows) =>
-        Pieces.done(() =>
-          Pieces.each(rows, (row): Threadable => {
+        CooperativeWork.done(() =>
+          CooperativeWork.each(rows, (row): Threadable => {
             const references = row.references ?? []
             return {
               uid: row.uid,
@@ -151,9 +160,9 @@ export const make = (sql: Sql) => ({
         from placed p join message m on m.id = p.message_id left join message_content c on c.message_id = m.id
         where p.folder_id = ${id}::uuid order by p.uid`),
       (rows) =>
-        Pieces.alone(
+        CooperativeWork.alone(
           rows.length,
-          Pieces.done(() => onDays(rows, days)),
+          CooperativeWork.done(() => onDays(rows, days)),
         ),
     ),
 })

@@ -1,0 +1,50 @@
+/** The way from a judged request to an actor: whoever is asked is told who asks, in which request, and which command it is. */
+import type { CallerOfRequest, SubjectInfo } from "@svc/domain/account/Authorization"
+import type { Initiator } from "@svc/domain/account/Initiator"
+import { Connectors } from "@svc/cluster/connectors/Connectors"
+import { Orgs } from "@svc/cluster/account/Orgs"
+import { ask, onBehalfOf } from "@svc/cluster/actor/Ask"
+import { Identities } from "@svc/cluster/identity/Identities"
+import { Timing } from "@svc/cluster/Timing"
+import { Effect } from "effect"
+import { commandId } from "../RequestContext.ts"
+
+type ClientOf<Actors extends { readonly of: (id: string) => unknown }> = ReturnType<Actors["of"]>
+type Options = ReturnType<typeof onBehalfOf>
+
+/** `askIdentity(subject, (actor, by) => actor.Retry(payload, by))`: only an Identity that was judged can be asked. */
+export const ofIdentity = Effect.map(
+  Effect.service(Identities),
+  (identities) =>
+    <A, E, R>(
+      subject: SubjectInfo,
+      message: (actor: ClientOf<Identities["Service"]>, by: Options) => Effect.Effect<A, E, R>,
+    ) =>
+      Effect.flatMap(commandId, (command) =>
+        ask(message(identities.of(subject.canonical), onBehalfOf(subject.by, command))),
+      ),
+)
+
+/** Asks the caller's own Org. */
+export const ofOrg = Effect.map(
+  Effect.service(Orgs),
+  (orgs) =>
+    <A, E, R>(
+      { org, by }: CallerOfRequest,
+      message: (actor: ClientOf<Orgs["Service"]>, by: Options) => Effect.Effect<A, E, R>,
+    ) =>
+      ask(message(orgs.of(org.id), onBehalfOf(by))),
+)
+
+/** Asks the Connector of an Identity that was judged, or that the caller's own authorization belongs to. */
+export const ofConnector = Effect.map(
+  Effect.service(Connectors),
+  (connectors) =>
+    <A, E, R>(
+      { canonical, platform, by }: { readonly canonical: string; readonly platform: string; readonly by: Initiator },
+      message: (actor: ReturnType<Connectors["Service"]["of"]>, by: Options) => Effect.Effect<A, E, R>,
+    ) =>
+      Effect.flatMap(commandId, (command) =>
+        ask(message(connectors.of(canonical, platform), onBehalfOf(by, command)), Timing.askPlatform),
+      ),
+)

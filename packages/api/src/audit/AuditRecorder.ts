@@ -1,0 +1,119 @@
+/**
+ * Puts calls on record: what changes something, before its answer goes out; what shows a secret, before it is opened;
+ * other reads are counted. Refusals are recorded where who calls is known.
+ */
+import type { CallerInfo } from "@svc/domain/account/Authorization"
+import type { IdentityRef } from "@svc/domain/IdentityRef"
+import type { AuditUnavailable, Problem } from "@svc/domain/problems/Problem"
+import { Audit } from "@svc/cluster/audit/Audit"
+import type { Act } from "@svc/cluster/audit/AuditWrite"
+import { Timing } from "@svc/cluster/Timing"
+import { RefusedCredentials } from "@svc/cluster/audit/RefusedCredentials"
+import { monotonicMillis } from "@svc/domain/MonotonicTime"
+import { Effect, type Exit, type Redacted } from "effect"
+import type { HttpServerResponse } from "effect/http"
+import type { RequestContextState } from "../RequestContext.ts"
+import { actOf, type Called, outcomeOf, planOf, sourceOf, withMade } from "./AuditedOperations.ts"
+
+type Params = Readonly<Record<string, string | undefined>>
+type Response = HttpServerResponse.HttpServerResponse
+
+/**
+ * Reading the log is recorded once an hour for a credential and a client address, and then counted: a record for each page would
+ * fill the log that is read. A download is always recorded.
+ */
+const recordedByTheHour = new Set(["audit.list", "audit.read"])
+/** Readers that are remembered. Beyond that each read is a record. */
+const readersAtMost = 10_000
+
+/** Their handlers put the act on record in the statement that reads the secret. */
+const recordThemselves = new Set(["vault.value"])
+
+/** A reading call that is refused so came to nothing; it says nothing of who called. */
+const passing = new Set(["not_found", "audit_unavailable"])
+
+export const make = Effect.gen(function* () {
+  const audit = yield* Audit
+  const strangers = yield* RefusedCredentials
+  /** Until when reads by a credential from an address are only counted, in monotonic milliseconds. */
+  const readers = new Map<string, number>()
+
+  /** Records the act before the log is read, unless the same reader did so within the hour. */
+  const read = (act: Act) =>
+    Effect.flatMap(monotonicMillis, (now) => {
+      const reader = `${act.actor.id} ${act.source.address}`
+      if ((readers.get(reader) ?? 0) > now) return Effect.void
+      return Effect.tap(audit.secret(act), () =>
+        Effect.sync(() => {
+          if (readers.size >= readersAtMost) for (const [key, until] of readers) if (until <= now) readers.delete(key)
+          if (readers.size < readersAtMost) readers.set(reader, now + Timing.auditReadingMillis)
+        }),
+      )
+    })
+
+  /** The handler of an admitted call, on record; `once` answers for it where the same request was made before. */
+  const recorded = <E, R, E2, R2>(
+    handler: Effect.Effect<Response, E, R>,
+    once: (handler: Effect.Effect<Response, E | AuditUnavailable, R>) => Effect.Effect<Response, E2, R2>,
+    call: Called,
+    caller: CallerInfo,
+    identity: IdentityRef | null | undefined,
+    params: Params,
+    exchange: RequestContextState,
+  ) => {
+    const plan = planOf(call)
+    const isByTheHour = recordedByTheHour.has(plan.action)
+    if (plan.class === "read" || isByTheHour) {
+      audit.used({
+        org: caller.org.id,
+        kind: caller.kind,
+        id: caller.credentialId,
+        action: plan.action,
+        tool: exchange.source.tool ?? "",
+        handle: identity?.handle ?? "",
+      })
+      if (!isByTheHour) return once(handler)
+    }
+    const act = actOf(plan, caller, identity, params, exchange)
+    exchange.act = act
+    const settled = (exit: Exit.Exit<Response, E2>) => {
+      if (exchange.repeated) return audit.record({ ...act, outcome: "repeated" })
+      const outcome = outcomeOf(exit)
+      // That it was allowed stands there already.
+      if (outcome.outcome === "allowed" && (exchange.recorded || plan.class === "secret")) return Effect.void
+      return audit.record({ ...withMade(plan, { ...act, ...outcome }, exit), command: exchange.commandId })
+    }
+    const secret = Effect.suspend(() =>
+      isByTheHour ? read(act) : audit.secret({ ...act, command: exchange.commandId }),
+    )
+    const shown =
+      plan.class === "secret" && !recordThemselves.has(plan.action) ? Effect.andThen(secret, handler) : handler
+    return Effect.onExit(once(shown), settled)
+  }
+
+  return {
+    recorded,
+    /** A call was refused whose caller is known. */
+    refused: (call: Called, caller: CallerInfo, params: Params, exchange: RequestContextState, problem: Problem) => {
+      const plan = planOf(call)
+      if (problem.code === "unavailable" || (plan.class === "read" && passing.has(problem.code))) return Effect.void
+      const act: Act = actOf(plan, caller, undefined, params, exchange)
+      return audit.record({ ...act, outcome: "refused", code: problem.code })
+    },
+    /** A credential was refused: whose it was is recorded, if it ever was somebody's. */
+    turnedAway: (
+      call: Called,
+      credential: Redacted.Redacted<string>,
+      exchange: RequestContextState,
+      problem: Problem,
+    ) =>
+      problem.code === "unavailable"
+        ? Effect.void
+        : strangers.turnedAway(credential, {
+            action: planOf(call).action,
+            code: problem.code,
+            source: sourceOf(exchange.source),
+            requestId: exchange.requestId,
+          }),
+  }
+})

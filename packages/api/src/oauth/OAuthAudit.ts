@@ -1,0 +1,43 @@
+/** What apps did to get in is on record before its answer goes out: who let them in, who came, and what looked like theft. */
+import type { CallerInfo } from "@svc/domain/account/Authorization"
+import type { AuditActor, AuditOutcome } from "@svc/domain/audit/AuditRecord"
+import { Audit } from "@svc/cluster/audit/Audit"
+import { Effect } from "effect"
+import { sourceOf } from "../audit/AuditedOperations.ts"
+import { RequestContext } from "../RequestContext.ts"
+
+interface Came {
+  readonly org: string
+  /** `oauth.consent`, `oauth.token`, `oauth.refresh`, `oauth.revoke`. */
+  readonly action: string
+  readonly grant: { readonly id: string | null; readonly client: string | null }
+  readonly outcome?: AuditOutcome
+  readonly code?: string
+}
+
+export const make = Effect.map(Effect.service(Audit), (audit) => {
+  const record = ({ org, action, grant, outcome = "allowed", code }: Came, actor: AuditActor) =>
+    Effect.flatMap(RequestContext, ({ source, requestId }) =>
+      audit.record({
+        org,
+        class: "auth",
+        action,
+        actor,
+        identity: null,
+        target: { type: "grant", id: grant.id, name: grant.client },
+        outcome,
+        code: code ?? null,
+        scope: null,
+        source: sourceOf(source),
+        requestId,
+      }),
+    )
+
+  return {
+    /** By the account holder, on the consent page. */
+    byHolder: (caller: CallerInfo, came: Omit<Came, "org">) =>
+      record({ ...came, org: caller.org.id }, { kind: caller.kind, id: caller.credentialId, name: null, client: null }),
+    /** By the app, with a code or a token of its Grant. */
+    byApp: (came: Came) => record(came, { kind: "grant", id: came.grant.id, name: null, client: came.grant.client }),
+  }
+})

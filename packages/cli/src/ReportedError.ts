@@ -1,0 +1,16 @@
+/** Commands of operators fail in a sentence that says what to do; only what nobody foresaw is shown with its stack. */
+import { type Cause, Effect, Schema } from "effect"
+
+/** The operator was told already. */
+export class ReportedError extends Schema.TaggedError<ReportedError>()("Told", {}) {}
+
+export const reportedError = <A, E, R>(command: Effect.Effect<A, E, R>): Effect.Effect<A, ReportedError, R> =>
+  Effect.catchCause(command, (cause) =>
+    Effect.gen(function* () {
+      const { sentence } = yield* Effect.promise(() => import("./serve/OperatorErrors.ts"))
+      const words = sentence(cause, {})
+      if (words === undefined) return yield* Effect.failCause(cause as Cause.Cause<never>)
+      yield* Effect.sync(() => process.stderr.write(`svc: ${words}\n`))
+      return yield* new ReportedError({})
+    }),
+  )

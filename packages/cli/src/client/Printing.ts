@@ -1,0 +1,30 @@
+/** What commands write out. Text of others is among it: whoever answers at the address, and what the service keeps for them. */
+import { Effect } from "effect"
+import { terminalText } from "./TerminalText.ts"
+
+const write = (text: string) => Effect.sync(() => void process.stdout.write(`${text}\n`))
+
+export const say = (text: string): Effect.Effect<void> => write(terminalText(text))
+
+/** JSON for a terminal; JSON leaves the controls above ASCII as they are. */
+const jsonOf = (body: unknown): string =>
+  JSON.stringify(body).replace(
+    /[\u007f-\u009f]/g,
+    (letter) => `\\u${letter.charCodeAt(0).toString(16).padStart(4, "0")}`,
+  )
+
+/** The same value for machines. */
+export const sayJson = (body: unknown): Effect.Effect<void> => write(jsonOf(body))
+
+/** Whether the command line asks for answers that machines read; errors are such answers too. */
+const wantsJson = (): boolean => {
+  const words = process.argv.slice(2)
+  const end = words.indexOf("--")
+  return (end < 0 ? words : words.slice(0, end)).some((word) => word === "--json" || word === "--json=true")
+}
+
+/** Writes an error to standard error: a line for people, or the problem as JSON where the command has `--json`. */
+export const report = (message: string, problem: unknown): void => {
+  const text = wantsJson() ? jsonOf(problem) : `svc: ${terminalText(message).replace(/\s+/g, " ")}`
+  process.stderr.write(`${text}\n`)
+}

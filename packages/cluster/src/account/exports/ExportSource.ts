@@ -1,0 +1,122 @@
+/**
+ * Collecting exports, as work of the Org's actor: one at a time, under its fence, so that an actor which was replaced
+ * meanwhile adds nothing. One that was cut short begins anew.
+ */
+import { system } from "@svc/domain/account/Initiator"
+import { Cause, Effect, FiberSet } from "effect"
+import type { Ownership } from "../../actor/Ownership.ts"
+import { commit, type Fenced } from "../../actor/Write.ts"
+import type { Sealing } from "../../sealing/Sealing.ts"
+import { Unhurried } from "../../store/Database.ts"
+import { Timing } from "../../Timing.ts"
+import type { Source } from "../../work/Source.ts"
+import type { OwnedOrg } from "../OrgState.ts"
+import * as ExportContents from "./ExportContents.ts"
+import * as Pieces from "./ExportPieces.ts"
+
+export type Needs = ExportContents.Needs | Sealing | Unhurried
+
+/** Pieces removed by one statement. */
+const batch = 50
+
+interface Waiting {
+  readonly id: string
+  readonly identityId: string | null
+  /** The Identity it is about; null for the whole Org. */
+  readonly canonical: string | null
+}
+
+const setStatus = (write: Fenced, id: string, status: "running" | "ready" | "failed", size: number | null) =>
+  commit(
+    write,
+    write.sql`changed as (
+      update export set status = ${status}, size = ${size}::bigint where id = ${id} and exists (select from fence))`,
+  )
+
+export const source: Source<OwnedOrg, Needs, Ownership<OwnedOrg | undefined>> = {
+  name: "exports",
+
+  overdue: (sql, late, atMost) =>
+    Effect.map(
+      sql<{ org_id: string }>`
+        select org_id from export where status in ('queued', 'running') and created_at <= ${late}
+        group by org_id order by min(created_at) limit ${atMost}`,
+      (rows) => rows.map(({ org_id }) => org_id),
+    ),
+
+  make: Effect.fnUntraced(function* (ownership) {
+    const sql = yield* Unhurried
+    const context = yield* Effect.context<Needs>()
+    const run = yield* FiberSet.make<void, unknown>()
+    let busy = false
+
+    const collect = Effect.fn("Collecting.collect")(function* (org: OwnedOrg, { id, identityId, canonical }: Waiting) {
+      // What an attempt before this one left half done.
+      yield* Effect.repeat(
+        ownership.write(system, (write) =>
+          commit<{ n: number }>(
+            write,
+            write.sql`gone as (
+              delete from export_piece where (export_id, member, number) in (
+                select export_id, member, number from export_piece where export_id = ${id} limit ${batch})
+                and exists (select from fence)
+              returning 1)`,
+            { columns: write.sql`(select count(*)::int from gone) as n` },
+          ),
+        ),
+        { while: ({ n }) => n === batch },
+      )
+      yield* ownership.write(system, (write) => setStatus(write, id, "running", null))
+      const pieces = yield* Pieces.make(ownership, org, { id, identityId })
+      yield* ExportContents.write(org.id, canonical, pieces)
+      const size = yield* pieces.finish
+      yield* ownership.write(system, (write) => setStatus(write, id, "ready", size))
+    }, Effect.provideContext(context))
+
+    /** Another owner, or a store out of reach, leaves it for later; anything else is its end. */
+    const collectOrFail = (org: OwnedOrg, waiting: Waiting) =>
+      collect(org, waiting).pipe(
+        Effect.catchCause((cause) =>
+          Cause.hasInterruptsOnly(cause) || cause.reasons.some(isPassing)
+            ? Effect.failCause(cause)
+            : Effect.andThen(
+                Effect.logWarning("An export failed", cause),
+                ownership.write(system, (write) => setStatus(write, waiting.id, "failed", null)),
+              ),
+        ),
+      )
+
+    return {
+      dispatch: Effect.fnUntraced(function* (org, changed) {
+        if (busy) return false
+        const waiting = yield* sql<Waiting>`
+          select e.id, e.identity_id as "identityId", i.canonical from export e left join identity i on i.id = e.identity_id
+          where e.org_id = ${org.id} and e.status in ('queued', 'running') order by e.id`
+        if (waiting.length === 0) return false
+        busy = true
+        yield* Effect.forEach(waiting, (one) => collectOrFail(org, one), { discard: true }).pipe(
+          Effect.ignore,
+          Effect.ensuring(
+            Effect.suspend(() => {
+              busy = false
+              return changed
+            }),
+          ),
+          FiberSet.run(run),
+        )
+        return true
+      }),
+      // What a dispatch found it has begun; a new one wakes the worker.
+      nextDue: () => Effect.succeed(null),
+      isBusy: () => busy,
+      settle: Effect.asVoid(Effect.timeoutOption(FiberSet.awaitEmpty(run), Timing.settle)),
+    }
+  }),
+}
+
+const isPassing = (reason: Cause.Reason<unknown>) =>
+  Cause.isFailReason(reason) &&
+  typeof reason.error === "object" &&
+  reason.error !== null &&
+  "_tag" in reason.error &&
+  (reason.error._tag === "Moved" || reason.error._tag === "unavailable")

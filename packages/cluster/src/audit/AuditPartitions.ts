@@ -1,0 +1,188 @@
+/**
+ * The months of the audit log: made two ahead, and dropped as a whole when they are past the age that the operator set. A
+ * record whose month was not made in time lies in the partition of the rest, of which health warns, and goes to its month
+ * when that is made. On the way it is looked for records that nobody marked for sealing.
+ */
+import { Clock, Effect, Schedule } from "effect"
+import { Singleton } from "effect/cluster"
+import { check, type Finding, pass } from "../health/Health.ts"
+import * as Singletons from "../observe/Singletons.ts"
+import { Reads, Unhurried } from "../store/Database.ts"
+import { Timing } from "../Timing.ts"
+import { mark } from "./SealQueue.ts"
+
+export interface RetentionSettings {
+  /** Days a record is kept, at least; it goes with its month. */
+  readonly days: number
+}
+
+const tables = [
+  { table: "audit", time: "at" },
+  { table: "audit_seal", time: "record_at" },
+] as const
+
+const ahead = 2
+const dayMillis = 86_400_000
+const batch = 5_000
+/** How long nobody may wait for a month that is made or dropped. */
+const lockWait = "2s"
+/** How far back it is looked for records without a mark: further than the looks are apart. */
+const [unmarkedMillis, unmarkedFirstMillis] = [1_800_000, dayMillis]
+
+/** The first moment of a month, so many after that of a time. */
+export const monthOf = (millis: number, later = 0): Date => {
+  const at = new Date(millis)
+  return new Date(Date.UTC(at.getUTCFullYear(), at.getUTCMonth() + later))
+}
+
+const suffixOf = (month: Date) => month.toISOString().slice(0, 7).replace("-", "_")
+
+const monthsOf = Effect.fnUntraced(function* (table: string) {
+  const sql = yield* Unhurried
+  const rows = yield* sql<{ name: string }>`
+    select c.relname as name from pg_inherits i join pg_class c on c.oid = i.inhrelid
+    where i.inhparent = ${table}::regclass and c.relname ~ ${`^${table}_[0-9]{4}_[0-9]{2}$`}`
+  return rows.map(({ name }) => {
+    const [, year, month] = /(\d{4})_(\d{2})$/.exec(name)!
+    return { name, month: new Date(Date.UTC(Number(year), Number(month) - 1)) }
+  })
+})
+
+/** Makes a month, and moves what lies elsewhere for want of it. */
+const makeMonth = Effect.fnUntraced(function* (table: string, time: string, month: Date) {
+  const sql = yield* Unhurried
+  const name = `${table}_${suffixOf(month)}`
+  const [from, to] = [month.toISOString(), monthOf(month.getTime(), 1).toISOString()]
+  yield* sql.withTransaction(
+    Effect.gen(function* () {
+      yield* sql.unsafe(`set local lock_timeout = '${lockWait}'`)
+      yield* sql.unsafe(`set local svc.audit = 'removal'`)
+      yield* sql.unsafe(`lock table ${table}_default in access exclusive mode`)
+      yield* sql.unsafe(`create table ${name} (like ${table} including all)`)
+      yield* sql.unsafe(
+        `with moved as (delete from ${table}_default where ${time} >= '${from}' and ${time} < '${to}' returning *)
+         insert into ${name} select * from moved`,
+      )
+      yield* sql.unsafe(`alter table ${table} attach partition ${name} for values from ('${from}') to ('${to}')`)
+    }),
+  )
+})
+
+const dropMonth = Effect.fnUntraced(function* (table: string, name: string) {
+  const sql = yield* Unhurried
+  yield* sql.withTransaction(
+    Effect.gen(function* () {
+      yield* sql.unsafe(`set local lock_timeout = '${lockWait}'`)
+      yield* sql.unsafe(`alter table ${table} detach partition ${name}`)
+      yield* sql.unsafe(`drop table ${name}`)
+    }),
+  )
+})
+
+/** Removes rows that lie in no month of their own. */
+const removeStray = Effect.fnUntraced(function* (table: string, time: string, before: Date) {
+  const sql = yield* Unhurried
+  yield* sql
+    .withTransaction(
+      Effect.andThen(
+        sql.unsafe(`set local svc.audit = 'removal'`),
+        sql.unsafe<{ n: number }>(
+          `with gone as (delete from ${table}_default where ctid in (
+             select ctid from ${table}_default where ${time} < '${before.toISOString()}' limit ${batch}) returning 1)
+           select count(*)::int as n from gone`,
+        ),
+      ),
+    )
+    .pipe(Effect.repeat({ while: ([row]) => row?.n === batch }))
+})
+
+/** Months that are there, those that are to be there, and those that are past. */
+export const keep = Effect.fnUntraced(function* ({ days }: RetentionSettings) {
+  const sql = yield* Unhurried
+  const now = yield* Clock.currentTimeMillis
+  const oldest = new Date(now - days * dayMillis)
+  for (const { table, time } of tables) {
+    const present = yield* monthsOf(table)
+    const strays = yield* sql.unsafe<{ month: Date }>(
+      `select distinct date_trunc('month', ${time} at time zone 'utc') at time zone 'utc' as month from ${table}_default`,
+    )
+    const wanted = [
+      ...Array.from({ length: ahead + 1 }, (_, later) => monthOf(now, later)),
+      ...strays.map(({ month }) => month).filter((month) => monthOf(month.getTime(), 1) > oldest),
+    ]
+    const missing = new Map(
+      wanted
+        .filter((month) => !present.some((one) => one.month.getTime() === month.getTime()))
+        .map((month) => [month.getTime(), month]),
+    )
+    for (const month of missing.values()) yield* makeMonth(table, time, month)
+    for (const { name, month } of present) if (monthOf(month.getTime(), 1) <= oldest) yield* dropMonth(table, name)
+    yield* removeStray(table, time, oldest)
+  }
+  yield* sql<{ n: number }>`
+    with gone as (delete from audit_usage where ctid in (select ctid from audit_usage where hour < ${oldest} limit ${batch}) returning 1)
+    select count(*)::int as n from gone`.pipe(Effect.repeat({ while: ([row]) => row?.n === batch }))
+})
+
+/** Marks Orgs with records that wait for their seal, as far back as this, and those whose chain a version without MACs continued. */
+export const markUnsealed = Effect.fnUntraced(function* (sinceMillis: number) {
+  const sql = yield* Unhurried
+  const now = yield* Clock.currentTimeMillis
+  const found = yield* sql<{ org_id: string }>`
+    select distinct a.org_id from audit a
+    where a.at > ${new Date(now - sinceMillis)}
+      and not exists (select from audit_seal s where s.org_id = a.org_id and s.record_id = a.id)
+      and not exists (select from audit_head h where h.org_id = a.org_id and h.due_at is not null)
+    union
+    select org_id from audit_head where mac_seq is distinct from seq and hash is not null and due_at is null`
+  if (found.length > 0)
+    yield* mark(
+      sql,
+      found.map(({ org_id }) => org_id),
+      new Date(now),
+    )
+})
+
+export const layer = (settings: RetentionSettings) =>
+  Singleton.make(
+    "AuditMonths",
+    Effect.suspend(() => {
+      let since = unmarkedFirstMillis
+      return Effect.andThen(
+        Effect.suspend(() => markUnsealed(since)),
+        keep(settings),
+      ).pipe(
+        Effect.tap(
+          Effect.map(Clock.currentTimeMillis, (now) => {
+            since = unmarkedMillis
+            Singletons.ran("AuditMonths", now)
+          }),
+        ),
+        Effect.catchCause((cause) => Effect.logWarning("The look at the months of the audit log failed", cause)),
+        Effect.repeat(Schedule.spaced(Timing.auditMonths)),
+        Effect.asVoid,
+      )
+    }),
+  )
+
+/** Whether every record lies in its month, and every chain ends where the service sealed it. */
+export const health = check(
+  "audit",
+  false,
+  Effect.gen(function* () {
+    const sql = yield* Reads
+    const [row] = yield* sql<{ stray: boolean; refused: number }>`
+      select exists (select from audit_default) or exists (select from audit_seal_default) as stray,
+        (select count(*)::int from audit_head where refused_at is not null) as refused`
+    if (row !== undefined && row.refused > 0) {
+      const forged: Finding = {
+        status: "fail",
+        detail: `the audit logs of ${row.refused} accounts do not end where the service sealed them, see the log`,
+      }
+      return forged
+    }
+    const finding: Finding =
+      row?.stray === true ? { status: "warn", detail: "records of the audit log lie in no month of their own" } : pass
+    return finding
+  }),
+)

@@ -1,0 +1,149 @@
+/**
+ * What is to be put on record, and the statement that does it. A note is one JSON parameter whatever it holds, and may
+ * stand as a common table expression in the statement of what it tells of ({@link auditWrite}): then there is no act without
+ * its record, and no commit more.
+ */
+import { createHash } from "node:crypto"
+import type { AuditActor, AuditClass, AuditOutcome, AuditSource, AuditTarget } from "@svc/domain/audit/AuditRecord"
+import { makeUuidV7 } from "@svc/domain/Ids"
+import { Clock, Effect } from "effect"
+import type { Statement } from "effect/sql"
+import type { Sql } from "../store/Database.ts"
+import * as Proof from "./Proof.ts"
+
+/** An act, as whoever judged it knows it. */
+export interface Act {
+  readonly org: string
+  readonly class: AuditClass
+  /** `vault.value`: the group and the name of the endpoint. */
+  readonly action: string
+  readonly actor: AuditActor
+  /** The Identity it was about. */
+  readonly identity: { readonly id: string; readonly handle: string } | null
+  readonly target: AuditTarget | null
+  readonly outcome: AuditOutcome
+  /** Of the problem, where it was refused or failed. */
+  readonly code: string | null
+  /** The scope that the act needs. */
+  readonly scope: string | null
+  readonly source: AuditSource
+  readonly requestId: string | null
+  /** The command of a request with an `Idempotency-Key`. If the request comes again, its outcome is the same record. */
+  readonly command?: string | undefined
+}
+
+/** An act with its id and time: written again, it is the same record. */
+export interface AuditWrite extends Act {
+  readonly id: string
+  readonly at: Date
+  readonly count: number
+  /** That it is ours. */
+  readonly proof: string
+}
+
+/** The id of the record of one outcome of a command: a version 7 uuid with the time of the command's id. */
+const idOf = (command: string, { class: of, action, outcome, code }: Act): string => {
+  const digest = createHash("sha256")
+    .update(JSON.stringify([command, of, action, outcome, code]))
+    .digest("hex")
+  const variant = "89ab"[parseInt(digest[3]!, 16) & 3]
+  return `${command.slice(0, 13)}-7${digest.slice(0, 3)}-${variant}${digest.slice(4, 7)}-${digest.slice(7, 19)}`
+}
+
+/** The time in a version 7 uuid, in milliseconds. */
+export const millisOf = (uuid: string): number => parseInt(uuid.slice(0, 8) + uuid.slice(9, 13), 16)
+
+/** Time, id and proof of an act that is to be recorded. */
+export const make = (key: Proof.ProofKey, act: Act, count = 1): Effect.Effect<AuditWrite> =>
+  Effect.zipWith(makeUuidV7, Clock.currentTimeMillis, (fresh, now) => {
+    const { command } = act
+    const [id, at] = command === undefined ? [fresh, now] : [idOf(command, act), millisOf(command)]
+    const note = { ...act, id, at: new Date(at), count }
+    return { ...note, proof: Proof.of(key, rowOf(note)) }
+  })
+
+/** What callers and strangers name may be long, or no text that the database takes. */
+const atMost = 300
+const plain = (text: string | null): string | null =>
+  text === null
+    ? null
+    : text
+        .slice(0, atMost)
+        // oxlint-disable-next-line no-control-regex -- these are what goes
+        .replace(/[\u0000-\u001f\u007f-\u009f]/g, "")
+        .toWellFormed()
+
+/** A note as its row in the table. */
+export const rowOf = (note: Omit<AuditWrite, "proof">) => ({
+  org_id: note.org,
+  id: note.id,
+  at: note.at.toISOString(),
+  class: note.class,
+  action: note.action,
+  actor_kind: note.actor.kind,
+  actor_id: note.actor.id,
+  actor_name: plain(note.actor.name),
+  actor_client: plain(note.actor.client),
+  identity_id: note.identity?.id ?? null,
+  handle: note.identity?.handle ?? null,
+  target_type: note.target?.type ?? null,
+  target_id: plain(note.target?.id ?? null),
+  target_name: plain(note.target?.name ?? null),
+  outcome: note.outcome,
+  code: note.code,
+  scope: note.scope,
+  address: note.source.address,
+  via: note.source.via,
+  tool: note.source.tool,
+  user_agent: plain(note.source.user_agent),
+  request_id: note.requestId,
+  count: note.count,
+})
+
+const columns = `org_id, id, at, class, action, actor_kind, actor_id, actor_name, actor_client, identity_id, handle, target_type,
+  target_id, target_name, outcome, code, scope, address, via, tool, user_agent, request_id, count, proof`
+const typed = `org_id uuid, id uuid, at timestamptz, class text, action text, actor_kind text, actor_id text, actor_name text,
+  actor_client text, identity_id uuid, handle text, target_type text, target_id text, target_name text, outcome text, code text,
+  scope text, address text, via text, tool text, user_agent text, request_id text, count integer, proof text`
+
+/** Notes as the one parameter that they are, and as a message to an actor carries them (`noteHeader`). */
+export const textOf = (notes: ReadonlyArray<AuditWrite>): string =>
+  JSON.stringify(notes.map((note) => ({ ...rowOf(note), proof: note.proof })))
+
+/** The same with several acts that one statement does. */
+const gathered = (texts: ReadonlyArray<string>): string => `[${texts.map((text) => text.slice(1, -1)).join(",")}]`
+
+const insertText = (sql: Sql, text: string, where: Statement.Fragment): Statement.Fragment => sql`
+  insert into audit (${sql.literal(columns)})
+  select ${sql.literal(columns)} from json_to_recordset(${text}::json) as n (${sql.literal(typed)})
+  where exists (select from org where org.id = n.org_id) ${where}
+  on conflict (id, at) do nothing`
+
+/** The statement that keeps these; what is kept already stays as it is, and an account that is gone has no log. */
+export const insert = (sql: Sql, notes: ReadonlyArray<AuditWrite>): Statement.Fragment =>
+  insertText(sql, textOf(notes), sql``)
+
+/**
+ * CTE `on_record`, in the statement of what it tells of: a row where `gate`, a CTE of the same statement, has one. What is shown
+ * must come of it: `select … from gate, on_record`.
+ */
+export const auditWrite = (sql: Sql, text: string, gate: string): Statement.Fragment =>
+  sql`on_record as (${insertText(sql, text, sql`and exists (select from ${sql(gate)})`)} returning 1 as kept)`
+
+/** The same behind other CTEs, where there is a note at all. */
+export const auditWriteWith = (sql: Sql, text: string | undefined, gate: string): Statement.Fragment =>
+  text === undefined ? sql`` : sql`, ${auditWrite(sql, text, gate)}`
+
+/**
+ * The same for a statement of several acts, each recorded where `gate` has a row whose `note` is its place among the
+ * notes, from 1.
+ */
+export const auditWrites = (sql: Sql, texts: ReadonlyArray<string>, gate: string): Statement.Fragment =>
+  texts.length === 0
+    ? sql``
+    : sql`, on_record as (
+        insert into audit (${sql.literal(columns)})
+        select ${sql.literal(columns)}
+        from rows from (json_to_recordset(${gathered(texts)}::json) as (${sql.literal(typed)})) with ordinality as n
+        where exists (select from org where id = n.org_id) and n.ordinality in (select note from ${sql(gate)})
+        on conflict (id, at) do nothing)`

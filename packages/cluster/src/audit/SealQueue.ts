@@ -1,0 +1,47 @@
+/**
+ * Telling an Org's actor that there are records to seal: a mark in the row where its chain ends, after the commit, now and
+ * then. A mark that a dying process did not make is made by the look for records without one (`Months`).
+ */
+import { monotonicOf } from "@svc/domain/MonotonicTime"
+import { Clock, Effect, FiberSet } from "effect"
+import { orUnavailable, type Sql } from "../store/Database.ts"
+import { Timing } from "../Timing.ts"
+
+/** The statement that marks these Orgs. */
+export const mark = (sql: Sql, orgs: ReadonlyArray<string>, now: Date) => sql`
+  insert into audit_head as h (org_id, due_at, marks, signed_at)
+  select o.id, ${new Date(now.getTime() + Timing.auditSealMillis)}::timestamptz, 1, ${now}::timestamptz
+  from org o where o.id = any(${[...orgs]}::uuid[]) order by o.id
+  on conflict (org_id) do update set due_at = coalesce(h.due_at, excluded.due_at), marks = h.marks + 1`
+
+export const make = Effect.fnUntraced(function* (sql: Sql) {
+  const run = yield* FiberSet.makeRuntime()
+  const clock = yield* Clock.Clock
+  /** When an Org is to be marked again, at the earliest. */
+  let marked = new Map<string, number>()
+  let waiting = new Set<string>()
+  let underWay = false
+
+  const round = Effect.gen(function* () {
+    while (waiting.size > 0) {
+      const orgs = [...waiting]
+      waiting = new Set()
+      yield* orUnavailable(mark(sql, orgs, new Date(yield* Clock.currentTimeMillis)))
+    }
+  }).pipe(Effect.ignoreCause, Effect.ensuring(Effect.sync(() => (underWay = false))))
+
+  return {
+    touch: (orgs: ReadonlyArray<string>): void => {
+      const now = monotonicOf(clock)
+      if (marked.size > 50_000) marked = new Map()
+      for (const org of orgs) {
+        if ((marked.get(org) ?? 0) > now) continue
+        marked.set(org, now + Timing.auditSealMillis / 2)
+        waiting.add(org)
+      }
+      if (waiting.size === 0 || underWay) return
+      underWay = true
+      run(round)
+    },
+  }
+})

@@ -1,0 +1,139 @@
+/** How an account comes to be connected: by an app password, or by OAuth in two steps. */
+import { IdentityNotReady } from "@svc/domain/problems/Problem"
+import { randomBytes } from "node:crypto"
+import { Clock, Effect, Redacted } from "effect"
+import { Rpc } from "effect/rpc"
+import { byOf, type Request } from "../actor/ActorHandlers.ts"
+import type { OwnIdentity } from "../actor/Write.ts"
+import { orUnavailable } from "../store/Database.ts"
+import * as Authorizations from "./Authorizations.ts"
+import { within } from "./PlatformCalls.ts"
+import * as ConnectionWrites from "./ConnectionWrites.ts"
+import type { Connection as Kept } from "./ConnectorState.ts"
+import { type Actor, present, type Tenant } from "./ConnectorHandlers.ts"
+import { isFailure, type PlatformFailure, Unsupported } from "./platforms/Failure.ts"
+import type { Connected } from "./platforms/Platform.ts"
+import * as Refusals from "./Refusals.ts"
+
+export const handlers = (actor: Actor) => {
+  const { calls, ownership, sealing, sql } = actor
+  const { platform } = calls
+
+  const told = <A, E>(call: Effect.Effect<A, E | PlatformFailure>) =>
+    Effect.catchIf(call, isFailure, (failure) =>
+      Effect.flatMap(Clock.currentTimeMillis, (now) =>
+        Effect.fail(Refusals.whileConnecting(platform.title, failure, now)),
+      ),
+    )
+
+  /** Only a ready Identity is connected; the commit asks once more. */
+  const ready = Effect.fnUntraced(function* (tenant: Tenant) {
+    const { identity } = yield* present(actor, tenant)
+    const [row] = yield* orUnavailable(sql<{ status: string }>`select status from identity where id = ${identity.id}`)
+    if (row?.status !== "ready") {
+      return yield* new IdentityNotReady({
+        detail: `The Identity is ${row?.status ?? "gone"}.`,
+        agent_hint: row?.status === "provisioning" ? "wait" : "stop",
+      })
+    }
+    return identity
+  })
+
+  /** Makes the profile say what it must, and keeps what was changed there. */
+  const disclose = Effect.fnUntraced(function* (identity: OwnIdentity, connection: Kept) {
+    const session = calls.session(identity, connection, true)
+    const changed = yield* within(platform.disclose(session), platform.title)
+    const standing = yield* within(platform.look(session), platform.title)
+    yield* calls.change((write, state) => ConnectionWrites.learn(write, state, connection.id, standing, changed))
+  })
+
+  const connect = Effect.fnUntraced(function* (
+    request: Request<Tenant & { readonly apply_disclosure: boolean }>,
+    identity: OwnIdentity,
+    made: Connected,
+  ) {
+    const connection = yield* calls.change(
+      (write, state) => ConnectionWrites.connect(write, state, identity, made, sealing),
+      byOf(request),
+    )
+    if (request.payload.apply_disclosure) yield* told(disclose(identity, connection))
+    yield* actor.wake
+  })
+
+  return {
+    Login: (
+      request: Request<
+        Tenant & { readonly account: string; readonly password: string; readonly apply_disclosure: boolean }
+      >,
+    ) =>
+      Rpc.fork(
+        Effect.gen(function* () {
+          const identity = yield* ready(request.payload)
+          const { account, password } = request.payload
+          if (platform.login === undefined) {
+            return yield* told(
+              Effect.fail(
+                new Unsupported({
+                  message: `${platform.title} takes no app password: begin with POST .../connectors/${platform.name}/authorize.`,
+                }),
+              ),
+            )
+          }
+          const login = platform.login(calls.visit(identity), { account, password: Redacted.make(password) })
+          yield* connect(request, identity, yield* told(within(login, platform.title)))
+        }),
+      ),
+
+    Authorize: (request: Request<Tenant & { readonly account?: string | undefined }>) =>
+      Rpc.fork(
+        Effect.gen(function* () {
+          const identity = yield* ready(request.payload)
+          const start = yield* told(
+            within(
+              platform.authorize(calls.visit(identity), {
+                account: request.payload.account,
+                state: randomBytes(32).toString("base64url"),
+                redirectUri: actor.redirectUri,
+              }),
+              platform.title,
+            ),
+          )
+          const expires_at = yield* ownership.write(byOf(request), (write) =>
+            Authorizations.begin(write, identity, platform.name, start, sealing),
+          )
+          return {
+            authorization_url: start.url,
+            state: start.state,
+            expires_at,
+            instance_rules: start.instanceRules,
+          }
+        }),
+      ),
+
+    Finish: (
+      request: Request<Tenant & { readonly state: string; readonly query: string; readonly apply_disclosure: boolean }>,
+    ) =>
+      Rpc.fork(
+        Effect.gen(function* () {
+          const identity = yield* ready(request.payload)
+          const { state, query } = request.payload
+          // Taken first: of two who come with one state, one goes on.
+          const kept = yield* ownership.write(byOf(request), (write) =>
+            Authorizations.take(write, identity, platform.name, state, sealing),
+          )
+          const made = yield* told(
+            within(
+              platform.finish(calls.visit(identity), {
+                kept,
+                state,
+                redirectUri: actor.redirectUri,
+                query: new URLSearchParams(query),
+              }),
+              platform.title,
+            ),
+          )
+          yield* connect(request, identity, made)
+        }),
+      ),
+  }
+}

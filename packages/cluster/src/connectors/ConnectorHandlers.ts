@@ -1,0 +1,250 @@
+/** What a Connector does for those who post and read through it, pause it and end it. */
+import type { Page, Post } from "@svc/domain/connectors/Post"
+import type { Capability } from "@svc/domain/connectors/Connector"
+import { ConnectorCapabilityUnsupported } from "@svc/domain/problems/Problem"
+import { Clock, Effect } from "effect"
+import { Rpc } from "effect/rpc"
+import * as Permit from "../actor/Permit.ts"
+import type { Fenced } from "../actor/Write.ts"
+import { byOf, mine, type Request, type Standing } from "../actor/ActorHandlers.ts"
+import type { Sealing } from "../sealing/Sealing.ts"
+import { orUnavailable, type Sql } from "../store/Database.ts"
+import type { SqlError } from "effect/sql"
+import { Timing } from "../Timing.ts"
+import { within } from "./PlatformCalls.ts"
+import * as ConnectionWrites from "./ConnectionWrites.ts"
+import { type Connection as Kept, type ConnectorState, isPaused } from "./ConnectorState.ts"
+import { pause } from "./ConnectorPause.ts"
+import { boundedPost } from "./platforms/ResponseBounds.ts"
+import { InputRefused, isFailure, type PlatformFailure, PlatformUnreachable } from "./platforms/Failure.ts"
+import type { HeardPost, NewPost, Session } from "./platforms/Platform.ts"
+import type { Parts } from "./DueWork.ts"
+import * as Refusals from "./Refusals.ts"
+import type { Revocations } from "./Revocations.ts"
+import * as PostLedger from "./PostLedger.ts"
+import { credentialRefused } from "./StopReason.ts"
+
+/** The actor, as its handlers see it. */
+export interface Actor extends Parts {
+  readonly sql: Sql
+  readonly sealing: Sealing["Service"]
+  readonly revocations: Revocations
+  readonly wake: Effect.Effect<void>
+  /** Where platforms send the browser back to. */
+  readonly redirectUri: string
+  readonly reload: Effect.Effect<ConnectorState, SqlError.SqlError>
+}
+
+export interface Tenant {
+  readonly org_id: string
+}
+
+/** The state, with the Identity of the asking Org. One that was made after the actor was loaded is looked for once more. */
+export const present = Effect.fnUntraced(function* (actor: Actor, tenant: Tenant) {
+  const { calls, ownership } = actor
+  let state = yield* ownership.state
+  if (state.identity === undefined) {
+    state = yield* calls.change(() => Effect.map(actor.reload, (anew) => ({ value: anew, state: anew })))
+  }
+  // The status is the Identity's actor's; here only whose it is counts.
+  const standing: Standing | undefined =
+    state.identity === undefined ? undefined : { ...state.identity, status: "ready" }
+  const identity = yield* mine(standing, tenant)
+  return { state, identity }
+})
+
+interface PageOf {
+  readonly limit: number
+  readonly cursor: string | null
+}
+
+interface PublishPayload extends Tenant {
+  readonly command_id: string
+  readonly text: string
+  readonly reply_to: string | null
+  readonly to: string | null
+  readonly options: Readonly<Record<string, Readonly<Record<string, unknown>>>>
+}
+
+const wantedOf = ({ limit, cursor }: PageOf) => ({ limit, cursor: cursor ?? undefined })
+
+/** A teardown goes on when the platform was tried so often; the revocation itself goes on after it. */
+const triesBeforeGone = 3
+
+/** What is called through a connection that works. */
+interface Wanted<A> {
+  readonly capability: Capability
+  readonly call: (session: Session) => Effect.Effect<A, PlatformFailure>
+}
+
+export const handlers = (actor: Actor) => {
+  const { calls, ownership, revocations } = actor
+  const { platform } = calls
+
+  /** The connection, fit for a call. */
+  const working = Effect.fnUntraced(function* (tenant: Tenant, capability: Capability) {
+    const { state, identity } = yield* present(actor, tenant)
+    const { connection } = state
+    if (connection === undefined) return yield* Refusals.notConnected(platform.title)
+    if (connection.status === "stopped") return yield* Refusals.stopped(connection.lastError)
+    if (isPaused(state)) return yield* Refusals.paused()
+    if (!connection.capabilities.includes(capability)) {
+      return yield* new ConnectorCapabilityUnsupported({
+        detail: `The Connector does not have the capability ${capability}: ${platform.title} does not allow it with this credential.`,
+      })
+    }
+    return { identity, connection }
+  })
+
+  /** A credential that the platform refuses stops the Connector, whoever met that. */
+  const orStopped = <A, E>(connection: Kept, call: Effect.Effect<A, E | PlatformFailure>) =>
+    Effect.tapError(call, (failure) =>
+      isFailure(failure) && failure._tag === "CredentialRefused"
+        ? Effect.ignore(
+            calls.change((write, state) =>
+              ConnectionWrites.stop(write, state, connection.id, credentialRefused(platform, failure.message)),
+            ),
+          )
+        : Effect.void,
+    )
+
+  const toldBy =
+    <Refusal>(refusal: (title: string, failure: PlatformFailure, now: number) => Refusal) =>
+    <A, E>(call: Effect.Effect<A, E | PlatformFailure>) =>
+      Effect.catchIf(call, isFailure, (failure) =>
+        Effect.flatMap(Clock.currentTimeMillis, (now) => Effect.fail(refusal(platform.title, failure, now))),
+      )
+  const told = toldBy(Refusals.whileConnected)
+  const toldPoster = toldBy(Refusals.whilePosting)
+
+  const through = Effect.fnUntraced(function* <A>(tenant: Tenant, { capability, call }: Wanted<A>) {
+    const { identity, connection } = yield* working(tenant, capability)
+    return yield* told(orStopped(connection, within(call(calls.session(identity, connection)), platform.title)))
+  })
+
+  /** A moment in which whoever removes a Connector may see it revoked; what takes longer goes on afterwards. */
+  const atOnce = (early: boolean) => Effect.ignore(Effect.timeoutOption(revocations.tryAll(early), Timing.revokeAtOnce))
+
+  const posts = (page: Page<Post>) => ({ entries: page.entries.map(boundedPost), cursor: page.cursor })
+  const heard = (page: Page<HeardPost>) => ({
+    entries: page.entries.map(({ kind, post, at }) => ({ kind, post: boundedPost(post), at })),
+    cursor: page.cursor,
+  })
+
+  const publish = Effect.fn("Connector.publish")(function* (request: Request<PublishPayload>) {
+    const { payload } = request
+    const isDm = payload.to !== null
+    const capability = isDm ? "dm" : payload.reply_to === null ? "post" : "reply"
+    const { identity, connection } = yield* working(payload, capability)
+    const stranger = Object.keys(payload.options).find((name) => name !== platform.name)
+    if (stranger !== undefined) {
+      return yield* toldPoster(
+        Effect.fail(
+          new InputRefused({
+            message: `${platform.title} knows no options of "${stranger.slice(0, 100)}".`,
+            path: `/options/${stranger.slice(0, 100)}`,
+            unknownOption: true,
+          }),
+        ),
+      )
+    }
+    const post: NewPost = {
+      text: payload.text,
+      replyTo: payload.reply_to ?? undefined,
+      options: payload.options[platform.name] ?? {},
+      command: payload.command_id,
+      again: false,
+      ...(isDm ? { to: payload.to } : {}),
+    }
+    yield* toldPoster(platform.judge(post))
+    const begun = yield* ownership.write(
+      byOf(request),
+      Effect.fnUntraced(function* (write: Fenced, state: ConnectorState) {
+        if (isPaused(state)) return yield* Refusals.paused()
+        const begin = PostLedger.begin(write, identity, platform.name, payload.command_id)
+        return yield* calls.permit.renewedBy(write, begin, ({ _tag }) => _tag === "Begun")
+      }),
+    )
+    if (begun._tag === "Done") return begun.post
+    const session = calls.session(identity, connection)
+    const wanted = { ...post, again: begun.again }
+    const made = yield* toldPoster(
+      orStopped(
+        connection,
+        within(isDm ? platform.sendDm(session, wanted) : platform.post(session, wanted), platform.title),
+      ).pipe(
+        // What certainly was not made is no longer begun; what may have been stays, so that a repeat looks for it.
+        Effect.tapError((failure) =>
+          isFailure(failure) && !(failure instanceof PlatformUnreachable)
+            ? Effect.ignore(ownership.write(byOf(request), (write) => PostLedger.undone(write, payload.command_id)))
+            : Effect.void,
+        ),
+      ),
+    )
+    const answer = boundedPost(made)
+    yield* ownership.write(byOf(request), (write) => PostLedger.done(write, payload.command_id, answer))
+    return answer
+  })
+
+  return {
+    Pause: Effect.fnUntraced(function* (
+      request: Request<Tenant & { readonly paused: boolean; readonly everyone: boolean }>,
+    ) {
+      yield* present(actor, request.payload)
+      yield* calls.change((write, state) => pause(write, state, request.payload), byOf(request))
+      // Whoever owned the Connector before may be frozen, and does not know of the pause.
+      if (request.payload.paused) yield* ownership.write(byOf(request), Permit.formerEnded)
+      yield* actor.wake
+    }),
+
+    Disconnect: (request: Request<Tenant>) =>
+      Rpc.fork(
+        Effect.gen(function* () {
+          yield* present(actor, request.payload)
+          yield* calls.change(ConnectionWrites.remove, byOf(request))
+          yield* atOnce(false)
+          yield* actor.wake
+        }),
+      ),
+
+    Leave: (request: Request<Tenant>) =>
+      Rpc.fork(
+        Effect.gen(function* () {
+          const state = yield* ownership.state
+          if (state.connection !== undefined && state.identity?.orgId === request.payload.org_id) {
+            yield* Effect.catchTag(calls.change(ConnectionWrites.remove, byOf(request)), "not_found", () => Effect.void)
+          }
+          yield* atOnce(true)
+          yield* actor.wake
+          const tries = yield* orUnavailable(revocations.fewestTries)
+          return { revoked: tries === undefined || tries >= triesBeforeGone }
+        }),
+      ),
+
+    Publish: (request: Request<PublishPayload>) => Rpc.fork(publish(request)),
+
+    ReadPosts: ({ payload }: Request<Tenant & PageOf & { readonly of: "posts" | "dms" }>) =>
+      Rpc.fork(
+        through(payload, {
+          capability: payload.of === "dms" ? "dm" : "post",
+          call: (session) => Effect.map(platform[payload.of](session, wantedOf(payload)), posts),
+        }),
+      ),
+
+    ReadThread: ({ payload }: Request<Tenant & { readonly uri: string }>) =>
+      Rpc.fork(
+        through(payload, {
+          capability: "thread",
+          call: (session) => Effect.map(platform.thread(session, payload.uri), posts),
+        }),
+      ),
+
+    ReadNotifications: ({ payload }: Request<Tenant & PageOf>) =>
+      Rpc.fork(
+        through(payload, {
+          capability: "notifications",
+          call: (session) => Effect.map(platform.notifications(session, wantedOf(payload)), heard),
+        }),
+      ),
+  }
+}

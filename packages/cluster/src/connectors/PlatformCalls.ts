@@ -1,0 +1,225 @@
+/**
+ * Calls to the platform, as the actor makes them: each is handed a way to the world that closes when the Connector is
+ * paused, replaced or taken over, and a way to its sealed state that goes through the actor's fence. A call leaves under a
+ * permit of the actor's process (`actor/Permit.ts`), so that a pause can wait for processes that owned the Connector
+ * before. Refreshes of a credential are one at a time, and each begins with a commit.
+ */
+import { system } from "@svc/domain/account/Initiator"
+import { isProblem, type Unavailable } from "@svc/domain/problems/Problem"
+import { Clock, Effect, Semaphore } from "effect"
+import type { Moved } from "@svc/domain/actor/Moved"
+import type { Changed, Ownership } from "../actor/Ownership.ts"
+import * as Permit from "../actor/Permit.ts"
+import { commit, type Fenced, type FenceLost, type OwnIdentity } from "../actor/Write.ts"
+import type { GuardedClient } from "../net/GuardedClient.ts"
+import type { Leaving } from "../net/Leaving.ts"
+import type { Sealing } from "../sealing/Sealing.ts"
+import { orUnavailable, type Sql } from "../store/Database.ts"
+import type { SqlError } from "effect/sql"
+import { Timing } from "../Timing.ts"
+import { bytesOf, type Connection, type ConnectorState, isPaused, sealedPlace, textOf } from "./ConnectorState.ts"
+import { Halted, type PlatformFailure, PlatformUnreachable } from "./platforms/Failure.ts"
+import type { Account, Credential, Kept, Platform, Session, Visit } from "./platforms/Platform.ts"
+import * as PlatformHttp from "./platforms/PlatformHttp.ts"
+import * as CredentialRefresh from "./CredentialRefresh.ts"
+import * as Registrations from "./Registrations.ts"
+
+type Failed<E> = Exclude<E, SqlError.SqlError | FenceLost> | Moved | Unavailable
+
+export interface PlatformCalls {
+  readonly platform: Platform
+  /** What calls leave under; ended by a state in which none may leave. */
+  readonly permit: Permit.Permit
+  /** A write that makes another state; one at a time, since each builds on the state before it. */
+  readonly change: <A, E>(
+    run: (write: Fenced, state: ConnectorState) => Effect.Effect<Changed<A, ConnectorState>, E>,
+    by?: Fenced["by"],
+  ) => Effect.Effect<A, Failed<E>>
+  readonly visit: (identity: OwnIdentity) => Visit
+  /** For a connection as it stands; `evenPaused` where the account holder connects, or takes something back. */
+  readonly session: (identity: OwnIdentity, connection: Connection, evenPaused?: boolean) => Session
+  /** For a credential that is no connection any more; `keep` makes it durable. */
+  readonly farewell: (
+    identity: OwnIdentity,
+    left: Pick<Session, "account" | "via"> & { readonly credential: Credential },
+    keep: (credential: Credential) => Effect.Effect<void, Halted>,
+  ) => Session
+}
+
+/** All that one call asks of a platform, within its time; the store out of reach is `unavailable`. */
+export const within = <A, E>(
+  call: Effect.Effect<A, E | PlatformFailure>,
+  title: string,
+): Effect.Effect<A, E | PlatformFailure | Unavailable> =>
+  call.pipe(
+    Effect.timeoutOrElse({
+      duration: Timing.platformCall,
+      orElse: () => Effect.fail(new PlatformUnreachable({ message: `${title} did not answer in time.` })),
+    }),
+    Effect.catchDefect((defect) =>
+      isProblem(defect) && defect.code === "unavailable" ? Effect.fail(defect) : Effect.die(defect),
+    ),
+  )
+
+/** Names of kept texts, and their length. */
+const keptAtMost = 32
+const keptLength = 8 * 1024
+
+export const make = Effect.fnUntraced(function* (parts: {
+  readonly platform: Platform
+  readonly ownership: Ownership<ConnectorState>
+  readonly client: GuardedClient["Service"]
+  readonly sealing: Sealing["Service"]
+  readonly sql: Sql
+}) {
+  const { platform, ownership, client, sealing, sql } = parts
+  const changing = yield* Semaphore.make(1)
+  const refreshing = yield* Semaphore.make(1)
+
+  const change: PlatformCalls["change"] = (run, by = system) => changing.withPermits(1)(ownership.change(by, run))
+  const refreshes = yield* CredentialRefresh.make({ ownership, change, sealing, sql })
+
+  const moved = () => new Halted({ reason: "moved" })
+  const paused = () => new Halted({ reason: "paused" })
+  const halted = <A, E>(effect: Effect.Effect<A, E>) =>
+    Effect.mapError(effect, (error) => (error instanceof Halted ? error : moved()))
+
+  const permit = Permit.make()
+
+  /** Granted under the fence, and judged by the state that stands under the same fence. */
+  const renewed = ownership.write(
+    system,
+    Effect.fnUntraced(function* (write: Fenced, state: ConnectorState) {
+      if (isPaused(state)) return yield* paused()
+      yield* permit.renewedBy(write, commit(write, Permit.permitted(write.sql, Permit.owner(write))), () => true)
+    }),
+  )
+
+  /**
+   * Nothing leaves for what is not ours, or is paused. What the actor knows is looked at the moment before; after what
+   * left doubt that is the store.
+   */
+  const leaving = (holds: (state: ConnectorState) => boolean): Leaving<Halted> => ({
+    ask: halted(
+      Effect.flatMap(ownership.state, (state) => {
+        if (isPaused(state)) return Effect.fail(paused())
+        if (!holds(state)) return Effect.fail(moved())
+        return permit.isShort() ? renewed : Effect.void
+      }),
+    ),
+    isPermitted: permit.holds,
+  })
+
+  /** What leaves although the Connector is paused, since it does not act through the account. */
+  const evenPaused = (holds: (state: ConnectorState) => boolean): Leaving<Halted> => ({
+    ask: halted(Effect.flatMap(ownership.state, (state) => (holds(state) ? Effect.void : Effect.fail(moved())))),
+    isPermitted: () => true,
+  })
+
+  const visit: PlatformCalls["visit"] = (identity) => ({
+    reach: PlatformHttp.make(
+      client,
+      evenPaused(() => true),
+    ),
+    registrations: Registrations.make(sql, sealing, identity, platform.name),
+  })
+
+  const session: PlatformCalls["session"] = (identity, connection, isEvenPaused = false) => {
+    const isOurs = (state: ConnectorState) => state.connection?.id === connection.id
+    const place = (column: string) =>
+      sealedPlace({ identityId: identity.id, orgId: identity.orgId, platform: platform.name }, connection.id, column)
+    const ours = halted(
+      Effect.flatMap(ownership.state, (state) =>
+        isOurs(state) ? Effect.succeed(state.connection!) : Effect.fail(moved()),
+      ),
+    )
+    return {
+      ...visit(identity),
+      reach: PlatformHttp.make(client, isEvenPaused ? evenPaused(isOurs) : leaving(isOurs)),
+      account: connection.account,
+      via: connection.via,
+      credential: Effect.map(ours, ({ credential }) => credential),
+      ...refreshes.of(identity, connection, platform.name),
+      kept: keptBy(identity, connection.id, place),
+    }
+  }
+
+  const keptBy = (
+    identity: OwnIdentity,
+    connection: string,
+    place: (column: string) => ReturnType<typeof sealedPlace>,
+  ): Kept => ({
+    read: (name) =>
+      sql<{ sealed: Uint8Array }>`
+        select sealed from connector_kept where connection_id = ${connection} and name = ${name}`.pipe(
+        Effect.flatMap(([row]) =>
+          row === undefined
+            ? Effect.succeed(undefined)
+            : Effect.map(sealing.open(identity.dataKey, place(`kept/${name}`), row.sealed), textOf),
+        ),
+        orUnavailable,
+        Effect.orDie,
+      ),
+    write: (name, text) =>
+      halted(
+        ownership.write(system, (write) =>
+          Effect.gen(function* () {
+            const sealed =
+              text === undefined || text.length > keptLength
+                ? undefined
+                : yield* sealing.seal(identity.dataKey, place(`kept/${name}`), bytesOf(text))
+            yield* commit(
+              write,
+              sealed === undefined
+                ? write.sql`gone as (
+                    delete from connector_kept where connection_id = ${connection}::uuid and name = ${name}::text
+                      and exists (select from fence))`
+                : write.sql`kept as (
+                    insert into connector_kept (connection_id, name, sealed)
+                    select c.connection_id, ${name}::text, ${sealed}::bytea from fence, connector c
+                    where c.connection_id = ${connection}::uuid and (
+                      select count(*) from connector_kept k where k.connection_id = ${connection}::uuid and k.name <> ${name}::text
+                    ) < ${keptAtMost}
+                    on conflict (connection_id, name) do update set sealed = excluded.sealed)`,
+            )
+          }),
+        ),
+      ),
+  })
+
+  const farewell: PlatformCalls["farewell"] = (identity, left, keep) => {
+    const notes = new Map<string, string>()
+    let credential = left.credential
+    return {
+      ...visit(identity),
+      account: left.account,
+      via: left.via,
+      credential: Effect.sync(() => credential),
+      alone: (refresh) =>
+        refreshing.withPermits(1)(
+          Effect.andThen(
+            halted(ownership.write(system, (write) => commit(write, write.sql`claimed as (select 1)`))),
+            refresh,
+          ),
+        ),
+      keep: (anew) =>
+        Effect.tap(keep(anew), () =>
+          Effect.sync(() => {
+            credential = anew
+          }),
+        ),
+      kept: {
+        read: (name) => Effect.sync(() => notes.get(name)),
+        write: (name, text) =>
+          Effect.sync(() => void (text === undefined ? notes.delete(name) : notes.set(name, text))),
+      },
+    }
+  }
+
+  return { platform, permit, change, visit, session, farewell } satisfies PlatformCalls
+})
+
+/** The time, for what is written beside a call. */
+export const now = Effect.map(Clock.currentTimeMillis, (millis) => new Date(millis))
+
+export type { Account }

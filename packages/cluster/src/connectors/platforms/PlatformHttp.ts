@@ -1,0 +1,150 @@
+/**
+ * A platform's way to the world: HTTP to addresses that users and servers name. Every address is judged and connected to
+ * as judged (`net/GuardedClient`), a redirect is an answer, an answer that is longer than `atMost` is none, and nothing
+ * leaves once the Connector is paused or belongs to another process.
+ */
+import { Clock, Effect } from "effect"
+import type { GuardedClient, RequestFailed } from "../../net/GuardedClient.ts"
+import type { Listening } from "../../net/GuardedSocket.ts"
+import type { Leaving } from "../../net/Leaving.ts"
+import { type Halted, type PlatformFailure, PlatformRateLimited, PlatformUnreachable, Unsupported } from "./Failure.ts"
+import { quietUntil } from "./RateLimits.ts"
+
+export interface PlatformRequest {
+  readonly method?: string
+  readonly headers?: Readonly<Record<string, string>>
+  readonly body?: string | Uint8Array | undefined
+  /** Bytes of the answer's body; 1 MiB where it is left out. */
+  readonly atMost?: number
+}
+
+export interface PlatformResponse {
+  readonly status: number
+  readonly headers: Headers
+  readonly body: Uint8Array
+}
+
+type AskFailure = Halted | PlatformUnreachable | PlatformRateLimited
+
+export interface PlatformHttp {
+  /** A server that asks for fewer calls (429, or 503 with `Retry-After`) is `PlatformRateLimited`. */
+  readonly ask: (url: string | URL, asked?: PlatformRequest) => Effect.Effect<PlatformResponse, AskFailure>
+  /**
+   * The same as `fetch`, for libraries that take one. It follows no redirect, takes 429 for an answer, and rejects with a
+   * {@link Halted} or a {@link PlatformUnreachable}, which {@link failureIn} finds again in what a library throws.
+   */
+  readonly fetch: typeof globalThis.fetch
+  /**
+   * Listens at a WebSocket, named by its http address, until it is lost; `Unsupported` where the server opens none. What
+   * comes is bounded, and more than that ends it.
+   */
+  readonly listen: (url: string | URL, listening: Listening) => Effect.Effect<never, AskFailure | Unsupported>
+  /** Until when the last answer wants no further call, where its headers say so. */
+  readonly quietUntil: () => Date | undefined
+}
+
+/** Bytes of an answer. */
+const defaultAtMost = 1024 * 1024
+
+const words: { readonly [E in RequestFailed["error"]]: string } = {
+  timeout: "did not answer in time",
+  dns: "has no address",
+  refused_address: "is not a public https address",
+  tls: "shows no valid certificate",
+  connection: "cannot be reached",
+  too_large: "gave an answer that is too long",
+}
+
+const userAgent = "agent-identity-service"
+
+const bodyless = new Set(["GET", "HEAD"])
+
+export const make = (client: GuardedClient["Service"], leaving: Leaving<Halted>): PlatformHttp => {
+  let quiet: Date | undefined
+
+  const answered = Effect.fnUntraced(function* (target: string | URL, asked: PlatformRequest) {
+    const url = URL.parse(target)
+    if (url === null) return yield* new PlatformUnreachable({ message: "That is no address of a server." })
+    const answer = yield* client
+      .ask(
+        url,
+        {
+          method: asked.method ?? "GET",
+          headers: { accept: "application/json", "user-agent": userAgent, ...asked.headers },
+          body: asked.body,
+          atMost: asked.atMost ?? defaultAtMost,
+        },
+        leaving,
+      )
+      .pipe(
+        Effect.catchTag("RequestFailed", ({ error }) =>
+          Effect.fail(new PlatformUnreachable({ message: `${url.host} ${words[error]}.` })),
+        ),
+      )
+    quiet = quietUntil(answer.status, answer.headers, yield* Clock.currentTimeMillis)
+    return answer
+  })
+
+  const ask: PlatformHttp["ask"] = (target, asked = {}) =>
+    Effect.flatMap(answered(target, asked), (answer) =>
+      answer.status === 429 || (answer.status === 503 && quiet !== undefined)
+        ? Effect.fail(new PlatformRateLimited({ message: "The platform asks for fewer calls.", until: quiet ?? null }))
+        : Effect.succeed(answer),
+    )
+
+  return {
+    ask,
+    fetch: async (input, init) => {
+      const request = new Request(input, init)
+      const body = bodyless.has(request.method) ? undefined : new Uint8Array(await request.arrayBuffer())
+      const answer = await Effect.runPromise(
+        Effect.result(
+          answered(request.url, {
+            method: request.method,
+            headers: Object.fromEntries(request.headers),
+            body,
+          }),
+        ),
+        { signal: request.signal },
+      )
+      if (answer._tag === "Failure") throw answer.failure
+      const { status, headers, body: bytes } = answer.success
+      // A response of these statuses has no body, and its constructor insists on that.
+      const empty = status === 204 || status === 205 || status === 304
+      const response = new Response(empty ? null : Uint8Array.from(bytes), {
+        status: status < 200 ? 502 : status,
+        headers,
+      })
+      // A library judges by it where it was sent to; nothing was followed.
+      Object.defineProperty(response, "url", { value: request.url })
+      return response
+    },
+    listen: Effect.fnUntraced(function* (target, listening) {
+      const url = URL.parse(target)
+      if (url === null) return yield* new PlatformUnreachable({ message: "That is no address of a server." })
+      return yield* client
+        .listen(url, { ...listening, headers: { "user-agent": userAgent, ...listening.headers } }, leaving)
+        .pipe(
+          Effect.catchTags({
+            RequestFailed: ({ error }) =>
+              Effect.fail(new PlatformUnreachable({ message: `${url.host} ${words[error]}.` })),
+            NotOpened: ({ status }) =>
+              Effect.fail(new Unsupported({ message: `${url.host} opens no stream: it answered with ${status}.` })),
+          }),
+        )
+    }),
+    quietUntil: () => quiet,
+  }
+}
+
+const ours = new Set(["Halted", "PlatformUnreachable", "PlatformRateLimited"])
+
+/** One of our failures among the causes of what a library threw. */
+export const failureIn = (thrown: unknown): PlatformFailure | undefined => {
+  let cause = thrown
+  for (let depth = 0; depth < 8 && typeof cause === "object" && cause !== null; depth++) {
+    if ("_tag" in cause && typeof cause._tag === "string" && ours.has(cause._tag)) return cause as AskFailure
+    cause = "cause" in cause ? cause.cause : undefined
+  }
+  return undefined
+}

@@ -1,0 +1,112 @@
+/**
+ * Where credentials come from: tokens for sessions and keys, passwords for mail readers. Only hashes of them are kept,
+ * and what its owner has not received yet, sealed ({@link ShowOnce}).
+ */
+import { hash, randomBytes } from "node:crypto"
+import type { CredentialKind } from "@svc/domain/account/Account"
+import { type KeyRights, nextTold } from "@svc/domain/account/KeyRights"
+import { unlimited } from "@svc/domain/account/Scope"
+import type { Initiator } from "@svc/domain/account/Initiator"
+import { displayPrefix, make } from "@svc/domain/account/Token"
+import { Statement } from "effect/sql"
+import { raiseForOrg } from "../events/Raise.ts"
+import type { Sql } from "../store/Database.ts"
+
+export const sha256 = (text: string): Uint8Array => new Uint8Array(hash("sha256", text, "buffer"))
+
+/** The same in hex, as a look-up sends it. */
+export const sha256Hex = (text: string): string => hash("sha256", text, "hex")
+
+export interface Minted {
+  readonly token: string
+  readonly hash: Uint8Array
+  readonly prefix: string
+}
+
+/** A new credential; only its hash is stored. */
+export const mint = (kind: CredentialKind): Minted => {
+  const token = make(kind, randomBytes(32))
+  return { token, hash: sha256(token), prefix: displayPrefix(token) }
+}
+
+/** A password for mail readers: 160 bits that people can type, without look-alike characters. */
+export const mintPassword = (): string => {
+  const alphabet = "abcdefghijkmnpqrstuvwxyz23456789"
+  const letters = Array.from(randomBytes(32), (byte) => alphabet[byte & 31]).join("")
+  return letters.match(/.{8}/g)!.join("-")
+}
+
+/** A value, or the column of the gate that has it. */
+type Told<A> = A | Statement.Fragment
+
+export interface NewKey {
+  readonly id: Told<string>
+  readonly name: Told<string>
+  readonly minted: { readonly prefix: Told<string>; readonly hash: Told<Uint8Array> }
+  /** The Identity that the key is bound to, the handle as the key's row has it; null for an Admin Key. */
+  readonly identity: { readonly id: Told<string>; readonly handle: Told<string> } | null
+  /** Everything, for ever and from everywhere where they are left out. */
+  readonly rights?: KeyRights
+}
+
+const boundless: KeyRights = { scopes: unlimited, expiresAt: null, networks: null }
+
+/** When a key's end is told of next; one that ends is made at a time that is known. */
+const toldOf = (expiresAt: Date | null, at: Told<Date>): Date | null => {
+  if (expiresAt === null) return null
+  if (Statement.isFragment(at)) throw new Error("a key that ends is made at a time that is known")
+  return nextTold(expiresAt, at.getTime())
+}
+
+/** CTEs `minted` (the key's row, where CTE `gate` has one) and its `api_key.created`. */
+export const mintKey = (
+  write: { readonly sql: Sql; readonly org: Told<string>; readonly at: Told<Date>; readonly by: Initiator },
+  gate: Statement.Fragment,
+  { id, name, minted, identity, rights = boundless }: NewKey,
+): Statement.Fragment => {
+  const { sql, org, at } = write
+  const { scopes, expiresAt, networks } = rights
+  return sql`
+    minted as (
+      insert into api_key (id, org_id, identity_id, name, token_prefix, token_hash, created_at,
+                           scopes, expires_at, networks, end_told_at)
+      select ${id}::uuid, ${org}::uuid, ${identity?.id ?? null}::uuid, ${name}::text, ${minted.prefix}::text,
+             ${minted.hash}::bytea, ${at}::timestamptz, ${scopes.text}::text, ${expiresAt}::timestamptz,
+             ${networks?.text ?? null}::text, ${toldOf(expiresAt, at)}::timestamptz
+      from ${gate}
+      returning *
+    ),
+    ${raiseForOrg({ ...write, org: sql`org_id`, at: sql`created_at` }, "minted", "api_key.created", {
+      key_id: sql`id`,
+      name: sql`name`,
+      scope: identity === null ? "org" : "identity",
+      identity_id: identity === null ? null : sql`identity_id`,
+      handle: identity?.handle ?? null,
+    })}`
+}
+
+/** CTEs `revoked` (the rows of `api_key` that `which` names and that were not revoked) and their `api_key.revoked`. */
+export const revokeKeys = (
+  write: { readonly sql: Sql; readonly org: string; readonly at: Date; readonly by: Initiator },
+  which: Statement.Fragment,
+): Statement.Fragment => {
+  const { sql, at } = write
+  return sql`
+    revoked as (
+      update api_key set revoked_at = ${at} where ${which} and revoked_at is null returning id, name, identity_id,
+        (select handle from identity where identity.id = api_key.identity_id) as handle
+    ),
+    ${raiseForOrg(
+      write,
+      "revoked",
+      "api_key.revoked",
+      {
+        key_id: sql`id`,
+        name: sql`name`,
+        scope: sql`case when identity_id is null then 'org' else 'identity' end`,
+        identity_id: sql`identity_id`,
+        handle: sql`handle`,
+      },
+      { as: "told_revoked" },
+    )}`
+}

@@ -1,0 +1,131 @@
+/**
+ * First commits of Identities, of all actors of this process: what waits at the same time is one statement. Each actor
+ * proves its ownership for itself; where one lost it, nothing of its Identity is made and the others go on.
+ *
+ * Nothing waits in a circle. A statement of several takes the rows of their Orgs in the order of their ids and leaves out an Org
+ * that another statement holds, so it waits for no Org, and what holds up one holds up no other; Identities of such an Org are
+ * then made one by one, each waiting for the one row. An actor's row it shares with every other write, and waits for it
+ * only while a claim commits, which waits for nothing itself once it has the row. Names and Identities are new: only who
+ * owned the actor of the same name could make them as well.
+ */
+import { nearAt } from "@svc/domain/limits/LimitApi"
+import { Context, Effect, Layer } from "effect"
+import type { SqlError } from "effect/sql"
+import { commitTogether, type FenceLost, type Fenced } from "../actor/Write.ts"
+import { causedBy, raiseForOrg } from "../events/Raise.ts"
+import { type Sql, Writes } from "../store/Database.ts"
+import * as GroupCommit from "../store/GroupCommit.ts"
+
+/** An Identity that is to be. */
+export interface Creation {
+  readonly fenced: Fenced
+  readonly id: string
+  readonly canonical: string
+  readonly handle: string
+  readonly orgId: string
+  /** Identities an Org may ever create. */
+  readonly quota: number
+  /** The saga that has just begun, as it is stored, and when it is taken up by others. */
+  readonly saga: string
+  readonly sagaDueAt: Date
+}
+
+/** What became of it. */
+export interface Created {
+  readonly made: boolean
+  /** Of the Org; null where there is none. */
+  readonly status: string | null
+  readonly data_key: Uint8Array | null
+}
+
+interface Row extends Created {
+  /** Another statement has the Org. */
+  readonly held: boolean
+}
+
+const store = (sql: Sql, creations: ReadonlyArray<Creation>, patience: GroupCommit.Patience) =>
+  commitTogether<Row>(
+    creations.map(({ fenced }) => ({ ...fenced, sql })),
+    sql`
+    asked as materialized (
+      select a.* from unnest(
+        ${creations.map(({ id }) => id)}::uuid[], ${creations.map(({ canonical }) => canonical)}::text[],
+        ${creations.map(({ handle }) => handle)}::text[], ${creations.map(({ orgId }) => orgId)}::uuid[],
+        ${creations.map(({ quota }) => quota)}::int[], ${creations.map(({ saga }) => saga)}::text[],
+        ${creations.map(({ sagaDueAt }) => sagaDueAt.toISOString())}::timestamptz[],
+        ${creations.map(({ fenced }) => fenced.at.toISOString())}::timestamptz[],
+        ${creations.map(({ fenced }) => causedBy(fenced.by))}::text[], ${creations.map(({ quota }) => nearAt(quota))}::int[]
+      ) with ordinality as a (id, canonical, handle, org_id, quota, saga, saga_due_at, at, caused_by, near, n)
+      join fence on fence.n = a.n
+    ),
+    -- As they are once they are ours, whatever was committed since the statement began.
+    owner as materialized (
+      select o.* from (select distinct org_id from asked order by org_id offset 0) a cross join lateral (
+        select id, status, identities_created, data_key from org where id = a.org_id
+        for no key update ${patience === "waits" ? sql`` : sql`skip locked`}
+      ) o
+    ),
+    ranked as materialized (
+      select a.*, o.identities_created + row_number() over (partition by a.org_id order by a.n) as place
+      from asked a join owner o on o.id = a.org_id where o.status = 'active'
+    ),
+    spent as (
+      update org set identities_created = identities_created + fitting.count
+      from (select org_id, count(*)::int as count from ranked where place <= quota group by org_id) fitting
+      where org.id = fitting.org_id
+      returning org.id
+    ),
+    name as (
+      insert into handle (canonical, handle, org_id, registered_at)
+      select r.canonical, r.handle, r.org_id, r.at from ranked r join spent on spent.id = r.org_id
+      where r.place <= r.quota order by r.canonical
+      returning canonical
+    ),
+    made as (
+      insert into identity (id, canonical, handle, org_id, status, saga, saga_due_at, created_at)
+      select r.id, r.canonical, r.handle, r.org_id, 'provisioning', r.saga::jsonb, r.saga_due_at, r.at
+      from ranked r join name using (canonical)
+      returning id
+    ),
+    -- The Identity with which four fifths of the quota are used; the count never falls, so it is told once.
+    nearing as (select r.* from ranked r join made using (id) where r.place = r.near),
+    ${raiseForOrg({ sql, org: sql`org_id`, at: sql`at`, by: sql`caused_by` }, "nearing", "limit.near", {
+      limit: "identity_quota",
+      used: sql`place`,
+      quota: sql`quota`,
+      window: null,
+    })}`,
+    sql`
+      exists (select from asked join made using (id) where asked.n = fence.n) as made,
+      (select o.status from asked a join owner o on o.id = a.org_id where a.n = fence.n) as status,
+      (select o.data_key from asked a join owner o on o.id = a.org_id where a.n = fence.n) as data_key,
+      ${
+        patience === "waits"
+          ? sql`false`
+          : sql`exists (
+              select from asked a join org on org.id = a.org_id
+              where a.n = fence.n and not exists (select from owner o where o.id = a.org_id))`
+      } as held`,
+  )
+
+export class CreationBatch extends Context.Service<
+  CreationBatch,
+  { readonly make: (creation: Creation) => Effect.Effect<Created, SqlError.SqlError | FenceLost> }
+>()("@svc/cluster/identity/CreationBatch") {}
+
+export const layer = Layer.effect(
+  CreationBatch,
+  Effect.gen(function* () {
+    const sql = yield* Writes
+    // Two statements at a time would take each other's Orgs.
+    const limits = { atOnce: 1, most: 50 }
+    return {
+      make: yield* GroupCommit.makeSkipping(
+        (creations: ReadonlyArray<Creation>, patience) => store(sql, creations, patience),
+        ({ held }) => held,
+        { sql, lock: ({ orgId }) => sql`select id from org where id = ${orgId} for no key update` },
+        limits,
+      ),
+    }
+  }),
+)

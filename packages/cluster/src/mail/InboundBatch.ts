@@ -1,0 +1,280 @@
+/**
+ * Messages that arrive, of all Mailboxes whose actors are in this process: what waits at the same time is one statement.
+ * Messages with their UIDs, the size of their Mailbox, renewed Allowed Recipients, `email.received` and the deliveries it
+ * queues are one commit. Each Mailbox's actor proves its ownership for itself; where one lost it, nothing of its messages
+ * is stored and the others go on.
+ */
+import { system } from "@svc/domain/account/Initiator"
+import { toPublic } from "@svc/domain/Ids"
+import * as AddrSpec from "@svc/domain/mail/AddrSpec"
+import type { ReceivedMail } from "@svc/domain/mail/MailboxProtocol"
+import { Context, Effect, Exit, Layer } from "effect"
+import type { SqlError } from "effect/sql"
+import { commitTogether, type FenceLost, type Write } from "../actor/Write.ts"
+import { raise } from "../events/Raise.ts"
+import { type Sql, Writes } from "../store/Database.ts"
+import * as GroupCommit from "../store/GroupCommit.ts"
+import { Timing } from "../Timing.ts"
+import { placed } from "./folders/FolderPlacement.ts"
+import { RecentTexts } from "./search/RecentTexts.ts"
+import { summaryOf } from "./Summary.ts"
+import * as Threading from "./Threading.ts"
+
+/** Messages of one Mailbox, of which none depends on another. */
+export interface Group {
+  readonly write: Write
+  readonly mails: ReadonlyArray<ReceivedMail>
+  /** Bytes that the Mailbox holds. */
+  readonly quotaBytes: number
+}
+
+/** Bytes of a message that travel in the statement. */
+export const weightOf = (mail: ReceivedMail) => (mail.content === null ? 0 : mail.size)
+
+/** Of messages that wait, so many bytes and so many Mailboxes are one statement. */
+const together = {
+  atOnce: 2,
+  // Beginning one costs as much as several letters do.
+  beside: { least: 16, millis: Timing.arrivalsBesideMillis },
+  most: 32,
+  heaviest: {
+    weight: 8 * 1024 * 1024,
+    of: ({ mails }: Group) => mails.reduce((sum, mail) => sum + weightOf(mail), 0),
+  },
+}
+
+/**
+ * Whom a message renews as an Allowed Recipient: only who proved to have sent it, and never for a bounce; written as
+ * recipients are compared. An address that mail cannot be sent to is none: some letters of other alphabets become
+ * another's when they are made small.
+ */
+const renewedBy = (mail: ReceivedMail) => {
+  if (mail.origin.verdict !== "verified" || mail.from === null || mail.envelope_from === "") return null
+  const parsed = AddrSpec.parse(mail.from.address)
+  return parsed._tag === "Address" ? AddrSpec.sameAs(parsed.address) : null
+}
+
+const noBytes = new Uint8Array(0)
+
+/**
+ * CTE `incoming`: a row for each message of an actor that owns its Mailbox, `n` its place and `box` that of its Mailbox.
+ * Bodies travel as arrays of their own types; an array has no nulls, since the driver could not tell the type of one that
+ * has nothing else, so which are missing is said beside them. They are in no other CTE: each would have a copy.
+ */
+const incoming = (sql: Sql, groups: ReadonlyArray<Group>) => {
+  const boxes = groups.map(({ write, quotaBytes }, index) => ({
+    box: index + 1,
+    identity_id: write.identity.id,
+    org_id: write.identity.orgId,
+    handle: write.identity.handle,
+    quota: quotaBytes,
+    written_at: write.at.toISOString(),
+  }))
+  const mails = groups.flatMap((group) => group.mails)
+  const rows = groups.flatMap((group, index) =>
+    group.mails.map((mail) => ({
+      box: index + 1,
+      id: mail.message_id,
+      public_id: toPublic("msg_", mail.message_id),
+      tag: mail.tag,
+      message_id: mail.message_id_header,
+      envelope_from: mail.envelope_from,
+      recipient: mail.recipient,
+      size: mail.size,
+      summary: summaryOf(mail, mail.origin),
+      received_at: mail.received_at.toISOString(),
+      ...Threading.namesOf(mail),
+      renews: renewedBy(mail),
+      headers: mail.content?.headers ?? null,
+      has_text: mail.content !== null && mail.content.text !== null,
+      has_html: mail.content !== null && mail.content.html !== null,
+      has_key: mail.key !== undefined,
+    })),
+  )
+  return sql`
+    boxes as materialized (
+      select told.* from fence join jsonb_to_recordset(${JSON.stringify(boxes)}::jsonb) as told (
+        box int, identity_id uuid, org_id uuid, handle text, quota bigint, written_at timestamptz) on told.box = fence.n
+    ),
+    incoming as materialized (
+      select i.*, boxes.identity_id, boxes.org_id, boxes.handle, boxes.quota, boxes.written_at from rows from (
+        jsonb_to_recordset(${JSON.stringify(rows)}::jsonb) as (
+          box int, id uuid, public_id text, tag text, message_id text, envelope_from text, recipient text, size int, summary jsonb,
+          received_at timestamptz, related text[], subject_key text, rejoins text, renews text, headers jsonb, has_text bool, has_html bool, has_key bool),
+        unnest(${mails.map((mail) => mail.key ?? noBytes)}::bytea[]),
+        unnest(${mails.map((mail) => mail.sha256)}::bytea[]),
+        unnest(${mails.map((mail) => mail.content?.raw ?? noBytes)}::bytea[]),
+        unnest(${mails.map((mail) => mail.content?.text ?? "")}::text[]),
+        unnest(${mails.map((mail) => mail.content?.html ?? "")}::text[]),
+        unnest(${mails.map((mail) => mail.content?.search_text ?? "")}::text[]),
+        unnest(${mails.map((mail) => mail.content?.structure ?? "")}::text[])
+      ) with ordinality as i (
+        box, id, public_id, tag, message_id, envelope_from, recipient, size, summary, received_at, related, subject_key,
+        rejoins, renews, headers,
+        has_text, has_html, has_key, key, sha256, raw, text, html, search_text, structure, n)
+      join boxes on boxes.box = i.box
+    )`
+}
+
+/** What became of the messages of a group. */
+export interface Stored {
+  readonly stored: ReadonlyArray<string>
+  /** Stored by this very message, sent to the actor before. */
+  readonly known: ReadonlyArray<string>
+  readonly repeated: ReadonlyArray<string>
+  /** Bytes in the Mailbox, those stored here among them. */
+  readonly used: string
+}
+
+interface Row extends Stored {
+  /** Deliveries that wait now. */
+  readonly queued: number
+}
+
+/**
+ * Writes that only some messages need. Each takes its time to begin, rows or none, so where no message needs one it is left
+ * out; each way is planned once.
+ */
+const asNeeded = (sql: Sql, mails: ReadonlyArray<ReceivedMail>) => ({
+  references: mails.some(Threading.refers) ? sql`${Threading.noted(sql, sql`identity_id`, "threaded")},` : sql``,
+  // What was stored ahead is searched from now on.
+  claimed: mails.some(({ content }) => content === null)
+    ? sql`
+    claimed as (
+      update message_content c set identity_id = arrived.identity_id
+      from arrived where not arrived.has_content and c.message_id = arrived.id
+    ),`
+    : sql``,
+  renewed: mails.some((mail) => renewedBy(mail) !== null)
+    ? sql`
+    renewed as (
+      insert into allowed_recipient (identity_id, address, reason, created_at, expires_at)
+      select identity_id, renews, 'inbound', max(received_at), max(received_at) + ${Timing.inboundLapse}::interval
+      from arrived where renews is not null group by identity_id, renews
+      on conflict (identity_id, address) do update set expires_at = excluded.expires_at
+      where allowed_recipient.reason = 'inbound'
+    ),`
+    : sql``,
+})
+
+const store = (sql: Sql, groups: ReadonlyArray<Group>) => {
+  const identityId = sql`identity_id`
+  const { references, claimed, renewed } = asNeeded(
+    sql,
+    groups.flatMap(({ mails }) => mails),
+  )
+  return commitTogether<Row>(
+    groups.map(({ write }) => ({ ...write, sql })),
+    sql`
+    ${incoming(sql, groups)},
+    marks as materialized (
+      select i.box, i.n, i.id, mark.message_id from incoming i join unanswered_mail mark on mark.key = i.key
+      where i.has_key and mark.received_at > i.written_at - ${Timing.mailRepeat}::interval
+    ),
+    fitting as materialized (
+      select new.n, new.identity_id, new.size, row_number() over (partition by new.identity_id order by new.n) - 1 as place
+      from (
+        select n, identity_id, quota, size, sum(size) over (partition by identity_id order by n) as upto from incoming i
+        where not exists (select from marks where marks.n = i.n)
+      ) new join mailbox m on m.identity_id = new.identity_id and m.bytes_used + new.upto <= new.quota
+    ),
+    box as (
+      update mailbox m
+      set uid_next = uid_next + added.count, bytes_used = bytes_used + added.bytes, modseq = modseq + 1
+      from (select identity_id, count(*)::int as count, sum(size)::bigint as bytes from fitting group by identity_id) added
+      where m.identity_id = added.identity_id
+      returning m.identity_id, m.uid_next - added.count as first, m.modseq
+    ),
+    arrived as materialized (
+      select i.n, i.box, i.id, i.public_id, i.identity_id, i.org_id, i.handle, i.written_at, i.tag, i.message_id, i.envelope_from,
+             i.recipient, i.size, i.summary, i.received_at, i.related, i.subject_key, i.rejoins, i.renews, i.has_key, i.key,
+             i.sha256, i.headers is not null as has_content, box.first + fitting.place::int as uid, box.modseq
+      from fitting join incoming i on i.n = fitting.n join box on box.identity_id = i.identity_id
+      order by i.n
+    ),
+    threaded as materialized (
+      select threading.*, ${Threading.threadOf(sql, sql`threading.identity_id`)} as thread_id from arrived threading
+    ),
+    stored as (
+      insert into message (id, identity_id, uid, direction, thread_id, subject_key, tag, message_id, envelope_from,
+                           recipient, sha256, size, summary, received_at, modseq)
+      select id, identity_id, uid, 'inbound', thread_id, subject_key, tag, message_id, envelope_from,
+             recipient, sha256, size, summary, received_at, modseq
+      from threaded
+    ),
+    ${references}
+    ${placed(sql, identityId, sql`arrived`, "inbox")},
+    marked as (
+      insert into unanswered_mail (key, message_id, received_at)
+      select key, id, received_at from arrived where has_key
+      on conflict (key) do update set message_id = excluded.message_id, received_at = excluded.received_at
+    ),
+    contents as (
+      insert into message_content (message_id, identity_id, raw, text, html, headers, search_text, structure, created_at)
+      select i.id, i.identity_id, i.raw, case when i.has_text then i.text end, case when i.has_html then i.html end, i.headers,
+             i.search_text, nullif(i.structure, ''), i.received_at
+      from arrived join incoming i on i.n = arrived.n where arrived.has_content
+      on conflict (message_id) do nothing
+    ),
+    ${claimed}
+    ${renewed}
+    ${raise(
+      // Mail comes from outside: nobody of ours asked for it.
+      { sql, identity: { id: identityId, handle: sql`handle`, orgId: sql`org_id` }, at: sql`written_at`, by: system },
+      "arrived",
+      "email.received",
+      {
+        message_id: sql`public_id`,
+        from: sql`summary -> 'from'`,
+        to: sql`summary -> 'to'`,
+        subject: sql`summary -> 'subject'`,
+        snippet: sql`summary -> 'snippet'`,
+        tag: sql`tag`,
+        origin: sql`summary -> 'origin'`,
+        size: sql`size`,
+        received_at: sql`to_char(received_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`,
+      },
+    )}`,
+    sql`
+      array(select id::text from arrived where box = fence.n) as stored,
+      array(select id::text from marks where box = fence.n and message_id = id) as known,
+      array(select id::text from marks where box = fence.n and message_id <> id) as repeated,
+      ((select m.bytes_used from boxes join mailbox m using (identity_id) where boxes.box = fence.n)
+        + coalesce((select sum(size) from arrived where box = fence.n), 0))::text as used,
+      (select count(*)::int from boxes join queued using (identity_id) where boxes.box = fence.n) as queued`,
+  )
+}
+
+const outcomeOf = ({ write }: Group, row: Row): Stored => {
+  if (row.queued > 0) write.due()
+  return row
+}
+
+export class InboundBatch extends Context.Service<
+  InboundBatch,
+  { readonly store: (group: Group) => Effect.Effect<Stored, SqlError.SqlError | FenceLost> }
+>()("@svc/cluster/mail/InboundBatch") {}
+
+export const layer = Layer.effect(
+  InboundBatch,
+  Effect.gen(function* () {
+    const sql = yield* Writes
+    const fresh = yield* RecentTexts
+    const share = yield* GroupCommit.make(
+      (groups: ReadonlyArray<Group>) =>
+        Effect.map(store(sql, groups), (rows) =>
+          rows.map((outcome, index) => Exit.map(outcome, (row) => outcomeOf(groups[index]!, row))),
+        ),
+      together,
+    )
+    return {
+      store: (group: Group) =>
+        Effect.map(share(group), (outcome) => {
+          for (const { message_id, content } of group.mails) {
+            if (content !== null) fresh.keep(message_id, content.search_text)
+          }
+          return outcome
+        }),
+    }
+  }),
+)

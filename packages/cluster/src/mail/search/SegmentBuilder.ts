@@ -1,0 +1,149 @@
+/**
+ * Makes the segments that search asks, some time after their messages: of 256 messages at once, which costs a tenth of an
+ * index that each message is entered in. One process of the cluster does it, a segment a commit; what it did not come to
+ * is walked through by searches meanwhile, so nothing waits for it.
+ */
+import { Clock, Effect, Schedule } from "effect"
+import { Singleton } from "effect/cluster"
+import type { SqlError } from "effect/sql"
+import * as Singletons from "../../observe/Singletons.ts"
+import { type Sql, Unhurried } from "../../store/Database.ts"
+import { Timing } from "../../Timing.ts"
+import { RecentTexts } from "./RecentTexts.ts"
+import * as Postings from "./Postings.ts"
+import { firstUid } from "./Segments.ts"
+
+/** Segments that are looked for at once. */
+const batch = 64
+
+/** Characters that are read at once. */
+const portion = 512 * 1024
+
+/** Characters that are gone through, and buckets that are put together, before others have their turn. */
+const turn = { characters: 64 * 1024, buckets: 8 }
+
+interface Due {
+  readonly identity_id: string
+  readonly segment: number
+  readonly changes: number
+}
+
+interface Message {
+  readonly uid: number
+  readonly id: string
+  /** What its text takes. */
+  readonly bytes: number
+}
+
+/** Messages whose texts are read by one statement, of those whose texts are to be read. */
+const portions = (messages: ReadonlyArray<Message>): ReadonlyArray<ReadonlyArray<number>> => {
+  const all: Array<Array<number>> = []
+  let room = 0
+  for (const { uid, bytes } of messages) {
+    room -= bytes
+    if (room < 0 || all.length === 0) {
+      all.push([])
+      room = portion - bytes
+    }
+    all.at(-1)!.push(uid)
+  }
+  return all
+}
+
+/** What a segment finds its messages by; undefined where an older version stored one that housekeeping is to fold. */
+const gathered = Effect.fnUntraced(function* (sql: Sql, { identity_id, segment }: Due, postings: Postings.Postings) {
+  const first = firstUid(segment)
+  const messages = yield* sql<Message & { readonly unfolded: boolean }>`
+    select m.uid, m.id, octet_length(c.search_text) as bytes, c.identity_id is null as unfolded
+    from message m join message_content c on c.message_id = m.id
+    where m.identity_id = ${identity_id} and m.uid >= ${first}::int and m.uid < ${firstUid(segment + 1)}::int order by m.uid`
+  if (messages.some(({ unfolded }) => unfolded)) return undefined
+  const fresh = yield* RecentTexts
+  postings.clear()
+  let since = 0
+  const add = Effect.fnUntraced(function* (uid: number, text: string) {
+    for (let at = 0; at < text.length; at += turn.characters) {
+      postings.add(uid - first, text, at, at + turn.characters)
+      since += Math.min(text.length - at, turn.characters)
+      if (since < turn.characters) continue
+      since = 0
+      yield* Effect.yieldNow
+    }
+  })
+  const unread: Array<Message> = []
+  for (const message of messages) {
+    const text = fresh.take(message.id)
+    if (text === undefined) unread.push(message)
+    else yield* add(message.uid, text)
+  }
+  for (const uids of portions(unread)) {
+    const texts = yield* sql<{ uid: number; text: string }>`
+      select m.uid, c.search_text as text from message m join message_content c on c.message_id = m.id
+      where m.identity_id = ${identity_id} and m.uid = any(${uids}::int[])`
+    for (const { uid, text } of texts) yield* add(uid, text)
+  }
+  const buckets: Array<Postings.Bucket> = []
+  for (const bucket of postings.buckets()) {
+    buckets.push(bucket)
+    if (buckets.length % turn.buckets === 0) yield* Effect.yieldNow
+  }
+  return buckets
+})
+
+const postpone = (sql: Sql, { identity_id, segment }: Due) => sql`
+  update search_due set due_at = now() + interval '10 minutes' where identity_id = ${identity_id} and segment = ${segment}::int`
+
+/** What was noted of the segment while it was made stays noted. */
+const make = Effect.fnUntraced(function* (sql: Sql, due: Due, postings: Postings.Postings) {
+  const { identity_id, segment, changes } = due
+  const buckets = yield* gathered(sql, due, postings)
+  if (buckets === undefined) return yield* postpone(sql, due)
+  const numbers = buckets.map(({ bucket }) => bucket)
+  yield* sql`
+    with box as materialized (select identity_id from mailbox where identity_id = ${identity_id} for key share),
+    emptied as (
+      delete from search_segment s using box
+      where s.identity_id = box.identity_id and s.segment = ${segment}::int and s.bucket <> all (${numbers}::int[])
+    ),
+    stored as (
+      insert into search_segment (identity_id, bucket, segment, entries)
+      select box.identity_id, b.bucket, ${segment}::int, b.entries
+      from box, unnest(${numbers}::int[], ${buckets.map(({ entries }) => entries)}::bytea[]) as b (bucket, entries)
+      on conflict (identity_id, bucket, segment) do update set entries = excluded.entries
+    )
+    delete from search_due d using box
+    where d.identity_id = box.identity_id and d.segment = ${segment}::int and d.changes = ${changes}::int`
+})
+
+/** Makes what is due; answers how many segments that were. */
+export const run: Effect.Effect<number, SqlError.SqlError, Unhurried> = Effect.gen(function* () {
+  const sql = yield* Unhurried
+  let count = 0
+  let postings: Postings.Postings | undefined
+  while (true) {
+    const due = yield* sql<Due>`
+      select identity_id, segment, changes from search_due where due_at <= now() order by due_at, identity_id, segment
+      limit ${sql.literal(String(batch))}`
+    for (const one of due) {
+      postings ??= Postings.make()
+      yield* make(sql, one, postings).pipe(
+        // One that cannot be made keeps none of the others.
+        Effect.catchCause((cause) =>
+          Effect.andThen(Effect.logWarning("Messages were not made searchable by segment", cause), postpone(sql, one)),
+        ),
+      )
+    }
+    count += due.length
+    if (due.length < batch) return count
+  }
+})
+
+export const layer = Singleton.make(
+  "Segmenting",
+  run.pipe(
+    Effect.tap(Effect.map(Clock.currentTimeMillis, (now) => Singletons.ran("Segmenting", now))),
+    Effect.catchCause((cause) => Effect.logWarning("Messages were not made searchable by segment", cause)),
+    Effect.repeat(Schedule.spaced(Timing.segmenting)),
+    Effect.asVoid,
+  ),
+)

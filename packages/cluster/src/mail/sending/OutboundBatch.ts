@@ -1,0 +1,308 @@
+/**
+ * Messages that were judged fit to go out, of all Identities whose actors are in this process: what waits at the same time
+ * is one statement. Messages in their Mailboxes and threads, their rows of the outbox and what counts against the hour are
+ * one commit. Each Identity's actor proves its ownership for itself, and brings one message at a time, within its turn; where
+ * one lost it, nothing of its message is stored and the others go on.
+ */
+import { toPublic } from "@svc/domain/Ids"
+import { domainOf } from "@svc/domain/mail/AddrSpec"
+import type { OriginVerdict } from "@svc/domain/mail/Message"
+import type { ComposedMail } from "@svc/domain/mail/SendingProtocol"
+import { Context, Effect, Exit, Layer } from "effect"
+import type { SqlError } from "effect/sql"
+import { commitTogether, type FenceLost } from "../../actor/Write.ts"
+import { causedBy, raise, raiseForOrg } from "../../events/Raise.ts"
+import * as Batcher from "../../store/Batcher.ts"
+import { Reads, type Sql, Writes } from "../../store/Database.ts"
+import * as GroupCommit from "../../store/GroupCommit.ts"
+import { Timing } from "../../Timing.ts"
+import { placed } from "../folders/FolderPlacement.ts"
+import { summaryOf } from "../Summary.ts"
+import * as Threading from "../Threading.ts"
+import type { OutboundMessage } from "./OutboundMessage.ts"
+import { type CheckedSend, type SendingState, sendingStates } from "./SendingState.ts"
+
+/**
+ * Of messages that wait, so many bytes and so many Identities are one statement; no two of one Identity. One statement at a
+ * time: two of half the messages cost more than one of all, and it waits for nobody.
+ */
+const together = {
+  atOnce: 1,
+  most: 32,
+  apart: ({ write }: OutboundMessage) => write.identity.id,
+  heaviest: {
+    weight: 8 * 1024 * 1024,
+    of: ({ mail }: OutboundMessage) => (mail.content === null ? 0 : mail.size),
+  },
+}
+
+/** Nobody judged where the message is from: it is ours. */
+const originOf = ({ from }: ComposedMail): OriginVerdict => ({
+  verdict: "verified",
+  spf: "internal",
+  dkim: "internal",
+  dmarc: "internal",
+  domain: domainOf(from.address),
+})
+
+const noBytes = new Uint8Array(0)
+
+/**
+ * CTE `asked`: a row for each message of an actor that owns its Mailbox, `n` its place. Bodies travel as arrays of their own
+ * types, which have no nulls (see `Arrivals`).
+ */
+const asked = (sql: Sql, departures: ReadonlyArray<OutboundMessage>) => {
+  const rows = departures.map(
+    ({ write: { identity, at, by }, mail, recipient, rows, answers, draftVersion, submissionKey, waits, near }) => {
+      const { related, subject_key } = Threading.namesOf(mail)
+      return {
+        identity_id: identity.id,
+        org_id: identity.orgId,
+        handle: identity.handle,
+        at: at.toISOString(),
+        id: mail.message_id,
+        public_id: toPublic("msg_", mail.message_id),
+        message_id: mail.message_id_header,
+        sender: mail.from.address,
+        recipient,
+        size: mail.size,
+        summary: summaryOf(mail, originOf(mail)),
+        related,
+        subject_key,
+        answers,
+        draft_version: draftVersion,
+        waits,
+        lapses_at: waits ? new Date(at.getTime() + Timing.approvalMillis).toISOString() : null,
+        asked_by: by.kind,
+        caused_by: waits || near !== null ? causedBy(by) : null,
+        used: near?.used ?? null,
+        quota: near?.quota ?? null,
+        rows_left: rows.length,
+        headers: mail.content?.headers ?? null,
+        has_text: mail.content !== null && mail.content.text !== null,
+        has_html: mail.content !== null && mail.content.html !== null,
+        has_key: submissionKey !== undefined,
+      }
+    },
+  )
+  return sql`
+    asked as materialized (
+      select i.* from rows from (
+        jsonb_to_recordset(${JSON.stringify(rows)}::jsonb) as (
+          identity_id uuid, org_id uuid, handle text, at timestamptz, id uuid, public_id text, message_id text, sender text,
+          recipient text, size int, summary jsonb, related text[], subject_key text, answers uuid, draft_version int, waits bool,
+          lapses_at timestamptz, asked_by text, caused_by text, used int, quota int, rows_left int, headers jsonb,
+          has_text bool, has_html bool, has_key bool),
+        unnest(${departures.map(({ submissionKey }) => submissionKey ?? noBytes)}::bytea[]),
+        unnest(${departures.map(({ mail }) => mail.sha256)}::bytea[]),
+        unnest(${departures.map(({ mail }) => mail.content?.raw ?? noBytes)}::bytea[]),
+        unnest(${departures.map(({ mail }) => mail.content?.text ?? "")}::text[]),
+        unnest(${departures.map(({ mail }) => mail.content?.html ?? "")}::text[]),
+        unnest(${departures.map(({ mail }) => mail.content?.search_text ?? "")}::text[])
+      ) with ordinality as i (
+        identity_id, org_id, handle, at, id, public_id, message_id, sender, recipient, size, summary, related, subject_key,
+        answers, draft_version, waits, lapses_at, asked_by, caused_by, used, quota, rows_left, headers, has_text, has_html,
+        has_key, key, sha256, raw, text, html, search_text, n)
+      join fence on fence.n = i.n
+    )`
+}
+
+interface Row {
+  readonly stored: boolean
+  /** Deliveries that wait now. */
+  readonly queued: number
+}
+
+const store = (sql: Sql, departures: ReadonlyArray<OutboundMessage>, patience: GroupCommit.Patience) => {
+  const identityId = sql`identity_id`
+  const some = (is: (departure: OutboundMessage) => boolean) => departures.some(is)
+  const outboxes = departures.flatMap(({ rows }, index) => rows.map((row) => ({ ...row, n: index + 1 })))
+  const people = outboxes.flatMap(({ n, id, addresses }) => addresses.map((address) => ({ n, id, address })))
+  const change = { sql, at: sql`at`, by: sql`caused_by` }
+  const hasDrafts = some(({ draftVersion }) => draftVersion !== null)
+  return commitTogether<Row>(
+    departures.map(({ write }) => ({ ...write, sql })),
+    sql`
+    ${asked(sql, departures)},
+    free as materialized (
+      select m.identity_id from asked join mailbox m on m.identity_id = asked.identity_id
+      for no key update of m ${patience === "waits" ? sql`` : sql`skip locked`}
+    ),
+    ${
+      hasDrafts
+        ? // Drafts are written beside the actor: one that was changed or removed since it was judged does not go.
+          sql`
+    written as materialized (
+      select d.id from free join asked on asked.identity_id = free.identity_id
+      join draft d on d.id = asked.id and d.version = asked.draft_version for update of d
+    ),`
+        : sql``
+    }
+    box as (
+      update mailbox m
+      set uid_next = uid_next + 1, bytes_used = bytes_used + asked.size, modseq = modseq + 1
+        ${some(({ near }) => near !== null) ? sql`, mail_near_at = case when asked.used is null then mail_near_at else asked.at end` : sql``}
+      from asked join free on free.identity_id = asked.identity_id
+      where m.identity_id = free.identity_id
+        ${hasDrafts ? sql`and (asked.draft_version is null or asked.id in (select id from written))` : sql``}
+      returning m.identity_id, m.uid_next - 1 as uid, m.modseq
+    ),
+    departed as materialized (
+      select asked.*, box.uid, box.modseq, null::text as rejoins, asked.at as received_at
+      from asked join box on box.identity_id = asked.identity_id
+    ),
+    threaded as materialized (
+      select threading.*, coalesce(
+        (select m.thread_id from message m where m.identity_id = threading.identity_id and m.id = threading.answers),
+        ${Threading.threadOf(sql, sql`threading.identity_id`)}) as thread_id
+      from departed threading
+    ),
+    ${Threading.noted(sql, identityId, "threaded")},
+    stored as (
+      insert into message (id, identity_id, uid, direction, thread_id, subject_key, tag, message_id, envelope_from,
+                           recipient, sha256, size, summary, received_at, seen, modseq)
+      select id, identity_id, uid, 'outbound', thread_id, subject_key, null, message_id, sender, recipient, sha256, size,
+             summary, received_at, true, modseq
+      from threaded
+    ),
+    contents as (
+      insert into message_content (message_id, identity_id, raw, text, html, headers, search_text, created_at)
+      select id, identity_id, raw, case when has_text then text end, case when has_html then html end, headers, search_text, at
+      from departed where headers is not null
+      on conflict (message_id) do nothing
+    ),
+    ${
+      some(({ mail }) => mail.content === null)
+        ? // What was stored ahead is searched from now on.
+          sql`
+    claimed as (
+      update message_content c set identity_id = departed.identity_id
+      from departed where departed.headers is null and c.message_id = departed.id
+    ),`
+        : sql``
+    }
+    ${placed(sql, identityId, sql`departed`, "sent")},
+    ${
+      some(({ answers }) => answers !== null)
+        ? sql`
+    answered as (
+      update message set answered = true, modseq = departed.modseq from departed
+      where message.identity_id = departed.identity_id and message.id = departed.answers and not message.answered
+    ),`
+        : sql``
+    }
+    sent as (
+      insert into outgoing (message_id, identity_id, status, rows_left, lapses_at, asked_by, submission_key, created_at)
+      select id, identity_id, case when waits then 'awaiting_approval' else 'queued' end, rows_left, lapses_at, asked_by,
+             case when has_key then key end, at
+      from departed
+    ),
+    boxes as (
+      insert into outbox (id, message_id, identity_id, domain, next_attempt_at, created_at)
+      select r.id, d.id, d.identity_id, r.domain, case when not d.waits then d.at end, d.at
+      from unnest(
+        ${outboxes.map(({ n }) => n)}::int[], ${outboxes.map(({ id }) => id)}::uuid[],
+        ${outboxes.map(({ domain }) => domain)}::text[]) as r (n, id, domain)
+      join departed d on d.n = r.n
+    ),
+    people as (
+      insert into outgoing_recipient (message_id, address, outbox_id, status, changed_at)
+      select d.id, r.address, r.outbox_id, 'queued', d.at
+      from unnest(
+        ${people.map(({ n }) => n)}::int[], ${people.map(({ id }) => id)}::uuid[],
+        ${people.map(({ address }) => address)}::text[]) as r (n, outbox_id, address)
+      join departed d on d.n = r.n
+      on conflict do nothing
+    ),
+    counted as (insert into mail_use (identity_id, at) select identity_id, at from departed),
+    past as (
+      delete from mail_use u using departed d
+      where u.identity_id = d.identity_id and u.at <= d.at - make_interval(secs => ${Timing.mailHourMillis / 1000})
+    )
+    ${hasDrafts ? sql`, spent as (delete from draft using departed d where draft.id = d.id and d.draft_version is not null)` : sql``}
+    ${
+      some(({ near }) => near !== null)
+        ? sql`,
+    nearing as (select * from departed where used is not null),
+    ${raiseForOrg({ ...change, org: sql`org_id` }, "nearing", "limit.near", {
+      limit: "mail_hourly",
+      identity: sql`handle`,
+      used: sql`used`,
+      quota: sql`quota`,
+      window: "hour",
+    })}`
+        : sql``
+    }
+    ${
+      some(({ waits }) => waits)
+        ? sql`,
+    asking as (select * from departed where waits),
+    ${raise(
+      { ...change, identity: { id: identityId, handle: sql`handle`, orgId: sql`org_id` } },
+      "asking",
+      "email.approval_requested",
+      {
+        message_id: sql`public_id`,
+        subject: sql`summary -> 'subject'`,
+        snippet: sql`summary -> 'snippet'`,
+        size: sql`size`,
+        to: sql`summary -> 'to'`,
+        cc: sql`summary -> 'cc'`,
+        bcc: sql`summary -> 'bcc'`,
+        expires_at: sql`to_char(lapses_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`,
+      },
+    )}`
+        : sql``
+    }`,
+    sql`
+      exists (select from departed where departed.n = fence.n) as stored,
+      ${
+        some(({ waits }) => waits)
+          ? sql`(select count(*)::int from departed d join queued on queued.identity_id = d.identity_id where d.n = fence.n)`
+          : sql`0`
+      } as queued`,
+  )
+}
+
+/** Whether it was stored; undefined if another statement holds its Mailbox. */
+const outcomeOf = ({ write }: OutboundMessage, row: Row, patience: GroupCommit.Patience): boolean | undefined => {
+  if (row.queued > 0) write.due()
+  return row.stored || patience === "waits" ? row.stored : undefined
+}
+
+export class OutboundBatch extends Context.Service<
+  OutboundBatch,
+  {
+    /** Where the Identity stands; undefined where it has no Mailbox. */
+    readonly judge: (judged: CheckedSend) => Effect.Effect<SendingState | undefined, SqlError.SqlError>
+    /** Answers whether it was stored: not where the Mailbox is gone, or the draft is another. */
+    readonly store: (departure: OutboundMessage) => Effect.Effect<boolean, SqlError.SqlError | FenceLost>
+  }
+>()("@svc/cluster/mail/sending/OutboundBatch") {}
+
+/**
+ * What waits for nobody goes together: a Mailbox that another statement holds is left out, so that no two statements wait
+ * for what the other has, and what holds up one Identity holds up no other. Its message is then waited for by itself.
+ */
+export const layer = Layer.effect(
+  OutboundBatch,
+  Effect.gen(function* () {
+    const sql = yield* Writes
+    const share = yield* GroupCommit.makeSkipping(
+      (departures: ReadonlyArray<OutboundMessage>, patience) =>
+        Effect.map(store(sql, departures, patience), (rows) =>
+          rows.map((outcome, index) => Exit.map(outcome, (row) => outcomeOf(departures[index]!, row, patience))),
+        ),
+      (stored) => stored === undefined,
+      {
+        sql,
+        lock: ({ write }) => sql`select 1 from mailbox where identity_id = ${write.identity.id} for no key update`,
+      },
+      together,
+    )
+    return {
+      judge: yield* Batcher.make(sendingStates(yield* Reads)),
+      store: (departure: OutboundMessage) => Effect.map(share(departure), (stored) => stored === true),
+    }
+  }),
+)

@@ -1,0 +1,130 @@
+/**
+ * Taking a message to send: judged, stored in the Mailbox and put into the outbox in one commit, so that an answer means
+ * it is durable. The id of the message is the command's: one that comes twice is sent once. Where a person has to approve
+ * what the Identity's key sends, it waits in the same rows, with nothing due.
+ * What a mail program submits again, under whatever id, is known by its key.
+ */
+import { makeUuidV7 } from "@svc/domain/Ids"
+import { domainOf } from "@svc/domain/mail/AddrSpec"
+import type { Acceptance, Recipient, SendMail } from "@svc/domain/mail/SendingProtocol"
+import { nearAt } from "@svc/domain/limits/LimitApi"
+import { Conflict, MessageInvalid, NotFound } from "@svc/domain/problems/Problem"
+import { Effect } from "effect"
+import type { Rpc } from "effect/rpc"
+import type { ActorHandlers } from "../../actor/ActorHandlers.ts"
+import type { Write } from "../../actor/Write.ts"
+import type { OutboxRow } from "./OutboundMessage.ts"
+import type { OutboundBatch } from "./OutboundBatch.ts"
+import type { SendingState } from "./SendingState.ts"
+import * as NearlyFull from "../NearlyFull.ts"
+import { judgeRecipients, overHour, paused } from "./SendingPolicy.ts"
+
+export interface SendingLimits {
+  /** Bytes a Mailbox holds. */
+  readonly mailboxBytes: number
+  /** Messages an Identity may send in any hour. */
+  readonly mailHourly: number
+}
+
+type Command = Rpc.Payload<typeof SendMail>
+
+type Departing = OutboundBatch["Service"]
+
+/** Judged and stored within one turn of the actor, in statements that it may share with others'. */
+export const handlers = ({ onReady }: ActorHandlers, limits: SendingLimits, departures: Departing) => ({
+  SendMail: onReady((write, command: Command) => send(write, command, limits, departures)),
+})
+
+/** What became of the same message when it was submitted before. */
+const submitted = Effect.fnUntraced(function* ({ sql, identity }: Write, key: Uint8Array) {
+  const [before] = yield* sql<{ id: string; status: string; message_id: string }>`
+    select m.id, o.status, m.message_id from outgoing o join message m on m.id = o.message_id
+    where o.identity_id = ${identity.id} and o.submission_key = ${key}`
+  if (before === undefined) return undefined
+  if (before.status === "refused") {
+    return yield* new MessageInvalid({
+      detail: "The message was submitted before, and it was not approved.",
+      errors: [],
+    })
+  }
+  const known: Acceptance = {
+    status: before.status === "awaiting_approval" ? "awaiting_approval" : "queued",
+    message_id_header: before.message_id,
+    message_id: before.id,
+  }
+  return known
+})
+
+/** What is sent was a draft that is not there as it was read. */
+const isAnother = ({ draft_version }: Command, { draft }: SendingState) =>
+  draft_version !== null && draft !== draft_version
+
+const otherDraft = ({ draft }: SendingState) =>
+  draft === null
+    ? new NotFound({ detail: "There is no such draft." })
+    : new Conflict({ detail: "The draft was changed meanwhile.", agent_hint: "wait" })
+
+const noMailbox = () => new NotFound({ detail: "The Identity has no Mailbox." })
+
+const send = Effect.fnUntraced(function* (
+  write: Write,
+  command: Command,
+  limits: SendingLimits,
+  departures: Departing,
+) {
+  const { mail, recipients } = command
+  const before = command.submission_key === undefined ? undefined : yield* submitted(write, command.submission_key)
+  if (before !== undefined) return before
+  const standing = yield* departures.judge({ write, id: mail.message_id, recipients })
+  if (standing === undefined) return yield* noMailbox()
+  if (standing.known !== null) {
+    const known: Acceptance = {
+      status: standing.known === "awaiting_approval" ? "awaiting_approval" : "queued",
+      message_id_header: standing.known_id ?? mail.message_id_header,
+    }
+    return known
+  }
+  if (isAnother(command, standing)) return yield* otherDraft(standing)
+  if (standing.stopped) return yield* paused(standing.stop_reason)
+  yield* judgeRecipients(write, mail.subject, recipients, standing.refused)
+  if (standing.used >= limits.mailHourly) return yield* overHour(limits.mailHourly, standing, write.at)
+  if (Number(standing.bytes_used) + mail.size > limits.mailboxBytes) {
+    return yield* new Conflict({ detail: "The Mailbox is full: a copy of the message has no room. Remove messages." })
+  }
+  // Whoever may approve waiting messages needs no approval for their own.
+  const waits = standing.approval === "required" && write.by.kind !== "session" && write.by.approves !== true
+  const used = standing.used + 1
+  // Once in an hour, with the message that reaches four fifths.
+  const isNear = !standing.near && used >= nearAt(limits.mailHourly)
+  const stored = yield* departures.store({
+    write,
+    mail,
+    recipient: recipients[0]?.address ?? "",
+    rows: yield* rowsOf(recipients),
+    answers: command.answers,
+    draftVersion: command.draft_version,
+    submissionKey: command.submission_key,
+    waits,
+    near: isNear ? { used, quota: limits.mailHourly } : null,
+  })
+  if (!stored) {
+    // Drafts are written beside the actor, so this one may have become another in between.
+    const since = yield* departures.judge({ write, id: mail.message_id, recipients })
+    return yield* since !== undefined && isAnother(command, since) ? otherDraft(since) : noMailbox()
+  }
+  yield* NearlyFull.warn(write, Number(standing.bytes_used) + mail.size, limits.mailboxBytes)
+  if (!waits) write.due()
+  const acceptance: Acceptance = {
+    status: waits ? "awaiting_approval" : "queued",
+    message_id_header: mail.message_id_header,
+  }
+  return acceptance
+})
+
+/** A row of the outbox for each domain among the recipients. */
+const rowsOf = Effect.fnUntraced(function* (recipients: ReadonlyArray<Recipient>) {
+  const byDomain = Map.groupBy(recipients, ({ address }) => domainOf(address))
+  return yield* Effect.forEach(byDomain, ([domain, of]) =>
+    Effect.map(makeUuidV7, (id): OutboxRow => ({ id, domain, addresses: of.map(({ address }) => address) })),
+  )
+})

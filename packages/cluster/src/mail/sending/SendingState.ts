@@ -1,0 +1,65 @@
+/**
+ * All that a message is judged by before it goes out, in one look. What several Identities of a process are about to send
+ * is one look for all of them, each under its own actor's turn.
+ */
+import { sameAs } from "@svc/domain/mail/AddrSpec"
+import type { Recipient } from "@svc/domain/mail/SendingProtocol"
+import { Effect } from "effect"
+import type { Write } from "../../actor/Write.ts"
+import { inOrder } from "../../store/Batcher.ts"
+import type { Sql } from "../../store/Database.ts"
+import { Timing } from "../../Timing.ts"
+import { type Refused, refusedOf, type Use, useOf } from "./SendingPolicy.ts"
+
+export interface SendingState extends Use {
+  readonly stopped: boolean
+  readonly stop_reason: string | null
+  readonly approval: "none" | "required"
+  readonly bytes_used: string
+  /** `limit.near` was told within the hour. */
+  readonly near: boolean
+  /** Of a message of this id: what became of it. */
+  readonly known: string | null
+  readonly known_id: string | null
+  readonly draft: number | null
+  /** Recipients to whom nothing may go. */
+  readonly refused: ReadonlyArray<Refused>
+}
+
+/** A message that is about to be judged. */
+export interface CheckedSend {
+  readonly write: Pick<Write, "identity" | "at">
+  /** The uuid of the message. */
+  readonly id: string
+  readonly recipients: ReadonlyArray<Recipient>
+}
+
+/** Where each stands; undefined where the Identity has no Mailbox. */
+export const sendingStates = (sql: Sql) => (judged: ReadonlyArray<CheckedSend>) => {
+  const people = judged.flatMap(({ recipients }, index) =>
+    [...new Set(recipients.map(({ address }) => sameAs(address)))].map((address) => ({ address, n: index + 1 })),
+  )
+  const asked = { id: sql`asked.identity_id`, orgId: sql`asked.org_id`, at: sql`asked.at` }
+  return Effect.map(
+    sql<SendingState & { readonly asked: number }>`
+      with wanted as materialized (
+        select * from unnest(${people.map(({ n }) => n)}::int[], ${people.map(({ address }) => address)}::text[])
+          as wanted (n, address)
+      )
+      select asked.n::int as asked, m.stopped_at is not null as stopped, m.stop_reason, m.approval,
+             m.bytes_used::text as bytes_used,
+             coalesce(m.mail_near_at > asked.at - make_interval(secs => ${Timing.mailHourMillis / 1000}), false) as near,
+             ${useOf(sql, asked)},
+             (select o.status from outgoing o where o.message_id = asked.id and o.identity_id = m.identity_id) as known,
+             (select k.message_id from message k where k.id = asked.id and k.identity_id = m.identity_id) as known_id,
+             (select d.version from draft d where d.id = asked.id and d.identity_id = m.identity_id) as draft,
+             ${refusedOf(sql, asked, sql`(select address from wanted where wanted.n = asked.n)`)} as refused
+      from unnest(
+        ${judged.map(({ id }) => id)}::uuid[], ${judged.map(({ write }) => write.identity.id)}::uuid[],
+        ${judged.map(({ write }) => write.identity.orgId)}::uuid[],
+        ${judged.map(({ write }) => write.at.toISOString())}::timestamptz[]
+      ) with ordinality as asked (id, identity_id, org_id, at, n)
+      join mailbox m on m.identity_id = asked.identity_id`,
+    inOrder(judged),
+  )
+}

@@ -1,0 +1,241 @@
+/**
+ * Writing versions of secrets. Those that come together are one statement and one commit, each on record in the audit log
+ * by it. A value is sealed for its secret's id, so that is looked up first, unless it was written here before: the
+ * statement writes to no other, and what was wrong is looked up and sealed anew.
+ */
+import { makeUuidV7 } from "@svc/domain/Ids"
+import { type IfVersion, matches } from "@svc/domain/Precondition"
+import {
+  AccountDeleting,
+  IdentityNotReady,
+  NotFound,
+  PreconditionFailed,
+  Unavailable,
+} from "@svc/domain/problems/Problem"
+import { versionsKept } from "@svc/domain/vault/Vault"
+import { Clock, Effect, Exit } from "effect"
+import { auditWrites } from "../audit/AuditWrite.ts"
+import { Sealing } from "../sealing/Sealing.ts"
+import * as Batcher from "../store/Batcher.ts"
+import * as GroupCommit from "../store/GroupCommit.ts"
+import { deadline, orUnavailable, Reads, type Sql, together, transientOnly, Writes } from "../store/Database.ts"
+import { inside, type Namespace, place } from "./Namespace.ts"
+import { columns, type Row } from "./Rows.ts"
+
+/** On what a write insists: a present version (`If-Match`), or that there is none yet (`If-None-Match: *`). */
+export interface WriteCondition {
+  readonly ifVersion: IfVersion
+  readonly ifAbsent: boolean
+  /** `If-Match` was given at all, so the secret must exist. */
+  readonly ifPresent: boolean
+}
+
+export interface NewVersion {
+  readonly namespace: Namespace
+  readonly name: string
+  readonly bytes: Uint8Array
+  /** Undefined: it stays as it is. */
+  readonly description: string | null | undefined
+  readonly condition: WriteCondition
+  /** What the audit log is to say of it. */
+  readonly note: string | undefined
+}
+
+/** What a value is sealed with, as it is stored, and for; no id where there is no such secret yet. */
+interface Sealable {
+  readonly dataKey: Uint8Array
+  readonly secretId: string | undefined
+}
+
+/** A version as it is stored. */
+interface Stored extends NewVersion {
+  readonly secretId: string
+  readonly isThere: boolean
+  readonly versionId: string
+  readonly sealed: Uint8Array
+  readonly at: Date
+}
+
+/** A secret that came or went, however often, between the look at it and its write: the write is made again. */
+const racesAtMost = 50
+/** Secrets whose ids are remembered between writes. */
+const rememberedAtMost = 10_000
+
+const nameOf = ({ namespace, name }: Pick<NewVersion, "namespace" | "name">) =>
+  `${namespace.org} ${namespace.identity ?? ""} ${name}`
+
+/** What a statement takes; two versions of one secret are never in the same. */
+const limits = {
+  ...Batcher.usual,
+  most: 50,
+  heaviest: { weight: 1024 * 1024, of: ({ bytes }: Stored) => bytes.length },
+  apart: nameOf,
+}
+
+/** The rows of what was written; none where the Org or the Identity is going, or the secret is not as it should be. */
+const store = (sql: Sql, versions: ReadonlyArray<Stored>) => {
+  const notes = versions.flatMap(({ note }) => (note === undefined ? [] : [note]))
+  let noted = 0
+  const asked = versions.map((one) => ({
+    org_id: one.namespace.org,
+    identity_id: one.namespace.identity,
+    name: one.name,
+    id: one.secretId,
+    is_there: one.isThere,
+    describes: one.description !== undefined,
+    description: one.description?.toWellFormed() ?? null,
+    versions: one.condition.ifVersion === null ? null : [...one.condition.ifVersion],
+    version_id: one.versionId,
+    size: one.bytes.length,
+    at: one.at.toISOString(),
+    note: one.note === undefined ? null : ++noted,
+  }))
+  return sql<Row & { readonly asked: number }>`
+    with asked as (
+      select * from rows from (
+        json_to_recordset(${JSON.stringify(asked)}::json) as (
+          org_id uuid, identity_id uuid, name text, id uuid, is_there boolean, describes boolean, description text,
+          versions integer[], version_id uuid, size integer, at timestamptz, note integer),
+        unnest(${versions.map(({ sealed }) => sealed)}::bytea[])
+      ) with ordinality as a (
+        org_id, identity_id, name, id, is_there, describes, description, versions, version_id, size, at, note, sealed, n)
+    ),
+    -- Neither the Org nor the Identity is being deleted, which these rows lock out.
+    orgs as (select id from org where id in (select org_id from asked) and status = 'active' for share),
+    identities as (
+      select id, org_id from identity where id in (select identity_id from asked) and status = 'ready' for share
+    ),
+    allowed as (
+      select a.* from asked a join orgs o on o.id = a.org_id
+      left join identities i on i.id = a.identity_id and i.org_id = a.org_id
+      where a.identity_id is null or i.id is not null
+    ),
+    -- In one order, or two statements that write the same secrets wait for each other.
+    held as (
+      select id from vault_secret where id in (select id from allowed where is_there) order by id for update
+    ),
+    changed as (
+      update vault_secret s set version = s.version + 1, size = a.size, updated_at = a.at,
+        description = case when a.describes then a.description else s.description end
+      from allowed a join held on held.id = a.id
+      where s.id = a.id and a.is_there and s.org_id = a.org_id and s.identity_id is not distinct from a.identity_id
+        and s.name = a.name and (a.versions is null or s.version = any(a.versions))
+      returning ${columns(sql)}, a.n
+    ),
+    made as (
+      insert into vault_secret as s (id, org_id, identity_id, name, description, version, size, created_at, updated_at)
+      select id, org_id, identity_id, name, description, 1, size, at, at from allowed where not is_there
+      order by org_id, identity_id, name
+      on conflict (org_id, identity_id, name) do nothing
+      returning ${columns(sql)}
+    ),
+    written as (
+      select w.*, a.note, a.version_id, a.sealed
+      from (select * from changed union all select made.*, asked.n from made join asked on asked.id = made.id) w
+      join asked a on a.n = w.n
+    ),
+    kept as (
+      insert into vault_version (secret_id, version, id, sealed, size, created_at)
+      select id, version, version_id, sealed, size, updated_at from written
+    ),
+    forgotten as (
+      delete from vault_version v using written w
+      where v.secret_id = w.id and v.version <= w.version - ${sql.literal(String(versionsKept))}
+    ) ${auditWrites(sql, notes, "written")}
+    select n::int as asked, id, name, size, description, version, created_at, updated_at from written`
+}
+
+export const make = Effect.gen(function* () {
+  const reads = yield* Reads
+  const writes = yield* Writes
+  const sealing = yield* Sealing
+  const remembered = new Map<string, Sealable>()
+  const stored = yield* GroupCommit.make(
+    (versions: ReadonlyArray<Stored>) =>
+      Effect.map(store(writes, versions), (rows) => Batcher.inOrder(versions)(rows).map((row) => Exit.succeed(row))),
+    { ...limits, deadline },
+  )
+
+  /** The Org's data key, and the secret's id where there is one. */
+  const sealableRow = yield* together((asked: ReadonlyArray<Namespace & { readonly name: string }>) =>
+    Effect.map(
+      reads<{ readonly asked: number; readonly data_key: Uint8Array; readonly status: string; id: string | null }>`
+        select n::int as asked, o.data_key, o.status, s.id
+        from unnest(${asked.map(({ org }) => org)}::uuid[], ${asked.map(({ identity }) => identity ?? "")}::text[],
+                    ${asked.map(({ name }) => name)}::text[]) with ordinality as asked (org_id, identity_id, name, n)
+        join org o on o.id = asked.org_id
+        left join lateral (
+          select id from vault_secret where org_id = o.id and identity_id = nullif(asked.identity_id, '')::uuid and name = asked.name
+          union all
+          select id from vault_secret where org_id = o.id and identity_id is null and asked.identity_id = '' and name = asked.name
+        ) s on true`,
+      Batcher.inOrder(asked),
+    ),
+  )
+  const deleting = new AccountDeleting({ detail: "The account is being deleted." })
+
+  const look = Effect.fnUntraced(function* (namespace: Namespace, name: string) {
+    const row = yield* sealableRow({ ...namespace, name })
+    if (row === undefined || row.status !== "active") return yield* deleting
+    const found: Sealable = { dataKey: row.data_key, secretId: row.id ?? undefined }
+    return found
+  })
+
+  /** Fails where a write that found nothing to write is never to be made; else others were only faster. */
+  const refusal = Effect.fnUntraced(function* (namespace: Namespace, name: string, condition: WriteCondition) {
+    if (namespace.identity !== null) {
+      const [identity] = yield* orUnavailable(reads<{ status: string }>`
+        select status from identity where id = ${namespace.identity} and org_id = ${namespace.org}`)
+      if (identity === undefined) return yield* new NotFound({ detail: "There is no such Identity." })
+      if (identity.status !== "ready") {
+        return yield* new IdentityNotReady({
+          detail: `The Identity is ${identity.status}.`,
+          agent_hint: identity.status === "provisioning" ? "wait" : "stop",
+        })
+      }
+    }
+    const [present] = yield* orUnavailable(reads<{ version: number }>`
+      select s.version from vault_secret s where ${inside(reads, namespace)} and s.name = ${name}`)
+    const met =
+      present === undefined
+        ? !condition.ifPresent
+        : !condition.ifAbsent && matches(condition.ifVersion, present.version)
+    if (met) return
+    return yield* new PreconditionFailed({
+      detail: present === undefined ? "The secret does not exist." : `The secret is at version ${present.version}.`,
+    })
+  })
+
+  /** Writes the first version of a secret or its next one, as far as the condition lets it. */
+  return Effect.fnUntraced(function* (version: NewVersion) {
+    const { namespace, name, bytes, condition } = version
+    const key = nameOf(version)
+    let guess = condition.ifAbsent ? undefined : remembered.get(key)
+    for (let races = 0; races < racesAtMost; races++) {
+      const found = guess ?? (yield* look(namespace, name))
+      const isThere = found.secretId !== undefined
+      if (isThere ? condition.ifAbsent : condition.ifPresent) {
+        yield* refusal(namespace, name, condition)
+        continue
+      }
+      const secretId = found.secretId ?? (yield* makeUuidV7)
+      const versionId = yield* makeUuidV7
+      const dataKey = yield* Effect.orDie(sealing.openDataKey(namespace.org, found.dataKey))
+      const sealed = yield* sealing.seal(dataKey, place(namespace, secretId, name, versionId), bytes)
+      const at = new Date(yield* Clock.currentTimeMillis)
+      const row = yield* transientOnly(stored({ ...version, secretId, isThere, versionId, sealed, at }))
+      if (row !== undefined) {
+        if (remembered.size >= rememberedAtMost) remembered.clear()
+        if (guess === undefined) remembered.set(key, { dataKey: found.dataKey, secretId })
+        return row
+      }
+      remembered.delete(key)
+      if (guess === undefined) yield* refusal(namespace, name, condition)
+      guess = undefined
+    }
+    return yield* new Unavailable({
+      detail: "Others write and remove the secret all the time.",
+      retry_after_seconds: 1,
+    })
+  })
+})

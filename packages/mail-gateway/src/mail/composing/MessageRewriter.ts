@@ -1,0 +1,58 @@
+/**
+ * A message of a mail program written anew. Not one byte of its structure goes on, so there is nothing in which the
+ * disclosure could be hidden or left out, and nothing that two readers could read differently: {@link Manuscript} takes
+ * out what was written, {@link Letterhead} what it says of itself, and both go the way of every letter ({@link put}).
+ */
+import { createHash } from "node:crypto"
+import type { Manuscript as Given, Rewritten } from "@svc/cluster/mail/sending/Composer"
+import { index } from "../mime/Part.ts"
+import * as Letterhead from "./Letterhead.ts"
+import * as ExtractedContent from "./ExtractedContent.ts"
+import { type Fault, put } from "./MessageWriter.ts"
+
+export type Outcome = { readonly _tag: "Rewritten"; readonly rewritten: Rewritten } | Fault
+
+/** Of what is said, whatever wraps it: a program that sends it again may date and divide it otherwise. */
+const fingerprintOf = (
+  { messageId, subject, inReplyTo }: Letterhead.Letterhead,
+  { text, htmls, enclosures }: ExtractedContent.Manuscript,
+): Uint8Array | null => {
+  if (messageId === undefined) return null
+  const hash = createHash("sha256")
+  hash.update(JSON.stringify([messageId, subject, inReplyTo, text, htmls, enclosures.length]))
+  for (const { filename, contentType, content } of enclosures) {
+    hash.update(JSON.stringify([filename, contentType, content.length]))
+    hash.update(content)
+  }
+  return new Uint8Array(hash.digest())
+}
+
+export const rewrite = async (given: Given): Promise<Outcome> => {
+  const raw = Buffer.from(given.raw.buffer, given.raw.byteOffset, given.raw.byteLength)
+  const root = index(raw)
+  const head = Letterhead.read(raw, root.rows, given)
+  if (head._tag !== "Letterhead") return head
+  const body = ExtractedContent.read(raw, root)
+  if (body._tag !== "Manuscript") return body
+  const { messageId = given.messageId } = head
+  const { text, htmls, enclosures } = body
+  const { disclosure, language } = given
+  const written = await put({ ...head, messageId, text, htmls, enclosures, disclosure, language })
+  if (written._tag !== "Composed") return written
+  const { from, to, cc, replyTo, subject, inReplyTo, references } = head
+  return {
+    _tag: "Rewritten",
+    rewritten: {
+      ...written.composed,
+      messageId,
+      from,
+      to,
+      cc,
+      replyTo,
+      subject,
+      inReplyTo,
+      references,
+      fingerprint: fingerprintOf(head, body),
+    },
+  }
+}

@@ -1,0 +1,217 @@
+/**
+ * Writes a message that goes out: its bodies with the AI disclosure in both, its attachments, its header fields. The
+ * library makes the MIME; it reads no files and no addresses of its own. What the caller sends can neither leave the
+ * disclosure out nor keep a reader from it:
+ *
+ * - Text: it stands behind what was written, whose control characters and enormous white space are gone, and above the
+ *   first line that begins a signature, which mail programs fold away.
+ * - HTML: it is our document around a fragment of the caller's ({@link Fragment}), which is shown in a cell that clips it.
+ *   The disclosure comes behind, with colours and a layer of its own.
+ * - Whichever body is missing is made of the other, so no reader has one without.
+ * - Header fields: `Auto-Submitted` (RFC 3834) and `AI-Disclosure` are ours alone.
+ *
+ * Everything is 7 bit, so no server on the way has a reason to rewrite it, which would break its signature.
+ */
+import { createHash } from "node:crypto"
+import type { Composed, Letter } from "@svc/cluster/mail/sending/Composer"
+import type { Address } from "@svc/domain/mail/Message"
+import type { OutgoingAttachment } from "@svc/domain/mail/Sending"
+import MailComposer from "nodemailer/lib/mail-composer"
+import { found, read } from "../ParsedMail.ts"
+import { fromHtml } from "@svc/cluster/html/PlainText"
+import * as WhitespaceLimit from "./WhitespaceLimit.ts"
+import { escaped, fragments } from "./SanitizedHtml.ts"
+import { render } from "./MimeRenderer.ts"
+
+/** What keeps a letter from being written; `path` is a JSON Pointer into the request. */
+export type Fault =
+  | { readonly _tag: "Faulty"; readonly path: string; readonly message: string }
+  | { readonly _tag: "TooLarge"; readonly bytes: number }
+
+export type Written = { readonly _tag: "Composed"; readonly composed: Composed } | Fault
+
+/** A file that goes with a message. */
+export interface Enclosure {
+  readonly filename: string | null
+  readonly contentType: string
+  readonly content: Buffer
+  /** What the HTML calls it by, of an image. */
+  readonly contentId: string | undefined
+}
+
+/** All of a message but what is ours to say. Ids, dates and addresses are checked. */
+export interface Draft {
+  readonly messageId: string
+  readonly date: Date | string
+  readonly from: Address
+  readonly to: ReadonlyArray<Address>
+  readonly cc: ReadonlyArray<Address>
+  readonly replyTo: ReadonlyArray<Address>
+  readonly subject: string
+  readonly text: string | undefined
+  /** Documents or pieces of HTML, to be shown one below the other. */
+  readonly htmls: ReadonlyArray<string> | undefined
+  readonly inReplyTo: string | null
+  readonly references: ReadonlyArray<string>
+  readonly headers: Readonly<Record<string, string>>
+  readonly enclosures: ReadonlyArray<Enclosure>
+  readonly disclosure: string
+  readonly language: string
+}
+
+/** Bytes of a whole message: what servers commonly take. */
+const largest = 25 * 1024 * 1024
+
+const lines = (text: string) => escaped(text).replaceAll(/\r?\n/g, "<br>\n")
+
+/** What a text looks like as HTML: its line breaks and its indentation. */
+export const fragmentOfText = (text: string) => `<div style="white-space:pre-wrap">${escaped(text)}</div>`
+
+const clipped =
+  "overflow:hidden;overflow-wrap:anywhere;word-break:break-word;padding:0;text-align:left;vertical-align:top"
+const disclosing =
+  "position:relative;z-index:2147483647;clear:both;display:block;margin:16px 0 0 0;padding:10px 0 0 0;border-top:1px solid #767676;background-color:#ffffff;color:#222222;font:14px/1.5 Arial,Helvetica,sans-serif;text-align:left;text-decoration:none;text-transform:none;white-space:normal"
+
+const documentOf = (inner: string, disclosure: string, language: string) =>
+  `<!DOCTYPE html>
+<html lang="${language}">
+<head><meta charset="utf-8"></head>
+<body>
+<table role="presentation" width="100%" cellpadding="0" cellspacing="0" border="0" style="table-layout:fixed;width:100%"><tbody><tr><td style="${clipped}"><div style="overflow:hidden">
+${inner}
+</div></td></tr></tbody></table>
+<div style="${disclosing}">${lines(disclosure)}</div>
+</body>
+</html>
+`
+
+/**
+ * Puts the disclosure behind what was written, but above a signature, which mail programs fold away. A line of its own keeps
+ * the two apart.
+ */
+const textOf = (written: string, disclosure: string) => {
+  const own = WhitespaceLimit.ofText(disclosure)
+  const at = written.search(/^-- $/m)
+  const [above, signature] = at < 0 ? [written, ""] : [written.slice(0, at).trimEnd(), `\n${written.slice(at)}\n`]
+  return above === "" ? `${own}\n${signature}` : `${above}\n\n---\n${own}\n${signature}`
+}
+
+/** A media type that would be read as part of the message, or as another message, is just bytes. */
+export const typeOf = (type: string) =>
+  /^(?:multipart|message)\//i.test(type) ? "application/octet-stream" : type.toLowerCase()
+
+const decoded = (base64: string): Buffer | undefined => {
+  const content = Buffer.from(base64, "base64")
+  // The decoder skips what it does not know; then less comes out than went in.
+  const digits = base64.replace(/=+$/, "").length
+  return content.length !== Math.floor((digits * 3) / 4) || digits % 4 === 1 ? undefined : content
+}
+
+/** What is enclosed, each image under an id of its own. */
+const enclosed = (attachments: ReadonlyArray<OutgoingAttachment>): ReadonlyArray<Enclosure> | Fault => {
+  const enclosures: Array<Enclosure> = []
+  const ids = new Set<string>()
+  for (const [index, { filename, content_type, content_base64, content_id: contentId }] of attachments.entries()) {
+    const content = decoded(content_base64)
+    if (content === undefined) {
+      return faulty(`/attachments/${index}/content_base64`, "Expected base64 (RFC 4648 section 4)")
+    }
+    const contentType = typeOf(content_type)
+    if (contentId !== undefined) {
+      const path = `/attachments/${index}/content_id`
+      if (!contentType.startsWith("image/")) return faulty(path, "Expected a content_id with an image alone")
+      if (ids.has(contentId)) return faulty(path, "Expected a content_id that no other attachment has")
+      ids.add(contentId)
+    }
+    enclosures.push({ filename, content, contentType, contentId })
+  }
+  return enclosures
+}
+
+/** Names that are not spelled with one capital a part. */
+const spellings: ReadonlyMap<string, string> = new Map(
+  ["AI-Disclosure", "Message-ID", "MIME-Version", "Content-ID"].map((name) => [name.toLowerCase(), name]),
+)
+const spelled = (name: string) =>
+  spellings.get(name.toLowerCase()) ?? name.toLowerCase().replace(/(?:^|-)[a-z]/g, (first) => first.toUpperCase())
+
+export const faulty = (path: string, message: string): Fault => ({ _tag: "Faulty", path, message })
+
+const person = ({ address, name }: Address) => (name === null ? address : { address, name })
+
+/** An image is part of the HTML where that shows it; all else is a file. */
+const attachmentOf = ({ filename, content, contentType, contentId }: Enclosure, shown: ReadonlySet<string>) => ({
+  filename: filename === null ? (false as const) : filename.replace(/[\\/]/g, "_"),
+  content,
+  contentType,
+  ...(contentId !== undefined && shown.has(contentId)
+    ? { cid: contentId, contentDisposition: "inline" as const }
+    : { contentDisposition: "attachment" as const }),
+})
+
+/** The message, with the disclosure in it. */
+export const put = async (draft: Draft): Promise<Written> => {
+  const written = draft.text === undefined ? undefined : WhitespaceLimit.ofText(draft.text)
+  const shown = new Set<string>()
+  const known = new Set(draft.enclosures.flatMap(({ contentId }) => (contentId === undefined ? [] : [contentId])))
+  const inner = draft.htmls === undefined ? fragmentOfText(written ?? "") : fragments(draft.htmls, { known, shown })
+  if (inner === undefined) return faulty("/html", "Elements are nested too deep")
+  const text = textOf(written ?? WhitespaceLimit.ofText(fromHtml(inner)), draft.disclosure)
+  const composer = new MailComposer({
+    from: person(draft.from),
+    to: draft.to.map(person),
+    cc: draft.cc.map(person),
+    ...(draft.replyTo.length === 0 ? {} : { replyTo: draft.replyTo.map(person) }),
+    subject: draft.subject,
+    date: draft.date,
+    messageId: draft.messageId,
+    ...(draft.inReplyTo === null ? {} : { inReplyTo: draft.inReplyTo }),
+    headers: {
+      ...draft.headers,
+      "Auto-Submitted": draft.inReplyTo === null ? "auto-generated" : "auto-replied",
+      "AI-Disclosure": "mode=ai-originated",
+      "Content-Language": draft.language,
+    },
+    text,
+    html: documentOf(inner, WhitespaceLimit.ofText(draft.disclosure), draft.language),
+    textEncoding: "quoted-printable",
+    attachments: draft.enclosures.map((one) => attachmentOf(one, shown)),
+    newline: "windows",
+    normalizeHeaderKey: spelled,
+    disableFileAccess: true,
+    disableUrlAccess: true,
+  })
+  const raw = render(composer.compile(), draft.references)
+  if (raw.length > largest) return { _tag: "TooLarge", bytes: raw.length }
+  const { shown: seen, spoken } = read(raw)
+  const composed: Composed = {
+    content: {
+      raw: new Uint8Array(raw.buffer, raw.byteOffset, raw.byteLength),
+      text: seen.text,
+      html: seen.html,
+      headers: seen.headers,
+      // HTML that was made of the text says nothing else: indexed once, the message costs half as much to store.
+      search_text: found(seen, draft.htmls === undefined ? [] : spoken()),
+    },
+    sha256: new Uint8Array(createHash("sha256").update(raw).digest()),
+    snippet: seen.snippet,
+    attachments: seen.attachments,
+  }
+  return { _tag: "Composed", composed }
+}
+
+const nameless = (address: string): Address => ({ address, name: null })
+
+/** A letter as the API takes one. */
+export const write = async (letter: Letter): Promise<Written> => {
+  const enclosures = enclosed(letter.attachments)
+  if ("_tag" in enclosures) return enclosures
+  return put({
+    ...letter,
+    to: letter.to.map(nameless),
+    cc: letter.cc.map(nameless),
+    replyTo: [],
+    htmls: letter.html === undefined ? undefined : [letter.html],
+    enclosures,
+  })
+}

@@ -1,0 +1,117 @@
+/**
+ * Mail from one Identity to another of the same deployment: taken in as what comes by SMTP is, with the same refusals, and
+ * without a judgement of where it is from, since we wrote it. Its bytes and its envelope leave the mark of a transaction,
+ * so that a hand-over which was not recorded, and is made again, stores nothing twice.
+ */
+import { InsideDelivery } from "@svc/cluster/mail/sending/InsideDelivery"
+import type { Outcome, SmtpReply, Transmission } from "@svc/cluster/mail/sending/MailTransport"
+import type { OriginVerdict } from "@svc/domain/mail/Message"
+import { Clock, Effect, Layer } from "effect"
+import { reading } from "../composing/Composition.ts"
+import { ComposingThread } from "../composing/ComposingThread.ts"
+import * as RecipientAddress from "../RecipientAddress.ts"
+import { type IncomingMail, Reception } from "../Reception.ts"
+import { isSystemPart } from "../Recipients.ts"
+import { joined, sha256 } from "../SlicedWork.ts"
+import { SystemMail } from "../SystemMail.ts"
+
+type Permission = Pick<Transmission, "mayLeave" | "isPermitted">
+
+const encoder = new TextEncoder()
+
+/** RFC 5321 section 4.4, and who says where it is from (RFC 8601): nobody had to be asked. */
+const traceOf = (domain: string, id: string, at: Date) => [
+  { name: "Authentication-Results", value: `${domain}; auth=pass (sent by an Identity of this service)` },
+  { name: "Received", value: `by ${domain} (inside) id ${id}; ${at.toUTCString().replace("GMT", "+0000")}` },
+]
+
+const withTrace = (trace: ReadonlyArray<{ name: string; value: string }>, content: Uint8Array) =>
+  joined([encoder.encode(trace.map(({ name, value }) => `${name}: ${value}\r\n`).join("")), content])
+
+export const layer = (options: { readonly mailDomain: string }) =>
+  Layer.effect(
+    InsideDelivery,
+    Effect.gen(function* () {
+      const reception = yield* Reception
+      const system = yield* SystemMail
+      const read = yield* reading
+      const domain = options.mailDomain.toLowerCase()
+
+      const reply = (code: number, status: string, text: string): SmtpReply => ({ code, status, text, host: domain })
+      const refused = (text: string): Omit<Outcome, "recipient"> => ({
+        state: "refused",
+        reply: reply(550, "5.1.1", text),
+      })
+      const later = (status: string, text: string): Omit<Outcome, "recipient"> => ({
+        state: "deferred",
+        reply: reply(451, status, text),
+      })
+      const sent: Omit<Outcome, "recipient"> = { state: "sent", reply: reply(250, "2.6.0", "Stored") }
+      const unknown = refused("No such Mailbox")
+      const full = later("4.2.2", "The Mailbox is full")
+      const notYet = later("4.2.1", "The Mailbox is not ready yet")
+      const unreachable = later("4.3.0", "The Mailbox is out of reach")
+
+      const held: Omit<Outcome, "recipient"> = { state: "held", reply: null }
+
+      const handOver = Effect.fnUntraced(function* (mail: IncomingMail, address: string, permission: Permission) {
+        const { local } = RecipientAddress.split(address)
+        if (isSystemPart(local)) {
+          return yield* Effect.suspend(() =>
+            permission.isPermitted() ? Effect.as(system.store(mail), sent) : Effect.succeed(held),
+          )
+        }
+        const recipient = RecipientAddress.parse(local)
+        if (recipient === undefined) return unknown
+        const status = yield* reception.status(recipient.mailbox)
+        if (status === "unknown") return unknown
+        if (status === "not_yet") return notYet
+        if (status === "full") return full
+        const stored = yield* reception.deliver(mail, { ...recipient, address }, permission.isPermitted)
+        return stored ? sent : held
+      })
+
+      const handed = (mail: IncomingMail, address: string, permission: Permission) =>
+        Effect.flatMap(permission.mayLeave, (may) =>
+          may ? handOver(mail, address, permission) : Effect.succeed(held),
+        ).pipe(
+          Effect.catchTag("MailboxRefused", ({ reason }) =>
+            Effect.succeed(reason === "full" ? full : reason === "gone" ? unknown : notYet),
+          ),
+          Effect.catchCause((cause) =>
+            Effect.as(Effect.logDebug("Mail was not handed over inside", cause), unreachable),
+          ),
+        )
+
+      return {
+        domain,
+        deliver: Effect.fn("Inside.deliver")(function* ({
+          id,
+          envelopeFrom,
+          recipients,
+          content,
+          ...permission
+        }: Transmission) {
+          const origin: OriginVerdict = {
+            verdict: "verified",
+            spf: "internal",
+            dkim: "internal",
+            dmarc: "internal",
+            domain,
+          }
+          const trace = traceOf(domain, id, new Date(yield* Clock.currentTimeMillis))
+          const raw = yield* withTrace(trace, content)
+          const mail: IncomingMail = {
+            raw: [raw],
+            parsed: yield* read(Buffer.from(raw.buffer)),
+            origin,
+            envelopeFrom,
+            sha256: yield* sha256(content),
+          }
+          return yield* Effect.forEach(recipients, (recipient) =>
+            Effect.map(handed(mail, recipient, permission), (outcome): Outcome => ({ recipient, ...outcome })),
+          )
+        }),
+      }
+    }),
+  ).pipe(Layer.provide(ComposingThread.layer))

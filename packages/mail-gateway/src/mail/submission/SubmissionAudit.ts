@@ -1,0 +1,34 @@
+/** What mail programs hand in is on record as what is sent by a call: who, from where, as which message, what came of it. */
+import type { SubjectInfo } from "@svc/domain/account/Authorization"
+import type { Problem } from "@svc/domain/problems/Problem"
+import { Audit } from "@svc/cluster/audit/Audit"
+import type { Act } from "@svc/cluster/audit/AuditWrite"
+import { Effect } from "effect"
+import { submissionDoor } from "../imap/server/Logins.ts"
+
+export const make = Effect.map(Effect.service(Audit), (audit) => {
+  const actOf = ({ id, handle, orgId, by }: SubjectInfo, address: string, message: string | null): Act => ({
+    org: orgId,
+    class: "change",
+    action: "submission.send",
+    actor: {
+      kind: by.credentialId === null ? "imap_password" : "identity_key",
+      id: by.credentialId,
+      name: null,
+      client: null,
+    },
+    identity: { id, handle },
+    target: { type: "message", id: message, name: null },
+    outcome: "allowed",
+    code: null,
+    scope: submissionDoor.scope,
+    source: { address, via: submissionDoor.via, tool: null, user_agent: null },
+    requestId: null,
+  })
+
+  return {
+    taken: (subject: SubjectInfo, address: string, message: string) => audit.record(actOf(subject, address, message)),
+    refused: (subject: SubjectInfo, address: string, { code, status }: Problem) =>
+      audit.record({ ...actOf(subject, address, null), outcome: status >= 500 ? "failed" : "refused", code }),
+  }
+})

@@ -1,0 +1,43 @@
+/**
+ * Failed guesses of a Tunnel's password, by Identity and client: after a few in a minute, nothing that a client shows is
+ * judged until that minute is over.
+ */
+
+const windowMillis = 60_000
+const failuresAtMost = 10
+/** More clients than this that guess at once are an attack, and the oldest are forgotten. */
+const countersAtMost = 100_000
+
+interface Counter {
+  readonly until: number
+  failures: number
+}
+
+export const make = (now: () => number = Date.now) => {
+  /** The oldest first. */
+  const counters = new Map<string, Counter>()
+  const keyOf = (identityId: string, client: string) => `${identityId} ${client}`
+
+  return {
+    /** Milliseconds for which this client is refused unheard; 0 where it is not. */
+    brakedFor: (identityId: string, client: string): number => {
+      if (counters.size === 0) return 0
+      const counter = counters.get(keyOf(identityId, client))
+      return counter === undefined || counter.failures < failuresAtMost ? 0 : Math.max(0, counter.until - now())
+    },
+
+    failed: (identityId: string, client: string): void => {
+      const key = keyOf(identityId, client)
+      const present = counters.get(key)
+      if (present !== undefined && present.until > now()) return void present.failures++
+      counters.delete(key)
+      for (const [oldest, { until }] of counters) {
+        if (until > now() && counters.size < countersAtMost) break
+        counters.delete(oldest)
+      }
+      counters.set(key, { until: now() + windowMillis, failures: 1 })
+    },
+  }
+}
+
+export type PasswordThrottle = ReturnType<typeof make>

@@ -1,0 +1,83 @@
+/** Joins a socket and a stream: bytes, half-close and reset pass either way, and neither runs ahead of the other. */
+import type { Socket } from "node:net"
+import { reset } from "./Manifest.ts"
+import type { MuxStream } from "./Mux.ts"
+
+/** Counts what passes, and may hold it: after a false, nothing more goes on until `onRoom` is called. */
+export interface Gate {
+  readonly count: (direction: "in" | "out", bytes: number) => boolean
+  onRoom: () => void
+}
+
+/** Answers what parts the two again, so that the socket can be joined to another stream. */
+export const splice = (
+  socket: Socket,
+  stream: MuxStream,
+  options: {
+    /** What the socket sends, on its way into the stream; by default as it is. */
+    readonly outgoing?: (chunk: Buffer) => void
+    /** Sees what the stream brings, before the socket gets it. */
+    readonly incoming?: (chunk: Buffer) => void
+    /** The socket said everything; by default so does the stream. */
+    readonly onSocketEnd?: () => void
+    /** The stream was reset; by default the socket is too. */
+    readonly onReset?: (code: number) => void
+    /** The stream brought everything; by default the socket's writing side ends. */
+    readonly onEnd?: () => void
+    readonly gate?: Gate
+  } = {},
+): (() => void) => {
+  const { gate } = options
+  let undelivered = 0
+  let held = false
+  const deliver = () => {
+    const bytes = undelivered
+    undelivered = 0
+    if (bytes > 0) stream.delivered(bytes)
+  }
+  const outgoing =
+    options.outgoing ??
+    ((chunk: Buffer) => {
+      if (!stream.write(chunk)) socket.pause()
+    })
+  const taken = (chunk: Buffer) => {
+    outgoing(chunk)
+    if (gate === undefined || gate.count("in", chunk.length)) return
+    held = true
+    socket.pause()
+  }
+  socket.on("data", taken)
+  stream.onDrain = () => {
+    if (!held) socket.resume()
+  }
+  const ended = options.onSocketEnd ?? (() => stream.end())
+  socket.on("end", ended)
+  stream.onData = (bytes) => {
+    options.incoming?.(bytes)
+    if (gate !== undefined && !gate.count("out", bytes.length)) held = true
+    if (socket.write(bytes) && !held) stream.delivered(bytes.length)
+    else undelivered += bytes.length
+  }
+  const drained = () => {
+    if (!held) deliver()
+  }
+  socket.on("drain", drained)
+  if (gate !== undefined) {
+    gate.onRoom = () => {
+      if (!held) return
+      held = false
+      socket.resume()
+      if (!socket.writableNeedDrain) deliver()
+    }
+  }
+  stream.onEnd = options.onEnd ?? (() => socket.end())
+  stream.onReset = (code) => (options.onReset === undefined ? socket.resetAndDestroy() : options.onReset(code))
+  const gone = () => stream.reset(reset.cancel)
+  socket.on("error", gone)
+  socket.on("close", gone)
+  return () => {
+    stream.onDrain = () => {}
+    if (gate !== undefined) gate.onRoom = () => {}
+    socket.off("data", taken).off("end", ended).off("drain", drained).off("error", gone).off("close", gone)
+  }
+}
