@@ -114,13 +114,6 @@ export const clusterMail: Mutants = {
     bug: "EXPUNGE removes messages that stand in other folders too",
     tests: ["mail/imap/numbers"],
   },
-  "refolded-segment-asked": {
-    file: "cluster/src/mail/search/Refolding.ts",
-    from: "insert into search_due as due (identity_id, segment)\n  select box.identity_id, ${Segments.of(uid)}::int from box, stored",
-    to: "insert into search_due as due (identity_id, segment, built)\n  select box.identity_id, ${Segments.of(uid)}::int, true from box, stored",
-    bug: "messages that were folded again are not found until their segment is built",
-    tests: ["mail/refolding"],
-  },
   "links-suffix-aligned": {
     file: "cluster/src/html/Links.ts",
     from: "{ allowPrivateDomains: true }",

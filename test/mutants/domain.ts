@@ -56,7 +56,7 @@ export const domain: Mutants = {
     from: '.normalize("NFKD")\n        .toLowerCase()',
     to: '.toLowerCase()\n        .normalize("NFKD")',
     bug: "stylised capital letters are not found",
-    tests: ["mail/refolding"],
+    tests: ["mail/search-text"],
   },
   "handle-claimed-with-sign": {
     file: "domain/src/handles/Handle.ts",

@@ -97,7 +97,6 @@ const owners: Readonly<Record<string, Owner>> = {
   removed_webhook: shortLived,
   sealing_canary: ofTheService,
   search_due: cascade(derived),
-  search_refolding: ofTheService,
   search_segment: cascade(derived),
   service_key: ofTheService,
   session: cascade(credential),

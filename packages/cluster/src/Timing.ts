@@ -183,10 +183,6 @@ export const Timing = {
   searchMillis: second,
   /** How often it is looked for messages to make searchable by segment; searches walk through them until then. */
   segmenting: "1 second",
-  /** Between two batches of search texts that are folded again, so that they take a small share of the store's time. */
-  refoldingPause: "100 millis",
-  /** How often it is looked for search texts of older versions. */
-  refolding: "1 minute",
   /** A reply that refers to nothing we have joins a conversation of its subject that went on within this time. */
   threadRejoin: "30 days",
   /** An automatic Allowed Recipient lapses this long after the last verified message. */

@@ -104,19 +104,4 @@ layer(actors())("the folders of a Mailbox", (it) => {
       ])
     }),
   )
-
-  it.effect("take in what an older process stored without them", () =>
-    Effect.gen(function* () {
-      const { org_id, id, actor, placed, receive } = yield* makeMailbox("barbara")
-      const { message_id } = yield* receive
-      const sql = yield* Writes
-      yield* sql`delete from folder where identity_id = ${id}`
-      yield* ask(actor.SettleFolders({ org_id }))
-      expect(yield* placed("INBOX")).toEqual([{ uid: 1, message_id, deleted: false }])
-      yield* ask(actor.SettleFolders({ org_id }))
-      expect(yield* placed("INBOX")).toHaveLength(1)
-      yield* receive
-      expect((yield* placed("INBOX")).map(({ uid }) => uid)).toEqual([1, 2])
-    }),
-  )
 })

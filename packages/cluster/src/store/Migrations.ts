@@ -12,7 +12,6 @@ import { refuseOlderVersion, requireVersion } from "./MinimumVersion.ts"
 import { refuseUnfit } from "./ServerFitness.ts"
 import { refusePooler, StoreUnfit } from "./Sessions.ts"
 import { actorPermits } from "./migrations/0041_actor_permits.ts"
-import { searchRefolding } from "./migrations/0046_search_refolding.ts"
 import { auditSealKeys } from "./migrations/0051_audit_seal_keys.ts"
 import { account } from "./schema/account.ts"
 import { audit } from "./schema/audit.ts"
@@ -38,7 +37,6 @@ const baseline = Effect.gen(function* () {
 const migrations = {
   "0001_baseline": baseline,
   "0041_actor_permits": actorPermits,
-  "0046_search_refolding": searchRefolding,
   "0051_audit_seal_keys": auditSealKeys,
 }
 

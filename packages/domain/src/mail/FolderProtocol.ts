@@ -27,9 +27,6 @@ export type UidRanges = typeof Uids.Type
 
 const refusals = failures(NotFound, IdentityNotReady, FolderRefused)
 
-/** Makes sure that an Identity of before folders has them, and that all its messages stand in one. */
-export const SettleFolders = Rpc.make("SettleFolders", { payload: tenant, error: refusals })
-
 /** Makes the folders above it as well. */
 export const CreateFolder = Rpc.make("CreateFolder", {
   payload: { ...tenant, name: Schema.String, use: Schema.NullOr(FolderUse) },
@@ -138,7 +135,6 @@ export const ExpungeFolder = Rpc.make("ExpungeFolder", {
 })
 
 export const FolderMessages = RpcGroup.make(
-  SettleFolders,
   CreateFolder,
   DeleteFolder,
   RenameFolder,

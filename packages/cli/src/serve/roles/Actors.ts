@@ -12,7 +12,6 @@ import * as IdentityActor from "@svc/cluster/identity/IdentityActor"
 import * as IdentityWork from "@svc/cluster/identity/IdentityWork"
 import { Outbox } from "@svc/cluster/mail/sending/Outbox"
 import { SendingGate } from "@svc/cluster/mail/sending/SendingGate"
-import * as Refolding from "@svc/cluster/mail/search/Refolding"
 import * as SegmentBuilder from "@svc/cluster/mail/search/SegmentBuilder"
 import * as HeldMailRelease from "@svc/cluster/mail/sending/HeldMailRelease"
 import * as SystemMailForwarding from "@svc/cluster/mail/SystemMailForwarding"
@@ -54,7 +53,6 @@ export const layer = (settings: Settings, parts: Parts, outgoing: Outgoing) =>
     Overdue.layer(ConnectorWork.watched),
     Housekeeping.layer,
     SegmentBuilder.layer,
-    Refolding.layer,
     GrantNotices.layer,
     AuditPartitions.layer({ days: settings.auditDays }),
     AuditPartitions.health,

@@ -20,7 +20,6 @@ export const handlers = (
   /** Bytes a Mailbox holds. */
   quota: { readonly mailboxBytes: number },
 ) => ({
-  SettleFolders: onReady(settle),
   CreateFolder: onReady(create),
   DeleteFolder: onReady(remove),
   RenameFolder: onReady(rename),
@@ -59,60 +58,6 @@ export const provisioned = (sql: Sql, at: Date | Statement.Fragment): Statement.
 
 /** UID validities that {@link provisioned} takes. */
 export const ownFolders = own.length
-
-/** Messages that an older process stored while this one ran stand nowhere; they are among the last. */
-const recent = 2_000
-
-const standing = (sql: Sql, identityId: string) => sql<{ folders: boolean; astray: boolean }>`
-    select exists (select from folder where identity_id = ${identityId}::uuid and use = 'inbox') as folders,
-           exists (
-             select from mailbox b join message m on m.identity_id = b.identity_id and m.uid > b.uid_next - ${recent}::int
-             where b.identity_id = ${identityId}::uuid
-               and not exists (select from placed p where p.message_id = m.id)) as astray`
-
-/** Whether its actor has anything to settle: asking it for nothing would wake every session of the Mailbox. */
-export const isUnsettled = (sql: Sql, identityId: string) =>
-  Effect.map(standing(sql, identityId), ([known]) => known?.folders !== true || known.astray)
-
-const settle = Effect.fnUntraced(function* (write: Write) {
-  const { sql, identity, at } = write
-  const [known] = yield* standing(sql, identity.id)
-  if (known?.folders !== true) {
-    yield* commit(
-      write,
-      sql`
-      box as (
-        update mailbox set uid_validity = uid_validity + ${ownFolders}::int
-        where identity_id = ${identity.id}::uuid and exists (select from fence) returning identity_id, uid_validity
-      ),
-      ${provisioned(sql, at)}`,
-    )
-  }
-  if (known?.astray === false) return
-  yield* commit(
-    write,
-    sql`
-    box as (
-      update mailbox set modseq = modseq + 1
-      where identity_id = ${identity.id}::uuid and exists (select from fence) returning modseq, uid_next
-    ),
-    astray as materialized (
-      select m.id, f.id as folder_id, row_number() over (partition by f.id order by m.uid)::int as n, box.modseq
-      from box join message m on m.identity_id = ${identity.id}::uuid
-      join folder f on f.identity_id = m.identity_id and f.use = case m.direction when 'inbound' then 'inbox' else 'sent' end
-      where not exists (select from placed p where p.message_id = m.id)
-    ),
-    raised as (
-      update folder f set uid_next = f.uid_next + a.count
-      from (select folder_id, count(*)::int as count from astray group by folder_id) a where f.id = a.folder_id
-      returning f.id, f.uid_next - a.count as first
-    ),
-    settled as (
-      insert into placed (folder_id, uid, identity_id, message_id, modseq)
-      select r.id, r.first + a.n - 1, ${identity.id}::uuid, a.id, a.modseq from astray a join raised r on r.id = a.folder_id
-    )`,
-  )
-})
 
 /** The names above it, and itself. */
 const lineage = (name: string): ReadonlyArray<string> => {

@@ -50,14 +50,13 @@ const portions = (messages: ReadonlyArray<Message>): ReadonlyArray<ReadonlyArray
   return all
 }
 
-/** What a segment finds its messages by; undefined where an older version stored one that housekeeping is to fold. */
+/** Returns the postings of all messages in a segment, by bucket. */
 const gathered = Effect.fnUntraced(function* (sql: Sql, { identity_id, segment }: Due, postings: Postings.Postings) {
   const first = firstUid(segment)
-  const messages = yield* sql<Message & { readonly unfolded: boolean }>`
-    select m.uid, m.id, octet_length(c.search_text) as bytes, c.identity_id is null as unfolded
+  const messages = yield* sql<Message>`
+    select m.uid, m.id, octet_length(c.search_text) as bytes
     from message m join message_content c on c.message_id = m.id
     where m.identity_id = ${identity_id} and m.uid >= ${first}::int and m.uid < ${firstUid(segment + 1)}::int order by m.uid`
-  if (messages.some(({ unfolded }) => unfolded)) return undefined
   const fresh = yield* RecentTexts
   postings.clear()
   let since = 0
@@ -97,7 +96,6 @@ const postpone = (sql: Sql, { identity_id, segment }: Due) => sql`
 const make = Effect.fnUntraced(function* (sql: Sql, due: Due, postings: Postings.Postings) {
   const { identity_id, segment, changes } = due
   const buckets = yield* gathered(sql, due, postings)
-  if (buckets === undefined) return yield* postpone(sql, due)
   const numbers = buckets.map(({ bucket }) => bucket)
   yield* sql`
     with box as materialized (select identity_id from mailbox where identity_id = ${identity_id} for key share),

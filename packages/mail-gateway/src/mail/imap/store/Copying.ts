@@ -4,7 +4,7 @@
  */
 import { limits, type Placement } from "@svc/domain/mail/FolderProtocol"
 import { Effect } from "effect"
-import * as Sets from "../protocol/Sets.ts"
+import type * as Sets from "../protocol/Sets.ts"
 import type { Copied } from "../session/Store.ts"
 
 /** Ranges with as many messages each as are changed by one commit. */
@@ -49,16 +49,7 @@ export const copy = Effect.fnUntraced(function* <E>(
     }
   }
   if (move) for (const portion of portions(uids)) take(yield* ask(portion, false))
-  else {
-    let left = uids
-    while (left.length > 0) {
-      const placed = yield* ask(left, true)
-      take(placed)
-      // A process of the version before copies a portion, and the next is asked for.
-      if (placed.whole !== undefined || placed.from.length < limits.messages) break
-      left = Sets.without(left, [[1, placed.from.at(-1)!]])
-    }
-  }
+  else if (uids.length > 0) take(yield* ask(uids, true))
   const copied: Copied = { uidValidity, from, to }
   return copied
 })

@@ -6,7 +6,6 @@ import { ask, onBehalfOf } from "@svc/cluster/actor/Ask"
 import { ChangeFeed } from "@svc/cluster/feed/ChangeFeed"
 import { Identities } from "@svc/cluster/identity/Identities"
 import { carriedAtMost } from "@svc/cluster/mail/MessageContent"
-import * as Folders from "@svc/cluster/mail/folders/Folders"
 import * as TagFolders from "@svc/cluster/mail/folders/TagFolders"
 import { orUnavailable, Reads, Writes } from "@svc/cluster/store/Database"
 import { Timing as Cluster } from "@svc/cluster/Timing"
@@ -312,15 +311,6 @@ export const make = Effect.fnUntraced(function* ({
   }
 
   /** The store of an account, for as long as the scope. */
-  return Effect.fnUntraced(function* ({ identityId, orgId, canonical, address, by }: Account) {
-    // Identities of before folders, and what older processes stored beside us.
-    yield* Effect.ignore(
-      Effect.flatMap(orUnavailable(Folders.isUnsettled(reads, identityId)), (isUnsettled) =>
-        isUnsettled
-          ? answered(ask(actors.of(canonical).SettleFolders({ org_id: orgId }, onBehalfOf(by))))
-          : Effect.void,
-      ),
-    )
-    return yield* shared({ identityId, orgId, canonical, address, by })
-  })
+  return ({ identityId, orgId, canonical, address, by }: Account) =>
+    shared({ identityId, orgId, canonical, address, by })
 })
