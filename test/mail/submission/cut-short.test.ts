@@ -1,6 +1,6 @@
 /** A message that a mail program hands in, whose gateway dies while the message is written anew. */
 import { Composer } from "@svc/cluster/mail/sending/Composer"
-import { Sending } from "@svc/cluster/sending/Sending"
+import { Sending } from "@svc/cluster/mail/sending/Sending"
 import * as Composition from "@svc/mail-gateway/mail/composing/Composition"
 import { expect, layer } from "@effect/vitest"
 import { Context, Effect, Fiber, Latch, Layer } from "effect"

@@ -14,14 +14,14 @@ import { type NewMail, recipientsAtMost, type Sent } from "@svc/domain/mail/Send
 import type { ComposedMail, Recipient } from "@svc/domain/mail/SendingProtocol"
 import { MessageInvalid, type Violation } from "@svc/domain/problems/Problem"
 import { Clock, Context, Effect, Layer } from "effect"
-import { ask, onBehalfOf } from "../actor/Ask.ts"
-import { Identities } from "../identity/Identities.ts"
-import { orUnavailable, Writes } from "../store/Database.ts"
-import { carriedAtMost, storeAhead } from "../mail/MessageContent.ts"
-import { MailSettingsQueries } from "../mail/MailSettingsQueries.ts"
-import { MessageQueries } from "../mail/MessageQueries.ts"
-import * as ReplyHeaders from "../mail/sending/ReplyHeaders.ts"
-import { type Composed, Composer } from "../mail/sending/Composer.ts"
+import { ask, onBehalfOf } from "../../actor/Ask.ts"
+import { Identities } from "../../identity/Identities.ts"
+import { orUnavailable, Writes } from "../../store/Database.ts"
+import { carriedAtMost, storeAhead } from "../MessageContent.ts"
+import { MailSettingsQueries } from "../MailSettingsQueries.ts"
+import { MessageQueries } from "../MessageQueries.ts"
+import * as ReplyHeaders from "./ReplyHeaders.ts"
+import { type Composed, Composer } from "./Composer.ts"
 
 export interface Order {
   readonly subject: SubjectInfo
@@ -274,6 +274,8 @@ const make = Effect.gen(function* () {
   }
 })
 
-export class Sending extends Context.Service<Sending, Effect.Success<typeof make>>()("@svc/cluster/sending/Sending") {
+export class Sending extends Context.Service<Sending, Effect.Success<typeof make>>()(
+  "@svc/cluster/mail/sending/Sending",
+) {
   static readonly layer = Layer.effect(Sending, make)
 }
